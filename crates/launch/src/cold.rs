@@ -1,0 +1,148 @@
+//! Starting by exec: always possible, always right.
+//!
+//! `posix_spawn` (which is `vfork` inside glibc) is used because its cost does not grow with the runner's memory.
+//! It cannot set limits or the file mode mask; a spec that asks for these goes through a second exec of this very
+//! binary, which sets them and becomes the program. lit does the same with a Python script.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use crate::spec::{Limit, Resource};
+use crate::{Spec, StartError, sys};
+
+/// First argument by which the binary knows that it is to set limits and become another program.
+pub const TRAMPOLINE: &str = "__hotstart-enter";
+
+/// Paths and arguments in the kernel's form.
+pub(crate) struct Prepared {
+    program: CString,
+    argv: Vec<CString>,
+    cwd: CString,
+}
+
+/// Whether the spec asks for something that `posix_spawn` cannot do.
+pub(crate) fn needs_trampoline(spec: &Spec<'_>) -> bool {
+    spec.umask.is_some() || !spec.limits.is_empty()
+}
+
+/// Converts the spec; fails where it contains a NUL.
+pub(crate) fn prepare(spec: &Spec<'_>) -> Result<Prepared, StartError> {
+    let nul = |_| StartError::Nul { path: spec.program.clone() };
+    let cstring = |text: &OsStr| CString::new(text.as_bytes()).map_err(nul);
+    let cwd = cstring(spec.cwd.as_os_str())?;
+    if !needs_trampoline(spec) {
+        let argv = spec.argv.iter().map(|arg| cstring(arg)).collect::<Result<_, _>>()?;
+        return Ok(Prepared { program: cstring(spec.program.as_os_str())?, argv, cwd });
+    }
+    let argv = trampoline_argv(spec).iter().map(|arg| cstring(arg)).collect::<Result<_, _>>()?;
+    Ok(Prepared { program: c"/proc/self/exe".to_owned(), argv, cwd })
+}
+
+impl Prepared {
+    /// Starts the process; returns its number.
+    pub(crate) fn spawn(&self, spec: &Spec<'_>) -> Result<i32, i32> {
+        let request = sys::spawn::Request {
+            program: &self.program,
+            argv: &self.argv,
+            env: spec.env.blob(),
+            env_count: spec.env.count(),
+            cwd: &self.cwd,
+            stdio: spec.stdio,
+            extra_fds: &spec.extra_fds,
+            process_group: spec.process_group,
+        };
+        sys::spawn::posix_spawn(&request)
+    }
+}
+
+/// Turns the one error number of a failed start into what failed: the directory, else the program.
+pub(crate) fn explain(spec: &Spec<'_>, errno: i32) -> StartError {
+    let source = io::Error::from_raw_os_error(errno);
+    if let Err(source) = rustix::fs::access(&*spec.cwd, rustix::fs::Access::EXEC_OK) {
+        return StartError::Directory { path: spec.cwd.to_path_buf(), source: source.into() };
+    }
+    if !spec.cwd.is_dir() {
+        let source = io::Error::from_raw_os_error(libc::ENOTDIR);
+        return StartError::Directory { path: spec.cwd.to_path_buf(), source };
+    }
+    StartError::Program { path: spec.program.clone(), source }
+}
+
+fn trampoline_argv(spec: &Spec<'_>) -> Vec<OsString> {
+    let mut argv: Vec<OsString> = vec!["hotstart".into(), TRAMPOLINE.into()];
+    if let Some(umask) = spec.umask {
+        argv.push(format!("umask={umask}").into());
+    }
+    let value = |v: Option<u64>| v.map_or("unlimited".to_owned(), |v| v.to_string());
+    for Limit { resource, soft, hard } in &spec.limits {
+        let name = resource_name(*resource);
+        argv.push(format!("{name}={}:{}", value(*soft), value(*hard)).into());
+    }
+    argv.push("--".into());
+    argv.push(spec.program.clone().into());
+    argv.extend(spec.argv.iter().cloned());
+    argv
+}
+
+fn resource_name(resource: Resource) -> &'static str {
+    match resource {
+        Resource::AddressSpace => "address-space",
+        Resource::OpenFiles => "open-files",
+        Resource::Stack => "stack",
+        Resource::FileSize => "file-size",
+    }
+}
+
+/// The other end of the trampoline: to be called first thing in the binary's `main` with the process's arguments.
+///
+/// Returns if the arguments are not a trampoline's. Otherwise it becomes the program, or prints why it could not
+/// and returns exit code 127.
+pub fn enter_trampoline(args: &[OsString]) -> Option<u8> {
+    if args.get(1).map(OsString::as_os_str) != Some(OsStr::new(TRAMPOLINE)) {
+        return None;
+    }
+    let error = become_program(&args[2..]);
+    eprintln!("hotstart: {error}");
+    Some(127)
+}
+
+fn become_program(args: &[OsString]) -> String {
+    let mut rest = args;
+    while let Some((setting, tail)) = rest.split_first() {
+        rest = tail;
+        let setting = setting.to_string_lossy();
+        if setting == "--" {
+            break;
+        }
+        let Some((name, value)) = setting.split_once('=') else {
+            return format!("malformed setting '{setting}'");
+        };
+        if let Err(error) = apply_setting(name, value) {
+            return format!("cannot set {name} to {value}: {error}");
+        }
+    }
+    let [program, argv @ ..] = rest else { return "no program given".to_owned() };
+    let program = PathBuf::from(program);
+    let error = sys::spawn::exec(&program, argv);
+    format!("cannot execute '{}': {error}", program.display())
+}
+
+fn apply_setting(name: &str, value: &str) -> io::Result<()> {
+    let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
+    if name == "umask" {
+        sys::spawn::set_umask(value.parse().map_err(|_| invalid())?);
+        return Ok(());
+    }
+    let resource = [Resource::AddressSpace, Resource::OpenFiles, Resource::Stack, Resource::FileSize]
+        .into_iter()
+        .find(|r| resource_name(*r) == name)
+        .ok_or_else(invalid)?;
+    let parse = |text: &str| match text {
+        "unlimited" => Ok(None),
+        number => number.parse().map(Some).map_err(|_| invalid()),
+    };
+    let (soft, hard) = value.split_once(':').ok_or_else(invalid)?;
+    sys::spawn::set_limit(Limit { resource, soft: parse(soft)?, hard: parse(hard)? })
+}

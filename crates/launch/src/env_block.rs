@@ -1,0 +1,65 @@
+//! An environment in the form in which processes are started: built once, used for many starts.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+use hotstart_model::Environment;
+
+/// `K=V` strings, each ended by a NUL, behind one another. Cloning is cheap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EnvBlock {
+    blob: Arc<[u8]>,
+    count: usize,
+}
+
+impl EnvBlock {
+    /// Flattens `env`. A variable with a NUL in it cannot be passed to any process and is left out.
+    pub fn new(env: &Environment) -> Self {
+        let mut blob = Vec::with_capacity(2048);
+        let mut count = 0;
+        for (key, value) in env.iter() {
+            if has_nul(key) || has_nul(value) {
+                continue;
+            }
+            blob.extend_from_slice(key.as_bytes());
+            blob.push(b'=');
+            blob.extend_from_slice(value.as_bytes());
+            blob.push(0);
+            count += 1;
+        }
+        EnvBlock { blob: blob.into(), count }
+    }
+
+    /// The strings behind one another, each with its NUL.
+    pub fn blob(&self) -> &[u8] {
+        &self.blob
+    }
+
+    /// How many variables there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Each variable as `K=V`, without the NUL.
+    pub fn strings(&self) -> impl Iterator<Item = &[u8]> {
+        self.blob.split(|&b| b == 0).take(self.count)
+    }
+}
+
+fn has_nul(text: &OsStr) -> bool {
+    text.as_bytes().contains(&0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_keep_their_order_and_empty_values() {
+        let env: Environment = [("B", "2"), ("A", "")].into_iter().collect();
+        let block = EnvBlock::new(&env);
+        assert_eq!(block.blob(), b"B=2\0A=\0");
+        assert_eq!(block.strings().collect::<Vec<_>>(), [&b"B=2"[..], b"A="]);
+    }
+}

@@ -1,0 +1,69 @@
+//! The processes of one job, so that a deadline or Ctrl-C can end them from another thread.
+//!
+//! A process is in the set from its start until it has been reaped, and the set is locked while either happens:
+//! a number that the kernel has given to somebody else is never signalled.
+
+use std::sync::Mutex;
+
+use crate::sys;
+
+/// The processes of one job. Cheap to make; shared by reference with whoever may have to end the job.
+#[derive(Debug, Default)]
+pub struct Group {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Process and process group of each process not yet reaped; group 0 is the runner's own.
+    live: Vec<(i32, i32)>,
+    killed: bool,
+}
+
+impl Group {
+    /// A group without processes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Ends every process of the job, and whatever they started within their process groups, with SIGKILL.
+    /// Nothing can be started in this group afterwards.
+    pub fn kill(&self) {
+        let mut state = self.state.lock().expect("no panic while locked");
+        state.killed = true;
+        for &(pid, pgid) in &state.live {
+            if pgid > 0 {
+                sys::wait::kill_group(pgid);
+            }
+            sys::wait::kill(pid);
+        }
+    }
+
+    /// Whether [`Group::kill`] was called.
+    pub fn is_killed(&self) -> bool {
+        self.state.lock().expect("no panic while locked").killed
+    }
+
+    /// Starts a process under the lock; `None` if the job was ended before.
+    pub(crate) fn start<E>(
+        &self,
+        start: impl FnOnce() -> Result<(i32, i32), E>,
+    ) -> Option<Result<(i32, i32), E>> {
+        let mut state = self.state.lock().expect("no panic while locked");
+        if state.killed {
+            return None;
+        }
+        let started = start();
+        if let Ok(ids) = &started {
+            state.live.push(*ids);
+        }
+        Some(started)
+    }
+
+    /// Reaps a process under the lock. It must have ended already, so that the lock is held only shortly.
+    pub(crate) fn reap<R>(&self, pid: i32, reap: impl FnOnce() -> R) -> R {
+        let mut state = self.state.lock().expect("no panic while locked");
+        state.live.retain(|&(live, _)| live != pid);
+        reap()
+    }
+}

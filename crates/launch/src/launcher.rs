@@ -1,0 +1,102 @@
+//! The one door through which processes are started.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use crate::{Exit, Group, ProcessGroup, Reason, Spec, Via, cold, sys};
+
+/// Starts processes. Shared by all workers.
+#[derive(Debug, Default)]
+pub struct Launcher {}
+
+/// Why a process could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The working directory cannot be entered.
+    #[error("cannot enter directory '{}': {source}", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The program cannot be executed.
+    #[error("cannot execute '{}': {source}", path.display())]
+    Program {
+        /// The program.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// An argument or a path has a NUL in it, which no process can be given.
+    #[error("an argument of '{}' contains a NUL character", path.display())]
+    Nul {
+        /// The program.
+        path: PathBuf,
+    },
+    /// The job was ended before this process of it was started.
+    #[error("the job was ended before '{}' was started", path.display())]
+    Ended {
+        /// The program.
+        path: PathBuf,
+    },
+}
+
+/// A process that was started and must be waited for.
+#[derive(Debug)]
+#[must_use = "a process that is not waited for stays a zombie"]
+pub struct Child<'g> {
+    pid: i32,
+    pgid: i32,
+    via: Via,
+    begun: Instant,
+    group: &'g Group,
+}
+
+impl Launcher {
+    /// A launcher that starts everything cold.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Starts `spec` as a part of `group`.
+    pub fn start<'g>(&self, spec: &Spec<'_>, group: &'g Group) -> Result<Child<'g>, StartError> {
+        let begun = Instant::now();
+        let reason = if cold::needs_trampoline(spec) { Reason::Limits } else { Reason::OnlyWay };
+        let prepared = cold::prepare(spec)?;
+        let started = group
+            .start(|| {
+                let pid = prepared.spawn(spec)?;
+                let pgid = match spec.process_group {
+                    ProcessGroup::Inherit => 0,
+                    ProcessGroup::New => pid,
+                    ProcessGroup::Join(pgid) => pgid,
+                };
+                Ok((pid, pgid))
+            })
+            .ok_or_else(|| StartError::Ended { path: spec.program.clone() })?;
+        let (pid, pgid) = started.map_err(|errno| cold::explain(spec, errno))?;
+        Ok(Child { pid, pgid, via: Via::Cold(reason), begun, group })
+    }
+}
+
+impl Child<'_> {
+    /// The process's number.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Its process group, to be joined by the next stage of a pipeline; 0 is the runner's own.
+    pub fn process_group(&self) -> i32 {
+        self.pgid
+    }
+
+    /// Waits for its end.
+    pub fn wait(self) -> Exit {
+        sys::wait::await_end(self.pid);
+        let (status, usage) = self.group.reap(self.pid, || sys::wait::reap(self.pid));
+        Exit { status, usage, wall: self.begun.elapsed(), via: self.via }
+    }
+}
+

@@ -1,0 +1,21 @@
+//! Turns a [`Spec`] into an [`Exit`]: one process, started, waited for, and accounted for.
+//!
+//! This crate knows no shell, no test and no report. It is the only one with unsafe code, all of it below `sys`.
+//! How a process was started is part of the answer: [`Via`] says cold (and the [`Reason`]) or warm, so that
+//! nobody has to guess why a run was slow, and a verdict can be confirmed by a cold start.
+
+mod cold;
+mod env_block;
+mod exit;
+mod group;
+mod launcher;
+mod spec;
+mod sys;
+pub mod signals;
+
+pub use cold::enter_trampoline;
+pub use env_block::EnvBlock;
+pub use exit::{Exit, Reason, Usage, Via};
+pub use group::Group;
+pub use launcher::{Child, Launcher, StartError};
+pub use spec::{Limit, ProcessGroup, Resource, Spec};

@@ -1,0 +1,43 @@
+//! How the runner itself meets SIGINT, SIGTERM and SIGHUP: one thread waits for them, no handler runs.
+//!
+//! SIGINT is *ignored* in every test process, because lit's workers ignore it and children inherit that. A signal
+//! that is both ignored and blocked is still queued by Linux, so the runner can ignore it for its children and
+//! yet be told of it here.
+
+use crate::sys::signal;
+
+/// A request by the user or the system to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Ctrl-C.
+    Interrupt,
+    /// SIGTERM or SIGHUP, with its number.
+    Terminate(i32),
+}
+
+/// Takes over the stop signals; to be called in `main` before any thread is started.
+pub fn take_over() {
+    signal::ignore(libc::SIGINT);
+    signal::block(&stop_set());
+}
+
+/// Blocks until a stop signal comes. [`take_over`] must have been called.
+pub fn wait_for_stop() -> Stop {
+    match signal::wait(&stop_set()) {
+        libc::SIGINT => Stop::Interrupt,
+        other => Stop::Terminate(other),
+    }
+}
+
+/// Ends this process as if the signal had not been taken over.
+pub fn die_of(signal: i32) -> ! {
+    signal::die_of(signal)
+}
+
+fn stop_set() -> libc::sigset_t {
+    let mut set = signal::empty_set();
+    for number in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        signal::add(&mut set, number);
+    }
+    set
+}

@@ -1,0 +1,6 @@
+//! The fence around unsafe code: thin wrappers of C interfaces that no safe library offers.
+#![allow(unsafe_code)]
+
+pub(crate) mod signal;
+pub(crate) mod spawn;
+pub(crate) mod wait;

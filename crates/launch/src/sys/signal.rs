@@ -1,0 +1,55 @@
+//! Signal sets, and the runner's own handling of signals.
+
+use std::mem::MaybeUninit;
+
+/// A set without signals.
+pub(crate) fn empty_set() -> libc::sigset_t {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: sigemptyset initialises the set and cannot fail for a valid pointer.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        set.assume_init()
+    }
+}
+
+/// Adds a signal.
+pub(crate) fn add(set: &mut libc::sigset_t, signal: i32) {
+    // SAFETY: the set is initialised; a wrong number is refused by an error return.
+    unsafe { libc::sigaddset(set, signal) };
+}
+
+/// Blocks the set in the calling thread and those it starts from now on.
+pub(crate) fn block(set: &libc::sigset_t) {
+    // SAFETY: the set is initialised; the old mask is not asked for.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, set, std::ptr::null_mut()) };
+}
+
+/// Makes a signal ignored, here and in every child.
+pub(crate) fn ignore(signal: i32) {
+    // SAFETY: SIG_IGN is a valid disposition and installs no code.
+    unsafe { libc::signal(signal, libc::SIG_IGN) };
+}
+
+/// Waits for a signal of the set, which must be blocked in every thread; returns its number.
+pub(crate) fn wait(set: &libc::sigset_t) -> i32 {
+    let mut signal = 0;
+    loop {
+        // SAFETY: the set is initialised and the pointer valid for writes.
+        if unsafe { libc::sigwait(set, &mut signal) } == 0 {
+            return signal;
+        }
+    }
+}
+
+/// Ends this process by a signal's default action, so that its parent sees how it ended.
+pub(crate) fn die_of(signal: i32) -> ! {
+    let mut set = empty_set();
+    add(&mut set, signal);
+    // SAFETY: default disposition and unblocking install no code; raise then ends the process.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut());
+        libc::raise(signal);
+    }
+    std::process::exit(128 + signal)
+}

@@ -1,0 +1,62 @@
+//! Waiting for children and ending them.
+
+use std::mem::MaybeUninit;
+use std::time::Duration;
+
+use hotstart_model::Status;
+
+use crate::Usage;
+
+/// Blocks until the child has ended, and leaves it to be reaped.
+pub(crate) fn await_end(pid: i32) {
+    let mut info = MaybeUninit::<libc::siginfo_t>::uninit();
+    loop {
+        // SAFETY: the pointer is valid for writes of a siginfo_t.
+        let result = unsafe {
+            libc::waitid(libc::P_PID, pid as libc::id_t, info.as_mut_ptr(), libc::WEXITED | libc::WNOWAIT)
+        };
+        if result == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
+            return;
+        }
+    }
+}
+
+/// Reaps a child that has ended.
+pub(crate) fn reap(pid: i32) -> (Status, Usage) {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: both pointers are valid for writes.
+    let result = unsafe { libc::wait4(pid, &mut status, 0, usage.as_mut_ptr()) };
+    // SAFETY: a zeroed rusage is a valid one, and wait4 writes only valid values.
+    let usage = unsafe { usage.assume_init() };
+    assert_eq!(result, pid, "a child is reaped by nobody else");
+    let status = if libc::WIFSIGNALED(status) {
+        Status::Signaled(libc::WTERMSIG(status))
+    } else {
+        Status::Exited(libc::WEXITSTATUS(status))
+    };
+    (status, account(&usage))
+}
+
+fn account(usage: &libc::rusage) -> Usage {
+    let time = |t: libc::timeval| Duration::new(t.tv_sec as u64, t.tv_usec as u32 * 1000);
+    Usage {
+        user: time(usage.ru_utime),
+        system: time(usage.ru_stime),
+        max_rss_kib: usage.ru_maxrss as u64,
+        minor_faults: usage.ru_minflt as u64,
+        major_faults: usage.ru_majflt as u64,
+    }
+}
+
+/// Sends SIGKILL to one process, which must be a child that has not been reaped.
+pub(crate) fn kill(pid: i32) {
+    // SAFETY: kill has no memory precondition; the caller holds the lock that keeps the number ours.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+}
+
+/// Sends SIGKILL to a process group that has a member which has not been reaped.
+pub(crate) fn kill_group(pgid: i32) {
+    // SAFETY: as above.
+    unsafe { libc::kill(-pgid, libc::SIGKILL) };
+}

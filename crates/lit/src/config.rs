@@ -1,0 +1,124 @@
+//! What a suite's configuration says, once Python has evaluated it.
+//!
+//! Values are exactly the config objects' own; nothing here is computed. See `probe` for how they get here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hotstart_model::{Dialect, Environment};
+
+/// One distinct config object: a suite's, or a directory's with a local config.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// Number by which the Python helper knows it.
+    pub id: u32,
+    /// The suite's name, first part of its tests' names.
+    pub name: String,
+    /// See lit-compat 2.5 for how they are matched, which depends on the dialect.
+    pub suffixes: BTreeSet<String>,
+    /// Exact basenames of files and directories that are passed over.
+    pub excludes: BTreeSet<String>,
+    /// How tests are found and run; `None` where the config sets none.
+    pub format: Option<Format>,
+    /// The whole environment of test processes.
+    pub environment: Environment,
+    /// In the order of application.
+    pub substitutions: Vec<Substitution>,
+    /// Features that conditions can name.
+    pub available_features: BTreeSet<String>,
+    /// Whether all tests are unsupported.
+    pub unsupported: bool,
+    /// Whether a pipeline fails when any stage fails.
+    pub pipefail: bool,
+    /// If not empty, only tests that require one of these run.
+    pub limit_to_features: BTreeSet<String>,
+    /// Name of the group of tests of which only so many may run at once.
+    pub parallelism_group: Option<ParallelismGroup>,
+    /// Whether tests run only when named one by one.
+    pub standalone_tests: bool,
+    /// Passes of recursive substitution; `None` is a single, non-recursive pass.
+    pub recursive_expansion_limit: Option<u32>,
+    /// Attempts in addition to the first, from `config.test_retry_attempts`.
+    pub test_retry_attempts: Option<u32>,
+    /// Where the config says that tests are.
+    pub test_source_root: Option<PathBuf>,
+    /// Where the config says that tests run.
+    pub test_exec_root: Option<PathBuf>,
+    /// lit 23: this config's limit per test. Zero in Python is `None` here.
+    pub max_individual_test_time: Option<Duration>,
+}
+
+/// A key that is a Python regular expression, and what replaces it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Substitution {
+    /// Python `re` pattern, unanchored.
+    pub key: String,
+    /// Replacement.
+    pub value: String,
+    /// Whether the value is a template with group references whatever the dialect (`SubstituteCaptures`).
+    pub captures: bool,
+}
+
+/// How tests are found and run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Format {
+    /// RUN lines.
+    ShTest {
+        /// Whether the suite asks for an external shell.
+        execute_external: bool,
+        /// Applied before the config's.
+        extra_substitutions: Vec<Substitution>,
+        /// Run before each test's own commands.
+        preamble_commands: Vec<String>,
+    },
+    /// googletest executables.
+    GoogleTest {
+        /// Directories below each visited one in which executables lie.
+        test_sub_dirs: Vec<String>,
+        /// End of an executable's name.
+        test_suffix: String,
+        /// Begin of an executable's name (lit 23).
+        test_prefix: Option<String>,
+        /// Words put before the command.
+        run_under: Vec<String>,
+    },
+    /// Files that are run themselves.
+    Executable,
+    /// Any other class: only Python can find and run its tests. The class's qualified name.
+    Python(String),
+}
+
+/// `config.parallelism_group`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ParallelismGroup {
+    /// The same for all tests.
+    Named(String),
+    /// A Python callable of the test.
+    Callable,
+}
+
+/// What holds for a whole run: the lit that evaluates the configs, and the state of its `lit_config`.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// Version of the `lit` package.
+    pub lit_version: (u32, u32, u32),
+    /// The rules that follow from it.
+    pub dialect: Dialect,
+    /// Directory of the `lit` package's parent, which lit's `cat` and `diff` put into PYTHONPATH.
+    pub package_dir: PathBuf,
+    /// The Python that evaluates configs.
+    pub python: PathBuf,
+    /// What `getBashPath()` found; `None` means `/bin/sh`.
+    pub bash: Option<PathBuf>,
+    /// `-D` parameters, in order.
+    pub params: BTreeMap<String, String>,
+    /// Words that `--vg` puts before commands of an external shell.
+    pub valgrind_args: Vec<String>,
+    /// Whether each command gets a coverage file of its own.
+    pub per_test_coverage: bool,
+    /// Sizes of parallelism groups; `None` is unlimited.
+    pub parallelism_groups: BTreeMap<String, Option<u32>>,
+    /// Limit per test that the command line or (lit 19) a config set for all suites.
+    pub max_individual_test_time: Option<Duration>,
+}

@@ -1,0 +1,8 @@
+//! Turns lit's test suites into jobs, and what their scripts did into verdicts.
+//!
+//! Configs are Python and are evaluated by Python (`probe`); everything else is done here. Nothing is started
+//! here but that helper: a test becomes a `model::Script`, and its `model::Transcript` comes back.
+#![forbid(unsafe_code)]
+
+pub mod config;
+pub mod suite;

@@ -1,0 +1,21 @@
+//! What hotstart's stages tell each other.
+//!
+//! Plain data and one trait, no input or output: every other crate may import this one, and this one imports
+//! none of them. `lit` describes a test as a [`Script`], `shell` answers with a [`Transcript`], `lit` turns that
+//! into an [`Outcome`], and `run` announces it as an [`Event`], which `report` shows. Nobody downstream sees
+//! anything else of the stages before it.
+#![forbid(unsafe_code)]
+
+mod environment;
+mod event;
+mod job;
+mod outcome;
+mod script;
+mod transcript;
+
+pub use environment::Environment;
+pub use event::{Diagnostic, Event, Events, Severity, StartCounts};
+pub use job::{JobId, JobSource, Work};
+pub use outcome::{MetricValue, Outcome, Verdict, VerdictKind, VerdictTable};
+pub use script::{Command, Dialect, ExternalShell, Interpreter, Script};
+pub use transcript::{Fault, RedirectedOutput, Stage, Status, Step, Transcript};
