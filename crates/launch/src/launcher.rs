@@ -99,4 +99,3 @@ impl Child<'_> {
         Exit { status, usage, wall: self.begun.elapsed(), via: self.via }
     }
 }
-

@@ -9,9 +9,9 @@ mod env_block;
 mod exit;
 mod group;
 mod launcher;
+pub mod signals;
 mod spec;
 mod sys;
-pub mod signals;
 
 pub use cold::enter_trampoline;
 pub use env_block::EnvBlock;

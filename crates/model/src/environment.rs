@@ -19,10 +19,7 @@ impl Environment {
     /// The value of `key`, if it is set.
     pub fn get(&self, key: impl AsRef<OsStr>) -> Option<&OsStr> {
         let key = key.as_ref();
-        self.vars
-            .iter()
-            .find(|(k, _)| k == key)
-            .map(|(_, v)| v.as_os_str())
+        self.vars.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_os_str())
     }
 
     /// Sets `key`, in its old place if it has one, else at the end.

@@ -88,10 +88,7 @@ impl VerdictTable {
 
     /// All codes in order.
     pub fn iter(&self) -> impl Iterator<Item = (Verdict, &VerdictKind)> {
-        self.0
-            .iter()
-            .enumerate()
-            .map(|(i, kind)| (Verdict(i as u16), kind))
+        self.0.iter().enumerate().map(|(i, kind)| (Verdict(i as u16), kind))
     }
 }
 
