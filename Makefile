@@ -1,0 +1,33 @@
+# Thin on purpose: each target names a script, or a cargo command, that can also be run by itself.
+#
+#   make demo          everything from a fresh Debian or Ubuntu machine to lit and hotstart side by side
+#   make demo FAIL=1   how failing tests look
+#   make test          all tests
+#
+# Settings: LLVM_BIN (directory of the LLVM tools), CARGO_TARGET_DIR, ROUNDS (rounds of the demo), and
+# whatever pip and cargo read by themselves.
+
+export CARGO_TARGET_DIR ?= $(CURDIR)/target
+
+.PHONY: build demo test setup venv clean
+
+build:
+	cargo build --release --locked
+
+demo: setup venv build
+	demo/run $(if $(FAIL),--fail) $(if $(ROUNDS),--rounds $(ROUNDS))
+
+test: setup venv
+	tools/check
+
+# Packages of the distribution that are missing; nothing when all are there.
+setup:
+	tools/setup
+
+# The private Python environment with lit, which evaluates the suites' configs and is the runner compared with.
+venv: setup
+	tools/venv
+
+clean:
+	rm -rf .venv demo/out bench/out
+	cargo clean
