@@ -41,6 +41,19 @@ pub struct StartCounts {
     pub rewind: u64,
 }
 
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunEnd {
+    /// Every job has its outcome.
+    Completed,
+    /// The user stopped it.
+    Interrupted,
+    /// As many tests failed as `--max-failures` allows.
+    MaxFailures,
+    /// The time given by `--max-time` was over.
+    MaxTime,
+}
+
 /// Something happened.
 #[derive(Clone, Debug)]
 pub enum Event {
@@ -71,8 +84,8 @@ pub enum Event {
     },
     /// The run ended; jobs without a `Finished` were skipped.
     RunFinished {
-        /// Whether it was cut short by the user.
-        interrupted: bool,
+        /// Why it ended.
+        end: RunEnd,
     },
 }
 

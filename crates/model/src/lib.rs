@@ -14,7 +14,7 @@ mod script;
 mod transcript;
 
 pub use environment::Environment;
-pub use event::{Diagnostic, Event, Events, Severity, StartCounts};
+pub use event::{Diagnostic, Event, Events, RunEnd, Severity, StartCounts};
 pub use job::{JobId, JobSource, Work};
 pub use outcome::{MetricValue, Outcome, Verdict, VerdictKind, VerdictTable};
 pub use script::{Command, Dialect, ExternalShell, Interpreter, Script};

@@ -1,1 +1,15 @@
-//! placeholder
+//! Decides which job runs when, and ends those whose time is up.
+//!
+//! Workers are threads that take the next job of a [`JobSource`], let it be prepared, run its script, and let the
+//! source judge what happened. This crate knows neither suites nor the syntax of scripts; it cannot tell a list of
+//! tests from any other list of jobs.
+#![forbid(unsafe_code)]
+
+mod gate;
+mod interrupt;
+mod schedule;
+mod watch;
+mod worker;
+
+pub use interrupt::Interrupt;
+pub use schedule::{RunSettings, run};

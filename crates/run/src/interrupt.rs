@@ -1,0 +1,47 @@
+//! The user's wish to stop, seen by every worker and by what they wait for.
+
+use std::sync::{Arc, Mutex};
+
+use crate::watch::Watch;
+
+/// Set once, from any thread, when the run is to stop at once.
+#[derive(Clone, Debug, Default)]
+pub struct Interrupt {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    triggered: bool,
+    watches: Vec<Arc<Watch>>,
+}
+
+impl Interrupt {
+    /// An interrupt that has not happened.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Stops the run: no further job starts, and every process started for one is killed.
+    pub fn trigger(&self) {
+        let mut state = self.state.lock().expect("no panic while locked");
+        state.triggered = true;
+        for watch in &state.watches {
+            watch.kill_all();
+        }
+    }
+
+    /// Whether it has happened.
+    pub fn is_triggered(&self) -> bool {
+        self.state.lock().expect("no panic while locked").triggered
+    }
+
+    /// Lets the interrupt reach the processes of a run.
+    pub(crate) fn reaches(&self, watch: &Arc<Watch>) {
+        let mut state = self.state.lock().expect("no panic while locked");
+        state.watches.push(Arc::clone(watch));
+        if state.triggered {
+            watch.kill_all();
+        }
+    }
+}

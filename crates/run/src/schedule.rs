@@ -1,0 +1,135 @@
+//! One run: workers take jobs in order until none is left or something ends the run.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use hotstart_launch::Launcher;
+use hotstart_model::{Event, Events, JobId, JobSource, Outcome, RunEnd, VerdictTable};
+
+use crate::gate::Gate;
+use crate::watch::Watch;
+use crate::{Interrupt, worker};
+
+/// How to run.
+#[derive(Clone, Debug)]
+pub struct RunSettings {
+    /// Jobs at once; at least 1.
+    pub workers: usize,
+    /// Ends the run after so many failures (`--max-failures`).
+    pub max_failures: Option<u32>,
+    /// Ends the run at this time (`--max-time`).
+    pub deadline: Option<Instant>,
+}
+
+/// What the workers of one run share.
+pub(crate) struct Run<'a> {
+    pub source: &'a dyn JobSource,
+    pub launcher: &'a Launcher,
+    pub events: &'a dyn Events,
+    pub watch: Arc<Watch>,
+    pub gate: Gate,
+    settings: &'a RunSettings,
+    verdicts: &'a VerdictTable,
+    next: AtomicU32,
+    progress: Mutex<Progress>,
+}
+
+#[derive(Default)]
+struct Progress {
+    completed: u32,
+    failures: u32,
+    end: Option<RunEnd>,
+}
+
+/// Runs every job of `source`, announcing each on `events`, and tells why it ended.
+///
+/// Outcomes reach the caller through [`Event::Finished`] only. A job that was running when the run was cut short
+/// has no outcome.
+pub fn run(
+    source: &dyn JobSource,
+    launcher: &Launcher,
+    settings: &RunSettings,
+    verdicts: &VerdictTable,
+    interrupt: &Interrupt,
+    events: &dyn Events,
+) -> RunEnd {
+    let workers = settings.workers.clamp(1, source.count().max(1) as usize);
+    let run = Run {
+        source,
+        launcher,
+        events,
+        watch: Arc::new(Watch::default()),
+        gate: Gate::default(),
+        settings,
+        verdicts,
+        next: AtomicU32::new(0),
+        progress: Mutex::default(),
+    };
+    interrupt.reaches(&run.watch);
+    events.send(Event::RunStarted { jobs: source.count(), workers });
+    std::thread::scope(|scope| {
+        scope.spawn(|| run.watch.enforce());
+        let handles: Vec<_> =
+            (0..workers).map(|index| scope.spawn({ let run = &run; move || worker::work(run, index) })).collect();
+        for handle in handles {
+            handle.join().expect("workers catch panics of jobs");
+        }
+        run.watch.close();
+    });
+    let end = run.end(interrupt);
+    events.send(Event::RunFinished { end });
+    end
+}
+
+impl Run<'_> {
+    /// The next job, unless the run is over.
+    pub(crate) fn take(&self) -> Option<JobId> {
+        if self.settings.deadline.is_some_and(|at| at <= Instant::now()) {
+            self.cut_short(RunEnd::MaxTime);
+        }
+        if self.watch.is_killed() {
+            return None;
+        }
+        let index = self.next.fetch_add(1, Ordering::Relaxed);
+        (index < self.source.count()).then_some(JobId(index))
+    }
+
+    /// Records an outcome and announces it, in one order for all workers.
+    pub(crate) fn finished(&self, job: JobId, outcome: Outcome) {
+        let mut progress = self.progress.lock().expect("no panic while locked");
+        if progress.end.is_some() {
+            return;
+        }
+        progress.completed += 1;
+        if self.verdicts.kind(outcome.verdict).is_failure {
+            progress.failures += 1;
+        }
+        let completed = progress.completed;
+        self.events.send(Event::Finished { job, completed, outcome: Arc::new(outcome) });
+        if self.settings.max_failures.is_some_and(|most| progress.failures >= most) {
+            progress.end = Some(RunEnd::MaxFailures);
+            self.watch.kill_all();
+        }
+    }
+
+    /// When the whole run must be over.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.settings.deadline
+    }
+
+    /// Ends the run early.
+    pub(crate) fn cut_short(&self, end: RunEnd) {
+        self.progress.lock().expect("no panic while locked").end.get_or_insert(end);
+        self.watch.kill_all();
+    }
+
+    fn end(&self, interrupt: &Interrupt) -> RunEnd {
+        let progress = self.progress.lock().expect("no panic while locked");
+        match progress.end {
+            Some(end) => end,
+            None if interrupt.is_triggered() && progress.completed < self.source.count() => RunEnd::Interrupted,
+            None => RunEnd::Completed,
+        }
+    }
+}
