@@ -4,9 +4,9 @@
 // RUN: not %clang -fno-such-option -c %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 
 // COMPILE: "-cc1" "-triple" "x86_64-unknown-linux-gnu" "-emit-obj"
-// ASSEMBLE: "-cc1" "-triple" "aarch64-unknown-linux-gnu"
-// ASSEMBLE-SAME: "-S"
-// ASSEMBLE-SAME: "-O2"
+// ASSEMBLE-DAG: "-cc1" "-triple" "aarch64-unknown-linux-gnu"
+// ASSEMBLE-DAG: "-S"
+// ASSEMBLE-DAG: "-O2"
 // PHASES: 0: input,
 // PHASES: preprocessor
 // PHASES: assembler, {{.*}}, object
