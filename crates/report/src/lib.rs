@@ -1,1 +1,30 @@
-//! placeholder
+//! Turns events into what people and programs read.
+//!
+//! While a run goes on, [`Reporter`] takes events from all workers and writes the lines lit would write; when it has
+//! ended, [`summary`], [`histogram`] and [`files`] show the whole of it. Every string here that lit has too is
+//! byte-identical to lit's, as other programs parse them.
+//!
+//! This crate deliberately does not know what a suite or a config is, nor what processes were started: a test is a
+//! name ([`Catalog`], [`TestRecord`]) and an [`hotstart_model::Outcome`]. It decides no exit code.
+#![forbid(unsafe_code)]
+
+mod catalog;
+mod console;
+mod diagnostics;
+mod display;
+pub mod files;
+pub mod histogram;
+pub mod listing;
+pub mod messages;
+mod python;
+mod reporter;
+mod result_lines;
+mod sink;
+pub mod summary;
+
+pub use catalog::{Catalog, SuiteName, TestRecord};
+pub use console::{DiagnosticLevel, Levels, Shown};
+pub use diagnostics::{DiagnosticCounts, Diagnostics};
+pub use display::{Bar, Terminal};
+pub use reporter::{KeepOutput, Reporter, Results, Settings};
+pub use sink::Sink;

@@ -1,0 +1,26 @@
+//! A header and nothing else, or not even that.
+
+use super::{Display, Progress};
+use crate::Sink;
+
+pub(super) struct Plain {
+    pub header: Option<String>,
+}
+
+impl Display for Plain {
+    fn shows_progress(&self) -> bool {
+        false
+    }
+
+    fn begin(&mut self, to: &mut Sink) {
+        if let Some(header) = &self.header {
+            to.line(header);
+        }
+    }
+
+    fn make_room(&mut self, _: &mut Sink) {}
+
+    fn update(&mut self, _: &mut Sink, _: Progress<'_>) {}
+
+    fn end(&mut self, _: &mut Sink, _: bool) {}
+}

@@ -1,0 +1,34 @@
+//! When which test ran, for Chrome's and Perfetto's trace viewers.
+
+use std::io::{self, Write};
+use std::time::{Duration, SystemTime};
+
+use super::is_skip;
+use crate::TestRecord;
+use crate::python::{Json, write_document};
+
+pub(super) fn write(to: &mut dyn Write, records: &[TestRecord<'_>]) -> io::Result<()> {
+    // lit fails here if a test has no start; such a test just does not count.
+    let first = records.iter().filter_map(|record| record.outcome.started).min();
+    let events =
+        records.iter().filter(|record| !is_skip(record.outcome.verdict)).map(|record| event(record, first));
+    write_document(to, &[], "traceEvents", events)
+}
+
+fn event(record: &TestRecord<'_>, first: Option<SystemTime>) -> Json {
+    let outcome = record.outcome;
+    let since_first = match (outcome.started, first) {
+        (Some(started), Some(first)) => started.duration_since(first).unwrap_or_default(),
+        _ => Duration::ZERO,
+    };
+    let micros = |duration: Duration| Json::Int(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX));
+    let members = [
+        ("pid", Json::Int(outcome.worker as i64)),
+        ("tid", Json::Int(1)),
+        ("ph", Json::Text("X".to_owned())),
+        ("ts", micros(since_first)),
+        ("dur", micros(outcome.elapsed.unwrap_or_default())),
+        ("name", Json::Text(record.full_name.clone())),
+    ];
+    Json::Object(members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+}

@@ -1,0 +1,114 @@
+//! XML as CI servers read it. Expects tests sorted by suite.
+
+use std::io::{self, Write};
+
+use hotstart_model::{Dialect, Verdict};
+
+use super::{Run, is_skip};
+use crate::TestRecord;
+
+pub(super) fn write(to: &mut dyn Write, records: &[TestRecord<'_>], run: &Run<'_>) -> io::Result<()> {
+    writeln!(to, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
+    writeln!(to, "<testsuites time=\"{:.2}\">", run.elapsed.as_secs_f64())?;
+    for suite in records.chunk_by(|a, b| a.suite.index == b.suite.index) {
+        write_suite(to, suite, run)?;
+    }
+    writeln!(to, "</testsuites>")
+}
+
+fn write_suite(to: &mut dyn Write, records: &[TestRecord<'_>], run: &Run<'_>) -> io::Result<()> {
+    let name = records[0].suite.name.replace('.', "-");
+    let is_failure = |record: &&TestRecord<'_>| run.table.kind(record.outcome.verdict).is_failure;
+    let failures = records.iter().filter(is_failure).count();
+    let skipped = records.iter().filter(|record| is_skip(record.outcome.verdict)).count();
+    let seconds: f64 = records.iter().map(TestRecord::seconds).sum();
+    let time = match run.dialect {
+        Dialect::V19 => String::new(),
+        Dialect::V23 => format!(" time=\"{seconds:.2}\""),
+    };
+    let quoted = attribute(&name);
+    let tests = records.len();
+    writeln!(
+        to,
+        "<testsuite name={quoted} tests=\"{tests}\" failures=\"{failures}\" skipped=\"{skipped}\"{time}>"
+    )?;
+    for record in records {
+        write_test(to, record, &name, run)?;
+    }
+    writeln!(to, "</testsuite>")
+}
+
+fn write_test(to: &mut dyn Write, record: &TestRecord<'_>, suite: &str, run: &Run<'_>) -> io::Result<()> {
+    let (file, directory) = record.path.split_last().expect("a test has a name");
+    let directory = directory.join("/").replace('.', "_");
+    let class = format!("{suite}.{}", if directory.is_empty() { suite } else { &directory });
+    let (class, name) = (attribute(&class), attribute(file));
+    write!(to, "<testcase classname={class} name={name} time=\"{:.2}\"", record.seconds())?;
+
+    let outcome = record.outcome;
+    if run.table.kind(outcome.verdict).is_failure {
+        let output = character_data(&outcome.output);
+        writeln!(to, ">\n  <failure><![CDATA[{output}]]></failure>\n</testcase>")
+    } else if is_skip(outcome.verdict) {
+        let reason = attribute(&skip_reason(record));
+        writeln!(to, ">\n  <skipped message={reason}/>\n</testcase>")
+    } else {
+        writeln!(to, "/>")
+    }
+}
+
+fn skip_reason(record: &TestRecord<'_>) -> String {
+    let outcome = record.outcome;
+    match outcome.verdict {
+        Verdict::EXCLUDED => "Test not selected (--filter, --max-tests)".to_owned(),
+        Verdict::SKIPPED => "User interrupt".to_owned(),
+        _ if outcome.missing_features.is_empty() => "Unsupported configuration".to_owned(),
+        _ => format!("Missing required feature(s): {}", outcome.missing_features.join(", ")),
+    }
+}
+
+/// What may stand in a CDATA section: its end mark is split over two, control characters are dropped.
+fn character_data(text: &str) -> String {
+    let allowed = |c: &char| *c >= ' ' || matches!(c, '\t' | '\n' | '\r');
+    text.replace("]]>", "]]]]><![CDATA[>").chars().filter(allowed).collect()
+}
+
+/// A quoted attribute value, in the quotes that need fewer escapes.
+fn attribute(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() + 2);
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '\n' => escaped.push_str("&#10;"),
+            '\r' => escaped.push_str("&#13;"),
+            '\t' => escaped.push_str("&#9;"),
+            _ => escaped.push(c),
+        }
+    }
+    if !escaped.contains('"') {
+        format!("\"{escaped}\"")
+    } else if !escaped.contains('\'') {
+        format!("'{escaped}'")
+    } else {
+        format!("\"{}\"", escaped.replace('"', "&quot;"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_are_chosen() {
+        assert_eq!(attribute("a<b>&\n"), "\"a&lt;b&gt;&amp;&#10;\"");
+        assert_eq!(attribute("say \"x\""), "'say \"x\"'");
+        assert_eq!(attribute("'\""), "\"'&quot;\"");
+    }
+
+    #[test]
+    fn character_data_is_valid() {
+        assert_eq!(character_data("a]]>b\u{1b}[0m\t\n"), "a]]]]><![CDATA[>b[0m\t\n");
+    }
+}

@@ -1,0 +1,226 @@
+//! Numbers and JSON as Python writes them, since reports are compared with lit's byte by byte.
+
+use std::fmt::Write as _;
+use std::io;
+
+/// A JSON value on its way out.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Json {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Text(String),
+    List(Vec<Json>),
+    /// Written in the order of the keys, whatever the order here.
+    Object(Vec<(String, Json)>),
+}
+
+impl Json {
+    /// Parses text that came from a metric. What is no JSON is taken as a string, so that nothing is lost.
+    pub(crate) fn from_text(text: &str) -> Json {
+        match serde_json::from_str::<serde_json::Value>(text) {
+            Ok(value) => Json::from_value(value),
+            Err(_) => Json::Text(text.to_owned()),
+        }
+    }
+
+    fn from_value(value: serde_json::Value) -> Json {
+        use serde_json::Value;
+        match value {
+            Value::Null => Json::Null,
+            Value::Bool(value) => Json::Bool(value),
+            Value::Number(number) => match number.as_i64() {
+                Some(value) => Json::Int(value),
+                None => Json::Float(number.as_f64().unwrap_or(f64::NAN)),
+            },
+            Value::String(text) => Json::Text(text),
+            Value::Array(items) => Json::List(items.into_iter().map(Json::from_value).collect()),
+            Value::Object(map) => {
+                Json::Object(map.into_iter().map(|(key, value)| (key, Json::from_value(value))).collect())
+            }
+        }
+    }
+
+    /// As `json.dumps(value, indent=2, sort_keys=True)` at a depth of so many levels.
+    pub(crate) fn indented(&self, depth: usize) -> String {
+        let mut text = String::new();
+        self.write_indented(&mut text, depth);
+        text
+    }
+
+    fn write_indented(&self, to: &mut String, depth: usize) {
+        match self {
+            Json::Null => to.push_str("null"),
+            Json::Bool(true) => to.push_str("true"),
+            Json::Bool(false) => to.push_str("false"),
+            Json::Int(value) => write!(to, "{value}").expect("a string takes all"),
+            Json::Float(value) => to.push_str(&json_float(*value)),
+            Json::Text(text) => write_string(to, text),
+            Json::List(items) if items.is_empty() => to.push_str("[]"),
+            Json::List(items) => {
+                write_members(to, depth, ('[', ']'), items.iter(), |to, item| {
+                    item.write_indented(to, depth + 1);
+                });
+            }
+            Json::Object(members) if members.is_empty() => to.push_str("{}"),
+            Json::Object(members) => {
+                let mut members: Vec<_> = members.iter().collect();
+                members.sort_by(|a, b| a.0.cmp(&b.0));
+                write_members(to, depth, ('{', '}'), members.into_iter(), |to, (key, value)| {
+                    write_string(to, key);
+                    to.push_str(": ");
+                    value.write_indented(to, depth + 1);
+                });
+            }
+        }
+    }
+}
+
+/// Writes a JSON object with one long list in it, an item at a time. `before` are the members whose keys sort before
+/// the list's, `list` its key; there are none after it.
+pub(crate) fn write_document(
+    to: &mut dyn io::Write,
+    before: &[(&str, Json)],
+    list: &str,
+    items: impl Iterator<Item = Json>,
+) -> io::Result<()> {
+    write!(to, "{{")?;
+    for (key, value) in before {
+        write!(to, "\n  \"{key}\": {},", value.indented(1))?;
+    }
+    write!(to, "\n  \"{list}\": [")?;
+    let mut is_empty = true;
+    for item in items {
+        let comma = if is_empty { "" } else { "," };
+        is_empty = false;
+        write!(to, "{comma}\n    {}", item.indented(2))?;
+    }
+    write!(to, "{}]\n}}", if is_empty { "" } else { "\n  " })
+}
+
+fn write_members<T>(
+    to: &mut String,
+    depth: usize,
+    (open, close): (char, char),
+    members: impl Iterator<Item = T>,
+    mut write_one: impl FnMut(&mut String, T),
+) {
+    to.push(open);
+    for (index, member) in members.enumerate() {
+        to.push_str(if index == 0 { "\n" } else { ",\n" });
+        indent(to, depth + 1);
+        write_one(to, member);
+    }
+    to.push('\n');
+    indent(to, depth);
+    to.push(close);
+}
+
+fn indent(to: &mut String, depth: usize) {
+    for _ in 0..depth {
+        to.push_str("  ");
+    }
+}
+
+/// A JSON string in ASCII: other characters as UTF-16 escapes.
+fn write_string(to: &mut String, text: &str) {
+    to.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => to.push_str("\\\""),
+            '\\' => to.push_str("\\\\"),
+            '\n' => to.push_str("\\n"),
+            '\r' => to.push_str("\\r"),
+            '\t' => to.push_str("\\t"),
+            '\u{8}' => to.push_str("\\b"),
+            '\u{c}' => to.push_str("\\f"),
+            ' '..='~' => to.push(c),
+            _ => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    write!(to, "\\u{unit:04x}").expect("a string takes all");
+                }
+            }
+        }
+    }
+    to.push('"');
+}
+
+fn json_float(value: f64) -> String {
+    if value.is_nan() {
+        return "NaN".to_owned();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "Infinity" } else { "-Infinity" }.to_owned();
+    }
+    float_repr(value)
+}
+
+/// Python's `repr` of a finite float: the shortest digits that read back, with an exponent from 1e16 and below 1e-4.
+pub(crate) fn float_repr(value: f64) -> String {
+    let scientific = format!("{value:e}");
+    let (digits, exponent) = scientific.split_once('e').expect("always has an exponent");
+    let exponent: i32 = exponent.parse().expect("a number");
+    if (-4..16).contains(&exponent) {
+        let plain = format!("{value}");
+        return if plain.contains('.') { plain } else { format!("{plain}.0") };
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
+}
+
+/// Python's `%.Nf`.
+pub(crate) fn fixed(value: f64, digits: usize) -> String {
+    if value.is_nan() {
+        return "nan".to_owned();
+    }
+    format!("{value:.digits$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_as_pythons_repr() {
+        for (value, text) in [
+            (0.0, "0.0"),
+            (-0.0, "-0.0"),
+            (1.0, "1.0"),
+            (0.1, "0.1"),
+            (0.0001, "0.0001"),
+            (0.00001, "1e-05"),
+            (1.5e-7, "1.5e-07"),
+            (1e15, "1000000000000000.0"),
+            (1e16, "1e+16"),
+            (1.2345e100, "1.2345e+100"),
+            (0.123_456_789_012_345_67, "0.12345678901234566"),
+        ] {
+            assert_eq!(float_repr(value), text);
+        }
+        assert_eq!(json_float(f64::NAN), "NaN");
+        assert_eq!(json_float(f64::NEG_INFINITY), "-Infinity");
+    }
+
+    #[test]
+    fn strings_are_ascii() {
+        let text = Json::Text("a\"\\\n\u{1}\u{7f}é😀\u{8}\u{c}".into()).indented(0);
+        assert_eq!(text, r#""a\"\\\n\u0001\u007f\u00e9\ud83d\ude00\b\f""#);
+    }
+
+    #[test]
+    fn keys_are_sorted_and_empty_values_short() {
+        let value = Json::from_text(r#"{"b": {}, "a": [true, null, 10000000000000000000000], "B": "x"}"#);
+        assert_eq!(
+            value.indented(1),
+            "{\n    \"B\": \"x\",\n    \"a\": [\n      true,\n      null,\n      1e+22\n    ],\n    \"b\": {}\n  }"
+        );
+    }
+
+    #[test]
+    fn a_document_without_items() {
+        let mut to = Vec::new();
+        write_document(&mut to, &[("a", Json::Int(1))], "tests", std::iter::empty()).unwrap();
+        assert_eq!(String::from_utf8(to).unwrap(), "{\n  \"a\": 1,\n  \"tests\": []\n}");
+    }
+}

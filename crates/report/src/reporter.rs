@@ -1,0 +1,202 @@
+//! Takes the events of a run, from all workers, and keeps the outcomes for what is written afterwards.
+//!
+//! One lock around everything that is written: a test's lines stay together. Outputs are the bulk of a run's memory
+//! (50,000 tests), so an output is dropped as soon as nobody is left to read it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hotstart_model::{Diagnostic, Event, Events, JobId, Outcome, RunEnd, Verdict, VerdictTable};
+
+use crate::display::{self, Bar, Display, Predictor, Progress};
+use crate::result_lines::{self, Ended};
+use crate::{Catalog, DiagnosticCounts, Diagnostics, Levels, Sink, messages};
+
+/// Whose output is kept after it was shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeepOutput {
+    /// Nobody's: no report is written.
+    #[default]
+    None,
+    /// That of failed tests, for the XML report.
+    OfFailures,
+    /// That of all tests, for reports that contain it.
+    OfAll,
+}
+
+/// What a reporter goes by.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How much is shown.
+    pub levels: Levels,
+    /// Which progress bar is drawn, if one is asked for.
+    pub bar: Bar,
+    /// How many tests were discovered, selected or not.
+    pub discovered: usize,
+    /// Result codes, those of configs included.
+    pub table: VerdictTable,
+    /// Whose output is kept.
+    pub keep_output: KeepOutput,
+}
+
+/// Shows a run while it goes on.
+pub struct Reporter<C> {
+    catalog: C,
+    settings: Settings,
+    state: Mutex<State>,
+}
+
+struct State {
+    out: Sink,
+    diagnostics: Diagnostics,
+    display: Option<Box<dyn Display>>,
+    predictor: Predictor,
+    jobs: u32,
+    completed: u32,
+    outcomes: Vec<Option<Arc<Outcome>>>,
+}
+
+impl<C: Catalog> Reporter<C> {
+    /// A reporter that writes results to `out`. `diagnostics` may have been used before, by discovery.
+    pub fn new(catalog: C, settings: Settings, out: Sink, diagnostics: Diagnostics) -> Self {
+        let state = State {
+            out,
+            diagnostics,
+            display: None,
+            predictor: Predictor::default(),
+            jobs: 0,
+            completed: 0,
+            outcomes: Vec::new(),
+        };
+        Reporter { catalog, settings, state: Mutex::new(state) }
+    }
+
+    /// Whether standard output's reader is gone.
+    pub fn is_closed(&self) -> bool {
+        self.lock().out.is_closed()
+    }
+
+    /// Ends the run: outcomes by job, SKIPPED for those that did not finish, and where to write what follows.
+    pub fn into_results(self) -> Results {
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let skipped = Arc::new(Outcome::decided(Verdict::SKIPPED, ""));
+        let outcomes =
+            state.outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|| skipped.clone())).collect();
+        Results { outcomes, out: state.out, diagnostics: state.diagnostics }
+    }
+
+    /// A worker that panicked while it wrote is no reason to lose the other workers' results.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, state: &mut State, jobs: u32, workers: usize) {
+        let Settings { levels, bar, discovered, .. } = &self.settings;
+        let mut display = display::choose(levels, bar, (jobs, *discovered), workers);
+        if display.shows_progress() {
+            state.predictor = Predictor::new((0..jobs).map(|job| self.catalog.previous_elapsed(JobId(job))));
+        }
+        display.begin(&mut state.out);
+        state.display = Some(display);
+        state.jobs = jobs;
+        state.outcomes.resize(jobs as usize, None);
+    }
+
+    fn finished(&self, state: &mut State, job: JobId, outcome: Arc<Outcome>) {
+        let Settings { levels, table, .. } = &self.settings;
+        state.completed += 1;
+        let shows_result = levels.results.includes(&outcome, table);
+        let shows_progress = state.display.as_ref().is_some_and(|display| display.shows_progress());
+        if shows_result || shows_progress {
+            let name = self.catalog.full_name(job);
+            if let (true, Some(display)) = (shows_result, &mut state.display) {
+                display.make_room(&mut state.out);
+            }
+            if shows_result {
+                let test = Ended { name: &name, outcome: &outcome, place: (state.completed, state.jobs) };
+                result_lines::write(&mut state.out, &test, levels, table);
+            }
+            if shows_progress {
+                self.advance(state, job, &outcome, &name);
+            }
+        }
+        let index = job.0 as usize;
+        if index >= state.outcomes.len() {
+            state.outcomes.resize(index + 1, None);
+        }
+        state.outcomes[index] = Some(self.without_unread_output(outcome));
+    }
+
+    fn advance(&self, state: &mut State, job: JobId, outcome: &Outcome, name: &str) {
+        let elapsed = outcome.elapsed.map_or(0.0, |elapsed| elapsed.as_secs_f64());
+        let fraction = state.predictor.advance(self.catalog.previous_elapsed(job), elapsed);
+        let failed = self.settings.table.kind(outcome.verdict).is_failure;
+        if let Some(display) = &mut state.display {
+            display.update(&mut state.out, Progress { fraction, name, failed });
+        }
+    }
+
+    fn without_unread_output(&self, outcome: Arc<Outcome>) -> Arc<Outcome> {
+        let is_failure = self.settings.table.kind(outcome.verdict).is_failure;
+        let is_read = match self.settings.keep_output {
+            KeepOutput::None => false,
+            KeepOutput::OfFailures => is_failure,
+            KeepOutput::OfAll => true,
+        };
+        if is_read || outcome.output.is_empty() {
+            return outcome;
+        }
+        let mut outcome = Arc::unwrap_or_clone(outcome);
+        outcome.output = String::new();
+        Arc::new(outcome)
+    }
+
+    fn end(&self, state: &mut State, end: RunEnd) {
+        if let Some(mut display) = state.display.take() {
+            display.end(&mut state.out, end == RunEnd::Interrupted);
+        }
+        state.out.flush();
+        if let Some(message) = messages::cut_short(end) {
+            state.diagnostics.put(message);
+        }
+    }
+
+    fn diagnose(&self, state: &mut State, diagnostic: &Diagnostic) {
+        state.out.flush();
+        state.diagnostics.take(diagnostic, &self.settings.levels);
+    }
+}
+
+impl<C: Catalog> Events for Reporter<C> {
+    fn send(&self, event: Event) {
+        let mut state = self.lock();
+        match event {
+            Event::Diagnostic(diagnostic) => self.diagnose(&mut state, &diagnostic),
+            Event::RunStarted { jobs, workers } => self.begin(&mut state, jobs, workers),
+            Event::Started { .. } => return,
+            Event::Finished { job, outcome, .. } => self.finished(&mut state, job, outcome),
+            Event::RunFinished { end } => self.end(&mut state, end),
+        }
+        state.out.flush();
+    }
+}
+
+/// What a run leaves.
+pub struct Results {
+    /// By job.
+    pub outcomes: Vec<Arc<Outcome>>,
+    /// For the summary.
+    pub out: Sink,
+    /// For what is said at the end; its counts are the whole run's.
+    pub diagnostics: Diagnostics,
+}
+
+impl Results {
+    /// How many diagnostics there were.
+    pub fn diagnostic_counts(&self) -> DiagnosticCounts {
+        self.diagnostics.counts()
+    }
+}
+
+#[cfg(test)]
+#[path = "reporter_tests.rs"]
+mod tests;

@@ -1,0 +1,136 @@
+//! Buffered output whose reader may go away.
+//!
+//! A closed pipe (`hotstart lit | head`) ends the output, not the run: the first error closes the sink and what
+//! follows is dropped. Each event is flushed as a whole, so a reader sees complete lines and a quiet run makes no
+//! system calls.
+
+use std::io::{self, Write};
+
+/// Where console text goes.
+pub struct Sink {
+    buffer: Vec<u8>,
+    /// `None` once writing failed.
+    to: Option<Box<dyn Write + Send>>,
+}
+
+impl Sink {
+    /// Writes to this.
+    pub fn new(to: impl Write + Send + 'static) -> Self {
+        Sink { buffer: Vec::new(), to: Some(Box::new(to)) }
+    }
+
+    /// Writes to standard output.
+    pub fn stdout() -> Self {
+        Sink::new(io::stdout())
+    }
+
+    /// Writes to standard error.
+    pub fn stderr() -> Self {
+        Sink::new(io::stderr())
+    }
+
+    /// Adds text.
+    pub fn put(&mut self, text: &str) {
+        if self.to.is_some() {
+            self.buffer.extend_from_slice(text.as_bytes());
+        }
+    }
+
+    /// Adds a line.
+    pub fn line(&mut self, text: &str) {
+        self.put(text);
+        self.put("\n");
+    }
+
+    /// Writes what was added.
+    pub fn flush(&mut self) {
+        if self.buffer.is_empty() {
+            return;
+        }
+        if let Some(to) = &mut self.to {
+            let written = to.write_all(&self.buffer).and_then(|()| to.flush());
+            if written.is_err() {
+                self.to = None;
+            }
+        }
+        self.buffer.clear();
+    }
+
+    /// Whether the reader is gone.
+    pub fn is_closed(&self) -> bool {
+        self.to.is_none()
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    /// A sink whose text can be read back.
+    #[derive(Clone, Default)]
+    pub(crate) struct Captured(Arc<Mutex<Vec<u8>>>);
+
+    impl Captured {
+        pub(crate) fn sink(&self) -> Sink {
+            Sink::new(self.clone())
+        }
+
+        pub(crate) fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
+
+    impl Write for Captured {
+        fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(data);
+            Ok(data.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Counts what it is asked to write and fails each time.
+    struct Closed(Arc<Mutex<u32>>);
+
+    impl Write for Closed {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            *self.0.lock().unwrap() += 1;
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_closed_pipe_is_written_to_once() {
+        let calls = Arc::new(Mutex::new(0));
+        let mut sink = Sink::new(Closed(calls.clone()));
+        for _ in 0..3 {
+            sink.line("text");
+            sink.flush();
+        }
+        assert!(sink.is_closed());
+        assert_eq!(*calls.lock().unwrap(), 1);
+    }
+
+    #[test]
+    fn text_arrives_when_flushed() {
+        let captured = Captured::default();
+        let mut sink = captured.sink();
+        sink.line("a");
+        assert_eq!(captured.text(), "");
+        sink.flush();
+        assert_eq!(captured.text(), "a\n");
+    }
+}
