@@ -36,12 +36,16 @@ def llvm_version(tools):
 
 def fetch(directory, source, version):
     """Downloads the source package of LLVM `version` and unpacks its tests and utils into `source`."""
+    for program, package in (("xz", "xz-utils"), ("tar", "tar"), ("apt-get", "apt")):
+        if not shutil.which(program):
+            raise SetupError(f"no {program}; install {package}")
     download = os.path.join(directory, "download")
     os.makedirs(download, exist_ok=True)
     apt = private_apt(os.path.join(directory, "apt"))
     package = f"llvm-toolchain-{version}"
     print(f"llvm-suite: downloading the source package {package} (about 170 MB) with a private apt in {directory}/apt", flush=True)
-    run(["apt-get", *apt, "-q", "update"], directory)
+    # Not checked: hooks that clean the system's cache after an update fail for an ordinary user.
+    run(["apt-get", *apt, "-q", "update"], directory, check=False)
     exact = installed_source_version(version)
     wanted = [f"{package}={exact}", package] if exact else [package]
     for name in wanted:
