@@ -15,13 +15,12 @@ entry:
   br i1 %c, label %left, label %right
 left:
   %a = load i32, ptr %p, align 4
-  call void @use(i32 %a) memory(none)
   br label %join
 right:
   br label %join
 join:
+  %early = phi i32 [ %a, %left ], [ 0, %right ]
   %b = load i32, ptr %p, align 4
-  ret i32 %b
+  %sum = add i32 %early, %b
+  ret i32 %sum
 }
-
-declare void @use(i32)
