@@ -30,8 +30,13 @@ def prepare(directory, tools):
 
 def llvm_version(tools):
     """Major version of the tools, as text."""
-    printed = subprocess.run([os.path.join(tools, "llvm-config"), "--version"], stdout=subprocess.PIPE, text=True, check=True)
-    return printed.stdout.split(".")[0]
+    return llvm_config(tools, "--version").split(".")[0]
+
+
+def llvm_config(tools, option):
+    """What llvm-config of the tools answers."""
+    command = [os.path.join(tools, "llvm-config"), option]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 
 
 def fetch(directory, source, version):
@@ -43,7 +48,7 @@ def fetch(directory, source, version):
     os.makedirs(download, exist_ok=True)
     apt = private_apt(os.path.join(directory, "apt"))
     package = f"llvm-toolchain-{version}"
-    print(f"llvm-suite: downloading the source package {package} (about 170 MB) with a private apt in {directory}/apt", flush=True)
+    print(f"llvm-suite: downloading {package} (about 170 MB) with a private apt in {directory}/apt", flush=True)
     # Not checked: hooks that clean the system's cache after an update fail for an ordinary user.
     run(["apt-get", *apt, "-q", "update"], directory, check=False)
     exact = installed_source_version(version)
@@ -53,7 +58,7 @@ def fetch(directory, source, version):
             break
     archives = [path for path in glob.glob(f"{download}/*.orig.tar.*") if not path.endswith(".asc")]
     if len(archives) != 1:
-        raise SetupError(f"expected one .orig.tar file in {download}, found {len(archives)}; remove the directory and try again")
+        raise SetupError(f"{len(archives)} .orig.tar files in {download} instead of one; remove it and try again")
     unpack(archives[0], source)
     shutil.rmtree(download)
 
@@ -130,14 +135,10 @@ def write_site_config(source, build, tools):
 
 def site_values(source, build, tools):
     """CMake's variables. What is not here is off, hence 0."""
-
-    def config(option):
-        printed = subprocess.run([os.path.join(tools, "llvm-config"), option], stdout=subprocess.PIPE, text=True, check=True)
-        return printed.stdout.strip()
-
-    triple, machine = config("--host-target"), os.uname().machine
+    triple, machine = llvm_config(tools, "--host-target"), os.uname().machine
+    libraries = llvm_config(tools, "--libdir")
     native = {"x86_64": "X86", "aarch64": "AArch64", "riscv64": "RISCV"}.get(machine, machine)
-    version = config("--version").split(".")
+    version = llvm_config(tools, "--version").split(".")
     values = dict.fromkeys(
         ["LLVM_LIT_TOOLS_DIR", "LLVM_LIT_ERRC_MESSAGES", "CMAKE_OSX_SYSROOT", "OSX_SYSROOT", "OCAMLFLAGS", "EXEEXT",
          "PTXAS_EXECUTABLE", "LLVM_BINDINGS", "HOST_LDFLAGS", "LLVM_USE_SANITIZER", "LLVM_VERSION_SUFFIX",
@@ -149,13 +150,13 @@ def site_values(source, build, tools):
         "LIT_SITE_CFG_IN_HEADER": "import os\ndef path(p): return p",
         "LLVM_HOST_TRIPLE": triple, "LLVM_TARGET_TRIPLE": triple,
         "LLVM_SOURCE_DIR": os.path.join(source, "llvm"), "LLVM_BINARY_DIR": build,
-        "LLVM_TOOLS_DIR": tools, "LLVM_LIBS_DIR": config("--libdir"), "SHLIBDIR": config("--libdir"),
+        "LLVM_TOOLS_DIR": tools, "LLVM_LIBS_DIR": libraries, "SHLIBDIR": libraries,
         "SHLIBEXT": ".so", "LLVM_PLUGIN_EXT": ".so", "HOST_OS": "Linux", "HOST_CC": "cc", "HOST_CXX": "c++",
         "LLVM_NATIVE_ARCH": native, "HOST_ARCH": machine,
         "Python3_EXECUTABLE": shutil.which("python3"), "GOLD_EXECUTABLE": shutil.which("ld.gold") or "",
         "LD64_EXECUTABLE": "/bin/true", "OCAMLFIND": "OCAMLFIND-NOTFOUND",
         "LLVM_VERSION_MAJOR": version[0], "LLVM_VERSION_MINOR": version[1],
-        "TARGETS_TO_BUILD": config("--targets-built"),
+        "TARGETS_TO_BUILD": llvm_config(tools, "--targets-built"),
     })  # fmt: skip
     return values
 

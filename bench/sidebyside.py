@@ -176,7 +176,9 @@ class Comparison:
         result = {}
         for name, runs in self.runs.items():
             if runs:
-                result[name] = {field: statistics.median(getattr(run, field) for run in runs) for field in ("wall", "user", "system")}
+                result[name] = {}
+                for field in ("wall", "user", "system"):
+                    result[name][field] = statistics.median(getattr(run, field) for run in runs)
                 result[name]["peak_kib"] = max(run.peak_kib for run in runs)
         return result
 
@@ -201,7 +203,8 @@ class Comparison:
         """Verdict counts of both, then the tests that differ, as text."""
         left, right = counts(self.reference()), counts(self.runs["hotstart"][0].verdicts)
         lines = [row("", "lit", "hotstart"), row("tests", sum(left.values()), sum(right.values()))]
-        codes = [code for code in LABELS if left[code] or right[code]] + sorted((left.keys() | right.keys()) - LABELS.keys())
+        codes = [code for code in LABELS if left[code] or right[code]]
+        codes += sorted((left.keys() | right.keys()) - LABELS.keys())
         lines += [row("  " + LABELS.get(code, code), left[code], right[code]) for code in codes]
         found = self.differing()
         lines.append(row("differing", "", len(found)))
@@ -218,7 +221,10 @@ class Comparison:
         return "\n".join(lines) + f"\n(medians of {rounds}; memory: largest VmHWM of the runner's main process)"
 
 
-COSTS = [("wall s", "wall", 1, 2), ("user s", "user", 1, 2), ("system s", "system", 1, 2), ("memory MB", "peak_kib", 1024, 1)]
+# Label, field, what to divide it by, decimals.
+COSTS = [
+    ("wall s", "wall", 1, 2), ("user s", "user", 1, 2), ("system s", "system", 1, 2), ("memory MB", "peak_kib", 1024, 1),
+]  # fmt: skip
 
 
 def ratio(medians, field):
