@@ -1,0 +1,192 @@
+"""Answers the runner's requests, one line of JSON each, until it closes its end.
+
+An error in a config is an answer, never the end: lit stops there, the runner goes on with the other tests.
+Bytes that are not UTF-8 travel as they are, by Python's own surrogate escapes.
+"""
+
+import copy
+import json
+import os
+import sys
+import traceback
+
+import litprobe
+
+
+class Server:
+    """The configs evaluated so far, each with the state in which the runner knows it."""
+
+    def __init__(self, settings):
+        from litprobe.session import Session
+
+        self.session = Session(settings)
+        self.configs = []
+        self.sent = []
+        self.immutable = {}
+        self.operations = {
+            "suite": self.load_suite,
+            "local": self.load_local,
+            "tests": self.find_tests,
+            "group": self.parallelism_group,
+            "state": self.state,
+        }
+
+    def answer(self, request):
+        """The reply to one request."""
+        try:
+            reply = self.operations[request["op"]](request)
+        except SystemExit as stop:
+            reply = self.stopped(stop)
+        except BaseException as error:
+            reply = failed(error, request.get("path"))
+        reply["diagnostics"] = self.session.take_diagnostics()
+        return reply
+
+    def load_suite(self, request):
+        """Evaluates a suite's config, from defaults."""
+        from lit.TestingConfig import TestingConfig
+
+        config = TestingConfig.fromdefaults(self.session.lit_config)
+        config.load_from_path(request["path"], self.session.lit_config)
+        return self.enter(config, None)
+
+    def load_local(self, request):
+        """Evaluates a directory's config on a copy of the one above."""
+        parent = request["parent"]
+        config = self.copy_of(parent)
+        config.load_from_path(request["path"], self.session.lit_config)
+        return self.enter(config, self.sent[parent])
+
+    def copy_of(self, parent):
+        """A deep copy. Pairs of strings, which are most of a config, copy to themselves; the copier is told so,
+        as it would take a millisecond to find out. `sent` keeps them alive, so their identities stay theirs."""
+        immutable = self.immutable.get(parent)
+        if immutable is None:
+            pairs = self.sent[parent]["substitutions"]
+            plain = (pair for pair in pairs if type(pair) is tuple and set(map(type, pair)) == {str})
+            immutable = self.immutable[parent] = {id(pair): pair for pair in plain}
+        return copy.deepcopy(self.configs[parent], dict(immutable))
+
+    def enter(self, config, known):
+        from litprobe.describe import changes, snapshot
+
+        values = snapshot(config)
+        reply = {"id": len(self.configs), "changes": changes(known, values)}
+        self.configs.append(config)
+        self.sent.append(values)
+        return reply
+
+    def find_tests(self, request):
+        """Lets a format written in Python find its tests, in a directory or for one path."""
+        config, suite = self.configs[request["config"]], self.suite(request)
+        path, lit_config = tuple(request["path"]), self.session.lit_config
+        find = config.test_format.getTestsInDirectory if request["directory"] else config.test_format.getTestsForPath
+        return {"tests": [list(test.path_in_suite) for test in find(suite, path, lit_config, config)]}
+
+    def parallelism_group(self, request):
+        """Asks a config's function for the group of one test."""
+        import lit.Test
+
+        config = self.configs[request["config"]]
+        test = lit.Test.Test(self.suite(request), tuple(request["path"]), config)
+        group = config.parallelism_group(test)
+        return {"group": None if group is None else str(group)}
+
+    def suite(self, request):
+        import lit.Test
+
+        # Not by the constructor: it reads the file of test times, which is the runner's.
+        suite = lit.Test.TestSuite.__new__(lit.Test.TestSuite)
+        suite.name, suite.source_root, suite.exec_root = request["suite"]
+        suite.config = self.configs[request["suite_config"]]
+        suite.test_times = None
+        return suite
+
+    def state(self, request):
+        """The state of `lit_config`, and what changed in configs since they were handed over: a local config
+        can reach the suite's own, by `llvm_config` for one."""
+        from litprobe.describe import changes, snapshot
+
+        late = []
+        for number, (config, known) in enumerate(zip(self.configs, self.sent)):
+            values = snapshot(config)
+            differing = changes(known, values)
+            if differing:
+                self.sent[number] = values
+                self.immutable.pop(number, None)
+                late.append([number, differing])
+        return {"state": self.session.state(request["bash"]), "late": late}
+
+    def stopped(self, stop):
+        """A config called `lit_config.fatal`, or `sys.exit` with a value."""
+        last = self.session.diagnostics[-1] if self.session.diagnostics else None
+        if last and last["kind"] == "fatal":
+            self.session.diagnostics.pop()
+            return {"error": {"text": last["message"], "file": last["file"], "line": last["line"]}}
+        code = stop.code
+        if code is None or isinstance(code, int):
+            return {"exit": {"status": code or 0, "text": None}}
+        return {"exit": {"status": 1, "text": str(code)}}
+
+
+def failed(error, path):
+    """The reply to a request that raised an exception outside of lit's own handling."""
+    frames = traceback.extract_tb(error.__traceback__)
+    line = next((frame.lineno for frame in reversed(frames) if frame.filename == path), None)
+    return {"error": {"text": traceback.format_exc(), "file": path if isinstance(path, str) else None, "line": line}}
+
+
+def encode(value):
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+
+
+def decode(line):
+    return json.loads(line.decode("utf-8", "surrogateescape"), strict=False)
+
+
+def hello():
+    """Who answers; or why nobody can."""
+    greeting = {"litprobe": litprobe.PROTOCOL, "python": list(sys.version_info[:3])}
+    try:
+        import lit
+
+        package = os.path.dirname(os.path.abspath(lit.__file__))
+        greeting["package_dir"] = os.path.dirname(package)
+        greeting["lit_version"] = list(lit.__versioninfo__)[:3]
+        greeting["lit_version_text"] = lit.__version__
+    except Exception as error:
+        greeting["missing"] = "%s: %s" % (type(error).__name__, error)
+    return greeting
+
+
+def serve(requests, replies):
+    """Greets, takes the settings, and answers until the requests end."""
+
+    def send(value):
+        # A config's own prints come before what it leads to.
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        replies.write(encode(value) + b"\n")
+        replies.flush()
+
+    settings = decode(requests.readline())
+    if settings["lit_package"]:
+        sys.path.insert(0, settings["lit_package"])
+    sys.argv = list(settings["argv"])
+    greeting = hello()
+    send(greeting)
+    if "missing" in greeting:
+        return
+    try:
+        server = Server(settings)
+    except BaseException as error:
+        send(failed(error, None))
+        return
+    send({"ready": True, "diagnostics": server.session.take_diagnostics()})
+    for line in requests:
+        send(server.answer(decode(line)))
