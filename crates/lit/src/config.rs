@@ -1,9 +1,11 @@
 //! What a suite's configuration says, once Python has evaluated it.
 //!
-//! Values are exactly the config objects' own; nothing here is computed. See `probe` for how they get here.
+//! Values are exactly the config objects' own, but for `lit-tmp` in the environment; nothing else is computed.
+//! See `probe` for how they get here. What is large is shared, as most directories' configs differ little.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hotstart_model::{Dialect, Environment};
@@ -21,12 +23,12 @@ pub struct Config {
     pub excludes: BTreeSet<String>,
     /// How tests are found and run; `None` where the config sets none.
     pub format: Option<Format>,
-    /// The whole environment of test processes.
-    pub environment: Environment,
+    /// The whole environment of test processes, with the run's temporary directory set.
+    pub environment: Arc<Environment>,
     /// In the order of application.
-    pub substitutions: Vec<Substitution>,
+    pub substitutions: Arc<Vec<Substitution>>,
     /// Features that conditions can name.
-    pub available_features: BTreeSet<String>,
+    pub available_features: Arc<BTreeSet<String>>,
     /// Whether all tests are unsupported.
     pub unsupported: bool,
     /// Whether a pipeline fails when any stage fails.
@@ -103,15 +105,17 @@ pub enum ParallelismGroup {
 pub struct Session {
     /// Version of the `lit` package.
     pub lit_version: (u32, u32, u32),
+    /// The same as the package words it: `19.1.7dev`.
+    pub lit_version_text: String,
     /// The rules that follow from it.
     pub dialect: Dialect,
     /// Directory of the `lit` package's parent, which lit's `cat` and `diff` put into PYTHONPATH.
     pub package_dir: PathBuf,
     /// The Python that evaluates configs.
     pub python: PathBuf,
-    /// What `getBashPath()` found; `None` means `/bin/sh`.
+    /// What `getBashPath()` found; `None` means `/bin/sh`. Asked for only if a config wants an external shell.
     pub bash: Option<PathBuf>,
-    /// `-D` parameters, in order.
+    /// Parameters from the command line and from configs, as text.
     pub params: BTreeMap<String, String>,
     /// Words that `--vg` puts before commands of an external shell.
     pub valgrind_args: Vec<String>,
@@ -121,4 +125,6 @@ pub struct Session {
     pub parallelism_groups: BTreeMap<String, Option<u32>>,
     /// Limit per test that the command line or (lit 19) a config set for all suites.
     pub max_individual_test_time: Option<Duration>,
+    /// Directory for the tests' temporary files, made when they are about to run; `None` with LIT_PRESERVES_TMP.
+    pub tmp_dir: Option<PathBuf>,
 }

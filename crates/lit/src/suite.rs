@@ -1,5 +1,9 @@
 //! Suites and their tests.
+//!
+//! A run may have 50,000 tests in a few thousand directories, so a test holds little more than its file's name:
+//! what it has in common with its neighbours is in their `Directory`.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,6 +12,8 @@ use crate::config::Config;
 /// A test suite: a pair of roots and the config at the top.
 #[derive(Debug)]
 pub struct Suite {
+    /// Its place among the suites of the run; names need not be unique.
+    pub index: usize,
     /// First part of its tests' names.
     pub name: String,
     /// Where tests are. Real path.
@@ -18,38 +24,144 @@ pub struct Suite {
     pub config: Arc<Config>,
 }
 
+/// A directory of a suite in which there are tests.
+#[derive(Debug)]
+pub struct Directory {
+    /// The suite.
+    pub suite: Arc<Suite>,
+    /// Path below the suite's roots; empty at the top.
+    pub path: PathBuf,
+    /// The config that holds here.
+    pub config: Arc<Config>,
+}
+
+/// What the command line says of a test's expectations, beside what its file says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// `--xfail`: expected to fail.
+    pub xfail: bool,
+    /// `--xfail-not`: no XFAIL applies, not even `--xfail`.
+    pub xfail_not: bool,
+    /// `--unsupported`: not supported.
+    pub unsupported: bool,
+    /// `--unsupported-not`: no UNSUPPORTED applies, not even `--unsupported`.
+    pub unsupported_not: bool,
+    /// `--exclude-xfail`: not run if it is expected to fail.
+    pub exclude_xfail: bool,
+}
+
 /// One test.
 #[derive(Clone, Debug)]
 pub struct Test {
-    /// Its suite.
-    pub suite: Arc<Suite>,
-    /// Components of its path below the suite's roots.
-    pub path_in_suite: Vec<String>,
-    /// Config of its directory.
-    pub config: Arc<Config>,
-    /// For googletest: the executable, if it is not the source path.
-    pub gtest_executable: Option<PathBuf>,
+    directory: Arc<Directory>,
+    name: Box<OsStr>,
+    /// Set by the command line.
+    pub marks: Marks,
+    /// Seconds it took when it last ran, negative if it failed then; zero if that is not known.
+    pub previous: f64,
 }
 
 impl Test {
+    /// The test of this name in a directory.
+    pub fn new(directory: Arc<Directory>, name: Box<OsStr>) -> Self {
+        Test { directory, name, marks: Marks::default(), previous: 0.0 }
+    }
+
+    /// Its suite.
+    pub fn suite(&self) -> &Arc<Suite> {
+        &self.directory.suite
+    }
+
+    /// The config of its directory.
+    pub fn config(&self) -> &Arc<Config> {
+        &self.directory.config
+    }
+
+    /// The file's name.
+    pub fn name(&self) -> &OsStr {
+        &self.name
+    }
+
+    /// Its path below the suite's roots.
+    pub fn relative_path(&self) -> PathBuf {
+        self.directory.path.join(&*self.name)
+    }
+
+    /// The components of its path below the suite's roots.
+    pub fn path_in_suite(&self) -> Vec<String> {
+        self.relative_path().iter().map(|part| part.to_string_lossy().into_owned()).collect()
+    }
+
+    /// `DIR/FILE`.
+    pub fn path_text(&self) -> String {
+        self.relative_path().to_string_lossy().into_owned()
+    }
+
     /// `SUITE :: DIR/FILE`.
     pub fn full_name(&self) -> String {
-        format!("{} :: {}", self.config.name, self.path_in_suite.join("/"))
+        // The name in the suite's config: a local config may call itself otherwise, to no effect.
+        let mut name = self.suite().config.name.clone();
+        name.push_str(" :: ");
+        let directory = self.directory.path.to_string_lossy();
+        if !directory.is_empty() {
+            name.push_str(&directory);
+            name.push('/');
+        }
+        name.push_str(&self.name.to_string_lossy());
+        name
     }
 
     /// The test's file.
     pub fn source_path(&self) -> PathBuf {
-        below(&self.suite.source_root, &self.path_in_suite)
+        self.below(&self.suite().source_root)
     }
 
     /// Where the file would be in the exec tree; its directory is where the test runs.
     pub fn exec_path(&self) -> PathBuf {
-        below(&self.suite.exec_root, &self.path_in_suite)
+        self.below(&self.suite().exec_root)
+    }
+
+    /// Whether it failed when it last ran.
+    pub fn previous_failure(&self) -> bool {
+        self.previous < 0.0
+    }
+
+    fn below(&self, root: &Path) -> PathBuf {
+        let mut path = PathBuf::with_capacity(root.as_os_str().len() + self.directory.path.as_os_str().len() + 64);
+        path.push(root);
+        path.push(&self.directory.path);
+        path.push(&*self.name);
+        path
     }
 }
 
-fn below(root: &Path, components: &[String]) -> PathBuf {
-    let mut path = root.to_path_buf();
-    path.extend(components);
-    path
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A test of a suite at /src and /obj.
+    pub(crate) fn test_at(suite: &str, directory: &str, name: &str) -> Test {
+        let config = Arc::new(Config { name: suite.to_owned(), ..Config::default() });
+        let roots = (PathBuf::from("/src"), PathBuf::from("/obj"));
+        let suite = Suite {
+            index: 0,
+            name: suite.to_owned(),
+            source_root: roots.0,
+            exec_root: roots.1,
+            config: config.clone(),
+        };
+        let directory = Directory { suite: Arc::new(suite), path: directory.into(), config };
+        Test::new(Arc::new(directory), OsStr::new(name).into())
+    }
+
+    #[test]
+    fn paths_and_names_are_made_of_suite_directory_and_file() {
+        let deep = test_at("S", "a/b", "t.ll");
+        assert_eq!(deep.full_name(), "S :: a/b/t.ll");
+        assert_eq!(deep.source_path(), Path::new("/src/a/b/t.ll"));
+        assert_eq!(deep.path_in_suite(), ["a", "b", "t.ll"]);
+        let top = test_at("S", "", "t.ll");
+        assert_eq!(top.full_name(), "S :: t.ll");
+        assert_eq!(top.exec_path(), Path::new("/obj/t.ll"));
+    }
 }

@@ -1,0 +1,142 @@
+//! What the user asked for, as far as it concerns which tests there are and how they are run.
+//!
+//! Plain data, filled in by the command line; see lit-compat 1.2 and 1.3 for the options. Output options are
+//! not here but for the two that change what is gathered: the level of diagnostics and whose output is wanted.
+
+use std::path::PathBuf;
+
+use hotstart_model::Severity;
+
+/// Settings of `load`. [`Settings::default`] is lit's behaviour without options.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// TEST_PATH: files and directories, in the source or the build tree.
+    pub paths: Vec<PathBuf>,
+    /// Directory that relative paths start from. Absolute.
+    pub cwd: PathBuf,
+    /// Name that diagnostics are given by configs' own means.
+    pub progname: String,
+    /// Parameters given by a wrapper such as `llvm-lit`; `-D` overrides them.
+    pub builtin_params: Vec<(String, String)>,
+    /// `-D NAME=VALUE`, in order.
+    pub params: Vec<(String, String)>,
+    /// A wrapper's map from a main config's real path to the config to load instead.
+    pub config_map: Vec<(PathBuf, PathBuf)>,
+    /// `--config-prefix`.
+    pub config_prefix: Option<String>,
+    /// The Python that evaluates configs; else HOTSTART_LIT_PYTHON, else `python3`.
+    pub python: Option<PathBuf>,
+    /// A `lit` package to use in place of that Python's: its directory, or the directory it is in.
+    pub lit_package: Option<PathBuf>,
+    /// `--path`. Absolute.
+    pub path: Vec<PathBuf>,
+    /// `--vg`.
+    pub use_valgrind: bool,
+    /// `--vg-leak`.
+    pub valgrind_leak_check: bool,
+    /// `--vg-arg`.
+    pub valgrind_args: Vec<String>,
+    /// `--no-execute`.
+    pub no_execute: bool,
+    /// `--debug`.
+    pub debug: bool,
+    /// The least serious kind of diagnostic that is shown: `Error`, `Warning` or `Note`.
+    pub diagnostic_level: Severity,
+    /// Whether the output of tests that did not fail will be read too.
+    pub wants_all_output: bool,
+    /// `--order`.
+    pub order: Order,
+    /// `--per-test-coverage`.
+    pub per_test_coverage: bool,
+    /// Off with `--no-gtest-sharding`.
+    pub gtest_sharding: bool,
+    /// `--timeout`, in seconds; zero is none.
+    pub timeout: Option<u64>,
+    /// `--max-retries-per-test`.
+    pub max_retries_per_test: Option<u32>,
+    /// `--update-tests`.
+    pub update_tests: bool,
+    /// `--filter`, a Python regular expression.
+    pub filter: Option<String>,
+    /// `--filter-out`, likewise.
+    pub filter_out: Option<String>,
+    /// `--filter-failed`: only tests that failed last time.
+    pub filter_failed: bool,
+    /// `--run-shard` (from 1) and `--num-shards`.
+    pub shard: Option<(usize, usize)>,
+    /// `--max-tests`.
+    pub max_tests: Option<usize>,
+    /// `--xfail`: full names, or paths below the suite.
+    pub xfail: Vec<String>,
+    /// `--xfail-not`.
+    pub xfail_not: Vec<String>,
+    /// `--exclude-xfail`.
+    pub exclude_xfail: bool,
+    /// `--unsupported`.
+    pub unsupported: Vec<String>,
+    /// `--unsupported-not`.
+    pub unsupported_not: Vec<String>,
+}
+
+/// The order in which tests are started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// By name.
+    Lexical,
+    /// Another one each time.
+    Random,
+    /// Tests that failed last time first, then those that took longest.
+    #[default]
+    Smart,
+}
+
+impl Order {
+    /// lit's word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Order::Lexical => "lexical",
+            Order::Random => "random",
+            Order::Smart => "smart",
+        }
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            paths: Vec::new(),
+            cwd: PathBuf::from("/"),
+            progname: "lit".to_owned(),
+            builtin_params: Vec::new(),
+            params: Vec::new(),
+            config_map: Vec::new(),
+            config_prefix: None,
+            python: None,
+            lit_package: None,
+            path: Vec::new(),
+            use_valgrind: false,
+            valgrind_leak_check: false,
+            valgrind_args: Vec::new(),
+            no_execute: false,
+            debug: false,
+            diagnostic_level: Severity::Note,
+            wants_all_output: false,
+            order: Order::Smart,
+            per_test_coverage: false,
+            gtest_sharding: true,
+            timeout: None,
+            max_retries_per_test: None,
+            update_tests: false,
+            filter: None,
+            filter_out: None,
+            filter_failed: false,
+            shard: None,
+            max_tests: None,
+            xfail: Vec::new(),
+            xfail_not: Vec::new(),
+            exclude_xfail: false,
+            unsupported: Vec::new(),
+            unsupported_not: Vec::new(),
+        }
+    }
+}
