@@ -1,0 +1,289 @@
+//! Python's argparse, as far as lit's options reach: which argument is an option, what belongs to it, what is left.
+//!
+//! The order of work is argparse's, because the first error found is the one that is told: all arguments are told
+//! apart before any is acted upon, values are checked as options are met, defaults from the environment after that.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use super::flag::{Action, Flag};
+use super::low::LowArgs;
+use super::values::quoted;
+use super::{Invocation, table};
+
+/// Why parsing ended before its end.
+#[derive(Debug)]
+pub(super) enum Stop {
+    Help,
+    Version,
+    Error(String),
+}
+
+/// An argument, told apart from the others.
+enum Kind {
+    /// `--`, the first one.
+    Separator,
+    /// A path, or an option's value.
+    Plain,
+    /// Looks like an option; `None` if there is no such option.
+    Option(Option<Match>),
+}
+
+/// An option as it was written.
+struct Match {
+    flag: &'static Flag,
+    /// The full name.
+    name: &'static str,
+    /// What was written after it in the same argument.
+    explicit: Option<Vec<u8>>,
+}
+
+/// Parses arguments, all files expanded.
+pub(super) fn run(argv: &[OsString], invocation: &Invocation<'_>, low: &mut LowArgs) -> Result<(), Stop> {
+    let kinds = classify(argv)?;
+    let mut parser = Parser { argv, kinds, invocation, low, seen: Vec::new(), extras: Vec::new() };
+    parser.consume()?;
+    parser.apply_defaults()?;
+    if parser.low.test_paths.is_empty() {
+        return Err(Stop::Error("the following arguments are required: TEST_PATH".to_owned()));
+    }
+    if !parser.extras.is_empty() {
+        let extras: Vec<_> = parser.extras.iter().map(|extra| extra.to_string_lossy()).collect();
+        return Err(Stop::Error(format!("unrecognized arguments: {}", extras.join(" "))));
+    }
+    Ok(())
+}
+
+fn classify(argv: &[OsString]) -> Result<Vec<Kind>, Stop> {
+    let mut kinds = Vec::with_capacity(argv.len());
+    let mut options_end = false;
+    for arg in argv {
+        kinds.push(if options_end {
+            Kind::Plain
+        } else if arg == "--" {
+            options_end = true;
+            Kind::Separator
+        } else {
+            classify_one(arg).map_err(Stop::Error)?
+        });
+    }
+    Ok(kinds)
+}
+
+fn classify_one(arg: &OsStr) -> Result<Kind, String> {
+    let bytes = arg.as_bytes();
+    if bytes.first() != Some(&b'-') {
+        return Ok(Kind::Plain);
+    }
+    if let Some((flag, name)) = table::find(bytes) {
+        return Ok(Kind::Option(Some(Match { flag, name, explicit: None })));
+    }
+    if bytes.len() == 1 {
+        return Ok(Kind::Plain);
+    }
+    if let Some((name, value)) = split_at_equals(bytes)
+        && let Some((flag, name)) = table::find(name)
+    {
+        return Ok(Kind::Option(Some(Match { flag, name, explicit: Some(value.to_vec()) })));
+    }
+    let mut candidates = if bytes[1] == b'-' { long_candidates(bytes) } else { short_candidates(bytes) };
+    if candidates.len() > 1 {
+        let names: Vec<_> = candidates.iter().map(|candidate| candidate.name).collect();
+        let arg = arg.to_string_lossy();
+        return Err(format!("ambiguous option: {arg} could match {}", names.join(", ")));
+    }
+    if let Some(only) = candidates.pop() {
+        return Ok(Kind::Option(Some(only)));
+    }
+    if is_negative_number(bytes) || bytes.contains(&b' ') { Ok(Kind::Plain) } else { Ok(Kind::Option(None)) }
+}
+
+/// Options of which this is a prefix. hotstart's own count only where lit has none, so that they take no
+/// abbreviation away.
+fn long_candidates(arg: &[u8]) -> Vec<Match> {
+    let (prefix, explicit) = match split_at_equals(arg) {
+        Some((prefix, value)) => (prefix, Some(value)),
+        None => (arg, None),
+    };
+    let matching = |flags: &mut dyn Iterator<Item = &'static Flag>| -> Vec<Match> {
+        flags
+            .flat_map(|flag| flag.names.iter().map(move |name| (flag, *name)))
+            .filter(|(_, name)| name.as_bytes().starts_with(prefix))
+            .map(|(flag, name)| Match { flag, name, explicit: explicit.map(<[u8]>::to_vec) })
+            .collect()
+    };
+    let of_lit = matching(&mut table::of_lit());
+    if of_lit.is_empty() { matching(&mut table::own()) } else { of_lit }
+}
+
+/// `-j4` and `-sv`: the letter's option with the rest as its value, or longer names with one dash.
+fn short_candidates(arg: &[u8]) -> Vec<Match> {
+    let names = table::all().flat_map(|flag| flag.names.iter().map(move |name| (flag, *name)));
+    names
+        .filter_map(|(flag, name)| {
+            if name.as_bytes() == &arg[..2] {
+                Some(Match { flag, name, explicit: Some(arg[2..].to_vec()) })
+            } else if name.as_bytes().starts_with(arg) {
+                Some(Match { flag, name, explicit: None })
+            } else {
+                None
+            }
+        })
+        .collect()
+}
+
+fn split_at_equals(arg: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = arg.iter().position(|byte| *byte == b'=')?;
+    Some((&arg[..at], &arg[at + 1..]))
+}
+
+/// `-5`, `-.5`, `-1.5`.
+fn is_negative_number(arg: &[u8]) -> bool {
+    let Some(number) = arg.strip_prefix(b"-") else { return false };
+    let (whole, fraction) = match number.iter().position(|byte| *byte == b'.') {
+        Some(at) => (&number[..at], Some(&number[at + 1..])),
+        None => (number, None),
+    };
+    let all_digits = |digits: &[u8]| digits.iter().all(u8::is_ascii_digit);
+    match fraction {
+        Some(fraction) => all_digits(whole) && all_digits(fraction) && !fraction.is_empty(),
+        None => all_digits(whole) && !whole.is_empty(),
+    }
+}
+
+struct Parser<'a> {
+    argv: &'a [OsString],
+    kinds: Vec<Kind>,
+    invocation: &'a Invocation<'a>,
+    low: &'a mut LowArgs,
+    /// First names of options that were given.
+    seen: Vec<&'static str>,
+    extras: Vec<&'a OsStr>,
+}
+
+impl<'a> Parser<'a> {
+    /// Takes paths and options in turn, up to the last option; then paths again.
+    fn consume(&mut self) -> Result<(), Stop> {
+        let mut at = 0;
+        while let Some(next_option) = self.next_option(at) {
+            if at != next_option {
+                let after = self.consume_paths(at);
+                if after > at {
+                    at = after;
+                    continue;
+                }
+                self.extras.extend(self.argv[at..next_option].iter().map(OsString::as_os_str));
+            }
+            at = self.consume_option(next_option)?;
+        }
+        let stop = self.consume_paths(at);
+        self.extras.extend(self.argv[stop..].iter().map(OsString::as_os_str));
+        Ok(())
+    }
+
+    fn next_option(&self, from: usize) -> Option<usize> {
+        (from..self.kinds.len()).find(|index| matches!(self.kinds[*index], Kind::Option(_)))
+    }
+
+    /// Takes the one group of paths there may be, and returns the place after it.
+    fn consume_paths(&mut self, from: usize) -> usize {
+        if !self.low.test_paths.is_empty() {
+            return from;
+        }
+        let is_path = |index: &usize| !matches!(self.kinds[*index], Kind::Option(_));
+        let end = (from..self.kinds.len()).find(|index| !is_path(index)).unwrap_or(self.kinds.len());
+        if !(from..end).any(|index| matches!(self.kinds[index], Kind::Plain)) {
+            return from;
+        }
+        let paths = (from..end).filter(|index| !matches!(self.kinds[*index], Kind::Separator));
+        self.low.test_paths = paths.map(|index| self.argv[index].clone()).collect();
+        end
+    }
+
+    /// Takes an argument with one or several options in it, and a value if the last one needs one.
+    fn consume_option(&mut self, at: usize) -> Result<usize, Stop> {
+        let Kind::Option(Some(Match { mut flag, mut name, explicit })) =
+            std::mem::replace(&mut self.kinds[at], Kind::Option(None))
+        else {
+            self.extras.push(&self.argv[at]);
+            return Ok(at + 1);
+        };
+        let mut explicit = explicit;
+        let mut bundle = Vec::new();
+        loop {
+            let takes_value = flag.metavar().is_some();
+            match explicit.take() {
+                Some(value) if takes_value => {
+                    self.act_on_all(&bundle)?;
+                    self.act(flag, OsStr::from_bytes(&value))?;
+                    return Ok(at + 1);
+                }
+                Some(rest) => {
+                    let ignored = || refuse(flag, &format!("ignored explicit argument {}", repr(&rest)));
+                    if name.as_bytes()[1] == b'-' || rest.is_empty() {
+                        return Err(ignored());
+                    }
+                    let (next, next_name) = table::find(&[b'-', rest[0]]).ok_or_else(ignored)?;
+                    bundle.push(flag);
+                    (flag, name) = (next, next_name);
+                    explicit = Some(rest[1..].to_vec()).filter(|rest| !rest.is_empty());
+                }
+                None => {
+                    // Whether there is a value is found out before anything of the bundle is done.
+                    let value = if takes_value { Some(self.value_at(at + 1, flag)?) } else { None };
+                    self.act_on_all(&bundle)?;
+                    self.act(flag, value.unwrap_or_default())?;
+                    return Ok(at + 1 + usize::from(takes_value));
+                }
+            }
+        }
+    }
+
+    fn value_at(&self, index: usize, flag: &Flag) -> Result<&'a OsStr, Stop> {
+        match self.kinds.get(index) {
+            Some(Kind::Plain) => Ok(&self.argv[index]),
+            _ => Err(refuse(flag, "expected one argument")),
+        }
+    }
+
+    fn act_on_all(&mut self, flags: &[&'static Flag]) -> Result<(), Stop> {
+        flags.iter().try_for_each(|flag| self.act(flag, OsStr::new("")))
+    }
+
+    fn act(&mut self, flag: &'static Flag, value: &OsStr) -> Result<(), Stop> {
+        self.seen.push(flag.names[0]);
+        match flag.action {
+            Action::Help => Err(Stop::Help),
+            Action::Version => Err(Stop::Version),
+            Action::Switch(record) => {
+                record(self.low);
+                Ok(())
+            }
+            Action::Value(_, record) => {
+                record(self.low, value, self.invocation).map_err(|error| refuse(flag, &error))
+            }
+        }
+    }
+
+    /// What the environment says about options that were not given.
+    fn apply_defaults(&mut self) -> Result<(), Stop> {
+        for flag in table::all() {
+            let Some(variable) = flag.env else { continue };
+            if self.seen.contains(&flag.names[0]) {
+                continue;
+            }
+            if let Some(value) = (self.invocation.env)(variable) {
+                self.act(flag, &value)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refuse(flag: &Flag, what: &str) -> Stop {
+    Stop::Error(format!("argument {}: {what}", flag.title()))
+}
+
+fn repr(bytes: &[u8]) -> String {
+    quoted(&String::from_utf8_lossy(bytes))
+}

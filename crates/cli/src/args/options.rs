@@ -1,0 +1,186 @@
+//! What a run is to do: the command line with defaults filled in and options that belong together joined.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use hotstart_report::files::Requested;
+use hotstart_report::histogram::Slowest;
+
+use super::Invocation;
+use super::console::ConsoleOptions;
+use super::low::LowArgs;
+
+/// In which order tests start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// By name.
+    Lexical,
+    /// Shuffled.
+    Random,
+    /// What failed last time first, then what took longest.
+    #[default]
+    Smart,
+}
+
+/// hotstart's own options.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnOptions {
+    /// The Python that evaluates configs; `None` to look for one.
+    pub lit_python: Option<PathBuf>,
+    /// The `lit` package that evaluates configs, or its parent directory; `None` for the one that Python has.
+    pub lit_package: Option<PathBuf>,
+    /// Whether the times of the phases before the first test are printed.
+    pub debug_times: bool,
+}
+
+/// All that a command line says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LitOptions {
+    /// Files and directories, as typed. Never empty.
+    pub test_paths: Vec<OsString>,
+    /// Workers at most.
+    pub workers: usize,
+    /// Prefix of config files' names instead of `lit`.
+    pub config_prefix: Option<String>,
+    /// Parameters for configs, in order; later ones win.
+    pub user_params: Vec<(String, String)>,
+
+    /// What is shown; see [`ConsoleOptions::levels`].
+    pub console: ConsoleOptions,
+    /// Whether lists of tests show paths relative to the working directory.
+    pub relative_paths: bool,
+    /// Names of result codes whose tests are listed although they are no failures.
+    pub shown_codes: Vec<&'static str>,
+    /// Reports to write.
+    pub reports: Requested,
+    /// Lines to print to standard output before anything else.
+    pub notices: Vec<&'static str>,
+
+    /// Whether googletest executables are split into shards.
+    pub gtest_sharding: bool,
+    /// Directories put before PATH in tests' environments. Absolute.
+    pub path: Vec<PathBuf>,
+    /// Whether tests run under valgrind.
+    pub use_valgrind: bool,
+    /// Whether valgrind looks for leaks.
+    pub valgrind_leak_check: bool,
+    /// More arguments for valgrind.
+    pub valgrind_args: Vec<String>,
+    /// Whether tests are only parsed.
+    pub no_execute: bool,
+    /// Seconds per test. `Some(0)` is no limit, `None` leaves it to the configs.
+    pub timeout: Option<u64>,
+    /// Attempts after the first where neither test nor config says.
+    pub max_retries_per_test: Option<usize>,
+    /// Failures after which the run ends.
+    pub max_failures: Option<usize>,
+    /// Whether it is no error if filters leave nothing.
+    pub allow_empty_runs: bool,
+    /// Whether each command has a coverage file of its own.
+    pub per_test_coverage: bool,
+    /// Whether failures leave the exit code 0.
+    pub ignore_fail: bool,
+    /// Whether failing tests are updated.
+    pub update_tests: bool,
+    /// Whether times are not recorded for the next run.
+    pub skip_test_time_recording: bool,
+    /// How many of the slowest tests `--time-tests` lists, if it is given.
+    pub time_tests: Option<Slowest>,
+
+    /// Tests at most.
+    pub max_tests: Option<usize>,
+    /// Seconds after which the run ends.
+    pub max_time: Option<u64>,
+    /// In which order tests start.
+    pub order: Order,
+    /// Case-insensitive regular expression of tests to run; `None` is all.
+    pub filter: Option<String>,
+    /// Case-insensitive regular expression of tests not to run; `None` is none.
+    pub filter_out: Option<String>,
+    /// Whether only tests run that failed last time.
+    pub filter_failed: bool,
+    /// Tests expected to fail, by path in suite or full name.
+    pub xfail: Vec<String>,
+    /// Tests not expected to fail, whatever they or `xfail` say.
+    pub xfail_not: Vec<String>,
+    /// Whether tests expected to fail are left out.
+    pub exclude_xfail: bool,
+    /// Tests taken as unsupported.
+    pub unsupported: Vec<String>,
+    /// Tests whose UNSUPPORTED lines do not count.
+    pub unsupported_not: Vec<String>,
+    /// Which shard runs, from 1, and of how many.
+    pub shard: Option<(usize, usize)>,
+
+    /// Whether debug messages are shown.
+    pub debug: bool,
+    /// Whether suites are listed, and nothing is run.
+    pub show_suites: bool,
+    /// Whether tests are listed, and nothing is run.
+    pub show_tests: bool,
+    /// Whether features that conditions name are listed, and nothing is run.
+    pub show_used_features: bool,
+    /// hotstart's own.
+    pub own: OwnOptions,
+}
+
+/// Joins what belongs together; fails with lit's words for what does not fit.
+pub(super) fn resolve(low: LowArgs, invocation: &Invocation<'_>) -> Result<LitOptions, String> {
+    if low.time_tests.is_some() && low.skip_test_time_recording {
+        return Err("argument --skip-test-time-recording: not allowed with argument --time-tests".to_owned());
+    }
+    let shard = shard(low.run_shard, low.num_shards)?;
+    let incremental = "WARNING: --incremental is deprecated. Failing tests now always run first.";
+    Ok(LitOptions {
+        test_paths: low.test_paths,
+        workers: low.workers.unwrap_or(invocation.cores).max(1),
+        config_prefix: low.config_prefix,
+        user_params: low.user_params,
+        console: low.console,
+        relative_paths: low.relative_paths,
+        shown_codes: low.shown_codes,
+        reports: low.reports,
+        notices: if low.incremental { vec![incremental] } else { Vec::new() },
+        gtest_sharding: !low.no_gtest_sharding,
+        path: low.path,
+        use_valgrind: low.use_valgrind,
+        valgrind_leak_check: low.valgrind_leak_check,
+        valgrind_args: low.valgrind_args,
+        no_execute: low.no_execute,
+        timeout: low.timeout,
+        max_retries_per_test: low.max_retries_per_test,
+        max_failures: low.max_failures,
+        allow_empty_runs: low.allow_empty_runs,
+        per_test_coverage: low.per_test_coverage,
+        ignore_fail: low.ignore_fail,
+        update_tests: low.update_tests,
+        skip_test_time_recording: low.skip_test_time_recording,
+        time_tests: low.time_tests,
+        max_tests: low.max_tests,
+        max_time: low.max_time,
+        order: low.order,
+        filter: low.filter,
+        filter_out: low.filter_out,
+        filter_failed: low.filter_failed,
+        xfail: low.xfail,
+        xfail_not: low.xfail_not,
+        exclude_xfail: low.exclude_xfail,
+        unsupported: low.unsupported,
+        unsupported_not: low.unsupported_not,
+        shard,
+        debug: low.debug,
+        show_suites: low.show_suites,
+        show_tests: low.show_tests,
+        show_used_features: low.show_used_features,
+        own: low.own,
+    })
+}
+
+fn shard(run: Option<usize>, shards: Option<usize>) -> Result<Option<(usize, usize)>, String> {
+    match (run, shards) {
+        (None, None) => Ok(None),
+        (Some(run), Some(shards)) if run <= shards => Ok(Some((run, shards))),
+        (Some(_), Some(_)) => Err("--run-shard must be between 1 and --num-shards (inclusive)".to_owned()),
+        _ => Err("--num-shards and --run-shard must be used together".to_owned()),
+    }
+}

@@ -1,0 +1,38 @@
+//! Options that stand before all groups.
+
+use crate::args::flag::{Action, Flag};
+use crate::args::values;
+
+pub(super) static FLAGS: [Flag; 5] = [
+    Flag {
+        names: &["-h", "--help"],
+        action: Action::Help,
+        env: None,
+        help: Some("Print this help and exit"),
+    },
+    Flag {
+        names: &["--version"],
+        action: Action::Version,
+        env: None,
+        help: Some("Print the version and exit"),
+    },
+    Flag::value(
+        &["-j", "--threads", "--workers"],
+        "N",
+        |low, value, _| Ok(low.workers = Some(values::positive(value)?)),
+        "Run at most N tests at once (default: the number of processors that can be used, or $LIT_MAX_WORKERS)",
+    )
+    .or_env("LIT_MAX_WORKERS"),
+    Flag::value(
+        &["--config-prefix"],
+        "NAME",
+        |low, value, _| Ok(low.config_prefix = Some(values::text(value))),
+        "Look for config files NAME.cfg and so on, instead of lit.cfg",
+    ),
+    Flag::value(
+        &["-D", "--param"],
+        "NAME=VAL",
+        |low, value, _| Ok(low.user_params.push(values::parameter(value))),
+        "Set a parameter that configs can read; may be given more than once",
+    ),
+];

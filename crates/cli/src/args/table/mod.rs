@@ -1,0 +1,70 @@
+//! All options, in the order in which help and messages list them.
+
+mod debug;
+mod execution;
+mod general;
+mod output;
+mod own;
+mod selection;
+
+use super::flag::Flag;
+
+/// Options that help shows together.
+pub(super) struct Group {
+    /// Headline; `None` for the first, which follows the paths.
+    pub title: Option<&'static str>,
+    /// In order.
+    pub flags: &'static [Flag],
+}
+
+const OF_LIT: [Group; 5] = [
+    Group { title: None, flags: &general::FLAGS },
+    Group { title: Some("Output Format"), flags: &output::FLAGS },
+    Group { title: Some("Test Execution"), flags: &execution::FLAGS },
+    Group { title: Some("Test Selection"), flags: &selection::FLAGS },
+    Group { title: Some("Debug and Experimental Options"), flags: &debug::FLAGS },
+];
+
+const OWN: Group = Group { title: Some("Only in hotstart"), flags: &own::FLAGS };
+
+/// All groups.
+pub(super) fn groups() -> impl Iterator<Item = &'static Group> {
+    OF_LIT.iter().chain(std::iter::once(&OWN))
+}
+
+/// lit's options.
+pub(super) fn of_lit() -> impl Iterator<Item = &'static Flag> {
+    OF_LIT.iter().flat_map(|group| group.flags)
+}
+
+/// hotstart's own options.
+pub(super) fn own() -> impl Iterator<Item = &'static Flag> {
+    OWN.flags.iter()
+}
+
+/// All options.
+pub(super) fn all() -> impl Iterator<Item = &'static Flag> {
+    of_lit().chain(own())
+}
+
+/// The option of exactly this name.
+pub(super) fn find(name: &[u8]) -> Option<(&'static Flag, &'static str)> {
+    all().find_map(|flag| {
+        let name = flag.names.iter().find(|known| known.as_bytes() == name)?;
+        Some((flag, *name))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_is_used_twice() {
+        let mut names: Vec<_> = all().flat_map(|flag| flag.names).collect();
+        let count = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}

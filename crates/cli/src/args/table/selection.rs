@@ -1,0 +1,110 @@
+//! Which tests run, and in which order.
+
+use std::ffi::OsStr;
+
+use crate::args::flag::Flag;
+use crate::args::options::Order;
+use crate::args::{Invocation, values};
+
+pub(super) static FLAGS: [Flag; 15] = [
+    Flag::value(
+        &["--max-tests"],
+        "N",
+        |low, value, _| Ok(low.max_tests = Some(values::positive(value)?)),
+        "Run at most N tests",
+    ),
+    Flag::value(
+        &["--max-time"],
+        "N",
+        |low, value, _| Ok(low.max_time = Some(values::positive(value)? as u64)),
+        "End the run after N seconds",
+    ),
+    Flag::value(
+        &["--order"],
+        "{lexical,random,smart}",
+        |low, value, _| Ok(low.order = values::order(value)?),
+        "Start tests by name, shuffled, or those first that failed last time and those that took longest (default: \
+         smart)",
+    ),
+    Flag::switch(&["--shuffle"], |low| low.order = Order::Random, "Same as --order=random (deprecated)"),
+    Flag::switch(
+        &["-i", "--incremental"],
+        |low| low.incremental = true,
+        "Without effect: tests that failed last time come first anyway (deprecated)",
+    ),
+    Flag::value(
+        &["--filter"],
+        "REGEX",
+        |low, value, invocation| Ok(low.filter = Some(regex(value, invocation)?)),
+        "Run only tests whose names match REGEX, in any case of letters (default: $LIT_FILTER)",
+    )
+    .or_env("LIT_FILTER"),
+    Flag::value(
+        &["--filter-out"],
+        "REGEX",
+        |low, value, invocation| Ok(low.filter_out = Some(regex(value, invocation)?)),
+        "Leave out tests whose names match REGEX, in any case of letters (default: $LIT_FILTER_OUT)",
+    )
+    .or_env("LIT_FILTER_OUT"),
+    Flag::switch(
+        &["--filter-failed"],
+        |low| low.filter_failed = true,
+        "Run only tests that failed last time",
+    ),
+    Flag::value(
+        &["--xfail"],
+        "LIST",
+        |low, value, _| Ok(low.xfail = values::semicolon_list(value)),
+        "Expect these tests to fail: paths in the suite or full names, with semicolons between them (default: \
+         $LIT_XFAIL)",
+    )
+    .or_env("LIT_XFAIL"),
+    Flag::value(
+        &["--xfail-not"],
+        "LIST",
+        |low, value, _| Ok(low.xfail_not = values::semicolon_list(value)),
+        "Expect these tests to pass, whatever they or --xfail say (default: $LIT_XFAIL_NOT)",
+    )
+    .or_env("LIT_XFAIL_NOT"),
+    Flag::switch(
+        &["--exclude-xfail"],
+        |low| low.exclude_xfail = true,
+        "Leave out tests that are expected to fail, but for those in --xfail-not",
+    ),
+    Flag::value(
+        &["--unsupported"],
+        "LIST",
+        |low, value, _| Ok(low.unsupported = values::semicolon_list(value)),
+        "Take these tests as UNSUPPORTED (default: $LIT_UNSUPPORTED)",
+    )
+    .or_env("LIT_UNSUPPORTED"),
+    Flag::value(
+        &["--unsupported-not"],
+        "LIST",
+        |low, value, _| Ok(low.unsupported_not = values::semicolon_list(value)),
+        "Ignore UNSUPPORTED lines of these tests (default: $LIT_UNSUPPORTED_NOT)",
+    )
+    .or_env("LIT_UNSUPPORTED_NOT"),
+    Flag::value(
+        &["--num-shards"],
+        "M",
+        |low, value, _| Ok(low.num_shards = Some(values::positive(value)?)),
+        "Split the tests into M parts and run one (default: $LIT_NUM_SHARDS)",
+    )
+    .or_env("LIT_NUM_SHARDS"),
+    Flag::value(
+        &["--run-shard"],
+        "N",
+        |low, value, _| Ok(low.run_shard = Some(values::positive(value)?)),
+        "Run part N, from 1 (default: $LIT_RUN_SHARD)",
+    )
+    .or_env("LIT_RUN_SHARD"),
+];
+
+fn regex(value: &OsStr, invocation: &Invocation<'_>) -> Result<String, String> {
+    let pattern = values::text(value);
+    match (invocation.check_regex)(&pattern) {
+        Ok(()) => Ok(pattern),
+        Err(reason) => Err(format!("invalid regular expression: '{pattern}', {reason}")),
+    }
+}

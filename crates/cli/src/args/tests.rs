@@ -1,0 +1,159 @@
+//! Whole command lines. What argparse would do with them is compared in `tests/args_like_lit.rs`.
+
+use std::collections::HashMap;
+
+use super::*;
+use hotstart_model::Dialect;
+use hotstart_report::Shown;
+use hotstart_report::histogram::Slowest;
+
+fn parsed_with(argv: &[&str], env: &[(&str, &str)]) -> Result<Request, UsageError> {
+    let argv: Vec<OsString> = argv.iter().map(OsString::from).collect();
+    let env: HashMap<&str, OsString> = env.iter().map(|(name, value)| (*name, value.into())).collect();
+    parse(&Invocation {
+        argv: &argv,
+        env: &|name| env.get(name).cloned(),
+        cwd: Path::new("/cwd"),
+        cores: 3,
+        columns: 80,
+        check_regex: &|pattern| if pattern == "(" { Err("bad".to_owned()) } else { Ok(()) },
+    })
+}
+
+fn options_with(argv: &[&str], env: &[(&str, &str)]) -> LitOptions {
+    match parsed_with(argv, env) {
+        Ok(Request::Run(options)) => *options,
+        other => panic!("{argv:?}: {other:?}"),
+    }
+}
+
+fn options(argv: &[&str]) -> LitOptions {
+    options_with(argv, &[])
+}
+
+fn error_with(argv: &[&str], env: &[(&str, &str)]) -> String {
+    let UsageError(text) = parsed_with(argv, env).unwrap_err();
+    assert!(text.starts_with("usage: lit [-h]") && text.ends_with('\n'), "{text}");
+    text.lines().last().unwrap().strip_prefix("lit: error: ").unwrap().to_owned()
+}
+
+fn error(argv: &[&str]) -> String {
+    error_with(argv, &[])
+}
+
+#[test]
+fn defaults() {
+    let options = options(&["a", "b"]);
+    assert_eq!(options.test_paths, ["a", "b"]);
+    assert_eq!(options.workers, 3);
+    assert!(options.gtest_sharding && options.filter.is_none() && options.shard.is_none());
+}
+
+#[test]
+fn values_bundles_and_abbreviations() {
+    let options = options(&[
+        "-sva",
+        "-j4",
+        "-Dx=1=2",
+        "--param",
+        "y",
+        "--order=lexical",
+        "--filter-o=a",
+        "--max-te",
+        "5",
+        "t",
+    ]);
+    assert_eq!(options.workers, 4);
+    assert_eq!(options.user_params, [("x".into(), "1=2".into()), ("y".into(), String::new())]);
+    assert_eq!((options.filter_out.as_deref(), options.max_tests), (Some("a"), Some(5)));
+    let levels = options.console.levels(Dialect::V23);
+    assert_eq!((levels.results, levels.output, levels.progress_bar), (Shown::All, Shown::All, true));
+}
+
+#[test]
+fn own_options_take_no_abbreviation_away() {
+    let options = options(&["--deb", "--lit-py", "py", "t"]);
+    assert!(options.debug && !options.own.debug_times);
+    assert_eq!(options.own.lit_python.as_deref(), Some(Path::new("/cwd/py")));
+}
+
+#[test]
+fn lit_opts_come_last() {
+    let env = [("LIT_OPTS", "-j 2 'c d'"), ("LIT_MAX_WORKERS", "9")];
+    let options = options_with(&["-j", "7"], &env);
+    assert_eq!((options.workers, options.test_paths), (2, vec!["c d".into()]));
+    assert_eq!(error_with(&["t"], &[("LIT_OPTS", "'")]), "LIT_OPTS: No closing quotation");
+}
+
+#[test]
+fn the_environment_stands_in() {
+    let env = [("LIT_MAX_WORKERS", "9"), ("LIT_XFAIL", "a;b"), ("LIT_FILTER", "x")];
+    let options = options_with(&["--filter", "y", "t"], &env);
+    assert_eq!((options.workers, options.filter.as_deref()), (9, Some("y")));
+    assert_eq!(options.xfail, ["a", "b"]);
+    assert_eq!(
+        error_with(&[], &[("LIT_RUN_SHARD", "x")]),
+        "argument --run-shard: requires positive integer, but found 'x'"
+    );
+}
+
+#[test]
+fn time_tests_has_a_value_only_after_an_equals_sign() {
+    assert_eq!(options(&["--time-tests", "all"]).time_tests, Some(Slowest::Count(20)));
+    assert_eq!(options(&["--time-tests=ALL", "t"]).time_tests, Some(Slowest::All));
+    assert_eq!(options(&["--time-tests=3", "t"]).time_tests, Some(Slowest::Count(3)));
+    assert_eq!(error(&["--time-tests=", "t"]), "argument --time-tests requires a value after '='");
+    assert_eq!(
+        error(&["--time-tests", "--skip-test-time-recording", "t"]),
+        "argument --skip-test-time-recording: not allowed with argument --time-tests"
+    );
+}
+
+#[test]
+fn errors_are_argparses() {
+    for (argv, text) in [
+        (&[][..], "the following arguments are required: TEST_PATH"),
+        (&["-j", "0", "t"], "argument -j/--threads/--workers: requires positive integer, but found '0'"),
+        (&["t", "-j"], "argument -j/--threads/--workers: expected one argument"),
+        (
+            &["--max", "1", "t"],
+            "ambiguous option: --max could match --max-retries-per-test, --max-failures, --max-tests, --max-time",
+        ),
+        (&["t", "-v", "u", "-x"], "unrecognized arguments: u -x"),
+        (&["-vx", "t"], "argument -v/--verbose: ignored explicit argument 'x'"),
+        (&["--debug=1", "t"], "argument --debug: ignored explicit argument '1'"),
+        (
+            &["--order", "x", "t"],
+            "argument --order: invalid choice: 'x' (choose from 'lexical', 'random', 'smart')",
+        ),
+        (&["--filter", "(", "t"], "argument --filter: invalid regular expression: '(', bad"),
+        (&["--run-shard", "1", "t"], "--num-shards and --run-shard must be used together"),
+        (
+            &["--run-shard=3", "--num-shards=2", "t"],
+            "--run-shard must be between 1 and --num-shards (inclusive)",
+        ),
+    ] {
+        assert_eq!(error(argv), text);
+    }
+}
+
+#[test]
+fn two_dashes_end_options() {
+    assert_eq!(options(&["-v", "--", "-q", "--"]).test_paths, ["-q", "--"]);
+    assert_eq!(error(&["t", "-v", "--"]), "unrecognized arguments: --");
+}
+
+#[test]
+fn help_and_version_stop_where_they_stand() {
+    assert!(matches!(parsed_with(&["-vh", "--order=x"], &[]), Ok(Request::Help(_))));
+    assert!(matches!(parsed_with(&["--vers"], &[]), Ok(Request::Version)));
+    assert!(error(&["--order=x", "-h"]).starts_with("argument --order"));
+}
+
+#[test]
+fn incremental_is_announced() {
+    assert_eq!(
+        options(&["-i", "t"]).notices,
+        ["WARNING: --incremental is deprecated. Failing tests now always run first."]
+    );
+}

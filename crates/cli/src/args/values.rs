@@ -1,0 +1,218 @@
+//! Values of options, read as Python reads them, with lit's words for what is wrong with them.
+
+use std::ffi::OsStr;
+use std::path::{Component, Path, PathBuf};
+
+use hotstart_report::histogram::Slowest;
+use hotstart_report::{DiagnosticLevel, Shown};
+
+use super::options::Order;
+
+/// Text for Python and for messages: bytes that are no UTF-8 are replaced.
+pub(super) fn text(value: &OsStr) -> String {
+    value.to_string_lossy().into_owned()
+}
+
+/// An integer above zero.
+pub(super) fn positive(value: &OsStr) -> Result<usize, String> {
+    match integer(value) {
+        Some(number) if number > 0 => Ok(usize::try_from(number).unwrap_or(usize::MAX)),
+        _ => Err(format!("requires positive integer, but found '{}'", text(value))),
+    }
+}
+
+/// An integer from zero.
+pub(super) fn non_negative(value: &OsStr) -> Result<u64, String> {
+    match integer(value) {
+        Some(number) if number >= 0 => Ok(u64::try_from(number).unwrap_or(u64::MAX)),
+        _ => Err(format!("requires non-negative integer, but found '{}'", text(value))),
+    }
+}
+
+/// Python's `int()`: blanks around it, a sign, single underscores between digits. Huge numbers saturate.
+fn integer(value: &OsStr) -> Option<i128> {
+    let text = strip(value.to_str()?);
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let digits = without_underscores(digits)?;
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let number = digits.parse().unwrap_or(i128::MAX);
+    Some(if negative { -number } else { number })
+}
+
+/// A real number from zero.
+pub(super) fn non_negative_float(value: &OsStr) -> Result<f64, String> {
+    match float(value) {
+        None => Err(format!("conversion error - requires non-negative float, but found '{}'", text(value))),
+        // The same words as for text that is no number: lit words both failures by one handler.
+        Some(number) if number >= 0.0 => Ok(number),
+        Some(_) => Err(format!("requires non-negative float, but found '{}'", text(value))),
+    }
+}
+
+/// Python's `float()`.
+fn float(value: &OsStr) -> Option<f64> {
+    without_underscores(strip(value.to_str()?))?.parse().ok()
+}
+
+/// Python's idea of blanks around a number.
+fn strip(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c))
+}
+
+/// Takes out underscores, which may stand between two digits only.
+fn without_underscores(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    let is_digit =
+        |index: Option<usize>| index.and_then(|index| bytes.get(index)).is_some_and(u8::is_ascii_digit);
+    let misplaced = |(index, byte): (usize, &u8)| {
+        *byte == b'_' && !(is_digit(index.checked_sub(1)) && is_digit(Some(index + 1)))
+    };
+    if bytes.iter().enumerate().any(misplaced) {
+        return None;
+    }
+    Some(text.replace('_', ""))
+}
+
+/// How many of the slowest tests: a number or `all`.
+pub(super) fn slowest(value: &OsStr) -> Result<Slowest, String> {
+    if value.eq_ignore_ascii_case("all") {
+        return Ok(Slowest::All);
+    }
+    positive(value).map(Slowest::Count)
+}
+
+/// A level of output.
+pub(super) fn shown(value: &OsStr) -> Result<Shown, String> {
+    choice(
+        value,
+        &[
+            ("off", Shown::Off),
+            ("failed", Shown::Failed),
+            ("failed-or-flaky", Shown::FailedOrFlaky),
+            ("all", Shown::All),
+        ],
+    )
+}
+
+/// A level of diagnostics.
+pub(super) fn diagnostic_level(value: &OsStr) -> Result<DiagnosticLevel, String> {
+    choice(
+        value,
+        &[
+            ("error", DiagnosticLevel::Error),
+            ("warning", DiagnosticLevel::Warning),
+            ("note", DiagnosticLevel::Note),
+        ],
+    )
+}
+
+/// An order of tests.
+pub(super) fn order(value: &OsStr) -> Result<Order, String> {
+    choice(value, &[("lexical", Order::Lexical), ("random", Order::Random), ("smart", Order::Smart)])
+}
+
+fn choice<T: Copy>(value: &OsStr, choices: &[(&str, T)]) -> Result<T, String> {
+    if let Some((_, chosen)) = choices.iter().find(|(name, _)| value == *name) {
+        return Ok(*chosen);
+    }
+    let names: Vec<_> = choices.iter().map(|(name, _)| quoted(name)).collect();
+    Err(format!("invalid choice: {} (choose from {})", quoted(&text(value)), names.join(", ")))
+}
+
+/// A list with semicolons.
+pub(super) fn semicolon_list(value: &OsStr) -> Vec<String> {
+    text(value).split(';').map(str::to_owned).collect()
+}
+
+/// `NAME=VALUE`; without a `=` the value is empty.
+pub(super) fn parameter(value: &OsStr) -> (String, String) {
+    let text = text(value);
+    match text.split_once('=') {
+        Some((name, value)) => (name.to_owned(), value.to_owned()),
+        None => (text, String::new()),
+    }
+}
+
+/// The path from the root, `.` and `..` resolved by name alone.
+pub(super) fn absolute(value: &OsStr, cwd: &Path) -> PathBuf {
+    let mut path = PathBuf::from("/");
+    for component in cwd.join(value).components() {
+        match component {
+            Component::ParentDir => {
+                path.pop();
+            }
+            Component::Normal(name) => path.push(name),
+            _ => {}
+        }
+    }
+    path
+}
+
+/// Python's `repr` of a string.
+pub(super) fn quoted(text: &str) -> String {
+    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    let mut repr = String::from(quote);
+    for c in text.chars() {
+        match c {
+            '\\' => repr.push_str("\\\\"),
+            '\n' => repr.push_str("\\n"),
+            '\r' => repr.push_str("\\r"),
+            '\t' => repr.push_str("\\t"),
+            _ if c == quote => repr.extend(['\\', c]),
+            '\0'..='\u{1f}' | '\u{7f}'..='\u{a0}' | '\u{ad}' => {
+                repr.push_str(&format!("\\x{:02x}", u32::from(c)));
+            }
+            _ => repr.push(c),
+        }
+    }
+    repr.push(quote);
+    repr
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_as_python_reads_them() {
+        for (text, number) in [("4", 4), (" +1_0 ", 10), ("007", 7)] {
+            assert_eq!(positive(OsStr::new(text)), Ok(number));
+        }
+        for text in ["", "0", "-1", "1.5", "1__0", "_1", "1_", "0x4", "+-1"] {
+            let error = format!("requires positive integer, but found '{text}'");
+            assert_eq!(positive(OsStr::new(text)), Err(error));
+        }
+        assert_eq!(positive(OsStr::new(&"9".repeat(50))), Ok(usize::MAX));
+        assert_eq!(non_negative(OsStr::new("-0")), Ok(0));
+    }
+
+    #[test]
+    fn floats_as_python_reads_them() {
+        assert_eq!(non_negative_float(OsStr::new(" 1_0.5e1 ")), Ok(105.0));
+        assert_eq!(non_negative_float(OsStr::new("inf")), Ok(f64::INFINITY));
+        for text in ["-1", "nan"] {
+            let error = format!("requires non-negative float, but found '{text}'");
+            assert_eq!(non_negative_float(OsStr::new(text)), Err(error));
+        }
+        assert!(non_negative_float(OsStr::new("x")).unwrap_err().starts_with("conversion error - "));
+    }
+
+    #[test]
+    fn paths_are_resolved_by_name() {
+        let cwd = Path::new("/a/b");
+        assert_eq!(absolute(OsStr::new("../c/./d"), cwd), Path::new("/a/c/d"));
+        assert_eq!(absolute(OsStr::new("/x/../../y"), cwd), Path::new("/y"));
+        assert_eq!(absolute(OsStr::new(""), cwd), cwd);
+    }
+
+    #[test]
+    fn quoting_is_pythons() {
+        assert_eq!(quoted("a'b"), "\"a'b\"");
+        assert_eq!(quoted("a'\"b\n"), r#"'a\'"b\n'"#);
+    }
+}
