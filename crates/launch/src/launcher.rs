@@ -4,11 +4,14 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use crate::guard::{Guard, Slot};
 use crate::{Exit, Group, ProcessGroup, Reason, Spec, Via, cold, sys};
 
 /// Starts processes. Shared by all workers.
 #[derive(Debug, Default)]
-pub struct Launcher {}
+pub struct Launcher {
+    guard: Option<Guard>,
+}
 
 /// Why a process could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +55,7 @@ pub struct Child<'g> {
     via: Via,
     begun: Instant,
     group: &'g Group,
+    guarded: Option<(&'g Guard, Slot)>,
 }
 
 impl Launcher {
@@ -60,11 +64,19 @@ impl Launcher {
         Self::default()
     }
 
+    /// Lets a second process end what was started, should this one be killed. Only for binaries whose `main`
+    /// calls [`crate::enter_guard`].
+    pub fn with_guard(mut self) -> Self {
+        self.guard = Guard::start();
+        self
+    }
+
     /// Starts `spec` as a part of `group`.
-    pub fn start<'g>(&self, spec: &Spec<'_>, group: &'g Group) -> Result<Child<'g>, StartError> {
+    pub fn start<'g>(&'g self, spec: &Spec<'_>, group: &'g Group) -> Result<Child<'g>, StartError> {
         let begun = Instant::now();
         let reason = if cold::needs_trampoline(spec) { Reason::Limits } else { Reason::OnlyWay };
         let prepared = cold::prepare(spec)?;
+        let mut guarded = None;
         let started = group
             .start(|| {
                 let pid = prepared.spawn(spec)?;
@@ -73,11 +85,12 @@ impl Launcher {
                     ProcessGroup::New => pid,
                     ProcessGroup::Join(pgid) => pgid,
                 };
+                guarded = self.guard.as_ref().and_then(|guard| Some((guard, guard.enter(pid, pgid)?)));
                 Ok((pid, pgid))
             })
             .ok_or_else(|| StartError::Ended { path: spec.program.clone() })?;
         let (pid, pgid) = started.map_err(|errno| cold::explain(spec, errno))?;
-        Ok(Child { pid, pgid, via: Via::Cold(reason), begun, group })
+        Ok(Child { pid, pgid, via: Via::Cold(reason), begun, group, guarded })
     }
 }
 
@@ -95,7 +108,12 @@ impl Child<'_> {
     /// Waits for its end.
     pub fn wait(self) -> Exit {
         sys::wait::await_end(self.pid);
-        let (status, usage) = self.group.reap(self.pid, || sys::wait::reap(self.pid));
+        let (status, usage) = self.group.reap(self.pid, || {
+            if let Some((guard, slot)) = self.guarded {
+                guard.leave(slot);
+            }
+            sys::wait::reap(self.pid)
+        });
         Exit { status, usage, wall: self.begun.elapsed(), via: self.via }
     }
 }

@@ -1,0 +1,120 @@
+//! Ends what the runner started if the runner itself is killed with SIGKILL, which it cannot notice.
+//!
+//! A second, tiny process of the same binary waits for the end of a pipe whose other end only the runner holds.
+//! A table in shared memory tells it which processes and process groups are alive at that moment. Setting
+//! PR_SET_PDEATHSIG in each child instead would miss grandchildren, and `posix_spawn` cannot do it.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering;
+
+use hotstart_model::Environment;
+use rustix::fs::MemfdFlags;
+use rustix::pipe::PipeFlags;
+
+use crate::sys::shared::Table;
+use crate::{EnvBlock, ProcessGroup, Spec, cold, sys};
+
+/// First argument by which the binary knows that it is to be the guard.
+const GUARD: &str = "__hotstart-guard";
+/// Numbers that the guard's two descriptors have.
+const LIFELINE: i32 = 3;
+const TABLE: i32 = 4;
+/// Processes that can be alive at once; more are not guarded, but run.
+const SLOTS: usize = 4096;
+
+/// The runner's side: the table, and the pipe whose end tells that the runner is gone.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    table: Table,
+    _lifeline: OwnedFd,
+    pid: i32,
+}
+
+/// A place in the table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot(usize);
+
+impl Guard {
+    /// Starts the guard; `None` if the system refuses, in which case the runner works without one.
+    pub(crate) fn start() -> Option<Guard> {
+        let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).ok()?;
+        let memory = rustix::fs::memfd_create("hotstart-guard", MemfdFlags::CLOEXEC).ok()?;
+        rustix::fs::ftruncate(&memory, Table::bytes(SLOTS) as u64).ok()?;
+        let table = Table::map(&memory, SLOTS).ok()?;
+        let null = File::options().read(true).write(true).open("/dev/null").ok()?;
+        let spec = Spec {
+            program: "/proc/self/exe".into(),
+            argv: vec!["hotstart".into(), GUARD.into()],
+            env: EnvBlock::new(&Environment::new()),
+            cwd: std::path::Path::new("/").into(),
+            stdio: [null.as_fd(), null.as_fd(), null.as_fd()],
+            extra_fds: vec![(LIFELINE, read.as_fd()), (TABLE, memory.as_fd())],
+            umask: None,
+            limits: Vec::new(),
+            process_group: ProcessGroup::New,
+        };
+        let pid = cold::prepare(&spec).ok()?.spawn(&spec).ok()?;
+        Some(Guard { table, _lifeline: write, pid })
+    }
+
+    /// Puts a process and its group (0 for none of its own) under guard.
+    pub(crate) fn enter(&self, pid: i32, pgid: i32) -> Option<Slot> {
+        let value = i64::from(pid) << 32 | i64::from(pgid);
+        let free = self
+            .table
+            .slots()
+            .iter()
+            .position(|slot| slot.compare_exchange(0, value, Ordering::AcqRel, Ordering::Relaxed).is_ok());
+        free.map(Slot)
+    }
+
+    /// Takes a process out again; to be called before it is reaped.
+    pub(crate) fn leave(&self, slot: Slot) {
+        self.table.slots()[slot.0].store(0, Ordering::Release);
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        for slot in self.table.slots() {
+            slot.store(0, Ordering::Release);
+        }
+        sys::wait::kill(self.pid);
+        sys::wait::reap(self.pid);
+    }
+}
+
+/// The guard's side: to be called first thing in the binary's `main` with the process's arguments.
+///
+/// Returns `false` at once if the arguments are not the guard's; else when the runner is gone and its processes
+/// have been ended.
+pub fn enter_guard(args: &[OsString]) -> bool {
+    if args.get(1).map(OsString::as_os_str) != Some(OsStr::new(GUARD)) {
+        return false;
+    }
+    let (lifeline, memory) = (sys::shared::inherited(LIFELINE), sys::shared::inherited(TABLE));
+    if let (Some(lifeline), Some(memory)) = (lifeline, memory) {
+        // Nothing is ever written: reading returns when the runner's end is closed.
+        let _ = File::from(lifeline).read(&mut [0]);
+        if let Ok(table) = Table::map(&memory, SLOTS) {
+            end_all(&table);
+        }
+    }
+    true
+}
+
+fn end_all(table: &Table) {
+    for slot in table.slots() {
+        let value = slot.load(Ordering::Acquire);
+        let (pid, pgid) = ((value >> 32) as i32, value as i32);
+        if pgid > 0 {
+            sys::wait::kill_group(pgid);
+        }
+        if pid > 0 {
+            sys::wait::kill(pid);
+        }
+    }
+}
