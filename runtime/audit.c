@@ -1,0 +1,184 @@
+/* Records what constructors ask for before main: names of variables, and whether they asked for things that differ
+ * from process to process. The names join the template's key; the rest is a doubt that keeps the tool cold.
+ *
+ * Only calls across libraries are seen. What libc asks itself for (locale, allocator, time zone) goes by fixed names,
+ * which are in the key anyway. After the snapshot each function is a plain forward to the next definition.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime.h"
+
+#define NAMES_ROOM 4096
+
+static char names[NAMES_ROOM];
+static size_t names_length;
+static uint32_t names_count;
+static uint32_t doubts;
+static int stopped;
+
+/* The next definition of each function; all are looked up before the snapshot at the latest, so that no copy has to. */
+static struct {
+    __typeof__(getenv) *getenv;
+    __typeof__(secure_getenv) *secure_getenv;
+    __typeof__(getcwd) *getcwd;
+    __typeof__(getpid) *getpid;
+    __typeof__(getppid) *getppid;
+    __typeof__(time) *time;
+    __typeof__(gettimeofday) *gettimeofday;
+    __typeof__(clock_gettime) *clock_gettime;
+    __typeof__(getrandom) *getrandom;
+    __typeof__(getentropy) *getentropy;
+} next;
+
+#define RESOLVE(name) (next.name = (__typeof__(next.name))dlsym(RTLD_NEXT, #name))
+
+static void resolve(void)
+{
+    if (next.getentropy)
+        return;
+    RESOLVE(getenv);
+    RESOLVE(secure_getenv);
+    RESOLVE(getcwd);
+    RESOLVE(getpid);
+    RESOLVE(getppid);
+    RESOLVE(time);
+    RESOLVE(gettimeofday);
+    RESOLVE(clock_gettime);
+    RESOLVE(getrandom);
+    RESOLVE(getentropy);
+}
+
+
+static int equal(const char *a, const char *b, size_t length)
+{
+    return strlen(a) == length && memcmp(a, b, length) == 0;
+}
+
+static int recorded(const char *name, size_t length)
+{
+    for (size_t at = 0; at < names_length; at += strlen(names + at) + 1)
+        if (equal(names + at, name, length))
+            return 1;
+    return 0;
+}
+
+static void record(const char *name)
+{
+    size_t length = strlen(name);
+    if (recorded(name, length))
+        return;
+    if (length + 1 > NAMES_ROOM - names_length) {
+        doubts |= HS_DOUBT_AUDIT_FULL;
+        return;
+    }
+    memcpy(names + names_length, name, length + 1);
+    names_length += length + 1;
+    names_count++;
+}
+
+static void doubt(uint32_t what)
+{
+    resolve();
+    if (!stopped)
+        doubts |= what;
+}
+
+static void ask(const char *name)
+{
+    resolve();
+    if (!stopped)
+        record(name);
+}
+
+void hs_audit_stop(void)
+{
+    resolve();
+    stopped = 1;
+}
+
+uint32_t hs_audit_doubts(void)
+{
+    return doubts;
+}
+
+/* Whether the variable of "NAME=value" was asked for. */
+int hs_audit_asked(const char *assignment)
+{
+    const char *sign = strchr(assignment, '=');
+    return sign && recorded(assignment, (size_t)(sign - assignment));
+}
+
+size_t hs_audit_names(char *out, size_t room, uint32_t *count)
+{
+    size_t length = names_length <= room ? names_length : 0;
+    memcpy(out, names, length);
+    *count = length ? names_count : 0;
+    return length;
+}
+
+HS_EXPORT char *getenv(const char *name)
+{
+    ask(name);
+    return next.getenv(name);
+}
+
+HS_EXPORT char *secure_getenv(const char *name)
+{
+    ask(name);
+    return next.secure_getenv(name);
+}
+
+HS_EXPORT char *getcwd(char *buffer, size_t size)
+{
+    doubt(HS_DOUBT_DIRECTORY);
+    return next.getcwd(buffer, size);
+}
+
+HS_EXPORT pid_t getpid(void)
+{
+    doubt(HS_DOUBT_IDENTITY);
+    return next.getpid();
+}
+
+HS_EXPORT pid_t getppid(void)
+{
+    doubt(HS_DOUBT_IDENTITY);
+    return next.getppid();
+}
+
+HS_EXPORT time_t time(time_t *out)
+{
+    doubt(HS_DOUBT_CLOCK);
+    return next.time(out);
+}
+
+HS_EXPORT int gettimeofday(struct timeval *restrict out, void *restrict zone)
+{
+    doubt(HS_DOUBT_CLOCK);
+    return next.gettimeofday(out, zone);
+}
+
+HS_EXPORT int clock_gettime(clockid_t clock, struct timespec *out)
+{
+    doubt(HS_DOUBT_CLOCK);
+    return next.clock_gettime(clock, out);
+}
+
+HS_EXPORT ssize_t getrandom(void *buffer, size_t size, unsigned flags)
+{
+    doubt(HS_DOUBT_CLOCK);
+    return next.getrandom(buffer, size, flags);
+}
+
+HS_EXPORT int getentropy(void *buffer, size_t size)
+{
+    doubt(HS_DOUBT_CLOCK);
+    return next.getentropy(buffer, size);
+}

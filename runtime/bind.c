@@ -1,0 +1,110 @@
+/* Binds what ld.so would bind at first call, so that each copy need not.
+ *
+ * LD_BIND_NOW would do it too, but it also stays in force for libraries opened later, where it turns an undefined
+ * function that is never called into an error. Here a slot is bound only where the answer cannot be another than
+ * ld.so's own: the object is not searched first for itself, and the symbol is versioned or its definer knows no
+ * versions. Every other slot stays lazy.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <link.h>
+#include <stddef.h>
+
+#include "arch.h"
+#include "runtime.h"
+
+struct object {
+    ElfW(Addr) base;
+    const ElfW(Rela) *slots;
+    size_t slot_count;
+    const ElfW(Sym) *symbols;
+    const char *strings;
+    const ElfW(Half) *versions;
+    const ElfW(Verneed) *needed;
+    size_t needed_count;
+    int skip;
+};
+
+static void read_dynamic(const struct link_map *map, struct object *out)
+{
+    *out = (struct object){.base = map->l_addr};
+    for (const ElfW(Dyn) *entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
+        switch (entry->d_tag) {
+        case DT_JMPREL: out->slots = (const void *)entry->d_un.d_ptr; break;
+        case DT_PLTRELSZ: out->slot_count = entry->d_un.d_val / sizeof *out->slots; break;
+        case DT_SYMTAB: out->symbols = (const void *)entry->d_un.d_ptr; break;
+        case DT_STRTAB: out->strings = (const void *)entry->d_un.d_ptr; break;
+        case DT_VERSYM: out->versions = (const void *)entry->d_un.d_ptr; break;
+        case DT_VERNEED: out->needed = (const void *)entry->d_un.d_ptr; break;
+        case DT_VERNEEDNUM: out->needed_count = entry->d_un.d_val; break;
+        case DT_SYMBOLIC:
+        case DT_BIND_NOW: out->skip = 1; break;
+        case DT_PLTREL: out->skip |= entry->d_un.d_val != DT_RELA; break;
+        case DT_FLAGS: out->skip |= (entry->d_un.d_val & (DF_SYMBOLIC | DF_BIND_NOW)) != 0; break;
+        case DT_FLAGS_1: out->skip |= (entry->d_un.d_val & DF_1_NOW) != 0; break;
+        }
+    }
+    /* ld.so turns these into addresses, except in objects whose dynamic section cannot be written (the vDSO). */
+    out->skip |= !out->slots || !out->symbols || !out->strings || (ElfW(Addr))out->symbols < map->l_addr;
+}
+
+static const char *version_name(const struct object *object, ElfW(Half) index)
+{
+    const ElfW(Verneed) *file = object->needed;
+    for (size_t i = 0; file && i < object->needed_count; i++) {
+        const ElfW(Vernaux) *version = (const void *)((const char *)file + file->vn_aux);
+        for (size_t j = 0; j < file->vn_cnt; j++) {
+            if (version->vna_other == index)
+                return object->strings + version->vna_name;
+            version = (const void *)((const char *)version + version->vna_next);
+        }
+        file = (const void *)((const char *)file + file->vn_next);
+    }
+    return NULL;
+}
+
+static int knows_versions(void *address)
+{
+    Dl_info info;
+    struct link_map *map = NULL;
+    if (!dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
+        return 1;
+    for (const ElfW(Dyn) *entry = map->l_ld; entry->d_tag != DT_NULL; entry++)
+        if (entry->d_tag == DT_VERSYM)
+            return 1;
+    return 0;
+}
+
+static void *find(const struct object *object, const ElfW(Rela) *slot)
+{
+    size_t index = ELF64_R_SYM(slot->r_info);
+    const ElfW(Sym) *symbol = &object->symbols[index];
+    const char *name = object->strings + symbol->st_name;
+    if (ELF64_ST_BIND(symbol->st_info) == STB_WEAK || symbol->st_other & 3)
+        return NULL;
+    ElfW(Half) version = object->versions ? object->versions[index] & 0x7fff : 0;
+    const char *wanted = version > 1 ? version_name(object, version) : NULL;
+    if (wanted)
+        return dlvsym(RTLD_DEFAULT, name, wanted);
+    if (version > 1)
+        return NULL;
+    void *address = dlsym(RTLD_DEFAULT, name);
+    return address && !knows_versions(address) ? address : NULL;
+}
+
+void hs_bind_all(void)
+{
+    for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next) {
+        struct object object;
+        read_dynamic(map, &object);
+        for (size_t i = 0; !object.skip && i < object.slot_count; i++) {
+            const ElfW(Rela) *slot = &object.slots[i];
+            if (ELF64_R_TYPE(slot->r_info) != HS_JUMP_SLOT)
+                continue;
+            void **place = (void **)(object.base + slot->r_offset);
+            void *address = find(&object, slot);
+            if (address && *place != address)
+                *place = address;
+        }
+    }
+}

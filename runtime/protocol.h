@@ -1,0 +1,100 @@
+/* The wire between the runner and a template: the one source of it.
+ *
+ * crates/launch/src/warm/wire.rs repeats these numbers; a test there compiles this header and compares every size
+ * and offset. Messages travel over a SOCK_SEQPACKET pair, one message each way per start, each beginning with
+ * version and length. Both ends are the same build on the same machine: byte order is the machine's.
+ */
+#ifndef HOTSTART_PROTOCOL_H
+#define HOTSTART_PROTOCOL_H
+
+#include <stdint.h>
+
+#define HS_VERSION 1u
+
+/* Descriptors of a template, high enough to be out of the way of constructors, low enough that the kernel's first
+ * table of 64 is not outgrown. */
+#define HS_PAGE_FD 61
+#define HS_CONTROL_FD 62
+#define HS_RUNTIME_FD 63
+
+/* A request that is longer is started cold, which also gives E2BIG where it is due. */
+#define HS_MESSAGE_MAX (120u * 1024u)
+#define HS_FDS_MAX 32
+#define HS_LIMITS_MAX 8
+/* Further descriptors of a request must have a smaller number than this. */
+#define HS_TARGET_MAX 60
+
+/* What was found at the snapshot that makes a copy differ from a fresh process. */
+enum hs_doubt {
+    HS_DOUBT_THREADS = 1u << 0,     /* a constructor started a thread */
+    HS_DOUBT_DESCRIPTORS = 1u << 1, /* a constructor opened a descriptor */
+    HS_DOUBT_SHARED = 1u << 2,      /* a writable shared mapping */
+    HS_DOUBT_TIMERS = 1u << 3,      /* a timer is armed */
+    HS_DOUBT_ENVIRON = 1u << 4,     /* a constructor changed the environment */
+    HS_DOUBT_STDIO = 1u << 5,       /* a standard stream has a buffer, or something was written */
+    HS_DOUBT_CHILDREN = 1u << 6,    /* a constructor left a child process */
+    HS_DOUBT_ARGUMENTS = 1u << 7,   /* a constructor kept a pointer to the argument list */
+    HS_DOUBT_CAPTURED = 1u << 8,    /* a constructor kept a pointer into the environment unseen by the audit */
+    HS_DOUBT_DIRECTORY = 1u << 9,   /* a constructor asked for the working directory */
+    HS_DOUBT_IDENTITY = 1u << 10,   /* a constructor asked for the process's number */
+    HS_DOUBT_CLOCK = 1u << 11,      /* a constructor asked for time or random bytes */
+    HS_DOUBT_KERNEL = 1u << 12,     /* the kernel refuses what a true copy needs */
+    HS_DOUBT_AUDIT_FULL = 1u << 13, /* more names were asked for than could be recorded */
+    HS_DOUBT_SIGNALS = 1u << 14,    /* signals are blocked or pending, or an alternate stack is set */
+};
+
+/* Template to runner, once: stopped in place of main. Followed by `object_count` then `name_count` strings, each
+ * ended by a NUL: the names under which libraries were found, and the variables that constructors asked for. */
+struct hs_ready {
+    uint32_t version;
+    uint32_t length; /* of the whole message */
+    int32_t pid;
+    uint32_t doubts;
+    uint32_t object_count;
+    uint32_t name_count;
+};
+
+struct hs_limit {
+    uint32_t resource; /* RLIMIT_* */
+    uint32_t reserved;
+    uint64_t soft;
+    uint64_t hard;
+};
+
+#define HS_GROUP_OWN 0      /* becomes the leader of a new group */
+#define HS_UMASK_KEEP 0xffffffffu
+
+/* Runner to template. Descriptors come as SCM_RIGHTS. Followed by `limit_count` hs_limit, `fd_count` int32 numbers
+ * that the descriptors shall have, then strings, each ended by a NUL: cwd, arguments, environment. */
+struct hs_request {
+    uint32_t version;
+    uint32_t length; /* of the whole message */
+    uint32_t argc;
+    uint32_t envc;
+    uint32_t fd_count;
+    uint32_t limit_count;
+    int32_t pgid; /* to join, or HS_GROUP_OWN */
+    uint32_t umask;
+    int32_t runner; /* the process whose child the copy is */
+    uint32_t reserved;
+};
+
+enum hs_stage { HS_STAGE_REQUEST = 1, HS_STAGE_DIRECTORY, HS_STAGE_LIMITS, HS_STAGE_TITLE, HS_STAGE_CLONE };
+
+/* Template to runner: the copy's number, or what failed (then there is no copy). */
+struct hs_reply {
+    uint32_t version;
+    uint32_t length;
+    int32_t pid;
+    int32_t error; /* errno */
+    uint32_t stage; /* enum hs_stage */
+    uint32_t reserved;
+};
+
+/* Shared by template and runner, not by copies. The kernel writes `pid` before the copy runs its first instruction,
+ * so that a runner whose template died before it replied knows whether there is a copy. */
+struct hs_page {
+    volatile int32_t pid;
+};
+
+#endif

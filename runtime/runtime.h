@@ -1,0 +1,78 @@
+/* What the runtime's files share.
+ *
+ * Life of a template: ld.so loads the runtime first (entry.c), constructors run while audit.c records what they ask
+ * for, snapshot.c looks at the stopped process, bind.c binds what is bound lazily, server.c takes requests, child.c
+ * turns a copy into the requested process. Nothing here allocates; nothing is written to the tool's heap.
+ */
+#ifndef HOTSTART_RUNTIME_H
+#define HOTSTART_RUNTIME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol.h"
+
+#define HS_HIDDEN __attribute__((visibility("hidden")))
+#define HS_EXPORT __attribute__((visibility("default")))
+
+typedef int hs_main(int, char **, char **);
+
+/* The block that the kernel laid on the stack at exec. */
+struct hs_start {
+    int argc;
+    char **argv;
+    char **envp;
+};
+
+/* What the real main is called with. */
+struct hs_call {
+    int argc;
+    char **argv;
+    char **envp;
+};
+
+/* A received request, decoded in place. */
+struct hs_job {
+    const struct hs_request *head;
+    const struct hs_limit *limits;
+    const int32_t *targets;
+    int fds[HS_FDS_MAX];
+    char *cwd;
+    char *strings; /* arguments, then environment */
+    char *environment;
+    char *end;
+};
+
+/* audit.c */
+HS_HIDDEN void hs_audit_stop(void);
+HS_HIDDEN uint32_t hs_audit_doubts(void);
+HS_HIDDEN int hs_audit_asked(const char *assignment);
+HS_HIDDEN size_t hs_audit_names(char *out, size_t room, uint32_t *count);
+
+/* snapshot.c */
+HS_HIDDEN uint32_t hs_snapshot_doubts(const struct hs_start *start);
+
+/* title.c */
+HS_HIDDEN int hs_title_open(void);
+HS_HIDDEN int hs_title_set(char *args, char *env, char *end);
+HS_HIDDEN void hs_title_stack(uintptr_t *low, uintptr_t *high);
+
+/* bind.c */
+HS_HIDDEN void hs_bind_all(void);
+
+/* server.c: returns in a copy only. */
+HS_HIDDEN void hs_serve(const struct hs_start *start, struct hs_call *call);
+
+/* child.c */
+HS_HIDDEN int hs_child_open(void);
+HS_HIDDEN int hs_child_clone(int32_t *pid_cell);
+HS_HIDDEN void hs_child_install(const struct hs_job *job);
+
+/* io.c */
+HS_HIDDEN int hs_read_whole(const char *path, char *out, size_t room);
+HS_HIDDEN int hs_count_entries(const char *path, unsigned long *total);
+HS_HIDDEN uintptr_t hs_parse(const char **text, int base);
+HS_HIDDEN int hs_send(const void *message, size_t length);
+HS_HIDDEN long hs_receive(void *buffer, size_t room, int *fds, uint32_t *fd_count);
+
+#endif

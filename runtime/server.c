@@ -1,0 +1,216 @@
+/* The template's life after the snapshot: tell the runner what was found, then take requests, a copy for each.
+ *
+ * Whatever can fail is done here, before the copy exists, so that a failed request has left no process and can be
+ * started cold. All memory that a copy needs changed is changed here, too: the copy then takes no fault for it.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "runtime.h"
+
+extern char **environ;
+extern char *__progname, *__progname_full;
+extern char *program_invocation_name, *program_invocation_short_name;
+
+static char message[HS_MESSAGE_MAX] __attribute__((aligned(4096)));
+/* Argument and environment pointers behind one another, as at the top of a fresh stack. */
+static char *pointers[HS_MESSAGE_MAX / 2 + 4] __attribute__((aligned(4096)));
+static struct hs_page *page;
+static struct hs_job job;
+
+struct listing {
+    char *at, *end;
+    uint32_t count;
+    int full;
+};
+
+static int list_object(struct dl_phdr_info *info, size_t size, void *data)
+{
+    struct listing *out = data;
+    const char *name = info->dlpi_name;
+    (void)size;
+    if (name[0] != '/' || strncmp(name, "/proc/self/fd/", 14) == 0)
+        return 0;
+    size_t length = strlen(name) + 1;
+    if (length > (size_t)(out->end - out->at)) {
+        out->full = 1;
+        return 1;
+    }
+    memcpy(out->at, name, length);
+    out->at += length;
+    out->count++;
+    return 0;
+}
+
+static int announce(uint32_t doubts)
+{
+    struct hs_ready *ready = (struct hs_ready *)message;
+    struct listing list = {message + sizeof *ready, message + 64 * 1024, 0, 0};
+    dl_iterate_phdr(list_object, &list);
+    if (list.full)
+        doubts |= HS_DOUBT_AUDIT_FULL;
+    uint32_t names;
+    list.at += hs_audit_names(list.at, 8192, &names);
+    *ready = (struct hs_ready){HS_VERSION, (uint32_t)(list.at - message), (int32_t)syscall(SYS_getpid),
+                               doubts, list.count, names};
+    return hs_send(message, ready->length);
+}
+
+/* Gives 1 and 2 the null device of 0, and shares a page with the runner. */
+static int settle(void)
+{
+    page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, HS_PAGE_FD, 0);
+    if (page == MAP_FAILED || madvise(page, 4096, MADV_DONTFORK) != 0)
+        return -1;
+    if (dup2(0, 1) < 0 || dup2(0, 2) < 0)
+        return -1;
+    close(HS_PAGE_FD);
+    close(HS_RUNTIME_FD);
+    return fcntl(HS_CONTROL_FD, F_SETFD, FD_CLOEXEC);
+}
+
+static char *skip_strings(char *at, uint32_t count, char *end)
+{
+    for (; count; count--) {
+        char *nul = memchr(at, 0, (size_t)(end - at));
+        if (!nul)
+            return NULL;
+        at = nul + 1;
+    }
+    return at;
+}
+
+/* Finds the parts of a received message; -1 if it is not what the protocol says. */
+static int decode(long length)
+{
+    const struct hs_request *head = (const struct hs_request *)message;
+    char *end = message + length;
+    if (length < (long)sizeof *head || head->version != HS_VERSION || head->length != (uint32_t)length)
+        return -1;
+    if (head->limit_count > HS_LIMITS_MAX || head->fd_count > HS_FDS_MAX || head->fd_count < 3 || head->argc < 1)
+        return -1;
+    job.head = head;
+    job.limits = (const struct hs_limit *)(head + 1);
+    job.targets = (const int32_t *)(job.limits + head->limit_count);
+    job.cwd = (char *)(job.targets + head->fd_count);
+    if (job.cwd > end)
+        return -1;
+    job.end = end;
+    job.strings = skip_strings(job.cwd, 1, end);
+    job.environment = job.strings ? skip_strings(job.strings, head->argc, end) : NULL;
+    return job.environment && skip_strings(job.environment, head->envc, end) == end ? 0 : -1;
+}
+
+static char **point_at(char **out, char *strings, uint32_t count)
+{
+    for (; count; count--) {
+        *out++ = strings;
+        strings += strlen(strings) + 1;
+    }
+    *out++ = NULL;
+    return out;
+}
+
+/* Puts the request's arguments and environment wherever libc, the kernel and main look for them. */
+static void install_strings(const struct hs_start *start, struct hs_call *call)
+{
+    char **envp = point_at(pointers, job.strings, job.head->argc);
+    point_at(envp, job.environment, job.head->envc);
+    *call = (struct hs_call){(int)job.head->argc, pointers, envp};
+    environ = envp;
+    start->argv[0] = job.strings;
+    char *slash = strrchr(job.strings, '/');
+    program_invocation_name = __progname_full = job.strings;
+    program_invocation_short_name = __progname = slash ? slash + 1 : job.strings;
+}
+
+static int limits_allowed(void)
+{
+    for (uint32_t i = 0; i < job.head->limit_count; i++) {
+        struct rlimit now;
+        const struct hs_limit *wanted = &job.limits[i];
+        if (getrlimit((int)wanted->resource, &now) != 0 || wanted->hard > now.rlim_max ||
+            wanted->soft > wanted->hard)
+            return 0;
+    }
+    return 1;
+}
+
+/* Does all that can fail; returns the stage that did, or 0. */
+static int prepare(const struct hs_start *start, struct hs_call *call)
+{
+    errno = EPROTO;
+    if (chdir(job.cwd) != 0)
+        return HS_STAGE_DIRECTORY;
+    errno = EPERM;
+    if (!limits_allowed())
+        return HS_STAGE_LIMITS;
+    if (hs_title_set(job.strings, job.environment, job.end) != 0)
+        return HS_STAGE_TITLE;
+    install_strings(start, call);
+    if (job.head->umask != HS_UMASK_KEEP)
+        umask(job.head->umask);
+    return 0;
+}
+
+static void close_fds(uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        close(job.fds[i]);
+}
+
+/* Takes one request; returns 1 in the copy, 0 in the template. */
+static int take_request(const struct hs_start *start, struct hs_call *call, mode_t mask)
+{
+    uint32_t fd_count;
+    long length = hs_receive(message, sizeof message, job.fds, &fd_count);
+    if (length == 0)
+        _exit(0);
+    struct hs_reply reply = {HS_VERSION, sizeof reply, 0, EPROTO, HS_STAGE_REQUEST, 0};
+    if (length > 0 && decode(length) == 0 && job.head->fd_count == fd_count) {
+        reply.stage = (uint32_t)prepare(start, call);
+        if (reply.stage == 0) {
+            reply.pid = hs_child_clone((int32_t *)&page->pid);
+            if (reply.pid == 0)
+                return 1;
+            reply.stage = HS_STAGE_CLONE;
+        }
+        reply.error = reply.pid > 0 ? 0 : errno;
+        if (job.head->umask != HS_UMASK_KEEP)
+            umask(mask);
+    }
+    int failed = hs_send(&reply, sizeof reply);
+    close_fds(fd_count);
+    if (failed)
+        _exit(0);
+    return 0;
+}
+
+void hs_serve(const struct hs_start *start, struct hs_call *call)
+{
+    uint32_t doubts = 0;
+    hs_audit_stop();
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || hs_title_open() != 0 || hs_child_open() != 0)
+        doubts |= HS_DOUBT_KERNEL;
+    doubts |= hs_audit_doubts() | hs_snapshot_doubts(start);
+    hs_bind_all();
+    if (settle() != 0)
+        doubts |= HS_DOUBT_KERNEL;
+    if (announce(doubts) != 0)
+        _exit(0);
+    mode_t mask = umask(0);
+    umask(mask);
+    while (!take_request(start, call, mask))
+        ;
+    hs_child_install(&job);
+}

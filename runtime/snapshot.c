@@ -1,0 +1,198 @@
+/* Looks at the process stopped in place of main for anything by which a copy of it would differ from a fresh one. */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime.h"
+
+#define PAGE 4096u
+
+static char maps[256 * 1024];
+static char residency[16384];
+
+static int timers_armed(void)
+{
+    struct itimerval timer;
+    char text[64];
+    for (int which = ITIMER_REAL; which <= ITIMER_PROF; which++)
+        if (getitimer(which, &timer) == 0 && (timer.it_value.tv_sec || timer.it_value.tv_usec))
+            return 1;
+    return hs_read_whole("/proc/self/timers", text, sizeof text) > 0;
+}
+
+static int signals_touched(void)
+{
+    sigset_t blocked, pending;
+    stack_t stack;
+    sigprocmask(SIG_BLOCK, NULL, &blocked);
+    sigpending(&pending);
+    sigaltstack(NULL, &stack);
+    for (int number = 1; number < _NSIG; number++)
+        if (sigismember(&blocked, number) == 1 || sigismember(&pending, number) == 1)
+            return 1;
+    return !(stack.ss_flags & SS_DISABLE);
+}
+
+static int stdio_touched(void)
+{
+    struct stat output;
+    if (stdin->_IO_buf_base || stdout->_IO_buf_base || stderr->_IO_buf_base)
+        return 1;
+    return fstat(1, &output) != 0 || output.st_size != 0;
+}
+
+static int children_left(void)
+{
+    siginfo_t info;
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+static int descriptors_opened(void)
+{
+    unsigned long total;
+    int count = hs_count_entries("/proc/self/fd", &total);
+    return count != 6 || total != 0 + 1 + 2 + HS_PAGE_FD + HS_CONTROL_FD + HS_RUNTIME_FD;
+}
+
+/* What a word of the tool's data would point to if a constructor had kept it. */
+static uint32_t captured(uintptr_t word, const struct hs_start *start, uintptr_t low, uintptr_t high)
+{
+    uintptr_t argv = (uintptr_t)start->argv, envp = (uintptr_t)start->envp;
+    if (word < argv || word >= high)
+        return 0;
+    if (word < envp)
+        return HS_DOUBT_ARGUMENTS;
+    if (word == envp)
+        return HS_DOUBT_CAPTURED;
+    if (word < low)
+        return 0;
+    char **var = start->envp;
+    if (!*var || word < (uintptr_t)*var)
+        return HS_DOUBT_ARGUMENTS;
+    for (; *var; var++)
+        if (word >= (uintptr_t)*var && word <= (uintptr_t)*var + strlen(*var))
+            return hs_audit_asked(*var) ? 0 : HS_DOUBT_CAPTURED;
+    return 0;
+}
+
+/* Only pages that exist are looked at: reading others would make them. */
+static uint32_t scan(uintptr_t from, uintptr_t to, const struct hs_start *start)
+{
+    uintptr_t low, high;
+    uint32_t found = 0;
+    hs_title_stack(&low, &high);
+    while (from < to) {
+        size_t size = to - from;
+        if (size > sizeof residency * PAGE)
+            size = sizeof residency * PAGE;
+        if (mincore((void *)from, size, (unsigned char *)residency) != 0)
+            return found;
+        for (size_t page = 0; page < size / PAGE; page++) {
+            if (!(residency[page] & 1))
+                continue;
+            const uintptr_t *word = (const uintptr_t *)(from + page * PAGE);
+            for (size_t i = 0; i < PAGE / sizeof *word; i++)
+                found |= captured(word[i], start, low, high);
+        }
+        from += size;
+    }
+    return found;
+}
+
+static int starts(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* libc, ld.so and the runtime keep such pointers by design; the server renews what they point to. */
+static int keeps_by_design(const char *path)
+{
+    const char *name = strrchr(path, '/');
+    name = name ? name + 1 : path;
+    return starts(name, "libc.so.") || starts(name, "libc-2.") || starts(name, "ld-") || starts(name, "[") ||
+           starts(path, "/memfd:hotstart") || name == path;
+}
+
+struct mapping {
+    uintptr_t from, to;
+    char access[4];
+    const char *path;
+};
+
+static const char *parse_mapping(const char *line, struct mapping *out)
+{
+    out->from = hs_parse(&line, 16);
+    line++;
+    out->to = hs_parse(&line, 16);
+    line++;
+    memcpy(out->access, line, 4);
+    for (int field = 0; field < 4; field++) {
+        while (*line != ' ')
+            line++;
+        while (*line == ' ')
+            line++;
+    }
+    out->path = line;
+    while (*line != '\n')
+        line++;
+    *(char *)line = 0;
+    return line + 1;
+}
+
+static uint32_t mapping_doubts(const struct hs_start *start)
+{
+    uint32_t found = 0;
+    uintptr_t own = (uintptr_t)maps;
+    struct mapping now, last = {0, 0, "", ""};
+    if (hs_read_whole("/proc/self/maps", maps, sizeof maps) < 0)
+        return HS_DOUBT_KERNEL;
+    for (const char *at = maps; *at;) {
+        /* The inode is the fifth field; a nameless mapping has nothing behind it. */
+        const char *next = parse_mapping(at, &now);
+        at = next;
+        const char *path = now.path;
+        while (*path >= '0' && *path <= '9')
+            path++;
+        while (*path == ' ')
+            path++;
+        now.path = path;
+        if (!*path && now.from == last.to)
+            now.path = last.path; /* the tail of an object's data */
+        last = now;
+        if (now.access[1] != 'w' || (own >= now.from && own < now.to))
+            continue;
+        if (now.access[3] == 's')
+            found |= HS_DOUBT_SHARED;
+        else if (strcmp(now.path, "[heap]") == 0 || !keeps_by_design(now.path))
+            found |= scan(now.from, now.to, start);
+    }
+    return found;
+}
+
+uint32_t hs_snapshot_doubts(const struct hs_start *start)
+{
+    unsigned long total;
+    extern char **environ;
+    uint32_t found = 0;
+    if (hs_count_entries("/proc/self/task", &total) != 1)
+        found |= HS_DOUBT_THREADS;
+    if (descriptors_opened())
+        found |= HS_DOUBT_DESCRIPTORS;
+    if (timers_armed())
+        found |= HS_DOUBT_TIMERS;
+    if (signals_touched())
+        found |= HS_DOUBT_SIGNALS;
+    if (environ != start->envp)
+        found |= HS_DOUBT_ENVIRON;
+    if (stdio_touched())
+        found |= HS_DOUBT_STDIO;
+    if (children_left())
+        found |= HS_DOUBT_CHILDREN;
+    return found | mapping_doubts(start);
+}

@@ -1,0 +1,76 @@
+/* What /proc shows as command line and environment of a process: the kernel keeps the addresses, and lets a process
+ * move them all at once (PR_SET_MM_MAP, which needs no capability; setting them one by one does). */
+#define _GNU_SOURCE
+#include <linux/prctl.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "runtime.h"
+
+static struct prctl_mm_map map;
+
+/* Field numbers of /proc/self/stat, see proc(5). */
+enum { START_CODE = 26, END_CODE = 27, START_STACK = 28, START_DATA = 45, END_DATA = 46, START_BRK = 47,
+       ARG_START = 48, ARG_END = 49, ENV_START = 50, ENV_END = 51 };
+
+static void keep(int field, uintptr_t value)
+{
+    switch (field) {
+    case START_CODE: map.start_code = value; break;
+    case END_CODE: map.end_code = value; break;
+    case START_STACK: map.start_stack = value; break;
+    case START_DATA: map.start_data = value; break;
+    case END_DATA: map.end_data = value; break;
+    case START_BRK: map.start_brk = value; break;
+    case ARG_START: map.arg_start = value; break;
+    case ARG_END: map.arg_end = value; break;
+    case ENV_START: map.env_start = value; break;
+    case ENV_END: map.env_end = value; break;
+    }
+}
+
+static int apply(void)
+{
+    map.brk = (uintptr_t)sbrk(0);
+    map.auxv = NULL;
+    map.auxv_size = 0;
+    map.exe_fd = (uint32_t)-1;
+    return prctl(PR_SET_MM, PR_SET_MM_MAP, &map, sizeof map, 0);
+}
+
+/* Reads the addresses and tries whether the kernel would take them back. */
+int hs_title_open(void)
+{
+    char text[2048];
+    if (hs_read_whole("/proc/self/stat", text, sizeof text) < 0)
+        return -1;
+    const char *at = strrchr(text, ')');
+    if (!at)
+        return -1;
+    at += 2; /* field 3 */
+    for (int field = 3; field <= ENV_END && *at; field++) {
+        const char *value = at;
+        keep(field, hs_parse(&value, 10));
+        while (*at && *at != ' ')
+            at++;
+        while (*at == ' ')
+            at++;
+    }
+    return map.env_end ? apply() : -1;
+}
+
+/* The strings that the kernel laid on the stack at exec. */
+void hs_title_stack(uintptr_t *low, uintptr_t *high)
+{
+    *low = map.arg_start;
+    *high = map.env_end;
+}
+
+int hs_title_set(char *args, char *env, char *end)
+{
+    map.arg_start = (uintptr_t)args;
+    map.arg_end = map.env_start = (uintptr_t)env;
+    map.env_end = (uintptr_t)end;
+    return apply();
+}
