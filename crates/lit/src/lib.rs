@@ -4,5 +4,14 @@
 //! here but that helper: a test becomes a `model::Script`, and its `model::Transcript` comes back.
 #![forbid(unsafe_code)]
 
+pub mod boolexpr;
 pub mod config;
+pub mod directives;
+pub mod exception;
+pub mod judge;
+pub mod pyre;
+pub mod pytext;
+pub mod render;
+pub mod script;
+pub mod subst;
 pub mod suite;

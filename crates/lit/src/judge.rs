@@ -1,0 +1,182 @@
+//! From what a script did to the test's verdict.
+
+use std::time::Duration;
+
+use hotstart_model::{Command, Dialect, Fault, Interpreter, Outcome, Script, Transcript, Verdict};
+
+use crate::exception::Exception;
+use crate::render::{self, View};
+use crate::script::Request;
+
+/// What is known of a test while its script runs.
+#[derive(Debug)]
+pub struct Pending {
+    commands: Vec<Command>,
+    dialect: Dialect,
+    external: bool,
+    timeout: Option<Duration>,
+    output_limit: usize,
+    /// Whether it is expected to fail, or what is wrong with its XFAIL.
+    expected_to_fail: Result<bool, String>,
+    attempts: u32,
+    annotate: bool,
+}
+
+/// lit's limit for the text of one stage, unless `-D output_limit` says otherwise.
+const OUTPUT_LIMIT: usize = 10240;
+
+impl Pending {
+    pub(crate) fn new(
+        request: &Request<'_>,
+        script: &Script,
+        expected_to_fail: Result<bool, String>,
+        attempts: u32,
+    ) -> Self {
+        let limit = request.session.params.get("output_limit").and_then(|limit| limit.trim().parse().ok());
+        Pending {
+            commands: script.commands.clone(),
+            dialect: script.dialect,
+            external: matches!(script.interpreter, Interpreter::External(_)),
+            timeout: script.timeout,
+            output_limit: limit.unwrap_or(OUTPUT_LIMIT),
+            expected_to_fail,
+            attempts,
+            annotate: request.annotate,
+        }
+    }
+
+    /// The commands, for reports of hotstart's own.
+    pub fn commands(&self) -> &[Command] {
+        &self.commands
+    }
+
+    fn view(&self) -> View<'_> {
+        View {
+            commands: &self.commands,
+            dialect: self.dialect,
+            external: self.external,
+            timeout: self.timeout,
+            output_limit: self.output_limit,
+        }
+    }
+}
+
+/// The outcome of an attempt, counted from 1; `None` if there is to be another.
+pub fn conclude(
+    pending: &Pending,
+    attempt: u32,
+    transcript: &Transcript,
+    wants_output: bool,
+) -> Option<Outcome> {
+    let mut verdict = verdict(transcript);
+    if verdict == Verdict::FAIL && attempt < pending.attempts {
+        return None;
+    }
+    if verdict == Verdict::PASS && attempt > 1 {
+        verdict = Verdict::FLAKYPASS;
+    }
+    let output = if wants_output { output(pending, transcript) } else { String::new() };
+    let (verdict, output) = settle(verdict, output, &pending.expected_to_fail);
+    let mut outcome = Outcome::decided(verdict, output);
+    outcome.attempts = (attempt, pending.attempts);
+    Some(outcome)
+}
+
+fn verdict(transcript: &Transcript) -> Verdict {
+    match &transcript.fault {
+        Some(Fault::Interrupted) => Verdict::SKIPPED,
+        Some(Fault::Parse { .. } | Fault::Exception { .. } | Fault::Internal(_)) => Verdict::UNRESOLVED,
+        None if transcript.exit_code == Some(0) => Verdict::PASS,
+        None if transcript.timed_out => Verdict::TIMEOUT,
+        None => Verdict::FAIL,
+    }
+}
+
+fn output(pending: &Pending, transcript: &Transcript) -> String {
+    let mut output = match &transcript.fault {
+        Some(Fault::Exception { kind, message }) => Exception::new(kind, message).test_output(),
+        Some(Fault::Internal(what)) => format!(
+            "hotstart could not run this test, for a reason of its own: {what}\n\
+             This says nothing about the test. Please report it.\n"
+        ),
+        Some(Fault::Interrupted) => String::new(),
+        Some(Fault::Parse { .. }) | None => render::output(&pending.view(), transcript),
+    };
+    if pending.annotate
+        && let Some(summary) = render::failure_summary(&pending.commands, transcript)
+    {
+        if !output.ends_with('\n') {
+            output.push('\n');
+        }
+        output.push_str(&format!("# hotstart: {summary}\n"));
+    }
+    output
+}
+
+/// Applies the expectation of failure to a verdict.
+pub(crate) fn settle(verdict: Verdict, output: String, expected: &Result<bool, String>) -> (Verdict, String) {
+    match (expected, verdict) {
+        (Err(text), _) => (Verdict::UNRESOLVED, text.clone()),
+        (Ok(true), Verdict::PASS) => (Verdict::XPASS, output),
+        (Ok(true), Verdict::FAIL) => (Verdict::XFAIL, output),
+        (Ok(_), verdict) => (verdict, output),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pending(expected_to_fail: Result<bool, String>, attempts: u32) -> Pending {
+        Pending {
+            commands: vec![Command { label: "RUN: at line 1".into(), text: "false".into() }],
+            dialect: Dialect::V23,
+            external: false,
+            timeout: None,
+            output_limit: OUTPUT_LIMIT,
+            expected_to_fail,
+            attempts,
+            annotate: false,
+        }
+    }
+
+    fn code(exit_code: i32) -> Transcript {
+        Transcript { exit_code: Some(exit_code), ..Transcript::default() }
+    }
+
+    fn judged(pending: &Pending, attempt: u32, transcript: &Transcript) -> Option<Verdict> {
+        conclude(pending, attempt, transcript, false).map(|outcome| outcome.verdict)
+    }
+
+    #[test]
+    fn expectations_turn_pass_and_fail_only() {
+        let expected = pending(Ok(true), 1);
+        assert_eq!(judged(&expected, 1, &code(1)), Some(Verdict::XFAIL));
+        assert_eq!(judged(&expected, 1, &code(0)), Some(Verdict::XPASS));
+        let late = Transcript { timed_out: true, ..code(-9) };
+        assert_eq!(judged(&expected, 1, &late), Some(Verdict::TIMEOUT));
+        let fault = Fault::Parse { command: 0, message: String::new() };
+        let unparsed = Transcript { fault: Some(fault), ..code(1) };
+        assert_eq!(judged(&expected, 1, &unparsed), Some(Verdict::UNRESOLVED));
+        let broken = conclude(&pending(Err("Error in XFAIL list:\n".into()), 1), 1, &code(0), false).unwrap();
+        assert_eq!((broken.verdict, broken.output.as_str()), (Verdict::UNRESOLVED, "Error in XFAIL list:\n"));
+    }
+
+    #[test]
+    fn only_failures_are_retried() {
+        let pending = pending(Ok(false), 2);
+        assert_eq!(judged(&pending, 1, &code(1)), None);
+        assert_eq!(judged(&pending, 2, &code(1)), Some(Verdict::FAIL));
+        assert_eq!(judged(&pending, 2, &code(0)), Some(Verdict::FLAKYPASS));
+        let late = Transcript { timed_out: true, ..Transcript::default() };
+        assert_eq!(judged(&pending, 1, &late), Some(Verdict::TIMEOUT));
+        let outcome = conclude(&pending, 2, &code(0), false).unwrap();
+        assert_eq!(outcome.attempts, (2, 2));
+    }
+
+    #[test]
+    fn a_timeout_that_came_after_success_is_none() {
+        let late = Transcript { timed_out: true, ..code(0) };
+        assert_eq!(judged(&pending(Ok(false), 1), 1, &late), Some(Verdict::PASS));
+    }
+}

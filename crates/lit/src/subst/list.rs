@@ -1,0 +1,146 @@
+//! The list of substitutions, and how a test's DEFINE and REDEFINE change its own copy.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use hotstart_model::Dialect;
+
+use super::defaults::{Default as TestValue, TestPaths};
+use super::pairs::Signature;
+use crate::config::Substitution;
+use crate::directives::Definition;
+use crate::exception::Exception;
+use crate::pyre::{Pattern, Replacement};
+use crate::pytext;
+
+/// One substitution, compiled. What is wrong with it is told when it is applied, as in lit.
+#[derive(Debug)]
+pub struct Entry {
+    /// Python pattern.
+    pub key: String,
+    /// What replaces its matches.
+    pub value: Value,
+    pattern: Result<Pattern, Exception>,
+    signature: Signature,
+}
+
+/// What replaces matches.
+#[derive(Debug)]
+pub enum Value {
+    /// The same for all tests, or why it cannot be used.
+    Fixed(Result<Replacement, Exception>),
+    /// Depends on the test.
+    PerTest(TestValue),
+}
+
+impl Entry {
+    /// Compiles a config's substitution.
+    pub fn new(substitution: &Substitution, dialect: Dialect) -> Self {
+        let is_template = substitution.captures || dialect == Dialect::V19;
+        Self::build(&substitution.key, |pattern| {
+            if is_template {
+                Value::Fixed(Replacement::template(&substitution.value, pattern).map_err(|error| {
+                    let key = pytext::repr(&substitution.key);
+                    error.at(format!("value of the substitution {key}"))
+                }))
+            } else {
+                Value::Fixed(Ok(Replacement::Literal(substitution.value.clone())))
+            }
+        })
+    }
+
+    /// Compiles a substitution whose value depends on the test.
+    pub fn per_test(key: &str, value: TestValue) -> Self {
+        Self::build(key, |_| Value::PerTest(value))
+    }
+
+    fn literal(key: &str, value: &str) -> Self {
+        Self::build(key, |_| Value::Fixed(Ok(Replacement::Literal(value.to_owned()))))
+    }
+
+    fn build(key: &str, value: impl FnOnce(&Pattern) -> Value) -> Self {
+        let pattern = Pattern::new(key)
+            .map_err(|error| error.at(format!("key of the substitution {}", pytext::repr(key))));
+        let (value, signature) = match &pattern {
+            Ok(pattern) => (value(pattern), Signature::of(pattern.literal())),
+            Err(error) => (Value::Fixed(Err(error.clone())), Signature::default()),
+        };
+        Entry { key: key.to_owned(), value, pattern, signature }
+    }
+
+    /// The key's pattern, or why it is none.
+    pub fn pattern(&self) -> Result<&Pattern, Exception> {
+        self.pattern.as_ref().map_err(Clone::clone)
+    }
+
+    /// Pairs of bytes that all matches contain.
+    pub fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    /// The replacement, if it does not depend on the test.
+    ///
+    /// Where values are templates, lit reads those that depend on the test even if they are not used; only a path
+    /// with a backslash can be wrong then.
+    pub fn fixed_replacement(&self, paths: &TestPaths) -> Result<Option<&Replacement>, Exception> {
+        match &self.value {
+            Value::Fixed(replacement) => replacement.as_ref().map(Some).map_err(Clone::clone),
+            Value::PerTest(kind) if paths.values_may_be_wrong() => {
+                Replacement::template(&paths.value(*kind), self.pattern()?).map(|_| None)
+            }
+            Value::PerTest(_) => Ok(None),
+        }
+    }
+}
+
+/// A test's substitutions.
+#[derive(Clone)]
+pub struct List<'a>(Cow<'a, [Arc<Entry>]>);
+
+impl<'a> List<'a> {
+    /// Begins with a config's.
+    pub fn new(entries: &'a [Arc<Entry>]) -> Self {
+        List(Cow::Borrowed(entries))
+    }
+
+    /// In the order of application.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.0.iter().map(Arc::as_ref)
+    }
+
+    /// Applies a DEFINE or REDEFINE.
+    pub fn define(&mut self, definition: &Definition) -> Result<(), Exception> {
+        let Definition { name, value, .. } = definition;
+        let existing: Vec<usize> = (0..self.0.len()).filter(|&i| self.0[i].key.contains(name)).collect();
+        let known: String =
+            existing.iter().map(|&i| format!("\nExisting pattern: {}", self.0[i].key)).collect();
+        let before = format!("'{}' directive {}", definition.keyword(), definition.place());
+        let entry = || Arc::new(Entry::literal(name, value));
+        match existing[..] {
+            [] if definition.is_new => self.0.to_mut().insert(0, entry()),
+            _ if definition.is_new => {
+                return Err(Exception::value(format!(
+                    "Substitution whose pattern contains '{name}' is already defined before {before}{known}"
+                )));
+            }
+            [] => {
+                return Err(Exception::value(format!(
+                    "No substitution for '{name}' is defined before {before}"
+                )));
+            }
+            [only] if self.0[only].key == *name => self.0.to_mut()[only] = entry(),
+            [_] => {
+                return Err(Exception::value(format!(
+                    "Existing substitution whose pattern contains '{name}' does not have the pattern specified by \
+                     {before}\nExpected pattern: {name}{known}"
+                )));
+            }
+            _ => {
+                return Err(Exception::value(format!(
+                    "Multiple substitutions whose patterns contain '{name}' are defined before {before}{known}"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
