@@ -21,6 +21,7 @@ struct Lit {
     python: PathBuf,
     version: (u32, u32, u32),
     dir: tempfile::TempDir,
+    can_time_out: bool,
 }
 
 /// What one run of lit wrote.
@@ -36,14 +37,15 @@ impl Lit {
         let python = std::env::var_os("HOTSTART_LIT_PYTHON").map_or_else(default, PathBuf::from);
         assert!(python.exists(), "{} does not exist; run `make venv`", python.display());
         let dir = tempfile::tempdir().expect("a directory for the suite");
-        let mut lit = Lit { python, version: (0, 0, 0), dir };
+        let mut lit = Lit { python, version: (0, 0, 0), dir, can_time_out: false };
         let version = lit.python(&["-c", "import lit; print(*lit.__versioninfo__)"]);
         let parts: Vec<u32> =
             version.split_whitespace().map(|part| part.parse().expect("a number")).collect();
         lit.version = (parts[0], parts[1], parts[2]);
         let has_psutil =
             lit.python(&["-c", "import importlib.util as u; print(bool(u.find_spec('psutil')))"]);
-        suite::write(lit.dir.path(), has_psutil.trim() == "True").expect("the suite is written");
+        lit.can_time_out = has_psutil.trim() == "True";
+        suite::write(lit.dir.path(), lit.can_time_out).expect("the suite is written");
         lit
     }
 
@@ -118,6 +120,16 @@ fn rounded(json: &str) -> String {
         None => line.to_owned(),
     };
     json.lines().map(round).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_suite_has_all_kinds_of_results() {
+    let lit = Lit::new();
+    let json = lit.run(&[]).json;
+    let kinds = ["PASS", "FAIL", "XFAIL", "XPASS", "UNSUPPORTED", "UNRESOLVED", "FLAKYPASS", "TIMEOUT"];
+    for kind in &kinds[..if lit.can_time_out { kinds.len() } else { kinds.len() - 1 }] {
+        assert!(json.contains(&format!("\"code\": \"{kind}\"")), "no {kind} in {json}");
+    }
 }
 
 #[test]

@@ -105,7 +105,7 @@ impl Replay {
     /// Tells it.
     pub fn run(mut self) -> Replayed {
         let tests = suite::tests(&self.root);
-        let names: Vec<_> = tests.iter().map(|test| full_name(test)).collect();
+        let names: Vec<_> = tests.iter().map(full_name).collect();
         let selected: Vec<String> =
             names.iter().filter(|name| self.outcomes.contains_key(*name)).cloned().collect();
         let captured = Captured::default();

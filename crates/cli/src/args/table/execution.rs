@@ -17,7 +17,10 @@ pub(super) static FLAGS: [Flag; 21] = [
     Flag::value(
         &["--path"],
         "PATH",
-        |low, value, invocation| Ok(low.path.push(values::absolute(value, invocation.cwd))),
+        |low, value, invocation| {
+            low.path.push(values::absolute(value, invocation.cwd));
+            Ok(())
+        },
         "Put PATH before the PATH of tests; may be given more than once",
     ),
     Flag::switch(&["--vg"], |low| low.use_valgrind = true, "Run tests under valgrind"),
@@ -25,14 +28,25 @@ pub(super) static FLAGS: [Flag; 21] = [
     Flag::value(
         &["--vg-arg"],
         "ARG",
-        |low, value, _| Ok(low.valgrind_args.push(values::text(value))),
+        |low, value, _| {
+            low.valgrind_args.push(values::text(value));
+            Ok(())
+        },
         "Give valgrind one more argument; may be given more than once",
     ),
-    Flag::switch(&["--no-execute"], |low| low.no_execute = true, "Run nothing and take all tests as passed"),
+    Flag::switch(
+        &["--no-execute"],
+        |low| low.no_execute = true,
+        "Run nothing and take all tests as \
+         passed",
+    ),
     Flag::value(
         &["--xunit-xml-output"],
         "PATH",
-        |low, value, _| Ok(low.reports.xunit = Some(value.into())),
+        |low, value, _| {
+            low.reports.xunit = Some(value.into());
+            Ok(())
+        },
         "Write results as xUnit's XML to PATH",
     ),
     Flag::switch(
@@ -43,33 +57,48 @@ pub(super) static FLAGS: [Flag; 21] = [
     Flag::value(
         &["--resultdb-output"],
         "PATH",
-        |low, value, _| Ok(low.reports.resultdb = Some(value.into())),
+        |low, value, _| {
+            low.reports.resultdb = Some(value.into());
+            Ok(())
+        },
         "Write results as JSON for LUCI's ResultDB to PATH",
     ),
     Flag::value(
         &["--time-trace-output"],
         "PATH",
-        |low, value, _| Ok(low.reports.time_trace = Some(value.into())),
+        |low, value, _| {
+            low.reports.time_trace = Some(value.into());
+            Ok(())
+        },
         "Write when each test ran as JSON for Chrome's trace viewer to PATH",
     ),
     Flag::switch(&["--use-unique-output-file-name"], |low| low.reports.unique_names = true, "").hidden(),
     Flag::value(
         &["--timeout"],
         "SECONDS",
-        |low, value, _| Ok(low.timeout = Some(values::non_negative(value)?)),
+        |low, value, _| {
+            low.timeout = Some(values::non_negative(value)?);
+            Ok(())
+        },
         "End each test after SECONDS; 0 is no limit (default: what the suite's config says, else 0)",
     ),
     Flag::value(
         &["--max-retries-per-test"],
         "N",
-        |low, value, _| Ok(low.max_retries_per_test = Some(values::positive(value)?)),
+        |low, value, _| {
+            low.max_retries_per_test = Some(values::positive(value)?);
+            Ok(())
+        },
         "Retry a failing test at most N times, where neither its ALLOW_RETRIES line nor its config's \
          test_retry_attempts says otherwise",
     ),
     Flag::value(
         &["--max-failures"],
         "N",
-        |low, value, _| Ok(low.max_failures = Some(values::positive(value)?)),
+        |low, value, _| {
+            low.max_failures = Some(values::positive(value)?);
+            Ok(())
+        },
         "End the run after N failures",
     ),
     Flag::switch(

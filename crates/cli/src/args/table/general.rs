@@ -19,20 +19,30 @@ pub(super) static FLAGS: [Flag; 5] = [
     Flag::value(
         &["-j", "--threads", "--workers"],
         "N",
-        |low, value, _| Ok(low.workers = Some(values::positive(value)?)),
-        "Run at most N tests at once (default: the number of processors that can be used, or $LIT_MAX_WORKERS)",
+        |low, value, _| {
+            low.workers = Some(values::positive(value)?);
+            Ok(())
+        },
+        "Run at most N tests at once (default: the number of processors that can be used, or \
+         $LIT_MAX_WORKERS)",
     )
     .or_env("LIT_MAX_WORKERS"),
     Flag::value(
         &["--config-prefix"],
         "NAME",
-        |low, value, _| Ok(low.config_prefix = Some(values::text(value))),
+        |low, value, _| {
+            low.config_prefix = Some(values::text(value));
+            Ok(())
+        },
         "Look for config files NAME.cfg and so on, instead of lit.cfg",
     ),
     Flag::value(
         &["-D", "--param"],
         "NAME=VAL",
-        |low, value, _| Ok(low.user_params.push(values::parameter(value))),
+        |low, value, _| {
+            low.user_params.push(values::parameter(value));
+            Ok(())
+        },
         "Set a parameter that configs can read; may be given more than once",
     ),
 ];

@@ -7,21 +7,32 @@ pub(super) static FLAGS: [Flag; 22] = [
     Flag::value(
         &["--test-output"],
         "{off,failed,failed-or-flaky,all}",
-        |low, value, _| Ok(low.console.set_output_level(values::shown(value)?)),
-        "Of which tests commands and output are shown (default: off). Tests of which output is shown get a result line \
+        |low, value, _| {
+            low.console.set_output_level(values::shown(value)?);
+            Ok(())
+        },
+        "Of which tests commands and output are shown (default: off). Tests of which output is shown \
+         get a result line \
          too, whatever --print-result-after said before",
     ),
     Flag::value(
         &["--print-result-after"],
         "{off,failed,failed-or-flaky,all}",
-        |low, value, _| Ok(low.console.set_results_level(values::shown(value)?)),
-        "Which tests get a result line as they end (default: all). Lowers --test-output to the same level if it is \
+        |low, value, _| {
+            low.console.set_results_level(values::shown(value)?);
+            Ok(())
+        },
+        "Which tests get a result line as they end (default: all). Lowers --test-output to the same \
+         level if it is \
          higher",
     ),
     Flag::value(
         &["--diagnostic-level"],
         "{error,warning,note}",
-        |low, value, _| Ok(low.console.set_diagnostics(values::diagnostic_level(value)?)),
+        |low, value, _| {
+            low.console.set_diagnostics(values::diagnostic_level(value)?);
+            Ok(())
+        },
         "The least serious messages that are shown (default: note)",
     ),
     Flag::switch(
@@ -43,15 +54,22 @@ pub(super) static FLAGS: [Flag; 22] = [
     Flag::switch(
         &["-s", "--succinct"],
         |low| low.console.be_succinct(),
-        "Show a progress bar, and result lines of failures only: --progress-bar --print-result-after=failed",
+        "Show a progress bar, and result lines of failures only: --progress-bar \
+         --print-result-after=failed",
     ),
     Flag::switch(
         &["-v", "--verbose"],
         |low| low.console.be_verbose(),
-        "Show commands and output of tests that fail; the last command shown is the one that failed. Same as \
+        "Show commands and output of tests that fail; the last command shown is the one that failed. \
+         Same as \
          --test-output=failed",
     ),
-    Flag::switch(&["-vv", "--echo-all-commands"], |low| low.console.be_verbose(), "Same as -v (deprecated)"),
+    Flag::switch(
+        &["-vv", "--echo-all-commands"],
+        |low| low.console.be_verbose(),
+        "Same as -v \
+         (deprecated)",
+    ),
     Flag::switch(
         &["-a", "--show-all"],
         |low| low.console.show_all(),
@@ -65,7 +83,10 @@ pub(super) static FLAGS: [Flag; 22] = [
     Flag::value(
         &["-o", "--output"],
         "PATH",
-        |low, value, _| Ok(low.reports.json = Some(value.into())),
+        |low, value, _| {
+            low.reports.json = Some(value.into());
+            Ok(())
+        },
         "Write results as JSON to PATH",
     ),
     Flag::switch(&["--progress-bar"], |low| low.console.want_progress_bar(), "Show a progress bar"),
@@ -77,7 +98,10 @@ pub(super) static FLAGS: [Flag; 22] = [
     Flag::value(
         &["--min-output-interval"],
         "INTERVAL",
-        |low, value, _| Ok(low.console.set_min_output_interval(values::non_negative_float(value)?)),
+        |low, value, _| {
+            low.console.set_min_output_interval(values::non_negative_float(value)?);
+            Ok(())
+        },
         "Redraw the progress bar at most every INTERVAL seconds (default: 0, no limit)",
     ),
     Flag::switch(

@@ -10,20 +10,30 @@ pub(super) static FLAGS: [Flag; 15] = [
     Flag::value(
         &["--max-tests"],
         "N",
-        |low, value, _| Ok(low.max_tests = Some(values::positive(value)?)),
+        |low, value, _| {
+            low.max_tests = Some(values::positive(value)?);
+            Ok(())
+        },
         "Run at most N tests",
     ),
     Flag::value(
         &["--max-time"],
         "N",
-        |low, value, _| Ok(low.max_time = Some(values::positive(value)? as u64)),
+        |low, value, _| {
+            low.max_time = Some(values::positive(value)? as u64);
+            Ok(())
+        },
         "End the run after N seconds",
     ),
     Flag::value(
         &["--order"],
         "{lexical,random,smart}",
-        |low, value, _| Ok(low.order = values::order(value)?),
-        "Start tests by name, shuffled, or those first that failed last time and those that took longest (default: \
+        |low, value, _| {
+            low.order = values::order(value)?;
+            Ok(())
+        },
+        "Start tests by name, shuffled, or those first that failed last time and those that took \
+         longest (default: \
          smart)",
     ),
     Flag::switch(&["--shuffle"], |low| low.order = Order::Random, "Same as --order=random (deprecated)"),
@@ -35,14 +45,20 @@ pub(super) static FLAGS: [Flag; 15] = [
     Flag::value(
         &["--filter"],
         "REGEX",
-        |low, value, invocation| Ok(low.filter = Some(regex(value, invocation)?)),
+        |low, value, invocation| {
+            low.filter = Some(regex(value, invocation)?);
+            Ok(())
+        },
         "Run only tests whose names match REGEX, in any case of letters (default: $LIT_FILTER)",
     )
     .or_env("LIT_FILTER"),
     Flag::value(
         &["--filter-out"],
         "REGEX",
-        |low, value, invocation| Ok(low.filter_out = Some(regex(value, invocation)?)),
+        |low, value, invocation| {
+            low.filter_out = Some(regex(value, invocation)?);
+            Ok(())
+        },
         "Leave out tests whose names match REGEX, in any case of letters (default: $LIT_FILTER_OUT)",
     )
     .or_env("LIT_FILTER_OUT"),
@@ -54,15 +70,22 @@ pub(super) static FLAGS: [Flag; 15] = [
     Flag::value(
         &["--xfail"],
         "LIST",
-        |low, value, _| Ok(low.xfail = values::semicolon_list(value)),
-        "Expect these tests to fail: paths in the suite or full names, with semicolons between them (default: \
+        |low, value, _| {
+            low.xfail = values::semicolon_list(value);
+            Ok(())
+        },
+        "Expect these tests to fail: paths in the suite or full names, with semicolons between them \
+         (default: \
          $LIT_XFAIL)",
     )
     .or_env("LIT_XFAIL"),
     Flag::value(
         &["--xfail-not"],
         "LIST",
-        |low, value, _| Ok(low.xfail_not = values::semicolon_list(value)),
+        |low, value, _| {
+            low.xfail_not = values::semicolon_list(value);
+            Ok(())
+        },
         "Expect these tests to pass, whatever they or --xfail say (default: $LIT_XFAIL_NOT)",
     )
     .or_env("LIT_XFAIL_NOT"),
@@ -74,28 +97,40 @@ pub(super) static FLAGS: [Flag; 15] = [
     Flag::value(
         &["--unsupported"],
         "LIST",
-        |low, value, _| Ok(low.unsupported = values::semicolon_list(value)),
+        |low, value, _| {
+            low.unsupported = values::semicolon_list(value);
+            Ok(())
+        },
         "Take these tests as UNSUPPORTED (default: $LIT_UNSUPPORTED)",
     )
     .or_env("LIT_UNSUPPORTED"),
     Flag::value(
         &["--unsupported-not"],
         "LIST",
-        |low, value, _| Ok(low.unsupported_not = values::semicolon_list(value)),
+        |low, value, _| {
+            low.unsupported_not = values::semicolon_list(value);
+            Ok(())
+        },
         "Ignore UNSUPPORTED lines of these tests (default: $LIT_UNSUPPORTED_NOT)",
     )
     .or_env("LIT_UNSUPPORTED_NOT"),
     Flag::value(
         &["--num-shards"],
         "M",
-        |low, value, _| Ok(low.num_shards = Some(values::positive(value)?)),
+        |low, value, _| {
+            low.num_shards = Some(values::positive(value)?);
+            Ok(())
+        },
         "Split the tests into M parts and run one (default: $LIT_NUM_SHARDS)",
     )
     .or_env("LIT_NUM_SHARDS"),
     Flag::value(
         &["--run-shard"],
         "N",
-        |low, value, _| Ok(low.run_shard = Some(values::positive(value)?)),
+        |low, value, _| {
+            low.run_shard = Some(values::positive(value)?);
+            Ok(())
+        },
         "Run part N, from 1 (default: $LIT_RUN_SHARD)",
     )
     .or_env("LIT_RUN_SHARD"),
