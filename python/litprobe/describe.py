@@ -23,12 +23,17 @@ def snapshot(config):
         "limit_to_features": set(config.limit_to_features),
         "parallelism_group": describe_group(getattr(config, "parallelism_group", None)),
         "standalone_tests": bool(getattr(config, "standalone_tests", False)),
-        "recursive_expansion_limit": config.recursiveExpansionLimit,
-        "test_retry_attempts": getattr(config, "test_retry_attempts", None),
+        "recursive_expansion_limit": number(config.recursiveExpansionLimit, int),
+        "test_retry_attempts": number(getattr(config, "test_retry_attempts", None), int),
         "test_source_root": config.test_source_root,
         "test_exec_root": config.test_exec_root,
-        "max_individual_test_time": getattr(config, "maxIndividualTestTime", None),
+        "max_individual_test_time": number(getattr(config, "maxIndividualTestTime", None), float),
     }
+
+
+def number(value, kind):
+    """A number that Python may hold as a bool, an int or a float."""
+    return None if value is None else kind(value)
 
 
 def changes(old, new):

@@ -44,6 +44,8 @@ pub struct Settings {
     pub diagnostic_level: Severity,
     /// Whether the output of tests that did not fail will be read too.
     pub wants_all_output: bool,
+    /// Whether a line of hotstart's own is added to the output of a failing test.
+    pub annotate: bool,
     /// `--order`.
     pub order: Order,
     /// `--per-test-coverage`.
@@ -121,6 +123,7 @@ impl Default for Settings {
             debug: false,
             diagnostic_level: Severity::Note,
             wants_all_output: false,
+            annotate: false,
             order: Order::Smart,
             per_test_coverage: false,
             gtest_sharding: true,

@@ -127,7 +127,8 @@ impl Test {
     }
 
     fn below(&self, root: &Path) -> PathBuf {
-        let mut path = PathBuf::with_capacity(root.as_os_str().len() + self.directory.path.as_os_str().len() + 64);
+        let mut path =
+            PathBuf::with_capacity(root.as_os_str().len() + self.directory.path.as_os_str().len() + 64);
         path.push(root);
         path.push(&self.directory.path);
         path.push(&*self.name);

@@ -1,0 +1,99 @@
+//! Which entries of a directory are tests (lit-compat 2.5).
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use hotstart_model::Dialect;
+
+use crate::config::Config;
+
+/// A directory's entries in the order in which the file system lists them.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    pub files: Vec<Box<OsStr>>,
+    pub directories: Vec<Box<OsStr>>,
+}
+
+impl Listing {
+    pub fn read(directory: &Path) -> io::Result<Self> {
+        let mut listing = Listing::default();
+        for entry in fs::read_dir(directory)? {
+            let entry = entry?;
+            let kind = entry.file_type()?;
+            // Linked directories are directories; a link that leads nowhere is a file that cannot be read.
+            let is_directory = kind.is_dir() || (kind.is_symlink() && entry.path().is_dir());
+            let names = if is_directory { &mut listing.directories } else { &mut listing.files };
+            names.push(entry.file_name().into_boxed_os_str());
+        }
+        Ok(listing)
+    }
+}
+
+/// Whether a config excludes this name, of a file or a directory.
+pub(super) fn is_excluded(config: &Config, name: &OsStr) -> bool {
+    !config.excludes.is_empty() && name.to_str().is_some_and(|name| config.excludes.contains(name))
+}
+
+/// Whether a file of this name is a test.
+pub(super) fn is_test(config: &Config, dialect: Dialect, name: &OsStr) -> bool {
+    let bytes = name.as_bytes();
+    if bytes.first() == Some(&b'.') || is_excluded(config, name) {
+        return false;
+    }
+    match dialect {
+        Dialect::V19 => config.suffixes.iter().any(|suffix| suffix.as_bytes() == extension(bytes)),
+        Dialect::V23 => config.suffixes.iter().any(|suffix| bytes.ends_with(suffix.as_bytes())),
+    }
+}
+
+/// The name's end from its last dot, or nothing. The name does not begin with a dot.
+fn extension(name: &[u8]) -> &[u8] {
+    name.iter().rposition(|&byte| byte == b'.').map_or(&[], |dot| &name[dot..])
+}
+
+/// googletest executables in a directory's sub directories.
+pub(super) fn count_executables(
+    directory: &Path,
+    sub_directories: &[String],
+    suffix: &str,
+    prefix: Option<&str>,
+) -> usize {
+    let is_executable = |name: &OsStr| {
+        let name = name.as_bytes();
+        let ends = name.ends_with(suffix.as_bytes()) || name.ends_with(format!("{suffix}.py").as_bytes());
+        let begins = prefix.is_none_or(|prefix| name.starts_with(prefix.as_bytes()));
+        ends && begins && name.first() != Some(&b'.')
+    };
+    let listings = sub_directories.iter().filter_map(|sub| Listing::read(&directory.join(sub)).ok());
+    listings.map(|listing| listing.files.iter().filter(|name| is_executable(name)).count()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(suffixes: &[&str], excludes: &[&str]) -> Config {
+        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Config { suffixes: set(suffixes), excludes: set(excludes), ..Config::default() }
+    }
+
+    #[test]
+    fn lit_19_takes_the_last_extension_and_lit_23_any_end() {
+        let config = config(&[".ll", ".tar.gz"], &["not.ll"]);
+        let is = |dialect, name: &str| is_test(&config, dialect, OsStr::new(name));
+        assert!(is(Dialect::V19, "a.ll") && is(Dialect::V23, "a.ll"));
+        assert!(!is(Dialect::V19, "a.tar.gz") && is(Dialect::V23, "a.tar.gz"));
+        assert!(!is(Dialect::V23, ".a.ll") && !is(Dialect::V23, "not.ll") && !is(Dialect::V19, "ll"));
+    }
+
+    #[test]
+    fn an_empty_suffix_is_no_extension_or_any_end() {
+        let config = config(&[""], &[]);
+        assert!(is_test(&config, Dialect::V19, OsStr::new("README")));
+        assert!(!is_test(&config, Dialect::V19, OsStr::new("a.ll")));
+        assert!(is_test(&config, Dialect::V23, OsStr::new("a.ll")));
+    }
+}

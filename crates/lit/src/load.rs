@@ -1,0 +1,245 @@
+//! The one call that turns settings into tests that are ready to run.
+//!
+//! A straight line: start Python, walk, ask what configs left, recall times, order, select. What lit prints and
+//! where it exits in between is left to the caller, who is told all it needs for that.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hotstart_launch::{Group, Launcher};
+use hotstart_model::{Dialect, Events, VerdictTable};
+
+use crate::config::{ParallelismGroup, Session};
+use crate::discover::{self, Found, Voice};
+use crate::exception::Exception;
+use crate::plan::Plan;
+use crate::probe::{About, Probe, ProbeError, State, SuiteRef};
+use crate::select::{self, Selection};
+use crate::settings::Settings;
+use crate::suite::{Suite, Test};
+use crate::times::Times;
+use crate::{order, tmp_dir};
+
+/// All that is known before the first test runs.
+#[derive(Debug)]
+pub struct Discovered {
+    /// What holds for the whole run.
+    pub session: Arc<Session>,
+    /// In the order in which they were found.
+    pub suites: Vec<Arc<Suite>>,
+    /// All tests found, in the order in which they would run.
+    pub tests: Arc<[Test]>,
+    /// Which of them run.
+    pub selection: Selection,
+    /// Result codes, those of configs included.
+    pub verdicts: VerdictTable,
+    /// Messages so far, by their consequence.
+    pub counts: Counts,
+    /// How long it took.
+    pub timing: Timing,
+    groups: HashMap<u32, String>,
+    settings: Settings,
+}
+
+/// Messages of configs and of the discovery.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Configs called `lit_config.error`: lit prints `N errors, exiting.` and exits with 2 now.
+    pub errors: u32,
+    /// Warnings, which lit counts at the end.
+    pub warnings: u32,
+    /// Parts of the run that were given up; the others run, and the exit code is 2.
+    pub given_up: u32,
+}
+
+/// Where the time of discovery went.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Timing {
+    /// Waiting for the Python helper, its start included.
+    pub waited: Duration,
+    /// From the helper's last answer to the end.
+    pub after_last_answer: Duration,
+    /// All of it.
+    pub total: Duration,
+}
+
+/// Why nothing can be run.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// Configs cannot be evaluated, or one of them ended the run.
+    #[error(transparent)]
+    Probe(#[from] ProbeError),
+    /// A filter is not a regular expression. The wording is lit's.
+    #[error("invalid regular expression: '{pattern}', {reason}")]
+    Filter {
+        /// The filter.
+        pattern: String,
+        /// What Python says of it.
+        reason: String,
+    },
+}
+
+/// Finds and selects tests. Diagnostics are sent to `events` as they arise.
+pub fn load(settings: &Settings, events: &dyn Events) -> Result<Discovered, LoadError> {
+    load_in(settings, events, &Launcher::new(), &Group::new())
+}
+
+/// As [`load`], with the helper in a group that the caller can end (Ctrl-C).
+pub fn load_in(
+    settings: &Settings,
+    events: &dyn Events,
+    launcher: &Launcher,
+    group: &Group,
+) -> Result<Discovered, LoadError> {
+    let begun = Instant::now();
+    check_filters(settings)?;
+    let mut probe = Probe::start(settings, launcher, group)?;
+    let about = probe.about().clone();
+    let dialect = if about.lit_version.0 <= 19 { Dialect::V19 } else { Dialect::V23 };
+    let tmp_dir = tmp_dir::choose();
+    let mut voice = Voice::new(settings, dialect, events);
+    voice.pass_on(probe.take_diagnostics());
+    let Found { suites, mut tests, state, warnings, given_up } =
+        discover::discover(&mut probe, settings, dialect, tmp_dir.as_deref(), events)?;
+    voice.warnings = warnings + state.warnings;
+    voice.given_up = given_up;
+    recall_times(&suites, &mut tests, &mut voice);
+    order::arrange(&mut tests, settings.order);
+    let (selection, note) = select::select(&tests, settings).map_err(|error| filter_error("", &error))?;
+    note.into_iter().for_each(|note| voice.note(note));
+    select::mark(&mut tests, settings);
+    let groups = callable_groups(&mut probe, &tests, selection.tests(), &mut voice)?;
+    let (waited, last_answer) = probe.timing();
+    let counts = Counts { errors: state.errors, warnings: voice.warnings, given_up: voice.given_up };
+    let mut verdicts = VerdictTable::default();
+    state.result_codes.iter().for_each(|code| {
+        verdicts.intern(code.clone());
+    });
+    let session = session(about, dialect, state, settings, &voice, tmp_dir);
+    let timing = Timing { waited, after_last_answer: last_answer.elapsed(), total: begun.elapsed() };
+    Ok(Discovered {
+        session: Arc::new(session),
+        suites,
+        tests: tests.into(),
+        selection,
+        verdicts,
+        counts,
+        timing,
+        groups,
+        settings: settings.clone(),
+    })
+}
+
+impl Discovered {
+    /// The selected tests as jobs. Makes the directory for temporary files, which goes with the plan.
+    pub fn plan(&self) -> std::io::Result<Plan> {
+        Plan::new(
+            Arc::clone(&self.session),
+            Arc::clone(&self.tests),
+            self.selection.tests(),
+            &self.verdicts,
+            self.groups.clone(),
+            &self.settings,
+        )
+    }
+}
+
+/// A filter that is no pattern is refused before anything is started.
+fn check_filters(settings: &Settings) -> Result<(), LoadError> {
+    for pattern in [&settings.filter, &settings.filter_out].into_iter().flatten() {
+        select::compile_filter(pattern).map_err(|error| filter_error(pattern, &error))?;
+    }
+    Ok(())
+}
+
+fn filter_error(pattern: &str, error: &Exception) -> LoadError {
+    LoadError::Filter { pattern: pattern.to_owned(), reason: error.message.clone() }
+}
+
+/// Tells tests how they fared last time. A suite whose record cannot be read is given up, as lit stops there.
+fn recall_times(suites: &[Arc<Suite>], tests: &mut Vec<Test>, voice: &mut Voice<'_>) {
+    let mut times = HashMap::new();
+    for suite in suites {
+        match Times::read(suite) {
+            Ok(read) => drop(times.insert(suite.index, read)),
+            Err(malformed) => {
+                voice.give_up(malformed.diagnostic());
+                tests.retain(|test| test.suite().index != suite.index);
+            }
+        }
+    }
+    order::recall(tests, &times);
+}
+
+/// Groups of those tests whose configs compute them by a function, by place in the list of all tests.
+fn callable_groups(
+    probe: &mut Probe<'_>,
+    tests: &[Test],
+    selected: &[u32],
+    voice: &mut Voice<'_>,
+) -> Result<HashMap<u32, String>, ProbeError> {
+    let mut groups = HashMap::new();
+    for &place in selected {
+        let test = &tests[place as usize];
+        if test.config().parallelism_group != Some(ParallelismGroup::Callable) {
+            continue;
+        }
+        let suite = test.suite();
+        let reference = SuiteRef {
+            name: &suite.name,
+            source_root: &suite.source_root,
+            exec_root: &suite.exec_root,
+            config: suite.config.id,
+        };
+        match probe.parallelism_group(reference, test.config().id, &test.relative_path())? {
+            Ok(Some(group)) => drop(groups.insert(place, group)),
+            Ok(None) => {}
+            Err(diagnostic) => voice.give_up(diagnostic),
+        }
+    }
+    voice.pass_on(probe.take_diagnostics());
+    Ok(groups)
+}
+
+fn session(
+    about: About,
+    dialect: Dialect,
+    state: State,
+    settings: &Settings,
+    voice: &Voice<'_>,
+    tmp_dir: Option<std::path::PathBuf>,
+) -> Session {
+    // lit 23's configs have taken the command line's limit already.
+    let limit = match dialect {
+        Dialect::V19 => override_limit(state.max_individual_test_time, settings, voice),
+        Dialect::V23 => None,
+    };
+    Session {
+        lit_version: about.lit_version,
+        lit_version_text: about.lit_version_text,
+        dialect,
+        package_dir: about.package_dir,
+        python: about.python,
+        bash: state.bash,
+        params: state.params.into_iter().collect::<BTreeMap<_, _>>(),
+        valgrind_args: state.valgrind_args,
+        per_test_coverage: state.per_test_coverage,
+        parallelism_groups: state.parallelism_groups.into_iter().collect(),
+        max_individual_test_time: limit,
+        tmp_dir,
+    }
+}
+
+/// The command line's limit goes over that which configs set.
+fn override_limit(configured: Option<Duration>, settings: &Settings, voice: &Voice<'_>) -> Option<Duration> {
+    let Some(forced) = settings.timeout else { return configured };
+    let configured = configured.map_or(0, |limit| limit.as_secs());
+    if forced != configured {
+        voice.note(format!(
+            "The test suite configuration requested an individual test timeout of {configured} seconds but a \
+             timeout of {forced} seconds was requested on the command line. Forcing timeout to be {forced} seconds."
+        ));
+    }
+    (forced > 0).then(|| Duration::from_secs(forced))
+}

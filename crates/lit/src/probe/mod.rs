@@ -1,0 +1,365 @@
+//! The Python helper: evaluates configs with the real `lit` package and hands over their values.
+//!
+//! Its code is embedded here and goes to Python through the pipe that carries the requests, so no file is left
+//! behind and none can be missing. It gets two descriptors of its own: standard output and error stay the
+//! user's, as configs may print. It ends when the request pipe is closed, be it because the runner died.
+
+mod start;
+mod update;
+mod wire;
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use hotstart_launch::{Child, StartError};
+use hotstart_model::{Diagnostic, Severity, VerdictKind};
+
+use self::wire::{Hello, Reply, Request, Text};
+use crate::config::Config;
+
+/// The helper's process and the line to it.
+#[derive(Debug)]
+pub struct Probe<'g> {
+    child: Option<Child<'g>>,
+    requests: Option<File>,
+    replies: BufReader<File>,
+    line: Vec<u8>,
+    diagnostics: Vec<Diagnostic>,
+    about: About,
+    waited: Duration,
+    last_answer: Instant,
+}
+
+/// Who answers.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// The Python.
+    pub python: PathBuf,
+    /// Version of its `lit` package.
+    pub lit_version: (u32, u32, u32),
+    /// The same as the package words it.
+    pub lit_version_text: String,
+    /// Directory that the package is in.
+    pub package_dir: PathBuf,
+}
+
+/// Why there is no helper, or no longer.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// No Python.
+    #[error("cannot find '{}', which evaluates lit's configs; install Python 3 or name one by HOTSTART_LIT_PYTHON", .0.display())]
+    NoPython(PathBuf),
+    /// It cannot be started.
+    #[error("cannot start the configuration helper: {0}")]
+    Start(#[from] StartError),
+    /// No lit.
+    #[error(
+        "'{}' has no usable 'lit' package ({reason}); install it ('pip install lit'), or name another Python by \
+         HOTSTART_LIT_PYTHON", python.display()
+    )]
+    NoLit {
+        /// The Python.
+        python: PathBuf,
+        /// What it says.
+        reason: String,
+    },
+    /// It could not make its `lit_config`.
+    #[error("the 'lit' package cannot be used: {0}")]
+    Unusable(String),
+    /// It died.
+    #[error("the configuration helper ended while evaluating '{}'; a config must not end its process", .0.display())]
+    Ended(PathBuf),
+    /// Reading or writing failed.
+    #[error("cannot talk to the configuration helper: {0}")]
+    Io(#[from] io::Error),
+    /// It sent what is not understood: a fault of hotstart.
+    #[error("the configuration helper sent a malformed answer: {0}")]
+    Malformed(String),
+    /// A config ended the run.
+    #[error("'{}' ended the run by sys.exit", config.display())]
+    Exit {
+        /// The config.
+        config: PathBuf,
+        /// Exit status asked for.
+        status: i32,
+        /// What Python would have printed to standard error.
+        text: Option<String>,
+    },
+}
+
+/// What became of a config.
+#[derive(Debug)]
+pub enum Loaded {
+    /// It was evaluated.
+    Config(Box<Config>),
+    /// It has an error, which this describes.
+    Failed(Diagnostic),
+}
+
+/// What configs left for the whole run.
+#[derive(Debug)]
+pub struct State {
+    /// Calls of `lit_config.error`.
+    pub errors: u32,
+    /// Calls of `lit_config.warning`.
+    pub warnings: u32,
+    /// Groups and their sizes.
+    pub parallelism_groups: Vec<(String, Option<u32>)>,
+    /// Limit per test for all suites.
+    pub max_individual_test_time: Option<Duration>,
+    /// Whether each command gets a coverage file.
+    pub per_test_coverage: bool,
+    /// Words of `--vg`.
+    pub valgrind_args: Vec<String>,
+    /// Parameters.
+    pub params: Vec<(String, String)>,
+    /// `getBashPath()`, if it was asked for.
+    pub bash: Option<PathBuf>,
+    /// Result codes that configs defined.
+    pub result_codes: Vec<VerdictKind>,
+}
+
+/// How a question names a suite: name, source root, exec root, its config's number.
+#[derive(Clone, Copy, Debug)]
+pub struct SuiteRef<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Where tests are.
+    pub source_root: &'a Path,
+    /// Where they run.
+    pub exec_root: &'a Path,
+    /// Number of the suite's config.
+    pub config: u32,
+}
+
+impl Probe<'_> {
+    /// Who answers.
+    pub fn about(&self) -> &About {
+        &self.about
+    }
+
+    /// Time spent waiting for answers so far, and when the last one came.
+    pub fn timing(&self) -> (Duration, Instant) {
+        (self.waited, self.last_answer)
+    }
+
+    /// What configs had to say since this was last called, in order.
+    pub fn take_diagnostics(&mut self) -> Vec<Diagnostic> {
+        std::mem::take(&mut self.diagnostics)
+    }
+
+    /// Evaluates a suite's config.
+    pub fn load_suite(&mut self, path: &Path, tmp_dir: Option<&Path>) -> Result<Loaded, ProbeError> {
+        let request = Request::op("suite").path("path", path);
+        self.load(request, path, Config::default(), tmp_dir)
+    }
+
+    /// Evaluates a directory's config on a copy of `parent`.
+    pub fn load_local(
+        &mut self,
+        path: &Path,
+        parent: &Config,
+        tmp_dir: Option<&Path>,
+    ) -> Result<Loaded, ProbeError> {
+        let request = Request::op("local").path("path", path).raw("parent", parent.id);
+        self.load(request, path, parent.clone(), tmp_dir)
+    }
+
+    fn load(
+        &mut self,
+        request: Request,
+        path: &Path,
+        mut config: Config,
+        tmp_dir: Option<&Path>,
+    ) -> Result<Loaded, ProbeError> {
+        let reply = self.ask(request, path)?;
+        if let Some(failure) = reply.error {
+            return Ok(Loaded::Failed(describe_failure(failure, path)));
+        }
+        let (Some(id), Some(changes)) = (reply.id, reply.changes) else {
+            return Err(ProbeError::Malformed("an evaluated config without its values".into()));
+        };
+        config.id = id;
+        update::apply(&mut config, changes, tmp_dir);
+        Ok(Loaded::Config(Box::new(config)))
+    }
+
+    /// Lets a format written in Python find its tests in a directory, or for one path: paths below the suite.
+    pub fn find_tests(
+        &mut self,
+        suite: SuiteRef<'_>,
+        config: u32,
+        path: &Path,
+        directory: bool,
+    ) -> Result<Result<Vec<PathBuf>, Diagnostic>, ProbeError> {
+        let request = about_test("tests", suite, config, path).raw("directory", directory);
+        let source = suite.source_root.join(path);
+        let reply = self.ask(request, &source)?;
+        if let Some(failure) = reply.error {
+            return Ok(Err(describe_failure(failure, &source)));
+        }
+        let join = |parts: Vec<Text>| parts.into_iter().map(Text::into_path).collect();
+        Ok(Ok(reply.tests.unwrap_or_default().into_iter().map(join).collect()))
+    }
+
+    /// Asks a config's function for the parallelism group of a test.
+    pub fn parallelism_group(
+        &mut self,
+        suite: SuiteRef<'_>,
+        config: u32,
+        path: &Path,
+    ) -> Result<Result<Option<String>, Diagnostic>, ProbeError> {
+        let source = suite.source_root.join(path);
+        let reply = self.ask(about_test("group", suite, config, path), &source)?;
+        if let Some(failure) = reply.error {
+            return Ok(Err(describe_failure(failure, &source)));
+        }
+        Ok(Ok(reply.group.map(Text::into_string)))
+    }
+
+    /// The state of `lit_config`; brings `configs`, which stand at the places of their numbers, up to date, as
+    /// later configs can change earlier ones.
+    pub fn state(
+        &mut self,
+        configs: &mut [Option<Config>],
+        with_bash: bool,
+        tmp_dir: Option<&Path>,
+    ) -> Result<State, ProbeError> {
+        let reply = self.ask(Request::op("state").raw("bash", with_bash), Path::new("lit_config"))?;
+        if let Some(failure) = reply.error {
+            return Err(ProbeError::Unusable(failure.text.into_string()));
+        }
+        for (id, changes) in reply.late {
+            if let Some(Some(config)) = configs.get_mut(id as usize) {
+                update::apply(config, changes, tmp_dir);
+            }
+        }
+        let state = reply.state.ok_or_else(|| ProbeError::Malformed("no state".into()))?;
+        Ok(describe_state(state))
+    }
+
+    fn ask(&mut self, request: Request, about: &Path) -> Result<Reply, ProbeError> {
+        let begun = Instant::now();
+        let Some(requests) = &mut self.requests else { return Err(ProbeError::Ended(about.to_path_buf())) };
+        if requests.write_all(&request.end()).is_err() {
+            return Err(ProbeError::Ended(about.to_path_buf()));
+        }
+        let reply: Reply = self.read()?.ok_or_else(|| ProbeError::Ended(about.to_path_buf()))?;
+        self.last_answer = Instant::now();
+        self.waited += self.last_answer - begun;
+        let Reply { diagnostics, exit, .. } = reply;
+        self.diagnostics.extend(diagnostics.into_iter().map(describe_message));
+        match exit {
+            None => Ok(Reply { diagnostics: Vec::new(), exit: None, ..reply }),
+            Some(stop) => Err(ProbeError::Exit {
+                config: about.to_path_buf(),
+                status: stop.status,
+                text: stop.text.map(Text::into_string),
+            }),
+        }
+    }
+
+    fn read<T: serde::de::DeserializeOwned>(&mut self) -> Result<Option<T>, ProbeError> {
+        self.line.clear();
+        if self.replies.read_until(b'\n', &mut self.line)? == 0 {
+            return Ok(None);
+        }
+        serde_json::from_slice(&self.line).map(Some).map_err(|error| ProbeError::Malformed(error.to_string()))
+    }
+
+    fn greet(&mut self) -> Result<(), ProbeError> {
+        let python = self.about.python.clone();
+        let ended = || ProbeError::NoLit { python: python.clone(), reason: "it ended at once".into() };
+        let hello: Hello = self.read()?.ok_or_else(ended)?;
+        if hello.litprobe != start::PROTOCOL {
+            return Err(ProbeError::Malformed(format!(
+                "protocol {} in place of {}",
+                hello.litprobe,
+                start::PROTOCOL
+            )));
+        }
+        if let Some(reason) = hello.missing {
+            return Err(ProbeError::NoLit { python, reason: reason.into_string() });
+        }
+        let version = hello.lit_version.unwrap_or_default();
+        let part = |index: usize| version.get(index).copied().unwrap_or(0);
+        self.about.lit_version = (part(0), part(1), part(2));
+        self.about.lit_version_text = hello.lit_version_text.unwrap_or_default().into_string();
+        self.about.package_dir = hello.package_dir.unwrap_or_default().into_path();
+        let ready: Reply = self.read()?.ok_or_else(ended)?;
+        self.diagnostics.extend(ready.diagnostics.into_iter().map(describe_message));
+        self.last_answer = Instant::now();
+        match ready.error {
+            Some(failure) => Err(ProbeError::Unusable(failure.text.into_string())),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Probe<'_> {
+    /// Closes the line, which ends the helper, and reaps it.
+    fn drop(&mut self) {
+        self.requests = None;
+        if let Some(child) = self.child.take() {
+            child.wait();
+        }
+    }
+}
+
+fn about_test(op: &str, suite: SuiteRef<'_>, config: u32, path: &Path) -> Request {
+    let roots = [suite.source_root, suite.exec_root].map(|root| root.as_os_str().as_bytes());
+    Request::op(op)
+        .raw("config", config)
+        .raw("suite_config", suite.config)
+        .list("suite", [suite.name.as_bytes(), roots[0], roots[1]])
+        .list("path", path.iter().map(OsStrExt::as_bytes))
+}
+
+fn describe_message(message: wire::Message) -> Diagnostic {
+    let severity = match message.kind.bytes() {
+        b"debug" => Severity::Debug,
+        b"note" => Severity::Note,
+        b"warning" => Severity::Warning,
+        b"error" => Severity::Error,
+        _ => Severity::Fatal,
+    };
+    let place = Some(format!("{}:{}", message.file.into_path().display(), message.line));
+    Diagnostic { severity, place, message: message.message.into_string() }
+}
+
+fn describe_failure(failure: wire::Failure, path: &Path) -> Diagnostic {
+    let file = failure.file.map_or_else(|| path.to_path_buf(), Text::into_path);
+    let place = Some(format!("{}:{}", file.display(), failure.line.unwrap_or(1)));
+    let text = failure.text.into_string();
+    let message = format!(
+        "{}\nthe tests below this config's directory are not run; correct the config",
+        text.trim_end()
+    );
+    Diagnostic { severity: Severity::Fatal, place, message }
+}
+
+fn describe_state(state: wire::State) -> State {
+    let code = |(name, label, is_failure): (Text, Text, bool)| VerdictKind {
+        name: name.into_string(),
+        label: label.into_string(),
+        is_failure,
+    };
+    State {
+        errors: state.errors,
+        warnings: state.warnings,
+        parallelism_groups: state
+            .parallelism_groups
+            .into_iter()
+            .map(|(n, size)| (n.into_string(), size))
+            .collect(),
+        max_individual_test_time: update::seconds(state.max_individual_test_time),
+        per_test_coverage: state.per_test_coverage,
+        valgrind_args: state.valgrind_args.into_iter().map(Text::into_string).collect(),
+        params: state.params.into_iter().map(|(k, v)| (k.into_string(), v.into_string())).collect(),
+        bash: state.bash.map(Text::into_path),
+        result_codes: state.result_codes.into_iter().map(code).collect(),
+    }
+}

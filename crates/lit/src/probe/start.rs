@@ -1,0 +1,168 @@
+//! Starts the helper: finds Python, hands over the embedded modules and the settings.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, Write};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hotstart_launch::{EnvBlock, Group, Launcher, ProcessGroup, Spec};
+use hotstart_model::{Environment, Severity};
+
+use super::wire::Request;
+use super::{About, Probe, ProbeError};
+use crate::settings::Settings;
+
+/// Version of what is said over the pipes; `PROTOCOL` in `litprobe/__init__.py`.
+pub(super) const PROTOCOL: u32 = 1;
+
+const LOADER: &str = include_str!("../../../../python/litprobe/loader.py");
+
+const MODULES: [(&str, &str); 4] = [
+    ("litprobe", include_str!("../../../../python/litprobe/__init__.py")),
+    ("litprobe.describe", include_str!("../../../../python/litprobe/describe.py")),
+    ("litprobe.session", include_str!("../../../../python/litprobe/session.py")),
+    ("litprobe.server", include_str!("../../../../python/litprobe/server.py")),
+];
+
+/// The helper's descriptors for requests and replies.
+const REQUESTS: i32 = 3;
+const REPLIES: i32 = 4;
+
+impl<'g> Probe<'g> {
+    /// Starts the helper as a part of `group` and waits until it is ready.
+    pub fn start(settings: &Settings, launcher: &'g Launcher, group: &'g Group) -> Result<Self, ProbeError> {
+        let begun = Instant::now();
+        let python = find_python(settings)?;
+        let flags = rustix::pipe::PipeFlags::CLOEXEC;
+        let (for_helper, requests) = rustix::pipe::pipe_with(flags).map_err(io::Error::from)?;
+        let (replies, from_helper) = rustix::pipe::pipe_with(flags).map_err(io::Error::from)?;
+        let nothing = OpenOptions::new().read(true).open("/dev/null")?;
+        let (stdout, stderr) = (io::stdout(), io::stderr());
+        let spec = Spec {
+            program: python.clone(),
+            argv: vec![python.clone().into(), "-c".into(), LOADER.into()],
+            env: EnvBlock::new(&std::env::vars_os().collect::<Environment>()),
+            cwd: Arc::from(settings.cwd.as_path()),
+            stdio: [nothing.as_fd(), stdout.as_fd(), stderr.as_fd()],
+            extra_fds: vec![(REQUESTS, for_helper.as_fd()), (REPLIES, from_helper.as_fd())],
+            umask: None,
+            limits: Vec::new(),
+            // Its own, so that what a config started ends with it when the group is killed.
+            process_group: ProcessGroup::New,
+        };
+        let child = launcher.start(&spec, group)?;
+        drop((for_helper, from_helper));
+        let about = About {
+            python,
+            lit_version: (0, 0, 0),
+            lit_version_text: String::new(),
+            package_dir: PathBuf::new(),
+        };
+        let mut probe = Probe {
+            child: Some(child),
+            requests: Some(File::from(requests)),
+            replies: BufReader::with_capacity(1 << 16, File::from(replies)),
+            line: Vec::new(),
+            diagnostics: Vec::new(),
+            about,
+            waited: Duration::ZERO,
+            last_answer: begun,
+        };
+        probe.hand_over(settings);
+        probe.greet()?;
+        probe.waited = begun.elapsed();
+        Ok(probe)
+    }
+
+    /// Sends modules and settings. A helper that is gone already is noticed when its answer is read.
+    fn hand_over(&mut self, settings: &Settings) {
+        let mut text = format!("{}\n", MODULES.len()).into_bytes();
+        for (name, source) in MODULES {
+            text.extend_from_slice(format!("{name} {}\n", source.len()).as_bytes());
+        }
+        MODULES.iter().for_each(|(_, source)| text.extend_from_slice(source.as_bytes()));
+        text.extend_from_slice(&describe(settings));
+        if let Some(requests) = &mut self.requests
+            && requests.write_all(&text).is_err()
+        {
+            self.requests = None;
+        }
+    }
+}
+
+fn describe(settings: &Settings) -> Vec<u8> {
+    let texts = |pairs: &'_ [(String, String)]| -> Vec<(Vec<u8>, Vec<u8>)> {
+        pairs.iter().map(|(key, value)| (key.clone().into_bytes(), value.clone().into_bytes())).collect()
+    };
+    let (builtin, params) = (texts(&settings.builtin_params), texts(&settings.params));
+    let level = match settings.diagnostic_level {
+        Severity::Debug | Severity::Note => "note",
+        Severity::Warning => "warning",
+        Severity::Error | Severity::Fatal => "error",
+    };
+    let number = |value: Option<u64>| value.map_or("null".to_owned(), |value| value.to_string());
+    let package = settings.lit_package.as_deref().map(|package| package_parent(&settings.cwd, package));
+    Request::new()
+        .text("progname", &settings.progname)
+        .list("argv", [settings.progname.as_bytes()])
+        .optional("lit_package", package.as_ref().map(|path| path.as_os_str().as_bytes()))
+        .list("path", settings.path.iter().map(|path| path.as_os_str().as_bytes()))
+        .text("diagnostic_level", level)
+        .raw("use_valgrind", settings.use_valgrind)
+        .raw("valgrind_leak_check", settings.valgrind_leak_check)
+        .list("valgrind_args", settings.valgrind_args.iter().map(String::as_bytes))
+        .raw("no_execute", settings.no_execute)
+        .raw("debug", settings.debug)
+        .text("order", settings.order.name())
+        .pairs("builtin_params", builtin.iter().map(|(key, value)| (&key[..], &value[..])))
+        .pairs(
+            "config_map",
+            settings
+                .config_map
+                .iter()
+                .map(|(from, to)| (from.as_os_str().as_bytes(), to.as_os_str().as_bytes())),
+        )
+        .pairs("params", params.iter().map(|(key, value)| (&key[..], &value[..])))
+        .optional("config_prefix", settings.config_prefix.as_ref().map(|prefix| prefix.as_bytes()))
+        .raw("per_test_coverage", settings.per_test_coverage)
+        .raw("gtest_sharding", settings.gtest_sharding)
+        .raw("max_retries_per_test", number(settings.max_retries_per_test.map(u64::from)))
+        .raw("update_tests", settings.update_tests)
+        .raw("timeout", number(settings.timeout))
+        .end()
+}
+
+/// The directory to put on Python's path: the package's own may be named as well as the one it is in.
+fn package_parent(cwd: &Path, package: &Path) -> PathBuf {
+    let package = cwd.join(package);
+    let is_package = package.join("LitConfig.py").exists();
+    match package.parent() {
+        Some(parent) if is_package => parent.to_path_buf(),
+        _ => package,
+    }
+}
+
+fn find_python(settings: &Settings) -> Result<PathBuf, ProbeError> {
+    let named = settings.python.clone().map(OsString::from);
+    let name = named
+        .or_else(|| std::env::var_os("HOTSTART_LIT_PYTHON").filter(|value| !value.is_empty()))
+        .unwrap_or_else(|| "python3".into());
+    let missing = || ProbeError::NoPython(PathBuf::from(&name));
+    if name.as_bytes().contains(&b'/') {
+        let path = settings.cwd.join(&name);
+        return if is_executable(&path) { Ok(path) } else { Err(missing()) };
+    }
+    let search = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+    std::env::split_paths(&search)
+        .map(|dir| settings.cwd.join(dir).join(&name))
+        .find(|path| is_executable(path))
+        .ok_or_else(missing)
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+}
