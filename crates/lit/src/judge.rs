@@ -50,6 +50,11 @@ impl Pending {
         &self.commands
     }
 
+    /// Whether it is expected to fail.
+    pub fn is_expected_to_fail(&self) -> bool {
+        self.expected_to_fail == Ok(true)
+    }
+
     fn view(&self) -> View<'_> {
         View {
             commands: &self.commands,

@@ -11,7 +11,7 @@ use hotstart_model::{JobId, JobSource, Outcome, Transcript, Verdict, VerdictTabl
 
 use crate::config::{Config, Format, ParallelismGroup, Session};
 use crate::judge::{self, Pending};
-use crate::script::{self, CompiledConfig, Prepared, Request};
+use crate::script::{self, CompiledConfig, Compiler, Prepared, Request};
 use crate::settings::Settings;
 use crate::suite::Test;
 use crate::tmp_dir::TmpDir;
@@ -24,7 +24,7 @@ pub struct Plan {
     /// Places in `tests`.
     selected: Vec<u32>,
     failures: Vec<bool>,
-    /// By the numbers of the configs.
+    compiler: Compiler,
     compiled: Vec<OnceLock<CompiledConfig>>,
     pending: Mutex<HashMap<JobId, Box<Pending>>>,
     /// Groups that configs computed, by place in `tests`.
@@ -48,6 +48,7 @@ impl Plan {
         let configs = tests.iter().map(|test| test.config().id as usize + 1).max().unwrap_or(0);
         let tmp_dir = session.tmp_dir.as_deref().map(TmpDir::create).transpose()?;
         Ok(Plan {
+            compiler: Compiler::new(session.dialect),
             session,
             tests,
             selected: selected.to_vec(),
@@ -79,7 +80,7 @@ impl Plan {
     }
 
     fn compiled(&self, config: &Config) -> &CompiledConfig {
-        self.compiled[config.id as usize].get_or_init(|| CompiledConfig::new(&self.session, config))
+        self.compiled[config.id as usize].get_or_init(|| self.compiler.compile(config))
     }
 
     fn prepare_script(&self, job: JobId, test: &Test) -> Work {

@@ -3,8 +3,9 @@
 //! The order of the decisions is lit's: what makes a test unsupported comes before its commands are looked at, and
 //! commands are substituted only for tests that will run.
 
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hotstart_model::{Command, Dialect, Environment, ExternalShell, Interpreter, Outcome, Script, Verdict};
@@ -15,39 +16,63 @@ use crate::directives::{self, Directive, Directives, Rejection};
 use crate::exception::Exception;
 use crate::judge::{self, Pending};
 use crate::pytext;
-use crate::subst::{Entry, List, Substituter, TestPaths, default_entries, tmp_dir};
+use crate::subst::{Entry, List, Pool, Substituter, TestPaths, tmp_dir};
 use crate::suite::Test;
 
-/// What of a config is costly to make ready; made once per config.
+/// Compiles configs, and shares what they have in common.
 #[derive(Debug)]
-pub struct CompiledConfig {
-    /// The config's features, for conditions.
-    pub features: Features,
-    /// The features without those that `limit_to_features` names, if it names any.
-    limited: Option<Features>,
-    entries: Vec<Arc<Entry>>,
-    env: Arc<Environment>,
-}
+pub struct Compiler(Mutex<(Pool, Vec<KnownFeatures>)>);
 
-impl CompiledConfig {
-    /// Compiles a config.
-    pub fn new(session: &Session, config: &Config) -> Self {
+/// Features, and the limits applied to them, with what was made of them.
+type KnownFeatures = (Arc<BTreeSet<String>>, BTreeSet<String>, Arc<Features>);
+
+impl Compiler {
+    /// A compiler for a run.
+    pub fn new(dialect: Dialect) -> Self {
+        Compiler(Mutex::new((Pool::new(dialect), Vec::new())))
+    }
+
+    /// Makes a config ready for its tests. Worth doing once per config.
+    pub fn compile(&self, config: &Config) -> CompiledConfig {
+        let mut shared = self.0.lock().expect("no thread panics while it holds the lock");
+        let (pool, known) = &mut *shared;
         let extra = match &config.format {
             Some(Format::ShTest { extra_substitutions, .. }) => extra_substitutions.as_slice(),
             _ => &[],
         };
-        let given = extra.iter().chain(config.substitutions.iter());
-        let mut entries: Vec<_> = given.map(|s| Arc::new(Entry::new(s, session.dialect))).collect();
-        entries.extend(default_entries(session.dialect).into_iter().map(Arc::new));
         let limits = &config.limit_to_features;
-        let limited = Features::new(config.available_features.difference(limits));
         CompiledConfig {
-            features: Features::new(config.available_features.iter()),
-            limited: (!limits.is_empty()).then_some(limited),
-            entries,
+            features: features(known, &config.available_features, &BTreeSet::new()),
+            limited: (!limits.is_empty()).then(|| features(known, &config.available_features, limits)),
+            entries: pool.entries(extra.iter().chain(config.substitutions.iter())),
             env: Arc::clone(&config.environment),
         }
     }
+}
+
+fn features(
+    known: &mut Vec<KnownFeatures>,
+    all: &Arc<BTreeSet<String>>,
+    without: &BTreeSet<String>,
+) -> Arc<Features> {
+    let same = |(set, limits, _): &&KnownFeatures| (Arc::ptr_eq(set, all) || set == all) && limits == without;
+    if let Some((_, _, features)) = known.iter().find(same) {
+        return Arc::clone(features);
+    }
+    let features = Arc::new(Features::new(all.difference(without)));
+    known.push((Arc::clone(all), without.clone(), Arc::clone(&features)));
+    features
+}
+
+/// What of a config is costly to make ready.
+#[derive(Debug)]
+pub struct CompiledConfig {
+    /// The config's features, for conditions.
+    pub features: Arc<Features>,
+    /// The features without those that `limit_to_features` names, if it names any.
+    limited: Option<Arc<Features>>,
+    entries: Vec<Arc<Entry>>,
+    env: Arc<Environment>,
 }
 
 /// A test to prepare, and what that depends on.

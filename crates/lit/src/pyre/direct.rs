@@ -27,18 +27,22 @@ enum Condition {
 #[derive(Clone, Debug)]
 struct Members {
     ascii: u128,
-    set: Set,
+    /// What decides for other characters: one of these.
+    sets: Vec<Set>,
 }
 
 impl Members {
     fn new(set: Set) -> Self {
         let ascii =
             (0..128u8).filter(|&b| set.contains(char::from(b), false)).fold(0, |bits, b| bits | 1 << b);
-        Members { ascii, set }
+        Members { ascii, sets: vec![set] }
     }
 
     fn contains(&self, c: char) -> bool {
-        if c.is_ascii() { self.ascii >> u32::from(c) & 1 == 1 } else { self.set.contains(c, false) }
+        match u32::from(c) {
+            code @ 0..128 => self.ascii >> code & 1 == 1,
+            _ => self.sets.iter().any(|set| set.contains(c, false)),
+        }
     }
 }
 
@@ -134,7 +138,21 @@ fn alternatives(seq: &[Node], flags: Flags, may_capture: bool) -> Option<Vec<Vec
         let joined = all.iter().flat_map(|head| next.iter().map(move |tail| [&head[..], &tail[..]].concat()));
         all = joined.collect();
     }
-    Some(all)
+    Some(merged(all))
+}
+
+/// Alternatives that are one character each are a set of characters.
+fn merged(alternatives: Vec<Vec<Members>>) -> Vec<Vec<Members>> {
+    if alternatives.len() < 2 || alternatives.iter().any(|sequence| sequence.len() != 1) {
+        return alternatives;
+    }
+    let mut all = Members { ascii: 0, sets: Vec::new() };
+    for members in alternatives.into_iter().flatten() {
+        all.ascii |= members.ascii;
+        // A single ASCII character says nothing of others.
+        all.sets.extend(members.sets.into_iter().filter(|set| set.only().is_none_or(|c| c >= 128)));
+    }
+    vec![vec![all]]
 }
 
 impl Condition {

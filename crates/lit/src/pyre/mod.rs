@@ -37,7 +37,7 @@ pub struct Pattern {
 
 #[derive(Debug)]
 enum Engine {
-    Direct(Direct),
+    Direct(Box<Direct>),
     Regex {
         search: Box<Regex>,
         /// Finds only matches that do not end where the search began; where the pattern can match nothing.
@@ -73,7 +73,7 @@ impl Pattern {
         let parsed = parse::parse(pattern, flags)?;
         let shortcut = if direct { Direct::new(&parsed.seq, parsed.flags) } else { None };
         let engine = match shortcut {
-            Some(direct) => Engine::Direct(direct),
+            Some(direct) => Engine::Direct(Box::new(direct)),
             None => {
                 let translated = translate::translate(&parsed.seq, parsed.flags)
                     .map_err(|what| unsupported(pattern, what))?;

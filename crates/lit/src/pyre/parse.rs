@@ -113,8 +113,7 @@ impl Parser {
 
     fn sequence(&mut self, mut verbose: bool, depth: usize, first: bool) -> Result<Seq, Exception> {
         let mut seq = Seq::new();
-        loop {
-            let Some(token) = self.source.peek() else { break };
+        while let Some(token) = self.source.peek() {
             if matches!(token, Token::Char('|' | ')')) {
                 break;
             }

@@ -25,7 +25,8 @@ fn text(rest: &mut &str, features: &Features, depth: usize) -> Result<String, Ex
         return Err(Exception::new("RecursionError", "maximum recursion depth exceeded"));
     }
     let mut out = String::new();
-    while !rest.is_empty() && !(depth > 0 && rest.starts_with("%}")) {
+    let at_end = |rest: &str| rest.is_empty() || (depth > 0 && rest.starts_with("%}"));
+    while !at_end(rest) {
         match condition(rest)? {
             Some("") => {}
             Some(condition) => {

@@ -1,11 +1,12 @@
 //! The list of substitutions, and how a test's DEFINE and REDEFINE change its own copy.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use hotstart_model::Dialect;
 
-use super::defaults::{Default as TestValue, TestPaths};
+use super::defaults::{Default as TestValue, TestPaths, entries as default_entries};
 use super::pairs::Signature;
 use crate::config::Substitution;
 use crate::directives::Definition;
@@ -22,6 +23,8 @@ pub struct Entry {
     pub value: Value,
     pattern: Result<Pattern, Exception>,
     signature: Signature,
+    /// What it was made from, if it is a config's.
+    origin: Option<Substitution>,
 }
 
 /// What replaces matches.
@@ -37,7 +40,7 @@ impl Entry {
     /// Compiles a config's substitution.
     pub fn new(substitution: &Substitution, dialect: Dialect) -> Self {
         let is_template = substitution.captures || dialect == Dialect::V19;
-        Self::build(&substitution.key, |pattern| {
+        let mut entry = Self::build(&substitution.key, |pattern| {
             if is_template {
                 Value::Fixed(Replacement::template(&substitution.value, pattern).map_err(|error| {
                     let key = pytext::repr(&substitution.key);
@@ -46,7 +49,9 @@ impl Entry {
             } else {
                 Value::Fixed(Ok(Replacement::Literal(substitution.value.clone())))
             }
-        })
+        });
+        entry.origin = Some(substitution.clone());
+        entry
     }
 
     /// Compiles a substitution whose value depends on the test.
@@ -65,7 +70,7 @@ impl Entry {
             Ok(pattern) => (value(pattern), Signature::of(pattern.literal())),
             Err(error) => (Value::Fixed(Err(error.clone())), Signature::default()),
         };
-        Entry { key: key.to_owned(), value, pattern, signature }
+        Entry { key: key.to_owned(), value, pattern, signature, origin: None }
     }
 
     /// The key's pattern, or why it is none.
@@ -90,6 +95,39 @@ impl Entry {
             }
             Value::PerTest(_) => Ok(None),
         }
+    }
+}
+
+/// Entries by key. A suite's directories have mostly the same substitutions, and compiling one takes time.
+#[derive(Debug)]
+pub struct Pool {
+    dialect: Dialect,
+    known: HashMap<String, Vec<Arc<Entry>>>,
+    defaults: Vec<Arc<Entry>>,
+}
+
+impl Pool {
+    /// An empty pool.
+    pub fn new(dialect: Dialect) -> Self {
+        let defaults = default_entries(dialect).into_iter().map(Arc::new).collect();
+        Pool { dialect, known: HashMap::new(), defaults }
+    }
+
+    /// The entries for substitutions, and lit's own after them.
+    pub fn entries<'s>(&mut self, given: impl Iterator<Item = &'s Substitution>) -> Vec<Arc<Entry>> {
+        let mut list: Vec<_> = given.map(|substitution| self.entry(substitution)).collect();
+        list.extend(self.defaults.iter().cloned());
+        list
+    }
+
+    fn entry(&mut self, substitution: &Substitution) -> Arc<Entry> {
+        let same_key = self.known.entry(substitution.key.clone()).or_default();
+        if let Some(entry) = same_key.iter().find(|entry| entry.origin.as_ref() == Some(substitution)) {
+            return Arc::clone(entry);
+        }
+        let entry = Arc::new(Entry::new(substitution, self.dialect));
+        same_key.push(Arc::clone(&entry));
+        entry
     }
 }
 

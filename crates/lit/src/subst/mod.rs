@@ -12,8 +12,8 @@ mod realpath;
 
 use memchr::memmem;
 
-pub use self::defaults::{TestPaths, entries as default_entries, tmp_dir};
-pub use self::list::{Entry, List, Value};
+pub use self::defaults::{TestPaths, tmp_dir};
+pub use self::list::{Entry, List, Pool, Value};
 use self::pairs::Pairs;
 use crate::boolexpr::Features;
 use crate::exception::Exception;

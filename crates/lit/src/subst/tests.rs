@@ -1,5 +1,4 @@
 use std::path::Path;
-use std::sync::Arc;
 
 use hotstart_model::Dialect;
 
@@ -7,12 +6,13 @@ use super::*;
 use crate::config::Substitution;
 
 fn substituted(dialect: Dialect, pairs: &[(&str, &str)], limit: Option<u32>, line: &str) -> String {
-    let entry = |&(key, value): &(&str, &str)| {
-        let substitution = Substitution { key: key.to_owned(), value: value.to_owned(), captures: false };
-        Arc::new(Entry::new(&substitution, dialect))
+    let substitution = |&(key, value): &(&str, &str)| Substitution {
+        key: key.to_owned(),
+        value: value.to_owned(),
+        captures: false,
     };
-    let mut entries: Vec<_> = pairs.iter().map(entry).collect();
-    entries.extend(defaults::entries(dialect).into_iter().map(Arc::new));
+    let given: Vec<_> = pairs.iter().map(substitution).collect();
+    let entries = Pool::new(dialect).entries(given.iter());
     let paths = TestPaths::new(Path::new("/s/a.ll"), Path::new("/x/a.ll"), dialect, false);
     let features = Features::new(&[] as &[String]);
     let list = List::new(&entries);
