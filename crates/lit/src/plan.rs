@@ -25,6 +25,7 @@ pub struct Plan {
     selected: Vec<u32>,
     failures: Vec<bool>,
     compiler: Compiler,
+    /// By the numbers of the configs.
     compiled: Vec<OnceLock<CompiledConfig>>,
     pending: Mutex<HashMap<JobId, Box<Pending>>>,
     /// Groups that configs computed, by place in `tests`.

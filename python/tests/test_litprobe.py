@@ -1,0 +1,158 @@
+"""Needs the `lit` package; the protocol over real pipes is tested from Rust."""
+
+import io
+import json
+import os
+import tempfile
+import unittest
+
+import lit.formats
+from lit.TestingConfig import SubstituteCaptures
+
+from litprobe import describe, server, session
+
+SETTINGS = {
+    "progname": "lit",
+    "argv": ["lit"],
+    "lit_package": None,
+    "path": [],
+    "diagnostic_level": "note",
+    "use_valgrind": False,
+    "valgrind_leak_check": False,
+    "valgrind_args": [],
+    "no_execute": False,
+    "debug": False,
+    "order": "smart",
+    "builtin_params": [["build_mode", "x"]],
+    "config_map": [],
+    "params": [["a", "1"], ["a", "2"]],
+    "config_prefix": None,
+    "per_test_coverage": False,
+    "gtest_sharding": True,
+    "max_retries_per_test": None,
+    "update_tests": False,
+    "timeout": None,
+}
+
+
+class ServerTest(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+        self.server = server.Server(SETTINGS)
+
+    def config(self, text, name="lit.cfg"):
+        path = os.path.join(self.directory.name, name)
+        with open(path, "w") as file:
+            file.write(text)
+        return path
+
+    def suite(self, text):
+        return self.server.answer({"op": "suite", "path": self.config(text)})
+
+    def local(self, text, parent=0):
+        request = {"op": "local", "path": self.config(text, "lit.local.cfg"), "parent": parent}
+        return self.server.answer(request)
+
+    def test_a_local_config_tells_only_what_differs(self):
+        self.assertEqual(self.suite("config.name = 'S'")["changes"]["name"], "S")
+        reply = self.local("config.unsupported = True\nconfig.suffixes = ['.x']")
+        self.assertEqual(reply["changes"], {"unsupported": True, "suffixes": [".x"]})
+        self.assertEqual(self.local("pass")["changes"], {})
+
+    def test_a_local_config_works_on_a_deep_copy(self):
+        self.suite("config.substitutions = [('%a', 'b'), ['%c', 'd']]")
+        self.local("config.substitutions[1][1] = 'e'\nconfig.substitutions.append(('%f', 'g'))")
+        self.assertEqual(self.server.configs[0].substitutions, [("%a", "b"), ["%c", "d"]])
+        self.assertEqual(self.local("pass", parent=1)["changes"], {})
+
+    def test_a_config_that_is_changed_later_is_told_with_the_state(self):
+        self.suite("import builtins\nbuiltins.TOP = config")
+        self.local("TOP.available_features.add('late')")
+        reply = self.server.answer({"op": "state", "bash": False})
+        self.assertEqual(reply["late"], [[0, {"available_features": ["late"]}]])
+
+    def test_an_error_names_the_config_s_line_and_does_not_end_the_server(self):
+        reply = self.suite("import os\n\nos.path.join(3)\n")
+        self.assertEqual(reply["error"]["line"], 3)
+        self.assertEqual(reply["error"]["file"], os.path.join(self.directory.name, "lit.cfg"))
+        self.assertIn("TypeError", reply["error"]["text"])
+        self.assertIn("changes", self.suite("pass"))
+
+    def test_messages_carry_the_place_of_the_call(self):
+        reply = self.suite("\nlit_config.note('n')\nlit_config.warning('w')")
+        got = [(message["kind"], message["line"], message["message"]) for message in reply["diagnostics"]]
+        self.assertEqual(got, [("note", 2, "n"), ("warning", 3, "w")])
+        self.assertEqual(self.server.session.state(False)["warnings"], 1)
+
+    def test_fatal_is_an_error_and_exit_an_exit(self):
+        self.assertEqual(self.suite("lit_config.fatal('no')")["error"]["text"], "no")
+        self.assertEqual(self.suite("import sys; sys.exit(3)")["exit"], {"status": 3, "text": None})
+        self.assertEqual(self.suite("import sys; sys.exit('m')")["exit"], {"status": 1, "text": "m"})
+        self.assertIn("changes", self.suite("import sys; sys.exit()"))
+
+    def test_parameters_of_the_command_line_win(self):
+        reply = self.suite("config.name = lit_config.params['a'] + lit_config.params['build_mode']")
+        self.assertEqual(reply["changes"]["name"], "2x")
+
+    def test_modules_of_lit_are_there_without_import(self):
+        reply = self.suite("import lit\nconfig.name = lit.reports.__name__")
+        self.assertEqual(reply["changes"]["name"], "lit.reports")
+
+    def test_bash_is_looked_for_only_when_asked(self):
+        self.assertIsNone(self.server.session.state(False)["bash"])
+        self.assertEqual(self.server.session.state(True)["bash"], self.server.session.lit_config.getBashPath())
+
+    def test_result_codes_of_configs_are_told(self):
+        self.suite("import lit.Test\nlit.Test.ResultCode('PROBED', 'Probed', True)")
+        self.assertIn(["PROBED", "Probed", True], self.server.session.state(False)["result_codes"])
+
+
+class DescribeTest(unittest.TestCase):
+    def test_only_exact_formats_are_native(self):
+        class Own(lit.formats.ShTest):
+            pass
+
+        self.assertEqual(describe.describe_format(lit.formats.ShTest())["kind"], "shtest")
+        self.assertEqual(describe.describe_format(Own())["kind"], "python")
+        patched = lit.formats.ShTest()
+        patched.execute = lambda test, config: None
+        self.assertEqual(describe.describe_format(patched)["kind"], "python")
+
+    def test_values_of_substitutions_become_text(self):
+        import re
+
+        pairs = [("a", 1), ("b", SubstituteCaptures(r"\1")), (re.compile("c", re.I), "x")]
+        expected = [["a", "1", False], ["b", r"\1", True], ["(?i)c", "x", False]]
+        self.assertEqual(describe.describe_substitutions(pairs), expected)
+
+    def test_the_order_of_variables_matters(self):
+        self.assertFalse(describe.same({"a": "1", "b": "2"}, {"b": "2", "a": "1"}))
+
+
+class ProtocolTest(unittest.TestCase):
+    def test_bytes_that_are_not_utf8_pass_through(self):
+        line = server.encode({"path": "a\udcff"})
+        self.assertEqual(line, b'{"path":"a\xff"}')
+        self.assertEqual(server.decode(line), {"path": "a\udcff"})
+        self.assertEqual(server.encode("\ud800"), b'"\xed\xa0\x80"')
+
+    def test_a_constructor_is_given_what_it_has(self):
+        def constructor(self, b, a=1, *, c):
+            unrelated = 0
+            return unrelated
+
+        given = {"a": 1, "b": 2, "c": 3, "unrelated": 4, "self": 5}
+        self.assertEqual(session.accepted(constructor, given), {"a": 1, "b": 2, "c": 3})
+
+    def test_it_greets_and_ends_with_the_requests(self):
+        replies = io.BytesIO()
+        server.serve(io.BytesIO(server.encode(SETTINGS) + b"\n"), replies)
+        hello, ready = [json.loads(line) for line in replies.getvalue().splitlines()]
+        self.assertEqual(hello["litprobe"], 1)
+        self.assertEqual(hello["lit_version"], list(lit.__versioninfo__[:3]))
+        self.assertTrue(ready["ready"])
+
+
+if __name__ == "__main__":
+    unittest.main()
