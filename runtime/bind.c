@@ -35,7 +35,8 @@ static void read_dynamic(const struct link_map *map, struct object *out)
         case DT_SYMTAB: out->symbols = (const void *)entry->d_un.d_ptr; break;
         case DT_STRTAB: out->strings = (const void *)entry->d_un.d_ptr; break;
         case DT_VERSYM: out->versions = (const void *)entry->d_un.d_ptr; break;
-        case DT_VERNEED: out->needed = (const void *)entry->d_un.d_ptr; break;
+        /* ld.so leaves this one as it is in the file. */
+        case DT_VERNEED: out->needed = (const void *)(map->l_addr + entry->d_un.d_ptr); break;
         case DT_VERNEEDNUM: out->needed_count = entry->d_un.d_val; break;
         case DT_SYMBOLIC:
         case DT_BIND_NOW: out->skip = 1; break;

@@ -16,7 +16,7 @@
 
 typedef int start_main(hs_main *, int, char **, void (*)(void), void (*)(void), void (*)(void), void *);
 
-static hs_main *real_main;
+static hs_main *real_main, *first_main;
 static struct hs_call call;
 
 static __attribute__((noinline)) void stop(int argc, char **argv, char **envp)
@@ -41,13 +41,11 @@ static int is_template(void)
     return getsockopt(HS_CONTROL_FD, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
 }
 
-static start_main *libc_start(hs_main **main)
+static __attribute__((noinline)) start_main *prepare(hs_main *main)
 {
     int saved = errno;
-    if (is_template()) {
-        real_main = *main;
-        *main = halt;
-    }
+    real_main = main;
+    first_main = is_template() ? halt : main;
     errno = saved;
     return (start_main *)dlsym(RTLD_NEXT, "__libc_start_main");
 }
@@ -55,6 +53,6 @@ static start_main *libc_start(hs_main **main)
 HS_EXPORT int __libc_start_main(hs_main *main, int argc, char **argv, void (*init)(void), void (*fini)(void),
                                 void (*rtld_fini)(void), void *stack_end)
 {
-    start_main *next = libc_start(&main);
-    return next(main, argc, argv, init, fini, rtld_fini, stack_end);
+    start_main *next = prepare(main);
+    return next(first_main, argc, argv, init, fini, rtld_fini, stack_end);
 }

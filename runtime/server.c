@@ -69,8 +69,8 @@ static int announce(uint32_t doubts)
 /* Gives 1 and 2 the null device of 0, and shares a page with the runner. */
 static int settle(void)
 {
-    page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, HS_PAGE_FD, 0);
-    if (page == MAP_FAILED || madvise(page, 4096, MADV_DONTFORK) != 0)
+    page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, HS_PAGE_FD, 0);
+    if (page == MAP_FAILED || madvise(page, sizeof *page, MADV_DONTFORK) != 0)
         return -1;
     if (dup2(0, 1) < 0 || dup2(0, 2) < 0)
         return -1;
@@ -98,6 +98,8 @@ static int decode(long length)
     if (length < (long)sizeof *head || head->version != HS_VERSION || head->length != (uint32_t)length)
         return -1;
     if (head->limit_count > HS_LIMITS_MAX || head->fd_count > HS_FDS_MAX || head->fd_count < 3 || head->argc < 1)
+        return -1;
+    if ((uint64_t)head->argc + head->envc + 2 > sizeof pointers / sizeof *pointers)
         return -1;
     job.head = head;
     job.limits = (const struct hs_limit *)(head + 1);

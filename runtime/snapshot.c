@@ -11,8 +11,6 @@
 
 #include "runtime.h"
 
-#define PAGE 4096u
-
 static char maps[256 * 1024];
 static char residency[16384];
 
@@ -86,18 +84,19 @@ static uint32_t scan(uintptr_t from, uintptr_t to, const struct hs_start *start)
 {
     uintptr_t low, high;
     uint32_t found = 0;
+    const size_t page_size = (size_t)sysconf(_SC_PAGESIZE);
     hs_title_stack(&low, &high);
     while (from < to) {
         size_t size = to - from;
-        if (size > sizeof residency * PAGE)
-            size = sizeof residency * PAGE;
+        if (size > sizeof residency * page_size)
+            size = sizeof residency * page_size;
         if (mincore((void *)from, size, (unsigned char *)residency) != 0)
             return found;
-        for (size_t page = 0; page < size / PAGE; page++) {
+        for (size_t page = 0; page < size / page_size; page++) {
             if (!(residency[page] & 1))
                 continue;
-            const uintptr_t *word = (const uintptr_t *)(from + page * PAGE);
-            for (size_t i = 0; i < PAGE / sizeof *word; i++)
+            const uintptr_t *word = (const uintptr_t *)(from + page * page_size);
+            for (size_t i = 0; i < page_size / sizeof *word; i++)
                 found |= captured(word[i], start, low, high);
         }
         from += size;

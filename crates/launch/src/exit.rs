@@ -38,22 +38,134 @@ pub struct Usage {
 pub enum Via {
     /// By exec, and why so.
     Cold(Reason),
+    /// As a copy of the tool stopped before its `main`.
+    Fork,
 }
 
 /// Why a process was started cold. Cold is always right; the reason tells what it would take to be faster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
-    /// This version knows no other way.
+    /// This launcher knows no other way.
     OnlyWay,
     /// The process needs a limit or a file mode mask that is set on the way to exec.
     Limits,
+    /// The settings say so.
+    Policy,
+    /// Not started often enough to pay.
+    FewStarts,
+    /// Every template was in use.
+    Busy,
+    /// Below a directory that tests write to.
+    TestOutput,
+    /// A debugger or tracer.
+    Debugger,
+    /// The program or a library would be looked for from the working directory.
+    RelativePath,
+    /// The environment steers ld.so.
+    LoaderVariable,
+    /// More descriptors, or higher numbers, than a request can carry.
+    ManyDescriptors,
+    /// Arguments and environment are longer than a request can be.
+    LargeRequest,
+    /// The program cannot be read.
+    Unreadable,
+    /// Not an ELF file, or a damaged one.
+    NotElf,
+    /// A script.
+    Script,
+    /// Statically linked.
+    Static,
+    /// For another kind of processor.
+    ForeignMachine,
+    /// Loaded by another loader than glibc's.
+    ForeignLoader,
+    /// Does not start by way of libc.
+    OwnStart,
+    /// Runs with more rights than its caller's.
+    Privileged,
+    /// Built with a sanitizer, for coverage or for profiling.
+    Instrumented,
+    /// Written in Go.
+    Go,
+    /// Ran past the runtime, or failed to start.
+    NotStopped,
+    /// Its files were changed while it was started.
+    FilesChanging,
+    /// The system refused something that a true copy needs.
+    System,
+    /// The template was killed.
+    TemplateDied,
+    /// The template could not serve this request.
+    Refused,
+    /// A constructor started a thread.
+    Threads,
+    /// A constructor opened a descriptor.
+    Descriptors,
+    /// There is writable shared memory before main.
+    SharedMemory,
+    /// A timer runs before main.
+    Timers,
+    /// Signals are blocked, pending or on their own stack before main.
+    Signals,
+    /// A standard stream was used before main.
+    Stdio,
+    /// A constructor left a child process.
+    Children,
+    /// A constructor kept the argument list.
+    KeepsArguments,
+    /// A constructor uses the environment in a way that cannot be followed.
+    ReadsEnvironment,
+    /// A constructor asked for the working directory.
+    ReadsDirectory,
+    /// A constructor asked for the process's number.
+    ReadsIdentity,
+    /// A constructor asked for the time or random bytes.
+    ReadsClock,
 }
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Reason::OnlyWay => "no warm start is built in",
+            Reason::OnlyWay => "warm starts are not switched on",
             Reason::Limits => "limits or umask are set on the way to exec",
+            Reason::Policy => "the settings say so",
+            Reason::FewStarts => "not started often enough yet",
+            Reason::Busy => "every template was in use",
+            Reason::TestOutput => "the program lies where tests write",
+            Reason::Debugger => "it is a debugger or tracer",
+            Reason::RelativePath => "a path depends on the working directory",
+            Reason::LoaderVariable => "the environment steers the loader",
+            Reason::ManyDescriptors => "too many descriptors, or too high numbers",
+            Reason::LargeRequest => "arguments and environment are too long",
+            Reason::Unreadable => "the program cannot be read",
+            Reason::NotElf => "not an ELF file",
+            Reason::Script => "a script",
+            Reason::Static => "statically linked",
+            Reason::ForeignMachine => "built for another processor",
+            Reason::ForeignLoader => "not loaded by glibc's loader",
+            Reason::OwnStart => "does not start by way of libc",
+            Reason::Privileged => "setuid, setgid or with file capabilities",
+            Reason::Instrumented => "built with a sanitizer or for coverage",
+            Reason::Go => "built by Go",
+            Reason::NotStopped => "it could not be stopped before main",
+            Reason::FilesChanging => "its files changed while a template was made",
+            Reason::System => "the system refuses what a true copy needs",
+            Reason::TemplateDied => "the template died",
+            Reason::Refused => "the template could not serve this request",
+            Reason::Threads => "a thread runs before main",
+            Reason::Descriptors => "a descriptor is opened before main",
+            Reason::SharedMemory => "shared memory exists before main",
+            Reason::Timers => "a timer runs before main",
+            Reason::Signals => "signals are blocked or pending before main",
+            Reason::Stdio => "a standard stream is used before main",
+            Reason::Children => "a child process exists before main",
+            Reason::KeepsArguments => "the argument list is kept before main",
+            Reason::ReadsEnvironment => {
+                "the environment is used before main in a way that cannot be followed"
+            }
+            Reason::ReadsDirectory => "the working directory is read before main",
+            Reason::ReadsIdentity => "the process number is read before main",
+            Reason::ReadsClock => "time or random bytes are read before main",
         })
     }
 }

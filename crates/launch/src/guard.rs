@@ -63,11 +63,10 @@ impl Guard {
     /// Puts a process and its group (0 for none of its own) under guard.
     pub(crate) fn enter(&self, pid: i32, pgid: i32) -> Option<Slot> {
         let value = i64::from(pid) << 32 | i64::from(pgid);
-        let free = self
-            .table
-            .slots()
-            .iter()
-            .position(|slot| slot.compare_exchange(0, value, Ordering::AcqRel, Ordering::Relaxed).is_ok());
+        let free =
+            self.table.slots().iter().position(|slot| {
+                slot.compare_exchange(0, value, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+            });
         free.map(Slot)
     }
 

@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::guard::{Guard, Slot};
+use crate::warm::{Policy, Pool, Statistics};
 use crate::{Exit, Group, ProcessGroup, Reason, Spec, Via, cold, sys};
 
 /// Starts processes. Shared by all workers.
 #[derive(Debug, Default)]
 pub struct Launcher {
     guard: Option<Guard>,
+    pool: Option<Pool>,
 }
 
 /// Why a process could not be started.
@@ -71,15 +73,55 @@ impl Launcher {
         self
     }
 
+    /// Starts tools warm where `policy` and the tool allow it.
+    pub fn with_policy(mut self, policy: Policy) -> Self {
+        self.pool = Some(Pool::new(policy));
+        self
+    }
+
+    /// How often each tool was started in which way. Empty without a policy.
+    pub fn statistics(&self) -> Statistics {
+        self.pool.as_ref().map(Pool::statistics).unwrap_or_default()
+    }
+
     /// Starts `spec` as a part of `group`.
     pub fn start<'g>(&'g self, spec: &Spec<'_>, group: &'g Group) -> Result<Child<'g>, StartError> {
         let begun = Instant::now();
-        let reason = if cold::needs_trampoline(spec) { Reason::Limits } else { Reason::OnlyWay };
-        let prepared = cold::prepare(spec)?;
+        let Some(pool) = &self.pool else {
+            let reason = if cold::needs_trampoline(spec) { Reason::Limits } else { Reason::OnlyWay };
+            return self.start_in(group, spec, begun, |_| Err(reason));
+        };
+        let program = pool.program(spec);
+        let mut lease = pool.lease(&program, spec);
+        let child = self.start_in(group, spec, begun, |spec| match &mut lease {
+            Ok(lease) => lease.start(spec),
+            Err(reason) => Err(*reason),
+        });
+        if let Ok(child) = &child {
+            pool.record(&program, child.via, begun.elapsed());
+        }
+        child
+    }
+
+    /// Starts under the group's lock: by `warm`, and cold for the reason that it gives.
+    fn start_in<'g>(
+        &'g self,
+        group: &'g Group,
+        spec: &Spec<'_>,
+        begun: Instant,
+        warm: impl FnOnce(&Spec<'_>) -> Result<i32, Reason>,
+    ) -> Result<Child<'g>, StartError> {
         let mut guarded = None;
+        let mut via = Via::Fork;
         let started = group
             .start(|| {
-                let pid = prepared.spawn(spec)?;
+                let pid = match warm(spec) {
+                    Ok(pid) => pid,
+                    Err(reason) => {
+                        via = Via::Cold(reason);
+                        start_cold(spec)?
+                    }
+                };
                 let pgid = match spec.process_group {
                     ProcessGroup::Inherit => 0,
                     ProcessGroup::New => pid,
@@ -89,9 +131,13 @@ impl Launcher {
                 Ok((pid, pgid))
             })
             .ok_or_else(|| StartError::Ended { path: spec.program.clone() })?;
-        let (pid, pgid) = started.map_err(|errno| cold::explain(spec, errno))?;
-        Ok(Child { pid, pgid, via: Via::Cold(reason), begun, group, guarded })
+        let (pid, pgid) = started?;
+        Ok(Child { pid, pgid, via, begun, group, guarded })
     }
+}
+
+fn start_cold(spec: &Spec<'_>) -> Result<i32, StartError> {
+    cold::prepare(spec)?.spawn(spec).map_err(|errno| cold::explain(spec, errno))
 }
 
 impl Child<'_> {

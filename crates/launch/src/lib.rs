@@ -13,6 +13,7 @@ mod launcher;
 pub mod signals;
 mod spec;
 mod sys;
+mod warm;
 
 pub use cold::enter_trampoline;
 pub use env_block::EnvBlock;
@@ -21,3 +22,4 @@ pub use group::Group;
 pub use guard::enter_guard;
 pub use launcher::{Child, Launcher, StartError};
 pub use spec::{Limit, ProcessGroup, Resource, Spec};
+pub use warm::{Choice, Policy, Statistics, ToolStatistics};

@@ -41,3 +41,8 @@ fn stop_set() -> libc::sigset_t {
     }
     set
 }
+
+/// Ends this process as Ctrl-C ends one that does not care.
+pub fn die_of_interrupt() -> ! {
+    signal::die_of(libc::SIGINT)
+}

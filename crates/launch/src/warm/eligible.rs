@@ -1,0 +1,187 @@
+//! Whether a program can be stopped before `main` at all, read from its ELF file without running it.
+
+use std::fs::File;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use object::elf;
+use object::read::elf::{Dyn, ElfFile64, ProgramHeader};
+use object::{Endianness, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef};
+
+use crate::Reason;
+
+#[cfg(target_arch = "x86_64")]
+const LOADER: (&str, u16) = ("ld-linux-x86-64.so.2", elf::EM_X86_64);
+#[cfg(target_arch = "aarch64")]
+const LOADER: (&str, u16) = ("ld-linux-aarch64.so.1", elf::EM_AARCH64);
+
+const INSTRUMENTED: [&str; 8] =
+    ["__asan_", "__tsan_", "__msan_", "__hwasan_", "__sanitizer_", "__llvm_profile_", "__gcov_", "__dfsan_"];
+const INSTRUMENTING_LIBRARIES: [&str; 6] =
+    ["libasan.", "libtsan.", "libubsan.", "liblsan.", "libhwasan.", "libclang_rt."];
+
+/// What is good to know of an eligible program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Traits {
+    /// Directories in which ld.so looks for its libraries first.
+    pub search: Vec<PathBuf>,
+}
+
+/// Reads `program`.
+pub(crate) fn examine(program: &Path) -> Result<Traits, Reason> {
+    let unreadable = |_| Reason::Unreadable;
+    let real = program.canonicalize().map_err(unreadable)?;
+    let file = File::open(&real).map_err(unreadable)?;
+    let meta = file.metadata().map_err(unreadable)?;
+    if !meta.is_file() {
+        return Err(Reason::Unreadable);
+    }
+    if meta.permissions().mode() & 0o6000 != 0 || has_capabilities(&file) {
+        return Err(Reason::Privileged);
+    }
+    if meta.size() < 64 {
+        return Err(Reason::NotElf);
+    }
+    let cache = ReadCache::new(&file);
+    let magic = (&cache).read_bytes_at(0, 4).map_err(|()| Reason::Unreadable)?;
+    match magic {
+        [b'#', b'!', ..] => return Err(Reason::Script),
+        b"\x7fELF" => {}
+        _ => return Err(Reason::NotElf),
+    }
+    let elf = ElfFile64::<Endianness, _>::parse(&cache).map_err(|_| Reason::ForeignMachine)?;
+    examine_elf(&elf, &real)
+}
+
+fn has_capabilities(file: &File) -> bool {
+    rustix::fs::fgetxattr(file, "security.capability", &mut [0u8; 64]).is_ok()
+}
+
+fn examine_elf<'a, R: ReadRef<'a>>(
+    elf: &ElfFile64<'a, Endianness, R>,
+    real: &Path,
+) -> Result<Traits, Reason> {
+    let endian = elf.endian();
+    if elf.elf_header().e_machine.get(endian) != LOADER.1 {
+        return Err(Reason::ForeignMachine);
+    }
+    let interpreter = elf
+        .elf_program_headers()
+        .iter()
+        .find_map(|header| header.interpreter(endian, elf.data()).ok().flatten())
+        .ok_or(Reason::Static)?;
+    let interpreter = String::from_utf8_lossy(interpreter);
+    if Path::new(&*interpreter).file_name() != Some(LOADER.0.as_ref()) {
+        return Err(Reason::ForeignLoader);
+    }
+    examine_sections(elf)?;
+    examine_symbols(elf)?;
+    let dynamic = elf
+        .elf_program_headers()
+        .iter()
+        .find_map(|header| header.dynamic(endian, elf.data()).ok().flatten())
+        .ok_or(Reason::Static)?;
+    let strings = dynamic_strings(elf).ok_or(Reason::NotElf)?;
+    let mut traits = Traits::default();
+    for entry in dynamic {
+        let tag = entry.d_tag(endian) as u32;
+        if !matches!(tag, elf::DT_NEEDED | elf::DT_RUNPATH | elf::DT_RPATH) {
+            continue;
+        }
+        let offset = u32::try_from(entry.d_val(endian)).map_err(|_| Reason::NotElf)?;
+        let text = strings.get(offset).map_err(|()| Reason::NotElf)?;
+        if tag == elf::DT_NEEDED {
+            let text = String::from_utf8_lossy(text);
+            if INSTRUMENTING_LIBRARIES.iter().any(|l| text.starts_with(l)) {
+                return Err(Reason::Instrumented);
+            }
+        } else {
+            add_search(&mut traits, text, real)?;
+        }
+    }
+    Ok(traits)
+}
+
+fn dynamic_strings<'a, R: ReadRef<'a>>(
+    elf: &ElfFile64<'a, Endianness, R>,
+) -> Option<object::read::StringTable<'a, R>> {
+    let symbols = elf.elf_section_table().symbols(elf.endian(), elf.data(), elf::SHT_DYNSYM).ok()?;
+    Some(symbols.strings())
+}
+
+fn add_search(traits: &mut Traits, text: &[u8], real: &Path) -> Result<(), Reason> {
+    let origin = real.parent().unwrap_or(Path::new("/"));
+    for dir in text.split(|&b| b == b':') {
+        let dir = String::from_utf8(dir.to_vec()).map_err(|_| Reason::RelativePath)?;
+        let expanded = dir.replace("${ORIGIN}", "$ORIGIN").replace("$ORIGIN", &origin.to_string_lossy());
+        if !expanded.starts_with('/') {
+            return Err(Reason::RelativePath);
+        }
+        traits.search.push(PathBuf::from(std::ffi::OsString::from_vec(expanded.into_bytes())));
+    }
+    Ok(())
+}
+
+fn examine_sections<'a, R: ReadRef<'a>>(elf: &ElfFile64<'a, Endianness, R>) -> Result<(), Reason> {
+    for section in elf.sections() {
+        let name = section.name().unwrap_or_default();
+        if name.starts_with("__llvm_prf") || name.starts_with("__llvm_cov") || name.starts_with("__sancov") {
+            return Err(Reason::Instrumented);
+        }
+        if name == ".go.buildinfo" || name == ".note.go.buildid" {
+            return Err(Reason::Go);
+        }
+    }
+    Ok(())
+}
+
+fn examine_symbols<'a, R: ReadRef<'a>>(elf: &ElfFile64<'a, Endianness, R>) -> Result<(), Reason> {
+    let mut starts_in_libc = false;
+    for symbol in elf.dynamic_symbols() {
+        let name = symbol.name().unwrap_or_default();
+        starts_in_libc |= name == "__libc_start_main" && symbol.is_undefined();
+        if INSTRUMENTED.iter().any(|prefix| name.starts_with(prefix)) {
+            return Err(Reason::Instrumented);
+        }
+    }
+    if starts_in_libc { Ok(()) } else { Err(Reason::OwnStart) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn build(dir: &Path, name: &str, flags: &[&str]) -> PathBuf {
+        let source = dir.join("t.c");
+        std::fs::write(&source, "int main(void) { return 0; }").unwrap();
+        let out = dir.join(name);
+        let built =
+            std::process::Command::new("cc").args(flags).arg("-o").args([&out, &source]).output().unwrap();
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        out
+    }
+
+    #[test]
+    fn each_unfit_program_has_its_reason() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        assert_eq!(examine(&build(dir.path(), "plain", &[])), Ok(Traits::default()));
+        let origin = build(dir.path(), "origin", &["-Wl,-rpath,$ORIGIN/lib"]);
+        let lib = dir.path().canonicalize().unwrap().join("lib");
+        assert_eq!(examine(&origin), Ok(Traits { search: vec![lib] }));
+        assert_eq!(examine(&build(dir.path(), "relative", &["-Wl,-rpath,lib"])), Err(Reason::RelativePath));
+        assert_eq!(examine(&build(dir.path(), "static", &["-static"])), Err(Reason::Static));
+        assert_eq!(examine(&build(dir.path(), "asan", &["-fsanitize=address"])), Err(Reason::Instrumented));
+        let foreign = build(dir.path(), "foreign", &["-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"]);
+        assert_eq!(examine(&foreign), Err(Reason::ForeignLoader));
+        std::fs::write(at("script"), format!("#!/bin/sh\n{}", " ".repeat(80))).unwrap();
+        assert_eq!(examine(&at("script")), Err(Reason::Script));
+        std::fs::write(at("text"), " ".repeat(80)).unwrap();
+        assert_eq!(examine(&at("text")), Err(Reason::NotElf));
+        assert_eq!(examine(&at("absent")), Err(Reason::Unreadable));
+        let setuid = build(dir.path(), "setuid", &[]);
+        std::fs::set_permissions(&setuid, std::fs::Permissions::from_mode(0o4755)).unwrap();
+        assert_eq!(examine(&setuid), Err(Reason::Privileged));
+    }
+}

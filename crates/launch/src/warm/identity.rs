@@ -1,0 +1,87 @@
+//! Whether the files a template was made of are still the ones a cold start would find.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Stat;
+
+/// A path as ld.so would open it, and what was behind it. Absence is an identity, too.
+#[derive(Debug)]
+struct Watched {
+    path: std::ffi::CString,
+    found: Option<Identity>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+    size: i64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+/// The files of one template.
+#[derive(Debug, Default)]
+pub(crate) struct Files(Vec<Watched>);
+
+impl Files {
+    /// Notes what is behind `path` now.
+    pub(crate) fn watch(&mut self, path: &Path) {
+        if let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) {
+            let found = identify(&path);
+            self.0.push(Watched { path, found });
+        }
+    }
+
+    /// Whether every path still leads to the same file, unchanged.
+    pub(crate) fn unchanged(&self) -> bool {
+        self.0.iter().all(|w| identify(&w.path) == w.found)
+    }
+
+    /// Whether the first `count` paths lead to files that process `pid` has mapped. What was replaced between
+    /// mapping and looking would otherwise be taken for what is mapped.
+    pub(crate) fn are_mapped(&self, count: usize, pid: i32) -> bool {
+        let Ok(maps) = std::fs::read_to_string(PathBuf::from(format!("/proc/{pid}/maps"))) else {
+            return false;
+        };
+        let inodes: Vec<u64> =
+            maps.lines().filter_map(|line| line.split_ascii_whitespace().nth(4)?.parse().ok()).collect();
+        self.0.iter().take(count).all(|w| w.found.is_some_and(|f| inodes.contains(&f.inode)))
+    }
+}
+
+fn identify(path: &std::ffi::CStr) -> Option<Identity> {
+    let stat: Stat = rustix::fs::stat(path).ok()?;
+    Some(Identity {
+        device: stat.st_dev,
+        inode: stat.st_ino,
+        size: stat.st_size,
+        modified: (stat.st_mtime as i64, stat.st_mtime_nsec as i64),
+        changed: (stat.st_ctime as i64, stat.st_ctime_nsec as i64),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replaced_removed_and_appearing_files_are_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (there, absent) = (dir.path().join("a"), dir.path().join("b"));
+        std::fs::write(&there, "one").unwrap();
+        let mut files = Files::default();
+        files.watch(&there);
+        files.watch(&absent);
+        assert!(files.unchanged());
+        std::fs::write(&absent, "").unwrap();
+        assert!(!files.unchanged());
+        std::fs::remove_file(&absent).unwrap();
+        assert!(files.unchanged());
+        let new = dir.path().join("new");
+        std::fs::write(&new, "two").unwrap();
+        std::fs::rename(&new, &there).unwrap();
+        assert!(!files.unchanged());
+    }
+}

@@ -1,0 +1,121 @@
+//! What could have influenced a process before `main`, as one byte string: equal keys may share a template.
+//!
+//! The program's own file and its libraries are not in the key: they are compared before every start (`identity`).
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use crate::{Reason, Spec};
+
+/// Variables that ld.so, libc or a run-time library reads by itself, so that no audit sees it.
+const PREFIXES: [&[u8]; 10] =
+    [b"LD_", b"MALLOC_", b"LC_", b"OMP_", b"GOMP_", b"KMP_", b"LIBOMP", b"ASAN_", b"UBSAN_", b"TSAN_"];
+const NAMES: [&[u8]; 12] = [
+    b"GLIBC_TUNABLES",
+    b"LANG",
+    b"LANGUAGE",
+    b"LOCPATH",
+    b"NLSPATH",
+    b"GCONV_PATH",
+    b"TZ",
+    b"TZDIR",
+    b"LLVM_PROFILE_FILE",
+    b"LSAN_OPTIONS",
+    b"MSAN_OPTIONS",
+    b"POSIXLY_CORRECT",
+];
+
+/// Which further variables belong to the key of one program.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asked {
+    names: Vec<Vec<u8>>,
+}
+
+impl Asked {
+    /// Adds a name; tells whether it is new.
+    pub(crate) fn add(&mut self, name: &[u8]) -> bool {
+        let new = !in_key(name) && !self.names.iter().any(|n| n == name);
+        if new {
+            self.names.push(name.to_vec());
+        }
+        new
+    }
+
+    fn has(&self, name: &[u8]) -> bool {
+        self.names.iter().any(|n| n == name)
+    }
+}
+
+fn in_key(name: &[u8]) -> bool {
+    PREFIXES.iter().any(|p| name.starts_with(p)) || NAMES.contains(&name)
+}
+
+/// The key of a start.
+pub(crate) fn of(spec: &Spec<'_>, asked: &Asked) -> Vec<u8> {
+    let mut key = Vec::with_capacity(256);
+    key.extend_from_slice(spec.argv.first().map_or(&b""[..], |name| name.as_bytes()));
+    key.push(0);
+    for assignment in spec.env.strings() {
+        let name = assignment.split(|&b| b == b'=').next().unwrap_or_default();
+        if in_key(name) || asked.has(name) {
+            key.extend_from_slice(assignment);
+            key.push(0);
+        }
+    }
+    key
+}
+
+/// Why this environment asks for a cold start; `None` if it does not.
+pub(crate) fn refuses(spec: &Spec<'_>) -> Option<Reason> {
+    spec.env.strings().filter(|a| a.starts_with(b"LD_")).find_map(|assignment| {
+        let sign = assignment.iter().position(|&b| b == b'=')?;
+        let (name, value) = (&assignment[..sign], &assignment[sign + 1..]);
+        match name {
+            b"LD_LIBRARY_PATH" => {
+                let relative = value.split(|&b| b == b':' || b == b';').any(|dir| !dir.starts_with(b"/"));
+                (relative && !value.is_empty()).then_some(Reason::RelativePath)
+            }
+            b"LD_PRELOAD" => {
+                let relative =
+                    |file: &[u8]| !file.is_empty() && file.contains(&b'/') && !file.starts_with(b"/");
+                value.split(|&b| b == b':' || b == b' ').any(relative).then_some(Reason::RelativePath)
+            }
+            _ => Some(Reason::LoaderVariable),
+        }
+    })
+}
+
+/// The environment of a template: the request's, with the runtime before the user's own preloads.
+pub(crate) fn template_environment(spec: &Spec<'_>, runtime: &str) -> (Vec<u8>, usize) {
+    let mut blob = Vec::with_capacity(spec.env.blob().len() + 64);
+    let mut users = None;
+    let mut count = 1;
+    for assignment in spec.env.strings() {
+        match assignment.strip_prefix(b"LD_PRELOAD=") {
+            Some(value) => users = Some(value),
+            None => {
+                blob.extend_from_slice(assignment);
+                blob.push(0);
+                count += 1;
+            }
+        }
+    }
+    blob.extend_from_slice(b"LD_PRELOAD=");
+    blob.extend_from_slice(runtime.as_bytes());
+    if let Some(users) = users.filter(|u| !u.is_empty()) {
+        blob.push(b':');
+        blob.extend_from_slice(users);
+    }
+    blob.push(0);
+    (blob, count)
+}
+
+/// The directories named by LD_LIBRARY_PATH.
+pub(crate) fn library_path<'a>(spec: &'a Spec<'_>) -> impl Iterator<Item = &'a OsStr> {
+    spec.env
+        .strings()
+        .filter_map(|a| a.strip_prefix(b"LD_LIBRARY_PATH="))
+        .flat_map(|value| value.split(|&b| b == b':' || b == b';'))
+        .filter(|dir| !dir.is_empty())
+        .map(OsStr::from_bytes)
+}

@@ -1,0 +1,113 @@
+//! Who is started warm, and how much memory that may take.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::Reason;
+
+/// Which tools are started warm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// None.
+    Cold,
+    /// Each tool, once it was started cold this many times under the same key.
+    Auto {
+        /// Cold starts before the first template.
+        after: u32,
+    },
+    /// Tools of these names (the last component of their path), from the first start.
+    Only(Vec<String>),
+}
+
+/// Settings of the pool of templates.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// Which tools.
+    pub choice: Choice,
+    /// Tools of these names are always cold.
+    pub never: Vec<String>,
+    /// Programs below these directories are always cold: tests make and overwrite them.
+    pub cold_below: Vec<PathBuf>,
+    /// Memory that all templates together may own, in bytes.
+    pub memory: u64,
+    /// Templates of one tool at a time.
+    pub templates_per_tool: usize,
+    /// Starts after which a template is replaced, so that no memory layout is used for ever.
+    pub starts_per_template: u32,
+}
+
+impl Policy {
+    /// Everything is started cold.
+    pub fn cold() -> Self {
+        Policy { choice: Choice::Cold, ..Policy::default() }
+    }
+
+    /// Why `program` is not to be warmed; `None` if it may be.
+    pub(crate) fn refuses(&self, program: &Path) -> Option<Reason> {
+        let name = program.file_name().unwrap_or_default();
+        let named = |names: &[String]| names.iter().any(|n| OsStr::new(n) == name);
+        match &self.choice {
+            Choice::Cold => return Some(Reason::Policy),
+            Choice::Only(names) if !named(names) => return Some(Reason::Policy),
+            _ => {}
+        }
+        if named(&self.never) {
+            return Some(Reason::Policy);
+        }
+        if DEBUGGERS.iter().any(|d| d.as_bytes() == name.as_bytes()) {
+            return Some(Reason::Debugger);
+        }
+        if !program.is_absolute() {
+            return Some(Reason::RelativePath);
+        }
+        self.cold_below.iter().any(|dir| program.starts_with(dir)).then_some(Reason::TestOutput)
+    }
+
+    /// Cold starts under one key before a template is made for it.
+    pub(crate) fn cold_starts(&self) -> u32 {
+        match self.choice {
+            Choice::Auto { after } => after,
+            _ => 0,
+        }
+    }
+}
+
+/// What runs below these must meet an ordinary exec.
+const DEBUGGERS: [&str; 8] = ["gdb", "lldb", "valgrind", "strace", "ltrace", "perf", "rr", "qemu-user"];
+
+impl Default for Policy {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        Policy {
+            choice: Choice::Auto { after: 2 },
+            never: Vec::new(),
+            cold_below: Vec::new(),
+            memory: 512 << 20,
+            templates_per_tool: cores.clamp(2, 16),
+            starts_per_template: 2000,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn opt_outs_win_over_choice() {
+        let policy = Policy {
+            choice: Choice::Only(vec!["opt".into(), "llc".into()]),
+            never: vec!["llc".into()],
+            cold_below: vec!["/out".into()],
+            ..Policy::default()
+        };
+        assert_eq!(policy.refuses(Path::new("/bin/opt")), None);
+        assert_eq!(policy.refuses(Path::new("/bin/llc")), Some(Reason::Policy));
+        assert_eq!(policy.refuses(Path::new("/bin/cat")), Some(Reason::Policy));
+        assert_eq!(policy.refuses(Path::new("/out/t/opt")), Some(Reason::TestOutput));
+        assert_eq!(policy.refuses(Path::new("opt")), Some(Reason::RelativePath));
+        assert_eq!(Policy::cold().refuses(Path::new("/bin/opt")), Some(Reason::Policy));
+        assert_eq!(Policy::default().refuses(Path::new("/usr/bin/gdb")), Some(Reason::Debugger));
+    }
+}

@@ -1,0 +1,46 @@
+//! What was started how, for `--explain`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::Reason;
+
+/// All tools, by path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// One entry for each program that was started.
+    pub tools: Vec<ToolStatistics>,
+}
+
+/// One tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolStatistics {
+    /// Its path.
+    pub program: PathBuf,
+    /// Starts by exec, by reason.
+    pub cold: BTreeMap<Reason, u64>,
+    /// Starts by copying.
+    pub forks: u64,
+    /// Time that starting it cold took the runner; the tool's own start-up comes on top of it.
+    pub cold_time: Duration,
+    /// Time that copying took the runner, templates included.
+    pub fork_time: Duration,
+    /// Templates made, and how long they took from exec to stop: what each copy saves.
+    pub templates: u64,
+    /// Sum over the templates.
+    pub template_time: Duration,
+}
+
+impl ToolStatistics {
+    /// Starts by exec, whatever the reason.
+    pub fn cold_total(&self) -> u64 {
+        self.cold.values().sum()
+    }
+
+    /// What copying saved: each copy was spared what making a template takes on average.
+    pub fn saved(&self) -> Duration {
+        let Some(each) = self.template_time.checked_div(self.templates as u32) else { return Duration::ZERO };
+        (each * self.forks as u32).saturating_sub(self.fork_time)
+    }
+}

@@ -1,0 +1,302 @@
+//! One stopped process, and how it is asked for copies.
+
+use std::ffi::{CString, OsStr};
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use rustix::fs::MemfdFlags;
+
+use super::eligible::Traits;
+use super::identity::Files;
+use super::{key, starter, wire};
+use crate::spec::Resource;
+use crate::sys::shared::Table;
+use crate::sys::{channel, spawn, wait};
+use crate::{ProcessGroup, Reason, Spec};
+
+/// How long a template may take to stop before main, and to answer.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A tool stopped before `main`.
+#[derive(Debug)]
+pub(crate) struct Template {
+    pid: i32,
+    socket: OwnedFd,
+    /// `struct hs_page`: the number of the copy being made.
+    page: Table,
+    files: Files,
+    /// What its constructors asked the environment for.
+    pub names: Vec<Vec<u8>>,
+    pub key: Vec<u8>,
+    /// Memory it owns, in bytes.
+    pub memory: u64,
+    pub starts: u32,
+    pub last_use: u64,
+    /// From its own exec until it stopped: what each copy saves.
+    pub start_time: Duration,
+}
+
+/// The ends of a template's descriptors that go to it.
+struct Ends {
+    socket: OwnedFd,
+    page: OwnedFd,
+    output: OwnedFd,
+    null: OwnedFd,
+    runtime: OwnedFd,
+}
+
+impl Template {
+    /// Starts `spec`'s program up to its `main`.
+    pub(crate) fn start(spec: &Spec<'_>, traits: &Traits, runtime: &OwnedFd) -> Result<Self, Reason> {
+        let begun = Instant::now();
+        let (socket, theirs) = channel::pair().map_err(|_| Reason::System)?;
+        let (page, ends) = ends(theirs, runtime).ok_or(Reason::System)?;
+        let pid = spawn_stopped(spec, ends)?;
+        let mut template = Template {
+            pid,
+            socket,
+            page,
+            files: Files::default(),
+            names: Vec::new(),
+            key: Vec::new(),
+            memory: 0,
+            starts: 0,
+            last_use: 0,
+            start_time: Duration::ZERO,
+        };
+        template.await_ready(spec, traits)?;
+        template.start_time = begun.elapsed();
+        template.memory = owned_memory(pid);
+        Ok(template)
+    }
+
+    fn await_ready(&mut self, spec: &Spec<'_>, traits: &Traits) -> Result<(), Reason> {
+        channel::set_patience(&self.socket, PATIENCE).map_err(|_| Reason::System)?;
+        let mut message = vec![0; wire::READY_MAX];
+        let length = channel::receive(&self.socket, &mut message).map_err(|_| Reason::NotStopped)?;
+        let message = &message[..length];
+        let ready = wire::Ready::decode(message).ok_or(Reason::NotStopped)?;
+        if ready.pid != self.pid {
+            return Err(Reason::NotStopped);
+        }
+        if let Some(reason) = doubt(ready.doubts) {
+            return Err(reason);
+        }
+        let mut strings = message[wire::READY_SIZE..].split(|&b| b == 0);
+        self.files.watch(&spec.program);
+        for object in strings.by_ref().take(ready.object_count as usize) {
+            self.files.watch(Path::new(OsStr::from_bytes(object)));
+        }
+        if !self.files.are_mapped(ready.object_count as usize + 1, self.pid) {
+            return Err(Reason::FilesChanging);
+        }
+        for path in ["/etc/ld.so.cache", "/etc/ld.so.preload"] {
+            self.files.watch(Path::new(path));
+        }
+        traits.search.iter().for_each(|dir| self.files.watch(dir));
+        key::library_path(spec).for_each(|dir| self.files.watch(Path::new(dir)));
+        self.names = strings.take(ready.name_count as usize).map(<[u8]>::to_vec).collect();
+        if self.names.iter().any(|n| n == b"LD_PRELOAD") {
+            return Err(Reason::ReadsEnvironment);
+        }
+        if self.names.iter().any(|n| n == b"LLVM_PROFILE_FILE") {
+            return Err(Reason::Instrumented);
+        }
+        Ok(())
+    }
+
+    /// Whether a cold start would still load the very files it was made of.
+    pub(crate) fn is_current(&self) -> bool {
+        self.files.unchanged()
+    }
+
+    /// Makes a copy that runs `spec`. After an error no copy exists.
+    pub(crate) fn copy(&mut self, spec: &Spec<'_>) -> Result<i32, Failure> {
+        let fd_count = 3 + spec.extra_fds.len();
+        let mut targets = [0u8; wire::FDS_MAX * 4];
+        let mut fds: [RawFd; wire::FDS_MAX] = [0; wire::FDS_MAX];
+        let given = spec.stdio.iter().enumerate().map(|(to, fd)| (to as i32, fd));
+        for (index, (to, fd)) in given.chain(spec.extra_fds.iter().map(|(to, fd)| (*to, fd))).enumerate() {
+            fds[index] = fd.as_raw_fd();
+            targets[index * 4..index * 4 + 4].copy_from_slice(&to.to_ne_bytes());
+        }
+        let strings = argument_strings(spec).ok_or(Failure::Request(Reason::System))?;
+        let limits = limit_bytes(spec);
+        let head = request(spec, &strings, &limits);
+        if head.length as usize > wire::MESSAGE_MAX {
+            return Err(Failure::Request(Reason::LargeRequest));
+        }
+        self.starts += 1;
+        let cell = &self.page.slots()[0];
+        cell.store(0, Ordering::SeqCst);
+        let parts: [&[u8]; 5] =
+            [&head.encode(), &limits, &targets[..fd_count * 4], &strings, spec.env.blob()];
+        let sent = channel::send(&self.socket, &parts, &fds[..fd_count]);
+        let mut answer = [0; wire::REPLY_SIZE];
+        let reply = sent
+            .and_then(|()| channel::receive(&self.socket, &mut answer))
+            .ok()
+            .and_then(|length| wire::Reply::decode(&answer[..length]));
+        let pid = match reply {
+            Some(reply) if reply.pid > 0 => reply.pid,
+            Some(_) => return Err(Failure::Request(Reason::Refused)),
+            None => self.bury()?,
+        };
+        channel::set_group(pid, head.pgid);
+        Ok(pid)
+    }
+
+    /// Finds out whether a template that did not answer had made a copy: the kernel notes it before the copy runs.
+    fn bury(&mut self) -> Result<i32, Failure> {
+        wait::kill(self.pid);
+        wait::await_end(self.pid);
+        match self.page.slots()[0].load(Ordering::SeqCst) as i32 {
+            0 => Err(Failure::Died),
+            pid => {
+                self.starts = u32::MAX;
+                Ok(pid)
+            }
+        }
+    }
+}
+
+/// Why there is no copy.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// This request cannot be served; the template lives.
+    Request(Reason),
+    /// The template is gone.
+    Died,
+}
+
+impl Drop for Template {
+    fn drop(&mut self) {
+        let pid = self.pid;
+        // Taking down a large process takes a while: not on the time of whoever wants to start something.
+        starter::tell(move || {
+            wait::kill(pid);
+            wait::reap(pid);
+        });
+    }
+}
+
+fn ends(socket: OwnedFd, runtime: &OwnedFd) -> Option<(Table, Ends)> {
+    let memory = |name| rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC).ok();
+    let page = memory("hotstart-page")?;
+    rustix::fs::ftruncate(&page, Table::bytes(1) as u64).ok()?;
+    let table = Table::map(&page, 1).ok()?;
+    let output = memory("hotstart-output")?;
+    let null = File::options().read(true).write(true).open("/dev/null").ok()?.into();
+    // Copies above the numbers they get, so that none of them is in another's way.
+    let high = |fd: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(fd, wire::RUNTIME_FD + 1).ok();
+    let ends = Ends { socket: high(&socket)?, page: high(&page)?, output, null, runtime: high(runtime)? };
+    Some((table, ends))
+}
+
+fn spawn_stopped(spec: &Spec<'_>, ends: Ends) -> Result<i32, Reason> {
+    let cstring = |text: &OsStr| CString::new(text.as_bytes()).map_err(|_| Reason::System);
+    let program = cstring(spec.program.as_os_str())?;
+    let argv = [cstring(spec.argv.first().map_or(OsStr::new(""), |name| name))?];
+    let (env, env_count) = key::template_environment(spec, &format!("/proc/self/fd/{}", wire::RUNTIME_FD));
+    let spawn = move || {
+        let extra = [
+            (wire::PAGE_FD, ends.page.as_fd()),
+            (wire::CONTROL_FD, ends.socket.as_fd()),
+            (wire::RUNTIME_FD, ends.runtime.as_fd()),
+        ];
+        spawn::posix_spawn(&spawn::Request {
+            program: &program,
+            argv: &argv,
+            env: &env,
+            env_count,
+            cwd: c"/",
+            stdio: [ends.null.as_fd(), ends.output.as_fd(), ends.output.as_fd()],
+            extra_fds: &extra,
+            process_group: ProcessGroup::New,
+        })
+    };
+    starter::ask(spawn).ok_or(Reason::System)?.map_err(|_| Reason::NotStopped)
+}
+
+/// Working directory and arguments, each ended by a NUL; `None` if one contains a NUL itself.
+fn argument_strings(spec: &Spec<'_>) -> Option<Vec<u8>> {
+    let mut strings = Vec::with_capacity(1024);
+    let mut count = 0;
+    for text in std::iter::once(spec.cwd.as_os_str()).chain(spec.argv.iter().map(|arg| arg.as_os_str())) {
+        strings.extend_from_slice(text.as_bytes());
+        strings.push(0);
+        count += 1;
+    }
+    (strings.iter().filter(|&&b| b == 0).count() == count && count > 1).then_some(strings)
+}
+
+fn limit_bytes(spec: &Spec<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for limit in &spec.limits {
+        let resource = match limit.resource {
+            Resource::AddressSpace => libc::RLIMIT_AS,
+            Resource::OpenFiles => libc::RLIMIT_NOFILE,
+            Resource::Stack => libc::RLIMIT_STACK,
+            Resource::FileSize => libc::RLIMIT_FSIZE,
+        };
+        bytes.extend_from_slice(&resource.to_ne_bytes());
+        bytes.extend_from_slice(&[0; 4]);
+        for value in [limit.soft, limit.hard] {
+            bytes.extend_from_slice(&value.unwrap_or(libc::RLIM_INFINITY).to_ne_bytes());
+        }
+    }
+    bytes
+}
+
+fn request(spec: &Spec<'_>, strings: &[u8], limits: &[u8]) -> wire::Request {
+    let fd_count = 3 + spec.extra_fds.len();
+    let length = wire::REQUEST_SIZE + limits.len() + fd_count * 4 + strings.len() + spec.env.blob().len();
+    wire::Request {
+        length: length as u32,
+        argc: spec.argv.len() as u32,
+        envc: spec.env.count() as u32,
+        fd_count: fd_count as u32,
+        limit_count: spec.limits.len() as u32,
+        pgid: match spec.process_group {
+            ProcessGroup::Inherit => rustix::process::getpgrp().as_raw_nonzero().get(),
+            ProcessGroup::New => 0,
+            ProcessGroup::Join(pgid) => pgid,
+        },
+        umask: spec.umask.unwrap_or(wire::UMASK_KEEP),
+        runner: rustix::process::getpid().as_raw_nonzero().get(),
+    }
+}
+
+/// The reason of the first doubt of `enum hs_doubt`.
+fn doubt(bits: u32) -> Option<Reason> {
+    const REASONS: [Reason; 15] = [
+        Reason::Threads,
+        Reason::Descriptors,
+        Reason::SharedMemory,
+        Reason::Timers,
+        Reason::ReadsEnvironment,
+        Reason::Stdio,
+        Reason::Children,
+        Reason::KeepsArguments,
+        Reason::ReadsEnvironment,
+        Reason::ReadsDirectory,
+        Reason::ReadsIdentity,
+        Reason::ReadsClock,
+        Reason::System,
+        Reason::ReadsEnvironment,
+        Reason::Signals,
+    ];
+    (bits != 0).then(|| REASONS.get(bits.trailing_zeros() as usize).copied().unwrap_or(Reason::System))
+}
+
+/// What the process owns and shares with nobody.
+fn owned_memory(pid: i32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+    let pages: Vec<u64> = text.split_ascii_whitespace().filter_map(|n| n.parse().ok()).collect();
+    let pages = pages.get(1).copied().unwrap_or(0).saturating_sub(pages.get(2).copied().unwrap_or(0));
+    pages * rustix::param::page_size() as u64
+}

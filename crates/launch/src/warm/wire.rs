@@ -1,0 +1,191 @@
+//! The messages of `runtime/protocol.h`, which is their one source; a test compares sizes and offsets.
+
+/// Version of the protocol.
+pub(crate) const VERSION: u32 = 1;
+/// Longest message.
+pub(crate) const MESSAGE_MAX: usize = 120 * 1024;
+/// Most descriptors of a request.
+pub(crate) const FDS_MAX: usize = 32;
+/// Further descriptors must have a smaller number.
+pub(crate) const TARGET_MAX: i32 = 60;
+/// Number of the shared page's descriptor in a template.
+pub(crate) const PAGE_FD: i32 = 61;
+/// Number of the socket.
+pub(crate) const CONTROL_FD: i32 = 62;
+/// Number of the runtime's file.
+pub(crate) const RUNTIME_FD: i32 = 63;
+/// The umask stays as it is.
+pub(crate) const UMASK_KEEP: u32 = u32::MAX;
+/// Largest announcement: names of objects and of variables.
+pub(crate) const READY_MAX: usize = 80 * 1024;
+
+/// `struct hs_ready`: a template has stopped in place of main.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ready {
+    pub pid: i32,
+    pub doubts: u32,
+    pub object_count: u32,
+    pub name_count: u32,
+}
+
+/// `struct hs_request`: start a copy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    pub length: u32,
+    pub argc: u32,
+    pub envc: u32,
+    pub fd_count: u32,
+    pub limit_count: u32,
+    pub pgid: i32,
+    pub umask: u32,
+    pub runner: i32,
+}
+
+/// `struct hs_reply`: the copy's number, or what failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reply {
+    pub pid: i32,
+    pub error: i32,
+    pub stage: u32,
+}
+
+/// Sizes of the messages' fixed parts.
+pub(crate) const READY_SIZE: usize = 24;
+pub(crate) const REQUEST_SIZE: usize = 40;
+pub(crate) const REPLY_SIZE: usize = 24;
+
+impl Ready {
+    /// Reads the fixed part; `None` if the message is not of this protocol.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        check(bytes, READY_SIZE)?;
+        let [pid, doubts, object_count, name_count] = words(bytes);
+        Some(Ready { pid: pid as i32, doubts, object_count, name_count })
+    }
+}
+
+impl Request {
+    pub(crate) fn encode(&self) -> [u8; REQUEST_SIZE] {
+        let words = [
+            VERSION,
+            self.length,
+            self.argc,
+            self.envc,
+            self.fd_count,
+            self.limit_count,
+            self.pgid as u32,
+            self.umask,
+            self.runner as u32,
+            0,
+        ];
+        let mut bytes = [0; REQUEST_SIZE];
+        for (chunk, word) in bytes.chunks_exact_mut(4).zip(words) {
+            chunk.copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes
+    }
+}
+
+impl Reply {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        check(bytes, REPLY_SIZE)?;
+        let [pid, error, stage, _] = words(bytes);
+        Some(Reply { pid: pid as i32, error: error as i32, stage })
+    }
+}
+
+fn check(bytes: &[u8], size: usize) -> Option<()> {
+    (bytes.len() >= size && word(bytes, 0) == VERSION && word(bytes, 1) as usize == bytes.len()).then_some(())
+}
+
+fn words(bytes: &[u8]) -> [u32; 4] {
+    std::array::from_fn(|index| word(bytes, index + 2))
+}
+
+fn word(bytes: &[u8], index: usize) -> u32 {
+    u32::from_ne_bytes(bytes[index * 4..index * 4 + 4].try_into().expect("four bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Compiles the header and prints what this file repeats.
+    #[test]
+    fn header_and_wire_agree() {
+        let header = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/protocol.h");
+        let dir = tempfile::tempdir().unwrap();
+        let source = dir.path().join("wire.c");
+        let binary = dir.path().join("wire");
+        let print = |what: &str| format!("printf(\"%ld\\n\", (long)({what}));\n");
+        let offset = |s: &str, f: &str| print(&format!("offsetof(struct {s}, {f})"));
+        let body: String = [
+            "HS_VERSION",
+            "HS_MESSAGE_MAX",
+            "HS_FDS_MAX",
+            "HS_TARGET_MAX",
+            "HS_PAGE_FD",
+            "HS_CONTROL_FD",
+            "HS_RUNTIME_FD",
+            "HS_UMASK_KEEP",
+            "sizeof(struct hs_ready)",
+            "sizeof(struct hs_request)",
+            "sizeof(struct hs_reply)",
+            "sizeof(struct hs_limit)",
+            "HS_DOUBT_SIGNALS",
+        ]
+        .iter()
+        .map(|w| print(w))
+        .chain(["pid", "doubts", "object_count", "name_count"].iter().map(|f| offset("hs_ready", f)))
+        .chain(
+            ["argc", "envc", "fd_count", "limit_count", "pgid", "umask", "runner"]
+                .iter()
+                .map(|f| offset("hs_request", f)),
+        )
+        .chain(["pid", "error", "stage"].iter().map(|f| offset("hs_reply", f)))
+        .collect();
+        std::fs::write(
+            &source,
+            format!(
+                "#include <stddef.h>\n#include <stdio.h>\n#include \"{header}\"\nint main(void){{{body}}}"
+            ),
+        )
+        .unwrap();
+        let run = |command: &mut std::process::Command| command.output().unwrap();
+        assert!(run(std::process::Command::new("cc").arg("-o").args([&binary, &source])).status.success());
+        let printed = String::from_utf8(run(&mut std::process::Command::new(&binary)).stdout).unwrap();
+        let numbers: Vec<i64> = printed.lines().map(|l| l.parse().unwrap()).collect();
+        let expected: Vec<i64> = [
+            VERSION as i64,
+            MESSAGE_MAX as i64,
+            FDS_MAX as i64,
+            TARGET_MAX as i64,
+            PAGE_FD as i64,
+            CONTROL_FD as i64,
+            RUNTIME_FD as i64,
+            UMASK_KEEP as i64,
+            READY_SIZE as i64,
+            REQUEST_SIZE as i64,
+            REPLY_SIZE as i64,
+            24,
+            1 << 14,
+        ]
+        .into_iter()
+        .chain([8, 12, 16, 20])
+        .chain([8, 12, 16, 20, 24, 28, 32])
+        .chain([8, 12, 16])
+        .collect();
+        assert_eq!(numbers, expected);
+    }
+
+    #[test]
+    fn a_message_of_another_version_or_length_is_refused() {
+        let mut bytes = [0; REPLY_SIZE];
+        bytes[..4].copy_from_slice(&VERSION.to_ne_bytes());
+        bytes[4..8].copy_from_slice(&(REPLY_SIZE as u32).to_ne_bytes());
+        bytes[8] = 7;
+        assert_eq!(Reply::decode(&bytes), Some(Reply { pid: 7, error: 0, stage: 0 }));
+        assert_eq!(Reply::decode(&bytes[..20]), None);
+        bytes[0] = 9;
+        assert_eq!(Reply::decode(&bytes), None);
+    }
+}
