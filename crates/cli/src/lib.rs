@@ -1,6 +1,10 @@
-//! The parts of the `hotstart` command that can be tested by themselves.
+//! The parts of the `hotstart` command, and how they are joined.
 //!
-//! The binary joins the stages; what it goes by is decided here.
+//! `args` reads lit's command line, `lit` joins the stages of a run, `command` chooses between hotstart's commands.
+//! No stage's work is done here.
 #![forbid(unsafe_code)]
 
 pub mod args;
+pub mod command;
+pub mod exit_code;
+pub mod lit;

@@ -70,8 +70,14 @@ pub fn run(
     events.send(Event::RunStarted { jobs: source.count(), workers });
     std::thread::scope(|scope| {
         scope.spawn(|| run.watch.enforce());
-        let handles: Vec<_> =
-            (0..workers).map(|index| scope.spawn({ let run = &run; move || worker::work(run, index) })).collect();
+        let handles: Vec<_> = (0..workers)
+            .map(|index| {
+                scope.spawn({
+                    let run = &run;
+                    move || worker::work(run, index)
+                })
+            })
+            .collect();
         for handle in handles {
             handle.join().expect("workers catch panics of jobs");
         }
@@ -128,7 +134,9 @@ impl Run<'_> {
         let progress = self.progress.lock().expect("no panic while locked");
         match progress.end {
             Some(end) => end,
-            None if interrupt.is_triggered() && progress.completed < self.source.count() => RunEnd::Interrupted,
+            None if interrupt.is_triggered() && progress.completed < self.source.count() => {
+                RunEnd::Interrupted
+            }
             None => RunEnd::Completed,
         }
     }

@@ -15,7 +15,8 @@ pub(crate) fn work(run: &Run<'_>, worker: usize) {
         let _place = run.source.parallelism_group(job).map(|(name, size)| run.gate.enter(name, size));
         run.events.send(Event::Started { job, worker });
         let (started, begun) = (SystemTime::now(), Instant::now());
-        let outcome = catch_unwind(AssertUnwindSafe(|| execute(run, job))).unwrap_or_else(|panic| Some(fault(&*panic)));
+        let outcome =
+            catch_unwind(AssertUnwindSafe(|| execute(run, job))).unwrap_or_else(|panic| Some(fault(&*panic)));
         if let Some(mut outcome) = outcome {
             outcome.started = Some(started);
             outcome.elapsed = Some(begun.elapsed());

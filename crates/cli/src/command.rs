@@ -1,0 +1,51 @@
+//! hotstart's commands, and the names under which the binary is one of them.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use hotstart_report::Sink;
+
+use crate::{exit_code, lit};
+
+const USAGE: &str = "\
+usage: hotstart COMMAND [ARGUMENTS]
+
+  hotstart lit [OPTIONS] PATH...   run tests in lit's place; `hotstart lit --help` lists the options
+  hotstart --version               print the version
+  hotstart --help                  print this
+
+By the name of `lit`, `llvm-lit` or `hotstart-lit` (a link to hotstart), it is `hotstart lit`.
+";
+
+/// Runs the command that the arguments, the program's name first, ask for.
+pub fn run(args: &[OsString]) -> ExitCode {
+    let name = args.first().map(|name| Path::new(name).file_stem().unwrap_or_default().to_string_lossy());
+    let name = name.unwrap_or_default();
+    let rest = args.get(1..).unwrap_or_default();
+    if matches!(&*name, "lit" | "llvm-lit" | "hotstart-lit") {
+        return lit::run(&name, rest);
+    }
+    let first = rest.first().map(|word| word.to_string_lossy());
+    match first.as_deref() {
+        Some("lit") => lit::run("lit", &rest[1..]),
+        Some("--version" | "-V") => said(&format!("hotstart {}\n", env!("CARGO_PKG_VERSION"))),
+        Some("--help" | "-h" | "help") => said(USAGE),
+        Some(other) => refused(&format!("hotstart: there is no command '{other}'\n\n{USAGE}")),
+        None => refused(USAGE),
+    }
+}
+
+fn said(text: &str) -> ExitCode {
+    let mut out = Sink::stdout();
+    out.put(text);
+    out.flush();
+    exit_code::exit(exit_code::SUCCESS)
+}
+
+fn refused(text: &str) -> ExitCode {
+    let mut err = Sink::stderr();
+    err.put(text);
+    err.flush();
+    exit_code::exit(exit_code::ERROR)
+}

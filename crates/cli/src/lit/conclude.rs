@@ -1,0 +1,140 @@
+//! What follows a run: times on record, lists and summary, reports, exit code.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use hotstart_lit::load::{Discovered, Timing};
+use hotstart_lit::plan::Plan;
+use hotstart_lit::times;
+use hotstart_model::{Diagnostic, RunEnd, Severity, Verdict};
+use hotstart_report::{Diagnostics, Levels, Results, TestRecord, files, histogram, messages, summary};
+
+use super::records;
+use crate::args::LitOptions;
+use crate::exit_code::{self, ERROR, FAILURE, SUCCESS};
+
+/// Writes all that is written after a run and gives the exit code.
+pub(super) fn conclude(
+    options: &LitOptions,
+    cwd: &Path,
+    discovered: &Discovered,
+    plan: Plan,
+    results: Results,
+    end: RunEnd,
+    elapsed: Duration,
+) -> ExitCode {
+    let Results { outcomes, mut out, mut diagnostics } = results;
+    let levels = options.console.levels(discovered.session.dialect);
+    if let Some(why) = messages::cut_short(end) {
+        diagnostics.put(why);
+    }
+    let outcomes = records::outcomes(discovered, &plan, outcomes);
+    if !options.skip_test_time_recording {
+        record_times(discovered, &outcomes, &levels, &mut diagnostics);
+    }
+    let paths = records::paths(&discovered.tests);
+    let records = records::records(discovered, &paths, &outcomes, options.relative_paths.then_some(cwd));
+    if let Some(slowest) = options.time_tests {
+        histogram::write(&mut out, &records, slowest, discovered.session.dialect);
+    }
+    let shown = shown_codes(options, discovered);
+    let contents = summary::Contents { shown_codes: &shown, terse: levels.terse_summary, elapsed };
+    summary::write(&mut out, &records, &contents, &discovered.verdicts);
+    let reports_failed = write_reports(options, discovered, records, elapsed, &mut diagnostics);
+    if let Err(warning) = plan.finish() {
+        diagnostics.take(&plain(Severity::Warning, warning), &levels);
+    }
+    let failed = outcomes.iter().any(|outcome| discovered.verdicts.kind(outcome.verdict).is_failure);
+    exit(options, discovered, &mut diagnostics, failed, reports_failed)
+}
+
+fn record_times(
+    discovered: &Discovered,
+    outcomes: &[std::sync::Arc<hotstart_model::Outcome>],
+    levels: &Levels,
+    diagnostics: &mut Diagnostics,
+) {
+    let finished = discovered.tests.iter().zip(outcomes).filter_map(|(test, outcome)| {
+        let failed = discovered.verdicts.kind(outcome.verdict).is_failure;
+        outcome.elapsed.map(|elapsed| (test, elapsed, failed))
+    });
+    match times::record(finished, discovered.session.dialect) {
+        Ok(warnings) => warnings.iter().for_each(|warning| diagnostics.take(warning, levels)),
+        Err(malformed) => diagnostics.take(&malformed.diagnostic(), levels),
+    }
+}
+
+fn shown_codes(options: &LitOptions, discovered: &Discovered) -> Vec<Verdict> {
+    let named = |name: &str| options.shown_codes.contains(&name);
+    discovered.verdicts.iter().filter(|(_, kind)| named(&kind.name)).map(|(verdict, _)| verdict).collect()
+}
+
+/// With shards, only the selected tests are reported.
+fn write_reports(
+    options: &LitOptions,
+    discovered: &Discovered,
+    mut records: Vec<TestRecord<'_>>,
+    elapsed: Duration,
+    diagnostics: &mut Diagnostics,
+) -> bool {
+    if options.shard.is_some() {
+        records.retain(|record| record.outcome.verdict != Verdict::EXCLUDED);
+    }
+    let run = files::Run {
+        elapsed,
+        lit_version: discovered.session.lit_version,
+        dialect: discovered.session.dialect,
+        table: &discovered.verdicts,
+    };
+    let errors = files::write(&options.reports, records, &run);
+    for error in &errors {
+        diagnostics.put(&format!("error: {error}\n"));
+    }
+    !errors.is_empty()
+}
+
+fn exit(
+    options: &LitOptions,
+    discovered: &Discovered,
+    diagnostics: &mut Diagnostics,
+    failed: bool,
+    reports_failed: bool,
+) -> ExitCode {
+    let counts = diagnostics.counts();
+    if counts.errors > 0 || discovered.counts.given_up > 0 {
+        diagnostics.put(&messages::errors_in_tests(counts.errors.max(discovered.counts.given_up)));
+        return exit_code::exit(ERROR);
+    }
+    if counts.warnings > 0 {
+        diagnostics.put(&messages::warnings_in_tests(counts.warnings));
+    }
+    if reports_failed {
+        return exit_code::exit(ERROR);
+    }
+    match (failed, options.ignore_fail) {
+        (false, _) => exit_code::exit(SUCCESS),
+        (true, false) => exit_code::exit(FAILURE),
+        (true, true) => {
+            diagnostics.put(messages::failures_ignored());
+            exit_code::exit(SUCCESS)
+        }
+    }
+}
+
+fn plain(severity: Severity, message: String) -> Diagnostic {
+    Diagnostic { severity, place: None, message }
+}
+
+/// Where the time before the first test went (`--debug-times`).
+pub(super) fn times_of_discovery(timing: &Timing, whole: Duration) -> String {
+    let mut text = String::new();
+    let mut line = |what: &str, time: Duration| {
+        let _ = writeln!(text, "hotstart: {what}: {:.1} ms", time.as_secs_f64() * 1e3);
+    };
+    line("discovery", whole);
+    line("of it waiting for Python", timing.waited);
+    line("of it after Python's last answer", timing.after_last_answer);
+    text
+}

@@ -1,0 +1,68 @@
+//! `--show-suites`, `--show-tests`, `--show-used-features`: what was found, without running anything.
+
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+
+use hotstart_lit::config::{Config, Substitution};
+use hotstart_lit::directives;
+use hotstart_lit::load::Discovered;
+use hotstart_lit::suite::Suite;
+use hotstart_report::Sink;
+use hotstart_report::listing::{self, SuiteListing, TestListing};
+
+use super::records;
+use crate::args::LitOptions;
+use crate::exit_code::{self, SUCCESS};
+
+/// Prints what the options ask for; `None` if they ask for no list.
+pub(super) fn list(options: &LitOptions, discovered: &Discovered) -> Option<ExitCode> {
+    if !(options.show_suites || options.show_tests || options.show_used_features) {
+        return None;
+    }
+    let mut out = Sink::stdout();
+    if options.show_suites {
+        listing::write_suites(&mut out, discovered.suites.iter().filter_map(|s| suite(s, discovered)).collect());
+    }
+    if options.show_tests {
+        let paths = records::paths(&discovered.tests);
+        let test = |(test, path): (&hotstart_lit::suite::Test, _)| (test.suite().clone(), path, test.full_name());
+        let named: Vec<_> = discovered.tests.iter().zip(&paths).map(test).collect();
+        let listed = named.iter().map(|(suite, path, full_name)| TestListing {
+            suite: &suite.name,
+            suite_index: suite.index,
+            path,
+            full_name: full_name.clone(),
+        });
+        listing::write_tests(&mut out, listed.collect());
+    }
+    if options.show_used_features && !(options.show_suites || options.show_tests) {
+        let (mut used, mut unread) = (BTreeSet::new(), Vec::new());
+        for test in discovered.tests.iter() {
+            match directives::used_features(&test.source_path()) {
+                Ok(features) => used.extend(features),
+                Err(_) => unread.push(test.full_name()),
+            }
+        }
+        listing::write_used_features(&mut out, used.into_iter().collect());
+        for name in unread {
+            super::told(&format!("warning: the conditions of '{name}' cannot be read; run it to see why\n"));
+        }
+    }
+    out.flush();
+    Some(exit_code::exit(SUCCESS))
+}
+
+/// A suite that has tests.
+fn suite(suite: &Suite, discovered: &Discovered) -> Option<SuiteListing> {
+    let tests = discovered.tests.iter().filter(|test| test.suite().index == suite.index).count();
+    let config: &Config = &suite.config;
+    let pair = |substitution: &Substitution| (substitution.key.clone(), substitution.value.clone());
+    (tests > 0).then(|| SuiteListing {
+        name: suite.name.clone(),
+        tests,
+        source_root: suite.source_root.display().to_string(),
+        exec_root: suite.exec_root.display().to_string(),
+        features: config.available_features.iter().cloned().collect(),
+        substitutions: config.substitutions.iter().map(pair).collect(),
+    })
+}

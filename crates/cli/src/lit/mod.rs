@@ -1,0 +1,207 @@
+//! `hotstart lit`: joins the stages of a run, one after the other, in the order of lit's own main function.
+//!
+//! Each stage's work is done elsewhere; here it is decided what follows what, and with which exit code.
+
+mod conclude;
+mod listing;
+mod records;
+mod settings;
+mod stop;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use hotstart_launch::{Group, Launcher};
+use hotstart_lit::load::{self, Discovered, LoadError};
+use hotstart_lit::plan::Plan;
+use hotstart_lit::select::{self, Selection};
+use hotstart_model::{Event, Events, RunEnd};
+use hotstart_report::{Bar, Diagnostics, Levels, Reporter, Results, Settings, Sink, Terminal, messages};
+use hotstart_run::RunSettings;
+
+use crate::args::{self, Invocation, LitOptions, Request};
+use crate::exit_code::{self, ERROR, SUCCESS};
+use stop::Stopper;
+
+/// Runs `hotstart lit` with these arguments; `program` is the name that diagnostics begin with.
+pub fn run(program: &str, argv: &[OsString]) -> ExitCode {
+    let cwd = match std::env::current_dir() {
+        Ok(cwd) => cwd,
+        Err(error) => return failed(&format!("{program}: fatal: the working directory is gone: {error}\n")),
+    };
+    let invocation = Invocation {
+        argv,
+        env: &|name| std::env::var_os(name),
+        cwd: &cwd,
+        cores: std::thread::available_parallelism().map_or(1, usize::from),
+        columns: Terminal::of_stdout(Some("any")).map_or(80, |terminal| terminal.columns),
+        check_regex: &|pattern| select::compile_filter(pattern).map(drop).map_err(|error| error.message),
+    };
+    match args::parse(&invocation) {
+        Ok(Request::Run(options)) => Session { options: *options, program, cwd: &cwd }.run(),
+        Ok(Request::Help(text)) => said(&text),
+        Ok(Request::Version) => said(&format!("hotstart lit {}\n", env!("CARGO_PKG_VERSION"))),
+        Err(error) => failed(&error.0),
+    }
+}
+
+/// One `hotstart lit`.
+struct Session<'a> {
+    options: LitOptions,
+    program: &'a str,
+    cwd: &'a Path,
+}
+
+/// Diagnostics before there is a reporter.
+struct Early {
+    diagnostics: Mutex<Diagnostics>,
+    levels: Levels,
+}
+
+impl Events for Early {
+    fn send(&self, event: Event) {
+        if let Event::Diagnostic(diagnostic) = event {
+            self.diagnostics.lock().expect("no panic while locked").take(&diagnostic, &self.levels);
+        }
+    }
+}
+
+impl Session<'_> {
+    fn run(&self) -> ExitCode {
+        for notice in &self.options.notices {
+            said(&format!("{notice}\n"));
+        }
+        let stopper = Stopper::start();
+        let launcher = Launcher::new().with_guard();
+        let early = Early {
+            diagnostics: Mutex::new(Diagnostics::new(self.program, Sink::stderr())),
+            levels: self.options.console.levels(hotstart_model::Dialect::V23),
+        };
+        let settings = settings::settings(&self.options, self.program, self.cwd);
+        let begun = Instant::now();
+        let discovered = load::load_in(&settings, &early, &launcher, &Group::new());
+        let diagnostics = early.diagnostics.into_inner().expect("no panic while locked");
+        match discovered {
+            Ok(discovered) => self.discovered(&discovered, diagnostics, &stopper, &launcher, begun.elapsed()),
+            Err(LoadError::Filter { pattern, reason }) => failed(&format!(
+                "{}: error: invalid regular expression: '{pattern}', {reason}\n",
+                self.program
+            )),
+            Err(LoadError::Probe(error)) => failed(&format!("{}: fatal: {error}\n", self.program)),
+        }
+    }
+
+    fn discovered(
+        &self,
+        discovered: &Discovered,
+        diagnostics: Diagnostics,
+        stopper: &Stopper,
+        launcher: &Launcher,
+        discovery: Duration,
+    ) -> ExitCode {
+        if self.options.own.debug_times {
+            told(&conclude::times_of_discovery(&discovered.timing, discovery));
+        }
+        if discovered.counts.errors > 0 {
+            return failed(&messages::discovery_errors(discovered.counts.errors));
+        }
+        if matches!(discovered.selection, Selection::NothingFound) {
+            return failed(messages::no_tests_discovered());
+        }
+        if let Some(code) = listing::list(&self.options, discovered) {
+            return code;
+        }
+        match &discovered.selection {
+            Selection::NothingMatched => self.nothing_matched(discovered),
+            Selection::EmptyShard => {
+                told(messages::empty_shard());
+                exit_code::exit(SUCCESS)
+            }
+            _ => self.execute(discovered, diagnostics, stopper, launcher),
+        }
+    }
+
+    fn nothing_matched(&self, discovered: &Discovered) -> ExitCode {
+        let allowed = self.options.allow_empty_runs;
+        told(&messages::filters_matched_nothing(discovered.tests.len(), allowed));
+        exit_code::exit(if allowed { SUCCESS } else { ERROR })
+    }
+
+    fn execute(
+        &self,
+        discovered: &Discovered,
+        diagnostics: Diagnostics,
+        stopper: &Stopper,
+        launcher: &Launcher,
+    ) -> ExitCode {
+        let plan = match discovered.plan() {
+            Ok(plan) => plan,
+            Err(error) => {
+                return failed(&format!(
+                    "{}: fatal: cannot make a directory for temporary files: {error}; set TMPDIR to one that can \
+                     be written, or LIT_PRESERVES_TMP=1\n",
+                    self.program
+                ));
+            }
+        };
+        let begun = Instant::now();
+        let (end, results) = self.run_plan(discovered, &plan, diagnostics, stopper, launcher, begun);
+        let elapsed = begun.elapsed();
+        conclude::conclude(&self.options, self.cwd, discovered, plan, results, end, elapsed)
+    }
+
+    fn run_plan(
+        &self,
+        discovered: &Discovered,
+        plan: &Plan,
+        diagnostics: Diagnostics,
+        stopper: &Stopper,
+        launcher: &Launcher,
+        begun: Instant,
+    ) -> (RunEnd, Results) {
+        let options = &self.options;
+        let most = |seconds: u64| begun.checked_add(Duration::from_secs(seconds));
+        let run_settings = RunSettings {
+            workers: options.workers,
+            max_failures: options.max_failures.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
+            deadline: options.max_time.and_then(most),
+        };
+        let report_settings = Settings {
+            levels: options.console.levels(discovered.session.dialect),
+            bar: bar(),
+            discovered: discovered.tests.len(),
+            table: discovered.verdicts.clone(),
+            keep_output: options.reports.keep_output(),
+        };
+        let reporter = Reporter::new(records::Names(plan), report_settings, Sink::stdout(), diagnostics);
+        let interrupt = stopper.running();
+        let end =
+            hotstart_run::run(plan, launcher, &run_settings, &discovered.verdicts, &interrupt, &reporter);
+        (end, reporter.into_results())
+    }
+}
+
+fn bar() -> Bar {
+    Terminal::of_stdout(std::env::var("TERM").ok().as_deref()).map_or(Bar::Simple, Bar::Terminal)
+}
+
+fn said(text: &str) -> ExitCode {
+    let mut out = Sink::stdout();
+    out.put(text);
+    out.flush();
+    exit_code::exit(SUCCESS)
+}
+
+fn told(text: &str) {
+    let mut err = Sink::stderr();
+    err.put(text);
+    err.flush();
+}
+
+fn failed(text: &str) -> ExitCode {
+    told(text);
+    exit_code::exit(ERROR)
+}

@@ -1,0 +1,56 @@
+//! Tests under the names by which reports know them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hotstart_lit::load::Discovered;
+use hotstart_lit::plan::Plan;
+use hotstart_lit::suite::Test;
+use hotstart_model::{JobId, JobSource, Outcome, Verdict};
+use hotstart_report::{Catalog, SuiteName, TestRecord, summary};
+
+/// Names of a plan's jobs.
+pub(super) struct Names<'a>(pub &'a Plan);
+
+impl Catalog for Names<'_> {
+    fn full_name(&self, job: JobId) -> String {
+        self.0.label(job)
+    }
+
+    fn previous_elapsed(&self, job: JobId) -> f64 {
+        self.0.test(job).previous.abs()
+    }
+}
+
+/// Every discovered test's outcome: EXCLUDED where it was not selected.
+pub(super) fn outcomes(discovered: &Discovered, plan: &Plan, of_jobs: Vec<Arc<Outcome>>) -> Vec<Arc<Outcome>> {
+    let excluded = Arc::new(Outcome::decided(Verdict::EXCLUDED, ""));
+    let mut all = vec![excluded; discovered.tests.len()];
+    for (job, outcome) in of_jobs.into_iter().enumerate() {
+        let job = JobId(u32::try_from(job).expect("fewer than 2^32 jobs"));
+        all[plan.place(job) as usize] = outcome;
+    }
+    all
+}
+
+/// Components of the tests' paths, which records only borrow.
+pub(super) fn paths(tests: &[Test]) -> Vec<Vec<String>> {
+    tests.iter().map(Test::path_in_suite).collect()
+}
+
+/// What is written of all discovered tests after the run.
+pub(super) fn records<'a>(
+    discovered: &'a Discovered,
+    paths: &'a [Vec<String>],
+    outcomes: &'a [Arc<Outcome>],
+    relative_to: Option<&Path>,
+) -> Vec<TestRecord<'a>> {
+    let record = |((test, path), outcome): ((&'a Test, &'a Vec<String>), &'a Arc<Outcome>)| TestRecord {
+        full_name: test.full_name(),
+        summary_name: relative_to.map(|from| summary::relative_path(&test.source_path(), from).display().to_string()),
+        suite: SuiteName { index: test.suite().index, name: &test.suite().name },
+        path,
+        outcome,
+    };
+    discovered.tests.iter().zip(paths).zip(outcomes).map(record).collect()
+}

@@ -1,0 +1,66 @@
+//! From the command line's options to what the `lit` stage goes by.
+
+use std::path::{Path, PathBuf};
+
+use hotstart_lit::settings::{self, Settings};
+use hotstart_model::{Dialect, Severity};
+use hotstart_report::{DiagnosticLevel, KeepOutput, Shown};
+
+use crate::args::{LitOptions, Order};
+
+/// The settings for these options. `program` is the name that diagnostics begin with.
+pub(super) fn settings(options: &LitOptions, program: &str, cwd: &Path) -> Settings {
+    let levels = options.console.levels(Dialect::V23);
+    Settings {
+        paths: options.test_paths.iter().map(PathBuf::from).collect(),
+        cwd: cwd.to_path_buf(),
+        progname: program.to_owned(),
+        builtin_params: Vec::new(),
+        params: options.user_params.clone(),
+        config_map: Vec::new(),
+        config_prefix: options.config_prefix.clone(),
+        python: options.own.lit_python.clone(),
+        lit_package: options.own.lit_package.clone(),
+        path: options.path.clone(),
+        use_valgrind: options.use_valgrind,
+        valgrind_leak_check: options.valgrind_leak_check,
+        valgrind_args: options.valgrind_args.clone(),
+        no_execute: options.no_execute,
+        debug: options.debug,
+        diagnostic_level: severity(levels.diagnostics),
+        wants_all_output: levels.output == Shown::All || options.reports.keep_output() == KeepOutput::OfAll,
+        order: order(options.order),
+        per_test_coverage: options.per_test_coverage,
+        gtest_sharding: options.gtest_sharding,
+        timeout: options.timeout,
+        max_retries_per_test: options.max_retries_per_test.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
+        update_tests: options.update_tests,
+        filter: options.filter.clone(),
+        filter_out: options.filter_out.clone(),
+        filter_failed: options.filter_failed,
+        shard: options.shard,
+        max_tests: options.max_tests,
+        xfail: options.xfail.clone(),
+        xfail_not: options.xfail_not.clone(),
+        exclude_xfail: options.exclude_xfail,
+        unsupported: options.unsupported.clone(),
+        unsupported_not: options.unsupported_not.clone(),
+        annotate: true,
+    }
+}
+
+fn order(order: Order) -> settings::Order {
+    match order {
+        Order::Lexical => settings::Order::Lexical,
+        Order::Random => settings::Order::Random,
+        Order::Smart => settings::Order::Smart,
+    }
+}
+
+fn severity(level: DiagnosticLevel) -> Severity {
+    match level {
+        DiagnosticLevel::Error => Severity::Error,
+        DiagnosticLevel::Warning => Severity::Warning,
+        DiagnosticLevel::Note => Severity::Note,
+    }
+}

@@ -1,0 +1,47 @@
+//! Ctrl-C, SIGTERM and SIGHUP while `hotstart lit` runs.
+//!
+//! Before the first test there is nothing to sum up, so the process ends as if it had not caught the signal.
+//! During the run, Ctrl-C ends it early with a summary; a second one, or another signal, ends it at once.
+
+use std::sync::{Arc, Mutex};
+
+use hotstart_launch::signals::{self, Stop};
+use hotstart_run::Interrupt;
+
+/// Waits for signals on a thread of its own.
+pub(super) struct Stopper {
+    current: Arc<Mutex<Option<Interrupt>>>,
+}
+
+impl Stopper {
+    /// Begins to wait.
+    pub(super) fn start() -> Self {
+        let current: Arc<Mutex<Option<Interrupt>>> = Arc::default();
+        let shared = Arc::clone(&current);
+        std::thread::spawn(move || attend(&shared));
+        Stopper { current }
+    }
+
+    /// From now on there is a run to be stopped.
+    pub(super) fn running(&self) -> Interrupt {
+        let interrupt = Interrupt::new();
+        *self.current.lock().expect("no panic while locked") = Some(interrupt.clone());
+        interrupt
+    }
+}
+
+fn attend(current: &Mutex<Option<Interrupt>>) {
+    loop {
+        let stop = signals::wait_for_stop();
+        let interrupt = current.lock().expect("no panic while locked").clone();
+        let was_stopped = interrupt.as_ref().is_none_or(Interrupt::is_triggered);
+        if let Some(interrupt) = &interrupt {
+            interrupt.trigger();
+        }
+        match stop {
+            Stop::Interrupt if !was_stopped => {}
+            Stop::Interrupt => signals::die_of_interrupt(),
+            Stop::Terminate(signal) => signals::die_of(signal),
+        }
+    }
+}

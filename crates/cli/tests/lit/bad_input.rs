@@ -1,0 +1,91 @@
+//! Wrong input: each kind gets a message that names it, and everything else still runs.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use crate::suite::{self, Run, Suite};
+
+#[test]
+fn a_python_error_in_a_local_config_stops_only_its_folder() {
+    let suite = Suite::new("");
+    suite.file("good/a.test", "RUN: true\n");
+    suite.file("bad/b.test", "RUN: true\n");
+    suite.file("bad/lit.local.cfg", "x = 1\nconfig.nonsense()\n");
+    let run = suite.run(&["."]);
+    run.ends_with(2).has("PASS: t :: good/a.test");
+    run.warns("bad/lit.local.cfg:2").warns("nonsense");
+    assert!(!run.out.contains("b.test"), "{run:#?}");
+}
+
+#[test]
+fn a_python_error_in_a_suite_config_stops_only_its_suite() {
+    let (good, bad) = (Suite::new(""), Suite::new("this is not python"));
+    good.file("a.test", "RUN: true\n");
+    bad.file("b.test", "RUN: true\n");
+    let bad_path = bad.path("");
+    let run = good.run(&[".", bad_path.to_str().expect("a UTF-8 path")]);
+    run.ends_with(2).has("PASS: t :: a.test").warns("lit.cfg.py:5");
+}
+
+#[test]
+fn a_test_that_is_not_utf8_is_unresolved() {
+    let suite = Suite::new("");
+    suite.file("a.test", b"RUN: echo \xff\n");
+    suite.file("b.test", b"\xff\nRUN: true\n");
+    let run = suite.run(&["-v", "."]);
+    run.ends_with(1).has("UNRESOLVED: t :: a.test").has("PASS: t :: b.test");
+    run.says("can't decode byte 0xff");
+}
+
+#[test]
+fn an_unbalanced_quote_is_unresolved_and_names_its_line() {
+    let suite = Suite::new("");
+    suite.file("a.test", "RUN: true\nRUN: echo 'oh\n");
+    suite.file("b.test", "RUN: true\n");
+    let run = suite.run(&["-v", "."]);
+    run.ends_with(1).has("UNRESOLVED: t :: a.test").has("PASS: t :: b.test");
+    run.says("shell parser error on RUN: at line 2: echo 'oh");
+}
+
+#[test]
+fn an_unknown_substitution_and_a_missing_tool_fail_by_name() {
+    let suite = Suite::new("");
+    suite.file("a.test", "RUN: %nosuch x\n");
+    suite.file("b.test", "RUN: no-such-tool x\n");
+    suite.file("c.test", "RUN: true\n");
+    let run = suite.run(&["-v", "."]);
+    run.ends_with(1).has("FAIL: t :: a.test").has("FAIL: t :: b.test").has("PASS: t :: c.test");
+    run.says("'%nosuch': command not found").says("'no-such-tool': command not found");
+}
+
+#[test]
+fn a_suite_that_does_not_exist_is_named() {
+    let suite = Suite::new("");
+    suite.file("a.test", "RUN: true\n");
+    suite.run(&["nowhere"]).ends_with(2).warns("nowhere").warns("did not discover any tests");
+    suite.run(&[".", "/no/such/suite"]).has("PASS: t :: a.test").warns("/no/such/suite");
+}
+
+#[test]
+fn an_unreadable_folder_is_named_and_the_rest_runs() {
+    let suite = Suite::new("");
+    suite.file("good/a.test", "RUN: true\n");
+    suite.file("closed/b.test", "RUN: true\n");
+    std::fs::set_permissions(suite.path("closed"), Permissions::from_mode(0)).expect("it is ours");
+    let run = without_override(&suite, &["."]);
+    std::fs::set_permissions(suite.path("closed"), Permissions::from_mode(0o755)).expect("it is ours");
+    run.ends_with(2).has("PASS: t :: good/a.test").warns("closed").warns("Permission denied");
+}
+
+/// Runs hotstart so that permissions count for it even if the tests are run by root.
+fn without_override(suite: &Suite, args: &[&str]) -> Run {
+    if !rustix::process::geteuid().is_root() {
+        return suite.run(args);
+    }
+    let mut command = Command::new("setpriv");
+    command.arg("--bounding-set=-dac_override,-dac_read_search").arg(env!("CARGO_BIN_EXE_hotstart"));
+    command.arg("lit").args(args).current_dir(suite.path(""));
+    suite::prepare(&mut command);
+    Run::from(command.output().expect("setpriv (util-linux) starts"))
+}

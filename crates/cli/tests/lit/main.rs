@@ -1,0 +1,6 @@
+//! `hotstart lit` as its users meet it: the real binary on real files and processes.
+
+mod bad_input;
+mod failure;
+mod stop;
+mod suite;

@@ -1,0 +1,62 @@
+//! Ctrl-C and other ends before the end.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::suite::{Run, Suite};
+
+/// Waits until a process is gone or is only a zombie; fails the test after ten seconds.
+pub fn await_end_of(pid: i32) {
+    let begun = Instant::now();
+    while is_running(pid) {
+        assert!(begun.elapsed() < Duration::from_secs(10), "process {pid} is still there");
+        std::thread::yield_now();
+    }
+}
+
+fn is_running(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+fn await_text(path: &Path) -> String {
+    let begun = Instant::now();
+    loop {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        if text.ends_with('\n') {
+            return text;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "{} does not appear", path.display());
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn ctrl_c_kills_what_was_started_and_sums_up_what_ran() {
+    let suite = Suite::new("");
+    suite.file("a.test", "RUN: true\n");
+    suite.file("b.test", "RUN: sh -c 'sleep 1000 & echo $! $$ > %t.pid; wait'\n");
+    suite.file("c.test", "RUN: true\n");
+    let mut command = suite.command(&["-j1", "--order=lexical", "."]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("hotstart starts");
+    let pids = await_text(&suite.path("Output/b.test.tmp.pid"));
+    let runner = rustix::process::Pid::from_raw(child.id() as i32).expect("a process number");
+    rustix::process::kill_process(runner, rustix::process::Signal::INT).expect("the runner is there");
+    let run = Run::from(child.wait_with_output().expect("hotstart ends"));
+    for pid in pids.split_whitespace() {
+        await_end_of(pid.parse().expect("a process number"));
+    }
+    run.has("PASS: t :: a.test").says("  Skipped: 2").says("  Passed : 1");
+    assert!(run.out.contains("interrupted by user") || run.err.contains("interrupted by user"), "{run:#?}");
+}
+
+#[test]
+fn the_run_ends_after_as_many_failures_as_asked() {
+    let suite = Suite::new("");
+    for name in ["a", "b", "c"] {
+        suite.file(&format!("{name}.test"), "RUN: false\n");
+    }
+    let run = suite.run(&["-j1", "--order=lexical", "--max-failures=1", "."]);
+    run.ends_with(1).warns("reached maximum number of test failures").says("  Skipped: 2");
+}
