@@ -8,13 +8,17 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use hotstart_lit::config::{Config, Format};
 use hotstart_lit::load::{Discovered, LoadError, load};
 use hotstart_lit::probe::ProbeError;
 use hotstart_lit::settings::Settings;
 use hotstart_lit::suite::Test;
-use hotstart_model::{Diagnostic, Event, Events, JobId, JobSource, Severity, Verdict, Work};
+use hotstart_lit::times::record;
+use hotstart_model::{
+    Diagnostic, Dialect, Event, Events, JobId, JobSource, Severity, Transcript, Verdict, Work,
+};
 use serde_json::{Value, json};
 
 /// Python with lit: HOTSTART_LIT_PYTHON, else the one that `make venv` makes.
@@ -435,6 +439,40 @@ fn groups_codes_and_parameters_come_from_configs() {
     assert_eq!(groups, [None, None, Some(("few".to_owned(), 2))]);
     assert_eq!(found.verdicts.iter().last().unwrap().1.name, "SLOW");
     assert_eq!(found.session.params["added"], "7");
+}
+
+#[test]
+fn a_job_becomes_a_script_and_its_transcript_an_outcome() {
+    let space = two_trees().write(&[("src/top.txt", "RUN: tool %one\n")]);
+    let (found, _) = space.load(&["obj/top.txt"], None);
+    let plan = found.plan().unwrap();
+    assert_eq!((plan.count(), plan.label(JobId(0)).as_str()), (1, "Main :: top.txt"));
+    for (exit_code, verdict) in [(0, Verdict::PASS), (1, Verdict::FAIL)] {
+        let Work::Script(script) = plan.prepare(JobId(0)) else { panic!("not a script") };
+        assert_eq!((script.commands[0].text.as_str(), &script.cwd), ("tool 1", &space.root.join("obj")));
+        let transcript = Transcript { exit_code: Some(exit_code), ..Transcript::default() };
+        let outcome = plan.conclude(JobId(0), 1, transcript).unwrap();
+        assert_eq!(outcome.verdict, verdict);
+        // Nobody reads what a test says that passed.
+        assert_eq!(outcome.output.is_empty(), verdict == Verdict::PASS);
+    }
+}
+
+#[test]
+fn times_are_shared_with_lit() {
+    let times = "-2.0e+00 top.txt\n3.0e+00 a/one.test\n";
+    let space = two_trees().write(&[("obj/.lit_test_times.txt", times)]);
+    let (found, _) = space.load(&["obj"], None);
+    let names: Vec<_> = found.tests.iter().map(|test| test.path_text()).collect();
+    assert_eq!(names, ["top.txt", "a/one.test", "a/b/two.txt"]);
+    let finished = [(&found.tests[2], Duration::from_millis(1500), true)];
+    assert_eq!(record(finished.into_iter(), Dialect::V23).unwrap(), []);
+    let written = fs::read_to_string(space.root.join("obj/.lit_test_times.txt")).unwrap();
+    assert_eq!(written, "-2.000000e+00 top.txt\n3.000000e+00 a/one.test\n-1.500000e+00 a/b/two.txt\n");
+    let space = space.write(&[("obj/.lit_test_times.txt", "nonsense\n")]);
+    let (found, said) = space.load(&["obj"], None);
+    assert_eq!((found.tests.len(), found.counts.given_up), (0, 1));
+    assert!(said[0].message.starts_with("found malformed timing data in '"), "{said:?}");
 }
 
 #[test]

@@ -73,7 +73,7 @@ impl<'a, 'g> Walk<'a, 'g> {
         let names = |kinds: &[&str]| -> Vec<OsString> {
             kinds.iter().map(|kind| OsString::from(format!("{prefix}.{kind}"))).collect()
         };
-        let walk = Walk {
+        Walk {
             probe,
             tmp_dir,
             voice: Voice::new(settings, dialect, events),
@@ -87,8 +87,7 @@ impl<'a, 'g> Walk<'a, 'g> {
             local_configs: names(&["local.cfg.py", "local.cfg"]),
             owners: HashMap::new(),
             locals: HashMap::new(),
-        };
-        walk
+        }
     }
 
     /// Hands on what configs had to say.
@@ -311,8 +310,8 @@ impl<'a, 'g> Walk<'a, 'g> {
             Some(Format::ShTest { .. } | Format::Executable) => {
                 let before = self.tests.len();
                 let number = u32::try_from(self.directories.len()).expect("fewer than 2^32 directories");
-                let is_test = |name: &Box<OsStr>| is_test(config, self.dialect, name);
-                self.tests.extend(files.into_iter().filter(is_test).map(|name| (number, name)));
+                let tests = files.into_iter().filter(|name| is_test(config, self.dialect, name));
+                self.tests.extend(tests.map(|name| (number, name)));
                 if self.tests.len() > before {
                     self.directories.push(DirectoryEntry { suite, path: path.to_path_buf(), config: id });
                 }
