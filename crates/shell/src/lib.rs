@@ -1,1 +1,45 @@
-//! placeholder
+//! Runs the script of a test: lit's internal shell, or the external shell that a suite asks for.
+//!
+//! lit's shell is a language of its own that only resembles sh, so it is followed rule by rule, in two dialects;
+//! what a rule is for is said where it is applied. Data flows `lex` → `parse` → `interp` → `pipeline`, with
+//! `prefix` (`env`, `not`), `redirect`, `expand` and `lookup` preparing one stage, and `pump` moving bytes
+//! until it has ended. This crate knows no test and no verdict, prints nothing, and changes neither the working
+//! directory nor the environment of the process it runs in.
+#![forbid(unsafe_code)]
+
+mod assembly;
+mod ast;
+mod builtin;
+mod clock;
+mod expand;
+mod external;
+mod glob;
+mod halt;
+mod interp;
+mod lex;
+mod lookup;
+mod parse;
+mod pipeline;
+mod prefix;
+mod pump;
+mod python;
+mod redirect;
+mod stage;
+mod state;
+
+pub use ast::{Ast, Command, Operator, Pipeline, Redirect, RedirectOp, Target, Word};
+pub use parse::{ParseError, parse};
+
+use hotstart_launch::{Group, Launcher};
+use hotstart_model::{Interpreter, Script, Transcript};
+
+/// Runs one attempt of a script, and returns when all its processes have ended.
+///
+/// A deadline is kept elsewhere: whoever keeps it calls [`Group::kill`], and this function finds out from the
+/// group and its own clock whether that was the script's timeout or an interruption of the whole run.
+pub fn run_script(script: &Script, launcher: &Launcher, group: &Group) -> Transcript {
+    match &script.interpreter {
+        Interpreter::Internal => interp::run(script, launcher, group),
+        Interpreter::External(shell) => external::run(script, shell, launcher, group),
+    }
+}

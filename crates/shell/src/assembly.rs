@@ -1,0 +1,367 @@
+//! Starts the stages of a pipeline and wires them together.
+//!
+//! Descriptors are of the kinds that lit gives, because tools look: pipes between stages and for what is
+//! captured, a regular file for standard error of all stages but the last, an empty pipe as first input.
+
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
+use std::time::Instant;
+
+use hotstart_launch::{ProcessGroup, Spec, StartError};
+use hotstart_model::Dialect;
+use rustix::fs::MemfdFlags;
+use rustix::io::Errno;
+
+use crate::ast::{Command, Pipeline, Word};
+use crate::builtin::native::Task;
+use crate::builtin::{self, Builtin, Call};
+use crate::expand;
+use crate::halt::{Halt, Halting};
+use crate::lookup::which;
+use crate::pipeline::{Context, new_pipe};
+use crate::prefix::{self, Prefix, Prefixed};
+use crate::pump::{self, Port};
+use crate::python::errors;
+use crate::python::path::{is_file, join};
+use crate::python::text::repr;
+use crate::redirect::{self, Opened, Slot};
+use crate::stage::{Outlet, Outlets, Pending, Running};
+use crate::state::Shell;
+
+/// A pipeline whose stages are being started.
+pub(crate) struct Assembly<'c, 'a> {
+    context: &'c mut Context<'a>,
+    pipeline: &'c Pipeline,
+    pub stages: Vec<Running<'a>>,
+    pub ports: Vec<Port>,
+    pub opened: Vec<Opened>,
+    /// What the next stage reads; nothing if there is only an empty pipe.
+    upstream: Option<Rc<OwnedFd>>,
+    process_group: ProcessGroup,
+    begun: Instant,
+}
+
+/// Our end of a pipe for reading, and the stage's end.
+type Ends = (Rc<OwnedFd>, OwnedFd);
+
+/// The pipes and files of one stage.
+struct Wiring {
+    /// What it reads; `None` is empty input.
+    stdin: Option<Rc<OwnedFd>>,
+    stdout: Sink,
+    /// `None` is where standard output goes.
+    stderr: Option<Sink>,
+    /// Standard error is what the next stage reads: `2>&1 > file`.
+    errors_feed_next: bool,
+}
+
+enum Sink {
+    Pipe(Ends),
+    File(Rc<OwnedFd>),
+    /// A temporary file, to be read when all has ended.
+    Temporary,
+}
+
+impl<'c, 'a> Assembly<'c, 'a> {
+    pub fn new(context: &'c mut Context<'a>, pipeline: &'c Pipeline, begun: Instant) -> Self {
+        Assembly {
+            context,
+            pipeline,
+            stages: Vec::with_capacity(pipeline.stages.len()),
+            ports: Vec::new(),
+            opened: Vec::new(),
+            upstream: None,
+            process_group: ProcessGroup::New,
+            begun,
+        }
+    }
+
+    fn dialect(&self) -> Dialect {
+        self.context.script.dialect
+    }
+
+    /// Starts one stage. A status means that the pipeline has ended with it.
+    pub fn start(&mut self, shell: &mut Shell, index: usize) -> Halting<Option<i32>> {
+        let command = &self.pipeline.stages[index];
+        let count = self.pipeline.stages.len();
+        let dialect = self.dialect();
+        let mut words = command.words.clone();
+        if dialect == Dialect::V23 {
+            expand::readfile(&mut words, shell.cwd())?;
+        }
+        let mut stage = match prefix::strip(shell, words, dialect)? {
+            Prefix::Command(stage) => stage,
+            Prefix::PrintEnv(text) => {
+                let done = builtin::Done { stdout: text, ..builtin::Done::default() };
+                self.context.push_plain(command.shown(), done, (index, count), self.begun.elapsed());
+                return Ok(Some(0));
+            }
+        };
+        if let Word::Glob(pattern) = &stage.words[0] {
+            if dialect == Dialect::V19 {
+                return Err(Halt::exception("TypeError", "unhashable type: 'GlobItem'"));
+            }
+            stage.words[0] = Word::Text(crate::glob::resolve(pattern, shell.cwd()).swap_remove(0));
+        }
+        let name = stage.words[0].text();
+        match builtin::find(name, dialect) {
+            Some(builtin) if name != "echo" || count == 1 => {
+                self.builtin(shell, builtin, &stage, command).map(Some)
+            }
+            _ => self.program(shell, stage, index).map(|()| None),
+        }
+    }
+
+    fn builtin(
+        &mut self,
+        shell: &mut Shell,
+        builtin: Builtin,
+        stage: &Prefixed,
+        command: &Command,
+    ) -> Halting<i32> {
+        let name = stage.words[0].text();
+        if stage.own.is_some() {
+            return Err(Halt::shell(format!("Error: 'env' cannot call '{name}'")));
+        }
+        if stage.crash_words.is_some() {
+            return Err(Halt::shell(format!("Error: 'not --crash' cannot call '{name}'")));
+        }
+        if self.pipeline.stages.len() != 1 {
+            return Err(Halt::shell(format!("Unsupported: '{name}' cannot be part of a pipeline")));
+        }
+        let call = Call { words: &stage.words, command, shell, dialect: self.dialect() };
+        let mut done = builtin(call)
+            .map_err(|halt| halt.showing(|| stage.words.iter().map(|w| w.text().to_owned()).collect()))?;
+        if stage.negation.count % 2 == 1 {
+            done.status = i32::from(done.status == 0);
+        }
+        let status = done.status;
+        self.context.push_plain(command.shown(), done, (0, 1), self.begun.elapsed());
+        Ok(status)
+    }
+
+    fn program(&mut self, shell: &mut Shell, stage: Prefixed, index: usize) -> Halting<()> {
+        let Prefixed { mut own, mut words, negation, crash_words } = stage;
+        let is_native = matches!(words[0].text(), "cat" | "diff");
+        if let Some(dir) = self.context.script.lit_package_dir.as_ref().filter(|_| is_native) {
+            own.as_mut().unwrap_or(shell).vars.set("PYTHONPATH", dir);
+        }
+        let is_native = is_native && crash_words.is_none();
+        if let Some(crash) = crash_words {
+            words.splice(0..0, crash);
+        }
+        let command = &self.pipeline.stages[index];
+        let slots = redirect::process(command, shell.cwd(), self.dialect(), &mut self.opened)?;
+        let path = search_path(own.as_ref(), shell, self.dialect()).map(|path| path.into_owned().into());
+        let target = own.as_mut().unwrap_or(shell);
+        let program = if is_native {
+            path?;
+            words[0].text().to_owned()
+        } else {
+            find_program(words[0].text(), target.cwd(), path)?
+        };
+        let args = expand::arguments(&words, target.cwd());
+        let task = if is_native { Task::find(&args, self.dialect()) } else { None };
+        let wiring = self.wire(slots, task.is_some())?;
+        match task {
+            Some(task) => self.start_native(target, task, wiring, Running { negation, ..Running::default() }),
+            None => {
+                self.start_process(target, program, args, wiring, Running { negation, ..Running::default() })
+            }
+        }
+    }
+
+    /// Makes the pipes that a stage needs.
+    fn wire(&mut self, slots: [Slot; 3], is_native: bool) -> Halting<Wiring> {
+        let (index, last) = (self.stages.len(), self.pipeline.stages.len() - 1);
+        let pipe = || new_pipe().map(|(read, write)| Sink::Pipe((Rc::new(read), write)));
+        let file = |index: usize| -> Rc<OwnedFd> {
+            self.opened[index].file.clone().expect("open until all stages have started")
+        };
+        // What a native stage writes for the transcript needs no pipe.
+        let captured = || if is_native { Ok(Sink::Temporary) } else { pipe() };
+        let stdin = match slots[0] {
+            Slot::File(index) => Some(file(index)),
+            _ => self.upstream.clone(),
+        };
+        let stdout = match slots[1] {
+            Slot::File(index) => Sink::File(file(index)),
+            _ if index == last => captured()?,
+            _ => pipe()?,
+        };
+        let stderr = match (slots[2], &self.upstream) {
+            (Slot::File(index), _) => Some(Sink::File(file(index))),
+            (Slot::Upstream, Some(upstream)) => Some(Sink::File(upstream.clone())),
+            (Slot::Stdout, _) if slots[1] == Slot::Pipe => None,
+            (Slot::Stdout, _) if index == last => Some(captured()?),
+            (Slot::Stdout, _) => Some(pipe()?),
+            _ if self.errors_are_piped() => Some(captured()?),
+            _ => Some(Sink::Temporary),
+        };
+        let errors_feed_next = slots[2] == Slot::Stdout && slots[1] != Slot::Pipe;
+        Ok(Wiring { stdin, stdout, stderr, errors_feed_next })
+    }
+
+    fn start_process(
+        &mut self,
+        shell: &mut Shell,
+        program: String,
+        args: Vec<String>,
+        wiring: Wiring,
+        mut running: Running<'a>,
+    ) -> Halting<()> {
+        let stdin = match wiring.stdin {
+            Some(fd) => fd,
+            None => self.context.empty_input()?,
+        };
+        if let Some(Sink::Temporary) = wiring.stderr {
+            let file = rustix::fs::memfd_create("stderr", MemfdFlags::CLOEXEC)
+                .map_err(|error| Halt::internal("cannot make a temporary file", error))?;
+            running.stderr_file = Some(file);
+        }
+        let limits = shell.process_limits();
+        running.is_limited = !limits.is_empty();
+        let stdout = sink_fd(&wiring.stdout, running.stderr_file.as_ref());
+        let stderr =
+            wiring.stderr.as_ref().map_or(stdout, |sink| sink_fd(sink, running.stderr_file.as_ref()));
+        let spec = Spec {
+            program: program.clone().into(),
+            argv: args.into_iter().map(OsString::from).collect(),
+            umask: shell.process_umask()?,
+            env: shell.vars.block(),
+            cwd: shell.cwd_path(),
+            stdio: [stdin.as_fd(), stdout, stderr],
+            extra_fds: Vec::new(),
+            limits,
+            process_group: self.process_group,
+        };
+        let started = self.context.launcher.start(&spec, self.context.group);
+        let child = started.map_err(|error| not_started(error, &program, shell.cwd()))?;
+        self.process_group = ProcessGroup::Join(child.process_group());
+        running.child = Some(child);
+        running.errors_feed_next = wiring.errors_feed_next;
+        let end = |sink| if let Sink::Pipe((read, _)) = sink { Some(read) } else { None };
+        (running.stdout_end, running.stderr_end) = (end(wiring.stdout), wiring.stderr.and_then(end));
+        running.stderr_is_piped = running.stderr_end.is_some();
+        self.add(running);
+        Ok(())
+    }
+
+    fn start_native(
+        &mut self,
+        shell: &Shell,
+        task: Task,
+        wiring: Wiring,
+        mut running: Running<'a>,
+    ) -> Halting<()> {
+        let cwd = shell.cwd().to_owned();
+        enterable(&cwd).map_err(|error| could_not_create(&error, "cat or diff", &cwd))?;
+        let Wiring { stdin, stdout, stderr, errors_feed_next } = wiring;
+        let (stdout, stdout_end) = outlet(stdout);
+        let (stderr, stderr_end) = stderr.map_or((Outlet::Stdout, None), outlet);
+        let outlets = Outlets { stdout, stderr };
+        let from_stage = stdin.as_ref().zip(self.upstream.as_ref()).is_some_and(|(a, b)| Rc::ptr_eq(a, b));
+        let index = self.stages.len();
+        match stdin {
+            Some(fd) if task.reads_stdin() && from_stage => {
+                running.pending = Some(Pending { task, cwd, outlets });
+                self.ports.push(Port::input(index, fd));
+            }
+            stdin => {
+                let text =
+                    stdin.filter(|_| task.reads_stdin()).map_or_else(Vec::new, |fd| pump::read_all(&fd));
+                self.ports.extend(running.deliver(task.run(text, &cwd), outlets));
+                running.ended = Some(self.begun.elapsed());
+            }
+        }
+        (running.stdout_end, running.stderr_end) = (stdout_end, stderr_end);
+        running.errors_feed_next = errors_feed_next;
+        running.stderr_is_piped = errors_feed_next || self.errors_are_piped();
+        self.add(running);
+        Ok(())
+    }
+
+    /// Whether the stage to be started has a pipe for its errors, as the last has. lit compares the stage with the
+    /// last by value, so one that is equal has a pipe, too.
+    fn errors_are_piped(&self) -> bool {
+        let (index, last) = (self.stages.len(), self.pipeline.stages.len() - 1);
+        index == last || self.pipeline.stages[index].same_to_lit(&self.pipeline.stages[last])
+    }
+
+    /// Adds a started stage; what the next one reads is its standard output, or else `2>&1 > file`'s pipe.
+    fn add(&mut self, running: Running<'a>) {
+        let errors = || running.stderr_end.clone().filter(|_| running.errors_feed_next);
+        self.upstream = running.stdout_end.clone().or_else(errors);
+        self.stages.push(running);
+    }
+}
+
+fn sink_fd<'s>(sink: &'s Sink, temporary: Option<&'s OwnedFd>) -> BorrowedFd<'s> {
+    match (sink, temporary) {
+        (Sink::Pipe((_, write)), _) => write.as_fd(),
+        (Sink::File(file), _) => file.as_fd(),
+        (Sink::Temporary, file) => file.expect("made before it is used").as_fd(),
+    }
+}
+
+/// Where a native stage writes, and our end of it.
+fn outlet(sink: Sink) -> (Outlet, Option<Rc<OwnedFd>>) {
+    match sink {
+        Sink::Pipe((read, write)) => (Outlet::Pipe(write), Some(read)),
+        Sink::File(file) => (Outlet::File(file), None),
+        Sink::Temporary => (Outlet::Capture, None),
+    }
+}
+
+/// PATH, by which programs are sought. lit 23 falls back on the script's if `env` has removed it.
+fn search_path<'v>(own: Option<&'v Shell>, shell: &'v Shell, dialect: Dialect) -> Halting<Cow<'v, str>> {
+    let of = |shell: &'v Shell| shell.vars.get("PATH");
+    let path = match (own, dialect) {
+        (None, _) => of(shell),
+        (Some(own), Dialect::V19) => of(own),
+        (Some(own), Dialect::V23) => of(own).or_else(|| of(shell)),
+    };
+    path.map(|path| path.to_string_lossy()).ok_or_else(|| Halt::exception("KeyError", "'PATH'"))
+}
+
+fn find_program(name: &str, cwd: &str, path: Halting<Cow<'_, str>>) -> Halting<String> {
+    if name.starts_with('.') {
+        let file = join(cwd, name);
+        if is_file(&file) {
+            return Ok(file);
+        }
+    }
+    which(name, &path?).ok_or_else(|| Halt::shell(format!("{}: command not found", repr(name))))
+}
+
+/// Whether a process could have been started in this directory.
+fn enterable(cwd: &str) -> io::Result<()> {
+    match fs::metadata(cwd)?.is_dir() {
+        true => Ok(()),
+        false => Err(errors::io_error(Errno::NOTDIR)),
+    }
+}
+
+fn could_not_create(error: &io::Error, program: &str, path: &str) -> Halt {
+    let reason = errors::message(error, Some(&repr(path)));
+    Halt::shell(format!("Could not create process ({program}) due to {reason}"))
+}
+
+fn not_started(error: StartError, program: &str, cwd: &str) -> Halt {
+    match error {
+        StartError::Directory { source, .. } => could_not_create(&source, program, cwd),
+        StartError::Program { source, .. } => match Errno::from_io_error(&source) {
+            // Our own lack, which the next attempt may not have; never the test's fault.
+            Some(Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE) => {
+                Halt::internal("cannot start a process", source)
+            }
+            _ => could_not_create(&source, program, program),
+        },
+        StartError::Nul { .. } => Halt::exception("ValueError", "embedded null byte"),
+        StartError::Ended { .. } => Halt::Killed,
+    }
+}

@@ -1,0 +1,137 @@
+//! What a command means to lit's shell, as plain data.
+//!
+//! There is no nesting: the language has neither subshells nor precedence, so a command is a flat list.
+
+/// A word after unquoting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// Taken as it is: `a.c`, `'*'`.
+    Text(String),
+    /// Expanded to file names when it is used: `*.c`.
+    Glob(String),
+}
+
+impl Word {
+    /// The word as written, quotes removed.
+    pub fn text(&self) -> &str {
+        match self {
+            Word::Text(text) | Word::Glob(text) => text,
+        }
+    }
+
+    /// The text of a word that is no glob; words like `env` count only if they are that.
+    pub fn literal(&self) -> Option<&str> {
+        match self {
+            Word::Text(text) => Some(text),
+            Word::Glob(_) => None,
+        }
+    }
+}
+
+/// The sign of a redirection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RedirectOp {
+    /// `<`
+    In,
+    /// `<&`
+    DupIn,
+    /// `<>`, which lit lexes as a here-document's sign.
+    HereDoc,
+    /// `>`
+    Out,
+    /// `>>`
+    Append,
+    /// `>&`
+    DupOut,
+    /// `&>`
+    Both,
+}
+
+impl RedirectOp {
+    /// The sign as lit names it in messages.
+    pub fn sign(self) -> &'static str {
+        match self {
+            RedirectOp::In => "<",
+            RedirectOp::DupIn => "<&",
+            RedirectOp::HereDoc => "<<",
+            RedirectOp::Out => ">",
+            RedirectOp::Append => ">>",
+            RedirectOp::DupOut => ">&",
+            RedirectOp::Both => "&>",
+        }
+    }
+}
+
+/// What follows a redirection sign.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// `> file`
+    Word(Word),
+    /// `> >`, `> |`: accepted by the parser, an error when it runs. The sign and its descriptor.
+    Sign(&'static str, Option<u64>),
+}
+
+/// `2> file`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redirect {
+    /// `>`
+    pub op: RedirectOp,
+    /// `2`
+    pub fd: Option<u64>,
+    /// `file`
+    pub target: Target,
+}
+
+/// `not tool -x < in`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// At least one.
+    pub words: Vec<Word>,
+    /// In the order written.
+    pub redirects: Vec<Redirect>,
+}
+
+impl Command {
+    /// The words as they are shown to users.
+    pub fn shown(&self) -> Vec<String> {
+        self.words.iter().map(|word| word.text().to_owned()).collect()
+    }
+
+    /// Whether lit takes the two for the same: globs are never equal to anything in its eyes.
+    pub fn same_to_lit(&self, other: &Command) -> bool {
+        let plain = |c: &Command| {
+            c.words.iter().all(|w| w.literal().is_some())
+                && c.redirects.iter().all(|r| !matches!(r.target, Target::Word(Word::Glob(_))))
+        };
+        self == other && plain(self)
+    }
+}
+
+/// `a | b | c`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pipeline {
+    /// At least one.
+    pub stages: Vec<Command>,
+}
+
+/// What stands between two pipelines. All bind equally tightly, from the left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operator {
+    /// `;`
+    Then,
+    /// `&`: parsed, never supported.
+    Background,
+    /// `&&`
+    And,
+    /// `||`
+    Or,
+}
+
+/// `a && b | c ; d`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ast {
+    /// `a`
+    pub first: Pipeline,
+    /// `&& b | c`, `; d`
+    pub rest: Vec<(Operator, Pipeline)>,
+}

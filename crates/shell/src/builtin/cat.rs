@@ -1,0 +1,112 @@
+//! `cat [-v] FILES`. lit 19 reads text and so turns every line end into `\n`, and never reads standard input.
+
+use std::fs;
+
+use hotstart_model::Dialect;
+
+use super::native::Written;
+use crate::python::errors;
+use crate::python::getopt::gnu_getopt;
+use crate::python::path::join;
+use crate::python::text::{repr, universal_newlines};
+
+/// A call of `cat`.
+#[derive(Debug)]
+pub(crate) struct Cat {
+    files: Vec<String>,
+    show_nonprinting: bool,
+    dialect: Dialect,
+}
+
+impl Cat {
+    pub fn parse(args: &[String], dialect: Dialect) -> Result<Self, Written> {
+        match gnu_getopt(args, "v", &["show-nonprinting"]) {
+            Ok((options, files)) => Ok(Cat { files, show_nonprinting: !options.is_empty(), dialect }),
+            Err(error) => Err(Written::error(format!("Unsupported: 'cat':  {error}\n"))),
+        }
+    }
+
+    pub fn reads_stdin(&self) -> bool {
+        self.files.is_empty() && self.dialect == Dialect::V23
+    }
+
+    pub fn run(self, stdin: Vec<u8>, cwd: &str) -> Written {
+        if self.files.is_empty() {
+            return Written { stdout: stdin, ..Written::default() };
+        }
+        let mut written = Written::default();
+        for name in &self.files {
+            match fs::read(join(cwd, name)) {
+                Ok(content) => self.write(content, &mut written.stdout),
+                Err(error) => {
+                    written.stderr = errors::message(&error, Some(&repr(name))).into_bytes();
+                    written.status = 1;
+                    break;
+                }
+            }
+        }
+        written
+    }
+
+    fn write(&self, content: Vec<u8>, out: &mut Vec<u8>) {
+        let content = match self.dialect {
+            Dialect::V19 if content.contains(&b'\r') => match std::str::from_utf8(&content) {
+                Ok(text) => universal_newlines(text).into_owned().into_bytes(),
+                Err(_) => content,
+            },
+            _ => content,
+        };
+        if self.show_nonprinting {
+            show_nonprinting(&content, out);
+        } else if out.is_empty() {
+            *out = content;
+        } else {
+            out.extend_from_slice(&content);
+        }
+    }
+}
+
+fn show_nonprinting(content: &[u8], out: &mut Vec<u8>) {
+    for &byte in content {
+        if matches!(byte, b'\t' | b'\n') {
+            out.push(byte);
+            continue;
+        }
+        if byte > 127 {
+            out.extend_from_slice(b"M-");
+        }
+        match byte & 0x7f {
+            low @ 0..32 => out.extend([b'^', low + 64]),
+            127 => out.extend_from_slice(b"^?"),
+            plain => out.push(plain),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(args: &[&str], dialect: Dialect, cwd: &str) -> Written {
+        let args: Vec<String> = args.iter().map(|a| (*a).to_owned()).collect();
+        Cat::parse(&args, dialect).map_or_else(|w| w, |cat| cat.run(b"in".to_vec(), cwd))
+    }
+
+    #[test]
+    fn dialects() {
+        let dir = tempfile::tempdir().unwrap();
+        let cwd = dir.path().to_str().unwrap();
+        fs::write(dir.path().join("f"), b"a\r\nb\x01\xc3\xa9\n").unwrap();
+        assert_eq!(run(&["f"], Dialect::V23, cwd).stdout, b"a\r\nb\x01\xc3\xa9\n");
+        assert_eq!(run(&["f"], Dialect::V19, cwd).stdout, b"a\nb\x01\xc3\xa9\n");
+        assert_eq!(run(&["-v", "f"], Dialect::V23, cwd).stdout, b"a^M\nb^AM-CM-)\n");
+        assert_eq!(run(&[], Dialect::V23, cwd).stdout, b"in");
+        let missing = run(&["f", "g"], Dialect::V23, cwd);
+        assert_eq!(missing.stderr, b"[Errno 2] No such file or directory: 'g'");
+        assert_eq!((missing.status, missing.stdout.len()), (1, 8));
+        assert_eq!(
+            run(&["-b"], Dialect::V23, cwd).stderr,
+            b"Unsupported: 'cat':  option -b not recognized\n"
+        );
+    }
+}

@@ -1,0 +1,229 @@
+//! `diff [-wbur] [-U N] [-I RE] [--strip-trailing-cr] A B`, which to lit is a Python program around `difflib`.
+
+mod format;
+mod matcher;
+mod tree;
+
+use std::fs;
+use std::io;
+
+use fancy_regex::Regex;
+use hotstart_model::Dialect;
+
+use super::native::Written;
+use crate::python::errors;
+use crate::python::getopt::{Opt, gnu_getopt};
+use crate::python::path::{join, realpath};
+use crate::python::text::{int, is_space, repr};
+use format::Layout;
+
+/// A call of `diff`.
+#[derive(Debug)]
+pub(crate) struct Diff {
+    flags: Flags,
+    operands: [String; 2],
+}
+
+#[derive(Debug)]
+struct Flags {
+    /// What white space becomes: nothing (`-w`), one blank (`-b`).
+    space: Option<&'static str>,
+    unified: bool,
+    context: usize,
+    ignored_lines: Option<String>,
+    recursive: bool,
+    strip_cr: bool,
+    dialect: Dialect,
+}
+
+/// Why the comparison ended early.
+enum Failure {
+    /// An error that the program reports.
+    File(io::Error, String),
+    /// An error of which the program dies.
+    Python(String),
+}
+
+impl Diff {
+    pub fn parse(args: &[String], dialect: Dialect) -> Result<Self, Written> {
+        let (options, operands) = gnu_getopt(args, "wbuI:U:r", &["strip-trailing-cr"])
+            .map_err(|error| Written::error(format!("Unsupported: 'diff': {error}\n")))?;
+        let flags = Flags::parse(&options, dialect)?;
+        let operands = <[String; 2]>::try_from(operands)
+            .map_err(|_| Written::error("Error: missing or extra operand\n".to_owned()))?;
+        if flags.recursive && operands.iter().any(|operand| operand == "-") {
+            return Err(Written::error("Error: cannot recursively compare '-'\n".to_owned()));
+        }
+        Ok(Diff { flags, operands })
+    }
+
+    pub fn reads_stdin(&self) -> bool {
+        self.operands.iter().any(|operand| operand == "-")
+    }
+
+    pub fn run(self, stdin: &[u8], cwd: &str) -> Written {
+        let resolve = |operand: &String| match operand.as_str() {
+            "-" => operand.clone(),
+            absolute if absolute.starts_with('/') => operand.clone(),
+            relative => realpath(&join(cwd, relative)),
+        };
+        let paths = [resolve(&self.operands[0]), resolve(&self.operands[1])];
+        let mut written = Written { errors_first: self.flags.dialect == Dialect::V19, ..Written::default() };
+        let compared = if self.flags.recursive {
+            tree::compare(&self.flags, [&paths[0], &paths[1]], &mut written.stdout)
+        } else {
+            compare_files(&self.flags, [&paths[0], &paths[1]], Some(stdin), &mut written.stdout)
+        };
+        match compared {
+            Ok(same) => written.status = i32::from(!same),
+            Err(failure) => {
+                written.status = 1;
+                written.stderr = failure.message().into_bytes();
+            }
+        }
+        written
+    }
+}
+
+impl Failure {
+    fn message(self) -> String {
+        match self {
+            Failure::File(error, path) => {
+                let message = errors::message(&error, Some(&repr(&path)));
+                format!("Error: 'diff' command failed, {message}\n")
+            }
+            Failure::Python(message) => format!("Traceback (most recent call last):\n{message}\n"),
+        }
+    }
+}
+
+impl Flags {
+    fn parse(options: &[Opt], dialect: Dialect) -> Result<Self, Written> {
+        let mut flags = Flags {
+            space: None,
+            unified: false,
+            context: 3,
+            ignored_lines: None,
+            recursive: false,
+            strip_cr: false,
+            dialect,
+        };
+        for (option, value) in options {
+            match option.as_str() {
+                "-w" => flags.space = Some(""),
+                "-b" => flags.space = flags.space.or(Some(" ")),
+                "-u" => flags.unified = true,
+                "-U" => {
+                    flags.unified = true;
+                    flags.context = int(value, 10)
+                        .and_then(|n| usize::try_from(n).ok())
+                        .ok_or_else(|| Written::error(format!("Error: invalid '-U' argument: {value}\n")))?;
+                }
+                "-I" => flags.ignored_lines = Some(value.clone()),
+                "-r" => flags.recursive = true,
+                _ => flags.strip_cr = true,
+            }
+        }
+        Ok(flags)
+    }
+
+    /// A line as it is compared and shown.
+    fn normalise(&self, line: &str) -> String {
+        let Some(separator) = self.space else {
+            return if self.strip_cr { line.replace("\r\n", "\n") } else { line.to_owned() };
+        };
+        let words: Vec<&str> = line.split(is_space).filter(|word| !word.is_empty()).collect();
+        words.join(separator) + "\n"
+    }
+}
+
+/// Compares two files; `-` is standard input, where there is one. Tells whether they are the same.
+fn compare_files(
+    flags: &Flags,
+    paths: [&str; 2],
+    stdin: Option<&[u8]>,
+    out: &mut Vec<u8>,
+) -> Result<bool, Failure> {
+    let mut stdin = stdin;
+    let mut read = |path: &str| match stdin {
+        // Only the first `-` finds anything.
+        Some(text) if path == "-" => {
+            stdin = Some(b"");
+            Ok(text.to_vec())
+        }
+        _ => fs::read(path).map_err(|error| Failure::File(error, path.to_owned())),
+    };
+    let contents = [read(paths[0])?, read(paths[1])?];
+    let layout = Layout { names: paths, unified: flags.unified, context: flags.context };
+    let diff = match contents.each_ref().map(|bytes| std::str::from_utf8(bytes)) {
+        [Ok(a), Ok(b)] => layout.render(&text_lines(flags, a)?, &text_lines(flags, b)?),
+        _ => {
+            let lines = |bytes: &[u8]| -> Vec<Vec<u8>> {
+                bytes.split_inclusive(|&b| b == b'\n').map(<[u8]>::to_vec).collect()
+            };
+            let diff = Layout { unified: true, ..layout }.render(&lines(&contents[0]), &lines(&contents[1]));
+            backslash_replaced(&diff)
+        }
+    };
+    out.extend_from_slice(&diff);
+    Ok(diff.is_empty())
+}
+
+fn text_lines(flags: &Flags, text: &str) -> Result<Vec<String>, Failure> {
+    let ignored = match &flags.ignored_lines {
+        // Python's `match` is anchored at the start.
+        Some(pattern) => Some(
+            Regex::new(&format!("\\A(?:{pattern})"))
+                .map_err(|error| Failure::Python(format!("re.error: {error}")))?,
+        ),
+        None => None,
+    };
+    let is_kept =
+        |line: &&str| ignored.as_ref().is_none_or(|pattern| !pattern.is_match(line).unwrap_or(false));
+    Ok(text.split_inclusive('\n').filter(is_kept).map(|line| flags.normalise(line)).collect())
+}
+
+/// Bytes that are not UTF-8 as `\xff`.
+fn backslash_replaced(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        out.extend_from_slice(chunk.valid().as_bytes());
+        for byte in chunk.invalid() {
+            out.extend_from_slice(format!("\\x{byte:02x}").as_bytes());
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(args: &[&str], a: &[u8], b: &[u8]) -> (i32, String) {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("a"), a).unwrap();
+        let args: Vec<String> = args.iter().chain(&["a", "-"]).map(|a| (*a).to_owned()).collect();
+        let cwd = fs::canonicalize(dir.path()).unwrap();
+        let cwd = cwd.to_str().unwrap();
+        let written = match Diff::parse(&args, Dialect::V23) {
+            Ok(diff) => diff.run(b, cwd),
+            Err(written) => written,
+        };
+        let text = [written.stdout, written.stderr].concat();
+        (written.status, String::from_utf8(text).unwrap().replace(cwd, "."))
+    }
+
+    #[test]
+    fn flags() {
+        assert_eq!(run(&[], b"x\n", b"x\n"), (0, String::new()));
+        assert_eq!(run(&["-w"], b"x y\n", b" xy").0, 0);
+        assert_eq!(run(&["-b"], b"x  y\n", b"x y").0, 0);
+        assert_eq!(run(&["-b"], b"x y\n", b"xy\n").0, 1);
+        assert_eq!(run(&["--strip-trailing-cr"], b"x\r\n", b"x\n").0, 0);
+        assert_eq!(run(&["-I", "#"], b"#a\nx\n", b"x\n #").0, 1);
+        assert_eq!(run(&["-I", "#"], b"#a\nx\n", b"x\n#b").0, 0);
+        assert_eq!(run(&["-U", "x"], b"", b""), (1, "Error: invalid '-U' argument: x\n".into()));
+        assert_eq!(run(&["-u"], b"\xff\n", b"").1, "--- ./a\n+++ -\n@@ -1 +0,0 @@\n-\\xff\n");
+        assert_eq!(run(&["b"], b"", b""), (1, "Error: missing or extra operand\n".into()));
+    }
+}

@@ -1,0 +1,62 @@
+//! The shell's own commands. Most run in the shell and change its state; `cat` and `diff`, which are programs to
+//! lit's shell, are [`native`] stages of a pipeline.
+
+mod cat;
+mod cd;
+mod diff;
+mod echo;
+mod export;
+mod mkdir;
+pub(crate) mod native;
+mod rm;
+mod ulimit;
+mod umask;
+
+use hotstart_model::Dialect;
+
+use crate::ast::{Command, Word};
+use crate::halt::{Halt, Halting};
+use crate::state::Shell;
+
+/// A call of a builtin.
+pub(crate) struct Call<'a> {
+    /// The words without `env` and `not`; the builtin's name first.
+    pub words: &'a [Word],
+    /// Where the redirections stand; only `echo` looks.
+    pub command: &'a Command,
+    pub shell: &'a mut Shell,
+    pub dialect: Dialect,
+}
+
+/// What came of a builtin.
+#[derive(Debug, Default)]
+pub(crate) struct Done {
+    pub stdout: String,
+    pub stderr: String,
+    pub status: i32,
+}
+
+/// A builtin that runs in the shell.
+pub(crate) type Builtin = fn(Call<'_>) -> Halting<Done>;
+
+/// The builtin of this name.
+pub(crate) fn find(name: &str, dialect: Dialect) -> Option<Builtin> {
+    Some(match name {
+        "cd" => cd::cd,
+        "pushd" => cd::pushd,
+        "popd" => cd::popd,
+        "export" => export::export,
+        "echo" | "@echo" => echo::echo,
+        "mkdir" => mkdir::mkdir,
+        "rm" => rm::rm,
+        ":" => |_| Ok(Done::default()),
+        "umask" if dialect == Dialect::V23 => umask::umask,
+        "ulimit" if dialect == Dialect::V23 => ulimit::ulimit,
+        _ => return None,
+    })
+}
+
+/// The text of an argument where lit's code can only do with a string.
+fn text_or<'w>(word: &'w Word, kind: &str, message: &str) -> Halting<&'w str> {
+    word.literal().ok_or_else(|| Halt::exception(kind, message))
+}

@@ -1,0 +1,64 @@
+//! `cat` and `diff` as stages of a pipeline: what lit runs as Python programs, without a process.
+//!
+//! A task is told apart from its run because one that reads standard input has to wait for it.
+
+use hotstart_model::Dialect;
+
+use super::cat::Cat;
+use super::diff::Diff;
+
+/// What a native stage has written, and its status.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+    pub status: i32,
+    /// Where both go to one place, the errors stand first.
+    pub errors_first: bool,
+}
+
+impl Written {
+    /// Nothing but an error.
+    pub fn error(message: String) -> Self {
+        Written { stderr: message.into_bytes(), status: 1, ..Written::default() }
+    }
+}
+
+/// A native stage.
+#[derive(Debug)]
+pub(crate) enum Task {
+    Cat(Cat),
+    Diff(Diff),
+    /// The arguments were wrong.
+    Refused(Written),
+}
+
+impl Task {
+    /// The native stage that `args` call for, if they do.
+    pub fn find(args: &[String], dialect: Dialect) -> Option<Task> {
+        let task = match args[0].as_str() {
+            "cat" => Cat::parse(&args[1..], dialect).map(Task::Cat),
+            "diff" => Diff::parse(&args[1..], dialect).map(Task::Diff),
+            _ => return None,
+        };
+        Some(task.unwrap_or_else(Task::Refused))
+    }
+
+    /// Whether it reads what comes from the stage before.
+    pub fn reads_stdin(&self) -> bool {
+        match self {
+            Task::Cat(cat) => cat.reads_stdin(),
+            Task::Diff(diff) => diff.reads_stdin(),
+            Task::Refused(_) => false,
+        }
+    }
+
+    /// Runs it.
+    pub fn run(self, stdin: Vec<u8>, cwd: &str) -> Written {
+        match self {
+            Task::Cat(cat) => cat.run(stdin, cwd),
+            Task::Diff(diff) => diff.run(&stdin, cwd),
+            Task::Refused(written) => written,
+        }
+    }
+}

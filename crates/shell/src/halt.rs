@@ -1,0 +1,61 @@
+//! Why a script cannot go on.
+
+use std::io;
+use std::path::Path;
+
+use crate::python::errors;
+use crate::python::text::repr;
+
+/// What ends a script before its last command.
+#[derive(Debug)]
+pub(crate) enum Halt {
+    /// An error that lit's shell reports as a failed stage of status 127.
+    Shell {
+        /// The words to show; the stage's own where `None`.
+        words: Option<Vec<String>>,
+        message: String,
+    },
+    /// What is a Python exception in lit.
+    Exception { kind: String, message: String },
+    /// The job was ended from outside.
+    Killed,
+    /// Our own resources failed.
+    Internal(String),
+}
+
+pub(crate) type Halting<T> = Result<T, Halt>;
+
+impl Halt {
+    /// An error of the shell that shows the stage's own words.
+    pub fn shell(message: impl Into<String>) -> Self {
+        Halt::Shell { words: None, message: message.into() }
+    }
+
+    /// A Python exception.
+    pub fn exception(kind: &str, message: impl Into<String>) -> Self {
+        Halt::Exception { kind: kind.to_owned(), message: message.into() }
+    }
+
+    /// Python's exception for a failed operation on a file.
+    pub fn os_error(error: &io::Error, shown_path: &str) -> Self {
+        Halt::exception(errors::kind(error), errors::message(error, Some(shown_path)))
+    }
+
+    /// As [`Halt::os_error`] for a path that is a `str` in Python.
+    pub fn file(error: &io::Error, path: impl AsRef<Path>) -> Self {
+        Halt::os_error(error, &repr(&path.as_ref().to_string_lossy()))
+    }
+
+    /// A failed operation on a pipe or the like of our own.
+    pub fn internal(what: &str, error: impl std::fmt::Display) -> Self {
+        Halt::Internal(format!("{what}: {error}"))
+    }
+
+    /// Shows `words` if the error does not say what to show.
+    pub fn showing(self, shown: impl FnOnce() -> Vec<String>) -> Self {
+        match self {
+            Halt::Shell { words: None, message } => Halt::Shell { words: Some(shown()), message },
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Runs a script in lit's internal shell: parses all of it, then command after command until one fails.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use hotstart_launch::{Group, Launcher};
+use hotstart_model::{Fault, Script, Step, Transcript};
+
+use crate::ast::{Ast, Operator};
+use crate::clock::Clock;
+use crate::halt::{Halt, Halting};
+use crate::parse::parse;
+use crate::pipeline::{self, Context};
+use crate::python::errors;
+use crate::python::text::repr;
+use crate::state::Shell;
+
+/// lit's status for an error of the shell itself.
+const SHELL_ERROR: i32 = 127;
+
+/// Runs one attempt.
+pub(crate) fn run(script: &Script, launcher: &Launcher, group: &Group) -> Transcript {
+    let clock = Clock::start(script.timeout, group);
+    let commands = match prepare(script) {
+        Ok(commands) => commands,
+        Err(fault) => return Transcript { fault: Some(fault), ..Transcript::default() },
+    };
+    let mut context =
+        Context { script, launcher, group, clock, steps: Vec::new(), pipelines: 0, empty: None };
+    let result = run_commands(&mut context, &commands);
+    let timed_out = context.clock.is_timed_out();
+    let mut transcript = Transcript { timed_out, ..Transcript::default() };
+    match result {
+        Ok(status) => transcript.exit_code = status,
+        Err(Halt::Shell { .. }) => transcript.exit_code = Some(SHELL_ERROR),
+        Err(Halt::Exception { kind, message }) => transcript.fault = Some(Fault::Exception { kind, message }),
+        Err(Halt::Internal(what)) => transcript.fault = Some(Fault::Internal(what)),
+        Err(Halt::Killed) => {}
+    }
+    if context.clock.is_killed() && !timed_out {
+        transcript.exit_code = None;
+        transcript.fault = Some(Fault::Interrupted);
+    }
+    transcript.steps = context.steps;
+    transcript
+}
+
+/// Makes the directories and parses the commands; nothing is left of an empty one.
+fn prepare(script: &Script) -> Result<Vec<Option<Ast>>, Fault> {
+    make_dirs(script)?;
+    let parse_one = |(index, command): (usize, &hotstart_model::Command)| {
+        if command.text.is_empty() {
+            return Ok(None);
+        }
+        let parsed = parse(&command.text, script.dialect);
+        parsed.map(Some).map_err(|error| Fault::Parse { command: index, message: error.to_string() })
+    };
+    script.commands.iter().enumerate().map(parse_one).collect()
+}
+
+/// Creates the directories that a script wants to find; a failure is in lit an exception before anything runs.
+pub(crate) fn make_dirs(script: &Script) -> Result<(), Fault> {
+    let make = |dir: &Path| -> io::Result<()> { if dir.is_dir() { Ok(()) } else { fs::create_dir_all(dir) } };
+    for dir in &script.make_dirs {
+        make(dir).map_err(|error| Fault::Exception {
+            kind: errors::kind(&error).to_owned(),
+            message: errors::message(&error, Some(&repr(&dir.to_string_lossy()))),
+        })?;
+    }
+    Ok(())
+}
+
+/// Runs each command if the one before succeeded; `None` if time was up before there was a status.
+fn run_commands(context: &mut Context<'_>, commands: &[Option<Ast>]) -> Halting<Option<i32>> {
+    let mut shell = Shell::new(context.script.env.clone(), &context.script.cwd);
+    let mut status = Some(0);
+    for (index, command) in commands.iter().enumerate() {
+        if context.clock.is_killed() {
+            return Ok(None);
+        }
+        if let Some(ast) = command {
+            refuse_background(ast)?;
+        }
+        context.steps.push(Step::Begin(index));
+        if let Some(ast) = command {
+            status = sequence(context, &mut shell, ast)?;
+        }
+        if status != Some(0) {
+            break;
+        }
+    }
+    Ok(status)
+}
+
+/// `&` is refused before anything of its command runs; lit then fails to report its own refusal.
+fn refuse_background(ast: &Ast) -> Halting<()> {
+    if ast.rest.iter().any(|(operator, _)| *operator == Operator::Background) {
+        return Err(Halt::exception("AttributeError", "'Seq' object has no attribute 'args'"));
+    }
+    Ok(())
+}
+
+/// All operators bind equally, from the left.
+fn sequence(context: &mut Context<'_>, shell: &mut Shell, ast: &Ast) -> Halting<Option<i32>> {
+    let mut status = Some(pipeline::run(context, shell, &ast.first)?);
+    for (operator, pipeline) in &ast.rest {
+        let goes_on = match operator {
+            Operator::And => status == Some(0),
+            Operator::Or => status != Some(0),
+            Operator::Then | Operator::Background => true,
+        };
+        if goes_on {
+            status = match context.clock.is_killed() {
+                true => None,
+                false => Some(pipeline::run(context, shell, pipeline)?),
+            };
+        }
+    }
+    Ok(status)
+}

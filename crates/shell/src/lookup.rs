@@ -1,0 +1,51 @@
+//! Which file a command's name means. Nothing is cached: a test may create its tools as it goes.
+
+use std::env;
+use std::path::Path;
+
+use crate::python::path::{is_file, join, normpath};
+
+/// Where programs are sought if PATH is empty.
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
+
+/// The file to execute for `name`. Being executable is not asked for; that shows when it is started.
+pub(crate) fn which(name: &str, path: &str) -> Option<String> {
+    if name.starts_with('/') && is_file(name) {
+        return Some(normpath(name));
+    }
+    let path = if path.is_empty() { DEFAULT_PATH } else { path };
+    path.split(':').map(|dir| join(dir, name)).find(|file| exists_as_file(file)).map(|file| absolute(&file))
+}
+
+fn exists_as_file(path: &str) -> bool {
+    Path::new(path).metadata().is_ok_and(|found| !found.is_dir())
+}
+
+/// Entries of PATH that are relative mean the runner's own directory, as they mean lit's.
+fn absolute(path: &str) -> String {
+    if path.starts_with('/') {
+        return normpath(path);
+    }
+    let here = env::current_dir().map(|dir| dir.to_string_lossy().into_owned()).unwrap_or_default();
+    normpath(&join(&here, path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn the_first_file_along_path_is_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().to_str().unwrap();
+        fs::create_dir_all(dir.path().join("a/tool")).unwrap();
+        fs::create_dir_all(dir.path().join("b/bin")).unwrap();
+        fs::write(dir.path().join("b/tool"), "").unwrap();
+        let path = format!("{root}/a:{root}/./b");
+        assert_eq!(which("tool", &path), Some(format!("{root}/b/tool")));
+        assert_eq!(which("bin/tool", &path), None);
+        assert_eq!(which(&format!("{root}/b/../b/tool"), ""), Some(format!("{root}/b/tool")));
+        assert_eq!(which("", &path), None);
+    }
+}

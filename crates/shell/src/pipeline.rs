@@ -1,0 +1,183 @@
+//! Runs a pipeline: has its stages started, waits for them and collects what came of them.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use hotstart_launch::{Group, Launcher};
+use hotstart_model::{Script, Stage, Status, Step};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::SeekFrom;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+
+use crate::assembly::Assembly;
+use crate::ast::{Command, Pipeline};
+use crate::builtin;
+use crate::clock::Clock;
+use crate::halt::{Halt, Halting};
+use crate::pump::{self, Pump};
+use crate::python::text::{decode, decode_pipe};
+use crate::redirect;
+use crate::stage::Running;
+use crate::state::Shell;
+
+/// How long stages that were started before one failed to start may take to end by themselves.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// What stays the same while a script runs, and the record of it.
+pub(crate) struct Context<'a> {
+    pub script: &'a Script,
+    pub launcher: &'a Launcher,
+    pub group: &'a Group,
+    pub clock: Clock<'a>,
+    pub steps: Vec<Step>,
+    /// Pipelines begun so far.
+    pub pipelines: usize,
+    /// The empty input that first stages share.
+    pub empty: Option<Rc<OwnedFd>>,
+}
+
+impl Context<'_> {
+    /// The reading end of a pipe that nobody can write to.
+    pub fn empty_input(&mut self) -> Halting<Rc<OwnedFd>> {
+        if let Some(fd) = &self.empty {
+            return Ok(fd.clone());
+        }
+        let (read, _) = new_pipe()?;
+        Ok(self.empty.insert(Rc::new(read)).clone())
+    }
+
+    /// Records a stage that was no process.
+    pub fn push_plain(
+        &mut self,
+        args: Vec<String>,
+        done: builtin::Done,
+        position: (usize, usize),
+        wall: Duration,
+    ) {
+        self.steps.push(Step::Stage(Stage {
+            args,
+            stdout: done.stdout,
+            stderr: done.stderr,
+            status: done.status,
+            process: None,
+            timed_out: false,
+            redirected: Vec::new(),
+            pipeline: self.pipelines - 1,
+            position,
+            wall,
+        }));
+    }
+}
+
+/// A pipe, closed on exec.
+pub(crate) fn new_pipe() -> Halting<(OwnedFd, OwnedFd)> {
+    pipe_with(PipeFlags::CLOEXEC).map_err(|error| Halt::internal("cannot make a pipe", error))
+}
+
+/// Runs a pipeline; returns its status.
+pub(crate) fn run(context: &mut Context<'_>, shell: &mut Shell, pipeline: &Pipeline) -> Halting<i32> {
+    context.pipelines += 1;
+    let count = pipeline.stages.len();
+    let begun = Instant::now();
+    let mut assembly = Assembly::new(context, pipeline, begun);
+    for index in 0..count {
+        match assembly.start(shell, index) {
+            Ok(None) => {}
+            Ok(Some(status)) => {
+                abandon(assembly.stages);
+                return Ok(status);
+            }
+            Err(halt) => {
+                abandon(assembly.stages);
+                return Err(report(context, halt, &pipeline.stages[index], (index, count), begun.elapsed()));
+            }
+        }
+    }
+    let Assembly { mut stages, ports, mut opened, .. } = assembly;
+    opened.iter_mut().for_each(|file| file.file = None);
+    Pump { stages: &mut stages, ports, clock: &context.clock }.run()?;
+    stages.iter_mut().rev().for_each(|stage| stage.wait(|| begun.elapsed()));
+    collect(context, pipeline, stages, &opened)
+}
+
+/// Records an error of the shell as lit does, as a stage of status 127.
+fn report(
+    context: &mut Context<'_>,
+    halt: Halt,
+    command: &Command,
+    position: (usize, usize),
+    wall: Duration,
+) -> Halt {
+    if let Halt::Shell { words, message } = &halt {
+        let args = words.clone().unwrap_or_else(|| command.shown());
+        let done = builtin::Done { stderr: message.clone(), status: 127, ..builtin::Done::default() };
+        context.push_plain(args, done, position, wall);
+    }
+    halt
+}
+
+/// Records every stage; returns the pipeline's status.
+fn collect(
+    context: &mut Context<'_>,
+    pipeline: &Pipeline,
+    stages: Vec<Running<'_>>,
+    opened: &[redirect::Opened],
+) -> Halting<i32> {
+    let count = stages.len();
+    let mut result = 0;
+    for (index, stage) in stages.into_iter().enumerate() {
+        if stage.process == Some(Status::Signaled(Signal::INT.as_raw())) && !stage.is_limited {
+            // lit takes it for Ctrl-C.
+            return Err(Halt::exception("KeyboardInterrupt", ""));
+        }
+        let status = stage.negation.apply(stage.status);
+        let stderr = match &stage.stderr_file {
+            Some(file) if rustix::fs::fstat(file).is_ok_and(|found| found.st_size > 0) => {
+                let _ = rustix::fs::seek(file, SeekFrom::Start(0));
+                decode(pump::read_all(file))
+            }
+            _ if stage.stderr_is_piped => decode_pipe(stage.stderr),
+            _ => decode(stage.stderr),
+        };
+        let redirected = if status != 0 { redirect::outputs(opened)? } else { Vec::new() };
+        context.steps.push(Step::Stage(Stage {
+            args: pipeline.stages[index].shown(),
+            stdout: decode_pipe(stage.stdout),
+            stderr,
+            status,
+            process: stage.process,
+            timed_out: context.clock.is_timed_out(),
+            redirected,
+            pipeline: context.pipelines - 1,
+            position: (index, count),
+            wall: stage.ended.unwrap_or_default(),
+        }));
+        if !context.script.pipefail || status != 0 {
+            result = status;
+        }
+    }
+    Ok(result)
+}
+
+/// Lets go of stages whose pipeline could not be completed. lit forgets them; here they may end by themselves for
+/// a moment, with their pipes open, and are then ended.
+fn abandon(stages: Vec<Running<'_>>) {
+    let until = Instant::now() + GRACE;
+    for mut stage in stages {
+        let Some(child) = stage.child.take() else { continue };
+        let rest = until.saturating_duration_since(Instant::now());
+        let rest = Timespec { tv_sec: rest.as_secs() as i64, tv_nsec: i64::from(rest.subsec_nanos()) };
+        let ended = Pid::from_raw(child.pid()).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        let ended = ended.is_some_and(|fd| {
+            let mut fds = [PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)];
+            matches!(poll(&mut fds, Some(&rest)), Ok(1))
+        });
+        // Not reaped yet, so the number is still that of our own process group.
+        if let Some(group) = Pid::from_raw(child.process_group()).filter(|_| !ended) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        child.wait();
+    }
+}

@@ -1,0 +1,217 @@
+//! Moves bytes between a pipeline's pipes and us, in one thread and without ever blocking on one pipe alone.
+//!
+//! The order is lit's. First, until the last stage has ended, only its output is read. Only then are the pipes
+//! between earlier stages drained of what their readers left: a stage never dies of SIGPIPE because the next one
+//! was content early. Unlike in lit, no order of events can end in a deadlock, because everything that may be
+//! moved at a time is moved at that time.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+
+use rustix::buffer::spare_capacity;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::clock::Clock;
+use crate::halt::{Halt, Halting};
+use crate::stage::Running;
+
+/// How often to look whether the job was ended while nothing moves. Ended processes close their pipes, so this
+/// matters only where one that got away still holds a pipe.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+const CHUNK: usize = 8192;
+
+/// A descriptor to move bytes through, or to watch.
+pub(crate) struct Port {
+    fd: Rc<OwnedFd>,
+    role: Role,
+}
+
+enum Role {
+    /// Output of this stage for the transcript: standard output, or standard error.
+    Stdout(usize),
+    Stderr(usize),
+    /// Input of this stage, which is native.
+    Input(usize, Vec<u8>),
+    /// The rest of a native stage's output, from this place on.
+    Feed(Vec<u8>, usize),
+    /// The end of a process.
+    Exit,
+}
+
+impl Port {
+    /// Writes what fits; a port for the rest.
+    pub fn feed(end: OwnedFd, data: Vec<u8>) -> Option<Port> {
+        // Only our end's descriptor is made non-blocking; the reader's is another.
+        rustix::fs::fcntl_setfl(&end, OFlags::NONBLOCK).ok()?;
+        let mut port = Port { fd: Rc::new(end), role: Role::Feed(data, 0) };
+        if port.write() { None } else { Some(port) }
+    }
+
+    /// Input for a native stage.
+    pub fn input(stage: usize, fd: Rc<OwnedFd>) -> Port {
+        Port { fd, role: Role::Input(stage, Vec::new()) }
+    }
+
+    /// Writes on; whether that is finished.
+    fn write(&mut self) -> bool {
+        let Role::Feed(data, at) = &mut self.role else { return true };
+        while *at < data.len() {
+            match rustix::io::write(&self.fd, &data[*at..]) {
+                Ok(count) => *at += count,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return false,
+                Err(_) => return true,
+            }
+        }
+        true
+    }
+}
+
+/// Writes all of `data` to a file.
+pub(crate) fn write_all(fd: &OwnedFd, mut data: &[u8]) -> Result<(), Errno> {
+    while !data.is_empty() {
+        match rustix::io::write(fd, data) {
+            Ok(count) => data = &data[count..],
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Reads once; whether that was the end.
+fn read(fd: &OwnedFd, into: &mut Vec<u8>) -> bool {
+    into.reserve(CHUNK);
+    match rustix::io::read(fd, spare_capacity(into)) {
+        Ok(count) => count == 0,
+        Err(Errno::INTR | Errno::AGAIN) => false,
+        Err(_) => true,
+    }
+}
+
+/// Reads up to the end.
+pub(crate) fn read_all(fd: &OwnedFd) -> Vec<u8> {
+    let mut data = Vec::new();
+    while !read(fd, &mut data) {}
+    data
+}
+
+/// A pipeline whose stages have all been started.
+pub(crate) struct Pump<'p, 'g> {
+    pub stages: &'p mut [Running<'g>],
+    pub ports: Vec<Port>,
+    pub clock: &'p Clock<'g>,
+}
+
+impl Pump<'_, '_> {
+    /// Runs until every stage has closed its pipes, and the last one's process has ended.
+    pub fn run(mut self) -> Halting<()> {
+        let last = self.stages.len() - 1;
+        for index in 0..=last {
+            let stage = &mut self.stages[index];
+            if index == last {
+                let end = stage.stdout_end.take();
+                self.ports.extend(end.map(|fd| Port { fd, role: Role::Stdout(index) }));
+            }
+            if index == last || !stage.errors_feed_next {
+                let end = stage.stderr_end.take();
+                self.ports.extend(end.map(|fd| Port { fd, role: Role::Stderr(index) }));
+            }
+        }
+        self.until_last_ends(last)?;
+        let taken: Vec<usize> = self.inputs().collect();
+        for index in 0..last {
+            let stage = &mut self.stages[index];
+            let (out, err) = (stage.stdout_end.take(), stage.stderr_end.take());
+            if taken.contains(&(index + 1)) {
+                continue;
+            }
+            self.ports.extend(out.map(|fd| Port { fd, role: Role::Stdout(index) }));
+            self.ports.extend(err.map(|fd| Port { fd, role: Role::Stderr(index) }));
+        }
+        while !self.ports.is_empty() && self.step()? {}
+        Ok(())
+    }
+
+    /// Native stages that still read.
+    fn inputs(&self) -> impl Iterator<Item = usize> {
+        self.ports.iter().filter_map(|port| match port.role {
+            Role::Input(stage, _) => Some(stage),
+            _ => None,
+        })
+    }
+
+    fn until_last_ends(&mut self, last: usize) -> Halting<()> {
+        let mut watched = false;
+        loop {
+            let is_open = self.ports.iter().any(|port| match port.role {
+                Role::Stdout(stage) | Role::Stderr(stage) | Role::Input(stage, _) => stage == last,
+                Role::Feed(..) => false,
+                Role::Exit => true,
+            });
+            if is_open {
+                if !self.step()? {
+                    return Ok(());
+                }
+            } else if let Some(child) =
+                self.stages[last].child.as_ref().filter(|_| !watched && !self.ports.is_empty())
+            {
+                // It may yet need what only we can move, so do not just wait for it.
+                watched = true;
+                let fd = Pid::from_raw(child.pid()).map(|pid| pidfd_open(pid, PidfdFlags::empty()));
+                if let Some(Ok(fd)) = fd {
+                    self.ports.push(Port { fd: Rc::new(fd), role: Role::Exit });
+                }
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Moves what can be moved; false if the job was ended and nothing moves any more.
+    fn step(&mut self) -> Halting<bool> {
+        let flags =
+            |port: &Port| if matches!(port.role, Role::Feed(..)) { PollFlags::OUT } else { PollFlags::IN };
+        let mut fds: Vec<PollFd<'_>> =
+            self.ports.iter().map(|port| PollFd::from_borrowed_fd(port.fd.as_fd(), flags(port))).collect();
+        match poll(&mut fds, Some(&LOOK)) {
+            Ok(0) => return Ok(!self.clock.is_killed()),
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(true),
+            Err(error) => return Err(Halt::internal("cannot wait for pipes", error)),
+        }
+        let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        let mut kept = Vec::with_capacity(self.ports.len());
+        for (mut port, ready) in std::mem::take(&mut self.ports).into_iter().zip(ready) {
+            if !ready || !self.advance(&mut port, &mut kept) {
+                kept.push(port);
+            }
+        }
+        self.ports = kept;
+        Ok(true)
+    }
+
+    /// Moves bytes through one port; whether it is finished. A native stage that has its input adds ports.
+    fn advance(&mut self, port: &mut Port, added: &mut Vec<Port>) -> bool {
+        match &mut port.role {
+            Role::Stdout(stage) => read(&port.fd, &mut self.stages[*stage].stdout),
+            Role::Stderr(stage) => read(&port.fd, &mut self.stages[*stage].stderr),
+            Role::Feed(..) => port.write(),
+            Role::Exit => true,
+            Role::Input(stage, data) => {
+                if !read(&port.fd, data) {
+                    return false;
+                }
+                let stage = &mut self.stages[*stage];
+                if let Some(pending) = stage.pending.take() {
+                    let written = pending.task.run(std::mem::take(data), &pending.cwd);
+                    added.extend(stage.deliver(written, pending.outlets));
+                }
+                true
+            }
+        }
+    }
+}
