@@ -24,6 +24,11 @@
 /* Further descriptors of a request must have a smaller number than this. */
 #define HS_TARGET_MAX 60
 
+/* A template is started with this many arguments, and up to as many more: they make room on its stack for the
+ * pointers of later requests, and a number that no other value is likely to have shows who kept the count. */
+#define HS_ROOM_MIN 1500
+#define HS_ROOM_MORE 1000
+
 /* What was found at the snapshot that makes a copy differ from a fresh process. */
 enum hs_doubt {
     HS_DOUBT_THREADS = 1u << 0,     /* a constructor started a thread */
@@ -33,7 +38,7 @@ enum hs_doubt {
     HS_DOUBT_ENVIRON = 1u << 4,     /* a constructor changed the environment */
     HS_DOUBT_STDIO = 1u << 5,       /* a standard stream has a buffer, or something was written */
     HS_DOUBT_CHILDREN = 1u << 6,    /* a constructor left a child process */
-    HS_DOUBT_ARGUMENTS = 1u << 7,   /* a constructor kept a pointer to the argument list */
+    HS_DOUBT_ARGUMENTS = 1u << 7,   /* a constructor kept the argument list and its length */
     HS_DOUBT_CAPTURED = 1u << 8,    /* a constructor kept a pointer into the environment unseen by the audit */
     HS_DOUBT_DIRECTORY = 1u << 9,   /* a constructor asked for the working directory */
     HS_DOUBT_IDENTITY = 1u << 10,   /* a constructor asked for the process's number */

@@ -23,8 +23,6 @@ extern char *__progname, *__progname_full;
 extern char *program_invocation_name, *program_invocation_short_name;
 
 static char message[HS_MESSAGE_MAX] __attribute__((aligned(4096)));
-/* Argument and environment pointers behind one another, as at the top of a fresh stack. */
-static char *pointers[HS_MESSAGE_MAX / 2 + 4] __attribute__((aligned(4096)));
 static struct hs_page *page;
 static struct hs_job job;
 
@@ -91,7 +89,7 @@ static char *skip_strings(char *at, uint32_t count, char *end)
 }
 
 /* Finds the parts of a received message; -1 if it is not what the protocol says. */
-static int decode(long length)
+static int decode(long length, uint32_t room)
 {
     const struct hs_request *head = (const struct hs_request *)message;
     char *end = message + length;
@@ -99,7 +97,8 @@ static int decode(long length)
         return -1;
     if (head->limit_count > HS_LIMITS_MAX || head->fd_count > HS_FDS_MAX || head->fd_count < 3 || head->argc < 1)
         return -1;
-    if ((uint64_t)head->argc + head->envc + 2 > sizeof pointers / sizeof *pointers)
+    /* The template was started with more arguments than anybody needs, to make room on its stack. */
+    if ((uint64_t)head->argc + head->envc + 2 > room)
         return -1;
     job.head = head;
     job.limits = (const struct hs_limit *)(head + 1);
@@ -123,14 +122,14 @@ static char **point_at(char **out, char *strings, uint32_t count)
     return out;
 }
 
-/* Puts the request's arguments and environment wherever libc, the kernel and main look for them. */
+/* Puts the request's arguments and environment wherever libc, the kernel and main look for them: in the array that
+ * the kernel laid on the stack, so that whoever kept a pointer to it sees the right ones. */
 static void install_strings(const struct hs_start *start, struct hs_call *call)
 {
-    char **envp = point_at(pointers, job.strings, job.head->argc);
+    char **envp = point_at(start->argv, job.strings, job.head->argc);
     point_at(envp, job.environment, job.head->envc);
-    *call = (struct hs_call){(int)job.head->argc, pointers, envp};
+    *call = (struct hs_call){(int)job.head->argc, start->argv, envp};
     environ = envp;
-    start->argv[0] = job.strings;
     char *slash = strrchr(job.strings, '/');
     program_invocation_name = __progname_full = job.strings;
     program_invocation_short_name = __progname = slash ? slash + 1 : job.strings;
@@ -179,7 +178,7 @@ static int take_request(const struct hs_start *start, struct hs_call *call, mode
     if (length == 0)
         _exit(0);
     struct hs_reply reply = {HS_VERSION, sizeof reply, 0, EPROTO, HS_STAGE_REQUEST, 0};
-    if (length > 0 && decode(length) == 0 && job.head->fd_count == fd_count) {
+    if (length > 0 && decode(length, (uint32_t)start->argc) == 0 && job.head->fd_count == fd_count) {
         reply.stage = (uint32_t)prepare(start, call);
         if (reply.stage == 0) {
             reply.pid = hs_child_clone((int32_t *)&page->pid);

@@ -58,32 +58,55 @@ static int descriptors_opened(void)
     return count != 6 || total != 0 + 1 + 2 + HS_PAGE_FD + HS_CONTROL_FD + HS_RUNTIME_FD;
 }
 
-/* What a word of the tool's data would point to if a constructor had kept it. */
-static uint32_t captured(uintptr_t word, const struct hs_start *start, uintptr_t low, uintptr_t high)
+/* What the tool's data keeps of the block on the stack. The argument list alone does no harm, as later requests are
+ * laid into it, and is often found in memory that was never written (a register's leftover); with its length nearby
+ * it was kept on purpose. */
+enum { KEPT_LIST = 1, KEPT_LENGTH = 2, KEPT_BOTH = 4, KEPT_STRING = 8, KEPT_ENVIRONMENT = 16 };
+#define NEARBY 1024
+
+static unsigned kept_pointer(uintptr_t word, const struct hs_start *start, uintptr_t low, uintptr_t high)
 {
     uintptr_t argv = (uintptr_t)start->argv, envp = (uintptr_t)start->envp;
     if (word < argv || word >= high)
         return 0;
     if (word < envp)
-        return HS_DOUBT_ARGUMENTS;
+        return KEPT_LIST;
     if (word == envp)
-        return HS_DOUBT_CAPTURED;
+        return KEPT_ENVIRONMENT;
     if (word < low)
         return 0;
     char **var = start->envp;
     if (!*var || word < (uintptr_t)*var)
-        return HS_DOUBT_ARGUMENTS;
+        return KEPT_STRING;
     for (; *var; var++)
         if (word >= (uintptr_t)*var && word <= (uintptr_t)*var + strlen(*var))
-            return hs_audit_asked(*var) ? 0 : HS_DOUBT_CAPTURED;
+            return hs_audit_asked(*var) ? 0 : KEPT_ENVIRONMENT;
     return 0;
 }
 
+static unsigned kept(uintptr_t word, const struct hs_start *start, uintptr_t low, uintptr_t high)
+{
+    int length = (uint32_t)word == (uint32_t)start->argc || word >> 32 == (uint32_t)start->argc;
+    return (length ? KEPT_LENGTH : 0) | kept_pointer(word, start, low, high);
+}
+
+/* Pages are walked upwards, so that the last place of either is the nearest below. */
+static unsigned pair(unsigned found, uintptr_t place)
+{
+    static uintptr_t list, length;
+    if (found & KEPT_LIST)
+        list = place;
+    if (found & KEPT_LENGTH)
+        length = place;
+    uintptr_t apart = list > length ? list - length : length - list;
+    return found & (KEPT_LIST | KEPT_LENGTH) && list && length && apart <= NEARBY ? found | KEPT_BOTH : found;
+}
+
 /* Only pages that exist are looked at: reading others would make them. */
-static uint32_t scan(uintptr_t from, uintptr_t to, const struct hs_start *start)
+static unsigned scan(uintptr_t from, uintptr_t to, const struct hs_start *start)
 {
     uintptr_t low, high;
-    uint32_t found = 0;
+    unsigned found = 0;
     const size_t page_size = (size_t)sysconf(_SC_PAGESIZE);
     hs_title_stack(&low, &high);
     while (from < to) {
@@ -97,7 +120,7 @@ static uint32_t scan(uintptr_t from, uintptr_t to, const struct hs_start *start)
                 continue;
             const uintptr_t *word = (const uintptr_t *)(from + page * page_size);
             for (size_t i = 0; i < page_size / sizeof *word; i++)
-                found |= captured(word[i], start, low, high);
+                found |= pair(kept(word[i], start, low, high), (uintptr_t)&word[i]);
         }
         from += size;
     }
@@ -147,6 +170,7 @@ static const char *parse_mapping(const char *line, struct mapping *out)
 static uint32_t mapping_doubts(const struct hs_start *start)
 {
     uint32_t found = 0;
+    unsigned keeps = 0;
     uintptr_t own = (uintptr_t)maps;
     struct mapping now, last = {0, 0, "", ""};
     if (hs_read_whole("/proc/self/maps", maps, sizeof maps) < 0)
@@ -169,8 +193,12 @@ static uint32_t mapping_doubts(const struct hs_start *start)
         if (now.access[3] == 's')
             found |= HS_DOUBT_SHARED;
         else if (strcmp(now.path, "[heap]") == 0 || !keeps_by_design(now.path))
-            found |= scan(now.from, now.to, start);
+            keeps |= scan(now.from, now.to, start);
     }
+    if (keeps & (KEPT_STRING | KEPT_BOTH))
+        found |= HS_DOUBT_ARGUMENTS;
+    if (keeps & KEPT_ENVIRONMENT)
+        found |= HS_DOUBT_CAPTURED;
     return found;
 }
 

@@ -109,7 +109,12 @@ impl Program {
             Some(Ok(traits)) => traits.clone(),
             _ => Traits::default(),
         };
-        let mut template = Template::start(spec, &traits, image)?;
+        let mut made = Template::start(spec, &traits, image);
+        if matches!(made, Err(Reason::KeepsArguments)) {
+            // The length that was found may be a number of the tool's own; next time it is another one.
+            made = Template::start(spec, &traits, image);
+        }
+        let mut template = made?;
         let mut state = self.lock();
         let mut learned = false;
         for name in &template.names {

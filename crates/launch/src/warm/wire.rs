@@ -16,6 +16,10 @@ pub(crate) const CONTROL_FD: i32 = 62;
 pub(crate) const RUNTIME_FD: i32 = 63;
 /// The umask stays as it is.
 pub(crate) const UMASK_KEEP: u32 = u32::MAX;
+/// Fewest arguments that a template is started with, for the room they make on its stack.
+pub(crate) const ROOM_MIN: usize = 1500;
+/// Up to as many more.
+pub(crate) const ROOM_MORE: usize = 1000;
 /// Largest announcement: names of objects and of variables.
 pub(crate) const READY_MAX: usize = 80 * 1024;
 
@@ -131,7 +135,7 @@ mod tests {
             "sizeof(struct hs_request)",
             "sizeof(struct hs_reply)",
             "sizeof(struct hs_limit)",
-            "HS_DOUBT_SIGNALS",
+            "HS_DOUBT_SIGNALS", "HS_ROOM_MIN", "HS_ROOM_MORE",
         ]
         .iter()
         .map(|w| print(w))
@@ -168,6 +172,8 @@ mod tests {
             REPLY_SIZE as i64,
             24,
             1 << 14,
+            ROOM_MIN as i64,
+            ROOM_MORE as i64,
         ]
         .into_iter()
         .chain([8, 12, 16, 20])
