@@ -173,7 +173,10 @@ HS_EXPORT int clock_gettime(clockid_t clock, struct timespec *out)
 
 HS_EXPORT ssize_t getrandom(void *buffer, size_t size, unsigned flags)
 {
-    doubt(HS_DOUBT_CLOCK);
+    /* A single byte is read to find out whether the call works (GnuTLS does); nobody can seed anything with it. */
+    if (size > 1)
+        doubt(HS_DOUBT_CLOCK);
+    resolve();
     return next.getrandom(buffer, size, flags);
 }
 

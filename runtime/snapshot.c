@@ -90,6 +90,17 @@ static unsigned kept(uintptr_t word, const struct hs_start *start, uintptr_t low
     return (length ? KEPT_LENGTH : 0) | kept_pointer(word, start, low, high);
 }
 
+/* Variables of libc that point there by design, which ld.so may have placed in the program's own data. */
+static int of_libc(const uintptr_t *place)
+{
+    extern char **environ, *program_invocation_name, *program_invocation_short_name;
+    const void *own[] = {&environ, &program_invocation_name, &program_invocation_short_name};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (place == own[i])
+            return 1;
+    return 0;
+}
+
 /* Pages are walked upwards, so that the last place of either is the nearest below. */
 static unsigned pair(unsigned found, uintptr_t place)
 {
@@ -120,7 +131,8 @@ static unsigned scan(uintptr_t from, uintptr_t to, const struct hs_start *start)
                 continue;
             const uintptr_t *word = (const uintptr_t *)(from + page * page_size);
             for (size_t i = 0; i < page_size / sizeof *word; i++)
-                found |= pair(kept(word[i], start, low, high), (uintptr_t)&word[i]);
+                if (!of_libc(&word[i]))
+                    found |= pair(kept(word[i], start, low, high), (uintptr_t)&word[i]);
         }
         from += size;
     }
