@@ -97,6 +97,8 @@ pub enum Reason {
     TemplateDied,
     /// The template could not serve this request.
     Refused,
+    /// A warm start of it was seen to differ from a cold one.
+    Distrusted,
     /// A constructor started a thread.
     Threads,
     /// A constructor opened a descriptor.
@@ -152,6 +154,7 @@ impl fmt::Display for Reason {
             Reason::System => "the system refuses what a true copy needs",
             Reason::TemplateDied => "the template died",
             Reason::Refused => "the template could not serve this request",
+            Reason::Distrusted => "a warm start differed from a cold one",
             Reason::Threads => "a thread runs before main",
             Reason::Descriptors => "a descriptor is opened before main",
             Reason::SharedMemory => "shared memory exists before main",

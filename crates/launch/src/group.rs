@@ -3,9 +3,10 @@
 //! A process is in the set from its start until it has been reaped, and the set is locked while either happens:
 //! a number that the kernel has given to somebody else is never signalled.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use crate::sys;
+use crate::warm::Program;
 
 /// The processes of one job. Cheap to make; shared by reference with whoever may have to end the job.
 #[derive(Debug, Default)]
@@ -18,6 +19,8 @@ struct State {
     /// Process and process group of each process not yet reaped; group 0 is the runner's own.
     live: Vec<(i32, i32)>,
     killed: bool,
+    /// Programs that were started warm, once for each start.
+    warm: Vec<Arc<Program>>,
 }
 
 impl Group {
@@ -42,6 +45,23 @@ impl Group {
     /// Whether [`Group::kill`] was called.
     pub fn is_killed(&self) -> bool {
         self.state.lock().expect("no panic while locked").killed
+    }
+
+    /// How many of the job's processes were started warm.
+    pub fn warm_starts(&self) -> usize {
+        self.state.lock().expect("no panic while locked").warm.len()
+    }
+
+    /// Takes note of a warm start.
+    pub(crate) fn started_warm(&self, program: Arc<Program>) {
+        self.state.lock().expect("no panic while locked").warm.push(program);
+    }
+
+    /// Keeps every program cold from now on that this job started warm.
+    pub(crate) fn distrust(&self) {
+        for program in &self.state.lock().expect("no panic while locked").warm {
+            program.distrust();
+        }
     }
 
     /// Starts a process under the lock; `None` if the job was ended before.

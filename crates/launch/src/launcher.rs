@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use crate::guard::{Guard, Slot};
@@ -11,7 +12,7 @@ use crate::{Exit, Group, ProcessGroup, Reason, Spec, Via, cold, sys};
 /// Starts processes. Shared by all workers.
 #[derive(Debug, Default)]
 pub struct Launcher {
-    guard: Option<Guard>,
+    guard: Option<Arc<Guard>>,
     pool: Option<Pool>,
 }
 
@@ -69,7 +70,7 @@ impl Launcher {
     /// Lets a second process end what was started, should this one be killed. Only for binaries whose `main`
     /// calls [`crate::enter_guard`].
     pub fn with_guard(mut self) -> Self {
-        self.guard = Guard::start();
+        self.guard = Guard::start().map(Arc::new);
         self
     }
 
@@ -77,6 +78,17 @@ impl Launcher {
     pub fn with_policy(mut self, policy: Policy) -> Self {
         self.pool = Some(Pool::new(policy));
         self
+    }
+
+    /// A launcher that starts everything cold, under the same guard: the reference for this one.
+    pub fn cold(&self) -> Launcher {
+        Launcher { guard: self.guard.clone(), pool: None }
+    }
+
+    /// Keeps every program cold from now on that was started warm in `group`, because its warm start was seen to
+    /// differ from a cold one.
+    pub fn distrust(&self, group: &Group) {
+        group.distrust();
     }
 
     /// How often each tool was started in which way. Empty without a policy.
@@ -99,6 +111,9 @@ impl Launcher {
         });
         if let Ok(child) = &child {
             pool.record(&program, child.via, begun.elapsed());
+            if child.via == Via::Fork {
+                group.started_warm(Arc::clone(&program));
+            }
         }
         child
     }
@@ -127,7 +142,7 @@ impl Launcher {
                     ProcessGroup::New => pid,
                     ProcessGroup::Join(pgid) => pgid,
                 };
-                guarded = self.guard.as_ref().and_then(|guard| Some((guard, guard.enter(pid, pgid)?)));
+                guarded = self.guard.as_deref().and_then(|guard| Some((guard, guard.enter(pid, pgid)?)));
                 Ok((pid, pgid))
             })
             .ok_or_else(|| StartError::Ended { path: spec.program.clone() })?;

@@ -154,6 +154,12 @@ impl JobSource for Plan {
         }
     }
 
+    fn would_fail(&self, job: JobId, attempt: u32, transcript: &Transcript) -> bool {
+        let pending = self.pending.lock().expect("no panic while locked");
+        let judged = pending.get(&job).and_then(|known| judge::conclude(known, attempt, transcript, false));
+        judged.is_none_or(|outcome| self.is_failure(outcome.verdict))
+    }
+
     fn run_delegated(&self, job: JobId) -> Outcome {
         not_possible(self.test(job).config().format.as_ref())
     }

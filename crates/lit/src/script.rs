@@ -359,8 +359,9 @@ fn attempts(request: &Request<'_>, own: Option<i64>) -> Result<u32, Exception> {
 fn assemble(request: &Request<'_>, commands: Vec<Command>, exec: &Path, external: bool) -> Script {
     let session = request.session;
     let tmp = tmp_dir(exec);
+    let tmp_base = tmp.join(exec.file_name().unwrap_or_default());
     let interpreter = if external {
-        let mut script = tmp.join(exec.file_name().unwrap_or_default()).into_os_string();
+        let mut script = tmp_base.clone().into_os_string();
         script.push(".script");
         let shell = session.bash.clone().unwrap_or_else(|| "/bin/sh".into());
         let prefix = session.valgrind_args.clone();
@@ -385,6 +386,8 @@ fn assemble(request: &Request<'_>, commands: Vec<Command>, exec: &Path, external
         make_dirs: vec![tmp],
         env,
         timeout: timeout(session, request.config),
+        tmp_base,
+        tape: false,
         lit_package_dir: Some(session.package_dir.clone()),
     }
 }

@@ -35,6 +35,9 @@ pub trait JobSource: Sync {
     /// same script. Times, worker and attempts of the outcome are filled in by the caller.
     fn conclude(&self, job: JobId, attempt: u32, transcript: Transcript) -> Option<Outcome>;
 
+    /// Whether the verdict of this attempt would be a failure. Asked before [`JobSource::conclude`].
+    fn would_fail(&self, job: JobId, attempt: u32, transcript: &Transcript) -> bool;
+
     /// Runs a job whose work is [`Work::Delegated`].
     fn run_delegated(&self, job: JobId) -> Outcome;
 }

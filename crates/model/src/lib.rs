@@ -18,4 +18,4 @@ pub use event::{Diagnostic, Event, Events, RunEnd, Severity, StartCounts};
 pub use job::{JobId, JobSource, Work};
 pub use outcome::{MetricValue, Outcome, Verdict, VerdictKind, VerdictTable};
 pub use script::{Command, Dialect, ExternalShell, Interpreter, Script};
-pub use transcript::{Fault, RedirectedOutput, Stage, Status, Step, Transcript};
+pub use transcript::{Fault, RedirectedOutput, Stage, Status, Step, Taped, Transcript};

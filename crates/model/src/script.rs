@@ -65,6 +65,10 @@ pub struct Script {
     pub env: Arc<Environment>,
     /// Limit for the whole script, per attempt.
     pub timeout: Option<Duration>,
+    /// What `%t` begins with, without its `.tmp`: files of this name and longer ones are the test's own.
+    pub tmp_base: PathBuf,
+    /// Whether to record what goes through the pipes between stages, so that two runs can be compared.
+    pub tape: bool,
     /// Directory that lit's `cat` and `diff` put into PYTHONPATH of later commands; see lit-compat 5.7.
     pub lit_package_dir: Option<PathBuf>,
 }

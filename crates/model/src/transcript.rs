@@ -101,6 +101,17 @@ pub enum Fault {
     Interrupted,
 }
 
+/// What one stage handed to the next; recorded only where the script asks for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taped {
+    /// Which pipeline of the script, counted from 0.
+    pub pipeline: usize,
+    /// Which stage of it wrote this, counted from 0.
+    pub stage: usize,
+    /// Every byte of it.
+    pub data: Vec<u8>,
+}
+
 /// The record of one attempt at a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transcript {
@@ -116,4 +127,6 @@ pub struct Transcript {
     pub stdout: String,
     /// External script only: what it wrote to standard error.
     pub stderr: String,
+    /// What went through the pipes between stages, if the script was to be taped.
+    pub tapes: Vec<Taped>,
 }

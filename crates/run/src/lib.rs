@@ -5,11 +5,15 @@
 //! tests from any other list of jobs.
 #![forbid(unsafe_code)]
 
+mod check;
+mod difference;
 mod gate;
 mod interrupt;
+mod own_files;
 mod schedule;
 mod watch;
 mod worker;
 
+pub use check::{CheckCounts, Checks};
 pub use interrupt::Interrupt;
 pub use schedule::{RunSettings, run};

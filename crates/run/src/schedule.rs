@@ -9,7 +9,7 @@ use hotstart_model::{Event, Events, JobId, JobSource, Outcome, RunEnd, VerdictTa
 
 use crate::gate::Gate;
 use crate::watch::Watch;
-use crate::{Interrupt, worker};
+use crate::{Checks, Interrupt, worker};
 
 /// How to run.
 #[derive(Clone, Debug)]
@@ -26,6 +26,9 @@ pub struct RunSettings {
 pub(crate) struct Run<'a> {
     pub source: &'a dyn JobSource,
     pub launcher: &'a Launcher,
+    /// Starts everything cold: what a warm start is measured against.
+    pub cold: Launcher,
+    pub checks: &'a Checks,
     pub events: &'a dyn Events,
     pub watch: Arc<Watch>,
     pub gate: Gate,
@@ -50,6 +53,7 @@ pub fn run(
     source: &dyn JobSource,
     launcher: &Launcher,
     settings: &RunSettings,
+    checks: &Checks,
     verdicts: &VerdictTable,
     interrupt: &Interrupt,
     events: &dyn Events,
@@ -58,6 +62,8 @@ pub fn run(
     let run = Run {
         source,
         launcher,
+        cold: launcher.cold(),
+        checks,
         events,
         watch: Arc::new(Watch::default()),
         gate: Gate::default(),

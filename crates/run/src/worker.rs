@@ -4,9 +4,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use hotstart_launch::Group;
+use hotstart_launch::{Group, Launcher};
 use hotstart_model::{Event, Fault, JobId, Outcome, RunEnd, Script, Transcript, Verdict, Work};
 
+use crate::check;
 use crate::schedule::Run;
 
 /// Takes jobs until none is left.
@@ -37,7 +38,8 @@ fn execute(run: &Run<'_>, job: JobId) -> Option<Outcome> {
 
 fn attempts(run: &Run<'_>, job: JobId, script: &Script) -> Option<Outcome> {
     for attempt in 1.. {
-        let transcript = run_once(run, script);
+        let (transcript, group) = run_once(run, script, run.launcher);
+        let transcript = check::check(run, job, attempt, script, transcript, &group);
         if transcript.fault == Some(Fault::Interrupted) {
             return None;
         }
@@ -49,21 +51,21 @@ fn attempts(run: &Run<'_>, job: JobId, script: &Script) -> Option<Outcome> {
 }
 
 /// One attempt, under the watch that ends it when its time, or the run's, is up.
-fn run_once(run: &Run<'_>, script: &Script) -> Transcript {
+pub(crate) fn run_once(run: &Run<'_>, script: &Script, launcher: &Launcher) -> (Transcript, Arc<Group>) {
     let group = Arc::new(Group::new());
     let own = script.timeout.map(|limit| Instant::now() + limit);
     let deadline = [own, run.deadline()].into_iter().flatten().min();
     let transcript = {
         let _watched = run.watch.over(&group, deadline);
-        hotstart_shell::run_script(script, run.launcher, &group)
+        hotstart_shell::run_script(script, launcher, &group)
     };
     // The run's own deadline is no test's timeout: what it cut off is not a result.
     let now = Instant::now() + Duration::from_millis(1);
     if run.deadline().is_some_and(|at| at <= now) && group.is_killed() && own.is_none_or(|at| at > now) {
         run.cut_short(RunEnd::MaxTime);
-        return Transcript { fault: Some(Fault::Interrupted), ..transcript };
+        return (Transcript { fault: Some(Fault::Interrupted), ..transcript }, group);
     }
-    transcript
+    (transcript, group)
 }
 
 /// A panic while a job was handled is hotstart's fault, and says so; it does not end the run.

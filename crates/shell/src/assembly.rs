@@ -247,8 +247,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         let end = |sink| if let Sink::Pipe((read, _)) = sink { Some(read) } else { None };
         (running.stdout_end, running.stderr_end) = (end(wiring.stdout), wiring.stderr.and_then(end));
         running.stderr_is_piped = running.stderr_end.is_some();
-        self.add(running);
-        Ok(())
+        self.add(running)
     }
 
     fn start_native(
@@ -267,13 +266,13 @@ impl<'c, 'a> Assembly<'c, 'a> {
         let from_stage = stdin.as_ref().zip(self.upstream.as_ref()).is_some_and(|(a, b)| Rc::ptr_eq(a, b));
         let index = self.stages.len();
         match stdin {
-            Some(fd) if task.reads_stdin() && from_stage => {
+            Some(fd) if task.reads_stdin(&cwd) && from_stage => {
                 running.pending = Some(Pending { task, cwd, outlets });
                 self.ports.push(Port::input(index, fd));
             }
             stdin => {
                 let text =
-                    stdin.filter(|_| task.reads_stdin()).map_or_else(Vec::new, |fd| pump::read_all(&fd));
+                    stdin.filter(|_| task.reads_stdin(&cwd)).map_or_else(Vec::new, |fd| pump::read_all(&fd));
                 self.ports.extend(running.deliver(task.run(text, &cwd), outlets));
                 running.ended = Some(self.begun.elapsed());
             }
@@ -281,8 +280,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         (running.stdout_end, running.stderr_end) = (stdout_end, stderr_end);
         running.errors_feed_next = errors_feed_next;
         running.stderr_is_piped = errors_feed_next || self.errors_are_piped();
-        self.add(running);
-        Ok(())
+        self.add(running)
     }
 
     /// Whether the stage to be started has a pipe for its errors, as the last has. lit compares the stage with the
@@ -293,10 +291,21 @@ impl<'c, 'a> Assembly<'c, 'a> {
     }
 
     /// Adds a started stage; what the next one reads is its standard output, or else `2>&1 > file`'s pipe.
-    fn add(&mut self, running: Running<'a>) {
-        let errors = || running.stderr_end.clone().filter(|_| running.errors_feed_next);
-        self.upstream = running.stdout_end.clone().or_else(errors);
+    fn add(&mut self, mut running: Running<'a>) -> Halting<()> {
+        let is_last = self.stages.len() + 1 == self.pipeline.stages.len();
+        let feeds_next = if running.errors_feed_next && running.stdout_end.is_none() {
+            &mut running.stderr_end
+        } else {
+            &mut running.stdout_end
+        };
+        if let (true, Some(end)) = (self.context.script.tape && !is_last, feeds_next.as_mut()) {
+            let (read, write) = new_pipe()?;
+            let from = std::mem::replace(end, Rc::new(read));
+            self.ports.push(Port::tape(self.stages.len(), from, write));
+        }
+        self.upstream = feeds_next.clone();
         self.stages.push(running);
+        Ok(())
     }
 }
 

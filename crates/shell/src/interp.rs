@@ -26,8 +26,16 @@ pub(crate) fn run(script: &Script, launcher: &Launcher, group: &Group) -> Transc
         Ok(commands) => commands,
         Err(fault) => return Transcript { fault: Some(fault), ..Transcript::default() },
     };
-    let mut context =
-        Context { script, launcher, group, clock, steps: Vec::new(), pipelines: 0, empty: None };
+    let mut context = Context {
+        script,
+        launcher,
+        group,
+        clock,
+        steps: Vec::new(),
+        tapes: Vec::new(),
+        pipelines: 0,
+        empty: None,
+    };
     let result = run_commands(&mut context, &commands);
     let timed_out = context.clock.is_timed_out();
     let mut transcript = Transcript { timed_out, ..Transcript::default() };
@@ -43,6 +51,7 @@ pub(crate) fn run(script: &Script, launcher: &Launcher, group: &Group) -> Transc
         transcript.fault = Some(Fault::Interrupted);
     }
     transcript.steps = context.steps;
+    transcript.tapes = context.tapes;
     transcript
 }
 

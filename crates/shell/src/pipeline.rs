@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use hotstart_launch::{Group, Launcher};
-use hotstart_model::{Script, Stage, Status, Step};
+use hotstart_model::{Script, Stage, Status, Step, Taped};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::SeekFrom;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -32,6 +32,7 @@ pub(crate) struct Context<'a> {
     pub group: &'a Group,
     pub clock: Clock<'a>,
     pub steps: Vec<Step>,
+    pub tapes: Vec<Taped>,
     /// Pipelines begun so far.
     pub pipelines: usize,
     /// The empty input that first stages share.
@@ -154,6 +155,9 @@ fn collect(
             position: (index, count),
             wall: stage.ended.unwrap_or_default(),
         }));
+        if context.script.tape && index + 1 < count {
+            context.tapes.push(Taped { pipeline: context.pipelines - 1, stage: index, data: stage.tape });
+        }
         if !context.script.pipefail || status != 0 {
             result = status;
         }

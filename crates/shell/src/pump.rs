@@ -37,8 +37,19 @@ enum Role {
     Input(usize, Vec<u8>),
     /// The rest of a native stage's output, from this place on.
     Feed(Vec<u8>, usize),
+    /// Output of this stage on its way to the next, which is recorded.
+    Tape(Tape),
     /// The end of a process.
     Exit,
+}
+
+/// Bytes on their way from one pipe to another.
+struct Tape {
+    stage: usize,
+    from: Rc<OwnedFd>,
+    to: Rc<OwnedFd>,
+    waiting: Vec<u8>,
+    at: usize,
 }
 
 impl Port {
@@ -55,6 +66,23 @@ impl Port {
         Port { fd, role: Role::Input(stage, Vec::new()) }
     }
 
+    /// Hands on what comes out of `from`, and records it.
+    pub fn tape(stage: usize, from: Rc<OwnedFd>, to: OwnedFd) -> Port {
+        // Fails only for a descriptor that is none.
+        let _ = rustix::fs::fcntl_setfl(&to, OFlags::NONBLOCK);
+        let tape = Tape { stage, from: from.clone(), to: Rc::new(to), waiting: Vec::new(), at: 0 };
+        Port { fd: from, role: Role::Tape(tape) }
+    }
+
+    /// Whether it waits to write.
+    fn writes(&self) -> bool {
+        match &self.role {
+            Role::Feed(..) => true,
+            Role::Tape(tape) => tape.at < tape.waiting.len(),
+            _ => false,
+        }
+    }
+
     /// Writes on; whether that is finished.
     fn write(&mut self) -> bool {
         let Role::Feed(data, at) = &mut self.role else { return true };
@@ -67,6 +95,28 @@ impl Port {
             }
         }
         true
+    }
+}
+
+impl Tape {
+    /// Reads if nothing waits, and writes what fits; whether the end was reached and all of it was handed on.
+    fn advance(&mut self, record: &mut Vec<u8>) -> bool {
+        if self.at == self.waiting.len() {
+            (self.waiting, self.at) = (Vec::new(), 0);
+            if read(&self.from, &mut self.waiting) {
+                return true;
+            }
+            record.extend_from_slice(&self.waiting);
+        }
+        while self.at < self.waiting.len() {
+            match rustix::io::write(&self.to, &self.waiting[self.at..]) {
+                Ok(count) => self.at += count,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return false,
+                Err(_) => return true,
+            }
+        }
+        false
     }
 }
 
@@ -149,7 +199,7 @@ impl Pump<'_, '_> {
         loop {
             let is_open = self.ports.iter().any(|port| match port.role {
                 Role::Stdout(stage) | Role::Stderr(stage) | Role::Input(stage, _) => stage == last,
-                Role::Feed(..) => false,
+                Role::Feed(..) | Role::Tape(_) => false,
                 Role::Exit => true,
             });
             if is_open {
@@ -173,8 +223,7 @@ impl Pump<'_, '_> {
 
     /// Moves what can be moved; false if the job was ended and nothing moves any more.
     fn step(&mut self) -> Halting<bool> {
-        let flags =
-            |port: &Port| if matches!(port.role, Role::Feed(..)) { PollFlags::OUT } else { PollFlags::IN };
+        let flags = |port: &Port| if port.writes() { PollFlags::OUT } else { PollFlags::IN };
         let mut fds: Vec<PollFd<'_>> =
             self.ports.iter().map(|port| PollFd::from_borrowed_fd(port.fd.as_fd(), flags(port))).collect();
         match poll(&mut fds, Some(&LOOK)) {
@@ -201,6 +250,11 @@ impl Pump<'_, '_> {
             Role::Stderr(stage) => read(&port.fd, &mut self.stages[*stage].stderr),
             Role::Feed(..) => port.write(),
             Role::Exit => true,
+            Role::Tape(tape) => {
+                let ended = tape.advance(&mut self.stages[tape.stage].tape);
+                port.fd = if tape.at < tape.waiting.len() { tape.to.clone() } else { tape.from.clone() };
+                ended
+            }
             Role::Input(stage, data) => {
                 if !read(&port.fd, data) {
                     return false;

@@ -11,6 +11,9 @@ use crate::builtin::native::{Task, Written};
 use crate::prefix::Negation;
 use crate::pump::{self, Port};
 
+/// Python's exit code where its last output could not be written.
+const PYTHON_OUTPUT_LOST: i32 = 120;
+
 /// A stage that has been started.
 #[derive(Default)]
 pub(crate) struct Running<'g> {
@@ -37,6 +40,8 @@ pub(crate) struct Running<'g> {
     pub stdout_end: Option<Rc<OwnedFd>>,
     pub stderr_end: Option<Rc<OwnedFd>>,
     pub ended: Option<Duration>,
+    /// What it handed to the next stage, if that is recorded.
+    pub tape: Vec<u8>,
 }
 
 /// A native command that waits for its input.
@@ -66,27 +71,25 @@ pub(crate) enum Outlet {
 
 impl Running<'_> {
     /// Sends what a native command has written to its places; what does not fit a pipe yet becomes a port.
-    pub fn deliver(&mut self, mut written: Written, outlets: Outlets) -> Vec<Port> {
-        self.status = written.status;
-        if let Outlet::Stdout = outlets.stderr {
-            let (first, second) = if written.errors_first {
-                (&mut written.stderr, &mut written.stdout)
-            } else {
-                (&mut written.stdout, &mut written.stderr)
-            };
-            first.append(second);
-            let all = std::mem::take(first);
-            return send(outlets.stdout, all, &mut self.stdout).into_iter().collect();
-        }
-        let mut ports = Vec::new();
-        if written.errors_first {
-            ports.extend(send(outlets.stderr, written.stderr, &mut self.stderr));
-            ports.extend(send(outlets.stdout, written.stdout, &mut self.stdout));
+    pub fn deliver(&mut self, written: Written, outlets: Outlets) -> Vec<Port> {
+        let Written { mut stdout, stderr, status, output_before_errors } = written;
+        let mut lost = false;
+        let before = output_before_errors.min(stdout.len());
+        let ports = if let Outlet::Stdout = outlets.stderr {
+            stdout.splice(before..before, stderr);
+            [send(outlets.stdout, stdout, &mut self.stdout, &mut lost), None]
         } else {
-            ports.extend(send(outlets.stdout, written.stdout, &mut self.stdout));
-            ports.extend(send(outlets.stderr, written.stderr, &mut self.stderr));
-        }
-        ports
+            let rest = stdout.split_off(before);
+            if let Outlet::File(file) = &outlets.stdout {
+                lost |= pump::write_all(file, &stdout).is_err();
+                stdout.clear();
+            }
+            let err = send(outlets.stderr, stderr, &mut self.stderr, &mut lost);
+            stdout.extend(rest);
+            [send(outlets.stdout, stdout, &mut self.stdout, &mut lost), err]
+        };
+        self.status = if lost { PYTHON_OUTPUT_LOST } else { status };
+        ports.into_iter().flatten().collect()
     }
 
     /// Takes note of the end of the process, if there was one.
@@ -103,14 +106,11 @@ impl Running<'_> {
     }
 }
 
-fn send(outlet: Outlet, data: Vec<u8>, capture: &mut Vec<u8>) -> Option<Port> {
+fn send(outlet: Outlet, data: Vec<u8>, capture: &mut Vec<u8>, lost: &mut bool) -> Option<Port> {
     match outlet {
         Outlet::Capture => *capture = data,
         Outlet::Pipe(end) => return Port::feed(end, data),
-        // A full disk is no error of the test's shell; lit's program would only lose its output, too.
-        Outlet::File(file) => {
-            let _ = pump::write_all(&file, &data);
-        }
+        Outlet::File(file) => *lost |= pump::write_all(&file, &data).is_err(),
         Outlet::Stdout => {}
     }
     None

@@ -20,7 +20,7 @@ use hotstart_lit::plan::Plan;
 use hotstart_lit::select::{self, Selection};
 use hotstart_model::{Event, Events, RunEnd};
 use hotstart_report::{Bar, Diagnostics, Levels, Reporter, Results, Settings, Sink, Terminal, messages};
-use hotstart_run::RunSettings;
+use hotstart_run::{Checks, RunSettings};
 
 use crate::args::{self, Invocation, LitOptions, Request};
 use crate::exit_code::{self, ERROR, SUCCESS};
@@ -178,8 +178,9 @@ impl Session<'_> {
         };
         let reporter = Reporter::new(records::Names(plan), report_settings, Sink::stdout(), diagnostics);
         let interrupt = stopper.running();
-        let end =
-            hotstart_run::run(plan, launcher, &run_settings, &discovered.verdicts, &interrupt, &reporter);
+        let checks = Checks::sampled(0.0);
+        let verdicts = &discovered.verdicts;
+        let end = hotstart_run::run(plan, launcher, &run_settings, &checks, verdicts, &interrupt, &reporter);
         (end, reporter.into_results())
     }
 }

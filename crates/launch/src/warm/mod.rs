@@ -26,7 +26,8 @@ pub use statistics::{Statistics, ToolStatistics};
 
 use crate::spec::Resource;
 use crate::{Reason, Spec, Via};
-use program::{Plan, Program};
+pub(crate) use program::Program;
+use program::Plan;
 use template::{Failure, Template};
 
 /// All templates of a runner.

@@ -141,6 +141,14 @@ impl Program {
         }
     }
 
+    /// Keeps it cold: a warm start was seen to differ from a cold one.
+    pub(crate) fn distrust(&self) {
+        let mut state = self.lock();
+        state.verdict = Some(Err(Reason::Distrusted));
+        state.live -= state.idle.len();
+        state.idle.clear();
+    }
+
     pub(crate) fn retired(&self) {
         self.lock().live -= 1;
     }

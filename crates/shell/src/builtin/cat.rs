@@ -10,6 +10,9 @@ use crate::python::getopt::gnu_getopt;
 use crate::python::path::join;
 use crate::python::text::{repr, universal_newlines};
 
+/// The size of Python's output buffer.
+const PYTHON_BUFFER: usize = 8192;
+
 /// A call of `cat`.
 #[derive(Debug)]
 pub(crate) struct Cat {
@@ -37,7 +40,11 @@ impl Cat {
         let mut written = Written::default();
         for name in &self.files {
             match fs::read(join(cwd, name)) {
-                Ok(content) => self.write(content, &mut written.stdout),
+                Ok(content) => {
+                    let before = written.stdout.len();
+                    self.write(content, &mut written.stdout);
+                    self.flush(before, &mut written);
+                }
                 Err(error) => {
                     written.stderr = errors::message(&error, Some(&repr(name))).into_bytes();
                     written.status = 1;
@@ -46,6 +53,16 @@ impl Cat {
             }
         }
         written
+    }
+
+    /// Moves on what Python has written for good: lit 19 flushes after each file, else a full buffer does it.
+    fn flush(&self, before: usize, written: &mut Written) {
+        let (added, buffered) = (written.stdout.len() - before, before - written.output_before_errors);
+        if self.dialect == Dialect::V19 || added > PYTHON_BUFFER {
+            written.output_before_errors = written.stdout.len();
+        } else if buffered + added > PYTHON_BUFFER {
+            written.output_before_errors = before;
+        }
     }
 
     fn write(&self, content: Vec<u8>, out: &mut Vec<u8>) {

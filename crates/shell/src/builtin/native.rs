@@ -13,8 +13,9 @@ pub(crate) struct Written {
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
     pub status: i32,
-    /// Where both go to one place, the errors stand first.
-    pub errors_first: bool,
+    /// Where both go to one place: how many bytes of output stand before the errors. Python's buffers see to it
+    /// that these are few.
+    pub output_before_errors: usize,
 }
 
 impl Written {
@@ -38,17 +39,17 @@ impl Task {
     pub fn find(args: &[String], dialect: Dialect) -> Option<Task> {
         let task = match args[0].as_str() {
             "cat" => Cat::parse(&args[1..], dialect).map(Task::Cat),
-            "diff" => Diff::parse(&args[1..], dialect).map(Task::Diff),
+            "diff" => Diff::parse(&args[1..]).map(Task::Diff),
             _ => return None,
         };
         Some(task.unwrap_or_else(Task::Refused))
     }
 
     /// Whether it reads what comes from the stage before.
-    pub fn reads_stdin(&self) -> bool {
+    pub fn reads_stdin(&self, cwd: &str) -> bool {
         match self {
             Task::Cat(cat) => cat.reads_stdin(),
-            Task::Diff(diff) => diff.reads_stdin(),
+            Task::Diff(diff) => diff.reads_stdin(cwd),
             Task::Refused(_) => false,
         }
     }

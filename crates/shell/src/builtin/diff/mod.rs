@@ -8,7 +8,6 @@ use std::fs;
 use std::io;
 
 use fancy_regex::Regex;
-use hotstart_model::Dialect;
 
 use super::native::Written;
 use crate::python::errors;
@@ -33,7 +32,6 @@ struct Flags {
     ignored_lines: Option<String>,
     recursive: bool,
     strip_cr: bool,
-    dialect: Dialect,
 }
 
 /// Why the comparison ended early.
@@ -45,10 +43,10 @@ enum Failure {
 }
 
 impl Diff {
-    pub fn parse(args: &[String], dialect: Dialect) -> Result<Self, Written> {
+    pub fn parse(args: &[String]) -> Result<Self, Written> {
         let (options, operands) = gnu_getopt(args, "wbuI:U:r", &["strip-trailing-cr"])
             .map_err(|error| Written::error(format!("Unsupported: 'diff': {error}\n")))?;
-        let flags = Flags::parse(&options, dialect)?;
+        let flags = Flags::parse(&options)?;
         let operands = <[String; 2]>::try_from(operands)
             .map_err(|_| Written::error("Error: missing or extra operand\n".to_owned()))?;
         if flags.recursive && operands.iter().any(|operand| operand == "-") {
@@ -57,8 +55,16 @@ impl Diff {
         Ok(Diff { flags, operands })
     }
 
-    pub fn reads_stdin(&self) -> bool {
-        self.operands.iter().any(|operand| operand == "-")
+    /// Whether it comes to read standard input: not if a file before it cannot be read.
+    pub fn reads_stdin(&self, cwd: &str) -> bool {
+        match self.operands.each_ref().map(|operand| operand == "-") {
+            [true, _] => true,
+            [false, true] => {
+                let file = fs::File::open(join(cwd, &self.operands[0]));
+                file.and_then(|file| file.metadata()).is_ok_and(|found| !found.is_dir())
+            }
+            [false, false] => false,
+        }
     }
 
     pub fn run(self, stdin: &[u8], cwd: &str) -> Written {
@@ -68,7 +74,7 @@ impl Diff {
             relative => realpath(&join(cwd, relative)),
         };
         let paths = [resolve(&self.operands[0]), resolve(&self.operands[1])];
-        let mut written = Written { errors_first: self.flags.dialect == Dialect::V19, ..Written::default() };
+        let mut written = Written::default();
         let compared = if self.flags.recursive {
             tree::compare(&self.flags, [&paths[0], &paths[1]], &mut written.stdout)
         } else {
@@ -98,7 +104,7 @@ impl Failure {
 }
 
 impl Flags {
-    fn parse(options: &[Opt], dialect: Dialect) -> Result<Self, Written> {
+    fn parse(options: &[Opt]) -> Result<Self, Written> {
         let mut flags = Flags {
             space: None,
             unified: false,
@@ -106,7 +112,6 @@ impl Flags {
             ignored_lines: None,
             recursive: false,
             strip_cr: false,
-            dialect,
         };
         for (option, value) in options {
             match option.as_str() {
@@ -205,7 +210,7 @@ mod tests {
         let args: Vec<String> = args.iter().chain(&["a", "-"]).map(|a| (*a).to_owned()).collect();
         let cwd = fs::canonicalize(dir.path()).unwrap();
         let cwd = cwd.to_str().unwrap();
-        let written = match Diff::parse(&args, Dialect::V23) {
+        let written = match Diff::parse(&args) {
             Ok(diff) => diff.run(b, cwd),
             Err(written) => written,
         };

@@ -1,0 +1,80 @@
+//! The files that a script wrote: those whose name begins with its `%t`.
+//!
+//! By lit's convention a test writes nowhere else. Contents are kept as length and hash: what differs is named,
+//! not shown.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::hash::{DefaultHasher, Hasher};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use hotstart_model::Script;
+
+/// What there is of each file, by path.
+pub(crate) type Files = BTreeMap<PathBuf, Content>;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    File { length: u64, hash: u64 },
+    Link(PathBuf),
+    Directory,
+    Unreadable,
+}
+
+/// The script's files as they are now.
+pub(crate) fn read(script: &Script) -> Files {
+    let mut files = Files::new();
+    for path in own(script) {
+        add(&mut files, path);
+    }
+    files
+}
+
+/// Removes them, so that the next run begins as on a fresh checkout.
+pub(crate) fn remove(script: &Script) {
+    for path in own(script) {
+        let is_dir = path.symlink_metadata().is_ok_and(|found| found.is_dir());
+        // What cannot be removed shows as a difference, or does not matter.
+        let _ = if is_dir { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+    }
+}
+
+fn own(script: &Script) -> Vec<PathBuf> {
+    let (Some(dir), Some(name)) = (script.tmp_base.parent(), script.tmp_base.file_name()) else {
+        return Vec::new();
+    };
+    let prefix = [name.as_encoded_bytes(), b".tmp"].concat();
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let is_own = |entry: &fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(&prefix);
+    entries.filter(is_own).map(|entry| entry.path()).collect()
+}
+
+fn add(files: &mut Files, path: PathBuf) {
+    let content = match path.symlink_metadata() {
+        Ok(found) if found.is_symlink() => fs::read_link(&path).map_or(Content::Unreadable, Content::Link),
+        Ok(found) if found.is_dir() => {
+            for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
+                add(files, entry.path());
+            }
+            Content::Directory
+        }
+        Ok(found) if found.is_file() => {
+            hash(&path).map_or(Content::Unreadable, |hash| Content::File { length: found.len(), hash })
+        }
+        _ => Content::Unreadable,
+    };
+    files.insert(path, content);
+}
+
+fn hash(path: &Path) -> io::Result<u64> {
+    let mut file = fs::File::open(path)?;
+    let mut hasher = DefaultHasher::new();
+    let mut buffer = [0; 32 << 10];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hasher.finish()),
+            count => hasher.write(&buffer[..count]),
+        }
+    }
+}
