@@ -64,21 +64,18 @@ static int descriptors_opened(void)
 enum { KEPT_LIST = 1, KEPT_LENGTH = 2, KEPT_BOTH = 4, KEPT_STRING = 8, KEPT_ENVIRONMENT = 16 };
 #define NEARBY 1024
 
+/* Only exact pointers count for the list: in padding, half of an old one may stand beside other values. */
 static unsigned kept_pointer(uintptr_t word, const struct hs_start *start, uintptr_t low, uintptr_t high)
 {
-    uintptr_t argv = (uintptr_t)start->argv, envp = (uintptr_t)start->envp;
-    if (word < argv || word >= high)
-        return 0;
-    if (word < envp)
+    if (word == (uintptr_t)start->argv)
         return KEPT_LIST;
-    if (word == envp)
+    if (word == (uintptr_t)start->envp)
         return KEPT_ENVIRONMENT;
-    if (word < low)
+    if (word < low || word >= high)
         return 0;
-    char **var = start->envp;
-    if (!*var || word < (uintptr_t)*var)
+    if (word <= low + strlen(start->argv[0]))
         return KEPT_STRING;
-    for (; *var; var++)
+    for (char **var = start->envp; *var; var++)
         if (word >= (uintptr_t)*var && word <= (uintptr_t)*var + strlen(*var))
             return hs_audit_asked(*var) ? 0 : KEPT_ENVIRONMENT;
     return 0;

@@ -50,6 +50,11 @@ impl Actions {
         check(unsafe { libc::posix_spawn_file_actions_addchdir_np(&mut self.0, dir.as_ptr()) })
     }
 
+    fn close(&mut self, fd: i32) -> Result<(), i32> {
+        // SAFETY: the actions are initialised.
+        check(unsafe { libc::posix_spawn_file_actions_addclose(&mut self.0, fd) })
+    }
+
     fn dup(&mut self, from: i32, to: i32) -> Result<(), i32> {
         // SAFETY: the actions are initialised. Equal numbers are legal and clear close-on-exec (glibc 2.29).
         check(unsafe { libc::posix_spawn_file_actions_adddup2(&mut self.0, from, to) })
@@ -106,8 +111,12 @@ pub(crate) fn posix_spawn(request: &Request<'_>) -> Result<i32, i32> {
     argv.push(ptr::null_mut());
     let mut envp = env_pointers(request.env, request.env_count);
     actions.chdir(request.cwd)?;
-    for (from, to) in moves(request) {
+    let (moves, copies) = moves(request);
+    for (from, to) in moves {
         actions.dup(from, to)?;
+    }
+    for copy in copies {
+        actions.close(copy)?;
     }
     let attributes = Attributes::new(request.process_group)?;
     let mut pid = 0;
@@ -127,8 +136,8 @@ pub(crate) fn posix_spawn(request: &Request<'_>) -> Result<i32, i32> {
 }
 
 /// Duplications in an order in which none overwrites a descriptor that a later one still needs: a source that
-/// lies within the targets is first copied above all of them (and closed again by exec).
-fn moves(request: &Request<'_>) -> Vec<(i32, i32)> {
+/// lies within the targets is first copied above all of them. Also tells which such copies to close in the end.
+fn moves(request: &Request<'_>) -> (Vec<(i32, i32)>, std::ops::Range<i32>) {
     let wanted: Vec<(i32, i32)> = request
         .stdio
         .iter()
@@ -138,17 +147,19 @@ fn moves(request: &Request<'_>) -> Vec<(i32, i32)> {
         .collect();
     let clash = |from: i32, own: i32| wanted.iter().any(|&(_, to)| to == from && to != own);
     if !wanted.iter().any(|&(from, to)| clash(from, to)) {
-        return wanted;
+        return (wanted, 0..0);
     }
-    // Rare: the runner was started without standard descriptors, so that its own pipes have numbers 0 to 2.
+    // Rare: the runner was started without standard descriptors, so that its own pipes have numbers 0 to 2, or
+    // further descriptors have numbers that the runner uses itself.
     let base = wanted.iter().map(|&(from, to)| from.max(to)).max().unwrap_or(2) + 1;
     let (mut saves, mut finals) = (Vec::new(), Vec::new());
     for (index, &(from, to)) in wanted.iter().enumerate() {
         saves.push((from, base + index as i32));
         finals.push((base + index as i32, to));
     }
+    let copies = base..base + saves.len() as i32;
     saves.append(&mut finals);
-    saves
+    (saves, copies)
 }
 
 fn env_pointers(blob: &[u8], count: usize) -> Vec<*mut libc::c_char> {

@@ -26,8 +26,8 @@ pub use statistics::{Statistics, ToolStatistics};
 
 use crate::spec::Resource;
 use crate::{Reason, Spec, Via};
-pub(crate) use program::Program;
 use program::Plan;
+pub(crate) use program::Program;
 use template::{Failure, Template};
 
 /// All templates of a runner.

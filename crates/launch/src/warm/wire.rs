@@ -135,7 +135,9 @@ mod tests {
             "sizeof(struct hs_request)",
             "sizeof(struct hs_reply)",
             "sizeof(struct hs_limit)",
-            "HS_DOUBT_SIGNALS", "HS_ROOM_MIN", "HS_ROOM_MORE",
+            "HS_DOUBT_SIGNALS",
+            "HS_ROOM_MIN",
+            "HS_ROOM_MORE",
         ]
         .iter()
         .map(|w| print(w))

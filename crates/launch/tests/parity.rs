@@ -1,0 +1,402 @@
+//! The victim started cold and as a copy with one table of cases: same output, same status, byte for byte.
+//!
+//! What the victim prints is in runtime/tests/victim.c; it is the checklist of everything in which a copy could differ.
+
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use hotstart_launch::{
+    Choice, EnvBlock, Exit, Group, Launcher, Limit, Policy, ProcessGroup, Reason, Resource, Spec, Via,
+};
+use hotstart_model::{Environment, Status};
+
+struct Victim {
+    dir: tempfile::TempDir,
+    program: PathBuf,
+}
+
+#[derive(Clone)]
+struct Case {
+    argv: Vec<String>,
+    env: Vec<(&'static str, String)>,
+    input: &'static str,
+    umask: Option<u32>,
+    limits: Vec<Limit>,
+    group: ProcessGroup,
+    extra: bool,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Ran {
+    status: Status,
+    stdout: String,
+    stderr: String,
+    extra: String,
+}
+
+fn compile(source: &Path, out: &Path, flags: &[&str]) {
+    let built =
+        Command::new("cc").args(["-std=gnu11", "-O1"]).args(flags).arg("-o").args([out, source]).output();
+    let built = built.expect("cc runs");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+}
+
+fn victim() -> Victim {
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().canonicalize().unwrap().join("victim");
+    compile(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/tests/victim.c")), &program, &[]);
+    Victim { dir, program }
+}
+
+fn warm_launcher(names: &[&str]) -> Launcher {
+    let choice = Choice::Only(names.iter().map(|n| n.to_string()).collect());
+    Launcher::new().with_policy(Policy { choice, ..Policy::default() })
+}
+
+fn case(args: &[&str]) -> Case {
+    Case {
+        argv: std::iter::once("victim").chain(args.iter().copied()).map(str::to_owned).collect(),
+        env: vec![("A", "1".into()), ("PATH", "/usr/bin:/bin".into()), ("EMPTY", String::new())],
+        input: "one\ntwo\n",
+        umask: None,
+        limits: Vec::new(),
+        group: ProcessGroup::New,
+        extra: false,
+    }
+}
+
+fn start(launcher: &Launcher, victim: &Victim, case: &Case) -> (Ran, Exit) {
+    let file = |name: &str, text: &str| {
+        let path = victim.dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        File::options().read(true).write(true).open(&path).unwrap()
+    };
+    let (stdin, mut out, mut err, mut extra) =
+        (file("in", case.input), file("out", ""), file("err", ""), file("extra", ""));
+    let env: Environment = case.env.iter().map(|(k, v)| (*k, v.as_str())).collect();
+    let spec = Spec {
+        program: victim.program.clone(),
+        argv: case.argv.iter().map(Into::into).collect(),
+        env: EnvBlock::new(&env),
+        cwd: victim.dir.path().into(),
+        stdio: [stdin.as_fd(), out.as_fd(), err.as_fd()],
+        extra_fds: if case.extra { vec![(3, extra.as_fd()), (7, stdin.as_fd())] } else { Vec::new() },
+        umask: case.umask,
+        limits: case.limits.clone(),
+        process_group: case.group,
+    };
+    let group = Group::new();
+    let exit = launcher.start(&spec, &group).expect("it starts").wait();
+    let text = |file: &mut File| {
+        let mut bytes = Vec::new();
+        file.rewind().unwrap();
+        file.read_to_end(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let ran =
+        Ran { status: exit.status, stdout: text(&mut out), stderr: text(&mut err), extra: text(&mut extra) };
+    (ran, exit)
+}
+
+fn table() -> Vec<Case> {
+    let limit = |resource, value| Limit { resource, soft: Some(value), hard: Some(value) };
+    let many: Vec<String> = (0..400).map(|n| format!("argument-{n}")).collect();
+    let many: Vec<&str> = std::iter::once("print").chain(many.iter().map(String::as_str)).collect();
+    let mut cases = vec![
+        case(&[]),
+        case(&["print", "", "x y", "\u{fc}"]),
+        case(&many),
+        case(&["exec", "again"]),
+        case(&["exit", "0"]),
+        case(&["exit", "42"]),
+        case(&["_exit", "43"]),
+        case(&["abort"]),
+        case(&["overflow"]),
+        case(&["alarm"]),
+        case(&["error"]),
+        Case { argv: vec!["/other/path/multicall".into(), "print".into()], ..case(&[]) },
+        Case { env: Vec::new(), ..case(&[]) },
+        Case { env: vec![("LC_ALL", "C.UTF-8".into()), ("TZ", "UTC".into())], ..case(&[]) },
+        Case { env: vec![("BIG", "b".repeat(60_000))], ..case(&[]) },
+        Case { env: vec![("LD_PRELOAD", "libm.so.6".into())], ..case(&[]) },
+        Case { input: "", group: ProcessGroup::Inherit, ..case(&[]) },
+        Case { extra: true, ..case(&[]) },
+    ];
+    cases.extend([1, 2, 6, 9, 11, 13, 15].map(|n: i32| case(&["raise", &n.to_string()])));
+    cases.push(Case { limits: vec![limit(Resource::FileSize, 1 << 20)], umask: None, ..case(&[]) });
+    cases
+}
+
+#[test]
+fn copies_are_as_fresh_processes() {
+    let victim = victim();
+    let (cold, warm) = (Launcher::new(), warm_launcher(&["victim"]));
+    for case in table() {
+        // A limit makes the cold start go through the hotstart binary, which a test is not.
+        if !case.limits.is_empty() {
+            let (ran, exit) = start(&warm, &victim, &case);
+            assert_eq!(exit.via, Via::Fork);
+            assert!(ran.stdout.contains("Max file size             1048576              1048576"));
+            continue;
+        }
+        let (expected, exit) = start(&cold, &victim, &case);
+        assert_eq!(exit.via, Via::Cold(Reason::OnlyWay));
+        for round in 0..2 {
+            let (ran, exit) = start(&warm, &victim, &case);
+            assert_eq!(exit.via, Via::Fork, "{:?} in round {round}", &case.argv[..case.argv.len().min(4)]);
+            for (ours, theirs) in ran.stdout.lines().zip(expected.stdout.lines()) {
+                assert_eq!(ours, theirs, "{:?}", &case.argv[..case.argv.len().min(4)]);
+            }
+            assert_eq!(ran, expected);
+        }
+    }
+}
+
+#[test]
+fn a_umask_is_given_to_one_copy_only() {
+    let victim = victim();
+    let warm = warm_launcher(&["victim"]);
+    let umask = |case: &Case| {
+        let (ran, exit) = start(&warm, &victim, case);
+        assert_eq!(exit.via, Via::Fork);
+        ran.stdout.lines().find(|l| l.starts_with("Umask")).unwrap().to_owned()
+    };
+    let own = umask(&case(&[]));
+    assert_eq!(umask(&Case { umask: Some(0o007), ..case(&[]) }), "Umask:\t0007");
+    assert_eq!(umask(&case(&[])), own);
+}
+
+#[test]
+fn what_a_request_cannot_carry_is_started_cold_and_right() {
+    let victim = victim();
+    let (cold, warm) = (Launcher::new(), warm_launcher(&["victim"]));
+    let big: Vec<String> = (0..30_000).map(|n| format!("argument-{n}")).collect();
+    let big: Vec<&str> = std::iter::once("print").chain(big.iter().map(String::as_str)).collect();
+    let debug = Case { env: vec![("LD_DEBUG", "statistics".into())], ..case(&["exit", "3"]) };
+    for (case, reason) in [(case(&big), Reason::LargeRequest), (debug, Reason::LoaderVariable)] {
+        let (expected, _) = start(&cold, &victim, &case);
+        let (ran, exit) = start(&warm, &victim, &case);
+        assert_eq!(exit.via, Via::Cold(reason));
+        assert_eq!((ran.status, ran.stdout), (expected.status, expected.stdout));
+    }
+}
+
+#[test]
+fn a_missing_directory_is_the_same_error() {
+    let victim = victim();
+    let warm = warm_launcher(&["victim"]);
+    start(&warm, &victim, &case(&["exit", "0"]));
+    let null = File::open("/dev/null").unwrap();
+    let spec = Spec {
+        program: victim.program.clone(),
+        argv: vec!["victim".into()],
+        env: EnvBlock::new(&Environment::new()),
+        cwd: victim.dir.path().join("absent").into(),
+        stdio: [null.as_fd(), null.as_fd(), null.as_fd()],
+        extra_fds: Vec::new(),
+        umask: None,
+        limits: Vec::new(),
+        process_group: ProcessGroup::New,
+    };
+    let group = Group::new();
+    let error = warm.start(&spec, &group).unwrap_err().to_string();
+    assert!(error.starts_with("cannot enter directory '"), "{error}");
+}
+
+#[test]
+fn a_replaced_program_or_library_is_noticed_at_once() {
+    let victim = victim();
+    let dir = victim.dir.path();
+    let library = |value: u32| {
+        let source = dir.join("lib.c");
+        std::fs::write(&source, format!("int value(void) {{ return {value}; }}")).unwrap();
+        compile(&source, &dir.join("new.so"), &["-shared", "-fPIC", "-Wl,-soname,libvalue.so"]);
+        std::fs::rename(dir.join("new.so"), dir.join("libvalue.so")).unwrap();
+    };
+    let program = |add: u32| {
+        let source = dir.join("user.c");
+        std::fs::write(&source, format!("int value(void); int main(void) {{ return value() + {add}; }}"))
+            .unwrap();
+        let library = dir.join("libvalue.so");
+        compile(
+            &source,
+            &dir.join("new"),
+            &["-Wl,-rpath,$ORIGIN", "-Wl,--no-as-needed", library.to_str().unwrap()],
+        );
+        std::fs::rename(dir.join("new"), &victim.program).unwrap();
+    };
+    let warm = warm_launcher(&["victim"]);
+    library(1);
+    program(0);
+    for round in 1..12 {
+        let expected = if round % 2 == 0 {
+            library(round);
+            program(0);
+            round
+        } else {
+            library(round);
+            round
+        };
+        for _ in 0..2 {
+            let (ran, _) = start(&warm, &victim, &case(&[]));
+            assert_eq!(ran.status, Status::Exited(expected as i32));
+        }
+    }
+    assert!(warm.statistics().tools.iter().any(|t| t.forks > 10), "{:?}", warm.statistics());
+}
+
+/// The templates and copies that exist, by the name of the file that the victim was started from.
+fn processes_of(program: &Path) -> Vec<i32> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|e| e.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == program))
+        .collect()
+}
+
+#[test]
+fn a_killed_template_loses_no_start() {
+    let victim = victim();
+    let warm = warm_launcher(&["victim"]);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                for pid in processes_of(&victim.program) {
+                    // Templates lead their own group and have no controlling argument; copies run "exit".
+                    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                    if line.windows(5).all(|w| w != b"exit\0") && !line.is_empty() {
+                        let pid = rustix::process::Pid::from_raw(pid).unwrap();
+                        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+                    }
+                }
+            }
+        });
+        for round in 0..150 {
+            let (ran, _) = start(&warm, &victim, &case(&["exit", &(round % 100).to_string()]));
+            if ran.status != Status::Exited(round % 100) {
+                stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            }
+            assert_eq!(ran.status, Status::Exited(round % 100));
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn unfit_tools_are_cold_with_their_reason() {
+    let victim = victim();
+    let dir = victim.dir.path();
+    let build = |name: &str, source: &str, flags: &[&str]| {
+        let file = dir.join(format!("{name}.c"));
+        std::fs::write(&file, source).unwrap();
+        compile(&file, &dir.join(name), flags);
+    };
+    let main = "int main(void) { return 5; }";
+    build("static", main, &["-static"]);
+    build("asan", main, &["-fsanitize=address"]);
+    build("setuid", main, &[]);
+    std::fs::set_permissions(dir.join("setuid"), PermissionsExt::from_mode(0o4755)).unwrap();
+    std::fs::write(dir.join("script"), format!("#!/bin/sh\nexit 5\n{}", "#".repeat(80))).unwrap();
+    std::fs::set_permissions(dir.join("script"), PermissionsExt::from_mode(0o755)).unwrap();
+    let before =
+        |what: &str| format!("__attribute__((constructor)) static void c(int n, char **v) {{ {what} }}");
+    let with =
+        |name: &str, heads: &str, what: &str| build(name, &format!("{heads}\n{}\n{main}", before(what)), &[]);
+    with(
+        "thread",
+        "#include <pthread.h>\nstatic void *t(void *p) { for (;;) ; return p; }",
+        "pthread_t p; pthread_create(&p, 0, t, 0);",
+    );
+    with("opens", "#include <fcntl.h>", "open(\"/dev/null\", O_RDONLY);");
+    with("shares", "#include <sys/mman.h>", "mmap(0, 4096, 3, MAP_SHARED | MAP_ANONYMOUS, -1, 0);");
+    with("timer", "#include <unistd.h>", "alarm(1000);");
+    with("setenv", "#include <stdlib.h>", "setenv(\"X\", \"1\", 1);");
+    with("writes", "#include <unistd.h>", "write(1, \"x\", 1);");
+    with(
+        "keeps",
+        "static int count; static char **list; int f(void) { return count + !list; }",
+        "count = n; list = v;",
+    );
+    with("cwd", "#include <unistd.h>\nstatic char b[4096];", "getcwd(b, sizeof b);");
+    with("pid", "#include <unistd.h>\nstatic int p; int g(void) { return p; }", "p = getpid();");
+    with("clock", "#include <time.h>\nstatic long p; long g(void) { return p; }", "p = time(0);");
+    let expected = [
+        ("static", Reason::Static),
+        ("asan", Reason::Instrumented),
+        ("setuid", Reason::Privileged),
+        ("script", Reason::Script),
+        ("thread", Reason::Threads),
+        ("opens", Reason::Descriptors),
+        ("shares", Reason::SharedMemory),
+        ("timer", Reason::Timers),
+        ("setenv", Reason::ReadsEnvironment),
+        ("writes", Reason::Stdio),
+        ("keeps", Reason::KeepsArguments),
+        ("cwd", Reason::ReadsDirectory),
+        ("pid", Reason::ReadsIdentity),
+        ("clock", Reason::ReadsClock),
+    ];
+    let names: Vec<&str> = expected.iter().map(|(name, _)| *name).collect();
+    let warm = warm_launcher(&names);
+    for (name, reason) in expected {
+        let tool = Victim { dir: tempfile::tempdir().unwrap(), program: dir.join(name) };
+        for _ in 0..2 {
+            let (ran, exit) = start(&warm, &tool, &case(&[]));
+            assert_eq!((ran.status, exit.via), (Status::Exited(5), Via::Cold(reason)), "{name}");
+        }
+    }
+}
+
+#[test]
+fn what_a_constructor_asked_for_joins_the_key() {
+    let victim = victim();
+    let source = victim.dir.path().join("asks.c");
+    std::fs::write(
+        &source,
+        "#include <stdlib.h>\nstatic int v; __attribute__((constructor)) static void c(void) \
+         { char *t = getenv(\"MODE\"); v = t ? atoi(t) : 0; } int main(void) { return v; }",
+    )
+    .unwrap();
+    compile(&source, &victim.program, &[]);
+    let warm = warm_launcher(&["victim"]);
+    for mode in [1, 1, 2, 3, 2, 1, 0] {
+        let case = Case { env: vec![("MODE", mode.to_string()), ("OTHER", "x".repeat(mode))], ..case(&[]) };
+        let (ran, exit) = start(&warm, &victim, &case);
+        assert_eq!((ran.status, exit.via), (Status::Exited(mode as i32), Via::Fork));
+    }
+}
+
+fn open_descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+#[test]
+fn retired_templates_leave_nothing_behind() {
+    let victim = victim();
+    let choice = Choice::Only(vec!["victim".into()]);
+    let policy = Policy { choice, starts_per_template: 5, ..Policy::default() };
+    let warm = Launcher::new().with_policy(policy);
+    for _ in 0..52 {
+        let (_, exit) = start(&warm, &victim, &case(&["exit", "0"]));
+        assert_eq!(exit.via, Via::Fork);
+    }
+    let tools = warm.statistics().tools;
+    assert_eq!(tools[0].templates, 11, "52 starts at 5 for each template");
+    // Every retired template has been reaped by now or is on the way; the last one is idle.
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while processes_of(&victim.program).len() > 1 && std::time::Instant::now() < until {
+        std::thread::yield_now();
+    }
+    assert_eq!(processes_of(&victim.program).len(), 1);
+    let _: Option<OwnedFd> = None;
+    assert!(open_descriptors() < 120);
+    drop(warm);
+    while !processes_of(&victim.program).is_empty() && std::time::Instant::now() < until {
+        std::thread::yield_now();
+    }
+    assert_eq!(processes_of(&victim.program), [0; 0]);
+}
