@@ -3,12 +3,14 @@
  * LD_BIND_NOW would do it too, but it also stays in force for libraries opened later, where it turns an undefined
  * function that is never called into an error. Here a slot is bound only where the answer cannot be another than
  * ld.so's own: the object is not searched first for itself, and the symbol is versioned or its definer knows no
- * versions. Every other slot stays lazy.
+ * versions. Every other slot stays lazy; so does one whose answer lies in the program itself, as that may be the
+ * program's own jump to a function whose address it takes, which to ld.so is no answer to a call.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
 #include <stddef.h>
+#include <sys/auxv.h>
 
 #include "arch.h"
 #include "runtime.h"
@@ -93,8 +95,27 @@ static void *find(const struct object *object, const ElfW(Rela) *slot)
     return address && !knows_versions(address) ? address : NULL;
 }
 
+struct range {
+    ElfW(Addr) low, high;
+};
+
+static struct range program_range(ElfW(Addr) base)
+{
+    const ElfW(Phdr) *header = (const void *)getauxval(AT_PHDR);
+    struct range range = {~(ElfW(Addr))0, 0};
+    for (unsigned long i = 0; i < getauxval(AT_PHNUM); i++) {
+        if (header[i].p_type != PT_LOAD)
+            continue;
+        ElfW(Addr) low = base + header[i].p_vaddr, high = low + header[i].p_memsz;
+        range.low = low < range.low ? low : range.low;
+        range.high = high > range.high ? high : range.high;
+    }
+    return range;
+}
+
 void hs_bind_all(void)
 {
+    const struct range program = program_range(_r_debug.r_map->l_addr);
     for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next) {
         struct object object;
         read_dynamic(map, &object);
@@ -104,7 +125,8 @@ void hs_bind_all(void)
                 continue;
             void **place = (void **)(object.base + slot->r_offset);
             void *address = find(&object, slot);
-            if (address && *place != address)
+            int own = (ElfW(Addr))address >= program.low && (ElfW(Addr))address < program.high;
+            if (address && !own && *place != address)
                 *place = address;
         }
     }

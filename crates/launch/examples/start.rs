@@ -1,4 +1,5 @@
-//! Measures what starting a tool costs, cold and as a copy, interleaved: `start [-n COUNT] [-i FILE] TOOL ARGS`.
+//! Measures what starting a tool costs, cold and as a copy, interleaved: `start [-n COUNT] [-i FILE] [-w] TOOL ARGS`.
+//! With -w only copies are started, as for a look at them from outside.
 //!
 //! Times are from the request until the process has been waited for, its output thrown away.
 
@@ -12,21 +13,27 @@ use hotstart_launch::{Choice, EnvBlock, Exit, Group, Launcher, Policy, ProcessGr
 struct Command {
     count: usize,
     input: PathBuf,
+    fork_only: bool,
     tool: PathBuf,
     args: Vec<std::ffi::OsString>,
 }
 
 fn parse() -> Command {
     let mut args = std::env::args_os().skip(1).peekable();
-    let mut command =
-        Command { count: 200, input: "/dev/null".into(), tool: PathBuf::new(), args: Vec::new() };
-    loop {
-        let value = match args.peek().and_then(|a| a.to_str()) {
-            Some("-n" | "-i") => args.next().expect("peeked"),
-            _ => break,
-        };
+    let mut command = Command {
+        count: 200,
+        input: "/dev/null".into(),
+        fork_only: false,
+        tool: PathBuf::new(),
+        args: Vec::new(),
+    };
+    while let Some(option) = args.next_if(|a| a.to_str().is_some_and(|a| ["-n", "-i", "-w"].contains(&a))) {
+        if option == "-w" {
+            command.fork_only = true;
+            continue;
+        }
         let given = args.next().expect("a value after the option");
-        if value == "-n" {
+        if option == "-n" {
             command.count = given.to_str().and_then(|n| n.parse().ok()).expect("a count after -n");
         } else {
             command.input = given.into();
@@ -84,7 +91,8 @@ fn main() {
     let env = EnvBlock::new(&std::env::vars_os().collect());
     let (mut cold_exits, mut warm_exits) = (Vec::new(), Vec::new());
     for round in 0..command.count + 5 {
-        let (c, w) = (run(&cold, &command, &env), run(&warm, &command, &env));
+        let w = run(&warm, &command, &env);
+        let c = if command.fork_only { w } else { run(&cold, &command, &env) };
         assert_eq!(c.status, w.status, "both end alike");
         if let Via::Cold(reason) = w.via {
             println!("cold: {reason}");

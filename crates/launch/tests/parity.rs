@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -370,6 +370,55 @@ fn what_a_constructor_asked_for_joins_the_key() {
     }
 }
 
+#[test]
+fn a_program_that_takes_addresses_of_library_functions_can_call_them() {
+    let victim = victim();
+    let source = victim.dir.path().join("address.c");
+    // Not position-independent: the address of malloc is the program's own jump to it.
+    std::fs::write(
+        &source,
+        "#include <stdlib.h>\nvoid *(*volatile get)(size_t) = malloc; int main(void) \
+         { char *a = get(3), *b = malloc(4); return a && b ? 6 : 1; }",
+    )
+    .unwrap();
+    compile(&source, &victim.program, &["-no-pie", "-fno-pic"]);
+    let (ran, exit) = start(&warm_launcher(&["victim"]), &victim, &case(&[]));
+    assert_eq!((ran.status, exit.via), (Status::Exited(6), Via::Fork));
+}
+
+#[test]
+fn many_threads_share_the_templates() {
+    let victim = victim();
+    let warm = warm_launcher(&["victim"]);
+    let null = File::options().read(true).write(true).open("/dev/null").unwrap();
+    let env = EnvBlock::new(&Environment::new());
+    let one = |code: i32| {
+        let spec = Spec {
+            program: victim.program.clone(),
+            argv: vec!["victim".into(), "exit".into(), code.to_string().into()],
+            env: env.clone(),
+            cwd: victim.dir.path().into(),
+            stdio: [null.as_fd(), null.as_fd(), null.as_fd()],
+            extra_fds: Vec::new(),
+            umask: None,
+            limits: Vec::new(),
+            process_group: ProcessGroup::New,
+        };
+        let exit = warm.start(&spec, &Group::new()).expect("it starts").wait();
+        assert_eq!(exit.status, Status::Exited(code));
+    };
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let one = &one;
+            scope.spawn(move || (0..40).for_each(|n| one(thread * 10 + n % 10)));
+        }
+    });
+    let tools = warm.statistics().tools;
+    assert_eq!(tools[0].forks + tools[0].cold_total(), 320);
+    assert!(tools[0].cold.keys().all(|reason| *reason == Reason::Busy), "{tools:?}");
+    assert!(tools[0].forks > 100, "{tools:?}");
+}
+
 fn open_descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
@@ -392,7 +441,6 @@ fn retired_templates_leave_nothing_behind() {
         std::thread::yield_now();
     }
     assert_eq!(processes_of(&victim.program).len(), 1);
-    let _: Option<OwnedFd> = None;
     assert!(open_descriptors() < 120);
     drop(warm);
     while !processes_of(&victim.program).is_empty() && std::time::Instant::now() < until {

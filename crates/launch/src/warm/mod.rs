@@ -107,7 +107,7 @@ impl Pool {
     /// The runtime's file, tried once on a program that does no harm if it is not stopped: without the runtime, a
     /// tool would run its `main` with no arguments.
     fn image(&self) -> Option<&OwnedFd> {
-        let open = || image::open().filter(|image| program::probe(image));
+        let open = || image::open().filter(program::probe);
         self.image.get_or_init(open).as_ref()
     }
 
