@@ -99,10 +99,14 @@ pub(crate) fn check(
     if run.checks.chooses(job) { compare(run, job, script, transcript) } else { transcript }
 }
 
-/// A failure counts only as a cold run has it.
+/// A failure counts only as a cold run has it, which begins without the files that the failed one left.
 fn confirm(run: &Run<'_>, job: JobId, script: &Script, warm: Transcript, group: &Group) -> Transcript {
     run.checks.confirmed.fetch_add(1, Ordering::Relaxed);
-    let (cold, _) = run_once(run, script, &run.cold);
+    let again = |launcher: &Launcher| {
+        own_files::remove(script);
+        run_once(run, script, launcher).0
+    };
+    let cold = again(&run.cold);
     let end = |t: &Transcript| (t.exit_code, t.fault.clone(), t.timed_out);
     if cold.fault == Some(Fault::Interrupted) {
         return cold;
@@ -111,8 +115,7 @@ fn confirm(run: &Run<'_>, job: JobId, script: &Script, warm: Transcript, group: 
         return if run.checks.parity { compare(run, job, script, cold) } else { cold };
     }
     // Once more each way: a test that is flaky by itself is no fault of ours.
-    let (warm_again, _) = run_once(run, script, run.launcher);
-    let (cold_again, _) = run_once(run, script, &run.cold);
+    let (warm_again, cold_again) = (again(run.launcher), again(&run.cold));
     if end(&warm_again) == end(&warm) && end(&cold_again) == end(&cold) {
         let seen =
             |transcript: &Transcript| Seen { transcript: transcript.clone(), files: Default::default() };

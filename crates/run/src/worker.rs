@@ -38,7 +38,9 @@ fn execute(run: &Run<'_>, job: JobId) -> Option<Outcome> {
 
 fn attempts(run: &Run<'_>, job: JobId, script: &Script) -> Option<Outcome> {
     for attempt in 1.. {
-        let (transcript, group) = run_once(run, script, run.launcher);
+        // A later attempt sees what the earlier ones left, so it cannot be confirmed by yet another run.
+        let launcher = if attempt == 1 { run.launcher } else { &run.cold };
+        let (transcript, group) = run_once(run, script, launcher);
         let transcript = check::check(run, job, attempt, script, transcript, &group);
         if transcript.fault == Some(Fault::Interrupted) {
             return None;
