@@ -28,6 +28,7 @@ def snapshot(config):
         "test_source_root": config.test_source_root,
         "test_exec_root": config.test_exec_root,
         "max_individual_test_time": number(getattr(config, "maxIndividualTestTime", None), float),
+        "hotstart_cold": describe_cold(getattr(config, "hotstart_cold", False)),
     }
 
 
@@ -104,6 +105,15 @@ def describe_group(group):
     if callable(group):
         return {"kind": "callable"}
     return None if group is None else {"kind": "named", "name": str(group)}
+
+
+def describe_cold(tools):
+    """hotstart's own attribute: true for all tools, or names of tools."""
+    if isinstance(tools, str):
+        tools = tools.replace(",", " ").split()
+    if isinstance(tools, (list, tuple, set, frozenset)):
+        return {"names": sorted(str(tool) for tool in tools)}
+    return {"all": bool(tools)}
 
 
 def describe_substitutions(substitutions):

@@ -129,6 +129,12 @@ class DescribeTest(unittest.TestCase):
     def test_the_order_of_variables_matters(self):
         self.assertFalse(describe.same({"a": "1", "b": "2"}, {"b": "2", "a": "1"}))
 
+    def test_tools_to_keep_cold_are_names_or_all(self):
+        self.assertEqual(describe.describe_cold(True), {"all": True})
+        self.assertEqual(describe.describe_cold(None), {"all": False})
+        self.assertEqual(describe.describe_cold("opt, llc"), {"names": ["llc", "opt"]})
+        self.assertEqual(describe.describe_cold(["opt"]), {"names": ["opt"]})
+
 
 class ProtocolTest(unittest.TestCase):
     def test_bytes_that_are_not_utf8_pass_through(self):

@@ -56,6 +56,7 @@ fn run(launcher: &Launcher, command: &Command, env: &EnvBlock) -> Exit {
         extra_fds: Vec::new(),
         umask: None,
         limits: Vec::new(),
+        keep_cold: false,
         process_group: ProcessGroup::New,
     };
     let group = Group::new();

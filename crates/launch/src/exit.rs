@@ -51,6 +51,8 @@ pub enum Reason {
     Limits,
     /// The settings say so.
     Policy,
+    /// The test, or its directory's config, asks for it.
+    OptOut,
     /// Not started often enough to pay.
     FewStarts,
     /// Every template was in use.
@@ -131,6 +133,7 @@ impl fmt::Display for Reason {
             Reason::OnlyWay => "warm starts are not switched on",
             Reason::Limits => "limits or umask are set on the way to exec",
             Reason::Policy => "the settings say so",
+            Reason::OptOut => "the test or its directory asks for it",
             Reason::FewStarts => "not started often enough yet",
             Reason::Busy => "every template was in use",
             Reason::TestOutput => "the program lies where tests write",

@@ -54,6 +54,7 @@ impl Guard {
             extra_fds: vec![(LIFELINE, read.as_fd()), (TABLE, memory.as_fd())],
             umask: None,
             limits: Vec::new(),
+            keep_cold: false,
             process_group: ProcessGroup::New,
         };
         let pid = cold::prepare(&spec).ok()?.spawn(&spec).ok()?;

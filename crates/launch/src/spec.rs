@@ -27,6 +27,8 @@ pub struct Spec<'fd> {
     pub umask: Option<u32>,
     /// Resource limits that are not the runner's.
     pub limits: Vec<Limit>,
+    /// Whether a cold start was asked for, whatever the launcher's policy.
+    pub keep_cold: bool,
     /// Process group to put it in.
     pub process_group: ProcessGroup,
 }

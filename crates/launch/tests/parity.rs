@@ -87,6 +87,7 @@ fn start(launcher: &Launcher, victim: &Victim, case: &Case) -> (Ran, Exit) {
         extra_fds: if case.extra { vec![(3, extra.as_fd()), (7, stdin.as_fd())] } else { Vec::new() },
         umask: case.umask,
         limits: case.limits.clone(),
+        keep_cold: false,
         process_group: case.group,
     };
     let group = Group::new();
@@ -200,6 +201,7 @@ fn a_missing_directory_is_the_same_error() {
         extra_fds: Vec::new(),
         umask: None,
         limits: Vec::new(),
+        keep_cold: false,
         process_group: ProcessGroup::New,
     };
     let group = Group::new();
@@ -402,6 +404,7 @@ fn many_threads_share_the_templates() {
             extra_fds: Vec::new(),
             umask: None,
             limits: Vec::new(),
+            keep_cold: false,
             process_group: ProcessGroup::New,
         };
         let exit = warm.start(&spec, &Group::new()).expect("it starts").wait();

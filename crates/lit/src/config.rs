@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotstart_model::{Dialect, Environment};
+use hotstart_model::{ColdTools, Dialect, Environment};
 
 /// One distinct config object: a suite's, or a directory's with a local config.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +49,8 @@ pub struct Config {
     pub test_exec_root: Option<PathBuf>,
     /// lit 23: this config's limit per test. Zero in Python is `None` here.
     pub max_individual_test_time: Option<Duration>,
+    /// `config.hotstart_cold`, which lit does not have: tools that are not to be started warm.
+    pub hotstart_cold: ColdTools,
 }
 
 /// A key that is a Python regular expression, and what replaces it.

@@ -8,7 +8,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hotstart_model::{Command, Dialect, Environment, ExternalShell, Interpreter, Outcome, Script, Verdict};
+use hotstart_model::{
+    ColdTools, Command, Dialect, Environment, ExternalShell, Interpreter, Outcome, Script, Verdict,
+};
 
 use crate::boolexpr::Features;
 use crate::config::{Config, Format, Session};
@@ -213,7 +215,8 @@ fn prepare_script(request: &Request<'_>, conditions: &mut Conditions) -> Result<
     let lines = substituted_lines(request, preamble, &found.script, (&source, &exec), external)?;
     let commands = commands(request, lines, external);
     let attempts = attempts(request, found.allowed_retries)?;
-    Ok((assemble(request, commands, &exec, external), attempts))
+    let cold = found.cold.with(&config.hotstart_cold);
+    Ok((Script { cold, ..assemble(request, commands, &exec, external) }, attempts))
 }
 
 fn check_conditions(
@@ -389,6 +392,7 @@ fn assemble(request: &Request<'_>, commands: Vec<Command>, exec: &Path, external
         tmp_base,
         tape: false,
         lit_package_dir: Some(session.package_dir.clone()),
+        cold: ColdTools::None,
     }
 }
 

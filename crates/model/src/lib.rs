@@ -6,6 +6,7 @@
 //! anything else of the stages before it.
 #![forbid(unsafe_code)]
 
+mod cold_tools;
 mod environment;
 mod event;
 mod job;
@@ -13,6 +14,7 @@ mod outcome;
 mod script;
 mod transcript;
 
+pub use cold_tools::ColdTools;
 pub use environment::Environment;
 pub use event::{Diagnostic, Event, Events, RunEnd, Severity, StartCounts};
 pub use job::{JobId, JobSource, Work};

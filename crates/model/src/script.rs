@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::Environment;
+use crate::{ColdTools, Environment};
 
 /// Which lit's behaviour is followed; decided by the version of the `lit` package that evaluated the configs.
 ///
@@ -71,4 +71,6 @@ pub struct Script {
     pub tape: bool,
     /// Directory that lit's `cat` and `diff` put into PYTHONPATH of later commands; see lit-compat 5.7.
     pub lit_package_dir: Option<PathBuf>,
+    /// Tools that are not to be started warm.
+    pub cold: ColdTools,
 }

@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -237,6 +238,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
             stdio: [stdin.as_fd(), stdout, stderr],
             extra_fds: Vec::new(),
             limits,
+            keep_cold: self.context.script.cold.covers(Path::new(&program)),
             process_group: self.process_group,
         };
         let started = self.context.launcher.start(&spec, self.context.group);

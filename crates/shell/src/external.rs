@@ -86,6 +86,7 @@ fn run_shell<'g>(
         extra_fds: Vec::new(),
         umask: None,
         limits: Vec::new(),
+        keep_cold: script.cold.covers(&shell.shell),
         process_group: ProcessGroup::New,
     };
     let child = launcher.start(&spec, group).map_err(not_started)?;

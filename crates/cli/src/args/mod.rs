@@ -19,12 +19,14 @@ mod options;
 mod shlex;
 mod table;
 mod values;
+mod warm;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 pub use console::ConsoleOptions;
 pub use options::{LitOptions, Order, OwnOptions};
+pub use warm::{ConfigFile, Start, WarmOptions, check_tool, is_percentage};
 
 use argparse::Stop;
 use low::LowArgs;

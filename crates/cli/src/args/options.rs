@@ -9,6 +9,7 @@ use hotstart_report::histogram::Slowest;
 use super::Invocation;
 use super::console::ConsoleOptions;
 use super::low::LowArgs;
+use super::warm::WarmOptions;
 
 /// In which order tests start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub enum Order {
 }
 
 /// hotstart's own options.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct OwnOptions {
     /// The Python that evaluates configs; `None` to look for one.
     pub lit_python: Option<PathBuf>,
@@ -31,6 +32,8 @@ pub struct OwnOptions {
     pub lit_package: Option<PathBuf>,
     /// Whether the times of the phases before the first test are printed.
     pub debug_times: bool,
+    /// How tools are started.
+    pub warm: WarmOptions,
 }
 
 /// All that a command line says.

@@ -72,9 +72,48 @@ fn values_bundles_and_abbreviations() {
 
 #[test]
 fn own_options_take_no_abbreviation_away() {
-    let options = options(&["--deb", "--lit-py", "py", "t"]);
-    assert!(options.debug && !options.own.debug_times);
+    let options = options(&["--deb", "--verb", "--par=x", "--ex", "--lit-py", "py", "t"]);
+    assert!(options.debug && !options.own.debug_times && options.exclude_xfail);
+    assert_eq!(options.user_params, [("x".into(), String::new())]);
+    assert_eq!(options.own.warm, WarmOptions::default());
     assert_eq!(options.own.lit_python.as_deref(), Some(Path::new("/cwd/py")));
+}
+
+#[test]
+fn warm_options() {
+    let own = options(&[
+        "--warm=opt,llc",
+        "--keep-cold",
+        "clang",
+        "--start=fork",
+        "--explain",
+        "--verify=2.5%",
+        "--parity",
+        "--template-memory=64",
+        "--hotstart-config=h.toml",
+        "t",
+    ]);
+    let warm = own.own.warm;
+    assert_eq!(warm.warm.unwrap(), ["opt", "llc"]);
+    assert_eq!(warm.keep_cold.unwrap(), ["clang"]);
+    assert_eq!((warm.start, warm.verify, warm.template_memory), (Some(Start::Fork), Some(2.5), Some(64)));
+    assert!(warm.explain && warm.parity);
+    assert_eq!(warm.config_file, ConfigFile::File("/cwd/h.toml".into()));
+    assert_eq!(options(&["t"]).own.warm, WarmOptions::default());
+}
+
+#[test]
+fn the_last_way_of_starting_holds() {
+    assert_eq!(options(&["--cold", "--start", "auto", "t"]).own.warm.start, Some(Start::Auto));
+    assert_eq!(options(&["--start=auto", "--cold", "t"]).own.warm.start, Some(Start::Cold));
+}
+
+#[test]
+fn the_configuration_file_can_be_named_by_the_environment() {
+    let env = [("HOTSTART_CONFIG", "/h.toml")];
+    let file = |argv: &[&str]| options_with(argv, &env).own.warm.config_file;
+    assert_eq!(file(&["t"]), ConfigFile::File("/h.toml".into()));
+    assert_eq!(file(&["--hotstart-config=", "t"]), ConfigFile::None);
 }
 
 #[test]
@@ -125,6 +164,19 @@ fn errors_are_argparses() {
         (
             &["--order", "x", "t"],
             "argument --order: invalid choice: 'x' (choose from 'lexical', 'random', 'smart')",
+        ),
+        (
+            &["--start=rewound", "t"],
+            "argument --start: invalid choice: 'rewound' (choose from 'auto', 'cold', 'fork')",
+        ),
+        (
+            &["--verify", "101", "t"],
+            "argument --verify: requires a percentage from 0 to 100, for example 0.5%, but found '101'",
+        ),
+        (&["--warm=", "t"], "argument --warm: requires at least one tool; --cold starts every tool cold"),
+        (
+            &["--keep-cold=a/b", "t"],
+            "argument --keep-cold: requires names of tools without directory, but found 'a/b'",
         ),
         (&["--filter", "(", "t"], "argument --filter: invalid regular expression: '(', bad"),
         (&["--run-shard", "1", "t"], "--num-shards and --run-shard must be used together"),

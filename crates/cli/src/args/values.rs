@@ -116,7 +116,8 @@ pub(super) fn order(value: &OsStr) -> Result<Order, String> {
     choice(value, &[("lexical", Order::Lexical), ("random", Order::Random), ("smart", Order::Smart)])
 }
 
-fn choice<T: Copy>(value: &OsStr, choices: &[(&str, T)]) -> Result<T, String> {
+/// One of these, by name.
+pub(super) fn choice<T: Copy>(value: &OsStr, choices: &[(&str, T)]) -> Result<T, String> {
     if let Some((_, chosen)) = choices.iter().find(|(name, _)| value == *name) {
         return Ok(*chosen);
     }

@@ -7,6 +7,7 @@ mod listing;
 mod records;
 mod settings;
 mod stop;
+mod warm;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -25,6 +26,7 @@ use hotstart_run::{Checks, RunSettings};
 use crate::args::{self, Invocation, LitOptions, Request};
 use crate::exit_code::{self, ERROR, SUCCESS};
 use stop::Stopper;
+use warm::WarmSettings;
 
 /// Runs `hotstart lit` with these arguments; `program` is the name that diagnostics begin with.
 pub fn run(program: &str, argv: &[OsString]) -> ExitCode {
@@ -41,16 +43,25 @@ pub fn run(program: &str, argv: &[OsString]) -> ExitCode {
         check_regex: &|pattern| select::compile_filter(pattern).map(drop).map_err(|error| error.message),
     };
     match args::parse(&invocation) {
-        Ok(Request::Run(options)) => Session { options: *options, program, cwd: &cwd }.run(),
+        Ok(Request::Run(options)) => start(program, *options, &cwd),
         Ok(Request::Help(text)) => said(&text),
         Ok(Request::Version) => said(&format!("hotstart lit {}\n", env!("CARGO_PKG_VERSION"))),
         Err(error) => failed(&error.0),
     }
 }
 
+fn start(program: &str, options: LitOptions, cwd: &Path) -> ExitCode {
+    let own = &options.own.warm;
+    match warm::read(&own.config_file, cwd) {
+        Ok(file) => Session { warm: WarmSettings::new(own, file), options, program, cwd }.run(),
+        Err(error) => failed(&format!("{program}: error: {error}\n")),
+    }
+}
+
 /// One `hotstart lit`.
 struct Session<'a> {
     options: LitOptions,
+    warm: WarmSettings,
     program: &'a str,
     cwd: &'a Path,
 }
@@ -85,7 +96,7 @@ impl Session<'_> {
         let discovered = load::load_in(&settings, &early, &launcher, &Group::new());
         let diagnostics = early.diagnostics.into_inner().expect("no panic while locked");
         match discovered {
-            Ok(discovered) => self.discovered(&discovered, diagnostics, &stopper, &launcher, begun.elapsed()),
+            Ok(discovered) => self.discovered(&discovered, diagnostics, &stopper, launcher, begun.elapsed()),
             Err(LoadError::Filter { pattern, reason }) => failed(&format!(
                 "{}: error: invalid regular expression: '{pattern}', {reason}\n",
                 self.program
@@ -99,7 +110,7 @@ impl Session<'_> {
         discovered: &Discovered,
         diagnostics: Diagnostics,
         stopper: &Stopper,
-        launcher: &Launcher,
+        launcher: Launcher,
         discovery: Duration,
     ) -> ExitCode {
         if self.options.own.debug_times {
@@ -120,7 +131,13 @@ impl Session<'_> {
                 told(messages::empty_shard());
                 exit_code::exit(SUCCESS)
             }
-            _ => self.execute(discovered, diagnostics, stopper, launcher),
+            _ => {
+                let launcher = launcher.with_policy(self.warm.policy(discovered));
+                let checks = self.warm.checks();
+                let code = self.execute(discovered, diagnostics, stopper, &launcher, &checks);
+                self.tell_starts(discovered, &launcher, &checks);
+                code
+            }
         }
     }
 
@@ -130,12 +147,25 @@ impl Session<'_> {
         exit_code::exit(if allowed { SUCCESS } else { ERROR })
     }
 
+    /// How processes were started. To standard error: standard output is compared with lit's.
+    fn tell_starts(&self, discovered: &Discovered, launcher: &Launcher, checks: &Checks) {
+        let statistics = launcher.statistics();
+        let is_terse = self.options.console.levels(discovered.session.dialect).terse_summary;
+        if self.warm.explain {
+            told(&warm::table(&statistics, checks.counts()));
+        }
+        if self.warm.is_on() && !is_terse {
+            told(&warm::counts(&statistics));
+        }
+    }
+
     fn execute(
         &self,
         discovered: &Discovered,
         diagnostics: Diagnostics,
         stopper: &Stopper,
         launcher: &Launcher,
+        checks: &Checks,
     ) -> ExitCode {
         let plan = match discovered.plan() {
             Ok(plan) => plan,
@@ -148,7 +178,7 @@ impl Session<'_> {
             }
         };
         let begun = Instant::now();
-        let (end, results) = self.run_plan(discovered, &plan, diagnostics, stopper, launcher, begun);
+        let (end, results) = self.run_plan(discovered, &plan, diagnostics, stopper, (launcher, checks), begun);
         let elapsed = begun.elapsed();
         conclude::conclude(&self.options, self.cwd, discovered, plan, results, end, elapsed)
     }
@@ -159,7 +189,7 @@ impl Session<'_> {
         plan: &Plan,
         diagnostics: Diagnostics,
         stopper: &Stopper,
-        launcher: &Launcher,
+        (launcher, checks): (&Launcher, &Checks),
         begun: Instant,
     ) -> (RunEnd, Results) {
         let options = &self.options;
@@ -178,9 +208,8 @@ impl Session<'_> {
         };
         let reporter = Reporter::new(records::Names(plan), report_settings, Sink::stdout(), diagnostics);
         let interrupt = stopper.running();
-        let checks = Checks::sampled(0.0);
         let verdicts = &discovered.verdicts;
-        let end = hotstart_run::run(plan, launcher, &run_settings, &checks, verdicts, &interrupt, &reporter);
+        let end = hotstart_run::run(plan, launcher, &run_settings, checks, verdicts, &interrupt, &reporter);
         (end, reporter.into_results())
     }
 }

@@ -4,3 +4,4 @@ mod bad_input;
 mod failure;
 mod stop;
 mod suite;
+mod warm;

@@ -171,6 +171,9 @@ impl Drop for Lease<'_> {
 
 /// Why this request, whatever the program, is to be started cold.
 fn refuses(spec: &Spec<'_>) -> Option<Reason> {
+    if spec.keep_cold {
+        return Some(Reason::OptOut);
+    }
     let unfit = |limit: &crate::Limit| matches!(limit.resource, Resource::AddressSpace | Resource::Stack);
     if spec.limits.iter().any(unfit) || spec.limits.len() > 8 {
         return Some(Reason::Limits);

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::Reason;
 
@@ -29,6 +29,9 @@ pub struct Policy {
     pub never: Vec<String>,
     /// Programs below these directories are always cold: tests make and overwrite them.
     pub cold_below: Vec<PathBuf>,
+    /// So are programs in a directory named `Output` somewhere below these: lit's tests write there, while the
+    /// project's own tools lie in the same tree.
+    pub output_below: Vec<PathBuf>,
     /// Memory that all templates together may own, in bytes.
     pub memory: u64,
     /// Templates of one tool at a time.
@@ -61,7 +64,9 @@ impl Policy {
         if !program.is_absolute() {
             return Some(Reason::RelativePath);
         }
-        self.cold_below.iter().any(|dir| program.starts_with(dir)).then_some(Reason::TestOutput)
+        let is_output = self.cold_below.iter().any(|dir| program.starts_with(dir))
+            || self.output_below.iter().any(|dir| is_in_output(program, dir));
+        is_output.then_some(Reason::TestOutput)
     }
 
     /// Cold starts under one key before a template is made for it.
@@ -71,6 +76,13 @@ impl Policy {
             _ => 0,
         }
     }
+}
+
+/// Whether a directory named `Output` stands between `program` and `dir`.
+fn is_in_output(program: &Path, dir: &Path) -> bool {
+    let is_output = |component: Component<'_>| component.as_os_str() == "Output";
+    let below = program.strip_prefix(dir).ok().and_then(Path::parent);
+    below.is_some_and(|below| below.components().any(is_output))
 }
 
 /// What runs below these must meet an ordinary exec.
@@ -83,6 +95,7 @@ impl Default for Policy {
             choice: Choice::Auto { after: 2 },
             never: Vec::new(),
             cold_below: Vec::new(),
+            output_below: Vec::new(),
             memory: 512 << 20,
             templates_per_tool: cores.clamp(2, 16),
             starts_per_template: 2000,
@@ -100,12 +113,16 @@ mod tests {
             choice: Choice::Only(vec!["opt".into(), "llc".into()]),
             never: vec!["llc".into()],
             cold_below: vec!["/out".into()],
+            output_below: vec!["/build".into()],
             ..Policy::default()
         };
         assert_eq!(policy.refuses(Path::new("/bin/opt")), None);
         assert_eq!(policy.refuses(Path::new("/bin/llc")), Some(Reason::Policy));
         assert_eq!(policy.refuses(Path::new("/bin/cat")), Some(Reason::Policy));
         assert_eq!(policy.refuses(Path::new("/out/t/opt")), Some(Reason::TestOutput));
+        assert_eq!(policy.refuses(Path::new("/build/test/Output/a.tmp/opt")), Some(Reason::TestOutput));
+        assert_eq!(policy.refuses(Path::new("/build/bin/opt")), None);
+        assert_eq!(policy.refuses(Path::new("/elsewhere/Output/opt")), None);
         assert_eq!(policy.refuses(Path::new("opt")), Some(Reason::RelativePath));
         assert_eq!(Policy::cold().refuses(Path::new("/bin/opt")), Some(Reason::Policy));
         assert_eq!(Policy::default().refuses(Path::new("/usr/bin/gdb")), Some(Reason::Debugger));

@@ -232,6 +232,7 @@ pub(crate) fn probe(image: &OwnedFd) -> bool {
         extra_fds: Vec::new(),
         umask: None,
         limits: Vec::new(),
+        keep_cold: false,
         process_group: ProcessGroup::Inherit,
     };
     let started = Template::start(&spec, &traits, image);

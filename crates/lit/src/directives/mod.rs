@@ -3,11 +3,14 @@
 //! `scan` finds them, `define` knows substitution definitions; here they are put together into what a test asks
 //! for. Conditions are only checked for syntax, substitutions not applied.
 
+mod cold;
 mod define;
 mod scan;
 
 use std::collections::BTreeSet;
 use std::path::Path;
+
+use hotstart_model::ColdTools;
 
 use crate::boolexpr::{self, Features};
 use crate::exception::Exception;
@@ -29,6 +32,8 @@ pub struct Directives {
     pub unsupported: Vec<String>,
     /// ALLOW_RETRIES.
     pub allowed_retries: Option<i64>,
+    /// HOTSTART-COLD.
+    pub cold: ColdTools,
 }
 
 /// A directive that takes part in the script.
@@ -78,7 +83,8 @@ pub fn parse(content: &[u8], features: &Features, require_script: bool) -> Resul
             break;
         }
     }
-    collector.finish(require_script)
+    let found = collector.finish(require_script)?;
+    Ok(Directives { cold: cold::tools(content), ..found })
 }
 
 /// All features that a test's conditions mention, for `--show-used-features`.

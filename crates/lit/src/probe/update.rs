@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotstart_model::Environment;
+use hotstart_model::{ColdTools, Environment};
 
 use super::wire::{self, Changes, Text};
 use crate::config::{Config, Format, ParallelismGroup, Substitution};
@@ -35,11 +35,20 @@ pub(super) fn apply(config: &mut Config, changes: Changes, tmp_dir: Option<&Path
         &mut config.max_individual_test_time,
         changes.max_individual_test_time.map(|limit| limit.and_then(seconds)),
     );
+    set(&mut config.hotstart_cold, changes.hotstart_cold.map(cold_tools));
 }
 
 /// A limit in seconds; zero is none, as in Python.
 pub(super) fn seconds(limit: f64) -> Option<Duration> {
     if limit > 0.0 { Duration::try_from_secs_f64(limit).ok() } else { None }
+}
+
+fn cold_tools(tools: wire::ColdTools) -> ColdTools {
+    match tools {
+        wire::ColdTools { all: true, .. } => ColdTools::All,
+        wire::ColdTools { names, .. } if names.is_empty() => ColdTools::None,
+        wire::ColdTools { names, .. } => ColdTools::Named(strings(names)),
+    }
 }
 
 fn set<T>(field: &mut T, value: Option<T>) {

@@ -139,6 +139,15 @@ pub(super) struct Changes {
     pub test_exec_root: Option<Option<Text>>,
     #[serde(deserialize_with = "present")]
     pub max_individual_test_time: Option<Option<f64>>,
+    pub hotstart_cold: Option<ColdTools>,
+}
+
+/// `config.hotstart_cold`.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct ColdTools {
+    pub all: bool,
+    pub names: Vec<Text>,
 }
 
 /// Key, value, and whether the value is a template.

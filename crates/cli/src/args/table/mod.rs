@@ -6,6 +6,7 @@ mod general;
 mod output;
 mod own;
 mod selection;
+mod warm;
 
 use super::flag::Flag;
 
@@ -25,11 +26,14 @@ const OF_LIT: [Group; 5] = [
     Group { title: Some("Debug and Experimental Options"), flags: &debug::FLAGS },
 ];
 
-const OWN: Group = Group { title: Some("Only in hotstart"), flags: &own::FLAGS };
+const OWN: [Group; 2] = [
+    Group { title: Some("Only in hotstart"), flags: &own::FLAGS },
+    Group { title: Some("Warm starts, only in hotstart"), flags: &warm::FLAGS },
+];
 
 /// All groups.
 pub(super) fn groups() -> impl Iterator<Item = &'static Group> {
-    OF_LIT.iter().chain(std::iter::once(&OWN))
+    OF_LIT.iter().chain(&OWN)
 }
 
 /// lit's options.
@@ -39,7 +43,7 @@ pub(super) fn of_lit() -> impl Iterator<Item = &'static Flag> {
 
 /// hotstart's own options.
 pub(super) fn own() -> impl Iterator<Item = &'static Flag> {
-    OWN.flags.iter()
+    OWN.iter().flat_map(|group| group.flags)
 }
 
 /// All options.
@@ -58,6 +62,15 @@ pub(super) fn find(name: &[u8]) -> Option<(&'static Flag, &'static str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_own_name_hides_an_abbreviation_of_lits() {
+        // An exact name wins over what it abbreviates.
+        for own in own().flat_map(|flag| flag.names) {
+            let hides = |name: &&&str| name.starts_with(own);
+            assert_eq!(of_lit().flat_map(|flag| flag.names).find(hides), None, "{own}");
+        }
+    }
 
     #[test]
     fn no_name_is_used_twice() {

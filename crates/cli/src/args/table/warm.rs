@@ -1,0 +1,85 @@
+//! How tools are started, which lit does not choose.
+
+use crate::args::flag::Flag;
+use crate::args::values;
+use crate::args::warm::{self, ConfigFile, Start};
+
+pub(super) static FLAGS: [Flag; 9] = [
+    Flag::value(
+        &["--start"],
+        "{auto,cold,fork}",
+        |low, value, _| {
+            low.own.warm.start = Some(values::choice(value, &Start::CHOICES)?);
+            Ok(())
+        },
+        "How to start tools: auto (warm once a tool was started often enough that it pays; the default), cold, or \
+         fork (warm from the first start)",
+    ),
+    Flag::switch(
+        &["--cold"],
+        |low| low.own.warm.start = Some(Start::Cold),
+        "Start every tool cold, like --start=cold",
+    ),
+    Flag::value(
+        &["--warm"],
+        "TOOL,...",
+        |low, value, _| {
+            let list = &mut low.own.warm.warm;
+            warm::add_tools(list, &values::text(value))?;
+            if list.as_ref().is_some_and(Vec::is_empty) {
+                return Err("requires at least one tool; --cold starts every tool cold".to_owned());
+            }
+            Ok(())
+        },
+        "Start only these tools warm, from their first start; may be given more than once",
+    ),
+    Flag::value(
+        &["--keep-cold"],
+        "TOOL,...",
+        |low, value, _| warm::add_tools(&mut low.own.warm.keep_cold, &values::text(value)),
+        "Never start these tools warm; may be given more than once",
+    ),
+    Flag::switch(
+        &["--explain"],
+        |low| low.own.warm.explain = true,
+        "After the run, tell for each tool how often it was started cold and warm, why cold, and the time saved",
+    ),
+    Flag::value(
+        &["--verify"],
+        "N%",
+        |low, value, _| {
+            low.own.warm.verify = Some(warm::percentage(&values::text(value))?);
+            Ok(())
+        },
+        "Repeat N percent of the passing warm starts cold and compare (default: 0.5%)",
+    ),
+    Flag::switch(
+        &["--parity"],
+        |low| low.own.warm.parity = true,
+        "Run every command both cold and warm and report each difference",
+    ),
+    Flag::value(
+        &["--template-memory"],
+        "MIB",
+        |low, value, _| {
+            low.own.warm.template_memory = Some(values::non_negative(value)?);
+            Ok(())
+        },
+        "Keep at most this much memory, in MiB, in tools that stand ready (default: 512)",
+    ),
+    Flag::value(
+        &["--hotstart-config"],
+        "FILE",
+        |low, value, invocation| {
+            low.own.warm.config_file = if value.is_empty() {
+                ConfigFile::None
+            } else {
+                ConfigFile::File(values::absolute(value, invocation.cwd))
+            };
+            Ok(())
+        },
+        "Read settings from FILE, or from none if it is empty (default: $HOTSTART_CONFIG, or the nearest \
+         hotstart.toml here or above)",
+    )
+    .or_env("HOTSTART_CONFIG"),
+];

@@ -1,0 +1,111 @@
+//! What the command line says of warm starts. A configuration file can say the same, so the values are read here
+//! for both.
+
+use std::path::PathBuf;
+
+/// How tools are started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Start {
+    /// Warm, once a tool was started often enough that it pays.
+    #[default]
+    Auto,
+    /// All cold.
+    Cold,
+    /// Warm from the first start, by copying.
+    Fork,
+}
+
+impl Start {
+    /// By name, in the order in which messages list them.
+    pub const CHOICES: [(&'static str, Start); 3] =
+        [("auto", Start::Auto), ("cold", Start::Cold), ("fork", Start::Fork)];
+}
+
+/// Where further settings come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ConfigFile {
+    /// The nearest `hotstart.toml` above the working directory, if there is one.
+    #[default]
+    LookedUp,
+    /// Nowhere.
+    None,
+    /// This file.
+    File(PathBuf),
+}
+
+/// The command line's settings; `None` is what it does not say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WarmOptions {
+    /// How tools are started.
+    pub start: Option<Start>,
+    /// The only tools to start warm.
+    pub warm: Option<Vec<String>>,
+    /// Tools never to start warm.
+    pub keep_cold: Option<Vec<String>>,
+    /// How many of a hundred passing warm starts are repeated cold and compared.
+    pub verify: Option<f64>,
+    /// MiB of memory that all templates together may own.
+    pub template_memory: Option<u64>,
+    /// Whether it is told how each tool was started.
+    pub explain: bool,
+    /// Whether every command is run both cold and warm, and compared.
+    pub parity: bool,
+    /// Where further settings come from.
+    pub config_file: ConfigFile,
+}
+
+/// Adds the tools of a list with commas to one that may have been given before.
+pub(super) fn add_tools(list: &mut Option<Vec<String>>, text: &str) -> Result<(), String> {
+    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let list = list.get_or_insert_default();
+    for name in names {
+        check_tool(name)?;
+        list.push(name.to_owned());
+    }
+    Ok(())
+}
+
+/// Tools are known by name only.
+pub fn check_tool(name: &str) -> Result<(), String> {
+    if name.is_empty() || name.contains('/') {
+        return Err(format!("requires names of tools without directory, but found '{name}'"));
+    }
+    Ok(())
+}
+
+/// A percentage, with or without its sign.
+pub(super) fn percentage(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse().ok();
+    number
+        .filter(|&percent| is_percentage(percent))
+        .ok_or_else(|| format!("requires a percentage from 0 to 100, for example 0.5%, but found '{text}'"))
+}
+
+/// Whether this is a share of a hundred.
+pub fn is_percentage(number: f64) -> bool {
+    (0.0..=100.0).contains(&number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_may_have_decimals_and_a_sign() {
+        for (text, percent) in [("0", 0.0), ("0.5%", 0.5), ("100 %", 100.0), (".25", 0.25)] {
+            assert_eq!(percentage(text), Ok(percent));
+        }
+        for text in ["", "%", "-1", "100.1%", "nan", "inf", "half"] {
+            assert!(percentage(text).unwrap_err().ends_with(&format!("but found '{text}'")));
+        }
+    }
+
+    #[test]
+    fn tools_are_names_and_add_up() {
+        let mut list = None;
+        add_tools(&mut list, "opt, llc,").unwrap();
+        add_tools(&mut list, "FileCheck").unwrap();
+        assert_eq!(list.unwrap(), ["opt", "llc", "FileCheck"]);
+        assert!(add_tools(&mut None, "bin/opt").unwrap_err().contains("'bin/opt'"));
+    }
+}

@@ -1,0 +1,145 @@
+//! Warm starts as a run is told to use them: command line and configuration file joined, and what the launcher
+//! makes of them.
+
+mod explain;
+mod file;
+
+use std::path::PathBuf;
+
+use hotstart_launch::{Choice, Policy};
+use hotstart_lit::load::Discovered;
+use hotstart_run::Checks;
+
+use crate::args::{Start, WarmOptions};
+pub(super) use explain::{counts, table};
+pub(super) use file::{FileSettings, read};
+
+/// How many of a hundred passing warm starts are repeated cold, unless it is said.
+const VERIFY: f64 = 0.5;
+
+/// All settings, defaults filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct WarmSettings {
+    start: Start,
+    warm: Option<Vec<String>>,
+    keep_cold: Vec<String>,
+    template_memory: Option<u64>,
+    verify: f64,
+    parity: bool,
+    /// Whether it is told how each tool was started.
+    pub explain: bool,
+}
+
+impl WarmSettings {
+    /// The command line's settings before the file's. Which tools are warm is one thing, said by `start` and `warm`
+    /// together: if the command line says either, neither of the file's counts.
+    pub fn new(options: &WarmOptions, file: FileSettings) -> Self {
+        let (start, warm) = match (options.start, &options.warm) {
+            (None, None) => (file.start, file.warm),
+            (start, warm) => (start, warm.clone()),
+        };
+        // What is to be compared has to be warm, however seldom it is started.
+        let default = if options.parity { Start::Fork } else { Start::Auto };
+        WarmSettings {
+            start: start.unwrap_or(default),
+            warm,
+            keep_cold: options.keep_cold.clone().or(file.keep_cold).unwrap_or_default(),
+            template_memory: options.template_memory.or(file.template_memory),
+            verify: options.verify.or(file.verify).unwrap_or(VERIFY),
+            explain: options.explain || file.explain.unwrap_or(false),
+            parity: options.parity,
+        }
+    }
+
+    /// Which warm runs are compared with cold ones.
+    pub fn checks(&self) -> Checks {
+        if self.parity { Checks::parity() } else { Checks::sampled(self.verify / 100.0) }
+    }
+
+    /// Whether any tool may be started warm.
+    pub fn is_on(&self) -> bool {
+        self.start != Start::Cold
+    }
+
+    /// What the launcher goes by for the tests that were found.
+    pub fn policy(&self, discovered: &Discovered) -> Policy {
+        let exec_roots = discovered.suites.iter().map(|suite| suite.exec_root.clone());
+        self.policy_for(exec_roots.collect(), discovered.session.tmp_dir.clone())
+    }
+
+    fn policy_for(&self, exec_roots: Vec<PathBuf>, tmp_dir: Option<PathBuf>) -> Policy {
+        let default = Policy::default();
+        let choice = match (self.start, &self.warm) {
+            (Start::Cold, _) => Choice::Cold,
+            (_, Some(tools)) => Choice::Only(tools.clone()),
+            (Start::Fork, None) => Choice::Auto { after: 0 },
+            (Start::Auto, None) => default.choice,
+        };
+        Policy {
+            choice,
+            never: self.keep_cold.clone(),
+            cold_below: tmp_dir.into_iter().collect(),
+            output_below: exec_roots,
+            memory: self.template_memory.map_or(default.memory, |mib| mib.saturating_mul(1 << 20)),
+            ..default
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tools(names: &[&str]) -> Option<Vec<String>> {
+        Some(names.iter().map(|&name| name.to_owned()).collect())
+    }
+
+    fn choice(options: WarmOptions, file: FileSettings) -> Choice {
+        WarmSettings::new(&options, file).policy_for(Vec::new(), None).choice
+    }
+
+    #[test]
+    fn start_and_warm_choose_tools() {
+        let choose =
+            |start, warm| choice(WarmOptions { start, warm, ..Default::default() }, Default::default());
+        assert_eq!(choose(None, None), Policy::default().choice);
+        assert_eq!(choose(Some(Start::Fork), None), Choice::Auto { after: 0 });
+        assert_eq!(choose(None, tools(&["opt"])), Choice::Only(vec!["opt".into()]));
+        assert_eq!(choose(Some(Start::Cold), tools(&["opt"])), Choice::Cold);
+    }
+
+    #[test]
+    fn the_command_line_wins() {
+        let file = || FileSettings {
+            start: Some(Start::Cold),
+            warm: tools(&["llc"]),
+            keep_cold: tools(&["clang"]),
+            verify: Some(1.0),
+            template_memory: Some(1),
+            explain: Some(true),
+        };
+        assert_eq!(choice(WarmOptions::default(), file()), Choice::Cold);
+        let only_opt = WarmOptions { warm: tools(&["opt"]), ..Default::default() };
+        assert_eq!(choice(only_opt, file()), Choice::Only(vec!["opt".into()]));
+        let auto = WarmOptions { start: Some(Start::Auto), ..Default::default() };
+        assert_eq!(choice(auto, file()), Policy::default().choice);
+        let options = WarmOptions {
+            keep_cold: tools(&[]),
+            verify: Some(0.0),
+            template_memory: Some(2),
+            ..Default::default()
+        };
+        let settings = WarmSettings::new(&options, file());
+        assert_eq!((settings.verify, settings.explain), (0.0, true));
+        let policy = settings.policy_for(vec!["/obj".into()], Some("/tmp/x".into()));
+        assert_eq!((policy.never, policy.memory), (Vec::new(), 2 << 20));
+        assert_eq!((policy.output_below, policy.cold_below), (vec!["/obj".into()], vec!["/tmp/x".into()]));
+    }
+
+    #[test]
+    fn defaults() {
+        let settings = WarmSettings::new(&WarmOptions::default(), FileSettings::default());
+        assert!(settings.is_on() && !settings.explain && settings.verify == 0.5);
+        assert_eq!(settings.policy_for(Vec::new(), None).memory, Policy::default().memory);
+    }
+}

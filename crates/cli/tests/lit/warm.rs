@@ -1,0 +1,142 @@
+//! Warm starts as users see them: chosen, refused and explained.
+
+use crate::suite::{Run, Suite};
+
+/// A suite in which `sort` is started four times and `head` twice, by two tests.
+fn suite(extra: &str) -> Suite {
+    let suite = Suite::new(extra);
+    for name in ["a", "b"] {
+        let run = "RUN: sort %s | head -n 1 | sort > %t\n";
+        suite.file(&format!("{name}.test"), run);
+    }
+    suite
+}
+
+/// How often `tool` was started warm and cold, and why cold, according to `--explain`.
+fn starts(run: &Run, tool: &str) -> (u32, u32, Vec<String>) {
+    let mut lines = run.err.lines().skip_while(|line| !line.ends_with(&format!("/{tool}")));
+    let row: Vec<_> = lines.next().unwrap_or_default().split_whitespace().collect();
+    assert_eq!(row.len(), 5, "no row of {tool} in {run:#?}");
+    let reasons = lines.map(str::trim).take_while(|line| line.starts_with("cold ")).map(str::to_owned);
+    (row[0].parse().expect("a count"), row[1].parse().expect("a count"), reasons.collect())
+}
+
+#[test]
+fn named_tools_are_warm_from_the_first_start() {
+    let run = suite("").run(&["-j1", "--warm=sort", "--explain", "."]);
+    run.ends_with(0).has("PASS: t :: a.test").warns("hotstart: 4 processes started warm, 2 cold\n");
+    assert_eq!(starts(&run, "sort"), (4, 0, vec![]));
+    assert_eq!(starts(&run, "head"), (0, 2, vec!["cold 2: the settings say so".to_owned()]));
+    assert!(!run.out.contains("warm"), "standard output is lit's: {run:#?}");
+}
+
+#[test]
+fn auto_begins_after_some_cold_starts() {
+    let run = suite("").run(&["-j1", "--explain", "."]);
+    assert_eq!(starts(&run, "sort"), (2, 2, vec!["cold 2: not started often enough yet".to_owned()]));
+}
+
+#[test]
+fn cold_is_cold_and_says_why() {
+    let run = suite("").run(&["--cold", "--warm=sort", "--explain", "."]);
+    assert_eq!(starts(&run, "sort"), (0, 4, vec!["cold 4: the settings say so".to_owned()]));
+    run.ends_with(0).warns("        0         6     0.00 s  in all\n");
+    assert!(!run.err.contains("processes started warm"), "{run:#?}");
+}
+
+#[test]
+fn a_terse_summary_leaves_the_count_out() {
+    let run = suite("").run(&["--terse-summary", "."]);
+    assert_eq!(run.ends_with(0).err, "");
+}
+
+#[test]
+fn tools_can_be_kept_cold_by_the_command_line() {
+    let run = suite("").run(&["-j1", "--start=fork", "--keep-cold=head", "--explain", "."]);
+    assert_eq!(starts(&run, "sort").0, 4);
+    assert_eq!(starts(&run, "head"), (0, 2, vec!["cold 2: the settings say so".to_owned()]));
+}
+
+#[test]
+fn a_directory_opts_out() {
+    let suite = suite("");
+    suite.file("all/c.test", "RUN: sort %s | head -n 1\n");
+    suite.file("all/lit.local.cfg", "config.hotstart_cold = True\n");
+    suite.file("named/d.test", "RUN: sort %s | head -n 1\n");
+    suite.file("named/lit.local.cfg", "config.hotstart_cold = ['head']\n");
+    let run = suite.run(&["-j1", "--start=fork", "--explain", "."]);
+    assert_eq!(
+        starts(&run, "sort"),
+        (5, 1, vec!["cold 1: the test or its directory asks for it".to_owned()])
+    );
+    assert_eq!(
+        starts(&run, "head"),
+        (2, 2, vec!["cold 2: the test or its directory asks for it".to_owned()])
+    );
+}
+
+#[test]
+fn a_test_opts_out() {
+    let suite = suite("");
+    suite.file("c.test", "# HOTSTART-COLD: head\nRUN: sort %s | head -n 1\n");
+    suite.file("d.test", "# HOTSTART-COLD:\nRUN: sort %s | head -n 1\n");
+    let run = suite.run(&["-j1", "--start=fork", "--explain", "."]);
+    assert_eq!(starts(&run, "sort").0, 5);
+    assert_eq!(starts(&run, "head").1, 2);
+}
+
+#[test]
+fn programs_that_tests_make_are_cold_and_those_of_the_build_are_not() {
+    let suite = Suite::new("");
+    let sort = ["/usr/bin/sort", "/bin/sort"].into_iter().find(|path| std::path::Path::new(path).exists());
+    suite.file("bin/made-by-build", std::fs::read(sort.expect("coreutils")).expect("it can be read"));
+    suite.file(
+        "a.test",
+        "RUN: cp %S/bin/made-by-build %t-tool\nRUN: %t-tool %s\nRUN: %S/bin/made-by-build %s\n",
+    );
+    executable(&suite.path("bin/made-by-build"));
+    let run = suite.run(&["-j1", "--start=fork", "--explain", "."]);
+    run.ends_with(0);
+    assert_eq!(starts(&run, "made-by-build"), (1, 0, vec![]));
+    let made = starts(&run, "a.test.tmp-tool");
+    assert_eq!(made, (0, 1, vec!["cold 1: the program lies where tests write".to_owned()]));
+}
+
+fn executable(path: &std::path::Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(path, mode).expect("it is ours");
+}
+
+#[test]
+fn the_configuration_file_holds_until_the_command_line_says_otherwise() {
+    let suite = suite("");
+    suite.file("hotstart.toml", "[lit]\nwarm = ['sort']\nexplain = true\n");
+    assert_eq!(starts(&suite.run(&["-j1", "."]), "sort").0, 4);
+    assert_eq!(starts(&suite.run(&["-j1", "--cold", "."]), "sort").0, 0);
+    let run = suite.run(&["-j1", "--hotstart-config=", "."]);
+    assert!(!run.ends_with(0).err.contains("how processes were started"), "{run:#?}");
+}
+
+#[test]
+fn a_wrong_configuration_file_is_named_with_line_and_key() {
+    let suite = suite("");
+    let file = suite.file("hotstart.toml", "[lit]\n\nstart = 'hot'\n");
+    let run = suite.run(&["."]);
+    let place = format!("{}:3:9: 'lit.start' must be one of", file.display());
+    run.ends_with(2).warns(&place).warns("but found \"hot\"");
+    assert!(run.out.is_empty(), "{run:#?}");
+}
+
+#[test]
+fn failures_are_confirmed_and_parity_compares_every_test() {
+    let suite = suite("");
+    suite.file("fail.test", "RUN: sort %s | head -n 1 | not sort\n");
+    let run = suite.run(&["-j1", "--parity", "--explain", "."]);
+    run.ends_with(1)
+        .has("FAIL: t :: fail.test")
+        .warns("failures confirmed cold: 1; tests run both ways: 3; ");
+    run.warns("faults of hotstart: 0");
+    let run = suite.run(&["-j1", "--start=fork", "--verify=0", "--explain", "."]);
+    run.warns("failures confirmed cold: 1; tests run both ways: 0; ");
+}
