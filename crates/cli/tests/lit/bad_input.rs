@@ -72,7 +72,7 @@ fn an_unreadable_folder_is_named_and_the_rest_runs() {
     let suite = Suite::new("");
     suite.file("good/a.test", "RUN: true\n");
     suite.file("closed/b.test", "RUN: true\n");
-    std::fs::set_permissions(suite.path("closed"), Permissions::from_mode(0)).expect("it is ours");
+    std::fs::set_permissions(suite.path("closed"), Permissions::from_mode(0o000)).expect("it is ours");
     let run = without_override(&suite, &["."]);
     std::fs::set_permissions(suite.path("closed"), Permissions::from_mode(0o755)).expect("it is ours");
     run.ends_with(2).has("PASS: t :: good/a.test").warns("closed").warns("Permission denied");

@@ -16,7 +16,7 @@ impl Suite {
         let suite = Suite { dir };
         let config = "import lit.formats\nconfig.name = 't'\nconfig.suffixes = ['.test']\n\
                       config.test_format = lit.formats.ShTest(False)\n";
-        suite.file("lit.cfg.py", &format!("{config}{extra}\n"));
+        suite.file("lit.cfg.py", format!("{config}{extra}\n"));
         suite
     }
 
