@@ -98,7 +98,7 @@ fn run_shell<'g>(
         stderr_end: end(stderr),
         ..Running::default()
     }];
-    Pump { stages: &mut stages, ports: Vec::new(), clock }.run()?;
+    Pump { stages: &mut stages, ports: Vec::new(), clock, begun }.run()?;
     let [mut stage] = stages;
     stage.wait(|| begun.elapsed());
     Ok(stage)

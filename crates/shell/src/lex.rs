@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn an_operator_cannot_be_the_last_character() {
-        for text in ["a |", "a &", "a >", "a <", "a \\", "'a", "\"a\\"] {
+        for text in ["a |", "a &", "a >", "a <", "a x\\", "'a", "\"a\\"] {
             assert!(lex_as(text, Dialect::V23).is_err(), "{text}");
         }
         assert_eq!(words("a ;"), ["a", ";None"]);

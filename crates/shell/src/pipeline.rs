@@ -98,7 +98,7 @@ pub(crate) fn run(context: &mut Context<'_>, shell: &mut Shell, pipeline: &Pipel
     }
     let Assembly { mut stages, ports, mut opened, .. } = assembly;
     opened.iter_mut().for_each(|file| file.file = None);
-    Pump { stages: &mut stages, ports, clock: &context.clock }.run()?;
+    Pump { stages: &mut stages, ports, clock: &context.clock, begun }.run()?;
     stages.iter_mut().rev().for_each(|stage| stage.wait(|| begun.elapsed()));
     collect(context, pipeline, stages, &opened)
 }

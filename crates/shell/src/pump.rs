@@ -7,6 +7,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
+use std::time::Instant;
 
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -154,6 +155,8 @@ pub(crate) struct Pump<'p, 'g> {
     pub stages: &'p mut [Running<'g>],
     pub ports: Vec<Port>,
     pub clock: &'p Clock<'g>,
+    /// When the pipeline began.
+    pub begun: Instant,
 }
 
 impl Pump<'_, '_> {
@@ -206,9 +209,11 @@ impl Pump<'_, '_> {
                 if !self.step()? {
                     return Ok(());
                 }
-            } else if let Some(child) =
-                self.stages[last].child.as_ref().filter(|_| !watched && !self.ports.is_empty())
-            {
+            } else if self.ports.is_empty() {
+                // It may still read, though it writes no more to us: the pipes before it are not ours yet.
+                self.stages[last].wait(|| self.begun.elapsed());
+                return Ok(());
+            } else if let Some(child) = self.stages[last].child.as_ref().filter(|_| !watched) {
                 // It may yet need what only we can move, so do not just wait for it.
                 watched = true;
                 let fd = Pid::from_raw(child.pid()).map(|pid| pidfd_open(pid, PidfdFlags::empty()));

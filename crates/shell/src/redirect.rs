@@ -1,6 +1,7 @@
 //! Redirections of one stage to what its three descriptors are.
 
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileTypeExt;
 use std::rc::Rc;
 
 use hotstart_model::{Dialect, RedirectedOutput};
@@ -207,9 +208,13 @@ fn no_order(left: &str, right: &str) -> Halt {
 }
 
 fn content(opened: &Opened) -> Option<RedirectedOutput> {
-    // A pipe or a device has no content that could be read back.
-    std::fs::metadata(&opened.path).ok()?.is_file().then_some(())?;
-    let data = std::fs::read(&opened.path).ok()?;
+    let kind = std::fs::metadata(&opened.path).ok()?.file_type();
+    let data = match kind {
+        _ if kind.is_file() => std::fs::read(&opened.path).ok()?,
+        // Of the devices only /dev/null is of use here, and it is empty. A pipe would have to be waited for.
+        _ if kind.is_char_device() => Vec::new(),
+        _ => return None,
+    };
     Some(RedirectedOutput { name: opened.word.text().to_owned(), path: opened.path.clone().into(), data })
 }
 

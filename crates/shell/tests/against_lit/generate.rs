@@ -1,0 +1,412 @@
+//! Scripts at random, by seed: what tests use, and what nobody should write.
+//!
+//! A script must have one possible result only, so no pipeline reads what another stage of it writes.
+
+use hotstart_model::Dialect;
+
+/// splitmix64: small, and the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+
+    fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+
+    fn pick<'t>(&mut self, from: &[&'t str]) -> &'t str {
+        from[self.below(from.len())]
+    }
+}
+
+const WORDS: &[&str] = &[
+    "x",
+    "word",
+    "'a b'",
+    "\"a b\"",
+    "\"a\\\"b\"",
+    "\"\\$x\"",
+    "\"\\\\q\"",
+    "\"\\n\"",
+    "a\\ b",
+    "\\x",
+    "x\\*",
+    "'*'",
+    "\"?\"",
+    "''",
+    "$HOME",
+    "`id`",
+    "~",
+    "{a,b}",
+    "(x)",
+    "#c",
+    "A=1",
+    "é",
+    "-n",
+    "-e",
+    "--",
+    "a'b'\"c\"",
+    "'it'\"'\"'s'",
+    "[ab]",
+    "*'x'",
+    "'*'*",
+    "x\u{a0}y",
+    "2",
+    "\"2\"",
+    "%d",
+    "'\\t'",
+    "'\\x41\\101'",
+    "'\\u00e9'",
+    "'\\q'",
+    "%{readfile:words}",
+    "x%{readfile:empty}y",
+    "%{readfile:missing}",
+    "%{readfile:dir}",
+    "=",
+    "a=b=c",
+    "/",
+    ".",
+    "..",
+    "!x",
+    "'\\'",
+    "'\\x4'",
+];
+
+const FILES: &[&str] = &[
+    "a.txt",
+    "b.txt",
+    "space.txt",
+    "crlf.txt",
+    "bin.dat",
+    "utf8.txt",
+    "empty",
+    "missing",
+    "dir",
+    "link",
+    "dangling",
+    "dlink",
+    "dir/x.c",
+    "dlink/y.c",
+    "./a.txt",
+    "dir/../b.txt",
+    "missing/x",
+    "a.txt/x",
+    "long.txt",
+    "out1",
+    "out2",
+];
+
+const GLOBS: &[&str] = &[
+    "*.txt", "?.txt", "*", "dir/*", "*/*.c", "*.none", "[ab].txt", "*.[!t]*", "d*/", ".*", "**/z.c",
+    "dir/.*", "*.sh",
+];
+
+const PROGRAMS: &[&str] = &[
+    "true",
+    "false",
+    "sh -c 'exit 3'",
+    "sh -c 'kill -SEGV $$'",
+    "sh -c 'kill -TERM $$'",
+    "sh -c 'kill -INT $$; exit 4'",
+    "sh -c 'echo out; echo err >&2'",
+    "sh -c 'echo err >&2; exit 1'",
+    "sh -c 'echo $A.$B.$PYTHONPATH'",
+    "sh -c 'echo $#' -- ",
+    "printf 'a\\nb\\r\\nc\\n'",
+    "printf '\\377x\\n'",
+    "printf %s",
+    "./run.sh",
+    "./noexec",
+    "./bad.sh",
+    "./plain.sh",
+    "./missing",
+    "/bin/true",
+    "bin/true",
+    "no-such-program",
+    "/no/such/program",
+    "dlink",
+    "./dir/sub",
+    "\"it's\"",
+    "sort",
+    "wc -l",
+    "tr '\\n' @",
+    "sh -c 'read x; echo $x'",
+    "cat",
+    "cat -",
+    "sh -c 'pwd'",
+    "sh -c 'umask'",
+    "sh -c 'ulimit -n; ulimit -s'",
+    "sh -c 'readlink /proc/self/fd/0 | sed s/:.*//; readlink /proc/self/fd/1 | sed s/:.*//'",
+    "sh -c 'test -f /dev/stderr && echo file; test -p /dev/stderr && echo pipe; exit 1'",
+    "sh -c 'echo $0'",
+    "sh -c 'test -p /dev/stdin && echo pipe; cat'",
+];
+
+/// The commands of one script.
+pub fn script(seed: u64, dialect: Dialect) -> Vec<String> {
+    let mut random = Random(seed);
+    let count = 1 + random.below(4);
+    (0..count).map(|_| command(&mut random, dialect)).collect()
+}
+
+fn command(random: &mut Random, dialect: Dialect) -> String {
+    let mut out = pipeline(random, dialect);
+    while random.one_in(3) {
+        let operator = if random.one_in(40) { "&" } else { random.pick(&["&&", "&&", "||", "||", ";"]) };
+        out = format!("{out} {operator} {}", pipeline(random, dialect));
+    }
+    match random.below(120) {
+        0 => out.push_str(
+            random.pick(&[" |", " &", ";", " 'x", " \"x", " \\", " &&", " >", " ; ;", " | |", " > >", " <"]),
+        ),
+        1 => out = out.replacen(' ', random.pick(&["  ", "\t", "\n"]), 1),
+        _ => {}
+    }
+    out
+}
+
+fn pipeline(random: &mut Random, dialect: Dialect) -> String {
+    if random.one_in(3) {
+        let builtin = builtin(random, dialect);
+        let prefix = if random.one_in(6) { prefix(random) } else { String::new() };
+        let redirect = if random.one_in(8) { redirects(random, 0, 1) } else { String::new() };
+        let rest = if random.one_in(25) { " | cat" } else { "" };
+        return format!("{prefix}{builtin}{redirect}{rest}");
+    }
+    let count = [1, 1, 1, 2, 2, 3, 4][random.below(7)];
+    let stages: Vec<String> = (0..count).map(|index| stage(random, index, count)).collect();
+    let joined = stages.join(" | ");
+    // Equal stages are special to lit.
+    if count == 1 && !joined.contains('>') && random.one_in(15) {
+        format!("{joined} | {joined}")
+    } else {
+        joined
+    }
+}
+
+fn prefix(random: &mut Random) -> String {
+    let prefixes = [
+        "not ",
+        "! ",
+        "env A=1 ",
+        "env -u B ",
+        "env A=2 B=3 ",
+        "not --crash ",
+        "not not ",
+        "! not ",
+        "env not ",
+        "env ",
+        "not env A=1 ",
+        "env -i ",
+        "env -u PATH ",
+        "env PATH=/bin ",
+        "env A=*.txt ",
+        "env *.txt ",
+        "not ! ",
+    ];
+    let mut out = random.pick(&prefixes).to_owned();
+    if random.one_in(6) {
+        out.push_str(random.pick(&prefixes));
+    }
+    out
+}
+
+fn stage(random: &mut Random, index: usize, count: usize) -> String {
+    if index > 1 {
+        return reader(random);
+    }
+    let mut out = if random.one_in(4) { prefix(random) } else { String::new() };
+    // Ours has no Python to run under the external `not`.
+    let crash = out.contains("--crash");
+    match random.below(8) {
+        0 | 1 if !crash => out.push_str(&cat(random)),
+        2 if !crash => out.push_str(&diff(random)),
+        3 => out.push_str("echo out"),
+        _ => out.push_str(random.pick(if crash { &PROGRAMS[..12] } else { PROGRAMS })),
+    }
+    while random.one_in(5) {
+        out.push(' ');
+        out.push_str(&argument(random));
+    }
+    if random.one_in(3) {
+        out.push_str(&redirects(random, index, count));
+    }
+    out
+}
+
+/// A stage that reads all it is given. Were there others than the second, lit would read from the pipes between
+/// earlier stages while these still run, and nobody could say who gets what.
+fn reader(random: &mut Random) -> String {
+    let programs = [
+        "sort",
+        "wc -l",
+        "tr '\\n' @",
+        "sh -c 'cat; exit 3'",
+        "sh -c 'cat >&2; kill -SEGV $$'",
+        "sh -c cat",
+        "diff - dir/x.c",
+        "sh -c 'cat; echo err >&2'",
+        "diff -u - a.txt",
+    ];
+    let prefix = random.pick(&["", "", "", "not ", "! ", "env A=1 "]);
+    format!("{prefix}{}{}", random.pick(&programs), random.pick(&["", "", "", " 2>&1", " 2> o9"]))
+}
+
+fn argument(random: &mut Random) -> String {
+    match random.below(4) {
+        0 => random.pick(GLOBS).to_owned(),
+        1 => random.pick(FILES).to_owned(),
+        _ => random.pick(WORDS).to_owned(),
+    }
+}
+
+/// An argument that names nothing outside the script's own directory, for commands that remove what they are given.
+/// Together with `cd` never leading out of that directory this keeps the machine safe from the generator.
+fn inside(random: &mut Random) -> String {
+    let word = argument(random);
+    let is_inside = |word: &str| !word.starts_with(['/', '.', '~', '\\']) && !word.contains("..");
+    if is_inside(&word) { word } else { "dir".to_owned() }
+}
+
+fn cat(random: &mut Random) -> String {
+    let mut out = random
+        .pick(&["cat", "cat", "cat", "cat -v", "cat --show-nonprinting", "cat --show", "cat -b"])
+        .to_owned();
+    for _ in 0..random.below(3) {
+        out.push(' ');
+        out.push_str(if random.one_in(8) { "big.txt" } else { random.pick(FILES) });
+    }
+    out
+}
+
+fn diff(random: &mut Random) -> String {
+    let flags = [
+        "",
+        "",
+        " -u",
+        " -w",
+        " -b",
+        " -U1",
+        " -U 0",
+        " -U x",
+        " -I one",
+        " -r",
+        " --strip-trailing-cr",
+        " -x",
+        " -U-1",
+        " -ub",
+    ];
+    let mut out = format!("diff{}{}", random.pick(&flags), random.pick(&flags));
+    let operands = [2, 2, 2, 2, 2, 2, 1, 3][random.below(8)];
+    for _ in 0..operands {
+        out.push(' ');
+        out.push_str(if random.one_in(6) { "-" } else { random.pick(FILES) });
+    }
+    out
+}
+
+/// Redirections whose outputs are this stage's alone. Where another stage follows, standard output is left as it is:
+/// lit would not wait for a stage whose output goes elsewhere before it reads that stage's errors.
+fn redirects(random: &mut Random, index: usize, count: usize) -> String {
+    let mut out = String::new();
+    loop {
+        let own = format!("{}{index}", random.pick(&["o", "o", "p", "dir/o"]));
+        let target = match random.below(30) {
+            0 => "missing/x",
+            1 => "dir",
+            2 => "*.none",
+            3 => "/dev/null",
+            4 => "'o 1'",
+            5 => "o*",
+            _ => own.as_str(),
+        };
+        let (op, target) = match if index + 1 < count { 6 + random.below(5) } else { random.below(16) } {
+            0..4 => (">", target),
+            4 | 5 => (">>", target),
+            6 => ("2>", target),
+            7 => ("2>>", target),
+            8 | 9 => ("2>&1", ""),
+            10 => ("2>&", random.pick(&["0", "2", "1", "12", "01", "9", "*"])),
+            11 => ("&>", target),
+            12 => (">&", target),
+            13 | 14 => ("<", random.pick(FILES)),
+            _ => (random.pick(&["1>", "<&", "0<", "<>", "1>&2 x", "3>", "02>", "\"2\">"]), target),
+        };
+        out.push_str(&format!(" {op} {target}"));
+        if !random.one_in(3) {
+            return out;
+        }
+    }
+}
+
+fn builtin(random: &mut Random, dialect: Dialect) -> String {
+    let shared = [
+        "echo",
+        "echo -n",
+        "echo -e",
+        "@echo",
+        "mkdir",
+        "mkdir -p",
+        "mkdir -x",
+        "rm",
+        "rm -f",
+        "rm -r",
+        "rm -rf",
+        "rm -x",
+        "rm --recursive",
+        "rm ----recursive",
+        "cd",
+        "pushd",
+        "popd",
+        "export",
+        ":",
+    ];
+    let newer = [
+        "umask 077",
+        "umask 0o22",
+        "umask 9",
+        "umask",
+        "umask *",
+        "ulimit -n 50",
+        "ulimit -s 2048",
+        "ulimit -v unlimited",
+        "ulimit -n x",
+        "ulimit -x 1",
+        "ulimit -n",
+        "umask -1",
+        "umask 99999999999777",
+    ];
+    if random.one_in(6) {
+        // On a dialect that does not know them these are programs that do not exist.
+        let _ = dialect;
+        return random.pick(&newer).to_owned();
+    }
+    let name = random.pick(&shared);
+    let mut out = name.to_owned();
+    let operands: &[&str] = match name {
+        "popd" => &["", "", "", " x"],
+        "export" => &[" A=5", " B=", " PATH=", " A=1 B=2", " A", "", " -i", " A=*", " *"],
+        "cd" | "pushd" => &[" dir", " dlink", " missing", " dir/sub", " .", " a b", " d*", "", " dlink/.."],
+        _ => &[],
+    };
+    if !operands.is_empty() {
+        out.push_str(random.pick(operands));
+        return out;
+    }
+    for _ in 0..[1, 1, 2, 3, 0][random.below(5)] {
+        out.push(' ');
+        let new = ["n1", "n1/n2", "dir/n3", "n1/../n4", "'n 5'", "dangling/x", "link/x"];
+        out.push_str(&if random.one_in(3) { random.pick(&new).to_owned() } else { inside(random) });
+    }
+    out
+}

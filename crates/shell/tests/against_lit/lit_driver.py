@@ -1,0 +1,93 @@
+"""Runs scripts through lit's own internal shell, one JSON request per line, for comparison with ours.
+
+It only calls what lit defines (its parser, its executor) and reports the structured results that lit would
+render; it decides nothing. Usage: lit_driver.py, with the lit package to be compared importable.
+"""
+import gc
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import traceback
+
+import lit.ShUtil as ShUtil
+import lit.TestRunner as TestRunner
+
+# lit's workers ignore it, and the processes they start inherit that. The test's own blocked signals must not be
+# inherited.
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_SETMASK, [])
+gc.disable()
+IS_V23 = hasattr(TestRunner, "_expandLateSubstitutions")
+
+
+def stage_of(result):
+    files = [[str(name), data.decode("utf-8", "replace")] for name, _, data in result.outputFiles]
+    return {
+        "args": [str(arg) for arg in result.command.args],
+        "status": int(result.exitCode),
+        "stdout": result.stdout.encode("utf-8", "replace").decode(),
+        "stderr": result.stderr.encode("utf-8", "replace").decode(),
+        "redirected": files,
+    }
+
+
+def run(request):
+    commands = []
+    for index, text in enumerate(request["commands"]):
+        try:
+            commands.append(ShUtil.ShParser(text, False, request["pipefail"]).parse())
+        except Exception:
+            return {"parse": index}
+    tree = commands[0]
+    for command in commands[1:]:
+        tree = ShUtil.Seq(tree, "&&", command)
+    shell = TestRunner.ShellEnvironment(request["cwd"], dict(request["env"]))
+    results = []
+    try:
+        status, _ = TestRunner.executeShCmd(tree, shell, results)
+        return {"exit": int(status), "stages": [stage_of(r) for r in results]}
+    except BaseException as error:
+        return {"exception": type(error).__name__, "message": str(error), "stages": []}
+
+
+def reap():
+    """Waits for processes of pipelines that lit gave up on, whose files are to be compared, too.
+
+    Python keeps their pipes open; those that write more than a pipe holds would never end.
+    """
+    until = time.monotonic() + 1
+    while True:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                if time.monotonic() > until:
+                    close_abandoned()
+                time.sleep(0.002)
+        except ChildProcessError:
+            close_abandoned()
+            return
+
+
+def close_abandoned():
+    gc.collect()
+    for process in subprocess._active:
+        for pipe in (process.stdout, process.stderr):
+            if pipe:
+                pipe.close()
+
+
+def main():
+    hello = {"python": sys.executable, "v23": IS_V23, "package": os.path.dirname(os.path.abspath(TestRunner.__file__))}
+    print(json.dumps(hello), flush=True)
+    for line in sys.stdin:
+        try:
+            answer = run(json.loads(line))
+        except BaseException:
+            answer = {"broken": traceback.format_exc()}
+        reap()
+        print(json.dumps(answer), flush=True)
+
+
+main()

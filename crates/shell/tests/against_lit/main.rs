@@ -1,0 +1,113 @@
+//! Runs generated scripts through lit's own shell and through ours, and compares everything that can be seen:
+//! status or fault, each stage's words, status and output, and the files that are left.
+//!
+//! The number of scripts is 500, or what HOTSTART_PROPERTY_SCRIPTS says; the first seed is HOTSTART_PROPERTY_SEED.
+//! lit is the one that the Python of HOTSTART_LIT_PYTHON finds, and decides which dialect is compared. It has its
+//! own `main` because children with limits are started through the binary itself.
+
+mod compare;
+mod generate;
+mod reference;
+mod tree;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
+
+use hotstart_launch::{Group, Launcher, enter_trampoline};
+use hotstart_model::{Command, Environment, Interpreter, Script};
+use reference::Reference;
+
+/// Each with a Python of its own.
+const WORKERS: usize = 2;
+/// Differences after which no more are looked for.
+const ENOUGH: u32 = 20;
+
+fn main() -> ExitCode {
+    let args: Vec<_> = std::env::args_os().collect();
+    if let Some(code) = enter_trampoline(&args) {
+        return ExitCode::from(code);
+    }
+    if args.iter().any(|arg| arg == "--list") {
+        return ExitCode::SUCCESS;
+    }
+    // Tests run with SIGINT ignored, as under lit.
+    hotstart_launch::signals::take_over();
+    let number = |name: &str, default| std::env::var(name).map_or(default, |v| v.parse().expect("a number"));
+    let (count, first) = (number("HOTSTART_PROPERTY_SCRIPTS", 500), number("HOTSTART_PROPERTY_SEED", 1));
+    let begun = Instant::now();
+    let differences = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        for worker in 0..WORKERS {
+            let differences = &differences;
+            scope.spawn(move || {
+                let mut reference = Reference::start();
+                for seed in (first..first + count).skip(worker).step_by(WORKERS) {
+                    let different = u32::from(!agrees(&mut reference, seed));
+                    if differences.fetch_add(different, Ordering::Relaxed) + different >= ENOUGH {
+                        break;
+                    }
+                }
+            });
+        }
+    });
+    let differences = differences.into_inner();
+    println!("{count} scripts, {differences} differences, {:.1?}", begun.elapsed());
+    if differences == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn agrees(reference: &mut Reference, seed: u64) -> bool {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let root = dir.path().canonicalize().expect("it exists");
+    // Names of equal length, so that nothing depends on it.
+    let [theirs, ours] = ["A", "B"].map(|name| root.join(name));
+    tree::plant(&theirs);
+    tree::plant(&ours);
+    let commands = generate::script(seed, reference.dialect);
+    if std::env::var_os("HOTSTART_PROPERTY_SHOW").is_some() {
+        println!("seed {seed}: {commands:#?}");
+    }
+    let pipefail = !seed.is_multiple_of(7);
+    let env = tree::environment(&root);
+    // Under limits lit's launcher is a Python program, which reports what it cannot start by a traceback.
+    let has = |part: &str| commands.iter().any(|command| command.contains(part));
+    if has("ulimit") && ["noexec", "bad.sh", "plain.sh"].into_iter().any(has) {
+        return true;
+    }
+    let expected = reference.run(&commands, &theirs.join("w"), &env, pipefail);
+    let script = script(&commands, &ours, env, pipefail, reference);
+    let transcript = hotstart_shell::run_script(&script, &Launcher::new(), &Group::new());
+    let got = compare::Seen::of_transcript(&transcript);
+    let hide = |text: String, own: &std::path::Path| text.replace(&*own.to_string_lossy(), "<dir>");
+    let expected = hide(format!("{expected:#?}\n{}", tree::describe(&theirs)), &theirs);
+    let got = hide(format!("{got:#?}\n{}", tree::describe(&ours)), &ours);
+    if expected != got {
+        println!("seed {seed}: {commands:#?}\n{}", compare::difference(&expected, &got));
+    }
+    expected == got
+}
+
+fn script(
+    commands: &[String],
+    root: &std::path::Path,
+    env: Environment,
+    pipefail: bool,
+    reference: &Reference,
+) -> Script {
+    let command = |text: &String| Command { label: "RUN: at line 1".to_owned(), text: text.clone() };
+    Script {
+        commands: commands.iter().map(command).collect(),
+        dialect: reference.dialect,
+        interpreter: Interpreter::Internal,
+        pipefail,
+        cwd: root.join("w"),
+        make_dirs: Vec::new(),
+        env: Arc::new(env),
+        timeout: None,
+        tmp_base: root.join("w"),
+        tape: false,
+        lit_package_dir: Some(reference.package.clone()),
+        cold: hotstart_model::ColdTools::None,
+    }
+}
