@@ -4,6 +4,7 @@
 //! No stage's work is done here.
 #![forbid(unsafe_code)]
 
+pub mod ab;
 pub mod args;
 pub mod command;
 pub mod exit_code;

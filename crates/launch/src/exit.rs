@@ -31,6 +31,10 @@ pub struct Usage {
     pub minor_faults: u64,
     /// Page faults that read from disk.
     pub major_faults: u64,
+    /// Context switches because it waited for something.
+    pub voluntary_switches: u64,
+    /// Context switches because its time slice was over or another thread was preferred.
+    pub involuntary_switches: u64,
 }
 
 /// How a process was started.

@@ -46,6 +46,8 @@ fn account(usage: &libc::rusage) -> Usage {
         max_rss_kib: usage.ru_maxrss as u64,
         minor_faults: usage.ru_minflt as u64,
         major_faults: usage.ru_majflt as u64,
+        voluntary_switches: usage.ru_nvcsw as u64,
+        involuntary_switches: usage.ru_nivcsw as u64,
     }
 }
 

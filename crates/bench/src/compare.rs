@@ -1,0 +1,424 @@
+//! From what was measured to what can be said: contrasts with their intervals, a verdict in words, warnings.
+//!
+//! Each candidate is compared with the first. Runs are paired by round, so that what a round's time had in common
+//! (a busy moment of the machine) drops out. With several comparisons, each interval is widened so that the
+//! confidence holds for all of them together (Bonferroni).
+
+use serde::Serialize;
+
+use crate::machine::{Machine, Quiet};
+use crate::measure::{Failure, Metric, Runs, Series};
+use crate::stats::{Drift, Interval, Summary, drift, interval, summary};
+
+/// What the user wants of the statistics.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// Confidence of the intervals, as a share.
+    pub confidence: f64,
+    /// Seed of the resampling.
+    pub seed: u64,
+    /// Jobs that ran in parallel within each command, for the estimate of the overhead per process.
+    pub jobs: Option<f64>,
+    /// Processes that each command started, for the same.
+    pub processes: Option<f64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { confidence: 0.95, seed: 1, jobs: None, processes: None }
+    }
+}
+
+/// All that is known after a measurement.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Where.
+    pub machine: Machine,
+    /// How quiet it was.
+    pub quiet: Quiet,
+    /// Confidence for all comparisons together.
+    pub confidence: f64,
+    /// Confidence of each interval.
+    pub confidence_each: f64,
+    /// Seed of the resampling.
+    pub seed: u64,
+    /// Whether all was measured that was asked for.
+    pub complete: bool,
+    /// Why not.
+    pub failure: Option<String>,
+    /// Seconds from the first timed run to the last.
+    pub elapsed_s: f64,
+    /// Median cost of a run beyond the command itself, in microseconds.
+    pub own_cost_us: f64,
+    /// Whether outputs were compared and found equal.
+    pub same_output: bool,
+    /// The candidates.
+    pub candidates: Vec<Described>,
+    /// Each other candidate against the first.
+    pub comparisons: Vec<Comparison>,
+    /// What to beware of.
+    pub warnings: Vec<String>,
+}
+
+/// One candidate.
+#[derive(Clone, Debug, Serialize)]
+pub struct Described {
+    /// Letter by which tables refer to it.
+    pub letter: String,
+    /// Its name.
+    pub name: String,
+    /// By metric.
+    pub metrics: Vec<(Metric, Summary)>,
+    /// Rounds, from 1, whose wall time lies far off.
+    pub outliers: Vec<usize>,
+    /// Trend of the wall time.
+    pub drift: Option<Drift>,
+    /// All wall times and other costs, in order.
+    pub runs: Vec<crate::measure::Sample>,
+    /// Place of each run within all timed runs.
+    pub places: Vec<usize>,
+}
+
+impl Described {
+    /// The summary of one metric.
+    pub fn summary(&self, metric: Metric) -> Summary {
+        self.metrics.iter().find(|(m, _)| *m == metric).map(|(_, s)| *s).unwrap_or_default()
+    }
+
+    /// All wall times.
+    pub fn walls(&self) -> Vec<f64> {
+        self.runs.iter().map(|run| run.wall).collect()
+    }
+}
+
+/// One candidate against the first.
+#[derive(Clone, Debug, Serialize)]
+pub struct Comparison {
+    /// Index of the reference.
+    pub reference: usize,
+    /// Index of the other.
+    pub other: usize,
+    /// In words.
+    pub verdict: String,
+    /// By metric.
+    pub contrasts: Vec<Contrast>,
+    /// Time saved × parallel jobs ÷ processes, in seconds per process.
+    pub overhead_per_process: Option<Interval>,
+}
+
+impl Comparison {
+    /// The contrast of the wall times.
+    pub fn wall(&self) -> Option<&Contrast> {
+        self.contrasts.iter().find(|c| c.metric == Metric::Wall)
+    }
+}
+
+/// How one metric differs.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Contrast {
+    /// Which.
+    pub metric: Metric,
+    /// Other minus reference, round by round: the least, mean, median and most.
+    pub difference: Summary,
+    /// Trimmed mean of the differences, with its interval.
+    pub difference_interval: Option<Interval>,
+    /// Other divided by reference; `None` where a value is 0 or rounds are too few.
+    pub ratio: Option<Interval>,
+}
+
+impl Contrast {
+    /// Whether the interval leaves no room for equality.
+    pub fn is_clear(&self) -> bool {
+        match (self.ratio, self.difference_interval) {
+            (Some(ratio), _) => !ratio.contains(1.0),
+            (None, Some(difference)) => !difference.contains(0.0),
+            (None, None) => false,
+        }
+    }
+}
+
+/// Draws the conclusions.
+pub fn report(series: &Series, machine: Machine, quiet: Quiet, options: &Options) -> Report {
+    let others = series.runs.len().saturating_sub(1).max(1);
+    let confidence_each = 1.0 - (1.0 - options.confidence) / others as f64;
+    let candidates: Vec<Described> =
+        series.runs.iter().enumerate().map(|(n, runs)| described(n, runs)).collect();
+    let compare = |other| comparison(series, other, confidence_each, options);
+    let comparisons: Vec<Comparison> = (1..series.runs.len()).map(compare).collect();
+    let mut report = Report {
+        machine,
+        quiet,
+        confidence: options.confidence,
+        confidence_each,
+        seed: options.seed,
+        complete: series.failure.is_none(),
+        failure: series.failure.as_ref().map(Failure::to_string),
+        elapsed_s: series.elapsed.as_secs_f64(),
+        own_cost_us: summary::median(&series.own_cost) * 1e6,
+        same_output: series.same_output,
+        candidates,
+        comparisons,
+        warnings: Vec::new(),
+    };
+    report.warnings = warnings(&report);
+    report
+}
+
+/// A, B, … Z, then numbers.
+fn letter(index: usize) -> String {
+    if index < 26 { char::from(b'A' + index as u8).to_string() } else { format!("#{}", index + 1) }
+}
+
+fn described(index: usize, runs: &Runs) -> Described {
+    let values = |metric: Metric| runs.samples.iter().map(|s| metric.of(s)).collect::<Vec<f64>>();
+    let walls = values(Metric::Wall);
+    Described {
+        letter: letter(index),
+        name: runs.name.clone(),
+        metrics: Metric::ALL.iter().map(|&metric| (metric, Summary::of(&values(metric)))).collect(),
+        outliers: summary::outliers(&walls).into_iter().map(|index| index + 1).collect(),
+        drift: drift::drift(&walls),
+        runs: runs.samples.clone(),
+        places: runs.places.clone(),
+    }
+}
+
+fn comparison(series: &Series, other: usize, confidence: f64, options: &Options) -> Comparison {
+    let (a, b) = (&series.runs[0], &series.runs[other]);
+    let contrasts: Vec<Contrast> =
+        Metric::ALL.iter().map(|&metric| contrast(metric, a, b, confidence, options.seed)).collect();
+    let overhead_per_process = match (options.jobs, options.processes) {
+        (Some(jobs), Some(processes)) => contrasts[0].difference_interval.map(|saved| Interval {
+            estimate: -saved.estimate * jobs / processes,
+            low: -saved.high * jobs / processes,
+            high: -saved.low * jobs / processes,
+        }),
+        _ => None,
+    };
+    let pairs = a.samples.len().min(b.samples.len());
+    let verdict = verdict(&contrasts[0], pairs, &letter(0), &letter(other), options.confidence);
+    Comparison { reference: 0, other, verdict, contrasts, overhead_per_process }
+}
+
+fn contrast(metric: Metric, a: &Runs, b: &Runs, confidence: f64, seed: u64) -> Contrast {
+    let pairs: Vec<(f64, f64)> =
+        a.samples.iter().zip(&b.samples).map(|(x, y)| (metric.of(x), metric.of(y))).collect();
+    let differences: Vec<f64> = pairs.iter().map(|(x, y)| y - x).collect();
+    let ratio = if pairs.iter().all(|&(x, y)| x > 0.0 && y > 0.0) {
+        let logarithms: Vec<f64> = pairs.iter().map(|(x, y)| (y / x).ln()).collect();
+        interval::interval(&logarithms, confidence, seed).map(|i| i.map(f64::exp))
+    } else {
+        None
+    };
+    Contrast {
+        metric,
+        difference: Summary::of(&differences),
+        difference_interval: interval::interval(&differences, confidence, seed),
+        ratio,
+    }
+}
+
+/// In words, what the wall times say.
+fn verdict(wall: &Contrast, pairs: usize, a: &str, b: &str, confidence: f64) -> String {
+    let Some(ratio) = wall.ratio else {
+        let least = interval::PAIRS_MIN;
+        return format!(
+            "{a} and {b}: {pairs} rounds are too few to tell a difference; at least {least} are needed"
+        );
+    };
+    if !wall.is_clear() {
+        let ends = format!("{} and {}", signed_percent(ratio.low), signed_percent(ratio.high));
+        return format!("no difference between {a} and {b} can be told: {b} takes between {ends}");
+    }
+    let sure = format!("{} % sure", number(confidence * 100.0));
+    if ratio.estimate <= 0.5 || ratio.estimate >= 2.0 {
+        let slower = ratio.estimate > 1.0;
+        let times = |r: f64| format!("{:.2}", if slower { r } else { 1.0 / r });
+        let (low, high) = if slower { (ratio.low, ratio.high) } else { (ratio.high, ratio.low) };
+        let what = if slower { "takes {} times as long as" } else { "is {} times as fast as" };
+        let what = what.replace("{}", &times(ratio.estimate));
+        return format!("{b} {what} {a}, {sure} between {} and {}", times(low), times(high));
+    }
+    let percent = |r: f64| format!("{}", number((r - 1.0).abs() * 100.0));
+    let (word, low, high) = if ratio.estimate < 1.0 {
+        ("faster", ratio.high, ratio.low)
+    } else {
+        ("slower", ratio.low, ratio.high)
+    };
+    let found = percent(ratio.estimate);
+    format!("{b} is {found} % {word} than {a}, {sure} between {} and {}", percent(low), percent(high))
+}
+
+fn signed_percent(ratio: f64) -> String {
+    let word = if ratio < 1.0 { "less" } else { "more" };
+    format!("{} % {word}", number((ratio - 1.0).abs() * 100.0))
+}
+
+/// Two significant digits at least, no more than two decimals.
+fn number(value: f64) -> String {
+    let text = if value >= 10.0 { format!("{value:.1}") } else { format!("{value:.2}") };
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+/// Things that make the figures doubtful, each with what to do.
+fn warnings(report: &Report) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for candidate in &report.candidates {
+        warnings.extend(drift_warning(candidate));
+        warnings.extend(outlier_warning(candidate));
+        let wall = candidate.summary(Metric::Wall);
+        if wall.count > 0 && wall.median < 0.0005 {
+            warnings.push(format!(
+                "{} takes under half a millisecond: most of that is the start of a process",
+                candidate.letter
+            ));
+        }
+    }
+    warnings.extend(memory_warning(report));
+    if report.quiet.jitter > 0.1 {
+        warnings.push(format!(
+            "the machine is noisy: equal pieces of arithmetic took up to {:.0} % longer than usual; close other \
+             programs, or measure for longer (`--minutes`)",
+            report.quiet.jitter * 100.0
+        ));
+    }
+    if let Some(others) = report.quiet.others.filter(|share| *share > 0.1) {
+        let share = others * 100.0;
+        warnings.push(format!("other processes used {share:.0} % of the processors' time; stop them"));
+    }
+    if let Some(stolen) = report.quiet.stolen.filter(|share| *share > 0.02) {
+        let share = stolen * 100.0;
+        warnings.push(format!("the hypervisor gave {share:.0} % of the processors' time to others"));
+    }
+    warnings
+}
+
+/// A process counts the memory it began with: until its exec that is its parent's.
+fn memory_warning(report: &Report) -> Option<String> {
+    let own = report.machine.own_memory_kib? as f64;
+    let hidden = |candidate: &&Described| {
+        let memory = candidate.summary(Metric::Memory);
+        memory.count > 0 && memory.median <= own * 1.02
+    };
+    let letters: Vec<&str> =
+        report.candidates.iter().filter(hidden).map(|candidate| candidate.letter.as_str()).collect();
+    if letters.is_empty() {
+        return None;
+    }
+    let (letters, own) = (letters.join(", "), own / 1024.0);
+    Some(format!(
+        "the peak memory of {letters} may be less: what is below hotstart's own {own:.1} MiB cannot be seen"
+    ))
+}
+
+fn drift_warning(candidate: &Described) -> Option<String> {
+    let drift = candidate.drift.filter(|drift| drift.clear)?;
+    let word = if drift.change > 0.0 { "slower" } else { "faster" };
+    Some(format!(
+        "{} got {:.1} % {word} over the run: something fills, warms up or throttles; more `--warmup` may help",
+        candidate.letter,
+        drift.change.abs() * 100.0
+    ))
+}
+
+fn outlier_warning(candidate: &Described) -> Option<String> {
+    let count = candidate.outliers.len();
+    if count == 0 {
+        return None;
+    }
+    let mut rounds: Vec<String> = candidate.outliers.iter().take(8).map(usize::to_string).collect();
+    if count > rounds.len() {
+        rounds.push("…".to_owned());
+    }
+    let (noun, verb) = if count == 1 { ("run", "lies") } else { ("runs", "lie") };
+    Some(format!(
+        "{count} {noun} of {} {verb} far from the others (round {}); the interval is little moved by them",
+        candidate.letter,
+        rounds.join(", ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Sample;
+    use crate::stats::random::Random;
+
+    pub(crate) fn series(walls: &[Vec<f64>]) -> Series {
+        let runs = walls.iter().enumerate().map(|(n, walls)| Runs {
+            name: format!("command {n}"),
+            samples: walls
+                .iter()
+                .map(|&wall| Sample { wall, user: wall / 2.0, ..Sample::default() })
+                .collect(),
+            places: (0..walls.len()).map(|round| round * 2 + n).collect(),
+        });
+        Series {
+            runs: runs.collect(),
+            own_cost: vec![1e-4],
+            failure: None,
+            elapsed: std::time::Duration::from_secs(1),
+            same_output: false,
+        }
+    }
+
+    fn noisy(center: f64, count: usize, seed: u64) -> Vec<f64> {
+        let mut random = Random::new(seed);
+        (0..count).map(|_| center * (1.0 + 0.01 * random.normal())).collect()
+    }
+
+    fn verdict_of(walls: &[Vec<f64>]) -> String {
+        let report = report(&series(walls), Machine::default(), Quiet::default(), &Options::default());
+        report.comparisons[0].verdict.clone()
+    }
+
+    #[test]
+    fn verdicts_say_what_the_interval_says() {
+        let base = noisy(0.1, 40, 1);
+        let faster = verdict_of(&[base.clone(), noisy(0.098, 40, 2)]);
+        assert!(
+            faster.starts_with("B is ") && faster.contains("% faster than A, 95 % sure between"),
+            "{faster}"
+        );
+        let slower = verdict_of(&[base.clone(), noisy(0.11, 40, 3)]);
+        assert!(slower.contains("% slower than A"), "{slower}");
+        let equal = verdict_of(&[base.clone(), noisy(0.1, 40, 4)]);
+        assert!(equal.starts_with("no difference between A and B can be told"), "{equal}");
+        let much = verdict_of(&[base.clone(), noisy(0.02, 40, 5)]);
+        assert!(much.starts_with("B is 5.0") || much.starts_with("B is 4.9"), "{much}");
+        let few = verdict_of(&[base[..3].to_vec(), base[..3].to_vec()]);
+        assert!(few.contains("3 rounds are too few"), "{few}");
+    }
+
+    #[test]
+    fn the_overhead_of_a_process_is_saved_time_by_jobs_by_processes() {
+        let options = Options { jobs: Some(4.0), processes: Some(100.0), ..Options::default() };
+        let walls = series(&[vec![3.0; 10], vec![2.0; 10]]);
+        let report = report(&walls, Machine::default(), Quiet::default(), &options);
+        let overhead = report.comparisons[0].overhead_per_process.unwrap();
+        assert!((overhead.estimate - 0.04).abs() < 1e-9, "{overhead:?}");
+    }
+
+    #[test]
+    fn several_comparisons_have_wider_intervals_and_zeros_no_ratio() {
+        let walls: Vec<Vec<f64>> = (0..5).map(|n| noisy(0.1, 30, n)).collect();
+        let report = report(&series(&walls), Machine::default(), Quiet::default(), &Options::default());
+        assert!((report.confidence_each - 0.9875).abs() < 1e-9);
+        let zero = report.comparisons[0].contrasts.iter().find(|c| c.metric == Metric::MajorFaults).unwrap();
+        assert!(zero.ratio.is_none() && !zero.is_clear());
+    }
+
+    #[test]
+    fn drift_and_outliers_are_named() {
+        let mut rising: Vec<f64> =
+            noisy(0.1, 40, 9).iter().enumerate().map(|(n, v)| v + n as f64 * 0.001).collect();
+        rising[5] = 1.0;
+        let report = report(&series(&[rising]), Machine::default(), Quiet::default(), &Options::default());
+        let all = report.warnings.join("\n");
+        assert!(all.contains("A got") && all.contains("% slower over the run"), "{all}");
+        assert!(all.contains("1 run of A lies far from the others (round 6)"), "{all}");
+    }
+}

@@ -1,0 +1,105 @@
+//! The report as one page with plots, for keeping and sending around.
+
+use crate::compare::{Comparison, Report};
+use crate::render::page::{page, table};
+use crate::render::svg::{Line, Mark, Plot, draw, escape};
+use crate::render::{change, seconds, value};
+use crate::stats::summary::{quantile, sorted};
+
+/// Bars of a distribution.
+const BINS: usize = 60;
+
+/// The page.
+pub fn render(report: &Report) -> String {
+    let mut text = String::new();
+    if let Some(failure) = &report.failure {
+        text += &format!("<p class=\"warn\">Incomplete: {}</p>\n", escape(failure));
+    }
+    for comparison in &report.comparisons {
+        text += &format!("<p class=\"verdict\">{}</p>\n", escape(&comparison.verdict));
+    }
+    for warning in &report.warnings {
+        text += &format!("<p class=\"warn\">{}</p>\n", escape(warning));
+    }
+    text += "<h2>Wall time of each run</h2>\n";
+    text += &draw(&over_time(report));
+    text += "<h2>Distribution of the wall times</h2>\n";
+    text += &draw(&distribution(report));
+    for candidate in &report.candidates {
+        text += &format!("<h2>{}: {}</h2>\n", escape(&candidate.letter), escape(&candidate.name));
+        let row = |(metric, s): &(crate::measure::Metric, crate::stats::Summary)| {
+            let mut row = vec![metric.label().to_owned()];
+            row.extend([s.min, s.mean, s.median, s.max].map(|v| value(*metric, v)));
+            row
+        };
+        let rows: Vec<Vec<String>> = candidate.metrics.iter().map(row).collect();
+        text += &table(&["", "min", "mean", "median", "max"], &rows);
+    }
+    report.comparisons.iter().for_each(|comparison| text += &contrasts(report, comparison));
+    text += &format!("<p class=\"soft\">{}</p>\n", escape(&report.machine.line()));
+    page("hotstart ab", &text)
+}
+
+fn over_time(report: &Report) -> Plot<'_> {
+    let line = |candidate: &crate::compare::Described| Line {
+        name: format!("{} {}", candidate.letter, candidate.name),
+        points: candidate.places.iter().zip(candidate.walls()).map(|(p, w)| ((p + 1) as f64, w)).collect(),
+        mark: Mark::Dots,
+    };
+    Plot {
+        title: "Wall time of each run",
+        x: "run, in the order in which they ran",
+        x_text: |v| format!("{v:.0}"),
+        y_text: seconds,
+        from_zero: false,
+        lines: report.candidates.iter().map(line).collect(),
+    }
+}
+
+/// Shares of the runs by time. What lies beyond 1.3 times the 95th percentile counts in the last step.
+fn distribution(report: &Report) -> Plot<'_> {
+    let all = sorted(&report.candidates.iter().flat_map(|c| c.walls()).collect::<Vec<_>>());
+    let low = all.first().copied().unwrap_or_default();
+    let high = all.last().copied().unwrap_or_default().min(quantile(&all, 0.95) * 1.3).max(low + 1e-9);
+    let step = (high - low) / BINS as f64;
+    let line = |candidate: &crate::compare::Described| {
+        let mut counts = [0.0; BINS + 1];
+        let walls = candidate.walls();
+        for wall in &walls {
+            counts[(((wall - low) / step) as usize).min(BINS - 1)] += 100.0 / walls.len() as f64;
+        }
+        let point = |(bin, count): (usize, &f64)| (low + step * bin as f64, *count);
+        let points =
+            if walls.is_empty() { Vec::new() } else { counts.iter().enumerate().map(point).collect() };
+        Line { name: format!("{} {}", candidate.letter, candidate.name), points, mark: Mark::Steps }
+    };
+    let lines = report.candidates.iter().map(line).filter(|line| !line.points.is_empty()).collect();
+    Plot {
+        title: "Distribution of the wall times",
+        x: "wall time",
+        x_text: seconds,
+        y_text: |v| format!("{v:.0} %"),
+        from_zero: true,
+        lines,
+    }
+}
+
+fn contrasts(report: &Report, comparison: &Comparison) -> String {
+    let (a, b) =
+        (&report.candidates[comparison.reference].letter, &report.candidates[comparison.other].letter);
+    let row = |contrast: &crate::compare::Contrast| {
+        let d = contrast.difference;
+        let mut row = vec![contrast.metric.label().to_owned()];
+        row.extend([d.min, d.mean, d.median, d.max].map(|v| change(contrast.metric, v)));
+        let (ratio, interval) = contrast.ratio.map_or((String::new(), String::new()), |r| {
+            (format!("{:.4}", r.estimate), format!("{:.4} – {:.4}", r.low, r.high))
+        });
+        row.extend([ratio, interval]);
+        row
+    };
+    let rows: Vec<Vec<String>> = comparison.contrasts.iter().map(row).collect();
+    let interval = format!("{} % interval", report.confidence * 100.0);
+    let ratio = format!("{b} ÷ {a}");
+    format!("<h2>{b} − {a}, round by round</h2>\n")
+        + &table(&["", "min", "mean", "median", "max", &ratio, &interval], &rows)
+}

@@ -1,0 +1,12 @@
+//! Reports as text: for the terminal, for other programs, for documents, and as a page with plots.
+
+pub mod csv;
+pub mod html;
+pub mod json;
+pub mod markdown;
+mod page;
+mod svg;
+pub mod terminal;
+mod units;
+
+pub use units::{bytes_from_kib, change, seconds, value};

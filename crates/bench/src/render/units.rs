@@ -1,0 +1,67 @@
+//! Values with the unit in which they are read most easily.
+
+use crate::measure::Metric;
+
+/// A time, with three or four digits.
+pub fn seconds(seconds: f64) -> String {
+    let size = seconds.abs();
+    let (scale, unit) = match size {
+        _ if size >= 1.0 || size == 0.0 => (1.0, "s"),
+        _ if size >= 1e-3 => (1e3, "ms"),
+        _ if size >= 1e-6 => (1e6, "µs"),
+        _ => (1e9, "ns"),
+    };
+    format!("{} {unit}", digits(seconds * scale))
+}
+
+/// Memory given in KiB.
+pub fn bytes_from_kib(kib: f64) -> String {
+    let size = kib.abs();
+    match size {
+        _ if size >= 1048576.0 => format!("{} GiB", digits(kib / 1048576.0)),
+        _ if size >= 1024.0 => format!("{} MiB", digits(kib / 1024.0)),
+        _ => format!("{} KiB", digits(kib)),
+    }
+}
+
+fn digits(value: f64) -> String {
+    match value.abs() {
+        size if size >= 100.0 => format!("{value:.1}"),
+        size if size >= 10.0 => format!("{value:.2}"),
+        0.0 => "0".to_owned(),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// A figure of this kind.
+pub fn value(metric: Metric, value: f64) -> String {
+    match metric {
+        _ if metric.is_time() => seconds(value),
+        Metric::Memory => bytes_from_kib(value),
+        _ if value.fract() == 0.0 => format!("{value}"),
+        _ => format!("{value:.1}"),
+    }
+}
+
+/// A difference of two figures of this kind, with its sign.
+pub fn change(metric: Metric, difference: f64) -> String {
+    let sign = if difference > 0.0 { "+" } else { "" };
+    format!("{sign}{}", value(metric, difference))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_fit_the_size() {
+        assert_eq!(seconds(0.0123), "12.30 ms");
+        assert_eq!(seconds(1.5), "1.500 s");
+        assert_eq!(seconds(2.5e-5), "25.00 µs");
+        assert_eq!(seconds(0.0), "0 s");
+        assert_eq!(bytes_from_kib(2048.0), "2.000 MiB");
+        assert_eq!(value(Metric::MinorFaults, 12.0), "12");
+        assert_eq!(change(Metric::Wall, 0.002), "+2.000 ms");
+        assert_eq!(change(Metric::Wall, -0.002), "-2.000 ms");
+    }
+}
