@@ -18,8 +18,9 @@ use rustix::fs::MemfdFlags;
 use rustix::io::Errno;
 
 use crate::ast::{Command, Pipeline, Word};
-use crate::builtin::native::Task;
+use crate::builtin::native::{Task, Written};
 use crate::builtin::{self, Builtin, Call};
+use crate::executable;
 use crate::expand;
 use crate::halt::{Halt, Halting};
 use crate::lookup::which;
@@ -166,7 +167,10 @@ impl<'c, 'a> Assembly<'c, 'a> {
             find_program(words[0].text(), target.cwd(), path)?
         };
         let args = expand::arguments(&words, target.cwd());
-        let task = if is_native { Task::find(&args, self.dialect()) } else { None };
+        let task = match is_native {
+            true => Task::find(&args, self.dialect()),
+            false => refused_by_limits(target, &program, &args[0]),
+        };
         let wiring = self.wire(slots, task.is_some())?;
         match task {
             Some(task) => self.start_native(target, task, wiring, Running { negation, ..Running::default() }),
@@ -229,10 +233,14 @@ impl<'c, 'a> Assembly<'c, 'a> {
         let stdout = sink_fd(&wiring.stdout, running.stderr_file.as_ref());
         let stderr =
             wiring.stderr.as_ref().map_or(stdout, |sink| sink_fd(sink, running.stderr_file.as_ref()));
+        let umask = shell.process_umask()?;
+        if umask.is_some() && !running.is_limited {
+            executable::check(&program).map_err(|error| could_not_create(&error, &program, &program))?;
+        }
         let spec = Spec {
             program: program.clone().into(),
             argv: args.into_iter().map(OsString::from).collect(),
-            umask: shell.process_umask()?,
+            umask,
             env: shell.vars.block(),
             cwd: shell.cwd_path(),
             stdio: [stdin.as_fd(), stdout, stderr],
@@ -347,6 +355,17 @@ fn find_program(name: &str, cwd: &str, path: Halting<Cow<'_, str>>) -> Halting<S
         }
     }
     which(name, &path?).ok_or_else(|| Halt::shell(format!("{}: command not found", repr(name))))
+}
+
+/// Under `ulimit` lit starts programs through one of its own, which dies of an exception if that fails.
+fn refused_by_limits(shell: &Shell, program: &str, name: &str) -> Option<Task> {
+    if shell.limits.is_empty() {
+        return None;
+    }
+    let error = executable::check(program).err()?;
+    let (kind, message) = (errors::kind(&error), errors::message(&error, Some(&repr(name))));
+    let text = format!("Traceback (most recent call last):\n{kind}: {message}\n");
+    Some(Task::Refused(Written::error(text)))
 }
 
 /// Whether a process could have been started in this directory.

@@ -11,6 +11,7 @@ mod assembly;
 mod ast;
 mod builtin;
 mod clock;
+mod executable;
 mod expand;
 mod external;
 mod glob;

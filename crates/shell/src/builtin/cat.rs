@@ -1,8 +1,10 @@
 //! `cat [-v] FILES`. lit 19 reads text and so turns every line end into `\n`, and never reads standard input.
 
 use std::fs;
+use std::io;
 
 use hotstart_model::Dialect;
+use rustix::io::Errno;
 
 use super::native::Written;
 use crate::python::errors;
@@ -39,7 +41,7 @@ impl Cat {
         }
         let mut written = Written::default();
         for name in &self.files {
-            match fs::read(join(cwd, name)) {
+            match self.read(name, cwd) {
                 Ok(content) => {
                     let before = written.stdout.len();
                     self.write(content, &mut written.stdout);
@@ -53,6 +55,14 @@ impl Cat {
             }
         }
         written
+    }
+
+    /// lit 19 opens the name as it is given, and an empty one names nothing.
+    fn read(&self, name: &str, cwd: &str) -> io::Result<Vec<u8>> {
+        match self.dialect {
+            Dialect::V19 if name.is_empty() => Err(errors::io_error(Errno::NOENT)),
+            _ => fs::read(join(cwd, name)),
+        }
     }
 
     /// Moves on what Python has written for good: lit 19 flushes after each file, else a full buffer does it.

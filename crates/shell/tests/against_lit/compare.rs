@@ -43,7 +43,7 @@ impl Seen {
                 redirected: stage
                     .redirected
                     .iter()
-                    .map(|file| (file.name.clone(), String::from_utf8_lossy(&file.data).into_owned()))
+                    .map(|file| (file.name.clone(), shorten(&String::from_utf8_lossy(&file.data))))
                     .collect(),
             }),
         });
@@ -69,7 +69,7 @@ impl Seen {
             stderr: shorten(&text(&stage["stderr"])),
             redirected: list(&stage["redirected"])
                 .iter()
-                .map(|pair| (text(&pair[0]), text(&pair[1])))
+                .map(|pair| (text(&pair[0]), shorten(&text(&pair[1]))))
                 .collect(),
         };
         Seen { end, stages: list(&answer["stages"]).iter().map(stage).collect() }

@@ -47,7 +47,12 @@ def run(request):
     shell = TestRunner.ShellEnvironment(request["cwd"], dict(request["env"]))
     results = []
     try:
-        status, _ = TestRunner.executeShCmd(tree, shell, results)
+        try:
+            status, _ = TestRunner.executeShCmd(tree, shell, results)
+        except TestRunner.InternalShellError as error:
+            # lit 19 does this only in the caller.
+            status = 127
+            results.append(TestRunner.ShellCommandResult(error.command, "", error.message, status, False))
         return {"exit": int(status), "stages": [stage_of(r) for r in results]}
     except BaseException as error:
         return {"exception": type(error).__name__, "message": str(error), "stages": []}

@@ -1,0 +1,54 @@
+//! Whether a file can be executed, found out without doing it.
+//!
+//! Only for processes with a mask or limits of their own: these are started through a second exec, whose failure
+//! would look like the program's own. All others are simply started, and the kernel says what is wrong.
+
+use std::fs::File;
+use std::io::{self, Read};
+
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
+
+use crate::python::errors;
+
+/// The error that executing `path` would end in.
+pub(crate) fn check(path: &str) -> io::Result<()> {
+    access(path, Access::EXEC_OK)?;
+    let mut head = Vec::new();
+    match File::open(path) {
+        Ok(file) => file.take(256).read_to_end(&mut head)?,
+        // Executable but not readable is in order.
+        Err(_) => return Ok(()),
+    };
+    let Some(line) = head.strip_prefix(b"#!") else {
+        let is_program = head.starts_with(b"\x7fELF");
+        return if is_program { Ok(()) } else { Err(errors::io_error(Errno::NOEXEC)) };
+    };
+    let line = line.split(|&b| b == b'\n').next().unwrap_or_default().trim_ascii();
+    let interpreter = line.split(|b| matches!(b, b' ' | b'\t')).next().unwrap_or_default();
+    Ok(access(interpreter, Access::EXEC_OK)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn kinds_of_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        let path = path.to_str().unwrap();
+        let errno = |content: &str, mode| {
+            fs::write(path, content).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+            check(path).err().and_then(|error| Errno::from_io_error(&error))
+        };
+        assert_eq!(errno("#!/bin/sh -e\n", 0o755), None);
+        assert_eq!(errno("#!/bin/sh\n", 0o644), Some(Errno::ACCESS));
+        assert_eq!(errno("#! /missing/shell\n", 0o755), Some(Errno::NOENT));
+        assert_eq!(errno("echo\n", 0o755), Some(Errno::NOEXEC));
+        assert!(check("/bin/sh").is_ok());
+    }
+}
