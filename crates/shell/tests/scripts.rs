@@ -48,8 +48,11 @@ impl Space {
 }
 
 fn stages(transcript: &Transcript) -> Vec<&Stage> {
-    let stage = |step| if let &Step::Stage(ref stage) = step { Some(stage) } else { None };
-    transcript.steps.iter().filter_map(stage).collect()
+    let stages = transcript.steps.iter().filter_map(|step| match step {
+        Step::Begin(_) => None,
+        Step::Stage(stage) => Some(stage),
+    });
+    stages.collect()
 }
 
 #[test]

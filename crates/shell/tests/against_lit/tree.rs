@@ -85,7 +85,7 @@ pub fn describe(root: &Path) -> String {
             let content = fs::read(&path).expect("a file");
             let shown = String::from_utf8_lossy(&content[..content.len().min(400)]).into_owned();
             // What lit's `cat` says when it is abandoned and its pipe closed; ours says nothing.
-            let is_abandoned = shown.contains("[Errno 32] Broken pipe");
+            let is_abandoned = String::from_utf8_lossy(&content).contains("[Errno 32] Broken pipe");
             let (content, shown) =
                 if is_abandoned { (&b""[..], String::new()) } else { (&content[..], shown) };
             // A traceback names the lines of lit's program.
