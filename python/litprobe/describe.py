@@ -78,12 +78,11 @@ def describe_googletest(test_format):
         import shlex
 
         run_under = shlex.split(run_under)
-    plain = [suffix for suffix in test_format.test_suffixes if not suffix.endswith(".py")]
     prefixes = getattr(test_format, "test_prefixes", None)
     return {
         "kind": "googletest",
         "test_sub_dirs": list(test_format.test_sub_dirs),
-        "test_suffix": plain[0] if plain else ".py",
+        "test_suffix": min(test_format.test_suffixes, key=len),
         "test_prefix": next(iter(prefixes)) if prefixes else None,
         "run_under": [str(word) for word in run_under],
     }

@@ -16,10 +16,12 @@ import litprobe
 class Server:
     """The configs evaluated so far, each with the state in which the runner knows it."""
 
-    def __init__(self, settings):
+    def __init__(self, settings, ask=None):
         from litprobe.session import Session
 
         self.session = Session(settings)
+        self.ask = ask
+        self.execution = None
         self.configs = []
         self.sent = []
         self.immutable = {}
@@ -29,6 +31,8 @@ class Server:
             "tests": self.find_tests,
             "group": self.parallelism_group,
             "state": self.state,
+            "begin": self.begin,
+            "run": self.run,
         }
 
     def answer(self, request):
@@ -70,6 +74,8 @@ class Server:
     def enter(self, config, known):
         from litprobe.describe import changes, snapshot
 
+        if self.execution is not None:
+            self.execution.forget()
         values = snapshot(config)
         reply = {"id": len(self.configs), "changes": changes(known, values)}
         self.configs.append(config)
@@ -81,7 +87,11 @@ class Server:
         config, suite = self.configs[request["config"]], self.suite(request)
         path, lit_config = tuple(request["path"]), self.session.lit_config
         find = config.test_format.getTestsInDirectory if request["directory"] else config.test_format.getTestsForPath
-        return {"tests": [list(test.path_in_suite) for test in find(suite, path, lit_config, config)]}
+        tests = list(find(suite, path, lit_config, config))
+        reply = {"tests": [list(test.path_in_suite) for test in tests]}
+        # Tests of a format derived from GoogleTest.
+        details = [[place, test.file_path, test.gtest_json_file] for place, test in enumerate(tests) if test.file_path]
+        return dict(reply, details=details) if details else reply
 
     def parallelism_group(self, request):
         """Asks a config's function for the group of one test."""
@@ -117,6 +127,17 @@ class Server:
                 late.append([number, differing])
         return {"state": self.session.state(request["bash"]), "late": late}
 
+    def begin(self, request):
+        """From now on tests are run, and their scripts by the runner."""
+        from litprobe.execute import Execution
+
+        self.execution = Execution(self.session, self.ask, request)
+        return {"ready": True}
+
+    def run(self, request):
+        """Runs a test of a format written in Python."""
+        return self.execution.run(request, self.suite(request), self.configs[request["config"]])
+
     def stopped(self, stop):
         """A config called `lit_config.fatal`, or `sys.exit` with a value."""
         last = self.session.diagnostics[-1] if self.session.diagnostics else None
@@ -150,7 +171,7 @@ def decode(line):
 
 def hello():
     """Who answers; or why nobody can."""
-    greeting = {"litprobe": litprobe.PROTOCOL, "python": list(sys.version_info[:3])}
+    greeting = {"litprobe": litprobe.PROTOCOL, "python": list(sys.version_info[:3]), "executable": sys.executable}
     try:
         import lit
 
@@ -174,6 +195,14 @@ def serve(requests, replies):
         replies.write(encode(value) + b"\n")
         replies.flush()
 
+    def ask(call):
+        send({"call": call})
+        line = requests.readline()
+        if not line:
+            # The runner is gone; a test format must not catch this.
+            os._exit(1)
+        return decode(line)
+
     settings = decode(requests.readline())
     if settings["lit_package"]:
         sys.path.insert(0, settings["lit_package"])
@@ -183,7 +212,7 @@ def serve(requests, replies):
     if "missing" in greeting:
         return
     try:
-        server = Server(settings)
+        server = Server(settings, ask)
     except BaseException as error:
         send(failed(error, None))
         return

@@ -22,6 +22,7 @@ class Session:
 
     def __init__(self, settings):
         self.diagnostics = []
+        self.is_running = False
         self.built_in_codes = len(lit.Test.ResultCode.all_codes())
         kind = lit.LitConfig.LitConfig
         kind._write_message = self._writer()
@@ -59,6 +60,11 @@ class Session:
             # Out of this function, and out of the method that named the kind.
             frame = sys._getframe(2)
             file, line = os.path.abspath(frame.f_code.co_filename), frame.f_lineno
+            if self.is_running:
+                # What a test has to say goes to the user at once, as lit's workers do it.
+                sys.stderr.write("%s: %s:%d: %s: %s\n" % (lit_config.progname, file, line, kind, message))
+                sys.stderr.flush()
+                return
             if kind == "fatal":
                 file, line = place_of_error(file, line)
             self.diagnostics.append({"kind": kind, "file": file, "line": line, "message": str(message)})

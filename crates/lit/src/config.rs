@@ -15,6 +15,8 @@ use hotstart_model::{ColdTools, Dialect, Environment};
 pub struct Config {
     /// Number by which the Python helper knows it.
     pub id: u32,
+    /// Where it was read from, so that another helper can read it again.
+    pub origin: Option<Arc<Origin>>,
     /// The suite's name, first part of its tests' names.
     pub name: String,
     /// See lit-compat 2.5 for how they are matched, which depends on the dialect.
@@ -51,6 +53,15 @@ pub struct Config {
     pub max_individual_test_time: Option<Duration>,
     /// `config.hotstart_cold`, which lit does not have: tools that are not to be started warm.
     pub hotstart_cold: ColdTools,
+}
+
+/// Where a config's values come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The config file.
+    pub file: PathBuf,
+    /// Number of the config it started from; a suite's starts from lit's defaults.
+    pub parent: Option<u32>,
 }
 
 /// A key that is a Python regular expression, and what replaces it.

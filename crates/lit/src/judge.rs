@@ -99,13 +99,8 @@ fn verdict(transcript: &Transcript) -> Verdict {
 
 fn output(pending: &Pending, transcript: &Transcript) -> String {
     let mut output = match &transcript.fault {
-        Some(Fault::Exception { kind, message }) => Exception::new(kind, message).test_output(),
-        Some(Fault::Internal(what)) => format!(
-            "hotstart could not run this test, for a reason of its own: {what}\n\
-             This says nothing about the test. Please report it.\n"
-        ),
-        Some(Fault::Interrupted) => String::new(),
         Some(Fault::Parse { .. }) | None => render::output(&pending.view(), transcript),
+        Some(fault) => of_fault(fault).1,
     };
     if pending.annotate
         && let Some(summary) = render::failure_summary(&pending.commands, transcript)
@@ -116,6 +111,20 @@ fn output(pending: &Pending, transcript: &Transcript) -> String {
         output.push_str(&format!("# hotstart: {summary}\n"));
     }
     output
+}
+
+/// What is said of a test whose script has no status of its own.
+pub(crate) fn of_fault(fault: &Fault) -> (Verdict, String) {
+    let output = match fault {
+        Fault::Parse { message, .. } => message.clone(),
+        Fault::Exception { kind, message } => Exception::new(kind, message).test_output(),
+        Fault::Internal(what) => format!(
+            "hotstart could not run this test, for a reason of its own: {what}\n\
+             This says nothing about the test. Please report it.\n"
+        ),
+        Fault::Interrupted => return (Verdict::SKIPPED, String::new()),
+    };
+    (Verdict::UNRESOLVED, output)
 }
 
 /// Applies the expectation of failure to a verdict.

@@ -6,11 +6,15 @@
 
 pub mod boolexpr;
 pub mod config;
+mod delegate;
 pub mod directives;
 pub mod discover;
 pub mod exception;
+mod executable;
+pub mod googletest;
 pub mod judge;
 pub mod load;
+mod lookup;
 pub mod order;
 pub mod plan;
 pub mod probe;

@@ -10,9 +10,11 @@ use std::time::{Duration, Instant};
 use hotstart_launch::{Group, Launcher};
 use hotstart_model::{Dialect, Events, VerdictTable};
 
-use crate::config::{ParallelismGroup, Session};
+use crate::config::{Origin, ParallelismGroup, Session};
+use crate::delegate::Helpers;
 use crate::discover::{self, Found, Voice};
 use crate::exception::Exception;
+use crate::googletest::list::Starter;
 use crate::plan::Plan;
 use crate::probe::{About, Probe, ProbeError, State, SuiteRef};
 use crate::select::{self, Selection};
@@ -39,6 +41,8 @@ pub struct Discovered {
     /// How long it took.
     pub timing: Timing,
     groups: HashMap<u32, String>,
+    /// Where each config was read from, by its number.
+    origins: Vec<Option<Arc<Origin>>>,
     settings: Settings,
 }
 
@@ -100,8 +104,9 @@ pub fn load_in(
     let tmp_dir = tmp_dir::choose();
     let mut voice = Voice::new(settings, dialect, events);
     voice.pass_on(probe.take_diagnostics());
-    let Found { suites, mut tests, state, warnings, given_up } =
-        discover::discover(&mut probe, settings, dialect, tmp_dir.as_deref(), events)?;
+    let starter = Starter { launcher, group, cwd: &settings.cwd };
+    let Found { suites, mut tests, origins, state, warnings, given_up } =
+        discover::discover(&mut probe, starter, settings, dialect, tmp_dir.as_deref(), events)?;
     voice.warnings = warnings + state.warnings;
     voice.given_up = given_up;
     recall_times(&suites, &mut tests, &mut voice);
@@ -127,18 +132,37 @@ pub fn load_in(
         counts,
         timing,
         groups,
+        origins,
         settings: settings.clone(),
     })
 }
 
 impl Discovered {
-    /// The selected tests as jobs. Makes the directory for temporary files, which goes with the plan.
-    pub fn plan(&self) -> std::io::Result<Plan> {
+    /// The selected tests as jobs. Makes the directory for temporary files, which goes with the plan. Tests of
+    /// formats written in Python cannot be run by this plan.
+    pub fn plan(&self) -> std::io::Result<Plan<'static>> {
+        self.plan_with(None)
+    }
+
+    /// As [`Discovered::plan`], with Python helpers for formats that are written in Python. They are started in
+    /// `group` when they are needed.
+    pub fn plan_in<'a>(&self, launcher: &'a Launcher, group: &'a Group) -> std::io::Result<Plan<'a>> {
+        self.plan_with(Some((launcher, group)))
+    }
+
+    fn plan_with<'a>(&self, starter: Option<(&'a Launcher, &'a Group)>) -> std::io::Result<Plan<'a>> {
+        let helpers = Helpers::new(
+            starter,
+            self.settings.clone(),
+            Arc::clone(&self.session),
+            self.origins.clone(),
+            self.verdicts.clone(),
+        );
         Plan::new(
             Arc::clone(&self.session),
             Arc::clone(&self.tests),
             self.selection.tests(),
-            &self.verdicts,
+            helpers,
             self.groups.clone(),
             &self.settings,
         )

@@ -7,9 +7,14 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use hotstart_model::{JobId, JobSource, Outcome, Transcript, Verdict, VerdictTable, Work};
+use hotstart_model::{JobId, JobSource, Outcome, RunScript, Transcript, Verdict, Work};
 
 use crate::config::{Config, Format, ParallelismGroup, Session};
+use crate::delegate::Helpers;
+use crate::exception::Exception;
+use crate::executable;
+use crate::googletest::individual::{self, Final};
+use crate::googletest::shard::{self, Shard, Ways};
 use crate::judge::{self, Pending};
 use crate::script::{self, CompiledConfig, Compiler, Prepared, Request};
 use crate::settings::Settings;
@@ -18,7 +23,7 @@ use crate::tmp_dir::TmpDir;
 
 /// The jobs of a run: job N is the Nth selected test.
 #[derive(Debug)]
-pub struct Plan {
+pub struct Plan<'a> {
     session: Arc<Session>,
     tests: Arc<[Test]>,
     /// Places in `tests`.
@@ -27,22 +32,24 @@ pub struct Plan {
     compiler: Compiler,
     /// By the numbers of the configs.
     compiled: Vec<OnceLock<CompiledConfig>>,
-    pending: Mutex<HashMap<JobId, Box<Pending>>>,
+    pending: Mutex<HashMap<JobId, Awaited>>,
     /// Groups that configs computed, by place in `tests`.
     groups: HashMap<u32, String>,
     no_execute: bool,
     max_retries: Option<u32>,
     annotate: bool,
     wants_all_output: bool,
+    ways: Ways,
+    helpers: Helpers<'a>,
     tmp_dir: Option<TmpDir>,
 }
 
-impl Plan {
+impl<'a> Plan<'a> {
     pub(crate) fn new(
         session: Arc<Session>,
         tests: Arc<[Test]>,
         selected: &[u32],
-        verdicts: &VerdictTable,
+        helpers: Helpers<'a>,
         groups: HashMap<u32, String>,
         settings: &Settings,
     ) -> io::Result<Self> {
@@ -53,13 +60,15 @@ impl Plan {
             session,
             tests,
             selected: selected.to_vec(),
-            failures: verdicts.iter().map(|(_, kind)| kind.is_failure).collect(),
+            failures: helpers.verdicts().iter().map(|(_, kind)| kind.is_failure).collect(),
             compiled: (0..configs).map(|_| OnceLock::new()).collect(),
             pending: Mutex::default(),
             groups,
             no_execute: settings.no_execute,
             max_retries: settings.max_retries_per_test,
             annotate: settings.annotate,
+            ways: Ways::new(settings),
+            helpers,
             wants_all_output: settings.wants_all_output,
             tmp_dir,
         })
@@ -77,6 +86,7 @@ impl Plan {
 
     /// Removes the directory for temporary files. On failure gives a warning.
     pub fn finish(mut self) -> Result<(), String> {
+        self.helpers.end();
         self.tmp_dir.take().map_or(Ok(()), TmpDir::remove)
     }
 
@@ -97,10 +107,43 @@ impl Plan {
         match script::prepare(&request) {
             Prepared::Decided(outcome) => Work::Decided(Box::new(outcome)),
             Prepared::Script(script, pending) => {
-                self.pending.lock().expect("no panic while locked").insert(job, pending);
+                self.await_end(job, Awaited::Script(pending));
                 Work::Script(script)
             }
         }
+    }
+
+    fn prepare_shard(&self, job: JobId, test: &Test, run_under: &[String]) -> Work {
+        let Some((script, shard)) = shard::prepare(&self.session, test.config(), run_under, test, &self.ways)
+        else {
+            return decided(test, Verdict::FAIL, String::new());
+        };
+        if self.no_execute {
+            return decided(test, Verdict::PASS, String::new());
+        }
+        self.await_end(job, Awaited::Shard(Box::new(shard)));
+        Work::Script(Box::new(script))
+    }
+
+    fn prepare_executable(&self, job: JobId, test: &Test) -> Work {
+        match executable::prepare(&self.session, test, self.ways.cwd()) {
+            Ok(script) => {
+                self.await_end(job, Awaited::Executable { xfail: is_marked_xfail(test) });
+                Work::Script(Box::new(script))
+            }
+            Err(error) => decided(test, Verdict::UNRESOLVED, error.test_output()),
+        }
+    }
+
+    fn await_end(&self, job: JobId, awaited: Awaited) {
+        self.pending.lock().expect("no panic while locked").insert(job, awaited);
+    }
+
+    /// What lists and reports are made of: googletest's shards are replaced by single tests. `None` if there are
+    /// none. `outcomes` are those of all tests found.
+    pub fn individual_tests(&self, outcomes: &[Arc<Outcome>]) -> Option<Final> {
+        let is_failure = |verdict| self.is_failure(verdict);
+        individual::replace_shards(&self.tests, &self.selected, outcomes, is_failure, self.session.dialect)
     }
 
     fn is_failure(&self, verdict: Verdict) -> bool {
@@ -108,7 +151,7 @@ impl Plan {
     }
 }
 
-impl JobSource for Plan {
+impl JobSource for Plan<'_> {
     fn count(&self) -> u32 {
         u32::try_from(self.selected.len()).expect("fewer than 2^32 tests")
     }
@@ -130,7 +173,14 @@ impl JobSource for Plan {
         let test = self.test(job);
         match &test.config().format {
             Some(Format::ShTest { .. }) => self.prepare_script(job, test),
-            format => Work::Decided(Box::new(not_possible(format.as_ref()))),
+            Some(Format::GoogleTest { run_under, .. }) => self.prepare_shard(job, test, run_under),
+            Some(Format::Executable) => self.prepare_executable(job, test),
+            Some(Format::Python(_)) => Work::Delegated,
+            None => {
+                let error = Exception::new("AttributeError", "'NoneType' object has no attribute 'execute'")
+                    .at("the config sets no test_format; set one in the suite's config");
+                decided(test, Verdict::UNRESOLVED, error.test_output())
+            }
         }
     }
 
@@ -140,10 +190,15 @@ impl JobSource for Plan {
             let text = "hotstart lost what it knew of this test. This says nothing about the test; please report it.\n";
             return Some(Outcome::decided(Verdict::UNRESOLVED, text));
         };
+        let pending = match pending {
+            Awaited::Script(pending) => pending,
+            Awaited::Shard(shard) => return Some(shard.conclude(&transcript)),
+            Awaited::Executable { xfail } => return Some(executable::conclude(&transcript, xfail)),
+        };
         let first = judge::conclude(&pending, attempt, &transcript, self.wants_all_output);
         match first {
             None => {
-                self.pending.lock().expect("no panic while locked").insert(job, pending);
+                self.await_end(job, Awaited::Script(pending));
                 None
             }
             // Text is made only for those whose text is read.
@@ -156,30 +211,38 @@ impl JobSource for Plan {
 
     fn would_fail(&self, job: JobId, attempt: u32, transcript: &Transcript) -> bool {
         let pending = self.pending.lock().expect("no panic while locked");
-        let judged = pending.get(&job).and_then(|known| judge::conclude(known, attempt, transcript, false));
+        let judged = match pending.get(&job) {
+            Some(Awaited::Script(known)) => judge::conclude(known, attempt, transcript, false),
+            Some(Awaited::Shard(shard)) => Some(shard.conclude(transcript)),
+            Some(Awaited::Executable { xfail }) => Some(executable::conclude(transcript, *xfail)),
+            // A script of a job that the Python helper runs: what it means is known only there.
+            None => return transcript.exit_code != Some(0),
+        };
         judged.is_none_or(|outcome| self.is_failure(outcome.verdict))
     }
 
-    fn run_delegated(&self, job: JobId) -> Outcome {
-        not_possible(self.test(job).config().format.as_ref())
+    fn run_delegated(&self, job: JobId, run_script: &RunScript<'_>) -> Option<Outcome> {
+        self.helpers.run(self.test(job), run_script)
     }
 }
 
-/// For tests that this version cannot run: never a verdict about the test.
-fn not_possible(format: Option<&Format>) -> Outcome {
-    let what = match format {
-        None => "its config sets no test_format; set one in the suite's config".to_owned(),
-        Some(Format::Python(class)) => {
-            format!(
-                "its format, {class}, is written in Python, which hotstart cannot run yet; run it with lit"
-            )
-        }
-        Some(Format::Executable) => {
-            "its format is ExecutableTest, which hotstart cannot run yet; run it with lit".to_owned()
-        }
-        Some(Format::GoogleTest { .. } | Format::ShTest { .. }) => {
-            "its format is not one that hotstart runs this way; run it with lit".to_owned()
-        }
-    };
-    Outcome::decided(Verdict::UNRESOLVED, format!("The test was not run: {what}.\n"))
+/// What is known of a test between its script and its verdict.
+#[derive(Debug)]
+enum Awaited {
+    /// RUN lines.
+    Script(Box<Pending>),
+    /// A part of a googletest executable.
+    Shard(Box<Shard>),
+    /// A file that is run itself.
+    Executable { xfail: bool },
+}
+
+/// The verdict on a test for which there is nothing to run, whatever is expected of it.
+fn decided(test: &Test, verdict: Verdict, output: String) -> Work {
+    let (verdict, output) = judge::settle(verdict, output, &Ok(is_marked_xfail(test)));
+    Work::Decided(Box::new(Outcome::decided(verdict, output)))
+}
+
+fn is_marked_xfail(test: &Test) -> bool {
+    test.marks.xfail && !test.marks.xfail_not
 }

@@ -89,6 +89,25 @@ pub fn repr(text: &str) -> String {
     out
 }
 
+/// `repr` of `bytes`.
+pub fn repr_bytes(bytes: &[u8]) -> String {
+    let quote = if bytes.contains(&b'\'') && !bytes.contains(&b'"') { '"' } else { '\'' };
+    let mut out = format!("b{quote}");
+    for &byte in bytes {
+        match byte {
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            b'\t' => out.push_str("\\t"),
+            b'\\' => out.push_str("\\\\"),
+            _ if char::from(byte) == quote => out.extend(['\\', quote]),
+            b' '..=b'~' => out.push(char::from(byte)),
+            _ => push_escape(&mut out, u32::from(byte)),
+        }
+    }
+    out.push(quote);
+    out
+}
+
 fn is_printable(c: char) -> bool {
     if c.is_ascii() { (' '..='~').contains(&c) } else { !in_class(&HIDDEN, r"[\p{C}\p{Z}]", c) }
 }
@@ -165,6 +184,12 @@ mod tests {
         assert_eq!(repr("a'b"), "\"a'b\"");
         assert_eq!(repr("a'b\"c\\"), r#"'a\'b"c\\'"#);
         assert_eq!(repr("é\u{a0}\x01\u{2028}"), "'é\\xa0\\x01\\u2028'");
+    }
+
+    #[test]
+    fn repr_of_bytes_escapes_all_that_is_not_ascii() {
+        assert_eq!(repr_bytes(b"a'\xff\n"), "b\"a'\\xff\\n\"");
+        assert_eq!(repr_bytes(b"'\"\\"), r#"b'\'"\\'"#);
     }
 
     #[test]

@@ -4,12 +4,12 @@
 //! commands are substituted only for tests that will run.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hotstart_model::{
-    ColdTools, Command, Dialect, Environment, ExternalShell, Interpreter, Outcome, Script, Verdict,
+    ColdTools, Command, Dialect, Environment, ExternalShell, Interpreter, Outcome, Program, Script, Verdict,
 };
 
 use crate::boolexpr::Features;
@@ -309,7 +309,7 @@ fn commands(request: &Request<'_>, lines: Vec<String>, external: bool) -> Vec<Co
 }
 
 /// The label and the command of `%dbg(LABEL) COMMAND`; substitution may have changed it beyond recognition.
-fn split_label(line: &str) -> (&str, &str) {
+pub(crate) fn split_label(line: &str) -> (&str, &str) {
     let split = line.strip_prefix("%dbg(").and_then(|rest| {
         let end = rest.find([')', '\'', '"'])?;
         rest[end..].strip_prefix(')').map(|text| (&rest[..end], text))
@@ -396,7 +396,25 @@ fn assemble(request: &Request<'_>, commands: Vec<Command>, exec: &Path, external
     }
 }
 
-fn timeout(session: &Session, config: &Config) -> Option<Duration> {
+/// A script that is a single program.
+pub(crate) fn of_program(program: Program, dialect: Dialect, cwd: &Path, env: Arc<Environment>) -> Script {
+    Script {
+        commands: Vec::new(),
+        dialect,
+        interpreter: Interpreter::Program(program),
+        pipefail: true,
+        cwd: cwd.to_path_buf(),
+        make_dirs: Vec::new(),
+        env,
+        timeout: None,
+        tmp_base: PathBuf::new(),
+        tape: false,
+        lit_package_dir: None,
+        cold: ColdTools::None,
+    }
+}
+
+pub(crate) fn timeout(session: &Session, config: &Config) -> Option<Duration> {
     let own = match session.dialect {
         Dialect::V19 => None,
         Dialect::V23 => config.max_individual_test_time,

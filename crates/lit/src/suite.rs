@@ -50,11 +50,23 @@ pub struct Marks {
     pub exclude_xfail: bool,
 }
 
+/// What a test has that is not a file of its own name: a part of a program, or what a format made up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Detail {
+    /// The components of its name below the suite; they may be empty, `.`, or have slashes in them.
+    pub components: Vec<String>,
+    /// The file it comes from, if that is not the one of its name.
+    pub file: Option<PathBuf>,
+    /// Where googletest writes the results of the single tests; `None` where there is no such result.
+    pub results: Option<PathBuf>,
+}
+
 /// One test.
 #[derive(Clone, Debug)]
 pub struct Test {
     directory: Arc<Directory>,
     name: Box<OsStr>,
+    detail: Option<Arc<Detail>>,
     /// Set by the command line.
     pub marks: Marks,
     /// Seconds it took when it last ran, negative if it failed then; zero if that is not known.
@@ -64,7 +76,23 @@ pub struct Test {
 impl Test {
     /// The test of this name in a directory.
     pub fn new(directory: Arc<Directory>, name: Box<OsStr>) -> Self {
-        Test { directory, name, marks: Marks::default(), previous: 0.0 }
+        Test { directory, name, detail: None, marks: Marks::default(), previous: 0.0 }
+    }
+
+    /// A test that is not a file of its name.
+    pub fn with_detail(directory: Arc<Directory>, detail: Arc<Detail>) -> Self {
+        let name = detail.components.last().map_or("", String::as_str);
+        Test { detail: Some(detail.clone()), ..Test::new(directory, OsStr::new(name).into()) }
+    }
+
+    /// What it has beside its name.
+    pub fn detail(&self) -> Option<&Detail> {
+        self.detail.as_deref()
+    }
+
+    /// The directory it was found in.
+    pub fn directory(&self) -> &Arc<Directory> {
+        &self.directory
     }
 
     /// Its suite.
@@ -84,11 +112,17 @@ impl Test {
 
     /// Its path below the suite's roots.
     pub fn relative_path(&self) -> PathBuf {
+        if let Some(detail) = &self.detail {
+            return detail.components.join("/").into();
+        }
         self.directory.path.join(&*self.name)
     }
 
     /// The components of its path below the suite's roots.
     pub fn path_in_suite(&self) -> Vec<String> {
+        if let Some(detail) = &self.detail {
+            return detail.components.clone();
+        }
         self.relative_path().iter().map(|part| part.to_string_lossy().into_owned()).collect()
     }
 
@@ -102,6 +136,10 @@ impl Test {
         // The name in the suite's config: a local config may call itself otherwise, to no effect.
         let mut name = self.suite().config.name.clone();
         name.push_str(" :: ");
+        if let Some(detail) = &self.detail {
+            name.push_str(&detail.components.join("/"));
+            return name;
+        }
         let directory = self.directory.path.to_string_lossy();
         if !directory.is_empty() {
             name.push_str(&directory);
@@ -111,7 +149,13 @@ impl Test {
         name
     }
 
-    /// The test's file.
+    /// The file that the test comes from.
+    pub fn file_path(&self) -> PathBuf {
+        let named = self.detail.as_ref().and_then(|detail| detail.file.clone());
+        named.unwrap_or_else(|| self.source_path())
+    }
+
+    /// The file of the test's name.
     pub fn source_path(&self) -> PathBuf {
         self.below(&self.suite().source_root)
     }
@@ -130,6 +174,10 @@ impl Test {
         let mut path =
             PathBuf::with_capacity(root.as_os_str().len() + self.directory.path.as_os_str().len() + 64);
         path.push(root);
+        if let Some(detail) = &self.detail {
+            detail.components.iter().for_each(|part| path.push(part));
+            return path;
+        }
         path.push(&self.directory.path);
         path.push(&*self.name);
         path

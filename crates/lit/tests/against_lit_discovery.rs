@@ -4,7 +4,7 @@
 //! the same is compared with that lit. HOTSTART_LIT_TREE may name a build tree to compare as well.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -337,9 +337,7 @@ fn formats_written_in_python_find_their_own_tests() {
     assert!(names.contains(&"Main :: d/e/y.d/b".to_owned()));
     let (found, _) = space.load(&["obj/d"], None);
     let plan = found.plan().unwrap();
-    let Work::Decided(outcome) = plan.prepare(JobId(0)) else { panic!("not decided") };
-    assert_eq!(outcome.verdict, Verdict::UNRESOLVED);
-    assert!(outcome.output.contains("Doubled, is written in Python, which hotstart cannot run yet"));
+    assert!(matches!(plan.prepare(JobId(0)), Work::Delegated));
 }
 
 #[test]
@@ -413,15 +411,35 @@ fn a_suite_without_lit_says_what_to_install() {
     assert!(error.to_string().contains("pip install lit"), "{error}");
 }
 
+/// An executable with this many tests, or one that fails if there are none.
+fn googletest(tests: usize) -> String {
+    let lines: String = (0..tests).map(|test| format!("echo '  t{test}'; ")).collect();
+    format!("#!/bin/sh\necho A.; {lines} exit {}\n", u8::from(tests == 0))
+}
+
 #[test]
-fn googletest_suites_are_named_and_left_out() {
-    let format = "import lit.formats\nconfig.name = 'Unit'\nconfig.test_format = lit.formats.GoogleTest('.', 'Tests')\n";
-    let space = two_trees().write(&[("obj/u/lit.cfg", format), ("obj/u/ATests", ""), ("obj/u/BTests", "")]);
-    let (found, said) = space.load(&["obj/u", "obj"], None);
-    assert_eq!(found.tests.len(), 3);
-    let warning =
-        "warning: googletest suites are not run yet: suite 'Unit' has 2 executables, which are left out";
-    assert_eq!(said.iter().map(worded).collect::<Vec<_>>(), [warning]);
+fn googletest_executables_are_asked_for_their_tests() {
+    let format = "import lit.formats\nconfig.name = 'Unit'\n\
+        config.test_format = lit.formats.GoogleTest('.;sub', 'Tests')\n";
+    let (many, few, none) = (googletest(5), googletest(1), googletest(0));
+    let files = [
+        ("obj/u/lit.cfg", format),
+        ("obj/u/ATests", &many),
+        ("obj/u/sub/BTests", &few),
+        ("obj/u/sub/CTests", &none),
+        ("obj/u/sub/.DTests", &few),
+        ("obj/u/v/lit.local.cfg", ""),
+        ("obj/u/v/sub/ETests.py", "print('A.\\n  one')"),
+        ("obj/u/empty/lit.cfg", format),
+    ];
+    let space = two_trees().write(&files);
+    for (name, _) in files.iter().filter(|(name, _)| name.contains("Tests")) {
+        let path = space.root.join(name);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let names = space.compare(&["obj/u", "obj", "obj/u/ATests"]);
+    assert!(names.iter().any(|name| name.starts_with("Unit :: ./ATests/1/")), "{names:?}");
+    assert!(names.contains(&"Unit :: sub/CTests/failed_to_discover_tests_from_gtest".to_owned()));
 }
 
 #[test]

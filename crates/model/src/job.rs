@@ -17,6 +17,9 @@ pub enum Work {
     Delegated,
 }
 
+/// Runs a script for a source that runs a job itself. The number is that of the attempt at this script, from 1.
+pub type RunScript<'r> = dyn Fn(&Script, u32) -> Transcript + 'r;
+
 /// A list of independent jobs. Called from many workers at once.
 pub trait JobSource: Sync {
     /// How many jobs there are; ids run from 0 to this.
@@ -38,6 +41,7 @@ pub trait JobSource: Sync {
     /// Whether the verdict of this attempt would be a failure. Asked before [`JobSource::conclude`].
     fn would_fail(&self, job: JobId, attempt: u32, transcript: &Transcript) -> bool;
 
-    /// Runs a job whose work is [`Work::Delegated`].
-    fn run_delegated(&self, job: JobId) -> Outcome;
+    /// Runs a job whose work is [`Work::Delegated`]; its scripts are run by `run_script`. `None` if the run was cut
+    /// short meanwhile.
+    fn run_delegated(&self, job: JobId, run_script: &RunScript<'_>) -> Option<Outcome>;
 }

@@ -1,5 +1,6 @@
 //! A test's script as `lit` hands it to `shell`: text after substitution, and all that its commands inherit.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +34,17 @@ pub enum Interpreter {
     Internal,
     /// The shell the suite asked for; the commands are written to a script file as lit writes it.
     External(ExternalShell),
+    /// Nobody: there are no commands, but one program, of which all is captured.
+    Program(Program),
+}
+
+/// A program that is a test by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The program and its arguments. Without a slash in its name, it is sought along PATH.
+    pub argv: Vec<OsString>,
+    /// Whether standard error goes where standard output goes.
+    pub merges_errors: bool,
 }
 
 /// How lit runs a script by an external shell.

@@ -115,7 +115,7 @@ pub struct Taped {
 /// The record of one attempt at a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transcript {
-    /// In order of execution. Empty for an external script.
+    /// In order of execution. Empty for an external script and for a program.
     pub steps: Vec<Step>,
     /// The script's status in lit's numbering; `None` if it has none (a fault, a timeout in an external script).
     pub exit_code: Option<i32>,
@@ -123,9 +123,9 @@ pub struct Transcript {
     pub timed_out: bool,
     /// Set when there is no proper status.
     pub fault: Option<Fault>,
-    /// External script only: what it wrote.
+    /// External script or program only: what it wrote.
     pub stdout: String,
-    /// External script only: what it wrote to standard error.
+    /// External script or program only: what it wrote to standard error.
     pub stderr: String,
     /// What went through the pipes between stages, if the script was to be taped.
     pub tapes: Vec<Taped>,

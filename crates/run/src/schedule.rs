@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use hotstart_launch::Launcher;
+use hotstart_launch::{Group, Launcher};
 use hotstart_model::{Event, Events, JobId, JobSource, Outcome, RunEnd, VerdictTable};
 
 use crate::gate::Gate;
@@ -20,6 +20,8 @@ pub struct RunSettings {
     pub max_failures: Option<u32>,
     /// Ends the run at this time (`--max-time`).
     pub deadline: Option<Instant>,
+    /// Processes that serve the whole run, and are killed when it is cut short.
+    pub companions: Option<Arc<Group>>,
 }
 
 /// What the workers of one run share.
@@ -73,6 +75,7 @@ pub fn run(
         progress: Mutex::default(),
     };
     interrupt.reaches(&run.watch);
+    let _companions = settings.companions.as_ref().map(|group| run.watch.over(group, settings.deadline));
     events.send(Event::RunStarted { jobs: source.count(), workers });
     std::thread::scope(|scope| {
         scope.spawn(|| run.watch.enforce());

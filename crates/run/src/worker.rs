@@ -31,17 +31,16 @@ pub(crate) fn work(run: &Run<'_>, worker: usize) {
 fn execute(run: &Run<'_>, job: JobId) -> Option<Outcome> {
     match run.source.prepare(job) {
         Work::Decided(outcome) => Some(*outcome),
-        Work::Delegated => Some(run.source.run_delegated(job)),
+        Work::Delegated => {
+            run.source.run_delegated(job, &|script, attempt| run_attempt(run, job, attempt, script))
+        }
         Work::Script(script) => attempts(run, job, &script),
     }
 }
 
 fn attempts(run: &Run<'_>, job: JobId, script: &Script) -> Option<Outcome> {
     for attempt in 1.. {
-        // A later attempt sees what the earlier ones left, so it cannot be confirmed by yet another run.
-        let launcher = if attempt == 1 { run.launcher } else { &run.cold };
-        let (transcript, group) = run_once(run, script, launcher);
-        let transcript = check::check(run, job, attempt, script, transcript, &group);
+        let transcript = run_attempt(run, job, attempt, script);
         if transcript.fault == Some(Fault::Interrupted) {
             return None;
         }
@@ -50,6 +49,14 @@ fn attempts(run: &Run<'_>, job: JobId, script: &Script) -> Option<Outcome> {
         }
     }
     unreachable!("attempts are limited by the source")
+}
+
+/// One attempt, believed only as far as it was checked.
+fn run_attempt(run: &Run<'_>, job: JobId, attempt: u32, script: &Script) -> Transcript {
+    // A later attempt sees what the earlier ones left, so it cannot be confirmed by yet another run.
+    let launcher = if attempt == 1 { run.launcher } else { &run.cold };
+    let (transcript, group) = run_once(run, script, launcher);
+    check::check(run, job, attempt, script, transcript, &group)
 }
 
 /// One attempt, under the watch that ends it when its time, or the run's, is up.

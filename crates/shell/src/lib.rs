@@ -1,4 +1,4 @@
-//! Runs the script of a test: lit's internal shell, or the external shell that a suite asks for.
+//! Runs the script of a test: lit's internal shell, the external shell that a suite asks for, or a single program.
 //!
 //! lit's shell is a language of its own that only resembles sh, so it is followed rule by rule, in two dialects;
 //! what a rule is for is said where it is applied. Data flows `lex` → `parse` → `interp` → `pipeline`, with
@@ -22,6 +22,7 @@ mod lookup;
 mod parse;
 mod pipeline;
 mod prefix;
+mod program;
 mod pump;
 mod python;
 mod redirect;
@@ -42,5 +43,6 @@ pub fn run_script(script: &Script, launcher: &Launcher, group: &Group) -> Transc
     match &script.interpreter {
         Interpreter::Internal => interp::run(script, launcher, group),
         Interpreter::External(shell) => external::run(script, shell, launcher, group),
+        Interpreter::Program(program) => program::run(script, program, launcher, group),
     }
 }

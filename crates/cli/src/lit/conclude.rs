@@ -3,8 +3,10 @@
 use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
+use hotstart_lit::googletest::individual::Final;
 use hotstart_lit::load::{Discovered, Timing};
 use hotstart_lit::plan::Plan;
 use hotstart_lit::times;
@@ -20,7 +22,7 @@ pub(super) fn conclude(
     options: &LitOptions,
     cwd: &Path,
     discovered: &Discovered,
-    plan: Plan,
+    plan: Plan<'_>,
     results: Results,
     end: RunEnd,
     elapsed: Duration,
@@ -34,8 +36,14 @@ pub(super) fn conclude(
     if !options.skip_test_time_recording {
         record_times(discovered, &outcomes, &levels, &mut diagnostics);
     }
-    let paths = records::paths(&discovered.tests);
-    let records = records::records(discovered, &paths, &outcomes, options.relative_paths.then_some(cwd));
+    // Reports know googletest's single tests in the place of shards.
+    let single = plan.individual_tests(&outcomes);
+    let (tests, outcomes) = match single {
+        Some(Final { tests, outcomes }) => (tests.into(), outcomes),
+        None => (Arc::clone(&discovered.tests), outcomes),
+    };
+    let paths = records::paths(&tests);
+    let records = records::records(&tests, &paths, &outcomes, options.relative_paths.then_some(cwd));
     if let Some(slowest) = options.time_tests {
         histogram::write(&mut out, &records, slowest, discovered.session.dialect);
     }
@@ -52,7 +60,7 @@ pub(super) fn conclude(
 
 fn record_times(
     discovered: &Discovered,
-    outcomes: &[std::sync::Arc<hotstart_model::Outcome>],
+    outcomes: &[Arc<hotstart_model::Outcome>],
     levels: &Levels,
     diagnostics: &mut Diagnostics,
 ) {

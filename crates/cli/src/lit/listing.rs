@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use hotstart_lit::config::{Config, Substitution};
 use hotstart_lit::directives;
 use hotstart_lit::load::Discovered;
-use hotstart_lit::suite::Suite;
+use hotstart_lit::suite::{Suite, Test};
 use hotstart_report::Sink;
 use hotstart_report::listing::{self, SuiteListing, TestListing};
 
@@ -25,7 +25,7 @@ pub(super) fn list(options: &LitOptions, discovered: &Discovered) -> Option<Exit
     }
     if options.show_tests {
         let paths = records::paths(&discovered.tests);
-        let test = |(test, path): (&hotstart_lit::suite::Test, _)| (test.suite().clone(), path, test.full_name());
+        let test = |(test, path): (&Test, _)| (test.suite().clone(), path, test.full_name());
         let named: Vec<_> = discovered.tests.iter().zip(&paths).map(test).collect();
         let listed = named.iter().map(|(suite, path, full_name)| TestListing {
             suite: &suite.name,
@@ -37,7 +37,8 @@ pub(super) fn list(options: &LitOptions, discovered: &Discovered) -> Option<Exit
     }
     if options.show_used_features && !(options.show_suites || options.show_tests) {
         let (mut used, mut unread) = (BTreeSet::new(), Vec::new());
-        for test in discovered.tests.iter() {
+        let has_conditions = |test: &&Test| test.detail().is_none_or(|known| known.results.is_none());
+        for test in discovered.tests.iter().filter(has_conditions) {
             match directives::used_features(&test.source_path()) {
                 Ok(features) => used.extend(features),
                 Err(_) => unread.push(test.full_name()),

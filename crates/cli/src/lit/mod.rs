@@ -12,7 +12,7 @@ mod warm;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hotstart_launch::{Group, Launcher};
@@ -167,7 +167,9 @@ impl Session<'_> {
         launcher: &Launcher,
         checks: &Checks,
     ) -> ExitCode {
-        let plan = match discovered.plan() {
+        // The Python helpers of a run end with it.
+        let helpers = Arc::new(Group::new());
+        let plan = match discovered.plan_in(launcher, &helpers) {
             Ok(plan) => plan,
             Err(error) => {
                 return failed(&format!(
@@ -178,7 +180,7 @@ impl Session<'_> {
             }
         };
         let begun = Instant::now();
-        let (end, results) = self.run_plan(discovered, &plan, diagnostics, stopper, (launcher, checks), begun);
+        let (end, results) = self.run_plan(discovered, &plan, diagnostics, stopper, (launcher, checks, &helpers), begun);
         let elapsed = begun.elapsed();
         conclude::conclude(&self.options, self.cwd, discovered, plan, results, end, elapsed)
     }
@@ -186,10 +188,10 @@ impl Session<'_> {
     fn run_plan(
         &self,
         discovered: &Discovered,
-        plan: &Plan,
+        plan: &Plan<'_>,
         diagnostics: Diagnostics,
         stopper: &Stopper,
-        (launcher, checks): (&Launcher, &Checks),
+        (launcher, checks, helpers): (&Launcher, &Checks, &Arc<Group>),
         begun: Instant,
     ) -> (RunEnd, Results) {
         let options = &self.options;
@@ -198,6 +200,7 @@ impl Session<'_> {
             workers: options.workers,
             max_failures: options.max_failures.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
             deadline: options.max_time.and_then(most),
+            companions: Some(Arc::clone(helpers)),
         };
         let report_settings = Settings {
             levels: options.console.levels(discovered.session.dialect),

@@ -10,9 +10,9 @@ use hotstart_model::{JobId, JobSource, Outcome, Verdict};
 use hotstart_report::{Catalog, SuiteName, TestRecord, summary};
 
 /// Names of a plan's jobs.
-pub(super) struct Names<'a>(pub &'a Plan);
+pub(super) struct Names<'a, 'p>(pub &'a Plan<'p>);
 
-impl Catalog for Names<'_> {
+impl Catalog for Names<'_, '_> {
     fn full_name(&self, job: JobId) -> String {
         self.0.label(job)
     }
@@ -23,7 +23,7 @@ impl Catalog for Names<'_> {
 }
 
 /// Every discovered test's outcome: EXCLUDED where it was not selected.
-pub(super) fn outcomes(discovered: &Discovered, plan: &Plan, of_jobs: Vec<Arc<Outcome>>) -> Vec<Arc<Outcome>> {
+pub(super) fn outcomes(discovered: &Discovered, plan: &Plan<'_>, of_jobs: Vec<Arc<Outcome>>) -> Vec<Arc<Outcome>> {
     let excluded = Arc::new(Outcome::decided(Verdict::EXCLUDED, ""));
     let mut all = vec![excluded; discovered.tests.len()];
     for (job, outcome) in of_jobs.into_iter().enumerate() {
@@ -38,19 +38,19 @@ pub(super) fn paths(tests: &[Test]) -> Vec<Vec<String>> {
     tests.iter().map(Test::path_in_suite).collect()
 }
 
-/// What is written of all discovered tests after the run.
+/// What is written of all tests after the run.
 pub(super) fn records<'a>(
-    discovered: &'a Discovered,
+    tests: &'a [Test],
     paths: &'a [Vec<String>],
     outcomes: &'a [Arc<Outcome>],
     relative_to: Option<&Path>,
 ) -> Vec<TestRecord<'a>> {
     let record = |((test, path), outcome): ((&'a Test, &'a Vec<String>), &'a Arc<Outcome>)| TestRecord {
         full_name: test.full_name(),
-        summary_name: relative_to.map(|from| summary::relative_path(&test.source_path(), from).display().to_string()),
+        summary_name: relative_to.map(|from| summary::relative_path(&test.file_path(), from).display().to_string()),
         suite: SuiteName { index: test.suite().index, name: &test.suite().name },
         path,
         outcome,
     };
-    discovered.tests.iter().zip(paths).zip(outcomes).map(record).collect()
+    tests.iter().zip(paths).zip(outcomes).map(record).collect()
 }

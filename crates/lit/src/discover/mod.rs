@@ -4,17 +4,18 @@
 //! depend on each other. Nothing is kept per test but its name until the walk is over: later configs can still
 //! change earlier ones. See lit-compat 2.1 to 2.5.
 
+mod googletest;
 mod paths;
 mod select_files;
 mod walk;
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotstart_model::{Diagnostic, Dialect, Event, Events, Severity};
 
-use crate::config::{Config, Format};
+use crate::config::{Config, Format, Origin};
+use crate::googletest::list::Starter;
 use crate::probe::{Probe, ProbeError, State};
 use crate::settings::Settings;
 use crate::suite::{Directory, Suite, Test};
@@ -26,6 +27,8 @@ pub struct Found {
     pub suites: Vec<Arc<Suite>>,
     /// Tests; a path given twice yields its tests twice.
     pub tests: Vec<Test>,
+    /// Where each config was read from, by its number.
+    pub origins: Vec<Option<Arc<Origin>>>,
     /// What configs left for the whole run.
     pub state: State,
     /// Warnings of the walk itself.
@@ -35,18 +38,18 @@ pub struct Found {
 }
 
 /// Finds the tests at `settings.paths`.
-pub fn discover(
+pub(crate) fn discover(
     probe: &mut Probe<'_>,
+    starter: Starter<'_>,
     settings: &Settings,
     dialect: Dialect,
     tmp_dir: Option<&Path>,
     events: &dyn Events,
 ) -> Result<Found, ProbeError> {
-    let mut walk = walk::Walk::new(probe, settings, dialect, tmp_dir, events);
+    let mut walk = walk::Walk::new(probe, starter, settings, dialect, tmp_dir, events);
     for input in &settings.paths {
         walk.input(input)?;
     }
-    walk.report_googletests();
     finish(walk)
 }
 
@@ -56,6 +59,7 @@ fn finish(mut walk: walk::Walk<'_, '_>) -> Result<Found, ProbeError> {
     let with_bash = walk.configs.iter().flatten().any(external);
     let state = walk.probe.state(&mut walk.configs, with_bash, walk.tmp_dir)?;
     walk.pass_on();
+    let origins = walk.configs.iter().map(|config| config.as_ref()?.origin.clone()).collect();
     let configs: Vec<Option<Arc<Config>>> =
         walk.configs.into_iter().map(|config| config.map(Arc::new)).collect();
     let config = |id: u32| configs[id as usize].clone().expect("an evaluated config");
@@ -77,10 +81,15 @@ fn finish(mut walk: walk::Walk<'_, '_>) -> Result<Found, ProbeError> {
         })
     };
     let directories: Vec<Arc<Directory>> = walk.directories.into_iter().map(directory).collect();
-    let test =
-        |(directory, name): (u32, Box<OsStr>)| Test::new(directories[directory as usize].clone(), name);
+    let test = |(directory, name): (u32, walk::Name)| {
+        let directory = directories[directory as usize].clone();
+        match name {
+            walk::Name::File(name) => Test::new(directory, name),
+            walk::Name::Made(detail) => Test::with_detail(directory, detail),
+        }
+    };
     let tests = walk.tests.into_iter().map(test).collect();
-    Ok(Found { suites, tests, state, warnings: walk.voice.warnings, given_up: walk.voice.given_up })
+    Ok(Found { suites, tests, origins, state, warnings: walk.voice.warnings, given_up: walk.voice.given_up })
 }
 
 /// Says things and counts them.

@@ -54,21 +54,13 @@ fn extension(name: &[u8]) -> &[u8] {
     name.iter().rposition(|&byte| byte == b'.').map_or(&[], |dot| &name[dot..])
 }
 
-/// googletest executables in a directory's sub directories.
-pub(super) fn count_executables(
-    directory: &Path,
-    sub_directories: &[String],
-    suffix: &str,
-    prefix: Option<&str>,
-) -> usize {
-    let is_executable = |name: &OsStr| {
-        let name = name.as_bytes();
-        let ends = name.ends_with(suffix.as_bytes()) || name.ends_with(format!("{suffix}.py").as_bytes());
-        let begins = prefix.is_none_or(|prefix| name.starts_with(prefix.as_bytes()));
-        ends && begins && name.first() != Some(&b'.')
-    };
-    let listings = sub_directories.iter().filter_map(|sub| Listing::read(&directory.join(sub)).ok());
-    listings.map(|listing| listing.files.iter().filter(|name| is_executable(name)).count()).sum()
+/// Whether a file of this name is a googletest executable.
+pub(super) fn is_googletest(name: &OsStr, suffix: &str, prefix: Option<&str>) -> bool {
+    let name = name.as_bytes();
+    let stem = name.strip_suffix(b".py").filter(|stem| stem.ends_with(suffix.as_bytes())).unwrap_or(name);
+    stem.ends_with(suffix.as_bytes())
+        && prefix.is_none_or(|prefix| name.starts_with(prefix.as_bytes()))
+        && name.first() != Some(&b'.')
 }
 
 #[cfg(test)]

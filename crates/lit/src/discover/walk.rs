@@ -1,17 +1,21 @@
 //! The walk itself.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use hotstart_model::{Dialect, Events};
 
+use super::googletest::Deferred;
 use super::paths::{normalize, real_path};
-use super::select_files::{Listing, count_executables, is_excluded, is_test};
+use super::select_files::{Listing, is_excluded, is_test};
 use super::{Voice, repr, repr_tuple, unreadable};
 use crate::config::{Config, Format};
-use crate::probe::{Loaded, Probe, ProbeError, SuiteRef};
+use crate::googletest::list::Starter;
+use crate::probe::{FoundTest, Loaded, Probe, ProbeError, SuiteRef};
 use crate::settings::Settings;
+use crate::suite::Detail;
 
 /// A suite while the walk goes on.
 #[derive(Debug)]
@@ -20,8 +24,6 @@ pub(super) struct SuiteEntry {
     pub source_root: PathBuf,
     pub exec_root: PathBuf,
     pub config: u32,
-    /// googletest executables that were seen.
-    executables: usize,
 }
 
 /// A directory that has tests.
@@ -43,6 +45,15 @@ enum Owner {
     GivenUp,
 }
 
+/// What a test is called.
+#[derive(Debug)]
+pub(super) enum Name {
+    /// A file of its directory.
+    File(Box<OsStr>),
+    /// Otherwise.
+    Made(Arc<Detail>),
+}
+
 pub(super) struct Walk<'a, 'g> {
     pub probe: &'a mut Probe<'g>,
     pub tmp_dir: Option<&'a Path>,
@@ -51,8 +62,13 @@ pub(super) struct Walk<'a, 'g> {
     pub configs: Vec<Option<Config>>,
     pub suites: Vec<SuiteEntry>,
     pub directories: Vec<DirectoryEntry>,
-    pub tests: Vec<(u32, Box<OsStr>)>,
-    settings: &'a Settings,
+    pub tests: Vec<(u32, Name)>,
+    pub starter: Starter<'a>,
+    pub settings: &'a Settings,
+    /// What is to be found out of googletest executables, in the order of the walk.
+    pub googletests: Vec<Deferred>,
+    /// Executables seen by the format of a config; as text, for `a/./b` is another path than `a/b` to lit.
+    pub seen_executables: HashMap<u32, HashSet<OsString>>,
     dialect: Dialect,
     suite_configs: Vec<OsString>,
     local_configs: Vec<OsString>,
@@ -64,6 +80,7 @@ pub(super) struct Walk<'a, 'g> {
 impl<'a, 'g> Walk<'a, 'g> {
     pub fn new(
         probe: &'a mut Probe<'g>,
+        starter: Starter<'a>,
         settings: &'a Settings,
         dialect: Dialect,
         tmp_dir: Option<&'a Path>,
@@ -81,7 +98,10 @@ impl<'a, 'g> Walk<'a, 'g> {
             suites: Vec::new(),
             directories: Vec::new(),
             tests: Vec::new(),
+            starter,
             settings,
+            googletests: Vec::new(),
+            seen_executables: HashMap::new(),
             dialect,
             suite_configs: names(&["site.cfg.py", "site.cfg", "cfg.py", "cfg"]),
             local_configs: names(&["local.cfg.py", "local.cfg"]),
@@ -98,7 +118,7 @@ impl<'a, 'g> Walk<'a, 'g> {
 
     /// Finds the tests of one path of the command line.
     pub fn input(&mut self, input: &Path) -> Result<(), ProbeError> {
-        let before = (self.tests.len(), self.executables(), self.voice.given_up);
+        let before = (self.tests.len(), self.voice.given_up);
         let item = normalize(&self.settings.cwd.join(input));
         match self.owner_of_input(&item)? {
             Owner::Suite(suite, path) => {
@@ -112,25 +132,12 @@ impl<'a, 'g> Walk<'a, 'g> {
             Owner::None => self.voice.warn(format!("unable to find test suite for {}", repr(input))),
             Owner::GivenUp => {}
         }
+        self.ask_googletests();
         // An error has been shown already where something was given up.
-        if before == (self.tests.len(), self.executables(), self.voice.given_up) {
+        if before == (self.tests.len(), self.voice.given_up) {
             self.voice.warn(format!("input {} contained no tests", repr(input)));
         }
         Ok(())
-    }
-
-    fn executables(&self) -> usize {
-        self.suites.iter().map(|suite| suite.executables).sum()
-    }
-
-    /// Says which suites' tests are left out because they are googletest executables.
-    pub fn report_googletests(&mut self) {
-        for suite in self.suites.iter().filter(|suite| suite.executables > 0) {
-            self.voice.warn(format!(
-                "googletest suites are not run yet: suite '{}' has {} executables, which are left out",
-                suite.name, suite.executables
-            ));
-        }
     }
 
     fn owner_of_input(&mut self, item: &Path) -> Result<Owner, ProbeError> {
@@ -183,7 +190,6 @@ impl<'a, 'g> Walk<'a, 'g> {
             source_root: root(&config.test_source_root),
             exec_root: root(&config.test_exec_root),
             config: id,
-            executables: 0,
         };
         self.suites.push(entry);
         Ok(Owner::Suite(self.suites.len() - 1, PathBuf::new()))
@@ -225,8 +231,11 @@ impl<'a, 'g> Walk<'a, 'g> {
             (Some(parent), Some(file)) => {
                 self.voice.debug(|| format!("loading local config {}", repr(&file)));
                 let parent = self.configs[parent as usize].as_ref().expect("an evaluated config");
+                let above = (parent.id, parent.format.clone());
                 let loaded = self.probe.load_local(&file, parent, self.tmp_dir)?;
-                self.keep(loaded)
+                let id = self.keep(loaded);
+                self.inherit_executables(above, id);
+                id
             }
             (parent, _) => parent,
         };
@@ -255,15 +264,13 @@ impl<'a, 'g> Walk<'a, 'g> {
             _ if config.standalone_tests => true,
             None => true,
             Some(Format::ShTest { .. } | Format::Executable) => is_test(config, self.dialect, name),
-            Some(Format::GoogleTest { .. }) => {
-                self.suites[suite].executables += 1;
-                false
-            }
+            // Not as an executable whose tests are found: it fails.
+            Some(Format::GoogleTest { .. }) => true,
             Some(Format::Python(_)) => return self.ask_format(suite, path, id, false),
         };
         if taken {
             let directory = self.directory(suite, parent, id);
-            self.tests.push((directory, name.into()));
+            self.tests.push((directory, Name::File(name.into())));
         }
         Ok(())
     }
@@ -311,15 +318,12 @@ impl<'a, 'g> Walk<'a, 'g> {
                 let before = self.tests.len();
                 let number = u32::try_from(self.directories.len()).expect("fewer than 2^32 directories");
                 let tests = files.into_iter().filter(|name| is_test(config, self.dialect, name));
-                self.tests.extend(tests.map(|name| (number, name)));
+                self.tests.extend(tests.map(|name| (number, Name::File(name))));
                 if self.tests.len() > before {
                     self.directories.push(DirectoryEntry { suite, path: path.to_path_buf(), config: id });
                 }
             }
-            Some(Format::GoogleTest { test_sub_dirs, test_suffix, test_prefix, .. }) => {
-                let count = count_executables(source, test_sub_dirs, test_suffix, test_prefix.as_deref());
-                self.suites[suite].executables += count;
-            }
+            Some(Format::GoogleTest { .. }) => self.take_executables(suite, path, source, id),
             Some(Format::Python(_)) => self.ask_format(suite, path, id, true)?,
         }
         Ok(())
@@ -335,11 +339,11 @@ impl<'a, 'g> Walk<'a, 'g> {
             // The exec root may lie within the source tree.
             Owner::Suite(other, _) if other == suite => Ok(()),
             Owner::Suite(other, path) => {
-                let before = (self.tests.len(), self.executables(), self.voice.given_up);
+                let before = (self.tests.len(), self.voice.given_up);
+                let since = self.googletests.len();
                 self.visit(other, &path)?;
-                if before == (self.tests.len(), self.executables(), self.voice.given_up) {
-                    let name = crate::pytext::repr(&self.suites[other].name);
-                    self.voice.warn(format!("test suite {name} contained no tests"));
+                if before == (self.tests.len(), self.voice.given_up) {
+                    self.nested_without_tests(other, since);
                 }
                 Ok(())
             }
@@ -359,23 +363,34 @@ impl<'a, 'g> Walk<'a, 'g> {
         };
         let answer = self.probe.find_tests(reference, id, path, directory)?;
         self.pass_on();
-        let paths = match answer {
-            Ok(paths) => paths,
+        let found = match answer {
+            Ok(found) => found,
             Err(diagnostic) => {
                 self.voice.give_up(diagnostic);
                 return Ok(());
             }
         };
-        for path in paths {
-            let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { continue };
-            let directory = self.directory(suite, parent, id);
-            self.tests.push((directory, name.into()));
+        for FoundTest { components, file, results } in found {
+            let Some((name, above)) = components.split_last() else { continue };
+            let directory = self.directory(suite, &above.iter().collect::<PathBuf>(), id);
+            let is_plain = |part: &OsString| {
+                let part = part.as_encoded_bytes();
+                !matches!(part, b"" | b"." | b"..") && !part.contains(&b'/')
+            };
+            let name = match file {
+                None if components.iter().all(is_plain) => Name::File(name.as_os_str().into()),
+                file => {
+                    let components = components.iter().map(|part| part.to_string_lossy().into_owned());
+                    Name::Made(Arc::new(Detail { components: components.collect(), file, results }))
+                }
+            };
+            self.tests.push((directory, name));
         }
         Ok(())
     }
 
     /// Number of a directory, the last one's if it is the same.
-    fn directory(&mut self, suite: usize, path: &Path, config: u32) -> u32 {
+    pub fn directory(&mut self, suite: usize, path: &Path, config: u32) -> u32 {
         let same = |last: &DirectoryEntry| last.suite == suite && last.path == path && last.config == config;
         if !self.directories.last().is_some_and(same) {
             self.directories.push(DirectoryEntry { suite, path: path.to_path_buf(), config });

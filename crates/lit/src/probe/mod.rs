@@ -4,21 +4,24 @@
 //! behind and none can be missing. It gets two descriptors of its own: standard output and error stay the
 //! user's, as configs may print. It ends when the request pipe is closed, be it because the runner died.
 
+pub(crate) mod execute;
 mod start;
 mod update;
 mod wire;
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hotstart_launch::{Child, StartError};
 use hotstart_model::{Diagnostic, Severity, VerdictKind};
 
 use self::wire::{Hello, Reply, Request, Text};
-use crate::config::Config;
+use crate::config::{Config, Origin};
 
 /// The helper's process and the line to it.
 #[derive(Debug)]
@@ -122,6 +125,17 @@ pub struct State {
     pub result_codes: Vec<VerdictKind>,
 }
 
+/// A test that a format written in Python found.
+#[derive(Debug)]
+pub struct FoundTest {
+    /// The components of its path below the suite.
+    pub components: Vec<OsString>,
+    /// The file it comes from, if that is not the one of its path.
+    pub file: Option<PathBuf>,
+    /// Where googletest writes its results.
+    pub results: Option<PathBuf>,
+}
+
 /// How a question names a suite: name, source root, exec root, its config's number.
 #[derive(Clone, Copy, Debug)]
 pub struct SuiteRef<'a> {
@@ -154,7 +168,7 @@ impl Probe<'_> {
     /// Evaluates a suite's config.
     pub fn load_suite(&mut self, path: &Path, tmp_dir: Option<&Path>) -> Result<Loaded, ProbeError> {
         let request = Request::op("suite").path("path", path);
-        self.load(request, path, Config::default(), tmp_dir)
+        self.load(request, path, (Config::default(), None), tmp_dir)
     }
 
     /// Evaluates a directory's config on a copy of `parent`.
@@ -165,14 +179,14 @@ impl Probe<'_> {
         tmp_dir: Option<&Path>,
     ) -> Result<Loaded, ProbeError> {
         let request = Request::op("local").path("path", path).raw("parent", parent.id);
-        self.load(request, path, parent.clone(), tmp_dir)
+        self.load(request, path, (parent.clone(), Some(parent.id)), tmp_dir)
     }
 
     fn load(
         &mut self,
         request: Request,
         path: &Path,
-        mut config: Config,
+        (mut config, parent): (Config, Option<u32>),
         tmp_dir: Option<&Path>,
     ) -> Result<Loaded, ProbeError> {
         let reply = self.ask(request, path)?;
@@ -183,6 +197,7 @@ impl Probe<'_> {
             return Err(ProbeError::Malformed("an evaluated config without its values".into()));
         };
         config.id = id;
+        config.origin = Some(Arc::new(Origin { file: path.to_path_buf(), parent }));
         update::apply(&mut config, changes, tmp_dir);
         Ok(Loaded::Config(Box::new(config)))
     }
@@ -194,15 +209,25 @@ impl Probe<'_> {
         config: u32,
         path: &Path,
         directory: bool,
-    ) -> Result<Result<Vec<PathBuf>, Diagnostic>, ProbeError> {
+    ) -> Result<Result<Vec<FoundTest>, Diagnostic>, ProbeError> {
         let request = about_test("tests", suite, config, path).raw("directory", directory);
         let source = suite.source_root.join(path);
         let reply = self.ask(request, &source)?;
         if let Some(failure) = reply.error {
             return Ok(Err(describe_failure(failure, &source)));
         }
-        let join = |parts: Vec<Text>| parts.into_iter().map(Text::into_path).collect();
-        Ok(Ok(reply.tests.unwrap_or_default().into_iter().map(join).collect()))
+        let plain = |components: Vec<Text>| {
+            let components = components.into_iter().map(Text::into_os).collect();
+            FoundTest { components, file: None, results: None }
+        };
+        let mut tests: Vec<FoundTest> = reply.tests.unwrap_or_default().into_iter().map(plain).collect();
+        for (place, file, results) in reply.details {
+            if let Some(test) = tests.get_mut(place) {
+                test.file = Some(file.into_path());
+                test.results = results.map(Text::into_path);
+            }
+        }
+        Ok(Ok(tests))
     }
 
     /// Asks a config's function for the parallelism group of a test.
@@ -286,6 +311,10 @@ impl Probe<'_> {
         }
         let version = hello.lit_version.unwrap_or_default();
         let part = |index: usize| version.get(index).copied().unwrap_or(0);
+        // The name it was found by may be a script's; tests in Python are run by the interpreter itself.
+        if let Some(executable) = hello.executable.filter(|path| !path.bytes().is_empty()) {
+            self.about.python = executable.into_path();
+        }
         self.about.lit_version = (part(0), part(1), part(2));
         self.about.lit_version_text = hello.lit_version_text.unwrap_or_default().into_string();
         self.about.package_dir = hello.package_dir.unwrap_or_default().into_path();

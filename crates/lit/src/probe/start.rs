@@ -14,6 +14,7 @@ use hotstart_model::{Environment, Severity};
 
 use super::wire::Request;
 use super::{About, Probe, ProbeError};
+use crate::lookup;
 use crate::settings::Settings;
 
 /// Version of what is said over the pipes; `PROTOCOL` in `litprobe/__init__.py`.
@@ -21,9 +22,10 @@ pub(super) const PROTOCOL: u32 = 1;
 
 const LOADER: &str = include_str!("../../../../python/litprobe/loader.py");
 
-const MODULES: [(&str, &str); 4] = [
+const MODULES: [(&str, &str); 5] = [
     ("litprobe", include_str!("../../../../python/litprobe/__init__.py")),
     ("litprobe.describe", include_str!("../../../../python/litprobe/describe.py")),
+    ("litprobe.execute", include_str!("../../../../python/litprobe/execute.py")),
     ("litprobe.session", include_str!("../../../../python/litprobe/session.py")),
     ("litprobe.server", include_str!("../../../../python/litprobe/server.py")),
 ];
@@ -51,7 +53,7 @@ impl<'g> Probe<'g> {
             extra_fds: vec![(REQUESTS, for_helper.as_fd()), (REPLIES, from_helper.as_fd())],
             umask: None,
             limits: Vec::new(),
-            keep_cold: false,
+            keep_cold: true,
             // Its own, so that what a config started ends with it when the group is killed.
             process_group: ProcessGroup::New,
         };
@@ -153,17 +155,8 @@ fn find_python(settings: &Settings) -> Result<PathBuf, ProbeError> {
         .or_else(|| std::env::var_os("HOTSTART_LIT_PYTHON").filter(|value| !value.is_empty()))
         .unwrap_or_else(|| "python3".into());
     let missing = || ProbeError::NoPython(PathBuf::from(&name));
-    if name.as_bytes().contains(&b'/') {
-        let path = settings.cwd.join(&name);
-        return if is_executable(&path) { Ok(path) } else { Err(missing()) };
-    }
     let search = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
-    std::env::split_paths(&search)
-        .map(|dir| settings.cwd.join(dir).join(&name))
-        .find(|path| is_executable(path))
+    lookup::program(&name, Some(&search), &settings.cwd)
+        .filter(|path| lookup::is_executable(path))
         .ok_or_else(missing)
-}
-
-fn is_executable(path: &Path) -> bool {
-    path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
 }

@@ -70,6 +70,7 @@ pub(super) struct Hello {
     pub lit_version_text: Option<Text>,
     pub package_dir: Option<Text>,
     pub missing: Option<Text>,
+    pub executable: Option<Text>,
 }
 
 /// Any other line; which fields are there depends on the request.
@@ -82,6 +83,8 @@ pub(super) struct Reply {
     pub id: Option<u32>,
     pub changes: Option<Changes>,
     pub tests: Option<Vec<Vec<Text>>>,
+    /// Place among the tests, file, and file of googletest's results.
+    pub details: Vec<(usize, Text, Option<Text>)>,
     pub group: Option<Text>,
     pub state: Option<State>,
     pub late: Vec<(u32, Changes)>,

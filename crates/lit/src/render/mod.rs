@@ -59,7 +59,7 @@ fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
 }
 
 /// Python writes whole numbers of seconds without a fraction.
-fn seconds(timeout: Duration) -> String {
+pub(crate) fn seconds(timeout: Duration) -> String {
     match timeout.subsec_nanos() {
         0 => timeout.as_secs().to_string(),
         _ => timeout.as_secs_f64().to_string(),
@@ -67,12 +67,16 @@ fn seconds(timeout: Duration) -> String {
 }
 
 fn shell_parser_error(command: &Command) -> String {
-    let text = format!("shell parser error on {}: {}\n", command.label, pytext::strip_start(&command.text));
-    format!("# {}\n", pytext::split_lines(&text).join("\n# "))
+    format!("# {}\n", pytext::split_lines(&parser_error(command)).join("\n# "))
+}
+
+/// What lit's shell says of a command that it cannot parse.
+pub(crate) fn parser_error(command: &Command) -> String {
+    format!("shell parser error on {}: {}\n", command.label, pytext::strip_start(&command.text))
 }
 
 /// The execution trace of lit's internal shell.
-fn trace(view: &View<'_>, transcript: &Transcript) -> String {
+pub(crate) fn trace(view: &View<'_>, transcript: &Transcript) -> String {
     let mut out = String::new();
     for step in &transcript.steps {
         match step {

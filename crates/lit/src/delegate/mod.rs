@@ -1,0 +1,202 @@
+//! Tests whose format is written in Python: run by Python helpers, which hand scripts back to the engine.
+//!
+//! A helper is a process like the one that evaluates configs, and evaluates those it needs once more. Helpers are
+//! started when tests need them, at most one per worker, and serve one test at a time until the run ends.
+
+mod call;
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::sync::{Arc, Mutex};
+
+use hotstart_launch::{Group, Launcher};
+use hotstart_model::{Dialect, Fault, Outcome, RunScript, Verdict, VerdictTable};
+
+use self::call::Calls;
+use crate::config::{Origin, Session};
+use crate::probe::execute::{Assignment, Executed};
+use crate::probe::{Probe, ProbeError, SuiteRef};
+use crate::settings::Settings;
+use crate::suite::Test;
+
+/// The helpers of a run.
+#[derive(Debug)]
+pub(crate) struct Helpers<'a> {
+    starter: Option<(&'a Launcher, &'a Group)>,
+    settings: Settings,
+    session: Arc<Session>,
+    origins: Vec<Option<Arc<Origin>>>,
+    verdicts: VerdictTable,
+    idle: Mutex<Vec<Helper<'a>>>,
+}
+
+/// A helper and the configs that it has evaluated, by the numbers of the runner's.
+#[derive(Debug)]
+struct Helper<'a> {
+    probe: Probe<'a>,
+    configs: HashMap<u32, u32>,
+}
+
+/// Why a test has no result.
+enum Trouble {
+    /// The helper is of no use any more.
+    Lost(ProbeError),
+    /// A config that can no longer be evaluated, or the like.
+    Said(String),
+}
+
+impl From<ProbeError> for Trouble {
+    fn from(error: ProbeError) -> Self {
+        Trouble::Lost(error)
+    }
+}
+
+impl<'a> Helpers<'a> {
+    pub fn new(
+        starter: Option<(&'a Launcher, &'a Group)>,
+        settings: Settings,
+        session: Arc<Session>,
+        origins: Vec<Option<Arc<Origin>>>,
+        verdicts: VerdictTable,
+    ) -> Self {
+        Helpers { starter, settings, session, origins, verdicts, idle: Mutex::default() }
+    }
+
+    /// All result codes.
+    pub fn verdicts(&self) -> &VerdictTable {
+        &self.verdicts
+    }
+
+    /// Ends the helpers.
+    pub fn end(&mut self) {
+        self.idle.get_mut().expect("no panic while locked").clear();
+    }
+
+    /// Runs a test; `None` if the run was cut short meanwhile.
+    pub fn run(&self, test: &Test, run_script: &RunScript<'_>) -> Option<Outcome> {
+        let Some((launcher, group)) = self.starter else {
+            let text = "This test's format is written in Python, and no helper may be started to run it.\n";
+            return Some(Outcome::decided(Verdict::UNRESOLVED, text));
+        };
+        let mut calls = Calls::new(&self.session, test.config(), run_script);
+        let executed = self.execute(launcher, group, test, &mut calls);
+        if calls.interrupted || group.is_killed() {
+            return None;
+        }
+        Some(match executed {
+            Ok(executed) => self.outcome(executed),
+            Err(Trouble::Said(text)) => Outcome::decided(Verdict::UNRESOLVED, text),
+            Err(Trouble::Lost(ProbeError::Ended(_))) => Outcome::decided(
+                Verdict::UNRESOLVED,
+                "The Python process that ran this test has ended; a test format must not end its process.\n",
+            ),
+            Err(Trouble::Lost(error)) => Outcome::decided(Verdict::UNRESOLVED, format!("{error}\n")),
+        })
+    }
+
+    fn execute(
+        &self,
+        launcher: &'a Launcher,
+        group: &'a Group,
+        test: &Test,
+        calls: &mut Calls<'_>,
+    ) -> Result<Executed, Trouble> {
+        let idle = self.idle.lock().expect("no panic while locked").pop();
+        let mut helper = match idle {
+            Some(helper) => helper,
+            None => self.start(launcher, group)?,
+        };
+        let executed = helper.run(test, &self.origins, calls);
+        if !matches!(executed, Err(Trouble::Lost(_))) {
+            self.idle.lock().expect("no panic while locked").push(helper);
+        }
+        executed
+    }
+
+    fn start(&self, launcher: &'a Launcher, group: &'a Group) -> Result<Helper<'a>, ProbeError> {
+        let mut probe = Probe::start(&self.settings, launcher, group)?;
+        let limit = match self.session.dialect {
+            Dialect::V19 => Some(self.session.max_individual_test_time.map_or(0, |limit| limit.as_secs())),
+            Dialect::V23 => None,
+        };
+        probe.begin(self.session.tmp_dir.as_deref(), limit)?;
+        Ok(Helper { probe, configs: HashMap::new() })
+    }
+
+    fn outcome(&self, executed: Executed) -> Outcome {
+        let known = self.verdicts.iter().find(|(_, kind)| kind.name == executed.code);
+        let Some((verdict, _)) = known else {
+            let text = format!(
+                "The test's format answered with the result code {}, which no config defines; define it where the \
+                 format is imported.\n{}",
+                executed.code, executed.output
+            );
+            return Outcome::decided(Verdict::UNRESOLVED, text);
+        };
+        let micro = |(name, micro)| (name, self.outcome(micro));
+        Outcome {
+            elapsed: executed.elapsed,
+            attempts: executed.attempts,
+            metrics: executed.metrics,
+            micro_results: executed.micro.into_iter().map(micro).collect(),
+            missing_features: executed.missing,
+            ..Outcome::decided(verdict, executed.output)
+        }
+    }
+}
+
+impl Helper<'_> {
+    fn run(
+        &mut self,
+        test: &Test,
+        origins: &[Option<Arc<Origin>>],
+        calls: &mut Calls<'_>,
+    ) -> Result<Executed, Trouble> {
+        let suite = test.suite();
+        let suite_config = self.config(suite.config.id, origins)?;
+        let config = self.config(test.config().id, origins)?;
+        let detail = test.detail();
+        let components: Vec<OsString> = match detail {
+            Some(detail) => detail.components.iter().map(OsString::from).collect(),
+            None => test.relative_path().iter().map(OsString::from).collect(),
+        };
+        let assignment = Assignment {
+            suite: SuiteRef {
+                name: &suite.name,
+                source_root: &suite.source_root,
+                exec_root: &suite.exec_root,
+                config: suite_config,
+            },
+            config,
+            components: &components,
+            file: detail.and_then(|detail| detail.file.as_deref()),
+            results: detail.and_then(|detail| detail.results.as_deref()),
+            marks: test.marks,
+        };
+        let executed = self.probe.execute(&assignment, &mut |call| calls.answer(call))?;
+        executed.map_err(|text| Trouble::Said(format!("Exception during script execution:\n{text}\n")))
+    }
+
+    /// The helper's number of a config, which is evaluated with those that it is based on.
+    fn config(&mut self, id: u32, origins: &[Option<Arc<Origin>>]) -> Result<u32, Trouble> {
+        if let Some(&known) = self.configs.get(&id) {
+            return Ok(known);
+        }
+        let Some(origin) = origins.get(id as usize).and_then(Option::as_ref) else {
+            return Err(Trouble::Said(format!("hotstart does not know where config {id} comes from.\n")));
+        };
+        let parent = origin.parent.map(|parent| self.config(parent, origins)).transpose()?;
+        let evaluated = self.probe.evaluate(&origin.file, parent)?;
+        let own = evaluated.map_err(|text| {
+            let file = origin.file.display();
+            Trouble::Said(format!("'{file}' could be evaluated once, but not again: {text}\n"))
+        })?;
+        self.configs.insert(id, own);
+        Ok(own)
+    }
+}
+
+/// Whether a script was ended because the whole run was.
+fn is_interruption(fault: Option<&Fault>) -> bool {
+    fault == Some(&Fault::Interrupted)
+}

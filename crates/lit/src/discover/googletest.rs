@@ -1,0 +1,171 @@
+//! googletest executables on the walk.
+//!
+//! The walk only notes them; they are asked for their tests, all at once, when it has seen all of an input. What
+//! depends on the answers waits until then, in the order in which lit would find out.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hotstart_model::{Diagnostic, Environment, Severity};
+
+use super::select_files::{Listing, is_googletest};
+use super::walk::{Name, Walk};
+use crate::config::Format;
+use crate::googletest::list::{self, Answer, Question};
+use crate::googletest::shards;
+use crate::pytext;
+use crate::suite::Detail;
+
+/// What has to wait for answers of executables.
+#[derive(Debug)]
+pub(super) enum Deferred {
+    /// An executable's tests.
+    Executable(Box<Executable>),
+    /// An executable that was met before.
+    Repeated(String),
+    /// A suite within another in which there are no other tests; whether anything noted from `since` on is one.
+    NestedSuite { suite: usize, since: usize },
+}
+
+/// An executable to be asked.
+#[derive(Debug)]
+pub(super) struct Executable {
+    question: Question,
+    /// Number of the directory that was visited.
+    directory: u32,
+    /// Name of the suite's own config, which is in the name of the file of results.
+    suite_name: String,
+    /// Components of its name below the suite.
+    components: Vec<String>,
+}
+
+impl Walk<'_, '_> {
+    /// Notes the executables in a directory's sub directories.
+    pub fn take_executables(&mut self, suite: usize, path: &Path, source: &Path, id: u32) {
+        let config = self.configs[id as usize].clone().expect("an evaluated config");
+        let Some(Format::GoogleTest { test_sub_dirs, test_suffix, test_prefix, run_under }) = &config.format
+        else {
+            return;
+        };
+        let env = Arc::new(self.without_tmp_dir(&config.environment));
+        let suite_config = self.configs[self.suites[suite].config as usize].as_ref();
+        let suite_name = suite_config.map(|config| config.name.clone()).unwrap_or_default();
+        let directory = self.directory(suite, path, id);
+        for sub in test_sub_dirs {
+            let Ok(listing) = Listing::read(&source.join(sub)) else { continue };
+            let is_executable = |name: &&OsStr| is_googletest(name, test_suffix, test_prefix.as_deref());
+            for name in listing.files.iter().map(|name| &**name).filter(is_executable) {
+                let file = source.join(sub).join(name);
+                if !self.seen_executables.entry(id).or_default().insert(file.clone().into()) {
+                    let message = format!(
+                        "Skip adding {} since it has been added to the test pool",
+                        super::repr(&file)
+                    );
+                    self.googletests.push(Deferred::Repeated(message));
+                    continue;
+                }
+                let file = file.to_string_lossy().into_owned();
+                let before = list::words_before(&file, run_under, &self.probe.about().python);
+                let above = path.iter().map(|part| part.to_string_lossy().into_owned());
+                self.googletests.push(Deferred::Executable(Box::new(Executable {
+                    question: Question { path: file, before, env: env.clone() },
+                    directory,
+                    suite_name: suite_name.clone(),
+                    components: above.chain([sub.clone(), name.to_string_lossy().into_owned()]).collect(),
+                })));
+            }
+        }
+    }
+
+    /// A suite within another has no tests, unless executables that were noted since have some.
+    pub fn nested_without_tests(&mut self, suite: usize, since: usize) {
+        if self.googletests.is_empty() {
+            let name = pytext::repr(&self.suites[suite].name);
+            self.voice.warn(format!("test suite {name} contained no tests"));
+        } else {
+            self.googletests.push(Deferred::NestedSuite { suite, since });
+        }
+    }
+
+    /// A copy of a format knows what the original had seen until then.
+    pub fn inherit_executables(&mut self, (above, format): (u32, Option<Format>), id: Option<u32>) {
+        let Some(id) = id else { return };
+        if let Some(seen) = self.seen_executables.get(&above)
+            && self.configs[id as usize].as_ref().is_some_and(|config| config.format == format)
+        {
+            self.seen_executables.insert(id, seen.clone());
+        }
+    }
+
+    /// Asks all executables that were noted, and adds their shards.
+    pub fn ask_googletests(&mut self) {
+        let deferred = std::mem::take(&mut self.googletests);
+        let mut questions = Vec::new();
+        let mut executables = Vec::new();
+        let mut order = Vec::new();
+        for item in deferred {
+            order.push(match item {
+                Deferred::Executable(executable) => {
+                    let Executable { question, directory, suite_name, components } = *executable;
+                    questions.push(question);
+                    executables.push((directory, suite_name, components));
+                    None
+                }
+                other => Some(other),
+            });
+        }
+        let answers = list::ask_all(&questions, self.starter);
+        let mut next = questions.into_iter().zip(executables).zip(answers);
+        // How many tests there were before each item.
+        let mut counts = Vec::with_capacity(order.len());
+        for item in order {
+            counts.push(self.tests.len());
+            match item {
+                Some(Deferred::Repeated(message)) => self.voice.warn(message),
+                Some(Deferred::NestedSuite { suite, since }) if counts[since] == self.tests.len() => {
+                    let name = pytext::repr(&self.suites[suite].name);
+                    self.voice.warn(format!("test suite {name} contained no tests"));
+                }
+                Some(_) => {}
+                None => {
+                    let ((question, executable), answer) = next.next().expect("an answer to each question");
+                    self.add_shards(&question.path, executable, answer);
+                }
+            }
+        }
+    }
+
+    fn add_shards(&mut self, path: &str, executable: (u32, String, Vec<String>), answer: Answer) {
+        let (directory, suite_name, components) = executable;
+        let mut add = |rest: &[String], results: Option<PathBuf>| {
+            let components = components.iter().chain(rest).cloned().collect();
+            let detail = Detail { components, file: Some(path.into()), results };
+            self.tests.push((directory, Name::Made(Arc::new(detail))));
+        };
+        let results = |rest: &str| format!("{path}-{suite_name}-{}{rest}.json", std::process::id()).into();
+        match answer {
+            Answer::Tests(_) if !self.settings.gtest_sharding => add(&[], Some(results(""))),
+            Answer::Tests(tests) => {
+                let total = shards(tests, list::cores());
+                for index in 0..total {
+                    add(&[index.to_string(), total.to_string()], Some(results(&format!("-{index}-{total}"))));
+                }
+            }
+            Answer::Failed(warning) => {
+                add(&["failed_to_discover_tests_from_gtest".to_owned()], None);
+                self.voice.warn(warning);
+            }
+            Answer::NotStarted(message) => {
+                let place = Some(format!("{path}:1"));
+                self.voice.give_up(Diagnostic { severity: Severity::Fatal, place, message });
+            }
+        }
+    }
+
+    /// The environment as configs made it: the directory for temporary files is not there yet.
+    fn without_tmp_dir(&self, env: &Environment) -> Environment {
+        let Some(dir) = self.tmp_dir else { return env.clone() };
+        env.iter().filter(|(_, value)| *value != dir.as_os_str()).collect()
+    }
+}

@@ -1,0 +1,201 @@
+//! A single process of which all that it writes is captured: a test that is a program by itself, or an external
+//! shell that runs a script file.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Instant;
+
+use hotstart_launch::{EnvBlock, Group, Launcher, ProcessGroup, Spec, StartError};
+use hotstart_model::{Dialect, Fault, Program, Script, Status, Transcript};
+use rustix::io::Errno;
+use rustix::process::Signal;
+
+use crate::clock::Clock;
+use crate::halt::{Halt, Halting};
+use crate::interp::make_dirs;
+use crate::pipeline::new_pipe;
+use crate::pump::Pump;
+use crate::python::errors::io_error;
+use crate::python::text::{decode, repr_bytes};
+use crate::stage::Running;
+
+/// What is to be started.
+pub(crate) struct Process {
+    /// The file to execute.
+    pub file: OsString,
+    pub argv: Vec<OsString>,
+    pub merges_errors: bool,
+}
+
+/// Runs one attempt at a test that is a program.
+pub(crate) fn run(script: &Script, program: &Program, launcher: &Launcher, group: &Group) -> Transcript {
+    conclude(script, launcher, group, || {
+        let argv = program.argv.clone();
+        Ok(Process { file: find(script, &argv)?, argv, merges_errors: program.merges_errors })
+    })
+}
+
+/// The file that a name means to Python's `subprocess`.
+fn find(script: &Script, argv: &[OsString]) -> Halting<OsString> {
+    let name = argv.first().map_or(OsStr::new(""), OsString::as_os_str);
+    if name.as_encoded_bytes().contains(&b'/') {
+        return Ok(name.to_owned());
+    }
+    let path = script.env.get("PATH").unwrap_or(OsStr::new("/bin:/usr/bin"));
+    let files = std::env::split_paths(path).map(|dir| script.cwd.join(dir).join(name));
+    let executable =
+        |file: &&Path| file.is_file() && rustix::fs::access(*file, rustix::fs::Access::EXEC_OK).is_ok();
+    let candidates: Vec<_> = files.filter(|file| !name.is_empty() && file.is_file()).collect();
+    let best =
+        candidates.iter().map(|file| file.as_path()).find(executable).or(candidates.first().map(|f| &**f));
+    best.map(|file| file.as_os_str().to_owned()).ok_or_else(|| Halt::file(&io_error(Errno::NOENT), name))
+}
+
+/// Runs what `prepare` names, to its transcript.
+pub(crate) fn conclude(
+    script: &Script,
+    launcher: &Launcher,
+    group: &Group,
+    prepare: impl FnOnce() -> Halting<Process>,
+) -> Transcript {
+    let clock = Clock::start(script.timeout, group);
+    let mut transcript = Transcript::default();
+    if let Err(fault) = make_dirs(script) {
+        transcript.fault = Some(fault);
+        return transcript;
+    }
+    match prepare().and_then(|process| capture(script, process, launcher, group, &clock)) {
+        Ok(ended) => {
+            transcript.timed_out = clock.is_timed_out();
+            transcript.exit_code = Some(ended.status);
+            transcript.stdout = text(ended.stdout, script.dialect);
+            transcript.stderr = text(ended.stderr, script.dialect);
+            if ended.process == Some(Status::Signaled(Signal::INT.as_raw())) && !transcript.timed_out {
+                // lit takes it for Ctrl-C.
+                transcript.exit_code = None;
+                transcript.fault =
+                    Some(Fault::Exception { kind: "KeyboardInterrupt".to_owned(), message: String::new() });
+            }
+        }
+        Err(Halt::Exception { kind, message }) => transcript.fault = Some(Fault::Exception { kind, message }),
+        Err(Halt::Internal(what)) => transcript.fault = Some(Fault::Internal(what)),
+        Err(Halt::Shell { .. } | Halt::Killed) => transcript.timed_out = clock.is_timed_out(),
+    }
+    if clock.is_killed() && !transcript.timed_out {
+        transcript.exit_code = None;
+        transcript.fault = Some(Fault::Interrupted);
+    }
+    transcript
+}
+
+/// lit 19 shows what is not UTF-8 as Python would show the bytes.
+fn text(bytes: Vec<u8>, dialect: Dialect) -> String {
+    match (dialect, std::str::from_utf8(&bytes)) {
+        (Dialect::V19, Err(_)) => repr_bytes(&bytes),
+        _ => decode(bytes),
+    }
+}
+
+fn capture<'g>(
+    script: &Script,
+    process: Process,
+    launcher: &'g Launcher,
+    group: &'g Group,
+    clock: &Clock<'g>,
+) -> Halting<Running<'g>> {
+    let begun = Instant::now();
+    let name = process.argv.first().cloned().unwrap_or_default();
+    let (stdin, _) = new_pipe()?;
+    let (stdout, stdout_write) = new_pipe()?;
+    let (stderr, stderr_write) = if process.merges_errors { (None, None) } else { new_pipe().map(both)? };
+    let errors = stderr_write.as_ref().unwrap_or(&stdout_write);
+    let file = PathBuf::from(process.file);
+    let spec = Spec {
+        keep_cold: script.cold.covers(&file),
+        program: file,
+        argv: process.argv,
+        env: EnvBlock::new(&script.env),
+        cwd: script.cwd.as_path().into(),
+        stdio: [stdin.as_fd(), stdout_write.as_fd(), errors.as_fd()],
+        extra_fds: Vec::new(),
+        umask: None,
+        limits: Vec::new(),
+        process_group: ProcessGroup::New,
+    };
+    let child = launcher.start(&spec, group).map_err(|error| not_started(error, &name))?;
+    drop((stdin, stdout_write, stderr_write));
+    let mut stages = [Running {
+        child: Some(child),
+        stdout_end: Some(Rc::new(stdout)),
+        stderr_end: stderr.map(Rc::new),
+        ..Running::default()
+    }];
+    Pump { stages: &mut stages, ports: Vec::new(), clock, begun }.run()?;
+    let [mut stage] = stages;
+    stage.wait(|| begun.elapsed());
+    Ok(stage)
+}
+
+fn both((read, write): (OwnedFd, OwnedFd)) -> (Option<OwnedFd>, Option<OwnedFd>) {
+    (Some(read), Some(write))
+}
+
+fn not_started(error: StartError, name: &OsStr) -> Halt {
+    match error {
+        StartError::Directory { path, source } => Halt::file(&source, path),
+        StartError::Program { source, .. } => Halt::file(&source, name),
+        StartError::Nul { .. } => Halt::exception("ValueError", "embedded null byte"),
+        StartError::Ended { .. } => Halt::Killed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hotstart_model::{Environment, Interpreter};
+    use std::sync::Arc;
+
+    fn transcript(argv: &[&str], merges_errors: bool) -> Transcript {
+        let argv = argv.iter().map(OsString::from).collect();
+        let program = Program { argv, merges_errors };
+        let script = Script {
+            commands: Vec::new(),
+            dialect: Dialect::V23,
+            interpreter: Interpreter::Program(program.clone()),
+            pipefail: true,
+            cwd: "/".into(),
+            make_dirs: Vec::new(),
+            env: Arc::new([("PATH", "/usr/bin:/bin")].into_iter().collect::<Environment>()),
+            timeout: None,
+            tmp_base: "".into(),
+            tape: false,
+            lit_package_dir: None,
+            cold: Default::default(),
+        };
+        run(&script, &program, &Launcher::new(), &Group::new())
+    }
+
+    #[test]
+    fn all_output_is_captured_apart_or_together() {
+        let script = "echo out; echo err >&2; exit 3";
+        let apart = transcript(&["sh", "-c", script], false);
+        assert_eq!(
+            (apart.stdout.as_str(), apart.stderr.as_str(), apart.exit_code),
+            ("out\n", "err\n", Some(3))
+        );
+        let together = transcript(&["sh", "-c", script], true);
+        assert_eq!((together.stdout.as_str(), together.stderr.as_str()), ("out\nerr\n", ""));
+    }
+
+    #[test]
+    fn what_cannot_be_started_is_pythons_exception() {
+        let fault = |name: &str| match transcript(&[name], false).fault {
+            Some(Fault::Exception { kind, message }) => format!("{kind}: {message}"),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(fault("nonesuch"), "FileNotFoundError: [Errno 2] No such file or directory: 'nonesuch'");
+        assert_eq!(fault("/etc/passwd"), "PermissionError: [Errno 13] Permission denied: '/etc/passwd'");
+    }
+}
