@@ -84,10 +84,13 @@ fn alternatives(word: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// Text before, values, text after.
-fn first_sweep(word: &[u8]) -> Option<(&[u8], Vec<&[u8]>, &[u8])> {
+type Sweep<'w> = (&'w [u8], Vec<&'w [u8]>, &'w [u8]);
+
+/// The first `{a,b}` of a word.
+fn first_sweep(word: &[u8]) -> Option<Sweep<'_>> {
     for (open, _) in word.iter().enumerate().filter(|&(_, &byte)| byte == b'{') {
         let inner = &word[open + 1..];
-        let Some(length) = inner.iter().position(|byte| b"{}".contains(byte)) else { return None };
+        let length = inner.iter().position(|byte| b"{}".contains(byte))?;
         if inner[length] == b'{' {
             continue;
         }

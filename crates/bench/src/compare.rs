@@ -239,7 +239,7 @@ fn verdict(wall: &Contrast, pairs: usize, a: &str, b: &str, confidence: f64) -> 
         let what = what.replace("{}", &times(ratio.estimate));
         return format!("{b} {what} {a}, {sure} between {} and {}", times(low), times(high));
     }
-    let percent = |r: f64| format!("{}", number((r - 1.0).abs() * 100.0));
+    let percent = |r: f64| number((r - 1.0).abs() * 100.0);
     let (word, low, high) = if ratio.estimate < 1.0 {
         ("faster", ratio.high, ratio.low)
     } else {

@@ -16,7 +16,8 @@ const RIGHT: f64 = 16.0;
 pub enum Mark {
     /// A dot for each point.
     Dots,
-    /// Lines between the points, with dots.
+    /// Lines between the points, with dots. Only drawn by tests so far.
+    #[cfg(test)]
     Line,
     /// A step for each point, filled to the axis.
     Steps,
@@ -136,6 +137,7 @@ fn series(svg: &mut String, line: &Line, frame: &Frame, colour: usize) {
     };
     match line.mark {
         Mark::Dots => {}
+        #[cfg(test)]
         Mark::Line => {
             let _ = write!(svg, "<polyline class=\"line c{colour}\" points=\"{}\"/>", path(&places));
         }

@@ -21,7 +21,10 @@ pub(super) fn list(options: &LitOptions, discovered: &Discovered) -> Option<Exit
     }
     let mut out = Sink::stdout();
     if options.show_suites {
-        listing::write_suites(&mut out, discovered.suites.iter().filter_map(|s| suite(s, discovered)).collect());
+        listing::write_suites(
+            &mut out,
+            discovered.suites.iter().filter_map(|s| suite(s, discovered)).collect(),
+        );
     }
     if options.show_tests {
         let paths = records::paths(&discovered.tests);

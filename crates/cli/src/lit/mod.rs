@@ -180,7 +180,8 @@ impl Session<'_> {
             }
         };
         let begun = Instant::now();
-        let (end, results) = self.run_plan(discovered, &plan, diagnostics, stopper, (launcher, checks, &helpers), begun);
+        let (end, results) =
+            self.run_plan(discovered, &plan, diagnostics, stopper, (launcher, checks, &helpers), begun);
         let elapsed = begun.elapsed();
         conclude::conclude(&self.options, self.cwd, discovered, plan, results, end, elapsed)
     }

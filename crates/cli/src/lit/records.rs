@@ -23,7 +23,11 @@ impl Catalog for Names<'_, '_> {
 }
 
 /// Every discovered test's outcome: EXCLUDED where it was not selected.
-pub(super) fn outcomes(discovered: &Discovered, plan: &Plan<'_>, of_jobs: Vec<Arc<Outcome>>) -> Vec<Arc<Outcome>> {
+pub(super) fn outcomes(
+    discovered: &Discovered,
+    plan: &Plan<'_>,
+    of_jobs: Vec<Arc<Outcome>>,
+) -> Vec<Arc<Outcome>> {
     let excluded = Arc::new(Outcome::decided(Verdict::EXCLUDED, ""));
     let mut all = vec![excluded; discovered.tests.len()];
     for (job, outcome) in of_jobs.into_iter().enumerate() {
@@ -47,7 +51,8 @@ pub(super) fn records<'a>(
 ) -> Vec<TestRecord<'a>> {
     let record = |((test, path), outcome): ((&'a Test, &'a Vec<String>), &'a Arc<Outcome>)| TestRecord {
         full_name: test.full_name(),
-        summary_name: relative_to.map(|from| summary::relative_path(&test.file_path(), from).display().to_string()),
+        summary_name: relative_to
+            .map(|from| summary::relative_path(&test.file_path(), from).display().to_string()),
         suite: SuiteName { index: test.suite().index, name: &test.suite().name },
         path,
         outcome,

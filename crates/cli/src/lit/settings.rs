@@ -33,7 +33,9 @@ pub(super) fn settings(options: &LitOptions, program: &str, cwd: &Path) -> Setti
         per_test_coverage: options.per_test_coverage,
         gtest_sharding: options.gtest_sharding,
         timeout: options.timeout,
-        max_retries_per_test: options.max_retries_per_test.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
+        max_retries_per_test: options
+            .max_retries_per_test
+            .map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
         update_tests: options.update_tests,
         filter: options.filter.clone(),
         filter_out: options.filter_out.clone(),

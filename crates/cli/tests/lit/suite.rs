@@ -50,7 +50,9 @@ impl Suite {
 /// Lets the command find the reference `lit`, and keeps the caller's own settings out.
 pub fn prepare(command: &mut Command) {
     command.env("HOTSTART_LIT_PYTHON", lit_python());
-    for name in ["LIT_OPTS", "HOTSTART_CONFIG", "LIT_FILTER", "LIT_XFAIL", "LIT_MAX_WORKERS", "FILECHECK_OPTS"] {
+    for name in
+        ["LIT_OPTS", "HOTSTART_CONFIG", "LIT_FILTER", "LIT_XFAIL", "LIT_MAX_WORKERS", "FILECHECK_OPTS"]
+    {
         command.env_remove(name);
     }
 }

@@ -40,6 +40,9 @@ mod tests {
 
     #[test]
     fn only_a_line_of_its_own_is_a_directive() {
-        assert_eq!(tools(b"RUN: grep HOTSTART-COLD: %s\n; see HOTSTART-COLD:\nHOTSTART-COLD"), ColdTools::None);
+        assert_eq!(
+            tools(b"RUN: grep HOTSTART-COLD: %s\n; see HOTSTART-COLD:\nHOTSTART-COLD"),
+            ColdTools::None
+        );
     }
 }
