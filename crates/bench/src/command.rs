@@ -83,11 +83,10 @@ fn alternatives(word: &[u8]) -> Vec<Vec<u8>> {
     values.iter().flat_map(join).collect()
 }
 
-/// Text before, values, text after.
-type Sweep<'w> = (&'w [u8], Vec<&'w [u8]>, &'w [u8]);
+/// Text before a sweep, its values, text after it.
+type Split<'w> = (&'w [u8], Vec<&'w [u8]>, &'w [u8]);
 
-/// The first `{a,b}` of a word.
-fn first_sweep(word: &[u8]) -> Option<Sweep<'_>> {
+fn first_sweep(word: &[u8]) -> Option<Split<'_>> {
     for (open, _) in word.iter().enumerate().filter(|&(_, &byte)| byte == b'{') {
         let inner = &word[open + 1..];
         let length = inner.iter().position(|byte| b"{}".contains(byte))?;

@@ -7,6 +7,7 @@
 
 pub mod command;
 pub mod compare;
+pub mod doctor;
 pub mod machine;
 pub mod measure;
 pub mod render;

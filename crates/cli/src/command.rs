@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use hotstart_report::Sink;
 
-use crate::{ab, exit_code, lit};
+use crate::{ab, doctor, exit_code, lit};
 
 const USAGE: &str = "\
 usage: hotstart COMMAND [ARGUMENTS]
@@ -14,6 +14,8 @@ usage: hotstart COMMAND [ARGUMENTS]
   hotstart lit [OPTIONS] PATH...   run tests in lit's place; `hotstart lit --help` lists the options
   hotstart ab [OPTIONS] -- A... -- B...
                                    compare what commands cost, run by turns; `hotstart ab --help` lists the options
+  hotstart doctor [OPTIONS] [TOOL...]
+                                   measure what starting processes costs here; `hotstart doctor --help` says more
   hotstart --version               print the version
   hotstart --help                  print this
 
@@ -32,6 +34,7 @@ pub fn run(args: &[OsString]) -> ExitCode {
     match first.as_deref() {
         Some("lit") => lit::run("lit", &rest[1..]),
         Some("ab") => ab::run(&rest[1..]),
+        Some("doctor") => doctor::run(&rest[1..]),
         Some("--version" | "-V") => said(&format!("hotstart {}\n", env!("CARGO_PKG_VERSION"))),
         Some("--help" | "-h" | "help") => said(USAGE),
         Some(other) => refused(&format!("hotstart: there is no command '{other}'\n\n{USAGE}")),

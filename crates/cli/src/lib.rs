@@ -7,5 +7,6 @@
 pub mod ab;
 pub mod args;
 pub mod command;
+pub mod doctor;
 pub mod exit_code;
 pub mod lit;

@@ -10,6 +10,7 @@ mod exit;
 mod group;
 mod guard;
 mod launcher;
+pub mod probe;
 pub mod signals;
 mod spec;
 mod sys;

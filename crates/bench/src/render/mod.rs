@@ -1,6 +1,7 @@
 //! Reports as text: for the terminal, for other programs, for documents, and as a page with plots.
 
 pub mod csv;
+pub mod doctor;
 pub mod html;
 pub mod json;
 pub mod markdown;

@@ -16,8 +16,7 @@ const RIGHT: f64 = 16.0;
 pub enum Mark {
     /// A dot for each point.
     Dots,
-    /// Lines between the points, with dots. Only drawn by tests so far.
-    #[cfg(test)]
+    /// Lines between the points, with dots.
     Line,
     /// A step for each point, filled to the axis.
     Steps,
@@ -137,7 +136,6 @@ fn series(svg: &mut String, line: &Line, frame: &Frame, colour: usize) {
     };
     match line.mark {
         Mark::Dots => {}
-        #[cfg(test)]
         Mark::Line => {
             let _ = write!(svg, "<polyline class=\"line c{colour}\" points=\"{}\"/>", path(&places));
         }

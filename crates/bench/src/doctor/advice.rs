@@ -1,0 +1,152 @@
+//! From findings to advice: each piece names the setting to change and the figure it rests on.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::machine::Machine;
+use crate::render::seconds;
+
+/// A figure that may call for a change.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub enum Finding {
+    /// Starting from a parent of 450 MiB, in seconds.
+    ForkOfLargeProcess {
+        /// By posix_spawn.
+        spawn: f64,
+        /// By fork and exec.
+        fork: f64,
+    },
+    /// Time for 4 KiB, in one thread.
+    Faults {
+        /// By small pages.
+        fresh: f64,
+        /// By huge pages.
+        huge: Option<f64>,
+        /// In bulk.
+        bulk: Option<f64>,
+        /// Copied after a fork.
+        copied: Option<f64>,
+    },
+    /// Time for an allocation, in one thread.
+    Allocator {
+        /// The library to preload.
+        library: PathBuf,
+        /// With the system's.
+        system: f64,
+        /// With this one.
+        time: f64,
+    },
+    /// Share of relocation in ld.so's time.
+    Relocation {
+        /// The tool.
+        tool: String,
+        /// The share.
+        share: f64,
+    },
+    /// A tool started both ways, in seconds.
+    Warm {
+        /// The tool.
+        tool: String,
+        /// Cold.
+        cold: f64,
+        /// Warm.
+        warm: f64,
+    },
+    /// A tool that cannot be warm.
+    NotWarm {
+        /// The tool.
+        tool: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What to change.
+pub fn advise(findings: &[Finding], machine: &Machine) -> Vec<String> {
+    let mut advice: Vec<String> = findings.iter().filter_map(|finding| of(finding, machine)).collect();
+    if let Some(governor) = machine.governor.as_deref().filter(|g| *g != "performance") {
+        advice.push(format!(
+            "the processors' speed is governed by `{governor}`: `cpupower frequency-set -g performance` makes short \
+             runs faster and measurements steadier"
+        ));
+    }
+    if advice.is_empty() {
+        advice.push("nothing that a setting would change stood out".to_owned());
+    }
+    advice
+}
+
+fn of(finding: &Finding, machine: &Machine) -> Option<String> {
+    match finding {
+        Finding::ForkOfLargeProcess { spawn, fork } => (fork / spawn > 3.0).then(|| {
+            format!(
+                "starting a process by fork from one of 450 MiB takes {}, by posix_spawn {}: where a large program \
+                 starts many, see that it uses posix_spawn (Python: `subprocess` with `close_fds=False` and no \
+                 `preexec_fn`; make: 4.3 or later)",
+                seconds(*fork),
+                seconds(*spawn)
+            )
+        }),
+        Finding::Faults { fresh, huge, .. } => faults(*fresh, *huge, machine),
+        Finding::Allocator { library, system, time } => (system / time > 1.3).then(|| {
+            let (system, time) = (seconds(*system), seconds(*time));
+            let library = library.display();
+            format!(
+                "an allocation takes {system} with the system's allocator and {time} with {library}: tools that \
+                 allocate much may gain by LD_PRELOAD={library}; measure with `hotstart ab`"
+            )
+        }),
+        Finding::Relocation { tool, share } => (*share > 0.5).then(|| {
+            format!(
+                "relocation is {:.0} % of what ld.so does for `{tool}`: link it with -Wl,-Bsymbolic-functions and \
+                 hidden visibility, or statically (LLVM: LLVM_LINK_LLVM_DYLIB=OFF)",
+                share * 100.0
+            )
+        }),
+        Finding::Warm { tool, cold, warm } => (cold / warm > 1.2).then(|| {
+            let (cold, warm) = (seconds(*cold), seconds(*warm));
+            format!("`{tool}` starts in {warm} instead of {cold} when warm: run its tests with `hotstart lit`")
+        }),
+        Finding::NotWarm { tool, reason } => Some(format!("`{tool}` cannot be started warm: {reason}")),
+    }
+}
+
+fn faults(fresh: f64, huge: Option<f64>, machine: &Machine) -> Option<String> {
+    let huge = huge.filter(|huge| fresh / huge > 2.0)?;
+    let (each, with) = (seconds(fresh), seconds(huge));
+    let place = if machine.virtual_machine { "; faults are dear in virtual machines" } else { "" };
+    let how = match machine.huge_pages.as_deref() {
+        Some("always") => return None,
+        Some("madvise") => {
+            "GLIBC_TUNABLES=glibc.malloc.hugetlb=1 lets programs ask for them, and \
+             /sys/kernel/mm/transparent_hugepage/enabled set to `always` gives them to all"
+        }
+        _ => "set /sys/kernel/mm/transparent_hugepage/enabled to `madvise` or `always`",
+    };
+    Some(format!("4 KiB of memory take {each} by small pages and {with} by huge ones{place}: {how}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_names_the_setting_and_only_where_it_pays() {
+        let machine = Machine { huge_pages: Some("madvise".into()), ..Machine::default() };
+        let dear = Finding::Faults { fresh: 2e-6, huge: Some(2e-7), bulk: None, copied: None };
+        let advice = advise(std::slice::from_ref(&dear), &machine);
+        assert!(advice[0].contains("GLIBC_TUNABLES=glibc.malloc.hugetlb=1"), "{advice:?}");
+        let always = Machine { huge_pages: Some("always".into()), ..Machine::default() };
+        assert!(advise(&[dear], &always)[0].starts_with("nothing"));
+        let slow = Finding::ForkOfLargeProcess { spawn: 1e-4, fork: 1e-2 };
+        assert!(advise(&[slow], &machine)[0].contains("posix_spawn"));
+        let fine = Finding::ForkOfLargeProcess { spawn: 1e-4, fork: 2e-4 };
+        assert!(advise(&[fine], &machine)[0].starts_with("nothing"));
+        let library = PathBuf::from("/lib/libx.so");
+        let faster = Finding::Allocator { library, system: 4e-8, time: 2e-8 };
+        assert!(advise(&[faster], &machine)[0].contains("LD_PRELOAD=/lib/libx.so"));
+        let governed = Machine { governor: Some("powersave".into()), ..machine };
+        assert!(advise(&[], &governed)[0].contains("performance"));
+    }
+}

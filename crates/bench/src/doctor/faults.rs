@@ -1,0 +1,156 @@
+//! What it costs that memory comes to be: by kind of page, and with several threads or processes at it.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+
+use hotstart_launch::probe::{self, Fault, Workers};
+
+use super::{Curve, Finding, MIB, Table, affordable, cell};
+use crate::render::seconds;
+use crate::stats::summary::median;
+
+/// Memory of each worker.
+const EACH: usize = 32 * MIB;
+const TIMES: usize = 3;
+const PAGE: f64 = 4096.0;
+const WORKERS: [Workers; 6] = [
+    Workers::Threads(1),
+    Workers::Threads(2),
+    Workers::Threads(4),
+    Workers::Processes(1),
+    Workers::Processes(2),
+    Workers::Processes(4),
+];
+
+/// Time per 4 KiB, by kind and workers.
+pub(super) fn by_kind() -> (Table, Vec<Finding>) {
+    let heads = ["", "1 thread", "2 threads", "4 threads", "1 process", "2 processes", "4 processes"];
+    let mut table = Table::new("page faults: time for each 4 KiB of all workers together", &heads);
+    table.note(format!(
+        "each worker touches {} MiB of its own; from the first's start to the last's end, divided by all pages of \
+         4 KiB: on free processors, twice the workers would take half the time; medians of {TIMES}",
+        EACH / MIB
+    ));
+    let file = page_cache_file();
+    let mut findings = Vec::new();
+    let mut one_by_one = |label: &str, kind: Result<Fault<'_>, String>| {
+        let found: Vec<Option<f64>> =
+            WORKERS.iter().map(|&w| row_cell(&mut table, label, &kind, w)).collect();
+        table.row(label, found.iter().map(|&c| cell(c)));
+        let points = |from: usize| {
+            let xs = [1.0, 2.0, 4.0].into_iter().zip(&found[from..from + 3]);
+            xs.filter_map(|(x, y)| Some((x, (*y)?))).collect()
+        };
+        table.curves.push(Curve { name: format!("{label}, threads"), points: points(0) });
+        found[0]
+    };
+    let fresh = one_by_one("fresh, 4 KiB pages", Ok(Fault::Fresh));
+    let huge = one_by_one("fresh, 2 MiB pages", huge_pages().map(|()| Fault::FreshHuge));
+    let bulk = one_by_one("fresh, in bulk by MADV_POPULATE_WRITE", Ok(Fault::Bulk));
+    let copied = one_by_one("copied after a fork", Ok(Fault::Copied));
+    one_by_one(
+        "of a file in the page cache",
+        file.as_ref().map(|f| Fault::File(f.as_fd())).map_err(String::clone),
+    );
+    table.across = "threads".to_owned();
+    if let Some(fresh) = fresh {
+        findings.push(Finding::Faults { fresh, huge, bulk, copied });
+    }
+    (table, findings)
+}
+
+fn row_cell(
+    table: &mut Table,
+    label: &str,
+    kind: &Result<Fault<'_>, String>,
+    workers: Workers,
+) -> Option<f64> {
+    let found = kind.clone().and_then(|kind| per_page(kind, workers));
+    found.map_err(|why| table.gap(label, why)).ok()
+}
+
+fn per_page(kind: Fault<'_>, workers: Workers) -> Result<f64, String> {
+    let (Workers::Threads(count) | Workers::Processes(count)) = workers;
+    affordable(EACH * count * 2, EACH * count * 2)?;
+    let pages = (EACH * count) as f64 / PAGE;
+    let mut times = Vec::new();
+    for _ in 0..TIMES {
+        let faulted = probe::fault(kind, workers, EACH).map_err(|error| error.to_string())?;
+        if matches!(kind, Fault::FreshHuge) && faulted.faults as f64 > pages / 8.0 {
+            return Err("the kernel gave small pages where huge ones were asked for".to_owned());
+        }
+        if matches!(kind, Fault::Bulk) && faulted.elapsed.as_secs_f64() / pages < 20e-9 {
+            return Err("the kernel does not know MADV_POPULATE_WRITE (Linux 5.14)".to_owned());
+        }
+        times.push(faulted.elapsed.as_secs_f64() / pages);
+    }
+    Ok(median(&times))
+}
+
+/// Why there are no huge pages, if so.
+fn huge_pages() -> Result<(), String> {
+    let path = "/sys/kernel/mm/transparent_hugepage/enabled";
+    let setting = crate::machine::read(path).ok_or("the kernel has no transparent huge pages")?;
+    match crate::machine::selected(&setting).as_deref() {
+        Some("never") => Err(format!("{path} is `never`")),
+        _ => Ok(()),
+    }
+}
+
+/// A file without a name whose pages were all just written.
+fn page_cache_file() -> Result<File, String> {
+    let text = |error: std::io::Error| format!("no temporary file could be written: {error}");
+    let dir = std::env::temp_dir();
+    let flags = rustix::fs::OFlags::TMPFILE | rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC;
+    let file = rustix::fs::open(&dir, flags, rustix::fs::Mode::from_raw_mode(0o600));
+    let mut file = File::from(file.map_err(|error| text(error.into()))?);
+    let block = vec![1; MIB];
+    for _ in 0..EACH / MIB {
+        std::io::Write::write_all(&mut file, &block).map_err(text)?;
+    }
+    Ok(file)
+}
+
+/// Filling memory, as a linker does with its output.
+pub(super) fn filling() -> (Table, Vec<Finding>) {
+    let mut table = Table::new("filling memory", &["", "first time", "once more", "faults"]);
+    let bytes = match affordable(1024 * MIB, 64 * MIB) {
+        Ok(bytes) => bytes,
+        Err(why) => {
+            table.gap("filling memory", why);
+            return (table, Vec::new());
+        }
+    };
+    table.title = format!("filling {} MiB by one thread", bytes / MIB);
+    for (label, huge) in [("4 KiB pages", false), ("2 MiB pages", true)] {
+        let usable = if huge { huge_pages() } else { Ok(()) };
+        // Twice, and the second counts: a hypervisor hands out memory only when it is touched for the first time.
+        let fill = || probe::fill(bytes, huge).and_then(|_| probe::fill(bytes, huge));
+        match usable.and_then(|()| fill().map_err(|error| error.to_string())) {
+            Ok(filled) => {
+                let times = [filled.first, filled.again].map(|time| seconds(time.as_secs_f64()));
+                table.row(label, times.into_iter().chain([filled.faults.to_string()]));
+            }
+            Err(why) => table.gap(label, why),
+        }
+    }
+    (table, Vec::new())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_costs_something() {
+        let fresh = per_page(Fault::Fresh, Workers::Threads(1)).unwrap();
+        assert!(fresh > 10e-9 && fresh < 1e-3, "{fresh}");
+    }
+
+    #[test]
+    fn a_kind_that_is_refused_is_a_gap() {
+        let mut table = Table::new("t", &[]);
+        let found = row_cell(&mut table, "odd", &Err("of this".to_owned()), Workers::Threads(1));
+        assert_eq!((found, table.gaps), (None, vec!["odd could not be measured because of this".to_owned()]));
+    }
+}

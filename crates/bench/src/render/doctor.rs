@@ -1,0 +1,82 @@
+//! A diagnosis as text and as a page.
+
+use crate::doctor::{Diagnosis, Table};
+use crate::render::page::{page, table};
+use crate::render::seconds;
+use crate::render::svg::{Line, Mark, Plot, draw, escape};
+
+/// For the terminal: one table with a part for each thing measured, then the advice.
+pub fn text(diagnosis: &Diagnosis) -> String {
+    let mut text = format!("{}\n", diagnosis.machine.line());
+    diagnosis.tables.iter().for_each(|part| text += &part_text(part));
+    text += "\nadvice\n";
+    diagnosis.advice.iter().for_each(|line| text += &format!("  - {line}\n"));
+    text + &format!("\n{}\n", closing(diagnosis))
+}
+
+/// How long it took, and whether others disturbed it.
+fn closing(diagnosis: &Diagnosis) -> String {
+    let took = format!("measured in {:.0} s", diagnosis.elapsed_s);
+    match diagnosis.quiet.others.filter(|share| *share > 0.1) {
+        Some(share) => {
+            let share = share * 100.0;
+            format!(
+                "{took}, while other processes used {share:.0} % of the processors' time: figures are too high"
+            )
+        }
+        None => took,
+    }
+}
+
+fn part_text(part: &Table) -> String {
+    let mut text = format!("\n{}\n", part.title);
+    let label = part.rows.iter().map(|row| row[0].chars().count()).max().unwrap_or(0).max(20);
+    if !part.rows.is_empty() {
+        text += &row(&part.head, label);
+    }
+    part.rows.iter().for_each(|cells| text += &row(cells, label));
+    part.notes.iter().for_each(|note| text += &format!("  ({note})\n"));
+    part.gaps.iter().for_each(|gap| text += &format!("  ! {gap}\n"));
+    text
+}
+
+fn row(cells: &[String], label: usize) -> String {
+    let mut text = format!("  {:<label$}", cells[0]);
+    cells[1..].iter().for_each(|cell| text += &format!("{cell:>16}"));
+    text.truncate(text.trim_end().len());
+    text + "\n"
+}
+
+/// The page.
+pub fn html(diagnosis: &Diagnosis) -> String {
+    let mut text = String::from("<h2>Advice</h2>\n<ul>\n");
+    diagnosis.advice.iter().for_each(|line| text += &format!("<li>{}</li>\n", escape(line)));
+    text += "</ul>\n";
+    for part in &diagnosis.tables {
+        text += &format!("<h2>{}</h2>\n", escape(&part.title));
+        if !part.rows.is_empty() {
+            text += &table(&part.head.iter().map(String::as_str).collect::<Vec<_>>(), &part.rows);
+        }
+        text += &curves(part);
+        part.notes.iter().for_each(|note| text += &format!("<p class=\"soft\">{}</p>\n", escape(note)));
+        part.gaps.iter().for_each(|gap| text += &format!("<p class=\"warn\">{}</p>\n", escape(gap)));
+    }
+    text += &format!("<p class=\"soft\">{}; {}</p>\n", escape(&diagnosis.machine.line()), closing(diagnosis));
+    page("hotstart doctor", &text)
+}
+
+fn curves(part: &Table) -> String {
+    let line = |curve: &crate::doctor::Curve| Line {
+        name: curve.name.clone(),
+        points: curve.points.clone(),
+        mark: Mark::Line,
+    };
+    draw(&Plot {
+        title: &part.title,
+        x: &part.across,
+        x_text: |v| format!("{v}"),
+        y_text: seconds,
+        from_zero: true,
+        lines: part.curves.iter().filter(|curve| !curve.points.is_empty()).map(line).collect(),
+    })
+}

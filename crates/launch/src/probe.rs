@@ -1,0 +1,173 @@
+//! Experiments on the machine: what starting, faulting and allocating cost, for `hotstart doctor`.
+//!
+//! They are here because they need what no safe interface offers: fork, clone, mappings, and malloc itself. Each
+//! leaves nothing behind: no process, no mapping. Which experiments to make, how often, and what to conclude is the
+//! caller's business.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::sys::probe as sys;
+
+/// A way to start a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// `posix_spawn`.
+    PosixSpawn,
+    /// `clone` with the memory shared and the parent stopped, as `vfork` does, then exec.
+    Vfork,
+    /// `fork`, then exec.
+    ForkExec,
+    /// `fork`, and the child ends at once.
+    Fork,
+}
+
+impl Way {
+    /// All.
+    pub const ALL: [Way; 4] = [Way::PosixSpawn, Way::Vfork, Way::ForkExec, Way::Fork];
+}
+
+/// What one start cost.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StartCost {
+    /// Until the call returned.
+    pub call: Duration,
+    /// Until the child had ended and was waited for.
+    pub ended: Duration,
+}
+
+/// Starts `program`, which should end at once, and waits for it.
+pub fn start(way: Way, program: &Path) -> io::Result<StartCost> {
+    sys::start(way, program)
+}
+
+/// Memory of this process's own, all pages present, so that it is as large as it says; given back when dropped.
+#[derive(Debug)]
+pub struct Ballast(sys::Region);
+
+impl Ballast {
+    /// Takes so much memory in small pages.
+    pub fn take(bytes: usize) -> io::Result<Ballast> {
+        let region = sys::Region::anonymous(bytes, Some(false))?;
+        region.touch_all();
+        Ok(Ballast(region))
+    }
+
+    /// Writes to each page again.
+    pub fn touch(&self) {
+        self.0.touch_all();
+    }
+}
+
+/// How pages come to be.
+#[derive(Clone, Copy, Debug)]
+pub enum Fault<'fd> {
+    /// Zeroed memory, by small pages.
+    Fresh,
+    /// Zeroed memory, by huge pages where the kernel gives them.
+    FreshHuge,
+    /// Zeroed memory, by one call for all of it (`MADV_POPULATE_WRITE`, Linux 5.14).
+    Bulk,
+    /// Written to for the first time after a fork.
+    Copied,
+    /// Read from a file that is in the page cache; the file must be as long as the memory asked for.
+    File(BorrowedFd<'fd>),
+}
+
+/// Who makes the pages come to be, at the same time, each with memory of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workers {
+    /// Threads of one process.
+    Threads(usize),
+    /// Processes.
+    Processes(usize),
+}
+
+/// What a fault experiment took.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Faulted {
+    /// From the start of the first worker to the end of the last.
+    pub elapsed: Duration,
+    /// Faults that the kernel counted, of all workers.
+    pub faults: u64,
+}
+
+/// Lets each worker touch each small page of `bytes` of its own memory.
+pub fn fault(kind: Fault<'_>, workers: Workers, bytes: usize) -> io::Result<Faulted> {
+    sys::fault(kind, workers, bytes)
+}
+
+/// What filling memory took.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Filled {
+    /// The first time, faults included.
+    pub first: Duration,
+    /// Once more.
+    pub again: Duration,
+    /// Faults of the first time.
+    pub faults: u64,
+}
+
+/// Fills all bytes of new memory, twice.
+pub fn fill(bytes: usize, huge: bool) -> io::Result<Filled> {
+    sys::fill(bytes, huge)
+}
+
+/// Allocates and frees with the process's `malloc`, in `threads` threads at once: `count` times in each a block of
+/// 16 to 1039 bytes takes the place of an older one. Time from the first thread's start to the last one's end.
+pub fn allocate(threads: usize, count: usize) -> Duration {
+    sys::allocate(threads, count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+
+    const MIB: usize = 1 << 20;
+
+    #[test]
+    fn every_way_starts_a_process() {
+        for way in Way::ALL {
+            let cost = start(way, Path::new("/bin/true")).unwrap();
+            assert!(cost.ended >= cost.call && cost.call > Duration::ZERO, "{way:?}: {cost:?}");
+        }
+        for way in [Way::PosixSpawn, Way::Vfork, Way::ForkExec] {
+            assert!(start(way, Path::new("/nonexistent")).is_err(), "{way:?}");
+        }
+    }
+
+    #[test]
+    fn each_page_is_a_fault() {
+        let pages = (4 * MIB / rustix::param::page_size()) as u64;
+        for workers in [Workers::Threads(1), Workers::Threads(2), Workers::Processes(2)] {
+            let count = match workers {
+                Workers::Threads(n) | Workers::Processes(n) => n as u64,
+            };
+            for kind in [Fault::Fresh, Fault::Copied] {
+                let faulted = fault(kind, workers, 4 * MIB).unwrap();
+                assert!(faulted.faults >= pages * count, "{kind:?} {workers:?}: {faulted:?}");
+                assert!(faulted.elapsed > Duration::ZERO);
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_and_a_short_one_refused() {
+        let file = tempfile::tempfile().unwrap();
+        assert!(fault(Fault::File(file.as_fd()), Workers::Threads(1), MIB).is_err());
+        file.set_len(MIB as u64).unwrap();
+        assert!(fault(Fault::File(file.as_fd()), Workers::Processes(1), MIB).unwrap().faults > 0);
+    }
+
+    #[test]
+    fn memory_is_filled_and_blocks_are_allocated() {
+        let filled = fill(4 * MIB, false).unwrap();
+        assert!(filled.faults >= 1024 * 4096 / rustix::param::page_size() as u64, "{filled:?}");
+        assert!(allocate(2, 1000) > Duration::ZERO);
+        assert!(Ballast::take(0).is_err());
+        Ballast::take(MIB).unwrap().touch();
+    }
+}
