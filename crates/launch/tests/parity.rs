@@ -2,106 +2,17 @@
 //!
 //! What the victim prints is in runtime/tests/victim.c; it is the checklist of everything in which a copy could differ.
 
+mod common;
+
 use std::fs::File;
-use std::io::{Read, Seek};
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
+use common::{Case, Victim, case, compile, processes_of, start, victim, warm_launcher};
 use hotstart_launch::{
-    Choice, EnvBlock, Exit, Group, Launcher, Limit, Policy, ProcessGroup, Reason, Resource, Spec, Via,
+    Choice, EnvBlock, Group, Launcher, Limit, Policy, ProcessGroup, Reason, Resource, Spec, Via,
 };
 use hotstart_model::{Environment, Status};
-
-struct Victim {
-    dir: tempfile::TempDir,
-    program: PathBuf,
-}
-
-#[derive(Clone)]
-struct Case {
-    argv: Vec<String>,
-    env: Vec<(&'static str, String)>,
-    input: &'static str,
-    umask: Option<u32>,
-    limits: Vec<Limit>,
-    group: ProcessGroup,
-    extra: bool,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-struct Ran {
-    status: Status,
-    stdout: String,
-    stderr: String,
-    extra: String,
-}
-
-fn compile(source: &Path, out: &Path, flags: &[&str]) {
-    let built =
-        Command::new("cc").args(["-std=gnu11", "-O1"]).args(flags).arg("-o").args([out, source]).output();
-    let built = built.expect("cc runs");
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-}
-
-fn victim() -> Victim {
-    let dir = tempfile::tempdir().unwrap();
-    let program = dir.path().canonicalize().unwrap().join("victim");
-    compile(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/tests/victim.c")), &program, &[]);
-    Victim { dir, program }
-}
-
-fn warm_launcher(names: &[&str]) -> Launcher {
-    let choice = Choice::Only(names.iter().map(|n| n.to_string()).collect());
-    Launcher::new().with_policy(Policy { choice, ..Policy::default() })
-}
-
-fn case(args: &[&str]) -> Case {
-    Case {
-        argv: std::iter::once("victim").chain(args.iter().copied()).map(str::to_owned).collect(),
-        env: vec![("A", "1".into()), ("PATH", "/usr/bin:/bin".into()), ("EMPTY", String::new())],
-        input: "one\ntwo\n",
-        umask: None,
-        limits: Vec::new(),
-        group: ProcessGroup::New,
-        extra: false,
-    }
-}
-
-fn start(launcher: &Launcher, victim: &Victim, case: &Case) -> (Ran, Exit) {
-    let file = |name: &str, text: &str| {
-        let path = victim.dir.path().join(name);
-        std::fs::write(&path, text).unwrap();
-        File::options().read(true).write(true).open(&path).unwrap()
-    };
-    let (stdin, mut out, mut err, mut extra) =
-        (file("in", case.input), file("out", ""), file("err", ""), file("extra", ""));
-    let env: Environment = case.env.iter().map(|(k, v)| (*k, v.as_str())).collect();
-    let spec = Spec {
-        program: victim.program.clone(),
-        argv: case.argv.iter().map(Into::into).collect(),
-        env: EnvBlock::new(&env),
-        cwd: victim.dir.path().into(),
-        stdio: [stdin.as_fd(), out.as_fd(), err.as_fd()],
-        extra_fds: if case.extra { vec![(3, extra.as_fd()), (7, stdin.as_fd())] } else { Vec::new() },
-        umask: case.umask,
-        limits: case.limits.clone(),
-        keep_cold: false,
-        process_group: case.group,
-    };
-    let group = Group::new();
-    let exit = launcher.start(&spec, &group).expect("it starts").wait();
-    let text = |file: &mut File| {
-        let mut bytes = Vec::new();
-        file.rewind().unwrap();
-        file.read_to_end(&mut bytes).unwrap();
-        String::from_utf8_lossy(&bytes).into_owned()
-    };
-    let ran =
-        Ran { status: exit.status, stdout: text(&mut out), stderr: text(&mut err), extra: text(&mut extra) };
-    (ran, exit)
-}
 
 fn table() -> Vec<Case> {
     let limit = |resource, value| Limit { resource, soft: Some(value), hard: Some(value) };
@@ -249,14 +160,6 @@ fn a_replaced_program_or_library_is_noticed_at_once() {
         }
     }
     assert!(warm.statistics().tools.iter().any(|t| t.forks > 10), "{:?}", warm.statistics());
-}
-
-/// The templates and copies that exist, by the name of the file that the victim was started from.
-fn processes_of(program: &Path) -> Vec<i32> {
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    let pids = entries.filter_map(|e| e.file_name().to_str()?.parse().ok());
-    pids.filter(|pid| std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == program))
-        .collect()
 }
 
 #[test]

@@ -1,0 +1,108 @@
+//! The victim, and how it is started and what it wrote: shared by the tests of warm starts.
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use hotstart_launch::{Choice, EnvBlock, Exit, Group, Launcher, Limit, Policy, ProcessGroup, Spec};
+use hotstart_model::{Environment, Status};
+
+pub struct Victim {
+    pub dir: tempfile::TempDir,
+    pub program: PathBuf,
+}
+
+#[derive(Clone)]
+pub struct Case {
+    pub argv: Vec<String>,
+    pub env: Vec<(&'static str, String)>,
+    pub input: &'static str,
+    pub umask: Option<u32>,
+    pub limits: Vec<Limit>,
+    pub group: ProcessGroup,
+    pub extra: bool,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct Ran {
+    pub status: Status,
+    pub stdout: String,
+    pub stderr: String,
+    pub extra: String,
+}
+
+pub fn compile(source: &Path, out: &Path, flags: &[&str]) {
+    let built =
+        Command::new("cc").args(["-std=gnu11", "-O1"]).args(flags).arg("-o").args([out, source]).output();
+    let built = built.expect("cc runs");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+}
+
+pub fn victim() -> Victim {
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().canonicalize().unwrap().join("victim");
+    compile(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/tests/victim.c")), &program, &[]);
+    Victim { dir, program }
+}
+
+pub fn warm_launcher(names: &[&str]) -> Launcher {
+    let choice = Choice::Only(names.iter().map(|n| n.to_string()).collect());
+    Launcher::new().with_policy(Policy { choice, ..Policy::default() })
+}
+
+pub fn case(args: &[&str]) -> Case {
+    Case {
+        argv: std::iter::once("victim").chain(args.iter().copied()).map(str::to_owned).collect(),
+        env: vec![("A", "1".into()), ("PATH", "/usr/bin:/bin".into()), ("EMPTY", String::new())],
+        input: "one\ntwo\n",
+        umask: None,
+        limits: Vec::new(),
+        group: ProcessGroup::New,
+        extra: false,
+    }
+}
+
+pub fn start(launcher: &Launcher, victim: &Victim, case: &Case) -> (Ran, Exit) {
+    let file = |name: &str, text: &str| {
+        let path = victim.dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        File::options().read(true).write(true).open(&path).unwrap()
+    };
+    let (stdin, mut out, mut err, mut extra) =
+        (file("in", case.input), file("out", ""), file("err", ""), file("extra", ""));
+    let env: Environment = case.env.iter().map(|(k, v)| (*k, v.as_str())).collect();
+    let spec = Spec {
+        program: victim.program.clone(),
+        argv: case.argv.iter().map(Into::into).collect(),
+        env: EnvBlock::new(&env),
+        cwd: victim.dir.path().into(),
+        stdio: [stdin.as_fd(), out.as_fd(), err.as_fd()],
+        extra_fds: if case.extra { vec![(3, extra.as_fd()), (7, stdin.as_fd())] } else { Vec::new() },
+        umask: case.umask,
+        limits: case.limits.clone(),
+        keep_cold: false,
+        process_group: case.group,
+    };
+    let group = Group::new();
+    let exit = launcher.start(&spec, &group).expect("it starts").wait();
+    let text = |file: &mut File| {
+        let mut bytes = Vec::new();
+        file.rewind().unwrap();
+        file.read_to_end(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let ran =
+        Ran { status: exit.status, stdout: text(&mut out), stderr: text(&mut err), extra: text(&mut extra) };
+    (ran, exit)
+}
+
+/// The templates and copies that exist, by the name of the file that the victim was started from.
+pub fn processes_of(program: &Path) -> Vec<i32> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|e| e.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == program))
+        .collect()
+}
