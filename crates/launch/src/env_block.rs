@@ -31,6 +31,13 @@ impl EnvBlock {
         EnvBlock { blob: blob.into(), count }
     }
 
+    /// Takes strings as another process was given them, each ended by a NUL; they need not be of the form `K=V`.
+    /// `None` if the last one has no end.
+    pub fn from_strings(blob: &[u8]) -> Option<Self> {
+        let ended = blob.last().is_none_or(|&last| last == 0);
+        ended.then(|| EnvBlock { blob: blob.into(), count: blob.iter().filter(|&&b| b == 0).count() })
+    }
+
     /// The strings behind one another, each with its NUL.
     pub fn blob(&self) -> &[u8] {
         &self.blob
@@ -61,5 +68,13 @@ mod tests {
         let block = EnvBlock::new(&env);
         assert_eq!(block.blob(), b"B=2\0A=\0");
         assert_eq!(block.strings().collect::<Vec<_>>(), [&b"B=2"[..], b"A="]);
+    }
+
+    #[test]
+    fn strings_of_another_process_are_taken_as_they_are() {
+        let block = EnvBlock::from_strings(b"A=1\0odd\0A=2\0").unwrap();
+        assert_eq!(block.strings().collect::<Vec<_>>(), [&b"A=1"[..], b"odd", b"A=2"]);
+        assert_eq!(EnvBlock::from_strings(b"").map(|block| block.count()), Some(0));
+        assert_eq!(EnvBlock::from_strings(b"A=1"), None);
     }
 }

@@ -42,6 +42,14 @@ impl Group {
         }
     }
 
+    /// Passes a signal on to every process of the job, and to its process group where it has one of its own.
+    pub fn signal(&self, signal: i32) {
+        let state = self.state.lock().expect("no panic while locked");
+        for &(pid, pgid) in &state.live {
+            sys::wait::signal(if pgid > 0 { -pgid } else { pid }, signal);
+        }
+    }
+
     /// Whether [`Group::kill`] was called.
     pub fn is_killed(&self) -> bool {
         self.state.lock().expect("no panic while locked").killed

@@ -7,8 +7,9 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use hotstart_model::Environment;
 use rustix::fs::MemfdFlags;
@@ -22,6 +23,7 @@ const GUARD: &str = "__hotstart-guard";
 /// Numbers that the guard's two descriptors have.
 const LIFELINE: i32 = 3;
 const TABLE: i32 = 4;
+const HELD: i32 = 5;
 /// Processes that can be alive at once; more are not guarded, but run.
 const SLOTS: usize = 4096;
 
@@ -40,18 +42,25 @@ pub(crate) struct Slot(usize);
 impl Guard {
     /// Starts the guard; `None` if the system refuses, in which case the runner works without one.
     pub(crate) fn start() -> Option<Guard> {
+        Self::start_holding(None)
+    }
+
+    /// The same; the guard has a copy of `held`, and ends only when all that it ended is gone.
+    pub(crate) fn start_holding(held: Option<BorrowedFd<'_>>) -> Option<Guard> {
         let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).ok()?;
         let memory = rustix::fs::memfd_create("hotstart-guard", MemfdFlags::CLOEXEC).ok()?;
         rustix::fs::ftruncate(&memory, Table::bytes(SLOTS) as u64).ok()?;
         let table = Table::map(&memory, SLOTS).ok()?;
         let null = File::options().read(true).write(true).open("/dev/null").ok()?;
+        let mut extra_fds = vec![(LIFELINE, read.as_fd()), (TABLE, memory.as_fd())];
+        extra_fds.extend(held.map(|held| (HELD, held)));
         let spec = Spec {
             program: "/proc/self/exe".into(),
             argv: vec!["hotstart".into(), GUARD.into()],
             env: EnvBlock::new(&Environment::new()),
             cwd: std::path::Path::new("/").into(),
             stdio: [null.as_fd(), null.as_fd(), null.as_fd()],
-            extra_fds: vec![(LIFELINE, read.as_fd()), (TABLE, memory.as_fd())],
+            extra_fds,
             umask: None,
             limits: Vec::new(),
             keep_cold: false,
@@ -95,12 +104,14 @@ pub fn enter_guard(args: &[OsString]) -> bool {
     if args.get(1).map(OsString::as_os_str) != Some(OsStr::new(GUARD)) {
         return false;
     }
+    let parent = rustix::process::getppid();
     let (lifeline, memory) = (sys::shared::inherited(LIFELINE), sys::shared::inherited(TABLE));
     if let (Some(lifeline), Some(memory)) = (lifeline, memory) {
         // Nothing is ever written: reading returns when the runner's end is closed.
         let _ = File::from(lifeline).read(&mut [0]);
         if let Ok(table) = Table::map(&memory, SLOTS) {
             end_all(&table);
+            await_all(parent, &table);
         }
     }
     true
@@ -116,5 +127,19 @@ fn end_all(table: &Table) {
         if pid > 0 {
             sys::wait::kill(pid);
         }
+    }
+}
+
+/// Waits until nothing is left of what was ended, so that whoever waits for the guard can rely on it: neither the
+/// runner, at whose end the kernel signals the copies it knows of, nor the processes in the table. A killed process
+/// that hangs in the kernel (a dead network file system) is given up after a while.
+fn await_all(parent: Option<rustix::process::Pid>, table: &Table) {
+    let is_gone = |pid: i32| pid == 0 || sys::wait::is_gone(pid);
+    for _ in 0..10_000 {
+        let mut pids = table.slots().iter().map(|slot| (slot.load(Ordering::Acquire) >> 32) as i32);
+        if rustix::process::getppid() != parent && pids.all(is_gone) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
     }
 }

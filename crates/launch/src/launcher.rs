@@ -1,6 +1,7 @@
 //! The one door through which processes are started.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -74,6 +75,13 @@ impl Launcher {
         self
     }
 
+    /// Like [`Launcher::with_guard`]; the guard keeps `held` open until all that a killed runner had started is gone.
+    /// With a locked file, others can wait for that.
+    pub fn with_guard_holding(mut self, held: BorrowedFd<'_>) -> Self {
+        self.guard = Guard::start_holding(Some(held)).map(Arc::new);
+        self
+    }
+
     /// Starts tools warm where `policy` and the tool allow it.
     pub fn with_policy(mut self, policy: Policy) -> Self {
         self.pool = Some(Pool::new(policy));
@@ -99,16 +107,20 @@ impl Launcher {
     /// Starts `spec` as a part of `group`.
     pub fn start<'g>(&'g self, spec: &Spec<'_>, group: &'g Group) -> Result<Child<'g>, StartError> {
         let begun = Instant::now();
+        let ended = || StartError::Ended { path: spec.program.clone() };
         let Some(pool) = &self.pool else {
             let reason = if cold::needs_trampoline(spec) { Reason::Limits } else { Reason::OnlyWay };
-            return self.start_in(group, spec, begun, |_| Err(reason));
+            let start = || Ok((start_cold(spec)?, Via::Cold(reason)));
+            return self.start_in(group, spec, begun, start).ok_or_else(ended)?;
         };
         let program = pool.program(spec);
-        let mut lease = pool.lease(&program, spec);
-        let child = self.start_in(group, spec, begun, |spec| match &mut lease {
-            Ok(lease) => lease.start(spec),
-            Err(reason) => Err(*reason),
-        });
+        let lease = pool.lease(&program, spec);
+        let child =
+            self.start_in(group, spec, begun, || match lease.and_then(|mut lease| lease.start(spec)) {
+                Ok(pid) => Ok((pid, Via::Fork)),
+                Err(reason) => Ok((start_cold(spec)?, Via::Cold(reason))),
+            });
+        let child = child.ok_or_else(ended)?;
         if let Ok(child) = &child {
             pool.record(&program, child.via, begun.elapsed());
             if child.via == Via::Fork {
@@ -118,36 +130,42 @@ impl Launcher {
         child
     }
 
-    /// Starts under the group's lock: by `warm`, and cold for the reason that it gives.
-    fn start_in<'g>(
+    /// Starts `spec` as a part of `group` if that can be done warm; else tells why not, and nothing was started.
+    pub fn start_warm<'g>(&'g self, spec: &Spec<'_>, group: &'g Group) -> Result<Child<'g>, Reason> {
+        let begun = Instant::now();
+        let pool = self.pool.as_ref().ok_or(Reason::OnlyWay)?;
+        let program = pool.program(spec);
+        let child = pool.lease(&program, spec).and_then(|mut lease| {
+            let start = || Ok((lease.start(spec)?, Via::Fork));
+            self.start_in(group, spec, begun, start).ok_or(Reason::Refused)?
+        });
+        let via = child.as_ref().map_or_else(|reason| Via::Cold(*reason), |child| child.via);
+        pool.record(&program, via, begun.elapsed());
+        child
+    }
+
+    /// Starts under the group's lock; `None` if the job was ended before.
+    fn start_in<'g, E>(
         &'g self,
         group: &'g Group,
         spec: &Spec<'_>,
         begun: Instant,
-        warm: impl FnOnce(&Spec<'_>) -> Result<i32, Reason>,
-    ) -> Result<Child<'g>, StartError> {
+        start: impl FnOnce() -> Result<(i32, Via), E>,
+    ) -> Option<Result<Child<'g>, E>> {
         let mut guarded = None;
         let mut via = Via::Fork;
-        let started = group
-            .start(|| {
-                let pid = match warm(spec) {
-                    Ok(pid) => pid,
-                    Err(reason) => {
-                        via = Via::Cold(reason);
-                        start_cold(spec)?
-                    }
-                };
-                let pgid = match spec.process_group {
-                    ProcessGroup::Inherit => 0,
-                    ProcessGroup::New => pid,
-                    ProcessGroup::Join(pgid) => pgid,
-                };
-                guarded = self.guard.as_deref().and_then(|guard| Some((guard, guard.enter(pid, pgid)?)));
-                Ok((pid, pgid))
-            })
-            .ok_or_else(|| StartError::Ended { path: spec.program.clone() })?;
-        let (pid, pgid) = started?;
-        Ok(Child { pid, pgid, via, begun, group, guarded })
+        let started = group.start(|| {
+            let (pid, way) = start()?;
+            via = way;
+            let pgid = match spec.process_group {
+                ProcessGroup::Inherit => 0,
+                ProcessGroup::New => pid,
+                ProcessGroup::Join(pgid) => pgid,
+            };
+            guarded = self.guard.as_deref().and_then(|guard| Some((guard, guard.enter(pid, pgid)?)));
+            Ok((pid, pgid))
+        })?;
+        Some(started.map(|(pid, pgid)| Child { pid, pgid, via, begun, group, guarded }))
     }
 }
 

@@ -21,7 +21,12 @@ pub fn take_over() {
     signal::block(&stop_set());
 }
 
-/// Blocks until a stop signal comes. [`take_over`] must have been called.
+/// Like [`take_over`], but children meet SIGINT as this process did: for a server, whose jobs are not tests.
+pub fn hold() {
+    signal::block(&stop_set());
+}
+
+/// Blocks until a stop signal comes. [`take_over`] or [`hold`] must have been called.
 pub fn wait_for_stop() -> Stop {
     match signal::wait(&stop_set()) {
         libc::SIGINT => Stop::Interrupt,

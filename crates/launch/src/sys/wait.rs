@@ -62,3 +62,15 @@ pub(crate) fn kill_group(pgid: i32) {
     // SAFETY: as above.
     unsafe { libc::kill(-pgid, libc::SIGKILL) };
 }
+
+/// Sends a signal to a process, or to a group by its negated number, that has a member which has not been reaped.
+pub(crate) fn signal(target: i32, signal: i32) {
+    // SAFETY: as above.
+    unsafe { libc::kill(target, signal) };
+}
+
+/// Whether no process has this number.
+pub(crate) fn is_gone(pid: i32) -> bool {
+    // SAFETY: signal 0 only asks.
+    unsafe { libc::kill(pid, 0) != 0 }
+}
