@@ -85,8 +85,9 @@ static void print_signals(void)
 {
     FILE *status = fopen("/proc/self/status", "r");
     char line[512];
+    /* SigQ counts the signals queued for all processes of the user. */
     while (fgets(line, sizeof line, status))
-        if (!strncmp(line, "Sig", 3) || !strncmp(line, "Shd", 3) || !strncmp(line, "Threads", 7) ||
+        if ((!strncmp(line, "Sig", 3) && line[3] != 'Q') || !strncmp(line, "Shd", 3) || !strncmp(line, "Threads", 7) ||
             !strncmp(line, "Umask", 5) || !strncmp(line, "Cap", 3) || !strncmp(line, "TracerPid", 9) ||
             !strncmp(line, "NoNewPrivs", 10) || !strncmp(line, "Seccomp", 7))
             fputs(line, stdout);

@@ -2,8 +2,12 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::Stat;
+
+/// The kernel stamps files by a clock that may be a tick behind, which is 10 ms at most.
+const TICK: Duration = Duration::from_millis(10);
 
 /// A path as ld.so would open it, and what was behind it. Absence is an identity, too.
 #[derive(Debug)]
@@ -37,6 +41,14 @@ impl Files {
     /// Whether every path still leads to the same file, unchanged.
     pub(crate) fn unchanged(&self) -> bool {
         self.0.iter().all(|w| identify(&w.path) == w.found)
+    }
+
+    /// Whether nothing was changed at or after `moment`. What was changed while a template came to be may have been
+    /// loaded as it was before, and has the newer identity from the beginning.
+    pub(crate) fn unchanged_since(&self, moment: SystemTime) -> bool {
+        let since = (moment - TICK).duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since = (since.as_secs() as i64, i64::from(since.subsec_nanos()));
+        self.0.iter().all(|w| w.found.is_none_or(|f| f.changed < since))
     }
 
     /// Whether the first `count` paths lead to files that process `pid` has mapped. What was replaced between
@@ -83,5 +95,20 @@ mod tests {
         std::fs::write(&new, "two").unwrap();
         std::fs::rename(&new, &there).unwrap();
         assert!(!files.unchanged());
+    }
+
+    #[test]
+    fn a_file_rewritten_since_is_known_by_its_time_of_change() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let before = SystemTime::now();
+        std::fs::write(&path, "one").unwrap();
+        let old = UNIX_EPOCH + Duration::from_secs(1);
+        std::fs::File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
+        let mut files = Files::default();
+        files.watch(&path);
+        files.watch(&dir.path().join("absent"));
+        assert!(!files.unchanged_since(before));
+        assert!(files.unchanged_since(SystemTime::now() + 2 * TICK));
     }
 }

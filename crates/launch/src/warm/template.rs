@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::MemfdFlags;
 
@@ -52,7 +52,7 @@ struct Ends {
 impl Template {
     /// Starts `spec`'s program up to its `main`.
     pub(crate) fn start(spec: &Spec<'_>, traits: &Traits, runtime: &OwnedFd) -> Result<Self, Reason> {
-        let begun = Instant::now();
+        let (begun, moment) = (Instant::now(), SystemTime::now());
         let (socket, theirs) = channel::pair().map_err(|_| Reason::System)?;
         let (page, ends) = ends(theirs, runtime).ok_or(Reason::System)?;
         let pid = spawn_stopped(spec, ends)?;
@@ -69,6 +69,9 @@ impl Template {
             start_time: Duration::ZERO,
         };
         template.await_ready(spec, traits)?;
+        if !template.files.unchanged_since(moment) {
+            return Err(Reason::FilesChanging);
+        }
         template.start_time = begun.elapsed();
         template.memory = owned_memory(pid);
         Ok(template)

@@ -6,6 +6,7 @@ use std::io::{Read, Seek};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, UNIX_EPOCH};
 
 use hotstart_launch::{Choice, EnvBlock, Exit, Group, Launcher, Limit, Policy, ProcessGroup, Spec};
 use hotstart_model::{Environment, Status};
@@ -39,6 +40,17 @@ pub fn compile(source: &Path, out: &Path, flags: &[&str]) {
         Command::new("cc").args(["-std=gnu11", "-O1"]).args(flags).arg("-o").args([out, source]).output();
     let built = built.expect("cc runs");
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    await_age(out);
+}
+
+/// Waits until the file is old enough for a template: what was changed a moment ago is started cold.
+pub fn await_age(path: &Path) {
+    use std::os::unix::fs::MetadataExt;
+    let meta = std::fs::metadata(path).unwrap();
+    let changed = Duration::new(meta.ctime() as u64, meta.ctime_nsec() as u32);
+    while UNIX_EPOCH.elapsed().unwrap() < changed + Duration::from_millis(15) {
+        std::thread::yield_now();
+    }
 }
 
 pub fn victim() -> Victim {
