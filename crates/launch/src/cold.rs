@@ -8,6 +8,7 @@ use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::spec::{Limit, Resource};
 use crate::{Spec, StartError, sys};
@@ -53,7 +54,20 @@ impl Prepared {
             extra_fds: &spec.extra_fds,
             process_group: spec.process_group,
         };
-        sys::spawn::posix_spawn(&request)
+        until_not_busy(|| sys::spawn::posix_spawn(&request))
+    }
+}
+
+/// Tries again where the program is open for writing. If a test wrote it just now, this very process did, and
+/// between its fork and its exec a child that another thread starts has the file open, too. It is soon over.
+fn until_not_busy(mut start: impl FnMut() -> Result<i32, i32>) -> Result<i32, i32> {
+    let mut pause = Duration::from_millis(1);
+    loop {
+        match start() {
+            Err(libc::ETXTBSY) if pause < Duration::from_millis(200) => std::thread::sleep(pause),
+            other => return other,
+        }
+        pause *= 2;
     }
 }
 
