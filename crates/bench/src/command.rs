@@ -21,7 +21,7 @@ impl Command {
     /// Finds the program as a shell would: along `path` unless the word has a slash, which is then taken from `cwd`.
     pub fn find(argv: Vec<OsString>, path: Option<&OsStr>, cwd: &Path) -> Result<Command, Failure> {
         let word = argv.first().cloned().unwrap_or_default();
-        let name = argv.iter().map(|word| shown(word)).collect::<Vec<_>>().join(" ");
+        let name = line(&argv);
         let missing = |searched| Failure::NotFound { program: word.to_string_lossy().into_owned(), searched };
         if word.as_bytes().contains(&b'/') {
             let program = cwd.join(&word);
@@ -43,6 +43,11 @@ impl Command {
 
 fn is_executable(path: &Path) -> bool {
     path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+}
+
+/// Words as they would be typed.
+pub fn line(words: &[OsString]) -> String {
+    words.iter().map(|word| shown(word)).collect::<Vec<_>>().join(" ")
 }
 
 /// A word as it would be typed.

@@ -6,8 +6,8 @@
 
 use serde::Serialize;
 
-use crate::machine::{Machine, Quiet};
-use crate::measure::{Failure, Metric, Runs, Series};
+use crate::machine::{Machine, Quiet, Watch};
+use crate::measure::{Candidate, Failure, Halt, Metric, Observer, Plan, Runs, Series, measure};
 use crate::stats::{Drift, Interval, Summary, drift, interval, summary};
 
 /// What the user wants of the statistics.
@@ -56,6 +56,8 @@ pub struct Report {
     pub candidates: Vec<Described>,
     /// Each other candidate against the first.
     pub comparisons: Vec<Comparison>,
+    /// What was found beside the costs, in words; nothing unless a caller adds it.
+    pub remarks: Vec<String>,
     /// What to beware of.
     pub warnings: Vec<String>,
 }
@@ -137,6 +139,21 @@ impl Contrast {
     }
 }
 
+/// Measures the candidates by turns and draws the conclusions. A candidate is a command ([`crate::measure::Process`])
+/// or a closure that measures by itself ([`crate::measure::FromFn`]).
+pub fn ab(
+    candidates: &mut [Box<dyn Candidate + '_>],
+    plan: Plan,
+    options: &Options,
+    halt: &Halt,
+    observer: &mut dyn Observer,
+) -> Report {
+    let (machine, watch) = (Machine::read(), Watch::start());
+    let series = measure(candidates, plan, halt, observer);
+    let used = series.runs.iter().flat_map(|runs| &runs.samples).map(|s| s.user + s.system).sum();
+    report(&series, machine, watch.end(used), options)
+}
+
 /// Draws the conclusions.
 pub fn report(series: &Series, machine: Machine, quiet: Quiet, options: &Options) -> Report {
     let others = series.runs.len().saturating_sub(1).max(1);
@@ -158,6 +175,7 @@ pub fn report(series: &Series, machine: Machine, quiet: Quiet, options: &Options
         same_output: series.same_output,
         candidates,
         comparisons,
+        remarks: Vec::new(),
         warnings: Vec::new(),
     };
     report.warnings = warnings(&report);
@@ -409,6 +427,20 @@ mod tests {
         assert!((report.confidence_each - 0.9875).abs() < 1e-9);
         let zero = report.comparisons[0].contrasts.iter().find(|c| c.metric == Metric::MajorFaults).unwrap();
         assert!(zero.ratio.is_none() && !zero.is_clear());
+    }
+
+    #[test]
+    fn two_closures_are_compared() {
+        use crate::measure::{Amount, FromFn, Silent};
+        let one = |name, wall| {
+            Box::new(FromFn::new(name, move |_| Ok(Sample { wall, ..Sample::default() })))
+                as Box<dyn Candidate>
+        };
+        let plan = Plan { amount: Some(Amount::Rounds(8)), warmups: 0 };
+        let mut candidates = [one("a", 2.0), one("b", 1.9)];
+        let report = ab(&mut candidates, plan, &Options::default(), &Halt::new(), &mut Silent);
+        let verdict = &report.comparisons[0].verdict;
+        assert_eq!(verdict, "B is 5 % faster than A, 95 % sure between 5 and 5");
     }
 
     #[test]

@@ -13,4 +13,4 @@ pub mod measure;
 pub mod render;
 pub mod stats;
 
-pub use compare::{Options, Report, report};
+pub use compare::{Options, Report, ab, report};

@@ -3,7 +3,7 @@
 use crate::compare::{Comparison, Report};
 use crate::render::page::{page, table};
 use crate::render::svg::{Line, Mark, Plot, draw, escape};
-use crate::render::{change, seconds, value};
+use crate::render::{change, overhead, percent, ratio_cells, seconds, value};
 use crate::stats::summary::{quantile, sorted};
 
 /// Bars of a distribution.
@@ -15,8 +15,14 @@ pub fn render(report: &Report) -> String {
     if let Some(failure) = &report.failure {
         text += &format!("<p class=\"warn\">Incomplete: {}</p>\n", escape(failure));
     }
+    for remark in &report.remarks {
+        text += &format!("<p class=\"verdict\">{}</p>\n", escape(remark).replace('\n', "<br>"));
+    }
     for comparison in &report.comparisons {
         text += &format!("<p class=\"verdict\">{}</p>\n", escape(&comparison.verdict));
+        if let Some(overhead) = overhead(comparison, report.confidence) {
+            text += &format!("<p>{}</p>\n", escape(&overhead));
+        }
     }
     for warning in &report.warnings {
         text += &format!("<p class=\"warn\">{}</p>\n", escape(warning));
@@ -91,14 +97,11 @@ fn contrasts(report: &Report, comparison: &Comparison) -> String {
         let d = contrast.difference;
         let mut row = vec![contrast.metric.label().to_owned()];
         row.extend([d.min, d.mean, d.median, d.max].map(|v| change(contrast.metric, v)));
-        let (ratio, interval) = contrast.ratio.map_or((String::new(), String::new()), |r| {
-            (format!("{:.4}", r.estimate), format!("{:.4} – {:.4}", r.low, r.high))
-        });
-        row.extend([ratio, interval]);
+        row.extend(ratio_cells(contrast));
         row
     };
     let rows: Vec<Vec<String>> = comparison.contrasts.iter().map(row).collect();
-    let interval = format!("{} % interval", report.confidence * 100.0);
+    let interval = format!("{} % interval", percent(report.confidence_each));
     let ratio = format!("{b} ÷ {a}");
     format!("<h2>{b} − {a}, round by round</h2>\n")
         + &table(&["", "min", "mean", "median", "max", &ratio, &interval], &rows)

@@ -25,6 +25,7 @@ pub fn render(report: &Report) -> String {
         "same_output": report.same_output,
         "commands": report.candidates.iter().map(command).collect::<Vec<_>>(),
         "comparisons": report.comparisons.iter().map(|c| comparison(report, c)).collect::<Vec<_>>(),
+        "remarks": report.remarks,
         "warnings": report.warnings,
     });
     format!("{value:#}\n")

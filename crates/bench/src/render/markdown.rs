@@ -1,8 +1,8 @@
 //! The report as Markdown tables, for documents and pull requests.
 
-use crate::compare::{Comparison, Report};
+use crate::compare::{Comparison, Described, Report};
 use crate::measure::Metric;
-use crate::render::{change, seconds, value};
+use crate::render::{change, overhead, percent, ratio_cells, seconds, value};
 
 /// Verdicts, one table for all candidates, one for each comparison, warnings.
 pub fn render(report: &Report) -> String {
@@ -10,8 +10,12 @@ pub fn render(report: &Report) -> String {
     if let Some(failure) = &report.failure {
         text += &format!("**Incomplete: {failure}**\n\n");
     }
+    report.remarks.iter().for_each(|remark| text += &format!("- {}\n", remark.replace('\n', "\n  ")));
     for comparison in &report.comparisons {
         text += &format!("- {}\n", comparison.verdict);
+        if let Some(overhead) = overhead(comparison, report.confidence) {
+            text += &format!("- {overhead}\n");
+        }
     }
     text += "\n| | command | runs | wall min | mean | median | max | user | system | memory |\n";
     text += "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|\n";
@@ -32,6 +36,7 @@ pub fn render(report: &Report) -> String {
             median(Metric::Memory),
         );
     }
+    report.candidates.iter().for_each(|candidate| text += &metrics(candidate));
     report.comparisons.iter().for_each(|c| text += &contrasts(report, c));
     if !report.warnings.is_empty() {
         text += "\nTo beware of:\n\n";
@@ -40,18 +45,29 @@ pub fn render(report: &Report) -> String {
     text + &format!("\n{}\n", report.machine.line())
 }
 
+fn metrics(candidate: &Described) -> String {
+    let mut text =
+        format!("\n{}:\n\n| | min | mean | median | max |\n|---|---:|---:|---:|---:|\n", candidate.letter);
+    for (metric, s) in &candidate.metrics {
+        let cells = [s.min, s.mean, s.median, s.max].map(|v| value(*metric, v));
+        text += &format!("| {} | {} |\n", metric.label(), cells.join(" | "));
+    }
+    text
+}
+
 fn contrasts(report: &Report, comparison: &Comparison) -> String {
     let (a, b) =
         (&report.candidates[comparison.reference].letter, &report.candidates[comparison.other].letter);
-    let percent = report.confidence * 100.0;
-    let mut text =
-        format!("\n| | median of {b} − {a} | {b} ÷ {a} | {percent} % interval |\n|---|---:|---:|---:|\n");
+    let mut text = format!(
+        "\n{b} − {a}, round by round:\n\n| | min | mean | median | max | {b} ÷ {a} | {} % interval |\n\
+         |---|---:|---:|---:|---:|---:|---:|\n",
+        percent(report.confidence_each)
+    );
     for contrast in &comparison.contrasts {
-        let (ratio, interval) = contrast.ratio.map_or((String::new(), String::new()), |r| {
-            (format!("{:.4}", r.estimate), format!("{:.4} – {:.4}", r.low, r.high))
-        });
-        let difference = change(contrast.metric, contrast.difference.median);
-        text += &format!("| {} | {difference} | {ratio} | {interval} |\n", contrast.metric.label());
+        let d = contrast.difference;
+        let mut cells = [d.min, d.mean, d.median, d.max].map(|v| change(contrast.metric, v)).to_vec();
+        cells.extend(ratio_cells(contrast));
+        text += &format!("| {} | {} |\n", contrast.metric.label(), cells.join(" | "));
     }
     text
 }

@@ -10,4 +10,4 @@ mod svg;
 pub mod terminal;
 mod units;
 
-pub use units::{bytes_from_kib, change, seconds, value};
+pub use units::{bytes_from_kib, change, overhead, percent, ratio_cells, seconds, value};

@@ -4,7 +4,7 @@
 
 use crate::compare::{Comparison, Described, Report};
 use crate::measure::Progress;
-use crate::render::{change, seconds, value};
+use crate::render::{change, overhead, percent, ratio_cells, seconds, value};
 use crate::stats::summary::median;
 
 /// Columns of a histogram's longest bar.
@@ -25,23 +25,14 @@ pub fn render(report: &Report) -> String {
     if !report.comparisons.is_empty() {
         text += "\n";
     }
+    report.remarks.iter().for_each(|remark| text += &format!("{remark}\n"));
     for comparison in &report.comparisons {
         text += &format!("{}\n", comparison.verdict);
-        text += &overhead(comparison, report.confidence);
+        if let Some(overhead) = overhead(comparison, report.confidence) {
+            text += &format!("{overhead}\n");
+        }
     }
     text
-}
-
-fn overhead(comparison: &Comparison, confidence: f64) -> String {
-    comparison.overhead_per_process.map_or(String::new(), |o| {
-        format!(
-            "time saved × parallel jobs ÷ processes: {} for each process, {} % sure between {} and {}\n",
-            seconds(o.estimate),
-            confidence * 100.0,
-            seconds(o.low),
-            seconds(o.high)
-        )
-    })
 }
 
 fn described(candidate: &Described) -> String {
@@ -62,16 +53,13 @@ fn contrasts(report: &Report, comparison: &Comparison) -> String {
     let (a, b) =
         (&report.candidates[comparison.reference].letter, &report.candidates[comparison.other].letter);
     let mut text = format!("\n{b} − {a}, round by round\n");
-    let interval = format!("{:.4} % interval", report.confidence_each * 100.0).replace(".0000", "");
+    let interval = format!("{} % interval", percent(report.confidence_each));
     let ratio = format!("{b} ÷ {a}");
     text += &row("", &["min", "mean", "median", "max", &ratio, &interval]);
     for contrast in &comparison.contrasts {
         let d = contrast.difference;
         let mut cells = [d.min, d.mean, d.median, d.max].map(|v| change(contrast.metric, v)).to_vec();
-        if let Some(ratio) = contrast.ratio {
-            cells.push(format!("{:.4}", ratio.estimate));
-            cells.push(format!("{:.4} – {:.4}", ratio.low, ratio.high));
-        }
+        cells.extend(ratio_cells(contrast));
         text += &row(contrast.metric.label(), &cells.iter().map(String::as_str).collect::<Vec<_>>());
     }
     text
@@ -80,7 +68,7 @@ fn contrasts(report: &Report, comparison: &Comparison) -> String {
 fn row(label: &str, cells: &[&str]) -> String {
     let mut text = format!("  {label:<21}");
     for (index, cell) in cells.iter().enumerate() {
-        let width = if index == 5 { 19 } else { 13 };
+        let width = if index == 5 { 26 } else { 13 };
         text += &format!("{cell:>width$}");
     }
     text.truncate(text.trim_end().len());

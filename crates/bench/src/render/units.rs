@@ -1,5 +1,6 @@
 //! Values with the unit in which they are read most easily.
 
+use crate::compare::{Comparison, Contrast};
 use crate::measure::Metric;
 
 /// A time, with three or four digits.
@@ -49,6 +50,35 @@ pub fn change(metric: Metric, difference: f64) -> String {
     format!("{sign}{}", value(metric, difference))
 }
 
+/// A share as a percentage with no more decimals than it needs.
+pub fn percent(share: f64) -> String {
+    let text = format!("{:.2}", share * 100.0);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// What a process costs by itself, in words, where that can be estimated.
+pub fn overhead(comparison: &Comparison, confidence: f64) -> Option<String> {
+    let overhead = comparison.overhead_per_process?;
+    Some(format!(
+        "time saved × parallel jobs ÷ processes: {} for each process, {} % sure between {} and {}",
+        seconds(overhead.estimate),
+        percent(confidence),
+        seconds(overhead.low),
+        seconds(overhead.high)
+    ))
+}
+
+/// The ratio and its interval; where there is no ratio, as some values are 0, the difference's interval.
+pub fn ratio_cells(contrast: &Contrast) -> [String; 2] {
+    if let Some(ratio) = contrast.ratio.filter(|ratio| ratio.high < 1e4 && ratio.low > 1e-4) {
+        return [format!("{:.4}", ratio.estimate), format!("{:.4} – {:.4}", ratio.low, ratio.high)];
+    }
+    let interval = contrast
+        .difference_interval
+        .map(|d| format!("{} – {}", change(contrast.metric, d.low), change(contrast.metric, d.high)));
+    [String::new(), interval.unwrap_or_default()]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,5 +93,6 @@ mod tests {
         assert_eq!(value(Metric::MinorFaults, 12.0), "12");
         assert_eq!(change(Metric::Wall, 0.002), "+2.000 ms");
         assert_eq!(change(Metric::Wall, -0.002), "-2.000 ms");
+        assert_eq!([percent(0.95), percent(0.9875), percent(0.99)], ["95", "98.75", "99"]);
     }
 }

@@ -2,21 +2,27 @@
 
 mod options;
 mod progress;
+mod publish;
+mod stop;
 
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+use hotstart_bench::Report;
 use hotstart_bench::command::{Command, sweep};
-use hotstart_bench::machine::{Machine, Watch};
-use hotstart_bench::measure::{self, Candidate, Failure, Halt, Process, ProcessSettings, Series};
-use hotstart_bench::{Report, render};
-use hotstart_launch::signals::{self, Stop};
+use hotstart_bench::measure::{self, Candidate, Failure, Halt, Process, ProcessSettings};
 use hotstart_launch::{EnvBlock, Launcher};
 use hotstart_report::Sink;
 
 use crate::exit_code;
 use options::{Asked, Options};
+pub(crate) use progress::observer;
+pub(crate) use publish::{Render, publish, warn};
+pub(crate) use stop::Stopper;
+
+/// How messages begin.
+const PROGRAM: &str = "hotstart ab";
 
 /// Runs `hotstart ab` with the arguments after `ab`.
 pub fn run(args: &[OsString]) -> ExitCode {
@@ -31,27 +37,11 @@ pub fn run(args: &[OsString]) -> ExitCode {
         Err(error) => return refuse(&error),
     };
     let halt = Halt::new();
-    attend(halt.clone());
+    let stopper = Stopper::start(halt.clone());
     match compare(&options, &halt) {
         Err(error) => refuse(&error),
-        Ok(report) => conclude(&options, &report, &halt),
+        Ok(report) => publish(PROGRAM, &report, &options.files, &stopper, exit_code::SUCCESS),
     }
-}
-
-/// Ctrl-C ends the measurement with a report; a second one, or another signal, ends everything at once.
-fn attend(halt: Halt) {
-    std::thread::spawn(move || {
-        loop {
-            let stop = signals::wait_for_stop();
-            let again = halt.is_interrupted();
-            halt.interrupt();
-            match stop {
-                Stop::Interrupt if !again => {}
-                Stop::Interrupt => signals::die_of_interrupt(),
-                Stop::Terminate(signal) => signals::die_of(signal),
-            }
-        }
-    });
 }
 
 fn compare(options: &Options, halt: &Halt) -> Result<Report, String> {
@@ -67,11 +57,10 @@ fn compare(options: &Options, halt: &Halt) -> Result<Report, String> {
         command.as_ref().map_or(Ok(()), |line| measure::run_hook(&settings, name, line))
     };
     hook("setup", &options.setup).map_err(|error| error.to_string())?;
-    let (machine, watch) = (Machine::read(), Watch::start());
-    let mut observer = progress::observer(options.quiet);
-    let series = measure::measure(&mut candidates, options.plan, halt, observer.as_mut());
+    let mut observer = observer(options.quiet);
+    let mut report =
+        hotstart_bench::ab(&mut candidates, options.plan, &options.statistics, halt, observer.as_mut());
     drop(observer);
-    let mut report = hotstart_bench::report(&series, machine, watch.end(used(&series)), &options.statistics);
     if let Err(error) = hook("cleanup", &options.cleanup) {
         report.failure.get_or_insert(error.to_string());
         report.complete = false;
@@ -108,41 +97,6 @@ fn commands(options: &Options, cwd: &Path) -> Result<Vec<Command>, Failure> {
     Ok(commands)
 }
 
-/// Processor time of all timed runs.
-fn used(series: &Series) -> f64 {
-    series.runs.iter().flat_map(|runs| &runs.samples).map(|s| s.user + s.system).sum()
-}
-
-/// Writes the report everywhere, and says by the exit code whether it is all that was asked for.
-fn conclude(options: &Options, report: &Report, halt: &Halt) -> ExitCode {
-    let mut out = Sink::stdout();
-    if report.candidates.iter().any(|candidate| !candidate.runs.is_empty()) {
-        out.put(&render::terminal::render(report));
-        out.flush();
-    }
-    let mut code = exit_code::SUCCESS;
-    for (path, render) in &options.files {
-        if let Err(error) = std::fs::write(path, render(report)) {
-            code = warn(&format!("cannot write '{}': {error}", path.display()));
-        }
-    }
-    if halt.is_interrupted() {
-        warn("interrupted; the report is of what was measured until then");
-        signals::die_of_interrupt();
-    }
-    match &report.failure {
-        Some(failure) => exit_code::exit(warn(failure)),
-        None => exit_code::exit(code),
-    }
-}
-
 fn refuse(error: &str) -> ExitCode {
-    exit_code::exit(warn(error))
-}
-
-fn warn(text: &str) -> u8 {
-    let mut err = Sink::stderr();
-    err.line(&format!("hotstart ab: {text}"));
-    err.flush();
-    exit_code::ERROR
+    exit_code::exit(warn(PROGRAM, error))
 }

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hotstart_bench::measure::{Accepted, Amount, Hooks, Plan};
-use hotstart_bench::{Options as Statistics, Report, render};
+use hotstart_bench::{Options as Statistics, render};
+
+use super::Render;
 
 pub(super) const HELP: &str = "\
 usage: hotstart ab [OPTIONS] -- COMMAND... [-- COMMAND...]...
@@ -51,9 +53,6 @@ pub(super) enum Asked {
     Help,
     Measure(Box<Options>),
 }
-
-/// A form of the report.
-pub(super) type Render = fn(&Report) -> String;
 
 /// Settings of a measurement.
 pub(super) struct Options {

@@ -11,7 +11,7 @@ use hotstart_report::Sink;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Draws on standard error if that is a terminal.
-pub(super) fn observer(quiet: bool) -> Box<dyn Observer> {
+pub(crate) fn observer(quiet: bool) -> Box<dyn Observer> {
     if quiet || !std::io::stderr().is_terminal() {
         return Box::new(Silent);
     }

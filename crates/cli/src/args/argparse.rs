@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use super::flag::{Action, Flag};
 use super::low::LowArgs;
 use super::values::quoted;
+use super::words::Words;
 use super::{Invocation, table};
 
 /// Why parsing ended before its end.
@@ -41,7 +42,9 @@ struct Match {
 /// Parses arguments, all files expanded.
 pub(super) fn run(argv: &[OsString], invocation: &Invocation<'_>, low: &mut LowArgs) -> Result<(), Stop> {
     let kinds = classify(argv)?;
-    let mut parser = Parser { argv, kinds, invocation, low, seen: Vec::new(), extras: Vec::new() };
+    let mut words = Words::new(argv);
+    let mut parser =
+        Parser { argv, kinds, invocation, low, words: &mut words, seen: Vec::new(), extras: Vec::new() };
     parser.consume()?;
     parser.apply_defaults()?;
     if parser.low.test_paths.is_empty() {
@@ -51,6 +54,7 @@ pub(super) fn run(argv: &[OsString], invocation: &Invocation<'_>, low: &mut LowA
         let extras: Vec<_> = parser.extras.iter().map(|extra| extra.to_string_lossy()).collect();
         return Err(Stop::Error(format!("unrecognized arguments: {}", extras.join(" "))));
     }
+    low.words = words;
     Ok(())
 }
 
@@ -156,6 +160,7 @@ struct Parser<'a> {
     kinds: Vec<Kind>,
     invocation: &'a Invocation<'a>,
     low: &'a mut LowArgs,
+    words: &'a mut Words,
     /// First names of options that were given.
     seen: Vec<&'static str>,
     extras: Vec<&'a OsStr>,
@@ -174,7 +179,9 @@ impl<'a> Parser<'a> {
                 }
                 self.extras.extend(self.argv[at..next_option].iter().map(OsString::as_os_str));
             }
+            let flag = self.flag_at(next_option);
             at = self.consume_option(next_option)?;
+            self.words.belong(next_option..at, flag);
         }
         let stop = self.consume_paths(at);
         self.extras.extend(self.argv[stop..].iter().map(OsString::as_os_str));
@@ -183,6 +190,13 @@ impl<'a> Parser<'a> {
 
     fn next_option(&self, from: usize) -> Option<usize> {
         (from..self.kinds.len()).find(|index| matches!(self.kinds[*index], Kind::Option(_)))
+    }
+
+    fn flag_at(&self, index: usize) -> Option<&'static Flag> {
+        match &self.kinds[index] {
+            Kind::Option(Some(found)) => Some(found.flag),
+            _ => None,
+        }
     }
 
     /// Takes the one group of paths there may be, and returns the place after it.

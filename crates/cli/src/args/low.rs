@@ -8,6 +8,7 @@ use hotstart_report::histogram::Slowest;
 
 use super::console::ConsoleOptions;
 use super::options::{Order, OwnOptions};
+use super::words::Words;
 
 /// The arguments as typed, values checked one by one. `None` is what was not typed.
 #[derive(Debug, Default)]
@@ -58,4 +59,5 @@ pub(super) struct LowArgs {
     pub show_tests: bool,
     pub show_used_features: bool,
     pub own: OwnOptions,
+    pub words: Words,
 }

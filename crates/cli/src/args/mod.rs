@@ -20,13 +20,16 @@ mod shlex;
 mod table;
 mod values;
 mod warm;
+mod words;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 pub use console::ConsoleOptions;
-pub use options::{LitOptions, Order, OwnOptions};
+pub use options::{AbOptions, LitOptions, Order, OwnOptions};
+pub use shlex::split as shell_words;
 pub use warm::{ConfigFile, Start, WarmOptions, check_tool, is_percentage};
+pub use words::Words;
 
 use argparse::Stop;
 use low::LowArgs;
@@ -81,29 +84,32 @@ fn parse_low(invocation: &Invocation<'_>) -> Result<LowArgs, Stop> {
     if let Some(more) = (invocation.env)("LIT_OPTS") {
         argv.extend(shlex::split(&more).map_err(|error| Stop::Error(format!("LIT_OPTS: {error}")))?);
     }
-    let argv = take_time_tests(argv, &mut low).map_err(Stop::Error)?;
+    let (argv, taken) = take_time_tests(argv, &mut low).map_err(Stop::Error)?;
     let argv = argfile::expand(argv, invocation.cwd).map_err(Stop::Error)?;
     argparse::run(&argv, invocation, &mut low)?;
+    low.words.put_first(taken);
     Ok(low)
 }
 
 /// Takes out `--time-tests`, whose value is optional and only ever follows a `=`. lit does so before it looks at
-/// anything else, so the words go even where they are another option's value.
-fn take_time_tests(argv: Vec<OsString>, low: &mut LowArgs) -> Result<Vec<OsString>, String> {
-    let mut rest = Vec::with_capacity(argv.len());
+/// anything else, so the words go even where they are another option's value. The other words, and those.
+fn take_time_tests(argv: Vec<OsString>, low: &mut LowArgs) -> Result<(Vec<OsString>, Vec<OsString>), String> {
+    let (mut rest, mut taken) = (Vec::with_capacity(argv.len()), Vec::new());
     for arg in argv {
         if arg == "--time-tests" {
             low.time_tests = Some(hotstart_report::histogram::DEFAULT_SLOWEST);
+            taken.push(arg);
         } else if let Some(value) = arg.to_str().and_then(|text| text.strip_prefix("--time-tests=")) {
             if value.is_empty() {
                 return Err("argument --time-tests requires a value after '='".to_owned());
             }
             low.time_tests = Some(values::slowest(OsStr::new(value))?);
+            taken.push(arg);
         } else {
             rest.push(arg);
         }
     }
-    Ok(rest)
+    Ok((rest, taken))
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use super::Invocation;
 use super::console::ConsoleOptions;
 use super::low::LowArgs;
 use super::warm::WarmOptions;
+use super::words::Words;
 
 /// In which order tests start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +35,19 @@ pub struct OwnOptions {
     pub debug_times: bool,
     /// How tools are started.
     pub warm: WarmOptions,
+    /// The comparison with another lit, if one is asked for.
+    pub ab: AbOptions,
+}
+
+/// What is said of a comparison with another lit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AbOptions {
+    /// The other's command line, as typed; `None` compares nothing.
+    pub with: Option<OsString>,
+    /// Rounds, each with one run of both.
+    pub runs: Option<usize>,
+    /// Files for the report, each in the form that its ending names.
+    pub reports: Vec<PathBuf>,
 }
 
 /// All that a command line says.
@@ -125,6 +139,8 @@ pub struct LitOptions {
     pub show_used_features: bool,
     /// hotstart's own.
     pub own: OwnOptions,
+    /// The command line word by word, for running it once more.
+    pub words: Words,
 }
 
 /// Joins what belongs together; fails with lit's words for what does not fit.
@@ -176,6 +192,7 @@ pub(super) fn resolve(low: LowArgs, invocation: &Invocation<'_>) -> Result<LitOp
         show_tests: low.show_tests,
         show_used_features: low.show_used_features,
         own: low.own,
+        words: low.words,
     })
 }
 

@@ -1,10 +1,10 @@
-//! Splits LIT_OPTS into words as Python's `shlex.split` does: POSIX quoting, no expansions, no comments.
+//! Splits LIT_OPTS and other command lines into words as Python's `shlex.split` does: POSIX quoting, no expansions, no comments.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// The words of a text, or what is wrong with it.
-pub(super) fn split(text: &OsStr) -> Result<Vec<OsString>, &'static str> {
+pub fn split(text: &OsStr) -> Result<Vec<OsString>, &'static str> {
     let mut words = Vec::new();
     let mut word: Option<Vec<u8>> = None;
     let mut bytes = text.as_bytes().iter().copied();

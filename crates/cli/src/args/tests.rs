@@ -209,3 +209,17 @@ fn incremental_is_announced() {
         ["WARNING: --incremental is deprecated. Failing tests now always run first."]
     );
 }
+
+#[test]
+fn words_are_told_apart_by_who_understands_them() {
+    let argv =
+        ["--ab", "lit -v", "-j", "2", "--lit-py=p", "--ab-runs=3", "-sv", "--ab-rep", "r.md", "--cold"];
+    let options = options_with(&argv, &[("LIT_OPTS", "--time-tests -- --ab")]);
+    let ab = &options.own.ab;
+    assert_eq!((ab.with.as_deref(), ab.runs), (Some("lit -v".as_ref()), Some(3)));
+    assert_eq!(ab.reports, [Path::new("/cwd/r.md")]);
+    assert_eq!(options.words.for_lit(), ["--time-tests", "-j", "2", "-sv", "--", "--ab"]);
+    let of_hotstart = ["--time-tests", "-j", "2", "--lit-py=p", "-sv", "--cold", "--", "--ab"];
+    assert_eq!(options.words.for_hotstart(), of_hotstart);
+    assert!(error(&["--ab-report=r.txt", "t"]).contains("found 'r.txt'"));
+}

@@ -2,6 +2,7 @@
 //!
 //! Each stage's work is done elsewhere; here it is decided what follows what, and with which exit code.
 
+mod ab;
 mod conclude;
 mod listing;
 mod records;
@@ -51,6 +52,9 @@ pub fn run(program: &str, argv: &[OsString]) -> ExitCode {
 }
 
 fn start(program: &str, options: LitOptions, cwd: &Path) -> ExitCode {
+    if options.own.ab.with.is_some() {
+        return ab::run(program, &options, cwd);
+    }
     let own = &options.own.warm;
     match warm::read(&own.config_file, cwd) {
         Ok(file) => Session { warm: WarmSettings::new(own, file), options, program, cwd }.run(),

@@ -1,5 +1,6 @@
 //! `hotstart lit` as its users meet it: the real binary on real files and processes.
 
+mod ab;
 mod bad_input;
 mod failure;
 mod stop;

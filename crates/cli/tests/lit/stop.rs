@@ -20,7 +20,7 @@ fn is_running(pid: i32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
-fn await_text(path: &Path) -> String {
+pub fn await_text(path: &Path) -> String {
     let begun = Instant::now();
     loop {
         let text = std::fs::read_to_string(path).unwrap_or_default();

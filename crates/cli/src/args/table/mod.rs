@@ -1,5 +1,6 @@
 //! All options, in the order in which help and messages list them.
 
+mod ab;
 mod debug;
 mod execution;
 mod general;
@@ -26,8 +27,9 @@ const OF_LIT: [Group; 5] = [
     Group { title: Some("Debug and Experimental Options"), flags: &debug::FLAGS },
 ];
 
-const OWN: [Group; 2] = [
+const OWN: [Group; 3] = [
     Group { title: Some("Only in hotstart"), flags: &own::FLAGS },
+    Group { title: Some("Comparison with another lit, only in hotstart"), flags: &ab::FLAGS },
     Group { title: Some("Warm starts, only in hotstart"), flags: &warm::FLAGS },
 ];
 
@@ -44,6 +46,16 @@ pub(super) fn of_lit() -> impl Iterator<Item = &'static Flag> {
 /// hotstart's own options.
 pub(super) fn own() -> impl Iterator<Item = &'static Flag> {
     OWN.iter().flat_map(|group| group.flags)
+}
+
+/// Whether this is an option of the comparison with another lit.
+pub(super) fn is_of_ab(flag: &Flag) -> bool {
+    ab::FLAGS.iter().any(|known| known.names == flag.names)
+}
+
+/// Whether lit has this option.
+pub(super) fn is_of_lit(flag: &Flag) -> bool {
+    of_lit().any(|known| known.names == flag.names)
 }
 
 /// All options.

@@ -1,0 +1,47 @@
+//! Ctrl-C, SIGTERM and SIGHUP during a measurement: hours of it are not to be lost because a terminal was closed.
+//!
+//! The first signal ends what runs, the report of the runs so far is written, and then this process dies of the
+//! signal. A second one ends everything at once.
+
+use std::sync::{Arc, Mutex};
+
+use hotstart_bench::measure::Halt;
+use hotstart_launch::signals::{self, Stop};
+
+/// Waits for signals on a thread of its own.
+pub(crate) struct Stopper {
+    first: Arc<Mutex<Option<Stop>>>,
+}
+
+impl Stopper {
+    /// Begins to wait; `halt` is told of the first signal.
+    pub(crate) fn start(halt: Halt) -> Stopper {
+        let first: Arc<Mutex<Option<Stop>>> = Arc::default();
+        let shared = Arc::clone(&first);
+        std::thread::spawn(move || {
+            loop {
+                let stop = signals::wait_for_stop();
+                if shared.lock().expect("no panic while locked").replace(stop).is_some() {
+                    die_of(stop);
+                }
+                halt.interrupt();
+            }
+        });
+        Stopper { first }
+    }
+
+    /// Ends this process if there was a signal.
+    pub(crate) fn die_if_stopped(&self) {
+        let first = *self.first.lock().expect("no panic while locked");
+        if let Some(stop) = first {
+            die_of(stop);
+        }
+    }
+}
+
+fn die_of(stop: Stop) -> ! {
+    match stop {
+        Stop::Interrupt => signals::die_of_interrupt(),
+        Stop::Terminate(signal) => signals::die_of(signal),
+    }
+}
