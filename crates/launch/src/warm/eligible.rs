@@ -16,8 +16,20 @@ const LOADER: (&str, u16) = ("ld-linux-x86-64.so.2", elf::EM_X86_64);
 #[cfg(target_arch = "aarch64")]
 const LOADER: (&str, u16) = ("ld-linux-aarch64.so.1", elf::EM_AARCH64);
 
-const INSTRUMENTED: [&str; 8] =
-    ["__asan_", "__tsan_", "__msan_", "__hwasan_", "__sanitizer_", "__llvm_profile_", "__gcov_", "__dfsan_"];
+const INSTRUMENTED: [&str; 10] = [
+    "__asan_",
+    "__tsan_",
+    "__msan_",
+    "__hwasan_",
+    "__ubsan_",
+    "__sanitizer_",
+    "__llvm_profile_",
+    "__gcov_",
+    "__dfsan_",
+    "__monstartup",
+];
+/// A variable that the run-time libraries of `--coverage` ask for, gcc's and clang's; their symbols are not exported.
+const COVERAGE: &[u8] = b"GCOV_PREFIX_STRIP";
 const INSTRUMENTING_LIBRARIES: [&str; 6] =
     ["libasan.", "libtsan.", "libubsan.", "liblsan.", "libhwasan.", "libclang_rt."];
 
@@ -131,6 +143,10 @@ fn examine_sections<'a, R: ReadRef<'a>>(elf: &ElfFile64<'a, Endianness, R>) -> R
         }
         if name == ".go.buildinfo" || name == ".note.go.buildid" {
             return Err(Reason::Go);
+        }
+        let text = if name == ".rodata" { section.data().unwrap_or_default() } else { &[] };
+        if memchr::memmem::find(text, COVERAGE).is_some() {
+            return Err(Reason::Instrumented);
         }
     }
     Ok(())

@@ -1,0 +1,187 @@
+//! Tools that are not what a warm start is made for: started cold, with the reason, and with the right result.
+//!
+//! What no compiler here makes for certain (musl, Go) is made by hand, so that the mark by which it is known is
+//! there; where the real one is installed, it is tried as well.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{Case, Victim, case, compile, start, victim, warm_launcher};
+use hotstart_launch::{Launcher, Reason, Via};
+use hotstart_model::Status;
+
+const MAIN: &str =
+    "#include <stdio.h>\nint main(int n, char **v) { printf(\"%d %s\\n\", n, v[1]); return 5; }";
+
+/// Starts `program` cold, and as a launcher does that would have it warm; both must agree. Tells how it was started.
+fn as_cold(program: &Path, case: &Case) -> Via {
+    let name = program.file_name().unwrap().to_str().unwrap();
+    let victim = Victim { dir: tempfile::tempdir().unwrap(), program: program.to_owned() };
+    let warm = warm_launcher(&[name]);
+    let (expected, _) = start(&Launcher::new(), &victim, case);
+    let mut via = None;
+    for _ in 0..2 {
+        let (ran, exit) = start(&warm, &victim, case);
+        assert_eq!(ran, expected, "{name}");
+        assert!(via.is_none_or(|via| via == exit.via), "{name}: {via:?}, then {:?}", exit.via);
+        via = Some(exit.via);
+    }
+    via.unwrap()
+}
+
+/// `name`, if it is installed.
+fn installed(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file());
+    if found.is_none() {
+        println!("{name} is not installed: not tried");
+    }
+    found
+}
+
+fn build(dir: &Path, name: &str, flags: &[&str]) -> PathBuf {
+    let (source, program) = (dir.join("odd.c"), dir.canonicalize().unwrap().join(name));
+    std::fs::write(&source, MAIN).unwrap();
+    compile(&source, &program, flags);
+    program
+}
+
+#[test]
+fn linked_otherwise() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().canonicalize().unwrap().join(name);
+    // glibc's loader under the name of musl's.
+    let loader = ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"].map(Path::new);
+    let loader = loader.into_iter().find(|path| path.exists()).expect("glibc's loader is there");
+    std::os::unix::fs::symlink(loader, at("ld-musl-x86_64.so.1")).unwrap();
+    let musl = format!("-Wl,--dynamic-linker={}", at("ld-musl-x86_64.so.1").display());
+    for (name, flags, reason) in [
+        ("static", &["-static"][..], Reason::Static),
+        ("static-pie", &["-static-pie"], Reason::Static),
+        ("musl", &[musl.as_str()], Reason::ForeignLoader),
+    ] {
+        let program = build(dir.path(), name, flags);
+        assert_eq!(as_cold(&program, &case(&["a"])), Via::Cold(reason), "{name}");
+    }
+    assert_eq!(as_cold(&own_start(dir.path()), &case(&["a"])), Via::Cold(Reason::OwnStart));
+    if installed("musl-gcc").is_some() {
+        let out = at("real-musl");
+        let built = Command::new("musl-gcc").arg("-o").args([&out, &at("odd.c")]).status().unwrap();
+        assert!(built.success());
+        assert_eq!(as_cold(&out, &case(&["a"])), Via::Cold(Reason::ForeignLoader));
+    }
+}
+
+/// Uses libc without being started by it.
+fn own_start(dir: &Path) -> PathBuf {
+    let (source, program) = (dir.join("start.c"), dir.canonicalize().unwrap().join("own-start"));
+    std::fs::write(&source, "#include <unistd.h>\nvoid _start(void) { write(1, \"x\\n\", 2); _exit(5); }")
+        .unwrap();
+    compile(&source, &program, &["-nostartfiles"]);
+    program
+}
+
+#[test]
+fn built_by_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("go.c");
+    for section in [".go.buildinfo", ".note.go.buildid"] {
+        let mark =
+            format!("__attribute__((section(\"{section}\"), used)) static const char mark[] = \"go\";");
+        std::fs::write(&source, format!("{mark}\n{MAIN}")).unwrap();
+        let program = dir.path().canonicalize().unwrap().join("go");
+        compile(&source, &program, &[]);
+        assert_eq!(as_cold(&program, &case(&["a"])), Via::Cold(Reason::Go), "{section}");
+    }
+}
+
+#[test]
+fn instrumented() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, flag) in [
+        ("address", "-fsanitize=address"),
+        ("undefined", "-fsanitize=undefined"),
+        ("thread", "-fsanitize=thread"),
+        ("leak", "-fsanitize=leak"),
+        ("coverage", "--coverage"),
+        ("gprof", "-pg"),
+    ] {
+        let program = build(dir.path(), name, &[flag, "-Wno-error"]);
+        assert_eq!(as_cold(&program, &case(&["a"])), Via::Cold(Reason::Instrumented), "{name}");
+    }
+    let stripped = dir.path().canonicalize().unwrap().join("stripped");
+    assert!(
+        Command::new("strip")
+            .arg("-o")
+            .args([&stripped, &dir.path().join("coverage")])
+            .status()
+            .unwrap()
+            .success()
+    );
+    assert_eq!(as_cold(&stripped, &case(&["a"])), Via::Cold(Reason::Instrumented));
+}
+
+/// clang links its run-time libraries in statically, which looks different.
+#[test]
+fn instrumented_by_clang() {
+    let llvm_bin =
+        Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/llvm-bin")).output().unwrap();
+    let clang = PathBuf::from(String::from_utf8(llvm_bin.stdout).unwrap().trim()).join("clang");
+    assert!(clang.is_file(), "no clang beside the LLVM tools; run `make setup`");
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().canonicalize().unwrap().join(name);
+    std::fs::write(at("odd.c"), MAIN).unwrap();
+    let mut tried = 0;
+    for flags in [
+        &["-fprofile-instr-generate", "-fcoverage-mapping"][..],
+        &["--coverage"],
+        &["-fsanitize=address"],
+        &["-fsanitize=undefined"],
+    ] {
+        let program = at("tool");
+        let built =
+            Command::new(&clang).args(flags).arg("-o").args([&program, &at("odd.c")]).output().unwrap();
+        let said = String::from_utf8_lossy(&built.stderr);
+        if !built.status.success() {
+            // The run-time libraries are a package of their own.
+            assert!(said.contains("libclang_rt"), "{said}");
+            println!("{flags:?}: not installed, not tried");
+            continue;
+        }
+        tried += 1;
+        assert_eq!(as_cold(&program, &case(&["a"])), Via::Cold(Reason::Instrumented), "{flags:?}");
+    }
+    println!("{tried} kinds tried");
+}
+
+#[test]
+fn under_a_debugger() {
+    let victim = victim();
+    let program = victim.program.to_str().unwrap();
+    for (tool, args) in [
+        ("gdb", vec!["gdb", "-nx", "--batch", "-ex", "run", "--args", program, "exit", "7"]),
+        ("valgrind", vec!["valgrind", "-q", program, "exit", "7"]),
+        ("strace", vec!["strace", "-o/dev/null", program, "exit", "7"]),
+    ] {
+        // One that is not the real one: known by its name.
+        let named = victim.dir.path().canonicalize().unwrap().join(tool);
+        std::fs::copy(&victim.program, &named).unwrap();
+        assert_eq!(as_cold(&named, &case(&["exit", "7"])), Via::Cold(Reason::Debugger));
+        let Some(real) = installed(tool) else { continue };
+        let mut case = case(&[]);
+        case.argv = args.iter().map(|a| (*a).to_owned()).collect();
+        case.env.push(("DEBUGINFOD_URLS", String::new()));
+        // Process numbers are in what gdb says.
+        let victim = Victim { dir: tempfile::tempdir().unwrap(), program: real };
+        let (ran, exit) = start(&warm_launcher(&[tool]), &victim, &case);
+        assert_eq!(exit.via, Via::Cold(Reason::Debugger), "{ran:?}");
+        let ended = if tool == "gdb" {
+            ran.stdout.contains("exited with code 07")
+        } else {
+            ran.status == Status::Exited(7)
+        };
+        assert!(ended, "{ran:?}");
+    }
+}
