@@ -6,6 +6,7 @@ its config and suite by way of pickle, as lit's own workers do: what a format ch
 """
 
 import builtins
+import contextlib
 import copy
 import json
 import os
@@ -54,18 +55,38 @@ class Execution:
 
     def run(self, request, suite, config):
         """Runs one test to its result."""
+        test = self.test(request, suite, config)
+        if self.limit is not None:
+            self.lit_config.maxIndividualTestTime = self.limit
+        with self.running(test):
+            test.setResult(lit.worker._execute(test, self.lit_config))
+        return {"result": dict(describe_result(test.result), missing=missing_features(test))}
+
+    def update(self, request, suite, config):
+        """Lets updaters change a test that the runner ran."""
+        from litprobe.update import update
+
+        test = self.test(request, suite, config)
+        with self.running(test):
+            return {"update": update(test, self.lit_config, request["lines"], request["failures"])}
+
+    def test(self, request, suite, config):
+        """The test of a request."""
         suite, config = self.fresh(suite, config)
         test = lit.Test.Test(suite, tuple(request["path"]), config, request["file"], request["results"])
         mark(test, request["marks"])
-        if self.limit is not None:
-            self.lit_config.maxIndividualTestTime = self.limit
+        return test
+
+    @contextlib.contextmanager
+    def running(self, test):
+        """The state of the process while a test runs."""
         before = {name: os.environ.get(name) for name in self.temporary}
         self.session.is_running = True
         try:
             if self.temporary["TMP"] is not None:
                 os.environ.update(self.temporary)
-                config.environment.update(self.temporary)
-            test.setResult(lit.worker._execute(test, self.lit_config))
+                test.config.environment.update(self.temporary)
+            yield
         finally:
             self.session.is_running = False
             for name, value in before.items():
@@ -73,7 +94,6 @@ class Execution:
                     os.environ.pop(name, None)
                 else:
                     os.environ[name] = value
-        return {"result": dict(describe_result(test.result), missing=missing_features(test))}
 
     def fresh(self, suite, config):
         """Copies for one test. What cannot be pickled could not be run by lit at all; it is copied otherwise."""
@@ -210,6 +230,7 @@ def describe_result(result):
         "output": result.output if isinstance(result.output, str) else str(result.output),
         "attempts": [getattr(result, "attempts", 1), getattr(result, "max_allowed_attempts", None) or 1],
         "elapsed": result.elapsed,
+        "updates": [str(said) if said else "" for said in getattr(result, "test_updater_outputs", ())],
         "metrics": [[str(name), *describe_metric(value)] for name, value in result.metrics.items()],
         "micro": [[str(name), describe_result(micro)] for name, micro in result.microResults.items()],
     }

@@ -33,6 +33,7 @@ class Server:
             "state": self.state,
             "begin": self.begin,
             "run": self.run,
+            "update": self.update,
         }
 
     def answer(self, request):
@@ -137,6 +138,10 @@ class Server:
     def run(self, request):
         """Runs a test of a format written in Python."""
         return self.execution.run(request, self.suite(request), self.configs[request["config"]])
+
+    def update(self, request):
+        """Lets updaters change a test."""
+        return self.execution.update(request, self.suite(request), self.configs[request["config"]])
 
     def stopped(self, stop):
         """A config called `lit_config.fatal`, or `sys.exit` with a value."""

@@ -20,6 +20,8 @@ pub struct Pending {
     expected_to_fail: Result<bool, String>,
     attempts: u32,
     annotate: bool,
+    /// What updaters had to say, by attempt; empty without `--update-tests`.
+    updates: Vec<String>,
 }
 
 /// lit's limit for the text of one stage, unless `-D output_limit` says otherwise.
@@ -42,7 +44,27 @@ impl Pending {
             expected_to_fail,
             attempts,
             annotate: request.annotate,
+            updates: Vec::new(),
         }
+    }
+
+    /// Whether updaters are asked about commands that failed.
+    pub(crate) fn can_be_updated(&self, transcript: &Transcript) -> bool {
+        let is_settled = transcript.fault.is_none() && !transcript.timed_out;
+        !self.external && is_settled && self.expected_to_fail == Ok(false)
+    }
+
+    /// Notes what updaters had to say after an attempt.
+    pub(crate) fn note_update(&mut self, said: String) {
+        self.updates.push(said);
+    }
+
+    /// The outcome where an updater raised an exception, once so many steps had been looked at.
+    pub(crate) fn failed_update(&self, transcript: &Transcript, steps: usize, trace: &str) -> Outcome {
+        let seen = Transcript { steps: transcript.steps[..steps].to_vec(), ..Transcript::default() };
+        let seen = render::trace(&self.view(), &seen);
+        let output = format!("{seen}Exception occurred in test updater:\n{trace}");
+        Outcome::decided(Verdict::UNRESOLVED, output)
     }
 
     /// The commands, for reports of hotstart's own.
@@ -78,12 +100,14 @@ pub fn conclude(
         return None;
     }
     if verdict == Verdict::PASS && attempt > 1 {
-        verdict = Verdict::FLAKYPASS;
+        let is_updated = pending.updates.iter().any(|said| !said.is_empty());
+        verdict = if is_updated { Verdict::FIXED } else { Verdict::FLAKYPASS };
     }
     let output = if wants_output { output(pending, transcript) } else { String::new() };
     let (verdict, output) = settle(verdict, output, &pending.expected_to_fail);
     let mut outcome = Outcome::decided(verdict, output);
     outcome.attempts = (attempt, pending.attempts);
+    outcome.updates.clone_from(&pending.updates);
     Some(outcome)
 }
 
@@ -151,6 +175,7 @@ mod tests {
             expected_to_fail,
             attempts,
             annotate: false,
+            updates: Vec::new(),
         }
     }
 
@@ -186,6 +211,17 @@ mod tests {
         assert_eq!(judged(&pending, 1, &late), Some(Verdict::TIMEOUT));
         let outcome = conclude(&pending, 2, &code(0), false).unwrap();
         assert_eq!(outcome.attempts, (2, 2));
+    }
+
+    #[test]
+    fn a_pass_after_an_update_is_a_fix() {
+        let mut pending = pending(Ok(false), 2);
+        pending.note_update("copied".into());
+        pending.note_update(String::new());
+        let outcome = conclude(&pending, 2, &code(0), false).unwrap();
+        assert_eq!((outcome.verdict, outcome.updates[0].as_str()), (Verdict::FIXED, "copied"));
+        assert_eq!(judged(&pending, 2, &code(1)), Some(Verdict::FAIL));
+        assert_eq!(judged(&pending, 1, &code(0)), Some(Verdict::PASS));
     }
 
     #[test]

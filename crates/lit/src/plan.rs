@@ -7,10 +7,10 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use hotstart_model::{JobId, JobSource, Outcome, RunScript, Transcript, Verdict, Work};
+use hotstart_model::{Dialect, JobId, JobSource, Outcome, RunScript, Transcript, Verdict, Work};
 
 use crate::config::{Config, Format, ParallelismGroup, Session};
-use crate::delegate::Helpers;
+use crate::delegate::{Helpers, Update};
 use crate::exception::Exception;
 use crate::executable;
 use crate::googletest::individual::{self, Final};
@@ -39,6 +39,7 @@ pub struct Plan<'a> {
     max_retries: Option<u32>,
     annotate: bool,
     wants_all_output: bool,
+    updates_tests: bool,
     ways: Ways,
     helpers: Helpers<'a>,
     tmp_dir: Option<TmpDir>,
@@ -55,6 +56,7 @@ impl<'a> Plan<'a> {
     ) -> io::Result<Self> {
         let configs = tests.iter().map(|test| test.config().id as usize + 1).max().unwrap_or(0);
         let tmp_dir = session.tmp_dir.as_deref().map(TmpDir::create).transpose()?;
+        let updates_tests = settings.update_tests && session.dialect == Dialect::V23;
         Ok(Plan {
             compiler: Compiler::new(session.dialect),
             session,
@@ -70,6 +72,8 @@ impl<'a> Plan<'a> {
             ways: Ways::new(settings),
             helpers,
             wants_all_output: settings.wants_all_output,
+            // Older lits have no updaters.
+            updates_tests,
             tmp_dir,
         })
     }
@@ -146,6 +150,28 @@ impl<'a> Plan<'a> {
         individual::replace_shards(&self.tests, &self.selected, outcomes, is_failure, self.session.dialect)
     }
 
+    /// Lets updaters change a test after an attempt; the error is the outcome of the test if they cannot.
+    fn update(
+        &self,
+        test: &Test,
+        pending: &mut Pending,
+        transcript: &Transcript,
+    ) -> Result<(), Box<Outcome>> {
+        let update = match pending.can_be_updated(transcript) {
+            true => self.helpers.update(test, pending.commands(), transcript),
+            false => Update::Said(String::new()),
+        };
+        match update {
+            Update::Said(said) => pending.note_update(said),
+            Update::Raised(steps, trace) => {
+                return Err(Box::new(pending.failed_update(transcript, steps, &trace)));
+            }
+            Update::Lost(Some(outcome)) => return Err(outcome),
+            Update::Lost(None) => return Err(Box::new(Outcome::decided(Verdict::SKIPPED, ""))),
+        }
+        Ok(())
+    }
+
     fn is_failure(&self, verdict: Verdict) -> bool {
         self.failures.get(usize::from(verdict.0)).copied().unwrap_or(true)
     }
@@ -190,11 +216,16 @@ impl JobSource for Plan<'_> {
             let text = "hotstart lost what it knew of this test. This says nothing about the test; please report it.\n";
             return Some(Outcome::decided(Verdict::UNRESOLVED, text));
         };
-        let pending = match pending {
+        let mut pending = match pending {
             Awaited::Script(pending) => pending,
             Awaited::Shard(shard) => return Some(shard.conclude(&transcript)),
             Awaited::Executable { xfail } => return Some(executable::conclude(&transcript, xfail)),
         };
+        if self.updates_tests
+            && let Err(outcome) = self.update(self.test(job), &mut pending, &transcript)
+        {
+            return Some(*outcome);
+        }
         let first = judge::conclude(&pending, attempt, &transcript, self.wants_all_output);
         match first {
             None => {

@@ -116,6 +116,8 @@ pub struct Outcome {
     pub elapsed: Option<Duration>,
     /// Attempts made, and the most that were allowed.
     pub attempts: (u32, u32),
+    /// What test updaters had to say (`--update-tests`), by attempt; empty where they were silent or not asked.
+    pub updates: Vec<String>,
     /// Index of the worker that ran it.
     pub worker: usize,
     /// Named metrics, in order.
@@ -135,6 +137,7 @@ impl Outcome {
             started: None,
             elapsed: None,
             attempts: (1, 1),
+            updates: Vec::new(),
             worker: 0,
             metrics: Vec::new(),
             micro_results: Vec::new(),

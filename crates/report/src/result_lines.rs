@@ -53,6 +53,13 @@ fn write_details_v19(to: &mut Sink, test: &Ended<'_>, shows_output: bool) {
 
 /// lit 23 puts a line between sections and one below the last.
 fn write_details_v23(to: &mut Sink, test: &Ended<'_>, mut has_section: bool) {
+    if test.outcome.updates.iter().any(|said| !said.is_empty()) {
+        if has_section {
+            to.line(STARS_10);
+        }
+        has_section = true;
+        write_updates(to, test.outcome);
+    }
     if !test.outcome.metrics.is_empty() {
         if has_section {
             to.line(STARS_10);
@@ -69,6 +76,15 @@ fn write_details_v23(to: &mut Sink, test: &Ended<'_>, mut has_section: bool) {
     }
     if has_section {
         to.line(STARS_20);
+    }
+}
+
+fn write_updates(to: &mut Sink, outcome: &Outcome) {
+    for (index, said) in outcome.updates.iter().enumerate().filter(|(_, said)| !said.is_empty()) {
+        if outcome.attempts.0 > 1 {
+            to.line(&format!("[Attempt {}]", index + 1));
+        }
+        to.line(said);
     }
 }
 
@@ -158,6 +174,23 @@ mod tests {
         retried.attempts = (2, 2);
         let flaky = Levels { output: Shown::FailedOrFlaky, ..levels };
         assert!(written(&retried, &flaky).ends_with("\nx\n********************\n"));
+    }
+
+    #[test]
+    fn what_updaters_said_follows_the_output() {
+        let mut outcome = Outcome::decided(Verdict::FIXED, "out");
+        outcome.updates = vec!["changed a".into(), String::new()];
+        assert_eq!(
+            written(&outcome, &Levels::default()),
+            "FIXED: s :: a.ll (2 of 10)\nchanged a\n********************\n"
+        );
+        outcome.attempts = (2, 2);
+        let levels = Levels { output: Shown::All, ..Levels::default() };
+        assert_eq!(
+            written(&outcome, &levels),
+            "FIXED: s :: a.ll (2 of 10, 2 of 2 attempts)\nout\n**********\n[Attempt 1]\nchanged a\n\
+             ********************\n"
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! One command line given to lit and to hotstart.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -9,8 +9,8 @@ use crate::suite::{Suite, lit_python, prepare};
 
 /// What was printed and reported, without what may differ.
 #[derive(Debug, PartialEq)]
-struct Seen {
-    out: Vec<String>,
+pub struct Seen {
+    pub out: Vec<String>,
     err: Vec<String>,
     tests: Vec<Value>,
     code: Option<i32>,
@@ -23,22 +23,8 @@ pub fn compare(suite: &Suite, args: &[&str]) {
         if package.is_some() && args.iter().any(|arg| arg.starts_with("--unsupported")) {
             continue;
         }
-        let program = match &package {
-            None => String::new(),
-            Some(package) => format!("sys.path.insert(0, {:?}); ", package.display().to_string()),
-        };
-        let program = format!(
-            "import sys; sys.argv[0] = 'lit'; sys.path.pop(0); {program}from lit.main import main; main()"
-        );
-        let mut lit = Command::new(lit_python());
-        lit.args(["-c", &program]);
-        let mut hotstart = Command::new(env!("CARGO_BIN_EXE_hotstart"));
-        hotstart.arg("lit");
-        if let Some(package) = &package {
-            hotstart.arg(format!("--lit-package={}", package.display()));
-        }
-        let expected = seen(suite, lit, args);
-        let got = seen(suite, hotstart, args);
+        let expected = seen(suite, lit(package.as_deref()), args);
+        let got = seen(suite, hotstart(package.as_deref()), args);
         assert_eq!(
             got.out.join("\n"),
             expected.out.join("\n"),
@@ -48,13 +34,36 @@ pub fn compare(suite: &Suite, args: &[&str]) {
     }
 }
 
+/// lit, of this package or the Python's own.
+pub fn lit(package: Option<&Path>) -> Command {
+    let package = package.map(|package| format!("sys.path.insert(0, {:?}); ", package.display().to_string()));
+    let program = format!(
+        "import sys; sys.argv[0] = 'lit'; sys.path.pop(0); {}from lit.main import main; main()",
+        package.unwrap_or_default()
+    );
+    let mut lit = Command::new(lit_python());
+    lit.args(["-c", &program]);
+    lit
+}
+
+/// hotstart, with this package or the Python's own.
+pub fn hotstart(package: Option<&Path>) -> Command {
+    let mut hotstart = Command::new(env!("CARGO_BIN_EXE_hotstart"));
+    hotstart.arg("lit");
+    if let Some(package) = package {
+        hotstart.arg(format!("--lit-package={}", package.display()));
+    }
+    hotstart
+}
+
 /// lit's package: the Python's own, and lit 19 if it is named.
 fn packages() -> Vec<Option<PathBuf>> {
     let old = std::env::var_os("HOTSTART_LIT_19").map(|path| Some(PathBuf::from(path)));
     std::iter::once(None).chain(old).collect()
 }
 
-fn seen(suite: &Suite, mut command: Command, args: &[&str]) -> Seen {
+/// Runs one of them, on what other runs left removed.
+pub fn seen(suite: &Suite, mut command: Command, args: &[&str]) -> Seen {
     for left in ["Output", "deep/down/Output", ".lit_test_times.txt"] {
         let path = suite.path(left);
         // There need not be one.

@@ -9,6 +9,7 @@ mod suite;
 
 mod compare;
 mod helpers;
+mod updates;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -4,6 +4,7 @@
 //! started when tests need them, at most one per worker, and serve one test at a time until the run ends.
 
 mod call;
+mod update;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -13,6 +14,7 @@ use hotstart_launch::{Group, Launcher};
 use hotstart_model::{Dialect, Fault, Outcome, RunScript, Verdict, VerdictTable};
 
 use self::call::Calls;
+pub(crate) use self::update::Update;
 use crate::config::{Origin, Session};
 use crate::probe::execute::{Assignment, Executed};
 use crate::probe::{Probe, ProbeError, SuiteRef};
@@ -79,7 +81,12 @@ impl<'a> Helpers<'a> {
             return Some(Outcome::decided(Verdict::UNRESOLVED, text));
         };
         let mut calls = Calls::new(&self.session, test.config(), run_script);
-        let executed = self.execute(launcher, group, test, &mut calls);
+        let executed = self.with_helper(launcher, group, |helper| {
+            helper.assigned(test, &self.origins, |probe, assignment| {
+                let executed = probe.execute(assignment, &mut |call| calls.answer(call))?;
+                Ok(executed.map_err(|text| format!("Exception during script execution:\n{text}\n")))
+            })
+        });
         if calls.interrupted || group.is_killed() {
             return None;
         }
@@ -94,33 +101,37 @@ impl<'a> Helpers<'a> {
         })
     }
 
-    fn execute(
+    fn with_helper<T>(
         &self,
         launcher: &'a Launcher,
         group: &'a Group,
-        test: &Test,
-        calls: &mut Calls<'_>,
-    ) -> Result<Executed, Trouble> {
+        ask: impl FnOnce(&mut Helper<'a>) -> Result<T, Trouble>,
+    ) -> Result<T, Trouble> {
         let idle = self.idle.lock().expect("no panic while locked").pop();
         let mut helper = match idle {
             Some(helper) => helper,
             None => self.start(launcher, group)?,
         };
-        let executed = helper.run(test, &self.origins, calls);
-        if !matches!(executed, Err(Trouble::Lost(_))) {
+        let answer = ask(&mut helper);
+        if !matches!(answer, Err(Trouble::Lost(_))) {
             self.idle.lock().expect("no panic while locked").push(helper);
         }
-        executed
+        answer
     }
 
-    fn start(&self, launcher: &'a Launcher, group: &'a Group) -> Result<Helper<'a>, ProbeError> {
+    fn start(&self, launcher: &'a Launcher, group: &'a Group) -> Result<Helper<'a>, Trouble> {
         let mut probe = Probe::start(&self.settings, launcher, group)?;
         let limit = match self.session.dialect {
             Dialect::V19 => Some(self.session.max_individual_test_time.map_or(0, |limit| limit.as_secs())),
             Dialect::V23 => None,
         };
         probe.begin(self.session.tmp_dir.as_deref(), limit)?;
-        Ok(Helper { probe, configs: HashMap::new() })
+        let mut helper = Helper { probe, configs: HashMap::new() };
+        if self.settings.update_tests {
+            // Any config may have added an updater, for all tests.
+            helper.evaluate_all(&self.origins)?;
+        }
+        Ok(helper)
     }
 
     fn outcome(&self, executed: Executed) -> Outcome {
@@ -137,6 +148,7 @@ impl<'a> Helpers<'a> {
         Outcome {
             elapsed: executed.elapsed,
             attempts: executed.attempts,
+            updates: executed.updates,
             metrics: executed.metrics,
             micro_results: executed.micro.into_iter().map(micro).collect(),
             missing_features: executed.missing,
@@ -146,12 +158,13 @@ impl<'a> Helpers<'a> {
 }
 
 impl Helper<'_> {
-    fn run(
+    /// Asks something about a test; the inner error is what the helper has against it.
+    fn assigned<T>(
         &mut self,
         test: &Test,
         origins: &[Option<Arc<Origin>>],
-        calls: &mut Calls<'_>,
-    ) -> Result<Executed, Trouble> {
+        ask: impl FnOnce(&mut Probe<'_>, &Assignment<'_>) -> Result<Result<T, String>, ProbeError>,
+    ) -> Result<T, Trouble> {
         let suite = test.suite();
         let suite_config = self.config(suite.config.id, origins)?;
         let config = self.config(test.config().id, origins)?;
@@ -173,8 +186,18 @@ impl Helper<'_> {
             results: detail.and_then(|detail| detail.results.as_deref()),
             marks: test.marks,
         };
-        let executed = self.probe.execute(&assignment, &mut |call| calls.answer(call))?;
-        executed.map_err(|text| Trouble::Said(format!("Exception during script execution:\n{text}\n")))
+        ask(&mut self.probe, &assignment)?.map_err(Trouble::Said)
+    }
+
+    /// Evaluates all configs in the order in which the runner did. Those that have errors are let be.
+    fn evaluate_all(&mut self, origins: &[Option<Arc<Origin>>]) -> Result<(), Trouble> {
+        for (id, _) in origins.iter().enumerate().filter(|(_, origin)| origin.is_some()) {
+            match self.config(u32::try_from(id).expect("numbers of configs"), origins) {
+                Err(trouble @ Trouble::Lost(_)) => return Err(trouble),
+                Ok(_) | Err(Trouble::Said(_)) => {}
+            }
+        }
+        Ok(())
     }
 
     /// The helper's number of a config, which is evaluated with those that it is based on.

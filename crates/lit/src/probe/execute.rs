@@ -95,6 +95,7 @@ struct ResultWire {
     output: Text,
     attempts: (u32, u32),
     elapsed: Option<f64>,
+    updates: Vec<Text>,
     metrics: Vec<(Text, Text, Text)>,
     micro: Vec<(Text, ResultWire)>,
     missing: Vec<Text>,
@@ -108,6 +109,7 @@ pub(crate) struct Executed {
     pub output: String,
     pub attempts: (u32, u32),
     pub elapsed: Option<Duration>,
+    pub updates: Vec<String>,
     pub metrics: Vec<(String, MetricValue)>,
     pub micro: Vec<(String, Executed)>,
     pub missing: Vec<String>,
@@ -192,7 +194,7 @@ impl Probe<'_> {
         serve: &mut dyn FnMut(&Call) -> Answer,
     ) -> Result<Result<Executed, String>, ProbeError> {
         let file = assignment.suite.source_root.join(assignment.components.iter().collect::<PathBuf>());
-        let mut line = request(assignment).end();
+        let mut line = request("run", assignment).end();
         loop {
             let Some(requests) = &mut self.requests else { return Err(ProbeError::Ended(file)) };
             if requests.write_all(&line).is_err() {
@@ -212,7 +214,8 @@ impl Probe<'_> {
     }
 }
 
-fn request(assignment: &Assignment<'_>) -> Request {
+/// A question about a test.
+pub(super) fn request(op: &str, assignment: &Assignment<'_>) -> Request {
     let bytes = |path: Option<&'_ Path>| path.map(|path| path.as_os_str().as_encoded_bytes().to_vec());
     let (file, results) = (bytes(assignment.file), bytes(assignment.results));
     let marks = assignment.marks;
@@ -224,7 +227,7 @@ fn request(assignment: &Assignment<'_>) -> Request {
         ("exclude_xfail", marks.exclude_xfail),
     ];
     let marks: Vec<String> = marks.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
-    super::about_test("run", assignment.suite, assignment.config, Path::new(""))
+    super::about_test(op, assignment.suite, assignment.config, Path::new(""))
         .list("path", assignment.components.iter().map(|part| part.as_encoded_bytes()))
         .optional("file", file.as_deref())
         .optional("results", results.as_deref())
@@ -246,6 +249,7 @@ fn executed(wire: ResultWire) -> Executed {
         output: wire.output.into_string(),
         attempts: wire.attempts,
         elapsed: wire.elapsed.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+        updates: wire.updates.into_iter().map(Text::into_string).collect(),
         metrics: wire.metrics.into_iter().map(metric).collect(),
         micro: wire.micro.into_iter().map(|(name, micro)| (name.into_string(), executed(micro))).collect(),
         missing: wire.missing.into_iter().map(Text::into_string).collect(),

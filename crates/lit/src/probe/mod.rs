@@ -7,6 +7,7 @@
 pub(crate) mod execute;
 mod start;
 mod update;
+pub(crate) mod updaters;
 mod wire;
 
 use std::ffi::OsString;

@@ -88,6 +88,7 @@ pub(super) struct Reply {
     pub group: Option<Text>,
     pub state: Option<State>,
     pub late: Vec<(u32, Changes)>,
+    pub update: Option<super::updaters::UpdateWire>,
 }
 
 /// A message from a config.
@@ -238,14 +239,38 @@ impl Request {
         self
     }
 
-    pub fn pairs<'a>(mut self, key: &str, pairs: impl IntoIterator<Item = (&'a [u8], &'a [u8])>) -> Self {
+    pub fn pairs<'a>(self, key: &str, pairs: impl IntoIterator<Item = (&'a [u8], &'a [u8])>) -> Self {
+        self.lists(key, pairs.into_iter().map(|(first, second)| [first, second]))
+    }
+
+    /// Lists of strings in a list.
+    pub fn lists<'a, const N: usize>(
+        mut self,
+        key: &str,
+        lists: impl IntoIterator<Item = [&'a [u8]; N]>,
+    ) -> Self {
         self.key(key);
         self.0.push(b'[');
-        for (index, (first, second)) in pairs.into_iter().enumerate() {
+        for (index, list) in lists.into_iter().enumerate() {
             if index > 0 {
                 self.0.push(b',');
             }
-            self.push_list([first, second]);
+            self.push_list(list);
+        }
+        self.0.push(b']');
+        self
+    }
+
+    /// Objects in a list.
+    pub fn objects(mut self, key: &str, objects: impl IntoIterator<Item = Request>) -> Self {
+        self.key(key);
+        self.0.push(b'[');
+        for (index, object) in objects.into_iter().enumerate() {
+            if index > 0 {
+                self.0.push(b',');
+            }
+            self.0.extend_from_slice(&object.0);
+            self.0.push(b'}');
         }
         self.0.push(b']');
         self
