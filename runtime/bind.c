@@ -12,7 +12,6 @@
 #include <stddef.h>
 #include <sys/auxv.h>
 
-#include "arch.h"
 #include "runtime.h"
 
 struct object {

@@ -14,7 +14,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "arch.h"
 #include "runtime.h"
 
 static int *thread_number;
@@ -35,34 +34,55 @@ int hs_child_clone(int32_t *pid_cell)
     return (int)hs_clone(flags, pid_cell, thread_number);
 }
 
-/* Sources are above 2 always. Where a further descriptor's number is also a source's, all go above everything first. */
-static void install_fds(const struct hs_job *job)
+int *hs_child_number(void)
+{
+    return thread_number;
+}
+
+static void close_from(unsigned first, int keep)
+{
+    if (keep >= (int)first) {
+        syscall(SYS_close_range, first, keep - 1, 0);
+        first = (unsigned)keep + 1;
+    }
+    syscall(SYS_close_range, first, ~0u, 0);
+}
+
+/* Gives the request's descriptors their numbers and closes all others but `keep`, -1 for none. Where a number is wanted
+ * that a source may have, all go above everything first; three alone are in order already. */
+void hs_child_fds(const struct hs_job *job, int keep)
 {
     int fds[HS_FDS_MAX];
     uint32_t count = job->head->fd_count;
     for (uint32_t i = 0; i < count; i++)
         fds[i] = count > 3 ? fcntl(job->fds[i], F_DUPFD, HS_RUNTIME_FD + 1) : job->fds[i];
     if (count > 3)
-        syscall(SYS_close_range, 3, HS_RUNTIME_FD, 0);
+        syscall(SYS_close_range, 3, HS_CONTROL_FD - 1, 0);
     unsigned first = 3;
     for (uint32_t i = 0; i < count; i++) {
         dup2(fds[i], job->targets[i]);
         if ((unsigned)job->targets[i] >= first)
             first = (unsigned)job->targets[i] + 1;
     }
-    syscall(SYS_close_range, first, ~0u, 0);
+    close_from(first, keep);
+}
+
+/* What every copy does first: it is registered with the kernel as a process of its own, and ends with the runner. */
+void hs_child_begin(const struct hs_job *job)
+{
+    syscall(SYS_set_robust_list, robust_list, robust_size);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    /* The runner may have died before its death could be signalled. */
+    if (syscall(SYS_getppid) != job->head->runner)
+        _exit(127);
+    setpgid(0, job->head->pgid);
 }
 
 void hs_child_install(const struct hs_job *job)
 {
     const struct hs_request *head = job->head;
-    syscall(SYS_set_robust_list, robust_list, robust_size);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    /* The runner may have died before its death could be signalled. */
-    if (syscall(SYS_getppid) != head->runner)
-        _exit(127);
-    setpgid(0, head->pgid);
-    install_fds(job);
+    hs_child_begin(job);
+    hs_child_fds(job, -1);
     for (uint32_t i = 0; i < head->limit_count; i++) {
         struct rlimit limit = {job->limits[i].soft, job->limits[i].hard};
         setrlimit((int)job->limits[i].resource, &limit);

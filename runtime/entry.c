@@ -16,23 +16,44 @@
 
 typedef int start_main(hs_main *, int, char **, void (*)(void), void (*)(void), void (*)(void), void *);
 
-static hs_main *real_main, *first_main;
+static hs_main *first_main;
 static struct hs_call call;
+
+hs_main *hs_real_main;
+int hs_first_errno;
 
 static __attribute__((noinline)) void stop(int argc, char **argv, char **envp)
 {
     struct hs_start start = {argc, argv, envp};
-    int saved = errno;
+    hs_first_errno = errno;
     hs_serve(&start, &call);
-    errno = saved;
+    errno = hs_first_errno;
 }
 
 /* Kept free of locals, so that the last call is a jump and leaves no frame. */
-static int halt(int argc, char **argv, char **envp)
+__attribute__((used)) static int halt(int argc, char **argv, char **envp)
 {
     stop(argc, argv, envp);
-    return real_main(call.argc, call.argv, call.envp);
+    return hs_real_main(call.argc, call.argv, call.envp);
 }
+
+#if HS_REWIND
+struct hs_frame hs_frame;
+
+/* Notes what libc gave to main, for a worker that enters it again, and goes on to `halt` without a frame. */
+__attribute__((naked)) static int note_and_halt(int argc __attribute__((unused)),
+                                                char **argv __attribute__((unused)),
+                                                char **envp __attribute__((unused)))
+{
+    __asm__("endbr64\n\tlea hs_frame(%rip), %rax\n\t"
+            "mov %rbx, 0(%rax)\n\tmov %rbp, 8(%rax)\n\tmov %r12, 16(%rax)\n\tmov %r13, 24(%rax)\n\t"
+            "mov %r14, 32(%rax)\n\tmov %r15, 40(%rax)\n\tmov %rsp, 48(%rax)\n\t"
+            "stmxcsr 56(%rax)\n\tfnstcw 60(%rax)\n\tjmp halt");
+}
+#define FIRST note_and_halt
+#else
+#define FIRST halt
+#endif
 
 static int is_template(void)
 {
@@ -44,8 +65,8 @@ static int is_template(void)
 static __attribute__((noinline)) start_main *prepare(hs_main *main)
 {
     int saved = errno;
-    real_main = main;
-    first_main = is_template() ? halt : main;
+    hs_real_main = main;
+    first_main = is_template() ? FIRST : main;
     errno = saved;
     return (start_main *)dlsym(RTLD_NEXT, "__libc_start_main");
 }

@@ -92,7 +92,8 @@ int hs_send(const void *message, size_t length)
     return sent == (ssize_t)length ? 0 : -1;
 }
 
-/* Receives one message and its descriptors; 0 when the runner is gone, -1 when the message is malformed. */
+/* Receives one message and its descriptors, which stay open over exec: in a worker they may have their numbers already.
+ * 0 when the runner is gone, -1 when the message is malformed. */
 long hs_receive(void *buffer, size_t room, int *fds, uint32_t *fd_count)
 {
     union {
@@ -104,7 +105,7 @@ long hs_receive(void *buffer, size_t room, int *fds, uint32_t *fd_count)
                              .msg_controllen = sizeof control};
     ssize_t got;
     do
-        got = recvmsg(HS_CONTROL_FD, &message, MSG_CMSG_CLOEXEC);
+        got = recvmsg(HS_CONTROL_FD, &message, 0);
     while (got < 0 && errno == EINTR);
     *fd_count = 0;
     struct cmsghdr *rights = got < 0 ? NULL : CMSG_FIRSTHDR(&message);

@@ -81,10 +81,17 @@ struct hs_request {
     int32_t pgid; /* to join, or HS_GROUP_OWN */
     uint32_t umask;
     int32_t runner; /* the process whose child the copy is */
-    uint32_t reserved;
+    uint32_t flags; /* HS_REQUEST_* */
 };
 
-enum hs_stage { HS_STAGE_REQUEST = 1, HS_STAGE_DIRECTORY, HS_STAGE_LIMITS, HS_STAGE_TITLE, HS_STAGE_CLONE };
+/* The copy is to be a worker: it runs main, puts everything back, and takes the next request. Two more descriptors
+ * come last: its socket and its page. */
+#define HS_REQUEST_WORKER 1u
+/* To a worker: compare everything with the snapshot before it reports the end. */
+#define HS_REQUEST_AUDIT 2u
+
+enum hs_stage { HS_STAGE_REQUEST = 1, HS_STAGE_DIRECTORY, HS_STAGE_LIMITS, HS_STAGE_TITLE, HS_STAGE_CLONE,
+                HS_STAGE_REWIND };
 
 /* Template to runner: the copy's number, or what failed (then there is no copy). */
 struct hs_reply {
@@ -96,8 +103,53 @@ struct hs_reply {
     uint32_t reserved;
 };
 
-/* Shared by template and runner, not by copies. The kernel writes `pid` before the copy runs its first instruction,
- * so that a runner whose template died before it replied knows whether there is a copy. */
+/* What became of a request to a worker. */
+enum hs_ending {
+    HS_ENDING_REWOUND = 1, /* main has ended, and the worker can take the next request */
+    HS_ENDING_RETIRED,     /* main has ended, and the process ends with that status now */
+    HS_ENDING_REFUSED,     /* main was not run */
+};
+
+/* Why a worker cannot be used again. */
+enum hs_retirement {
+    HS_RETIRED_THREADS = 1u << 0,  /* threads are left */
+    HS_RETIRED_CHILDREN = 1u << 1, /* child processes are left */
+    HS_RETIRED_TIMERS = 1u << 2,   /* a timer is armed */
+    HS_RETIRED_SIGNALS = 1u << 3,  /* a signal is pending */
+    HS_RETIRED_LIMITS = 1u << 4,   /* a limit cannot be raised again */
+    HS_RETIRED_MAPPINGS = 1u << 5, /* a mapping of before main was changed, or one is left that nobody noticed */
+    HS_RETIRED_PROCESS = 1u << 6,  /* it changed its identity, priority, namespaces or the like */
+};
+
+/* What an audit found not to be as it was. */
+enum hs_difference {
+    HS_DIFFERS_MEMORY = 1u << 0,
+    HS_DIFFERS_MAPPINGS = 1u << 1,
+    HS_DIFFERS_DESCRIPTORS = 1u << 2,
+    HS_DIFFERS_SIGNALS = 1u << 3,
+    HS_DIFFERS_LIMITS = 1u << 4,
+    HS_DIFFERS_NAME = 1u << 5,
+};
+
+/* Worker to runner, once for each request. */
+struct hs_end {
+    uint32_t version;
+    uint32_t length;
+    int32_t status;  /* exit code, 0 to 255 */
+    uint32_t ending; /* enum hs_ending */
+    uint32_t retired; /* enum hs_retirement, why it cannot go on */
+    uint32_t differs; /* enum hs_difference, if it was audited */
+    uint32_t pages;   /* put back; 0 where the end is reported before that */
+    uint32_t reserved;
+    uint64_t user_us, system_us; /* what main used */
+    uint64_t minor_faults, major_faults;
+    uint64_t voluntary, involuntary; /* context switches */
+    uint64_t max_rss_kib; /* of all runs so far */
+};
+
+/* Shared by a template, or a worker, and the runner; not by copies. In a template's, the kernel writes `pid` before
+ * the copy runs its first instruction, so that a runner whose template died before it replied knows whether there is
+ * a copy. In a worker's it is 1 once main has begun. */
 struct hs_page {
     volatile int32_t pid;
 };

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "arch.h"
 #include "protocol.h"
 
 #define HS_HIDDEN __attribute__((visibility("hidden")))
@@ -43,6 +44,24 @@ struct hs_job {
     char *end;
 };
 
+/* One line of /proc/self/maps. */
+struct hs_mapping {
+    uintptr_t from, to;
+    char access[4];
+    const char *path;
+};
+
+/* entry.c */
+HS_HIDDEN extern hs_main *hs_real_main;
+HS_HIDDEN extern int hs_first_errno; /* errno as main is to find it */
+#if HS_REWIND
+HS_HIDDEN extern struct hs_frame hs_frame;
+#endif
+
+/* maps.c */
+HS_HIDDEN const char *hs_maps_read(void);
+HS_HIDDEN const char *hs_maps_next(const char *line, struct hs_mapping *out);
+
 /* audit.c */
 HS_HIDDEN void hs_audit_stop(void);
 HS_HIDDEN uint32_t hs_audit_doubts(void);
@@ -60,13 +79,53 @@ HS_HIDDEN void hs_title_stack(uintptr_t *low, uintptr_t *high);
 /* bind.c */
 HS_HIDDEN void hs_bind_all(void);
 
-/* server.c: returns in a copy only. */
+/* server.c: hs_serve returns in a copy only. */
 HS_HIDDEN void hs_serve(const struct hs_start *start, struct hs_call *call);
+HS_HIDDEN const struct hs_job *hs_serve_next(const struct hs_start *start, struct hs_call *call);
 
 /* child.c */
 HS_HIDDEN int hs_child_open(void);
 HS_HIDDEN int hs_child_clone(int32_t *pid_cell);
 HS_HIDDEN void hs_child_install(const struct hs_job *job);
+HS_HIDDEN void hs_child_begin(const struct hs_job *job);
+HS_HIDDEN void hs_child_fds(const struct hs_job *job, int keep);
+HS_HIDDEN int *hs_child_number(void);
+
+/* What rewinding needs: worker.c runs main again and again, memory.c and mappings.c put memory back, state.c what
+ * the kernel keeps, marks.c notices what cannot be put back. */
+
+/* worker.c: hs_worker_begin does not return. */
+HS_HIDDEN int hs_worker_open(void);
+HS_HIDDEN void hs_worker_begin(const struct hs_start *start, const struct hs_call *call, const struct hs_job *job);
+
+/* The heap when it was saved: the kernel's mapping, and up to where libc had been given it. */
+struct hs_heap {
+    uintptr_t start, end, given;
+};
+
+/* memory.c */
+HS_HIDDEN int hs_memory_save(void);
+HS_HIDDEN uint32_t hs_memory_restore(void);
+HS_HIDDEN int hs_memory_differs(void);
+HS_HIDDEN struct hs_heap hs_memory_heap(void);
+HS_HIDDEN uintptr_t hs_memory_stack_low(void);
+
+/* mappings.c */
+HS_HIDDEN int hs_mappings_patchable(void);
+HS_HIDDEN int hs_mappings_open(void (*end)(int));
+HS_HIDDEN int hs_mappings_undo(void);
+HS_HIDDEN uintptr_t hs_mappings_heap_top(void);
+HS_HIDDEN int hs_mappings_differ(void);
+
+/* state.c */
+HS_HIDDEN int hs_state_save(void);
+HS_HIDDEN uint32_t hs_state_doubts(void);
+HS_HIDDEN void hs_state_restore(void);
+HS_HIDDEN uint32_t hs_state_differs(void);
+
+/* marks.c */
+HS_HIDDEN void hs_marks_resolve(void);
+HS_HIDDEN int hs_marks_take(void);
 
 /* io.c */
 HS_HIDDEN int hs_read_whole(const char *path, char *out, size_t room);

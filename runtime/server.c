@@ -25,6 +25,8 @@ extern char *program_invocation_name, *program_invocation_short_name;
 static char message[HS_MESSAGE_MAX] __attribute__((aligned(4096)));
 static struct hs_page *page;
 static struct hs_job job;
+/* The file mode mask that a process has which does not ask for another. */
+static mode_t own_mask;
 
 struct listing {
     char *at, *end;
@@ -159,8 +161,7 @@ static int prepare(const struct hs_start *start, struct hs_call *call)
     if (hs_title_set(job.strings, job.environment, job.end) != 0)
         return HS_STAGE_TITLE;
     install_strings(start, call);
-    if (job.head->umask != HS_UMASK_KEEP)
-        umask(job.head->umask);
+    umask(job.head->umask != HS_UMASK_KEEP ? job.head->umask : own_mask);
     return 0;
 }
 
@@ -170,25 +171,60 @@ static void close_fds(uint32_t count)
         close(job.fds[i]);
 }
 
+/* Whether workers can be made; found out at the first request for one. */
+static int workers_possible(void)
+{
+    static int possible = -1;
+#if HS_REWIND
+    if (possible < 0)
+        possible = hs_worker_open() == 0;
+#else
+    possible = 0;
+#endif
+    return possible;
+}
+
+/* Receives a request and decodes it; its length, 0 when the runner is gone, -1 if it cannot be served. */
+static long next_request(uint32_t room, uint32_t *fd_count)
+{
+    long length = hs_receive(message, sizeof message, job.fds, fd_count);
+    if (length <= 0)
+        return length;
+    uint32_t own = ((const struct hs_request *)message)->flags & HS_REQUEST_WORKER ? 2 : 0;
+    return decode(length, room) == 0 && job.head->fd_count + own == *fd_count ? length : -1;
+}
+
+/* Makes the copy that was asked for; returns 1 in it. */
+static int make_copy(const struct hs_start *start, struct hs_call *call, struct hs_reply *reply)
+{
+    if (job.head->flags & HS_REQUEST_WORKER && !workers_possible()) {
+        reply->stage = HS_STAGE_REWIND;
+        return 0;
+    }
+    reply->stage = (uint32_t)prepare(start, call);
+    if (reply->stage != 0) {
+        reply->error = errno;
+        return 0;
+    }
+    reply->pid = hs_child_clone((int32_t *)&page->pid);
+    if (reply->pid == 0)
+        return 1;
+    reply->stage = HS_STAGE_CLONE;
+    reply->error = reply->pid > 0 ? 0 : errno;
+    return 0;
+}
+
 /* Takes one request; returns 1 in the copy, 0 in the template. */
-static int take_request(const struct hs_start *start, struct hs_call *call, mode_t mask)
+static int take_request(const struct hs_start *start, struct hs_call *call)
 {
     uint32_t fd_count;
-    long length = hs_receive(message, sizeof message, job.fds, &fd_count);
+    struct hs_reply reply = {HS_VERSION, sizeof reply, 0, EPROTO, HS_STAGE_REQUEST, 0};
+    long length = next_request((uint32_t)start->argc, &fd_count);
     if (length == 0)
         _exit(0);
-    struct hs_reply reply = {HS_VERSION, sizeof reply, 0, EPROTO, HS_STAGE_REQUEST, 0};
-    if (length > 0 && decode(length, (uint32_t)start->argc) == 0 && job.head->fd_count == fd_count) {
-        reply.stage = (uint32_t)prepare(start, call);
-        if (reply.stage == 0) {
-            reply.pid = hs_child_clone((int32_t *)&page->pid);
-            if (reply.pid == 0)
-                return 1;
-            reply.stage = HS_STAGE_CLONE;
-        }
-        reply.error = reply.pid > 0 ? 0 : errno;
-        if (job.head->umask != HS_UMASK_KEEP)
-            umask(mask);
+    if (length > 0) {
+        if (make_copy(start, call, &reply))
+            return 1;
     }
     int failed = hs_send(&reply, sizeof reply);
     close_fds(fd_count);
@@ -197,10 +233,29 @@ static int take_request(const struct hs_start *start, struct hs_call *call, mode
     return 0;
 }
 
+/* A worker's next request, ready to be run; NULL when the runner is gone. */
+const struct hs_job *hs_serve_next(const struct hs_start *start, struct hs_call *call)
+{
+    for (;;) {
+        uint32_t fd_count;
+        long length = next_request((uint32_t)start->argc, &fd_count);
+        if (length == 0)
+            return NULL;
+        if (length > 0 && prepare(start, call) == 0) {
+            return &job;
+        }
+        const struct hs_end refused = {.version = HS_VERSION, .length = sizeof refused, .ending = HS_ENDING_REFUSED};
+        close_fds(fd_count);
+        if (hs_send(&refused, sizeof refused) != 0)
+            return NULL;
+    }
+}
+
 void hs_serve(const struct hs_start *start, struct hs_call *call)
 {
     uint32_t doubts = 0;
     hs_audit_stop();
+    hs_marks_resolve();
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || hs_title_open() != 0 || hs_child_open() != 0)
         doubts |= HS_DOUBT_KERNEL;
     doubts |= hs_audit_doubts() | hs_snapshot_doubts(start);
@@ -209,9 +264,13 @@ void hs_serve(const struct hs_start *start, struct hs_call *call)
         doubts |= HS_DOUBT_KERNEL;
     if (announce(doubts) != 0)
         _exit(0);
-    mode_t mask = umask(0);
-    umask(mask);
-    while (!take_request(start, call, mask))
+    own_mask = umask(0);
+    umask(own_mask);
+    while (!take_request(start, call))
         ;
+#if HS_REWIND
+    if (job.head->flags & HS_REQUEST_WORKER)
+        hs_worker_begin(start, call, &job);
+#endif
     hs_child_install(&job);
 }

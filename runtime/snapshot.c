@@ -11,7 +11,6 @@
 
 #include "runtime.h"
 
-static char maps[256 * 1024];
 static char residency[16384];
 
 static int timers_armed(void)
@@ -150,51 +149,17 @@ static int keeps_by_design(const char *path)
            starts(path, "/memfd:hotstart") || name == path;
 }
 
-struct mapping {
-    uintptr_t from, to;
-    char access[4];
-    const char *path;
-};
-
-static const char *parse_mapping(const char *line, struct mapping *out)
-{
-    out->from = hs_parse(&line, 16);
-    line++;
-    out->to = hs_parse(&line, 16);
-    line++;
-    memcpy(out->access, line, 4);
-    for (int field = 0; field < 4; field++) {
-        while (*line != ' ')
-            line++;
-        while (*line == ' ')
-            line++;
-    }
-    out->path = line;
-    while (*line != '\n')
-        line++;
-    *(char *)line = 0;
-    return line + 1;
-}
-
 static uint32_t mapping_doubts(const struct hs_start *start)
 {
     uint32_t found = 0;
     unsigned keeps = 0;
-    uintptr_t own = (uintptr_t)maps;
-    struct mapping now, last = {0, 0, "", ""};
-    if (hs_read_whole("/proc/self/maps", maps, sizeof maps) < 0)
+    struct hs_mapping now, last = {0, 0, "", ""};
+    const char *at = hs_maps_read();
+    uintptr_t own = (uintptr_t)at;
+    if (!at)
         return HS_DOUBT_KERNEL;
-    for (const char *at = maps; *at;) {
-        /* The inode is the fifth field; a nameless mapping has nothing behind it. */
-        const char *next = parse_mapping(at, &now);
-        at = next;
-        const char *path = now.path;
-        while (*path >= '0' && *path <= '9')
-            path++;
-        while (*path == ' ')
-            path++;
-        now.path = path;
-        if (!*path && now.from == last.to)
+    while ((at = hs_maps_next(at, &now))) {
+        if (!*now.path && now.from == last.to)
             now.path = last.path; /* the tail of an object's data */
         last = now;
         if (now.access[1] != 'w' || (own >= now.from && own < now.to))

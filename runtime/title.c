@@ -4,6 +4,7 @@
 #include <linux/prctl.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "runtime.h"
@@ -32,7 +33,8 @@ static void keep(int field, uintptr_t value)
 
 static int apply(void)
 {
-    map.brk = (uintptr_t)sbrk(0);
+    /* The kernel's, which in a worker is above libc's. */
+    map.brk = (uintptr_t)syscall(SYS_brk, 0L);
     map.auxv = NULL;
     map.auxv_size = 0;
     map.exe_fd = (uint32_t)-1;

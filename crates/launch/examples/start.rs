@@ -87,26 +87,41 @@ fn report(name: &str, exits: &[Exit]) -> Duration {
 fn main() {
     let command = parse();
     let name = command.tool.file_name().expect("a file").to_string_lossy().into_owned();
+    let choice = Choice::Only(vec![name]);
+    let policy = |rewind| Policy { choice: choice.clone(), rewind, ..Policy::default() };
     let cold = Launcher::new();
-    let warm = Launcher::new().with_policy(Policy { choice: Choice::Only(vec![name]), ..Policy::default() });
+    let (fork, rewind) =
+        (Launcher::new().with_policy(policy(false)), Launcher::new().with_policy(policy(true)));
     let env = EnvBlock::new(&std::env::vars_os().collect());
-    let (mut cold_exits, mut warm_exits) = (Vec::new(), Vec::new());
+    let mut exits: [Vec<Exit>; 3] = Default::default();
     for round in 0..command.count + 5 {
-        let w = run(&warm, &command, &env);
-        let c = if command.fork_only { w } else { run(&cold, &command, &env) };
-        assert_eq!(c.status, w.status, "both end alike");
-        if let Via::Cold(reason) = w.via {
-            println!("cold: {reason}");
-            return;
-        }
-        if round >= 5 {
-            cold_exits.push(c);
-            warm_exits.push(w);
+        for (index, launcher) in [&cold, &fork, &rewind].into_iter().enumerate() {
+            if command.fork_only && index == 0 {
+                continue;
+            }
+            let exit = run(launcher, &command, &env);
+            if let (Via::Cold(reason), true) = (exit.via, index > 0) {
+                println!("cold: {reason}");
+                return;
+            }
+            if round >= 5 {
+                exits[index].push(exit);
+            }
         }
     }
-    let (c, w) = (report("cold", &cold_exits), report("fork", &warm_exits));
-    println!("ratio  {:.2}", c.as_secs_f64() / w.as_secs_f64());
-    for tool in warm.statistics().tools {
+    let status = exits[1][0].status;
+    assert!(exits.iter().flatten().all(|e| e.status == status), "all end alike");
+    let [c, f, r] = &exits;
+    let medians: Vec<_> = [("cold", c), ("fork", f), ("rewind", r)]
+        .into_iter()
+        .filter(|(_, exits)| !exits.is_empty())
+        .map(|(name, exits)| report(name, exits))
+        .collect();
+    println!(
+        "ratios {:.2?}",
+        medians.iter().map(|m| medians[0].as_secs_f64() / m.as_secs_f64()).collect::<Vec<_>>()
+    );
+    for tool in rewind.statistics().tools {
         println!("{tool:?}");
     }
 }

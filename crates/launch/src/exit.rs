@@ -16,6 +16,9 @@ pub struct Exit {
     pub wall: Duration,
     /// How it was started.
     pub via: Via,
+    /// The process was gone before the tool's `main` began, which only a warm start can be: nothing was run, and the
+    /// status says nothing. Whoever started it starts it again, cold.
+    pub lost: bool,
 }
 
 /// The kernel's account of a process, as `wait4` gives it.
@@ -44,6 +47,8 @@ pub enum Via {
     Cold(Reason),
     /// As a copy of the tool stopped before its `main`.
     Fork,
+    /// In a copy that had run its `main` before and was put back to where it stopped.
+    Rewind,
 }
 
 /// Why a process was started cold. Cold is always right; the reason tells what it would take to be faster.
@@ -129,6 +134,13 @@ pub enum Reason {
     ReadsIdentity,
     /// A constructor asked for the time or random bytes.
     ReadsClock,
+}
+
+impl Via {
+    /// Whether it was a warm start.
+    pub fn is_warm(self) -> bool {
+        !matches!(self, Via::Cold(_))
+    }
 }
 
 impl fmt::Display for Reason {

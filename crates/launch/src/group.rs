@@ -19,6 +19,7 @@ struct State {
     /// Process and process group of each process not yet reaped; group 0 is the runner's own.
     live: Vec<(i32, i32)>,
     killed: bool,
+    lost: bool,
     /// Programs that were started warm, once for each start.
     warm: Vec<Arc<Program>>,
 }
@@ -58,6 +59,15 @@ impl Group {
     /// How many of the job's processes were started warm.
     pub fn warm_starts(&self) -> usize {
         self.state.lock().expect("no panic while locked").warm.len()
+    }
+
+    /// Whether a process that was started warm was gone before its `main` began: what the job shows then says nothing.
+    pub fn has_lost(&self) -> bool {
+        self.state.lock().expect("no panic while locked").lost
+    }
+
+    pub(crate) fn lose(&self) {
+        self.state.lock().expect("no panic while locked").lost = true;
     }
 
     /// Takes note of a warm start.

@@ -81,7 +81,7 @@ impl Guard {
     }
 
     /// Takes a process out again; to be called before it is reaped.
-    pub(crate) fn leave(&self, slot: Slot) {
+    pub(crate) fn leave(&self, slot: &Slot) {
         self.table.slots()[slot.0].store(0, Ordering::Release);
     }
 }

@@ -1,13 +1,13 @@
 //! The one door through which processes are started.
 
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use crate::guard::{Guard, Slot};
-use crate::warm::{Policy, Pool, Statistics};
+use crate::warm::{Ended, Policy, Pool, Started, Statistics, Tenure};
 use crate::{Exit, Group, ProcessGroup, Reason, Spec, Via, cold, sys};
 
 /// Starts processes. Shared by all workers.
@@ -60,6 +60,8 @@ pub struct Child<'g> {
     begun: Instant,
     group: &'g Group,
     guarded: Option<(&'g Guard, Slot)>,
+    /// The worker that runs it, if it is not a process of its own.
+    tenure: Option<Tenure<'g>>,
 }
 
 impl Launcher {
@@ -110,20 +112,19 @@ impl Launcher {
         let ended = || StartError::Ended { path: spec.program.clone() };
         let Some(pool) = &self.pool else {
             let reason = if cold::needs_trampoline(spec) { Reason::Limits } else { Reason::OnlyWay };
-            let start = || Ok((start_cold(spec)?, Via::Cold(reason)));
+            let start = || Ok(Started::cold(start_cold(spec)?, reason));
             return self.start_in(group, spec, begun, start).ok_or_else(ended)?;
         };
         let program = pool.program(spec);
         let lease = pool.lease(&program, spec);
-        let child =
-            self.start_in(group, spec, begun, || match lease.and_then(|mut lease| lease.start(spec)) {
-                Ok(pid) => Ok((pid, Via::Fork)),
-                Err(reason) => Ok((start_cold(spec)?, Via::Cold(reason))),
-            });
+        let child = self.start_in(group, spec, begun, || match lease.and_then(|lease| lease.start(spec)) {
+            Ok(started) => Ok(started),
+            Err(reason) => Ok(Started::cold(start_cold(spec)?, reason)),
+        });
         let child = child.ok_or_else(ended)?;
         if let Ok(child) = &child {
             pool.record(&program, child.via, begun.elapsed());
-            if child.via == Via::Fork {
+            if child.via.is_warm() {
                 group.started_warm(Arc::clone(&program));
             }
         }
@@ -135,9 +136,8 @@ impl Launcher {
         let begun = Instant::now();
         let pool = self.pool.as_ref().ok_or(Reason::OnlyWay)?;
         let program = pool.program(spec);
-        let child = pool.lease(&program, spec).and_then(|mut lease| {
-            let start = || Ok((lease.start(spec)?, Via::Fork));
-            self.start_in(group, spec, begun, start).ok_or(Reason::Refused)?
+        let child = pool.lease(&program, spec).and_then(|lease| {
+            self.start_in(group, spec, begun, || lease.start(spec)).ok_or(Reason::Refused)?
         });
         let via = child.as_ref().map_or_else(|reason| Via::Cold(*reason), |child| child.via);
         pool.record(&program, via, begun.elapsed());
@@ -150,22 +150,22 @@ impl Launcher {
         group: &'g Group,
         spec: &Spec<'_>,
         begun: Instant,
-        start: impl FnOnce() -> Result<(i32, Via), E>,
+        start: impl FnOnce() -> Result<Started<'g>, E>,
     ) -> Option<Result<Child<'g>, E>> {
-        let mut guarded = None;
-        let mut via = Via::Fork;
+        let mut child = None;
         let started = group.start(|| {
-            let (pid, way) = start()?;
-            via = way;
+            let Started { pid, via, tenure } = start()?;
             let pgid = match spec.process_group {
+                _ if tenure.is_some() => pid,
                 ProcessGroup::Inherit => 0,
                 ProcessGroup::New => pid,
                 ProcessGroup::Join(pgid) => pgid,
             };
-            guarded = self.guard.as_deref().and_then(|guard| Some((guard, guard.enter(pid, pgid)?)));
+            let guarded = self.guard.as_deref().and_then(|guard| Some((guard, guard.enter(pid, pgid)?)));
+            child = Some(Child { pid, pgid, via, begun, group, guarded, tenure });
             Ok((pid, pgid))
         })?;
-        Some(started.map(|(pid, pgid)| Child { pid, pgid, via, begun, group, guarded }))
+        Some(started.map(|_| child.expect("made when it was started")))
     }
 }
 
@@ -179,20 +179,56 @@ impl Child<'_> {
         self.pid
     }
 
-    /// Its process group, to be joined by the next stage of a pipeline; 0 is the runner's own.
+    /// Its process group; 0 is the runner's own.
     pub fn process_group(&self) -> i32 {
         self.pgid
     }
 
+    /// The group that the next stage of its pipeline belongs in. A worker's is not joined: it lives on, for others.
+    pub fn next_stage_group(&self) -> ProcessGroup {
+        if self.tenure.is_some() { ProcessGroup::New } else { ProcessGroup::Join(self.pgid) }
+    }
+
+    /// A descriptor that becomes readable when it has ended. Good until it is waited for.
+    pub fn end_fd(&mut self) -> io::Result<OwnedFd> {
+        match &mut self.tenure {
+            Some(tenure) => tenure.end_fd(),
+            None => sys::wait::pidfd(self.pid),
+        }
+    }
+
     /// Waits for its end.
-    pub fn wait(self) -> Exit {
+    pub fn wait(mut self) -> Exit {
+        let exit =
+            |status, usage| Exit { status, usage, wall: self.begun.elapsed(), via: self.via, lost: false };
+        let Some(mut tenure) = self.tenure.take() else {
+            sys::wait::await_end(self.pid);
+            let (status, usage) = self.leave(|| sys::wait::reap(self.pid));
+            return exit(status, usage);
+        };
+        let ended = tenure.await_end();
+        if let Ended::Rewound { status, usage, .. } = ended {
+            self.leave(|| ());
+            tenure.finish(&ended);
+            return exit(status, usage);
+        }
         sys::wait::await_end(self.pid);
-        let (status, usage) = self.group.reap(self.pid, || {
-            if let Some((guard, slot)) = self.guarded {
+        let (status, usage) = self.leave(|| sys::wait::reap(self.pid));
+        tenure.finish(&ended);
+        let lost = matches!(ended, Ended::NotRun);
+        if lost {
+            self.group.lose();
+        }
+        Exit { lost, ..exit(status, usage) }
+    }
+
+    /// It is no longer a process of the job.
+    fn leave<R>(&self, reap: impl FnOnce() -> R) -> R {
+        self.group.reap(self.pid, || {
+            if let Some((guard, slot)) = &self.guarded {
                 guard.leave(slot);
             }
-            sys::wait::reap(self.pid)
-        });
-        Exit { status, usage, wall: self.begun.elapsed(), via: self.via }
+            reap()
+        })
     }
 }

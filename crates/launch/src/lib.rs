@@ -23,4 +23,5 @@ pub use group::Group;
 pub use guard::enter_guard;
 pub use launcher::{Child, Launcher, StartError};
 pub use spec::{Limit, ProcessGroup, Resource, Spec};
-pub use warm::{Choice, Policy, Statistics, ToolStatistics};
+pub use sys::priority::io_priority;
+pub use warm::{Choice, Policy, Retirement, Statistics, Stopped, ToolStatistics};

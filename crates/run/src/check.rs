@@ -96,6 +96,11 @@ pub(crate) fn check(
     if transcript.fault == Some(Fault::Interrupted) || group.warm_starts() == 0 {
         return transcript;
     }
+    if group.has_lost() {
+        // Something killed a worker between two runs: nothing was run in it, so there is nothing to believe.
+        own_files::remove(script);
+        return run_once(run, script, &run.cold).0;
+    }
     if transcript.exit_code != Some(0) || run.source.would_fail(job, attempt, &transcript) {
         return confirm(run, job, script, transcript, group);
     }

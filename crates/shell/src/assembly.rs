@@ -251,7 +251,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         };
         let started = self.context.launcher.start(&spec, self.context.group);
         let child = started.map_err(|error| not_started(error, &program, shell.cwd()))?;
-        self.process_group = ProcessGroup::Join(child.process_group());
+        self.process_group = child.next_stage_group();
         running.child = Some(child);
         running.errors_feed_next = wiring.errors_feed_next;
         let end = |sink| if let Sink::Pipe((read, _)) = sink { Some(read) } else { None };

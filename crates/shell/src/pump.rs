@@ -13,7 +13,6 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::clock::Clock;
 use crate::halt::{Halt, Halting};
@@ -213,11 +212,10 @@ impl Pump<'_, '_> {
                 // It may still read, though it writes no more to us: the pipes before it are not ours yet.
                 self.stages[last].wait(|| self.begun.elapsed());
                 return Ok(());
-            } else if let Some(child) = self.stages[last].child.as_ref().filter(|_| !watched) {
+            } else if let Some(child) = self.stages[last].child.as_mut().filter(|_| !watched) {
                 // It may yet need what only we can move, so do not just wait for it.
                 watched = true;
-                let fd = Pid::from_raw(child.pid()).map(|pid| pidfd_open(pid, PidfdFlags::empty()));
-                if let Some(Ok(fd)) = fd {
+                if let Ok(fd) = child.end_fd() {
                     self.ports.push(Port { fd: Rc::new(fd), role: Role::Exit });
                 }
             } else {

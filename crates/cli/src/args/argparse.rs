@@ -225,9 +225,9 @@ impl<'a> Parser<'a> {
         let mut explicit = explicit;
         let mut bundle = Vec::new();
         loop {
-            let takes_value = flag.metavar().is_some();
+            let takes_value = matches!(flag.action, Action::Value(..));
             match explicit.take() {
-                Some(value) if takes_value => {
+                Some(value) if takes_value || matches!(flag.action, Action::Maybe(..)) => {
                     self.act_on_all(&bundle)?;
                     self.act(flag, OsStr::from_bytes(&value))?;
                     return Ok(at + 1);
@@ -273,7 +273,7 @@ impl<'a> Parser<'a> {
                 record(self.low);
                 Ok(())
             }
-            Action::Value(_, record) => {
+            Action::Value(_, record) | Action::Maybe(_, record) => {
                 record(self.low, value, self.invocation).map_err(|error| refuse(flag, &error))
             }
         }

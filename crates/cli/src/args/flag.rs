@@ -27,6 +27,8 @@ pub(super) enum Action {
     Switch(fn(&mut LowArgs)),
     /// Takes a value, which help calls by this name.
     Value(&'static str, Record),
+    /// Takes a value only in the same argument, after `=`; it is empty where there is none.
+    Maybe(&'static str, Record),
     /// Prints help.
     Help,
     /// Prints the version.
@@ -53,6 +55,16 @@ impl Flag {
         Flag { names, action: Action::Value(metavar, record), env: None, help: Some(help) }
     }
 
+    /// An option that may have a value after `=`.
+    pub(super) const fn maybe(
+        names: &'static [&'static str],
+        metavar: &'static str,
+        record: Record,
+        help: &'static str,
+    ) -> Flag {
+        Flag { names, action: Action::Maybe(metavar, record), env: None, help: Some(help) }
+    }
+
     /// The same, with a variable that stands in for it.
     pub(super) const fn or_env(self, name: &'static str) -> Flag {
         Flag { env: Some(name), ..self }
@@ -68,11 +80,12 @@ impl Flag {
         self.names.join("/")
     }
 
-    /// What help calls its value, if it takes one.
-    pub(super) fn metavar(&self) -> Option<&'static str> {
+    /// What help writes after a name of it: ` VALUE`, `[=VALUE]` or nothing.
+    pub(super) fn after_name(&self) -> String {
         match self.action {
-            Action::Value(metavar, _) => Some(metavar),
-            _ => None,
+            Action::Value(metavar, _) => format!(" {metavar}"),
+            Action::Maybe(metavar, _) => format!("[={metavar}]"),
+            _ => String::new(),
         }
     }
 }

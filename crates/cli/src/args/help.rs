@@ -13,10 +13,7 @@ const LEAST_WIDTH: usize = 40;
 pub(super) fn usage(columns: usize) -> String {
     const BEGIN: &str = "usage: lit ";
     let listed = table::all().filter(|flag| flag.help.is_some());
-    let options = listed.map(|flag| match flag.metavar() {
-        Some(metavar) => format!("[{} {metavar}]", flag.names[0]),
-        None => format!("[{}]", flag.names[0]),
-    });
+    let options = listed.map(|flag| format!("[{}{}]", flag.names[0], flag.after_name()));
     let indent = " ".repeat(BEGIN.len());
     let mut text = String::new();
     let mut line = BEGIN.to_owned();
@@ -52,10 +49,7 @@ pub(super) fn help(columns: usize) -> String {
 }
 
 fn names(flag: &Flag) -> String {
-    let with_value = flag.names.iter().map(|name| match flag.metavar() {
-        Some(metavar) => format!("{name} {metavar}"),
-        None => (*name).to_owned(),
-    });
+    let with_value = flag.names.iter().map(|name| format!("{name}{}", flag.after_name()));
     with_value.collect::<Vec<_>>().join(", ")
 }
 

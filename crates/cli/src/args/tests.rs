@@ -97,7 +97,7 @@ fn warm_options() {
     assert_eq!(warm.warm.unwrap(), ["opt", "llc"]);
     assert_eq!(warm.keep_cold.unwrap(), ["clang"]);
     assert_eq!((warm.start, warm.verify, warm.template_memory), (Some(Start::Fork), Some(2.5), Some(64)));
-    assert!(warm.explain && warm.parity);
+    assert!(warm.explain && warm.parity == Some(Parity::Fork));
     assert_eq!(warm.config_file, ConfigFile::File("/cwd/h.toml".into()));
     assert_eq!(options(&["t"]).own.warm, WarmOptions::default());
 }

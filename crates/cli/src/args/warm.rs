@@ -13,12 +13,23 @@ pub enum Start {
     Cold,
     /// Warm from the first start, by copying.
     Fork,
+    /// Warm from the first start, by rewinding where a tool can be.
+    Rewind,
+}
+
+/// Which warm starts every command is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parity {
+    /// Copies.
+    Fork,
+    /// Rewound ones, each of them audited.
+    Rewind,
 }
 
 impl Start {
     /// By name, in the order in which messages list them.
-    pub const CHOICES: [(&'static str, Start); 3] =
-        [("auto", Start::Auto), ("cold", Start::Cold), ("fork", Start::Fork)];
+    pub const CHOICES: [(&'static str, Start); 4] =
+        [("auto", Start::Auto), ("cold", Start::Cold), ("fork", Start::Fork), ("rewind", Start::Rewind)];
 }
 
 /// Where further settings come from.
@@ -49,7 +60,7 @@ pub struct WarmOptions {
     /// Whether it is told how each tool was started.
     pub explain: bool,
     /// Whether every command is run both cold and warm, and compared.
-    pub parity: bool,
+    pub parity: Option<Parity>,
     /// Where further settings come from.
     pub config_file: ConfigFile,
 }

@@ -103,6 +103,27 @@ pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<usize> 
     }
 }
 
+/// What came in the time that a socket's patience allows.
+#[derive(Debug)]
+pub(crate) enum Received {
+    /// A message of this length.
+    Message(usize),
+    /// The other end is closed.
+    End,
+    /// Nothing yet.
+    Nothing,
+}
+
+/// Like [`receive`], but tells silence from the end.
+pub(crate) fn receive_patiently(socket: &OwnedFd, buffer: &mut [u8]) -> Received {
+    match receive(socket, buffer) {
+        Ok(0) => Received::End,
+        Ok(length) => Received::Message(length),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Received::Nothing,
+        Err(_) => Received::End,
+    }
+}
+
 /// Puts a child that has not been reaped into a process group. A child that did so itself, or has begun to execute
 /// another program since, is left alone.
 pub(crate) fn set_group(pid: i32, pgid: i32) {

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod channel;
+pub(crate) mod priority;
 pub(crate) mod probe;
 pub(crate) mod shared;
 pub(crate) mod signal;

@@ -21,6 +21,22 @@ pub(crate) fn await_end(pid: i32) {
     }
 }
 
+/// Whether the child has ended; leaves it to be reaped.
+pub(crate) fn has_ended(pid: i32) -> bool {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    let flags = libc::WEXITED | libc::WNOWAIT | libc::WNOHANG;
+    // SAFETY: the pointer is valid for writes of a siginfo_t.
+    let result = unsafe { libc::waitid(libc::P_PID, pid as libc::id_t, info.as_mut_ptr(), flags) };
+    // SAFETY: a zeroed siginfo_t is a valid one, which waitid leaves alone or fills.
+    result != 0 || unsafe { info.assume_init().si_pid() } == pid
+}
+
+/// A descriptor of a child that becomes readable when it has ended.
+pub(crate) fn pidfd(pid: i32) -> std::io::Result<std::os::fd::OwnedFd> {
+    let pid = rustix::process::Pid::from_raw(pid).ok_or(std::io::ErrorKind::InvalidInput)?;
+    Ok(rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?)
+}
+
 /// Reaps a child that has ended.
 pub(crate) fn reap(pid: i32) -> (Status, Usage) {
     let mut status = 0;

@@ -9,10 +9,13 @@ mod image;
 mod key;
 mod policy;
 mod program;
+mod request;
+mod rewinding;
 mod starter;
 mod statistics;
 mod template;
 mod wire;
+mod worker;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -22,13 +25,17 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 pub use policy::{Choice, Policy};
+pub use rewinding::{Retirement, Stopped};
 pub use statistics::{Statistics, ToolStatistics};
 
 use crate::spec::Resource;
 use crate::{Reason, Spec, Via};
 use program::Plan;
 pub(crate) use program::Program;
-use template::{Failure, Template};
+use request::Failure;
+use template::Template;
+pub(crate) use worker::Ended;
+use worker::Worker;
 
 /// All templates of a runner.
 #[derive(Debug)]
@@ -40,11 +47,46 @@ pub(crate) struct Pool {
     clock: AtomicU64,
 }
 
-/// A template that nobody else uses meanwhile.
+/// A template, or a worker, that nobody else uses meanwhile.
 pub(crate) struct Lease<'p> {
     pool: &'p Pool,
     program: Arc<Program>,
-    template: Option<Template>,
+    what: Option<What>,
+}
+
+enum What {
+    Template {
+        template: Template,
+        /// Whether it is to make a worker, for which a place is claimed.
+        grow: bool,
+    },
+    Worker {
+        worker: Worker,
+        audited: bool,
+    },
+}
+
+/// A process that was started.
+pub(crate) struct Started<'p> {
+    pub pid: i32,
+    pub via: Via,
+    /// The worker that it is, if it is one.
+    pub tenure: Option<Tenure<'p>>,
+}
+
+impl Started<'_> {
+    /// One that was started by exec.
+    pub(crate) fn cold(pid: i32, reason: Reason) -> Self {
+        Started { pid, via: Via::Cold(reason), tenure: None }
+    }
+}
+
+/// A worker while it runs a request.
+pub(crate) struct Tenure<'p> {
+    pool: &'p Pool,
+    program: Arc<Program>,
+    worker: Worker,
+    audited: bool,
 }
 
 impl Pool {
@@ -75,30 +117,45 @@ impl Pool {
         if let Some(reason) = self.policy.refuses(&spec.program).or_else(|| refuses(spec)) {
             return Err(reason);
         }
-        let template = match program.plan(spec, &self.policy)? {
-            Plan::Use(template) => {
-                if template.is_current() {
-                    *template
-                } else {
-                    self.retire(program, *template);
-                    program.claim(&self.policy)?;
-                    self.make(program, spec)?
+        loop {
+            let what = match program.plan(spec, &self.policy)? {
+                Plan::Rewind(worker, audited) if worker.is_current() => {
+                    What::Worker { worker: *worker, audited }
                 }
-            }
-            Plan::Make => self.make(program, spec)?,
-        };
-        Ok(Lease { pool: self, program: Arc::clone(program), template: Some(template) })
+                Plan::Rewind(worker, _) => {
+                    self.forget(worker.counted);
+                    program.worker_gone();
+                    continue;
+                }
+                Plan::Use(template, grow) if template.is_current() => {
+                    What::Template { template: *template, grow }
+                }
+                Plan::Use(template, grow) => {
+                    self.retire(program, *template);
+                    let made = program.claim(&self.policy).and_then(|()| self.make(program, spec));
+                    What::Template { template: self.or_give_up(program, grow, made)?, grow }
+                }
+                Plan::Make(grow) => What::Template {
+                    template: self.or_give_up(program, grow, self.make(program, spec))?,
+                    grow,
+                },
+            };
+            return Ok(Lease { pool: self, program: Arc::clone(program), what: Some(what) });
+        }
+    }
+
+    /// Without a template there is no worker either.
+    fn or_give_up<T>(&self, program: &Program, grow: bool, made: Result<T, Reason>) -> Result<T, Reason> {
+        if made.is_err() && grow {
+            program.worker_gone();
+        }
+        made
     }
 
     fn make(&self, program: &Program, spec: &Spec<'_>) -> Result<Template, Reason> {
         let made = self.image().ok_or(Reason::System).and_then(|image| program.make(spec, image));
         match &made {
-            Ok(template) => {
-                let total = self.memory.fetch_add(template.memory, Ordering::Relaxed) + template.memory;
-                if total > self.policy.memory {
-                    self.evict(total - self.policy.memory);
-                }
-            }
+            Ok(template) => self.count(template.memory),
             Err(reason) => program.failed(*reason),
         }
         made
@@ -111,21 +168,36 @@ impl Pool {
         self.image.get_or_init(open).as_ref()
     }
 
-    /// Drops the idle templates that were not used for longest.
+    fn count(&self, memory: u64) {
+        let total = self.memory.fetch_add(memory, Ordering::Relaxed) + memory;
+        if total > self.policy.memory {
+            self.evict(total - self.policy.memory);
+        }
+    }
+
+    fn forget(&self, memory: u64) {
+        self.memory.fetch_sub(memory, Ordering::Relaxed);
+    }
+
+    /// Drops the idle templates and workers that were not used for longest.
     fn evict(&self, mut excess: u64) {
         let programs: Vec<_> =
             self.programs.lock().expect("no panic while locked").values().cloned().collect();
         while excess > 0 {
             let oldest = programs.iter().filter_map(|p| Some((p.oldest_idle()?, p))).min_by_key(|(t, _)| *t);
-            let Some(template) = oldest.and_then(|(_, program)| program.take_oldest()) else { return };
-            excess = excess.saturating_sub(template.memory);
-            self.memory.fetch_sub(template.memory, Ordering::Relaxed);
+            let Some(memory) = oldest.and_then(|(_, program)| program.drop_oldest()) else { return };
+            excess = excess.saturating_sub(memory);
+            self.forget(memory);
         }
     }
 
     fn retire(&self, program: &Program, template: Template) {
-        self.memory.fetch_sub(template.memory, Ordering::Relaxed);
+        self.forget(template.memory);
         program.retired();
+    }
+
+    fn tick(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::Relaxed)
     }
 
     /// What was started how.
@@ -142,30 +214,135 @@ impl Pool {
     }
 }
 
-impl Lease<'_> {
-    /// Makes a copy that runs `spec`; after an error there is none.
-    pub(crate) fn start(&mut self, spec: &Spec<'_>) -> Result<i32, Reason> {
-        let template = self.template.as_mut().expect("held until dropped");
-        match template.copy(spec) {
-            Ok(pid) => Ok(pid),
-            Err(Failure::Request(reason)) => Err(reason),
-            Err(Failure::Died) => {
+impl<'p> Lease<'p> {
+    /// Starts `spec`; after an error nothing was started.
+    pub(crate) fn start(mut self, spec: &Spec<'_>) -> Result<Started<'p>, Reason> {
+        match self.what.take().expect("held until dropped") {
+            What::Worker { worker, audited } => self.rewind(worker, audited, spec),
+            What::Template { mut template, grow } => {
+                let started = if grow { self.grow(&mut template, spec) } else { copy(&mut template, spec) };
+                self.what = Some(What::Template { template, grow: false });
+                started
+            }
+        }
+    }
+
+    fn rewind(&self, mut worker: Worker, audited: bool, spec: &Spec<'_>) -> Result<Started<'p>, Reason> {
+        // A worker tells only at the end that it could not enter the directory.
+        if rustix::fs::access(&*spec.cwd, rustix::fs::Access::EXEC_OK).is_err() || !spec.cwd.is_dir() {
+            self.program.give_back_worker(worker);
+            return Err(Reason::Refused);
+        }
+        match worker.start(spec, audited) {
+            Ok(()) => Ok(self.tenure(worker, audited, Via::Rewind)),
+            Err(Failure::Request(reason)) => {
+                self.program.give_back_worker(worker);
+                Err(reason)
+            }
+            Err(Failure::Died | Failure::NoWorker) => {
+                self.pool.forget(worker.counted);
+                self.program.worker_gone();
+                Err(Reason::TemplateDied)
+            }
+        }
+    }
+
+    fn grow(&self, template: &mut Template, spec: &Spec<'_>) -> Result<Started<'p>, Reason> {
+        let failure = match template.worker(spec) {
+            Ok(worker) => return Ok(self.tenure(worker, false, Via::Fork)),
+            Err(failure) => failure,
+        };
+        self.program.worker_gone();
+        match failure {
+            Failure::NoWorker => {
+                self.program.cannot_rewind();
+                copy(template, spec)
+            }
+            Failure::Request(reason) => Err(reason),
+            Failure::Died => {
                 template.starts = u32::MAX;
                 Err(Reason::TemplateDied)
             }
+        }
+    }
+
+    fn tenure(&self, worker: Worker, audited: bool, via: Via) -> Started<'p> {
+        let pid = worker.pid();
+        let tenure = Tenure { pool: self.pool, program: Arc::clone(&self.program), worker, audited };
+        Started { pid, via, tenure: Some(tenure) }
+    }
+}
+
+/// Makes a copy that runs `spec`; after an error there is none.
+fn copy<'p>(template: &mut Template, spec: &Spec<'_>) -> Result<Started<'p>, Reason> {
+    match template.copy(spec) {
+        Ok(pid) => Ok(Started { pid, via: Via::Fork, tenure: None }),
+        Err(Failure::Request(reason)) => Err(reason),
+        Err(Failure::Died | Failure::NoWorker) => {
+            template.starts = u32::MAX;
+            Err(Reason::TemplateDied)
         }
     }
 }
 
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
-        let Some(mut template) = self.template.take() else { return };
-        if template.starts >= self.pool.policy.starts_per_template {
-            self.pool.retire(&self.program, template);
-        } else {
-            template.last_use = self.pool.clock.fetch_add(1, Ordering::Relaxed);
-            self.program.give_back(template);
+        match self.what.take() {
+            None => {}
+            Some(What::Template { mut template, grow }) => {
+                if grow {
+                    self.program.worker_gone();
+                }
+                if template.starts >= self.pool.policy.starts_per_template {
+                    self.pool.retire(&self.program, template);
+                } else {
+                    template.last_use = self.pool.tick();
+                    self.program.give_back(template);
+                }
+            }
+            Some(What::Worker { worker, .. }) => self.program.give_back_worker(worker),
         }
+    }
+}
+
+impl std::fmt::Debug for Tenure<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Tenure").field(&self.worker).finish()
+    }
+}
+
+impl Tenure<'_> {
+    /// Waits for the end of the run.
+    pub(crate) fn await_end(&mut self) -> Ended {
+        self.worker.await_end()
+    }
+
+    /// A descriptor that becomes readable then.
+    pub(crate) fn end_fd(&mut self) -> std::io::Result<OwnedFd> {
+        self.worker.end_fd()
+    }
+
+    /// Gives the worker back after `ended`, which it has told; only then may it serve others.
+    pub(crate) fn finish(self, ended: &Ended) {
+        let Tenure { pool, program, mut worker, audited } = self;
+        let again = match ended {
+            Ended::Rewound { differs, .. } => program.rewound(audited, *differs),
+            Ended::Process { retired } => {
+                pool.forget(worker.counted);
+                return program.worker_retired(*retired);
+            }
+            Ended::NotRun => false,
+        };
+        if !again || worker.starts >= pool.policy.starts_per_template {
+            pool.forget(worker.counted);
+            return program.worker_gone();
+        }
+        if worker.counted == 0 {
+            worker.counted = worker.memory();
+            pool.count(worker.counted);
+        }
+        worker.last_use = pool.tick();
+        program.give_back_worker(worker);
     }
 }
 

@@ -4,7 +4,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use crate::Reason;
+use super::wire::FDS_MAX;
+use crate::{ProcessGroup, Reason, Spec};
 
 /// Which tools are started warm.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,8 +37,14 @@ pub struct Policy {
     pub memory: u64,
     /// Templates of one tool at a time.
     pub templates_per_tool: usize,
-    /// Starts after which a template is replaced, so that no memory layout is used for ever.
+    /// Starts after which a template, or a worker, is replaced, so that no memory layout is used for ever.
     pub starts_per_template: u32,
+    /// Whether tools are rewound, where they can be.
+    pub rewind: bool,
+    /// Workers of one tool at a time.
+    pub workers_per_tool: usize,
+    /// One in so many rewinds is audited, after the first few of each tool; 0 for none.
+    pub audit_one_in: u64,
 }
 
 impl Policy {
@@ -67,6 +74,13 @@ impl Policy {
         let is_output = self.cold_below.iter().any(|dir| program.starts_with(dir))
             || self.output_below.iter().any(|dir| is_in_output(program, dir));
         is_output.then_some(Reason::TestOutput)
+    }
+
+    /// Whether `spec` may be run by a worker, as far as settings and request go: limits would stay with it,
+    /// and it is a process group of its own.
+    pub(crate) fn rewinds(&self, spec: &Spec<'_>) -> bool {
+        let own_group = spec.process_group != ProcessGroup::Inherit;
+        self.rewind && own_group && spec.limits.is_empty() && spec.extra_fds.len() + 5 <= FDS_MAX
     }
 
     /// Cold starts under one key before a template is made for it.
@@ -99,6 +113,9 @@ impl Default for Policy {
             memory: 512 << 20,
             templates_per_tool: cores.clamp(2, 16),
             starts_per_template: 2000,
+            rewind: true,
+            workers_per_tool: (2 * cores).clamp(4, 32),
+            audit_one_in: 200,
         }
     }
 }

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use super::eligible::{self, Traits};
 use super::key::{self, Asked};
+use super::rewinding::{Rewinding, Stopped};
 use super::template::Template;
+use super::worker::Worker;
 use super::{Policy, ToolStatistics};
 use crate::{EnvBlock, ProcessGroup, Reason, Spec, Via};
 
@@ -35,15 +37,21 @@ struct State {
     idle: Vec<Template>,
     /// Templates that exist or are being made.
     live: usize,
+    workers: Vec<Worker>,
+    /// Workers that exist or are being made, also those that run.
+    live_workers: usize,
+    rewinding: Rewinding,
     statistics: ToolStatistics,
 }
 
 /// What a start is to do.
 pub(crate) enum Plan {
-    /// This template is now the caller's.
-    Use(Box<Template>),
-    /// Make one: the caller has claimed a place for it.
-    Make,
+    /// This worker is now the caller's; whether its run is to be audited.
+    Rewind(Box<Worker>, bool),
+    /// This template is now the caller's; whether to have it make a worker, for which a place is claimed.
+    Use(Box<Template>, bool),
+    /// Make a template: the caller has claimed a place for it. Then as with `Use`.
+    Make(bool),
 }
 
 impl Program {
@@ -64,8 +72,9 @@ impl Program {
             return Err(reason);
         }
         let key = key::of(spec, &state.asked);
-        if let Some(template) = state.take(&key) {
-            return Ok(Plan::Use(Box::new(template)));
+        let rewinds = policy.rewinds(spec) && state.rewinding.stopped.is_none();
+        if let Some(plan) = state.at_hand(&key, rewinds, policy) {
+            return Ok(plan);
         }
         if !state.pays(&key, policy) {
             return Err(Reason::FewStarts);
@@ -77,14 +86,14 @@ impl Program {
         }
         if state.live < policy.templates_per_tool || state.drop_idle() {
             state.live += 1;
-            return Ok(Plan::Make);
+            return Ok(Plan::Make(rewinds && state.claim_worker(policy)));
         }
         let until = Instant::now() + WAIT;
         loop {
             let Some(left) = until.checked_duration_since(Instant::now()) else { return Err(Reason::Busy) };
             state = self.given_back.wait_timeout(state, left).expect("no panic while locked").0;
-            if let Some(template) = state.take(&key) {
-                return Ok(Plan::Use(Box::new(template)));
+            if let Some(plan) = state.at_hand(&key, rewinds, policy) {
+                return Ok(plan);
             }
         }
     }
@@ -122,9 +131,7 @@ impl Program {
         }
         if learned {
             // Older templates lack the new names in their keys; theirs is not known to be equal.
-            let dropped = state.idle.len();
-            state.idle.clear();
-            state.live -= dropped;
+            state.drop_all_idle();
         }
         template.key = key::of(spec, &state.asked);
         state.statistics.templates += 1;
@@ -145,8 +152,42 @@ impl Program {
     pub(crate) fn distrust(&self) {
         let mut state = self.lock();
         state.verdict = Some(Err(Reason::Distrusted));
-        state.live -= state.idle.len();
-        state.idle.clear();
+        state.drop_all_idle();
+    }
+
+    /// Gives up a worker's claimed place, or that of one that is gone.
+    pub(crate) fn worker_gone(&self) {
+        self.lock().live_workers -= 1;
+    }
+
+    /// No worker can be made of this tool.
+    pub(crate) fn cannot_rewind(&self) {
+        self.lock().rewinding.stopped = Some(Stopped::Impossible);
+    }
+
+    /// Takes note of a run after which its worker cannot go on, and gives up its place.
+    pub(crate) fn worker_retired(&self, why: u32) {
+        let mut state = self.lock();
+        state.live_workers -= 1;
+        state.rewinding.retired(why);
+    }
+
+    /// Takes note of a run that was rewound; whether the worker can be used again.
+    pub(crate) fn rewound(&self, audited: bool, differs: u32) -> bool {
+        let mut state = self.lock();
+        state.rewinding.rewound(audited, differs);
+        state.statistics.audits += u64::from(audited);
+        differs == 0
+    }
+
+    pub(crate) fn give_back_worker(&self, worker: Worker) {
+        let mut state = self.lock();
+        if state.rewinding.stopped.is_some() || matches!(state.verdict, Some(Err(_))) {
+            state.live_workers -= 1;
+            return;
+        }
+        state.workers.push(worker);
+        self.given_back.notify_one();
     }
 
     pub(crate) fn retired(&self) {
@@ -160,15 +201,29 @@ impl Program {
 
     /// When the idle template that was not used for longest was used.
     pub(crate) fn oldest_idle(&self) -> Option<u64> {
-        self.lock().idle.iter().map(|t| t.last_use).min()
+        let state = self.lock();
+        let templates = state.idle.iter().map(|t| t.last_use);
+        templates.chain(state.workers.iter().map(|w| w.last_use)).min()
     }
 
-    pub(crate) fn take_oldest(&self) -> Option<Template> {
-        self.lock().take_oldest()
+    /// Drops the idle template or worker that was not used for longest; how much memory it had.
+    pub(crate) fn drop_oldest(&self) -> Option<u64> {
+        let mut state = self.lock();
+        let template = state.idle.iter().map(|t| t.last_use).min().unwrap_or(u64::MAX);
+        let worker = state.workers.iter().map(|w| w.last_use).min().unwrap_or(u64::MAX);
+        if worker < template {
+            return state.take_oldest_worker().map(|w| w.counted);
+        }
+        state.take_oldest().map(|t| t.memory)
     }
 
     pub(crate) fn statistics(&self) -> ToolStatistics {
-        self.lock().statistics.clone()
+        let state = self.lock();
+        ToolStatistics {
+            retired: state.rewinding.retired.clone(),
+            not_rewound: state.rewinding.stopped.clone(),
+            ..state.statistics.clone()
+        }
     }
 
     pub(crate) fn record(&self, via: Via, took: Duration) {
@@ -182,11 +237,49 @@ impl Program {
                 statistics.forks += 1;
                 statistics.fork_time += took;
             }
+            Via::Rewind => {
+                statistics.rewinds += 1;
+                statistics.rewind_time += took;
+            }
         }
     }
 }
 
 impl State {
+    /// A worker, or else a template.
+    fn at_hand(&mut self, key: &[u8], rewinds: bool, policy: &Policy) -> Option<Plan> {
+        if rewinds && let Some(at) = self.workers.iter().rposition(|w| w.key == key) {
+            let worker = self.workers.swap_remove(at);
+            let audit = self.rewinding.audits_next(policy.audit_one_in);
+            return Some(Plan::Rewind(Box::new(worker), audit));
+        }
+        let template = self.take(key)?;
+        let grow = rewinds && self.claim_worker(policy);
+        Some(Plan::Use(Box::new(template), grow))
+    }
+
+    /// Claims a place for a worker, if need be that of an idle one of another key.
+    fn claim_worker(&mut self, policy: &Policy) -> bool {
+        if self.live_workers >= policy.workers_per_tool && self.take_oldest_worker().is_none() {
+            return false;
+        }
+        self.live_workers += 1;
+        true
+    }
+
+    fn take_oldest_worker(&mut self) -> Option<Worker> {
+        let at = self.workers.iter().enumerate().min_by_key(|(_, w)| w.last_use)?.0;
+        self.live_workers -= 1;
+        Some(self.workers.swap_remove(at))
+    }
+
+    fn drop_all_idle(&mut self) {
+        self.live -= self.idle.len();
+        self.idle.clear();
+        self.live_workers -= self.workers.len();
+        self.workers.clear();
+    }
+
     fn take(&mut self, key: &[u8]) -> Option<Template> {
         let at = self.idle.iter().rposition(|t| t.key == key)?;
         Some(self.idle.swap_remove(at))

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::{Retirement, Stopped};
 use crate::Reason;
 
 /// All tools, by path.
@@ -22,6 +23,16 @@ pub struct ToolStatistics {
     pub cold: BTreeMap<Reason, u64>,
     /// Starts by copying.
     pub forks: u64,
+    /// Starts in workers.
+    pub rewinds: u64,
+    /// Time that starting it in workers took the runner.
+    pub rewind_time: Duration,
+    /// Runs in workers after which everything was compared with the snapshot.
+    pub audits: u64,
+    /// Workers that could not be used again, and why.
+    pub retired: BTreeMap<Retirement, u64>,
+    /// Why it is not rewound any more.
+    pub not_rewound: Option<Stopped>,
     /// Time that starting it cold took the runner; the tool's own start-up comes on top of it.
     pub cold_time: Duration,
     /// Time that copying took the runner, templates included.
@@ -38,9 +49,14 @@ impl ToolStatistics {
         self.cold.values().sum()
     }
 
-    /// What copying saved: each copy was spared what making a template takes on average.
+    /// Starts that were warm in either way.
+    pub fn warm_total(&self) -> u64 {
+        self.forks + self.rewinds
+    }
+
+    /// What warm starts saved: each was spared what making a template takes on average.
     pub fn saved(&self) -> Duration {
         let Some(each) = self.template_time.checked_div(self.templates as u32) else { return Duration::ZERO };
-        (each * self.forks as u32).saturating_sub(self.fork_time)
+        (each * self.warm_total() as u32).saturating_sub(self.fork_time + self.rewind_time)
     }
 }

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -12,8 +13,9 @@ use rustix::fs::MemfdFlags;
 
 use super::eligible::Traits;
 use super::identity::Files;
+use super::request::{self, Failure};
+use super::worker::{Link, Worker};
 use super::{key, starter, wire};
-use crate::spec::Resource;
 use crate::sys::shared::Table;
 use crate::sys::{channel, spawn, wait};
 use crate::{ProcessGroup, Reason, Spec};
@@ -28,7 +30,7 @@ pub(crate) struct Template {
     socket: OwnedFd,
     /// `struct hs_page`: the number of the copy being made.
     page: Table,
-    files: Files,
+    files: Arc<Files>,
     /// What its constructors asked the environment for.
     pub names: Vec<Vec<u8>>,
     pub key: Vec<u8>,
@@ -60,7 +62,7 @@ impl Template {
             pid,
             socket,
             page,
-            files: Files::default(),
+            files: Arc::default(),
             names: Vec::new(),
             key: Vec::new(),
             memory: 0,
@@ -90,18 +92,20 @@ impl Template {
             return Err(reason);
         }
         let mut strings = message[wire::READY_SIZE..].split(|&b| b == 0);
-        self.files.watch(&spec.program);
+        let mut files = Files::default();
+        files.watch(&spec.program);
         for object in strings.by_ref().take(ready.object_count as usize) {
-            self.files.watch(Path::new(OsStr::from_bytes(object)));
+            files.watch(Path::new(OsStr::from_bytes(object)));
         }
-        if !self.files.are_mapped(ready.object_count as usize + 1, self.pid) {
+        if !files.are_mapped(ready.object_count as usize + 1, self.pid) {
             return Err(Reason::FilesChanging);
         }
         for path in ["/etc/ld.so.cache", "/etc/ld.so.preload"] {
-            self.files.watch(Path::new(path));
+            files.watch(Path::new(path));
         }
-        traits.search.iter().for_each(|dir| self.files.watch(dir));
-        key::library_path(spec).for_each(|dir| self.files.watch(Path::new(dir)));
+        traits.search.iter().for_each(|dir| files.watch(dir));
+        key::library_path(spec).for_each(|dir| files.watch(Path::new(dir)));
+        self.files = Arc::new(files);
         self.names = strings.take(ready.name_count as usize).map(<[u8]>::to_vec).collect();
         if self.names.iter().any(|n| n == b"LD_PRELOAD") {
             return Err(Reason::ReadsEnvironment);
@@ -119,37 +123,39 @@ impl Template {
 
     /// Makes a copy that runs `spec`. After an error no copy exists.
     pub(crate) fn copy(&mut self, spec: &Spec<'_>) -> Result<i32, Failure> {
-        let fd_count = 3 + spec.extra_fds.len();
-        let mut targets = [0u8; wire::FDS_MAX * 4];
-        let mut fds: [RawFd; wire::FDS_MAX] = [0; wire::FDS_MAX];
-        let given = spec.stdio.iter().enumerate().map(|(to, fd)| (to as i32, fd));
-        for (index, (to, fd)) in given.chain(spec.extra_fds.iter().map(|(to, fd)| (*to, fd))).enumerate() {
-            fds[index] = fd.as_raw_fd();
-            targets[index * 4..index * 4 + 4].copy_from_slice(&to.to_ne_bytes());
-        }
-        let strings = argument_strings(spec).ok_or(Failure::Request(Reason::System))?;
-        let limits = limit_bytes(spec);
-        let head = request(spec, &strings, &limits);
-        if head.length as usize > wire::MESSAGE_MAX {
-            return Err(Failure::Request(Reason::LargeRequest));
-        }
-        self.starts += 1;
+        self.ask(spec, request::group(spec), 0, &[])
+    }
+
+    /// Makes a worker, which runs `spec` first. After an error there is none.
+    pub(crate) fn worker(&mut self, spec: &Spec<'_>) -> Result<Worker, Failure> {
+        let (link, theirs, page) = link().map_err(|_| Failure::Request(Reason::System))?;
+        let own = [theirs.as_raw_fd(), page.as_raw_fd()];
+        let pid = self.ask(spec, 0, wire::REQUEST_WORKER, &own)?;
+        Ok(Worker::new(pid, link, self.key.clone(), Arc::clone(&self.files)))
+    }
+
+    fn ask(&mut self, spec: &Spec<'_>, pgid: i32, flags: u32, own: &[RawFd]) -> Result<i32, Failure> {
         let cell = &self.page.slots()[0];
         cell.store(0, Ordering::SeqCst);
-        let parts: [&[u8]; 5] =
-            [&head.encode(), &limits, &targets[..fd_count * 4], &strings, spec.env.blob()];
-        let sent = channel::send(&self.socket, &parts, &fds[..fd_count]);
+        let sent = match request::send(&self.socket, spec, pgid, flags, own) {
+            Err(Failure::Died) => None,
+            Err(other) => return Err(other),
+            Ok(()) => Some(()),
+        };
+        self.starts += 1;
         let mut answer = [0; wire::REPLY_SIZE];
         let reply = sent
-            .and_then(|()| channel::receive(&self.socket, &mut answer))
-            .ok()
+            .and_then(|()| channel::receive(&self.socket, &mut answer).ok())
             .and_then(|length| wire::Reply::decode(&answer[..length]));
         let pid = match reply {
             Some(reply) if reply.pid > 0 => reply.pid,
+            Some(reply) if reply.stage == wire::STAGE_REWIND => {
+                return Err(Failure::NoWorker);
+            }
             Some(_) => return Err(Failure::Request(Reason::Refused)),
             None => self.bury()?,
         };
-        channel::set_group(pid, head.pgid);
+        channel::set_group(pid, pgid);
         Ok(pid)
     }
 
@@ -167,15 +173,6 @@ impl Template {
     }
 }
 
-/// Why there is no copy.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// This request cannot be served; the template lives.
-    Request(Reason),
-    /// The template is gone.
-    Died,
-}
-
 impl Drop for Template {
     fn drop(&mut self) {
         let pid = self.pid;
@@ -185,6 +182,15 @@ impl Drop for Template {
             wait::reap(pid);
         });
     }
+}
+
+/// What runner and worker share: the runner's ends, the worker's socket, and its page.
+fn link() -> std::io::Result<(Link, OwnedFd, OwnedFd)> {
+    let (socket, theirs) = channel::pair()?;
+    let memory = rustix::fs::memfd_create("hotstart-page", MemfdFlags::CLOEXEC)?;
+    rustix::fs::ftruncate(&memory, Table::bytes(1) as u64)?;
+    let page = Table::map(&memory, 1)?;
+    Ok((Link { socket, page }, theirs, memory))
 }
 
 fn ends(socket: OwnedFd, runtime: &OwnedFd) -> Option<(Table, Ends)> {
@@ -233,55 +239,6 @@ fn room() -> usize {
     wire::ROOM_MIN + (turn * 619 + 137) % wire::ROOM_MORE
 }
 
-/// Working directory and arguments, each ended by a NUL; `None` if one contains a NUL itself.
-fn argument_strings(spec: &Spec<'_>) -> Option<Vec<u8>> {
-    let mut strings = Vec::with_capacity(1024);
-    let mut count = 0;
-    for text in std::iter::once(spec.cwd.as_os_str()).chain(spec.argv.iter().map(|arg| arg.as_os_str())) {
-        strings.extend_from_slice(text.as_bytes());
-        strings.push(0);
-        count += 1;
-    }
-    (strings.iter().filter(|&&b| b == 0).count() == count && count > 1).then_some(strings)
-}
-
-fn limit_bytes(spec: &Spec<'_>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for limit in &spec.limits {
-        let resource = match limit.resource {
-            Resource::AddressSpace => libc::RLIMIT_AS,
-            Resource::OpenFiles => libc::RLIMIT_NOFILE,
-            Resource::Stack => libc::RLIMIT_STACK,
-            Resource::FileSize => libc::RLIMIT_FSIZE,
-        };
-        bytes.extend_from_slice(&resource.to_ne_bytes());
-        bytes.extend_from_slice(&[0; 4]);
-        for value in [limit.soft, limit.hard] {
-            bytes.extend_from_slice(&value.unwrap_or(libc::RLIM_INFINITY).to_ne_bytes());
-        }
-    }
-    bytes
-}
-
-fn request(spec: &Spec<'_>, strings: &[u8], limits: &[u8]) -> wire::Request {
-    let fd_count = 3 + spec.extra_fds.len();
-    let length = wire::REQUEST_SIZE + limits.len() + fd_count * 4 + strings.len() + spec.env.blob().len();
-    wire::Request {
-        length: length as u32,
-        argc: spec.argv.len() as u32,
-        envc: spec.env.count() as u32,
-        fd_count: fd_count as u32,
-        limit_count: spec.limits.len() as u32,
-        pgid: match spec.process_group {
-            ProcessGroup::Inherit => rustix::process::getpgrp().as_raw_nonzero().get(),
-            ProcessGroup::New => 0,
-            ProcessGroup::Join(pgid) => pgid,
-        },
-        umask: spec.umask.unwrap_or(wire::UMASK_KEEP),
-        runner: rustix::process::getpid().as_raw_nonzero().get(),
-    }
-}
-
 /// The reason of the first doubt of `enum hs_doubt`.
 fn doubt(bits: u32) -> Option<Reason> {
     const REASONS: [Reason; 15] = [
@@ -305,7 +262,7 @@ fn doubt(bits: u32) -> Option<Reason> {
 }
 
 /// What the process owns and shares with nobody.
-fn owned_memory(pid: i32) -> u64 {
+pub(crate) fn owned_memory(pid: i32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
     let pages: Vec<u64> = text.split_ascii_whitespace().filter_map(|n| n.parse().ok()).collect();
     let pages = pages.get(1).copied().unwrap_or(0).saturating_sub(pages.get(2).copied().unwrap_or(0));

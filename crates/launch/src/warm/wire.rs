@@ -20,6 +20,12 @@ pub(crate) const UMASK_KEEP: u32 = u32::MAX;
 pub(crate) const ROOM_MIN: usize = 1500;
 /// Up to as many more.
 pub(crate) const ROOM_MORE: usize = 1000;
+/// Flag of a request: the copy is to be a worker.
+pub(crate) const REQUEST_WORKER: u32 = 1;
+/// Flag of a request to a worker: audit before the end is reported.
+pub(crate) const REQUEST_AUDIT: u32 = 2;
+/// Stage of a reply: no worker can be made of this tool here.
+pub(crate) const STAGE_REWIND: u32 = 6;
 /// Largest announcement: names of objects and of variables.
 pub(crate) const READY_MAX: usize = 80 * 1024;
 
@@ -43,6 +49,7 @@ pub(crate) struct Request {
     pub pgid: i32,
     pub umask: u32,
     pub runner: i32,
+    pub flags: u32,
 }
 
 /// `struct hs_reply`: the copy's number, or what failed.
@@ -57,6 +64,63 @@ pub(crate) struct Reply {
 pub(crate) const READY_SIZE: usize = 24;
 pub(crate) const REQUEST_SIZE: usize = 40;
 pub(crate) const REPLY_SIZE: usize = 24;
+pub(crate) const END_SIZE: usize = 88;
+
+/// `enum hs_ending`: what became of a request to a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Rewound = 1,
+    Retired,
+    Refused,
+}
+
+/// `struct hs_end`: main has ended in a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct End {
+    pub status: i32,
+    pub ending: Ending,
+    /// `enum hs_retirement`.
+    pub retired: u32,
+    /// `enum hs_difference`.
+    pub differs: u32,
+    pub user_us: u64,
+    pub system_us: u64,
+    pub minor_faults: u64,
+    pub major_faults: u64,
+    pub voluntary: u64,
+    pub involuntary: u64,
+    pub max_rss_kib: u64,
+}
+
+impl End {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        check(bytes, END_SIZE)?;
+        let [status, ending, retired, differs] = words(bytes);
+        let ending = match ending {
+            1 => Ending::Rewound,
+            2 => Ending::Retired,
+            3 => Ending::Refused,
+            _ => return None,
+        };
+        let long = |index: usize| {
+            let at = 32 + index * 8;
+            u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+        };
+        Some(End {
+            status: status as i32,
+            ending,
+            retired,
+            differs,
+            user_us: long(0),
+            system_us: long(1),
+            minor_faults: long(2),
+            major_faults: long(3),
+            voluntary: long(4),
+            involuntary: long(5),
+            max_rss_kib: long(6),
+        })
+    }
+}
 
 impl Ready {
     /// Reads the fixed part; `None` if the message is not of this protocol.
@@ -79,7 +143,7 @@ impl Request {
             self.pgid as u32,
             self.umask,
             self.runner as u32,
-            0,
+            self.flags,
         ];
         let mut bytes = [0; REQUEST_SIZE];
         for (chunk, word) in bytes.chunks_exact_mut(4).zip(words) {
@@ -138,16 +202,22 @@ mod tests {
             "HS_DOUBT_SIGNALS",
             "HS_ROOM_MIN",
             "HS_ROOM_MORE",
+            "sizeof(struct hs_end)",
+            "HS_STAGE_REWIND",
+            "HS_REQUEST_AUDIT",
+            "HS_ENDING_REFUSED",
         ]
         .iter()
         .map(|w| print(w))
         .chain(["pid", "doubts", "object_count", "name_count"].iter().map(|f| offset("hs_ready", f)))
         .chain(
-            ["argc", "envc", "fd_count", "limit_count", "pgid", "umask", "runner"]
+            ["argc", "envc", "fd_count", "limit_count", "pgid", "umask", "runner", "flags"]
                 .iter()
                 .map(|f| offset("hs_request", f)),
         )
         .chain(["pid", "error", "stage"].iter().map(|f| offset("hs_reply", f)))
+        .chain(["status", "ending", "retired", "differs", "user_us"].iter().map(|f| offset("hs_end", f)))
+        .chain(["minor_faults", "voluntary", "max_rss_kib"].iter().map(|f| offset("hs_end", f)))
         .collect();
         std::fs::write(
             &source,
@@ -176,11 +246,17 @@ mod tests {
             1 << 14,
             ROOM_MIN as i64,
             ROOM_MORE as i64,
+            END_SIZE as i64,
+            STAGE_REWIND as i64,
+            REQUEST_AUDIT as i64,
+            Ending::Refused as i64,
         ]
         .into_iter()
         .chain([8, 12, 16, 20])
-        .chain([8, 12, 16, 20, 24, 28, 32])
+        .chain([8, 12, 16, 20, 24, 28, 32, 36])
         .chain([8, 12, 16])
+        .chain([8, 12, 16, 20, 32])
+        .chain([48, 64, 80])
         .collect();
         assert_eq!(numbers, expected);
     }

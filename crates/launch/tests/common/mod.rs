@@ -56,13 +56,23 @@ pub fn await_age(path: &Path) {
 pub fn victim() -> Victim {
     let dir = tempfile::tempdir().unwrap();
     let program = dir.path().canonicalize().unwrap().join("victim");
-    compile(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/tests/victim.c")), &program, &[]);
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/tests/victim.c");
+    // What backtrace() would load while it runs; a worker in which something was loaded is not used again.
+    let flags = ["-Wl,--push-state,--no-as-needed", "-lgcc_s", "-Wl,--pop-state"];
+    compile(Path::new(source), &program, &flags);
     Victim { dir, program }
 }
 
+/// Starts these tools as copies.
 pub fn warm_launcher(names: &[&str]) -> Launcher {
     let choice = Choice::Only(names.iter().map(|n| n.to_string()).collect());
-    Launcher::new().with_policy(Policy { choice, ..Policy::default() })
+    Launcher::new().with_policy(Policy { choice, rewind: false, ..Policy::default() })
+}
+
+/// Starts these tools in workers, each run audited.
+pub fn rewinding_launcher(names: &[&str]) -> Launcher {
+    let choice = Choice::Only(names.iter().map(|n| n.to_string()).collect());
+    Launcher::new().with_policy(Policy { choice, audit_one_in: 1, ..Policy::default() })
 }
 
 pub fn case(args: &[&str]) -> Case {

@@ -2,18 +2,19 @@
 
 use crate::args::flag::Flag;
 use crate::args::values;
-use crate::args::warm::{self, ConfigFile, Start};
+use crate::args::warm::{self, ConfigFile, Parity, Start};
 
 pub(super) static FLAGS: [Flag; 9] = [
     Flag::value(
         &["--start"],
-        "{auto,cold,fork}",
+        "{auto,cold,fork,rewind}",
         |low, value, _| {
             low.own.warm.start = Some(values::choice(value, &Start::CHOICES)?);
             Ok(())
         },
-        "How to start tools: auto (warm once a tool was started often enough that it pays; the default), cold, or \
-         fork (warm from the first start)",
+        "How to start tools: auto (warm once a tool was started often enough that it pays; the default), cold, \
+         fork (warm from the first start, always a fresh copy), or rewind (warm from the first start; a copy that \
+         has run is put back and runs again)",
     ),
     Flag::switch(
         &["--cold"],
@@ -53,10 +54,16 @@ pub(super) static FLAGS: [Flag; 9] = [
         },
         "Repeat N percent of the passing warm starts cold and compare (default: 0.5%)",
     ),
-    Flag::switch(
+    Flag::maybe(
         &["--parity"],
-        |low| low.own.warm.parity = true,
-        "Run every command both cold and warm and report each difference",
+        "WAY",
+        |low, value, _| {
+            let names = [("", Parity::Fork), ("fork", Parity::Fork), ("rewind", Parity::Rewind)];
+            low.own.warm.parity = Some(values::choice(value, &names)?);
+            Ok(())
+        },
+        "Run every command both cold and warm and report each difference; with --parity=rewind warm is by \
+         rewinding, and after each run everything is compared with the snapshot",
     ),
     Flag::value(
         &["--template-memory"],

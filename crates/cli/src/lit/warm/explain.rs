@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::fmt::Write;
 use std::time::Duration;
 
-use hotstart_launch::{Statistics, ToolStatistics};
+use hotstart_launch::{Statistics, Stopped, ToolStatistics};
 use hotstart_run::CheckCounts;
 
 /// The line at the end of a run; empty if nothing was started.
@@ -18,13 +18,13 @@ pub fn counts(statistics: &Statistics) -> String {
 }
 
 fn totals(statistics: &Statistics) -> (u64, u64) {
-    let add = |(warm, cold), tool: &ToolStatistics| (warm + tool.forks, cold + tool.cold_total());
+    let add = |(warm, cold), tool: &ToolStatistics| (warm + tool.warm_total(), cold + tool.cold_total());
     statistics.tools.iter().fold((0, 0), add)
 }
 
 /// For each tool: starts cold and warm, reasons, time saved, most started first; then what was checked.
 pub fn table(statistics: &Statistics, checks: CheckCounts) -> String {
-    let starts = |tool: &ToolStatistics| tool.forks + tool.cold_total();
+    let starts = |tool: &ToolStatistics| tool.warm_total() + tool.cold_total();
     let mut tools: Vec<_> = statistics.tools.iter().filter(|tool| starts(tool) > 0).collect();
     if tools.is_empty() {
         return "hotstart: no process was started\n".to_owned();
@@ -33,7 +33,12 @@ pub fn table(statistics: &Statistics, checks: CheckCounts) -> String {
     let mut text = "hotstart: how processes were started, and why cold\n".to_owned();
     let _ = writeln!(text, "{:>9} {:>9} {:>10}  tool", "warm", "cold", "saved");
     for tool in &tools {
-        row(&mut text, (tool.forks, tool.cold_total(), tool.saved()), &tool.program.display().to_string());
+        row(
+            &mut text,
+            (tool.warm_total(), tool.cold_total(), tool.saved()),
+            &tool.program.display().to_string(),
+        );
+        ways(&mut text, tool);
         let mut reasons: Vec<_> = tool.cold.iter().collect();
         reasons.sort_by_key(|(reason, count)| (Reverse(**count), **reason));
         for (reason, count) in reasons {
@@ -51,6 +56,35 @@ pub fn table(statistics: &Statistics, checks: CheckCounts) -> String {
     text
 }
 
+/// In which ways a tool was started warm, if it was by rewinding, or why not.
+fn ways(text: &mut String, tool: &ToolStatistics) {
+    if tool.rewinds > 0 {
+        let ToolStatistics { forks, rewinds, audits, .. } = tool;
+        let _ = writeln!(text, "{:32}warm {rewinds}: rewound ({audits} audited), {forks} copied", "");
+    }
+    for (why, count) in &tool.retired {
+        let _ = writeln!(text, "{:32}not used again {count}: {why}", "");
+    }
+    if let Some(why) = &tool.not_rewound {
+        let _ = writeln!(text, "{:32}copied only: {why}", "");
+    }
+}
+
+/// Tools of which an audit found that they were not put back; empty if there are none, as there should be.
+pub fn faults(statistics: &Statistics) -> String {
+    let mut text = String::new();
+    for tool in &statistics.tools {
+        if let Some(why @ Stopped::Differs(_)) = &tool.not_rewound {
+            let _ = writeln!(
+                text,
+                "hotstart: a fault of hotstart, please report it: rewinding '{}': {why}; it is copied from now on",
+                tool.program.display()
+            );
+        }
+    }
+    text
+}
+
 fn row(text: &mut String, (warm, cold, saved): (u64, u64, Duration), what: &str) {
     let saved = format!("{:.2} s", saved.as_secs_f64());
     let _ = writeln!(text, "{warm:>9} {cold:>9} {saved:>10}  {what}");
@@ -59,14 +93,19 @@ fn row(text: &mut String, (warm, cold, saved): (u64, u64, Duration), what: &str)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hotstart_launch::Reason;
+    use hotstart_launch::{Reason, Retirement};
 
     fn statistics() -> Statistics {
         let opt = ToolStatistics {
             program: "/bin/opt".into(),
             cold: [(Reason::FewStarts, 2), (Reason::Busy, 3)].into(),
-            forks: 1000,
-            fork_time: Duration::from_secs(1),
+            forks: 100,
+            rewinds: 900,
+            audits: 7,
+            retired: [(Retirement::Threads, 1)].into(),
+            not_rewound: Some(Stopped::Differs("signals".to_owned())),
+            fork_time: Duration::from_millis(900),
+            rewind_time: Duration::from_millis(100),
             templates: 2,
             template_time: Duration::from_millis(40),
             ..ToolStatistics::default()
@@ -86,6 +125,9 @@ mod tests {
             "hotstart: how processes were started, and why cold",
             "     warm      cold      saved  tool",
             "     1000         5    19.00 s  /bin/opt",
+            "                                warm 900: rewound (7 audited), 100 copied",
+            "                                not used again 1: it leaves threads",
+            "                                copied only: an audit found that this was not put back: signals",
             "                                cold 3: every template was in use",
             "                                cold 2: not started often enough yet",
             "        0         1     0.00 s  /bin/sh",
@@ -102,6 +144,14 @@ mod tests {
             table(&Statistics::default(), CheckCounts::default()),
             "hotstart: no process was started\n"
         );
+    }
+
+    #[test]
+    fn what_was_not_put_back_is_our_fault() {
+        let expected = "hotstart: a fault of hotstart, please report it: rewinding '/bin/opt': an audit found that \
+                        this was not put back: signals; it is copied from now on\n";
+        assert_eq!(faults(&statistics()), expected);
+        assert_eq!(faults(&Statistics::default()), "");
     }
 
     #[test]

@@ -10,8 +10,8 @@ use hotstart_launch::{Choice, Policy};
 use hotstart_lit::load::Discovered;
 use hotstart_run::Checks;
 
-use crate::args::{Start, WarmOptions};
-pub(super) use explain::{counts, table};
+use crate::args::{Parity, Start, WarmOptions};
+pub(super) use explain::{counts, faults, table};
 pub(super) use file::{FileSettings, read};
 
 /// How many of a hundred passing warm starts are repeated cold, unless it is said.
@@ -25,7 +25,7 @@ pub(super) struct WarmSettings {
     keep_cold: Vec<String>,
     template_memory: Option<u64>,
     verify: f64,
-    parity: bool,
+    parity: Option<Parity>,
     /// Whether it is told how each tool was started.
     pub explain: bool,
 }
@@ -39,7 +39,11 @@ impl WarmSettings {
             (start, warm) => (start, warm.clone()),
         };
         // What is to be compared has to be warm, however seldom it is started.
-        let default = if options.parity { Start::Fork } else { Start::Auto };
+        let default = match options.parity {
+            None => Start::Auto,
+            Some(Parity::Fork) => Start::Fork,
+            Some(Parity::Rewind) => Start::Rewind,
+        };
         WarmSettings {
             start: start.unwrap_or(default),
             warm,
@@ -53,7 +57,7 @@ impl WarmSettings {
 
     /// Which warm runs are compared with cold ones.
     pub fn checks(&self) -> Checks {
-        if self.parity { Checks::parity() } else { Checks::sampled(self.verify / 100.0) }
+        if self.parity.is_some() { Checks::parity() } else { Checks::sampled(self.verify / 100.0) }
     }
 
     /// Whether any tool may be started warm.
@@ -72,7 +76,7 @@ impl WarmSettings {
         let choice = match (self.start, &self.warm) {
             (Start::Cold, _) => Choice::Cold,
             (_, Some(tools)) => Choice::Only(tools.clone()),
-            (Start::Fork, None) => Choice::Auto { after: 0 },
+            (Start::Fork | Start::Rewind, None) => Choice::Auto { after: 0 },
             (Start::Auto, None) => default.choice,
         };
         Policy {
@@ -80,6 +84,8 @@ impl WarmSettings {
             never: self.keep_cold.clone(),
             cold_below: tmp_dir.into_iter().collect(),
             output_below: exec_roots,
+            rewind: self.start != Start::Fork,
+            audit_one_in: if self.parity == Some(Parity::Rewind) { 1 } else { default.audit_one_in },
             memory: self.template_memory.map_or(default.memory, |mib| mib.saturating_mul(1 << 20)),
             ..default
         }
@@ -104,6 +110,7 @@ mod tests {
             |start, warm| choice(WarmOptions { start, warm, ..Default::default() }, Default::default());
         assert_eq!(choose(None, None), Policy::default().choice);
         assert_eq!(choose(Some(Start::Fork), None), Choice::Auto { after: 0 });
+        assert_eq!(choose(Some(Start::Rewind), None), Choice::Auto { after: 0 });
         assert_eq!(choose(None, tools(&["opt"])), Choice::Only(vec!["opt".into()]));
         assert_eq!(choose(Some(Start::Cold), tools(&["opt"])), Choice::Cold);
     }
@@ -134,6 +141,20 @@ mod tests {
         let policy = settings.policy_for(vec!["/obj".into()], Some("/tmp/x".into()));
         assert_eq!((policy.never, policy.memory), (Vec::new(), 2 << 20));
         assert_eq!((policy.output_below, policy.cold_below), (vec!["/obj".into()], vec!["/tmp/x".into()]));
+    }
+
+    #[test]
+    fn only_fork_copies_always_and_parity_of_rewinding_audits_all() {
+        let policy = |start, parity| {
+            let options = WarmOptions { start, parity, ..Default::default() };
+            let policy = WarmSettings::new(&options, FileSettings::default()).policy_for(Vec::new(), None);
+            (policy.rewind, policy.audit_one_in)
+        };
+        let usual = Policy::default().audit_one_in;
+        assert_eq!(policy(None, None), (true, usual));
+        assert_eq!(policy(Some(Start::Fork), None), (false, usual));
+        assert_eq!(policy(None, Some(Parity::Fork)), (false, usual));
+        assert_eq!(policy(None, Some(Parity::Rewind)), (true, 1));
     }
 
     #[test]

@@ -1,0 +1,102 @@
+//! A start request as a message: the same to a template, which makes a copy for it, and to a worker, which runs it.
+
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+
+use super::wire;
+use crate::spec::Resource;
+use crate::sys::channel;
+use crate::{ProcessGroup, Reason, Spec};
+
+/// Why a request did not go out.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// This request cannot be served; whom it was for lives.
+    Request(Reason),
+    /// No worker can be made of this tool; it can be copied.
+    NoWorker,
+    /// Whom it was for is gone.
+    Died,
+}
+
+/// Sends `spec`, with `own` descriptors after the process's.
+pub(crate) fn send(
+    socket: &OwnedFd,
+    spec: &Spec<'_>,
+    pgid: i32,
+    flags: u32,
+    own: &[RawFd],
+) -> Result<(), Failure> {
+    let fd_count = 3 + spec.extra_fds.len();
+    let mut targets = [0u8; wire::FDS_MAX * 4];
+    let mut fds: [RawFd; wire::FDS_MAX] = [0; wire::FDS_MAX];
+    let given = spec.stdio.iter().enumerate().map(|(to, fd)| (to as i32, fd));
+    for (index, (to, fd)) in given.chain(spec.extra_fds.iter().map(|(to, fd)| (*to, fd))).enumerate() {
+        fds[index] = fd.as_raw_fd();
+        targets[index * 4..index * 4 + 4].copy_from_slice(&to.to_ne_bytes());
+    }
+    fds[fd_count..fd_count + own.len()].copy_from_slice(own);
+    let strings = argument_strings(spec).ok_or(Failure::Request(Reason::System))?;
+    let limits = limit_bytes(spec);
+    let head = head(spec, pgid, flags, &strings, &limits);
+    if head.length as usize > wire::MESSAGE_MAX {
+        return Err(Failure::Request(Reason::LargeRequest));
+    }
+    let parts: [&[u8]; 5] = [&head.encode(), &limits, &targets[..fd_count * 4], &strings, spec.env.blob()];
+    channel::send(socket, &parts, &fds[..fd_count + own.len()]).map_err(|_| Failure::Died)
+}
+
+/// The process group that `spec` asks for, as a request has it.
+pub(crate) fn group(spec: &Spec<'_>) -> i32 {
+    match spec.process_group {
+        ProcessGroup::Inherit => rustix::process::getpgrp().as_raw_nonzero().get(),
+        ProcessGroup::New => 0,
+        ProcessGroup::Join(pgid) => pgid,
+    }
+}
+
+/// Working directory and arguments, each ended by a NUL; `None` if one contains a NUL itself.
+fn argument_strings(spec: &Spec<'_>) -> Option<Vec<u8>> {
+    let mut strings = Vec::with_capacity(1024);
+    let mut count = 0;
+    for text in std::iter::once(spec.cwd.as_os_str()).chain(spec.argv.iter().map(|arg| arg.as_os_str())) {
+        strings.extend_from_slice(text.as_bytes());
+        strings.push(0);
+        count += 1;
+    }
+    (strings.iter().filter(|&&b| b == 0).count() == count && count > 1).then_some(strings)
+}
+
+fn limit_bytes(spec: &Spec<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for limit in &spec.limits {
+        let resource = match limit.resource {
+            Resource::AddressSpace => libc::RLIMIT_AS,
+            Resource::OpenFiles => libc::RLIMIT_NOFILE,
+            Resource::Stack => libc::RLIMIT_STACK,
+            Resource::FileSize => libc::RLIMIT_FSIZE,
+        };
+        bytes.extend_from_slice(&resource.to_ne_bytes());
+        bytes.extend_from_slice(&[0; 4]);
+        for value in [limit.soft, limit.hard] {
+            bytes.extend_from_slice(&value.unwrap_or(libc::RLIM_INFINITY).to_ne_bytes());
+        }
+    }
+    bytes
+}
+
+fn head(spec: &Spec<'_>, pgid: i32, flags: u32, strings: &[u8], limits: &[u8]) -> wire::Request {
+    let fd_count = 3 + spec.extra_fds.len();
+    let length = wire::REQUEST_SIZE + limits.len() + fd_count * 4 + strings.len() + spec.env.blob().len();
+    wire::Request {
+        length: length as u32,
+        argc: spec.argv.len() as u32,
+        envc: spec.env.count() as u32,
+        fd_count: fd_count as u32,
+        limit_count: spec.limits.len() as u32,
+        pgid,
+        umask: spec.umask.unwrap_or(wire::UMASK_KEEP),
+        runner: rustix::process::getpid().as_raw_nonzero().get(),
+        flags,
+    }
+}

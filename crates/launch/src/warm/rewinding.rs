@@ -1,0 +1,171 @@
+//! Whether a tool may be rewound: what its runs so far have shown.
+//!
+//! The first runs in workers are audited, and a sample of the later ones. One difference stops rewinding the tool, and
+//! is a fault of ours. A tool of which workers often cannot be used again is copied instead, since that is then cheaper.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Runs that must be audited clean before others go unaudited.
+const FIRST_AUDITS: u32 = 3;
+/// Once this many workers could not be used again, their share of all runs decides.
+const RETIRED_MIN: u64 = 4;
+/// The largest share, as one in so many runs. Making a worker costs about as much as a few copies.
+const RETIRED_ONE_IN: u64 = 8;
+
+/// Why a worker could not be used again (`enum hs_retirement`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Retirement {
+    /// Threads were left.
+    Threads,
+    /// Child processes were left.
+    Children,
+    /// A timer was armed.
+    Timers,
+    /// A signal was pending.
+    Signals,
+    /// A limit could not be raised again.
+    Limits,
+    /// Memory was mapped or protected in a way that cannot be undone.
+    Mappings,
+    /// The tool changed its identity, priority, namespaces or the like.
+    Process,
+}
+
+const RETIREMENTS: [Retirement; 7] = [
+    Retirement::Threads,
+    Retirement::Children,
+    Retirement::Timers,
+    Retirement::Signals,
+    Retirement::Limits,
+    Retirement::Mappings,
+    Retirement::Process,
+];
+
+impl Retirement {
+    fn first(bits: u32) -> Option<Self> {
+        RETIREMENTS.get(bits.trailing_zeros() as usize).copied()
+    }
+}
+
+impl fmt::Display for Retirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Retirement::Threads => "it leaves threads",
+            Retirement::Children => "it leaves child processes",
+            Retirement::Timers => "it leaves timers",
+            Retirement::Signals => "it leaves pending signals",
+            Retirement::Limits => "it lowers limits for good",
+            Retirement::Mappings => "it changes mappings that cannot be put back",
+            Retirement::Process => "it changes its identity, priority or the like",
+        })
+    }
+}
+
+/// Names of `enum hs_difference`.
+const DIFFERENCES: [&str; 6] = ["memory", "mappings", "descriptors", "signals", "limits", "name"];
+
+/// What an audit found, in words.
+fn differences(bits: u32) -> String {
+    let names = DIFFERENCES.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, name)| *name);
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// Why a tool is not rewound any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// It cannot be, here.
+    Impossible,
+    /// Too many of its workers could not be used again; the most common cause.
+    Retires(Retirement),
+    /// An audit found that this was not put back: a fault of hotstart.
+    Differs(String),
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stopped::Impossible => f.write_str("it cannot be stopped or patched for that here"),
+            Stopped::Retires(why) => why.fmt(f),
+            Stopped::Differs(what) => write!(f, "an audit found that this was not put back: {what}"),
+        }
+    }
+}
+
+/// The record of one tool.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rewinding {
+    clean_audits: u32,
+    claimed: u64,
+    runs: u64,
+    pub retired: BTreeMap<Retirement, u64>,
+    pub stopped: Option<Stopped>,
+}
+
+impl Rewinding {
+    /// Whether the next run is to be audited; counts it. `one_in` is the sample's period, 0 for none.
+    pub(crate) fn audits_next(&mut self, one_in: u64) -> bool {
+        self.claimed += 1;
+        self.clean_audits < FIRST_AUDITS || (one_in > 0 && self.claimed.is_multiple_of(one_in))
+    }
+
+    /// Takes note of a run that was rewound.
+    pub(crate) fn rewound(&mut self, audited: bool, differs: u32) {
+        self.runs += 1;
+        if differs != 0 {
+            self.stopped = Some(Stopped::Differs(differences(differs)));
+        } else if audited {
+            self.clean_audits += 1;
+        }
+    }
+
+    /// Takes note of a run after which the worker could not go on.
+    pub(crate) fn retired(&mut self, bits: u32) {
+        self.runs += 1;
+        let Some(why) = Retirement::first(bits) else { return };
+        *self.retired.entry(why).or_default() += 1;
+        let total: u64 = self.retired.values().sum();
+        if total >= RETIRED_MIN && total * RETIRED_ONE_IN > self.runs && self.stopped.is_none() {
+            let most = self.retired.iter().max_by_key(|(_, count)| **count);
+            self.stopped = most.map(|(why, _)| Stopped::Retires(*why));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_runs_are_audited_and_then_a_sample() {
+        let mut record = Rewinding::default();
+        for _ in 0..3 {
+            assert!(record.audits_next(0));
+            record.rewound(true, 0);
+        }
+        assert!(!record.audits_next(0));
+        let audited = (0..100).filter(|_| record.audits_next(10)).count();
+        assert_eq!(audited, 10);
+    }
+
+    #[test]
+    fn one_difference_stops_it() {
+        let mut record = Rewinding::default();
+        record.rewound(true, 0b101);
+        let what = record.stopped.unwrap().to_string();
+        assert_eq!(what, "an audit found that this was not put back: memory, descriptors");
+    }
+
+    #[test]
+    fn retiring_often_stops_it_and_seldom_does_not() {
+        let mut often = Rewinding::default();
+        (0..4).for_each(|_| often.retired(1));
+        assert_eq!(often.stopped, Some(Stopped::Retires(Retirement::Threads)));
+        let mut seldom = Rewinding::default();
+        for run in 0..1000 {
+            if run % 20 == 0 { seldom.retired(0b10) } else { seldom.rewound(false, 0) }
+        }
+        assert_eq!(seldom.stopped, None);
+        assert_eq!(seldom.retired[&Retirement::Children], 50);
+    }
+}

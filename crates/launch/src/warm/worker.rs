@@ -1,0 +1,162 @@
+//! One process that runs a tool's `main` again and again, and puts its memory back in between (runtime/worker.c).
+//!
+//! Its end is a message, not a death: only what could not be put back ends the process, with the status that the tool gave.
+//! What a dead worker leaves open is whether `main` had begun; a page shared with it tells.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use hotstart_model::Status;
+use rustix::event::epoll;
+
+use super::identity::Files;
+use super::request::{self, Failure};
+use super::template::owned_memory;
+use super::wire::{End, Ending};
+use super::{starter, wire};
+use crate::sys::channel::{self, Received};
+use crate::sys::shared::Table;
+use crate::sys::wait;
+use crate::{Spec, Usage};
+
+/// How often to look whether a silent worker lives: something it started may hold its end of the socket.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// A process that can run its tool's `main` any number of times.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pid: i32,
+    link: Link,
+    /// Made when somebody wants to watch it end.
+    process: Option<OwnedFd>,
+    pub key: Vec<u8>,
+    files: Arc<Files>,
+    /// Memory that is counted for it, in bytes.
+    pub counted: u64,
+    pub starts: u32,
+    pub last_use: u64,
+    is_dead: bool,
+}
+
+/// The runner's ends of what it shares with a worker.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub socket: OwnedFd,
+    /// `struct hs_page`: whether `main` has begun.
+    pub page: Table,
+}
+
+/// How a run in a worker ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// The worker can be used again, unless an audit found differences (`enum hs_difference`).
+    Rewound { status: Status, usage: Usage, differs: u32 },
+    /// The process has ended or is about to: with this status. Why it retired (`enum hs_retirement`), 0 if it just died.
+    Process { retired: u32 },
+    /// `main` was not run.
+    NotRun,
+}
+
+impl Worker {
+    /// A worker just made, which runs its first request.
+    pub(crate) fn new(pid: i32, link: Link, key: Vec<u8>, files: Arc<Files>) -> Self {
+        // Without patience a death could be missed; setting it fails for no socket.
+        let _ = channel::set_patience(&link.socket, LOOK);
+        Worker { pid, link, process: None, key, files, counted: 0, starts: 1, last_use: 0, is_dead: false }
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Whether a cold start would still load the very files it was made of.
+    pub(crate) fn is_current(&self) -> bool {
+        self.files.unchanged()
+    }
+
+    /// Memory it owns, in bytes.
+    pub(crate) fn memory(&self) -> u64 {
+        owned_memory(self.pid)
+    }
+
+    /// Has it run `spec`.
+    pub(crate) fn start(&mut self, spec: &Spec<'_>, audit: bool) -> Result<(), Failure> {
+        self.link.page.slots()[0].store(0, Ordering::SeqCst);
+        let flags = if audit { wire::REQUEST_AUDIT } else { 0 };
+        request::send(&self.link.socket, spec, 0, flags, &[])?;
+        self.starts += 1;
+        Ok(())
+    }
+
+    /// Waits for the end of the run. After anything but a rewind, the process is to be reaped by the caller.
+    pub(crate) fn await_end(&mut self) -> Ended {
+        let mut message = [0; wire::END_SIZE];
+        let end = loop {
+            match channel::receive_patiently(&self.link.socket, &mut message) {
+                Received::Message(length) => break End::decode(&message[..length]),
+                Received::End => break None,
+                Received::Nothing if wait::has_ended(self.pid) => break None,
+                Received::Nothing => {}
+            }
+        };
+        match end {
+            Some(end) if end.ending == Ending::Rewound => {
+                let usage = usage(&end);
+                Ended::Rewound { status: Status::Exited(end.status), usage, differs: end.differs }
+            }
+            Some(end) if end.ending == Ending::Retired => {
+                self.is_dead = true;
+                Ended::Process { retired: end.retired }
+            }
+            _ => {
+                self.is_dead = true;
+                let begun = self.link.page.slots()[0].load(Ordering::SeqCst) as i32 != 0;
+                if end.is_some() || !begun {
+                    wait::kill(self.pid);
+                    return Ended::NotRun;
+                }
+                Ended::Process { retired: 0 }
+            }
+        }
+    }
+
+    /// A descriptor that becomes readable when the run, or the process, ends. Good only while the worker is held.
+    pub(crate) fn end_fd(&mut self) -> std::io::Result<OwnedFd> {
+        let process = match &mut self.process {
+            Some(process) => process,
+            none => none.insert(wait::pidfd(self.pid)?),
+        };
+        let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        for fd in [self.link.socket.as_fd(), process.as_fd()] {
+            epoll::add(&set, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+        }
+        Ok(set)
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if self.is_dead {
+            return;
+        }
+        let pid = self.pid;
+        starter::tell(move || {
+            wait::kill(pid);
+            wait::reap(pid);
+        });
+    }
+}
+
+fn usage(end: &End) -> Usage {
+    Usage {
+        user: Duration::from_micros(end.user_us),
+        system: Duration::from_micros(end.system_us),
+        max_rss_kib: end.max_rss_kib,
+        minor_faults: end.minor_faults,
+        major_faults: end.major_faults,
+        voluntary_switches: end.voluntary,
+        involuntary_switches: end.involuntary,
+    }
+}

@@ -1,0 +1,350 @@
+/* Follows the mappings that a run of main makes, so that they can be undone.
+ *
+ * libc's functions are replaced at their own addresses, in the worker's copies of libc's pages, because libc's allocator
+ * calls them without going through any table. The replacements make the same system calls and keep a list. ld.so has
+ * its own; what it maps is noticed by the sum of all mappings, which does not come out, and retires the worker. So does
+ * a change to a mapping that was there before main.
+ *
+ * The heap stays as large as a run has made it, up to a limit, so that the next run takes no faults; to libc it begins as
+ * small as it was, and what it is given reads as zero.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <link.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "runtime.h"
+
+#if HS_REWIND
+
+#define PAGE 4096ul
+#define RANGES_MAX 4096
+#define BASE_MAX 2048
+#define HEAP_KEPT (32ul << 20)
+#define WAITS_MAX 1000000
+
+struct range {
+    uintptr_t from, to;
+};
+
+static struct range ranges[RANGES_MAX];
+static size_t range_count;
+/* Something was done that the list cannot tell how to undo. */
+static int lost;
+static char lock;
+
+static uintptr_t heap_start;  /* as the kernel has it */
+static uintptr_t kernel_end;  /* the kernel's break */
+static uintptr_t given_end;   /* libc's */
+static uintptr_t highest;     /* the most that libc was given in this run */
+static unsigned long base_pages; /* sum of all mappings when the worker began */
+static uintptr_t base_stack;
+
+extern void *__curbrk;
+
+/* Threads of the tool may map at the same time; a handler that interrupts its own thread must not wait for ever. */
+static int take_lock(void)
+{
+    for (long i = 0; i < WAITS_MAX; i++)
+        if (!__atomic_test_and_set(&lock, __ATOMIC_ACQUIRE))
+            return 1;
+    lost = 1;
+    return 0;
+}
+
+static void give_lock(int taken)
+{
+    if (taken)
+        __atomic_clear(&lock, __ATOMIC_RELEASE);
+}
+
+static uintptr_t round_up(uintptr_t size)
+{
+    return (size + PAGE - 1) & -PAGE;
+}
+
+static void add(uintptr_t from, uintptr_t to)
+{
+    if (range_count < RANGES_MAX)
+        ranges[range_count++] = (struct range){from, to};
+    else
+        lost = 1;
+}
+
+/* How much of from..to this run has made. */
+static uintptr_t covered(uintptr_t from, uintptr_t to)
+{
+    uintptr_t sum = 0;
+    for (size_t i = 0; i < range_count; i++) {
+        uintptr_t low = ranges[i].from > from ? ranges[i].from : from;
+        uintptr_t high = ranges[i].to < to ? ranges[i].to : to;
+        if (low < high)
+            sum += high - low;
+    }
+    return sum;
+}
+
+static void take_out(uintptr_t from, uintptr_t to)
+{
+    for (size_t i = 0; i < range_count;) {
+        struct range now = ranges[i];
+        if (now.to <= from || now.from >= to) {
+            i++;
+            continue;
+        }
+        ranges[i] = ranges[--range_count];
+        if (now.from < from)
+            add(now.from, from);
+        if (now.to > to)
+            add(to, now.to);
+    }
+}
+
+/* Notes that from..to is no longer what it was. */
+static void gone(uintptr_t from, uintptr_t to)
+{
+    if (covered(from, to) != to - from)
+        lost = 1;
+    take_out(from, to);
+}
+
+static long result(long value)
+{
+    if (value >= 0 || value < -4095)
+        return value;
+    errno = (int)-value;
+    return -1;
+}
+
+static void *map_memory(void *address, size_t length, int access, int flags, int fd, off_t offset)
+{
+    int taken = take_lock();
+    long made = HS_SYS(SYS_mmap, address, length, access, flags, fd, offset);
+    if (made >= 0 || made < -4095) {
+        uintptr_t from = (uintptr_t)made, to = from + round_up(length);
+        if (flags & MAP_FIXED && covered(from, to) != to - from)
+            lost = 1;
+        take_out(from, to);
+        add(from, to);
+    }
+    give_lock(taken);
+    return (void *)result(made);
+}
+
+static int unmap_memory(void *address, size_t length)
+{
+    int taken = take_lock();
+    long done = HS_SYS(SYS_munmap, address, length);
+    if (done == 0)
+        gone((uintptr_t)address, (uintptr_t)address + round_up(length));
+    give_lock(taken);
+    return (int)result(done);
+}
+
+static void *remap_memory(void *address, size_t length, size_t new_length, int flags, ...)
+{
+    va_list more;
+    va_start(more, flags);
+    void *wanted = flags & MREMAP_FIXED ? va_arg(more, void *) : NULL;
+    va_end(more);
+    int taken = take_lock();
+    long made = HS_SYS(SYS_mremap, address, length, new_length, flags, wanted);
+    if (made >= 0 || made < -4095) {
+        uintptr_t from = (uintptr_t)address, to = (uintptr_t)made;
+        if (flags & MREMAP_FIXED)
+            lost = 1;
+        gone(from, from + round_up(length));
+        take_out(to, to + round_up(new_length));
+        add(to, to + round_up(new_length));
+    }
+    give_lock(taken);
+    return (void *)result(made);
+}
+
+static int protect_memory(void *address, size_t length, int access)
+{
+    int taken = take_lock();
+    uintptr_t from = (uintptr_t)address, to = from + round_up(length);
+    if (covered(from, to) != to - from)
+        lost = 1;
+    long done = HS_SYS(SYS_mprotect, address, length, access);
+    give_lock(taken);
+    return (int)result(done);
+}
+
+static int move_break(void *address)
+{
+    uintptr_t wanted = (uintptr_t)address;
+    if (wanted < heap_start) {
+        __curbrk = (void *)given_end;
+        return 0;
+    }
+    if (wanted > kernel_end) {
+        kernel_end = (uintptr_t)HS_SYS(SYS_brk, wanted);
+        if (kernel_end < wanted) {
+            errno = ENOMEM;
+            return -1;
+        }
+    } else if (wanted < given_end) {
+        memset(address, 0, given_end - wanted);
+    }
+    given_end = wanted;
+    if (highest < wanted)
+        highest = wanted;
+    __curbrk = address;
+    return 0;
+}
+
+static const struct replacement {
+    const char *name;
+    const void *with;
+} replacements[] = {
+    {"brk", move_break},          {"mmap", map_memory},           {"munmap", unmap_memory},
+    {"mremap", remap_memory},     {"mprotect", protect_memory},
+};
+#define REPLACEMENTS (sizeof replacements / sizeof *replacements)
+
+static unsigned char *places[REPLACEMENTS + 1];
+
+/* A function of libc, if it is long enough to be replaced by a jump. */
+static unsigned char *find(const char *name)
+{
+    Dl_info info;
+    const ElfW(Sym) *symbol = NULL;
+    void *address = dlsym(RTLD_NEXT, name);
+    if (!address || !dladdr1(address, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol)
+        return NULL;
+    return symbol->st_size >= HS_JUMP_LENGTH ? address : NULL;
+}
+
+static int open_page(const unsigned char *place, int access)
+{
+    uintptr_t from = (uintptr_t)place & -PAGE, to = round_up((uintptr_t)place + HS_JUMP_LENGTH);
+    return HS_SYS(SYS_mprotect, from, to - from, access) == 0 ? 0 : -1;
+}
+
+static int replace(unsigned char *place, const void *with)
+{
+    /* It stays executable meanwhile: what is replaced may lie on the page of what replaces it. */
+    if (open_page(place, PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
+        return -1;
+    hs_write_jump(place, with);
+    return open_page(place, PROT_READ | PROT_EXEC);
+}
+
+/* Finds what is to be replaced, and whether the system lets it; done in the template, which stays as it is. */
+int hs_mappings_patchable(void)
+{
+    places[REPLACEMENTS] = find("_exit");
+    for (size_t i = 0; i < REPLACEMENTS; i++)
+        places[i] = find(replacements[i].name);
+    for (size_t i = 0; i <= REPLACEMENTS; i++)
+        if (!places[i] || open_page(places[i], PROT_READ | PROT_WRITE | PROT_EXEC) != 0 ||
+            open_page(places[i], PROT_READ | PROT_EXEC) != 0)
+            return 0;
+    return 1;
+}
+
+/* Pages of all mappings together. */
+static unsigned long sum_of_mappings(void)
+{
+    char text[128];
+    int fd = (int)HS_SYS(SYS_open, "/proc/self/statm", 0);
+    long length = HS_SYS(SYS_read, fd, text, sizeof text - 1);
+    HS_SYS(SYS_close, fd);
+    if (length <= 0)
+        return 0;
+    text[length] = 0;
+    const char *at = text;
+    return hs_parse(&at, 10);
+}
+
+static unsigned long grown_pages(void)
+{
+    return (round_up(kernel_end) - round_up(hs_memory_heap().end) + base_stack - hs_memory_stack_low()) / PAGE;
+}
+
+static struct hs_mapping base[BASE_MAX];
+static size_t base_count;
+
+static int keep_base(void)
+{
+    struct hs_mapping map;
+    const char *at = hs_maps_read();
+    while (at && (at = hs_maps_next(at, &map))) {
+        if (base_count == BASE_MAX)
+            return -1;
+        base[base_count++] = map;
+    }
+    return base_count ? 0 : -1;
+}
+
+/* Whether the list of mappings is another than when the worker began, but for the heap's end and the stack's. */
+int hs_mappings_differ(void)
+{
+    struct hs_mapping map;
+    const char *at = hs_maps_read();
+    for (size_t i = 0; i < base_count; i++) {
+        if (!at || !(at = hs_maps_next(at, &map)))
+            return 1;
+        int is_heap = strcmp(map.path, "[heap]") == 0, is_stack = strcmp(map.path, "[stack]") == 0;
+        if (is_heap && map.from != base[i].from && !(at = hs_maps_next(at, &map)))
+            return 1; /* there was no heap yet */
+        if (memcmp(map.access, base[i].access, sizeof map.access) != 0)
+            return 1;
+        if ((map.from != base[i].from && !is_stack) || (map.to != base[i].to && !is_heap))
+            return 1;
+    }
+    return !at || hs_maps_next(at, &map) != NULL;
+}
+
+/* Takes libc's functions over, in a new worker. */
+int hs_mappings_open(void (*end)(int))
+{
+    heap_start = hs_memory_heap().start;
+    given_end = kernel_end = highest = (uintptr_t)HS_SYS(SYS_brk, 0);
+    for (size_t i = 0; i < REPLACEMENTS; i++)
+        if (replace(places[i], replacements[i].with) != 0)
+            return -1;
+    if (replace(places[REPLACEMENTS], (const void *)end) != 0)
+        return -1;
+    base_stack = hs_memory_stack_low();
+    base_pages = sum_of_mappings() - grown_pages();
+    return base_pages ? keep_base() : -1;
+}
+
+/* The end of the memory that the heap may have used. */
+uintptr_t hs_mappings_heap_top(void)
+{
+    return kernel_end;
+}
+
+static void reset_heap(void)
+{
+    const uintptr_t start = hs_memory_heap().end;
+    if (kernel_end > start + HEAP_KEPT)
+        kernel_end = (uintptr_t)HS_SYS(SYS_brk, start + HEAP_KEPT);
+    uintptr_t top = highest < kernel_end ? highest : kernel_end;
+    if (top > start)
+        memset((void *)start, 0, top - start);
+    given_end = highest = hs_memory_heap().given;
+}
+
+/* Undoes what a run has made; -1 if something else has changed as well. */
+int hs_mappings_undo(void)
+{
+    for (size_t i = 0; i < range_count; i++)
+        HS_SYS(SYS_munmap, ranges[i].from, ranges[i].to - ranges[i].from);
+    range_count = 0;
+    if (lost)
+        return -1;
+    reset_heap();
+    return sum_of_mappings() == base_pages + grown_pages() ? 0 : -1;
+}
+
+#endif

@@ -1,0 +1,178 @@
+/* Notices calls that change the process in a way which a worker does not put back: it is not used again then.
+ *
+ * Each function is a forward to the next definition. What reaches the kernel by another way (libc's own use of these,
+ * instructions of the tool's own) is left to the audits.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <grp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/shm.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime.h"
+
+static int marked;
+
+/* Whether anything was called since it was last asked. */
+int hs_marks_take(void)
+{
+    int was = marked;
+    marked = 0;
+    return was;
+}
+
+/* name, result, parameters, arguments */
+#define FORWARDS(X) \
+    X(alarm, unsigned, (unsigned seconds), (seconds)) \
+    X(timer_create, int, (clockid_t clock, struct sigevent *restrict event, timer_t *restrict timer), \
+      (clock, event, timer)) \
+    X(unshare, int, (int flags), (flags)) \
+    X(setns, int, (int fd, int type), (fd, type)) \
+    X(chroot, int, (const char *path), (path)) \
+    X(setuid, int, (uid_t user), (user)) \
+    X(seteuid, int, (uid_t user), (user)) \
+    X(setreuid, int, (uid_t real, uid_t effective), (real, effective)) \
+    X(setresuid, int, (uid_t real, uid_t effective, uid_t saved), (real, effective, saved)) \
+    X(setgid, int, (gid_t group), (group)) \
+    X(setegid, int, (gid_t group), (group)) \
+    X(setregid, int, (gid_t real, gid_t effective), (real, effective)) \
+    X(setresgid, int, (gid_t real, gid_t effective, gid_t saved), (real, effective, saved)) \
+    X(setgroups, int, (size_t count, const gid_t *groups), (count, groups)) \
+    X(initgroups, int, (const char *user, gid_t group), (user, group)) \
+    X(setsid, pid_t, (void), ()) \
+    X(setpgid, int, (pid_t process, pid_t group), (process, group)) \
+    X(setpgrp, int, (void), ()) \
+    X(nice, int, (int by), (by)) \
+    X(setpriority, int, (__priority_which_t which, id_t who, int priority), (which, who, priority)) \
+    X(sched_setaffinity, int, (pid_t process, size_t size, const cpu_set_t *set), (process, size, set)) \
+    X(sched_setscheduler, int, (pid_t process, int policy, const struct sched_param *param), \
+      (process, policy, param)) \
+    X(sched_setparam, int, (pid_t process, const struct sched_param *param), (process, param)) \
+    X(pthread_setaffinity_np, int, (pthread_t thread, size_t size, const cpu_set_t *set), (thread, size, set)) \
+    X(pthread_setschedparam, int, (pthread_t thread, int policy, const struct sched_param *param), \
+      (thread, policy, param)) \
+    X(personality, int, (unsigned long persona), (persona)) \
+    X(mlock, int, (const void *from, size_t size), (from, size)) \
+    X(mlock2, int, (const void *from, size_t size, unsigned flags), (from, size, flags)) \
+    X(mlockall, int, (int flags), (flags)) \
+    X(shmat, void *, (int id, const void *at, int flags), (id, at, flags)) \
+    X(pkey_alloc, int, (unsigned flags, unsigned access), (flags, access)) \
+    X(pkey_mprotect, int, (void *from, size_t size, int access, int key), (from, size, access, key))
+
+#define DECLARE(name, result, params, args) result(*name) params;
+static struct {
+    FORWARDS(DECLARE)
+    int (*prctl)(int, unsigned long, unsigned long, unsigned long, unsigned long);
+    long (*syscall)(long, long, long, long, long, long, long);
+    int (*setitimer)(__itimer_which_t, const struct itimerval *, struct itimerval *);
+} next;
+
+#define RESOLVE(name, ...) next.name = (__typeof__(next.name))dlsym(RTLD_NEXT, #name);
+
+/* Looks all of them up; done before the snapshot, so that no copy has to. */
+void hs_marks_resolve(void)
+{
+    if (next.syscall)
+        return;
+    FORWARDS(RESOLVE)
+    RESOLVE(prctl)
+    RESOLVE(setitimer)
+    RESOLVE(syscall)
+}
+
+#define DEFINE(name, result, params, args) \
+    HS_EXPORT result name params \
+    { \
+        hs_marks_resolve(); \
+        marked = 1; \
+        return next.name args; \
+    }
+FORWARDS(DEFINE)
+
+HS_EXPORT int setitimer(__itimer_which_t which, const struct itimerval *restrict timer,
+                        struct itimerval *restrict old)
+{
+    hs_marks_resolve();
+    marked = 1;
+    return next.setitimer(which, timer, old);
+}
+
+/* Names are put back, and reading changes nothing. */
+static int prctl_is_harmless(int option)
+{
+    switch (option) {
+    case PR_SET_NAME:
+    case PR_GET_NAME:
+    case PR_GET_DUMPABLE:
+    case PR_GET_PDEATHSIG:
+    case PR_GET_SECCOMP:
+    case PR_GET_NO_NEW_PRIVS:
+    case PR_GET_TIMERSLACK:
+    case PR_CAPBSET_READ:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+HS_EXPORT int prctl(int option, ...)
+{
+    va_list more;
+    va_start(more, option);
+    unsigned long a = va_arg(more, unsigned long), b = va_arg(more, unsigned long);
+    unsigned long c = va_arg(more, unsigned long), d = va_arg(more, unsigned long);
+    va_end(more);
+    hs_marks_resolve();
+    if (!prctl_is_harmless(option))
+        marked = 1;
+    return next.prctl(option, a, b, c, d);
+}
+
+/* What leaves nothing behind but descriptors, which are closed. */
+static int call_is_harmless(long number)
+{
+    switch (number) {
+    case SYS_gettid:
+    case SYS_getpid:
+    case SYS_futex:
+    case SYS_getrandom:
+    case SYS_getcpu:
+    case SYS_sched_yield:
+    case SYS_memfd_create:
+    case SYS_statx:
+    case SYS_copy_file_range:
+    case SYS_renameat2:
+    case SYS_close_range:
+    case SYS_getdents64:
+    case SYS_pidfd_open:
+    case SYS_perf_event_open:
+    case SYS_tgkill:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+HS_EXPORT long syscall(long number, ...)
+{
+    va_list more;
+    long a[6];
+    va_start(more, number);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(more, long);
+    va_end(more);
+    hs_marks_resolve();
+    if (!call_is_harmless(number))
+        marked = 1;
+    return next.syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}

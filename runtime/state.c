@@ -1,0 +1,154 @@
+/* What the kernel keeps of a process, as far as a run of main can change it and it can be put back.
+ *
+ * Working directory and file mode mask are not here: each request sets them.
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime.h"
+
+#if HS_REWIND
+
+#define SIGNALS 64
+#define SET_BYTES 8
+
+/* As the kernel lays it out. */
+struct action {
+    void *handler;
+    unsigned long flags;
+    void *restorer;
+    uint64_t mask;
+};
+
+static struct action actions[SIGNALS + 1];
+static struct rlimit limits[RLIM_NLIMITS];
+static char name[16];
+/* Whether unshare tells if there is one thread only; where it is forbidden, /proc does. */
+static int can_unshare;
+
+static int several_threads(void)
+{
+    unsigned long total;
+    if (can_unshare)
+        return HS_SYS(SYS_unshare, CLONE_THREAD) != 0;
+    return hs_count_entries("/proc/self/task", &total) != 1;
+}
+
+int hs_state_save(void)
+{
+    can_unshare = HS_SYS(SYS_unshare, CLONE_THREAD) == 0;
+    for (int number = 1; number <= SIGNALS; number++)
+        HS_SYS(SYS_rt_sigaction, number, 0, &actions[number], SET_BYTES);
+    for (int which = 0; which < RLIM_NLIMITS; which++)
+        if (HS_SYS(SYS_prlimit64, 0, which, 0, &limits[which]) != 0)
+            return -1;
+    HS_SYS(SYS_prctl, PR_GET_NAME, name);
+    return several_threads() ? -1 : 0;
+}
+
+static int timers_armed(void)
+{
+    struct itimerval timer;
+    for (int which = ITIMER_REAL; which <= ITIMER_PROF; which++)
+        if (HS_SYS(SYS_getitimer, which, &timer) == 0 && (timer.it_value.tv_sec || timer.it_value.tv_usec))
+            return 1;
+    return 0;
+}
+
+static int children_left(void)
+{
+    siginfo_t info;
+    return HS_SYS(SYS_waitid, P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL, 0) == 0;
+}
+
+/* Puts limits back; whether that failed. */
+static int limits_lost(void)
+{
+    struct rlimit now;
+    for (int which = 0; which < RLIM_NLIMITS; which++) {
+        HS_SYS(SYS_prlimit64, 0, which, 0, &now);
+        if (memcmp(&now, &limits[which], sizeof now) != 0 &&
+            HS_SYS(SYS_prlimit64, 0, which, &limits[which], 0) != 0)
+            return 1;
+    }
+    return 0;
+}
+
+/* enum hs_retirement: what keeps the process from being used again. Blocks all signals meanwhile and after. */
+uint32_t hs_state_doubts(void)
+{
+    uint64_t all = ~0ull, pending = 0;
+    uint32_t found = 0;
+    if (several_threads())
+        return HS_RETIRED_THREADS;
+    HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &all, 0, SET_BYTES);
+    HS_SYS(SYS_rt_sigpending, &pending, SET_BYTES);
+    if (pending)
+        found |= HS_RETIRED_SIGNALS;
+    if (children_left())
+        found |= HS_RETIRED_CHILDREN;
+    if (timers_armed())
+        found |= HS_RETIRED_TIMERS;
+    if (limits_lost())
+        found |= HS_RETIRED_LIMITS;
+    return found;
+}
+
+/* Signals are unblocked last, when nothing of the tool's can be called any more. */
+void hs_state_restore(void)
+{
+    const stack_t none = {.ss_flags = SS_DISABLE};
+    const uint64_t nothing = 0;
+    for (int number = 1; number <= SIGNALS; number++)
+        if (number != SIGKILL && number != SIGSTOP)
+            HS_SYS(SYS_rt_sigaction, number, &actions[number], 0, SET_BYTES);
+    HS_SYS(SYS_sigaltstack, &none, 0);
+    HS_SYS(SYS_prctl, PR_SET_NAME, name);
+    HS_SYS(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
+    HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &nothing, 0, SET_BYTES);
+}
+
+static int signals_differ(void)
+{
+    struct action now;
+    uint64_t mask = 0;
+    stack_t stack;
+    for (int number = 1; number <= SIGNALS; number++) {
+        memset(&now, 0, sizeof now);
+        HS_SYS(SYS_rt_sigaction, number, 0, &now, SET_BYTES);
+        if (memcmp(&now, &actions[number], sizeof now) != 0)
+            return 1;
+    }
+    HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, 0, &mask, SET_BYTES);
+    HS_SYS(SYS_sigaltstack, 0, &stack);
+    return mask != 0 || !(stack.ss_flags & SS_DISABLE);
+}
+
+/* enum hs_difference, but for memory and mappings. */
+uint32_t hs_state_differs(void)
+{
+    uint32_t found = 0;
+    unsigned long total = 0;
+    struct rlimit now;
+    char called[16];
+    if (hs_count_entries("/proc/self/fd", &total) != 1 || total != HS_CONTROL_FD)
+        found |= HS_DIFFERS_DESCRIPTORS;
+    if (signals_differ())
+        found |= HS_DIFFERS_SIGNALS;
+    for (int which = 0; which < RLIM_NLIMITS; which++)
+        if (HS_SYS(SYS_prlimit64, 0, which, 0, &now) != 0 || memcmp(&now, &limits[which], sizeof now) != 0)
+            found |= HS_DIFFERS_LIMITS;
+    HS_SYS(SYS_prctl, PR_GET_NAME, called);
+    if (strcmp(called, name) != 0)
+        found |= HS_DIFFERS_NAME;
+    return found;
+}
+
+#endif

@@ -1,0 +1,200 @@
+/* A copy that runs main again and again, and puts everything back in between.
+ *
+ * It runs on a stack of its own, because the tool's is among what is put back. main is entered on the tool's stack as libc
+ * had called it, so that returning from it runs exit, handlers and the flushing of streams as in any process; libc's _exit
+ * then leads here instead of to the kernel. Whatever stands in the way of another run, the process ends as it would have
+ * ended without us: an end that is reported as RETIRED is a true one.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime.h"
+
+#if HS_REWIND
+
+#define STACK_BYTES (64 * 1024)
+
+static char own_stack[STACK_BYTES] __attribute__((aligned(64)));
+static struct hs_page *page;
+static struct hs_start start;
+static const struct hs_job *job;
+static int process;
+static int exit_code;
+static struct stat channel;
+static int running;
+static struct rusage before;
+
+/* Whether workers can be made here at all; done in the template. */
+int hs_worker_open(void)
+{
+    return !hs_shadow_stack() && hs_mappings_patchable() && hs_memory_save() == 0 ? 0 : -1;
+}
+
+__attribute__((noreturn)) static void leave(int status)
+{
+    for (;;)
+        HS_SYS(SYS_exit_group, status);
+}
+
+static void run(const struct hs_call *call)
+{
+    /* What the runtime itself has called does not count. */
+    hs_marks_take();
+    errno = hs_first_errno;
+    HS_SYS(SYS_getrusage, RUSAGE_SELF, &before);
+    page->pid = 1;
+    running = 1;
+    hs_enter(hs_real_main, call->argc, call->argv, call->envp, &hs_frame);
+}
+
+static uint64_t microseconds(struct timeval from, struct timeval to)
+{
+    return (uint64_t)((to.tv_sec - from.tv_sec) * 1000000 + (to.tv_usec - from.tv_usec));
+}
+
+static void account(struct hs_end *end)
+{
+    struct rusage now;
+    HS_SYS(SYS_getrusage, RUSAGE_SELF, &now);
+    end->user_us = microseconds(before.ru_utime, now.ru_utime);
+    end->system_us = microseconds(before.ru_stime, now.ru_stime);
+    end->minor_faults = (uint64_t)(now.ru_minflt - before.ru_minflt);
+    end->major_faults = (uint64_t)(now.ru_majflt - before.ru_majflt);
+    end->voluntary = (uint64_t)(now.ru_nvcsw - before.ru_nvcsw);
+    end->involuntary = (uint64_t)(now.ru_nivcsw - before.ru_nivcsw);
+    end->max_rss_kib = (uint64_t)now.ru_maxrss;
+}
+
+static void report(const struct hs_end *end)
+{
+    long sent;
+    do
+        sent = HS_SYS(SYS_sendto, HS_CONTROL_FD, end, sizeof *end, MSG_NOSIGNAL, 0, 0);
+    while (sent == -EINTR);
+    if (sent < 0)
+        leave(end->status);
+}
+
+/* Whether the socket is still where it was: a tool may close, or use, any number. */
+static int is_connected(void)
+{
+    struct stat now;
+    return HS_SYS(SYS_fstat, HS_CONTROL_FD, &now) == 0 && now.st_ino == channel.st_ino &&
+           now.st_dev == channel.st_dev;
+}
+
+static uint32_t audit(void)
+{
+    uint32_t found = hs_state_differs();
+    if (hs_memory_differs())
+        found |= HS_DIFFERS_MEMORY;
+    if (hs_mappings_differ())
+        found |= HS_DIFFERS_MAPPINGS;
+    return found;
+}
+
+/* Closes what main used: whoever reads from it must not wait for us. */
+static void close_all(void)
+{
+    HS_SYS(SYS_close_range, 0, HS_CONTROL_FD - 1, 0);
+    HS_SYS(SYS_close_range, HS_CONTROL_FD + 1, ~0u, 0);
+}
+
+static uint32_t retirement(void)
+{
+    uint32_t found = hs_state_doubts();
+    if (found & HS_RETIRED_THREADS)
+        return found;
+    close_all();
+    if (hs_marks_take())
+        found |= HS_RETIRED_PROCESS;
+    if (hs_mappings_undo() != 0)
+        found |= HS_RETIRED_MAPPINGS;
+    return found;
+}
+
+static void take_next(void)
+{
+    struct hs_call call;
+    job = hs_serve_next(&start, &call);
+    if (!job)
+        leave(0);
+    if (job->head->fd_count > 3)
+        hs_child_fds(job, HS_CONTROL_FD);
+    run(&call);
+}
+
+/* main has ended. */
+static void finish(void)
+{
+    struct hs_end end = {.version = HS_VERSION, .length = sizeof end, .status = exit_code & 0xff};
+    if (!is_connected())
+        leave(exit_code);
+    account(&end);
+    end.retired = retirement();
+    end.ending = end.retired ? HS_ENDING_RETIRED : HS_ENDING_REWOUND;
+    int audited = job->head->flags & HS_REQUEST_AUDIT;
+    if (end.retired || !audited)
+        report(&end);
+    if (end.retired)
+        leave(exit_code);
+    end.pages = hs_memory_restore();
+    hs_state_restore();
+    if (audited) {
+        end.differs = audit();
+        report(&end);
+        if (end.differs)
+            leave(exit_code);
+    }
+    take_next();
+}
+
+/* Stands in for libc's _exit. A process that the tool made, or a thread of it, ends as it would. */
+static void end_of_main(int status)
+{
+    if (!running || HS_SYS(SYS_gettid) != process)
+        leave(status);
+    running = 0;
+    exit_code = status;
+    hs_switch_stack(own_stack + sizeof own_stack, finish);
+}
+
+static struct hs_call first_call;
+
+static int settle(void)
+{
+    const int given = (int)job->head->fd_count;
+    process = (int)HS_SYS(SYS_getpid);
+    hs_child_begin(job);
+    page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, job->fds[given + 1], 0);
+    if (page == MAP_FAILED || madvise(page, sizeof *page, MADV_DONTFORK) != 0)
+        return -1;
+    if (dup3(job->fds[given], HS_CONTROL_FD, O_CLOEXEC) < 0 || fstat(HS_CONTROL_FD, &channel) != 0)
+        return -1;
+    hs_child_fds(job, HS_CONTROL_FD);
+    return hs_state_save() == 0 && hs_mappings_open(end_of_main) == 0 ? 0 : -1;
+}
+
+static void first(void)
+{
+    if (settle() != 0)
+        leave(127);
+    run(&first_call);
+}
+
+void hs_worker_begin(const struct hs_start *from, const struct hs_call *call, const struct hs_job *request)
+{
+    start = *from;
+    first_call = *call;
+    job = request;
+    hs_switch_stack(own_stack + sizeof own_stack, first);
+}
+
+#endif
