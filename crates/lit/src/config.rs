@@ -138,6 +138,10 @@ pub struct Session {
     pub parallelism_groups: BTreeMap<String, Option<u32>>,
     /// Limit per test that the command line or (lit 19) a config set for all suites.
     pub max_individual_test_time: Option<Duration>,
+    /// Whether scripts for an external shell may be run by the internal one where both mean the same.
+    pub native_shell: bool,
+    /// The environment that commands to paste start from, if failures are to be diagnosed.
+    pub diagnose: Option<Arc<Environment>>,
     /// Directory for the tests' temporary files, made when they are about to run; `None` with LIT_PRESERVES_TMP.
     pub tmp_dir: Option<PathBuf>,
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use hotstart_model::{Command, Dialect, Fault, Interpreter, Outcome, Script, Transcript, Verdict};
+use hotstart_model::{Command, Dialect, Fault, Interpreter, Outcome, RunBy, Script, Transcript, Verdict};
 
 use crate::exception::Exception;
-use crate::render::{self, View};
+use crate::render::{self, Scene, View};
 use crate::script::Request;
 
 /// What is known of a test while its script runs.
@@ -22,6 +22,8 @@ pub struct Pending {
     annotate: bool,
     /// What updaters had to say, by attempt; empty without `--update-tests`.
     updates: Vec<String>,
+    /// What a diagnosis of its failure needs, if one is asked for.
+    scene: Option<Scene>,
 }
 
 /// lit's limit for the text of one stage, unless `-D output_limit` says otherwise.
@@ -45,6 +47,7 @@ impl Pending {
             attempts,
             annotate: request.annotate,
             updates: Vec::new(),
+            scene: request.session.diagnose.clone().map(|outside| Scene::new(script, outside)),
         }
     }
 
@@ -62,7 +65,7 @@ impl Pending {
     /// The outcome where an updater raised an exception, once so many steps had been looked at.
     pub(crate) fn failed_update(&self, transcript: &Transcript, steps: usize, trace: &str) -> Outcome {
         let seen = Transcript { steps: transcript.steps[..steps].to_vec(), ..Transcript::default() };
-        let seen = render::trace(&self.view(), &seen);
+        let seen = render::trace(&self.view(&seen), &seen);
         let output = format!("{seen}Exception occurred in test updater:\n{trace}");
         Outcome::decided(Verdict::UNRESOLVED, output)
     }
@@ -77,11 +80,11 @@ impl Pending {
         self.expected_to_fail == Ok(true)
     }
 
-    fn view(&self) -> View<'_> {
+    fn view(&self, transcript: &Transcript) -> View<'_> {
         View {
             commands: &self.commands,
             dialect: self.dialect,
-            external: self.external,
+            external: self.external && transcript.run_by != RunBy::Native,
             timeout: self.timeout,
             output_limit: self.output_limit,
         }
@@ -108,6 +111,10 @@ pub fn conclude(
     let mut outcome = Outcome::decided(verdict, output);
     outcome.attempts = (attempt, pending.attempts);
     outcome.updates.clone_from(&pending.updates);
+    let failed = matches!(verdict, Verdict::FAIL | Verdict::TIMEOUT | Verdict::UNRESOLVED);
+    if let Some(scene) = pending.scene.as_ref().filter(|_| failed && wants_output) {
+        outcome.diagnosis = scene.diagnosis(&pending.commands, transcript);
+    }
     Some(outcome)
 }
 
@@ -123,7 +130,7 @@ fn verdict(transcript: &Transcript) -> Verdict {
 
 fn output(pending: &Pending, transcript: &Transcript) -> String {
     let mut output = match &transcript.fault {
-        Some(Fault::Parse { .. }) | None => render::output(&pending.view(), transcript),
+        Some(Fault::Parse { .. }) | None => render::output(&pending.view(transcript), transcript),
         Some(fault) => of_fault(fault).1,
     };
     if pending.annotate
@@ -176,6 +183,7 @@ mod tests {
             attempts,
             annotate: false,
             updates: Vec::new(),
+            scene: None,
         }
     }
 

@@ -251,6 +251,8 @@ fn session(
         per_test_coverage: state.per_test_coverage,
         parallelism_groups: state.parallelism_groups.into_iter().collect(),
         max_individual_test_time: limit,
+        native_shell: settings.native_shell,
+        diagnose: settings.diagnose.clone(),
         tmp_dir,
     }
 }

@@ -368,7 +368,8 @@ fn assemble(request: &Request<'_>, commands: Vec<Command>, exec: &Path, external
         script.push(".script");
         let shell = session.bash.clone().unwrap_or_else(|| "/bin/sh".into());
         let prefix = session.valgrind_args.clone();
-        Interpreter::External(ExternalShell { shell, script_path: script.into(), prefix })
+        let may_be_native = session.native_shell;
+        Interpreter::External(ExternalShell { shell, script_path: script.into(), prefix, may_be_native })
     } else {
         Interpreter::Internal
     };

@@ -4,8 +4,9 @@
 //! not here but for the two that change what is gathered: the level of diagnostics and whose output is wanted.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use hotstart_model::Severity;
+use hotstart_model::{Environment, Severity};
 
 /// Settings of `load`. [`Settings::default`] is lit's behaviour without options.
 #[derive(Clone, Debug)]
@@ -46,6 +47,11 @@ pub struct Settings {
     pub wants_all_output: bool,
     /// Whether a line of hotstart's own is added to the output of a failing test.
     pub annotate: bool,
+    /// Whether scripts for an external shell may be run by the internal one where both mean the same.
+    pub native_shell: bool,
+    /// Whether failing tests say which command failed and how to run it again; then the environment of the shell
+    /// into which that is pasted.
+    pub diagnose: Option<Arc<Environment>>,
     /// `--order`.
     pub order: Order,
     /// `--per-test-coverage`.
@@ -124,6 +130,8 @@ impl Default for Settings {
             diagnostic_level: Severity::Note,
             wants_all_output: false,
             annotate: false,
+            native_shell: false,
+            diagnose: None,
             order: Order::Smart,
             per_test_coverage: false,
             gtest_sharding: true,

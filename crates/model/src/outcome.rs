@@ -126,6 +126,8 @@ pub struct Outcome {
     pub micro_results: Vec<(String, Outcome)>,
     /// Requirements that were not met, for reports that give the reason of a skip.
     pub missing_features: Vec<String>,
+    /// Lines that say which command failed and how to run it again; empty unless they were asked for.
+    pub diagnosis: String,
 }
 
 impl Outcome {
@@ -142,6 +144,7 @@ impl Outcome {
             metrics: Vec::new(),
             micro_results: Vec::new(),
             missing_features: Vec::new(),
+            diagnosis: String::new(),
         }
     }
 }

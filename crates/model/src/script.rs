@@ -56,6 +56,8 @@ pub struct ExternalShell {
     pub script_path: PathBuf,
     /// Words put before the command line (`--vg`).
     pub prefix: Vec<String>,
+    /// Whether the internal shell may run scripts that mean the same to it.
+    pub may_be_native: bool,
 }
 
 /// Everything needed to run one attempt of one test.

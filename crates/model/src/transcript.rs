@@ -3,7 +3,10 @@
 //! Structured, not text: `lit` renders it the way lit words it, only for those who will read it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+
+use crate::Environment;
 
 /// How a stage or a script ended, in lit's numbering: exit codes as they are, a death by signal as minus its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +69,8 @@ pub struct Stage {
     pub position: (usize, usize),
     /// Wall time from the start of its pipeline to the stage's end.
     pub wall: Duration,
+    /// CPU time of its process, and of the processes that this one waited for.
+    pub cpu: Duration,
 }
 
 /// An entry of a transcript.
@@ -112,10 +117,35 @@ pub struct Taped {
     pub data: Vec<u8>,
 }
 
+/// A pipeline that failed, as one would type it into another shell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Again {
+    /// The pipeline in the language of POSIX shells.
+    pub command: String,
+    /// Whether it has more than one stage.
+    pub is_piped: bool,
+    /// The directory in which it ran.
+    pub cwd: PathBuf,
+    /// Its environment.
+    pub env: Arc<Environment>,
+}
+
+/// Who interpreted a script that asks for an external shell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum RunBy {
+    /// Whom the script asks for.
+    #[default]
+    AsAsked,
+    /// The internal shell, as the script means the same to both.
+    Native,
+    /// The external shell although the internal one was allowed, for this reason.
+    Refused(&'static str),
+}
+
 /// The record of one attempt at a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transcript {
-    /// In order of execution. Empty for an external script and for a program.
+    /// In order of execution. Empty for a program, and for a script that an external shell interpreted.
     pub steps: Vec<Step>,
     /// The script's status in lit's numbering; `None` if it has none (a fault, a timeout in an external script).
     pub exit_code: Option<i32>,
@@ -129,4 +159,10 @@ pub struct Transcript {
     pub stderr: String,
     /// What went through the pipes between stages, if the script was to be taped.
     pub tapes: Vec<Taped>,
+    /// The pipeline that made the internal shell end with a failure.
+    pub again: Option<Box<Again>>,
+    /// Who interpreted it, where that could be chosen.
+    pub run_by: RunBy,
+    /// External script or program only: CPU time of the process and of all that it waited for.
+    pub cpu: Duration,
 }

@@ -71,12 +71,16 @@ pub struct Levels {
     pub diagnostics: DiagnosticLevel,
     /// Whether debug messages are shown.
     pub debug: bool,
+    /// Whether what runs now is shown, in the place of a progress bar.
+    pub live: bool,
+    /// Whether there may be colours.
+    pub colors: bool,
 }
 
 impl Levels {
     /// Whether nothing at all is shown while tests run, not even the header.
     pub(crate) fn is_silent(&self) -> bool {
-        self.results == Shown::Off && !self.progress_bar
+        self.results == Shown::Off && !self.progress_bar && !self.live
     }
 }
 
@@ -91,6 +95,8 @@ impl Default for Levels {
             terse_summary: false,
             diagnostics: DiagnosticLevel::Note,
             debug: false,
+            live: false,
+            colors: false,
         }
     }
 }

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod catalog;
+pub mod colors;
 mod console;
 mod diagnostics;
 mod display;
@@ -21,6 +22,7 @@ mod reporter;
 mod result_lines;
 mod sink;
 pub mod summary;
+pub mod time_by;
 
 pub use catalog::{Catalog, SuiteName, TestRecord};
 pub use console::{DiagnosticLevel, Levels, Shown};

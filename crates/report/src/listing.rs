@@ -1,5 +1,7 @@
 //! `--show-suites`, `--show-tests` and `--show-used-features`: what was discovered, without running it.
 
+pub mod json;
+
 use crate::Sink;
 
 /// A suite as it is listed.

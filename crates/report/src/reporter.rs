@@ -101,6 +101,22 @@ impl<C: Catalog> Reporter<C> {
         state.outcomes.resize(jobs as usize, None);
     }
 
+    /// Lets a display that shows passing time do so.
+    pub fn tick(&self) {
+        let mut state = self.lock();
+        let State { out, display, .. } = &mut *state;
+        if let Some(display) = display {
+            display.tick(out);
+        }
+        state.out.flush();
+    }
+
+    fn started(&self, state: &mut State, job: JobId, worker: usize) {
+        if let Some(display) = state.display.as_mut().filter(|display| display.shows_starts()) {
+            display.started(&mut state.out, worker, self.catalog.full_name(job));
+        }
+    }
+
     fn finished(&self, state: &mut State, job: JobId, outcome: Arc<Outcome>) {
         let Settings { levels, table, .. } = &self.settings;
         state.completed += 1;
@@ -131,7 +147,8 @@ impl<C: Catalog> Reporter<C> {
         let fraction = state.predictor.advance(self.catalog.previous_elapsed(job), elapsed);
         let failed = self.settings.table.kind(outcome.verdict).is_failure;
         if let Some(display) = &mut state.display {
-            display.update(&mut state.out, Progress { fraction, name, failed });
+            let worker = outcome.worker;
+            display.update(&mut state.out, Progress { fraction, name, failed, worker });
         }
     }
 
@@ -139,7 +156,8 @@ impl<C: Catalog> Reporter<C> {
         let is_failure = self.settings.table.kind(outcome.verdict).is_failure;
         let is_read = match self.settings.keep_output {
             KeepOutput::None => false,
-            KeepOutput::OfFailures => is_failure,
+            // The reason of a skip is short, and reports tell it.
+            KeepOutput::OfFailures => is_failure || outcome.verdict == Verdict::UNSUPPORTED,
             KeepOutput::OfAll => true,
         };
         if is_read || outcome.output.is_empty() {
@@ -172,7 +190,7 @@ impl<C: Catalog> Events for Reporter<C> {
         match event {
             Event::Diagnostic(diagnostic) => self.diagnose(&mut state, &diagnostic),
             Event::RunStarted { jobs, workers } => self.begin(&mut state, jobs, workers),
-            Event::Started { .. } => return,
+            Event::Started { job, worker } => self.started(&mut state, job, worker),
             Event::Finished { job, outcome, .. } => self.finished(&mut state, job, outcome),
             Event::RunFinished { end } => self.end(&mut state, end),
         }

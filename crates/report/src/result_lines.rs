@@ -3,7 +3,7 @@
 use hotstart_model::{Dialect, MetricValue, Outcome, VerdictTable};
 
 use crate::python::{self, Json};
-use crate::{Levels, Sink};
+use crate::{Levels, Sink, colors};
 
 const STARS_20: &str = "********************";
 const STARS_10: &str = "**********";
@@ -24,7 +24,13 @@ pub(crate) fn write(to: &mut Sink, test: &Ended<'_>, levels: &Levels, table: &Ve
         (Dialect::V23, (made, allowed)) if made > 1 => format!(", {made} of {allowed} attempts"),
         _ => String::new(),
     };
-    to.line(&format!("{}: {name} ({completed} of {total}{attempts})", kind.name));
+    // lit's lines have no colours; the live view is no place for lit's readers.
+    let (color, normal) = match levels.live && levels.colors && kind.is_failure {
+        true => (colors::RED, colors::NORMAL),
+        false => ("", ""),
+    };
+    to.line(&format!("{color}{}{normal}: {name} ({completed} of {total}{attempts})", kind.name));
+    write_diagnosis(to, outcome, levels.colors);
 
     let shows_output = levels.output.includes(outcome, table);
     if shows_output {
@@ -37,6 +43,17 @@ pub(crate) fn write(to: &mut Sink, test: &Ended<'_>, levels: &Levels, table: &Ve
         Dialect::V19 => write_details_v19(to, test, shows_output),
         Dialect::V23 => write_details_v23(to, test, shows_output),
     }
+}
+
+/// Which command failed, where that was asked for.
+fn write_diagnosis(to: &mut Sink, outcome: &Outcome, colors: bool) {
+    let mut lines = outcome.diagnosis.lines();
+    if let Some(first) = lines.next() {
+        let [bold, red, normal] =
+            [colors::BOLD, colors::RED, colors::NORMAL].map(|s| colors::only_if(colors, s));
+        to.line(&format!("{bold}{red}{first}{normal}"));
+    }
+    lines.for_each(|line| to.line(line));
 }
 
 /// Older lits close each section by itself.

@@ -181,6 +181,7 @@ mod tests {
             pipeline: 0,
             position: (0, 2),
             wall: Duration::ZERO,
+            cpu: Duration::ZERO,
         };
         let tapes = vec![Taped { pipeline: 0, stage: 0, data: tape.into() }];
         let steps = vec![Step::Begin(0), Step::Stage(stage)];

@@ -11,9 +11,11 @@ mod gate;
 mod interrupt;
 mod own_files;
 mod schedule;
+mod tool_times;
 mod watch;
 mod worker;
 
 pub use check::{CheckCounts, Checks};
 pub use interrupt::Interrupt;
 pub use schedule::{RunSettings, run};
+pub use tool_times::{ToolTime, ToolTimes};

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use hotstart_launch::{Group, Launcher};
-use hotstart_model::{Event, Events, JobId, JobSource, Outcome, RunEnd, VerdictTable};
+use hotstart_model::{Event, Events, JobId, JobSource, Outcome, RunEnd, Script, Transcript, VerdictTable};
 
 use crate::gate::Gate;
 use crate::watch::Watch;
-use crate::{Checks, Interrupt, worker};
+use crate::{Checks, Interrupt, ToolTimes, worker};
 
 /// How to run.
 #[derive(Clone, Debug)]
@@ -22,6 +22,8 @@ pub struct RunSettings {
     pub deadline: Option<Instant>,
     /// Processes that serve the whole run, and are killed when it is cut short.
     pub companions: Option<Arc<Group>>,
+    /// Where the time is added up that tools take, if somebody wants to know.
+    pub tool_times: Option<Arc<ToolTimes>>,
 }
 
 /// What the workers of one run share.
@@ -125,6 +127,13 @@ impl Run<'_> {
         if self.settings.max_failures.is_some_and(|most| progress.failures >= most) {
             progress.end = Some(RunEnd::MaxFailures);
             self.watch.kill_all();
+        }
+    }
+
+    /// Takes note of what an attempt's tools took.
+    pub(crate) fn took(&self, script: &Script, transcript: &Transcript, begun: Instant) {
+        if let Some(times) = &self.settings.tool_times {
+            times.add(script, transcript, begun.elapsed());
         }
     }
 

@@ -55,7 +55,9 @@ fn attempts(run: &Run<'_>, job: JobId, script: &Script) -> Option<Outcome> {
 fn run_attempt(run: &Run<'_>, job: JobId, attempt: u32, script: &Script) -> Transcript {
     // A later attempt sees what the earlier ones left, so it cannot be confirmed by yet another run.
     let launcher = if attempt == 1 { run.launcher } else { &run.cold };
+    let begun = Instant::now();
     let (transcript, group) = run_once(run, script, launcher);
+    run.took(script, &transcript, begun);
     check::check(run, job, attempt, script, transcript, &group)
 }
 

@@ -34,6 +34,7 @@ pub(crate) fn run(script: &Script, launcher: &Launcher, group: &Group) -> Transc
         steps: Vec::new(),
         tapes: Vec::new(),
         pipelines: 0,
+        again: None,
         empty: None,
     };
     let result = run_commands(&mut context, &commands);
@@ -52,6 +53,7 @@ pub(crate) fn run(script: &Script, launcher: &Launcher, group: &Group) -> Transc
     }
     transcript.steps = context.steps;
     transcript.tapes = context.tapes;
+    transcript.again = context.again;
     transcript
 }
 

@@ -20,6 +20,7 @@ mod interp;
 mod lex;
 mod lookup;
 mod parse;
+mod paste;
 mod pipeline;
 mod prefix;
 mod program;

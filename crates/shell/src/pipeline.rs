@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use hotstart_launch::{Group, Launcher};
-use hotstart_model::{Script, Stage, Status, Step, Taped};
+use hotstart_model::{Again, Script, Stage, Status, Step, Taped};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::SeekFrom;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -16,6 +16,8 @@ use crate::ast::{Command, Pipeline};
 use crate::builtin;
 use crate::clock::Clock;
 use crate::halt::{Halt, Halting};
+use crate::lookup::which;
+use crate::paste;
 use crate::pump::{self, Pump};
 use crate::python::text::{decode, decode_pipe};
 use crate::redirect;
@@ -35,6 +37,8 @@ pub(crate) struct Context<'a> {
     pub tapes: Vec<Taped>,
     /// Pipelines begun so far.
     pub pipelines: usize,
+    /// The last pipeline, if it failed.
+    pub again: Option<Box<Again>>,
     /// The empty input that first stages share.
     pub empty: Option<Rc<OwnedFd>>,
 }
@@ -68,6 +72,7 @@ impl Context<'_> {
             pipeline: self.pipelines - 1,
             position,
             wall,
+            cpu: Duration::ZERO,
         }));
     }
 }
@@ -77,8 +82,27 @@ pub(crate) fn new_pipe() -> Halting<(OwnedFd, OwnedFd)> {
     pipe_with(PipeFlags::CLOEXEC).map_err(|error| Halt::internal("cannot make a pipe", error))
 }
 
-/// Runs a pipeline; returns its status.
+/// Runs a pipeline; returns its status. One that fails is kept until another succeeds.
 pub(crate) fn run(context: &mut Context<'_>, shell: &mut Shell, pipeline: &Pipeline) -> Halting<i32> {
+    let result = run_stages(context, shell, pipeline);
+    context.again = match result {
+        Ok(0) => None,
+        _ => Some(Box::new(again(shell, pipeline))),
+    };
+    result
+}
+
+fn again(shell: &Shell, pipeline: &Pipeline) -> Again {
+    let path = shell.vars.get("PATH").map(|path| path.to_string_lossy()).unwrap_or_default();
+    Again {
+        command: paste::pipeline(pipeline, which("not", &path).is_some()),
+        is_piped: pipeline.stages.len() > 1,
+        cwd: shell.cwd_path().to_path_buf(),
+        env: shell.vars.all(),
+    }
+}
+
+fn run_stages(context: &mut Context<'_>, shell: &mut Shell, pipeline: &Pipeline) -> Halting<i32> {
     context.pipelines += 1;
     let count = pipeline.stages.len();
     let begun = Instant::now();
@@ -154,6 +178,7 @@ fn collect(
             pipeline: context.pipelines - 1,
             position: (index, count),
             wall: stage.ended.unwrap_or_default(),
+            cpu: stage.cpu,
         }));
         if context.script.tape && index + 1 < count {
             context.tapes.push(Taped { pipeline: context.pipelines - 1, stage: index, data: stage.tape });

@@ -70,6 +70,7 @@ pub(crate) fn conclude(
         Ok(ended) => {
             transcript.timed_out = clock.is_timed_out();
             transcript.exit_code = Some(ended.status);
+            transcript.cpu = ended.cpu;
             transcript.stdout = text(ended.stdout, script.dialect);
             transcript.stderr = text(ended.stderr, script.dialect);
             if ended.process == Some(Status::Signaled(Signal::INT.as_raw())) && !transcript.timed_out {

@@ -40,6 +40,7 @@ pub(crate) struct Running<'g> {
     pub stdout_end: Option<Rc<OwnedFd>>,
     pub stderr_end: Option<Rc<OwnedFd>>,
     pub ended: Option<Duration>,
+    pub cpu: Duration,
     /// What it handed to the next stage, if that is recorded.
     pub tape: Vec<u8>,
 }
@@ -97,6 +98,7 @@ impl Running<'_> {
         if let Some(child) = self.child.take() {
             let exit = child.wait();
             self.process = Some(exit.status);
+            self.cpu = exit.usage.user + exit.usage.system;
             self.status = match exit.status {
                 Status::Signaled(signal) if self.is_limited => 256 - signal,
                 status => status.code(),

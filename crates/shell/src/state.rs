@@ -34,6 +34,11 @@ impl Vars {
         }
     }
 
+    /// All of them.
+    pub fn all(&self) -> Arc<Environment> {
+        Arc::clone(&self.vars)
+    }
+
     pub fn unset(&mut self, key: &str) {
         if self.vars.get(key).is_some() {
             self.block = None;

@@ -200,7 +200,8 @@ fn a_deadline_ends_everything() {
 
 fn external_shell(dir: &Path) -> Interpreter {
     let script_path = dir.join("t.script");
-    Interpreter::External(ExternalShell { shell: "/bin/bash".into(), script_path, prefix: Vec::new() })
+    let (shell, prefix) = ("/bin/bash".into(), Vec::new());
+    Interpreter::External(ExternalShell { shell, script_path, prefix, may_be_native: false })
 }
 
 #[test]

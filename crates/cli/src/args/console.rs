@@ -20,6 +20,7 @@ pub struct ConsoleOptions {
     /// Whether an option was used that lit 19 does not have: then its reading makes no sense.
     uses_levels: bool,
     debug: bool,
+    live: bool,
 }
 
 /// lit 19's switches.
@@ -44,6 +45,7 @@ impl Default for ConsoleOptions {
             old: OldSwitches::default(),
             uses_levels: false,
             debug: false,
+            live: false,
         }
     }
 }
@@ -61,6 +63,8 @@ impl ConsoleOptions {
             terse_summary: self.terse_summary,
             diagnostics: self.diagnostics,
             debug: self.debug,
+            live: self.live,
+            colors: false,
         };
         if dialect == Dialect::V23 || self.uses_levels {
             return levels;
@@ -78,6 +82,11 @@ impl ConsoleOptions {
         let diagnostics = if quiet { DiagnosticLevel::Error } else { DiagnosticLevel::Note };
         let progress_bar = succinct && !no_progress_bar && !quiet;
         Levels { results, output, progress_bar, terse_summary: quiet, diagnostics, ..levels }
+    }
+
+    /// Whether what runs now is shown.
+    pub fn is_live(&self) -> bool {
+        self.live
     }
 
     /// `--print-result-after`: no output is shown of a test without a result line.
@@ -123,6 +132,12 @@ impl ConsoleOptions {
     pub(super) fn be_succinct(&mut self) {
         self.old.succinct = true;
         self.progress_bar = true;
+        self.set_results(Shown::Failed);
+    }
+
+    pub(super) fn be_live(&mut self) {
+        self.live = true;
+        self.old.succinct = true;
         self.set_results(Shown::Failed);
     }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use hotstart_report::files::Requested;
 use hotstart_report::histogram::Slowest;
+use hotstart_report::time_by::TimeBy;
 
 use super::Invocation;
 use super::console::ConsoleOptions;
@@ -37,6 +38,16 @@ pub struct OwnOptions {
     pub warm: WarmOptions,
     /// The comparison with another lit, if one is asked for.
     pub ab: AbOptions,
+    /// Whether scripts for an external shell are run by the internal one where both mean the same.
+    pub native_shell: bool,
+    /// Whether a failing test's result line is followed by what failed and how to run that again.
+    pub diagnose: bool,
+    /// Whether only tests run that failed last time, and it is no error if there are none.
+    pub rerun_failed: bool,
+    /// What the time of the run is added up by.
+    pub time_by: Vec<TimeBy>,
+    /// Whether tests are listed as JSON, and nothing is run.
+    pub list: bool,
 }
 
 /// What is said of a comparison with another lit.

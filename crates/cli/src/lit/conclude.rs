@@ -11,7 +11,9 @@ use hotstart_lit::load::{Discovered, Timing};
 use hotstart_lit::plan::Plan;
 use hotstart_lit::times;
 use hotstart_model::{Diagnostic, RunEnd, Severity, Verdict};
-use hotstart_report::{Diagnostics, Levels, Results, TestRecord, files, histogram, messages, summary};
+use hotstart_report::time_by::{self, TimeBy, ToolRow};
+use hotstart_report::{Diagnostics, Levels, Results, Sink, TestRecord, files, histogram, messages, summary};
+use hotstart_run::{ToolTime, ToolTimes};
 
 use super::records;
 use crate::args::LitOptions;
@@ -24,8 +26,8 @@ pub(super) fn conclude(
     discovered: &Discovered,
     plan: Plan<'_>,
     results: Results,
-    end: RunEnd,
-    elapsed: Duration,
+    (end, elapsed): (RunEnd, Duration),
+    tool_times: Option<&ToolTimes>,
 ) -> ExitCode {
     let Results { outcomes, mut out, mut diagnostics } = results;
     let levels = options.console.levels(discovered.session.dialect);
@@ -47,15 +49,32 @@ pub(super) fn conclude(
     if let Some(slowest) = options.time_tests {
         histogram::write(&mut out, &records, slowest, discovered.session.dialect);
     }
+    write_times(options, &mut out, &records, tool_times);
     let shown = shown_codes(options, discovered);
     let contents = summary::Contents { shown_codes: &shown, terse: levels.terse_summary, elapsed };
     summary::write(&mut out, &records, &contents, &discovered.verdicts);
-    let reports_failed = write_reports(options, discovered, records, elapsed, &mut diagnostics);
+    let reports_failed = write_reports(options, discovered, records, (end, elapsed), &mut diagnostics);
     if let Err(warning) = plan.finish() {
         diagnostics.take(&plain(Severity::Warning, warning), &levels);
     }
     let failed = outcomes.iter().any(|outcome| discovered.verdicts.kind(outcome.verdict).is_failure);
     exit(options, discovered, &mut diagnostics, failed, reports_failed)
+}
+
+/// Where the time went (`--time-by`).
+fn write_times(
+    options: &LitOptions,
+    out: &mut Sink,
+    records: &[TestRecord<'_>],
+    tool_times: Option<&ToolTimes>,
+) {
+    if options.own.time_by.contains(&TimeBy::Directory) {
+        time_by::write_directories(out, records);
+    }
+    let row = |(name, ToolTime { runs, cpu, wall })| ToolRow { name, runs, cpu, wall };
+    if let Some(times) = tool_times {
+        time_by::write_tools(out, times.sorted().into_iter().map(row).collect());
+    }
 }
 
 fn record_times(
@@ -84,7 +103,7 @@ fn write_reports(
     options: &LitOptions,
     discovered: &Discovered,
     mut records: Vec<TestRecord<'_>>,
-    elapsed: Duration,
+    (end, elapsed): (RunEnd, Duration),
     diagnostics: &mut Diagnostics,
 ) -> bool {
     if options.shard.is_some() {
@@ -95,6 +114,8 @@ fn write_reports(
         lit_version: discovered.session.lit_version,
         dialect: discovered.session.dialect,
         table: &discovered.verdicts,
+        end,
+        skip_reasons: options.reports.skip_reasons,
     };
     let errors = files::write(&options.reports, records, &run);
     for error in &errors {

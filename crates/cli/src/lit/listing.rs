@@ -8,7 +8,7 @@ use hotstart_lit::directives;
 use hotstart_lit::load::Discovered;
 use hotstart_lit::suite::{Suite, Test};
 use hotstart_report::Sink;
-use hotstart_report::listing::{self, SuiteListing, TestListing};
+use hotstart_report::listing::{self, SuiteListing, TestListing, json};
 
 use super::records;
 use crate::args::LitOptions;
@@ -16,6 +16,10 @@ use crate::exit_code::{self, SUCCESS};
 
 /// Prints what the options ask for; `None` if they ask for no list.
 pub(super) fn list(options: &LitOptions, discovered: &Discovered) -> Option<ExitCode> {
+    if options.own.list {
+        json(discovered);
+        return Some(exit_code::exit(SUCCESS));
+    }
     if !(options.show_suites || options.show_tests || options.show_used_features) {
         return None;
     }
@@ -54,6 +58,40 @@ pub(super) fn list(options: &LitOptions, discovered: &Discovered) -> Option<Exit
     }
     out.flush();
     Some(exit_code::exit(SUCCESS))
+}
+
+/// All that is known of suites and tests before they run.
+fn json(discovered: &Discovered) {
+    let mut out = Sink::stdout();
+    let mut selected = vec![false; discovered.tests.len()];
+    discovered.selection.tests().iter().for_each(|&place| selected[place as usize] = true);
+    let paths: Vec<_> = discovered.tests.iter().map(Test::path_text).collect();
+    let record = |((test, path), selected)| {
+        let test: &Test = test;
+        json::TestEntry {
+            name: test.full_name(),
+            suite: test.suite().index,
+            path,
+            file: test.file_path(),
+            selected,
+            last_seconds: (test.previous != 0.0).then_some(test.previous.abs()),
+            last_failed: test.previous_failure(),
+        }
+    };
+    let tests = discovered.tests.iter().zip(paths).zip(selected).map(record);
+    let suites: Vec<_> = discovered.suites.iter().map(|found| json_suite(found, discovered)).collect();
+    json::write(&mut out, suites, tests);
+}
+
+fn json_suite(suite: &Suite, discovered: &Discovered) -> json::SuiteEntry {
+    json::SuiteEntry {
+        index: suite.index,
+        name: suite.name.clone(),
+        source_root: suite.source_root.clone(),
+        exec_root: suite.exec_root.clone(),
+        tests: discovered.tests.iter().filter(|test| test.suite().index == suite.index).count(),
+        features: suite.config.available_features.iter().cloned().collect(),
+    }
 }
 
 /// A suite that has tests.

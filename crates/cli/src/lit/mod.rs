@@ -8,6 +8,7 @@ mod listing;
 mod records;
 mod settings;
 mod stop;
+mod ticker;
 mod warm;
 
 use std::ffi::OsString;
@@ -21,8 +22,9 @@ use hotstart_lit::load::{self, Discovered, LoadError};
 use hotstart_lit::plan::Plan;
 use hotstart_lit::select::{self, Selection};
 use hotstart_model::{Event, Events, RunEnd};
+use hotstart_report::time_by::TimeBy;
 use hotstart_report::{Bar, Diagnostics, Levels, Reporter, Results, Settings, Sink, Terminal, messages};
-use hotstart_run::{Checks, RunSettings};
+use hotstart_run::{Checks, RunSettings, ToolTimes};
 
 use crate::args::{self, Invocation, LitOptions, Request};
 use crate::exit_code::{self, ERROR, SUCCESS};
@@ -147,6 +149,10 @@ impl Session<'_> {
 
     fn nothing_matched(&self, discovered: &Discovered) -> ExitCode {
         let allowed = self.options.allow_empty_runs;
+        if self.options.own.rerun_failed && discovered.tests.iter().any(|test| test.previous != 0.0) {
+            told("hotstart: none of these tests failed the last time\n");
+            return exit_code::exit(SUCCESS);
+        }
         told(&messages::filters_matched_nothing(discovered.tests.len(), allowed));
         exit_code::exit(if allowed { SUCCESS } else { ERROR })
     }
@@ -184,10 +190,12 @@ impl Session<'_> {
             }
         };
         let begun = Instant::now();
+        let tool_times = self.options.own.time_by.contains(&TimeBy::Tool).then(Arc::<ToolTimes>::default);
+        let tools = (launcher, checks, &helpers);
         let (end, results) =
-            self.run_plan(discovered, &plan, diagnostics, stopper, (launcher, checks, &helpers), begun);
-        let elapsed = begun.elapsed();
-        conclude::conclude(&self.options, self.cwd, discovered, plan, results, end, elapsed)
+            self.run_plan(discovered, &plan, diagnostics, stopper, tools, (begun, tool_times.as_ref()));
+        let end = (end, begun.elapsed());
+        conclude::conclude(&self.options, self.cwd, discovered, plan, results, end, tool_times.as_deref())
     }
 
     fn run_plan(
@@ -197,7 +205,7 @@ impl Session<'_> {
         diagnostics: Diagnostics,
         stopper: &Stopper,
         (launcher, checks, helpers): (&Launcher, &Checks, &Arc<Group>),
-        begun: Instant,
+        (begun, tool_times): (Instant, Option<&Arc<ToolTimes>>),
     ) -> (RunEnd, Results) {
         let options = &self.options;
         let most = |seconds: u64| begun.checked_add(Duration::from_secs(seconds));
@@ -206,9 +214,10 @@ impl Session<'_> {
             max_failures: options.max_failures.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
             deadline: options.max_time.and_then(most),
             companions: Some(Arc::clone(helpers)),
+            tool_times: tool_times.map(Arc::clone),
         };
         let report_settings = Settings {
-            levels: options.console.levels(discovered.session.dialect),
+            levels: Levels { colors: colors(), ..options.console.levels(discovered.session.dialect) },
             bar: bar(),
             discovered: discovered.tests.len(),
             table: discovered.verdicts.clone(),
@@ -217,9 +226,22 @@ impl Session<'_> {
         let reporter = Reporter::new(records::Names(plan), report_settings, Sink::stdout(), diagnostics);
         let interrupt = stopper.running();
         let verdicts = &discovered.verdicts;
-        let end = hotstart_run::run(plan, launcher, &run_settings, checks, verdicts, &interrupt, &reporter);
+        let run =
+            || hotstart_run::run(plan, launcher, &run_settings, checks, verdicts, &interrupt, &reporter);
+        let end = match self.options.console.is_live() {
+            true => ticker::while_ticking(TICK, &|| reporter.tick(), run),
+            false => run(),
+        };
         (end, reporter.into_results())
     }
+}
+
+/// How often the live view is redrawn while nothing ends.
+const TICK: Duration = Duration::from_millis(200);
+
+fn colors() -> bool {
+    let is_terminal = matches!(bar(), Bar::Terminal(_));
+    hotstart_report::colors::wanted(|name| std::env::var_os(name), is_terminal)
 }
 
 fn bar() -> Bar {

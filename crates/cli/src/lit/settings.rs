@@ -1,6 +1,7 @@
 //! From the command line's options to what the `lit` stage goes by.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use hotstart_lit::settings::{self, Settings};
 use hotstart_model::{Dialect, Severity};
@@ -39,7 +40,7 @@ pub(super) fn settings(options: &LitOptions, program: &str, cwd: &Path) -> Setti
         update_tests: options.update_tests,
         filter: options.filter.clone(),
         filter_out: options.filter_out.clone(),
-        filter_failed: options.filter_failed,
+        filter_failed: options.filter_failed || options.own.rerun_failed,
         shard: options.shard,
         max_tests: options.max_tests,
         xfail: options.xfail.clone(),
@@ -47,7 +48,10 @@ pub(super) fn settings(options: &LitOptions, program: &str, cwd: &Path) -> Setti
         exclude_xfail: options.exclude_xfail,
         unsupported: options.unsupported.clone(),
         unsupported_not: options.unsupported_not.clone(),
-        annotate: true,
+        // What is said at the begin of a failure need not be said at its end.
+        annotate: !options.own.diagnose,
+        native_shell: options.own.native_shell,
+        diagnose: options.own.diagnose.then(|| Arc::new(std::env::vars_os().collect())),
     }
 }
 

@@ -1,8 +1,10 @@
 //! `hotstart lit` as its users meet it: the real binary on real files and processes.
 
 mod ab;
+mod asked;
 mod bad_input;
 mod failure;
+mod live;
 mod stop;
 mod suite;
 mod warm;

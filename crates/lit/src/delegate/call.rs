@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use hotstart_model::{
-    Command, ExternalShell, Fault, Interpreter, Program, RunScript, Script, Step, Transcript,
+    Command, ExternalShell, Fault, Interpreter, Program, RunBy, RunScript, Script, Step, Transcript,
 };
 
 use super::is_interruption;
@@ -62,6 +62,7 @@ impl<'a> Calls<'a> {
                     shell: call.argv().next().map_or_else(|| "/bin/sh".into(), PathBuf::from),
                     script_path: script_path.into(),
                     prefix: call.prefix().collect(),
+                    may_be_native: self.session.native_shell,
                 })
             }
             Kind::Program => Interpreter::Program(Program {
@@ -115,6 +116,7 @@ fn values(call: &Call, script: &Script, transcript: Transcript) -> Answer {
         }
     }
     match call.kind() {
+        Kind::External if transcript.run_by == RunBy::Native => add_output(&mut answer, &transcript),
         Kind::External | Kind::Program => (answer.out, answer.err) = (transcript.stdout, transcript.stderr),
         Kind::Internal if call.trace => {
             let view = View {
@@ -126,14 +128,16 @@ fn values(call: &Call, script: &Script, transcript: Transcript) -> Answer {
             };
             answer.out = render::trace(&view, &transcript);
         }
-        Kind::Internal => {
-            for step in &transcript.steps {
-                if let Step::Stage(stage) = step {
-                    answer.out.push_str(&stage.stdout);
-                    answer.err.push_str(&stage.stderr);
-                }
-            }
-        }
+        Kind::Internal => add_output(&mut answer, &transcript),
     }
     answer
+}
+
+fn add_output(answer: &mut Answer, transcript: &Transcript) {
+    for step in &transcript.steps {
+        if let Step::Stage(stage) = step {
+            answer.out.push_str(&stage.stdout);
+            answer.err.push_str(&stage.stderr);
+        }
+    }
 }

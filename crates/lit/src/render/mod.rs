@@ -3,6 +3,7 @@
 //! People and lit's own tests read this text, so it is lit's to the byte. What hotstart has to say beside it is
 //! made in `summary`.
 
+mod diagnosis;
 mod summary;
 
 use std::fmt::Write;
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use hotstart_model::{Command, Dialect, Fault, Stage, Step, Transcript};
 
+pub(crate) use self::diagnosis::Scene;
 pub use self::summary::{Ending, FailedStage, FailureSummary, failure_summary, signal_name};
 use crate::pytext;
 

@@ -19,6 +19,7 @@ fn stage(args: &[&str], stdout: &str, status: i32, position: (usize, usize)) -> 
         pipeline: 0,
         position,
         wall: Duration::ZERO,
+        cpu: Duration::ZERO,
     })
 }
 

@@ -116,6 +116,8 @@ impl Random {
 /// What holds for a run that only looks at tests.
 pub fn session(dialect: Dialect) -> Session {
     Session {
+        native_shell: false,
+        diagnose: None,
         lit_version: (0, 0, 0),
         lit_version_text: String::new(),
         dialect,

@@ -1,7 +1,8 @@
 //! What is on the screen while tests run, apart from result lines: a header, and on request a progress bar.
 //!
-//! One trait, so that a display for people at a terminal can come to stand beside lit's three.
+//! One trait, behind which lit's three displays stand beside one of hotstart's own (`live`).
 
+mod live;
 mod plain;
 mod predictor;
 mod simple_bar;
@@ -23,6 +24,8 @@ pub(crate) struct Progress<'a> {
     pub name: &'a str,
     /// Whether that one failed.
     pub failed: bool,
+    /// Which worker ran it.
+    pub worker: usize,
 }
 
 /// Draws around the result lines.
@@ -40,6 +43,17 @@ pub(crate) trait Display: Send {
 
     /// A test ended; its result line, if it has one, is written.
     fn update(&mut self, to: &mut Sink, progress: Progress<'_>);
+
+    /// Whether it wants to know which tests begin.
+    fn shows_starts(&self) -> bool {
+        false
+    }
+
+    /// A worker took up a test.
+    fn started(&mut self, _: &mut Sink, _worker: usize, _name: String) {}
+
+    /// Some time has passed.
+    fn tick(&mut self, _: &mut Sink) {}
 
     /// The run ended; `interrupted` by Ctrl-C, which has left its mark on a terminal.
     fn end(&mut self, to: &mut Sink, interrupted: bool);
@@ -66,6 +80,14 @@ pub(crate) fn choose(
     }
     let of_all = if selected as usize == discovered { String::new() } else { format!(" of {discovered}") };
     let header = format!("-- Testing: {selected}{of_all} tests, {workers} workers --");
+    if levels.live {
+        let terminal = match bar {
+            Bar::Simple => None,
+            Bar::Terminal(terminal) => Some(terminal.clone()),
+        };
+        let size = (selected, workers);
+        return Box::new(live::Live::new(header, terminal, levels.colors, size, Instant::now()));
+    }
     if !levels.progress_bar {
         return Box::new(plain::Plain { header: Some(header) });
     }
@@ -73,6 +95,7 @@ pub(crate) fn choose(
         Bar::Simple => Box::new(simple_bar::SimpleBar::new(header)),
         Bar::Terminal(terminal) => Box::new(terminal_bar::TerminalBar::new(
             terminal.clone(),
+            levels.colors,
             &header,
             levels.min_output_interval,
             Instant::now(),

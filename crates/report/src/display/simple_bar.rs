@@ -62,7 +62,7 @@ mod tests {
     use crate::sink::tests::Captured;
 
     fn progress(fraction: f64) -> Progress<'static> {
-        Progress { fraction, name: "n", failed: false }
+        Progress { fraction, name: "n", failed: false, worker: 0 }
     }
 
     #[test]

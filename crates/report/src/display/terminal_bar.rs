@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use super::{Display, Progress};
 use crate::Sink;
+use crate::colors::{BOLD, CYAN, GREEN, NORMAL, RED, only_if};
 use crate::histogram::center;
 
 /// What is to be known of a terminal.
@@ -32,14 +33,10 @@ impl Terminal {
 const BEGIN_OF_LINE: &str = "\r";
 const UP: &str = "\x1b[A";
 const CLEAR_LINE: &str = "\x1b[K";
-const BOLD: &str = "\x1b[1m";
-const NORMAL: &str = "\x1b(B\x1b[m";
-const RED: &str = "\x1b[31m";
-const GREEN: &str = "\x1b[32m";
-const CYAN: &str = "\x1b[36m";
 
 pub(super) struct TerminalBar {
     width: usize,
+    colors: bool,
     header: String,
     color: &'static str,
     is_drawn: bool,
@@ -49,11 +46,19 @@ pub(super) struct TerminalBar {
 }
 
 impl TerminalBar {
-    pub(super) fn new(terminal: Terminal, header: &str, min_interval: f64, started: Instant) -> Self {
+    pub(super) fn new(
+        terminal: Terminal,
+        colors: bool,
+        header: &str,
+        min_interval: f64,
+        started: Instant,
+    ) -> Self {
         let width = terminal.columns;
+        let [bold, cyan, normal] = [BOLD, CYAN, NORMAL].map(|sequence| only_if(colors, sequence));
         TerminalBar {
             width,
-            header: format!("{BOLD}{CYAN}{}{NORMAL}\n\n", center(header, width)),
+            colors,
+            header: format!("{bold}{cyan}{}{normal}\n\n", center(header, width)),
             color: GREEN,
             is_drawn: false,
             min_interval,
@@ -77,9 +82,9 @@ impl TerminalBar {
         let bar_width = self.width.saturating_sub(prefix.len() + suffix.len() + 2);
         let done = ((bar_width as f64 * fraction) as usize).min(bar_width);
         let (full, empty) = ("=".repeat(done), "-".repeat(bar_width - done));
-        let color = self.color;
+        let [color, bold, normal] = [self.color, BOLD, NORMAL].map(|sequence| only_if(self.colors, sequence));
         to.put(&format!("{BEGIN_OF_LINE}{UP}{CLEAR_LINE}"));
-        to.put(&format!("{prefix}{color}[{BOLD}{full}{empty}{NORMAL}{color}]{NORMAL}{suffix}\n"));
+        to.put(&format!("{prefix}{color}[{bold}{full}{empty}{normal}{color}]{normal}{suffix}\n"));
         to.put(&format!("{CLEAR_LINE}{}", self.message(name)));
     }
 
@@ -143,7 +148,7 @@ mod tests {
     use std::time::Duration;
 
     fn bar(started: Instant) -> TerminalBar {
-        TerminalBar::new(Terminal { columns: 30 }, "-- h --", 0.0, started)
+        TerminalBar::new(Terminal { columns: 30 }, true, "-- h --", 0.0, started)
     }
 
     #[test]
@@ -170,7 +175,7 @@ mod tests {
     fn updates_are_limited() {
         let captured = Captured::default();
         let started = Instant::now();
-        let mut bar = TerminalBar::new(Terminal { columns: 30 }, "h", 5.0, started);
+        let mut bar = TerminalBar::new(Terminal { columns: 30 }, false, "h", 5.0, started);
         let mut to = captured.sink();
         bar.draw(&mut to, 0.1, "one", started);
         bar.draw(&mut to, 0.2, "two", started + Duration::from_secs(4));

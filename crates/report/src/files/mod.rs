@@ -15,7 +15,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hotstart_model::{Dialect, Verdict, VerdictTable};
+use hotstart_model::{Dialect, RunEnd, Verdict, VerdictTable};
 
 use crate::catalog::sort_by_suite_and_path;
 use crate::{KeepOutput, TestRecord};
@@ -33,6 +33,8 @@ pub struct Requested {
     pub time_trace: Option<PathBuf>,
     /// Whether only tests that failed are reported.
     pub failures_only: bool,
+    /// Whether the XML tells of each test that was left out why, where lit has one text for all.
+    pub skip_reasons: bool,
     /// Whether files get a unique part in their name, so that none is overwritten.
     pub unique_names: bool,
 }
@@ -60,6 +62,10 @@ pub struct Run<'a> {
     pub dialect: Dialect,
     /// Result codes.
     pub table: &'a VerdictTable,
+    /// Why the run ended.
+    pub end: RunEnd,
+    /// Whether reasons of skips are told one by one.
+    pub skip_reasons: bool,
 }
 
 /// A report could not be written.

@@ -29,7 +29,9 @@ fn written(name: &str, records: Vec<TestRecord<'_>>) -> String {
     }
     let table = VerdictTable::default();
     let elapsed = Duration::from_millis(2250);
-    let run = Run { elapsed, lit_version: (23, 1, 5), dialect: Dialect::V23, table: &table };
+    let (end, skip_reasons) = (RunEnd::Completed, false);
+    let run =
+        Run { elapsed, lit_version: (23, 1, 5), dialect: Dialect::V23, table: &table, end, skip_reasons };
     assert!(write(&requested, records, &run).is_empty());
     fs::read_to_string(path).unwrap()
 }
@@ -86,7 +88,15 @@ fn an_unwritable_path_is_named_and_spares_the_others() {
         ..Requested::default()
     };
     let table = VerdictTable::default();
-    let run = Run { elapsed: Duration::ZERO, lit_version: (19, 1, 7), dialect: Dialect::V19, table: &table };
+    let (end, skip_reasons) = (RunEnd::Completed, false);
+    let run = Run {
+        elapsed: Duration::ZERO,
+        lit_version: (19, 1, 7),
+        dialect: Dialect::V19,
+        table: &table,
+        end,
+        skip_reasons,
+    };
     let errors = write(&requested, Vec::new(), &run);
     assert_eq!(errors.len(), 1);
     assert!(errors[0].to_string().contains("missing/report.json"), "{}", errors[0]);
@@ -99,7 +109,15 @@ fn unique_names_spare_existing_files() {
     let requested =
         Requested { json: Some(dir.path().join("r.json")), unique_names: true, ..Requested::default() };
     let table = VerdictTable::default();
-    let run = Run { elapsed: Duration::ZERO, lit_version: (23, 1, 5), dialect: Dialect::V23, table: &table };
+    let (end, skip_reasons) = (RunEnd::Completed, false);
+    let run = Run {
+        elapsed: Duration::ZERO,
+        lit_version: (23, 1, 5),
+        dialect: Dialect::V23,
+        table: &table,
+        end,
+        skip_reasons,
+    };
     for _ in 0..2 {
         assert!(write(&requested, Vec::new(), &run).is_empty());
     }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use hotstart_model::{Dialect, Verdict};
+use hotstart_model::{Dialect, RunEnd, Verdict};
 
 use super::{Run, is_skip};
 use crate::TestRecord;
@@ -50,20 +50,33 @@ fn write_test(to: &mut dyn Write, record: &TestRecord<'_>, suite: &str, run: &Ru
         let output = character_data(&outcome.output);
         writeln!(to, ">\n  <failure><![CDATA[{output}]]></failure>\n</testcase>")
     } else if is_skip(outcome.verdict) {
-        let reason = attribute(&skip_reason(record));
+        let reason = attribute(&skip_reason(record, run));
         writeln!(to, ">\n  <skipped message={reason}/>\n</testcase>")
     } else {
         writeln!(to, "/>")
     }
 }
 
-fn skip_reason(record: &TestRecord<'_>) -> String {
+fn skip_reason(record: &TestRecord<'_>, run: &Run<'_>) -> String {
     let outcome = record.outcome;
     match outcome.verdict {
+        Verdict::SKIPPED if run.skip_reasons => not_run(run.end).to_owned(),
+        Verdict::UNSUPPORTED if run.skip_reasons && !outcome.output.is_empty() => {
+            outcome.output.trim_end().to_owned()
+        }
         Verdict::EXCLUDED => "Test not selected (--filter, --max-tests)".to_owned(),
         Verdict::SKIPPED => "User interrupt".to_owned(),
         _ if outcome.missing_features.is_empty() => "Unsupported configuration".to_owned(),
         _ => format!("Missing required feature(s): {}", outcome.missing_features.join(", ")),
+    }
+}
+
+/// Why a test was left out that had been selected.
+fn not_run(end: RunEnd) -> &'static str {
+    match end {
+        RunEnd::MaxFailures => "Not run: as many tests had failed as --max-failures allows",
+        RunEnd::MaxTime => "Not run: the time given by --max-time was over",
+        RunEnd::Interrupted | RunEnd::Completed => "User interrupt",
     }
 }
 

@@ -197,6 +197,8 @@ impl Replay {
             lit_version: self.version,
             dialect: self.levels.dialect,
             table: &table,
+            end: RunEnd::Completed,
+            skip_reasons: false,
         };
         let errors = files::write(&requested, records, &run);
         assert!(errors.is_empty(), "{errors:?}");

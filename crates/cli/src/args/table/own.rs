@@ -1,9 +1,13 @@
 //! What lit does not have.
 
+use std::ffi::OsStr;
+
+use hotstart_report::time_by::TimeBy;
+
 use crate::args::flag::Flag;
 use crate::args::values;
 
-pub(super) static FLAGS: [Flag; 3] = [
+pub(super) static FLAGS: [Flag; 10] = [
     Flag::value(
         &["--lit-python"],
         "PATH",
@@ -29,4 +33,49 @@ pub(super) static FLAGS: [Flag; 3] = [
         |low| low.own.debug_times = true,
         "Print to standard error how long each step before the first test took",
     ),
+    Flag::value(
+        &["--shell"],
+        "{auto,native}",
+        |low, value, _| {
+            low.own.native_shell = values::choice(value, &[("auto", false), ("native", true)])?;
+            Ok(())
+        },
+        "Who runs the RUN lines of a suite that asks for an external shell: that shell (auto, the default), or \
+         hotstart itself where the lines mean the same to both (native)",
+    ),
+    Flag::switch(
+        &["--diagnose"],
+        |low| low.own.diagnose = true,
+        "Below the result line of a failing test, tell first which RUN line and which command failed, with a line \
+         to paste into a shell that runs it again",
+    ),
+    Flag::switch(
+        &["--live"],
+        |low| low.console.be_live(),
+        "Show what runs now: progress, rate, time left, workers, and failures as they come. Without a terminal, a \
+         line after every tenth of the tests. Result lines of failures only, as with -s",
+    ),
+    Flag::switch(
+        &["--rerun-failed"],
+        |low| low.own.rerun_failed = true,
+        "Run only tests that failed last time, like --filter-failed; it is no error if none did",
+    ),
+    Flag::value(
+        &["--time-by"],
+        "{dir,tool},...",
+        |low, value, _| {
+            for name in values::text(value).split(',') {
+                let by = [("dir", TimeBy::Directory), ("tool", TimeBy::Tool)];
+                low.own.time_by.push(values::choice(OsStr::new(name), &by)?);
+            }
+            Ok(())
+        },
+        "After the run, add up the time by directory or by tool, or both; --time-tests lists the slowest tests",
+    ),
+    Flag::switch(
+        &["--skip-reasons"],
+        |low| low.reports.skip_reasons = true,
+        "In the XML report, tell of each test that was left out why, where lit has one text for all",
+    ),
+    Flag::switch(&["--list"], |low| low.own.list = true, "List suites and tests as JSON, and exit"),
 ];

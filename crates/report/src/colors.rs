@@ -1,0 +1,52 @@
+//! Whether to write colours: on a terminal, unless the environment says otherwise.
+//!
+//! `NO_COLOR` (https://no-color.org) wins over `FORCE_COLOR`; either counts only if it is not empty, and
+//! `FORCE_COLOR=0` is as good as `NO_COLOR`.
+
+use std::ffi::{OsStr, OsString};
+
+/// Whether colours are wanted where `is_terminal` tells whether the text is read at a terminal that has them.
+pub fn wanted(env: impl Fn(&str) -> Option<OsString>, is_terminal: bool) -> bool {
+    let set = |name| env(name).filter(|value| !value.is_empty());
+    if set("NO_COLOR").is_some() {
+        return false;
+    }
+    match set("FORCE_COLOR") {
+        Some(value) => value != OsStr::new("0"),
+        None => is_terminal,
+    }
+}
+
+/// Begins text in bold.
+pub(crate) const BOLD: &str = "\x1b[1m";
+/// Ends every colour and bold.
+pub(crate) const NORMAL: &str = "\x1b(B\x1b[m";
+/// Red letters.
+pub(crate) const RED: &str = "\x1b[31m";
+/// Green letters.
+pub(crate) const GREEN: &str = "\x1b[32m";
+/// Cyan letters.
+pub(crate) const CYAN: &str = "\x1b[36m";
+
+/// The sequence, or nothing where no colours are wanted.
+pub(crate) fn only_if(wanted: bool, sequence: &'static str) -> &'static str {
+    if wanted { sequence } else { "" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_overrides_the_terminal() {
+        let of = |vars: &[(&str, &str)], is_terminal| {
+            let vars = vars.to_vec();
+            let env = move |name: &str| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| OsString::from(v));
+            wanted(env, is_terminal)
+        };
+        assert_eq!((of(&[], true), of(&[], false)), (true, false));
+        assert!(!of(&[("NO_COLOR", "1")], true) && of(&[("NO_COLOR", "")], true));
+        assert!(of(&[("FORCE_COLOR", "1")], false) && !of(&[("FORCE_COLOR", "0")], true));
+        assert!(!of(&[("FORCE_COLOR", "")], false) && !of(&[("FORCE_COLOR", "1"), ("NO_COLOR", "1")], true));
+    }
+}

@@ -1,0 +1,102 @@
+//! How much time the tools took that tests ran, by the name of the tool.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use hotstart_model::{Interpreter, Script, Step, Transcript};
+
+/// Adds up what transcripts say. Called from all workers.
+#[derive(Debug, Default)]
+pub struct ToolTimes(Mutex<HashMap<String, ToolTime>>);
+
+/// What one tool took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ToolTime {
+    /// How often it ran.
+    pub runs: u64,
+    /// CPU time, that of processes included for which it waited.
+    pub cpu: Duration,
+    /// Time from the start of its pipeline to its end: stages of one pipeline share it.
+    pub wall: Duration,
+}
+
+impl ToolTimes {
+    /// Adds an attempt that took `wall`.
+    pub(crate) fn add(&self, script: &Script, transcript: &Transcript, wall: Duration) {
+        let mut times = self.0.lock().expect("no panic while locked");
+        let mut add = |name: &str, cpu, wall| {
+            let time = match times.get_mut(name) {
+                Some(time) => time,
+                None => times.entry(name.to_owned()).or_default(),
+            };
+            (time.runs, time.cpu, time.wall) = (time.runs + 1, time.cpu + cpu, time.wall + wall);
+        };
+        for step in &transcript.steps {
+            if let Step::Stage(stage) = step
+                && stage.process.is_some()
+            {
+                add(tool(&stage.args), stage.cpu, stage.wall);
+            }
+        }
+        let whole = match &script.interpreter {
+            Interpreter::External(shell) if transcript.steps.is_empty() => shell.shell.to_str(),
+            Interpreter::Program(program) => program.argv.first().and_then(|name| name.to_str()),
+            _ => None,
+        };
+        if let Some(program) = whole {
+            add(file_name(program), transcript.cpu, wall);
+        }
+    }
+
+    /// All tools, those that took most CPU time first.
+    pub fn sorted(&self) -> Vec<(String, ToolTime)> {
+        let times = self.0.lock().expect("no panic while locked");
+        let mut times: Vec<_> = times.iter().map(|(name, time)| (name.clone(), *time)).collect();
+        times.sort_by(|(a, one), (b, other)| other.cpu.cmp(&one.cpu).then_with(|| a.cmp(b)));
+        times
+    }
+}
+
+/// The name of the program behind the words that the shell takes for itself.
+fn tool(args: &[String]) -> &str {
+    let mut words = args.iter().map(String::as_str).peekable();
+    while let Some(word) = words.next() {
+        match word {
+            "!" => {}
+            "not" => drop(words.next_if_eq(&"--crash")),
+            "env" => {
+                while let Some(word) =
+                    words.next_if(|word| word.contains('=') || matches!(*word, "-u" | "-i"))
+                {
+                    if word == "-u" {
+                        words.next();
+                    }
+                }
+            }
+            program => return file_name(program),
+        }
+    }
+    args.first().map_or("", String::as_str)
+}
+
+fn file_name(program: &str) -> &str {
+    Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or(program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shells_own_words_are_no_tools() {
+        let of = |text: &str| {
+            let args: Vec<_> = text.split(' ').map(str::to_owned).collect();
+            tool(&args).to_owned()
+        };
+        assert_eq!(of("/bin/opt -S"), "opt");
+        assert_eq!(of("not --crash env -u A B=1 not llc x=y"), "llc");
+        assert_eq!((of("! ! a"), of("env A=1"), of("not")), ("a".into(), "env".into(), "not".into()));
+    }
+}
