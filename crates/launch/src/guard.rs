@@ -8,12 +8,15 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hotstart_model::Environment;
 use rustix::fs::MemfdFlags;
 use rustix::pipe::PipeFlags;
+use rustix::process::Pid;
 
 use crate::sys::shared::Table;
 use crate::{EnvBlock, ProcessGroup, Spec, cold, sys};
@@ -31,7 +34,7 @@ const SLOTS: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct Guard {
     table: Table,
-    _lifeline: OwnedFd,
+    lifeline: OwnedFd,
     pid: i32,
 }
 
@@ -56,9 +59,9 @@ impl Guard {
         extra_fds.extend(held.map(|held| (HELD, held)));
         let spec = Spec {
             program: "/proc/self/exe".into(),
-            argv: vec!["hotstart".into(), GUARD.into()],
+            argv: vec!["hotstart".into(), GUARD.into(), std::process::id().to_string().into()],
             env: EnvBlock::new(&Environment::new()),
-            cwd: std::path::Path::new("/").into(),
+            cwd: Path::new("/").into(),
             stdio: [null.as_fd(), null.as_fd(), null.as_fd()],
             extra_fds,
             umask: None,
@@ -67,7 +70,14 @@ impl Guard {
             process_group: ProcessGroup::New,
         };
         let pid = cold::prepare(&spec).ok()?.spawn(&spec).ok()?;
-        Some(Guard { table, _lifeline: write, pid })
+        Some(Guard { table, lifeline: write, pid })
+    }
+
+    /// Has `dir` removed should the runner be killed: it could not do so itself any more.
+    pub(crate) fn remove(&self, dir: &Path) {
+        let message = [dir.as_os_str().as_bytes(), b"\0"].concat();
+        // The pipe is empty, and the guard reads all the time; one that is gone can do nothing.
+        let _ = rustix::io::write(&self.lifeline, &message);
     }
 
     /// Puts a process and its group (0 for none of its own) under guard.
@@ -104,14 +114,19 @@ pub fn enter_guard(args: &[OsString]) -> bool {
     if args.get(1).map(OsString::as_os_str) != Some(OsStr::new(GUARD)) {
         return false;
     }
-    let parent = rustix::process::getppid();
+    let runner = args.get(2).and_then(|pid| pid.to_str()?.parse().ok()).and_then(Pid::from_raw);
     let (lifeline, memory) = (sys::shared::inherited(LIFELINE), sys::shared::inherited(TABLE));
     if let (Some(lifeline), Some(memory)) = (lifeline, memory) {
-        // Nothing is ever written: reading returns when the runner's end is closed.
-        let _ = File::from(lifeline).read(&mut [0]);
+        // Reading ends when the runner's end is closed.
+        let mut directories = Vec::new();
+        let _ = File::from(lifeline).read_to_end(&mut directories);
         if let Ok(table) = Table::map(&memory, SLOTS) {
             end_all(&table);
-            await_all(parent, &table);
+            await_all(runner, &table);
+        }
+        for dir in directories.split(|&byte| byte == 0).filter(|dir| !dir.is_empty()) {
+            // Nobody is left to be told.
+            let _ = std::fs::remove_dir_all(OsStr::from_bytes(dir));
         }
     }
     true
@@ -133,11 +148,11 @@ fn end_all(table: &Table) {
 /// Waits until nothing is left of what was ended, so that whoever waits for the guard can rely on it: neither the
 /// runner, at whose end the kernel signals the copies it knows of, nor the processes in the table. A killed process
 /// that hangs in the kernel (a dead network file system) is given up after a while.
-fn await_all(parent: Option<rustix::process::Pid>, table: &Table) {
+fn await_all(runner: Option<Pid>, table: &Table) {
     let is_gone = |pid: i32| pid == 0 || sys::wait::is_gone(pid);
     for _ in 0..10_000 {
         let mut pids = table.slots().iter().map(|slot| (slot.load(Ordering::Acquire) >> 32) as i32);
-        if rustix::process::getppid() != parent && pids.all(is_gone) {
+        if rustix::process::getppid() != runner && pids.all(is_gone) {
             return;
         }
         std::thread::sleep(Duration::from_millis(1));

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -82,6 +82,13 @@ impl Launcher {
     pub fn with_guard_holding(mut self, held: BorrowedFd<'_>) -> Self {
         self.guard = Guard::start_holding(Some(held)).map(Arc::new);
         self
+    }
+
+    /// Has `dir` removed should this process be killed before it removes it. Without a guard, it is left.
+    pub fn remove_if_killed(&self, dir: &Path) {
+        if let Some(guard) = &self.guard {
+            guard.remove(dir);
+        }
     }
 
     /// Starts tools warm where `policy` and the tool allow it.

@@ -8,7 +8,9 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 
-use common::{Case, Victim, case, compile, processes_of, rewinding_launcher, start, victim, warm_launcher};
+use common::{
+    Case, Victim, await_age, case, compile, processes_of, rewinding_launcher, start, victim, warm_launcher,
+};
 use hotstart_launch::{
     Choice, EnvBlock, Group, Launcher, Limit, Policy, ProcessGroup, Reason, Resource, Spec, Stopped, Via,
 };
@@ -149,6 +151,7 @@ fn a_replaced_program_or_library_is_noticed_at_once() {
         std::fs::write(&source, format!("int value(void) {{ return {value}; }}")).unwrap();
         compile(&source, &dir.join("new.so"), &["-shared", "-fPIC", "-Wl,-soname,libvalue.so"]);
         std::fs::rename(dir.join("new.so"), dir.join("libvalue.so")).unwrap();
+        await_age(&dir.join("libvalue.so"));
     };
     let program = |add: u32| {
         let source = dir.join("user.c");
@@ -161,6 +164,7 @@ fn a_replaced_program_or_library_is_noticed_at_once() {
             &["-Wl,-rpath,$ORIGIN", "-Wl,--no-as-needed", library.to_str().unwrap()],
         );
         std::fs::rename(dir.join("new"), &victim.program).unwrap();
+        await_age(&victim.program);
     };
     let warm = warm_launcher(&["victim"]);
     library(1);

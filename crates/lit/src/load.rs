@@ -147,6 +147,9 @@ impl Discovered {
     /// As [`Discovered::plan`], with Python helpers for formats that are written in Python. They are started in
     /// `group` when they are needed.
     pub fn plan_in<'a>(&self, launcher: &'a Launcher, group: &'a Group) -> std::io::Result<Plan<'a>> {
+        if let Some(dir) = &self.session.tmp_dir {
+            launcher.remove_if_killed(dir);
+        }
         self.plan_with(Some((launcher, group)))
     }
 

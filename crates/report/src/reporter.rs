@@ -9,7 +9,7 @@ use hotstart_model::{Diagnostic, Event, Events, JobId, Outcome, RunEnd, Verdict,
 
 use crate::display::{self, Bar, Display, Predictor, Progress};
 use crate::result_lines::{self, Ended};
-use crate::{Catalog, DiagnosticCounts, Diagnostics, Levels, Sink, messages};
+use crate::{Catalog, DiagnosticCounts, Diagnostics, Levels, Sink};
 
 /// Whose output is kept after it was shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -173,9 +173,6 @@ impl<C: Catalog> Reporter<C> {
             display.end(&mut state.out, end == RunEnd::Interrupted);
         }
         state.out.flush();
-        if let Some(message) = messages::cut_short(end) {
-            state.diagnostics.put(message);
-        }
     }
 
     fn diagnose(&self, state: &mut State, diagnostic: &Diagnostic) {
