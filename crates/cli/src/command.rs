@@ -16,6 +16,8 @@ usage: hotstart COMMAND [ARGUMENTS]
                                    compare what commands cost, run by turns; `hotstart ab --help` lists the options
   hotstart doctor [OPTIONS] [TOOL...]
                                    measure what starting processes costs here; `hotstart doctor --help` says more
+  hotstart exec -- COMMAND...      run a command warm, through a server of the user's; `hotstart exec --help`
+  hotstart server status|stop      look at that server, end it; `hotstart server --help` says more
   hotstart --version               print the version
   hotstart --help                  print this
 

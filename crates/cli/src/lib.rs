@@ -8,5 +8,6 @@ pub mod ab;
 pub mod args;
 pub mod command;
 pub mod doctor;
+pub mod exec;
 pub mod exit_code;
 pub mod lit;

@@ -1,0 +1,168 @@
+//! `hotstart exec` and `hotstart server`: commands through a per-user server of warm tools.
+//!
+//! Both are entered before this process changes how it meets signals: `exec` becomes the client, which hands down
+//! what it was given, and so do the server's tools.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use hotstart_exec::{Answer, Place, ServeError, Settings};
+use hotstart_launch::{Choice, Policy, signals};
+use hotstart_report::Sink;
+
+use crate::exit_code;
+
+const EXEC_HELP: &str = "\
+usage: hotstart exec [--] COMMAND [ARGUMENTS]
+       hotstart exec --install DIRECTORY [TOOL...]
+
+Runs COMMAND warm through the user's server, which is started on first use, or as it is where that would not be the
+same. Exit status, signals, output, descriptors and environment are the command's own. `hotstart server status` tells
+what was started how, and why.
+
+  --install DIRECTORY      write the client, hotstart-exec, to DIRECTORY; it does the same with less start of its own.
+                           With TOOLs (clang, clang++, ...), also links by their names: with DIRECTORY first in PATH,
+                           builds use them
+  -h, --help               print this
+
+Environment: HOTSTART_EXEC=cold runs everything as it is, HOTSTART_EXEC=explain says on standard error why a command
+is run so; HOTSTART_EXEC_DIR names another directory for the server's socket.
+";
+
+const SERVER_HELP: &str = "\
+usage: hotstart server status|stop|run
+
+  status                   what the user's server has started, warm and cold, and why
+  stop                     end it, after the jobs that run; the next `hotstart exec` starts another
+  run                      be the server, until SIGTERM or idle; `hotstart exec` does this by itself
+  -h, --help               print this
+
+Environment of the first `hotstart exec`, or of `run`: HOTSTART_SERVER_IDLE=SECONDS without use until it ends (600);
+HOTSTART_SERVER_MEMORY=MIB for the halted tools (512); HOTSTART_SERVER_START=auto|fork, warm once it pays or from the
+first start; HOTSTART_SERVER_COLD=TOOL,... is never started warm.
+";
+
+/// Runs the command if it is one of these; `args` begin with the program's name.
+pub fn enter(args: &[OsString]) -> Option<ExitCode> {
+    let rest = args.get(2..).unwrap_or_default();
+    match args.get(1)?.to_str()? {
+        "exec" => Some(exec(rest)),
+        "server" => Some(server(rest)),
+        _ => None,
+    }
+}
+
+fn exec(args: &[OsString]) -> ExitCode {
+    match args.first().and_then(|word| word.to_str()) {
+        Some("-h" | "--help") => said(EXEC_HELP),
+        Some("--install") => install(&args[1..]),
+        Some(option) if option.starts_with('-') && option != "--" => {
+            warn("exec", &format!("there is no option '{option}'; see --help"))
+        }
+        _ if args.iter().all(|word| word == "--") => warn("exec", "which command? see --help"),
+        _ => {
+            let error = hotstart_exec::become_client(args);
+            warn("exec", &format!("cannot run the command: {error}"));
+            exit_code::exit(127)
+        }
+    }
+}
+
+fn install(args: &[OsString]) -> ExitCode {
+    let [directory, tools @ ..] = args else { return warn("exec", "--install: into which directory?") };
+    match hotstart_exec::install(directory.as_ref(), tools) {
+        Ok(made) => said(&made.iter().map(|path| format!("{}\n", path.display())).collect::<String>()),
+        Err(error) => {
+            warn("exec", &format!("cannot install into '{}': {error}", directory.to_string_lossy()))
+        }
+    }
+}
+
+fn server(args: &[OsString]) -> ExitCode {
+    let words: Vec<_> = args.iter().map(|word| word.to_string_lossy()).collect();
+    match words.iter().map(|word| &**word).collect::<Vec<_>>()[..] {
+        ["status"] => ask(|place| hotstart_exec::status(place)),
+        ["stop"] => ask(|place| {
+            let ended = |_| Answer::Text("the server ended\n".into());
+            hotstart_exec::stop(place, |text| _ = said(text)).map(|answer| match answer {
+                Answer::Text(text) => ended(text),
+                none => none,
+            })
+        }),
+        ["run"] => run(false),
+        ["run", "--detached"] => run(true),
+        ["-h" | "--help"] => said(SERVER_HELP),
+        _ => warn("server", "say status, stop or run; see --help"),
+    }
+}
+
+fn ask(question: impl FnOnce(&Place) -> std::io::Result<Answer>) -> ExitCode {
+    let place = match Place::find() {
+        Ok(place) => place,
+        Err(error) => return warn("server", &error.to_string()),
+    };
+    match question(&place) {
+        Ok(Answer::Text(text)) => said(&text),
+        Ok(Answer::None) => {
+            said(&format!("no server runs in {}\n", place.directory().display()));
+            exit_code::exit(exit_code::FAILURE)
+        }
+        Err(error) => warn("server", &format!("cannot ask it: {error}")),
+    }
+}
+
+/// A server that a client started for later has nobody to tell that there is one already.
+fn run(detached: bool) -> ExitCode {
+    let settings = match settings() {
+        Ok(settings) => settings,
+        Err(error) => return warn("server", &error),
+    };
+    signals::hold();
+    match hotstart_exec::serve(&settings) {
+        Ok(()) => exit_code::exit(exit_code::SUCCESS),
+        Err(ServeError::Running) if detached => exit_code::exit(exit_code::SUCCESS),
+        Err(error) => warn("server", &error.to_string()),
+    }
+}
+
+fn settings() -> Result<Settings, String> {
+    let mut settings = Settings { idle: Duration::from_secs(600), policy: Policy::default() };
+    if let Some(seconds) = number("HOTSTART_SERVER_IDLE")? {
+        settings.idle = Duration::from_secs(seconds);
+    }
+    if let Some(mib) = number("HOTSTART_SERVER_MEMORY")? {
+        settings.policy.memory = mib << 20;
+    }
+    if let Some(tools) = std::env::var_os("HOTSTART_SERVER_COLD") {
+        settings.policy.never = tools.to_string_lossy().split(',').map(str::to_owned).collect();
+    }
+    match std::env::var("HOTSTART_SERVER_START").as_deref() {
+        Ok("fork") => settings.policy.choice = Choice::Auto { after: 0 },
+        Ok("auto") | Err(_) => {}
+        Ok(other) => return Err(format!("HOTSTART_SERVER_START: say auto or fork, not '{other}'")),
+    }
+    Ok(settings)
+}
+
+fn number(name: &str) -> Result<Option<u64>, String> {
+    let Some(value) = std::env::var_os(name) else { return Ok(None) };
+    let value = value.to_string_lossy();
+    // The product with 2^20 must be a number, too.
+    let number = value.parse().ok().filter(|&number: &u64| number < 1 << 40);
+    number.map(Some).ok_or_else(|| format!("{name}: '{value}' is not a number of that kind"))
+}
+
+fn said(text: &str) -> ExitCode {
+    let mut out = Sink::stdout();
+    out.put(text);
+    out.flush();
+    exit_code::exit(exit_code::SUCCESS)
+}
+
+fn warn(command: &str, text: &str) -> ExitCode {
+    let mut err = Sink::stderr();
+    err.line(&format!("hotstart {command}: {text}"));
+    err.flush();
+    exit_code::exit(exit_code::ERROR)
+}

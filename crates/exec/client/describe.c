@@ -1,0 +1,120 @@
+/* Puts together what the job is to be given and what the server cannot see of this process from outside. */
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "client.h"
+#include "system.h"
+
+#define IOPRIO_WHO_PROCESS 1
+
+enum part { RUN, TARGETS, DIRECTORY, PROGRAM, NAME, ARGUMENTS, ENVIRONMENT };
+
+struct entry {
+    uint64_t inode;
+    int64_t next;
+    unsigned short length;
+    unsigned char type;
+    char name[];
+};
+
+static int number_of(const char *name)
+{
+    int number = 0;
+    if (*name < '0' || *name > '9')
+        return -1;
+    while (*name)
+        number = number * 10 + (*name++ - '0');
+    return number;
+}
+
+/* Every descriptor that is open now was inherited, so the command would have it, too. */
+static const char *list_descriptors(struct message *message)
+{
+    char buffer[2048] __attribute__((aligned(8)));
+    uint32_t count = 0, standard = 0;
+    long got, fd = sys(__NR_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return "there is no /proc";
+    while ((got = sys(__NR_getdents64, fd, buffer, sizeof buffer)) > 0)
+        for (long at = 0; at < got; at += ((struct entry *)(buffer + at))->length) {
+            int number = number_of(((struct entry *)(buffer + at))->name);
+            if (number < 0 || number == fd)
+                continue;
+            if (count == HX_FDS_MAX)
+                return "too many descriptors are open";
+            standard += number < 3;
+            message->targets[count++] = number;
+        }
+    sys(__NR_close, fd);
+    message->run.fd_count = count;
+    return standard == 3 ? NULL : "a standard stream is closed";
+}
+
+static const char *note_directory(struct message *message)
+{
+    struct stat here;
+    long length = sys(__NR_getcwd, message->directory, sizeof message->directory);
+    if (length <= 0 || message->directory[0] != '/' || sys(__NR_newfstatat, AT_FDCWD, ".", &here, 0) != 0)
+        return "the working directory has no path";
+    message->run.directory_device = here.st_dev;
+    message->run.directory_inode = here.st_ino;
+    message->parts[DIRECTORY] = (struct iovec){message->directory, (size_t)length};
+    return NULL;
+}
+
+/* The kernel lays the strings of a new process behind one another. */
+static const char *span(struct iovec *part, char **strings, uint32_t *count)
+{
+    char *at = *strings;
+    for (*count = 0; strings[*count]; ++*count) {
+        if (strings[*count] != at)
+            return "arguments do not lie in a row";
+        at += text_length(at) + 1;
+    }
+    *part = (struct iovec){*strings, *count ? (size_t)(at - *strings) : 0};
+    return NULL;
+}
+
+static struct iovec whole(const char *text)
+{
+    return (struct iovec){(void *)text, text_length(text) + 1};
+}
+
+static void note_state(struct hx_run *run)
+{
+    for (int resource = 0; resource < HX_LIMITS; resource++)
+        sys(__NR_prlimit64, 0, resource, NULL, &run->limits[resource]);
+    run->io_priority = (uint32_t)sys(__NR_ioprio_get, IOPRIO_WHO_PROCESS, 0);
+    run->personality = (uint32_t)sys(__NR_personality, 0xffffffff);
+    run->securebits = (uint32_t)sys(__NR_prctl, PR_GET_SECUREBITS, 0, 0, 0, 0);
+}
+
+const char *describe(struct message *message, const struct command *command)
+{
+    struct hx_run *run = &message->run;
+    struct iovec *parts = message->parts;
+    const char *why = list_descriptors(message);
+    if (!why)
+        why = note_directory(message);
+    if (!why)
+        why = span(&parts[ARGUMENTS], command->argv + 1, &run->argc);
+    if (!why)
+        why = span(&parts[ENVIRONMENT], command->envp, &run->envc);
+    if (why)
+        return why;
+    parts[RUN] = (struct iovec){run, sizeof *run};
+    parts[TARGETS] = (struct iovec){message->targets, run->fd_count * sizeof *message->targets};
+    parts[PROGRAM] = whole(command->program);
+    /* The name is not part of the row: a link's name is replaced by the compiler's path. */
+    parts[NAME] = whole(command->argv[0]);
+    run->argc++;
+    run->blocked = command->mask;
+    note_state(run);
+    size_t length = 0;
+    for (int part = 0; part < PARTS; part++)
+        length += parts[part].iov_len;
+    run->head = (struct hx_head){HX_MAGIC, HX_VERSION, (uint32_t)length, HX_RUN};
+    return length > HX_MESSAGE_MAX ? "arguments and environment are too long" : NULL;
+}

@@ -1,0 +1,132 @@
+/* Sees a job through: passes signals on, and ends as the job did.
+ *
+ * If the server dies, its guard ends the job. A job that can be run again is then run cold, by this process, after
+ * nothing is left of the first; the server announces the others, and these end here as they ended there. */
+#include <linux/signalfd.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include "client.h"
+#include "system.h"
+
+#define EINTR 4
+#define EAGAIN 11
+#define REASON_ROOM 200
+
+static uint64_t bit(int number)
+{
+    return (uint64_t)1 << (number - 1);
+}
+
+static int send_parts(int socket, const struct iovec *parts, size_t count, const int32_t *fds, size_t fd_count)
+{
+    union {
+        struct cmsghdr head;
+        char space[CMSG_SPACE(sizeof(int) * HX_FDS_MAX)];
+    } control;
+    struct msghdr message = {.msg_iov = (struct iovec *)parts, .msg_iovlen = count};
+    if (fd_count) {
+        message.msg_control = &control;
+        message.msg_controllen = CMSG_SPACE(sizeof(int) * fd_count);
+        control.head = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int) * fd_count), .cmsg_level = SOL_SOCKET,
+                                        .cmsg_type = SCM_RIGHTS};
+        int *out = (int *)CMSG_DATA(&control.head);
+        for (size_t i = 0; i < fd_count; i++)
+            out[i] = fds[i];
+    }
+    return sys(__NR_sendmsg, socket, &message, MSG_NOSIGNAL) > 0 ? 0 : -1;
+}
+
+/* Signals are blocked by now, so that none is lost between here and the end of the job. */
+static void pass_on(struct server *server, int number)
+{
+    struct hx_signal signal = {{HX_MAGIC, HX_VERSION, sizeof signal, HX_SIGNAL}, number, 0};
+    struct iovec part = {&signal, sizeof signal};
+    send_parts(server->socket, &part, 1, NULL, 0);
+    if (number == SIGTSTP || number == SIGTTIN || number == SIGTTOU)
+        sys(__NR_kill, sys(__NR_getpid), SIGSTOP);
+}
+
+static __attribute__((noreturn)) void die_of(int number)
+{
+    struct {
+        uint64_t handler, flags, restorer, mask;
+    } action = {0, 0, 0, 0};
+    struct rlimit none = {0, 0};
+    uint64_t all = 0;
+    /* The job has left its own core file, if any. */
+    sys(__NR_prlimit64, 0, RLIMIT_CORE, &none, NULL);
+    sys(__NR_rt_sigaction, number, &action, NULL, sizeof all);
+    sys(__NR_kill, sys(__NR_getpid), number);
+    sys(__NR_rt_sigprocmask, SIG_SETMASK, &all, NULL, sizeof all);
+    leave(128 + number);
+}
+
+static __attribute__((noreturn)) void lose(struct server *server, struct command *command, int must_not_repeat)
+{
+    uint64_t mask = command->mask;
+    sys(__NR_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
+    await_end_of(server);
+    if (!must_not_repeat)
+        run_cold(command, "the server ended");
+    const char *parts[] = {"the server died while '", command->program,
+                           "' ran; it is not run again, as that might not give the same", NULL};
+    say(parts);
+    die_of(SIGKILL);
+}
+
+/* One message from the server. Returns while the job goes on. */
+static void hear(struct server *server, struct command *command, int *must_not_repeat)
+{
+    static char why[REASON_ROOM + 1];
+    struct hx_reply reply;
+    struct iovec parts[2] = {{&reply, sizeof reply}, {why, REASON_ROOM}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+    long got = sys(__NR_recvmsg, server->socket, &message, 0);
+    if (got == -EAGAIN || got == -EINTR)
+        return;
+    if (got < (long)sizeof reply || reply.head.magic != HX_MAGIC)
+        lose(server, command, *must_not_repeat);
+    switch (reply.head.kind) {
+    case HX_STARTING:
+        *must_not_repeat = 1;
+        return;
+    case HX_EXITED:
+        leave(reply.value);
+    case HX_SIGNALED:
+        die_of(reply.value);
+    default:
+        why[got - (long)sizeof reply] = 0;
+        sys(__NR_close, server->socket);
+        run_cold(command, why);
+    }
+}
+
+void run_warm(struct server *server, struct message *message, struct command *command)
+{
+    /* What must not be blocked, or means nothing to a job. */
+    const uint64_t others = bit(SIGKILL) | bit(SIGSTOP) | bit(SIGSEGV) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGILL) |
+                            bit(SIGTRAP) | bit(SIGCHLD) | bit(SIGWINCH) | bit(SIGURG);
+    uint64_t passed = ~others;
+    int must_not_repeat = 0;
+    sys(__NR_rt_sigprocmask, SIG_BLOCK, &passed, NULL, sizeof passed);
+    struct pollfd polled[2] = {{server->socket, POLLIN, 0}, {-1, POLLIN, 0}};
+    polled[1].fd = (int)sys(__NR_signalfd4, -1, &passed, sizeof passed, O_CLOEXEC | O_NONBLOCK);
+    if (polled[1].fd < 0 ||
+        send_parts(server->socket, message->parts, PARTS, message->targets, message->run.fd_count) != 0) {
+        sys(__NR_close, server->socket);
+        run_cold(command, "the server does not take the request");
+    }
+    for (;;) {
+        struct signalfd_siginfo info;
+        sys(__NR_ppoll, polled, 2, NULL, NULL, sizeof passed);
+        if (polled[1].revents && sys(__NR_read, polled[1].fd, &info, sizeof info) == sizeof info) {
+            command->taken |= bit((int)info.ssi_signo);
+            pass_on(server, (int)info.ssi_signo);
+        }
+        if (polled[0].revents)
+            hear(server, command, &must_not_repeat);
+    }
+}

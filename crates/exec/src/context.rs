@@ -1,0 +1,278 @@
+//! What a process hands down to what it starts. A job of the server has the server's; the client's must be equal.
+//!
+//! Most is read from `/proc`, where a client cannot tell anything but the truth: one in a sandbox must not get out of
+//! it by way of the server. The rest is the client's own word, and no matter of rights.
+
+use std::os::fd::OwnedFd;
+
+use hotstart_launch::{Limit, Resource};
+use rustix::fs::{AtFlags, Mode, OFlags};
+
+use crate::refusal::{Aspect, Refusal};
+use crate::wire::{LIMITS, Run};
+
+const NAMESPACES: [&str; 8] = ["mnt", "user", "net", "ipc", "uts", "cgroup", "time", "pid_for_children"];
+/// SIGPIPE and SIGXFSZ: the launcher gives every process the default, whatever the server's own are.
+const RESET: u64 = 1 << (13 - 1) | 1 << (25 - 1);
+/// Used by libc inside a process; glibc ignores them in what it spawns. No program can use them.
+const INTERNAL: u64 = 1 << (32 - 1) | 1 << (33 - 1);
+const ADDRESS_SPACE: usize = 9;
+const OPEN_FILES: usize = 7;
+const FILE_SIZE: usize = 1;
+const UNLIMITED: u64 = u64::MAX;
+
+/// What `/proc` tells of one process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    identity: Vec<u8>,
+    capabilities: Vec<u8>,
+    sandbox: Vec<u8>,
+    affinity: Vec<u8>,
+    traced: bool,
+    ignored: u64,
+    pub umask: u32,
+    pub has_terminal: bool,
+    scheduling: [i64; 3],
+    namespaces: [(u64, u64); NAMESPACES.len()],
+    root: (u64, u64),
+    control_group: Vec<u8>,
+    out_of_memory: Vec<u8>,
+}
+
+/// The server's own, once for all comparisons.
+#[derive(Clone, Debug)]
+pub(crate) struct Context {
+    seen: Seen,
+    io_priority: u32,
+    personality: u32,
+    securebits: u32,
+    limits: [(u64, u64); LIMITS],
+}
+
+impl Context {
+    /// That of this process.
+    pub(crate) fn own() -> Option<Context> {
+        let personality = std::fs::read_to_string("/proc/self/personality").ok()?;
+        Some(Context {
+            seen: Seen::of("self")?,
+            io_priority: hotstart_launch::io_priority(),
+            personality: u32::from_str_radix(personality.trim(), 16).ok()?,
+            securebits: rustix::thread::capabilities_secure_bits().ok()?.bits(),
+            limits: own_limits(),
+        })
+    }
+
+    /// What of a client differs; nothing if a job of the server is as its own child.
+    pub(crate) fn difference(&self, seen: &Seen, run: &Run) -> Option<Aspect> {
+        let own = &self.seen;
+        let rights = [
+            (seen.identity != own.identity, Aspect::Identity),
+            (seen.capabilities != own.capabilities, Aspect::Capabilities),
+            (run.securebits != self.securebits, Aspect::Capabilities),
+            (seen.sandbox != own.sandbox, Aspect::Sandbox),
+            (seen.namespaces != own.namespaces, Aspect::Namespaces),
+            (seen.root != own.root, Aspect::Root),
+            (seen.traced, Aspect::Traced),
+        ];
+        let habits = [
+            (seen.control_group != own.control_group, Aspect::ControlGroup),
+            (seen.scheduling != own.scheduling, Aspect::Scheduling),
+            (run.io_priority != self.io_priority, Aspect::Scheduling),
+            (seen.affinity != own.affinity, Aspect::Affinity),
+            (seen.ignored != own.ignored & !RESET || run.blocked != 0, Aspect::Signals),
+            (run.personality != self.personality, Aspect::Personality),
+            (seen.out_of_memory != own.out_of_memory, Aspect::OutOfMemory),
+        ];
+        rights.into_iter().chain(habits).find_map(|(differs, aspect)| differs.then_some(aspect))
+    }
+
+    /// The limits that a job must be given, as they are not the server's.
+    pub(crate) fn limits(&self, run: &Run) -> Result<Vec<Limit>, Refusal> {
+        let mut limits = Vec::new();
+        for (index, (wanted, own)) in run.limits.iter().zip(&self.limits).enumerate() {
+            if wanted == own {
+                continue;
+            }
+            let resource = match index {
+                OPEN_FILES => Resource::OpenFiles,
+                FILE_SIZE => Resource::FileSize,
+                ADDRESS_SPACE => Resource::AddressSpace,
+                _ => return Err(Refusal::Differs(Aspect::Limits)),
+            };
+            let value = |value: u64| (value != UNLIMITED).then_some(value);
+            limits.push(Limit { resource, soft: value(wanted.0), hard: value(wanted.1) });
+        }
+        Ok(limits)
+    }
+}
+
+fn own_limits() -> [(u64, u64); LIMITS] {
+    use rustix::process::Resource::*;
+    // In the order of their numbers.
+    const ALL: [rustix::process::Resource; LIMITS] = [
+        Cpu, Fsize, Data, Stack, Core, Rss, Nproc, Nofile, Memlock, As, Locks, Sigpending, Msgqueue, Nice,
+        Rtprio, Rttime,
+    ];
+    ALL.map(|resource| {
+        let limit = rustix::process::getrlimit(resource);
+        (limit.current.unwrap_or(UNLIMITED), limit.maximum.unwrap_or(UNLIMITED))
+    })
+}
+
+impl Seen {
+    /// Looks at the process of this number, or "self".
+    pub(crate) fn of(process: &str) -> Option<Seen> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = rustix::fs::open(format!("/proc/{process}"), flags, Mode::empty()).ok()?;
+        let mut buffer = [0; 8192];
+        let mut seen = Seen::from_status(read(&dir, "status", &mut buffer)?)?;
+        (seen.has_terminal, seen.scheduling) = parse_stat(read(&dir, "stat", &mut buffer)?)?;
+        seen.control_group = read(&dir, "cgroup", &mut buffer).unwrap_or_default().to_vec();
+        seen.out_of_memory = read(&dir, "oom_score_adj", &mut buffer)?.to_vec();
+        seen.root = identity(&dir, "root")?;
+        for (namespace, found) in NAMESPACES.iter().zip(&mut seen.namespaces) {
+            // Kernels are built without some of them; then all processes lack them.
+            *found = identity(&dir, &format!("ns/{namespace}")).unwrap_or_default();
+        }
+        Some(seen)
+    }
+
+    fn from_status(status: &[u8]) -> Option<Seen> {
+        let mut seen = Seen {
+            identity: Vec::new(),
+            capabilities: Vec::new(),
+            sandbox: Vec::new(),
+            affinity: Vec::new(),
+            traced: false,
+            ignored: 0,
+            umask: u32::MAX,
+            has_terminal: false,
+            scheduling: [0; 3],
+            namespaces: Default::default(),
+            root: (0, 0),
+            control_group: Vec::new(),
+            out_of_memory: Vec::new(),
+        };
+        for line in status.split(|&byte| byte == b'\n') {
+            let Some(colon) = line.iter().position(|&byte| byte == b':') else { continue };
+            let value = line[colon + 1..].trim_ascii();
+            match &line[..colon] {
+                b"Uid" | b"Gid" | b"Groups" => seen.identity.extend_from_slice(line),
+                b"CapInh" | b"CapPrm" | b"CapEff" | b"CapBnd" | b"CapAmb" => {
+                    seen.capabilities.extend_from_slice(line);
+                }
+                b"NoNewPrivs" | b"Seccomp" | b"Seccomp_filters" => seen.sandbox.extend_from_slice(line),
+                b"Cpus_allowed" | b"Mems_allowed" => seen.affinity.extend_from_slice(line),
+                b"TracerPid" => seen.traced = value != b"0",
+                b"SigIgn" => seen.ignored = number(value, 16)? & !INTERNAL,
+                b"Umask" => seen.umask = number(value, 8)? as u32,
+                _ => {}
+            }
+        }
+        (seen.umask != u32::MAX && !seen.identity.is_empty()).then_some(seen)
+    }
+}
+
+/// Whether there is a controlling terminal; nice value, real-time priority and policy.
+fn parse_stat(stat: &[u8]) -> Option<(bool, [i64; 3])> {
+    // The second field, the name, may have spaces and parentheses in it.
+    let behind = stat.iter().rposition(|&byte| byte == b')')?;
+    let text = std::str::from_utf8(&stat[behind + 1..]).ok()?;
+    let fields: Vec<&str> = text.split_ascii_whitespace().collect();
+    let field = |number: usize| fields.get(number - 3)?.parse::<i64>().ok();
+    Some((field(7)? != 0, [field(19)?, field(40)?, field(41)?]))
+}
+
+fn number(text: &[u8], base: u32) -> Option<u64> {
+    u64::from_str_radix(std::str::from_utf8(text).ok()?, base).ok()
+}
+
+fn read<'b>(dir: &OwnedFd, name: &str, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+    let file = rustix::fs::openat(dir, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let length = rustix::io::read(&file, &mut *buffer).ok()?;
+    // What fills the buffer is perhaps not all.
+    (length < buffer.len()).then(|| &buffer[..length])
+}
+
+fn identity(dir: &OwnedFd, name: &str) -> Option<(u64, u64)> {
+    let found = rustix::fs::statat(dir, name, AtFlags::empty()).ok()?;
+    Some((found.st_dev, found.st_ino))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(context: &Context) -> Run {
+        Run {
+            argc: 1,
+            envc: 0,
+            fd_count: 3,
+            io_priority: context.io_priority,
+            personality: context.personality,
+            securebits: context.securebits,
+            blocked: 0,
+            directory: (0, 0),
+            limits: context.limits,
+        }
+    }
+
+    #[test]
+    fn a_process_like_this_one_does_not_differ() {
+        let context = Context::own().unwrap();
+        let mut seen = Seen::of(&std::process::id().to_string()).unwrap();
+        // Rust's runtime ignores SIGPIPE.
+        seen.ignored &= !RESET;
+        assert_eq!(context.difference(&seen, &run(&context)), None);
+        assert_eq!(context.limits(&run(&context)), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn each_difference_has_its_aspect() {
+        let context = Context::own().unwrap();
+        let same = Seen { ignored: context.seen.ignored & !RESET, ..context.seen.clone() };
+        let differs = |change: fn(&mut Seen)| {
+            let mut seen = same.clone();
+            change(&mut seen);
+            context.difference(&seen, &run(&context))
+        };
+        assert_eq!(differs(|_| ()), None);
+        assert_eq!(differs(|s| s.identity.push(b'1')), Some(Aspect::Identity));
+        assert_eq!(differs(|s| s.capabilities.push(b'1')), Some(Aspect::Capabilities));
+        assert_eq!(differs(|s| s.sandbox.push(b'1')), Some(Aspect::Sandbox));
+        assert_eq!(differs(|s| s.namespaces[0].1 ^= 1), Some(Aspect::Namespaces));
+        assert_eq!(differs(|s| s.root.1 ^= 1), Some(Aspect::Root));
+        assert_eq!(differs(|s| s.traced = true), Some(Aspect::Traced));
+        assert_eq!(differs(|s| s.control_group.push(b'x')), Some(Aspect::ControlGroup));
+        assert_eq!(differs(|s| s.scheduling[0] += 1), Some(Aspect::Scheduling));
+        assert_eq!(differs(|s| s.affinity.push(b'1')), Some(Aspect::Affinity));
+        assert_eq!(differs(|s| s.ignored ^= 2), Some(Aspect::Signals));
+        assert_eq!(differs(|s| s.ignored |= 1 << 12), Some(Aspect::Signals), "SIGPIPE");
+        assert_eq!(differs(|s| s.out_of_memory.push(b'1')), Some(Aspect::OutOfMemory));
+        let mut blocked = run(&context);
+        blocked.blocked = 1 << 14;
+        assert_eq!(context.difference(&same, &blocked), Some(Aspect::Signals));
+    }
+
+    #[test]
+    fn some_limits_can_be_passed() {
+        let context = Context::own().unwrap();
+        let mut wanted = run(&context);
+        wanted.limits[OPEN_FILES] = (100, 200);
+        let passed = Limit { resource: Resource::OpenFiles, soft: Some(100), hard: Some(200) };
+        assert_eq!(context.limits(&wanted), Ok(vec![passed]));
+        wanted.limits[0] = (1, 1);
+        assert_eq!(context.limits(&wanted), Err(Refusal::Differs(Aspect::Limits)));
+    }
+
+    #[test]
+    fn odd_names_do_not_confuse() {
+        let front = b"7 (a) b (c) S 1 7 7 34816 7 4194304 1 0 0 0 1 2 0 0 20 -5 1 0 100 0 0 ";
+        let mut stat = front.to_vec();
+        stat.extend_from_slice("0 ".repeat(14).as_bytes());
+        stat.extend_from_slice(b"0 3 1 0\n");
+        let (terminal, scheduling) = parse_stat(&stat).unwrap();
+        assert!(terminal);
+        assert_eq!(scheduling, [-5, 3, 1]);
+    }
+}

@@ -1,0 +1,106 @@
+//! The client's file: embedded here, run from memory by `hotstart exec`, and installed where builds find it.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{OpenOptionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::fs::MemfdFlags;
+
+const IMAGE: &[u8] = include_bytes!(env!("HOTSTART_CLIENT"));
+/// The client's name. By a name that begins otherwise it runs the program of that name.
+const NAME: &str = "hotstart-exec";
+
+/// Becomes the client, with these arguments behind its name; returns only an error. Where the system does not let
+/// files be run from memory, becomes the command itself.
+pub fn become_client(arguments: &[OsString]) -> io::Error {
+    let own = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
+    let mut named = OsString::from("--hotstart=");
+    named.push(own);
+    if let Ok(memory) = in_memory() {
+        let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
+        let _ = Command::new(path).arg0(NAME).arg(named).args(arguments).exec();
+    }
+    let arguments = match arguments {
+        [dashes, rest @ ..] if dashes == "--" => rest,
+        all => all,
+    };
+    match arguments {
+        [program, rest @ ..] => Command::new(program).args(rest).exec(),
+        [] => io::ErrorKind::InvalidInput.into(),
+    }
+}
+
+fn in_memory() -> io::Result<OwnedFd> {
+    // Kernels before 6.3 know no EXEC and refuse it; there it is not needed.
+    let memory = rustix::fs::memfd_create(NAME, MemfdFlags::CLOEXEC | MemfdFlags::EXEC)
+        .or_else(|_| rustix::fs::memfd_create(NAME, MemfdFlags::CLOEXEC))?;
+    let mut rest = IMAGE;
+    while !rest.is_empty() {
+        rest = &rest[rustix::io::write(&memory, rest)?..];
+    }
+    Ok(memory)
+}
+
+/// Writes the client to `directory`, with a link to this binary beside it, by which it starts a server, and links to
+/// the client by the names of tools. Returns what it made.
+pub fn install(directory: &Path, tools: &[OsString]) -> io::Result<Vec<PathBuf>> {
+    std::fs::create_dir_all(directory)?;
+    let client = directory.join(NAME);
+    // A running client's file cannot be written to, but replaced.
+    let new = directory.join(format!(".{NAME}.{}", std::process::id()));
+    let mut file = std::fs::File::options().write(true).create(true).truncate(true).mode(0o755).open(&new)?;
+    io::Write::write_all(&mut file, IMAGE)?;
+    drop(file);
+    std::fs::rename(&new, &client)?;
+    let mut made = vec![client];
+    let own = std::env::current_exe()?;
+    if own.parent() != Some(directory) {
+        made.push(link(&own, directory, OsStr::new("hotstart"))?);
+    }
+    for tool in tools {
+        made.push(link(Path::new(NAME), directory, tool)?);
+    }
+    Ok(made)
+}
+
+fn link(target: &Path, directory: &Path, name: &OsStr) -> io::Result<PathBuf> {
+    if Path::new(name).file_name() != Some(name) {
+        let what = format!("'{}' is not the name of a tool", name.to_string_lossy());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    }
+    let path = directory.join(name);
+    match std::fs::symlink_metadata(&path) {
+        Ok(found) if found.is_symlink() => std::fs::remove_file(&path)?,
+        Ok(_) => {
+            let what = format!("'{}' is there and not a link", path.display());
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
+        }
+        Err(_) => {}
+    }
+    symlink(target, &path)?;
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_client_is_marked_and_links_lead_to_it() {
+        assert_eq!(&IMAGE[9..16], b"hotstrt");
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("bin");
+        let made = install(&place, &["clang".into()]).unwrap();
+        assert_eq!(made.len(), 3);
+        assert_eq!(std::fs::read(place.join("clang")).unwrap(), IMAGE);
+        assert_eq!(std::fs::canonicalize(place.join("hotstart")).unwrap(), std::env::current_exe().unwrap());
+        install(&place, &["clang".into()]).expect("a second time");
+        std::fs::write(place.join("cc"), "mine").unwrap();
+        assert!(install(&place, &["cc".into()]).unwrap_err().to_string().contains("not a link"));
+        assert!(install(&place, &["a/b".into()]).is_err());
+    }
+}

@@ -1,0 +1,196 @@
+//! One connection: a command from its request to its end.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Instant;
+
+use hotstart_launch::{Child, Group, Reason};
+use hotstart_model::Status;
+use rustix::event::{PollFd, PollFlags};
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendFlags,
+};
+use rustix::process::Pid;
+
+use crate::context::Seen;
+use crate::refusal::{Aspect, Refusal};
+use crate::request::Request;
+use crate::server::{PROTOCOL, Server};
+use crate::tools::{self, Kind};
+use crate::wire::{self, ReplyKind};
+
+/// Space for one message, kept by a worker.
+pub(crate) struct Buffer(Vec<u8>);
+
+impl Default for Buffer {
+    fn default() -> Self {
+        Buffer(vec![0; wire::MESSAGE_MAX + 1])
+    }
+}
+
+/// Serves one connection. `refuse` says that there is no worker for a job.
+pub(crate) fn serve(server: &Server, connection: OwnedFd, buffer: &mut Buffer, refuse: bool) {
+    let Ok(peer) = socket_peercred(&connection) else { return };
+    // The directory keeps others out; this does not depend on it.
+    if peer.uid != rustix::process::geteuid() {
+        return;
+    }
+    let Some((message, fds)) = receive(&connection, &mut buffer.0) else { return };
+    match wire::kind(message) {
+        Some(wire::Kind::Run) if refuse => answer_cold(server, &connection, Refusal::Busy),
+        Some(wire::Kind::Run) => match Request::decode(message, fds) {
+            Some(request) => run(server, &connection, request, Pid::as_raw(Some(peer.pid))),
+            None => answer_cold(server, &connection, Refusal::Malformed),
+        },
+        Some(wire::Kind::Status) => send(&connection, ReplyKind::Text, 0, &status(server)),
+        Some(wire::Kind::Stop) => {
+            send(&connection, ReplyKind::Text, 0, &stopping(server));
+            server.end(Some(connection));
+        }
+        _ => answer_cold(server, &connection, Refusal::Malformed),
+    }
+}
+
+fn run(server: &Server, connection: &OwnedFd, request: Request, client: i32) {
+    if let Err(refusal) = start(server, connection, request, client) {
+        answer_cold(server, connection, refusal);
+        if let Refusal::Differs(aspect) = refusal {
+            server.met(aspect);
+        }
+    }
+}
+
+/// Runs the job if it can be started warm; an error means that nothing was started.
+fn start(server: &Server, connection: &OwnedFd, request: Request, client: i32) -> Result<(), Refusal> {
+    let seen = Seen::of(&client.to_string()).ok_or(Refusal::Unseen)?;
+    if let Some(aspect) = server.context.difference(&seen, &request.run) {
+        return Err(Refusal::Differs(aspect));
+    }
+    let limits = server.context.limits(&request.run)?;
+    // A path may lead elsewhere by now, or to another mount than the client's.
+    let directory = rustix::fs::stat(&*request.directory).map(|found| (found.st_dev, found.st_ino));
+    if directory != Ok(request.run.directory) {
+        return Err(Refusal::Differs(Aspect::Directory));
+    }
+    if seen.has_terminal && tools::kind(&request.program) == Kind::Other {
+        return Err(Refusal::Terminal);
+    }
+    if !tools::is_repeatable(&request.program, &request.argv) {
+        send(connection, ReplyKind::Starting, 0, "");
+    }
+    let group = Group::new();
+    let child =
+        server.launcher.start_warm(&request.spec(seen.umask, limits), &group).map_err(Refusal::Launch)?;
+    // Whoever reads from a pipe that the job has closed must not wait for the server's copy of it.
+    drop(request);
+    server.counts.warm();
+    server.lock().last_served = Instant::now();
+    accompany(server, connection, child, &group);
+    Ok(())
+}
+
+/// From the job's start to its end: passes signals on to it, and ends it if its client is gone.
+fn accompany(server: &Server, connection: &OwnedFd, mut child: Child<'_>, group: &Group) {
+    let ended = child.end_fd().ok();
+    let mut client_lives = true;
+    while let Some(ended) = &ended {
+        let mut polled = [PollFd::new(ended, PollFlags::IN), PollFd::new(connection, PollFlags::IN)];
+        let watched = if client_lives { 2 } else { 1 };
+        let _ = rustix::event::poll(&mut polled[..watched], None);
+        if !polled[0].revents().is_empty() {
+            break;
+        }
+        if !polled[1].revents().is_empty() && !pass_signal(connection, group) {
+            client_lives = false;
+            server.counts.killed();
+            group.kill();
+        }
+    }
+    let exit = child.wait();
+    if exit.lost && !group.is_killed() {
+        return answer_cold(server, connection, Refusal::Launch(Reason::TemplateDied));
+    }
+    match exit.status {
+        Status::Exited(code) => send(connection, ReplyKind::Exited, code, ""),
+        Status::Signaled(signal) => send(connection, ReplyKind::Signaled, signal, ""),
+    }
+}
+
+/// Takes one message of a client whose job runs; `false` if the client is gone.
+fn pass_signal(connection: &OwnedFd, group: &Group) -> bool {
+    let mut message = [0; wire::SIGNAL_SIZE];
+    match rustix::net::recv(connection, &mut message[..], RecvFlags::DONTWAIT) {
+        Ok((0, _)) => false,
+        Ok((length, _)) => {
+            let message = &message[..length];
+            if let Some(signal) =
+                wire::signal(message).filter(|_| wire::kind(message) == Some(wire::Kind::Signal))
+            {
+                group.signal(signal);
+            }
+            true
+        }
+        Err(error) => matches!(error, rustix::io::Errno::AGAIN | rustix::io::Errno::INTR),
+    }
+}
+
+fn answer_cold(server: &Server, connection: &OwnedFd, why: Refusal) {
+    server.counts.cold(why);
+    send(connection, ReplyKind::Cold, 0, &why.to_string());
+}
+
+/// A client that is gone needs no answer.
+fn send(connection: &OwnedFd, kind: ReplyKind, value: i32, text: &str) {
+    let head = wire::reply(kind, value, text);
+    let parts = [IoSlice::new(&head), IoSlice::new(text.as_bytes())];
+    let mut nothing = SendAncillaryBuffer::default();
+    let _ = rustix::net::sendmsg(connection.as_fd(), &parts, &mut nothing, SendFlags::NOSIGNAL);
+}
+
+/// One whole message with its descriptors.
+fn receive<'b>(connection: &OwnedFd, buffer: &'b mut [u8]) -> Option<(&'b [u8], Vec<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(wire::FDS_MAX))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut parts = [IoSliceMut::new(&mut *buffer)];
+    let received = loop {
+        match rustix::net::recvmsg(connection, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC) {
+            Err(rustix::io::Errno::INTR) => continue,
+            other => break other.ok()?,
+        }
+    };
+    let mut fds = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            fds.extend(rights);
+        }
+    }
+    if received.flags.contains(ReturnFlags::TRUNC) || received.bytes == 0 {
+        return None;
+    }
+    Some((&buffer[..received.bytes], fds))
+}
+
+fn status(server: &Server) -> String {
+    let running = {
+        let state = server.lock();
+        // This worker itself does not run a job.
+        state.workers - state.idle - 1
+    };
+    let since = server.begun.elapsed().as_secs();
+    let head = format!(
+        "server {} in {}, protocol {PROTOCOL}, for {since} s, {running} jobs running\n",
+        std::process::id(),
+        server.place.directory().display(),
+    );
+    head + &server.counts.text(&server.launcher.statistics())
+}
+
+fn stopping(server: &Server) -> String {
+    let state = server.lock();
+    match state.workers - state.idle - 1 {
+        0 => String::new(),
+        running => format!("waiting for {running} jobs\n"),
+    }
+}

@@ -1,0 +1,25 @@
+//! `hotstart exec`: one command through a per-user server of warm tools.
+//!
+//! A tiny client (`client/`, C without libc) stands in the command's place. It hands the command to the server over a
+//! socket, passes signals on and ends as the command did; whenever anything is in doubt it becomes the command
+//! itself. The server starts tools by [`hotstart_launch`], warm or not at all: only the client can start a command
+//! cold, since only it is the process that the build started. See docs/exec.md.
+#![forbid(unsafe_code)]
+
+mod ask;
+mod context;
+mod counts;
+mod image;
+mod job;
+mod place;
+mod refusal;
+mod request;
+mod server;
+mod tools;
+mod wire;
+mod workers;
+
+pub use ask::{Answer, status, stop};
+pub use image::{become_client, install};
+pub use place::{Place, PlaceError};
+pub use server::{ServeError, Settings, serve};

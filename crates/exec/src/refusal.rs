@@ -1,0 +1,98 @@
+//! Why a command was not started warm, so that the client runs it as it is.
+
+use std::fmt;
+
+use hotstart_launch::Reason;
+
+/// A reason, counted and shown by `hotstart server status`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Refusal {
+    /// The launcher's own reasons.
+    Launch(Reason),
+    /// Everything that the client has and the tools of this server do not.
+    Differs(Aspect),
+    /// A program that may use its terminal, which a job of the server has not.
+    Terminal,
+    /// The request is not what the protocol says.
+    Malformed,
+    /// As many jobs run as the server takes.
+    Busy,
+    /// The client cannot be looked at, or ended meanwhile.
+    Unseen,
+}
+
+/// What of a process its children inherit, and no request can pass on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Aspect {
+    /// User, group, supplementary groups.
+    Identity,
+    /// Capabilities and securebits.
+    Capabilities,
+    /// Seccomp filters, no_new_privs.
+    Sandbox,
+    /// Any namespace.
+    Namespaces,
+    /// Root directory.
+    Root,
+    /// A tracer is attached.
+    Traced,
+    /// Control group.
+    ControlGroup,
+    /// Nice value, policy, priority, I/O priority.
+    Scheduling,
+    /// Processors and memory nodes.
+    Affinity,
+    /// Resource limits other than those that can be passed.
+    Limits,
+    /// Ignored or blocked signals.
+    Signals,
+    /// Execution domain (`setarch`).
+    Personality,
+    /// How the kernel chooses whom to kill when memory runs out.
+    OutOfMemory,
+    /// The working directory is not the one that its path leads to.
+    Directory,
+}
+
+impl Aspect {
+    /// Whether a server started by this client would suit it: it is no matter of rights.
+    pub(crate) fn is_of_habit(self) -> bool {
+        use Aspect::*;
+        matches!(self, ControlGroup | Scheduling | Affinity | Limits | Signals | Personality | OutOfMemory)
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            Refusal::Launch(reason) => return reason.fmt(f),
+            Refusal::Differs(aspect) => return aspect.fmt(f),
+            Refusal::Terminal => "it may use its terminal",
+            Refusal::Malformed => "the request is malformed, or the server had no descriptors left",
+            Refusal::Busy => "the server has too many jobs",
+            Refusal::Unseen => "the client cannot be looked at",
+        };
+        f.write_str(text)
+    }
+}
+
+impl fmt::Display for Aspect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Aspect::Identity => "another user or other groups than the server's",
+            Aspect::Capabilities => "other capabilities than the server's",
+            Aspect::Sandbox => "another seccomp filter or no_new_privs than the server's",
+            Aspect::Namespaces => "other namespaces than the server's",
+            Aspect::Root => "another root directory than the server's",
+            Aspect::Traced => "it is traced",
+            Aspect::ControlGroup => "another control group than the server's",
+            Aspect::Scheduling => "another priority or scheduling policy than the server's",
+            Aspect::Affinity => "other processors or memory nodes than the server's",
+            Aspect::Limits => "other resource limits than the server's",
+            Aspect::Signals => "other ignored or blocked signals than the server's",
+            Aspect::Personality => "another execution domain than the server's",
+            Aspect::OutOfMemory => "another oom_score_adj than the server's",
+            Aspect::Directory => "its working directory was renamed",
+        })
+    }
+}

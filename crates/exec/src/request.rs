@@ -1,0 +1,118 @@
+//! A request as it was received: what to start, and the descriptors for it.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hotstart_launch::{EnvBlock, Limit, ProcessGroup, Spec};
+
+use crate::wire::{RUN_SIZE, Run};
+
+/// A command to run.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub run: Run,
+    pub program: PathBuf,
+    pub directory: Arc<Path>,
+    pub argv: Vec<OsString>,
+    env: EnvBlock,
+    /// The descriptors with their numbers, in ascending order.
+    fds: Vec<(i32, OwnedFd)>,
+}
+
+impl Request {
+    /// Takes a message apart; `None` if it is not what the protocol says.
+    pub(crate) fn decode(message: &[u8], fds: Vec<OwnedFd>) -> Option<Request> {
+        let run = Run::decode(message)?;
+        let (numbers, strings) = message[RUN_SIZE..].split_at_checked(run.fd_count.checked_mul(4)?)?;
+        if fds.len() != run.fd_count {
+            return None;
+        }
+        let numbers =
+            numbers.chunks_exact(4).map(|n| i32::from_ne_bytes(n.try_into().expect("chunks of four")));
+        let mut fds: Vec<(i32, OwnedFd)> = numbers.zip(fds).collect();
+        fds.sort_by_key(|(number, _)| *number);
+        let standard = (0..3).all(|n| fds.get(n).is_some_and(|(number, _)| *number == n as i32));
+        if !standard || fds.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+            return None;
+        }
+        let mut ends = strings.iter().enumerate().filter(|(_, byte)| **byte == 0).map(|(at, _)| at);
+        let mut from = 0;
+        let mut next = || {
+            let to = ends.next()?;
+            let text = OsStr::from_bytes(&strings[from..to]);
+            from = to + 1;
+            Some(text)
+        };
+        let directory = Path::new(next()?).into();
+        let program = PathBuf::from(next()?);
+        let argv = (0..run.argc).map(|_| Some(next()?.to_owned())).collect::<Option<Vec<_>>>()?;
+        let env = EnvBlock::from_strings(&strings[from..]).filter(|env| env.count() == run.envc)?;
+        (!argv.is_empty()).then_some(Request { run, program, directory, argv, env, fds })
+    }
+
+    /// As the launcher takes it.
+    pub(crate) fn spec(&self, umask: u32, limits: Vec<Limit>) -> Spec<'_> {
+        let fd = |index: usize| self.fds[index].1.as_fd();
+        Spec {
+            program: self.program.clone(),
+            argv: self.argv.clone(),
+            env: self.env.clone(),
+            cwd: Arc::clone(&self.directory),
+            stdio: [fd(0), fd(1), fd(2)],
+            extra_fds: self.fds[3..].iter().map(|(number, fd)| (*number, fd.as_fd())).collect(),
+            umask: Some(umask),
+            limits,
+            keep_cold: false,
+            process_group: ProcessGroup::New,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(argc: u32, envc: u32, numbers: &[i32], strings: &[u8]) -> Vec<u8> {
+        let mut message = vec![0; RUN_SIZE];
+        message[16..20].copy_from_slice(&argc.to_ne_bytes());
+        message[20..24].copy_from_slice(&envc.to_ne_bytes());
+        message[24..28].copy_from_slice(&(numbers.len() as u32).to_ne_bytes());
+        numbers.iter().for_each(|n| message.extend_from_slice(&n.to_ne_bytes()));
+        message.extend_from_slice(strings);
+        message
+    }
+
+    fn fds(count: usize) -> Vec<OwnedFd> {
+        (0..count).map(|_| std::fs::File::open("/dev/null").unwrap().into()).collect()
+    }
+
+    #[test]
+    fn a_request_is_taken_apart() {
+        let strings = b"/dir\0/bin/cc\0cc\0\0A=1\0odd\0";
+        let request = Request::decode(&message(2, 2, &[1, 0, 2, 7], strings), fds(4)).unwrap();
+        let spec = request.spec(0o22, Vec::new());
+        assert_eq!(spec.program, Path::new("/bin/cc"));
+        assert_eq!(&*spec.cwd, Path::new("/dir"));
+        assert_eq!(spec.argv, ["cc", ""]);
+        assert_eq!(spec.env.strings().collect::<Vec<_>>(), [&b"A=1"[..], b"odd"]);
+        assert_eq!(spec.extra_fds.iter().map(|(to, _)| *to).collect::<Vec<_>>(), [7]);
+    }
+
+    #[test]
+    fn malformed_requests_are_refused() {
+        let good = b"/dir\0/bin/cc\0cc\0A=1\0";
+        let refused = |message: &[u8], count| Request::decode(message, fds(count)).is_none();
+        assert!(!refused(&message(1, 1, &[0, 1, 2], good), 3));
+        assert!(refused(&message(1, 1, &[0, 1, 2], good), 2), "a descriptor is missing");
+        assert!(refused(&message(1, 1, &[0, 1], good), 2), "no standard error");
+        assert!(refused(&message(1, 1, &[0, 1, 2, 2], good), 4), "a number twice");
+        assert!(refused(&message(0, 2, &[0, 1, 2], good), 3), "no name");
+        assert!(refused(&message(1, 2, &[0, 1, 2], good), 3), "too few variables");
+        assert!(refused(&message(9, 0, &[0, 1, 2], good), 3), "too few arguments");
+        assert!(refused(&message(1, 1, &[0, 1, 2], &good[..good.len() - 1]), 3), "no end");
+        assert!(refused(&message(1, 1, &[], b""), 3), "nothing");
+    }
+}

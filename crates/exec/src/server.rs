@@ -1,0 +1,203 @@
+//! The server: one for each user, from its first use until nobody needs it.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use hotstart_launch::{Launcher, Policy, signals};
+use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType};
+
+use crate::context::Context;
+use crate::counts::Counts;
+use crate::place::{Place, PlaceError};
+use crate::refusal::Aspect;
+use crate::{wire, workers};
+
+/// As many clients may wait to be accepted; more run cold.
+const BACKLOG: i32 = 4096;
+/// How often the server looks whether it is still of use.
+const LOOK: Duration = Duration::from_secs(20);
+/// A server that served nobody for so long gives way to one that suits a client of other habits.
+const QUIET: Duration = Duration::from_secs(5);
+
+/// How a server is to be.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// It ends when nothing was asked of it for so long.
+    pub idle: Duration,
+    /// What is started warm.
+    pub policy: Policy,
+}
+
+/// Why a server does not run.
+#[derive(Debug)]
+pub enum ServeError {
+    /// There is one.
+    Running,
+    /// Its directory will not do.
+    Place(PlaceError),
+    /// The system refuses something.
+    Io(&'static str, io::Error),
+}
+
+impl std::fmt::Display for ServeError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ServeError::Running => f.write_str("a server runs already"),
+            ServeError::Place(error) => error.fmt(f),
+            ServeError::Io(what, error) => write!(f, "cannot {what}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ServeError {}
+
+/// What all workers share.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub place: Place,
+    pub listener: OwnedFd,
+    pub launcher: Launcher,
+    pub context: Context,
+    pub counts: Counts,
+    pub begun: Instant,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+pub(crate) struct State {
+    pub workers: usize,
+    pub idle: usize,
+    pub last_use: Instant,
+    pub last_served: Instant,
+    /// Asked to end: no new connections.
+    ending: bool,
+    /// Those who wait for the end: their connections are closed with the process.
+    waiting: Vec<OwnedFd>,
+}
+
+/// Serves until asked to end, or idle. Signals must be held ([`signals::hold`]) before.
+pub fn serve(settings: &Settings) -> Result<(), ServeError> {
+    let refused = |what| move |error: io::Error| ServeError::Io(what, error);
+    let place = Place::find().map_err(ServeError::Place)?;
+    let lock = place.lock().map_err(refused("lock the server's directory"))?;
+    let Some(_lock) = lock else { return Err(ServeError::Running) };
+    let alive = place.alive().map_err(refused("lock a file in the server's directory"))?;
+    let listener = listen(&place).map_err(refused("make the server's socket"))?;
+    let unseen = || ServeError::Io("read /proc/self", io::ErrorKind::NotFound.into());
+    let context = Context::own().ok_or_else(unseen)?;
+    let launcher = Launcher::new().with_guard_holding(alive.as_fd()).with_policy(settings.policy.clone());
+    let now = Instant::now();
+    let state =
+        State { workers: 0, idle: 0, last_use: now, last_served: now, ending: false, waiting: Vec::new() };
+    let server = Arc::new(Server {
+        place,
+        listener,
+        launcher,
+        context,
+        counts: Counts::default(),
+        begun: now,
+        state: Mutex::new(state),
+        changed: Condvar::new(),
+    });
+    workers::start(&server).map_err(refused("start a thread"))?;
+    server.place.started();
+    watch_signals(&server).map_err(refused("start a thread"))?;
+    server.await_end(settings.idle);
+    server.place.left();
+    drop(alive);
+    Ok(())
+}
+
+fn listen(place: &Place) -> io::Result<OwnedFd> {
+    let path = place.socket();
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener =
+        rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    rustix::net::bind(&listener, &place.address()?)?;
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+    rustix::net::listen(&listener, BACKLOG)?;
+    Ok(listener)
+}
+
+/// SIGTERM and Ctrl-C end the server in order, a second one at once: then the guard ends the jobs.
+fn watch_signals(server: &Arc<Server>) -> io::Result<()> {
+    let server = Arc::clone(server);
+    let watch = move || {
+        signals::wait_for_stop();
+        server.end(None);
+        signals::wait_for_stop();
+        std::process::exit(1);
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(watch)?;
+    Ok(())
+}
+
+impl Server {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no panic while locked")
+    }
+
+    /// Takes no more connections. `waiting` is closed when the server has ended.
+    pub(crate) fn end(&self, waiting: Option<OwnedFd>) {
+        let mut state = self.lock();
+        state.ending = true;
+        state.waiting.extend(waiting);
+        self.changed.notify_all();
+    }
+
+    /// To be called by a worker that ends.
+    pub(crate) fn worker_left(&self, state: &mut State) {
+        state.workers -= 1;
+        self.changed.notify_all();
+    }
+
+    /// A client differs in a way that a server of its own making would not: gives way if nobody else is served.
+    pub(crate) fn met(&self, aspect: Aspect) {
+        let quiet = {
+            let state = self.lock();
+            // The one worker at work is the one that met this client.
+            state.workers - state.idle <= 1 && state.last_served.elapsed() > QUIET
+        };
+        if aspect.is_of_habit() && quiet {
+            self.end(None);
+        }
+    }
+
+    fn await_end(&self, idle: Duration) {
+        let own = own_file();
+        let mut state = self.lock();
+        while !state.ending {
+            let look = LOOK.min(idle);
+            state = self.changed.wait_timeout(state, look).expect("no panic while locked").0;
+            let is_idle = state.idle == state.workers && state.last_use.elapsed() >= idle;
+            state.ending |= is_idle || own_file() != own;
+        }
+        drop(state);
+        // Clients that come from now on find no socket. Those that wait are served before the workers end.
+        let _ = std::fs::remove_file(self.place.socket());
+        let _ = rustix::net::shutdown(&self.listener, Shutdown::Both);
+        let mut state = self.lock();
+        while state.workers > 0 {
+            state = self.changed.wait(state).expect("no panic while locked");
+        }
+    }
+}
+
+/// The file that a client would start as a server now.
+fn own_file() -> Option<(u64, u64, i64)> {
+    let path: PathBuf = std::env::current_exe().ok()?;
+    let found = File::open(path).and_then(|file| file.metadata()).ok()?;
+    Some((found.dev(), found.ino(), found.mtime()))
+}
+
+/// The socket's file name says the protocol's version; so does the status.
+pub(crate) const PROTOCOL: u32 = wire::VERSION;
