@@ -23,7 +23,7 @@ SETTINGS = {
     "no_execute": False,
     "debug": False,
     "order": "smart",
-    "builtin_params": [["build_mode", "x"]],
+    "builtin_params": {"build_mode": "x"},
     "config_map": [],
     "params": [["a", "1"], ["a", "2"]],
     "config_prefix": None,

@@ -17,7 +17,7 @@ pub struct Settings {
     pub cwd: PathBuf,
     /// Name that diagnostics are given by configs' own means.
     pub progname: String,
-    /// Parameters given by a wrapper such as `llvm-lit`; `-D` overrides them.
+    /// Parameters given by a wrapper such as `llvm-lit`, values as JSON; `-D` overrides them.
     pub builtin_params: Vec<(String, String)>,
     /// `-D NAME=VALUE`, in order.
     pub params: Vec<(String, String)>,

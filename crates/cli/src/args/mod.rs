@@ -11,6 +11,7 @@
 
 mod argfile;
 mod argparse;
+mod builtin;
 mod console;
 mod flag;
 mod help;
@@ -25,6 +26,7 @@ mod words;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+pub use builtin::Builtin;
 pub use console::ConsoleOptions;
 pub use options::{AbOptions, LitOptions, Order, OwnOptions};
 pub use shlex::split as shell_words;

@@ -8,6 +8,7 @@ use hotstart_report::histogram::Slowest;
 use hotstart_report::time_by::TimeBy;
 
 use super::Invocation;
+use super::builtin::Builtin;
 use super::console::ConsoleOptions;
 use super::low::LowArgs;
 use super::warm::WarmOptions;
@@ -32,6 +33,8 @@ pub struct OwnOptions {
     pub lit_python: Option<PathBuf>,
     /// The `lit` package that evaluates configs, or its parent directory; `None` for the one that Python has.
     pub lit_package: Option<PathBuf>,
+    /// What a wrapper hands over.
+    pub builtin: Builtin,
     /// Whether the times of the phases before the first test are printed.
     pub debug_times: bool,
     /// How tools are started.

@@ -102,7 +102,7 @@ fn describe(settings: &Settings) -> Vec<u8> {
     let texts = |pairs: &'_ [(String, String)]| -> Vec<(Vec<u8>, Vec<u8>)> {
         pairs.iter().map(|(key, value)| (key.clone().into_bytes(), value.clone().into_bytes())).collect()
     };
-    let (builtin, params) = (texts(&settings.builtin_params), texts(&settings.params));
+    let params = texts(&settings.params);
     let level = match settings.diagnostic_level {
         Severity::Debug | Severity::Note => "note",
         Severity::Warning => "warning",
@@ -122,7 +122,10 @@ fn describe(settings: &Settings) -> Vec<u8> {
         .raw("no_execute", settings.no_execute)
         .raw("debug", settings.debug)
         .text("order", settings.order.name())
-        .pairs("builtin_params", builtin.iter().map(|(key, value)| (&key[..], &value[..])))
+        .values(
+            "builtin_params",
+            settings.builtin_params.iter().map(|(key, value)| (key.as_str(), value.as_str())),
+        )
         .pairs(
             "config_map",
             settings

@@ -243,6 +243,15 @@ impl Request {
         self.lists(key, pairs.into_iter().map(|(first, second)| [first, second]))
     }
 
+    /// An object of values that are JSON already.
+    pub fn values<'a>(mut self, key: &str, values: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let object = values.into_iter().fold(Request::new(), |object, (name, json)| object.raw(name, json));
+        self.key(key);
+        self.0.extend_from_slice(&object.0);
+        self.0.push(b'}');
+        self
+    }
+
     /// Lists of strings in a list.
     pub fn lists<'a, const N: usize>(
         mut self,

@@ -7,7 +7,7 @@ use hotstart_report::time_by::TimeBy;
 use crate::args::flag::Flag;
 use crate::args::values;
 
-pub(super) static FLAGS: [Flag; 10] = [
+pub(super) static FLAGS: [Flag; 11] = [
     Flag::value(
         &["--lit-python"],
         "PATH",
@@ -27,6 +27,13 @@ pub(super) static FLAGS: [Flag; 10] = [
         "Evaluate config files with the lit package in DIR (for example llvm/utils/lit), and follow its \
          version's \
          rules",
+    ),
+    Flag::value(
+        &["--builtin-parameters"],
+        "JSON",
+        |low, value, invocation| low.own.builtin.add(value, invocation.cwd),
+        "Take parameters from JSON, an object or a file with one, as a wrapper such as llvm-lit hands them to \
+         lit; its config_map leads from main configs to site configs; may be given more than once",
     ),
     Flag::switch(
         &["--debug-times"],

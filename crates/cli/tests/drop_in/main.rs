@@ -1,0 +1,67 @@
+//! hotstart in lit's place as others put it there: by CMake, by wrappers, by a path to lit, installed by pip.
+//!
+//! Needs CMake, ninja and LLVM's CMake files (`make setup`), and a Python with the lit package (`make venv`).
+
+#[path = "../lit/suite.rs"]
+#[allow(dead_code, reason = "shared with the other end-to-end tests")]
+mod suite;
+
+mod cmake;
+mod install;
+mod wrappers;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use suite::{Run, lit_python};
+
+/// The program that is tested.
+pub const HOTSTART: &str = env!("CARGO_BIN_EXE_hotstart");
+
+/// A path in the repository.
+pub fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(path)
+        .canonicalize()
+        .expect("it is in the repository")
+}
+
+/// A command in an environment without settings of the caller that matter here.
+pub fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
+    let mut command = Command::new(program);
+    suite::prepare(&mut command);
+    for name in ["HOTSTART_LIT_PYTHON", "PYTHONPATH", "DROP_IN_LIT", "LLVM_BIN"] {
+        command.env_remove(name);
+    }
+    command.env("HOTSTART", HOTSTART).env("PYTHONDONTWRITEBYTECODE", "1");
+    command
+}
+
+/// `python ARGUMENTS`, with the Python that has lit.
+pub fn python(arguments: &[&str]) -> Command {
+    let mut python = command(lit_python());
+    python.args(arguments);
+    python
+}
+
+/// The directory that makes lit's main function hotstart's.
+pub fn shim() -> PathBuf {
+    repository("python/hotstart_lit/shim")
+}
+
+/// Runs it to its end.
+pub fn run(command: &mut Command) -> Run {
+    Run::from(command.output().unwrap_or_else(|error| panic!("{command:?}: {error}")))
+}
+
+/// Whether hotstart ran, and not lit: it counts how it started processes.
+pub fn was_hotstart(run: &Run) -> bool {
+    run.err.lines().any(|line| line.starts_with("hotstart: ") && line.contains("processes started"))
+}
+
+/// What lit and hotstart print alike.
+pub fn lines(text: &str) -> Vec<&str> {
+    let own = |line: &&str| !line.starts_with("Testing Time: ") && !line.starts_with("# hotstart: ");
+    text.lines().filter(own).collect()
+}
