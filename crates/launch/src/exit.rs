@@ -104,6 +104,8 @@ pub enum Reason {
     FilesChanging,
     /// The system refused something that a true copy needs.
     System,
+    /// Its template would own more memory than all templates may.
+    Memory,
     /// The template was killed.
     TemplateDied,
     /// The template could not serve this request.
@@ -171,6 +173,7 @@ impl fmt::Display for Reason {
             Reason::NotStopped => "it could not be stopped before main",
             Reason::FilesChanging => "its files changed while a template was made",
             Reason::System => "the system refuses what a true copy needs",
+            Reason::Memory => "a template of it takes more memory than all may",
             Reason::TemplateDied => "the template died",
             Reason::Refused => "the template could not serve this request",
             Reason::Distrusted => "a warm start differed from a cold one",

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use common::compile;
-use hotstart_launch::{Choice, EnvBlock, Group, Launcher, Policy, ProcessGroup, Spec, Via};
+use common::{Victim, await_age, case, compile, start};
+use hotstart_launch::{Choice, EnvBlock, Group, Launcher, Policy, ProcessGroup, Reason, Spec, Via};
 use hotstart_model::{Environment, Status};
 
 const THREADS: usize = 3;
@@ -249,4 +249,33 @@ fn no_start_is_stale_when_a_library_is_renamed_over() {
 fn no_start_is_stale_when_a_library_is_rewritten_in_place() {
     let (tool, count) = (tool(), replacements(60));
     replace_under_load(&tool, count, |_| tool.library.replace(How::InPlace));
+}
+
+/// Without a template to compare with, the program is read again: preloading into one that takes no notice would run
+/// its main.
+#[test]
+fn a_program_replaced_by_an_unfit_one_is_cold_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().canonicalize().unwrap().join("tool");
+    let path = dir.path().to_owned();
+    let build = |flags: &[&str]| {
+        let source = path.join("t.c");
+        // Notes its argument each time that main runs.
+        let text = "#include <stdio.h>\nint main(int n, char **v) { FILE *f = fopen(\"log\", \"a\"); \
+                    fputs(n > 1 ? v[1] : \"-\", f); return fclose(f); }";
+        std::fs::write(&source, text).unwrap();
+        compile(&source, &path.join("new"), flags);
+        std::fs::rename(path.join("new"), &program).unwrap();
+        await_age(&program);
+    };
+    let victim = Victim { dir, program: program.clone() };
+    let choice = Choice::Only(vec!["tool".into()]);
+    let policy = Policy { choice, starts_per_template: 1, ..Policy::default() };
+    let launcher = Launcher::new().with_policy(policy);
+    let via = || start(&launcher, &victim, &case(&["x"])).1.via;
+    build(&[]);
+    assert_eq!([via(), via()], [Via::Fork; 2]);
+    build(&["-static"]);
+    assert_eq!([via(), via()], [Via::Cold(Reason::Static); 2]);
+    assert_eq!(std::fs::read_to_string(victim.dir.path().join("log")).unwrap(), "xxxx");
 }

@@ -3,6 +3,7 @@
 //! Whoever wants to start something takes a template out of the pool, asks it for a copy and puts it back. What
 //! cannot be started so is told by a [`Reason`], and started cold; nothing is lost by it. See docs/design/warm.md.
 
+mod budget;
 mod eligible;
 mod identity;
 mod image;
@@ -30,6 +31,7 @@ pub use statistics::{Statistics, ToolStatistics};
 
 use crate::spec::Resource;
 use crate::{Reason, Spec, Via};
+use budget::Budget;
 use program::Plan;
 pub(crate) use program::Program;
 use request::Failure;
@@ -43,7 +45,7 @@ pub(crate) struct Pool {
     policy: Policy,
     image: OnceLock<Option<OwnedFd>>,
     programs: Mutex<HashMap<OsString, Arc<Program>>>,
-    memory: AtomicU64,
+    budget: Budget,
     clock: AtomicU64,
 }
 
@@ -96,7 +98,7 @@ impl Pool {
             policy,
             image: OnceLock::new(),
             programs: Mutex::default(),
-            memory: AtomicU64::new(0),
+            budget: Budget::default(),
             clock: AtomicU64::new(0),
         }
     }
@@ -117,21 +119,23 @@ impl Pool {
         if let Some(reason) = self.policy.refuses(&spec.program).or_else(|| refuses(spec)) {
             return Err(reason);
         }
+        let worn = self.policy.starts_per_template;
         loop {
             let what = match program.plan(spec, &self.policy)? {
                 Plan::Rewind(worker, audited) if worker.is_current() => {
                     What::Worker { worker: *worker, audited }
                 }
                 Plan::Rewind(worker, _) => {
-                    self.forget(worker.counted);
+                    drop(worker);
                     program.worker_gone();
                     continue;
                 }
-                Plan::Use(template, grow) if template.is_current() => {
+                Plan::Use(template, grow) if template.is_current() && !template.is_worn(worn) => {
                     What::Template { template: *template, grow }
                 }
                 Plan::Use(template, grow) => {
-                    self.retire(program, *template);
+                    drop(template);
+                    program.retired();
                     let made = program.claim(&self.policy).and_then(|()| self.make(program, spec));
                     What::Template { template: self.or_give_up(program, grow, made)?, grow }
                 }
@@ -154,8 +158,15 @@ impl Pool {
 
     fn make(&self, program: &Program, spec: &Spec<'_>) -> Result<Template, Reason> {
         let made = self.image().ok_or(Reason::System).and_then(|image| program.make(spec, image));
+        let made = made.and_then(|mut template| {
+            if template.memory > self.policy.memory {
+                return Err(Reason::Memory);
+            }
+            template.share = Some(self.budget.take(template.memory));
+            Ok(template)
+        });
         match &made {
-            Ok(template) => self.count(template.memory),
+            Ok(_) => self.evict(),
             Err(reason) => program.failed(*reason),
         }
         made
@@ -168,32 +179,19 @@ impl Pool {
         self.image.get_or_init(open).as_ref()
     }
 
-    fn count(&self, memory: u64) {
-        let total = self.memory.fetch_add(memory, Ordering::Relaxed) + memory;
-        if total > self.policy.memory {
-            self.evict(total - self.policy.memory);
+    /// Drops the idle templates and workers that were not used for longest, while all own more than they may.
+    fn evict(&self) {
+        if self.budget.used() <= self.policy.memory {
+            return;
         }
-    }
-
-    fn forget(&self, memory: u64) {
-        self.memory.fetch_sub(memory, Ordering::Relaxed);
-    }
-
-    /// Drops the idle templates and workers that were not used for longest.
-    fn evict(&self, mut excess: u64) {
         let programs: Vec<_> =
             self.programs.lock().expect("no panic while locked").values().cloned().collect();
-        while excess > 0 {
+        while self.budget.used() > self.policy.memory {
             let oldest = programs.iter().filter_map(|p| Some((p.oldest_idle()?, p))).min_by_key(|(t, _)| *t);
-            let Some(memory) = oldest.and_then(|(_, program)| program.drop_oldest()) else { return };
-            excess = excess.saturating_sub(memory);
-            self.forget(memory);
+            if !oldest.is_some_and(|(_, program)| program.drop_oldest()) {
+                return;
+            }
         }
-    }
-
-    fn retire(&self, program: &Program, template: Template) {
-        self.forget(template.memory);
-        program.retired();
     }
 
     fn tick(&self) -> u64 {
@@ -240,7 +238,6 @@ impl<'p> Lease<'p> {
                 Err(reason)
             }
             Err(Failure::Died | Failure::NoWorker) => {
-                self.pool.forget(worker.counted);
                 self.program.worker_gone();
                 Err(Reason::TemplateDied)
             }
@@ -260,7 +257,7 @@ impl<'p> Lease<'p> {
             }
             Failure::Request(reason) => Err(reason),
             Failure::Died => {
-                template.starts = u32::MAX;
+                template.is_dead = true;
                 Err(Reason::TemplateDied)
             }
         }
@@ -279,7 +276,7 @@ fn copy<'p>(template: &mut Template, spec: &Spec<'_>) -> Result<Started<'p>, Rea
         Ok(pid) => Ok(Started { pid, via: Via::Fork, tenure: None }),
         Err(Failure::Request(reason)) => Err(reason),
         Err(Failure::Died | Failure::NoWorker) => {
-            template.starts = u32::MAX;
+            template.is_dead = true;
             Err(Reason::TemplateDied)
         }
     }
@@ -293,11 +290,13 @@ impl Drop for Lease<'_> {
                 if grow {
                     self.program.worker_gone();
                 }
-                if template.starts >= self.pool.policy.starts_per_template {
-                    self.pool.retire(&self.program, template);
+                if template.is_worn(self.pool.policy.starts_per_template) {
+                    drop(template);
+                    self.program.retired();
                 } else {
                     template.last_use = self.pool.tick();
                     self.program.give_back(template);
+                    self.pool.evict();
                 }
             }
             Some(What::Worker { worker, .. }) => self.program.give_back_worker(worker),
@@ -327,22 +326,18 @@ impl Tenure<'_> {
         let Tenure { pool, program, mut worker, audited } = self;
         let again = match ended {
             Ended::Rewound { differs, .. } => program.rewound(audited, *differs),
-            Ended::Process { retired } => {
-                pool.forget(worker.counted);
-                return program.worker_retired(*retired);
-            }
+            Ended::Process { retired } => return program.worker_retired(*retired),
             Ended::NotRun => false,
         };
-        if !again || worker.starts >= pool.policy.starts_per_template {
-            pool.forget(worker.counted);
+        if !again || worker.starts.load(Ordering::Relaxed) >= pool.policy.starts_per_template {
             return program.worker_gone();
         }
-        if worker.counted == 0 {
-            worker.counted = worker.memory();
-            pool.count(worker.counted);
+        if worker.share.is_none() {
+            worker.share = Some(pool.budget.take(worker.memory()));
         }
         worker.last_use = pool.tick();
         program.give_back_worker(worker);
+        pool.evict();
     }
 }
 

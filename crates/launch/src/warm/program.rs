@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use super::eligible::{self, Traits};
+use super::eligible;
 use super::key::{self, Asked};
 use super::rewinding::{Rewinding, Stopped};
 use super::template::Template;
@@ -29,8 +29,10 @@ pub(crate) struct Program {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Result of reading the file, or why it stays cold.
-    verdict: Option<Result<Traits, Reason>>,
+    /// Why it stays cold, if it does.
+    unfit: Option<Reason>,
+    /// Whether its file was read once.
+    examined: bool,
     asked: Asked,
     /// Starts by key, while they are cold for being few.
     seen: HashMap<Vec<u8>, u32>,
@@ -68,7 +70,7 @@ impl Program {
     /// Decides how to start; waits shortly where all templates are in use.
     pub(crate) fn plan(&self, spec: &Spec<'_>, policy: &Policy) -> Result<Plan, Reason> {
         let mut state = self.lock();
-        if let Some(Err(reason)) = state.verdict {
+        if let Some(reason) = state.unfit {
             return Err(reason);
         }
         let key = key::of(spec, &state.asked);
@@ -79,10 +81,12 @@ impl Program {
         if !state.pays(&key, policy) {
             return Err(Reason::FewStarts);
         }
-        if state.verdict.is_none() {
-            let verdict = eligible::examine(&self.path);
-            state.verdict = Some(verdict.clone());
-            verdict?;
+        if !state.examined {
+            state.examined = true;
+            if let Err(reason) = eligible::examine(&self.path) {
+                state.unfit = Some(reason);
+                return Err(reason);
+            }
         }
         if state.live < policy.templates_per_tool || state.drop_idle() {
             state.live += 1;
@@ -101,10 +105,6 @@ impl Program {
     /// Claims a place for a template in the place of one just retired.
     pub(crate) fn claim(&self, policy: &Policy) -> Result<(), Reason> {
         let mut state = self.lock();
-        // What changed on disk may be the program itself.
-        let verdict = eligible::examine(&self.path);
-        state.verdict = Some(verdict.clone());
-        verdict?;
         if state.live >= policy.templates_per_tool {
             return Err(Reason::Busy);
         }
@@ -114,10 +114,8 @@ impl Program {
 
     /// Makes a template in a claimed place.
     pub(crate) fn make(&self, spec: &Spec<'_>, image: &OwnedFd) -> Result<Template, Reason> {
-        let traits = match &self.lock().verdict {
-            Some(Ok(traits)) => traits.clone(),
-            _ => Traits::default(),
-        };
+        // Each time, as it may have been replaced since by one that would run past the runtime.
+        let traits = eligible::examine(&self.path)?;
         let mut made = Template::start(spec, &traits, image);
         if matches!(made, Err(Reason::KeepsArguments)) {
             // The length that was found may be a number of the tool's own; next time it is another one.
@@ -144,15 +142,13 @@ impl Program {
         let mut state = self.lock();
         state.live -= 1;
         if !matches!(reason, Reason::FilesChanging | Reason::Busy) {
-            state.verdict = Some(Err(reason));
+            state.give_up(reason);
         }
     }
 
     /// Keeps it cold: a warm start was seen to differ from a cold one.
     pub(crate) fn distrust(&self) {
-        let mut state = self.lock();
-        state.verdict = Some(Err(Reason::Distrusted));
-        state.drop_all_idle();
+        self.lock().give_up(Reason::Distrusted);
     }
 
     /// Gives up a worker's claimed place, or that of one that is gone.
@@ -182,7 +178,7 @@ impl Program {
 
     pub(crate) fn give_back_worker(&self, worker: Worker) {
         let mut state = self.lock();
-        if state.rewinding.stopped.is_some() || matches!(state.verdict, Some(Err(_))) {
+        if state.rewinding.stopped.is_some() || state.unfit.is_some() {
             state.live_workers -= 1;
             return;
         }
@@ -195,7 +191,12 @@ impl Program {
     }
 
     pub(crate) fn give_back(&self, template: Template) {
-        self.lock().idle.push(template);
+        let mut state = self.lock();
+        if state.unfit.is_some() {
+            state.live -= 1;
+            return;
+        }
+        state.idle.push(template);
         self.given_back.notify_one();
     }
 
@@ -206,15 +207,15 @@ impl Program {
         templates.chain(state.workers.iter().map(|w| w.last_use)).min()
     }
 
-    /// Drops the idle template or worker that was not used for longest; how much memory it had.
-    pub(crate) fn drop_oldest(&self) -> Option<u64> {
+    /// Drops the idle template or worker that was not used for longest; whether there was one.
+    pub(crate) fn drop_oldest(&self) -> bool {
         let mut state = self.lock();
         let template = state.idle.iter().map(|t| t.last_use).min().unwrap_or(u64::MAX);
         let worker = state.workers.iter().map(|w| w.last_use).min().unwrap_or(u64::MAX);
         if worker < template {
-            return state.take_oldest_worker().map(|w| w.counted);
+            return state.take_oldest_worker().is_some();
         }
-        state.take_oldest().map(|t| t.memory)
+        state.drop_idle()
     }
 
     pub(crate) fn statistics(&self) -> ToolStatistics {
@@ -273,6 +274,12 @@ impl State {
         Some(self.workers.swap_remove(at))
     }
 
+    /// Keeps it cold; no template or worker of it is of use any more.
+    fn give_up(&mut self, reason: Reason) {
+        self.unfit = Some(reason);
+        self.drop_all_idle();
+    }
+
     fn drop_all_idle(&mut self) {
         self.live -= self.idle.len();
         self.idle.clear();
@@ -301,7 +308,10 @@ impl State {
     fn take_oldest(&mut self) -> Option<Template> {
         let at = self.idle.iter().enumerate().min_by_key(|(_, t)| t.last_use)?.0;
         self.live -= 1;
-        Some(self.idle.swap_remove(at))
+        let template = self.idle.swap_remove(at);
+        // Where there is not room for all, each has to pay anew.
+        self.seen.remove(&template.key);
+        Some(template)
     }
 
     /// Makes room by dropping a template of another key.

@@ -6,11 +6,12 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::MemfdFlags;
 
+use super::budget::Share;
 use super::eligible::Traits;
 use super::identity::Files;
 use super::request::{self, Failure};
@@ -36,7 +37,12 @@ pub(crate) struct Template {
     pub key: Vec<u8>,
     /// Memory it owns, in bytes.
     pub memory: u64,
-    pub starts: u32,
+    /// The same, counted with all other templates.
+    pub share: Option<Share>,
+    /// Starts with its memory layout, those of its workers included.
+    pub starts: Arc<AtomicU32>,
+    /// Whether it was seen to be dead.
+    pub is_dead: bool,
     pub last_use: u64,
     /// From its own exec until it stopped: what each copy saves.
     pub start_time: Duration,
@@ -66,7 +72,9 @@ impl Template {
             names: Vec::new(),
             key: Vec::new(),
             memory: 0,
-            starts: 0,
+            share: None,
+            starts: Arc::default(),
+            is_dead: false,
             last_use: 0,
             start_time: Duration::ZERO,
         };
@@ -116,6 +124,11 @@ impl Template {
         Ok(())
     }
 
+    /// Whether it can serve no more: its memory layout was used so often, or it is dead.
+    pub(crate) fn is_worn(&self, starts: u32) -> bool {
+        self.is_dead || self.starts.load(Ordering::Relaxed) >= starts
+    }
+
     /// Whether a cold start would still load the very files it was made of.
     pub(crate) fn is_current(&self) -> bool {
         self.files.unchanged()
@@ -131,7 +144,7 @@ impl Template {
         let (link, theirs, page) = link().map_err(|_| Failure::Request(Reason::System))?;
         let own = [theirs.as_raw_fd(), page.as_raw_fd()];
         let pid = self.ask(spec, 0, wire::REQUEST_WORKER, &own)?;
-        Ok(Worker::new(pid, link, self.key.clone(), Arc::clone(&self.files)))
+        Ok(Worker::new(pid, link, self.key.clone(), Arc::clone(&self.files), Arc::clone(&self.starts)))
     }
 
     fn ask(&mut self, spec: &Spec<'_>, pgid: i32, flags: u32, own: &[RawFd]) -> Result<i32, Failure> {
@@ -142,7 +155,7 @@ impl Template {
             Err(other) => return Err(other),
             Ok(()) => Some(()),
         };
-        self.starts += 1;
+        self.starts.fetch_add(1, Ordering::Relaxed);
         let mut answer = [0; wire::REPLY_SIZE];
         let reply = sent
             .and_then(|()| channel::receive(&self.socket, &mut answer).ok())
@@ -166,7 +179,7 @@ impl Template {
         match self.page.slots()[0].load(Ordering::SeqCst) as i32 {
             0 => Err(Failure::Died),
             pid => {
-                self.starts = u32::MAX;
+                self.is_dead = true;
                 Ok(pid)
             }
         }

@@ -5,12 +5,13 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use hotstart_model::Status;
 use rustix::event::epoll;
 
+use super::budget::Share;
 use super::identity::Files;
 use super::request::{self, Failure};
 use super::template::owned_memory;
@@ -33,9 +34,10 @@ pub(crate) struct Worker {
     process: Option<OwnedFd>,
     pub key: Vec<u8>,
     files: Arc<Files>,
-    /// Memory that is counted for it, in bytes.
-    pub counted: u64,
-    pub starts: u32,
+    /// Its memory, counted with that of all others once it has run.
+    pub share: Option<Share>,
+    /// Starts with its template's memory layout.
+    pub starts: Arc<AtomicU32>,
     pub last_use: u64,
     is_dead: bool,
 }
@@ -61,10 +63,10 @@ pub(crate) enum Ended {
 
 impl Worker {
     /// A worker just made, which runs its first request.
-    pub(crate) fn new(pid: i32, link: Link, key: Vec<u8>, files: Arc<Files>) -> Self {
+    pub(crate) fn new(pid: i32, link: Link, key: Vec<u8>, files: Arc<Files>, starts: Arc<AtomicU32>) -> Self {
         // Without patience a death could be missed; setting it fails for no socket.
         let _ = channel::set_patience(&link.socket, LOOK);
-        Worker { pid, link, process: None, key, files, counted: 0, starts: 1, last_use: 0, is_dead: false }
+        Worker { pid, link, process: None, key, files, share: None, starts, last_use: 0, is_dead: false }
     }
 
     pub(crate) fn pid(&self) -> i32 {
@@ -86,7 +88,7 @@ impl Worker {
         self.link.page.slots()[0].store(0, Ordering::SeqCst);
         let flags = if audit { wire::REQUEST_AUDIT } else { 0 };
         request::send(&self.link.socket, spec, 0, flags, &[])?;
-        self.starts += 1;
+        self.starts.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 

@@ -1,0 +1,163 @@
+//! How many templates there are: the memory they may own together, who is dropped first, when one is replaced.
+
+mod common;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use common::{Victim, case, compile, processes_of, start};
+use hotstart_launch::{Choice, Launcher, Policy, Reason, ToolStatistics, Via};
+use hotstart_model::Status;
+
+const MIB: u64 = 1 << 20;
+/// Owns 8 MiB before main; asks for a variable; prints where its stack is.
+const LARGE: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static char *mode;
+char *block;
+__attribute__((constructor)) static void fill(void)
+{
+    mode = getenv("MODE");
+    memset(block = malloc(8 << 20), 1, 8 << 20);
+}
+int main(int argc, char **argv)
+{
+    printf("%p %s\n", (void *)__builtin_frame_address(0), mode ? mode : "");
+    return argc > 9 && !argv;
+}
+"#;
+
+/// Tools of different names with one content.
+struct Tools {
+    dir: tempfile::TempDir,
+    launcher: Launcher,
+}
+
+fn tools(names: &[&str], policy: Policy) -> Tools {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("large.c"), LARGE).unwrap();
+    for name in names {
+        compile(&dir.path().join("large.c"), &dir.path().join(name), &[]);
+    }
+    Tools { dir, launcher: Launcher::new().with_policy(policy) }
+}
+
+fn named(names: &[&str], memory: u64) -> Policy {
+    let choice = Choice::Only(names.iter().map(|n| n.to_string()).collect());
+    Policy { choice, memory, templates_per_tool: 2, rewind: false, ..Policy::default() }
+}
+
+impl Tools {
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().canonicalize().unwrap().join(name)
+    }
+
+    /// Starts a tool; what it printed, and how it was started.
+    fn start(&self, name: &str, mode: &str) -> (String, Via) {
+        let victim = Victim { dir: tempfile::tempdir().unwrap(), program: self.path(name) };
+        let mut case = case(&[]);
+        if !mode.is_empty() {
+            case.env.push(("MODE", mode.to_owned()));
+        }
+        let (ran, exit) = start(&self.launcher, &victim, &case);
+        assert_eq!(ran.status, Status::Exited(0));
+        assert!(ran.stdout.ends_with(&format!(" {mode}\n")), "{ran:?}");
+        (ran.stdout, exit.via)
+    }
+
+    /// Waits until there are templates of just these tools; dropped ones end a little later.
+    fn await_templates(&self, expected: &[(&str, usize)]) {
+        let until = Instant::now() + Duration::from_secs(20);
+        let counts = || expected.iter().map(|(n, _)| processes_of(&self.path(n)).len()).collect::<Vec<_>>();
+        let wanted: Vec<_> = expected.iter().map(|(_, count)| *count).collect();
+        while counts() != wanted {
+            assert!(Instant::now() < until, "{:?} of {expected:?}", counts());
+            std::thread::yield_now();
+        }
+    }
+
+    fn statistics(&self, name: &str) -> ToolStatistics {
+        let path = self.path(name);
+        self.launcher.statistics().tools.into_iter().find(|t| t.program == path).expect("it was started")
+    }
+}
+
+#[test]
+fn the_template_not_used_for_longest_goes_first() {
+    let names = ["a", "b", "c"];
+    let tools = tools(&names, named(&names, 20 * MIB));
+    let all_warm = |order: &str| {
+        order.chars().for_each(|name| assert_eq!(tools.start(&name.to_string(), "").1, Via::Fork));
+    };
+    all_warm("ab");
+    tools.await_templates(&[("a", 1), ("b", 1), ("c", 0)]);
+    all_warm("c");
+    tools.await_templates(&[("a", 0), ("b", 1), ("c", 1)]);
+    all_warm("bcba");
+    tools.await_templates(&[("a", 1), ("b", 1), ("c", 0)]);
+    assert_eq!(["a", "b", "c"].map(|name| tools.statistics(name).templates), [2, 1, 1]);
+}
+
+#[test]
+fn workers_are_counted_and_dropped_as_templates_are() {
+    let names = ["a", "b"];
+    let tools = tools(&names, Policy { rewind: true, ..named(&names, 28 * MIB) });
+    for name in ["a", "a", "b", "b"] {
+        assert_ne!(tools.start(name, "").1, Via::Cold(Reason::Memory));
+    }
+    // A worker owns its memory twice: as it is, and as it has to be again.
+    tools.await_templates(&[("a", 0), ("b", 2)]);
+    assert!(tools.statistics("b").rewinds > 0);
+}
+
+#[test]
+fn a_tool_larger_than_the_budget_is_cold_and_says_so() {
+    let tools = tools(&["a"], named(&["a"], 4 * MIB));
+    for _ in 0..3 {
+        assert_eq!(tools.start("a", "").1, Via::Cold(Reason::Memory));
+    }
+    tools.await_templates(&[("a", 0)]);
+}
+
+#[test]
+fn templates_dropped_for_others_of_their_tool_are_not_counted_for_ever() {
+    let tools = tools(&["other", "many"], named(&["other", "many"], 36 * MIB));
+    tools.start("other", "");
+    for turn in 0..12 {
+        assert_eq!(tools.start("many", &format!("mode-{turn}")).1, Via::Fork);
+    }
+    assert_eq!(tools.statistics("many").templates, 12, "each mode has its own key");
+    tools.await_templates(&[("other", 1), ("many", 2)]);
+    assert_eq!(tools.start("other", "").1, Via::Fork);
+    assert_eq!(tools.statistics("other").templates, 1);
+}
+
+#[test]
+fn tools_that_push_each_other_out_pay_anew() {
+    let policy = Policy { choice: Choice::Auto { after: 2 }, ..named(&[], 12 * MIB) };
+    let tools = tools(&["a", "b"], policy);
+    for _ in 0..12 {
+        tools.start("a", "");
+        tools.start("b", "");
+    }
+    for name in ["a", "b"] {
+        let counts = tools.statistics(name);
+        assert!(counts.templates >= 2 && counts.templates <= 4, "one in three starts at most: {counts:?}");
+        assert_eq!(counts.cold.keys().collect::<Vec<_>>(), [&Reason::FewStarts]);
+    }
+}
+
+#[test]
+fn a_template_is_replaced_after_so_many_starts_and_with_it_the_memory_layout() {
+    for rewind in [false, true] {
+        let policy = Policy { starts_per_template: 4, rewind, ..named(&["a"], 512 * MIB) };
+        let tools = tools(&["a"], policy);
+        let places: Vec<String> = (0..12).map(|_| tools.start("a", "").0).collect();
+        let groups: Vec<_> = places.chunk_by(|a, b| a == b).map(<[String]>::len).collect();
+        assert_eq!(groups, [4, 4, 4], "{places:?}");
+        let counts = tools.statistics("a");
+        assert_eq!((counts.templates, counts.rewinds > 0), (3, rewind), "{counts:?}");
+    }
+}
