@@ -38,6 +38,18 @@ const INSTRUMENTING_LIBRARIES: [&str; 6] =
 pub(crate) struct Traits {
     /// Directories in which ld.so looks for its libraries first.
     pub search: Vec<PathBuf>,
+    /// Such directories that are relative to the working directory; an empty one is that directory itself.
+    pub relative: Vec<PathBuf>,
+}
+
+impl Traits {
+    /// Adds the directories in which ld.so looks for what the library `path` needs.
+    pub(crate) fn add_library(&mut self, path: &Path) -> Result<(), Reason> {
+        let file = File::open(path).map_err(|_| Reason::FilesChanging)?;
+        let cache = ReadCache::new(&file);
+        let elf = ElfFile64::<Endianness, _>::parse(&cache).map_err(|_| Reason::NotElf)?;
+        examine_dynamic(&elf, path, self)
+    }
 }
 
 /// Reads `program`.
@@ -89,13 +101,24 @@ fn examine_elf<'a, R: ReadRef<'a>>(
     }
     examine_sections(elf)?;
     examine_symbols(elf)?;
+    let mut traits = Traits::default();
+    examine_dynamic(elf, real, &mut traits)?;
+    Ok(traits)
+}
+
+/// Reads what is needed, and where it is looked for.
+fn examine_dynamic<'a, R: ReadRef<'a>>(
+    elf: &ElfFile64<'a, Endianness, R>,
+    real: &Path,
+    traits: &mut Traits,
+) -> Result<(), Reason> {
+    let endian = elf.endian();
     let dynamic = elf
         .elf_program_headers()
         .iter()
         .find_map(|header| header.dynamic(endian, elf.data()).ok().flatten())
         .ok_or(Reason::Static)?;
     let strings = dynamic_strings(elf).ok_or(Reason::NotElf)?;
-    let mut traits = Traits::default();
     for entry in dynamic {
         let tag = entry.d_tag(endian) as u32;
         if !matches!(tag, elf::DT_NEEDED | elf::DT_RUNPATH | elf::DT_RPATH) {
@@ -109,10 +132,10 @@ fn examine_elf<'a, R: ReadRef<'a>>(
                 return Err(Reason::Instrumented);
             }
         } else {
-            add_search(&mut traits, text, real)?;
+            add_search(traits, text, real)?;
         }
     }
-    Ok(traits)
+    Ok(())
 }
 
 fn dynamic_strings<'a, R: ReadRef<'a>>(
@@ -127,10 +150,14 @@ fn add_search(traits: &mut Traits, text: &[u8], real: &Path) -> Result<(), Reaso
     for dir in text.split(|&b| b == b':') {
         let dir = String::from_utf8(dir.to_vec()).map_err(|_| Reason::RelativePath)?;
         let expanded = dir.replace("${ORIGIN}", "$ORIGIN").replace("$ORIGIN", &origin.to_string_lossy());
-        if !expanded.starts_with('/') {
+        if expanded.contains('$') {
             return Err(Reason::RelativePath);
         }
-        traits.search.push(PathBuf::from(std::ffi::OsString::from_vec(expanded.into_bytes())));
+        let dir = PathBuf::from(std::ffi::OsString::from_vec(expanded.into_bytes()));
+        let dirs = if dir.is_absolute() { &mut traits.search } else { &mut traits.relative };
+        if !dirs.contains(&dir) {
+            dirs.push(dir);
+        }
     }
     Ok(())
 }
@@ -185,8 +212,11 @@ mod tests {
         assert_eq!(examine(&build(dir.path(), "plain", &[])), Ok(Traits::default()));
         let origin = build(dir.path(), "origin", &["-Wl,-rpath,$ORIGIN/lib"]);
         let lib = dir.path().canonicalize().unwrap().join("lib");
-        assert_eq!(examine(&origin), Ok(Traits { search: vec![lib] }));
-        assert_eq!(examine(&build(dir.path(), "relative", &["-Wl,-rpath,lib"])), Err(Reason::RelativePath));
+        assert_eq!(examine(&origin), Ok(Traits { search: vec![lib], ..Traits::default() }));
+        let relative = Traits { relative: vec!["lib".into(), "".into()], ..Traits::default() };
+        assert_eq!(examine(&build(dir.path(), "relative", &["-Wl,-rpath,lib:"])), Ok(relative));
+        let token = build(dir.path(), "token", &["-Wl,-rpath,/x/$LIB"]);
+        assert_eq!(examine(&token), Err(Reason::RelativePath));
         assert_eq!(examine(&build(dir.path(), "static", &["-static"])), Err(Reason::Static));
         assert_eq!(examine(&build(dir.path(), "asan", &["-fsanitize=address"])), Err(Reason::Instrumented));
         let foreign = build(dir.path(), "foreign", &["-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"]);

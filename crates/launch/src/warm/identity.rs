@@ -1,5 +1,6 @@
 //! Whether the files a template was made of are still the ones a cold start would find.
 
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -25,22 +26,42 @@ struct Identity {
     changed: (i64, i64),
 }
 
+/// Directories within one of its search path in which ld.so looks first, up to glibc 2.36 and later.
+const VARIANTS: [&str; 7] = ["glibc-hwcaps", "tls", "haswell", "xeon_phi", "avx512_1", "x86_64", "atomics"];
+
 /// The files of one template.
 #[derive(Debug, Default)]
-pub(crate) struct Files(Vec<Watched>);
+pub(crate) struct Files {
+    watched: Vec<Watched>,
+    /// Names under which, in a directory relative to the working directory, other files would be loaded.
+    shadows: Vec<PathBuf>,
+}
 
 impl Files {
     /// Notes what is behind `path` now.
     pub(crate) fn watch(&mut self, path: &Path) {
         if let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) {
             let found = identify(&path);
-            self.0.push(Watched { path, found });
+            self.watched.push(Watched { path, found });
         }
+    }
+
+    /// Takes note that `libraries` are looked for in `dirs`, which are relative to the working directory, too.
+    pub(crate) fn beware(&mut self, dirs: &[PathBuf], libraries: &[&Path]) {
+        for dir in dirs {
+            let names = libraries.iter().filter_map(|library| library.file_name());
+            self.shadows.extend(names.chain(VARIANTS.map(OsStr::new)).map(|name| dir.join(name)));
+        }
+    }
+
+    /// Whether a start in the directory `cwd` might load other files than these, for being found there.
+    pub(crate) fn shadowed_in(&self, cwd: &Path) -> bool {
+        self.shadows.iter().any(|shadow| cwd.join(shadow).symlink_metadata().is_ok())
     }
 
     /// Whether every path still leads to the same file, unchanged.
     pub(crate) fn unchanged(&self) -> bool {
-        self.0.iter().all(|w| identify(&w.path) == w.found)
+        self.watched.iter().all(|w| identify(&w.path) == w.found)
     }
 
     /// Whether nothing was changed at or after `moment`. What was changed while a template came to be may have been
@@ -48,7 +69,7 @@ impl Files {
     pub(crate) fn unchanged_since(&self, moment: SystemTime) -> bool {
         let since = (moment - TICK).duration_since(UNIX_EPOCH).unwrap_or_default();
         let since = (since.as_secs() as i64, i64::from(since.subsec_nanos()));
-        self.0.iter().all(|w| w.found.is_none_or(|f| f.changed < since))
+        self.watched.iter().all(|w| w.found.is_none_or(|f| f.changed < since))
     }
 
     /// Whether the first `count` paths lead to files that process `pid` has mapped. What was replaced between
@@ -59,7 +80,7 @@ impl Files {
         };
         let inodes: Vec<u64> =
             maps.lines().filter_map(|line| line.split_ascii_whitespace().nth(4)?.parse().ok()).collect();
-        self.0.iter().take(count).all(|w| w.found.is_some_and(|f| inodes.contains(&f.inode)))
+        self.watched.iter().take(count).all(|w| w.found.is_some_and(|f| inodes.contains(&f.inode)))
     }
 }
 
@@ -95,6 +116,21 @@ mod tests {
         std::fs::write(&new, "two").unwrap();
         std::fs::rename(&new, &there).unwrap();
         assert!(!files.unchanged());
+    }
+
+    #[test]
+    fn a_library_in_the_working_directory_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut files = Files::default();
+        files.beware(&["".into(), "sub".into()], &[Path::new("/lib/libx.so.1")]);
+        std::fs::write(dir.path().join("liby.so.1"), "").unwrap();
+        assert!(!files.shadowed_in(dir.path()));
+        for shadow in ["libx.so.1", "tls", "sub/libx.so.1"] {
+            let shadow = dir.path().join(shadow);
+            std::fs::create_dir_all(&shadow).unwrap();
+            assert!(files.shadowed_in(dir.path()), "{}", shadow.display());
+            std::fs::remove_dir(&shadow).unwrap();
+        }
     }
 
     #[test]

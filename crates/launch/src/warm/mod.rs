@@ -144,7 +144,12 @@ impl Pool {
                     grow,
                 },
             };
-            return Ok(Lease { pool: self, program: Arc::clone(program), what: Some(what) });
+            let shadowed = match &what {
+                What::Template { template, .. } => template.is_shadowed(&spec.cwd),
+                What::Worker { worker, .. } => worker.is_shadowed(&spec.cwd),
+            };
+            let lease = Lease { pool: self, program: Arc::clone(program), what: Some(what) };
+            return if shadowed { Err(Reason::RelativePath) } else { Ok(lease) };
         }
     }
 

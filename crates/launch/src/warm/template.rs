@@ -102,16 +102,22 @@ impl Template {
         let mut strings = message[wire::READY_SIZE..].split(|&b| b == 0);
         let mut files = Files::default();
         files.watch(&spec.program);
-        for object in strings.by_ref().take(ready.object_count as usize) {
-            files.watch(Path::new(OsStr::from_bytes(object)));
-        }
+        let objects = strings.by_ref().take(ready.object_count as usize);
+        let objects: Vec<_> = objects.map(|object| Path::new(OsStr::from_bytes(object))).collect();
+        objects.iter().for_each(|object| files.watch(object));
         if !files.are_mapped(ready.object_count as usize + 1, self.pid) {
             return Err(Reason::FilesChanging);
         }
         for path in ["/etc/ld.so.cache", "/etc/ld.so.preload"] {
             files.watch(Path::new(path));
         }
+        let mut traits = traits.clone();
+        objects.iter().try_for_each(|object| traits.add_library(object))?;
         traits.search.iter().for_each(|dir| files.watch(dir));
+        files.beware(&traits.relative, &objects);
+        if files.shadowed_in(Path::new("/")) {
+            return Err(Reason::RelativePath);
+        }
         key::library_path(spec).for_each(|dir| files.watch(Path::new(dir)));
         self.files = Arc::new(files);
         self.names = strings.take(ready.name_count as usize).map(<[u8]>::to_vec).collect();
@@ -127,6 +133,11 @@ impl Template {
     /// Whether it can serve no more: its memory layout was used so often, or it is dead.
     pub(crate) fn is_worn(&self, starts: u32) -> bool {
         self.is_dead || self.starts.load(Ordering::Relaxed) >= starts
+    }
+
+    /// Whether a cold start in `cwd` might load other files, whatever became of these.
+    pub(crate) fn is_shadowed(&self, cwd: &Path) -> bool {
+        self.files.shadowed_in(cwd)
     }
 
     /// Whether a cold start would still load the very files it was made of.

@@ -4,6 +4,7 @@
 //! What a dead worker leaves open is whether `main` had begun; a page shared with it tells.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -71,6 +72,11 @@ impl Worker {
 
     pub(crate) fn pid(&self) -> i32 {
         self.pid
+    }
+
+    /// Whether a cold start in `cwd` might load other files, whatever became of these.
+    pub(crate) fn is_shadowed(&self, cwd: &Path) -> bool {
+        self.files.shadowed_in(cwd)
     }
 
     /// Whether a cold start would still load the very files it was made of.
