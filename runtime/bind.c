@@ -94,6 +94,25 @@ static void *find(const struct object *object, const ElfW(Rela) *slot)
     return address && !knows_versions(address) ? address : NULL;
 }
 
+/* Slots that were left as they are, for ld.so to bind at the first call. A worker keeps what ld.so then says: it would say
+ * it again in each run. */
+#define LAZY_MAX 65536
+static void **lazy[LAZY_MAX];
+static size_t lazy_count;
+
+/* Calls `keep` for each slot that ld.so has bound since, and forgets it. `before` tells what a slot held. */
+void hs_bind_learn(void *(*before)(void **place), void (*keep)(void **place))
+{
+    size_t left = 0;
+    for (size_t i = 0; i < lazy_count; i++) {
+        if (*lazy[i] != before(lazy[i]))
+            keep(lazy[i]);
+        else
+            lazy[left++] = lazy[i];
+    }
+    lazy_count = left;
+}
+
 struct range {
     ElfW(Addr) low, high;
 };
@@ -125,8 +144,12 @@ void hs_bind_all(void)
             void **place = (void **)(object.base + slot->r_offset);
             void *address = find(&object, slot);
             int own = (ElfW(Addr))address >= program.low && (ElfW(Addr))address < program.high;
-            if (address && !own && *place != address)
-                *place = address;
+            if (address && !own) {
+                if (*place != address)
+                    *place = address;
+            } else if (lazy_count < LAZY_MAX) {
+                lazy[lazy_count++] = place;
+            }
         }
     }
 }

@@ -150,6 +150,38 @@ int hs_memory_save(void)
     return 0;
 }
 
+/* Where a word is saved; a place of its own if it is not. */
+static void **saved_place(void **place)
+{
+    static const struct region *last = regions;
+    const uintptr_t at = (uintptr_t)place;
+    if (at < last->from || at >= last->to) {
+        for (last = regions; last < regions + region_count && (at < last->from || at >= last->to); last++)
+            ;
+        if (last == regions + region_count) {
+            last = regions;
+            return place;
+        }
+    }
+    return (void **)(last->saved + (at - last->from));
+}
+
+static void *saved_word(void **place)
+{
+    return *saved_place(place);
+}
+
+static void keep_word(void **place)
+{
+    *saved_place(place) = *place;
+}
+
+/* Takes over what ld.so has bound in this run. */
+void hs_memory_learn(void)
+{
+    hs_bind_learn(saved_word, keep_word);
+}
+
 static size_t piece(uintptr_t at, uintptr_t to)
 {
     uintptr_t end = (at & -PAGE) + PAGE;

@@ -78,6 +78,7 @@ HS_HIDDEN void hs_title_stack(uintptr_t *low, uintptr_t *high);
 
 /* bind.c */
 HS_HIDDEN void hs_bind_all(void);
+HS_HIDDEN void hs_bind_learn(void *(*before)(void **place), void (*keep)(void **place));
 
 /* server.c: hs_serve returns in a copy only. */
 HS_HIDDEN void hs_serve(const struct hs_start *start, struct hs_call *call);
@@ -105,6 +106,7 @@ struct hs_heap {
 
 /* memory.c */
 HS_HIDDEN int hs_memory_save(void);
+HS_HIDDEN void hs_memory_learn(void);
 HS_HIDDEN uint32_t hs_memory_restore(void);
 HS_HIDDEN int hs_memory_differs(void);
 HS_HIDDEN struct hs_heap hs_memory_heap(void);

@@ -20,6 +20,8 @@
 #if HS_REWIND
 
 #define STACK_BYTES (64 * 1024)
+/* After each of so many runs, and every so many runs after that, it is looked what ld.so has bound. */
+#define LEARNING 16
 
 static char own_stack[STACK_BYTES] __attribute__((aligned(64)));
 static struct hs_page *page;
@@ -29,6 +31,7 @@ static int process;
 static int exit_code;
 static struct stat channel;
 static int running;
+static unsigned runs;
 static struct rusage before;
 
 /* Whether workers can be made here at all; done in the template. */
@@ -145,6 +148,9 @@ static void finish(void)
         report(&end);
     if (end.retired)
         leave(exit_code);
+    if (runs < LEARNING || runs % LEARNING == 0)
+        hs_memory_learn();
+    runs++;
     end.pages = hs_memory_restore();
     hs_state_restore();
     if (audited) {
