@@ -39,8 +39,8 @@ usage: hotstart server status|stop|run
   -h, --help               print this
 
 Environment of the first `hotstart exec`, or of `run`: HOTSTART_SERVER_IDLE=SECONDS without use until it ends (600);
-HOTSTART_SERVER_MEMORY=MIB for the halted tools (512); HOTSTART_SERVER_START=auto|fork, warm once it pays or from the
-first start; HOTSTART_SERVER_COLD=TOOL,... is never started warm.
+HOTSTART_SERVER_MEMORY=MIB for the halted tools (512); HOTSTART_SERVER_START=auto|fork|rewind, warm once it pays, or
+from the first start in that way; HOTSTART_SERVER_COLD=TOOL,... are never started warm.
 ";
 
 /// Runs the command if it is one of these; `args` begin with the program's name.
@@ -138,9 +138,12 @@ fn settings() -> Result<Settings, String> {
         settings.policy.never = tools.to_string_lossy().split(',').map(str::to_owned).collect();
     }
     match std::env::var("HOTSTART_SERVER_START").as_deref() {
-        Ok("fork") => settings.policy.choice = Choice::Auto { after: 0 },
         Ok("auto") | Err(_) => {}
-        Ok(other) => return Err(format!("HOTSTART_SERVER_START: say auto or fork, not '{other}'")),
+        Ok(how @ ("fork" | "rewind")) => {
+            settings.policy.choice = Choice::Auto { after: 0 };
+            settings.policy.rewind = how == "rewind";
+        }
+        Ok(other) => return Err(format!("HOTSTART_SERVER_START: say auto, fork or rewind, not '{other}'")),
     }
     Ok(settings)
 }

@@ -54,7 +54,7 @@ impl Counts {
         }
         for tool in &tools.tools {
             let saved = tool.saved().as_secs_f64();
-            let (warm, cold, name) = (tool.forks, tool.cold_total(), tool.program.display());
+            let (warm, cold, name) = (tool.warm_total(), tool.cold_total(), tool.program.display());
             let _ = writeln!(text, "{warm:>9} {cold:>9} {saved:>8.2} s  {name}");
         }
         text

@@ -1,0 +1,155 @@
+//! A directory with an installed client, a server of its own, and a tool to start.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+
+/// Tests wait this long for what must come.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where one test's server, client and files are.
+pub struct Bench {
+    dir: tempfile::TempDir,
+}
+
+impl Bench {
+    /// The client installed, nothing started yet.
+    pub fn new() -> Bench {
+        keep_descriptors_private();
+        let dir = tempfile::tempdir().expect("a directory");
+        let bench = Bench { dir };
+        let made =
+            bench.hotstart().args(["exec", "--install"]).arg(bench.path("bin")).output().expect("it runs");
+        assert!(made.status.success(), "{made:?}");
+        bench
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// The big binary, with this bench's server and no other.
+    pub fn hotstart(&self) -> Command {
+        self.command(Path::new(env!("CARGO_BIN_EXE_hotstart")))
+    }
+
+    /// The installed client.
+    pub fn client(&self) -> Command {
+        self.command(&self.path("bin/hotstart-exec"))
+    }
+
+    pub fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.env("HOTSTART_EXEC_DIR", self.path("server")).env("HOTSTART_SERVER_START", "rewind");
+        command.env_remove("HOTSTART_EXEC").current_dir(self.dir.path());
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// A copy of the tool under this name, not yet started by anybody.
+    pub fn tool(&self, name: &str) -> PathBuf {
+        let path = self.path(name);
+        std::fs::copy(victim(), &path).expect("copied");
+        path
+    }
+
+    /// Starts the server, and `tool` once, so that its next starts are warm.
+    pub fn warm_up(&self, tool: &Path) {
+        await_that("a server", || {
+            let run = self.client().env("HOTSTART_EXEC", "explain").arg(tool).args(["exit", "0"]).output();
+            run.expect("it runs").stderr.is_empty()
+        });
+    }
+
+    /// What the server says of itself; empty if there is none.
+    pub fn status(&self) -> String {
+        let asked = self.hotstart().args(["server", "status"]).output().expect("it runs");
+        if asked.status.success() { String::from_utf8(asked.stdout).expect("text") } else { String::new() }
+    }
+
+    /// The server's process.
+    pub fn server(&self) -> Option<Pid> {
+        let status = self.status();
+        Pid::from_raw(status.strip_prefix("server ")?.split(' ').next()?.parse().ok()?)
+    }
+
+    pub fn warm_starts(&self) -> u64 {
+        let status = self.status();
+        let line = status.lines().find_map(|line| line.strip_prefix("started warm ")).expect("the count");
+        line.split(',').next().expect("a number").parse().expect("a number")
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let stopped = self.hotstart().args(["server", "stop"]).output();
+        if !std::thread::panicking() {
+            stopped.expect("it runs");
+        }
+    }
+}
+
+/// Descriptors that the tests' own caller left open would be too many, or too high, for a warm start.
+fn keep_descriptors_private() {
+    use hotstart_launch::{Launcher, Policy};
+    drop(Launcher::new().with_policy(Policy::cold()));
+}
+
+/// The tool, built once for all tests.
+fn victim() -> &'static Path {
+    static VICTIM: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
+    let build = || {
+        let dir = tempfile::tempdir().expect("a directory");
+        let out = dir.path().join("victim");
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/exec/victim.c");
+        let built = Command::new("cc").args(["-O1", "-o"]).arg(&out).arg(source).output().expect("cc runs");
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        (dir, out)
+    };
+    &VICTIM.get_or_init(build).1
+}
+
+/// Waits until `met` says so; fails the test after a while.
+pub fn await_that(what: &str, mut met: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !met() {
+        assert!(begun.elapsed() < PATIENCE, "waited for {what} in vain");
+        std::thread::yield_now();
+    }
+}
+
+/// The lines of a file that a tool writes to; none if it is not there.
+pub fn lines(path: &Path) -> Vec<String> {
+    std::fs::read_to_string(path).unwrap_or_default().lines().map(str::to_owned).collect()
+}
+
+/// Waits until a tool has said that it runs; its process.
+pub fn await_begun(log: &Path) -> Pid {
+    await_that("a tool to begin", || std::fs::read_to_string(log).is_ok_and(|text| text.ends_with('\n')));
+    let line = lines(log).pop().expect("a line");
+    Pid::from_raw(line.rsplit(' ').next().expect("a number").parse().expect("a number")).expect("a number")
+}
+
+pub fn await_gone(process: Pid) {
+    await_that("a process to end", || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
+        !stat.is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X'])))
+    });
+}
+
+pub fn kill(process: Pid, signal: Signal) {
+    rustix::process::kill_process(process, signal).expect("it is there");
+}
+
+pub fn pid(child: &Child) -> Pid {
+    Pid::from_child(child)
+}
+
+/// Status, output and error output as one text.
+pub fn told(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("{:?}\n{}--\n{}", output.status, text(&output.stdout), text(&output.stderr))
+}

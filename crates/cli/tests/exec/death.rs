@@ -1,0 +1,79 @@
+//! Whoever is killed, no job is lost, run twice, or left behind.
+
+use rustix::process::{Signal, test_kill_process};
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
+
+use crate::bench::{Bench, await_begun, await_gone, await_that, kill, lines, pid};
+
+#[test]
+fn killing_the_client_kills_the_job_and_its_children() {
+    let bench = Bench::new();
+    let tool = bench.tool("tool");
+    bench.warm_up(&tool);
+    let (log, child_log) = (bench.path("log"), bench.path("child"));
+    let mut client = bench.client();
+    client.arg(&tool).arg("child").arg(&child_log).arg("gate").arg(&log);
+    let mut client = client.spawn().expect("it runs");
+    let (job, child) = (await_begun(&log), await_begun(&child_log));
+    client.kill().expect("it is there");
+    client.wait().expect("it ends");
+    await_gone(job);
+    await_gone(child);
+    assert!(bench.status().contains("ended with their client 1"), "{}", bench.status());
+}
+
+#[test]
+fn a_job_that_may_not_be_repeated_dies_with_its_server() {
+    let bench = Bench::new();
+    let tool = bench.tool("tool");
+    bench.warm_up(&tool);
+    let log = bench.path("log");
+    let mut client = bench.client();
+    let client = client.arg(&tool).arg("wait").arg(&log).arg("gate").stderr(Stdio::piped());
+    let client = client.spawn().expect("it runs");
+    let job = await_begun(&log);
+    kill(bench.server().expect("a server"), Signal::KILL);
+    let ended = client.wait_with_output().expect("it ends");
+    assert_eq!(ended.status.signal(), Some(9));
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("it is not run again"));
+    assert!(test_kill_process(job).is_err(), "the client ends after its job");
+    assert_eq!(lines(&log).len(), 1, "begun once");
+}
+
+#[test]
+fn a_compiler_killed_with_its_server_is_run_again_cold() {
+    let bench = Bench::new();
+    let tool = bench.tool("clang");
+    bench.warm_up(&tool);
+    let (log, gate) = (bench.path("log"), bench.path("gate"));
+    let mut client = bench.client().arg(&tool).arg("-c").arg(&log).arg(&gate).spawn().expect("it runs");
+    let job = await_begun(&log);
+    kill(bench.server().expect("a server"), Signal::KILL);
+    await_that("a second run", || lines(&log).len() == 2);
+    assert!(test_kill_process(job).is_err(), "the first is gone before the second begins");
+    assert_eq!(await_begun(&log), pid(&client), "the client itself became the command");
+    std::fs::write(&gate, "").unwrap();
+    assert!(client.wait().expect("it ends").success());
+    assert!(lines(&log)[2].starts_with("ended "), "{:?}", lines(&log));
+}
+
+#[test]
+fn a_server_asked_to_stop_waits_for_its_jobs() {
+    let bench = Bench::new();
+    let tool = bench.tool("tool");
+    bench.warm_up(&tool);
+    let (log, gate) = (bench.path("log"), bench.path("gate"));
+    let mut client = bench.client().arg(&tool).arg("wait").arg(&log).arg(&gate).spawn().expect("it runs");
+    await_begun(&log);
+    let server = bench.server().expect("a server");
+    let mut stop = bench.hotstart();
+    let stop = stop.args(["server", "stop"]).stdout(Stdio::piped()).spawn().expect("it runs");
+    await_that("the socket to go", || !bench.path("server/exec-1.socket").exists());
+    std::fs::write(&gate, "").unwrap();
+    assert!(client.wait().expect("it ends").success());
+    let said = stop.wait_with_output().expect("it ends").stdout;
+    assert_eq!(String::from_utf8(said).unwrap(), "waiting for 1 jobs\nthe server ended\n");
+    await_gone(server);
+    assert_eq!(lines(&log).len(), 2);
+}

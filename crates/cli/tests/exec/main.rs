@@ -1,0 +1,8 @@
+//! `hotstart exec` and its server as a build meets them: the real binary, the real client, real processes.
+
+mod bench;
+mod build;
+mod death;
+mod parity;
+mod refusal;
+mod server;

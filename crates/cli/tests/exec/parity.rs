@@ -1,0 +1,128 @@
+//! A job of the server is given, and gives, what the command itself would.
+
+use std::fs::File;
+use std::process::{Command, Stdio};
+
+use rustix::process::Signal;
+
+use crate::bench::{Bench, await_begun, kill, lines, pid, told};
+
+/// Runs `line` in a shell once cold and once warm; both must tell the same.
+fn same_both_ways(bench: &Bench, line: &str) -> String {
+    let run = |setting: &str| {
+        let mut command = bench.command("/bin/sh".as_ref());
+        // Both have the variable; other values than "cold" and "explain" mean nothing.
+        command.env("HOTSTART_EXEC", setting).args(["-c", line]).stdin(File::open("/dev/null").unwrap());
+        told(&command.output().expect("sh runs")).replace(setting, "HOW")
+    };
+    let before = bench.warm_starts();
+    let (cold, warm) = (run("cold"), run("warm"));
+    assert_eq!(cold, warm, "{line}");
+    assert!(bench.warm_starts() > before, "{line} was not warm: {}", bench.status());
+    warm
+}
+
+#[test]
+fn a_job_has_what_its_client_was_given() {
+    let bench = Bench::new();
+    let tool = bench.tool("tool");
+    bench.warm_up(&tool);
+    let (client, tool) = (bench.path("bin/hotstart-exec"), tool);
+    let run = format!("{} {}", client.display(), tool.display());
+    let told = same_both_ways(&bench, &format!("{run} 'a b' '' 'ü\n' last"));
+    assert!(told.contains("argument \n") && told.contains("argument last"), "{told}");
+    std::fs::write(bench.path("in"), "one\ntwo\nthree\n").unwrap();
+    let told = same_both_ways(&bench, &format!("umask 027; ODD='= =' {run} x < in 2> err; cat err"));
+    assert!(told.contains("umask 27") && told.contains("variable ODD== =") && told.contains("input three"));
+    assert!(told.contains("to standard error"));
+    let more = same_both_ways(&bench, &format!("{run} x 3< in 5>> out 7<> in; cat out"));
+    assert!(more.contains("fd 3 ") && more.contains("fd 5 ") && more.contains("fd 7 "), "{more}");
+    same_both_ways(&bench, &format!("(read line; {run} x) < in"));
+    same_both_ways(&bench, &format!("mkdir -p sub/dir && cd sub/dir && {run} x"));
+    same_both_ways(&bench, &format!("ulimit -n 77; {run} x"));
+    same_both_ways(&bench, &format!("ulimit -f 100; {run} x"));
+    same_both_ways(&bench, &format!("cat in | {run} x | cat"));
+}
+
+#[test]
+fn a_client_ends_as_its_job_does() {
+    let bench = Bench::new();
+    let tool = bench.tool("tool");
+    bench.warm_up(&tool);
+    for (how, number) in
+        [("exit", 0), ("exit", 1), ("exit", 255), ("die", 6), ("die", 9), ("die", 11), ("die", 15)]
+    {
+        let run = |setting: &str| {
+            let mut client = bench.client();
+            client.env("HOTSTART_EXEC", setting).arg(&tool).args([how, &number.to_string()]);
+            // Whether a core file was left is not the client's to repeat.
+            let status = client.status().expect("it runs");
+            use std::os::unix::process::ExitStatusExt;
+            (status.code(), status.signal())
+        };
+        let before = bench.warm_starts();
+        assert_eq!(run("cold"), run("warm"), "{how} {number}");
+        assert_eq!(bench.warm_starts(), before + 1);
+    }
+}
+
+#[test]
+fn signals_reach_the_job() {
+    let bench = Bench::new();
+    let tool = bench.tool("tool");
+    bench.warm_up(&tool);
+    for signal in [Signal::TERM, Signal::INT] {
+        let log = bench.path(&format!("log{}", signal.as_raw()));
+        let mut client =
+            bench.client().arg(&tool).arg("catch").arg(&log).arg("gate").spawn().expect("it runs");
+        await_begun(&log);
+        kill(pid(&client), signal);
+        let status = client.wait().expect("it ends");
+        assert_eq!(status.code(), Some(signal.as_raw()));
+        assert_eq!(lines(&log).len(), 2, "begun once, one signal: {:?}", lines(&log));
+    }
+}
+
+#[test]
+fn the_big_binary_does_the_same() {
+    let bench = Bench::new();
+    let tool = bench.tool("tool");
+    bench.warm_up(&tool);
+    let before = bench.warm_starts();
+    let run = |client: &mut Command| told(&client.arg("--").arg(&tool).arg("x").output().expect("it runs"));
+    assert_eq!(run(bench.hotstart().arg("exec")), run(&mut bench.client()));
+    assert_eq!(bench.warm_starts(), before + 2);
+    let missing = bench.hotstart().args(["exec", "--", "no-such-command"]).output().expect("it runs");
+    assert_eq!(missing.status.code(), Some(127));
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("No such file or directory"));
+}
+
+#[test]
+fn a_link_runs_the_next_program_of_its_name() {
+    let bench = Bench::new();
+    let made = |dir: &str| {
+        bench
+            .hotstart()
+            .args(["exec", "--install"])
+            .arg(bench.path(dir))
+            .arg("tool")
+            .output()
+            .expect("it runs")
+    };
+    // Two clients with links of the same name must not run each other for ever.
+    assert!(made("links").status.success() && made("others").status.success());
+    std::fs::create_dir(bench.path("real")).unwrap();
+    let tool = bench.tool("real/tool");
+    bench.warm_up(&tool);
+    let path = ["links", "others", "real"].map(|dir| bench.path(dir).display().to_string()).join(":");
+    let run = |name: &str| {
+        let mut link = bench.command(&bench.path("links").join(name));
+        link.env("PATH", &path).arg("x").stderr(Stdio::null()).output().expect("it runs")
+    };
+    let before = bench.warm_starts();
+    let told = String::from_utf8(run("tool").stdout).unwrap();
+    assert!(told.contains(&format!("argument {}\nargument x\n", tool.display())), "{told}");
+    assert_eq!(bench.warm_starts(), before + 1);
+    std::fs::remove_file(&tool).unwrap();
+    assert_eq!(run("tool").status.code(), Some(127), "nothing but links");
+}

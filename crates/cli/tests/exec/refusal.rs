@@ -1,0 +1,100 @@
+//! What is not known to be equal is run by the client itself, and it is told why.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::{Command, Output};
+
+use crate::bench::{Bench, told};
+
+fn explained(command: &mut Command) -> Output {
+    command.env("HOTSTART_EXEC", "explain").output().expect("it runs")
+}
+
+/// The reason that the client gives for a command in a shell that runs it by `prefix`.
+fn reason(bench: &Bench, before: &str, tool: &std::path::Path) -> String {
+    let line =
+        format!("{before} '{}' '{}' exit 0", bench.path("bin/hotstart-exec").display(), tool.display());
+    let run = explained(bench.command("/bin/sh".as_ref()).args(["-c", &line]));
+    assert!(run.status.success(), "{}", told(&run));
+    String::from_utf8(run.stderr)
+        .unwrap()
+        .rsplit_once("cold: ")
+        .map_or(String::new(), |(_, why)| why.trim().into())
+}
+
+#[test]
+fn what_cannot_be_passed_on_is_a_reason() {
+    let bench = Bench::new();
+    let tool = bench.tool("tool");
+    bench.warm_up(&tool);
+    let reasons = [
+        ("", ""),
+        ("exec nice -n 3", "another priority or scheduling policy than the server's"),
+        ("trap '' INT; exec", "other ignored or blocked signals than the server's"),
+        ("ulimit -c 7; exec", "other resource limits than the server's"),
+        ("exec setarch -R", "another execution domain than the server's"),
+        ("exec 0<&-;", "a standard stream is closed"),
+        ("exec 99</dev/null;", "too many descriptors, or too high numbers"),
+        ("exec setpriv --no-new-privs", "another seccomp filter or no_new_privs than the server's"),
+    ];
+    for (before, why) in reasons {
+        // A shell without bash's numbers above 9 is asked through bash; setpriv and setarch are util-linux.
+        let line =
+            if before.contains("99") { "exec bash -c 'exec 99</dev/null; exec \"$@\"' -" } else { before };
+        assert_eq!(reason(&bench, line, &tool), why, "{before}");
+    }
+    let status = bench.status();
+    assert!(status.contains("1 cold: other resource limits than the server's"), "{status}");
+}
+
+#[test]
+fn directories_that_are_not_the_users_own_are_refused() {
+    let bench = Bench::new();
+    let tool = bench.tool("tool");
+    std::fs::create_dir(bench.path("elsewhere")).unwrap();
+    std::fs::set_permissions(bench.path("elsewhere"), std::fs::Permissions::from_mode(0o700)).unwrap();
+    symlink(bench.path("elsewhere"), bench.path("server")).unwrap();
+    let refused = |why: &str| {
+        assert_eq!(reason(&bench, "", &tool), "the server's directory is not this user's own with mode 0700");
+        for question in ["status", "run"] {
+            let asked = bench.hotstart().args(["server", question]).output().expect("it runs");
+            assert_eq!(asked.status.code(), Some(2));
+            assert!(String::from_utf8_lossy(&asked.stderr).contains(why), "{}", told(&asked));
+        }
+    };
+    refused("is a symbolic link");
+    std::fs::remove_file(bench.path("server")).unwrap();
+    std::fs::create_dir(bench.path("server")).unwrap();
+    std::fs::set_permissions(bench.path("server"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    refused("is open to others");
+    std::fs::set_permissions(bench.path("server"), std::fs::Permissions::from_mode(0o700)).unwrap();
+    // Only root can give a directory away.
+    if std::os::unix::fs::chown(bench.path("server"), Some(12345), None).is_ok() {
+        refused("belongs to another user");
+    }
+    std::fs::remove_dir_all(bench.path("server")).unwrap();
+    assert_eq!(std::fs::read_dir(bench.path("elsewhere")).unwrap().count(), 0, "nothing was made there");
+}
+
+#[test]
+fn socket_and_directory_are_closed_to_others() {
+    let bench = Bench::new();
+    bench.warm_up(&bench.tool("tool"));
+    let mode = |name: &str| std::fs::metadata(bench.path(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode("server"), 0o700);
+    assert_eq!(mode("server/exec-1.socket"), 0o600);
+    // Another user, if we may become one, does not even reach it when the directory is opened by mistake.
+    std::fs::set_permissions(bench.path("server"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let other = bench.command("setpriv".as_ref()).args(["--reuid=12345", "--clear-groups", "true"]).status();
+    if other.is_ok_and(|status| status.success()) {
+        let opened = std::fs::Permissions::from_mode(0o777);
+        for name in ["", "server/exec-1.socket"] {
+            std::fs::set_permissions(bench.path(name), opened.clone()).unwrap();
+        }
+        let mut ask = bench.command("setpriv".as_ref());
+        ask.args(["--reuid=12345", "--clear-groups"]).arg(bench.path("bin/hotstart-exec")).args(["true"]);
+        let run = explained(&mut ask);
+        assert!(told(&run).contains("not this user's own"), "{}", told(&run));
+        assert!(!bench.status().contains("12345"));
+    }
+    std::fs::set_permissions(bench.path("server"), std::fs::Permissions::from_mode(0o700)).unwrap();
+}

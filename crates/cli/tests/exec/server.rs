@@ -1,0 +1,86 @@
+//! The server's own life: on first use, one for all, and not for ever.
+
+use std::process::Stdio;
+
+use rustix::process::Signal;
+
+use crate::bench::{Bench, await_gone, await_that, kill, told};
+
+#[test]
+fn the_first_client_starts_a_server_and_holds_nothing_open() {
+    let bench = Bench::new();
+    let tool = bench.tool("tool");
+    assert!(bench.status().is_empty());
+    // The pipe ends with the command, though the server lives on.
+    let first = bench.client().arg(&tool).args(["exit", "5"]).output().expect("it runs");
+    assert_eq!(first.status.code(), Some(5));
+    await_that("the server", || bench.server().is_some());
+    let server = bench.server().unwrap().as_raw_nonzero();
+    let link = |name: &str| std::fs::read_link(format!("/proc/{server}/{name}")).unwrap();
+    assert_eq!(link("cwd"), std::path::Path::new("/"));
+    assert_eq!(link("fd/0"), std::path::Path::new("/dev/null"));
+    assert_eq!(link("fd/1"), std::path::Path::new("/dev/null"));
+    let stat = std::fs::read_to_string(format!("/proc/{server}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+    assert_eq!(fields[4], "0", "no terminal: {stat}");
+    let again = bench.hotstart().args(["server", "run"]).output().expect("it runs");
+    assert!(told(&again).contains("a server runs already"), "{}", told(&again));
+}
+
+#[test]
+fn an_idle_server_ends_and_leaves_nothing() {
+    let bench = Bench::new();
+    let mut server = bench.hotstart();
+    server.env("HOTSTART_SERVER_IDLE", "0").args(["server", "run"]);
+    let mut server = server.spawn().expect("it runs");
+    assert!(server.wait().expect("it ends").success());
+    let left: Vec<_> =
+        std::fs::read_dir(bench.path("server")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left, ["exec-1.socket.lock"]);
+}
+
+#[test]
+fn sigterm_ends_it_in_order() {
+    let bench = Bench::new();
+    bench.warm_up(&bench.tool("tool"));
+    let server = bench.server().expect("a server");
+    kill(server, Signal::TERM);
+    await_gone(server);
+    assert!(!bench.path("server/exec-1.socket").exists());
+    let stop = bench.hotstart().args(["server", "stop"]).output().expect("it runs");
+    assert!(told(&stop).contains("no server runs in"), "{}", told(&stop));
+}
+
+#[test]
+fn wrong_settings_and_words_are_told() {
+    let bench = Bench::new();
+    for (name, value) in [("HOTSTART_SERVER_IDLE", "soon"), ("HOTSTART_SERVER_START", "hot")] {
+        let run = bench.hotstart().env(name, value).args(["server", "run"]).output().expect("it runs");
+        assert_eq!(run.status.code(), Some(2));
+        assert!(told(&run).contains(name), "{}", told(&run));
+    }
+    for words in [&["server"][..], &["server", "dance"], &["exec"], &["exec", "--"], &["exec", "--fast"]] {
+        let run = bench.hotstart().args(words).output().expect("it runs");
+        assert_eq!(run.status.code(), Some(2), "{words:?}");
+        assert!(told(&run).contains("see --help"), "{}", told(&run));
+    }
+}
+
+#[test]
+fn a_thousand_clients_at_once_are_all_served_or_run_cold() {
+    let bench = Bench::new();
+    let tool = bench.tool("tool");
+    bench.warm_up(&tool);
+    let start = |number: usize| {
+        let mut client = bench.client();
+        client.arg(&tool).args(["exit", &(number % 200).to_string()]).stdout(Stdio::null());
+        client.spawn().expect("it runs")
+    };
+    let clients: Vec<_> = (0..1000).map(start).collect();
+    for (number, mut client) in clients.into_iter().enumerate() {
+        assert_eq!(client.wait().expect("it ends").code(), Some((number % 200) as i32), "client {number}");
+    }
+    let status = bench.status();
+    assert!(status.contains(" 0 jobs running"), "{status}");
+    assert!(bench.warm_starts() > 100, "{status}");
+}
