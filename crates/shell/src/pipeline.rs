@@ -9,7 +9,7 @@ use hotstart_model::{Again, Script, Stage, Status, Step, Taped};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::SeekFrom;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::assembly::Assembly;
 use crate::ast::{Command, Pipeline};
@@ -195,11 +195,10 @@ fn collect(
 fn abandon(stages: Vec<Running<'_>>) {
     let until = Instant::now() + GRACE;
     for mut stage in stages {
-        let Some(child) = stage.child.take() else { continue };
+        let Some(mut child) = stage.child.take() else { continue };
         let rest = until.saturating_duration_since(Instant::now());
         let rest = Timespec { tv_sec: rest.as_secs() as i64, tv_nsec: i64::from(rest.subsec_nanos()) };
-        let ended = Pid::from_raw(child.pid()).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-        let ended = ended.is_some_and(|fd| {
+        let ended = child.end_fd().is_ok_and(|fd| {
             let mut fds = [PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)];
             matches!(poll(&mut fds, Some(&rest)), Ok(1))
         });

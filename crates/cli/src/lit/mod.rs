@@ -161,6 +161,7 @@ impl Session<'_> {
     fn tell_starts(&self, discovered: &Discovered, launcher: &Launcher, checks: &Checks) {
         let statistics = launcher.statistics();
         let is_terse = self.options.console.levels(discovered.session.dialect).terse_summary;
+        told(&warm::faults(&statistics));
         if self.warm.explain {
             told(&warm::table(&statistics, checks.counts()));
         }
