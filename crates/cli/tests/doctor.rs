@@ -27,6 +27,7 @@ fn it_measures_all_within_a_minute_and_says_what_it_could_not() {
         "/bin/true",
         &script,
         "no-such-tool",
+        "sleep 1000",
     ];
     let output = doctor(&args);
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
@@ -39,7 +40,10 @@ fn it_measures_all_within_a_minute_and_says_what_it_could_not() {
         "malloc and free: time for each",
         "/bin/true: where a cold start goes",
         "/bin/true: started cold and warm, by turns",
+        "\n  constructors ",
+        "\n  warm, copied ",
         "no-such-tool could not be measured because there is no program 'no-such-tool' along PATH",
+        "sleep 1000 could not be measured because it had not ended after 5 s and was killed",
         "odd could not be measured because there is no file",
         "a warm start could not be measured because it cannot be warm: a script",
         "\nadvice\n",

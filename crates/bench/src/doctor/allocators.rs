@@ -5,17 +5,21 @@
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use hotstart_launch::{EnvBlock, Group, Launcher, ProcessGroup, Spec, probe};
 use hotstart_model::Environment;
 
+use super::patience::Patience;
 use super::{Curve, Finding, Request, Table, cell};
 use crate::stats::summary::median;
 
 /// Allocations of each thread.
 const COUNT: usize = 400_000;
 const THREADS: [usize; 3] = [1, 2, 4];
-const TIMES: usize = 3;
+/// How often, and how long that may take before it is less often.
+const TIMES: std::ops::RangeInclusive<usize> = 1..=3;
+const TIME: Duration = Duration::from_millis(500);
 
 /// One allocator and where its library is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,16 +64,19 @@ fn find(prefix: &str, dirs: &[PathBuf]) -> Option<PathBuf> {
 }
 
 /// Time per allocation, by allocator and threads.
-pub(super) fn measure(request: &Request) -> (Table, Vec<Finding>) {
+pub(super) fn measure(request: &Request, patience: &Patience) -> (Table, Vec<Finding>) {
     let heads = ["", "1 thread", "2 threads", "4 threads"];
     let mut table = Table::new("malloc and free: time for each of all threads together", &heads);
-    table.note(format!("{COUNT} blocks of 16 to 1039 bytes by each thread, 4096 alive; medians of {TIMES}"));
+    table.note(format!(
+        "{COUNT} blocks of 16 to 1039 bytes by each thread, 4096 alive; medians of up to {}",
+        TIMES.end()
+    ));
     let mut findings = Vec::new();
     let mut system = None;
     for allocator in allocators(request, &mut table) {
         let found: Vec<Option<f64>> = THREADS
             .iter()
-            .map(|&threads| in_process(&allocator, threads, &request.own_binary))
+            .map(|&threads| in_process(&allocator, threads, &request.own_binary, patience))
             .map(|found| found.map_err(|why| table.gap(&allocator.name, why)).ok())
             .collect();
         table.row(allocator.name.clone(), found.iter().map(|&c| cell(c)));
@@ -109,9 +116,13 @@ fn allocators(request: &Request, table: &mut Table) -> Vec<Allocator> {
 }
 
 /// Runs [`allocate_here`] in another process with the allocator preloaded; seconds per allocation.
-fn in_process(allocator: &Allocator, threads: usize, own_binary: &Path) -> Result<f64, String> {
-    let mut times = Vec::new();
-    for _ in 0..TIMES {
+fn in_process(
+    allocator: &Allocator,
+    threads: usize,
+    own_binary: &Path,
+    patience: &Patience,
+) -> Result<f64, String> {
+    let once = || {
         let text = ask(allocator, threads, own_binary)?;
         let words: Vec<&str> = text.split_whitespace().collect();
         let [nanoseconds, maps @ ..] = &words[..] else { return Err("the process said nothing".to_owned()) };
@@ -120,9 +131,9 @@ fn in_process(allocator: &Allocator, threads: usize, own_binary: &Path) -> Resul
             return Err("the library could not be preloaded".to_owned());
         }
         let nanoseconds: f64 = nanoseconds.parse().map_err(|_| "the process said no number".to_owned())?;
-        times.push(nanoseconds * 1e-9 / (COUNT * threads) as f64);
-    }
-    Ok(median(&times))
+        Ok(nanoseconds * 1e-9 / (COUNT * threads) as f64)
+    };
+    Ok(median(&patience.repeat(TIMES, TIME, once)?))
 }
 
 fn ask(allocator: &Allocator, threads: usize, own_binary: &Path) -> Result<String, String> {

@@ -2,16 +2,20 @@
 
 use std::fs::File;
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use hotstart_launch::probe::{self, Fault, Workers};
 
+use super::patience::Patience;
 use super::{Curve, Finding, MIB, Table, affordable, cell};
 use crate::render::seconds;
 use crate::stats::summary::median;
 
 /// Memory of each worker.
 const EACH: usize = 32 * MIB;
-const TIMES: usize = 3;
+/// How often, the first time beside, and how long that may take before it is less often.
+const TIMES: std::ops::RangeInclusive<usize> = 2..=4;
+const TIME: Duration = Duration::from_millis(400);
 const PAGE: f64 = 4096.0;
 const WORKERS: [Workers; 6] = [
     Workers::Threads(1),
@@ -23,19 +27,20 @@ const WORKERS: [Workers; 6] = [
 ];
 
 /// Time per 4 KiB, by kind and workers.
-pub(super) fn by_kind() -> (Table, Vec<Finding>) {
+pub(super) fn by_kind(patience: &Patience) -> (Table, Vec<Finding>) {
     let heads = ["", "1 thread", "2 threads", "4 threads", "1 process", "2 processes", "4 processes"];
     let mut table = Table::new("page faults: time for each 4 KiB of all workers together", &heads);
     table.note(format!(
         "each worker touches {} MiB of its own; from the first's start to the last's end, divided by all pages of \
-         4 KiB: on free processors, twice the workers would take half the time; medians of {TIMES}",
-        EACH / MIB
+         4 KiB: on free processors, twice the workers would take half the time; medians of up to {}, after one more",
+        EACH / MIB,
+        TIMES.end() - 1
     ));
     let file = page_cache_file();
     let mut findings = Vec::new();
     let mut one_by_one = |label: &str, kind: Result<Fault<'_>, String>| {
         let found: Vec<Option<f64>> =
-            WORKERS.iter().map(|&w| row_cell(&mut table, label, &kind, w)).collect();
+            WORKERS.iter().map(|&w| row_cell(&mut table, label, &kind, w, patience)).collect();
         table.row(label, found.iter().map(|&c| cell(c)));
         let points = |from: usize| {
             let xs = [1.0, 2.0, 4.0].into_iter().zip(&found[from..from + 3]);
@@ -64,17 +69,17 @@ fn row_cell(
     label: &str,
     kind: &Result<Fault<'_>, String>,
     workers: Workers,
+    patience: &Patience,
 ) -> Option<f64> {
-    let found = kind.clone().and_then(|kind| per_page(kind, workers));
+    let found = kind.clone().and_then(|kind| per_page(kind, workers, patience));
     found.map_err(|why| table.gap(label, why)).ok()
 }
 
-fn per_page(kind: Fault<'_>, workers: Workers) -> Result<f64, String> {
+fn per_page(kind: Fault<'_>, workers: Workers, patience: &Patience) -> Result<f64, String> {
     let (Workers::Threads(count) | Workers::Processes(count)) = workers;
     affordable(EACH * count * 2, EACH * count * 2)?;
     let pages = (EACH * count) as f64 / PAGE;
-    let mut times = Vec::new();
-    for _ in 0..TIMES {
+    let once = || {
         let faulted = probe::fault(kind, workers, EACH).map_err(|error| error.to_string())?;
         if matches!(kind, Fault::FreshHuge) && faulted.faults as f64 > pages / 8.0 {
             return Err("the kernel gave small pages where huge ones were asked for".to_owned());
@@ -82,9 +87,11 @@ fn per_page(kind: Fault<'_>, workers: Workers) -> Result<f64, String> {
         if matches!(kind, Fault::Bulk) && faulted.elapsed.as_secs_f64() / pages < 20e-9 {
             return Err("the kernel does not know MADV_POPULATE_WRITE (Linux 5.14)".to_owned());
         }
-        times.push(faulted.elapsed.as_secs_f64() / pages);
-    }
-    Ok(median(&times))
+        Ok(faulted.elapsed.as_secs_f64() / pages)
+    };
+    let times = patience.repeat(TIMES, TIME, once)?;
+    // The first may touch memory that a hypervisor has yet to hand out.
+    Ok(median(&times[usize::from(times.len() > 1)..]))
 }
 
 /// Why there are no huge pages, if so.
@@ -112,9 +119,9 @@ fn page_cache_file() -> Result<File, String> {
 }
 
 /// Filling memory, as a linker does with its output.
-pub(super) fn filling() -> (Table, Vec<Finding>) {
+pub(super) fn filling(patience: &Patience) -> (Table, Vec<Finding>) {
     let mut table = Table::new("filling memory", &["", "first time", "once more", "faults"]);
-    let bytes = match affordable(1024 * MIB, 64 * MIB) {
+    let bytes = match affordable(1024 * MIB, 64 * MIB).and_then(|bytes| bearable(bytes, patience)) {
         Ok(bytes) => bytes,
         Err(why) => {
             table.gap("filling memory", why);
@@ -124,12 +131,13 @@ pub(super) fn filling() -> (Table, Vec<Finding>) {
     table.title = format!("filling {} MiB by one thread", bytes / MIB);
     for (label, huge) in [("4 KiB pages", false), ("2 MiB pages", true)] {
         let usable = if huge { huge_pages() } else { Ok(()) };
-        // Twice, and the second counts: a hypervisor hands out memory only when it is touched for the first time.
-        let fill = || probe::fill(bytes, huge).and_then(|_| probe::fill(bytes, huge));
-        match usable.and_then(|()| fill().map_err(|error| error.to_string())) {
+        let fill = || probe::fill(bytes, huge).map_err(|error| error.to_string());
+        // Twice, and the last counts: a hypervisor hands out memory only when it is touched for the first time.
+        match usable.and_then(|()| patience.repeat(2..=2, Duration::ZERO, fill)) {
             Ok(filled) => {
-                let times = [filled.first, filled.again].map(|time| seconds(time.as_secs_f64()));
-                table.row(label, times.into_iter().chain([filled.faults.to_string()]));
+                let last = filled[filled.len() - 1];
+                let times = [last.first, last.again].map(|time| seconds(time.as_secs_f64()));
+                table.row(label, times.into_iter().chain([last.faults.to_string()]));
             }
             Err(why) => table.gap(label, why),
         }
@@ -137,20 +145,44 @@ pub(super) fn filling() -> (Table, Vec<Finding>) {
     (table, Vec::new())
 }
 
+/// Least that says something about filling.
+const LEAST: usize = 64 * MIB;
+/// How long filling once may take.
+const FILL: Duration = Duration::from_millis(2500);
+
+/// How much of `bytes` can be filled in bearable time, judged by a little of it.
+fn bearable(bytes: usize, patience: &Patience) -> Result<usize, String> {
+    let fill = || probe::fill(LEAST, false).map_err(|error| error.to_string());
+    let little = patience.repeat(1..=1, Duration::ZERO, fill)?[0].first.as_secs_f64();
+    let times = (FILL.as_secs_f64() / little.max(1e-9)) as usize;
+    Ok((LEAST * times.clamp(1, 1 << 20)).min(bytes))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn patience() -> Patience {
+        Patience::new(Duration::from_secs(60))
+    }
+
+    #[test]
+    fn what_is_filled_can_be_borne() {
+        assert_eq!(bearable(1, &patience()), Ok(1));
+        assert!(bearable(1024 * MIB, &patience()).unwrap() >= LEAST);
+        assert!(bearable(LEAST, &patience().part(Duration::ZERO)).is_err());
+    }
+
     #[test]
     fn a_page_costs_something() {
-        let fresh = per_page(Fault::Fresh, Workers::Threads(1)).unwrap();
+        let fresh = per_page(Fault::Fresh, Workers::Threads(1), &patience()).unwrap();
         assert!(fresh > 10e-9 && fresh < 1e-3, "{fresh}");
     }
 
     #[test]
     fn a_kind_that_is_refused_is_a_gap() {
         let mut table = Table::new("t", &[]);
-        let found = row_cell(&mut table, "odd", &Err("of this".to_owned()), Workers::Threads(1));
+        let found = row_cell(&mut table, "odd", &Err("of this".to_owned()), Workers::Threads(1), &patience());
         assert_eq!((found, table.gaps), (None, vec!["odd could not be measured because of this".to_owned()]));
     }
 }

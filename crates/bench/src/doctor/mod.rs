@@ -7,11 +7,14 @@
 pub mod advice;
 mod allocators;
 mod faults;
+mod patience;
 mod starts;
 mod timeline;
 mod tool;
+mod ways;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -20,6 +23,12 @@ use crate::render::seconds;
 
 pub use advice::Finding;
 pub use allocators::{Allocator, allocate_here};
+use patience::Patience;
+
+/// For everything, with some seconds left below a minute for what is under way when it ends.
+const PATIENCE: Duration = Duration::from_secs(48);
+/// Of it, at most, for all tools together.
+const PATIENCE_TOOLS: Duration = Duration::from_secs(20);
 
 /// What to measure.
 #[derive(Clone, Debug, Default)]
@@ -103,24 +112,25 @@ pub fn diagnose(request: &Request, mut progress: impl FnMut(&str)) -> Diagnosis 
     let begun = std::time::Instant::now();
     let machine = Machine::read();
     let (watch, used) = (Watch::start(), processor_time());
+    let patience = Patience::new(PATIENCE);
     let mut parts = Vec::new();
     // The tools first: a child begins with its parent's peak memory, which the other parts raise to a gigabyte.
     for line in &request.tools {
         progress(line);
-        parts.extend(tool::measure(line, request.tools.len()));
+        parts.extend(tool::measure(line, &patience, PATIENCE_TOOLS / request.tools.len() as u32));
     }
     let of_tools = parts.len();
     let mut add = |part: (Table, Vec<Finding>)| parts.push(part);
     progress("starting processes from parents of different size");
-    add(starts::by_size());
+    add(starts::by_size(&patience));
     progress("forking with threads");
-    add(starts::with_threads());
+    add(starts::with_threads(&patience));
     progress("page faults");
-    add(faults::by_kind());
+    add(faults::by_kind(&patience));
     progress("filling memory");
-    add(faults::filling());
+    add(faults::filling(&patience));
     progress("allocating");
-    add(allocators::measure(request));
+    add(allocators::measure(request, &patience));
     parts.rotate_left(of_tools);
     let (tables, findings): (Vec<Table>, Vec<Vec<Finding>>) = parts.into_iter().unzip();
     let findings: Vec<Finding> = findings.into_iter().flatten().collect();

@@ -5,13 +5,17 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use hotstart_launch::probe::{self, Ballast, StartCost, Way};
 
+use super::patience::Patience;
 use super::{Curve, Finding, MIB, Table, affordable, cell};
 use crate::stats::summary::median;
 
-const TIMES: usize = 15;
+/// Starts of each kind, and how long they may take before there are fewer.
+const TIMES: std::ops::RangeInclusive<usize> = 3..=15;
+const TIME: Duration = Duration::from_millis(300);
 /// Sizes of the parent in MiB, beside its own few.
 const SIZES: [usize; 5] = [0, 64, 256, 450, 1024];
 
@@ -38,7 +42,10 @@ impl Program {
 
     fn note(&self, table: &mut Table) {
         let what = if self.own { "a static program of two instructions" } else { "/bin/true" };
-        table.note(format!("the child is {what}; medians of {TIMES} starts, until the child was waited for"));
+        table.note(format!(
+            "the child is {what}; medians of up to {} starts, until the child was waited for",
+            TIMES.end()
+        ));
     }
 }
 
@@ -84,14 +91,14 @@ fn label(way: Way) -> &'static str {
 }
 
 /// Median seconds until the child was waited for.
-fn cost(way: Way, program: &Path) -> Result<f64, String> {
-    let starts: Result<Vec<StartCost>, _> = (0..TIMES).map(|_| probe::start(way, program)).collect();
-    let starts = starts.map_err(|error| error.to_string())?;
+fn cost(way: Way, program: &Path, patience: &Patience) -> Result<f64, String> {
+    let once = || probe::start(way, program).map_err(|error| error.to_string());
+    let starts: Vec<StartCost> = patience.repeat(TIMES, TIME, once)?;
     Ok(median(&starts.iter().map(|start| start.ended.as_secs_f64()).collect::<Vec<_>>()))
 }
 
 /// Each way, against the size of the parent.
-pub(super) fn by_size() -> (Table, Vec<Finding>) {
+pub(super) fn by_size(patience: &Patience) -> (Table, Vec<Finding>) {
     let program = Program::new();
     let heads: Vec<String> = SIZES.iter().map(|&mib| size_label(mib)).collect();
     let heads: Vec<&str> = std::iter::once("parent").chain(heads.iter().map(String::as_str)).collect();
@@ -101,7 +108,8 @@ pub(super) fn by_size() -> (Table, Vec<Finding>) {
     for mib in SIZES {
         let ballast = ballast(mib);
         for (way, costs) in Way::ALL.into_iter().zip(&mut costs) {
-            let found = ballast.as_ref().map_err(String::clone).and_then(|_| cost(way, &program.path));
+            let found =
+                ballast.as_ref().map_err(String::clone).and_then(|_| cost(way, &program.path, patience));
             if let Err(why) = &found {
                 table.gap(&format!("{} from {}", label(way), size_label(mib)), why);
             }
@@ -137,7 +145,7 @@ fn ballast(mib: usize) -> Result<Option<Ballast>, String> {
 const THREADS: [(usize, bool); 5] = [(0, false), (4, false), (16, false), (1, true), (2, true)];
 
 /// Forking and spawning while other threads exist, from a parent of 64 MiB.
-pub(super) fn with_threads() -> (Table, Vec<Finding>) {
+pub(super) fn with_threads(patience: &Patience) -> (Table, Vec<Finding>) {
     let program = Program::new();
     let heads = ["other threads", "none", "4 idle", "16 idle", "1 writing", "2 writing"];
     let mut table = Table::new("starting a process from 64 MiB, by threads of the parent", &heads);
@@ -146,8 +154,8 @@ pub(super) fn with_threads() -> (Table, Vec<Finding>) {
     for way in [Way::PosixSpawn, Way::ForkExec, Way::Fork] {
         let mut cells = Vec::new();
         for (count, busy) in THREADS {
-            let found =
-                ballast(64).and_then(|ballast| with(count, busy, ballast.as_ref(), way, &program.path));
+            let found = ballast(64)
+                .and_then(|b| with(count, busy, b.as_ref(), || cost(way, &program.path, patience)));
             if let Err(why) = &found {
                 table.gap(&format!("{} with {count} threads", label(way)), why);
             }
@@ -158,13 +166,8 @@ pub(super) fn with_threads() -> (Table, Vec<Finding>) {
     (table, Vec::new())
 }
 
-fn with(
-    count: usize,
-    busy: bool,
-    ballast: Option<&Ballast>,
-    way: Way,
-    program: &Path,
-) -> Result<f64, String> {
+/// What `measure` says while so many other threads are there.
+fn with<T>(count: usize, busy: bool, ballast: Option<&Ballast>, measure: impl FnOnce() -> T) -> T {
     let over = AtomicBool::new(false);
     let ready = std::sync::Barrier::new(count + 1);
     std::thread::scope(|scope| {
@@ -182,7 +185,7 @@ fn with(
             })
             .collect();
         ready.wait();
-        let found = cost(way, program);
+        let found = measure();
         over.store(true, Ordering::Relaxed);
         threads.iter().for_each(|thread| thread.thread().unpark());
         found
@@ -196,7 +199,8 @@ mod tests {
     #[test]
     fn the_tiny_program_runs_or_has_a_stand_in() {
         let program = Program::new();
-        assert!(cost(Way::PosixSpawn, &program.path).unwrap() > 0.0);
+        let patience = Patience::new(Duration::from_secs(60));
+        assert!(cost(Way::PosixSpawn, &program.path, &patience).unwrap() > 0.0);
         let path = program.path.clone();
         let own = program.own;
         drop(program);
@@ -208,7 +212,8 @@ mod tests {
 
     #[test]
     fn threads_end_when_the_measurement_does() {
-        let program = Program::new();
-        assert!(with(3, false, None, Way::PosixSpawn, &program.path).unwrap() > 0.0);
+        assert_eq!(with(3, false, None, || 7), 7);
+        let ballast = Ballast::take(MIB).unwrap();
+        assert_eq!(with(2, true, Some(&ballast), || 8), 8);
     }
 }

@@ -7,15 +7,23 @@
 //! Nothing is attached to the process, so an ordinary user may do this anywhere.
 
 use std::fs::File;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hotstart_launch::{EnvBlock, Exit, Group, Launcher, ProcessGroup, Spec};
 use hotstart_model::Environment;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
 
+use super::patience::within;
 use crate::command::Command;
+
+/// A tool that takes longer for what should be next to nothing is ended.
+pub(super) const LIMIT: Duration = Duration::from_secs(5);
+/// Silence after which the reader sleeps.
+const SPIN: Duration = Duration::from_millis(20);
 
 /// Points in the life of a process, in seconds since it was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -32,6 +40,18 @@ pub(super) struct Timeline {
     pub end: f64,
     /// Constructors that were called, one for each library and the program.
     pub libraries: usize,
+    /// Times at which something arrived: the more, the better what happened can be told apart.
+    pub pieces: usize,
+}
+
+/// How the reader waits. Which one tells more depends on how busy the machine is: woken up it comes late on an idle
+/// one, and looking all the time it loses its processor on a busy one, just when something arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// Looks again and again.
+    Spin,
+    /// Sleeps until something arrives.
+    Sleep,
 }
 
 /// ld.so's own account.
@@ -53,6 +73,7 @@ pub(super) struct Statistics {
 pub(super) fn run(
     command: &Command,
     settings: &[(&str, &str)],
+    wait: Wait,
 ) -> Result<(Exit, Vec<(f64, String)>), String> {
     let mut env: Environment = std::env::vars_os().collect();
     settings.iter().for_each(|(name, value)| env.set(name, value));
@@ -74,18 +95,40 @@ pub(super) fn run(
     let begun = Instant::now();
     let child = launcher.start(&spec, &group).map_err(|error| error.to_string())?;
     drop(to);
-    let mut pieces = Vec::new();
-    let mut buffer = vec![0; 1 << 16];
-    while let Ok(count @ 1..) = rustix::io::read(&from, &mut buffer) {
-        let text = String::from_utf8_lossy(&buffer[..count]).into_owned();
-        pieces.push((begun.elapsed().as_secs_f64(), text));
+    within(LIMIT, &group, || {
+        let pieces = read(&from, begun, wait);
+        (child.wait(), pieces)
+    })
+}
+
+/// All that arrives, with its time.
+fn read(from: &OwnedFd, begun: Instant, wait: Wait) -> Vec<(f64, String)> {
+    let mut last = begun;
+    let (mut pieces, mut buffer) = (Vec::new(), vec![0; 1 << 16]);
+    rustix::io::ioctl_fionbio(from, true).ok();
+    loop {
+        match rustix::io::read(from, &mut buffer) {
+            Ok(0) => break,
+            Ok(count) => {
+                last = Instant::now();
+                let text = String::from_utf8_lossy(&buffer[..count]).into_owned();
+                pieces.push(((last - begun).as_secs_f64(), text));
+            }
+            Err(Errno::AGAIN) if wait == Wait::Spin && last.elapsed() < SPIN => std::hint::spin_loop(),
+            Err(Errno::AGAIN) => {
+                let mut fds = [PollFd::new(from, PollFlags::IN)];
+                poll(&mut fds, None).ok();
+            }
+            Err(Errno::INTR) => {}
+            Err(_) => break,
+        }
     }
-    Ok((child.wait(), pieces))
+    pieces
 }
 
 /// The timeline of one run.
-pub(super) fn timeline(command: &Command) -> Result<Timeline, String> {
-    let (exit, pieces) = run(command, &[("LD_DEBUG", "libs")])?;
+pub(super) fn timeline(command: &Command, wait: Wait) -> Result<Timeline, String> {
+    let (exit, pieces) = run(command, &[("LD_DEBUG", "libs")], wait)?;
     read_timeline(&pieces, exit.wall.as_secs_f64())
 }
 
@@ -110,12 +153,12 @@ fn read_timeline(pieces: &[(f64, String)], end: f64) -> Result<Timeline, String>
     let main = main.ok_or(silent)?;
     let exit = lines.find(|(_, line)| line.contains("calling fini:")).map(|(time, _)| time);
     let constructors = constructors.unwrap_or(main);
-    Ok(Timeline { loader, constructors, main, exit, end, libraries })
+    Ok(Timeline { loader, constructors, main, exit, end, libraries, pieces: pieces.len() })
 }
 
 /// ld.so's account of one run.
 pub(super) fn statistics(command: &Command, settings: &[(&str, &str)]) -> Result<Statistics, String> {
-    let (_, pieces) = run(command, &[&[("LD_DEBUG", "statistics")], settings].concat())?;
+    let (_, pieces) = run(command, &[&[("LD_DEBUG", "statistics")], settings].concat(), Wait::Sleep)?;
     let text: String = pieces.into_iter().map(|(_, text)| text).collect();
     read_statistics(&text).ok_or_else(|| "ld.so gives no statistics".to_owned())
 }
@@ -149,8 +192,15 @@ mod tests {
             (0.4, "tool's own words\n  7:\tcalling fini: x [0]\n".to_owned()),
         ];
         let found = read_timeline(&pieces, 0.5).unwrap();
-        let expected =
-            Timeline { loader: 0.1, constructors: 0.2, main: 0.3, exit: Some(0.4), end: 0.5, libraries: 2 };
+        let expected = Timeline {
+            loader: 0.1,
+            constructors: 0.2,
+            main: 0.3,
+            exit: Some(0.4),
+            end: 0.5,
+            libraries: 2,
+            pieces: 4,
+        };
         assert_eq!(found, expected);
         assert!(read_timeline(&[], 0.5).unwrap_err().contains("statically linked"));
         assert!(read_timeline(&[(0.1, "own words\n".to_owned())], 0.5).is_err());

@@ -50,6 +50,8 @@ pub enum Metric {
     User,
     /// CPU time in the kernel.
     System,
+    /// Both together, which the kernel counts exactly where it divides them by sampling.
+    Cpu,
     /// Peak memory.
     Memory,
     /// Faults without reading.
@@ -64,10 +66,11 @@ pub enum Metric {
 
 impl Metric {
     /// All, in the order in which they are reported.
-    pub const ALL: [Metric; 8] = [
+    pub const ALL: [Metric; 9] = [
         Metric::Wall,
         Metric::User,
         Metric::System,
+        Metric::Cpu,
         Metric::Memory,
         Metric::MinorFaults,
         Metric::MajorFaults,
@@ -81,6 +84,7 @@ impl Metric {
             Metric::Wall => sample.wall,
             Metric::User => sample.user,
             Metric::System => sample.system,
+            Metric::Cpu => sample.user + sample.system,
             Metric::Memory => sample.memory,
             Metric::MinorFaults => sample.minor_faults,
             Metric::MajorFaults => sample.major_faults,
@@ -95,6 +99,7 @@ impl Metric {
             Metric::Wall => "wall time",
             Metric::User => "user time",
             Metric::System => "system time",
+            Metric::Cpu => "user and system",
             Metric::Memory => "peak memory",
             Metric::MinorFaults => "minor faults",
             Metric::MajorFaults => "major faults",
@@ -109,6 +114,7 @@ impl Metric {
             Metric::Wall => "wall_s",
             Metric::User => "user_s",
             Metric::System => "system_s",
+            Metric::Cpu => "cpu_s",
             Metric::Memory => "memory_kib",
             Metric::MinorFaults => "minor_faults",
             Metric::MajorFaults => "major_faults",
@@ -119,6 +125,6 @@ impl Metric {
 
     /// Whether it is a time, in seconds.
     pub fn is_time(self) -> bool {
-        matches!(self, Metric::Wall | Metric::User | Metric::System)
+        matches!(self, Metric::Wall | Metric::User | Metric::System | Metric::Cpu)
     }
 }
