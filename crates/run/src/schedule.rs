@@ -9,7 +9,7 @@ use hotstart_model::{Event, Events, JobId, JobSource, Outcome, RunEnd, Script, T
 
 use crate::gate::Gate;
 use crate::watch::Watch;
-use crate::{Checks, Interrupt, ToolTimes, worker};
+use crate::{Checks, Interrupt, Shells, ToolTimes, worker};
 
 /// How to run.
 #[derive(Clone, Debug)]
@@ -24,6 +24,8 @@ pub struct RunSettings {
     pub companions: Option<Arc<Group>>,
     /// Where the time is added up that tools take, if somebody wants to know.
     pub tool_times: Option<Arc<ToolTimes>>,
+    /// Where it is counted who ran scripts for an external shell, if that can be chosen.
+    pub shells: Option<Arc<Shells>>,
 }
 
 /// What the workers of one run share.
@@ -135,6 +137,11 @@ impl Run<'_> {
         if let Some(times) = &self.settings.tool_times {
             times.add(script, transcript, begun.elapsed());
         }
+    }
+
+    /// Where it is counted who ran scripts for an external shell.
+    pub(crate) fn shells(&self) -> Option<&Shells> {
+        self.settings.shells.as_deref()
     }
 
     /// When the whole run must be over.

@@ -9,6 +9,7 @@ use hotstart_model::{Event, Fault, JobId, Outcome, RunEnd, Script, Transcript, V
 
 use crate::check;
 use crate::schedule::Run;
+use crate::shells;
 
 /// Takes jobs until none is left.
 pub(crate) fn work(run: &Run<'_>, worker: usize) {
@@ -55,9 +56,15 @@ fn attempts(run: &Run<'_>, job: JobId, script: &Script) -> Option<Outcome> {
 fn run_attempt(run: &Run<'_>, job: JobId, attempt: u32, script: &Script) -> Transcript {
     // A later attempt sees what the earlier ones left, so it cannot be confirmed by yet another run.
     let launcher = if attempt == 1 { run.launcher } else { &run.cold };
+    let asked = if attempt == 1 { None } else { shells::as_asked(script) };
+    let script = asked.as_ref().unwrap_or(script);
     let begun = Instant::now();
     let (transcript, group) = run_once(run, script, launcher);
     run.took(script, &transcript, begun);
+    if shells::must_be_confirmed(&transcript) {
+        return shells::confirm(run, job, script, transcript);
+    }
+    shells::note(run, &transcript);
     check::check(run, job, attempt, script, transcript, &group)
 }
 

@@ -90,12 +90,12 @@ impl<'c, 'a> Assembly<'c, 'a> {
     pub fn start(&mut self, shell: &mut Shell, index: usize) -> Halting<Option<i32>> {
         let command = &self.pipeline.stages[index];
         let count = self.pipeline.stages.len();
-        let dialect = self.dialect();
+        let (dialect, is_native) = (self.dialect(), self.context.is_native);
         let mut words = command.words.clone();
         if dialect == Dialect::V23 {
             expand::readfile(&mut words, shell.cwd())?;
         }
-        let mut stage = match prefix::strip(shell, words, dialect)? {
+        let mut stage = match prefix::strip(shell, words, dialect, is_native)? {
             Prefix::Command(stage) => stage,
             Prefix::PrintEnv(text) => {
                 let done = builtin::Done { stdout: text, ..builtin::Done::default() };
@@ -110,7 +110,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
             stage.words[0] = Word::Text(crate::glob::resolve(pattern, shell.cwd()).swap_remove(0));
         }
         let name = stage.words[0].text();
-        match builtin::find(name, dialect) {
+        match builtin::find(name, dialect).filter(|_| !is_native || builtin::is_also_bashs(name)) {
             Some(builtin) if name != "echo" || count == 1 => {
                 self.builtin(shell, builtin, &stage, command).map(Some)
             }
@@ -135,7 +135,8 @@ impl<'c, 'a> Assembly<'c, 'a> {
         if self.pipeline.stages.len() != 1 {
             return Err(Halt::shell(format!("Unsupported: '{name}' cannot be part of a pipeline")));
         }
-        let call = Call { words: &stage.words, command, shell, dialect: self.dialect() };
+        let must_exist = self.context.is_native;
+        let call = Call { words: &stage.words, command, shell, dialect: self.dialect(), must_exist };
         let mut done = builtin(call)
             .map_err(|halt| halt.showing(|| stage.words.iter().map(|w| w.text().to_owned()).collect()))?;
         if stage.negation.count % 2 == 1 {
@@ -148,7 +149,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
 
     fn program(&mut self, shell: &mut Shell, stage: Prefixed, index: usize) -> Halting<()> {
         let Prefixed { mut own, mut words, negation, crash_words } = stage;
-        let is_native = matches!(words[0].text(), "cat" | "diff");
+        let is_native = matches!(words[0].text(), "cat" | "diff") && !self.context.is_native;
         if let Some(dir) = self.context.script.lit_package_dir.as_ref().filter(|_| is_native) {
             own.as_mut().unwrap_or(shell).vars.set("PYTHONPATH", dir);
         }

@@ -22,12 +22,38 @@ const SHELL_ERROR: i32 = 127;
 /// Runs one attempt.
 pub(crate) fn run(script: &Script, launcher: &Launcher, group: &Group) -> Transcript {
     let clock = Clock::start(script.timeout, group);
-    let commands = match prepare(script) {
-        Ok(commands) => commands,
-        Err(fault) => return Transcript { fault: Some(fault), ..Transcript::default() },
-    };
+    let shell = Shell::new(script.env.clone(), &script.cwd);
+    match prepare(script) {
+        Ok(commands) => run_prepared((script, false), &commands, shell, (launcher, group), clock),
+        Err(fault) => Transcript { fault: Some(fault), ..Transcript::default() },
+    }
+}
+
+/// Runs one attempt at a script for bash that means the same here; see [`crate::native`].
+pub(crate) fn run_native(
+    script: &Script,
+    commands: Vec<Option<Ast>>,
+    shell: Shell,
+    launcher: &Launcher,
+    group: &Group,
+) -> Transcript {
+    let clock = Clock::start(script.timeout, group);
+    match make_dirs(script) {
+        Ok(()) => run_prepared((script, true), &commands, shell, (launcher, group), clock),
+        Err(fault) => Transcript { fault: Some(fault), ..Transcript::default() },
+    }
+}
+
+fn run_prepared(
+    (script, is_native): (&Script, bool),
+    commands: &[Option<Ast>],
+    shell: Shell,
+    (launcher, group): (&Launcher, &Group),
+    clock: Clock<'_>,
+) -> Transcript {
     let mut context = Context {
         script,
+        is_native,
         launcher,
         group,
         clock,
@@ -37,7 +63,7 @@ pub(crate) fn run(script: &Script, launcher: &Launcher, group: &Group) -> Transc
         again: None,
         empty: None,
     };
-    let result = run_commands(&mut context, &commands);
+    let result = run_commands(&mut context, shell, commands);
     let timed_out = context.clock.is_timed_out();
     let mut transcript = Transcript { timed_out, ..Transcript::default() };
     match result {
@@ -83,8 +109,11 @@ pub(crate) fn make_dirs(script: &Script) -> Result<(), Fault> {
 }
 
 /// Runs each command if the one before succeeded; `None` if time was up before there was a status.
-fn run_commands(context: &mut Context<'_>, commands: &[Option<Ast>]) -> Halting<Option<i32>> {
-    let mut shell = Shell::new(context.script.env.clone(), &context.script.cwd);
+fn run_commands(
+    context: &mut Context<'_>,
+    mut shell: Shell,
+    commands: &[Option<Ast>],
+) -> Halting<Option<i32>> {
     let mut status = Some(0);
     for (index, command) in commands.iter().enumerate() {
         if context.clock.is_killed() {

@@ -19,6 +19,7 @@ mod halt;
 mod interp;
 mod lex;
 mod lookup;
+mod native;
 mod parse;
 mod paste;
 mod pipeline;
@@ -43,6 +44,7 @@ use hotstart_model::{Interpreter, Script, Transcript};
 pub fn run_script(script: &Script, launcher: &Launcher, group: &Group) -> Transcript {
     match &script.interpreter {
         Interpreter::Internal => interp::run(script, launcher, group),
+        Interpreter::External(shell) if shell.may_be_native => native::run(script, shell, launcher, group),
         Interpreter::External(shell) => external::run(script, shell, launcher, group),
         Interpreter::Program(program) => program::run(script, program, launcher, group),
     }

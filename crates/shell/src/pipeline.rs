@@ -30,6 +30,8 @@ const GRACE: Duration = Duration::from_secs(1);
 /// What stays the same while a script runs, and the record of it.
 pub(crate) struct Context<'a> {
     pub script: &'a Script,
+    /// Whether the script is for bash, and runs here because it means the same.
+    pub is_native: bool,
     pub launcher: &'a Launcher,
     pub group: &'a Group,
     pub clock: Clock<'a>,

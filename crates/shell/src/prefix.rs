@@ -23,12 +23,15 @@ pub(crate) struct Negation {
     pub count: u32,
     /// A death by signal counts as a failure even under `not`.
     pub crash_fails: bool,
+    /// So do the statuses that shells use where a program cannot be run, as to the program `not`.
+    pub unrunnable_fails: bool,
 }
 
 impl Negation {
     /// The status after negation.
     pub fn apply(self, status: i32) -> i32 {
         match self.count {
+            count if count % 2 == 1 && self.unrunnable_fails && matches!(status, 126 | 127) => 1,
             count if count % 2 == 1 && self.crash_fails => i32::from(status <= 0),
             count if count % 2 == 1 => i32::from(status == 0),
             0 => status,
@@ -45,7 +48,12 @@ pub(crate) enum Prefix {
 }
 
 /// Takes the prefix words off.
-pub(crate) fn strip(shell: &Shell, mut words: Vec<Word>, dialect: Dialect) -> Halting<Prefix> {
+pub(crate) fn strip(
+    shell: &Shell,
+    mut words: Vec<Word>,
+    dialect: Dialect,
+    is_native: bool,
+) -> Halting<Prefix> {
     let mut own: Option<Shell> = None;
     let mut negating: Vec<Word> = Vec::new();
     let (mut count, mut crash) = (0, false);
@@ -73,8 +81,13 @@ pub(crate) fn strip(shell: &Shell, mut words: Vec<Word>, dialect: Dialect) -> Ha
             _ => break,
         }
     }
-    let single_not = dialect == Dialect::V23 && negating.len() == 1 && negating[0].text() == "not";
-    let negation = Negation { count: if crash { 0 } else { count }, crash_fails: single_not && !crash };
+    let single_not =
+        (dialect == Dialect::V23 || is_native) && negating.len() == 1 && negating[0].text() == "not";
+    let negation = Negation {
+        count: if crash { 0 } else { count },
+        crash_fails: single_not && !crash,
+        unrunnable_fails: single_not && !crash && is_native,
+    };
     let crash_words = crash.then_some(negating);
     Ok(Prefix::Command(Prefixed { own, words, negation, crash_words }))
 }
@@ -121,7 +134,7 @@ mod tests {
     }
 
     fn strip_v23(shell: &Shell, text: &str) -> Prefixed {
-        match strip(shell, words(text), Dialect::V23) {
+        match strip(shell, words(text), Dialect::V23, false) {
             Ok(Prefix::Command(prefixed)) => prefixed,
             _ => panic!("{text}"),
         }
@@ -132,7 +145,7 @@ mod tests {
         let shell = Shell::new(Arc::default(), Path::new("/"));
         let stage = strip_v23(&shell, "not env -u B A=1 ! env A=2 tool A=3");
         assert_eq!(stage.words, words("tool A=3"));
-        assert_eq!(stage.negation, Negation { count: 2, crash_fails: false });
+        assert_eq!(stage.negation, Negation { count: 2, ..Negation::default() });
         assert_eq!(stage.own.unwrap().vars.get("A").unwrap(), "2");
         assert_eq!(shell.vars.get("A"), None);
         let crash = strip_v23(&shell, "not not --crash tool");
@@ -141,20 +154,22 @@ mod tests {
 
     #[test]
     fn negation_of_crashes() {
-        let one = Negation { count: 1, crash_fails: true };
+        let one = Negation { count: 1, crash_fails: true, ..Negation::default() };
         assert_eq!([1, 0, -11].map(|s| one.apply(s)), [0, 1, 1]);
-        let bang = Negation { count: 1, crash_fails: false };
+        let program = Negation { unrunnable_fails: true, ..one };
+        assert_eq!([1, 0, -11, 126, 127].map(|s| program.apply(s)), [0, 1, 1, 1, 1]);
+        let bang = Negation { count: 1, ..Negation::default() };
         assert_eq!([1, 0, -11].map(|s| bang.apply(s)), [0, 1, 0]);
-        let two = Negation { count: 2, crash_fails: false };
+        let two = Negation { count: 2, ..Negation::default() };
         assert_eq!([3, 0, -11].map(|s| two.apply(s)), [1, 0, 1]);
     }
 
     #[test]
     fn nothing_after_env_prints_or_fails() {
         let shell = Shell::new(Arc::default(), Path::new("/"));
-        let printed = strip(&shell, words("env A=1"), Dialect::V23);
+        let printed = strip(&shell, words("env A=1"), Dialect::V23, false);
         assert!(matches!(printed, Ok(Prefix::PrintEnv(text)) if text == "A=1"));
-        assert!(strip(&shell, words("env A=1"), Dialect::V19).is_err());
-        assert!(strip(&shell, words("not"), Dialect::V23).is_err());
+        assert!(strip(&shell, words("env A=1"), Dialect::V19, false).is_err());
+        assert!(strip(&shell, words("not"), Dialect::V23, false).is_err());
     }
 }

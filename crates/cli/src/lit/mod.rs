@@ -8,6 +8,7 @@ mod listing;
 mod records;
 mod settings;
 mod stop;
+mod tally;
 mod ticker;
 mod warm;
 
@@ -22,13 +23,13 @@ use hotstart_lit::load::{self, Discovered, LoadError};
 use hotstart_lit::plan::Plan;
 use hotstart_lit::select::{self, Selection};
 use hotstart_model::{Event, Events, RunEnd};
-use hotstart_report::time_by::TimeBy;
 use hotstart_report::{Bar, Diagnostics, Levels, Reporter, Results, Settings, Sink, Terminal, messages};
-use hotstart_run::{Checks, RunSettings, ToolTimes};
+use hotstart_run::{Checks, RunSettings};
 
 use crate::args::{self, Invocation, LitOptions, Request};
 use crate::exit_code::{self, ERROR, SUCCESS};
 use stop::Stopper;
+use tally::Tally;
 use warm::WarmSettings;
 
 /// Runs `hotstart lit` with these arguments; `program` is the name that diagnostics begin with.
@@ -140,8 +141,9 @@ impl Session<'_> {
             _ => {
                 let launcher = launcher.with_policy(self.warm.policy(discovered));
                 let checks = self.warm.checks();
-                let code = self.execute(discovered, diagnostics, stopper, &launcher, &checks);
-                self.tell_starts(discovered, &launcher, &checks);
+                let tally = Tally::wanted(&self.options);
+                let code = self.execute(discovered, diagnostics, stopper, (&launcher, &checks, &tally));
+                self.tell_starts(discovered, &launcher, &checks, &tally);
                 code
             }
         }
@@ -158,7 +160,7 @@ impl Session<'_> {
     }
 
     /// How processes were started. To standard error: standard output is compared with lit's.
-    fn tell_starts(&self, discovered: &Discovered, launcher: &Launcher, checks: &Checks) {
+    fn tell_starts(&self, discovered: &Discovered, launcher: &Launcher, checks: &Checks, tally: &Tally) {
         let statistics = launcher.statistics();
         let is_terse = self.options.console.levels(discovered.session.dialect).terse_summary;
         told(&warm::faults(&statistics));
@@ -168,6 +170,9 @@ impl Session<'_> {
         if self.warm.is_on() && !is_terse {
             told(&warm::counts(&statistics));
         }
+        if self.warm.explain || !is_terse {
+            told(&tally.told(self.warm.explain));
+        }
     }
 
     fn execute(
@@ -175,8 +180,7 @@ impl Session<'_> {
         discovered: &Discovered,
         diagnostics: Diagnostics,
         stopper: &Stopper,
-        launcher: &Launcher,
-        checks: &Checks,
+        (launcher, checks, tally): (&Launcher, &Checks, &Tally),
     ) -> ExitCode {
         // The Python helpers of a run end with it.
         let helpers = Arc::new(Group::new());
@@ -191,12 +195,10 @@ impl Session<'_> {
             }
         };
         let begun = Instant::now();
-        let tool_times = self.options.own.time_by.contains(&TimeBy::Tool).then(Arc::<ToolTimes>::default);
         let tools = (launcher, checks, &helpers);
-        let (end, results) =
-            self.run_plan(discovered, &plan, diagnostics, stopper, tools, (begun, tool_times.as_ref()));
-        let end = (end, begun.elapsed());
-        conclude::conclude(&self.options, self.cwd, discovered, plan, results, end, tool_times.as_deref())
+        let (end, results) = self.run_plan(discovered, &plan, diagnostics, stopper, tools, (begun, tally));
+        let (end, tool_times) = ((end, begun.elapsed()), tally.tool_times.as_deref());
+        conclude::conclude(&self.options, self.cwd, discovered, plan, results, end, tool_times)
     }
 
     fn run_plan(
@@ -206,7 +208,7 @@ impl Session<'_> {
         diagnostics: Diagnostics,
         stopper: &Stopper,
         (launcher, checks, helpers): (&Launcher, &Checks, &Arc<Group>),
-        (begun, tool_times): (Instant, Option<&Arc<ToolTimes>>),
+        (begun, tally): (Instant, &Tally),
     ) -> (RunEnd, Results) {
         let options = &self.options;
         let most = |seconds: u64| begun.checked_add(Duration::from_secs(seconds));
@@ -215,7 +217,8 @@ impl Session<'_> {
             max_failures: options.max_failures.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
             deadline: options.max_time.and_then(most),
             companions: Some(Arc::clone(helpers)),
-            tool_times: tool_times.map(Arc::clone),
+            tool_times: tally.tool_times.clone(),
+            shells: tally.shells.clone(),
         };
         let report_settings = Settings {
             levels: Levels { colors: colors(), ..options.console.levels(discovered.session.dialect) },

@@ -5,6 +5,7 @@ mod asked;
 mod bad_input;
 mod failure;
 mod live;
+mod native;
 mod stop;
 mod suite;
 mod warm;

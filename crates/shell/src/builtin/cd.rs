@@ -1,12 +1,37 @@
-//! `cd`, `pushd`, `popd`: they never look whether the directory exists.
+//! `cd`, `pushd`, `popd`: they never look whether the directory exists, but for `cd` in the place of bash's.
+
+use std::path::Path;
+
+use rustix::fs::Access;
 
 use super::{Call, Done, text_or};
 use crate::halt::{Halt, Halting};
+use crate::state::Shell;
 
 pub(super) fn cd(call: Call<'_>) -> Halting<Done> {
     let [_, dir] = call.words else { return Err(Halt::shell("'cd' supports only one argument")) };
-    call.shell.change_dir(path(dir)?);
+    let dir = path(dir)?;
+    if call.must_exist {
+        return Ok(existing(call.shell, dir));
+    }
+    call.shell.change_dir(dir);
     Ok(Done::default())
+}
+
+/// bash's `cd` to a path that needs no tidying: processes are told where they are and were.
+fn existing(shell: &mut Shell, dir: &str) -> Done {
+    if !Path::new(dir).is_dir() || rustix::fs::access(dir, Access::EXEC_OK).is_err() {
+        return Done {
+            stderr: format!("cd: {dir}: not a directory to go to\n"),
+            status: 1,
+            ..Done::default()
+        };
+    }
+    let here = shell.vars.get("PWD").unwrap_or_default().to_owned();
+    shell.vars.set("OLDPWD", here);
+    shell.vars.set("PWD", dir);
+    shell.change_dir(dir);
+    Done::default()
 }
 
 pub(super) fn pushd(call: Call<'_>) -> Halting<Done> {

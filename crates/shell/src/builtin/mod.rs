@@ -26,6 +26,8 @@ pub(crate) struct Call<'a> {
     pub command: &'a Command,
     pub shell: &'a mut Shell,
     pub dialect: Dialect,
+    /// Whether `cd` looks for the directory, as bash does and lit does not.
+    pub must_exist: bool,
 }
 
 /// What came of a builtin.
@@ -54,6 +56,11 @@ pub(crate) fn find(name: &str, dialect: Dialect) -> Option<Builtin> {
         "ulimit" if dialect == Dialect::V23 => ulimit::ulimit,
         _ => return None,
     })
+}
+
+/// Whether the builtin of this name does what bash's does, for scripts that were found to be within.
+pub(crate) fn is_also_bashs(name: &str) -> bool {
+    matches!(name, "cd" | "echo" | "export" | ":")
 }
 
 /// The text of an argument where lit's code can only do with a string.

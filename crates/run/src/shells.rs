@@ -1,0 +1,107 @@
+//! Who ran scripts that ask for bash: the internal shell where both mean the same, else bash; and why.
+//!
+//! A native run is believed only if it succeeded. One that fails is run again by the shell that was asked for, from
+//! a clean start, and that run counts: a test never fails because of a difference between the shells.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use hotstart_model::{Diagnostic, Event, Fault, Interpreter, JobId, RunBy, Script, Severity, Transcript};
+
+use crate::own_files;
+use crate::schedule::Run;
+use crate::worker::run_once;
+
+/// Counts scripts by who ran them. Called from all workers.
+#[derive(Debug, Default)]
+pub struct Shells(Mutex<ShellCounts>);
+
+/// Scripts that ask for an external shell, by who ran them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShellCounts {
+    /// By the internal shell, with success.
+    pub native: u64,
+    /// By the internal shell, and again by the external one as they failed.
+    pub confirmed: u64,
+    /// Of these, those that the external shell ran with success.
+    pub differing: u64,
+    /// By the external shell only, by reason.
+    pub refused: BTreeMap<&'static str, u64>,
+}
+
+impl ShellCounts {
+    /// Scripts that the external shell alone has run.
+    pub fn refused_total(&self) -> u64 {
+        self.refused.values().sum()
+    }
+}
+
+impl Shells {
+    /// What was counted so far.
+    pub fn counts(&self) -> ShellCounts {
+        self.0.lock().expect("no panic while locked").clone()
+    }
+
+    fn count(&self, change: impl FnOnce(&mut ShellCounts)) {
+        change(&mut self.0.lock().expect("no panic while locked"));
+    }
+}
+
+/// The same script, to be run by the shell that it asks for.
+pub(crate) fn as_asked(script: &Script) -> Option<Script> {
+    match &script.interpreter {
+        Interpreter::External(shell) if shell.may_be_native => {
+            let mut asked = script.clone();
+            let shell = hotstart_model::ExternalShell { may_be_native: false, ..shell.clone() };
+            asked.interpreter = Interpreter::External(shell);
+            Some(asked)
+        }
+        _ => None,
+    }
+}
+
+/// Whether this run says nothing yet, as it failed natively.
+pub(crate) fn must_be_confirmed(transcript: &Transcript) -> bool {
+    transcript.run_by == RunBy::Native
+        && transcript.exit_code != Some(0)
+        && transcript.fault != Some(Fault::Interrupted)
+}
+
+/// Takes note of who ran a first attempt that needs no confirmation.
+pub(crate) fn note(run: &Run<'_>, transcript: &Transcript) {
+    let Some(shells) = run.shells() else { return };
+    match transcript.run_by {
+        RunBy::AsAsked => {}
+        RunBy::Native => shells.count(|counts| counts.native += 1),
+        RunBy::Refused(reason) => shells.count(|counts| *counts.refused.entry(reason).or_default() += 1),
+    }
+}
+
+/// Runs a script that failed natively by the shell that it asks for.
+pub(crate) fn confirm(run: &Run<'_>, job: JobId, script: &Script, native: Transcript) -> Transcript {
+    let Some(asked) = as_asked(script) else { return native };
+    let again = |script: &Script| {
+        own_files::remove(script);
+        run_once(run, script, &run.cold).0
+    };
+    let transcript = again(&asked);
+    let Some(shells) = run.shells() else { return transcript };
+    shells.count(|counts| counts.confirmed += 1);
+    if transcript.exit_code != Some(0) {
+        return transcript;
+    }
+    // A flaky test fails by chance; a difference between the shells stays.
+    let fails_again = must_be_confirmed(&again(script));
+    let transcript = again(&asked);
+    if fails_again && transcript.exit_code == Some(0) {
+        shells.count(|counts| counts.differing += 1);
+        let message = format!(
+            "a fault of hotstart, not of the test: {}: run natively it fails, by its own shell it does not. That \
+             run counts. Please report this; --shell=auto avoids it.",
+            run.source.label(job)
+        );
+        let diagnostic = Diagnostic { severity: Severity::Warning, place: None, message };
+        run.events.send(Event::Diagnostic(diagnostic));
+    }
+    transcript
+}

@@ -1,0 +1,155 @@
+//! Scripts for an external shell that the internal one can run as well (`--shell=native`).
+//!
+//! A script is within only if every command of it has the same meaning to bash and to this shell, by rules that
+//! rather refuse too much: `text` looks at the characters, `stage` at what was parsed, and this module at the
+//! shell and its environment. What is refused is run by the shell that was asked for, with the reason on record.
+//! What is accepted differs from a script for lit's internal shell in a few places, each marked by
+//! [`Context::is_native`](crate::pipeline::Context): programs are the system's own (`cat`, `rm`, `mkdir`, `diff`),
+//! `not` treats crashes as the program of this name does, `cd` looks whether the directory exists, and processes
+//! see the variables that bash sets (`PWD`, `OLDPWD`, `SHLVL`).
+//!
+//! docs/design/native-shell.md lists the rules. Whoever calls this may count on success only: a script that fails
+//! natively is run again by its own shell.
+
+mod stage;
+mod text;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use hotstart_launch::{Group, Launcher};
+use hotstart_model::{Environment, ExternalShell, RunBy, Script, Transcript};
+
+use crate::ast::{Ast, Operator};
+use crate::lookup::which;
+use crate::parse::parse;
+use crate::state::Shell;
+use crate::{external, interp};
+
+/// Why a script is not within.
+pub(crate) type Refusal = &'static str;
+
+/// Runs one attempt: natively if the script is within, else by its own shell.
+pub(crate) fn run(script: &Script, shell: &ExternalShell, launcher: &Launcher, group: &Group) -> Transcript {
+    match accept(script, shell) {
+        Ok((commands, state)) => {
+            let transcript = interp::run_native(script, commands, state, launcher, group);
+            Transcript { run_by: RunBy::Native, ..transcript }
+        }
+        Err(reason) => {
+            let transcript = external::run(script, shell, launcher, group);
+            Transcript { run_by: RunBy::Refused(reason), ..transcript }
+        }
+    }
+}
+
+/// The commands, and the state in which bash would begin; or why not.
+fn accept(script: &Script, shell: &ExternalShell) -> Result<(Vec<Option<Ast>>, Shell), Refusal> {
+    let path = accept_surroundings(script, shell)?;
+    let scope = Scope {
+        has_not: which("not", path).is_some_and(|file| file.starts_with('/')),
+        sorts_bytes: sorts_bytes(&script.env),
+        pipefail: script.pipefail,
+    };
+    let one = |command: &hotstart_model::Command| match command.text.as_str() {
+        "" => Ok(None),
+        text => accept_command(text, script, &scope).map(Some),
+    };
+    let commands = script.commands.iter().map(one).collect::<Result<_, _>>()?;
+    Ok((commands, initial_state(script)?))
+}
+
+/// What the rules for stages depend on.
+pub(crate) struct Scope {
+    /// Whether there is a program `not`.
+    pub has_not: bool,
+    /// Whether bash sorts file names byte by byte.
+    pub sorts_bytes: bool,
+    /// Whether a pipeline fails when any stage does.
+    pub pipefail: bool,
+}
+
+/// Variables by which bash would not be what the rules take it for.
+const STEERING: [&str; 14] = [
+    "BASH_ENV",
+    "BASHOPTS",
+    "BASH_COMPAT",
+    "BASH_XTRACEFD",
+    "CDPATH",
+    "ENV",
+    "EXECIGNORE",
+    "GLOBIGNORE",
+    "OLDPWD",
+    "POSIXLY_CORRECT",
+    "PS4",
+    "PWD",
+    "SHELLOPTS",
+    "TMOUT",
+];
+
+/// Looks at the shell and its environment; gives PATH.
+fn accept_surroundings<'s>(script: &'s Script, shell: &ExternalShell) -> Result<&'s str, Refusal> {
+    if shell.shell.file_name() != Some(OsStr::new("bash")) {
+        return Err("the shell is not bash");
+    }
+    if !shell.prefix.is_empty() {
+        return Err("the shell runs under another program");
+    }
+    let steers = |name: &OsStr| {
+        name.to_str().is_none_or(|name| STEERING.contains(&name) || name.starts_with("BASH_FUNC_"))
+    };
+    if script.env.iter().any(|(name, _)| steers(name)) {
+        return Err("a variable changes what bash does");
+    }
+    let path = script.env.get("PATH").and_then(OsStr::to_str).unwrap_or_default();
+    if !path.split(':').all(|dir| dir.starts_with('/')) {
+        return Err("PATH has relative directories");
+    }
+    Ok(path)
+}
+
+fn accept_command(text: &str, script: &Script, scope: &Scope) -> Result<Ast, Refusal> {
+    text::accept(text)?;
+    let ast = parse(text, script.dialect).map_err(|_| "not in the internal shell's language")?;
+    let mut pipelines = std::iter::once(&ast.first).chain(ast.rest.iter().map(|(_, pipeline)| pipeline));
+    pipelines.try_for_each(|pipeline| stage::accept(pipeline, scope))?;
+    match ast.rest.iter().any(|(operator, _)| *operator == Operator::Background) {
+        true => Err("a command in the background"),
+        false => Ok(ast),
+    }
+}
+
+/// Whether file names are sorted alike by bash, which follows the locale, and by lit, which does not.
+fn sorts_bytes(env: &Environment) -> bool {
+    let set = |name| env.get(name).filter(|value| !value.is_empty());
+    let locale = set("LC_ALL").or_else(|| set("LC_COLLATE")).or_else(|| set("LANG"));
+    locale.is_none_or(|name| ["C", "POSIX", "C.UTF-8", "C.utf8"].iter().any(|plain| name == *plain))
+}
+
+/// The state of a bash that has just begun: it exports where it is and how deep shells are nested.
+fn initial_state(script: &Script) -> Result<Shell, Refusal> {
+    let mut env = Environment::clone(&script.env);
+    for dir in &script.make_dirs {
+        // Where this fails, the run will say so.
+        let _ = fs::create_dir_all(dir);
+    }
+    let here = fs::canonicalize(&script.cwd).map_err(|_| "the directory cannot be found")?;
+    env.set("PWD", here);
+    let depth = script.env.get("SHLVL").and_then(OsStr::to_str).and_then(|depth| depth.parse::<u32>().ok());
+    env.set("SHLVL", (depth.unwrap_or(0).saturating_add(1)).to_string());
+    Ok(Shell::new(Arc::new(env), &script.cwd))
+}
+
+/// Whether this is a path from the root that bash's `cd` leaves as it is.
+fn is_plain_absolute(path: &str) -> bool {
+    let mut parts = path.split('/');
+    parts.next() == Some("")
+        && (path == "/" || parts.all(|part| !matches!(part, "" | "." | "..")))
+        && Path::new(path).is_absolute()
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,222 @@
+//! What was parsed: commands whose name or redirections mean something else to bash are refused.
+
+use super::{Refusal, Scope, is_plain_absolute};
+use crate::ast::{Command, Pipeline, Redirect, RedirectOp, Target, Word};
+
+/// Looks at a pipeline.
+pub(super) fn accept(pipeline: &Pipeline, scope: &Scope) -> Result<(), Refusal> {
+    let count = pipeline.stages.len();
+    for (index, stage) in pipeline.stages.iter().enumerate() {
+        let place = Place { is_only: count == 1, is_first: index == 0, is_last: index + 1 == count };
+        redirects(&stage.redirects, place)?;
+        arguments(&stage.words, scope)?;
+        words(stage, place, scope)?;
+    }
+    Ok(())
+}
+
+/// A stage's place in its pipeline.
+#[derive(Clone, Copy)]
+struct Place {
+    is_only: bool,
+    is_first: bool,
+    is_last: bool,
+}
+
+fn words(stage: &Command, place: Place, scope: &Scope) -> Result<(), Refusal> {
+    let mut rest = &stage.words[..];
+    if literal(rest)? == "!" {
+        if !place.is_only {
+            return Err("`!` before a pipeline");
+        }
+        rest = &rest[1..];
+    }
+    let (mut is_prefixed, mut negations) = (false, 0);
+    loop {
+        match literal(rest)? {
+            "not" => {
+                rest = &rest[1..];
+                negations += 1;
+                if negations > 1 || !scope.has_not || !(scope.pipefail || place.is_last) {
+                    return Err("`not` that may not be the program");
+                }
+                if literal(rest)? == "--crash" {
+                    rest = &rest[1..];
+                }
+            }
+            "env" => rest = assignments(&rest[1..])?,
+            _ => break,
+        }
+        is_prefixed = true;
+    }
+    let name = literal(rest)?;
+    if name.contains('/') && !name.starts_with(['/', '.']) {
+        return Err("a program by a relative path");
+    }
+    match is_prefixed {
+        // What stands here is a program to those before it, and may be the internal shell's own to lit.
+        true if BUILTINS.contains(&name) || OF_LIT.contains(&name) => Err("a builtin after `env` or `not`"),
+        true => Ok(()),
+        false => command(name, &rest[1..], stage, place),
+    }
+}
+
+/// The command's name; there must be one, and it must not be a pattern.
+fn literal(words: &[Word]) -> Result<&str, Refusal> {
+    words.first().ok_or("a command without a name")?.literal().ok_or("a pattern as a command's name")
+}
+
+/// What follows `env`, without the variables it sets and removes.
+fn assignments(mut words: &[Word]) -> Result<&[Word], Refusal> {
+    loop {
+        let word = literal(words)?;
+        words = match word.split_once('=') {
+            _ if word == "-u" => words.get(2..).ok_or("`env` without a command")?,
+            _ if word.starts_with('-') => return Err("an option of `env`"),
+            Some((name, _)) if !is_name(name) || name == "PATH" => {
+                return Err("a variable that steers shells");
+            }
+            Some(_) => &words[1..],
+            None => return Ok(words),
+        };
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// Names that lit's shell takes for its own commands, beside those that bash has, too.
+const OF_LIT: [&str; 1] = ["@echo"];
+
+/// bash's builtins and reserved words that are no program of the same meaning.
+#[rustfmt::skip]
+const BUILTINS: [&str; 76] = [
+    "!", ".", ":", "[", "[[", "]]", "alias", "bg", "bind", "break", "builtin", "caller", "case", "cd", "command",
+    "compgen", "complete", "compopt", "continue", "coproc", "declare", "dirs", "disown", "do", "done", "echo", "elif",
+    "else", "enable", "esac", "eval", "exec", "exit", "export", "fc", "fg", "fi", "for", "function", "getopts",
+    "hash", "help", "history", "if", "in", "jobs", "kill", "let", "local", "logout", "mapfile", "popd", "printf",
+    "pushd", "pwd", "read", "readarray", "readonly", "return", "select", "set", "shift", "shopt", "source",
+    "suspend", "then", "time", "times", "trap", "type", "typeset", "ulimit", "umask", "unalias", "unset", "until",
+];
+
+/// The rest of both lists: reserved words that begin compound commands.
+const COMPOUND: [&str; 4] = ["wait", "while", "{", "}"];
+
+/// A command that is neither `env` nor `not`.
+fn command(name: &str, args: &[Word], stage: &Command, place: Place) -> Result<(), Refusal> {
+    let is_bare = place.is_only && stage.redirects.is_empty();
+    let ok = match name {
+        "echo" => echo(args, stage),
+        ":" => is_bare,
+        "cd" => is_bare && matches!(args, [Word::Text(dir)] if is_plain_absolute(dir)),
+        "export" => is_bare && matches!(args, [Word::Text(text)] if is_export(text)),
+        "true" | "false" => args.is_empty(),
+        "test" => test(args),
+        _ if name.contains('=') => return Err("an assignment"),
+        _ => !(BUILTINS.contains(&name) || COMPOUND.contains(&name) || OF_LIT.contains(&name)),
+    };
+    match (ok, name) {
+        (true, _) => Ok(()),
+        (false, "echo") => Err("`echo` with options, patterns or redirected errors"),
+        (false, "cd") => Err("`cd` other than to a plain absolute path"),
+        (false, "export") => Err("`export` other than of one variable"),
+        (false, _) => Err("a builtin of bash"),
+    }
+}
+
+/// `-n` at most, and then nothing that looks like an option.
+fn echo(args: &[Word], stage: &Command) -> bool {
+    let texts: Option<Vec<&str>> = args.iter().map(Word::literal).collect();
+    let only_output = stage
+        .redirects
+        .iter()
+        .all(|redirect| matches!((redirect.op, redirect.fd), (RedirectOp::Out | RedirectOp::Append, None)));
+    let Some(texts) = texts else { return false };
+    let texts = texts.strip_prefix(&["-n"]).unwrap_or(&texts);
+    only_output && !texts.first().is_some_and(|text| text.starts_with('-'))
+}
+
+/// Variables that bash itself looks at while it runs.
+const OF_BASH: [&str; 12] = [
+    "PATH",
+    "PWD",
+    "OLDPWD",
+    "SHLVL",
+    "IFS",
+    "LANG",
+    "ENV",
+    "CDPATH",
+    "GLOBIGNORE",
+    "POSIXLY_CORRECT",
+    "TMOUT",
+    "_",
+];
+
+fn is_export(text: &str) -> bool {
+    let steers = |name: &str| {
+        OF_BASH.contains(&name)
+            || ["BASH", "LC_", "PS", "SHELLOPTS", "EXEC"].iter().any(|p| name.starts_with(p))
+    };
+    text.split_once('=').is_some_and(|(name, _)| is_name(name) && !steers(name))
+}
+
+/// The forms of `test` about which builtin and program agree.
+fn test(args: &[Word]) -> bool {
+    const UNARY: [&str; 11] = ["-e", "-f", "-d", "-s", "-r", "-w", "-x", "-L", "-h", "-z", "-n"];
+    const BINARY: [&str; 11] = ["=", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"];
+    let texts: Option<Vec<&str>> = args.iter().map(Word::literal).collect();
+    match texts.as_deref() {
+        Some([operator, _] | ["!", operator, _]) if UNARY.contains(operator) => true,
+        Some([left, operator, _]) => BINARY.contains(operator) && !matches!(*left, "!" | "("),
+        _ => false,
+    }
+}
+
+/// Patterns among the arguments: from the root, in the last component, where both sort alike.
+fn arguments(words: &[Word], scope: &Scope) -> Result<(), Refusal> {
+    for word in words {
+        let Word::Glob(pattern) = word else { continue };
+        let (dir, _) = pattern.rsplit_once('/').unwrap_or_default();
+        if !scope.sorts_bytes || !is_plain_absolute(dir) || dir.contains(['*', '?']) {
+            return Err("a pattern for file names");
+        }
+    }
+    Ok(())
+}
+
+/// Each descriptor is redirected once at most, and errors follow output only where that goes already.
+fn redirects(redirects: &[Redirect], place: Place) -> Result<(), Refusal> {
+    let (mut used, mut follows) = ([false; 3], false);
+    for redirect in redirects {
+        let target = match &redirect.target {
+            Target::Word(Word::Text(name)) => name.as_str(),
+            _ => return Err("a redirection to a pattern"),
+        };
+        let is_duplicate = matches!((redirect.op, redirect.fd), (RedirectOp::DupOut, Some(2)));
+        let set = match (redirect.op, redirect.fd) {
+            (RedirectOp::In, None) if place.is_first => 0..1,
+            (RedirectOp::Out | RedirectOp::Append, None) if place.is_last && !follows => 1..2,
+            (RedirectOp::Out | RedirectOp::Append, Some(2)) => 2..3,
+            (RedirectOp::DupOut, Some(2)) if target == "1" => 2..3,
+            (RedirectOp::Both | RedirectOp::DupOut, None) if place.is_last && is_file_name(target) => 1..3,
+            _ => return Err("a redirection of another kind"),
+        };
+        if !is_duplicate && target.starts_with("/dev/") && target != "/dev/null" {
+            return Err("a redirection to a device");
+        }
+        if used[set.clone()].contains(&true) {
+            return Err("a descriptor redirected twice");
+        }
+        used[set].fill(true);
+        follows |= is_duplicate;
+    }
+    Ok(())
+}
+
+/// Whether `>& NAME` is a file to both, not a descriptor.
+fn is_file_name(name: &str) -> bool {
+    !name.starts_with('-') && !name.starts_with(|c: char| c.is_ascii_digit())
+}

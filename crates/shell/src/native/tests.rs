@@ -1,0 +1,131 @@
+//! Which scripts are within; that both shells agree on them is shown by tests/native.
+
+use super::*;
+use hotstart_model::{Command, Dialect, Interpreter};
+
+fn shell() -> ExternalShell {
+    ExternalShell {
+        shell: "/bin/bash".into(),
+        script_path: "/nowhere".into(),
+        prefix: Vec::new(),
+        may_be_native: true,
+    }
+}
+
+fn script(text: &str, env: &[(&str, &str)]) -> Script {
+    Script {
+        commands: vec![Command { label: "RUN: at line 1".into(), text: text.to_owned() }],
+        dialect: Dialect::V19,
+        interpreter: Interpreter::External(shell()),
+        pipefail: true,
+        cwd: "/".into(),
+        make_dirs: Vec::new(),
+        env: Arc::new([("PATH", "/usr/bin:/bin")].iter().chain(env).copied().collect()),
+        timeout: None,
+        tmp_base: "/nowhere".into(),
+        tape: false,
+        lit_package_dir: None,
+        cold: hotstart_model::ColdTools::None,
+    }
+}
+
+fn refusal(text: &str) -> Option<Refusal> {
+    accept(&script(text, &[]), &shell()).err()
+}
+
+#[test]
+fn what_is_within() {
+    for text in [
+        "",
+        "opt -S < a | FileCheck a 2>&1",
+        "a > b 2>&1 && c 2> d ; e &> f || g >& h",
+        "! a",
+        "env A=1 -u B a | b",
+        "env A=1 env B=2 a",
+        "echo -n a -b > c",
+        "echo a | cat",
+        "rm -rf /a/b* ; mkdir -p c",
+        "cd /a/b && export A='b c' && : d",
+        "test -f a && test ! -e b && test 1 -lt 2 || true",
+        "./a | /b/c",
+    ] {
+        assert_eq!(refusal(text), None, "{text}");
+    }
+}
+
+#[test]
+fn what_is_not() {
+    for (text, reason) in [
+        ("a ;", "not in the internal shell's language"),
+        ("a=b", "an assignment"),
+        ("a=b c", "an assignment"),
+        ("printf x", "a builtin of bash"),
+        ("if a", "a builtin of bash"),
+        ("wait", "a builtin of bash"),
+        (": > a", "a builtin of bash"),
+        ("true --help", "a builtin of bash"),
+        ("test a", "a builtin of bash"),
+        ("echo -e a", "`echo` with options, patterns or redirected errors"),
+        ("echo -n -e a", "`echo` with options, patterns or redirected errors"),
+        ("echo a 2> b", "`echo` with options, patterns or redirected errors"),
+        ("cd a", "`cd` other than to a plain absolute path"),
+        ("cd /a/../b", "`cd` other than to a plain absolute path"),
+        ("cd /a | b", "`cd` other than to a plain absolute path"),
+        ("export A", "`export` other than of one variable"),
+        ("export LC_ALL=x", "`export` other than of one variable"),
+        ("export PATH=/a", "`export` other than of one variable"),
+        ("env PATH=/a b", "a variable that steers shells"),
+        ("env -i a", "an option of `env`"),
+        ("env A=1", "a command without a name"),
+        ("env A=1 echo b", "a builtin after `env` or `not`"),
+        ("! a | b", "`!` before a pipeline"),
+        ("a | ! b", "`!` before a pipeline"),
+        ("a/b", "a program by a relative path"),
+        ("a *.c", "a pattern for file names"),
+        ("a /*/b", "a pattern for file names"),
+        ("a /x//y*", "a pattern for file names"),
+        ("a > /b*", "a redirection to a pattern"),
+        ("a 2>&1 > b", "a redirection of another kind"),
+        ("a 1> b", "a redirection of another kind"),
+        ("a >&2", "a redirection of another kind"),
+        ("a 2>&0", "a redirection of another kind"),
+        ("a > b | c", "a redirection of another kind"),
+        ("a | b < c", "a redirection of another kind"),
+        ("a > b > c", "a descriptor redirected twice"),
+        ("a 2> b 2>&1", "a descriptor redirected twice"),
+        ("a > /dev/fd/3", "a redirection to a device"),
+    ] {
+        assert_eq!(refusal(text), Some(reason), "{text}");
+    }
+}
+
+#[test]
+fn not_must_be_the_program() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = format!("{}:/bin", dir.path().display());
+    let refusal = |text: &str, pipefail| {
+        let script = Script { pipefail, ..script(text, &[("PATH", &path)]) };
+        accept(&script, &shell()).err()
+    };
+    let reason = Some("`not` that may not be the program");
+    assert_eq!(refusal("not a", true), reason);
+    fs::write(dir.path().join("not"), "").unwrap();
+    assert_eq!((refusal("not a", true), refusal("not --crash env A=1 a", true)), (None, None));
+    assert_eq!((refusal("not not a", true), refusal("not a | b", false)), (reason, reason));
+    assert_eq!(refusal("not cd /", true), Some("a builtin after `env` or `not`"));
+}
+
+#[test]
+fn shell_and_environment_must_be_plain() {
+    let with = |env: &[(&str, &str)], shell: ExternalShell| accept(&script("a /c/b*", env), &shell).err();
+    assert_eq!(with(&[], shell()), None);
+    assert_eq!(with(&[("LC_ALL", "C"), ("LANG", "de_DE.UTF-8")], shell()), None);
+    assert_eq!(with(&[("LANG", "de_DE.UTF-8")], shell()), Some("a pattern for file names"));
+    assert_eq!(with(&[("CDPATH", "x")], shell()), Some("a variable changes what bash does"));
+    assert_eq!(with(&[("BASH_FUNC_a%%", "() { :; }")], shell()), Some("a variable changes what bash does"));
+    assert_eq!(with(&[("PATH", "bin:/bin")], shell()), Some("PATH has relative directories"));
+    let other = ExternalShell { shell: "/bin/sh".into(), ..shell() };
+    assert_eq!(with(&[], other), Some("the shell is not bash"));
+    let valgrind = ExternalShell { prefix: vec!["valgrind".into()], ..shell() };
+    assert_eq!(with(&[], valgrind), Some("the shell runs under another program"));
+}

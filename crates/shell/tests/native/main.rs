@@ -1,0 +1,261 @@
+//! Scripts for bash that are within the internal shell's language, run both ways: same success, output and files.
+
+mod generate;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hotstart_launch::{Group, Launcher};
+use hotstart_model::{
+    ColdTools, Command, Dialect, Environment, ExternalShell, Interpreter, RunBy, Script, Step, Transcript,
+};
+use hotstart_shell::run_script;
+
+/// A directory in which a script runs, with a few files and programs in it.
+struct Space {
+    dir: tempfile::TempDir,
+}
+
+/// What can be seen of a run, but for the messages of shells.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    success: bool,
+    stdout: String,
+    files: BTreeMap<PathBuf, String>,
+}
+
+/// Prints its arguments, what it reads, and its surroundings if asked; fails or dies if told to. It always reads all
+/// of its input, so that nobody dies of a pipe without a reader or not as chance has it.
+const SHOW: &str = r#"#!/bin/sh
+[ "$1" = -read ] || cat > /dev/null
+for arg in "$@"; do printf '[%s]' "$arg"; done
+case $1 in
+  -read) printf '<'; cat; printf '>' ;;
+  -env) printf '%s %s %s %s %s' "$PWD" "$OLDPWD" "$SHLVL" "$A" "$B" ;;
+  -err) echo "to stderr" >&2 ;;
+  -exit) exit "$2" ;;
+  -die) kill -SEGV $$ ;;
+esac
+echo
+"#;
+
+/// LLVM's `not`, as far as is needed: crashes and programs that cannot be run are failures even so.
+const NOT: &str = r#"#!/bin/sh
+if [ "$1" = --crash ]; then shift; "$@"; [ $? -gt 128 ]; exit; fi
+"$@"; status=$?
+if [ $status -ge 126 ] || [ $status = 0 ]; then exit 1; fi
+exit 0
+"#;
+
+impl Space {
+    /// The directory has the same name each time, so that nothing differs for its sake.
+    fn new() -> Self {
+        let space = Space { dir: tempfile::tempdir().unwrap() };
+        space.reset();
+        space
+    }
+
+    fn root(&self) -> PathBuf {
+        self.dir.path().canonicalize().unwrap()
+    }
+
+    /// Makes all as it was.
+    fn reset(&self) {
+        for entry in fs::read_dir(self.root()).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
+        }
+        for dir in ["bin", "work/sub", "out"] {
+            fs::create_dir_all(self.root().join(dir)).unwrap();
+        }
+        for (name, text) in [("show", SHOW), ("not", NOT)] {
+            let path = self.root().join("bin").join(name);
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        for name in ["a.c", "b.c", "B.c", ".hidden.c", "in"] {
+            fs::write(self.root().join("work").join(name), format!("text of {name}\n")).unwrap();
+        }
+    }
+
+    fn script(&self, commands: &[String], may_be_native: bool, dialect: Dialect) -> Script {
+        let root = self.root();
+        let command = |(index, text): (usize, &String)| Command {
+            label: format!("RUN: at line {}", index + 1),
+            text: text.replace("%R", &root.display().to_string()),
+        };
+        let path = format!("{}/bin:/usr/bin:/bin", root.display());
+        let env = [("PATH", path.as_str()), ("A", "a  b")].into_iter().collect::<Environment>();
+        Script {
+            commands: commands.iter().enumerate().map(command).collect(),
+            dialect,
+            interpreter: Interpreter::External(ExternalShell {
+                // What is refused shall not run here: it would say nothing.
+                shell: if may_be_native { "/nowhere/bash" } else { "/bin/bash" }.into(),
+                script_path: root.join("t.script"),
+                prefix: Vec::new(),
+                may_be_native,
+            }),
+            pipefail: true,
+            cwd: root.join("work"),
+            make_dirs: Vec::new(),
+            env: Arc::new(env),
+            timeout: None,
+            tmp_base: root.join("t"),
+            tape: false,
+            lit_package_dir: None,
+            cold: ColdTools::None,
+        }
+    }
+
+    fn run(&self, commands: &[String], may_be_native: bool, dialect: Dialect) -> (RunBy, Seen) {
+        self.reset();
+        let script = self.script(commands, may_be_native, dialect);
+        let transcript = run_script(&script, &Launcher::new(), &Group::new());
+        let _ = fs::remove_file(self.root().join("t.script"));
+        let seen = Seen {
+            success: transcript.exit_code == Some(0) && transcript.fault.is_none(),
+            stdout: stdout(&transcript),
+            files: files(&self.root()),
+        };
+        (transcript.run_by, seen)
+    }
+
+    /// Runs both ways; gives who ran it where that could be chosen, and what was seen of both.
+    fn both(&self, commands: &[String], dialect: Dialect) -> (RunBy, Seen, Seen) {
+        let (run_by, native) = self.run(commands, true, dialect);
+        let (asked, bash) = self.run(commands, false, dialect);
+        assert_eq!(asked, RunBy::AsAsked);
+        (run_by, native, bash)
+    }
+}
+
+/// What was not redirected: of bash all of it, of the internal shell that of each last stage.
+fn stdout(transcript: &Transcript) -> String {
+    let mut out = transcript.stdout.clone();
+    for step in &transcript.steps {
+        if let Step::Stage(stage) = step
+            && stage.position.0 + 1 == stage.position.1
+        {
+            out.push_str(&stage.stdout);
+        }
+    }
+    out
+}
+
+fn files(root: &Path) -> BTreeMap<PathBuf, String> {
+    let mut found = BTreeMap::new();
+    let mut dirs = vec![root.to_path_buf()];
+    while let Some(dir) = dirs.pop() {
+        for entry in fs::read_dir(dir).unwrap().flatten() {
+            let path = entry.path();
+            match path.is_dir() {
+                true => dirs.push(path),
+                false => drop(found.insert(path.clone(), fs::read_to_string(&path).unwrap_or_default())),
+            }
+        }
+    }
+    found
+}
+
+fn commands(text: &str) -> Vec<String> {
+    text.split('\n').map(str::to_owned).collect()
+}
+
+#[test]
+fn what_is_within_means_the_same_to_both() {
+    let space = Space::new();
+    for text in [
+        "show a 'b  c' \"d\\\"e\\\\f\\g\" h\\ i '' j'k'\"l\" '$x `y` *' \"'\" a#b x~ ! = {no",
+        "show -read < in | show -read | show -read > %R/out/f",
+        "show -err > %R/out/f 2>&1",
+        "show -err 2> %R/out/e | show -read",
+        "show -err 2>&1 | show -read",
+        "show -err &> %R/out/f && show -err >& %R/out/g",
+        "echo a >> %R/out/f\necho b >> %R/out/f",
+        "echo -n a\\b '  c' \"d\\n\" > %R/out/f",
+        "echo 'a\\tb' | cat",
+        "show %R/work/*.c %R/work/?.c %R/work/none*",
+        "show -exit 3",
+        "show -exit 3 || echo b",
+        "show -exit 3 ; echo c",
+        "show -exit 3 && echo d",
+        "show -exit 3 || show -exit 2 ; echo e && echo f || echo g",
+        "show -exit 3 | show -read",
+        "! show -exit 3",
+        "! show",
+        "not show -exit 3",
+        "not show -die",
+        "not --crash show -die",
+        "not no-such-program",
+        "! no-such-program",
+        "not env B=1 show -exit 1",
+        "env A=1 B=2 show -env && show -env",
+        "env -u A show -env",
+        "env A=1 not show -exit 3 | show -read",
+        "show -env",
+        "cd %R/work/sub\nshow -env\ncd %R/out\nshow -env > f",
+        "cd %R/nowhere\necho a",
+        "cd %R/nowhere || echo a",
+        "cd %R/work/in",
+        "export A='x  y'\nexport B=1\nshow -env",
+        "mkdir -p d/e && touch d/f && rm -rf d && test ! -e d",
+        "mkdir sub",
+        "rm sub",
+        "rm -f none",
+        "cat in none",
+        "cat a.c b.c | diff - a.c",
+        "true && false || true",
+        "test -f in && test in -nt none\n: anything 'at all'\ntest 1 -eq 2",
+        "show < none",
+        "show > %R/none/f || echo a",
+        "no-such-program || echo a",
+        "./none",
+        "%R/bin/show x",
+        "",
+        "true\n\nfalse\necho no",
+        "show -die | show -read",
+        "show 1>%R/out/f",
+    ] {
+        let commands = commands(text);
+        for dialect in [Dialect::V19, Dialect::V23] {
+            let (run_by, native, bash) = space.both(&commands, dialect);
+            let may_differ = !bash.success && native.success != bash.success;
+            assert!(!may_differ && (!native.success || native == bash), "{text}\n{native:#?}\n{bash:#?}");
+            let is_refused = ["{no", "1>"].iter().any(|part| text.contains(part));
+            assert_eq!(run_by == RunBy::Native, !is_refused, "{text}: {run_by:?}");
+            // A failure is run again by bash, so only a difference after all is worth a look.
+            if matches!(run_by, RunBy::Native) && bash.success {
+                let known = ["> %R/none/f || echo a", "no-such-program || echo a", "! no-such-program"];
+                let is_known = known.iter().any(|part| text.contains(part));
+                assert!(native.success || is_known, "{text}: {native:#?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn generated_scripts_that_succeed_natively_succeed_in_bash_with_the_same_effects() {
+    let space = Space::new();
+    let rounds = std::env::var("HOTSTART_NATIVE_SCRIPTS").ok().and_then(|n| n.parse().ok()).unwrap_or(600);
+    let (mut within, mut passed) = (0, 0);
+    for seed in 0..rounds {
+        let commands = generate::script(seed);
+        let dialect = if seed % 2 == 0 { Dialect::V19 } else { Dialect::V23 };
+        let (run_by, native) = space.run(&commands, true, dialect);
+        if run_by != RunBy::Native {
+            continue;
+        }
+        within += 1;
+        if !native.success {
+            continue;
+        }
+        passed += 1;
+        let (_, bash) = space.run(&commands, false, dialect);
+        assert_eq!(native, bash, "seed {seed}: {commands:#?}");
+    }
+    assert!(within * 6 > rounds && passed * 12 > rounds, "{within} of {rounds} within, {passed} passed");
+}
