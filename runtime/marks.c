@@ -21,7 +21,7 @@
 
 #include "runtime.h"
 
-static int marked;
+static int marked, timers_made;
 
 /* Whether anything was called since it was last asked. */
 int hs_marks_take(void)
@@ -31,11 +31,15 @@ int hs_marks_take(void)
     return was;
 }
 
+/* Whether there may be timers which a copy would lack; not every kernel lists them in /proc. */
+int hs_marks_timers(void)
+{
+    return timers_made;
+}
+
 /* name, result, parameters, arguments */
 #define FORWARDS(X) \
     X(alarm, unsigned, (unsigned seconds), (seconds)) \
-    X(timer_create, int, (clockid_t clock, struct sigevent *restrict event, timer_t *restrict timer), \
-      (clock, event, timer)) \
     X(unshare, int, (int flags), (flags)) \
     X(setns, int, (int fd, int type), (fd, type)) \
     X(chroot, int, (const char *path), (path)) \
@@ -74,6 +78,7 @@ static struct {
     FORWARDS(DECLARE)
     int (*prctl)(int, unsigned long, unsigned long, unsigned long, unsigned long);
     long (*syscall)(long, long, long, long, long, long, long);
+    int (*timer_create)(clockid_t, struct sigevent *, timer_t *);
     int (*setitimer)(__itimer_which_t, const struct itimerval *, struct itimerval *);
 } next;
 
@@ -86,6 +91,7 @@ void hs_marks_resolve(void)
         return;
     FORWARDS(RESOLVE)
     RESOLVE(prctl)
+    RESOLVE(timer_create)
     RESOLVE(setitimer)
     RESOLVE(syscall)
 }
@@ -98,6 +104,13 @@ void hs_marks_resolve(void)
         return next.name args; \
     }
 FORWARDS(DEFINE)
+
+HS_EXPORT int timer_create(clockid_t clock, struct sigevent *restrict event, timer_t *restrict timer)
+{
+    hs_marks_resolve();
+    marked = timers_made = 1;
+    return next.timer_create(clock, event, timer);
+}
 
 HS_EXPORT int setitimer(__itimer_which_t which, const struct itimerval *restrict timer,
                         struct itimerval *restrict old)

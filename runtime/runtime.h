@@ -126,6 +126,7 @@ HS_HIDDEN void hs_state_restore(void);
 HS_HIDDEN uint32_t hs_state_differs(void);
 
 /* marks.c */
+HS_HIDDEN int hs_marks_timers(void);
 HS_HIDDEN void hs_marks_resolve(void);
 HS_HIDDEN int hs_marks_take(void);
 

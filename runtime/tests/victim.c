@@ -11,11 +11,13 @@
 #include <link.h>
 #include <locale.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -29,9 +31,31 @@ extern char **environ;
 static __thread int local = 7;
 static int constructed;
 
+static volatile sig_atomic_t signals_taken;
+
+static void take(int number)
+{
+    (void)number;
+    signals_taken++;
+}
+
+static void registered_before_main(void)
+{
+    puts("atexit of a constructor");
+}
+
+/* What a constructor may do is kept: handlers, ignored signals, what runs at the end. */
 __attribute__((constructor)) static void construct(void)
 {
     constructed = 1;
+    signal(SIGUSR2, take);
+    signal(SIGURG, SIG_IGN);
+    atexit(registered_before_main);
+}
+
+__attribute__((destructor)) static void destruct(void)
+{
+    puts("destructor");
 }
 
 static void dump(const char *path)
@@ -123,6 +147,13 @@ static void print_place(void)
            getpriority(PRIO_PROCESS, 0));
     void *frames[32];
     printf("frames %d\n", backtrace(frames, 32));
+    cpu_set_t cpus;
+    sched_getaffinity(0, sizeof cpus, &cpus);
+    printf("cpus %d personality %x dumpable %d\n", CPU_COUNT(&cpus), personality(0xffffffff),
+           prctl(PR_GET_DUMPABLE));
+    unsigned char *fresh = malloc(5000);
+    printf("fresh memory %d\n", fresh[4000]);
+    free(fresh);
 }
 
 static void *thread(void *value)
@@ -148,12 +179,49 @@ static void print_abilities(void)
     int status;
     waitpid(child, &status, 0);
     printf("fork %d\n", WEXITSTATUS(status));
+    raise(SIGUSR2);
+    printf("handled %d\n", signals_taken);
     setenv("NEW", "value", 1);
     unsetenv("A");
     printf("setenv %s %s\n", getenv("NEW"), getenv("A"));
     fflush(stdout);
     system("echo shell sees NEW=$NEW A=$A LD_PRELOAD=$LD_PRELOAD");
     printf("stdio %zu %zu\n", (size_t)BUFSIZ, (size_t)(stdout->_IO_buf_end - stdout->_IO_buf_base));
+}
+
+/* Timers of both kinds, until each has fired three times. */
+static int count_timers(void)
+{
+    signal(SIGALRM, take);
+    signal(SIGVTALRM, take);
+    struct itimerval soon = {{0, 2000}, {0, 2000}}, never = {{0, 0}, {0, 0}};
+    setitimer(ITIMER_REAL, &soon, NULL);
+    while (signals_taken < 3)
+        pause();
+    setitimer(ITIMER_REAL, &never, NULL);
+    setitimer(ITIMER_VIRTUAL, &soon, NULL);
+    while (signals_taken < 6)
+        ;
+    setitimer(ITIMER_VIRTUAL, &never, NULL);
+    return 6;
+}
+
+static int use_plugin(void)
+{
+    void *library = dlopen("libm.so.6", RTLD_NOW);
+    double (*root)(double) = library ? (double (*)(double))dlsym(library, "sqrt") : NULL;
+    return root ? (int)root(49) : 1;
+}
+
+static int count_variables(int argc, char **argv, char **envp)
+{
+    size_t variables = 0, bytes = 0;
+    for (; envp[variables]; variables++)
+        bytes += strlen(envp[variables]) + 1;
+    for (int i = 1; i < argc; i++)
+        bytes += strlen(argv[i]) + 1;
+    printf("%d arguments, %zu variables, %zu bytes, last %.9s\n", argc, variables, bytes, argv[argc - 1]);
+    return argv[argc] != NULL || getenv("LAST") == NULL;
 }
 
 static void first_registered(void)
@@ -199,7 +267,7 @@ int main(int argc, char **argv, char **envp)
         return 127;
     }
     if (!strcmp(what, "alarm")) {
-        alarm(1);
+        ualarm(50000, 0);
         pause();
     }
     if (!strcmp(what, "error")) {
@@ -207,6 +275,12 @@ int main(int argc, char **argv, char **envp)
         fprintf(stderr, "%s: %s\n", program_invocation_name, dlerror());
         return 3;
     }
+    if (!strcmp(what, "timer"))
+        return count_timers();
+    if (!strcmp(what, "plugin"))
+        return use_plugin();
+    if (!strcmp(what, "count"))
+        return count_variables(argc, argv, envp);
     if (!strcmp(what, "sleep"))
         pause();
     int at_start = errno;
