@@ -142,7 +142,8 @@ void hs_bind_all(void)
             if (ELF64_R_TYPE(slot->r_info) != HS_JUMP_SLOT)
                 continue;
             void **place = (void **)(object.base + slot->r_offset);
-            void *address = find(&object, slot);
+            /* A lookup by version passes the runtime's own definitions by, which ld.so would find first. */
+            void *address = hs_marks_stand_in(find(&object, slot));
             int own = (ElfW(Addr))address >= program.low && (ElfW(Addr))address < program.high;
             if (address && !own) {
                 if (*place != address)

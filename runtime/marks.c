@@ -189,3 +189,18 @@ HS_EXPORT long syscall(long number, ...)
         marked = 1;
     return next.syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
+
+/* What stands in for one of libc's functions that are noticed, or else the function itself. */
+#define STAND_IN(name, ...) \
+    if (function == (void *)next.name) \
+        return (void *)name;
+
+void *hs_marks_stand_in(void *function)
+{
+    FORWARDS(STAND_IN)
+    STAND_IN(prctl)
+    STAND_IN(syscall)
+    STAND_IN(timer_create)
+    STAND_IN(setitimer)
+    return function;
+}

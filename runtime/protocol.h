@@ -89,6 +89,8 @@ struct hs_request {
 #define HS_REQUEST_WORKER 1u
 /* To a worker: compare everything with the snapshot before it reports the end. */
 #define HS_REQUEST_AUDIT 2u
+/* To a template: put the tool's text on large pages first, which takes a while and pays after some tens of copies. */
+#define HS_REQUEST_ENLARGE 4u
 
 enum hs_stage { HS_STAGE_REQUEST = 1, HS_STAGE_DIRECTORY, HS_STAGE_LIMITS, HS_STAGE_TITLE, HS_STAGE_CLONE,
                 HS_STAGE_REWIND };
@@ -115,7 +117,7 @@ enum hs_retirement {
     HS_RETIRED_THREADS = 1u << 0,  /* threads are left */
     HS_RETIRED_CHILDREN = 1u << 1, /* child processes are left */
     HS_RETIRED_TIMERS = 1u << 2,   /* a timer is armed */
-    HS_RETIRED_SIGNALS = 1u << 3,  /* a signal is pending */
+    HS_RETIRED_SIGNALS = 1u << 3,  /* signals keep coming */
     HS_RETIRED_LIMITS = 1u << 4,   /* a limit cannot be raised again */
     HS_RETIRED_MAPPINGS = 1u << 5, /* a mapping of before main was changed, or one is left that nobody noticed */
     HS_RETIRED_PROCESS = 1u << 6,  /* it changed its identity, priority, namespaces or the like */

@@ -80,6 +80,9 @@ HS_HIDDEN void hs_title_stack(uintptr_t *low, uintptr_t *high);
 HS_HIDDEN void hs_bind_all(void);
 HS_HIDDEN void hs_bind_learn(void *(*before)(void **place), void (*keep)(void **place));
 
+/* text.c */
+HS_HIDDEN void hs_text_enlarge(void);
+
 /* server.c: hs_serve returns in a copy only. */
 HS_HIDDEN void hs_serve(const struct hs_start *start, struct hs_call *call);
 HS_HIDDEN const struct hs_job *hs_serve_next(const struct hs_start *start, struct hs_call *call);
@@ -129,6 +132,7 @@ HS_HIDDEN uint32_t hs_state_differs(void);
 HS_HIDDEN int hs_marks_timers(void);
 HS_HIDDEN void hs_marks_resolve(void);
 HS_HIDDEN int hs_marks_take(void);
+HS_HIDDEN void *hs_marks_stand_in(void *function);
 
 /* io.c */
 HS_HIDDEN int hs_read_whole(const char *path, char *out, size_t room);

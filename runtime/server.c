@@ -201,6 +201,8 @@ static int make_copy(const struct hs_start *start, struct hs_call *call, struct 
         reply->stage = HS_STAGE_REWIND;
         return 0;
     }
+    if (job.head->flags & HS_REQUEST_ENLARGE)
+        hs_text_enlarge();
     reply->stage = (uint32_t)prepare(start, call);
     if (reply->stage != 0) {
         reply->error = errno;

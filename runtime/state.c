@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "runtime.h"
@@ -81,16 +82,30 @@ static int limits_lost(void)
     return 0;
 }
 
+/* Takes what is pending, which would be lost with the process; whether more comes all the time. */
+static int signals_left(void)
+{
+    const uint64_t all = ~0ull;
+    const struct timespec at_once = {0, 0};
+    for (int i = 0; i < 2 * SIGNALS; i++) {
+        uint64_t pending = 0;
+        HS_SYS(SYS_rt_sigpending, &pending, SET_BYTES);
+        if (!pending)
+            return 0;
+        HS_SYS(SYS_rt_sigtimedwait, &all, 0, &at_once, SET_BYTES);
+    }
+    return 1;
+}
+
 /* enum hs_retirement: what keeps the process from being used again. Blocks all signals meanwhile and after. */
 uint32_t hs_state_doubts(void)
 {
-    uint64_t all = ~0ull, pending = 0;
+    const uint64_t all = ~0ull;
     uint32_t found = 0;
     if (several_threads())
         return HS_RETIRED_THREADS;
     HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &all, 0, SET_BYTES);
-    HS_SYS(SYS_rt_sigpending, &pending, SET_BYTES);
-    if (pending)
+    if (signals_left())
         found |= HS_RETIRED_SIGNALS;
     if (children_left())
         found |= HS_RETIRED_CHILDREN;

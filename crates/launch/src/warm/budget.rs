@@ -27,6 +27,15 @@ impl Budget {
     }
 }
 
+impl Share {
+    /// Counts `bytes` from now on.
+    pub(crate) fn resize(&mut self, bytes: u64) {
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+        self.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.bytes = bytes;
+    }
+}
+
 impl Drop for Share {
     fn drop(&mut self) {
         self.used.fetch_sub(self.bytes, Ordering::Relaxed);
@@ -44,6 +53,9 @@ mod tests {
         assert_eq!(budget.used(), 7);
         drop(first);
         assert_eq!(budget.used(), 4);
+        let mut second = second;
+        second.resize(9);
+        assert_eq!(budget.used(), 9);
         drop(second);
         assert_eq!(budget.used(), 0);
     }

@@ -22,7 +22,7 @@ pub enum Retirement {
     Children,
     /// A timer was armed.
     Timers,
-    /// A signal was pending.
+    /// Signals kept coming.
     Signals,
     /// A limit could not be raised again.
     Limits,
@@ -54,7 +54,7 @@ impl fmt::Display for Retirement {
             Retirement::Threads => "it leaves threads",
             Retirement::Children => "it leaves child processes",
             Retirement::Timers => "it leaves timers",
-            Retirement::Signals => "it leaves pending signals",
+            Retirement::Signals => "signals keep coming",
             Retirement::Limits => "it lowers limits for good",
             Retirement::Mappings => "it changes mappings that cannot be put back",
             Retirement::Process => "it changes its identity, priority or the like",

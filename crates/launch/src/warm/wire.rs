@@ -24,6 +24,8 @@ pub(crate) const ROOM_MORE: usize = 1000;
 pub(crate) const REQUEST_WORKER: u32 = 1;
 /// Flag of a request to a worker: audit before the end is reported.
 pub(crate) const REQUEST_AUDIT: u32 = 2;
+/// Flag of a request to a template: put the text on large pages first.
+pub(crate) const REQUEST_ENLARGE: u32 = 4;
 /// Stage of a reply: no worker can be made of this tool here.
 pub(crate) const STAGE_REWIND: u32 = 6;
 /// Largest announcement: names of objects and of variables.
@@ -205,6 +207,7 @@ mod tests {
             "sizeof(struct hs_end)",
             "HS_STAGE_REWIND",
             "HS_REQUEST_AUDIT",
+            "HS_REQUEST_ENLARGE",
             "HS_ENDING_REFUSED",
         ]
         .iter()
@@ -249,6 +252,7 @@ mod tests {
             END_SIZE as i64,
             STAGE_REWIND as i64,
             REQUEST_AUDIT as i64,
+            REQUEST_ENLARGE as i64,
             Ending::Refused as i64,
         ]
         .into_iter()

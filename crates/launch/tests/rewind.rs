@@ -1,0 +1,113 @@
+//! A tool that leaves its process in every state there is: what a worker puts back, and when it is not used again.
+
+mod common;
+
+use common::{Case, Victim, case, compile, processes_of, rewinding_launcher, start};
+use hotstart_launch::{Launcher, Retirement, Stopped, ToolStatistics, Via};
+use hotstart_model::Status;
+
+const ROUNDS: usize = 6;
+
+fn dirty() -> Victim {
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().canonicalize().unwrap().join("dirty");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/tests/dirty.c");
+    compile(std::path::Path::new(source), &program, &["-pthread"]);
+    Victim { dir, program }
+}
+
+fn dirty_case(args: &[&str]) -> Case {
+    let mut case = case(args);
+    case.argv[0] = "dirty".to_owned();
+    case.env.push(("LC_ALL", "C".to_owned()));
+    case
+}
+
+/// Runs the case several times in workers; each run must be as the cold one. What was recorded of the tool.
+fn as_cold(args: &[&str]) -> ToolStatistics {
+    let victim = dirty();
+    let warm = rewinding_launcher(&["dirty"]);
+    let case = dirty_case(args);
+    let (expected, _) = start(&Launcher::new(), &victim, &case);
+    for round in 0..ROUNDS {
+        let (ran, exit) = start(&warm, &victim, &case);
+        assert_eq!(ran, expected, "{args:?} in round {round}, {:?}", exit.via);
+        assert!(exit.via.is_warm() && !exit.lost, "{exit:?}");
+    }
+    warm.statistics().tools.remove(0)
+}
+
+#[test]
+fn everything_a_tool_may_change_is_put_back() {
+    for end in ["return", "exit", "_exit", "quick_exit"] {
+        let tool = as_cold(&["all", "7", end]);
+        assert_eq!(tool.not_rewound, None, "{end}");
+        assert_eq!(
+            (tool.forks, tool.rewinds, tool.audits),
+            (1, ROUNDS as u64 - 1, ROUNDS as u64 - 1),
+            "{end}"
+        );
+        assert!(tool.retired.is_empty(), "{tool:?}");
+    }
+}
+
+#[test]
+fn a_pending_signal_is_dropped_as_at_any_end() {
+    let tool = as_cold(&["pending", "2"]);
+    assert_eq!((tool.rewinds, tool.not_rewound), (ROUNDS as u64 - 1, None));
+}
+
+#[test]
+fn what_cannot_be_put_back_ends_the_worker_and_not_the_answer() {
+    let expected = [
+        ("thread", Retirement::Threads),
+        ("child", Retirement::Children),
+        ("timer", Retirement::Timers),
+        ("library", Retirement::Mappings),
+        ("protect", Retirement::Mappings),
+        ("over", Retirement::Mappings),
+        ("nice", Retirement::Process),
+    ];
+    for (how, why) in expected {
+        let tool = as_cold(&[how, "9"]);
+        assert_eq!((tool.rewinds, tool.retired.get(&why)), (0, Some(&4)), "{how}: {tool:?}");
+        // After four in a row it is only copied.
+        assert_eq!((tool.forks, tool.not_rewound), (ROUNDS as u64, Some(Stopped::Retires(why))), "{how}");
+    }
+}
+
+#[test]
+fn a_tool_that_takes_or_closes_the_workers_socket_ends_as_it_would() {
+    for how in ["closes", "takes"] {
+        let tool = as_cold(&[how, "4"]);
+        assert_eq!((tool.rewinds, tool.forks), (0, ROUNDS as u64), "{how}: {tool:?}");
+    }
+}
+
+#[test]
+fn a_killed_tool_is_killed_and_the_next_run_is_as_ever() {
+    let victim = dirty();
+    let warm = rewinding_launcher(&["dirty"]);
+    for round in 0..10 {
+        let (killed, exit) = start(&warm, &victim, &dirty_case(&["", "0", "kill"]));
+        assert_eq!((killed.status, exit.lost), (Status::Signaled(9), false), "round {round}");
+        assert_eq!(start(&warm, &victim, &dirty_case(&["all", "5"])).0.status, Status::Exited(5));
+    }
+}
+
+/// Whoever kills a worker between two runs costs no run: it is copied or started cold, or known to be lost.
+#[test]
+fn a_worker_killed_while_idle_is_noticed() {
+    let victim = dirty();
+    let warm = rewinding_launcher(&["dirty"]);
+    for _ in 0..20 {
+        let (ran, exit) = start(&warm, &victim, &dirty_case(&["", "3"]));
+        assert!(exit.lost || ran.status == Status::Exited(3), "{exit:?}");
+        for pid in processes_of(&victim.program) {
+            let pid = rustix::process::Pid::from_raw(pid).unwrap();
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    }
+    let (ran, exit) = start(&warm, &victim, &dirty_case(&["", "3"]));
+    assert!(exit.lost || (ran.status == Status::Exited(3) && exit.via != Via::Rewind), "{exit:?}");
+}

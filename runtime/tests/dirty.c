@@ -1,0 +1,194 @@
+/* Leaves its process in every state that a worker must put back, or must not use again, as its first argument says, and
+ * prints what it found when it began: the same in each run. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int counter = 3;
+static char zeroes[100000];
+static __thread int local = 5;
+static char page[8192] __attribute__((aligned(4096)));
+static int constructed;
+
+__attribute__((constructor)) static void construct(void)
+{
+    char *block = malloc(5000);
+    memset(block, 1, 5000);
+    free(block);
+    constructed++;
+}
+
+static void at_end(void)
+{
+    counter += 100;
+    printf("at exit %d\n", counter);
+}
+
+static long sum(const void *from, size_t size)
+{
+    long total = 0;
+    for (size_t i = 0; i < size; i++)
+        total += ((const unsigned char *)from)[i];
+    return total;
+}
+
+static void on_signal(int number)
+{
+    (void)number;
+}
+
+static void found(void)
+{
+    struct sigaction action;
+    stack_t stack;
+    struct rlimit files;
+    char name[16], *fresh = malloc(300000), *small = calloc(1, 20000);
+    sigaction(SIGUSR1, NULL, &action);
+    sigaltstack(NULL, &stack);
+    getrlimit(RLIMIT_NOFILE, &files);
+    prctl(PR_GET_NAME, name);
+    mode_t mask = umask(0);
+    int lowest = dup(0);
+    printf("counter %d zeroes %ld local %d constructed %d fresh %ld small %ld handler %d stack %d files %ld name %s "
+           "mask %o lowest %d X %s locale %s break %d\n",
+           counter, sum(zeroes, sizeof zeroes), local, constructed, sum(fresh, 300000), sum(small, 20000),
+           action.sa_handler != SIG_DFL, stack.ss_flags, (long)files.rlim_cur, name, (unsigned)mask, lowest,
+           getenv("X") ? "set" : "unset", setlocale(LC_ALL, NULL), (int)((char *)sbrk(0) - (char *)small) > 0);
+    close(lowest);
+    free(small);
+}
+
+static void *thread(void *how)
+{
+    if (how)
+        for (;;)
+            pause();
+    local++;
+    return NULL;
+}
+
+static int deep(int depth)
+{
+    volatile char frame[4096];
+    memset((char *)frame, depth, sizeof frame);
+    return depth ? deep(depth - 1) + frame[17] : 0;
+}
+
+static void all(void)
+{
+    counter++;
+    local++;
+    memset(zeroes, 7, sizeof zeroes);
+    setenv("X", "1", 1);
+    setlocale(LC_ALL, "C.UTF-8");
+    atexit(at_end);
+    signal(SIGUSR1, on_signal);
+    stack_t stack = {.ss_sp = malloc(65536), .ss_size = 65536};
+    sigaltstack(&stack, NULL);
+    sigset_t set;
+    sigfillset(&set);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    struct rlimit files = {64, 0};
+    getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = 64;
+    setrlimit(RLIMIT_NOFILE, &files);
+    prctl(PR_SET_NAME, "another");
+    umask(0123);
+    if (chdir("/") != 0)
+        exit(1);
+    for (int i = 0; i < 20; i++)
+        open("/dev/null", O_RDONLY);
+    for (int i = 0; i < 50; i++)
+        memset(malloc(1000000), i, 1000000); /* leaked, some of it by mmap */
+    for (int i = 0; i < 2000; i++)
+        memset(malloc(5000), i, 5000);
+    char *map = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    munmap(map + 8192, 4096);
+    map = mremap(map, 8192, 1 << 21, MREMAP_MAYMOVE);
+    mprotect(map, 4096, PROT_NONE);
+    mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    printf("deep %d\n", deep(500) != 1);
+    pthread_t other;
+    pthread_create(&other, NULL, thread, NULL);
+    pthread_join(other, NULL);
+    if (fork() == 0)
+        exit(0); /* with its handlers and buffers, as a copy of this process would */
+    while (wait(NULL) > 0)
+        ;
+    if (vfork() == 0)
+        _exit(0);
+    while (wait(NULL) > 0)
+        ;
+}
+
+static void leave(const char *how)
+{
+    pthread_t other;
+    if (!strcmp(how, "thread"))
+        pthread_create(&other, NULL, thread, "stays");
+    else if (!strcmp(how, "child") && fork() == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            pause();
+    } else if (!strcmp(how, "timer")) {
+        struct itimerval timer = {.it_value = {1000, 0}};
+        setitimer(ITIMER_REAL, &timer, NULL);
+    } else if (!strcmp(how, "pending")) {
+        sigset_t set;
+        sigemptyset(&set);
+        sigaddset(&set, SIGUSR2);
+        sigprocmask(SIG_BLOCK, &set, NULL);
+        raise(SIGUSR2);
+    } else if (!strcmp(how, "library"))
+        dlopen("libutil.so.1", RTLD_NOW) || dlopen("libm.so.6", RTLD_NOW);
+    else if (!strcmp(how, "protect"))
+        mprotect(page, 4096, PROT_READ);
+    else if (!strcmp(how, "over"))
+        mmap(page, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    else if (!strcmp(how, "nice"))
+        setpriority(PRIO_PROCESS, 0, 1);
+    else if (!strcmp(how, "closes"))
+        for (int fd = 3; fd < 100; fd++)
+            close(fd);
+    else if (!strcmp(how, "takes"))
+        dup2(1, 62);
+}
+
+int main(int argc, char **argv)
+{
+    const char *how = argc > 1 ? argv[1] : "";
+    found();
+    if (!strcmp(how, "all"))
+        all();
+    leave(how);
+    int code = argc > 2 ? atoi(argv[2]) : 0;
+    const char *end = argc > 3 ? argv[3] : "";
+    if (!strcmp(end, "_exit")) {
+        fflush(stdout);
+        _exit(code);
+    }
+    if (!strcmp(end, "quick_exit")) {
+        fflush(stdout);
+        quick_exit(code);
+    }
+    if (!strcmp(end, "exit"))
+        exit(code);
+    if (!strcmp(end, "kill")) {
+        fflush(stdout);
+        kill(getpid(), SIGKILL);
+    }
+    return code;
+}

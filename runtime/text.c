@@ -1,0 +1,53 @@
+/* Puts large text on large pages.
+ *
+ * A tool such as those of LLVM brings 100 MB of text, of which each run touches a few MB in many places. Mapped from the
+ * file in small pages, a copy takes a fault for each place, and a worker's address translation misses all the time. Here
+ * the text is copied once, into anonymous memory on large pages, and moved to the address of the mapping: all copies and
+ * workers of the template share it. The bytes are the same; what /proc/self/maps shows for them is not.
+ */
+#define _GNU_SOURCE
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "runtime.h"
+
+#define LARGE (2ul << 20)
+
+static int replace(uintptr_t from, size_t size)
+{
+    /* One large page more than needed, to find an aligned place in it. */
+    char *space = mmap(NULL, size + LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (space == MAP_FAILED)
+        return -1;
+    uintptr_t copy = ((uintptr_t)space + LARGE - 1) & -LARGE;
+    if (madvise((void *)copy, size, MADV_HUGEPAGE) != 0)
+        return munmap(space, size + LARGE);
+    memcpy((void *)copy, (void *)from, size);
+    if (mprotect((void *)copy, size, PROT_READ | PROT_EXEC) != 0 ||
+        mremap((void *)copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)from) == MAP_FAILED)
+        return munmap(space, size + LARGE);
+    if (copy > (uintptr_t)space)
+        munmap(space, copy - (uintptr_t)space);
+    munmap((void *)(copy + size), (uintptr_t)space + LARGE - copy);
+    return 0;
+}
+
+void hs_text_enlarge(void)
+{
+    struct hs_mapping map;
+    uintptr_t from[16];
+    size_t size[16], count = 0;
+    const char *at = hs_maps_read();
+    while (at && (at = hs_maps_next(at, &map)) && count < 16) {
+        if (memcmp(map.access, "r-xp", 4) != 0 || map.path[0] != '/')
+            continue;
+        uintptr_t low = (map.from + LARGE - 1) & -LARGE, high = map.to & -LARGE;
+        if (low + LARGE >= high)
+            continue;
+        from[count] = low;
+        size[count++] = high - low;
+    }
+    for (size_t i = 0; i < count; i++)
+        replace(from[i], size[i]);
+}
