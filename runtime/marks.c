@@ -131,6 +131,11 @@ static int prctl_is_harmless(int option)
     case PR_GET_SECCOMP:
     case PR_GET_NO_NEW_PRIVS:
     case PR_GET_TIMERSLACK:
+    case PR_GET_TID_ADDRESS:
+    case PR_GET_KEEPCAPS:
+    case PR_GET_CHILD_SUBREAPER:
+    case PR_GET_THP_DISABLE:
+    case PR_GET_SECUREBITS:
     case PR_CAPBSET_READ:
         return 1;
     default:
@@ -157,6 +162,10 @@ static int call_is_harmless(long number)
     switch (number) {
     case SYS_gettid:
     case SYS_getpid:
+    case SYS_getppid:
+    case SYS_get_robust_list:
+    case SYS_sched_getaffinity:
+    case SYS_clock_gettime:
     case SYS_futex:
     case SYS_getrandom:
     case SYS_getcpu:
