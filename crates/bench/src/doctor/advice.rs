@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use serde::Serialize;
+use hotstart_launch::Reason;
 
 use crate::machine::Machine;
 use crate::render::seconds;
 
 /// A figure that may call for a change.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Finding {
     /// Starting from a parent of 450 MiB, in seconds.
     ForkOfLargeProcess {
@@ -58,7 +58,7 @@ pub enum Finding {
         /// The tool.
         tool: String,
         /// Why.
-        reason: String,
+        reason: Reason,
     },
 }
 
@@ -106,9 +106,25 @@ fn of(finding: &Finding, machine: &Machine) -> Option<String> {
         }),
         Finding::Warm { tool, cold, warm } => (cold / warm > 1.2).then(|| {
             let (cold, warm) = (seconds(*cold), seconds(*warm));
-            format!("`{tool}` starts in {warm} instead of {cold} when warm: run its tests with `hotstart lit`")
+            format!(
+                "`{tool}` takes {warm} instead of {cold} when it is started warm: run its tests with `hotstart lit` \
+                 (`--start=auto`, the default)"
+            )
         }),
-        Finding::NotWarm { tool, reason } => Some(format!("`{tool}` cannot be started warm: {reason}")),
+        Finding::NotWarm { tool, reason } => Some(format!("`{tool}` cannot be started warm: {reason}{}", remedy(*reason))),
+    }
+}
+
+/// What would make a tool fit to be warm, where something does.
+fn remedy(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Static => "; link it dynamically (LLVM: no -static in CMAKE_EXE_LINKER_FLAGS)",
+        Reason::Script => "; name the program that the script runs",
+        Reason::Instrumented => {
+            "; a build without it can be (LLVM: LLVM_USE_SANITIZER= and LLVM_BUILD_INSTRUMENTED=)"
+        }
+        Reason::Privileged => "; a copy of it without these rights can be",
+        _ => "",
     }
 }
 
@@ -146,6 +162,11 @@ mod tests {
         let library = PathBuf::from("/lib/libx.so");
         let faster = Finding::Allocator { library, system: 4e-8, time: 2e-8 };
         assert!(advise(&[faster], &machine)[0].contains("LD_PRELOAD=/lib/libx.so"));
+        let fixed = Finding::NotWarm { tool: "t".into(), reason: Reason::Static };
+        assert!(
+            advise(&[fixed], &machine)[0]
+                .contains("t` cannot be started warm: statically linked; link it dyn")
+        );
         let governed = Machine { governor: Some("powersave".into()), ..machine };
         assert!(advise(&[], &governed)[0].contains("performance"));
     }

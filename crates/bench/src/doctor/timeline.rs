@@ -8,7 +8,6 @@
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hotstart_launch::{EnvBlock, Exit, Group, Launcher, ProcessGroup, Spec};
@@ -83,7 +82,7 @@ pub(super) fn run(
         program: command.program.clone(),
         argv: command.argv.clone(),
         env: EnvBlock::new(&env),
-        cwd: Path::new("/").into(),
+        cwd: std::env::current_dir().map_err(|error| error.to_string())?.into(),
         stdio: [null.as_fd(), null.as_fd(), to.as_fd()],
         extra_fds: Vec::new(),
         umask: None,

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::path::Path;
 
 use hotstart_launch::{
     Choice, EnvBlock, Exit, Group, Launcher, Policy, ProcessGroup, Spec, ToolStatistics, Via,
@@ -106,7 +105,7 @@ fn note_templates(way: &Way, table: &mut Table) {
 
 fn conclude(tool: String, medians: &[f64], via: Via) -> Vec<Finding> {
     match (medians, via) {
-        (_, Via::Cold(reason)) => vec![Finding::NotWarm { tool, reason: reason.to_string() }],
+        (_, Via::Cold(reason)) => vec![Finding::NotWarm { tool, reason }],
         (&[cold, ref warm @ ..], _) => {
             let best = warm.iter().copied().min_by(f64::total_cmp);
             best.map(|warm| Finding::Warm { tool, cold, warm }).into_iter().collect()
@@ -121,7 +120,7 @@ fn once(command: &Command, launcher: &Launcher) -> Result<Exit, String> {
         program: command.program.clone(),
         argv: command.argv.clone(),
         env: EnvBlock::new(&std::env::vars_os().collect()),
-        cwd: Path::new("/").into(),
+        cwd: std::env::current_dir().map_err(|error| error.to_string())?.into(),
         stdio: [null.as_fd(); 3],
         extra_fds: Vec::new(),
         umask: None,
@@ -142,7 +141,7 @@ mod tests {
     fn what_cannot_be_warm_says_why() {
         assert_eq!(why_not(Via::Cold(Reason::Go), &Launcher::new()), "it cannot be warm: built by Go");
         let found = conclude("t".into(), &[2.0], Via::Cold(Reason::Go));
-        assert_eq!(found, [Finding::NotWarm { tool: "t".into(), reason: "built by Go".into() }]);
+        assert_eq!(found, [Finding::NotWarm { tool: "t".into(), reason: Reason::Go }]);
     }
 
     #[test]

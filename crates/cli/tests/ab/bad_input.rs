@@ -1,6 +1,9 @@
 //! Wrong commands: each gets a message that names it, nothing stays behind, and what was measured is kept.
 
+use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::run::{Place, Run, await_end_of, await_pid, runs};
 
@@ -81,19 +84,23 @@ fn a_command_that_never_ends_is_killed_with_its_children() {
 }
 
 #[test]
-fn ctrl_c_kills_what_runs_and_keeps_the_runs_before() {
-    let place = Place::new();
-    let script = "echo x >> n; test $(wc -l < n) -lt 5 || { echo $$ > pid; exec sleep 1000; }";
-    let mut command = place.command(&["-r", "9", "--json", "report.json"], &[script]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("hotstart starts");
-    let pid = await_pid(&place.path("pid"));
-    let runner = rustix::process::Pid::from_raw(child.id() as i32).expect("a process number");
-    rustix::process::kill_process(runner, rustix::process::Signal::INT).expect("the runner is there");
-    let run = Run::from(child.wait_with_output().expect("hotstart ends"));
-    await_end_of(pid);
-    assert_eq!(run.code, None, "it dies of the signal: {run:#?}");
-    assert!(run.err.contains("interrupted; the report is of what was measured until then"), "{run:#?}");
-    assert_eq!(runs(&place.json("report.json"), 0), 2);
+fn signals_kill_what_runs_and_keep_the_runs_before() {
+    // Ctrl-C, `kill`, a terminal that is closed.
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let place = Place::new();
+        let script = "echo x >> n; test $(wc -l < n) -lt 5 || { echo $$ > pid; exec sleep 1000; }";
+        let mut command = place.command(&["-r", "9", "--json", "report.json"], &[script]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("hotstart starts");
+        let pid = await_pid(&place.path("pid"));
+        let runner = Pid::from_raw(child.id() as i32).expect("a process number");
+        kill_process(runner, signal).expect("the runner is there");
+        let output = child.wait_with_output().expect("hotstart ends");
+        assert_eq!(output.status.signal(), Some(signal.as_raw()), "it dies of the signal");
+        let run = Run::from(output);
+        await_end_of(pid);
+        assert!(run.err.contains("interrupted; the report is of what was measured until then"), "{run:#?}");
+        assert_eq!(runs(&place.json("report.json"), 0), 2);
+    }
 }
 
 #[test]

@@ -75,3 +75,14 @@ fn a_run_costs_less_than_three_tenths_of_a_millisecond_beyond_itself() {
     let cost = place.json("r.json")["own_cost_us"].as_f64().expect("a figure");
     assert!(cost < 300.0, "{cost} µs");
 }
+
+#[test]
+fn a_time_is_filled_with_rounds() {
+    let place = Place::new();
+    let run = place.run(&["--minutes", "0.02", "--json", "r.json"], &["sleep 0.1", "sleep 0.1"]);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    let report = place.json("r.json");
+    let (a, b) = (runs(&report, 0), runs(&report, 1));
+    assert!(a == b && (1..=6).contains(&a), "{a} and {b} rounds in 1.2 s");
+    assert!(report["elapsed_s"].as_f64().is_some_and(|elapsed| elapsed > 0.9), "{}", report["elapsed_s"]);
+}
