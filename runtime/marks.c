@@ -15,7 +15,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/shm.h>
-#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -39,7 +38,6 @@ int hs_marks_timers(void)
 
 /* name, result, parameters, arguments */
 #define FORWARDS(X) \
-    X(alarm, unsigned, (unsigned seconds), (seconds)) \
     X(unshare, int, (int flags), (flags)) \
     X(setns, int, (int fd, int type), (fd, type)) \
     X(chroot, int, (const char *path), (path)) \
@@ -65,7 +63,6 @@ int hs_marks_timers(void)
     X(pthread_setaffinity_np, int, (pthread_t thread, size_t size, const cpu_set_t *set), (thread, size, set)) \
     X(pthread_setschedparam, int, (pthread_t thread, int policy, const struct sched_param *param), \
       (thread, policy, param)) \
-    X(personality, int, (unsigned long persona), (persona)) \
     X(mlock, int, (const void *from, size_t size), (from, size)) \
     X(mlock2, int, (const void *from, size_t size, unsigned flags), (from, size, flags)) \
     X(mlockall, int, (int flags), (flags)) \
@@ -79,7 +76,7 @@ static struct {
     int (*prctl)(int, unsigned long, unsigned long, unsigned long, unsigned long);
     long (*syscall)(long, long, long, long, long, long, long);
     int (*timer_create)(clockid_t, struct sigevent *, timer_t *);
-    int (*setitimer)(__itimer_which_t, const struct itimerval *, struct itimerval *);
+    int (*personality)(unsigned long);
 } next;
 
 #define RESOLVE(name, ...) next.name = (__typeof__(next.name))dlsym(RTLD_NEXT, #name);
@@ -92,7 +89,7 @@ void hs_marks_resolve(void)
     FORWARDS(RESOLVE)
     RESOLVE(prctl)
     RESOLVE(timer_create)
-    RESOLVE(setitimer)
+    RESOLVE(personality)
     RESOLVE(syscall)
 }
 
@@ -112,12 +109,12 @@ HS_EXPORT int timer_create(clockid_t clock, struct sigevent *restrict event, tim
     return next.timer_create(clock, event, timer);
 }
 
-HS_EXPORT int setitimer(__itimer_which_t which, const struct itimerval *restrict timer,
-                        struct itimerval *restrict old)
+HS_EXPORT int personality(unsigned long persona)
 {
     hs_marks_resolve();
-    marked = 1;
-    return next.setitimer(which, timer, old);
+    if (persona != 0xffffffff)
+        marked = 1;
+    return next.personality(persona);
 }
 
 /* Names are put back, and reading changes nothing. */
@@ -210,6 +207,6 @@ void *hs_marks_stand_in(void *function)
     STAND_IN(prctl)
     STAND_IN(syscall)
     STAND_IN(timer_create)
-    STAND_IN(setitimer)
+    STAND_IN(personality)
     return function;
 }
