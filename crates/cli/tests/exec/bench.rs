@@ -112,6 +112,14 @@ fn victim() -> &'static Path {
     &VICTIM.get_or_init(build).1
 }
 
+/// clang of the tools that the repository's tests use.
+pub fn clang() -> PathBuf {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/llvm-bin");
+    let found = Command::new(script).output().expect("tools/llvm-bin runs");
+    assert!(found.status.success(), "{}", told(&found));
+    Path::new(String::from_utf8(found.stdout).expect("a path").trim()).join("clang")
+}
+
 /// Waits until `met` says so; fails the test after a while.
 pub fn await_that(what: &str, mut met: impl FnMut() -> bool) {
     let begun = Instant::now();

@@ -1,21 +1,12 @@
 //! Builds by make and clang: the same object files, whatever happens to the server meanwhile.
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::bench::{Bench, await_that, kill, told};
+use crate::bench::{Bench, await_that, clang, kill, told};
 
 const FILES: usize = 200;
-
-/// clang of the tools that the repository's tests use.
-fn clang() -> PathBuf {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/llvm-bin");
-    let found = Command::new(script).output().expect("tools/llvm-bin runs");
-    assert!(found.status.success(), "{}", told(&found));
-    Path::new(String::from_utf8(found.stdout).expect("a path").trim()).join("clang")
-}
 
 fn sources(bench: &Bench, count: usize) {
     for number in 0..count {

@@ -2,6 +2,7 @@
 
 mod bench;
 mod build;
+mod clang;
 mod death;
 mod parity;
 mod refusal;
