@@ -123,15 +123,32 @@ class Execution:
 
     def script(self, test, lit_config, tmp_base, commands, cwd, debug):
         """In the place of lit's internal shell."""
-        if not self.session.is_running or not commands or getattr(lit_config, "update_tests", False):
+        if not self.session.is_running or not commands:
             return self.originals[0](test, lit_config, tmp_base, commands, cwd, debug)
+        asks_updaters = debug and getattr(lit_config, "update_tests", False)
         answer = self.call(
             kind="internal",
             trace=debug,
+            wants_failures=asks_updaters,
             output_limit=int(lit_config.params.get("output_limit", 10240)),
             **self.script_values(test, lit_config, tmp_base, commands, cwd),
         )
-        return self.with_updates(answer, self.time_limit(test, lit_config))
+        said = self.updated(test, commands, answer) if asks_updaters else None
+        return self.with_updates(answer, self.time_limit(test, lit_config), said)
+
+    def updated(self, test, commands, answer):
+        """What updaters have to say of commands that failed."""
+        failures = answer["failures"]
+        if not failures or answer["timed_out"] or test.isExpectedToFail():
+            return None
+        from litprobe.update import ask
+
+        said = ask(test, self.lit_config, commands, failures)
+        if "raised" in said:
+            number, trace = said["raised"]
+            text = failures[number]["seen"] + "Exception occurred in test updater:\n" + trace
+            raise lit.TestRunner.TestUpdaterException(text)
+        return said["said"] or None
 
     def external(self, test, lit_config, tmp_base, commands, cwd):
         """In the place of a script run by bash."""
@@ -180,10 +197,10 @@ class Execution:
     def time_limit(self, test, lit_config):
         return getattr(test.config, "maxIndividualTestTime", None) or lit_config.maxIndividualTestTime
 
-    def with_updates(self, answer, limit):
+    def with_updates(self, answer, limit, said=None):
         timeout = reached(limit) if answer["timed_out"] else None
         values = answer["out"], answer["err"], answer["code"], timeout
-        return values + (None,) if self.has_updates else values
+        return values + (said,) if self.has_updates else values
 
 
 def reached(limit):

@@ -14,9 +14,14 @@ from lit.ShUtil import ShParser
 
 
 def update(test, lit_config, lines, failures):
-    """Calls the updaters for each failure; what the last one called had to say, or what it raised."""
+    """Calls the updaters for a test that the runner ran."""
     # For what it notes on the test, which updaters may look at.
     lit.TestRunner.parseIntegratedTestScript(test, require_script=False)
+    return ask(test, lit_config, lines, failures)
+
+
+def ask(test, lit_config, lines, failures):
+    """Calls the updaters for each failure; what the last one called had to say, or what it raised."""
     said = None
     for number, failure in enumerate(failures):
         result = result_of(failure, lines, lit_config)

@@ -124,7 +124,7 @@ fn helpers_end_with_a_runner_that_is_killed() {
 fn the_time_for_all_tests_ends_helpers() {
     let suite = hanging();
     let begun = Instant::now();
-    let run = suite.run(&["-j1", "--order=lexical", "--max-time=2", "."]);
+    let run = suite.run(&["-j1", "--order=lexical", "--max-time=5", "."]);
     assert!(begun.elapsed() < Duration::from_secs(60));
     assert_gone(&await_text(&suite.path("pids")));
     run.has("PASS: t :: a.t").says("  Skipped: 2").warns("reached timeout");

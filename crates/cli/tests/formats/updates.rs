@@ -11,7 +11,7 @@ use crate::suite::Suite;
 /// An updater that tells what it is given, one that raises, and a stand-in for LLVM's split-file.
 const CONFIG: &str = r#"
 import os
-config.excludes = ['bin', 'later']
+config.excludes = ['bin']
 config.environment['PATH'] = os.path.dirname(__file__) + '/bin:' + config.environment['PATH']
 
 def tell(result, test, commands):
@@ -132,13 +132,11 @@ fn without_the_option_nothing_is_updated() {
 #[test]
 fn formats_written_in_python_are_updated_too() {
     let suite = suite();
-    suite.file(
-        "later/lit.cfg.py",
-        "import os, sys\nsys.path.insert(0, os.path.dirname(__file__))\nfrom own import Own\n\
-         config.name = 'own'\nconfig.suffixes = ['.test']\nconfig.test_format = Own(False)\n",
-    );
-    suite.file("later/own.py", "import lit.formats\nclass Own(lit.formats.ShTest): pass\n");
-    suite.file("later/diff.test", "RUN: echo new > %t\nRUN: diff %s.expected %t\n");
-    suite.file("later/diff.test.expected", "old\n");
-    compare(&suite, &["-v", "--update-tests", "later", "diff.test", "told.test"]);
+    suite.file("own.py", "import lit.formats\nclass Own(lit.formats.ShTest): pass\n");
+    let config = fs::read_to_string(suite.path("lit.cfg.py")).expect("a config");
+    let own = "import os, sys\nsys.path.insert(0, os.path.dirname(__file__))\nfrom own import Own\n\
+               config.test_format = Own(False)\n";
+    suite.file("lit.cfg.py", config + own);
+    compare(&suite, &["-v", "--update-tests", "."]);
+    compare(&suite, &["-a", "--update-tests", "--max-retries-per-test=1", "."]);
 }

@@ -11,6 +11,7 @@ use hotstart_model::{
 use super::is_interruption;
 use crate::config::{Config, Session};
 use crate::probe::execute::{Answer, Call, Kind};
+use crate::probe::updaters::Described;
 use crate::pytext;
 use crate::render::{self, View};
 use crate::script::split_label;
@@ -127,10 +128,22 @@ fn values(call: &Call, script: &Script, transcript: Transcript) -> Answer {
                 output_limit: call.output_limit,
             };
             answer.out = render::trace(&view, &transcript);
+            if call.wants_failures {
+                answer.failures = failures(&view, &transcript);
+            }
         }
         Kind::Internal => add_output(&mut answer, &transcript),
     }
     answer
+}
+
+fn failures(view: &View<'_>, transcript: &Transcript) -> Vec<Described> {
+    let (steps, failures) = super::update::failures(transcript);
+    let seen = |steps: usize| {
+        let seen = Transcript { steps: transcript.steps[..steps].to_vec(), ..Transcript::default() };
+        render::trace(view, &seen)
+    };
+    steps.iter().zip(&failures).map(|(&steps, failure)| Described::new(failure).seen(&seen(steps))).collect()
 }
 
 fn add_output(answer: &mut Answer, transcript: &Transcript) {

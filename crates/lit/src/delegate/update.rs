@@ -55,7 +55,7 @@ fn lost(text: String) -> Update {
 }
 
 /// The commands that failed, and for each how many steps there are up to its end.
-fn failures(transcript: &Transcript) -> (Vec<usize>, Vec<Failure<'_>>) {
+pub(super) fn failures(transcript: &Transcript) -> (Vec<usize>, Vec<Failure<'_>>) {
     let mut command = 0;
     let mut found = (Vec::new(), Vec::new());
     for (index, step) in transcript.steps.iter().enumerate() {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use hotstart_model::MetricValue;
 
+use super::updaters::Described;
 use super::wire::{Failure, Request, Stop, Text};
 use super::{Probe, ProbeError, update};
 
@@ -39,6 +40,8 @@ pub(crate) struct Call {
     pub merges_errors: bool,
     /// Whether the commands are shown as they run; else there is only what they wrote.
     pub trace: bool,
+    /// Whether the commands that failed are wanted, for updaters.
+    pub wants_failures: bool,
     pub output_limit: usize,
 }
 
@@ -126,16 +129,19 @@ pub(crate) struct Answer {
     pub fault: Option<(String, String)>,
     /// The message of an error after which no further attempt is made.
     pub fatal: Option<String>,
+    /// Commands that failed, if they are wanted.
+    pub failures: Vec<Described>,
 }
 
 impl Answer {
-    fn line(&self) -> Vec<u8> {
+    fn line(self) -> Vec<u8> {
         let request = Request::new()
             .text("out", &self.out)
             .text("err", &self.err)
             .raw("code", self.code.map_or("null".to_owned(), |code| code.to_string()))
             .raw("timed_out", self.timed_out)
-            .optional("fatal", self.fatal.as_ref().map(|text| text.as_bytes()));
+            .optional("fatal", self.fatal.as_ref().map(|text| text.as_bytes()))
+            .objects("failures", self.failures.into_iter().map(Described::into_request));
         match &self.fault {
             Some((kind, message)) => request.list("fault", [kind.as_bytes(), message.as_bytes()]),
             None => request.raw("fault", "null"),
@@ -285,7 +291,7 @@ mod tests {
             fault: Some(("E".into(), "m".into())),
             ..Answer::default()
         };
-        let expected = "{\"out\":\"a\\u000ab\",\"err\":\"\",\"code\":-9,\"timed_out\":false,\"fatal\":null,\"fault\":[\"E\",\"m\"]}\n";
+        let expected = "{\"out\":\"a\\u000ab\",\"err\":\"\",\"code\":-9,\"timed_out\":false,\"fatal\":null,\"failures\":[],\"fault\":[\"E\",\"m\"]}\n";
         assert_eq!(String::from_utf8(answer.line()).unwrap(), expected);
     }
 }

@@ -46,7 +46,7 @@ impl Probe<'_> {
         let lines: Vec<String> = commands.iter().map(line).collect();
         let request = request("update", assignment)
             .list("lines", lines.iter().map(String::as_bytes))
-            .objects("failures", failures.iter().map(describe));
+            .objects("failures", failures.iter().map(|failure| Described::new(failure).0));
         let reply = self.ask(request, &file)?;
         match (reply.update, reply.error) {
             (_, Some(failure)) => Ok(Err(failure.text.into_string())),
@@ -65,20 +65,35 @@ fn line(command: &Command) -> String {
     format!("%dbg({}) {space}{}", command.label, command.text)
 }
 
-fn describe(failure: &Failure<'_>) -> Request {
-    let stage = failure.stage;
-    let redirected = stage
-        .redirected
-        .iter()
-        .map(|file| [file.name.as_bytes(), file.path.as_os_str().as_encoded_bytes(), file.data.as_slice()]);
-    Request::new()
-        .raw("line", failure.command)
-        .list("args", stage.args.iter().map(String::as_bytes))
-        .raw("position", stage.position.0)
-        .raw("stages", stage.position.1)
-        .text("stdout", &stage.stdout)
-        .text("stderr", &stage.stderr)
-        .raw("status", stage.status)
-        .raw("timed_out", if stage.timed_out { "true" } else { "false" })
-        .lists("redirected", redirected)
+/// A failure in the helper's words.
+#[derive(Debug)]
+pub(crate) struct Described(Request);
+
+impl Described {
+    pub fn new(failure: &Failure<'_>) -> Self {
+        let stage = failure.stage;
+        let redirected = stage.redirected.iter().map(|file| {
+            [file.name.as_bytes(), file.path.as_os_str().as_encoded_bytes(), file.data.as_slice()]
+        });
+        let request = Request::new()
+            .raw("line", failure.command)
+            .list("args", stage.args.iter().map(String::as_bytes))
+            .raw("position", stage.position.0)
+            .raw("stages", stage.position.1)
+            .text("stdout", &stage.stdout)
+            .text("stderr", &stage.stderr)
+            .raw("status", stage.status)
+            .raw("timed_out", stage.timed_out)
+            .lists("redirected", redirected);
+        Described(request)
+    }
+
+    /// With the trace of the script up to it.
+    pub fn seen(self, trace: &str) -> Self {
+        Described(self.0.text("seen", trace))
+    }
+
+    pub(super) fn into_request(self) -> Request {
+        self.0
+    }
 }
