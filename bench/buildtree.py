@@ -4,7 +4,6 @@ CPU time is that of the build's own processes by wait4, and with hotstart also t
 session at the end: server, templates and workers with what they have waited for.
 """
 
-import contextlib
 import dataclasses
 import filecmp
 import glob
@@ -186,21 +185,24 @@ def server_time(setup):
     status = setup.ask("status")
     if not status.startswith("server "):
         return 0.0
-    session, total = status.split()[1], 0
-    for path in glob.glob("/proc/[0-9]*/stat"):
-        with contextlib.suppress(OSError), open(path) as stat:
-            fields = stat.read().rsplit(") ", 1)[1].split()
-            # Numbers as in proc(5), less the three before: session 6; utime to cstime 14 to 17.
-            if fields[3] == leader(session):
-                total += sum(int(field) for field in fields[11:15])
-    return total / TICK
+    server = status.split()[1]
+    found = {path.split("/")[2]: fields for path in glob.glob("/proc/[0-9]*/stat") if (fields := stat_fields(path))}
+    session = found[server][SESSION] if server in found else server
+    times = (fields[UTIME : CSTIME + 1] for fields in found.values() if fields[SESSION] == session)
+    return sum(int(ticks) for four in times for ticks in four) / TICK
 
 
-def leader(pid):
-    """The session of the server, which its client made before the last fork or not."""
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as stat:
-        return stat.read().rsplit(") ", 1)[1].split()[3]
-    return pid
+# Numbers of proc(5), less the three fields before: pid and name, and as it counts from one.
+SESSION, UTIME, CSTIME = 6 - 3, 14 - 3, 17 - 3
+
+
+def stat_fields(path):
+    """The fields behind the name; None if the process is gone."""
+    try:
+        with open(path) as stat:
+            return stat.read().rsplit(") ", 1)[1].split()
+    except OSError:
+        return None
 
 
 def differing(setup, project):

@@ -1,12 +1,14 @@
-"""Tests of what the benchmarks share: comparison of verdicts, usage of a run, apt sources, folders left out."""
+"""Tests of what the benchmarks share: verdicts, usage of a run, apt sources, folders left out, object files."""
 
 import json
 import os
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import buildtree  # noqa: E402
 import llvm_tree  # noqa: E402
 import sidebyside  # noqa: E402
 
@@ -106,6 +108,33 @@ class Tree(unittest.TestCase):
             self.assertEqual(pick(source, ["tools/a", "tools/llvm-exegesis"]), ["tools/a"])
             with self.assertRaisesRegex(sidebyside.SetupError, "Nowhere"):
                 pick(source, ["Nowhere"])
+
+
+class Builds(unittest.TestCase):
+    def test_object_files_that_differ_or_are_in_one_build_only_are_named(self):
+        with tempfile.TemporaryDirectory() as directory:
+            written = {"cold": {"a.o": "1", "sub/b.o": "2", "c.o": "3", "log": "x"},
+                       "hot": {"a.o": "1", "sub/b.o": "?", "d.o": "4", "log": "y"}}  # fmt: skip
+            for kind, files in written.items():
+                for name, text in files.items():
+                    path = os.path.join(directory, "built", kind, "p", name)
+                    os.makedirs(os.path.dirname(path), exist_ok=True)
+                    with open(path, "w") as out:
+                        out.write(text)
+            setup, project = unittest.mock.Mock(directory=directory), unittest.mock.Mock()
+            project.name = "p"
+            self.assertEqual(buildtree.differing(setup, project), ["c.o", "d.o", "sub/b.o"])
+
+    def test_counts_are_read_from_the_status(self):
+        status = "server 7 in /d, protocol 1\nstarted warm 40, left to the client (cold) 2\n 2 cold: few\n"
+        self.assertEqual(buildtree.starts(status), (40, 2))
+        self.assertEqual(buildtree.starts(""), (0, 0))
+
+    def test_places_in_commands_are_filled_in(self):
+        setup = unittest.mock.Mock(directory="/d", jobs=3)
+        setup.tool = lambda kind, name: f"/{kind}/{name}"
+        words = buildtree.command(("make", "CC={cc}", "{source}", "-j{jobs}"), buildtree.PROJECTS["musl"], "-O0", "hot", setup)
+        self.assertEqual(words, ["make", "CC=/hot/clang", "/d/src/musl", "-j3"])
 
 
 if __name__ == "__main__":

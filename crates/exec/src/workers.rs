@@ -3,7 +3,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
@@ -46,7 +46,7 @@ fn work(server: &Arc<Server>) {
             Ok(connection) => connection,
             // Descriptors or memory are short: others are about to give some back.
             Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
-                std::thread::yield_now();
+                std::thread::sleep(Duration::from_millis(1));
                 continue;
             }
             Err(Errno::INTR | Errno::CONNABORTED) => continue,

@@ -8,19 +8,25 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal};
 
 /// Tests wait this long for what must come.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Where one test's server, client and files are.
 pub struct Bench {
     dir: tempfile::TempDir,
+    start: &'static str,
 }
 
 impl Bench {
-    /// The client installed, nothing started yet.
+    /// The client installed, nothing started yet. Tools are to be rewound.
     pub fn new() -> Bench {
+        Bench::starting("rewind")
+    }
+
+    /// The same; tools are to be started in this way.
+    pub fn starting(start: &'static str) -> Bench {
         keep_descriptors_private();
         let dir = tempfile::tempdir().expect("a directory");
-        let bench = Bench { dir };
+        let bench = Bench { dir, start };
         let made =
             bench.hotstart().args(["exec", "--install"]).arg(bench.path("bin")).output().expect("it runs");
         assert!(made.status.success(), "{made:?}");
@@ -43,7 +49,7 @@ impl Bench {
 
     pub fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
-        command.env("HOTSTART_EXEC_DIR", self.path("server")).env("HOTSTART_SERVER_START", "rewind");
+        command.env("HOTSTART_EXEC_DIR", self.path("server")).env("HOTSTART_SERVER_START", self.start);
         command.env_remove("HOTSTART_EXEC").current_dir(self.dir.path());
         command.stdin(Stdio::null());
         command

@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::process::{Command, Stdio};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 
-use crate::bench::{Bench, await_begun, kill, lines, pid, told};
+use crate::bench::{Bench, await_begun, await_that, kill, lines, pid, told};
 
 /// Runs `line` in a shell once cold and once warm; both must tell the same.
 fn same_both_ways(bench: &Bench, line: &str) -> String {
@@ -23,25 +23,33 @@ fn same_both_ways(bench: &Bench, line: &str) -> String {
 }
 
 #[test]
-fn a_job_has_what_its_client_was_given() {
-    let bench = Bench::new();
+fn a_copy_has_what_its_client_was_given() {
+    a_job_has_what_its_client_was_given(&Bench::starting("fork"));
+}
+
+#[test]
+fn a_rewound_tool_has_what_its_client_was_given() {
+    a_job_has_what_its_client_was_given(&Bench::starting("rewind"));
+}
+
+fn a_job_has_what_its_client_was_given(bench: &Bench) {
     let tool = bench.tool("tool");
     bench.warm_up(&tool);
     let (client, tool) = (bench.path("bin/hotstart-exec"), tool);
     let run = format!("{} {}", client.display(), tool.display());
-    let told = same_both_ways(&bench, &format!("{run} 'a b' '' 'ü\n' last"));
+    let told = same_both_ways(bench, &format!("{run} 'a b' '' 'ü\n' last"));
     assert!(told.contains("argument \n") && told.contains("argument last"), "{told}");
     std::fs::write(bench.path("in"), "one\ntwo\nthree\n").unwrap();
-    let told = same_both_ways(&bench, &format!("umask 027; ODD='= =' {run} x < in 2> err; cat err"));
+    let told = same_both_ways(bench, &format!("umask 027; ODD='= =' {run} x < in 2> err; cat err"));
     assert!(told.contains("umask 27") && told.contains("variable ODD== =") && told.contains("input three"));
     assert!(told.contains("to standard error"));
-    let more = same_both_ways(&bench, &format!("{run} x 3< in 5>> out 7<> in; cat out"));
+    let more = same_both_ways(bench, &format!("{run} x 3< in 5>> out 7<> in; cat out"));
     assert!(more.contains("fd 3 ") && more.contains("fd 5 ") && more.contains("fd 7 "), "{more}");
-    same_both_ways(&bench, &format!("(read line; {run} x) < in"));
-    same_both_ways(&bench, &format!("mkdir -p sub/dir && cd sub/dir && {run} x"));
-    same_both_ways(&bench, &format!("ulimit -n 77; {run} x"));
-    same_both_ways(&bench, &format!("ulimit -f 100; {run} x"));
-    same_both_ways(&bench, &format!("cat in | {run} x | cat"));
+    same_both_ways(bench, &format!("(read line; {run} x) < in"));
+    same_both_ways(bench, &format!("mkdir -p sub/dir && cd sub/dir && {run} x"));
+    same_both_ways(bench, &format!("ulimit -n 77; {run} x"));
+    same_both_ways(bench, &format!("ulimit -f 100; {run} x"));
+    same_both_ways(bench, &format!("cat in | {run} x | cat"));
 }
 
 #[test]
@@ -81,6 +89,26 @@ fn signals_reach_the_job() {
         assert_eq!(status.code(), Some(signal.as_raw()));
         assert_eq!(lines(&log).len(), 2, "begun once, one signal: {:?}", lines(&log));
     }
+}
+
+#[test]
+fn a_job_stops_and_goes_on_with_its_client() {
+    let bench = Bench::new();
+    let tool = bench.tool("tool");
+    bench.warm_up(&tool);
+    let (log, gate) = (bench.path("log"), bench.path("gate"));
+    let mut client = bench.client().arg(&tool).arg("wait").arg(&log).arg(&gate).spawn().expect("it runs");
+    let job = await_begun(&log);
+    let is_stopped = |process: Pid| {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).unwrap();
+        stat.rsplit_once(") ").unwrap().1.starts_with('T')
+    };
+    kill(pid(&client), Signal::TSTP);
+    await_that("both to stop", || is_stopped(job) && is_stopped(pid(&client)));
+    std::fs::write(&gate, "").unwrap();
+    kill(pid(&client), Signal::CONT);
+    assert!(client.wait().expect("it ends").success());
+    assert_eq!(lines(&log).len(), 2);
 }
 
 #[test]
