@@ -334,7 +334,7 @@ impl Tenure<'_> {
             Ended::Process { retired } => return program.worker_retired(*retired),
             Ended::NotRun => false,
         };
-        if !again || worker.starts.load(Ordering::Relaxed) >= pool.policy.starts_per_template {
+        if !again || worker.origin.starts.load(Ordering::Relaxed) >= pool.policy.starts_per_template {
             return program.worker_gone();
         }
         if worker.share.is_none() {

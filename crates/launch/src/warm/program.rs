@@ -16,6 +16,9 @@ use crate::{EnvBlock, ProcessGroup, Reason, Spec, Via};
 
 /// How long a start waits for a template that others use: about the time of two copies.
 const WAIT: Duration = Duration::from_millis(3);
+/// How long a start waits for a worker that others use, or for the template to make one: less than it takes to make
+/// another template of a large tool.
+const WORKER_WAIT: Duration = Duration::from_millis(15);
 /// Keys that are counted; a tool whose environment never repeats stays cold.
 const KEYS_MAX: usize = 1024;
 
@@ -88,12 +91,15 @@ impl Program {
                 return Err(reason);
             }
         }
-        if state.live < policy.templates_per_tool || state.drop_idle() {
-            state.live += 1;
-            return Ok(Plan::Make(rewinds && state.claim_worker(policy)));
-        }
-        let until = Instant::now() + WAIT;
+        // One template makes all workers, so it is waited for while somebody else makes it, or has a worker made.
+        let patience = if rewinds && state.live > 0 && state.idle.is_empty() { WORKER_WAIT } else { WAIT };
+        let until = Instant::now() + patience;
         loop {
+            let may_make = patience == WAIT || until <= Instant::now();
+            if may_make && (state.live < policy.templates_per_tool || state.drop_idle()) {
+                state.live += 1;
+                return Ok(Plan::Make(rewinds && state.claim_worker(policy)));
+            }
             let Some(left) = until.checked_duration_since(Instant::now()) else { return Err(Reason::Busy) };
             state = self.given_back.wait_timeout(state, left).expect("no panic while locked").0;
             if let Some(plan) = state.at_hand(&key, rewinds, policy) {
@@ -249,7 +255,7 @@ impl Program {
 impl State {
     /// A worker, or else a template.
     fn at_hand(&mut self, key: &[u8], rewinds: bool, policy: &Policy) -> Option<Plan> {
-        if rewinds && let Some(at) = self.workers.iter().rposition(|w| w.key == key) {
+        if rewinds && let Some(at) = self.workers.iter().rposition(|w| w.origin.key == key) {
             let worker = self.workers.swap_remove(at);
             let audit = self.rewinding.audits_next(policy.audit_one_in);
             return Some(Plan::Rewind(Box::new(worker), audit));

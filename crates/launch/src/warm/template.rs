@@ -15,7 +15,7 @@ use super::budget::Share;
 use super::eligible::Traits;
 use super::identity::Files;
 use super::request::{self, Failure};
-use super::worker::{Link, Worker};
+use super::worker::{Link, Origin, Worker};
 use super::{key, starter, wire};
 use crate::sys::shared::Table;
 use crate::sys::{channel, spawn, wait};
@@ -24,8 +24,8 @@ use crate::{ProcessGroup, Reason, Spec};
 /// How long a template may take to stop before main, and to answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// After how many copies a template's text is put on large pages. That takes about 60 ms for LLVM's 120 MB, and saves a copy
-/// 2 to 5 ms (docs/design/warm.md).
+/// After how many copies a template's text is put on large pages. That takes about 60 ms for LLVM's 120 MB, and saves a
+/// copy 2 to 5 ms (docs/design/warm.md).
 const ENLARGE_AFTER: u32 = 32;
 
 /// A tool stopped before `main`.
@@ -171,7 +171,12 @@ impl Template {
         let (link, theirs, page) = link().map_err(|_| Failure::Request(Reason::System))?;
         let own = [theirs.as_raw_fd(), page.as_raw_fd()];
         let pid = self.ask(spec, 0, wire::REQUEST_WORKER, &own)?;
-        Ok(Worker::new(pid, link, self.key.clone(), Arc::clone(&self.files), Arc::clone(&self.starts)))
+        let origin = Origin {
+            key: self.key.clone(),
+            files: Arc::clone(&self.files),
+            starts: Arc::clone(&self.starts),
+        };
+        Ok(Worker::new(pid, link, origin))
     }
 
     fn ask(&mut self, spec: &Spec<'_>, pgid: i32, flags: u32, own: &[RawFd]) -> Result<i32, Failure> {

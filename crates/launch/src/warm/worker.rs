@@ -33,14 +33,20 @@ pub(crate) struct Worker {
     link: Link,
     /// Made when somebody wants to watch it end.
     process: Option<OwnedFd>,
-    pub key: Vec<u8>,
-    files: Arc<Files>,
     /// Its memory, counted with that of all others once it has run.
     pub share: Option<Share>,
-    /// Starts with its template's memory layout.
-    pub starts: Arc<AtomicU32>,
+    pub origin: Origin,
     pub last_use: u64,
     is_dead: bool,
+}
+
+/// What a worker has of its template.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    pub key: Vec<u8>,
+    pub files: Arc<Files>,
+    /// Starts with its memory layout.
+    pub starts: Arc<AtomicU32>,
 }
 
 /// The runner's ends of what it shares with a worker.
@@ -64,10 +70,10 @@ pub(crate) enum Ended {
 
 impl Worker {
     /// A worker just made, which runs its first request.
-    pub(crate) fn new(pid: i32, link: Link, key: Vec<u8>, files: Arc<Files>, starts: Arc<AtomicU32>) -> Self {
+    pub(crate) fn new(pid: i32, link: Link, origin: Origin) -> Self {
         // Without patience a death could be missed; setting it fails for no socket.
         let _ = channel::set_patience(&link.socket, LOOK);
-        Worker { pid, link, process: None, key, files, share: None, starts, last_use: 0, is_dead: false }
+        Worker { pid, link, process: None, share: None, origin, last_use: 0, is_dead: false }
     }
 
     pub(crate) fn pid(&self) -> i32 {
@@ -76,15 +82,15 @@ impl Worker {
 
     /// Whether a cold start in `cwd` might load other files, whatever became of these.
     pub(crate) fn is_shadowed(&self, cwd: &Path) -> bool {
-        self.files.shadowed_in(cwd)
+        self.origin.files.shadowed_in(cwd)
     }
 
     /// Whether a cold start would still load the very files it was made of.
     pub(crate) fn is_current(&self) -> bool {
-        self.files.unchanged()
+        self.origin.files.unchanged()
     }
 
-    /// Memory it owns, in bytes.
+    /// Memory it owns, in bytes. What it still shares with its template is counted with both.
     pub(crate) fn memory(&self) -> u64 {
         owned_memory(self.pid)
     }
@@ -94,7 +100,7 @@ impl Worker {
         self.link.page.slots()[0].store(0, Ordering::SeqCst);
         let flags = if audit { wire::REQUEST_AUDIT } else { 0 };
         request::send(&self.link.socket, spec, 0, flags, &[])?;
-        self.starts.fetch_add(1, Ordering::Relaxed);
+        self.origin.starts.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
