@@ -1,0 +1,235 @@
+//! What a tool may be connected to or given: terminals, broken pipes, closed descriptors, much of everything. Cold,
+//! copied and rewound, all must agree.
+
+mod common;
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use common::{Case, Victim, case, compile, start, victim, warm_launcher};
+use hotstart_launch::{EnvBlock, Exit, Group, Launcher, ProcessGroup, Reason, Spec, Via};
+use hotstart_model::{Environment, Status};
+use rustix::fs::{Mode, OFlags};
+use rustix::pipe::{PipeFlags, pipe_with};
+
+/// Starts the victim with these standard streams.
+fn start_on(launcher: &Launcher, victim: &Victim, args: &[&str], stdio: [BorrowedFd<'_>; 3]) -> Exit {
+    let env: Environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();
+    let spec = Spec {
+        program: victim.program.clone(),
+        argv: std::iter::once("victim").chain(args.iter().copied()).map(Into::into).collect(),
+        env: EnvBlock::new(&env),
+        cwd: Path::new("/").into(),
+        stdio,
+        extra_fds: Vec::new(),
+        umask: None,
+        limits: Vec::new(),
+        keep_cold: false,
+        process_group: ProcessGroup::New,
+    };
+    launcher.start(&spec, &Group::new()).expect("it starts").wait()
+}
+
+/// Runs `run` with a cold launcher once and with a warm one three times; all give the same.
+fn agree<R: PartialEq + std::fmt::Debug>(name: &str, run: impl Fn(&Launcher) -> (R, Via)) {
+    // First, as from then on nothing that this process inherited is passed on.
+    let warm = warm_launcher(&[name]);
+    let (expected, _) = run(&Launcher::new());
+    for round in 0..3 {
+        let (ran, via) = run(&warm);
+        assert!(via.is_warm(), "{via:?} in round {round}");
+        assert!(ran == expected, "{via:?} in round {round}:\n{ran:#?}\nand not\n{expected:#?}");
+    }
+}
+
+fn terminal() -> (File, OwnedFd) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&user).unwrap();
+    unlockpt(&user).unwrap();
+    let name = ptsname(&user, Vec::new()).unwrap();
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    (File::from(user), rustix::fs::open(name, flags, Mode::empty()).unwrap())
+}
+
+#[test]
+fn on_a_terminal() {
+    let victim = victim();
+    agree("victim", |launcher| {
+        let (mut user, tool) = terminal();
+        user.write_all(b"typed\n\x04").unwrap();
+        let exit = start_on(launcher, &victim, &["print"], [tool.as_fd(); 3]);
+        drop(tool);
+        let mut shown = Vec::new();
+        // Ends with an error where a pipe would end.
+        let _ = user.read_to_end(&mut shown);
+        let shown = String::from_utf8_lossy(&shown).into_owned();
+        assert!(shown.contains("tty 1") && shown.contains("in: typed"), "{shown}");
+        ((exit.status, shown), exit.via)
+    });
+}
+
+#[test]
+fn on_streams_that_fail() {
+    let victim = victim();
+    let null = File::options().read(true).write(true).open("/dev/null").unwrap();
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let write_only = File::options().write(true).open("/dev/null").unwrap();
+    let (reader, no_reader) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+    drop(reader);
+    let (no_writer, writer) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+    drop(writer);
+    let (null, full) = (null.as_fd(), full.as_fd());
+    for stdio in [
+        [null, full, null],
+        [write_only.as_fd(), null, null],
+        [null, no_reader.as_fd(), null],
+        [null, null, no_reader.as_fd()],
+        [no_writer.as_fd(), null, null],
+    ] {
+        agree("victim", |launcher| {
+            let exit = start_on(launcher, &victim, &["print"], stdio);
+            (exit.status, exit.via)
+        });
+    }
+}
+
+/// Closed descriptors come from a shell that closes them and becomes the tool: the shell is the warm one here.
+#[test]
+fn on_closed_descriptors() {
+    let victim = victim();
+    let program = Path::new("/bin/sh").canonicalize().unwrap();
+    let name = program.file_name().unwrap().to_str().unwrap().to_owned();
+    let shell = Victim { dir: tempfile::tempdir().unwrap(), program };
+    for closing in ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"] {
+        let script = format!("echo before; exec {} print {closing}", victim.program.display());
+        agree(&name, |launcher| {
+            let case = Case { argv: vec!["sh".into(), "-c".into(), script.clone()], ..case(&[]) };
+            let (ran, exit) = start(launcher, &shell, &case);
+            assert!(ran.stdout.starts_with("before\n"), "{ran:?}");
+            let lines: Vec<_> = ran.stdout.lines().chain(ran.stderr.lines()).map(str::to_owned).collect();
+            ((ran.status, lines), exit.via)
+        });
+    }
+}
+
+/// `bytes` of variables, the last of which the victim knows.
+fn variables(count: usize, bytes: usize) -> Vec<(&'static str, String)> {
+    let name = |number: usize| -> &'static str { Box::leak(format!("V{number}").into_boxed_str()) };
+    let mut env: Vec<_> = (1..count).map(|number| (name(number), "x".repeat(bytes / count))).collect();
+    env.push(("LAST", String::new()));
+    env
+}
+
+#[test]
+fn with_much_of_everything() {
+    let victim = victim();
+    let big = |bytes: usize| vec![("BIG", "b".repeat(bytes)), ("LAST", String::new())];
+    let arguments = |count: usize| -> Vec<String> {
+        ["victim", "count"]
+            .into_iter()
+            .map(str::to_owned)
+            .chain((0..count).map(|n| format!("argument-{n}")))
+            .collect()
+    };
+    let count = case(&["count"]);
+    let warm = warm_launcher(&["victim"]);
+    for (case, reason) in [
+        (Case { env: big(117 << 10), ..count.clone() }, None),
+        (Case { env: big(121 << 10), ..count.clone() }, Some(Reason::LargeRequest)),
+        (Case { env: variables(1000, 50_000), ..count.clone() }, None),
+        (Case { env: variables(5000, 50_000), ..count.clone() }, Some(Reason::Refused)),
+        (Case { env: variables(5000, 1 << 20), ..count.clone() }, Some(Reason::LargeRequest)),
+        (Case { argv: arguments(1400), env: big(1), ..count.clone() }, None),
+        (Case { argv: arguments(5000), env: big(1), ..count.clone() }, Some(Reason::Refused)),
+        (Case { argv: arguments(90_000), env: big(1), ..count }, Some(Reason::LargeRequest)),
+    ] {
+        let (expected, _) = start(&Launcher::new(), &victim, &case);
+        assert_eq!(expected.status, Status::Exited(0), "{expected:?}");
+        let (ran, exit) = start(&warm, &victim, &case);
+        assert_eq!(ran, expected);
+        assert_eq!(reason.map(Via::Cold).unwrap_or(exit.via), exit.via, "{}", ran.stdout);
+        assert!(reason.is_some() || exit.via.is_warm(), "{:?}: {}", exit.via, ran.stdout);
+    }
+}
+
+/// The kernel takes no single string of 128 KiB.
+#[test]
+fn too_much_is_the_same_error() {
+    let victim = victim();
+    let null = File::open("/dev/null").unwrap();
+    let long = "x".repeat(200 << 10);
+    let errors = [Launcher::new(), warm_launcher(&["victim"])].map(|launcher| {
+        let spec = Spec {
+            program: victim.program.clone(),
+            argv: vec!["victim".into(), long.clone().into()],
+            env: EnvBlock::new(&Environment::new()),
+            cwd: Path::new("/").into(),
+            stdio: [null.as_fd(); 3],
+            extra_fds: Vec::new(),
+            umask: None,
+            limits: Vec::new(),
+            keep_cold: false,
+            process_group: ProcessGroup::New,
+        };
+        launcher.start(&spec, &Group::new()).unwrap_err().to_string()
+    });
+    assert_eq!(errors[0], errors[1]);
+    assert!(errors[0].contains("Argument list too long"), "{}", errors[0]);
+}
+
+/// Where a library is looked for changes what is loaded: by variable, and by a file that appears.
+#[test]
+fn with_another_library_on_the_way() {
+    let victim = victim();
+    let dir = victim.dir.path().canonicalize().unwrap();
+    for (sub, value) in [("first", 1), ("second", 2), ("other", 3)] {
+        std::fs::create_dir(dir.join(sub)).unwrap();
+        std::fs::write(dir.join("lib.c"), format!("int value(void) {{ return {value}; }}")).unwrap();
+        let library = dir.join(sub).join("libvalue.so");
+        compile(&dir.join("lib.c"), &library, &["-shared", "-fPIC", "-Wl,-soname,libvalue.so"]);
+    }
+    std::fs::write(dir.join("user.c"), "int value(void); int main(void) { return value(); }").unwrap();
+    let path = format!("-Wl,--enable-new-dtags,-rpath,{0}/first:{0}/second", dir.display());
+    let library = dir.join("second/libvalue.so");
+    compile(&dir.join("user.c"), &victim.program, &[&path, "-Wl,--no-as-needed", library.to_str().unwrap()]);
+    std::fs::rename(dir.join("first/libvalue.so"), dir.join("libvalue.so")).unwrap();
+    common::await_age(&dir.join("first"));
+    let warm = warm_launcher(&["victim"]);
+    let run = |env: Vec<(&'static str, String)>| {
+        let (ran, exit) = start(&warm, &victim, &Case { env, ..case(&[]) });
+        (ran.status, exit.via.is_warm())
+    };
+    let other = || vec![("LD_LIBRARY_PATH", dir.join("other").display().to_string())];
+    assert_eq!(run(Vec::new()), (Status::Exited(2), true));
+    assert_eq!(run(other()), (Status::Exited(3), true));
+    assert_eq!(run(Vec::new()), (Status::Exited(2), true));
+    std::fs::rename(dir.join("libvalue.so"), dir.join("first/libvalue.so")).unwrap();
+    assert_eq!(run(Vec::new()).0, Status::Exited(1), "the new one comes first");
+    std::fs::rename(dir.join("first/libvalue.so"), dir.join("libvalue.so")).unwrap();
+    assert_eq!(run(Vec::new()).0, Status::Exited(2), "and is gone again");
+    assert_eq!(run(other()).0, Status::Exited(3));
+}
+
+/// Python draws its hash seed after its main has begun: each start has its own, unless it is told which.
+#[test]
+fn with_a_seed_of_its_own() {
+    let program = Path::new("/usr/bin/python3").canonicalize().expect("python3 is there, lit needs it");
+    let name = program.file_name().unwrap().to_str().unwrap().to_owned();
+    let python = Victim { dir: tempfile::tempdir().unwrap(), program };
+    let warm = warm_launcher(&[&name]);
+    let hash = |launcher: &Launcher, seed: &str| {
+        let argv = ["python3", "-S", "-c", "print(hash('x'))"].map(str::to_owned).to_vec();
+        let env = vec![("PYTHONHASHSEED", seed.to_owned())];
+        let (ran, exit) = start(launcher, &python, &Case { argv, env, ..case(&[]) });
+        assert_eq!(ran.status, Status::Exited(0), "{ran:?}");
+        (ran.stdout, exit.via)
+    };
+    let (expected, _) = hash(&Launcher::new(), "7");
+    let drawn: Vec<_> = (0..4).map(|_| hash(&warm, "random").0).collect();
+    assert!(drawn.iter().any(|hash| *hash != drawn[0]), "{drawn:?}");
+    assert_eq!(hash(&warm, "7").0, expected);
+    println!("python3 is started by {:?}", hash(&warm, "7").1);
+}
