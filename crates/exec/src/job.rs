@@ -63,7 +63,7 @@ fn run(server: &Server, connection: &OwnedFd, request: Request, client: i32) {
 }
 
 /// Runs the job if it can be started warm; an error means that nothing was started.
-fn start(server: &Server, connection: &OwnedFd, request: Request, client: i32) -> Result<(), Refusal> {
+fn start(server: &Server, connection: &OwnedFd, mut request: Request, client: i32) -> Result<(), Refusal> {
     let seen = Seen::of(&client.to_string()).ok_or(Refusal::Unseen)?;
     if let Some(aspect) = server.context.difference(&seen, &request.run) {
         return Err(Refusal::Differs(aspect));
@@ -74,9 +74,13 @@ fn start(server: &Server, connection: &OwnedFd, request: Request, client: i32) -
     if directory != Ok(request.run.directory) {
         return Err(Refusal::Differs(Aspect::Directory));
     }
-    if seen.has_terminal && tools::kind(&request.program) == Kind::Other {
-        return Err(Refusal::Terminal);
+    match tools::kind(&request.program) {
+        Kind::Compiler | Kind::Companion => request.leave_out_unmentioned(),
+        Kind::Other if seen.has_terminal => return Err(Refusal::Terminal),
+        Kind::Other => {}
     }
+    // The file is found from the client's directory; the name that the tool is given stays as it is.
+    request.program = request.directory.join(&request.program);
     if !tools::is_repeatable(&request.program, &request.argv) {
         send(connection, ReplyKind::Starting, 0, "");
     }

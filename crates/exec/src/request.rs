@@ -10,6 +10,9 @@ use hotstart_launch::{EnvBlock, Limit, ProcessGroup, Spec};
 
 use crate::wire::{RUN_SIZE, Run};
 
+/// The launcher's requests can carry numbers below this.
+const HIGH: i32 = 60;
+
 /// A command to run.
 #[derive(Debug)]
 pub(crate) struct Request {
@@ -53,6 +56,19 @@ impl Request {
         (!argv.is_empty()).then_some(Request { run, program, directory, argv, env, fds })
     }
 
+    /// Leaves out descriptors that no request to a template can carry, where nothing tells the tool of their numbers:
+    /// terminals and editors leave such open for all that is started below them. Only for tools that use no
+    /// descriptors but those they are told of.
+    pub(crate) fn leave_out_unmentioned(&mut self) {
+        let (argv, env) = (&self.argv, &self.env);
+        let is_mentioned = |number: i32| {
+            let number = number.to_string();
+            argv.iter().any(|arg| mentions(arg.as_bytes(), number.as_bytes()))
+                || env.strings().any(|var| tells_descriptors(var) && mentions(var, number.as_bytes()))
+        };
+        self.fds.retain(|(number, _)| *number < HIGH || is_mentioned(*number));
+    }
+
     /// As the launcher takes it.
     pub(crate) fn spec(&self, umask: u32, limits: Vec<Limit>) -> Spec<'_> {
         let fd = |index: usize| self.fds[index].1.as_fd();
@@ -69,6 +85,18 @@ impl Request {
             process_group: ProcessGroup::New,
         }
     }
+}
+
+/// Whether a variable may tell of descriptors: a jobserver's, or a path to one.
+fn tells_descriptors(variable: &[u8]) -> bool {
+    let name = variable.split(|&byte| byte == b'=').next().unwrap_or_default();
+    let has = |text: &[u8], part: &[u8]| text.windows(part.len()).any(|window| window == part);
+    has(name, b"FLAGS") || has(name, b"FD") || has(variable, b"/fd/")
+}
+
+/// Whether the number stands in the text, not as a part of a longer one.
+fn mentions(text: &[u8], number: &[u8]) -> bool {
+    text.split(|byte| !byte.is_ascii_digit()).any(|part| part == number)
 }
 
 #[cfg(test)]
@@ -99,6 +127,19 @@ mod tests {
         assert_eq!(spec.argv, ["cc", ""]);
         assert_eq!(spec.env.strings().collect::<Vec<_>>(), [&b"A=1"[..], b"odd"]);
         assert_eq!(spec.extra_fds.iter().map(|(to, _)| *to).collect::<Vec<_>>(), [7]);
+    }
+
+    #[test]
+    fn high_descriptors_are_left_out_if_nothing_tells_of_them() {
+        let kept = |strings: &[u8]| {
+            let message = message(2, 1, &[0, 1, 2, 4, 63, 255], strings);
+            let mut request = Request::decode(&message, fds(6)).unwrap();
+            request.leave_out_unmentioned();
+            request.spec(0, Vec::new()).extra_fds.iter().map(|(to, _)| *to).collect::<Vec<_>>()
+        };
+        assert_eq!(kept(b"/d\0/bin/cc\0cc\0-c\0LS_COLORS=63;255\0"), [4]);
+        assert_eq!(kept(b"/d\0/bin/cc\0cc\0/dev/fd/63\0A=\0"), [4, 63]);
+        assert_eq!(kept(b"/d\0/bin/cc\0cc\0-O263\0MAKEFLAGS= --jobserver-auth=63,255\0"), [4, 63, 255]);
     }
 
     #[test]

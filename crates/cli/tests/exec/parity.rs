@@ -75,6 +75,25 @@ fn a_client_ends_as_its_job_does() {
 }
 
 #[test]
+fn compilers_are_warm_beside_leaked_descriptors_and_by_relative_paths() {
+    let bench = Bench::new();
+    let tool = bench.tool("clang");
+    bench.warm_up(&tool);
+    let client = bench.path("bin/hotstart-exec").display().to_string();
+    let clang = tool.display();
+    let bash = |line: &str| format!("exec bash -c 'exec 99</dev/null; {line}' 8</dev/null");
+    same_both_ways(&bench, &bash(&format!("{client} {clang} x")));
+    same_both_ways(&bench, &format!("mkdir -p sub; cd sub; {client} ../clang x"));
+    // Told of it, a compiler would use it.
+    let before = bench.warm_starts();
+    let line = bash(&format!("{client} {clang} /dev/fd/99"));
+    assert!(
+        bench.command("/bin/sh".as_ref()).args(["-c", &line]).output().expect("sh runs").status.success()
+    );
+    assert_eq!(bench.warm_starts(), before, "{}", bench.status());
+}
+
+#[test]
 fn signals_reach_the_job() {
     let bench = Bench::new();
     let tool = bench.tool("tool");
