@@ -1,5 +1,5 @@
-//! Measures what starting a tool costs, cold and as a copy, interleaved: `start [-n COUNT] [-i FILE] [-w] TOOL ARGS`.
-//! With -w only copies are started, as for a look at them from outside.
+//! Measures what starting a tool costs, cold, as a copy and rewound, by turns: `start [-n COUNT] [-i FILE] [-w] TOOL ARGS`.
+//! With -w nothing is started cold, as for a look at the others from outside. `bench/start` runs it on a list of tools.
 //!
 //! Times are from the request until the process has been waited for, its output thrown away.
 
@@ -121,7 +121,30 @@ fn main() {
         "ratios {:.2?}",
         medians.iter().map(|m| medians[0].as_secs_f64() / m.as_secs_f64()).collect::<Vec<_>>()
     );
+    println!("memory {}", memory(&command.tool));
     for tool in rewind.statistics().tools {
-        println!("{tool:?}");
+        if let Some(why) = tool.not_rewound {
+            println!("not rewound: {why}");
+        }
     }
+}
+
+/// What each process of the tool owns, as its share of anonymous pages: two templates and a worker.
+fn memory(tool: &std::path::Path) -> String {
+    let tool = tool.canonicalize().expect("it was started");
+    let mut shares = Vec::new();
+    for dir in std::fs::read_dir("/proc").expect("proc").flatten().map(|entry| entry.path()) {
+        let status = std::fs::read_to_string(dir.join("status")).unwrap_or_default();
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse::<u32>().ok());
+        let is_tool = std::fs::read_link(dir.join("exe")).is_ok_and(|exe| exe == tool);
+        if parent != Some(std::process::id()) || !is_tool {
+            continue;
+        }
+        let text = std::fs::read_to_string(dir.join("smaps_rollup")).unwrap_or_default();
+        let kib = text.lines().find_map(|line| line.strip_prefix("Pss_Anon:")?.split_whitespace().next());
+        shares.extend(
+            kib.and_then(|kib| kib.parse::<f64>().ok()).map(|kib| format!("{:.1} MiB", kib / 1024.0)),
+        );
+    }
+    shares.join(", ")
 }
