@@ -13,7 +13,7 @@ import os
 import sys
 
 import hotstart_lit
-from hotstart_lit import hook, places
+from hotstart_lit import handover, hook, places
 
 
 def run(arguments):
@@ -22,9 +22,9 @@ def run(arguments):
     elif arguments[:1] == ["--wrapper"]:
         if len(arguments) < 2 or not os.path.isfile(arguments[1]):
             named = "'%s' is no file" % arguments[1] if len(arguments) > 1 else "there is none"
-            hotstart_lit.fail("hotstart-lit", "--wrapper needs the path of a script that runs lit; %s" % named)
+            handover.fail("hotstart-lit", "--wrapper needs the path of a script that runs lit; %s" % named)
         hook.run(arguments[1], arguments[2:])
-        hotstart_lit.fail("hotstart-lit", "'%s' ended without calling lit.main.main" % arguments[1])
+        handover.fail("hotstart-lit", "'%s' ended without calling lit.main.main" % arguments[1])
     else:
         run_tests(arguments)
 

@@ -5,9 +5,7 @@ stand before it. Instead, `lit.main` alone is found here, in whichever `lit` it 
 is, the runner is told, so that configs are evaluated by it.
 """
 
-import importlib.util
 import os
-import runpy
 import sys
 
 # lit has no `__main__`; `python -m lit` then is what it looks like.
@@ -21,6 +19,8 @@ class Finder:
     def find_spec(name, path=None, target=None):
         if name not in REPLACED:
             return None
+        import importlib.util
+
         return importlib.util.spec_from_file_location(name, os.path.join(os.path.dirname(__file__), "replacement.py"))
 
 
@@ -38,6 +38,8 @@ def run(wrapper, arguments, parameters=None):
     """Runs a wrapper script such as a build tree's `llvm-lit`, up to where it calls lit's main function. Only these
     of its parameters count, if any are named."""
     global handed_over
+    import runpy
+
     handed_over = parameters
     install()
     sys.argv = [wrapper] + arguments

@@ -3,11 +3,8 @@
 Only looks at the file system and the environment; nothing of what is found is imported or run.
 """
 
-import glob
 import importlib.machinery
 import os
-import re
-import shutil
 import sys
 
 HERE = os.path.dirname(os.path.realpath(__file__))
@@ -32,9 +29,10 @@ def find_hotstart(program):
         candidate = os.path.join(directory, "hotstart")
         if is_program(candidate):
             return candidate
-    on_path = shutil.which("hotstart")
-    if on_path:
-        return os.path.abspath(on_path)
+    for directory in os.get_exec_path():
+        candidate = os.path.abspath(os.path.join(directory, "hotstart"))
+        if is_program(candidate):
+            return candidate
     raise Missing(
         "cannot find the hotstart program: it is not beside this one (%s) and not on PATH; build it with "
         "'cargo build --release' and set HOTSTART to its path" % ", ".join(beside)
@@ -74,6 +72,8 @@ def find_lit(arguments, package=None):
         return python + ["--lit-package", package]
     if names_python or has_lit(sys.path):
         return python
+    import glob
+
     for directory in scripts() + [os.path.join(os.path.dirname(LIBRARY), ".venv", "bin")]:
         other = os.path.join(directory, "python3")
         if is_program(other) and has_lit(glob.glob(os.path.join(directory, "../lib/python3*/site-packages"))):
@@ -127,7 +127,10 @@ def lit_of_cache(cache):
             text = file.read()
     except OSError:
         return None
-    for source in re.findall(r"^LLVM_(?:SOURCE_DIR|MAIN_SRC_DIR|BUILD_MAIN_SRC_DIR):\w+=(.+)$", text, re.MULTILINE):
+    for line in text.splitlines():
+        name, _, source = line.partition("=")
+        if name.partition(":")[0] not in ("LLVM_SOURCE_DIR", "LLVM_MAIN_SRC_DIR", "LLVM_BUILD_MAIN_SRC_DIR"):
+            continue
         package = os.path.join(source, "utils", "lit")
         if os.path.isfile(os.path.join(package, "lit", "LitConfig.py")):
             return package

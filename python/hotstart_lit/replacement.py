@@ -3,9 +3,8 @@
 import os
 import sys
 
-import hotstart_lit
 import lit
-from hotstart_lit import hook
+from hotstart_lit import handover, hook
 
 
 def main(builtin_params={}):
@@ -13,7 +12,7 @@ def main(builtin_params={}):
     if hook.handed_over is not None:
         builtin_params = {name: value for name, value in builtin_params.items() if name in hook.handed_over}
     package = os.path.dirname(os.path.dirname(os.path.abspath(lit.__file__)))
-    hotstart_lit.become(sys.argv[0], sys.argv[1:], builtin_params, package)
+    handover.become(sys.argv[0], sys.argv[1:], builtin_params, package)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,7 @@ import tempfile
 import unittest
 from unittest import mock
 
-import hotstart_lit
-from hotstart_lit import hook, places
+from hotstart_lit import handover, hook, places
 
 
 class PlacesTest(unittest.TestCase):
@@ -71,14 +70,14 @@ class PlacesTest(unittest.TestCase):
 class HandOverTest(unittest.TestCase):
     def test_paths_may_be_objects(self):
         given = {"config_map": {"/a": pathlib.Path("/b")}, "n": [1, True, None]}
-        self.assertEqual(json.loads(hotstart_lit.encode(given)), {"config_map": {"/a": "/b"}, "n": [1, True, None]})
+        self.assertEqual(json.loads(handover.encode(given)), {"config_map": {"/a": "/b"}, "n": [1, True, None]})
 
     def test_what_is_no_value_is_named(self):
         with self.assertRaisesRegex(places.Missing, "'made_at' is of type object"):
-            hotstart_lit.encode({"build_mode": ".", "made_at": object()})
+            handover.encode({"build_mode": ".", "made_at": object()})
 
     def test_programs_that_are_not_lit_by_name_are_lit(self):
-        names = [hotstart_lit.name_of(name) for name in ("/b/llvm-lit", "lit.py", "/x/__main__.py", "check")]
+        names = [handover.name_of(name) for name in ("/b/llvm-lit", "lit.py", "/x/__main__.py", "check")]
         self.assertEqual(names, ["llvm-lit", "lit", "lit", "lit"])
 
     def test_nothing_of_lit_but_its_main_function_is_replaced(self):

@@ -1,37 +1,37 @@
 """Python imports this at its start if this directory is on PYTHONPATH: lit's main function becomes hotstart's.
 
-That is all the directory is for; hotstart takes it off PYTHONPATH for the processes that it starts itself.
+That is all the directory is for; hotstart takes it off PYTHONPATH for the processes that it starts itself. Every
+Python of a build imports this, so it imports little.
 """
 
-import importlib.util
 import os
 import sys
-from importlib.machinery import PathFinder
 
 HERE = os.path.dirname(os.path.realpath(__file__))
-LIBRARY = os.path.dirname(os.path.dirname(HERE))
+
+
+def install():
+    """Replaces lit's main function. Other modules beside the package do not come into reach."""
+    library = os.path.dirname(os.path.dirname(HERE))
+    sys.path.insert(0, library)
+    try:
+        import hotstart_lit.hook
+    finally:
+        sys.path.remove(library)
+    hotstart_lit.hook.install()
 
 
 def pass_on():
     """Loads the module that this one hides, if there is one."""
+    from importlib.machinery import PathFinder
+
     others = [entry for entry in sys.path if os.path.realpath(entry) != HERE]
     hidden = PathFinder.find_spec("sitecustomize", others)
     if hidden is not None and hidden.loader is not None:
-        module = importlib.util.module_from_spec(hidden)
-        hidden.loader.exec_module(module)
+        from importlib.util import module_from_spec
+
+        hidden.loader.exec_module(module_from_spec(hidden))
 
 
-def find_package():
-    """Makes hotstart_lit known, without other modules beside it coming into reach."""
-    spec = PathFinder.find_spec("hotstart_lit", [LIBRARY])
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["hotstart_lit"] = module
-    spec.loader.exec_module(module)
-
-
-find_package()
-
-from hotstart_lit import hook  # noqa: E402
-
-hook.install()
+install()
 pass_on()
