@@ -26,7 +26,7 @@ pub use allocators::{Allocator, allocate_here};
 use patience::Patience;
 
 /// For everything, with some seconds left below a minute for what is under way when it ends.
-const PATIENCE: Duration = Duration::from_secs(48);
+const PATIENCE: Duration = Duration::from_secs(44);
 /// Of it, at most, for all tools together.
 const PATIENCE_TOOLS: Duration = Duration::from_secs(20);
 

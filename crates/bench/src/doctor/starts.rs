@@ -93,6 +93,8 @@ fn label(way: Way) -> &'static str {
 /// Median seconds until the child was waited for.
 fn cost(way: Way, program: &Path, patience: &Patience) -> Result<f64, String> {
     let once = || probe::start(way, program).map_err(|error| error.to_string());
+    // The first finds nothing in the caches.
+    once()?;
     let starts: Vec<StartCost> = patience.repeat(TIMES, TIME, once)?;
     Ok(median(&starts.iter().map(|start| start.ended.as_secs_f64()).collect::<Vec<_>>()))
 }

@@ -67,7 +67,8 @@ pub(super) fn compare(command: &Command, line: &str, share: &Share<'_>) -> (Tabl
         let exits: Vec<Exit> = rounds.iter().map(|round| &round[index]).filter(fits).copied().collect();
         let last = rounds[rounds.len() - 1][index].via;
         if exits.is_empty() {
-            table.gap(way.label, why_not(last, &way.launcher));
+            let what = if last.is_warm() { way.label } else { "a warm start" };
+            table.gap(what, why_not(last, &way.launcher));
             continue;
         }
         let wall = middle(&exits, |exit| exit.wall.as_secs_f64());
