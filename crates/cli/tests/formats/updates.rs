@@ -140,3 +140,21 @@ fn formats_written_in_python_are_updated_too() {
     compare(&suite, &["-v", "--update-tests", "."]);
     compare(&suite, &["-a", "--update-tests", "--max-retries-per-test=1", "."]);
 }
+
+#[test]
+fn an_updater_that_ends_its_process_costs_only_its_test() {
+    let suite = Suite::new(
+        "import os\ndef end(result, test, commands):\n    return 'told' if 'a.test' in commands[0] else os._exit(3)\n\
+         lit_config.test_updaters.append(end)",
+    );
+    for name in ["a", "b", "c"] {
+        suite.file(&format!("{name}.test"), "RUN: false %s\n");
+    }
+    let run = suite.run(&["-v", "-j1", "--order=lexical", "--update-tests", "."]);
+    run.ends_with(1)
+        .has("FAIL: t :: a.test")
+        .has("told")
+        .has("UNRESOLVED: t :: b.test")
+        .has("UNRESOLVED: t :: c.test");
+    run.says("an updater must not end its process");
+}
