@@ -106,7 +106,7 @@ impl Default for Policy {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         Policy {
-            choice: Choice::Auto { after: 2 },
+            choice: Choice::Auto { after: 1 },
             never: Vec::new(),
             cold_below: Vec::new(),
             output_below: Vec::new(),
