@@ -17,7 +17,8 @@ fn starts(run: &Run, tool: &str) -> (u32, u32, Vec<String>) {
     let mut lines = run.err.lines().skip_while(|line| !line.ends_with(&format!("/{tool}")));
     let row: Vec<_> = lines.next().unwrap_or_default().split_whitespace().collect();
     assert_eq!(row.len(), 5, "no row of {tool} in {run:#?}");
-    let reasons = lines.map(str::trim).take_while(|line| line.starts_with("cold ")).map(str::to_owned);
+    let reasons = lines.map(str::trim).skip_while(|line| line.starts_with("warm "));
+    let reasons = reasons.take_while(|line| line.starts_with("cold ")).map(str::to_owned);
     (row[0].parse().expect("a count"), row[1].parse().expect("a count"), reasons.collect())
 }
 
