@@ -3,8 +3,23 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-const SOURCES: [&str; 15] =
-    ["entry.c", "io.c", "audit.c", "marks.c", "maps.c", "title.c", "snapshot.c", "bind.c", "child.c", "server.c", "worker.c", "memory.c", "mappings.c", "state.c", "text.c"];
+const SOURCES: [&str; 15] = [
+    "entry.c",
+    "io.c",
+    "audit.c",
+    "marks.c",
+    "maps.c",
+    "title.c",
+    "snapshot.c",
+    "bind.c",
+    "child.c",
+    "server.c",
+    "worker.c",
+    "memory.c",
+    "mappings.c",
+    "state.c",
+    "text.c",
+];
 const HEADERS: [&str; 3] = ["protocol.h", "arch.h", "runtime.h"];
 
 fn main() {

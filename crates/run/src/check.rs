@@ -168,7 +168,18 @@ fn see(run: &Run<'_>, script: &Script, launcher: &Launcher) -> (Seen, Arc<Group>
     (Seen { transcript, files: own_files::read(script) }, group)
 }
 
-fn fault(run: &Run<'_>, job: JobId, group: &Group, found: &Difference) {
+/// Notes that a failure was confirmed.
+pub(crate) fn confirmed(run: &Run<'_>) {
+    run.checks.confirmed.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Notes that a test is not deterministic by itself.
+pub(crate) fn unsteady(run: &Run<'_>) {
+    run.checks.unsteady.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Reports a difference that two cold runs do not have, and keeps the programs of `group` cold.
+pub(crate) fn fault(run: &Run<'_>, job: JobId, group: &Group, found: &Difference) {
     run.checks.faults.fetch_add(1, Ordering::Relaxed);
     run.launcher.distrust(group);
     let Difference { what, first, second } = found;

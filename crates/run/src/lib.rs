@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod delegated;
 mod difference;
 mod gate;
 mod interrupt;

@@ -39,7 +39,7 @@ pub(crate) struct Run<'a> {
     pub watch: Arc<Watch>,
     pub gate: Gate,
     settings: &'a RunSettings,
-    verdicts: &'a VerdictTable,
+    pub verdicts: &'a VerdictTable,
     next: AtomicU32,
     progress: Mutex<Progress>,
 }

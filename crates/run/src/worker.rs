@@ -8,6 +8,7 @@ use hotstart_launch::{Group, Launcher};
 use hotstart_model::{Event, Fault, JobId, Outcome, RunEnd, Script, Transcript, Verdict, Work};
 
 use crate::check;
+use crate::delegated;
 use crate::schedule::Run;
 use crate::shells;
 
@@ -32,16 +33,14 @@ pub(crate) fn work(run: &Run<'_>, worker: usize) {
 fn execute(run: &Run<'_>, job: JobId) -> Option<Outcome> {
     match run.source.prepare(job) {
         Work::Decided(outcome) => Some(*outcome),
-        Work::Delegated => {
-            run.source.run_delegated(job, &|script, attempt| run_attempt(run, job, attempt, script))
-        }
+        Work::Delegated => delegated::execute(run, job),
         Work::Script(script) => attempts(run, job, &script),
     }
 }
 
 fn attempts(run: &Run<'_>, job: JobId, script: &Script) -> Option<Outcome> {
     for attempt in 1.. {
-        let transcript = run_attempt(run, job, attempt, script);
+        let (transcript, _) = run_attempt(run, job, attempt, script);
         if transcript.fault == Some(Fault::Interrupted) {
             return None;
         }
@@ -52,8 +51,13 @@ fn attempts(run: &Run<'_>, job: JobId, script: &Script) -> Option<Outcome> {
     unreachable!("attempts are limited by the source")
 }
 
-/// One attempt, believed only as far as it was checked.
-fn run_attempt(run: &Run<'_>, job: JobId, attempt: u32, script: &Script) -> Transcript {
+/// One attempt, believed only as far as it was checked, and the processes of its first run.
+pub(crate) fn run_attempt(
+    run: &Run<'_>,
+    job: JobId,
+    attempt: u32,
+    script: &Script,
+) -> (Transcript, Arc<Group>) {
     // A later attempt sees what the earlier ones left, so it cannot be confirmed by yet another run.
     let launcher = if attempt == 1 { run.launcher } else { &run.cold };
     let asked = if attempt == 1 { None } else { shells::as_asked(script) };
@@ -62,10 +66,10 @@ fn run_attempt(run: &Run<'_>, job: JobId, attempt: u32, script: &Script) -> Tran
     let (transcript, group) = run_once(run, script, launcher);
     run.took(script, &transcript, begun);
     if shells::must_be_confirmed(&transcript) {
-        return shells::confirm(run, job, script, transcript);
+        return (shells::confirm(run, job, script, transcript), group);
     }
     shells::note(run, &transcript);
-    check::check(run, job, attempt, script, transcript, &group)
+    (check::check(run, job, attempt, script, transcript, &group), group)
 }
 
 /// One attempt, under the watch that ends it when its time, or the run's, is up.

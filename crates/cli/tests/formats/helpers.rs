@@ -129,3 +129,20 @@ fn the_time_for_all_tests_ends_helpers() {
     assert_gone(&await_text(&suite.path("pids")));
     run.has("PASS: t :: a.t").says("  Skipped: 2").warns("reached timeout");
 }
+
+/// A script may pass and its output still be what the format fails a test for. The tool here shows whether it was
+/// started warm, which no real one would; the format takes that for a failure.
+#[test]
+fn a_failure_that_only_the_format_sees_is_confirmed_cold() {
+    let body = "        from lit.TestRunner import executeScriptInternal\n        out = executeScriptInternal(test, \
+                lit_config, test.getExecPath() + '.tmp', ['sed -n /hotstart-runtime/p /proc/self/maps'], \
+                os.path.dirname(test.getSourcePath()))[0]\n        code = lit.Test.FAIL if 'memfd:hotstart-runtime' in out \
+                or test.path_in_suite[-1] == 'fails.t' else lit.Test.PASS\n        return code, 'it says ' + out\n";
+    let suite = with_format(&format!("{HEAD}{body}"));
+    suite.file("fails.t", "");
+    suite.file("warm.t", "");
+    let run = suite.run(&["-v", "-j1", "--order=lexical", "--start=fork", "--verify=0", "--explain", "."]);
+    run.ends_with(1).has("FAIL: t :: fails.t").has("PASS: t :: warm.t");
+    run.warns("a fault of hotstart, not of the test: t :: warm.t").warns("the verdict of its format");
+    run.warns("failures confirmed cold: 2; ").warns("faults of hotstart: 1");
+}

@@ -141,3 +141,14 @@ fn failures_are_confirmed_and_parity_compares_every_test() {
     let run = suite.run(&["-j1", "--start=fork", "--verify=0", "--explain", "."]);
     run.warns("failures confirmed cold: 1; tests run both ways: 0; ");
 }
+
+#[test]
+fn without_memory_for_templates_all_is_cold() {
+    let suite = suite("");
+    let too_much = vec!["cold 4: a template of it takes more memory than all may".to_owned()];
+    let run = suite.run(&["-j1", "--start=fork", "--template-memory=0", "--explain", "."]);
+    assert_eq!(starts(run.ends_with(0), "sort"), (0, 4, too_much.clone()));
+    suite.file("hotstart.toml", "[lit]\nstart = 'fork'\ntemplate_memory_mib = 0\nexplain = true\n");
+    assert_eq!(starts(&suite.run(&["-j1", "."]), "sort"), (0, 4, too_much));
+    assert_eq!(starts(&suite.run(&["-j1", "--template-memory=64", "."]), "sort").0, 4);
+}
