@@ -102,15 +102,13 @@ fn split(command: &Command, table: &mut Table, share: &Share<'_>) -> Vec<Finding
         table.row(label, [seconds(time), format!("{:.0} %", time / whole * 100.0)]);
     };
     row("exec, until ld.so has begun", exec);
-    match statistics {
-        Some(s) => {
-            // What of ld.so's time is neither: its own start, mostly, is put to loading.
-            let relocation = loader * s.relocation.min(1.0);
-            row("loading libraries", loader - relocation);
-            row("relocation", relocation);
-        }
-        None => row("loading and relocation", loader),
-    }
+    // What of ld.so's time is neither: its own start, mostly, is put to loading.
+    let relocation = statistics.map(|s| loader * s.relocation.min(1.0));
+    row(
+        if statistics.is_some() { "loading libraries" } else { "loading and relocation" },
+        loader - relocation.unwrap_or(0.0),
+    );
+    relocation.into_iter().for_each(|time| row("relocation", time));
     row("constructors", middle(&runs, |t| t.main - t.constructors));
     let ends = |t: &Timeline| t.exit.unwrap_or(t.end);
     row("main", middle(&runs, |t| ends(t) - t.main));
