@@ -131,6 +131,11 @@ fn confirm(run: &Run<'_>, job: JobId, script: &Script, warm: Transcript, group: 
         fault(run, job, group, &found.expect("their ends differ"));
     } else {
         run.checks.unsteady.fetch_add(1, Ordering::Relaxed);
+        if run.checks.parity {
+            let text =
+                format!("{}: failed once when started warm, and not each time again", run.source.label(job));
+            tell(run, Severity::Note, text);
+        }
     }
     cold
 }
