@@ -86,16 +86,19 @@ pub enum LoadError {
 
 /// Finds and selects tests. Diagnostics are sent to `events` as they arise.
 pub fn load(settings: &Settings, events: &dyn Events) -> Result<Discovered, LoadError> {
-    load_in(settings, events, &Launcher::new(), &Group::new())
+    load_in(settings, events, &Launcher::new(), &Group::new()).map(|(discovered, _)| discovered)
 }
 
 /// As [`load`], with the helper in a group that the caller can end (Ctrl-C).
-pub fn load_in(
+///
+/// The helper is given back: what configs have left to be done at the end of lit (`atexit`) is done when it is
+/// dropped, and taking Python down is no time that the first test has to wait.
+pub fn load_in<'g>(
     settings: &Settings,
     events: &dyn Events,
-    launcher: &Launcher,
-    group: &Group,
-) -> Result<Discovered, LoadError> {
+    launcher: &'g Launcher,
+    group: &'g Group,
+) -> Result<(Discovered, Probe<'g>), LoadError> {
     let begun = Instant::now();
     check_filters(settings)?;
     let mut probe = Probe::start(settings, launcher, group)?;
@@ -123,7 +126,7 @@ pub fn load_in(
     });
     let session = session(about, dialect, state, settings, &voice, tmp_dir);
     let timing = Timing { waited, after_last_answer: last_answer.elapsed(), total: begun.elapsed() };
-    Ok(Discovered {
+    let discovered = Discovered {
         session: Arc::new(session),
         suites,
         tests: tests.into(),
@@ -134,7 +137,8 @@ pub fn load_in(
         groups,
         origins,
         settings: settings.clone(),
-    })
+    };
+    Ok((discovered, probe))
 }
 
 impl Discovered {

@@ -100,10 +100,14 @@ impl Session<'_> {
         };
         let settings = settings::settings(&self.options, self.program, self.cwd);
         let begun = Instant::now();
-        let discovered = load::load_in(&settings, &early, &launcher, &Group::new());
+        // Python stays until the run has ended, as the configs' lit does.
+        let (starter, group) = (launcher.cold(), Group::new());
+        let loaded = load::load_in(&settings, &early, &starter, &group);
         let diagnostics = early.diagnostics.into_inner().expect("no panic while locked");
-        match discovered {
-            Ok(discovered) => self.discovered(&discovered, diagnostics, &stopper, launcher, begun.elapsed()),
+        match loaded {
+            Ok((discovered, _python)) => {
+                self.discovered(&discovered, diagnostics, &stopper, launcher, begun.elapsed())
+            }
             Err(LoadError::Filter { pattern, reason }) => failed(&format!(
                 "{}: error: invalid regular expression: '{pattern}', {reason}\n",
                 self.program

@@ -186,3 +186,17 @@ fn tests_are_listed_as_json() {
     assert_eq!(of("bad/b.test")["name"], "t :: bad/b.test");
     assert!(of("good/a.test")["last_seconds"].as_f64().is_some_and(|seconds| seconds > 0.0));
 }
+
+#[test]
+fn what_configs_leave_for_the_end_is_done_at_the_end() {
+    let suite = Suite::new(
+        "import atexit, os\n\
+         def end(root=os.path.dirname(__file__)):\n\
+         \u{20}   ran = os.path.exists(os.path.join(root, 'Output', 'a.test.tmp'))\n\
+         \u{20}   open(os.path.join(root, 'end'), 'w').write(str(ran))\n\
+         atexit.register(end)\n",
+    );
+    suite.file("a.test", "RUN: echo x > %t\n");
+    suite.run(&["."]).ends_with(0);
+    assert_eq!(fs::read_to_string(suite.path("end")).expect("atexit was honoured"), "True");
+}

@@ -1,4 +1,5 @@
-//! Warm starts as users see them: chosen, refused and explained.
+//! Warm starts as users see them: chosen, refused and explained. Where starts are counted, no test is repeated by
+//! chance (`--verify=0`).
 
 use crate::suite::{Run, Suite};
 
@@ -24,7 +25,7 @@ fn starts(run: &Run, tool: &str) -> (u32, u32, Vec<String>) {
 
 #[test]
 fn named_tools_are_warm_from_the_first_start() {
-    let run = suite("").run(&["-j1", "--warm=sort", "--explain", "."]);
+    let run = suite("").run(&["-j1", "--verify=0", "--warm=sort", "--explain", "."]);
     run.ends_with(0).has("PASS: t :: a.test").warns("hotstart: 4 processes started warm, 2 cold\n");
     assert_eq!(starts(&run, "sort"), (4, 0, vec![]));
     assert_eq!(starts(&run, "head"), (0, 2, vec!["cold 2: the settings say so".to_owned()]));
@@ -33,7 +34,7 @@ fn named_tools_are_warm_from_the_first_start() {
 
 #[test]
 fn auto_begins_after_some_cold_starts() {
-    let run = suite("").run(&["-j1", "--explain", "."]);
+    let run = suite("").run(&["-j1", "--verify=0", "--explain", "."]);
     assert_eq!(starts(&run, "sort"), (3, 1, vec!["cold 1: not started often enough yet".to_owned()]));
 }
 
@@ -53,7 +54,7 @@ fn a_terse_summary_leaves_the_count_out() {
 
 #[test]
 fn tools_can_be_kept_cold_by_the_command_line() {
-    let run = suite("").run(&["-j1", "--start=fork", "--keep-cold=head", "--explain", "."]);
+    let run = suite("").run(&["-j1", "--verify=0", "--start=fork", "--keep-cold=head", "--explain", "."]);
     assert_eq!(starts(&run, "sort").0, 4);
     assert_eq!(starts(&run, "head"), (0, 2, vec!["cold 2: the settings say so".to_owned()]));
 }
@@ -65,7 +66,7 @@ fn a_directory_opts_out() {
     suite.file("all/lit.local.cfg", "config.hotstart_cold = True\n");
     suite.file("named/d.test", "RUN: sort %s | head -n 1\n");
     suite.file("named/lit.local.cfg", "config.hotstart_cold = ['head']\n");
-    let run = suite.run(&["-j1", "--start=fork", "--explain", "."]);
+    let run = suite.run(&["-j1", "--verify=0", "--start=fork", "--explain", "."]);
     assert_eq!(
         starts(&run, "sort"),
         (5, 1, vec!["cold 1: the test or its directory asks for it".to_owned()])
@@ -81,7 +82,7 @@ fn a_test_opts_out() {
     let suite = suite("");
     suite.file("c.test", "# HOTSTART-COLD: head\nRUN: sort %s | head -n 1\n");
     suite.file("d.test", "# HOTSTART-COLD:\nRUN: sort %s | head -n 1\n");
-    let run = suite.run(&["-j1", "--start=fork", "--explain", "."]);
+    let run = suite.run(&["-j1", "--verify=0", "--start=fork", "--explain", "."]);
     assert_eq!(starts(&run, "sort").0, 5);
     assert_eq!(starts(&run, "head").1, 2);
 }
@@ -96,7 +97,7 @@ fn programs_that_tests_make_are_cold_and_those_of_the_build_are_not() {
         "RUN: cp %S/bin/made-by-build %t-tool\nRUN: %t-tool %s\nRUN: %S/bin/made-by-build %s\n",
     );
     executable(&suite.path("bin/made-by-build"));
-    let run = suite.run(&["-j1", "--start=fork", "--explain", "."]);
+    let run = suite.run(&["-j1", "--verify=0", "--start=fork", "--explain", "."]);
     run.ends_with(0);
     assert_eq!(starts(&run, "made-by-build"), (1, 0, vec![]));
     let made = starts(&run, "a.test.tmp-tool");
@@ -113,9 +114,9 @@ fn executable(path: &std::path::Path) {
 fn the_configuration_file_holds_until_the_command_line_says_otherwise() {
     let suite = suite("");
     suite.file("hotstart.toml", "[lit]\nwarm = ['sort']\nexplain = true\n");
-    assert_eq!(starts(&suite.run(&["-j1", "."]), "sort").0, 4);
+    assert_eq!(starts(&suite.run(&["-j1", "--verify=0", "."]), "sort").0, 4);
     assert_eq!(starts(&suite.run(&["-j1", "--cold", "."]), "sort").0, 0);
-    let run = suite.run(&["-j1", "--hotstart-config=", "."]);
+    let run = suite.run(&["-j1", "--verify=0", "--hotstart-config=", "."]);
     assert!(!run.ends_with(0).err.contains("how processes were started"), "{run:#?}");
 }
 
