@@ -31,7 +31,11 @@ class Embedded:
 
     def exec_module(self, module):
         name = module.__name__
-        exec(compile(self.sources[name], "<%s>" % name, "exec"), module.__dict__)
+        exec(compile(self.sources[name], name.replace(".", "/") + ".py", "exec"), module.__dict__)
+
+    def get_source(self, name):
+        # For tracebacks.
+        return self.sources[name].decode()
 
 
 count = int(requests.readline())

@@ -13,28 +13,27 @@ from lit.ShCommands import Command
 from lit.ShUtil import ShParser
 
 
-def update(test, lit_config, lines, failures):
+def update(test, lit_config, commands, failures):
     """Calls the updaters for a test that the runner ran."""
     # For what it notes on the test, which updaters may look at.
     lit.TestRunner.parseIntegratedTestScript(test, require_script=False)
-    return ask(test, lit_config, lines, failures)
+    return ask(test, lit_config, commands, failures)
 
 
-def ask(test, lit_config, lines, failures):
+def ask(test, lit_config, commands, failures):
     """Calls the updaters for each failure; what the last one called had to say, or what it raised."""
-    said = None
+    update_output = None
     for number, failure in enumerate(failures):
-        result = result_of(failure, lines, lit_config)
-        for updater in lit_config.test_updaters:
+        result = result_of(failure, commands, lit_config)
+        for test_updater in lit_config.test_updaters:
             try:
-                said = updater(result, test, list(lines))
-            except Exception as error:
-                # Without the frame of this function.
-                trace = traceback.format_exception(type(error), error, error.__traceback__.tb_next)
-                return {"raised": [number, "".join(trace)]}
-            if said:
+                # What tracebacks show; lit's own tests look for this line.
+                update_output = test_updater(result, test, commands)
+            except Exception:
+                return {"raised": [number, traceback.format_exc()]}
+            if update_output:
                 break
-    return {"said": str(said) if said else ""}
+    return {"said": str(update_output) if update_output else ""}
 
 
 def result_of(failure, lines, lit_config):

@@ -233,7 +233,9 @@ impl JobSource for Plan<'_> {
                 None
             }
             // Text is made only for those whose text is read.
-            Some(outcome) if !self.wants_all_output && self.is_failure(outcome.verdict) => {
+            Some(outcome)
+                if !self.wants_all_output && (self.is_failure(outcome.verdict) || outcome.attempts.0 > 1) =>
+            {
                 judge::conclude(&pending, attempt, &transcript, true)
             }
             decided => decided,
