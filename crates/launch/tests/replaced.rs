@@ -171,7 +171,7 @@ impl Tool {
                 let fits = shown.iter().all(|v| (low..=high).contains(v));
                 assert!(fits, "{via:?} start shows {shown:?} of file {index}, not {low} to {high}");
             }
-            *if via == Via::Fork { &mut warm } else { &mut cold } += 1;
+            *if via.is_warm() { &mut warm } else { &mut cold } += 1;
             starts.fetch_add(1, Ordering::SeqCst);
         }
         (warm, cold)
