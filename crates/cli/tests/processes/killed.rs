@@ -52,7 +52,7 @@ fn met_dead(run: &Run) -> u64 {
     run.err.lines().filter_map(count).sum()
 }
 
-/// Copies have the runtime in memory as well, but not the page; the runner, and its children on the way to exec, have
+/// Or a worker. Copies have the runtime in memory as well, but not the page; the runner, and its children on the way to exec, have
 /// the page, but not the runtime.
 fn is_template(pid: i32) -> bool {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
@@ -75,8 +75,8 @@ fn hail(runner: u32, over: &AtomicBool, random: &mut Random) -> u64 {
     killed
 }
 
-fn run_in_hail(results: &Path, random: &mut Random) -> (Run, u64) {
-    let child = command(results, &["--start=fork"]).spawn().expect("hotstart starts");
+fn run_in_hail(results: &Path, start: &str, random: &mut Random) -> (Run, u64) {
+    let child = command(results, &[start]).spawn().expect("hotstart starts");
     let (runner, over) = (child.id(), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let hail = scope.spawn(|| hail(runner, &over, random));
@@ -86,11 +86,14 @@ fn run_in_hail(results: &Path, random: &mut Random) -> (Run, u64) {
     })
 }
 
+fn wanted() -> u64 {
+    std::env::var("HOTSTART_KILLS").map_or(60, |n| n.parse().expect("HOTSTART_KILLS is a number"))
+}
+
 #[test]
 fn killed_templates_lose_no_test_and_change_no_verdict() {
     let alone = Alone::begin();
-    let wanted =
-        std::env::var("HOTSTART_KILLS").map_or(60, |n| n.parse().expect("HOTSTART_KILLS is a number"));
+    let wanted = wanted();
     let dir = tempfile::tempdir().unwrap();
     let results = |number: u64| -> PathBuf { dir.path().join(number.to_string()) };
     let calm = Run::from(command(&results(0), &["--start=fork"]).output().expect("hotstart starts"));
@@ -100,7 +103,7 @@ fn killed_templates_lose_no_test_and_change_no_verdict() {
     while killed < wanted {
         runs += 1;
         assert!(runs < 10 + wanted, "{killed} templates killed in {runs} runs");
-        let (run, now) = run_in_hail(&results(runs), &mut random);
+        let (run, now) = run_in_hail(&results(runs), "--start=fork", &mut random);
         assert_eq!(verdicts(&run), expected, "{run:#?}");
         assert_eq!(run.code, calm.code, "{run:#?}");
         // Tests that fail on purpose are the only ones; where such a command met a dead template, it was cold at once.
@@ -111,4 +114,27 @@ fn killed_templates_lose_no_test_and_change_no_verdict() {
     }
     let tests = expected.len();
     println!("{killed} templates killed in {runs} runs of {tests} tests; {dead} starts met a dead one");
+}
+
+/// A worker that is killed takes the tool that it runs with it, as any killed process would: its test fails, and is
+/// confirmed cold. One that is killed while it waits is noticed.
+#[test]
+fn killed_workers_change_no_verdict() {
+    let alone = Alone::begin();
+    let wanted = wanted();
+    let dir = tempfile::tempdir().unwrap();
+    let results = |number: u64| -> PathBuf { dir.path().join(number.to_string()) };
+    let calm = Run::from(command(&results(0), &["--cold"]).output().expect("hotstart starts"));
+    let expected = verdicts(&calm);
+    let (mut random, mut killed, mut runs) = (Random::new(5), 0, 0);
+    while killed < wanted {
+        runs += 1;
+        assert!(runs < 10 + wanted, "{killed} processes killed in {runs} runs");
+        let (run, now) = run_in_hail(&results(runs), "--start=rewind", &mut random);
+        assert_eq!(verdicts(&run), expected, "{run:#?}");
+        assert_eq!(run.code, calm.code, "{run:#?}");
+        killed += now;
+        alone.await_nobody();
+    }
+    println!("{killed} templates and workers killed in {runs} runs of {} tests", expected.len());
 }
