@@ -1,6 +1,6 @@
 //! Who ran scripts that ask for bash: the internal shell where both mean the same, else bash; and why.
 //!
-//! A native run is believed only if it succeeded. One that fails is run again by the shell that was asked for, from
+//! A native run is believed only if it succeeded, and was to. Any other is run again by the shell that was asked for, from
 //! a clean start, and that run counts: a test never fails because of a difference between the shells.
 
 use std::collections::BTreeMap;
@@ -65,6 +65,13 @@ pub(crate) fn must_be_confirmed(transcript: &Transcript) -> bool {
     transcript.run_by == RunBy::Native
         && transcript.exit_code != Some(0)
         && transcript.fault != Some(Fault::Interrupted)
+}
+
+/// Whether a native success would make the test fail, as one that is expected to fail.
+pub(crate) fn passes_unexpectedly(run: &Run<'_>, job: JobId, attempt: u32, transcript: &Transcript) -> bool {
+    transcript.run_by == RunBy::Native
+        && transcript.exit_code == Some(0)
+        && run.source.would_fail(job, attempt, transcript)
 }
 
 /// Takes note of who ran a first attempt that needs no confirmation.

@@ -65,7 +65,7 @@ pub(crate) fn run_attempt(
     let begun = Instant::now();
     let (transcript, group) = run_once(run, script, launcher);
     run.took(script, &transcript, begun);
-    if shells::must_be_confirmed(&transcript) {
+    if shells::must_be_confirmed(&transcript) || shells::passes_unexpectedly(run, job, attempt, &transcript) {
         return (shells::confirm(run, job, script, transcript), group);
     }
     shells::note(run, &transcript);

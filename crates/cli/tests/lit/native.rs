@@ -40,6 +40,15 @@ fn a_failure_is_told_as_bash_has_it() {
 }
 
 #[test]
+fn an_unexpected_pass_is_bashs_too() {
+    let suite = suite();
+    suite.file("a.test", "XFAIL: *\nRUN: true\n");
+    let run = suite.run(&["--shell=native", "."]);
+    run.ends_with(1).has("XPASS: t :: a.test").warns("0 run natively, 0 by that shell, 1 by both");
+    assert!(!run.err.contains("fault"), "{run:#?}");
+}
+
+#[test]
 fn retries_and_timeouts_are_as_with_bash() {
     let suite = suite();
     suite.file(
