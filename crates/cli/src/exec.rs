@@ -127,9 +127,7 @@ fn run(detached: bool) -> ExitCode {
 }
 
 fn settings() -> Result<Settings, String> {
-    // A test that fails is confirmed; an object file is not. So rewinding, the younger way, must be asked for.
-    let policy = Policy { rewind: false, ..Policy::default() };
-    let mut settings = Settings { idle: Duration::from_secs(600), policy };
+    let mut settings = Settings { idle: Duration::from_secs(600), policy: Policy::default() };
     if let Some(seconds) = number("HOTSTART_SERVER_IDLE")? {
         settings.idle = Duration::from_secs(seconds);
     }

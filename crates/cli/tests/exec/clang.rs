@@ -74,7 +74,7 @@ fn warm_and_cold_clang_tell_and_leave_the_same() {
         let cold = run(&bench, "cold", args, nothing);
         let before = bench.warm_starts();
         assert_eq!(cold, run(&bench, "warm", args, nothing), "{args:?}");
-        assert_eq!(bench.warm_starts(), before + 1, "{args:?}: {}", bench.status());
+        assert!(bench.warm_starts() > before, "{args:?}: {}", bench.status());
     }
     for spawn in ["0", "1"] {
         // Names for a stack's addresses take seconds to find.
