@@ -167,7 +167,7 @@ fn errors_are_argparses() {
         ),
         (
             &["--start=rewound", "t"],
-            "argument --start: invalid choice: 'rewound' (choose from 'auto', 'cold', 'fork')",
+            "argument --start: invalid choice: 'rewound' (choose from 'auto', 'cold', 'fork', 'rewind')",
         ),
         (
             &["--verify", "101", "t"],

@@ -227,7 +227,7 @@ mod tests {
         for (text, message) in [
             (
                 "[lit]\nstart = 'warm'",
-                "h.toml:2:9: 'lit.start' must be one of \"auto\", \"cold\", \"fork\", but found \"warm\"",
+                "h.toml:2:9: 'lit.start' must be one of \"auto\", \"cold\", \"fork\", \"rewind\", but found \"warm\"",
             ),
             ("[lit]\n  strat = 1", "h.toml:2:3: unknown key 'lit.strat'; known are 'start', 'warm', "),
             ("\n[lti]\n", "h.toml:2:2: unknown key 'lti'; known are '[lit]'"),
