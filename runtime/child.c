@@ -34,6 +34,13 @@ int hs_child_clone(int32_t *pid_cell)
     return (int)hs_clone(flags, pid_cell, thread_number);
 }
 
+/* Whether robust mutexes are held, of which the kernel tells others when a process ends. */
+int hs_child_holds_mutexes(void)
+{
+    /* An empty list points at itself. */
+    return *(void **)robust_list != robust_list;
+}
+
 int *hs_child_number(void)
 {
     return thread_number;

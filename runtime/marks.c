@@ -14,6 +14,7 @@
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/sem.h>
 #include <sys/shm.h>
 #include <time.h>
 #include <unistd.h>
@@ -66,6 +67,9 @@ int hs_marks_timers(void)
     X(mlock, int, (const void *from, size_t size), (from, size)) \
     X(mlock2, int, (const void *from, size_t size, unsigned flags), (from, size, flags)) \
     X(mlockall, int, (int flags), (flags)) \
+    X(semop, int, (int id, struct sembuf *ops, size_t count), (id, ops, count)) \
+    X(semtimedop, int, (int id, struct sembuf *ops, size_t count, const struct timespec *limit), \
+      (id, ops, count, limit)) \
     X(shmat, void *, (int id, const void *at, int flags), (id, at, flags)) \
     X(pkey_alloc, int, (unsigned flags, unsigned access), (flags, access)) \
     X(pkey_mprotect, int, (void *from, size_t size, int access, int key), (from, size, access, key))

@@ -94,6 +94,7 @@ HS_HIDDEN void hs_child_install(const struct hs_job *job);
 HS_HIDDEN void hs_child_begin(const struct hs_job *job);
 HS_HIDDEN void hs_child_fds(const struct hs_job *job, int keep);
 HS_HIDDEN int *hs_child_number(void);
+HS_HIDDEN int hs_child_holds_mutexes(void);
 
 /* What rewinding needs: worker.c runs main again and again, memory.c and mappings.c put memory back, state.c what
  * the kernel keeps, marks.c notices what cannot be put back. */

@@ -116,7 +116,7 @@ static uint32_t retirement(void)
     if (found & HS_RETIRED_THREADS)
         return found;
     close_all();
-    if (hs_marks_take())
+    if (hs_marks_take() || hs_child_holds_mutexes())
         found |= HS_RETIRED_PROCESS;
     if (hs_mappings_undo() != 0)
         found |= HS_RETIRED_MAPPINGS;

@@ -161,7 +161,15 @@ static void leave(const char *how)
         mprotect(page, 4096, PROT_READ);
     else if (!strcmp(how, "over"))
         mmap(page, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-    else if (!strcmp(how, "nice"))
+    else if (!strcmp(how, "mutex")) {
+        pthread_mutexattr_t kind;
+        pthread_mutexattr_init(&kind);
+        pthread_mutexattr_setrobust(&kind, PTHREAD_MUTEX_ROBUST);
+        pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);
+        pthread_mutex_t *held = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        pthread_mutex_init(held, &kind);
+        pthread_mutex_lock(held);
+    } else if (!strcmp(how, "nice"))
         setpriority(PRIO_PROCESS, 0, 1);
     else if (!strcmp(how, "closes"))
         for (int fd = 3; fd < 100; fd++)

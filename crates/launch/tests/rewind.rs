@@ -67,6 +67,7 @@ fn what_cannot_be_put_back_ends_the_worker_and_not_the_answer() {
         ("protect", Retirement::Mappings),
         ("over", Retirement::Mappings),
         ("nice", Retirement::Process),
+        ("mutex", Retirement::Process),
     ];
     for (how, why) in expected {
         let tool = as_cold(&[how, "9"]);
