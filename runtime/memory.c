@@ -9,7 +9,6 @@
  */
 #define _GNU_SOURCE
 #include <link.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/rseq.h>
