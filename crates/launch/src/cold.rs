@@ -1,8 +1,8 @@
 //! Starting by exec: always possible, always right.
 //!
-//! `posix_spawn` (which is `vfork` inside glibc) is used because its cost does not grow with the runner's memory.
-//! It cannot set limits or the file mode mask; a spec that asks for these goes through a second exec of this very
-//! binary, which sets them and becomes the program. lit does the same with a Python script.
+//! `vfork` is used because its cost does not grow with the runner's memory. A spec that asks for limits or a file mode
+//! mask goes through a second exec of this very binary, which sets them and becomes the program: between `vfork` and
+//! exec a child does as little as it can. lit does the same with a Python script.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::guard::Slot;
 use crate::spec::{Limit, Resource};
 use crate::{Spec, StartError, sys};
 
@@ -23,7 +24,7 @@ pub(crate) struct Prepared {
     cwd: CString,
 }
 
-/// Whether the spec asks for something that `posix_spawn` cannot do.
+/// Whether the spec asks for something that is not set between `vfork` and exec.
 pub(crate) fn needs_trampoline(spec: &Spec<'_>) -> bool {
     spec.umask.is_some() || !spec.limits.is_empty()
 }
@@ -42,8 +43,8 @@ pub(crate) fn prepare(spec: &Spec<'_>) -> Result<Prepared, StartError> {
 }
 
 impl Prepared {
-    /// Starts the process; returns its number.
-    pub(crate) fn spawn(&self, spec: &Spec<'_>) -> Result<i32, i32> {
+    /// Starts the process, which enters itself in `slot`; returns its number.
+    pub(crate) fn spawn(&self, spec: &Spec<'_>, slot: Option<&Slot<'_>>) -> Result<i32, i32> {
         let request = sys::spawn::Request {
             program: &self.program,
             argv: &self.argv,
@@ -54,7 +55,7 @@ impl Prepared {
             extra_fds: &spec.extra_fds,
             process_group: spec.process_group,
         };
-        until_not_busy(|| sys::spawn::posix_spawn(&request))
+        until_not_busy(|| sys::spawn::vfork_exec(&request, slot.map(Slot::cell)))
     }
 }
 

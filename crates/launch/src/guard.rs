@@ -1,8 +1,9 @@
 //! Ends what the runner started if the runner itself is killed with SIGKILL, which it cannot notice.
 //!
 //! A second, tiny process of the same binary waits for the end of a pipe whose other end only the runner holds.
-//! A table in shared memory tells it which processes and process groups are alive at that moment. Setting
-//! PR_SET_PDEATHSIG in each child instead would miss grandchildren, and `posix_spawn` cannot do it.
+//! A table in shared memory tells it which processes and process groups are alive at that moment. A process that is
+//! started by exec enters itself before its exec, and holds the pipe open until then: the guard cannot see the end of
+//! the pipe and miss the process. (PR_SET_PDEATHSIG in each child would miss grandchildren, and a tool can see it.)
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -10,7 +11,7 @@ use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use hotstart_model::Environment;
@@ -38,9 +39,13 @@ pub(crate) struct Guard {
     pid: i32,
 }
 
-/// A place in the table.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Slot(usize);
+/// A place in the table: taken before a process is started, free again once it is freed.
+#[derive(Debug)]
+#[must_use = "a slot that is not freed stays taken"]
+pub(crate) struct Slot<'g>(&'g AtomicI64);
+
+/// In a slot: taken, but no process yet.
+const TAKEN: i64 = -1;
 
 impl Guard {
     /// Starts the guard; `None` if the system refuses, in which case the runner works without one.
@@ -69,7 +74,7 @@ impl Guard {
             keep_cold: false,
             process_group: ProcessGroup::New,
         };
-        let pid = cold::prepare(&spec).ok()?.spawn(&spec).ok()?;
+        let pid = cold::prepare(&spec).ok()?.spawn(&spec, None).ok()?;
         Some(Guard { table, lifeline: write, pid })
     }
 
@@ -80,19 +85,28 @@ impl Guard {
         let _ = rustix::io::write(&self.lifeline, &message);
     }
 
-    /// Puts a process and its group (0 for none of its own) under guard.
-    pub(crate) fn enter(&self, pid: i32, pgid: i32) -> Option<Slot> {
-        let value = i64::from(pid) << 32 | i64::from(pgid);
-        let free =
-            self.table.slots().iter().position(|slot| {
-                slot.compare_exchange(0, value, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-            });
-        free.map(Slot)
+    /// Takes a slot for a process that is to be started; `None` if there are too many.
+    pub(crate) fn slot(&self) -> Option<Slot<'_>> {
+        let take =
+            |slot: &AtomicI64| slot.compare_exchange(0, TAKEN, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        self.table.slots().iter().find(|slot| take(slot)).map(Slot)
+    }
+}
+
+impl Slot<'_> {
+    /// Where a process enters itself.
+    pub(crate) fn cell(&self) -> &AtomicI64 {
+        self.0
     }
 
-    /// Takes a process out again; to be called before it is reaped.
-    pub(crate) fn leave(&self, slot: &Slot) {
-        self.table.slots()[slot.0].store(0, Ordering::Release);
+    /// Puts a process and its group (0 for none of its own) under guard.
+    pub(crate) fn enter(&self, pid: i32, pgid: i32) {
+        self.0.store(sys::spawn::slot_value(pid, pgid), Ordering::Release);
+    }
+
+    /// Takes the process out again; to be called before it is reaped.
+    pub(crate) fn free(self) {
+        self.0.store(0, Ordering::Release);
     }
 }
 
@@ -149,7 +163,7 @@ fn end_all(table: &Table) {
 /// runner, at whose end the kernel signals the copies it knows of, nor the processes in the table. A killed process
 /// that hangs in the kernel (a dead network file system) is given up after a while.
 fn await_all(runner: Option<Pid>, table: &Table) {
-    let is_gone = |pid: i32| pid == 0 || sys::wait::is_gone(pid);
+    let is_gone = |pid: i32| pid <= 0 || sys::wait::is_gone(pid);
     for _ in 0..10_000 {
         let mut pids = table.slots().iter().map(|slot| (slot.load(Ordering::Acquire) >> 32) as i32);
         if rustix::process::getppid() != runner && pids.all(is_gone) {

@@ -59,7 +59,7 @@ pub struct Child<'g> {
     via: Via,
     begun: Instant,
     group: &'g Group,
-    guarded: Option<(&'g Guard, Slot)>,
+    slot: Option<Slot<'g>>,
     /// The worker that runs it, if it is not a process of its own.
     tenure: Option<Tenure<'g>>,
 }
@@ -119,15 +119,16 @@ impl Launcher {
         let ended = || StartError::Ended { path: spec.program.clone() };
         let Some(pool) = &self.pool else {
             let reason = if cold::needs_trampoline(spec) { Reason::Limits } else { Reason::OnlyWay };
-            let start = || Ok(Started::cold(start_cold(spec)?, reason));
+            let start = |slot: Option<&Slot<'_>>| Ok(Started::cold(start_cold(spec, slot)?, reason));
             return self.start_in(group, spec, begun, start).ok_or_else(ended)?;
         };
         let program = pool.program(spec);
         let lease = pool.lease(&program, spec);
-        let child = self.start_in(group, spec, begun, || match lease.and_then(|lease| lease.start(spec)) {
-            Ok(started) => Ok(started),
-            Err(reason) => Ok(Started::cold(start_cold(spec)?, reason)),
-        });
+        let child =
+            self.start_in(group, spec, begun, |slot| match lease.and_then(|lease| lease.start(spec)) {
+                Ok(started) => Ok(started),
+                Err(reason) => Ok(Started::cold(start_cold(spec, slot)?, reason)),
+            });
         let child = child.ok_or_else(ended)?;
         if let Ok(child) = &child {
             pool.record(&program, child.via, begun.elapsed());
@@ -144,40 +145,50 @@ impl Launcher {
         let pool = self.pool.as_ref().ok_or(Reason::OnlyWay)?;
         let program = pool.program(spec);
         let child = pool.lease(&program, spec).and_then(|lease| {
-            self.start_in(group, spec, begun, || lease.start(spec)).ok_or(Reason::Refused)?
+            self.start_in(group, spec, begun, |_| lease.start(spec)).ok_or(Reason::Refused)?
         });
         let via = child.as_ref().map_or_else(|reason| Via::Cold(*reason), |child| child.via);
         pool.record(&program, via, begun.elapsed());
         child
     }
 
-    /// Starts under the group's lock; `None` if the job was ended before.
+    /// Starts under the group's lock; `None` if the job was ended before. A process that does not enter itself in the
+    /// guard's slot before it can outlive this one is a copy: the kernel ends it.
     fn start_in<'g, E>(
         &'g self,
         group: &'g Group,
         spec: &Spec<'_>,
         begun: Instant,
-        start: impl FnOnce() -> Result<Started<'g>, E>,
+        start: impl FnOnce(Option<&Slot<'_>>) -> Result<Started<'g>, E>,
     ) -> Option<Result<Child<'g>, E>> {
         let mut child = None;
         let started = group.start(|| {
-            let Started { pid, via, tenure } = start()?;
+            let slot = self.guard.as_deref().and_then(Guard::slot);
+            let Started { pid, via, tenure } = match start(slot.as_ref()) {
+                Ok(started) => started,
+                Err(error) => {
+                    slot.into_iter().for_each(Slot::free);
+                    return Err(error);
+                }
+            };
             let pgid = match spec.process_group {
                 _ if tenure.is_some() => pid,
                 ProcessGroup::Inherit => 0,
                 ProcessGroup::New => pid,
                 ProcessGroup::Join(pgid) => pgid,
             };
-            let guarded = self.guard.as_deref().and_then(|guard| Some((guard, guard.enter(pid, pgid)?)));
-            child = Some(Child { pid, pgid, via, begun, group, guarded, tenure });
+            if let Some(slot) = &slot {
+                slot.enter(pid, pgid);
+            }
+            child = Some(Child { pid, pgid, via, begun, group, slot, tenure });
             Ok((pid, pgid))
         })?;
         Some(started.map(|_| child.expect("made when it was started")))
     }
 }
 
-fn start_cold(spec: &Spec<'_>) -> Result<i32, StartError> {
-    cold::prepare(spec)?.spawn(spec).map_err(|errno| cold::explain(spec, errno))
+fn start_cold(spec: &Spec<'_>, slot: Option<&Slot<'_>>) -> Result<i32, StartError> {
+    cold::prepare(spec)?.spawn(spec, slot).map_err(|errno| cold::explain(spec, errno))
 }
 
 impl Child<'_> {
@@ -206,11 +217,11 @@ impl Child<'_> {
 
     /// Waits for its end.
     pub fn wait(mut self) -> Exit {
-        let exit =
-            |status, usage| Exit { status, usage, wall: self.begun.elapsed(), via: self.via, lost: false };
+        let (pid, begun, via) = (self.pid, self.begun, self.via);
+        let exit = |status, usage| Exit { status, usage, wall: begun.elapsed(), via, lost: false };
         let Some(mut tenure) = self.tenure.take() else {
-            sys::wait::await_end(self.pid);
-            let (status, usage) = self.leave(|| sys::wait::reap(self.pid));
+            sys::wait::await_end(pid);
+            let (status, usage) = self.leave(|| sys::wait::reap(pid));
             return exit(status, usage);
         };
         let ended = tenure.await_end();
@@ -219,8 +230,8 @@ impl Child<'_> {
             tenure.finish(&ended);
             return exit(status, usage);
         }
-        sys::wait::await_end(self.pid);
-        let (status, usage) = self.leave(|| sys::wait::reap(self.pid));
+        sys::wait::await_end(pid);
+        let (status, usage) = self.leave(|| sys::wait::reap(pid));
         tenure.finish(&ended);
         let lost = matches!(ended, Ended::NotRun);
         if lost {
@@ -230,11 +241,10 @@ impl Child<'_> {
     }
 
     /// It is no longer a process of the job.
-    fn leave<R>(&self, reap: impl FnOnce() -> R) -> R {
+    fn leave<R>(&mut self, reap: impl FnOnce() -> R) -> R {
+        let slot = self.slot.take();
         self.group.reap(self.pid, || {
-            if let Some((guard, slot)) = &self.guarded {
-                guard.leave(slot);
-            }
+            slot.into_iter().for_each(Slot::free);
             reap()
         })
     }

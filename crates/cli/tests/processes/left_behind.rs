@@ -92,23 +92,6 @@ fn ended(child: Child) -> Run {
 
 const WAYS: [&str; 2] = ["--start=cold", "--start=fork"];
 
-/// Waits until every thread of the runner waits: what was started by exec is known to the guard then. In the instant
-/// before, it is not, and survives a runner that is killed: a known gap (docs/design/warm.md).
-fn await_rest(runner: u32) {
-    let waits = |stat: String| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S'));
-    let all_wait = || {
-        let tasks = std::fs::read_dir(format!("/proc/{runner}/task")).expect("the runner lives").flatten();
-        let mut stats =
-            tasks.map(|task| std::fs::read_to_string(task.path().join("stat")).unwrap_or_default());
-        stats.all(waits)
-    };
-    let until = Instant::now() + Duration::from_secs(20);
-    while !all_wait() {
-        assert!(Instant::now() < until, "the runner is busy for ever");
-        std::thread::yield_now();
-    }
-}
-
 #[test]
 fn nothing_is_left_after_a_run() {
     let alone = Alone::begin();
@@ -141,7 +124,6 @@ fn nothing_is_left_when_the_runner_ends_at_once() {
             let place = Place::new(true);
             let child = place.start(start);
             place.await_tests();
-            await_rest(child.id());
             signal(&child, number);
             assert_eq!(ended(child).code, None, "{number:?}");
             place.check(&alone);

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::probe::{Fault, Faulted, Filled, StartCost, Way, Workers};
+use crate::sys;
 use crate::sys::shared::Table;
-use crate::{ProcessGroup, sys};
 
 /// Exit code of a child that could not exec.
 const NO_EXEC: i32 = 127;
@@ -27,10 +27,9 @@ fn last_error<T>() -> io::Result<T> {
 /// One start of `program`, waited for.
 pub(crate) fn start(way: Way, program: &Path) -> io::Result<StartCost> {
     let program = CString::new(program.as_os_str().as_bytes())?;
-    let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
     let begun = Instant::now();
     let pid = match way {
-        Way::PosixSpawn => spawn(&program, &null),
+        Way::PosixSpawn => posix_spawn(&program),
         Way::Vfork => vfork_exec(&program),
         Way::ForkExec => fork_child(|| exec(&program)),
         Way::Fork => fork_child(|| 0),
@@ -41,19 +40,14 @@ pub(crate) fn start(way: Way, program: &Path) -> io::Result<StartCost> {
     if status.success() { Ok(StartCost { call, ended }) } else { Err(io::Error::other("the child failed")) }
 }
 
-fn spawn(program: &CString, null: &std::fs::File) -> io::Result<i32> {
-    use std::os::fd::AsFd;
-    let request = sys::spawn::Request {
-        program,
-        argv: std::slice::from_ref(program),
-        env: &[],
-        env_count: 0,
-        cwd: c"/",
-        stdio: [null.as_fd(); 3],
-        extra_fds: &[],
-        process_group: ProcessGroup::Inherit,
+fn posix_spawn(program: &CString) -> io::Result<i32> {
+    let (argv, envp) = ([program.as_ptr().cast_mut(), ptr::null_mut()], [ptr::null_mut()]);
+    let mut pid = 0;
+    // SAFETY: both arrays are null-terminated and point to strings that live during the call, which modifies none.
+    let errno = unsafe {
+        libc::posix_spawn(&mut pid, program.as_ptr(), ptr::null(), ptr::null(), argv.as_ptr(), envp.as_ptr())
     };
-    sys::spawn::posix_spawn(&request).map_err(io::Error::from_raw_os_error)
+    if errno == 0 { Ok(pid) } else { Err(io::Error::from_raw_os_error(errno)) }
 }
 
 /// Becomes `program`; the exit code if that fails. Async-signal-safe.

@@ -12,6 +12,16 @@ pub(crate) fn empty_set() -> libc::sigset_t {
     }
 }
 
+/// A set of all signals.
+pub(crate) fn full_set() -> libc::sigset_t {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: sigfillset initialises the set and cannot fail for a valid pointer.
+    unsafe {
+        libc::sigfillset(set.as_mut_ptr());
+        set.assume_init()
+    }
+}
+
 /// Adds a signal.
 pub(crate) fn add(set: &mut libc::sigset_t, signal: i32) {
     // SAFETY: the set is initialised; a wrong number is refused by an error return.

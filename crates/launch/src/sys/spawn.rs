@@ -1,7 +1,8 @@
-//! `posix_spawn` with a working directory and an exact set of descriptors, and the few calls around exec.
+//! Starting a program by `vfork` and `exec`, and the few calls around exec.
 //!
-//! `std::process::Command` is not used: it forks where a working directory is combined with other settings it
-//! cannot express, and it cannot pass descriptors above 2.
+//! `posix_spawn` does the same, but runs no code of ours between the two: a child could not tell the guard of itself
+//! before it becomes something that outlives a killed runner. `std::process::Command` forks where a working directory
+//! is combined with other settings, and cannot pass descriptors above 2.
 
 use std::ffi::{CStr, CString, OsString};
 use std::io;
@@ -10,6 +11,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::ptr;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::spec::{Limit, ProcessGroup, Resource};
 
@@ -26,113 +28,149 @@ pub(crate) struct Request<'a> {
     pub process_group: ProcessGroup,
 }
 
-/// File actions that are destroyed when dropped.
-struct Actions(libc::posix_spawn_file_actions_t);
-
-impl Drop for Actions {
-    fn drop(&mut self) {
-        // SAFETY: initialised by `Actions::new`, destroyed once.
-        unsafe { libc::posix_spawn_file_actions_destroy(&mut self.0) };
-    }
+/// What the child needs. It lies in memory that both share until the child has execed or ended.
+struct Order<'a> {
+    request: &'a Request<'a>,
+    argv: &'a [*const libc::c_char],
+    envp: &'a [*const libc::c_char],
+    moves: &'a [(i32, i32)],
+    copies: std::ops::Range<i32>,
+    /// Where the child enters itself before it execs.
+    slot: Option<&'a AtomicI64>,
+    /// Error number of what failed; 0 if nothing did.
+    failed: i32,
 }
 
-impl Actions {
-    fn new() -> Result<Self, i32> {
-        let mut raw = MaybeUninit::uninit();
-        // SAFETY: the pointer is valid for writes; the value is used only after success.
-        check(unsafe { libc::posix_spawn_file_actions_init(raw.as_mut_ptr()) })?;
-        // SAFETY: initialised by the successful call above.
-        Ok(Actions(unsafe { raw.assume_init() }))
-    }
+/// Signals have numbers from 1 to 64.
+const SIGNALS: std::ops::RangeInclusive<i32> = 1..=64;
+/// Bytes of the child's stack: a few frames around system calls.
+const STACK: usize = 64 << 10;
 
-    fn chdir(&mut self, dir: &CStr) -> Result<(), i32> {
-        // SAFETY: the actions are initialised; glibc copies the string.
-        check(unsafe { libc::posix_spawn_file_actions_addchdir_np(&mut self.0, dir.as_ptr()) })
+/// Starts a process and returns its number, or the error number of whatever failed. Its number and process group
+/// (0 for the runner's own) are in `slot` before it becomes the program, as [`slot_value`] puts them; after an error
+/// the slot is as it was.
+pub(crate) fn vfork_exec(request: &Request<'_>, slot: Option<&AtomicI64>) -> Result<i32, i32> {
+    let mut argv: Vec<*const libc::c_char> = request.argv.iter().map(|a| a.as_ptr()).collect();
+    argv.push(ptr::null());
+    let envp = env_pointers(request.env, request.env_count);
+    let (moves, copies) = moves(request);
+    let vacant = slot.map(|slot| slot.load(Ordering::Acquire));
+    let mut order = Order { request, argv: &argv, envp: &envp, moves: &moves, copies, slot, failed: 0 };
+    let pid = clone_stopped(&mut order)?;
+    if order.failed == 0 {
+        return Ok(pid);
     }
-
-    fn close(&mut self, fd: i32) -> Result<(), i32> {
-        // SAFETY: the actions are initialised.
-        check(unsafe { libc::posix_spawn_file_actions_addclose(&mut self.0, fd) })
+    if let Some((slot, vacant)) = slot.zip(vacant) {
+        slot.store(vacant, Ordering::Release);
     }
-
-    fn dup(&mut self, from: i32, to: i32) -> Result<(), i32> {
-        // SAFETY: the actions are initialised. Equal numbers are legal and clear close-on-exec (glibc 2.29).
-        check(unsafe { libc::posix_spawn_file_actions_adddup2(&mut self.0, from, to) })
-    }
+    super::wait::reap(pid);
+    Err(order.failed)
 }
 
-/// Spawn attributes that are destroyed when dropped.
-struct Attributes(libc::posix_spawnattr_t);
-
-impl Drop for Attributes {
-    fn drop(&mut self) {
-        // SAFETY: initialised by `Attributes::new`, destroyed once.
-        unsafe { libc::posix_spawnattr_destroy(&mut self.0) };
-    }
+/// Makes the child, and stops this thread until it has execed or ended.
+fn clone_stopped(order: &mut Order<'_>) -> Result<i32, i32> {
+    let mut stack = MaybeUninit::<[u128; STACK / 16]>::uninit();
+    // A handler must not run in the child: it would be the runner's, in the runner's memory.
+    let (all, mut before) = (super::signal::full_set(), super::signal::empty_set());
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    // SAFETY: the sets are initialised. The child has a stack of its own, aligned to 16 bytes and larger than its few
+    // frames. It shares this memory, but this thread is stopped until the child has execed or ended, so that `order`
+    // and the stack outlive its use of them; `become_program` neither allocates nor unwinds, and takes no lock.
+    let (pid, errno) = unsafe {
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let top = stack.as_mut_ptr().add(1).cast();
+        let pid = libc::clone(become_program, top, flags, ptr::from_mut(order).cast());
+        let errno = *libc::__errno_location();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
+        (pid, errno)
+    };
+    if pid == -1 { Err(errno) } else { Ok(pid) }
 }
 
-impl Attributes {
-    /// An empty signal mask, and default dispositions for the two signals that Rust and Python runtimes ignore.
-    fn new(group: ProcessGroup) -> Result<Self, i32> {
-        let mut raw = MaybeUninit::uninit();
-        // SAFETY: the pointer is valid for writes; the value is used only after success.
-        check(unsafe { libc::posix_spawnattr_init(raw.as_mut_ptr()) })?;
-        // SAFETY: initialised by the successful call above.
-        let mut attributes = Attributes(unsafe { raw.assume_init() });
-        let mut flags = libc::POSIX_SPAWN_SETSIGMASK | libc::POSIX_SPAWN_SETSIGDEF;
-        let mut defaults = super::signal::empty_set();
-        super::signal::add(&mut defaults, libc::SIGPIPE);
-        super::signal::add(&mut defaults, libc::SIGXFSZ);
-        let mask = super::signal::empty_set();
-        // SAFETY: attributes and sets are initialised; the sets are copied.
-        check(unsafe { libc::posix_spawnattr_setsigdefault(&mut attributes.0, &defaults) })?;
-        // SAFETY: as above.
-        check(unsafe { libc::posix_spawnattr_setsigmask(&mut attributes.0, &mask) })?;
-        let pgid = match group {
+/// The child, from its first instruction to exec.
+extern "C" fn become_program(order: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: `clone_stopped` passes an order that nobody else uses while this child runs in its memory.
+    let order = unsafe { &mut *order.cast::<Order<'_>>() };
+    order.failed = order.prepare().err().unwrap_or_else(|| order.exec());
+    127
+}
+
+impl Order<'_> {
+    /// The error number if `result` is -1.
+    fn check(result: libc::c_int) -> Result<(), i32> {
+        // SAFETY: the thread's own error number; the thread is stopped, so that it is the child's for now.
+        if result == -1 { Err(unsafe { *libc::__errno_location() }) } else { Ok(()) }
+    }
+
+    fn prepare(&self) -> Result<(), i32> {
+        self.default_signals();
+        let group = match self.request.process_group {
             ProcessGroup::Inherit => None,
             ProcessGroup::New => Some(0),
             ProcessGroup::Join(pgid) => Some(pgid),
         };
-        if let Some(pgid) = pgid {
-            flags |= libc::POSIX_SPAWN_SETPGROUP;
-            // SAFETY: the attributes are initialised.
-            check(unsafe { libc::posix_spawnattr_setpgroup(&mut attributes.0, pgid) })?;
+        // SAFETY: these calls take numbers and strings that live until this process is replaced or ends.
+        unsafe {
+            let pid = libc::getpid();
+            if let Some(group) = group {
+                Self::check(libc::setpgid(0, group))?;
+            }
+            if let Some(slot) = self.slot {
+                let pgid = group.map_or(0, |group| if group == 0 { pid } else { group });
+                slot.store(slot_value(pid, pgid), Ordering::Release);
+            }
+            Self::check(libc::chdir(self.request.cwd.as_ptr()))?;
+            for &(from, to) in self.moves {
+                // Onto itself, dup2 does nothing, and the descriptor would be closed by exec.
+                Self::check(if from == to {
+                    libc::fcntl(to, libc::F_SETFD, 0)
+                } else {
+                    libc::dup2(from, to)
+                })?;
+            }
+            for copy in self.copies.clone() {
+                Self::check(libc::close(copy))?;
+            }
         }
-        // SAFETY: the attributes are initialised; the flags are known to glibc.
-        check(unsafe { libc::posix_spawnattr_setflags(&mut attributes.0, flags as libc::c_short) })?;
-        Ok(attributes)
+        Ok(())
+    }
+
+    /// No handler of the runner's, and default dispositions for the two signals that Rust and Python runtimes ignore.
+    /// What else is ignored stays so, as with nohup.
+    fn default_signals(&self) {
+        for signal in SIGNALS {
+            let always = matches!(signal, libc::SIGPIPE | libc::SIGXFSZ);
+            let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+            // SAFETY: the pointers are valid, and zeros are an action: the default one, without flags. Numbers that
+            // cannot be asked for or set are refused by an error return.
+            unsafe {
+                if libc::sigaction(signal, ptr::null(), action.as_mut_ptr()) != 0 {
+                    continue;
+                }
+                let handler = (*action.as_ptr()).sa_sigaction;
+                if handler != libc::SIG_DFL && (always || handler != libc::SIG_IGN) {
+                    libc::sigaction(signal, MaybeUninit::zeroed().as_ptr(), ptr::null_mut());
+                }
+            }
+        }
+    }
+
+    /// Becomes the program, with no signal blocked; returns only an error number.
+    fn exec(&self) -> i32 {
+        let none = super::signal::empty_set();
+        // SAFETY: the set is initialised; program, argv and envp are NUL-terminated strings and null-terminated arrays
+        // of such, all alive until this process is replaced or ends.
+        unsafe {
+            libc::sigprocmask(libc::SIG_SETMASK, &none, ptr::null_mut());
+            libc::execve(self.request.program.as_ptr(), self.argv.as_ptr(), self.envp.as_ptr());
+            *libc::__errno_location()
+        }
     }
 }
 
-/// Starts a process and returns its number, or the error number of whatever failed.
-pub(crate) fn posix_spawn(request: &Request<'_>) -> Result<i32, i32> {
-    let mut actions = Actions::new()?;
-    let mut argv: Vec<*mut libc::c_char> = request.argv.iter().map(|a| a.as_ptr().cast_mut()).collect();
-    argv.push(ptr::null_mut());
-    let mut envp = env_pointers(request.env, request.env_count);
-    actions.chdir(request.cwd)?;
-    let (moves, copies) = moves(request);
-    for (from, to) in moves {
-        actions.dup(from, to)?;
-    }
-    for copy in copies {
-        actions.close(copy)?;
-    }
-    let attributes = Attributes::new(request.process_group)?;
-    let mut pid = 0;
-    // SAFETY: every pointer is to a live, NUL-terminated string or a null-terminated array of such, which
-    // `request`, `argv` and `envp` keep alive during the call; posix_spawn modifies none of them.
-    check(unsafe {
-        libc::posix_spawn(
-            &mut pid,
-            request.program.as_ptr(),
-            &actions.0,
-            &attributes.0,
-            argv.as_mut_ptr(),
-            envp.as_mut_ptr(),
-        )
-    })?;
-    Ok(pid)
+/// A process and its group as one number.
+pub(crate) fn slot_value(pid: i32, pgid: i32) -> i64 {
+    i64::from(pid) << 32 | i64::from(pgid)
 }
 
 /// Duplications in an order in which none overwrites a descriptor that a later one still needs: a source that
@@ -162,19 +200,15 @@ fn moves(request: &Request<'_>) -> (Vec<(i32, i32)>, std::ops::Range<i32>) {
     (saves, copies)
 }
 
-fn env_pointers(blob: &[u8], count: usize) -> Vec<*mut libc::c_char> {
+fn env_pointers(blob: &[u8], count: usize) -> Vec<*const libc::c_char> {
     let mut pointers = Vec::with_capacity(count + 1);
     let mut start = 0;
     for (end, _) in blob.iter().enumerate().filter(|&(_, &b)| b == 0) {
-        pointers.push(blob[start..].as_ptr().cast::<libc::c_char>().cast_mut());
+        pointers.push(blob[start..].as_ptr().cast::<libc::c_char>());
         start = end + 1;
     }
-    pointers.push(ptr::null_mut());
+    pointers.push(ptr::null());
     pointers
-}
-
-fn check(errno: i32) -> Result<(), i32> {
-    if errno == 0 { Ok(()) } else { Err(errno) }
 }
 
 /// Replaces this process by `program`; returns only an error.

@@ -263,7 +263,7 @@ fn spawn_stopped(spec: &Spec<'_>, ends: Ends) -> Result<i32, Reason> {
             (wire::CONTROL_FD, ends.socket.as_fd()),
             (wire::RUNTIME_FD, ends.runtime.as_fd()),
         ];
-        spawn::posix_spawn(&spawn::Request {
+        let request = spawn::Request {
             program: &program,
             argv: &argv,
             env: &env,
@@ -272,7 +272,9 @@ fn spawn_stopped(spec: &Spec<'_>, ends: Ends) -> Result<i32, Reason> {
             stdio: [ends.null.as_fd(), ends.output.as_fd(), ends.output.as_fd()],
             extra_fds: &extra,
             process_group: ProcessGroup::New,
-        })
+        };
+        // A template sees by its socket that the runner is gone.
+        spawn::vfork_exec(&request, None)
     };
     starter::ask(spawn).ok_or(Reason::System)?.map_err(|_| Reason::NotStopped)
 }
