@@ -39,6 +39,9 @@ def run_tests(arguments):
         except ImportError:
             # It knows no lit; hotstart may know one.
             sys.argv[0] = wrapper
+    tree = places.build_tree_of(sys.argv[0])
+    if tree and not any(argument.startswith("--build-tree") for argument in arguments):
+        sys.argv[1:1] = ["--build-tree", tree]
     hotstart_lit.main()
 
 

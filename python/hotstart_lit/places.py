@@ -100,6 +100,12 @@ def build_tree_wrapper(arguments):
     return None
 
 
+def build_tree_of(program):
+    """The build tree in which this program was called, be it by a link in the place of that tree's llvm-lit."""
+    cache = above(os.path.dirname(os.path.abspath(program)), "CMakeCache.txt")
+    return os.path.dirname(cache) if cache else None
+
+
 def caches(arguments):
     """The CMake caches of the build trees that paths, or else the working directory, lie in."""
     starts = [os.path.abspath(argument) for argument in arguments if not argument.startswith("-")]

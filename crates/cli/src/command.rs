@@ -30,11 +30,11 @@ pub fn run(args: &[OsString]) -> ExitCode {
     let name = name.unwrap_or_default();
     let rest = args.get(1..).unwrap_or_default();
     if matches!(&*name, "lit" | "llvm-lit" | "hotstart-lit") {
-        return lit::run(&name, rest);
+        return lit::run(&name, args.first().map(OsString::as_os_str), rest);
     }
     let first = rest.first().map(|word| word.to_string_lossy());
     match first.as_deref() {
-        Some("lit") => lit::run("lit", &rest[1..]),
+        Some("lit") => lit::run("lit", None, &rest[1..]),
         Some("ab") => ab::run(&rest[1..]),
         Some("doctor") => doctor::run(&rest[1..]),
         Some("--version" | "-V") => said(&format!("hotstart {}\n", env!("CARGO_PKG_VERSION"))),

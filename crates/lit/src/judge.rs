@@ -115,6 +115,10 @@ pub fn conclude(
     if let Some(scene) = pending.scene.as_ref().filter(|_| failed && wants_output) {
         outcome.diagnosis = scene.diagnosis(&pending.commands, transcript);
     }
+    if pending.annotate && failed && wants_output {
+        let summary = render::failure_summary(&pending.commands, transcript);
+        outcome.blame = summary.map(|summary| summary.to_string()).unwrap_or_default();
+    }
     Some(outcome)
 }
 
@@ -129,19 +133,10 @@ fn verdict(transcript: &Transcript) -> Verdict {
 }
 
 fn output(pending: &Pending, transcript: &Transcript) -> String {
-    let mut output = match &transcript.fault {
+    match &transcript.fault {
         Some(Fault::Parse { .. }) | None => render::output(&pending.view(transcript), transcript),
         Some(fault) => of_fault(fault).1,
-    };
-    if pending.annotate
-        && let Some(summary) = render::failure_summary(&pending.commands, transcript)
-    {
-        if !output.ends_with('\n') {
-            output.push('\n');
-        }
-        output.push_str(&format!("# hotstart: {summary}\n"));
     }
-    output
 }
 
 /// What is said of a test whose script has no status of its own.
@@ -207,6 +202,18 @@ mod tests {
         assert_eq!(judged(&expected, 1, &unparsed), Some(Verdict::UNRESOLVED));
         let broken = conclude(&pending(Err("Error in XFAIL list:\n".into()), 1), 1, &code(0), false).unwrap();
         assert_eq!((broken.verdict, broken.output.as_str()), (Verdict::UNRESOLVED, "Error in XFAIL list:\n"));
+    }
+
+    #[test]
+    fn blame_stands_beside_lits_output() {
+        use hotstart_model::Step;
+        let command = Command { label: "RUN: at line 7".into(), text: "tool".into() };
+        let pending = Pending { commands: vec![command], annotate: true, ..pending(Ok(false), 1) };
+        let failed = Transcript { steps: vec![Step::Begin(0)], ..code(1) };
+        let outcome = conclude(&pending, 1, &failed, true).unwrap();
+        assert_eq!(outcome.blame, "RUN: at line 7 could not be run");
+        assert!(!outcome.output.contains("hotstart"), "{}", outcome.output);
+        assert_eq!(conclude(&pending, 1, &code(0), true).unwrap().blame, "");
     }
 
     #[test]

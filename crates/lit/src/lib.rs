@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod boolexpr;
+pub mod build_tree;
 pub mod config;
 mod delegate;
 pub mod directives;

@@ -91,7 +91,7 @@ pub struct Request<'a> {
     pub no_execute: bool,
     /// Retries of tests whose config does not say (`--max-retries-per-test`).
     pub max_retries: Option<u32>,
-    /// Whether a line of hotstart's own is added to the output of a failing test.
+    /// Whether a failing test says in a line which of its commands it was.
     pub annotate: bool,
 }
 
@@ -393,6 +393,7 @@ fn assemble(request: &Request<'_>, commands: Vec<Command>, exec: &Path, external
         tmp_base,
         tape: false,
         lit_package_dir: Some(session.package_dir.clone()),
+        lit_python: Some(session.python.clone()),
         cold: ColdTools::None,
     }
 }
@@ -411,6 +412,7 @@ pub(crate) fn of_program(program: Program, dialect: Dialect, cwd: &Path, env: Ar
         tmp_base: PathBuf::new(),
         tape: false,
         lit_package_dir: None,
+        lit_python: None,
         cold: ColdTools::None,
     }
 }

@@ -45,7 +45,7 @@ pub struct Settings {
     pub diagnostic_level: Severity,
     /// Whether the output of tests that did not fail will be read too.
     pub wants_all_output: bool,
-    /// Whether a line of hotstart's own is added to the output of a failing test.
+    /// Whether a failing test says in a line which of its commands it was.
     pub annotate: bool,
     /// Whether scripts for an external shell may be run by the internal one where both mean the same.
     pub native_shell: bool,

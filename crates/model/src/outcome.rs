@@ -128,6 +128,8 @@ pub struct Outcome {
     pub missing_features: Vec<String>,
     /// Lines that say which command failed and how to run it again; empty unless they were asked for.
     pub diagnosis: String,
+    /// Which command failed and how, in one line to be told beside the output; empty where it is not wanted.
+    pub blame: String,
 }
 
 impl Outcome {
@@ -145,6 +147,7 @@ impl Outcome {
             micro_results: Vec::new(),
             missing_features: Vec::new(),
             diagnosis: String::new(),
+            blame: String::new(),
         }
     }
 }

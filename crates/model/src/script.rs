@@ -85,6 +85,8 @@ pub struct Script {
     pub tape: bool,
     /// Directory that lit's `cat` and `diff` put into PYTHONPATH of later commands; see lit-compat 5.7.
     pub lit_package_dir: Option<PathBuf>,
+    /// The Python that runs the programs which lit has for `cat` and `diff`, where only a program will do.
+    pub lit_python: Option<PathBuf>,
     /// Tools that are not to be started warm.
     pub cold: ColdTools,
 }

@@ -147,6 +147,9 @@ pub enum RunBy {
 pub struct Transcript {
     /// In order of execution. Empty for a program, and for a script that an external shell interpreted.
     pub steps: Vec<Step>,
+    /// Commands, by number, that were announced otherwise than they are written, as they name files whose contents
+    /// were put in; `None` if such a file was not there.
+    pub announced: Vec<(usize, Option<String>)>,
     /// The script's status in lit's numbering; `None` if it has none (a fault, a timeout in an external script).
     pub exit_code: Option<i32>,
     /// Whether the time limit ended it.

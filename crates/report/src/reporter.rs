@@ -130,6 +130,7 @@ impl<C: Catalog> Reporter<C> {
             if shows_result {
                 let test = Ended { name: &name, outcome: &outcome, place: (state.completed, state.jobs) };
                 result_lines::write(&mut state.out, &test, levels, table);
+                Self::blame(state, &test, levels.output.includes(&outcome, table));
             }
             if shows_progress {
                 self.advance(state, job, &outcome, &name);
@@ -140,6 +141,15 @@ impl<C: Catalog> Reporter<C> {
             state.outcomes.resize(index + 1, None);
         }
         state.outcomes[index] = Some(self.without_unread_output(outcome));
+    }
+
+    /// Tells beside a failure's output which command it was. To standard error: standard output is lit's to the byte.
+    fn blame(state: &mut State, test: &Ended<'_>, shows_output: bool) {
+        let Ended { name, outcome, .. } = test;
+        if shows_output && !outcome.blame.is_empty() {
+            state.out.flush();
+            state.diagnostics.put(&format!("hotstart: {name}: {}\n", outcome.blame));
+        }
     }
 
     fn advance(&self, state: &mut State, job: JobId, outcome: &Outcome, name: &str) {

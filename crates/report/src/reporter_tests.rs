@@ -129,3 +129,16 @@ fn diagnostics_go_to_standard_error() {
     assert_eq!(run.err.text(), "lit: warning: m\n");
     assert_eq!(run.reporter.into_results().diagnostic_counts().warnings, 1);
 }
+
+#[test]
+fn what_failed_is_told_beside_the_output_it_belongs_to() {
+    for (output, told) in [(Shown::Failed, "hotstart: s :: t0: RUN: at line 1\n"), (Shown::Off, "")] {
+        let run = Run::new(Levels { output, ..Levels::default() }, KeepOutput::None);
+        run.reporter.send(Event::RunStarted { jobs: 1, workers: 1 });
+        let outcome = Outcome { blame: "RUN: at line 1".into(), ..Outcome::decided(Verdict::FAIL, "failed") };
+        let event = Event::Finished { job: JobId(0), completed: 0, outcome: Arc::new(outcome) };
+        run.reporter.send(event);
+        assert_eq!(run.err.text(), told);
+        assert!(!run.out.text().contains("hotstart"));
+    }
+}

@@ -165,6 +165,7 @@ mod tests {
             tmp_base: PathBuf::new(),
             tape: true,
             lit_package_dir: None,
+            lit_python: None,
             cold: hotstart_model::ColdTools::None,
         }
     }

@@ -155,6 +155,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         }
         let is_native = is_native && crash_words.is_none();
         if let Some(crash) = crash_words {
+            self.name_program(&mut words);
             words.splice(0..0, crash);
         }
         let command = &self.pipeline.stages[index];
@@ -178,6 +179,26 @@ impl<'c, 'a> Assembly<'c, 'a> {
             None => {
                 self.start_process(target, program, args, wiring, Running { negation, ..Running::default() })
             }
+        }
+    }
+
+    /// The Python that lit would start, for messages.
+    fn python(&self) -> String {
+        let python = self.context.script.lit_python.as_deref();
+        python.map_or_else(|| "python".to_owned(), |python| python.to_string_lossy().into_owned())
+    }
+
+    /// Puts lit's program in the place of the name of a `cat` or `diff` that another program is to start.
+    fn name_program(&self, words: &mut Vec<Word>) {
+        let script = self.context.script;
+        let name = match words[0].text() {
+            name @ ("cat" | "diff") if !self.context.is_native => name,
+            _ => return,
+        };
+        if let (Some(python), Some(package)) = (&script.lit_python, &script.lit_package_dir) {
+            let program = package.join("builtin_commands").join(format!("{name}.py"));
+            let word = |path: &Path| Word::Text(path.to_string_lossy().into_owned());
+            words.splice(0..1, [word(python), word(&program)]);
         }
     }
 
@@ -251,7 +272,11 @@ impl<'c, 'a> Assembly<'c, 'a> {
             process_group: self.process_group,
         };
         let started = self.context.launcher.start(&spec, self.context.group);
-        let child = started.map_err(|error| not_started(error, &program, shell.cwd()))?;
+        let child = started.map_err(|error| match running.is_limited {
+            // It is a Python that lit starts.
+            true => not_started(error, &self.python(), shell.cwd()),
+            false => not_started(error, &program, shell.cwd()),
+        })?;
         self.process_group = child.next_stage_group();
         running.child = Some(child);
         running.errors_feed_next = wiring.errors_feed_next;
@@ -269,7 +294,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         mut running: Running<'a>,
     ) -> Halting<()> {
         let cwd = shell.cwd().to_owned();
-        enterable(&cwd).map_err(|error| could_not_create(&error, "cat or diff", &cwd))?;
+        enterable(&cwd).map_err(|error| could_not_create(&error, &self.python(), &cwd))?;
         let Wiring { stdin, stdout, stderr, errors_feed_next } = wiring;
         let (stdout, stdout_end) = outlet(stdout);
         let (stderr, stderr_end) = stderr.map_or((Outlet::Stdout, None), outlet);

@@ -31,6 +31,11 @@ pub(crate) fn arguments(words: &[Word], cwd: &str) -> Vec<String> {
     args
 }
 
+/// Whether a text has a place for a file's contents.
+pub(crate) fn names_file(text: &str) -> bool {
+    text.contains(READFILE)
+}
+
 /// Puts the contents of files in the places of `%{readfile:FILE}` (lit 23).
 pub(crate) fn readfile(words: &mut [Word], cwd: &str) -> Halting<()> {
     for word in words {

@@ -3,12 +3,15 @@
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::time::Instant;
 
 use hotstart_launch::{Group, Launcher};
-use hotstart_model::{Fault, Script, Step, Transcript};
+use hotstart_model::{Dialect, Fault, Script, Step, Transcript};
 
-use crate::ast::{Ast, Operator};
+use crate::ast::{Ast, Operator, Word};
+use crate::builtin::Done;
 use crate::clock::Clock;
+use crate::expand;
 use crate::halt::{Halt, Halting};
 use crate::parse::parse;
 use crate::pipeline::{self, Context};
@@ -58,6 +61,7 @@ fn run_prepared(
         group,
         clock,
         steps: Vec::new(),
+        announced: Vec::new(),
         tapes: Vec::new(),
         pipelines: 0,
         again: None,
@@ -78,6 +82,7 @@ fn run_prepared(
         transcript.fault = Some(Fault::Interrupted);
     }
     transcript.steps = context.steps;
+    transcript.announced = context.announced;
     transcript.tapes = context.tapes;
     transcript.again = context.again;
     transcript
@@ -124,6 +129,7 @@ fn run_commands(
         }
         context.steps.push(Step::Begin(index));
         if let Some(ast) = command {
+            announce(context, &shell, index)?;
             status = sequence(context, &mut shell, ast)?;
         }
         if status != Some(0) {
@@ -131,6 +137,25 @@ fn run_commands(
         }
     }
     Ok(status)
+}
+
+/// lit 23 tells the text of a command by an `@echo`, into which the shell puts the contents of files as into others.
+fn announce(context: &mut Context<'_>, shell: &Shell, index: usize) -> Halting<()> {
+    let text = context.script.commands[index].text.trim_start();
+    if context.is_native || context.script.dialect != Dialect::V23 || !expand::names_file(text) {
+        return Ok(());
+    }
+    let begun = Instant::now();
+    let mut words = [Word::Text("@echo".to_owned()), Word::Text(text.to_owned())];
+    let shown = words.each_ref().map(|word| word.text().to_owned());
+    let expanded = expand::readfile(&mut words, shell.cwd());
+    context.announced.push((index, expanded.is_ok().then(|| words[1].text().to_owned())));
+    if let Err(Halt::Shell { message, .. }) = &expanded {
+        context.pipelines += 1;
+        let done = Done { stderr: message.clone(), status: SHELL_ERROR, ..Done::default() };
+        context.push_plain(shown.into(), done, (0, 1), begun.elapsed());
+    }
+    expanded
 }
 
 /// `&` is refused before anything of its command runs; lit then fails to report its own refusal.

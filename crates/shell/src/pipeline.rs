@@ -36,6 +36,7 @@ pub(crate) struct Context<'a> {
     pub group: &'a Group,
     pub clock: Clock<'a>,
     pub steps: Vec<Step>,
+    pub announced: Vec<(usize, Option<String>)>,
     pub tapes: Vec<Taped>,
     /// Pipelines begun so far.
     pub pipelines: usize,

@@ -173,6 +173,7 @@ mod tests {
             tmp_base: "".into(),
             tape: false,
             lit_package_dir: None,
+            lit_python: None,
             cold: Default::default(),
         };
         run(&script, &program, &Launcher::new(), &Group::new())

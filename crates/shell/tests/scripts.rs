@@ -1,6 +1,7 @@
 //! Scripts run as a test would run them: statuses, faults, deadlines, pipelines that must not hang, both shells.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +36,7 @@ impl Space {
             tape: false,
             cold: hotstart_model::ColdTools::None,
             lit_package_dir: Some("/lit".into()),
+            lit_python: Some("/bin/echo".into()),
         }
     }
 
@@ -81,6 +83,35 @@ fn statuses() {
             _ => assert_eq!((transcript.exit_code, transcript.fault), (Some(status), None), "{text}"),
         }
     }
+}
+
+#[test]
+fn a_diff_that_not_is_to_start_is_lits_program() {
+    let space = Space::new();
+    let not = space.dir.path().join("not");
+    fs::write(&not, "#!/bin/sh\nshift\nexec \"$@\"\n").unwrap();
+    fs::set_permissions(&not, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut script = space.script(&["not --crash diff -u a b"]);
+    let path = format!("{}:/usr/bin:/bin", space.dir.path().display());
+    script.env = Arc::new([("PATH", path.as_str())].into_iter().collect());
+    let transcript = run_script(&script, &Launcher::new(), &Group::new());
+    let [stage] = stages(&transcript)[..] else { panic!("{transcript:?}") };
+    assert_eq!(stage.stdout, "/lit/builtin_commands/diff.py -u a b\n", "`echo` is the Python here");
+    assert_eq!(stage.args, ["not", "--crash", "diff", "-u", "a", "b"]);
+}
+
+#[test]
+fn commands_are_told_with_the_files_they_name() {
+    let space = Space::new();
+    let transcript = space.run(&["echo a > f", " echo '%{readfile:f}' > g", "true || echo %{readfile:h}"]);
+    let told = vec![(1, Some("echo 'a\n' > g".to_owned())), (2, None)];
+    assert_eq!((transcript.exit_code, &transcript.announced), (Some(127), &told));
+    let stage = stages(&transcript).pop().unwrap();
+    assert_eq!(stage.args, ["@echo", "true || echo %{readfile:h}"]);
+    assert!(
+        stage.stderr.starts_with("File specified in readfile substitution does not exist: "),
+        "{stage:?}"
+    );
 }
 
 #[test]

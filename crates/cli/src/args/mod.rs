@@ -28,7 +28,7 @@ use std::path::Path;
 
 pub use builtin::Builtin;
 pub use console::ConsoleOptions;
-pub use options::{AbOptions, LitOptions, Order, OwnOptions};
+pub use options::{AbOptions, LitOptions, Order, OwnOptions, SHELLS};
 pub use shlex::split as shell_words;
 pub use warm::{ConfigFile, Parity, Start, WarmOptions, check_tool, is_percentage};
 pub use words::Words;

@@ -26,6 +26,9 @@ pub enum Order {
     Smart,
 }
 
+/// Who runs scripts for an external shell, by name: whether it may be the internal one.
+pub const SHELLS: [(&str, bool); 2] = [("auto", false), ("native", true)];
+
 /// hotstart's own options.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OwnOptions {
@@ -33,6 +36,8 @@ pub struct OwnOptions {
     pub lit_python: Option<PathBuf>,
     /// The `lit` package that evaluates configs, or its parent directory; `None` for the one that Python has.
     pub lit_package: Option<PathBuf>,
+    /// The CMake build tree whose site configs are meant by paths in its source trees.
+    pub build_tree: Option<PathBuf>,
     /// What a wrapper hands over.
     pub builtin: Builtin,
     /// Whether the times of the phases before the first test are printed.
@@ -41,8 +46,9 @@ pub struct OwnOptions {
     pub warm: WarmOptions,
     /// The comparison with another lit, if one is asked for.
     pub ab: AbOptions,
-    /// Whether scripts for an external shell are run by the internal one where both mean the same.
-    pub native_shell: bool,
+    /// Whether scripts for an external shell are run by the internal one where both mean the same; `None` if the
+    /// command line does not say.
+    pub native_shell: Option<bool>,
     /// Whether a failing test's result line is followed by what failed and how to run that again.
     pub diagnose: bool,
     /// Whether only tests run that failed last time, and it is no error if there are none.

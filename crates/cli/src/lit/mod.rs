@@ -5,6 +5,7 @@
 mod ab;
 mod conclude;
 mod listing;
+mod placed;
 mod records;
 mod settings;
 mod stop;
@@ -12,7 +13,7 @@ mod tally;
 mod ticker;
 mod warm;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -32,8 +33,9 @@ use stop::Stopper;
 use tally::Tally;
 use warm::WarmSettings;
 
-/// Runs `hotstart lit` with these arguments; `program` is the name that diagnostics begin with.
-pub fn run(program: &str, argv: &[OsString]) -> ExitCode {
+/// Runs `hotstart lit` with these arguments. `program` is the name that diagnostics begin with; `called` is how this
+/// program was called, if by one of lit's names.
+pub fn run(program: &str, called: Option<&OsStr>, argv: &[OsString]) -> ExitCode {
     let cwd = match std::env::current_dir() {
         Ok(cwd) => cwd,
         Err(error) => return failed(&format!("{program}: fatal: the working directory is gone: {error}\n")),
@@ -47,20 +49,28 @@ pub fn run(program: &str, argv: &[OsString]) -> ExitCode {
         check_regex: &|pattern| select::compile_filter(pattern).map(drop).map_err(|error| error.message),
     };
     match args::parse(&invocation) {
-        Ok(Request::Run(options)) => start(program, *options, &cwd),
+        Ok(Request::Run(options)) => start(program, called, *options, &cwd),
         Ok(Request::Help(text)) => said(&text),
         Ok(Request::Version) => said(&format!("hotstart lit {}\n", env!("CARGO_PKG_VERSION"))),
         Err(error) => failed(&error.0),
     }
 }
 
-fn start(program: &str, options: LitOptions, cwd: &Path) -> ExitCode {
+fn start(program: &str, called: Option<&OsStr>, mut options: LitOptions, cwd: &Path) -> ExitCode {
     if options.own.ab.with.is_some() {
         return ab::run(program, &options, cwd);
     }
-    let own = &options.own.warm;
-    match warm::read(&own.config_file, cwd) {
-        Ok(file) => Session { warm: WarmSettings::new(own, file), options, program, cwd }.run(),
+    let search = std::env::var_os("PATH");
+    let placed = || placed::build_tree_of(called?, cwd, search.as_ref());
+    if let Some(tree) = options.own.build_tree.clone().or_else(placed) {
+        told(&placed::fill_in(&mut options, &tree, cwd).unwrap_or_default());
+    }
+    match warm::read(&options.own.warm.config_file, cwd) {
+        Ok(file) => {
+            let own = &mut options.own;
+            own.native_shell = own.native_shell.or(file.native_shell);
+            Session { warm: WarmSettings::new(&own.warm, file), options, program, cwd }.run()
+        }
         Err(error) => failed(&format!("{program}: error: {error}\n")),
     }
 }

@@ -20,7 +20,7 @@ impl Tally {
     pub(super) fn wanted(options: &LitOptions) -> Self {
         Tally {
             tool_times: options.own.time_by.contains(&TimeBy::Tool).then(Arc::default),
-            shells: options.own.native_shell.then(Arc::default),
+            shells: options.own.native_shell.unwrap_or(false).then(Arc::default),
         }
     }
 

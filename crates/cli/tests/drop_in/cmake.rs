@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::suite::{Run, lit_python};
-use crate::{command, lines, python, repository, run, shim, was_hotstart};
+use crate::{HOTSTART, command, lines, python, repository, run, shim, was_hotstart};
 
 /// A build tree of the project; removed when dropped.
 struct BuildTree {
@@ -48,7 +48,12 @@ impl BuildTree {
 
     /// The wrapper that the project makes as LLVM's build does, on tests named by their place in the source tree.
     fn wrapper(&self, mut run_by: Command) -> Run {
-        run_by.arg(self.path("bin/llvm-lit")).arg("-v").args(["--order=lexical", "-j1"]);
+        run_by.arg(self.path("bin/llvm-lit"));
+        self.arguments(run_by)
+    }
+
+    fn arguments(&self, mut run_by: Command) -> Run {
+        run_by.arg("-v").args(["--order=lexical", "-j1"]);
         run_by
             .arg(repository("tests/cmake-project/test"))
             .arg(repository("tests/cmake-project/unit/runs.sh"));
@@ -106,7 +111,45 @@ fn a_project_is_tested_with_hotstart_as_with_lit() {
     got[2].has("-- Testing: 7 tests").ends_with(0);
 
     the_shim_replaces_lit(&tree);
-    the_config_map_of_a_wrapper_is_honoured(&tree);
+    let by_lit = the_config_map_of_a_wrapper_is_honoured(&tree);
+    in_the_place_of_the_wrapper_its_map_is_not_missed(&tree, &by_lit);
+}
+
+/// Links to the program and to the script, where CMake had put the wrapper.
+fn in_the_place_of_the_wrapper_its_map_is_not_missed(tree: &BuildTree, by_lit: &Run) {
+    let wrapper = tree.path("bin/llvm-lit");
+    let place = |target: &Path| {
+        fs::remove_file(&wrapper).expect("it is there");
+        std::os::unix::fs::symlink(target, &wrapper).expect("a link");
+    };
+    place(Path::new(HOTSTART));
+    let direct = tree.arguments(with_lit(command(&wrapper)));
+    let mut from_path = with_lit(command("llvm-lit"));
+    from_path.env("PATH", format!("{}:/usr/bin:/bin", tree.path("bin").display()));
+    let from_path = tree.arguments(from_path);
+    let named = tree.arguments({
+        let mut named = with_lit(command(HOTSTART));
+        named.arg("lit").arg("--build-tree").arg(tree.path(""));
+        named
+    });
+    place(&repository("python/hotstart-lit"));
+    let script = tree.wrapper(python(&[]));
+    for got in [direct, from_path, named, script] {
+        assert!(was_hotstart(&got), "{got:#?}");
+        assert_eq!(lines(&got.out), lines(&by_lit.out));
+        assert_eq!(got.code, by_lit.code);
+    }
+    // Nothing tells which site config is meant.
+    fs::remove_file(tree.path("test/lit.site.cfg.py")).expect("it is there");
+    fs::remove_file(tree.path("unit/lit.site.cfg.py")).expect("it is there");
+    let lost = tree.wrapper(python(&[]));
+    lost.warns("in which no site config says what it was made from; name a path within that tree");
+}
+
+/// The program itself has to be told of the Python.
+fn with_lit(mut command: Command) -> Command {
+    command.env("HOTSTART_LIT_PYTHON", lit_python());
+    command
 }
 
 fn the_shim_replaces_lit(tree: &BuildTree) {
@@ -116,7 +159,7 @@ fn the_shim_replaces_lit(tree: &BuildTree) {
     hotstart.has("-- Testing: 1 tests").ends_with(0);
 }
 
-fn the_config_map_of_a_wrapper_is_honoured(tree: &BuildTree) {
+fn the_config_map_of_a_wrapper_is_honoured(tree: &BuildTree) -> Run {
     let lit = tree.wrapper(python(&[]));
     lit.says("Passed           : 5").ends_with(0);
     assert!(!was_hotstart(&lit));
@@ -139,6 +182,7 @@ fn the_config_map_of_a_wrapper_is_honoured(tree: &BuildTree) {
         assert_eq!(lines(&got.out), lines(&lit.out));
         assert_eq!(got.code, lit.code);
     }
+    lit
 }
 
 fn package_parent() -> String {

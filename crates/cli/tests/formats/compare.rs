@@ -115,7 +115,7 @@ fn lines(text: &str) -> Vec<String> {
     for line in text.lines() {
         in_traceback = (in_traceback && line.starts_with(' ')) || line.starts_with("Traceback (most");
         let is_frame = in_traceback && line.starts_with(' ');
-        if is_frame || line.starts_with("hotstart: ") || line.starts_with("# hotstart: ") {
+        if is_frame || line.starts_with("hotstart: ") {
             continue;
         }
         let line = match line.strip_prefix("lit: ").and_then(|rest| rest.splitn(3, ':').nth(2)) {

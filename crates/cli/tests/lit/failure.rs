@@ -9,7 +9,10 @@ fn a_failing_stage_is_named_with_its_line_and_status() {
     let run = suite.run(&["-v", "."]);
     run.ends_with(1).has("FAIL: t :: a.test (1 of 1)");
     run.says("# RUN: at line 2").says("# | told").says("# error: command failed with exit status: 3");
-    run.says("# hotstart: RUN: at line 2, stage 2 of 3").says("exited with 3");
+    run.warns("hotstart: t :: a.test: RUN: at line 2, stage 2 of 3").warns("exited with 3");
+    assert!(!run.out.contains("hotstart"), "standard output is lit's: {run:#?}");
+    let short = suite.run(&["."]);
+    assert!(!short.err.contains("stage"), "no output, nothing beside it: {short:#?}");
 }
 
 #[test]
@@ -17,7 +20,7 @@ fn a_signal_is_named() {
     let suite = Suite::new("");
     suite.file("a.test", "RUN: sh -c 'kill -SEGV $$'\n");
     let run = suite.run(&["-v", "."]);
-    run.ends_with(1).says("# error: command failed with exit status: -11").says("SIGSEGV");
+    run.ends_with(1).says("# error: command failed with exit status: -11").warns("SIGSEGV");
 }
 
 #[test]

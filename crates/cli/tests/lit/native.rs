@@ -61,6 +61,18 @@ fn retries_and_timeouts_are_as_with_bash() {
 }
 
 #[test]
+fn the_configuration_file_can_ask_for_it_and_the_command_line_has_the_last_word() {
+    let suite = suite();
+    suite.file("a.test", "RUN: sort %s > %t\n");
+    suite.file("hotstart.toml", "[lit]\nshell = 'native'\n");
+    suite.run(&["--verify=0", "."]).ends_with(0).warns("1 run natively, 0 by that shell");
+    let asked = suite.run(&["--shell=auto", "."]);
+    assert!(!asked.ends_with(0).err.contains("external shell"), "{asked:#?}");
+    suite.file("hotstart.toml", "[lit]\nshell = 'auto'\n");
+    suite.run(&["--shell=native", "--verify=0", "."]).ends_with(0).warns("1 run natively");
+}
+
+#[test]
 fn the_internal_shell_needs_no_choice() {
     let suite = Suite::new("");
     suite.file("a.test", "RUN: echo a\n");

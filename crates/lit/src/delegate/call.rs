@@ -83,6 +83,7 @@ impl<'a> Calls<'a> {
             tmp_base,
             tape: false,
             lit_package_dir: Some(self.session.package_dir.clone()),
+            lit_python: Some(self.session.python.clone()),
             cold: self.config.hotstart_cold.clone(),
         }
     }

@@ -84,20 +84,29 @@ pub(crate) fn trace(view: &View<'_>, transcript: &Transcript) -> String {
         match step {
             Step::Begin(index) => {
                 let Some(command) = view.commands.get(*index) else { continue };
-                match command.text.as_str() {
-                    "" => push(
-                        &mut out,
-                        format_args!("# {} has no command after substitutions\n", command.label),
-                    ),
-                    text => {
-                        push(&mut out, format_args!("# {}\n{}\n", command.label, pytext::strip_start(text)))
-                    }
-                }
+                push_command(&mut out, command, announced(transcript, *index, command));
             }
             Step::Stage(stage) => push_stage(&mut out, view, stage),
         }
     }
     out
+}
+
+/// What is told of a command: its text, with the contents of files that it names; `None` if there is no telling.
+fn announced<'t>(transcript: &'t Transcript, index: usize, command: &'t Command) -> Option<&'t str> {
+    match transcript.announced.iter().find(|(announced, _)| *announced == index) {
+        Some((_, text)) => text.as_deref(),
+        None => Some(&command.text),
+    }
+}
+
+fn push_command(out: &mut String, command: &Command, text: Option<&str>) {
+    push(out, format_args!("# {}", command.label));
+    match text {
+        None => out.push('\n'),
+        Some("") => out.push_str(" has no command after substitutions\n"),
+        Some(text) => push(out, format_args!("\n{}\n", pytext::strip_start(text))),
+    }
 }
 
 fn push_stage(out: &mut String, view: &View<'_>, stage: &Stage) {

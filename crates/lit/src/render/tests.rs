@@ -55,6 +55,20 @@ fn the_trace_is_lits() {
 }
 
 #[test]
+fn contents_of_files_are_told_as_far_as_they_were_there() {
+    let with = |text: Option<&str>| {
+        let announced = vec![(0, text.map(str::to_owned))];
+        shown(Dialect::V23, &Transcript { announced, ..failing() }, None)
+    };
+    assert!(
+        with(Some(" opt x")).contains("# RUN: at line 1\nopt x\n# executed command: opt"),
+        "{}",
+        with(Some(""))
+    );
+    assert!(with(None).contains("# RUN: at line 1\n# executed command: opt"), "{}", with(None));
+}
+
+#[test]
 fn colours_are_carried_and_long_output_cut() {
     let mut out = String::new();
     push_block(&mut out, "t", "\x1b[1mab\ncdefgh", 8, Dialect::V23);

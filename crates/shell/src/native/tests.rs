@@ -25,6 +25,7 @@ fn script(text: &str, env: &[(&str, &str)]) -> Script {
         tmp_base: "/nowhere".into(),
         tape: false,
         lit_package_dir: None,
+        lit_python: None,
         cold: hotstart_model::ColdTools::None,
     }
 }

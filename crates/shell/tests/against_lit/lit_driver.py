@@ -6,6 +6,7 @@ render; it decides nothing. Usage: lit_driver.py, with the lit package to be com
 import gc
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -34,13 +35,25 @@ def stage_of(result):
     }
 
 
+def announced(text):
+    """A command behind the one by which lit tells it first. What is told is of no interest here, but that can fail."""
+    return "@echo %s && %s" % (shlex.quote(text.lstrip()), text) if IS_V23 else text
+
+
+def leftmost(command):
+    while isinstance(command, ShUtil.Seq):
+        command = command.lhs
+    return command.commands[0]
+
+
 def run(request):
     commands = []
     for index, text in enumerate(request["commands"]):
         try:
-            commands.append(ShUtil.ShParser(text, False, request["pipefail"]).parse())
+            commands.append(ShUtil.ShParser(announced(text), False, request["pipefail"]).parse())
         except Exception:
             return {"parse": index}
+    told = [id(leftmost(command).args) for command in commands] if IS_V23 else []
     tree = commands[0]
     for command in commands[1:]:
         tree = ShUtil.Seq(tree, "&&", command)
@@ -53,7 +66,8 @@ def run(request):
             # lit 19 does this only in the caller.
             status = 127
             results.append(TestRunner.ShellCommandResult(error.command, "", error.message, status, False))
-        return {"exit": int(status), "stages": [stage_of(r) for r in results]}
+        seen = [result for result in results if result.exitCode != 0 or id(result.command.args) not in told]
+        return {"exit": int(status), "stages": [stage_of(r) for r in seen]}
     except BaseException as error:
         return {"exception": type(error).__name__, "message": str(error), "stages": []}
 
@@ -86,7 +100,10 @@ def close_abandoned():
 def main():
     hello = {"python": sys.executable, "v23": IS_V23, "package": os.path.dirname(os.path.abspath(TestRunner.__file__))}
     print(json.dumps(hello), flush=True)
+    umask = os.umask(0o022)
     for line in sys.stdin:
+        # lit leaves a script's own in place where a program could not be started.
+        os.umask(umask)
         try:
             answer = run(json.loads(line))
         except BaseException:

@@ -103,6 +103,7 @@ fn script(
         tmp_base: root.join("w"),
         tape: false,
         lit_package_dir: Some(reference.package.clone()),
+        lit_python: Some(reference.python.clone().into()),
         cold: hotstart_model::ColdTools::None,
     }
 }

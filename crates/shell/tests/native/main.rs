@@ -107,6 +107,7 @@ impl Space {
             tmp_base: root.join("t"),
             tape: false,
             lit_package_dir: None,
+            lit_python: None,
             cold: ColdTools::None,
         }
     }

@@ -5,9 +5,10 @@ use std::ffi::OsStr;
 use hotstart_report::time_by::TimeBy;
 
 use crate::args::flag::Flag;
+use crate::args::options::SHELLS;
 use crate::args::values;
 
-pub(super) static FLAGS: [Flag; 11] = [
+pub(super) static FLAGS: [Flag; 12] = [
     Flag::value(
         &["--lit-python"],
         "PATH",
@@ -29,6 +30,16 @@ pub(super) static FLAGS: [Flag; 11] = [
          rules",
     ),
     Flag::value(
+        &["--build-tree"],
+        "DIR",
+        |low, value, invocation| {
+            low.own.build_tree = Some(values::absolute(value, invocation.cwd));
+            Ok(())
+        },
+        "For paths in source trees, use the site configs that CMake wrote into the build tree DIR, as its llvm-lit \
+         does; not needed where hotstart was put in that script's place",
+    ),
+    Flag::value(
         &["--builtin-parameters"],
         "JSON",
         |low, value, invocation| low.own.builtin.add(value, invocation.cwd),
@@ -44,7 +55,7 @@ pub(super) static FLAGS: [Flag; 11] = [
         &["--shell"],
         "{auto,native}",
         |low, value, _| {
-            low.own.native_shell = values::choice(value, &[("auto", false), ("native", true)])?;
+            low.own.native_shell = Some(values::choice(value, &SHELLS)?);
             Ok(())
         },
         "Who runs the RUN lines of a suite that asks for an external shell: that shell (auto, the default), or \

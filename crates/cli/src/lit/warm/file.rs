@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::args::{ConfigFile, Start, check_tool, is_percentage};
+use crate::args::{ConfigFile, SHELLS, Start, check_tool, is_percentage};
 
 const NAME: &str = "hotstart.toml";
-const KEYS: &str = "'start', 'warm', 'keep_cold', 'verify', 'template_memory_mib', 'explain'";
+const KEYS: &str = "'start', 'warm', 'keep_cold', 'verify', 'template_memory_mib', 'explain', 'shell'";
 
 /// The table `[lit]`; `None` is what it does not say.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,6 +26,8 @@ pub struct FileSettings {
     /// In MiB.
     pub template_memory: Option<u64>,
     pub explain: Option<bool>,
+    /// Whether scripts for an external shell may be run without it.
+    pub native_shell: Option<bool>,
 }
 
 /// A configuration file that cannot be followed.
@@ -123,7 +125,7 @@ impl FileSettings {
     ) -> Result<(), Fault> {
         let name = &**key.get_ref();
         match name {
-            "start" => self.start = Some(start(value)?),
+            "start" => self.start = Some(choice(value, "lit.start", &Start::CHOICES)?),
             "warm" => {
                 let list = tools(value, "lit.warm")?;
                 if list.is_empty() {
@@ -148,18 +150,19 @@ impl FileSettings {
                 let explain = value.get_ref().as_bool();
                 self.explain = Some(explain.ok_or_else(|| wrong(value, "lit.explain", "true or false"))?);
             }
+            "shell" => self.native_shell = Some(choice(value, "lit.shell", &SHELLS)?),
             _ => return Err(unknown(key, &format!("lit.{name}"), KEYS)),
         }
         Ok(())
     }
 }
 
-fn start(value: &Spanned<DeValue<'_>>) -> Result<Start, Fault> {
+fn choice<T: Copy>(value: &Spanned<DeValue<'_>>, key: &str, of: &[(&str, T)]) -> Result<T, Fault> {
     let named = value.get_ref().as_str();
-    let found = Start::CHOICES.iter().find(|(name, _)| Some(*name) == named);
-    found.map(|(_, start)| *start).ok_or_else(|| {
-        let names: Vec<_> = Start::CHOICES.iter().map(|(name, _)| format!("\"{name}\"")).collect();
-        wrong(value, "lit.start", &format!("one of {}", names.join(", ")))
+    let found = of.iter().find(|(name, _)| Some(*name) == named);
+    found.map(|(_, choice)| *choice).ok_or_else(|| {
+        let names: Vec<_> = of.iter().map(|(name, _)| format!("\"{name}\"")).collect();
+        wrong(value, key, &format!("one of {}", names.join(", ")))
     })
 }
 
@@ -208,7 +211,7 @@ mod tests {
     #[test]
     fn all_keys() {
         let text = "[lit]\nstart = 'fork'\nwarm = ['opt', 'llc']\nkeep_cold = []\nverify = 2.5\n\
-                    template_memory_mib = 1_024\nexplain = true\n";
+                    template_memory_mib = 1_024\nexplain = true\nshell = 'native'\n";
         let expected = FileSettings {
             start: Some(Start::Fork),
             warm: Some(vec!["opt".into(), "llc".into()]),
@@ -216,6 +219,7 @@ mod tests {
             verify: Some(2.5),
             template_memory: Some(1024),
             explain: Some(true),
+            native_shell: Some(true),
         };
         assert_eq!(parse(text).ok(), Some(expected));
         assert_eq!(parse("lit.verify = 3").ok().unwrap().verify, Some(3.0));
@@ -247,6 +251,10 @@ mod tests {
                 "h.toml:2:23: 'lit.template_memory_mib' must be a whole number",
             ),
             ("[lit]\nexplain = 'yes'", "h.toml:2:11: 'lit.explain' must be true or false, but found \"yes\""),
+            (
+                "[lit]\nshell = 'bash'",
+                "h.toml:2:9: 'lit.shell' must be one of \"auto\", \"native\", but found \"bash\"",
+            ),
             ("[lit\nexplain = 1", "h.toml:1:5: "),
         ] {
             let error = error(text);

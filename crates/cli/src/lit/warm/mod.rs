@@ -124,6 +124,7 @@ mod tests {
             verify: Some(1.0),
             template_memory: Some(1),
             explain: Some(true),
+            native_shell: None,
         };
         assert_eq!(choice(WarmOptions::default(), file()), Choice::Cold);
         let only_opt = WarmOptions { warm: tools(&["opt"]), ..Default::default() };
