@@ -96,7 +96,9 @@ fn trampoline_argv(spec: &Spec<'_>) -> Vec<OsString> {
         argv.push(format!("{name}={}:{}", value(*soft), value(*hard)).into());
     }
     argv.push("--".into());
-    argv.push(spec.program.clone().into());
+    // A script is told the path by which it is started: with limits the name it was called by, as by lit's Python.
+    let by_name = |name: &&OsString| !spec.limits.is_empty() && Path::new(name).components().nth(1).is_some();
+    argv.push(spec.argv.first().filter(by_name).cloned().unwrap_or_else(|| spec.program.clone().into()));
     argv.extend(spec.argv.iter().cloned());
     argv
 }

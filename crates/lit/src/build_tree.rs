@@ -40,6 +40,11 @@ pub fn lit_package(build_tree: &Path) -> Option<PathBuf> {
     sources.map(|source| source.join("utils/lit")).find(|package| package.join("lit/LitConfig.py").is_file())
 }
 
+/// Whether one directory of tools serves all configurations, which LLVM's configs call the build mode `.`.
+pub fn has_one_mode(build_tree: &Path) -> bool {
+    cached(build_tree, &["CMAKE_CONFIGURATION_TYPES"]).all(|types| types.as_os_str().is_empty())
+}
+
 /// Directories that CMake's cache has under these names.
 fn cached(build_tree: &Path, names: &[&str]) -> impl Iterator<Item = PathBuf> {
     let cache = fs::read(build_tree.join(CACHE)).unwrap_or_default();
@@ -148,7 +153,10 @@ mod tests {
         let text = format!("A:PATH=/x\nLLVM_SOURCE_DIR:STATIC={}\n", source.display());
         trees.file("build/CMakeCache.txt", &text);
         assert_eq!(lit_package(&trees.path("build")), None);
+        assert!(has_one_mode(&trees.path("build")));
         trees.file("llvm/utils/lit/lit/LitConfig.py", "");
         assert_eq!(lit_package(&trees.path("build")), Some(source.join("utils/lit")));
+        trees.file("build/CMakeCache.txt", "CMAKE_CONFIGURATION_TYPES:STRING=Debug;Release\n");
+        assert!(!has_one_mode(&trees.path("build")));
     }
 }

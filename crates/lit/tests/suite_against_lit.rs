@@ -204,8 +204,8 @@ fn test_of(answer: &Value, config: &Arc<Config>) -> Test {
     Test::new(Arc::new(directory), path.file_name().expect("a file").into())
 }
 
-#[test]
-fn the_suites_keys_match_as_in_python() {
+/// Texts made up of what keys are about, for each key.
+fn made_up(random: &mut common::Random, key: &str, pattern: &Pattern) -> Vec<String> {
     const WORDS: [&str; 18] = [
         "opt",
         "llc",
@@ -226,25 +226,38 @@ fn the_suites_keys_match_as_in_python() {
         "%{fs-sep}",
         "<",
     ];
-    let Some(suite) = std::env::var_os("HOTSTART_LLVM_SUITE") else {
+    // What the key is about must turn up in the texts.
+    let own: String = key.replace("\\b", "").replace('\\', "");
+    let own =
+        own.split([')', '(']).find(|part| part.len() > 1 && !part.starts_with(['?', '.'])).unwrap_or("");
+    let words: Vec<&str> = WORDS.iter().copied().chain([own, own, pattern.literal()]).collect();
+    (0..40).map(|_| random.join(&words, 8)).collect()
+}
+
+#[test]
+fn the_suites_keys_match_as_in_python() {
+    let Some(suite) = std::env::var_os("HOTSTART_LLVM_SUITE").map(PathBuf::from) else {
         eprintln!("HOTSTART_LLVM_SUITE is not set: no keys to compare");
         return;
     };
     let mut driver = Driver::start(None);
-    driver.ask(&json!({"op": "suite", "path": PathBuf::from(suite), "only": ["Transforms"]}));
+    let only =
+        [parts_named("HOTSTART_LLVM_PARTS", "Transforms"), parts_named("HOTSTART_LLVM_OTHERS", "")].concat();
+    let total = driver.ask(&json!({"op": "suite", "path": suite, "only": only}));
     let keys = driver.ask(&json!({"op": "keys"}));
     let keys: Vec<String> = keys.as_array().expect("a list").iter().map(|pair| text(&pair[0])).collect();
+    // Every key on lines of tests all over the suite, whether or not their directory has that key.
+    let step = (total.as_u64().expect("a number") / 1000).max(1);
+    let lines = common::strings(&driver.ask(&json!({"op": "lines", "step": step})));
     let mut random = common::Random::new(5);
+    let mut compared = 0;
     for key in &keys {
         let pattern = Pattern::new(key).expect("a valid key");
-        // What the key is about must turn up in the texts.
-        let own: String = key.replace("\\b", "").replace("\\", "");
-        let own =
-            own.split([')', '(']).find(|part| part.len() > 1 && !part.starts_with(['?', '.'])).unwrap_or("");
-        let words: Vec<&str> = WORDS.iter().copied().chain([own, own, pattern.literal()]).collect();
-        let cases: Vec<_> = (0..40).map(|_| (key, "<>", random.join(&words, 8))).collect();
+        let mut texts = made_up(&mut random, key, &pattern);
+        texts.extend_from_slice(&lines);
+        let cases: Vec<_> = texts.iter().map(|subject| (key, "<>", subject)).collect();
         let answers = driver.ask(&json!({"op": "sub", "cases": cases}));
-        for ((_, _, subject), answer) in cases.iter().zip(answers.as_array().expect("a list")) {
+        for (subject, answer) in texts.iter().zip(answers.as_array().expect("a list")) {
             let value =
                 pattern.sub(&Replacement::Literal("<>".to_owned()), subject).expect("a match or none");
             assert_eq!(
@@ -253,6 +266,7 @@ fn the_suites_keys_match_as_in_python() {
                 "{key:?} in {subject:?}"
             );
         }
+        compared += cases.len();
     }
-    eprintln!("{} keys", keys.len());
+    eprintln!("{} keys, {} lines of tests, {compared} comparisons", keys.len(), lines.len());
 }

@@ -8,6 +8,9 @@ use hotstart_lit::build_tree;
 
 use crate::args::LitOptions;
 
+/// The parameter that `llvm-lit` hands over beside the map.
+const MODE: &str = "build_mode";
+
 /// The build tree in which this program was called by this name, be it a link.
 pub(super) fn build_tree_of(called: &OsStr, cwd: &Path, search: Option<&OsString>) -> Option<PathBuf> {
     let called = Path::new(called);
@@ -23,6 +26,10 @@ pub(super) fn fill_in(options: &mut LitOptions, tree: &Path, cwd: &Path) -> Opti
     let own = &mut options.own;
     if own.lit_package.is_none() {
         own.lit_package = build_tree::lit_package(tree);
+    }
+    let has_mode = own.builtin.params.iter().any(|(name, _)| name == MODE);
+    if !has_mode && build_tree::has_one_mode(tree) {
+        own.builtin.params.push((MODE.to_owned(), "\".\"".to_owned()));
     }
     // Within the tree, lit finds the site configs by itself.
     let is_outside = |path: &OsString| {
