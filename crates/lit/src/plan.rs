@@ -109,7 +109,7 @@ impl<'a> Plan<'a> {
             annotate: self.annotate,
         };
         match script::prepare(&request) {
-            Prepared::Decided(outcome) => Work::Decided(Box::new(outcome)),
+            Prepared::Decided(outcome) => Work::Decided(outcome),
             Prepared::Script(script, pending) => {
                 self.await_end(job, Awaited::Script(pending));
                 Work::Script(script)

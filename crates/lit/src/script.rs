@@ -99,7 +99,7 @@ pub struct Request<'a> {
 #[derive(Debug)]
 pub enum Prepared {
     /// A verdict.
-    Decided(Outcome),
+    Decided(Box<Outcome>),
     /// A script to run, and what is needed to judge it.
     Script(Box<Script>, Box<Pending>),
 }
@@ -121,7 +121,7 @@ pub fn prepare(request: &Request<'_>) -> Prepared {
             let (verdict, output) = judge::settle(decided.verdict, decided.output, &expected);
             let mut outcome = Outcome::decided(verdict, output);
             outcome.missing_features = decided.missing;
-            Prepared::Decided(outcome)
+            Prepared::Decided(Box::new(outcome))
         }
     }
 }
