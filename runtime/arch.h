@@ -19,6 +19,14 @@ struct hs_frame {
     uint32_t sse, x87; /* modes of arithmetic */
 };
 
+/* What a function that takes up to six words finds when it is called. */
+struct hs_arrival {
+    uintptr_t kept[6];      /* as in hs_frame */
+    uintptr_t stack;
+    uint32_t sse, x87;
+    uintptr_t arguments[6];
+};
+
 #if defined(__x86_64__)
 #define HS_REWIND 1
 #define HS_JUMP_SLOT R_X86_64_JUMP_SLOT
@@ -61,6 +69,40 @@ __attribute__((noreturn)) static inline void hs_enter(int (*main)(int, char **, 
                      : "memory");
     __builtin_unreachable();
 }
+
+/* Notes how it was called, and continues in `work` on another stack, for good. The body of a naked function. */
+#define HS_NOTE_ARRIVAL(arrival, stack_top, work) \
+    __asm__("endbr64\n\tlea " #arrival "(%rip), %rax\n\t" \
+            "mov %rbx, 0(%rax)\n\tmov %rbp, 8(%rax)\n\tmov %r12, 16(%rax)\n\tmov %r13, 24(%rax)\n\t" \
+            "mov %r14, 32(%rax)\n\tmov %r15, 40(%rax)\n\tmov %rsp, 48(%rax)\n\t" \
+            "stmxcsr 56(%rax)\n\tfnstcw 60(%rax)\n\t" \
+            "mov %rdi, 64(%rax)\n\tmov %rsi, 72(%rax)\n\tmov %rdx, 80(%rax)\n\tmov %rcx, 88(%rax)\n\t" \
+            "mov %r8, 96(%rax)\n\tmov %r9, 104(%rax)\n\t" \
+            "mov " #stack_top "(%rip), %rsp\n\txor %ebp, %ebp\n\tcall " #work "\n\tud2")
+
+/* Calls `function` as it was called when that was noted. */
+__attribute__((noreturn)) static inline void hs_arrive(const void *function, const struct hs_arrival *arrival)
+{
+    register const struct hs_arrival *from __asm__("r11") = arrival;
+    register const void *target __asm__("r10") = function;
+    __asm__ volatile("ldmxcsr 56(%%r11)\n\tfldcw 60(%%r11)\n\tcld\n\t"
+                     "mov 0(%%r11), %%rbx\n\tmov 8(%%r11), %%rbp\n\tmov 16(%%r11), %%r12\n\tmov 24(%%r11), %%r13\n\t"
+                     "mov 32(%%r11), %%r14\n\tmov 40(%%r11), %%r15\n\tmov 48(%%r11), %%rsp\n\t"
+                     "mov 64(%%r11), %%rdi\n\tmov 72(%%r11), %%rsi\n\tmov 80(%%r11), %%rdx\n\tmov 88(%%r11), %%rcx\n\t"
+                     "mov 96(%%r11), %%r8\n\tmov 104(%%r11), %%r9\n\txor %%eax, %%eax\n\t"
+                     "jmp *%%r10"
+                     :
+                     : "r"(from), "r"(target)
+                     : "memory");
+    __builtin_unreachable();
+}
+
+/* A system call as a signal handler finds it that is called in place of it. */
+#define HS_CALL_BYTES 2
+#define HS_CALL_NUMBER REG_RAX
+#define HS_CALL_RESULT REG_RAX
+#define HS_CALL_NEXT REG_RIP
+#define HS_CALL_ARGUMENTS {REG_RDI, REG_RSI, REG_RDX, REG_R10}
 
 /* Whether the processor checks return addresses against a stack of its own, which could not be put back. */
 static inline int hs_shadow_stack(void)

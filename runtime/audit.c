@@ -97,6 +97,29 @@ static void ask(const char *name)
         record(name);
 }
 
+/* Where the names begin that main asked for; those before are in the template's key. */
+static size_t since;
+static int resumed;
+
+/* Records again, in a worker, what main asks for. */
+void hs_audit_resume(void)
+{
+    if (!resumed)
+        since = names_length;
+    resumed = 1;
+    doubts = 0;
+    stopped = 0;
+}
+
+/* The names since then, each ended by a NUL, an empty one last; NULL if they are not all there. */
+const char *hs_audit_asked_since(void)
+{
+    if (NAMES_ROOM - names_length == 0)
+        return NULL;
+    names[names_length] = 0;
+    return names + since;
+}
+
 void hs_audit_stop(void)
 {
     resolve();
@@ -123,16 +146,30 @@ size_t hs_audit_names(char *out, size_t room, uint32_t *count)
     return length;
 }
 
+/* A variable that is set would be kept by its address, which the next request changes. */
+static char *answer(char *value)
+{
+    if (!stopped && resumed && value)
+        doubts |= HS_DOUBT_CAPTURED;
+    return value;
+}
+
 HS_EXPORT char *getenv(const char *name)
 {
     ask(name);
-    return next.getenv(name);
+    hs_watch_allow(1);
+    char *value = next.getenv(name);
+    hs_watch_allow(0);
+    return answer(value);
 }
 
 HS_EXPORT char *secure_getenv(const char *name)
 {
     ask(name);
-    return next.secure_getenv(name);
+    hs_watch_allow(1);
+    char *value = next.secure_getenv(name);
+    hs_watch_allow(0);
+    return answer(value);
 }
 
 HS_EXPORT char *getcwd(char *buffer, size_t size)
@@ -184,4 +221,24 @@ HS_EXPORT int getentropy(void *buffer, size_t size)
 {
     doubt(HS_DOUBT_CLOCK);
     return next.getentropy(buffer, size);
+}
+
+/* What stands in for one of libc's functions that are recorded, or else the function itself. */
+#define STAND_IN(name) \
+    if (function == (void *)next.name) \
+        return (void *)name;
+
+void *hs_audit_stand_in(void *function)
+{
+    STAND_IN(getenv)
+    STAND_IN(secure_getenv)
+    STAND_IN(getcwd)
+    STAND_IN(getpid)
+    STAND_IN(getppid)
+    STAND_IN(time)
+    STAND_IN(gettimeofday)
+    STAND_IN(clock_gettime)
+    STAND_IN(getrandom)
+    STAND_IN(getentropy)
+    return function;
 }

@@ -228,13 +228,21 @@ static int open_page(const unsigned char *place, int access)
     return HS_SYS(SYS_mprotect, from, to - from, access) == 0 ? 0 : -1;
 }
 
-static int replace(unsigned char *place, const void *with)
+/* Writes code, in this worker's own copy of its page. That stays executable meanwhile: what is replaced may lie on the
+ * page of what replaces it. */
+int hs_mappings_write_code(unsigned char *place, const unsigned char code[HS_JUMP_LENGTH])
 {
-    /* It stays executable meanwhile: what is replaced may lie on the page of what replaces it. */
     if (open_page(place, PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
         return -1;
-    hs_write_jump(place, with);
+    memcpy(place, code, HS_JUMP_LENGTH);
     return open_page(place, PROT_READ | PROT_EXEC);
+}
+
+static int replace(unsigned char *place, const void *with)
+{
+    unsigned char jump[HS_JUMP_LENGTH];
+    hs_write_jump(jump, with);
+    return hs_mappings_write_code(place, jump);
 }
 
 /* Finds what is to be replaced, and whether the system lets it; done in the template, which stays as it is. */
@@ -266,7 +274,7 @@ static unsigned long sum_of_mappings(void)
 
 static unsigned long grown_pages(void)
 {
-    return (round_up(kernel_end) - round_up(hs_memory_heap().end) + base_stack - hs_memory_stack_low()) / PAGE;
+    return (round_up(kernel_end) - hs_memory_heap().first_end + base_stack - hs_memory_stack_low()) / PAGE;
 }
 
 static struct hs_mapping base[BASE_MAX];
@@ -333,6 +341,20 @@ static void reset_heap(void)
     if (top > start)
         memset((void *)start, 0, top - start);
     given_end = highest = hs_memory_heap().given;
+}
+
+/* Whether this run has mapped, or changed, anything but the heap; up to where libc was given that. */
+int hs_mappings_touched(uintptr_t *given)
+{
+    *given = given_end;
+    return range_count != 0 || lost || given_end - hs_memory_heap().first_end > HEAP_KEPT / 2;
+}
+
+/* Makes the heap as it was in the snapshot that is meant now, after another one was put back. */
+void hs_mappings_reset_heap(void)
+{
+    highest = highest > given_end ? highest : given_end;
+    reset_heap();
 }
 
 /* Undoes what a run has made; -1 if something else has changed as well. */

@@ -28,11 +28,21 @@ struct region {
     char *saved;
 };
 
-static struct region regions[REGIONS_MAX];
-static size_t region_count;
+/* What a run is put back to. */
+struct snapshot {
+    struct region regions[REGIONS_MAX];
+    size_t count, last;   /* where a word was found last */
+    uintptr_t stack_page; /* the stack's regions begin here */
+    uintptr_t heap_end;   /* the heap's end here */
+    uintptr_t heap_given; /* up to here it was libc's */
+};
+
+static struct snapshot snapshots[HS_LEVELS];
+static struct snapshot *now = &snapshots[HS_AT_MAIN];
 static uintptr_t own_low, own_high;
-static uintptr_t stack_low, stack_page;
-static uintptr_t heap_start, heap_end, heap_break;
+static uintptr_t stack_low, heap_start;
+/* Room for the second snapshot's pages. */
+static char *room;
 
 struct hole {
     uintptr_t from, to;
@@ -43,7 +53,7 @@ static int find_own(struct dl_phdr_info *info, size_t size, void *data)
 {
     (void)size;
     (void)data;
-    const uintptr_t here = (uintptr_t)&regions;
+    const uintptr_t here = (uintptr_t)&snapshots;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &info->dlpi_phdr[i];
         uintptr_t low = info->dlpi_addr + part->p_vaddr, high = low + part->p_memsz;
@@ -60,9 +70,9 @@ static int add(uintptr_t from, uintptr_t to)
 {
     if (from >= to)
         return 0;
-    if (region_count == REGIONS_MAX)
+    if (now->count == REGIONS_MAX)
         return -1;
-    regions[region_count++] = (struct region){from, to, NULL};
+    now->regions[now->count++] = (struct region){from, to, NULL};
     return 0;
 }
 
@@ -99,12 +109,12 @@ static int add_mapping(const struct hs_mapping *map)
         return 0;
     if (sp >= map->from && sp < map->to) {
         stack_low = map->from;
-        stack_page = sp & -PAGE;
-        return add(stack_page, map->to);
+        now->stack_page = sp & -PAGE;
+        return add(now->stack_page, map->to);
     }
     if (strcmp(map->path, "[heap]") == 0) {
         heap_start = map->from;
-        heap_end = map->to;
+        now->heap_end = map->to;
     }
     if (map->to > own_low && map->from < own_high)
         return add(map->from, own_low) != 0 || add(own_high, map->to) != 0 ? -1 : 0;
@@ -113,16 +123,33 @@ static int add_mapping(const struct hs_mapping *map)
 
 struct hs_heap hs_memory_heap(void)
 {
-    return (struct hs_heap){heap_start, heap_end, heap_break};
+    return (struct hs_heap){heap_start, now->heap_end, now->heap_given, snapshots[HS_AT_MAIN].heap_end};
+}
+
+static size_t total_size(void)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < now->count; i++)
+        total += now->regions[i].to - now->regions[i].from;
+    return total;
+}
+
+static void save_into(char *saved)
+{
+    for (size_t i = 0; i < now->count; i++) {
+        struct region *region = &now->regions[i];
+        size_t size = region->to - region->from;
+        region->saved = memcpy(saved, (void *)region->from, size);
+        saved += size;
+    }
 }
 
 /* Saves everything; -1 if there is too much of it. */
 int hs_memory_save(void)
 {
     struct hs_mapping map;
-    size_t total = 0;
-    region_count = 0;
-    heap_end = stack_page = 0;
+    now->count = 0;
+    now->heap_end = now->stack_page = 0;
     find_holes();
     dl_iterate_phdr(find_own, NULL);
     const char *at = hs_maps_read();
@@ -131,48 +158,93 @@ int hs_memory_save(void)
     while ((at = hs_maps_next(at, &map)))
         if (add_mapping(&map) != 0)
             return -1;
-    for (size_t i = 0; i < region_count; i++)
-        total += regions[i].to - regions[i].from;
-    if (total > SAVED_MAX || !stack_page)
+    size_t total = total_size();
+    if (total > SAVED_MAX || !now->stack_page)
         return -1;
-    heap_break = (uintptr_t)sbrk(0);
-    if (!heap_end)
-        heap_start = heap_end = heap_break;
+    now->heap_given = (uintptr_t)sbrk(0);
+    if (!now->heap_end)
+        heap_start = now->heap_end = now->heap_given;
     char *saved = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (saved == MAP_FAILED)
         return -1;
-    for (size_t i = 0; i < region_count; i++) {
-        size_t size = regions[i].to - regions[i].from;
-        regions[i].saved = memcpy(saved, (void *)regions[i].from, size);
-        saved += size;
-    }
+    save_into(saved);
     return 0;
 }
 
-/* Where a word is saved; a place of its own if it is not. */
-static void **saved_place(void **place)
+/* Makes room for a second snapshot, before it is noted what is mapped. */
+int hs_memory_open_point(void)
 {
-    static const struct region *last = regions;
-    const uintptr_t at = (uintptr_t)place;
-    if (at < last->from || at >= last->to) {
-        for (last = regions; last < regions + region_count && (at < last->from || at >= last->to); last++)
-            ;
-        if (last == regions + region_count) {
-            last = regions;
-            return place;
+    room = mmap(NULL, SAVED_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return room == MAP_FAILED ? -1 : 0;
+}
+
+/* Saves everything again, later in main: the same regions, the stack down to `stack`, and the heap up to `given`; -1 if
+ * there is too much of it. */
+int hs_memory_save_point(uintptr_t stack, uintptr_t given)
+{
+    const struct snapshot *main = &snapshots[HS_AT_MAIN];
+    now = &snapshots[HS_AT_POINT];
+    *now = *main;
+    now->stack_page = stack & -PAGE;
+    now->heap_given = given;
+    if (given > main->heap_end)
+        now->heap_end = (given + PAGE - 1) & -PAGE;
+    int failed = add(now->stack_page, main->stack_page) != 0 || add(main->heap_end, now->heap_end) != 0 ||
+                 now->stack_page > main->stack_page || total_size() > SAVED_MAX;
+    if (!failed)
+        save_into(room);
+    now = &snapshots[HS_AT_MAIN];
+    return failed ? -1 : 0;
+}
+
+/* Says which snapshot is meant from now on. */
+void hs_memory_choose(enum hs_level level)
+{
+    now = &snapshots[level];
+}
+
+/* Calls `differs` for each word that is not as it was saved at the point; whether all calls returned 0. */
+int hs_memory_compare_point(int (*differs)(uint32_t *place, uint32_t saved))
+{
+    const struct snapshot *point = &snapshots[HS_AT_POINT];
+    int found = 0;
+    for (size_t i = 0; i < point->count; i++) {
+        const struct region *region = &point->regions[i];
+        const size_t size = region->to - region->from;
+        if (memcmp((void *)region->from, region->saved, size) == 0)
+            continue;
+        for (size_t at = 0; at < size; at += sizeof(uint32_t)) {
+            uint32_t *place = (uint32_t *)(region->from + at), saved;
+            memcpy(&saved, region->saved + at, sizeof saved);
+            if (*place != saved)
+                found |= differs(place, saved);
         }
     }
-    return (void **)(last->saved + (at - last->from));
+    return !found;
+}
+
+/* Where a word is saved; a place of its own if it is not. */
+static void **saved_place(struct snapshot *snapshot, void **place)
+{
+    const uintptr_t at = (uintptr_t)place;
+    for (size_t turn = 0; turn < snapshot->count; turn++) {
+        const struct region *region = &snapshot->regions[snapshot->last];
+        if (at >= region->from && at < region->to)
+            return (void **)(region->saved + (at - region->from));
+        snapshot->last = (snapshot->last + 1) % snapshot->count;
+    }
+    return place;
 }
 
 static void *saved_word(void **place)
 {
-    return *saved_place(place);
+    return *saved_place(now, place);
 }
 
 static void keep_word(void **place)
 {
-    *saved_place(place) = *place;
+    for (size_t level = 0; level < HS_LEVELS; level++)
+        *saved_place(&snapshots[level], place) = *place;
 }
 
 /* Takes over what ld.so has bound in this run. */
@@ -197,41 +269,34 @@ uintptr_t hs_memory_stack_low(void)
 }
 
 /* Pages of the stack below main's frame, which nobody has used in a fresh process. */
-static uint32_t clear_stack(void)
+static void clear_stack(void)
 {
     static unsigned char present[16384];
-    uint32_t count = 0;
-    for (uintptr_t at = hs_memory_stack_low(); at < stack_page;) {
-        size_t size = stack_page - at < sizeof present * PAGE ? stack_page - at : sizeof present * PAGE;
+    for (uintptr_t at = hs_memory_stack_low(); at < now->stack_page;) {
+        size_t left = now->stack_page - at, size = left < sizeof present * PAGE ? left : sizeof present * PAGE;
         if (HS_SYS(SYS_mincore, at, size, present) != 0)
             break;
         for (size_t page = 0; page < size / PAGE; page++)
-            if (present[page] & 1) {
+            if (present[page] & 1)
                 memset((void *)(at + page * PAGE), 0, PAGE);
-                count++;
-            }
         at += size;
     }
-    return count;
 }
 
-/* Puts everything back; returns the number of pages that had changed. */
-uint32_t hs_memory_restore(void)
+/* Puts everything back. */
+void hs_memory_restore(void)
 {
-    uint32_t count = 0;
-    for (size_t i = 0; i < region_count; i++) {
-        const struct region *region = &regions[i];
+    for (size_t i = 0; i < now->count; i++) {
+        const struct region *region = &now->regions[i];
         for (uintptr_t at = region->from; at < region->to;) {
             size_t size = piece(at, region->to);
             const char *saved = region->saved + (at - region->from);
-            if (memcmp((void *)at, saved, size) != 0) {
+            if (memcmp((void *)at, saved, size) != 0)
                 memcpy((void *)at, saved, size);
-                count++;
-            }
             at += size;
         }
     }
-    return count + clear_stack();
+    clear_stack();
 }
 
 static int is_zero(const char *from, const char *to)
@@ -242,12 +307,14 @@ static int is_zero(const char *from, const char *to)
 /* Whether anything is not as it was saved. */
 int hs_memory_differs(void)
 {
-    for (size_t i = 0; i < region_count; i++)
-        if (memcmp((void *)regions[i].from, regions[i].saved, regions[i].to - regions[i].from) != 0)
+    for (size_t i = 0; i < now->count; i++) {
+        const struct region *region = &now->regions[i];
+        if (memcmp((void *)region->from, region->saved, region->to - region->from) != 0)
             return 1;
-    if (!is_zero((char *)stack_low, (char *)stack_page))
+    }
+    if (!is_zero((char *)stack_low, (char *)now->stack_page))
         return 1;
-    return !is_zero((char *)heap_end, (char *)hs_mappings_heap_top());
+    return !is_zero((char *)now->heap_end, (char *)hs_mappings_heap_top());
 }
 
 #endif

@@ -64,7 +64,10 @@ HS_HIDDEN const char *hs_maps_next(const char *line, struct hs_mapping *out);
 
 /* audit.c */
 HS_HIDDEN void hs_audit_stop(void);
+HS_HIDDEN void hs_audit_resume(void);
 HS_HIDDEN uint32_t hs_audit_doubts(void);
+HS_HIDDEN const char *hs_audit_asked_since(void);
+HS_HIDDEN void *hs_audit_stand_in(void *function);
 HS_HIDDEN int hs_audit_asked(const char *assignment);
 HS_HIDDEN size_t hs_audit_names(char *out, size_t room, uint32_t *count);
 
@@ -86,6 +89,8 @@ HS_HIDDEN void hs_text_enlarge(void);
 /* server.c: hs_serve returns in a copy only. */
 HS_HIDDEN void hs_serve(const struct hs_start *start, struct hs_call *call);
 HS_HIDDEN const struct hs_job *hs_serve_next(const struct hs_start *start, struct hs_call *call);
+HS_HIDDEN void hs_serve_strings(const struct hs_start *start, struct hs_call *call);
+HS_HIDDEN char *hs_serve_secret(size_t *size);
 
 /* child.c */
 HS_HIDDEN int hs_child_open(void);
@@ -103,15 +108,22 @@ HS_HIDDEN int hs_child_holds_mutexes(void);
 HS_HIDDEN int hs_worker_open(void);
 HS_HIDDEN void hs_worker_begin(const struct hs_start *start, const struct hs_call *call, const struct hs_job *job);
 
-/* The heap when it was saved: the kernel's mapping, and up to where libc had been given it. */
+/* The two places in a run of which there are snapshots: before main, and where it parses its options. */
+enum hs_level { HS_AT_MAIN, HS_AT_POINT, HS_LEVELS };
+
+/* The heap when it was saved: where it began and ended, and up to where libc had been given it; its end before main. */
 struct hs_heap {
-    uintptr_t start, end, given;
+    uintptr_t start, end, given, first_end;
 };
 
 /* memory.c */
 HS_HIDDEN int hs_memory_save(void);
 HS_HIDDEN void hs_memory_learn(void);
-HS_HIDDEN uint32_t hs_memory_restore(void);
+HS_HIDDEN int hs_memory_open_point(void);
+HS_HIDDEN int hs_memory_save_point(uintptr_t stack, uintptr_t given);
+HS_HIDDEN int hs_memory_compare_point(int (*differs)(uint32_t *place, uint32_t saved));
+HS_HIDDEN void hs_memory_choose(enum hs_level level);
+HS_HIDDEN void hs_memory_restore(void);
 HS_HIDDEN int hs_memory_differs(void);
 HS_HIDDEN struct hs_heap hs_memory_heap(void);
 HS_HIDDEN uintptr_t hs_memory_stack_low(void);
@@ -119,15 +131,35 @@ HS_HIDDEN uintptr_t hs_memory_stack_low(void);
 /* mappings.c */
 HS_HIDDEN int hs_mappings_patchable(void);
 HS_HIDDEN int hs_mappings_open(void (*end)(int));
+HS_HIDDEN int hs_mappings_write_code(unsigned char *place, const unsigned char code[HS_JUMP_LENGTH]);
+HS_HIDDEN int hs_mappings_touched(uintptr_t *given);
+HS_HIDDEN void hs_mappings_reset_heap(void);
 HS_HIDDEN int hs_mappings_undo(void);
 HS_HIDDEN uintptr_t hs_mappings_heap_top(void);
 HS_HIDDEN int hs_mappings_differ(void);
 
 /* state.c */
 HS_HIDDEN int hs_state_save(void);
+HS_HIDDEN void hs_state_save_point(void);
+HS_HIDDEN void hs_state_choose(enum hs_level level);
 HS_HIDDEN uint32_t hs_state_doubts(void);
 HS_HIDDEN void hs_state_restore(void);
 HS_HIDDEN uint32_t hs_state_differs(void);
+
+/* point.c */
+HS_HIDDEN void hs_point_open(uint64_t offset, const struct hs_start *start);
+HS_HIDDEN void hs_point_name(const struct hs_job *job);
+HS_HIDDEN int hs_point_is_ready(void);
+HS_HIDDEN int hs_point_serves(const struct hs_job *job);
+HS_HIDDEN void hs_point_watch(const struct hs_job *job, const struct hs_call *call);
+HS_HIDDEN uint32_t hs_point_unwatch(void);
+HS_HIDDEN void hs_point_enter(const struct hs_call *call) __attribute__((noreturn));
+
+/* watch.c */
+typedef void hs_watch_failed(void);
+HS_HIDDEN int hs_watch_begin(char *secret, size_t size, hs_watch_failed *failed);
+HS_HIDDEN void hs_watch_end(void);
+HS_HIDDEN void hs_watch_allow(int allowed);
 
 /* marks.c */
 HS_HIDDEN int hs_marks_timers(void);

@@ -126,7 +126,7 @@ static char **point_at(char **out, char *strings, uint32_t count)
 
 /* Puts the request's arguments and environment wherever libc, the kernel and main look for them: in the array that
  * the kernel laid on the stack, so that whoever kept a pointer to it sees the right ones. */
-static void install_strings(const struct hs_start *start, struct hs_call *call)
+void hs_serve_strings(const struct hs_start *start, struct hs_call *call)
 {
     char **envp = point_at(start->argv, job.strings, job.head->argc);
     point_at(envp, job.environment, job.head->envc);
@@ -135,6 +135,13 @@ static void install_strings(const struct hs_start *start, struct hs_call *call)
     char *slash = strrchr(job.strings, '/');
     program_invocation_name = __progname_full = job.strings;
     program_invocation_short_name = __progname = slash ? slash + 1 : job.strings;
+}
+
+/* Where the strings are. */
+char *hs_serve_secret(size_t *size)
+{
+    *size = sizeof message;
+    return message;
 }
 
 static int limits_allowed(void)
@@ -160,7 +167,7 @@ static int prepare(const struct hs_start *start, struct hs_call *call)
         return HS_STAGE_LIMITS;
     if (hs_title_set(job.strings, job.environment, job.end) != 0)
         return HS_STAGE_TITLE;
-    install_strings(start, call);
+    hs_serve_strings(start, call);
     umask(job.head->umask != HS_UMASK_KEEP ? job.head->umask : own_mask);
     return 0;
 }

@@ -28,9 +28,13 @@ struct action {
     uint64_t mask;
 };
 
-static struct action actions[SIGNALS + 1];
+static struct kept {
+    struct action actions[SIGNALS + 1];
+    stack_t stack;
+    char name[16];
+} kept[HS_LEVELS];
+static const struct kept *now = &kept[HS_AT_MAIN];
 static struct rlimit limits[RLIM_NLIMITS];
-static char name[16];
 /* Whether unshare tells if there is one thread only; where it is forbidden, /proc does. */
 static int can_unshare;
 
@@ -42,16 +46,34 @@ static int several_threads(void)
     return hs_count_entries("/proc/self/task", &total) != 1;
 }
 
+static void save(struct kept *to)
+{
+    for (int number = 1; number <= SIGNALS; number++)
+        HS_SYS(SYS_rt_sigaction, number, 0, &to->actions[number], SET_BYTES);
+    HS_SYS(SYS_sigaltstack, 0, &to->stack);
+    HS_SYS(SYS_prctl, PR_GET_NAME, to->name);
+}
+
 int hs_state_save(void)
 {
     can_unshare = HS_SYS(SYS_unshare, CLONE_THREAD) == 0;
-    for (int number = 1; number <= SIGNALS; number++)
-        HS_SYS(SYS_rt_sigaction, number, 0, &actions[number], SET_BYTES);
+    save(&kept[HS_AT_MAIN]);
     for (int which = 0; which < RLIM_NLIMITS; which++)
         if (HS_SYS(SYS_prlimit64, 0, which, 0, &limits[which]) != 0)
             return -1;
-    HS_SYS(SYS_prctl, PR_GET_NAME, name);
     return several_threads() ? -1 : 0;
+}
+
+/* Saves it again, later in main. */
+void hs_state_save_point(void)
+{
+    save(&kept[HS_AT_POINT]);
+}
+
+/* Says which is meant from now on. */
+void hs_state_choose(enum hs_level level)
+{
+    now = &kept[level];
 }
 
 static int timers_armed(void)
@@ -72,10 +94,10 @@ static int children_left(void)
 /* Puts limits back; whether that failed. */
 static int limits_lost(void)
 {
-    struct rlimit now;
+    struct rlimit limit;
     for (int which = 0; which < RLIM_NLIMITS; which++) {
-        HS_SYS(SYS_prlimit64, 0, which, 0, &now);
-        if (memcmp(&now, &limits[which], sizeof now) != 0 &&
+        HS_SYS(SYS_prlimit64, 0, which, 0, &limit);
+        if (memcmp(&limit, &limits[which], sizeof limit) != 0 &&
             HS_SYS(SYS_prlimit64, 0, which, &limits[which], 0) != 0)
             return 1;
     }
@@ -119,31 +141,31 @@ uint32_t hs_state_doubts(void)
 /* Signals are unblocked last, when nothing of the tool's can be called any more. */
 void hs_state_restore(void)
 {
-    const stack_t none = {.ss_flags = SS_DISABLE};
     const uint64_t nothing = 0;
     for (int number = 1; number <= SIGNALS; number++)
         if (number != SIGKILL && number != SIGSTOP)
-            HS_SYS(SYS_rt_sigaction, number, &actions[number], 0, SET_BYTES);
-    HS_SYS(SYS_sigaltstack, &none, 0);
-    HS_SYS(SYS_prctl, PR_SET_NAME, name);
+            HS_SYS(SYS_rt_sigaction, number, &now->actions[number], 0, SET_BYTES);
+    HS_SYS(SYS_sigaltstack, &now->stack, 0);
+    HS_SYS(SYS_prctl, PR_SET_NAME, now->name);
     HS_SYS(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
     HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &nothing, 0, SET_BYTES);
 }
 
 static int signals_differ(void)
 {
-    struct action now;
+    struct action action;
     uint64_t mask = 0;
     stack_t stack;
     for (int number = 1; number <= SIGNALS; number++) {
-        memset(&now, 0, sizeof now);
-        HS_SYS(SYS_rt_sigaction, number, 0, &now, SET_BYTES);
-        if (memcmp(&now, &actions[number], sizeof now) != 0)
+        memset(&action, 0, sizeof action);
+        HS_SYS(SYS_rt_sigaction, number, 0, &action, SET_BYTES);
+        if (memcmp(&action, &now->actions[number], sizeof action) != 0)
             return 1;
     }
     HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, 0, &mask, SET_BYTES);
     HS_SYS(SYS_sigaltstack, 0, &stack);
-    return mask != 0 || !(stack.ss_flags & SS_DISABLE);
+    return mask != 0 || stack.ss_flags != now->stack.ss_flags || stack.ss_sp != now->stack.ss_sp ||
+           stack.ss_size != now->stack.ss_size;
 }
 
 /* enum hs_difference, but for memory and mappings. */
@@ -151,17 +173,17 @@ uint32_t hs_state_differs(void)
 {
     uint32_t found = 0;
     unsigned long total = 0;
-    struct rlimit now;
+    struct rlimit limit;
     char called[16];
     if (hs_count_entries("/proc/self/fd", &total) != 1 || total != HS_CONTROL_FD)
         found |= HS_DIFFERS_DESCRIPTORS;
     if (signals_differ())
         found |= HS_DIFFERS_SIGNALS;
     for (int which = 0; which < RLIM_NLIMITS; which++)
-        if (HS_SYS(SYS_prlimit64, 0, which, 0, &now) != 0 || memcmp(&now, &limits[which], sizeof now) != 0)
+        if (HS_SYS(SYS_prlimit64, 0, which, 0, &limit) != 0 || memcmp(&limit, &limits[which], sizeof limit) != 0)
             found |= HS_DIFFERS_LIMITS;
     HS_SYS(SYS_prctl, PR_GET_NAME, called);
-    if (strcmp(called, name) != 0)
+    if (strcmp(called, now->name) != 0)
         found |= HS_DIFFERS_NAME;
     return found;
 }

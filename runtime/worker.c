@@ -33,6 +33,7 @@ static struct stat channel;
 static int running;
 static unsigned runs;
 static struct rusage before;
+static uint32_t point_differs;
 
 /* Whether workers can be made here at all; done in the template. */
 int hs_worker_open(void)
@@ -46,14 +47,28 @@ __attribute__((noreturn)) static void leave(int status)
         HS_SYS(SYS_exit_group, status);
 }
 
+/* What is put back to, and with it what the next run begins from. */
+static enum hs_level level;
+
+static void choose(enum hs_level wanted)
+{
+    level = wanted;
+    hs_memory_choose(wanted);
+    hs_state_choose(wanted);
+}
+
 static void run(const struct hs_call *call)
 {
     /* What the runtime itself has called does not count. */
     hs_marks_take();
-    errno = hs_first_errno;
     HS_SYS(SYS_getrusage, RUSAGE_SELF, &before);
     page->pid = 1;
     running = 1;
+    if (level == HS_AT_POINT)
+        hs_point_enter(call);
+    errno = hs_first_errno;
+    if (runs > 0 && (!hs_point_is_ready() || job->head->flags & HS_REQUEST_AUDIT))
+        hs_point_watch(job, call);
     hs_enter(hs_real_main, call->argc, call->argv, call->envp, &hs_frame);
 }
 
@@ -95,7 +110,7 @@ static int is_connected(void)
 
 static uint32_t audit(void)
 {
-    uint32_t found = hs_state_differs();
+    uint32_t found = point_differs | hs_state_differs();
     if (hs_memory_differs())
         found |= HS_DIFFERS_MEMORY;
     if (hs_mappings_differ())
@@ -123,12 +138,34 @@ static uint32_t retirement(void)
     return found;
 }
 
+/* Whether the next run is to begin where options are parsed. Of those that are audited every other begins at main, to be
+ * compared there. */
+static int begins_at_point(void)
+{
+    static unsigned audits;
+    if (!hs_point_is_ready() || (job->head->flags & HS_REQUEST_AUDIT && audits++ % 2 == 0))
+        return 0;
+    return hs_point_serves(job);
+}
+
+static void back_to_main(struct hs_call *call)
+{
+    choose(HS_AT_MAIN);
+    hs_mappings_reset_heap();
+    hs_memory_restore();
+    hs_state_restore();
+    hs_serve_strings(&start, call);
+}
+
 static void take_next(void)
 {
     struct hs_call call;
     job = hs_serve_next(&start, &call);
     if (!job)
         leave(0);
+    if (level == HS_AT_POINT && !begins_at_point())
+        back_to_main(&call);
+    hs_point_name(job);
     if (job->head->fd_count > 3)
         hs_child_fds(job, HS_CONTROL_FD);
     run(&call);
@@ -138,9 +175,12 @@ static void take_next(void)
 static void finish(void)
 {
     struct hs_end end = {.version = HS_VERSION, .length = sizeof end, .status = exit_code & 0xff};
+    point_differs = hs_point_unwatch();
     if (!is_connected())
         leave(exit_code);
     account(&end);
+    end.point = level == HS_AT_POINT;
+    choose(hs_point_is_ready() ? HS_AT_POINT : HS_AT_MAIN);
     end.retired = retirement();
     end.ending = end.retired ? HS_ENDING_RETIRED : HS_ENDING_REWOUND;
     int audited = job->head->flags & HS_REQUEST_AUDIT;
@@ -151,7 +191,7 @@ static void finish(void)
     if (runs < LEARNING || runs % LEARNING == 0)
         hs_memory_learn();
     runs++;
-    end.pages = hs_memory_restore();
+    hs_memory_restore();
     hs_state_restore();
     if (audited) {
         end.differs = audit();
@@ -185,7 +225,11 @@ static int settle(void)
     if (dup3(job->fds[given], HS_CONTROL_FD, O_CLOEXEC) < 0 || fstat(HS_CONTROL_FD, &channel) != 0)
         return -1;
     hs_child_fds(job, HS_CONTROL_FD);
-    return hs_state_save() == 0 && hs_mappings_open(end_of_main) == 0 ? 0 : -1;
+    hs_point_open(job->head->point, &start);
+    if (hs_state_save() != 0 || hs_mappings_open(end_of_main) != 0)
+        return -1;
+    hs_point_name(job);
+    return 0;
 }
 
 static void first(void)

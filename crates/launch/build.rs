@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-const SOURCES: [&str; 15] = [
+const SOURCES: [&str; 17] = [
     "entry.c",
     "io.c",
     "audit.c",
@@ -18,6 +18,8 @@ const SOURCES: [&str; 15] = [
     "memory.c",
     "mappings.c",
     "state.c",
+    "point.c",
+    "watch.c",
     "text.c",
 ];
 const HEADERS: [&str; 3] = ["protocol.h", "arch.h", "runtime.h"];

@@ -174,11 +174,13 @@ impl Program {
         state.rewinding.retired(why);
     }
 
-    /// Takes note of a run that was rewound; whether the worker can be used again.
-    pub(crate) fn rewound(&self, audited: bool, differs: u32) -> bool {
+    /// Takes note of a run that was rewound, and whether it began where options are parsed; whether the worker can be used
+    /// again.
+    pub(crate) fn rewound(&self, audited: bool, differs: u32, at_point: bool) -> bool {
         let mut state = self.lock();
         state.rewinding.rewound(audited, differs);
         state.statistics.audits += u64::from(audited);
+        state.statistics.at_point += u64::from(at_point);
         differs == 0
     }
 

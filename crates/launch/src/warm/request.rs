@@ -19,14 +19,21 @@ pub(crate) enum Failure {
     Died,
 }
 
-/// Sends `spec`, with `own` descriptors after the process's.
-pub(crate) fn send(
-    socket: &OwnedFd,
-    spec: &Spec<'_>,
-    pgid: i32,
-    flags: u32,
-    own: &[RawFd],
-) -> Result<(), Failure> {
+/// What a request asks for beside the process that the spec describes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asked<'a> {
+    pub pgid: i32,
+    /// `HS_REQUEST_*`.
+    pub flags: u32,
+    /// Where in the program's file options are parsed; for a worker, 0 if not known.
+    pub point: u64,
+    /// Descriptors that come after the process's.
+    pub own: &'a [RawFd],
+}
+
+/// Sends `spec`.
+pub(crate) fn send(socket: &OwnedFd, spec: &Spec<'_>, asked: Asked<'_>) -> Result<(), Failure> {
+    let own = asked.own;
     let fd_count = 3 + spec.extra_fds.len();
     let mut targets = [0u8; wire::FDS_MAX * 4];
     let mut fds: [RawFd; wire::FDS_MAX] = [0; wire::FDS_MAX];
@@ -38,7 +45,7 @@ pub(crate) fn send(
     fds[fd_count..fd_count + own.len()].copy_from_slice(own);
     let strings = argument_strings(spec).ok_or(Failure::Request(Reason::System))?;
     let limits = limit_bytes(spec);
-    let head = head(spec, pgid, flags, &strings, &limits);
+    let head = head(spec, asked, &strings, &limits);
     if head.length as usize > wire::MESSAGE_MAX {
         return Err(Failure::Request(Reason::LargeRequest));
     }
@@ -85,7 +92,7 @@ fn limit_bytes(spec: &Spec<'_>) -> Vec<u8> {
     bytes
 }
 
-fn head(spec: &Spec<'_>, pgid: i32, flags: u32, strings: &[u8], limits: &[u8]) -> wire::Request {
+fn head(spec: &Spec<'_>, asked: Asked<'_>, strings: &[u8], limits: &[u8]) -> wire::Request {
     let fd_count = 3 + spec.extra_fds.len();
     let length = wire::REQUEST_SIZE + limits.len() + fd_count * 4 + strings.len() + spec.env.blob().len();
     wire::Request {
@@ -94,9 +101,10 @@ fn head(spec: &Spec<'_>, pgid: i32, flags: u32, strings: &[u8], limits: &[u8]) -
         envc: spec.env.count() as u32,
         fd_count: fd_count as u32,
         limit_count: spec.limits.len() as u32,
-        pgid,
+        pgid: asked.pgid,
         umask: spec.umask.unwrap_or(wire::UMASK_KEEP),
         runner: rustix::process::getpid().as_raw_nonzero().get(),
-        flags,
+        flags: asked.flags,
+        point: asked.point,
     }
 }

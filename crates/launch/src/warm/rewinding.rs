@@ -63,7 +63,15 @@ impl fmt::Display for Retirement {
 }
 
 /// Names of `enum hs_difference`.
-const DIFFERENCES: [&str; 6] = ["memory", "mappings", "descriptors", "signals", "limits", "name"];
+const DIFFERENCES: [&str; 7] = [
+    "memory",
+    "mappings",
+    "descriptors",
+    "signals",
+    "limits",
+    "name",
+    "what main does before it parses its options",
+];
 
 /// What an audit found, in words.
 fn differences(bits: u32) -> String {

@@ -29,6 +29,8 @@ pub struct ToolStatistics {
     pub rewind_time: Duration,
     /// Runs in workers after which everything was compared with the snapshot.
     pub audits: u64,
+    /// Runs in workers that began where the tool parses its options, not at `main`.
+    pub at_point: u64,
     /// Workers that could not be used again, and why.
     pub retired: BTreeMap<Retirement, u64>,
     /// Why it is not rewound any more.

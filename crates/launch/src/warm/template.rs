@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use rustix::fs::MemfdFlags;
 use super::budget::Share;
 use super::eligible::Traits;
 use super::identity::Files;
-use super::request::{self, Failure};
+use super::request::{self, Asked, Failure};
 use super::worker::{Link, Origin, Worker};
 use super::{key, starter, wire};
 use crate::sys::shared::Table;
@@ -50,6 +50,8 @@ pub(crate) struct Template {
     /// Whether it was seen to be dead.
     pub is_dead: bool,
     pub last_use: u64,
+    /// Where in the program's file options are parsed; 0 if not known.
+    point: u64,
     /// From its own exec until it stopped: what each copy saves.
     pub start_time: Duration,
 }
@@ -83,6 +85,7 @@ impl Template {
             copies: 0,
             is_dead: false,
             last_use: 0,
+            point: traits.point,
             start_time: Duration::ZERO,
         };
         template.await_ready(spec, traits)?;
@@ -156,9 +159,10 @@ impl Template {
     pub(crate) fn copy(&mut self, spec: &Spec<'_>) -> Result<i32, Failure> {
         self.copies += 1;
         if self.copies != ENLARGE_AFTER {
-            return self.ask(spec, request::group(spec), 0, &[]);
+            return self.ask(spec, Asked { pgid: request::group(spec), ..Asked::default() });
         }
-        let copied = self.ask(spec, request::group(spec), wire::REQUEST_ENLARGE, &[]);
+        let asked = Asked { pgid: request::group(spec), flags: wire::REQUEST_ENLARGE, ..Asked::default() };
+        let copied = self.ask(spec, asked);
         self.memory = owned_memory(self.pid);
         if let Some(share) = &mut self.share {
             share.resize(self.memory);
@@ -170,7 +174,8 @@ impl Template {
     pub(crate) fn worker(&mut self, spec: &Spec<'_>) -> Result<Worker, Failure> {
         let (link, theirs, page) = link().map_err(|_| Failure::Request(Reason::System))?;
         let own = [theirs.as_raw_fd(), page.as_raw_fd()];
-        let pid = self.ask(spec, 0, wire::REQUEST_WORKER, &own)?;
+        let asked = Asked { pgid: 0, flags: wire::REQUEST_WORKER, point: self.point, own: &own };
+        let pid = self.ask(spec, asked)?;
         let origin = Origin {
             key: self.key.clone(),
             files: Arc::clone(&self.files),
@@ -179,10 +184,10 @@ impl Template {
         Ok(Worker::new(pid, link, origin))
     }
 
-    fn ask(&mut self, spec: &Spec<'_>, pgid: i32, flags: u32, own: &[RawFd]) -> Result<i32, Failure> {
+    fn ask(&mut self, spec: &Spec<'_>, asked: Asked<'_>) -> Result<i32, Failure> {
         let cell = &self.page.slots()[0];
         cell.store(0, Ordering::SeqCst);
-        let sent = match request::send(&self.socket, spec, pgid, flags, own) {
+        let sent = match request::send(&self.socket, spec, asked) {
             Err(Failure::Died) => None,
             Err(other) => return Err(other),
             Ok(()) => Some(()),
@@ -200,7 +205,7 @@ impl Template {
             Some(_) => return Err(Failure::Request(Reason::Refused)),
             None => self.bury()?,
         };
-        channel::set_group(pid, pgid);
+        channel::set_group(pid, asked.pgid);
         Ok(pid)
     }
 

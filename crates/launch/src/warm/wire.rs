@@ -52,6 +52,7 @@ pub(crate) struct Request {
     pub umask: u32,
     pub runner: i32,
     pub flags: u32,
+    pub point: u64,
 }
 
 /// `struct hs_reply`: the copy's number, or what failed.
@@ -64,7 +65,7 @@ pub(crate) struct Reply {
 
 /// Sizes of the messages' fixed parts.
 pub(crate) const READY_SIZE: usize = 24;
-pub(crate) const REQUEST_SIZE: usize = 40;
+pub(crate) const REQUEST_SIZE: usize = 48;
 pub(crate) const REPLY_SIZE: usize = 24;
 pub(crate) const END_SIZE: usize = 88;
 
@@ -85,6 +86,8 @@ pub(crate) struct End {
     pub retired: u32,
     /// `enum hs_difference`.
     pub differs: u32,
+    /// Whether `main` was entered where it parses its options.
+    pub at_point: bool,
     pub user_us: u64,
     pub system_us: u64,
     pub minor_faults: u64,
@@ -113,6 +116,7 @@ impl End {
             ending,
             retired,
             differs,
+            at_point: word(bytes, 6) != 0,
             user_us: long(0),
             system_us: long(1),
             minor_faults: long(2),
@@ -151,6 +155,7 @@ impl Request {
         for (chunk, word) in bytes.chunks_exact_mut(4).zip(words) {
             chunk.copy_from_slice(&word.to_ne_bytes());
         }
+        bytes[40..].copy_from_slice(&self.point.to_ne_bytes());
         bytes
     }
 }
@@ -214,12 +219,16 @@ mod tests {
         .map(|w| print(w))
         .chain(["pid", "doubts", "object_count", "name_count"].iter().map(|f| offset("hs_ready", f)))
         .chain(
-            ["argc", "envc", "fd_count", "limit_count", "pgid", "umask", "runner", "flags"]
+            ["argc", "envc", "fd_count", "limit_count", "pgid", "umask", "runner", "flags", "point"]
                 .iter()
                 .map(|f| offset("hs_request", f)),
         )
         .chain(["pid", "error", "stage"].iter().map(|f| offset("hs_reply", f)))
-        .chain(["status", "ending", "retired", "differs", "user_us"].iter().map(|f| offset("hs_end", f)))
+        .chain(
+            ["status", "ending", "retired", "differs", "point", "user_us"]
+                .iter()
+                .map(|f| offset("hs_end", f)),
+        )
         .chain(["minor_faults", "voluntary", "max_rss_kib"].iter().map(|f| offset("hs_end", f)))
         .collect();
         std::fs::write(
@@ -257,9 +266,9 @@ mod tests {
         ]
         .into_iter()
         .chain([8, 12, 16, 20])
-        .chain([8, 12, 16, 20, 24, 28, 32, 36])
+        .chain([8, 12, 16, 20, 24, 28, 32, 36, 40])
         .chain([8, 12, 16])
-        .chain([8, 12, 16, 20, 32])
+        .chain([8, 12, 16, 20, 24, 32])
         .chain([48, 64, 80])
         .collect();
         assert_eq!(numbers, expected);

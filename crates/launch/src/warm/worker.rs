@@ -14,7 +14,7 @@ use rustix::event::epoll;
 
 use super::budget::Share;
 use super::identity::Files;
-use super::request::{self, Failure};
+use super::request::{self, Asked, Failure};
 use super::template::owned_memory;
 use super::wire::{End, Ending};
 use super::{starter, wire};
@@ -61,7 +61,7 @@ pub(crate) struct Link {
 #[derive(Debug)]
 pub(crate) enum Ended {
     /// The worker can be used again, unless an audit found differences (`enum hs_difference`).
-    Rewound { status: Status, usage: Usage, differs: u32 },
+    Rewound { status: Status, usage: Usage, differs: u32, at_point: bool },
     /// The process has ended or is about to: with this status. Why it retired (`enum hs_retirement`), 0 if it just died.
     Process { retired: u32 },
     /// `main` was not run.
@@ -99,7 +99,7 @@ impl Worker {
     pub(crate) fn start(&mut self, spec: &Spec<'_>, audit: bool) -> Result<(), Failure> {
         self.link.page.slots()[0].store(0, Ordering::SeqCst);
         let flags = if audit { wire::REQUEST_AUDIT } else { 0 };
-        request::send(&self.link.socket, spec, 0, flags, &[])?;
+        request::send(&self.link.socket, spec, Asked { flags, ..Asked::default() })?;
         self.origin.starts.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
@@ -118,7 +118,8 @@ impl Worker {
         match end {
             Some(end) if end.ending == Ending::Rewound => {
                 let usage = usage(&end);
-                Ended::Rewound { status: Status::Exited(end.status), usage, differs: end.differs }
+                let status = Status::Exited(end.status);
+                Ended::Rewound { status, usage, differs: end.differs, at_point: end.at_point }
             }
             Some(end) if end.ending == Ending::Retired => {
                 self.is_dead = true;

@@ -59,8 +59,12 @@ pub fn table(statistics: &Statistics, checks: CheckCounts) -> String {
 /// In which ways a tool was started warm, if it was by rewinding, or why not.
 fn ways(text: &mut String, tool: &ToolStatistics) {
     if tool.rewinds > 0 {
-        let ToolStatistics { forks, rewinds, audits, .. } = tool;
-        let _ = writeln!(text, "{:32}warm {rewinds}: rewound ({audits} audited), {forks} copied", "");
+        let ToolStatistics { forks, rewinds, audits, at_point, .. } = tool;
+        let _ = writeln!(
+            text,
+            "{:32}warm {rewinds}: rewound ({audits} audited, {at_point} to option parsing), {forks} copied",
+            ""
+        );
     }
     for (why, count) in &tool.retired {
         let _ = writeln!(text, "{:32}not used again {count}: {why}", "");
@@ -125,7 +129,7 @@ mod tests {
             "hotstart: how processes were started, and why cold",
             "     warm      cold      saved  tool",
             "     1000         5    19.00 s  /bin/opt",
-            "                                warm 900: rewound (7 audited), 100 copied",
+            "                                warm 900: rewound (7 audited, 0 to option parsing), 100 copied",
             "                                not used again 1: it leaves threads",
             "                                copied only: an audit found that this was not put back: signals",
             "                                cold 3: every template was in use",
