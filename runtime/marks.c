@@ -31,6 +31,17 @@ int hs_marks_take(void)
     return was;
 }
 
+/* The same, which goes on to be known. */
+int hs_marks_seen(void)
+{
+    return marked;
+}
+
+void hs_marks_set(void)
+{
+    marked = 1;
+}
+
 /* Whether there may be timers which a copy would lack; not every kernel lists them in /proc. */
 int hs_marks_timers(void)
 {

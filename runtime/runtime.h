@@ -165,7 +165,13 @@ HS_HIDDEN void hs_watch_allow(int allowed);
 HS_HIDDEN int hs_marks_timers(void);
 HS_HIDDEN void hs_marks_resolve(void);
 HS_HIDDEN int hs_marks_take(void);
+HS_HIDDEN int hs_marks_seen(void);
+HS_HIDDEN void hs_marks_set(void);
 HS_HIDDEN void *hs_marks_stand_in(void *function);
+
+/* nested.c */
+HS_HIDDEN void hs_nested_open(void);
+HS_HIDDEN void *hs_nested_stand_in(void *function);
 
 /* io.c */
 HS_HIDDEN int hs_read_whole(const char *path, char *out, size_t room);

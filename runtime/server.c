@@ -268,6 +268,7 @@ void hs_serve(const struct hs_start *start, struct hs_call *call)
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || hs_title_open() != 0 || hs_child_open() != 0)
         doubts |= HS_DOUBT_KERNEL;
     doubts |= hs_audit_doubts() | hs_snapshot_doubts(start);
+    hs_nested_open();
     hs_bind_all();
     if (settle() != 0)
         doubts |= HS_DOUBT_KERNEL;
@@ -282,4 +283,6 @@ void hs_serve(const struct hs_start *start, struct hs_call *call)
         hs_worker_begin(start, call, &job);
 #endif
     hs_child_install(&job);
+    /* What the runtime itself has called does not count. */
+    hs_marks_take();
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-const SOURCES: [&str; 17] = [
+const SOURCES: [&str; 18] = [
     "entry.c",
     "io.c",
     "audit.c",
@@ -21,6 +21,7 @@ const SOURCES: [&str; 17] = [
     "point.c",
     "watch.c",
     "text.c",
+    "nested.c",
 ];
 const HEADERS: [&str; 3] = ["protocol.h", "arch.h", "runtime.h"];
 

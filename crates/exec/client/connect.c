@@ -38,9 +38,12 @@ static int is_own(const char *directory)
 }
 
 /* src/place.rs chooses by the same rules. */
-static int choose_directory(struct server *server, char **envp)
+static int choose_directory(struct server *server, const struct command *command)
 {
+    char **envp = command->envp;
     char *at = server->directory, *end = at + sizeof server->directory - 24;
+    if (command->server)
+        return text_append(at, end, command->server) != NULL;
     const char *named = text_variable(envp, "HOTSTART_EXEC_DIR");
     const char *session = text_variable(envp, "XDG_RUNTIME_DIR");
     if (named && named[0] == '/')
@@ -120,7 +123,8 @@ static long fork_once(void)
 static void start_server(struct server *server, struct command *command)
 {
     char hotstart[PATH_ROOM];
-    if (!is_my_turn(server) || !find_hotstart(command, hotstart))
+    /* A job leaves no server behind that its own start did not. */
+    if (command->server || !is_my_turn(server) || !find_hotstart(command, hotstart))
         return;
     long child = fork_once();
     if (child == 0) {
@@ -149,12 +153,13 @@ void connect_server(struct server *server, struct command *command)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     server->socket = -1;
-    if (!choose_directory(server, command->envp) ||
+    if (!choose_directory(server, command) ||
         !file_in(server, HX_SOCKET, address.sun_path, sizeof address.sun_path)) {
         server->why = "the name of the server's directory is too long";
         return;
     }
-    sys(__NR_mkdirat, AT_FDCWD, server->directory, 0700);
+    if (!command->server)
+        sys(__NR_mkdirat, AT_FDCWD, server->directory, 0700);
     if (!is_private(server->directory)) {
         server->why = "the server's directory is not this user's own with mode 0700";
         return;

@@ -54,6 +54,13 @@ static int read_line(struct command *command, char **argv)
         command->hotstart = *argv + text_length("--hotstart=");
         argv++;
     }
+    /* From runtime/nested.c: which server, and the program, whose name may be another. */
+    if (*argv && text_begins(*argv, "--server=") && argv[1] && text_begins(argv[1], "--as=") && argv[2]) {
+        command->server = *argv + text_length("--server=");
+        command->program = argv[1] + text_length("--as=");
+        command->argv = argv + 2;
+        return 1;
+    }
     int ended = *argv && text_equal(*argv, "--");
     argv += ended;
     if (!*argv || (!ended && **argv == '-')) {
@@ -73,7 +80,8 @@ static __attribute__((noreturn)) void run(int argc, char **argv)
     struct command command = {.envp = argv + argc + 1};
     int as_itself = read_line(&command, argv);
     const char *name = command.argv[0];
-    command.program = text_last_part(name) == name || as_itself ? name : text_last_part(name);
+    if (!command.program)
+        command.program = as_itself ? name : text_last_part(name);
     long error = find_program(command.program, command.envp, as_itself, program);
     if (error)
         fail(&command, error);

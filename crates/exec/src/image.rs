@@ -34,6 +34,13 @@ pub fn become_client(arguments: &[OsString]) -> io::Error {
     }
 }
 
+/// The client in memory, for what this process starts to execute by the path that comes with it.
+pub(crate) fn for_tools() -> io::Result<(OwnedFd, PathBuf)> {
+    let memory = in_memory()?;
+    let path = format!("/proc/{}/fd/{}", std::process::id(), memory.as_raw_fd());
+    Ok((memory, path.into()))
+}
+
 fn in_memory() -> io::Result<OwnedFd> {
     // Kernels before 6.3 know no EXEC and refuse it; there it is not needed.
     let memory = rustix::fs::memfd_create(NAME, MemfdFlags::CLOEXEC | MemfdFlags::EXEC)

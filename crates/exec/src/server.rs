@@ -8,14 +8,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use hotstart_launch::{Launcher, Policy, signals};
+use hotstart_launch::{Launcher, Nested, Policy, signals};
 use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType};
 
 use crate::context::Context;
 use crate::counts::Counts;
 use crate::place::{Place, PlaceError};
 use crate::refusal::Aspect;
-use crate::{wire, workers};
+use crate::{image, wire, workers};
 
 /// As many clients may wait to be accepted; more run cold.
 const BACKLOG: i32 = 4096;
@@ -91,7 +91,12 @@ pub fn serve(settings: &Settings) -> Result<(), ServeError> {
     let listener = listen(&place).map_err(refused("make the server's socket"))?;
     let unseen = || ServeError::Io("read /proc/self", io::ErrorKind::NotFound.into());
     let context = Context::own().ok_or_else(unseen)?;
-    let launcher = Launcher::new().with_guard_holding(alive.as_fd()).with_policy(settings.policy.clone());
+    // Where files cannot be run from memory, what tools start themselves is cold.
+    let client = image::for_tools().ok();
+    let directory = place.directory().to_path_buf();
+    let nested = client.as_ref().map(|(_, path)| Nested { client: path.clone(), directory });
+    let policy = Policy { nested, ..settings.policy.clone() };
+    let launcher = Launcher::new().with_guard_holding(alive.as_fd()).with_policy(policy);
     let now = Instant::now();
     let state =
         State { workers: 0, idle: 0, last_use: now, last_served: now, ending: false, waiting: Vec::new() };
@@ -110,7 +115,7 @@ pub fn serve(settings: &Settings) -> Result<(), ServeError> {
     watch_signals(&server).map_err(refused("start a thread"))?;
     server.await_end(settings.idle);
     server.place.left();
-    drop(alive);
+    drop((alive, client));
     Ok(())
 }
 

@@ -110,12 +110,15 @@ fn victim() -> &'static Path {
     let build = || {
         let dir = tempfile::tempdir().expect("a directory");
         let out = dir.path().join("victim");
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/exec/victim.c");
-        let built = Command::new("cc").args(["-O1", "-o"]).arg(&out).arg(source).output().expect("cc runs");
-        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        compile(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/exec/victim.c").as_ref(), &out);
         (dir, out)
     };
     &VICTIM.get_or_init(build).1
+}
+
+pub fn compile(source: &Path, out: &Path) {
+    let built = Command::new("cc").args(["-O1", "-o"]).arg(out).arg(source).output().expect("cc runs");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
 }
 
 /// clang of the tools that the repository's tests use.

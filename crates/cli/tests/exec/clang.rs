@@ -87,3 +87,20 @@ fn warm_and_cold_clang_tell_and_leave_the_same() {
         assert_eq!(cold, run(&bench, "warm", &args, set), "CLANG_SPAWN_CC1={spawn}");
     }
 }
+
+#[test]
+fn clang_links_with_a_warm_linker() {
+    let bench = Bench::new();
+    bench.warm_up(&bench.tool("tool"));
+    let linker = format!("--ld-path={}", clang().with_file_name("ld.lld").display());
+    if !clang().with_file_name("ld.lld").exists() {
+        // The distribution has it in a package of its own; bench/build needs it, this test does not.
+        return;
+    }
+    let args = ["a.c", "b.c", "-o", "program", &linker];
+    let cold = run(&bench, "cold", &args, |_| ());
+    let before = bench.warm_starts();
+    assert_eq!(cold, run(&bench, "warm", &args, |_| ()));
+    // The driver, itself as a compiler for each input, and the linker.
+    assert_eq!(bench.warm_starts() - before, 4, "{}", bench.status());
+}

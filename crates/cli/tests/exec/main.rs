@@ -4,6 +4,7 @@ mod bench;
 mod build;
 mod clang;
 mod death;
+mod nested;
 mod parity;
 mod refusal;
 mod server;

@@ -1,18 +1,43 @@
 //! The preload runtime as a file that ld.so can open without there being a path to it.
 
+use std::borrow::Cow;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
 
+use super::policy::Nested;
+
 const IMAGE: &[u8] = include_bytes!(env!("HOTSTART_RUNTIME"));
 
+/// What stands before the slot of `runtime/nested.c`, and the slot's size with it.
+const SLOT_MARK: &[u8] = b"hotstart-nested-client:\0";
+const SLOT_SIZE: usize = 1024;
+
 /// A sealed memfd, or a nameless file where the kernel refuses executable memfds; `None` where neither is possible.
-pub(crate) fn open() -> Option<OwnedFd> {
-    sealed_memory().or_else(|| nameless_files().find_map(fill))
+/// Copies start compilers and linkers by way of a client, where there is one.
+pub(crate) fn open(nested: Option<&Nested>) -> Option<OwnedFd> {
+    let image = with_client(nested);
+    sealed_memory(&image).or_else(|| nameless_files().find_map(|file| fill(file, &image)))
 }
 
-fn sealed_memory() -> Option<OwnedFd> {
+/// Paths that do not fit leave the slot empty: what tools start is cold then.
+fn with_client(nested: Option<&Nested>) -> Cow<'static, [u8]> {
+    let filled = || {
+        let Nested { client, directory } = nested?;
+        let text = [client.as_os_str().as_bytes(), b"\0", directory.as_os_str().as_bytes()].concat();
+        let mark = IMAGE.windows(SLOT_MARK.len()).position(|window| window == SLOT_MARK)?;
+        // The first byte of the slot ends the mark's name, the last one the text.
+        let room = mark + SLOT_MARK.len()..mark + SLOT_SIZE - 1;
+        let mut image = IMAGE.to_vec();
+        image.get_mut(room)?.get_mut(..text.len())?.copy_from_slice(&text);
+        Some(image)
+    };
+    filled().map_or(IMAGE.into(), Cow::from)
+}
+
+fn sealed_memory(image: &[u8]) -> Option<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     // Kernels before 6.3 know no EXEC and refuse it; there it is not needed.
     let memory = rustix::fs::memfd_create("hotstart-runtime", flags | MemfdFlags::EXEC)
@@ -21,7 +46,7 @@ fn sealed_memory() -> Option<OwnedFd> {
             other => Err(other),
         })
         .ok()?;
-    let memory = fill(memory)?;
+    let memory = fill(memory, image)?;
     let seals = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
     rustix::fs::fcntl_add_seals(&memory, seals).ok()?;
     Some(memory)
@@ -36,11 +61,27 @@ fn nameless_files() -> impl Iterator<Item = OwnedFd> {
     })
 }
 
-fn fill(file: OwnedFd) -> Option<OwnedFd> {
-    let mut rest = IMAGE;
+fn fill(file: OwnedFd, image: &[u8]) -> Option<OwnedFd> {
+    let mut rest = image;
     while !rest.is_empty() {
         let written = rustix::io::write(&file, rest).ok()?;
         rest = &rest[written..];
     }
     Some(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slot_takes_what_fits_and_stays_empty_otherwise() {
+        let nested = |length| Nested { client: "/proc/1/fd/7".into(), directory: "d".repeat(length).into() };
+        let image = with_client(Some(&nested(3)));
+        let found = [SLOT_MARK, b"/proc/1/fd/7\0ddd\0"].concat();
+        assert!(image.windows(found.len()).any(|window| window == found));
+        assert_eq!(image.len(), IMAGE.len());
+        assert_eq!(with_client(Some(&nested(SLOT_SIZE))), IMAGE);
+        assert_eq!(with_client(None), IMAGE);
+    }
 }

@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-pub use policy::{Choice, Policy};
+pub use policy::{Choice, Nested, Policy};
 pub use rewinding::{Retirement, Stopped};
 pub use statistics::{Statistics, ToolStatistics};
 
@@ -180,7 +180,7 @@ impl Pool {
     /// The runtime's file, tried once on a program that does no harm if it is not stopped: without the runtime, a
     /// tool would run its `main` with no arguments.
     fn image(&self) -> Option<&OwnedFd> {
-        let open = || image::open().filter(program::probe);
+        let open = || image::open(self.policy.nested.as_ref()).filter(program::probe);
         self.image.get_or_init(open).as_ref()
     }
 

@@ -21,6 +21,15 @@ pub enum Choice {
     Only(Vec<String>),
 }
 
+/// A client that asks a server to start what it is given, and becomes it where that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nested {
+    /// The client's file.
+    pub client: PathBuf,
+    /// Where it finds the server.
+    pub directory: PathBuf,
+}
+
 /// Settings of the pool of templates.
 #[derive(Clone, Debug)]
 pub struct Policy {
@@ -41,6 +50,8 @@ pub struct Policy {
     pub starts_per_template: u32,
     /// Whether tools are rewound, where they can be.
     pub rewind: bool,
+    /// How compilers and linkers are started that tools start themselves; as they are, without.
+    pub nested: Option<Nested>,
     /// Workers of one tool at a time.
     pub workers_per_tool: usize,
     /// One in so many rewinds is audited, after the first few of each tool; 0 for none.
@@ -114,6 +125,7 @@ impl Default for Policy {
             templates_per_tool: cores.clamp(2, 16),
             starts_per_template: 2000,
             rewind: true,
+            nested: None,
             workers_per_tool: (2 * cores).clamp(4, 32),
             audit_one_in: 200,
         }

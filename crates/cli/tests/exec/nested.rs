@@ -1,0 +1,158 @@
+//! What a warm tool starts itself is warm as well, and as it would be cold.
+
+use std::path::PathBuf;
+
+use crate::bench::{Bench, await_that, clang, compile, told};
+
+/// A server, a tool that starts others, and in `real` one named as a compiler.
+struct Nest {
+    bench: Bench,
+    client: PathBuf,
+    real: PathBuf,
+    cores: &'static str,
+}
+
+impl Nest {
+    fn new(how: &'static str) -> Nest {
+        Nest::with_limit(how, "0")
+    }
+
+    /// Core files may be of this size, for the server as for its clients.
+    fn with_limit(how: &'static str, cores: &'static str) -> Nest {
+        let bench = Bench::starting(how);
+        let (client, real, tool) = (bench.path("bin/hotstart-exec"), bench.path("real"), bench.tool("tool"));
+        std::fs::create_dir(&real).unwrap();
+        std::fs::copy(&tool, real.join("clang")).unwrap();
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/exec/starts.c");
+        compile(source.as_ref(), &bench.path("starts"));
+        let nest = Nest { bench, client, real, cores };
+        let line = format!("{} {} exit 0", nest.client.display(), tool.display());
+        await_that("a server", || nest.run("explain", &line).ends_with("--\n"));
+        nest
+    }
+
+    fn run(&self, how: &str, line: &str) -> String {
+        let mut command = self.bench.command("/bin/sh".as_ref());
+        let line = format!("ulimit -S -c {}; PATH={}:$PATH; {line}", self.cores, self.real.display());
+        command.env("HOTSTART_EXEC", how).args(["-c", &line]);
+        told(&command.output().expect("sh runs")).replace("HOTSTART_EXEC=warm", "HOTSTART_EXEC=cold")
+    }
+
+    /// Runs a line cold and warm: the same must come of it, with so many warm starts.
+    fn same(&self, line: &str, warm: u64) {
+        let cold = self.run("cold", line);
+        // The first warm start makes a template, which takes its time; the second makes the first worker.
+        for round in 0..3 {
+            let before = self.bench.warm_starts();
+            assert_eq!(cold, self.run("warm", line), "{line}, round {round}");
+            let started = self.bench.warm_starts() - before;
+            assert!(round == 0 || started == warm, "{line}: {started} warm\n{}", self.bench.status());
+        }
+    }
+
+    /// The same, by the tool that starts others: `how` it starts what.
+    fn starts(&self, how: &str, what: &str, warm: u64) {
+        let line = format!("{} {} {how} {what}", self.client.display(), self.bench.path("starts").display());
+        self.same(&line, warm);
+    }
+}
+
+#[test]
+fn tools_of_the_system_start_warm_compilers() {
+    for how in ["fork", "rewind"] {
+        let nest = Nest::new(how);
+        let client = nest.client.display();
+        nest.same(&format!("{client} env A=1 clang x"), 2);
+        nest.same(&format!("echo a b c | {client} xargs -n 2 clang"), 3);
+        // Without the variable that tells where the server is; the jobs' own one is meant.
+        nest.same(&format!("{client} env -u HOTSTART_EXEC_DIR clang x"), 2);
+        nest.same(&format!("{client} env no-such-tool"), 1);
+        nest.same(&format!("{client} env PATH=/nowhere clang"), 1);
+        nest.same(&format!("{client} env HOTSTART_EXEC=cold clang"), 1);
+        // What a process may do, and its group, are changed: not by way of a server.
+        nest.same(&format!("{client} setsid -w clang x"), 1);
+        nest.same(&format!("{client} timeout 60 clang x"), 1);
+    }
+}
+
+#[test]
+fn a_tool_that_turns_a_status_round_starts_warm_compilers() {
+    let nest = Nest::new("rewind");
+    std::fs::write(nest.bench.path("crashes.c"), "#pragma clang __debug crash\n").unwrap();
+    let (client, clang, not) = (nest.client.display(), clang(), clang().with_file_name("not"));
+    let (clang, not) = (clang.display(), not.display());
+    nest.same(&format!("{client} {not} {clang} -c missing.c"), 2);
+    nest.same(&format!("{client} {not} {clang} --version"), 2);
+    // It sets the limit of core files to a byte, which a job of the server cannot be given.
+    nest.same(&format!("{client} {not} --crash {clang} -cc1 -emit-obj crashes.c -o c.o 2> told"), 1);
+    nest.same(&format!("{client} {not} --crash {clang} -c missing.c"), 1);
+}
+
+#[test]
+fn each_way_of_starting_is_warm() {
+    for how in ["fork", "rewind"] {
+        let nest = Nest::new(how);
+        let clang = nest.real.join("clang");
+        for way in ["execv", "execve", "vfork", "spawn", "instead"] {
+            nest.starts(way, &format!("{} 'a b' '' ü", clang.display()), 2);
+        }
+        for way in ["execvp", "execvpe", "spawnp"] {
+            nest.starts(way, "clang x", 2);
+        }
+        nest.starts("execl", &format!("{} x", clang.display()), 1);
+        nest.starts("traced", &format!("{} x", clang.display()), 1);
+        nest.starts("spawn-closed", &format!("{} x", clang.display()), 1);
+        nest.starts("execv", &format!("{} exit 3", clang.display()), 2);
+        nest.starts("execv", &format!("{} die 11", clang.display()), 2);
+        nest.starts("spawn", &format!("{} die 9", clang.display()), 2);
+        nest.starts("spawn", "/bin/true", 1);
+    }
+}
+
+#[test]
+fn what_cannot_be_executed_fails_where_it_did() {
+    let nest = Nest::new("rewind");
+    let at = |name: &str| nest.bench.path(name).display().to_string();
+    let file = |name: &str, text: &[u8], mode: u32| {
+        use std::os::unix::fs::PermissionsExt;
+        let path = nest.bench.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let mut foreign = std::fs::read(nest.real.join("clang")).unwrap();
+    foreign[18] ^= 0xff;
+    file("foreign/clang", &foreign, 0o755);
+    file("script/clang", b"echo a script \"$@\"\n", 0o755);
+    file("hashbang/clang", b"#!/bin/sh\necho a script \"$@\"\n", 0o755);
+    file("plain/clang", b"text\n", 0o644);
+    std::fs::create_dir_all(nest.bench.path("folder/clang")).unwrap();
+    for place in ["foreign", "script", "hashbang", "plain", "folder", "missing"] {
+        for way in ["execv", "execvp", "execvpe", "spawn", "spawnp"] {
+            nest.starts(way, &format!("{}/clang x", at(place)), 1);
+        }
+        let line = |way: &str| {
+            let place = at(place);
+            format!("PATH={place}:$PATH {} {} {way} clang x", nest.client.display(), at("starts"))
+        };
+        // What is there but cannot be executed is not libc's last word: it looks on, but it does so itself.
+        let warm = if place == "missing" { 2 } else { 1 };
+        nest.same(&line("execvp"), warm);
+        nest.same(&line("spawnp"), warm);
+    }
+    nest.starts("execv", "./real/clang x", 1);
+    nest.starts("spawn", "real/clang x", 1);
+    // A link to the client finds its program by itself.
+    std::os::unix::fs::symlink(&nest.client, nest.bench.path("bin/clang")).unwrap();
+    nest.starts("spawn", &format!("{}/bin/clang x", nest.bench.path("").display()), 2);
+}
+
+#[test]
+fn where_a_core_file_would_be_left_the_tool_itself_leaves_it() {
+    let pipe = std::fs::read("/proc/sys/kernel/core_pattern").is_ok_and(|text| text.starts_with(b"|"));
+    let most = rustix::process::getrlimit(rustix::process::Resource::Core).maximum;
+    let nest = Nest::with_limit("rewind", "$(ulimit -H -c)");
+    let clang = nest.real.join("clang");
+    let warm = if pipe || most == Some(0) { 2 } else { 1 };
+    nest.starts("execv", &format!("{} exit 3", clang.display()), warm);
+}

@@ -1,0 +1,76 @@
+/* A tool that starts another: starts FUNCTION PROGRAM ARGUMENTS. It tells what the function returned, or how the child
+ * ended. With "open" as its first argument, descriptor 7 is opened for the child. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static void execute(const char *how, char **argv)
+{
+    if (strcmp(how, "execv") == 0)
+        execv(*argv, argv);
+    if (strcmp(how, "execve") == 0)
+        execve(*argv, argv, environ);
+    if (strcmp(how, "execvp") == 0)
+        execvp(*argv, argv);
+    if (strcmp(how, "execvpe") == 0)
+        execvpe(*argv, argv, environ);
+    if (strcmp(how, "execl") == 0)
+        execl(*argv, *argv, argv[1], (char *)NULL);
+    if (strcmp(how, "traced") == 0) {
+        ptrace(PTRACE_TRACEME, 0, 0, 0);
+        execv(*argv, argv);
+    }
+    printf("%s failed: %s\n", how, strerror(errno));
+    fflush(stdout);
+    _exit(126);
+}
+
+/* Stops are counted: a tracer meets one for each program that is executed. */
+static int await(pid_t child)
+{
+    int status, stops = 0;
+    while (waitpid(child, &status, 0) == child && WIFSTOPPED(status)) {
+        stops++;
+        ptrace(PTRACE_CONT, child, 0, 0);
+    }
+    printf("status %#x after %d stops\n", status, stops);
+    return 0;
+}
+
+static int spawn(int search, int closes, char **argv)
+{
+    posix_spawn_file_actions_t actions;
+    pid_t child = -1;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 7, "/dev/zero", O_RDONLY, 0);
+    if (closes)
+        posix_spawn_file_actions_addclose(&actions, 0);
+    int error = (search ? posix_spawnp : posix_spawn)(&child, *argv, &actions, NULL, argv, environ);
+    printf("returned %d\n", error);
+    return error ? 0 : await(child);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 3)
+        return 2;
+    const char *how = argv[1];
+    if (strncmp(how, "spawn", 5) == 0)
+        return spawn(how[5] == 'p', strcmp(how, "spawn-closed") == 0, argv + 2);
+    if (strcmp(how, "instead") == 0)
+        execute("execv", argv + 2);
+    pid_t child = strcmp(how, "vfork") == 0 ? vfork() : fork();
+    if (child == 0) {
+        execute(strcmp(how, "vfork") == 0 ? "execv" : how, argv + 2);
+        _exit(1);
+    }
+    return await(child);
+}
