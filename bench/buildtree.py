@@ -133,9 +133,15 @@ def build(project, level, kind, setup):
     shutil.rmtree(place, ignore_errors=True)
     os.makedirs(place)
     costs = {"kind": kind}
+    before = (0, 0)
     for step, words in (("configure", project.configure), ("build", project.build)):
         costs[step] = measured(command(words, project, level, kind, setup), place, setup, kind)
-    costs["warm"], costs["cold"] = starts(setup.ask("status"))
+        status = setup.ask("status")
+        now = starts(status)
+        costs[step]["warm"], costs[step]["cold"] = (late - early for late, early in zip(now, before))
+        before = now
+    costs["status"] = status
+    costs["objects"] = len(objects(place))
     setup.ask("stop")
     kept = os.path.join(setup.directory, "built", kind, project.name)
     shutil.rmtree(kept, ignore_errors=True)
@@ -205,15 +211,18 @@ def stat_fields(path):
         return None
 
 
+def objects(base):
+    """Object files below a directory, by their relative names."""
+    paths = (os.path.join(folder, name) for folder, _, names in os.walk(base) for name in names)
+    # What configuring tried out is gone, or has a random name.
+    wanted = (path for path in paths if path.endswith((".o", ".lo")) and "CMakeFiles/CMake" not in path)
+    return {os.path.relpath(path, base): path for path in wanted}
+
+
 def differing(setup, project):
     """Object files of the last two builds that are not the same, or only in one."""
-    found = {}
-    for kind in ("cold", "hot"):
-        base = os.path.join(setup.directory, "built", kind, project.name)
-        paths = (os.path.join(folder, name) for folder, _, names in os.walk(base) for name in names)
-        # What configuring tried out is gone, or has a random name.
-        wanted = (path for path in paths if path.endswith((".o", ".lo")) and "CMakeFiles/CMake" not in path)
-        found[kind] = {os.path.relpath(path, base): path for path in wanted}
+    built = os.path.join(setup.directory, "built")
+    found = {kind: objects(os.path.join(built, kind, project.name)) for kind in ("cold", "hot")}
     if not found["cold"]:
         raise SetupError(f"{project.name} has no object files")
     names = found["cold"].keys() | found["hot"].keys()

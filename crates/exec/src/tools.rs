@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 /// Compilers and linkers: they read files and make files anew.
-const COMPILERS: [&str; 22] = [
+const COMPILERS: [&str; 23] = [
     "clang",
     "clang++",
     "clang-cl",
@@ -16,6 +16,7 @@ const COMPILERS: [&str; 22] = [
     "cpp",
     "cc1",
     "cc1plus",
+    "collect2",
     "gfortran",
     "flang",
     "flang-new",
@@ -105,6 +106,15 @@ mod tests {
         }
         for name in ["clang-format", "sudo", "ssh", "clang-tidy-19", "19", "less", "ccache"] {
             assert_eq!(kind(Path::new(name)), Kind::Other, "{name}");
+        }
+    }
+
+    /// The runtime has its own list, of those that a warm tool starts warm.
+    #[test]
+    fn the_runtime_knows_the_same_names() {
+        let source = include_str!("../../../runtime/nested.c");
+        for name in COMPILERS.iter().chain(&COMPANIONS) {
+            assert!(source.contains(&format!("\"{name}\",")), "runtime/nested.c lacks {name}");
         }
     }
 
