@@ -8,3 +8,4 @@ mod nested;
 mod parity;
 mod refusal;
 mod server;
+mod systems;

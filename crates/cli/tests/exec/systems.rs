@@ -1,0 +1,87 @@
+//! Build systems as they are used: configured and built with links to the client, and the same comes of it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::bench::{Bench, clang, told};
+
+const FILES: usize = 8;
+
+/// A program of several files, described to meson, with checks that run the compiler and the linker.
+fn project(place: &Path) {
+    std::fs::create_dir_all(place).unwrap();
+    let calls: String = (0..FILES).map(|n| format!(" + value{n}(1)")).collect();
+    let declared: String = (0..FILES).map(|n| format!("int value{n}(int);\n")).collect();
+    for n in 0..FILES {
+        let text = format!("int value{n}(int a) {{ return a + {n}; }}\n");
+        std::fs::write(place.join(format!("f{n}.c")), text).unwrap();
+    }
+    let main = format!("{declared}#include \"config.h\"\nint main(void) {{ return LONG{calls}; }}\n");
+    std::fs::write(place.join("main.c"), main).unwrap();
+    let sources: String = (0..FILES).map(|n| format!("'f{n}.c', ")).collect();
+    let described = format!(
+        "project('p', 'c')\ncc = meson.get_compiler('c')\nconfig = configuration_data()\n\
+         config.set('LONG', cc.sizeof('long'))\nconfig.set10('HAS', cc.has_function('strlcpy'))\n\
+         configure_file(output: 'config.h', configuration: config)\n\
+         executable('p', {sources}'main.c', include_directories: include_directories('.'))\n"
+    );
+    std::fs::write(place.join("meson.build"), described).unwrap();
+}
+
+/// Runs a step with links to the client in front; what it told.
+fn step(bench: &Bench, how: &str, words: &[&str]) -> String {
+    let mut command = bench.command(Path::new(words[0]));
+    let own = std::env::var("PATH").expect("a PATH");
+    let path = format!("{}:{}:{own}", bench.path("bin").display(), clang().parent().unwrap().display());
+    command.args(&words[1..]).env("PATH", path).env("CC", "clang").env("HOTSTART_EXEC", how);
+    let run = command.output().expect("it runs");
+    assert!(run.status.success(), "{words:?}: {}", told(&run));
+    told(&run)
+}
+
+/// Object files, the program and what configuring found out, by their names.
+fn made(place: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for dir in [place.to_path_buf(), place.join("p.p")] {
+        for entry in std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = entry.file_name().unwrap().to_string_lossy().into_owned();
+            if name.ends_with(".o") || name == "p" && entry.is_file() || name == "config.h" {
+                found.insert(entry.strip_prefix(place).unwrap().to_owned(), std::fs::read(&entry).unwrap());
+            }
+        }
+    }
+    found
+}
+
+/// meson, beside the Python that the tests use.
+fn meson() -> String {
+    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.venv/bin/python");
+    let python = std::env::var_os("HOTSTART_LIT_PYTHON").map_or_else(|| own.into(), PathBuf::from);
+    let meson = python.with_file_name("meson");
+    assert!(meson.exists(), "no {}: run `make venv`", meson.display());
+    meson.display().to_string()
+}
+
+#[test]
+fn meson_configures_and_builds_through_links() {
+    let bench = Bench::new();
+    bench.warm_up(&bench.tool("tool"));
+    std::os::unix::fs::symlink("hotstart-exec", bench.path("bin/clang")).unwrap();
+    project(&bench.path("source"));
+    let meson = meson();
+    let build = |how: &str| {
+        step(&bench, how, &[&meson, "setup", "--buildtype=debug", "out", "source"]);
+        step(&bench, how, &[&meson, "compile", "-C", "out"]);
+        let made = made(&bench.path("out"));
+        std::fs::remove_dir_all(bench.path("out")).unwrap();
+        made
+    };
+    let cold = build("cold");
+    assert_eq!(cold.len(), FILES + 3, "{:?}", cold.keys());
+    let before = bench.warm_starts();
+    let warm = build("warm");
+    assert!(cold == warm, "the same files");
+    // The compiler for each file and some checks, all but the first; what links is the distribution's choice.
+    let started = bench.warm_starts() - before;
+    assert!(started > FILES as u64, "{started} warm\n{}", bench.status());
+}
