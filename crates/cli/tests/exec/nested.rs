@@ -1,8 +1,11 @@
 //! What a warm tool starts itself is warm as well, and as it would be cold.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
 
-use crate::bench::{Bench, await_that, clang, compile, told};
+use rustix::process::{Pid, Signal};
+
+use crate::bench::{Bench, await_begun, await_gone, await_that, clang, compile, kill, lines, told};
 
 /// A server, a tool that starts others, and in `real` one named as a compiler.
 struct Nest {
@@ -155,4 +158,41 @@ fn where_a_core_file_would_be_left_the_tool_itself_leaves_it() {
     let clang = nest.real.join("clang");
     let warm = if pipe || most == Some(0) { 2 } else { 1 };
     nest.starts("execv", &format!("{} exit 3", clang.display()), warm);
+}
+
+/// Starts a tool that starts a compiler which waits; the client of the first, and the compiler's process.
+fn a_compiler_that_waits(nest: &Nest, log: &Path) -> (Child, Pid) {
+    let (starts, clang) = (nest.bench.path("starts"), nest.real.join("clang"));
+    nest.starts("spawn", &format!("{} exit 0", clang.display()), 2);
+    let before = nest.bench.warm_starts();
+    let job = format!("{} -c {} gate", clang.display(), log.display());
+    let line = format!("ulimit -S -c 0; exec {} {} spawn {job}", nest.client.display(), starts.display());
+    let mut command = nest.bench.command("/bin/sh".as_ref());
+    let client = command.args(["-c", &line]).stderr(Stdio::null()).spawn().expect("it runs");
+    let compiler = await_begun(log);
+    assert_eq!(nest.bench.warm_starts() - before, 2, "{}", nest.bench.status());
+    (client, compiler)
+}
+
+#[test]
+fn killing_the_client_kills_what_its_tool_started() {
+    for how in ["fork", "rewind"] {
+        let nest = Nest::new(how);
+        let (mut client, compiler) = a_compiler_that_waits(&nest, &nest.bench.path("log"));
+        client.kill().expect("it is there");
+        client.wait().expect("it ends");
+        await_gone(compiler);
+        await_that("both jobs to end", || nest.bench.status().contains("ended with their client 2"));
+    }
+}
+
+#[test]
+fn a_compiler_is_not_run_again_where_its_tool_has_died_with_the_server() {
+    let nest = Nest::new("rewind");
+    let log = nest.bench.path("log");
+    let (mut client, compiler) = a_compiler_that_waits(&nest, &log);
+    kill(nest.bench.server().expect("a server"), Signal::KILL);
+    assert!(!client.wait().expect("it ends").success());
+    await_gone(compiler);
+    assert_eq!(lines(&log).len(), 1, "the compiler began once");
 }
