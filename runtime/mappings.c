@@ -363,7 +363,8 @@ int hs_mappings_undo(void)
     for (size_t i = 0; i < range_count; i++)
         HS_SYS(SYS_munmap, ranges[i].from, ranges[i].to - ranges[i].from);
     range_count = 0;
-    if (lost)
+    /* A thread that was ended may have held the lock, and not have noted what it had done. */
+    if (lost || lock)
         return -1;
     reset_heap();
     return sum_of_mappings() == base_pages + grown_pages() ? 0 : -1;

@@ -161,6 +161,9 @@ HS_HIDDEN int hs_watch_begin(char *secret, size_t size, hs_watch_failed *failed)
 HS_HIDDEN void hs_watch_end(void);
 HS_HIDDEN void hs_watch_allow(int allowed);
 
+/* threads.c */
+HS_HIDDEN int hs_threads_end(void);
+
 /* marks.c */
 HS_HIDDEN int hs_marks_timers(void);
 HS_HIDDEN void hs_marks_resolve(void);

@@ -128,6 +128,8 @@ static void close_all(void)
 static uint32_t retirement(void)
 {
     uint32_t found = hs_state_doubts();
+    if (found & HS_RETIRED_THREADS && hs_threads_end() == 0)
+        found = hs_state_doubts();
     if (found & HS_RETIRED_THREADS)
         return found;
     close_all();

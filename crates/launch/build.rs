@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-const SOURCES: [&str; 18] = [
+const SOURCES: [&str; 19] = [
     "entry.c",
     "io.c",
     "audit.c",
@@ -22,6 +22,7 @@ const SOURCES: [&str; 18] = [
     "watch.c",
     "text.c",
     "nested.c",
+    "threads.c",
 ];
 const HEADERS: [&str; 3] = ["protocol.h", "arch.h", "runtime.h"];
 

@@ -80,6 +80,35 @@ static void *thread(void *how)
     return NULL;
 }
 
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+
+/* A pool's thread: it waits, with memory of its own. */
+static void *waits(void *unused)
+{
+    (void)unused;
+    local++;
+    memset(malloc(200000), 1, 200000);
+    memset(malloc(100), 1, 100);
+    pthread_mutex_lock(&gate);
+    return NULL;
+}
+
+/* One that takes no signals. */
+static void *deaf(void *unused)
+{
+    sigset_t set;
+    sigfillset(&set);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    return waits(unused);
+}
+
+static void *works(void *unused)
+{
+    (void)unused;
+    for (;;)
+        counter++;
+}
+
 static int deep(int depth)
 {
     volatile char frame[4096];
@@ -140,7 +169,11 @@ static void leave(const char *how)
     const pid_t parent = getpid();
     if (!strcmp(how, "thread"))
         pthread_create(&other, NULL, thread, "stays");
-    else if (!strcmp(how, "child") && fork() == 0) {
+    else if (!strcmp(how, "pool") || !strcmp(how, "deaf") || !strcmp(how, "works")) {
+        pthread_mutex_lock(&gate);
+        for (int i = 0; i < 5; i++)
+            pthread_create(&other, NULL, *how == 'p' ? waits : *how == 'd' ? deaf : works, NULL);
+    } else if (!strcmp(how, "child") && fork() == 0) {
         /* It ends with this process, also if that is over already. */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         while (getppid() == parent)

@@ -52,6 +52,16 @@ fn everything_a_tool_may_change_is_put_back() {
 }
 
 #[test]
+fn threads_that_wait_are_ended_as_at_any_end() {
+    for how in ["pool", "thread"] {
+        for end in ["return", "_exit"] {
+            let tool = as_cold(&[how, "3", end]);
+            assert!(tool.rewinds == ROUNDS as u64 - 1 && tool.not_rewound.is_none(), "{how}: {tool:?}");
+        }
+    }
+}
+
+#[test]
 fn a_pending_signal_is_dropped_as_at_any_end() {
     let tool = as_cold(&["pending", "2"]);
     assert_eq!((tool.rewinds, tool.not_rewound), (ROUNDS as u64 - 1, None));
@@ -60,7 +70,8 @@ fn a_pending_signal_is_dropped_as_at_any_end() {
 #[test]
 fn what_cannot_be_put_back_ends_the_worker_and_not_the_answer() {
     let expected = [
-        ("thread", Retirement::Threads),
+        ("deaf", Retirement::Threads),
+        ("works", Retirement::Threads),
         ("child", Retirement::Children),
         ("timer", Retirement::Timers),
         ("library", Retirement::Mappings),

@@ -1,0 +1,153 @@
+/* Ends the threads that main has left, as the end of the process would have ended them, so that a worker can go on.
+ *
+ * Pools of threads are left by linkers and compilers that end by _exit. Only threads that wait in a system call are
+ * ended, as such pools do, by a signal whose handler leaves; one that has work to do, takes no signals, or has no room
+ * for a handler on its stack keeps the worker from being used again. What they have mapped is undone with the rest.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime.h"
+
+#if HS_REWIND
+
+#define PAGE 4096ul
+#define THREADS_MAX 256
+/* The last of the real-time signals; actions are put back with the rest. */
+#define ENDING 64
+#define SA_RESTORER_FLAG 0x04000000ul
+/* What a handler's frame may take, with all registers that processors have today, and what lies below the pointer. */
+#define FRAME_ROOM (16 * 1024ul)
+#define WAITS 200
+static const struct timespec a_while = {0, 50000};
+
+/* As the kernel lays it out. */
+struct action {
+    void (*handler)(int);
+    unsigned long flags;
+    void (*restorer)(int);
+    uint64_t mask;
+};
+
+struct entry {
+    uint64_t inode;
+    int64_t next;
+    unsigned short length;
+    unsigned char type;
+    char name[];
+};
+
+static int others[THREADS_MAX];
+
+static void end_thread(int number)
+{
+    (void)number;
+    for (;;)
+        HS_SYS(SYS_exit, 0);
+}
+
+static int open_tasks(void)
+{
+    return (int)HS_SYS(SYS_open, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Lists all threads but this one; -1 if there are too many. */
+static int list(int tasks)
+{
+    static char buffer[8192] __attribute__((aligned(8)));
+    const int own = (int)HS_SYS(SYS_gettid);
+    int count = 0;
+    long got;
+    HS_SYS(SYS_lseek, tasks, 0, SEEK_SET);
+    while ((got = HS_SYS(SYS_getdents64, tasks, buffer, sizeof buffer)) > 0)
+        for (long at = 0; at < got; at += ((struct entry *)(buffer + at))->length) {
+            const char *name = ((struct entry *)(buffer + at))->name;
+            int thread = *name >= '0' && *name <= '9' ? (int)hs_parse(&name, 10) : own;
+            if (thread == own)
+                continue;
+            if (count == THREADS_MAX)
+                return -1;
+            others[count++] = thread;
+        }
+    return got < 0 ? -1 : count;
+}
+
+/* The stack pointer of a thread that waits in a system call; 0 if it runs, or the system does not tell. */
+static uintptr_t waits_at(int tasks, int thread)
+{
+    char path[32], text[256];
+    char *at = path + sizeof path - 1 - strlen("/syscall");
+    memcpy(at, "/syscall", sizeof "/syscall");
+    for (; thread; thread /= 10)
+        *--at = (char)('0' + thread % 10);
+    int fd = (int)HS_SYS(SYS_openat, tasks, at, O_RDONLY | O_CLOEXEC);
+    long length = HS_SYS(SYS_read, fd, text, sizeof text - 1);
+    HS_SYS(SYS_close, fd);
+    if (fd < 0 || length <= 0 || *text < '0' || *text > '9')
+        return 0;
+    text[length] = 0;
+    /* Number, six arguments, stack pointer, instruction pointer; all but the first as 0x and digits. */
+    const char *word = text;
+    for (int i = 0; i < 7 && word; i++)
+        word = (word = strchr(word, ' ')) ? word + 1 : NULL;
+    if (!word || memcmp(word, "0x", 2) != 0)
+        return 0;
+    word += 2;
+    return hs_parse(&word, 16);
+}
+
+static int has_room(uintptr_t stack)
+{
+    uintptr_t from = (stack - FRAME_ROOM) & -PAGE, to = (stack + PAGE - 1) & -PAGE;
+    return stack > FRAME_ROOM && HS_SYS(SYS_madvise, from, to - from, MADV_POPULATE_WRITE) == 0;
+}
+
+/* Whether all threads of the list wait and can be ended. */
+static int all_wait(int tasks, int count)
+{
+    for (int i = 0; i < count; i++) {
+        uintptr_t stack = waits_at(tasks, others[i]);
+        if (!stack || !has_room(stack))
+            return 0;
+    }
+    return 1;
+}
+
+static int end_all(int tasks)
+{
+    const struct action action = {end_thread, SA_RESTORER_FLAG, end_thread, ~0ull};
+    const int process = (int)HS_SYS(SYS_getpid);
+    int told = 0;
+    for (int i = 0; i < WAITS; i++) {
+        int count = list(tasks);
+        if (count <= 0)
+            return count;
+        if (!told && all_wait(tasks, count)) {
+            if (HS_SYS(SYS_rt_sigaction, ENDING, &action, 0, sizeof action.mask) != 0)
+                return -1;
+            for (int other = 0; other < count; other++)
+                HS_SYS(SYS_tgkill, process, others[other], ENDING);
+            told = 1;
+        }
+        HS_SYS(SYS_nanosleep, &a_while, 0);
+    }
+    return -1;
+}
+
+/* 0 if this is the only thread now. */
+int hs_threads_end(void)
+{
+    int tasks = open_tasks();
+    if (tasks < 0)
+        return -1;
+    int result = end_all(tasks);
+    HS_SYS(SYS_close, tasks);
+    return result;
+}
+
+#endif
