@@ -77,6 +77,22 @@ static int knows_versions(void *address)
     return 0;
 }
 
+static int is_own(const void *address)
+{
+    extern const char __ehdr_start[] HS_HIDDEN, _end[] HS_HIDDEN;
+    return (const char *)address >= __ehdr_start && (const char *)address < _end;
+}
+
+/* Whether an object that is searched earlier defines the function without a version, an allocator in place of libc's,
+ * say: to ld.so that is the answer, while a lookup by version passes it by. */
+static int is_shadowed(const char *name, const void *address)
+{
+    void *first = dlsym(RTLD_DEFAULT, name);
+    if (is_own(first))
+        first = dlsym(RTLD_NEXT, name);
+    return first != address;
+}
+
 static void *find(const struct object *object, const ElfW(Rela) *slot)
 {
     size_t index = ELF64_R_SYM(slot->r_info);
@@ -86,11 +102,11 @@ static void *find(const struct object *object, const ElfW(Rela) *slot)
         return NULL;
     ElfW(Half) version = object->versions ? object->versions[index] & 0x7fff : 0;
     const char *wanted = version > 1 ? version_name(object, version) : NULL;
-    if (wanted)
-        return dlvsym(RTLD_DEFAULT, name, wanted);
-    if (version > 1)
+    if (version > 1 && !wanted)
         return NULL;
-    void *address = dlsym(RTLD_DEFAULT, name);
+    void *address = wanted ? dlvsym(RTLD_DEFAULT, name, wanted) : dlsym(RTLD_DEFAULT, name);
+    if (wanted)
+        return address && !is_shadowed(name, address) ? address : NULL;
     return address && !knows_versions(address) ? address : NULL;
 }
 
