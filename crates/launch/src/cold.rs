@@ -10,9 +10,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::allocator::Preload;
 use crate::guard::Slot;
 use crate::spec::{Limit, Resource};
-use crate::{Spec, StartError, sys};
+use crate::{EnvBlock, Spec, StartError, sys};
 
 /// First argument by which the binary knows that it is to set limits and become another program.
 pub const TRAMPOLINE: &str = "__hotstart-enter";
@@ -21,6 +22,7 @@ pub const TRAMPOLINE: &str = "__hotstart-enter";
 pub(crate) struct Prepared {
     program: CString,
     argv: Vec<CString>,
+    env: EnvBlock,
     cwd: CString,
 }
 
@@ -30,16 +32,17 @@ pub(crate) fn needs_trampoline(spec: &Spec<'_>) -> bool {
 }
 
 /// Converts the spec; fails where it contains a NUL.
-pub(crate) fn prepare(spec: &Spec<'_>) -> Result<Prepared, StartError> {
+pub(crate) fn prepare(spec: &Spec<'_>, preload: Option<&Preload>) -> Result<Prepared, StartError> {
     let nul = |_| StartError::Nul { path: spec.program.clone() };
     let cstring = |text: &OsStr| CString::new(text.as_bytes()).map_err(nul);
     let cwd = cstring(spec.cwd.as_os_str())?;
     if !needs_trampoline(spec) {
         let argv = spec.argv.iter().map(|arg| cstring(arg)).collect::<Result<_, _>>()?;
-        return Ok(Prepared { program: cstring(spec.program.as_os_str())?, argv, cwd });
+        let env = preload.map_or_else(|| spec.env.clone(), |preload| preload.environment(&spec.env));
+        return Ok(Prepared { program: cstring(spec.program.as_os_str())?, argv, env, cwd });
     }
-    let argv = trampoline_argv(spec).iter().map(|arg| cstring(arg)).collect::<Result<_, _>>()?;
-    Ok(Prepared { program: c"/proc/self/exe".to_owned(), argv, cwd })
+    let argv = trampoline_argv(spec, preload).iter().map(|arg| cstring(arg)).collect::<Result<_, _>>()?;
+    Ok(Prepared { program: c"/proc/self/exe".to_owned(), argv, env: spec.env.clone(), cwd })
 }
 
 impl Prepared {
@@ -48,8 +51,8 @@ impl Prepared {
         let request = sys::spawn::Request {
             program: &self.program,
             argv: &self.argv,
-            env: spec.env.blob(),
-            env_count: spec.env.count(),
+            env: self.env.blob(),
+            env_count: self.env.count(),
             cwd: &self.cwd,
             stdio: spec.stdio,
             extra_fds: &spec.extra_fds,
@@ -85,7 +88,7 @@ pub(crate) fn explain(spec: &Spec<'_>, errno: i32) -> StartError {
     StartError::Program { path: spec.program.clone(), source }
 }
 
-fn trampoline_argv(spec: &Spec<'_>) -> Vec<OsString> {
+fn trampoline_argv(spec: &Spec<'_>, preload: Option<&Preload>) -> Vec<OsString> {
     let mut argv: Vec<OsString> = vec!["hotstart".into(), TRAMPOLINE.into()];
     if let Some(umask) = spec.umask {
         argv.push(format!("umask={umask}").into());
@@ -95,6 +98,8 @@ fn trampoline_argv(spec: &Spec<'_>) -> Vec<OsString> {
         let name = resource_name(*resource);
         argv.push(format!("{name}={}:{}", value(*soft), value(*hard)).into());
     }
+    // Not by this process's environment: the library that hides it would be loaded here already.
+    argv.extend(preload.map(|preload| [OsStr::new("preload="), &preload.cold].join(OsStr::new(""))));
     argv.push("--".into());
     // A script is told the path by which it is started: with limits the name it was called by, as by lit's Python.
     let by_name = |name: &&OsString| !spec.limits.is_empty() && Path::new(name).components().nth(1).is_some();
@@ -127,8 +132,13 @@ pub fn enter_trampoline(args: &[OsString]) -> Option<u8> {
 
 fn become_program(args: &[OsString]) -> String {
     let mut rest = args;
+    let mut preload = None;
     while let Some((setting, tail)) = rest.split_first() {
         rest = tail;
+        if let Some(value) = setting.as_bytes().strip_prefix(b"preload=") {
+            preload = Some(OsStr::from_bytes(value));
+            continue;
+        }
         let setting = setting.to_string_lossy();
         if setting == "--" {
             break;
@@ -142,7 +152,7 @@ fn become_program(args: &[OsString]) -> String {
     }
     let [program, argv @ ..] = rest else { return "no program given".to_owned() };
     let program = PathBuf::from(program);
-    let error = sys::spawn::exec(&program, argv);
+    let error = sys::spawn::exec(&program, argv, preload);
     format!("cannot execute '{}': {error}", program.display())
 }
 

@@ -74,7 +74,7 @@ impl Guard {
             keep_cold: false,
             process_group: ProcessGroup::New,
         };
-        let pid = cold::prepare(&spec).ok()?.spawn(&spec, None).ok()?;
+        let pid = cold::prepare(&spec, None).ok()?.spawn(&spec, None).ok()?;
         Some(Guard { table, lifeline: write, pid })
     }
 

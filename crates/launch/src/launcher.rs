@@ -8,13 +8,14 @@ use std::time::Instant;
 
 use crate::guard::{Guard, Slot};
 use crate::warm::{Ended, Policy, Pool, Started, Statistics, Tenure};
-use crate::{Exit, Group, ProcessGroup, Reason, Spec, Via, cold, sys};
+use crate::{Allocators, Exit, Group, ProcessGroup, Reason, Spec, Via, cold, sys};
 
 /// Starts processes. Shared by all workers.
 #[derive(Debug, Default)]
 pub struct Launcher {
     guard: Option<Arc<Guard>>,
     pool: Option<Pool>,
+    allocators: Option<Arc<Allocators>>,
 }
 
 /// Why a process could not be started.
@@ -97,9 +98,16 @@ impl Launcher {
         self
     }
 
-    /// A launcher that starts everything cold, under the same guard: the reference for this one.
+    /// Gives tools the allocators that were chosen for them, however they are started.
+    pub fn with_allocators(mut self, allocators: Allocators) -> Self {
+        self.allocators = Some(Arc::new(allocators));
+        self
+    }
+
+    /// A launcher that starts everything cold, under the same guard and with the same allocators: the reference for
+    /// this one.
     pub fn cold(&self) -> Launcher {
-        Launcher { guard: self.guard.clone(), pool: None }
+        Launcher { guard: self.guard.clone(), pool: None, allocators: self.allocators.clone() }
     }
 
     /// Keeps every program cold from now on that was started warm in `group`, because its warm start was seen to
@@ -119,15 +127,15 @@ impl Launcher {
         let ended = || StartError::Ended { path: spec.program.clone() };
         let Some(pool) = &self.pool else {
             let reason = if cold::needs_trampoline(spec) { Reason::Limits } else { Reason::OnlyWay };
-            let start = |slot: Option<&Slot<'_>>| Ok(Started::cold(start_cold(spec, slot)?, reason));
+            let start = |slot: Option<&Slot<'_>>| Ok(Started::cold(self.start_cold(spec, slot)?, reason));
             return self.start_in(group, spec, begun, start).ok_or_else(ended)?;
         };
-        let program = pool.program(spec);
+        let program = pool.program(spec, self.allocators.as_deref());
         let lease = pool.lease(&program, spec);
         let child =
             self.start_in(group, spec, begun, |slot| match lease.and_then(|lease| lease.start(spec)) {
                 Ok(started) => Ok(started),
-                Err(reason) => Ok(Started::cold(start_cold(spec, slot)?, reason)),
+                Err(reason) => Ok(Started::cold(self.start_cold(spec, slot)?, reason)),
             });
         let child = child.ok_or_else(ended)?;
         if let Ok(child) = &child {
@@ -143,7 +151,7 @@ impl Launcher {
     pub fn start_warm<'g>(&'g self, spec: &Spec<'_>, group: &'g Group) -> Result<Child<'g>, Reason> {
         let begun = Instant::now();
         let pool = self.pool.as_ref().ok_or(Reason::OnlyWay)?;
-        let program = pool.program(spec);
+        let program = pool.program(spec, self.allocators.as_deref());
         let child = pool.lease(&program, spec).and_then(|lease| {
             self.start_in(group, spec, begun, |_| lease.start(spec)).ok_or(Reason::Refused)?
         });
@@ -185,10 +193,12 @@ impl Launcher {
         })?;
         Some(started.map(|_| child.expect("made when it was started")))
     }
-}
 
-fn start_cold(spec: &Spec<'_>, slot: Option<&Slot<'_>>) -> Result<i32, StartError> {
-    cold::prepare(spec)?.spawn(spec, slot).map_err(|errno| cold::explain(spec, errno))
+    fn start_cold(&self, spec: &Spec<'_>, slot: Option<&Slot<'_>>) -> Result<i32, StartError> {
+        let preload = self.allocators.as_ref().and_then(|allocators| allocators.of(&spec.program).ok().flatten());
+        let prepared = cold::prepare(spec, preload.as_deref())?;
+        prepared.spawn(spec, slot).map_err(|errno| cold::explain(spec, errno))
+    }
 }
 
 impl Child<'_> {

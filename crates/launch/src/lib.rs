@@ -4,6 +4,7 @@
 //! How a process was started is part of the answer: [`Via`] says cold (and the [`Reason`]) or warm, so that
 //! nobody has to guess why a run was slow, and a verdict can be confirmed by a cold start.
 
+pub mod allocator;
 mod cold;
 mod env_block;
 mod exit;
@@ -16,6 +17,7 @@ mod spec;
 mod sys;
 mod warm;
 
+pub use allocator::{AllocatorChoice, AllocatorError, Allocators};
 pub use cold::enter_trampoline;
 pub use env_block::EnvBlock;
 pub use exit::{Exit, Reason, Usage, Via};

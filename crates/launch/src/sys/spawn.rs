@@ -4,7 +4,7 @@
 //! before it becomes something that outlives a killed runner. `std::process::Command` forks where a working directory
 //! is combined with other settings, and cannot pass descriptors above 2.
 
-use std::ffi::{CStr, CString, OsString};
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -211,9 +211,14 @@ fn env_pointers(blob: &[u8], count: usize) -> Vec<*const libc::c_char> {
     pointers
 }
 
-/// Replaces this process by `program`; returns only an error.
-pub(crate) fn exec(program: &Path, argv: &[OsString]) -> io::Error {
+/// Replaces this process by `program`, with `preload` before what LD_PRELOAD names; returns only an error.
+pub(crate) fn exec(program: &Path, argv: &[OsString], preload: Option<&OsStr>) -> io::Error {
     let mut command = std::process::Command::new(program);
+    if let Some(preload) = preload {
+        let users = std::env::var_os("LD_PRELOAD");
+        let parts: Vec<_> = std::iter::once(preload).chain(users.as_deref()).collect();
+        command.env("LD_PRELOAD", parts.join(OsStr::new(":")));
+    }
     if let Some((name, args)) = argv.split_first() {
         command.arg0(name).args(args);
     }

@@ -1,4 +1,5 @@
-//! The preload runtime as a file that ld.so can open without there being a path to it.
+//! The preload runtime, and what hides a preloaded allocator, as files that ld.so can open without there being paths to
+//! them.
 
 use std::borrow::Cow;
 use std::os::fd::OwnedFd;
@@ -9,17 +10,23 @@ use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
 
 use super::policy::Nested;
 
-const IMAGE: &[u8] = include_bytes!(env!("HOTSTART_RUNTIME"));
+/// What stops a tool before its `main`.
+const RUNTIME: &[u8] = include_bytes!(env!("HOTSTART_RUNTIME"));
+/// What takes an allocator out of LD_PRELOAD again.
+pub(crate) const PRELOAD: &[u8] = include_bytes!(env!("HOTSTART_PRELOAD"));
 
 /// What stands before the slot of `runtime/nested.c`, and the slot's size with it.
 const SLOT_MARK: &[u8] = b"hotstart-nested-client:\0";
 const SLOT_SIZE: usize = 1024;
 
 /// A sealed memfd, or a nameless file where the kernel refuses executable memfds; `None` where neither is possible.
-/// Copies start compilers and linkers by way of a client, where there is one.
-pub(crate) fn open(nested: Option<&Nested>) -> Option<OwnedFd> {
-    let image = with_client(nested);
-    sealed_memory(&image).or_else(|| nameless_files().find_map(|file| fill(file, &image)))
+pub(crate) fn open(image: &[u8]) -> Option<OwnedFd> {
+    sealed_memory(image).or_else(|| nameless_files().find_map(|file| fill(file, image)))
+}
+
+/// The runtime. Copies start compilers and linkers by way of a client, where there is one.
+pub(crate) fn open_runtime(nested: Option<&Nested>) -> Option<OwnedFd> {
+    open(&with_client(nested))
 }
 
 /// Paths that do not fit leave the slot empty: what tools start is cold then.
@@ -27,14 +34,14 @@ fn with_client(nested: Option<&Nested>) -> Cow<'static, [u8]> {
     let filled = || {
         let Nested { client, directory } = nested?;
         let text = [client.as_os_str().as_bytes(), b"\0", directory.as_os_str().as_bytes()].concat();
-        let mark = IMAGE.windows(SLOT_MARK.len()).position(|window| window == SLOT_MARK)?;
+        let mark = RUNTIME.windows(SLOT_MARK.len()).position(|window| window == SLOT_MARK)?;
         // The first byte of the slot ends the mark's name, the last one the text.
         let room = mark + SLOT_MARK.len()..mark + SLOT_SIZE - 1;
-        let mut image = IMAGE.to_vec();
+        let mut image = RUNTIME.to_vec();
         image.get_mut(room)?.get_mut(..text.len())?.copy_from_slice(&text);
         Some(image)
     };
-    filled().map_or(IMAGE.into(), Cow::from)
+    filled().map_or(RUNTIME.into(), Cow::from)
 }
 
 fn sealed_memory(image: &[u8]) -> Option<OwnedFd> {

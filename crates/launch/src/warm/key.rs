@@ -4,12 +4,13 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use crate::{Reason, Spec};
 
 /// Variables that ld.so, libc or a run-time library reads by itself, so that no audit sees it.
-const PREFIXES: [&[u8]; 10] =
-    [b"LD_", b"MALLOC_", b"LC_", b"OMP_", b"GOMP_", b"KMP_", b"LIBOMP", b"ASAN_", b"UBSAN_", b"TSAN_"];
+const PREFIXES: [&[u8]; 11] =
+    [b"LD_", b"MALLOC_", b"MIMALLOC_", b"LC_", b"OMP_", b"GOMP_", b"KMP_", b"LIBOMP", b"ASAN_", b"UBSAN_", b"TSAN_"];
 const NAMES: [&[u8]; 12] = [
     b"GLIBC_TUNABLES",
     b"LANG",
@@ -85,8 +86,12 @@ pub(crate) fn refuses(spec: &Spec<'_>) -> Option<Reason> {
     })
 }
 
-/// The environment of a template: the request's, with the runtime before the user's own preloads.
-pub(crate) fn template_environment(spec: &Spec<'_>, runtime: &str) -> (Vec<u8>, usize) {
+/// The environment of a template: the request's, with the runtime and the allocator before the user's own preloads.
+pub(crate) fn template_environment(
+    spec: &Spec<'_>,
+    runtime: &str,
+    allocator: Option<&Path>,
+) -> (Vec<u8>, usize) {
     let mut blob = Vec::with_capacity(spec.env.blob().len() + 64);
     let mut users = None;
     let mut count = 1;
@@ -102,6 +107,10 @@ pub(crate) fn template_environment(spec: &Spec<'_>, runtime: &str) -> (Vec<u8>, 
     }
     blob.extend_from_slice(b"LD_PRELOAD=");
     blob.extend_from_slice(runtime.as_bytes());
+    if let Some(allocator) = allocator {
+        blob.push(b':');
+        blob.extend_from_slice(allocator.as_os_str().as_bytes());
+    }
     if let Some(users) = users.filter(|u| !u.is_empty()) {
         blob.push(b':');
         blob.extend_from_slice(users);

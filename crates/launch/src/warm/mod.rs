@@ -4,9 +4,9 @@
 //! cannot be started so is told by a [`Reason`], and started cold; nothing is lost by it. See docs/design/warm.md.
 
 mod budget;
-mod eligible;
+pub(crate) mod eligible;
 mod identity;
-mod image;
+pub(crate) mod image;
 mod key;
 mod policy;
 mod program;
@@ -30,7 +30,7 @@ pub use rewinding::{Retirement, Stopped};
 pub use statistics::{Statistics, ToolStatistics};
 
 use crate::spec::Resource;
-use crate::{Reason, Spec, Via};
+use crate::{Allocators, Reason, Spec, Via};
 use budget::Budget;
 use program::Plan;
 pub(crate) use program::Program;
@@ -104,12 +104,12 @@ impl Pool {
     }
 
     /// What is known of the program of `spec`.
-    pub(crate) fn program(&self, spec: &Spec<'_>) -> Arc<Program> {
+    pub(crate) fn program(&self, spec: &Spec<'_>, allocators: Option<&Allocators>) -> Arc<Program> {
         let mut programs = self.programs.lock().expect("no panic while locked");
         if let Some(program) = programs.get(spec.program.as_os_str()) {
             return Arc::clone(program);
         }
-        let program = Arc::new(Program::new(&spec.program));
+        let program = Arc::new(Program::new(&spec.program, allocators));
         programs.insert(spec.program.clone().into(), Arc::clone(&program));
         program
     }
@@ -180,7 +180,7 @@ impl Pool {
     /// The runtime's file, tried once on a program that does no harm if it is not stopped: without the runtime, a
     /// tool would run its `main` with no arguments.
     fn image(&self) -> Option<&OwnedFd> {
-        let open = || image::open(self.policy.nested.as_ref()).filter(program::probe);
+        let open = || image::open_runtime(self.policy.nested.as_ref()).filter(program::probe);
         self.image.get_or_init(open).as_ref()
     }
 

@@ -12,7 +12,7 @@ use super::rewinding::{Rewinding, Stopped};
 use super::template::Template;
 use super::worker::Worker;
 use super::{Policy, ToolStatistics};
-use crate::{EnvBlock, ProcessGroup, Reason, Spec, Via};
+use crate::{Allocators, EnvBlock, ProcessGroup, Reason, Spec, Via};
 
 /// How long a start waits for a template that others use: about the time of two copies.
 const WAIT: Duration = Duration::from_millis(3);
@@ -60,8 +60,12 @@ pub(crate) enum Plan {
 }
 
 impl Program {
-    pub(crate) fn new(path: &Path) -> Self {
-        let statistics = ToolStatistics { program: path.to_owned(), ..ToolStatistics::default() };
+    pub(crate) fn new(path: &Path, allocators: Option<&Allocators>) -> Self {
+        let allocation = allocators.map_or(Ok(None), |allocators| allocators.of(path));
+        let no_allocator = allocation.as_ref().err().copied();
+        let allocator = allocation.ok().flatten().map(|preload| preload.library.clone());
+        let statistics =
+            ToolStatistics { program: path.to_owned(), allocator, no_allocator, ..ToolStatistics::default() };
         let state = State { statistics, ..State::default() };
         Program { path: path.to_owned(), state: Mutex::new(state), given_back: Condvar::new() }
     }
@@ -122,10 +126,11 @@ impl Program {
     pub(crate) fn make(&self, spec: &Spec<'_>, image: &OwnedFd) -> Result<Template, Reason> {
         // Each time, as it may have been replaced since by one that would run past the runtime.
         let traits = eligible::examine(&self.path)?;
-        let mut made = Template::start(spec, &traits, image);
+        let allocator = self.lock().statistics.allocator.clone();
+        let mut made = Template::start(spec, &traits, image, allocator.as_deref());
         if matches!(made, Err(Reason::KeepsArguments)) {
             // The length that was found may be a number of the tool's own; next time it is another one.
-            made = Template::start(spec, &traits, image);
+            made = Template::start(spec, &traits, image, allocator.as_deref());
         }
         let mut template = made?;
         let mut state = self.lock();
@@ -346,6 +351,6 @@ pub(crate) fn probe(image: &OwnedFd) -> bool {
         keep_cold: false,
         process_group: ProcessGroup::Inherit,
     };
-    let started = Template::start(&spec, &traits, image);
+    let started = Template::start(&spec, &traits, image, None);
     !matches!(started, Err(Reason::NotStopped | Reason::System))
 }

@@ -19,6 +19,10 @@ pub struct Statistics {
 pub struct ToolStatistics {
     /// Its path.
     pub program: PathBuf,
+    /// The allocator's library that it was given; `None` is the system's.
+    pub allocator: Option<PathBuf>,
+    /// Why it was not given the allocator that was chosen.
+    pub no_allocator: Option<Reason>,
     /// Starts by exec, by reason.
     pub cold: BTreeMap<Reason, u64>,
     /// Starts by copying.

@@ -67,11 +67,16 @@ struct Ends {
 
 impl Template {
     /// Starts `spec`'s program up to its `main`.
-    pub(crate) fn start(spec: &Spec<'_>, traits: &Traits, runtime: &OwnedFd) -> Result<Self, Reason> {
+    pub(crate) fn start(
+        spec: &Spec<'_>,
+        traits: &Traits,
+        runtime: &OwnedFd,
+        allocator: Option<&Path>,
+    ) -> Result<Self, Reason> {
         let (begun, moment) = (Instant::now(), SystemTime::now());
         let (socket, theirs) = channel::pair().map_err(|_| Reason::System)?;
         let (page, ends) = ends(theirs, runtime).ok_or(Reason::System)?;
-        let pid = spawn_stopped(spec, ends)?;
+        let pid = spawn_stopped(spec, ends, allocator)?;
         let mut template = Template {
             pid,
             socket,
@@ -256,12 +261,13 @@ fn ends(socket: OwnedFd, runtime: &OwnedFd) -> Option<(Table, Ends)> {
     Some((table, ends))
 }
 
-fn spawn_stopped(spec: &Spec<'_>, ends: Ends) -> Result<i32, Reason> {
+fn spawn_stopped(spec: &Spec<'_>, ends: Ends, allocator: Option<&Path>) -> Result<i32, Reason> {
     let cstring = |text: &OsStr| CString::new(text.as_bytes()).map_err(|_| Reason::System);
     let program = cstring(spec.program.as_os_str())?;
     let mut argv = vec![CString::default(); room()];
     argv[0] = cstring(spec.argv.first().map_or(OsStr::new(""), |name| name))?;
-    let (env, env_count) = key::template_environment(spec, &format!("/proc/self/fd/{}", wire::RUNTIME_FD));
+    let runtime = format!("/proc/self/fd/{}", wire::RUNTIME_FD);
+    let (env, env_count) = key::template_environment(spec, &runtime, allocator);
     let spawn = move || {
         let extra = [
             (wire::PAGE_FD, ends.page.as_fd()),

@@ -1,0 +1,98 @@
+//! A chosen allocator: the same one however a tool is started, seen by nobody, and not handed down.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use common::{Case, Ran, Victim, case, compile};
+use hotstart_launch::{
+    AllocatorChoice, Allocators, Choice, Launcher, Limit, Policy, Reason, Resource, ToolStatistics, Via,
+};
+
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/tests");
+
+fn allocates() -> (Victim, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().canonicalize().unwrap().join(name);
+    let (program, library) = (at("allocates"), at("liballocator.so"));
+    compile(&Path::new(SOURCES).join("allocates.c"), &program, &[]);
+    compile(&Path::new(SOURCES).join("allocator.c"), &library, &["-shared", "-fPIC", "-fno-builtin"]);
+    (Victim { dir, program }, library)
+}
+
+fn of_tool(library: &Path) -> Allocators {
+    let tools = vec![("allocates".to_owned(), Some(library.to_owned()))];
+    Allocators::new(AllocatorChoice { all: None, tools }).unwrap()
+}
+
+fn cold(library: &Path) -> Launcher {
+    Launcher::new().with_allocators(of_tool(library))
+}
+
+fn warm(library: &Path, rewind: bool) -> Launcher {
+    let choice = Choice::Only(vec!["allocates".into()]);
+    let policy = Policy { choice, rewind, audit_one_in: 1, ..Policy::default() };
+    cold(library).with_policy(policy)
+}
+
+fn run(launcher: &Launcher, victim: &Victim, case: &Case) -> (Ran, Via) {
+    let (ran, exit) = common::start(launcher, victim, case);
+    assert!(!exit.lost, "{exit:?}");
+    (ran, exit.via)
+}
+
+fn tool(launcher: &Launcher) -> ToolStatistics {
+    launcher.statistics().tools.remove(0)
+}
+
+#[test]
+fn cold_copied_and_rewound_have_it_and_do_not_see_it() {
+    let (victim, library) = allocates();
+    let case = case(&["child"]);
+    let (expected, _) = run(&cold(&library), &victim, &case);
+    assert_eq!(
+        (expected.stdout.as_str(), expected.stderr.as_str()),
+        ("victim: allocator chosen, LD_PRELOAD unset\nchild: allocator system, LD_PRELOAD unset\n", "")
+    );
+    let (system, _) = run(&Launcher::new(), &victim, &case);
+    assert!(system.stdout.starts_with("victim: allocator system"), "{system:?}");
+    for rewind in [false, true] {
+        let launcher = warm(&library, rewind);
+        for round in 0..6 {
+            let (ran, via) = run(&launcher, &victim, &case);
+            assert_eq!(ran, expected, "{via:?} in round {round}");
+            assert_eq!(via, if rewind && round > 0 { Via::Rewind } else { Via::Fork });
+        }
+        let tool = tool(&launcher);
+        assert_eq!((tool.allocator.as_deref(), tool.no_allocator), (Some(&*library), None));
+        assert_eq!((tool.not_rewound, tool.audits), (None, if rewind { 5 } else { 0 }));
+        // What a failure is confirmed by has it, too.
+        assert_eq!(run(&launcher.cold(), &victim, &case).0, expected);
+    }
+}
+
+#[test]
+fn the_users_own_preloads_stay_and_limits_are_set() {
+    let (victim, library) = allocates();
+    for users in ["libm.so.6", ""] {
+        let mut case = case(&[]);
+        case.env.insert(1, ("LD_PRELOAD", users.to_owned()));
+        let expected = format!("victim: allocator chosen, LD_PRELOAD {users}\n");
+        case.limits = Vec::new();
+        assert_eq!(run(&cold(&library), &victim, &case).0.stdout, expected);
+        assert_eq!(run(&warm(&library, true), &victim, &case).0.stdout, expected);
+        case.limits = vec![Limit { resource: Resource::FileSize, soft: Some(1 << 20), hard: Some(1 << 20) }];
+        assert_eq!(run(&warm(&library, true), &victim, &case).0.stdout, expected);
+    }
+}
+
+#[test]
+fn a_program_that_cannot_have_it_is_started_as_it_is() {
+    let (victim, library) = allocates();
+    compile(&Path::new(SOURCES).join("allocates.c"), &victim.program, &["-static", "-w"]);
+    let launcher = warm(&library, true);
+    let (ran, via) = run(&launcher, &victim, &case(&[]));
+    assert_eq!(ran.stdout, "victim: allocator system, LD_PRELOAD unset\n");
+    assert_eq!(via, Via::Cold(Reason::Static));
+    assert_eq!((tool(&launcher).allocator, tool(&launcher).no_allocator), (None, Some(Reason::Static)));
+}

@@ -1,0 +1,46 @@
+/* Takes an allocator out of LD_PRELOAD again, before anything else in the process can look at its environment.
+ *
+ * A tool for which another allocator was chosen is started cold with LD_PRELOAD=THIS:ALLOCATOR[:THE USER'S OWN]. ld.so
+ * has loaded both when this runs; what stays is what the user had set, if anything, so that neither the tool nor what it
+ * starts can tell, and a copy of a template, which never sees the variable, is no different. Linked to be initialised
+ * first (-z initfirst).
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <string.h>
+
+static const char NAME[] = "LD_PRELOAD=";
+
+/* What stands behind our own entry and the allocator's, if only the end of the text; NULL if it is no value of ours. */
+static char *users(char *value, const char *own)
+{
+    const size_t length = strlen(own);
+    if (strncmp(value, own, length) != 0 || value[length] != ':')
+        return NULL;
+    char *end = strchr(value + length + 1, ':');
+    return end ? end + 1 : value + strlen(value);
+}
+
+__attribute__((constructor)) static void scrub(int argc, char **argv, char **envp)
+{
+    Dl_info info;
+    (void)argc;
+    (void)argv;
+    if (!dladdr(NAME, &info))
+        return;
+    for (char **at = envp; *at; at++) {
+        if (strncmp(*at, NAME, sizeof NAME - 1) != 0)
+            continue;
+        char *value = *at + sizeof NAME - 1, *rest = users(value, info.dli_fname);
+        if (!rest)
+            continue;
+        if (rest[-1] == ':') {
+            memmove(value, rest, strlen(rest) + 1);
+            return;
+        }
+        do
+            at[0] = at[1];
+        while (*at++);
+        return;
+    }
+}
