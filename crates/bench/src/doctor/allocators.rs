@@ -1,12 +1,13 @@
 //! What allocating costs with the system's allocator and with others, in processes of their own.
 //!
-//! Others are preloaded from the distribution's libraries, so that they replace `malloc` exactly as they would in a
+//! Others are preloaded from the libraries that `hotstart lit --allocator` finds, so that they replace `malloc` exactly as they would in a
 //! tool; linking them in would measure something else and make everybody build them.
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hotstart_launch::allocator::{KNOWN, directories, find};
 use hotstart_launch::{EnvBlock, Group, Launcher, ProcessGroup, Spec, probe};
 use hotstart_model::Environment;
 
@@ -28,39 +29,6 @@ pub struct Allocator {
     pub name: String,
     /// To be preloaded; `None` is the system's own.
     pub library: Option<PathBuf>,
-}
-
-/// Names of libraries, and how to get those that may be missing.
-const KNOWN: [(&str, &str, &str); 4] = [
-    ("mimalloc", "libmimalloc.so.", "no libmimalloc.so is installed (Debian: libmimalloc2.0)"),
-    (
-        "rpmalloc",
-        "librpmalloc",
-        "no librpmalloc.so is installed; distributions have no package: build it and name it \
-         with --allocator rpmalloc=FILE",
-    ),
-    ("jemalloc", "libjemalloc.so.", "no libjemalloc.so is installed (Debian: libjemalloc2)"),
-    (
-        "tcmalloc",
-        "libtcmalloc_minimal.so.",
-        "no libtcmalloc_minimal.so is installed (Debian: libtcmalloc-minimal4)",
-    ),
-];
-
-/// Where libraries lie.
-fn library_dirs() -> Vec<PathBuf> {
-    let arch = std::env::consts::ARCH;
-    let dirs = [&format!("/usr/lib/{arch}-linux-gnu"), "/usr/lib64", "/usr/lib", "/usr/local/lib"];
-    dirs.map(PathBuf::from).to_vec()
-}
-
-fn find(prefix: &str, dirs: &[PathBuf]) -> Option<PathBuf> {
-    let entries = dirs.iter().filter_map(|dir| std::fs::read_dir(dir).ok()).flatten().flatten();
-    let fits = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        name.starts_with(prefix) && name.contains(".so")
-    };
-    entries.map(|entry| entry.path()).filter(fits).min()
 }
 
 /// Time per allocation, by allocator and threads.
@@ -96,13 +64,14 @@ pub(super) fn measure(request: &Request, patience: &Patience) -> (Table, Vec<Fin
 
 fn allocators(request: &Request, table: &mut Table) -> Vec<Allocator> {
     let mut all = vec![Allocator { name: "system".to_owned(), library: None }];
-    let dirs = library_dirs();
-    for (name, prefix, missing) in KNOWN {
-        let given = request.allocators.iter().any(|(other, _)| other == name);
-        match find(prefix, &dirs) {
-            Some(path) if !given => all.push(Allocator { name: name.to_owned(), library: Some(path) }),
-            None if !given => table.gap(name, missing),
-            _ => {}
+    let dirs = directories();
+    for known in KNOWN {
+        if request.allocators.iter().any(|(other, _)| other == known.name) {
+            continue;
+        }
+        match find(known, &dirs) {
+            Some(path) => all.push(Allocator { name: known.name.to_owned(), library: Some(path) }),
+            None => table.gap(known.name, known.missing()),
         }
     }
     for (name, path) in &request.allocators {
@@ -180,16 +149,6 @@ pub fn allocate_here(threads: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn libraries_are_found_by_name() {
-        let dir = tempfile::tempdir().unwrap();
-        let dirs = [dir.path().to_owned()];
-        assert_eq!(find("libmimalloc.so.", &dirs), None);
-        std::fs::write(dir.path().join("libmimalloc.so.2.0"), "").unwrap();
-        std::fs::write(dir.path().join("libmimalloc.so.2"), "").unwrap();
-        assert_eq!(find("libmimalloc.so.", &dirs), Some(dir.path().join("libmimalloc.so.2")));
-    }
 
     #[test]
     fn allocating_here_gives_a_number() {

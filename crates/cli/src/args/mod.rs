@@ -30,7 +30,10 @@ pub use builtin::Builtin;
 pub use console::ConsoleOptions;
 pub use options::{AbOptions, LitOptions, Order, OwnOptions, SHELLS};
 pub use shlex::split as shell_words;
-pub use warm::{ConfigFile, Parity, Start, WarmOptions, check_tool, is_percentage};
+pub use warm::{
+    Allocator, AllocatorOptions, ConfigFile, Parity, Start, WarmOptions, allocator, allocator_tool,
+    check_tool, is_percentage,
+};
 pub use words::Words;
 
 use argparse::Stop;

@@ -86,6 +86,7 @@ fn warm_options() {
         "--keep-cold",
         "clang",
         "--start=fork",
+        "--allocator=opt=system",
         "--explain",
         "--verify=2.5%",
         "--parity",
@@ -96,6 +97,7 @@ fn warm_options() {
     let warm = own.own.warm;
     assert_eq!(warm.warm.unwrap(), ["opt", "llc"]);
     assert_eq!(warm.keep_cold.unwrap(), ["clang"]);
+    assert_eq!(warm.allocators.unwrap(), [(Some("opt".to_owned()), Allocator::System)]);
     assert_eq!((warm.start, warm.verify, warm.template_memory), (Some(Start::Fork), Some(2.5), Some(64)));
     assert!(warm.explain && warm.parity == Some(Parity::Fork));
     assert_eq!(warm.config_file, ConfigFile::File("/cwd/h.toml".into()));

@@ -1,7 +1,9 @@
 //! What the command line says of warm starts. A configuration file can say the same, so the values are read here
 //! for both.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use hotstart_launch::allocator::{KNOWN, Known, known};
 
 /// How tools are started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +34,20 @@ impl Start {
         [("auto", Start::Auto), ("cold", Start::Cold), ("fork", Start::Fork), ("rewind", Start::Rewind)];
 }
 
+/// An allocator as it is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Allocator {
+    /// libc's.
+    System,
+    /// One whose library is looked for.
+    Known(Known),
+    /// A library. Absolute.
+    File(PathBuf),
+}
+
+/// Tools and the allocator that each gets; `None` is all tools that are not named.
+pub type AllocatorOptions = Vec<(Option<String>, Allocator)>;
+
 /// Where further settings come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ConfigFile {
@@ -53,6 +69,8 @@ pub struct WarmOptions {
     pub warm: Option<Vec<String>>,
     /// Tools never to start warm.
     pub keep_cold: Option<Vec<String>>,
+    /// Which allocators tools get.
+    pub allocators: Option<AllocatorOptions>,
     /// How many of a hundred passing warm starts are repeated cold and compared.
     pub verify: Option<f64>,
     /// MiB of memory that all templates together may own.
@@ -84,6 +102,38 @@ pub fn check_tool(name: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Adds what `[TOOL,...=]ALLOCATOR` says.
+pub(super) fn add_allocators(
+    list: &mut Option<AllocatorOptions>,
+    text: &str,
+    cwd: &Path,
+) -> Result<(), String> {
+    let (tools, name) =
+        text.split_once('=').filter(|(tools, _)| !tools.contains('/')).unwrap_or(("all", text));
+    let allocator = allocator(name, |path| Some(cwd.join(path)))?;
+    let names = tools.split(',').map(str::trim);
+    list.get_or_insert_default().extend(names.map(|tool| (allocator_tool(tool), allocator.clone())));
+    Ok(())
+}
+
+/// Whose allocator it is: a tool's, or everybody's.
+pub fn allocator_tool(name: &str) -> Option<String> {
+    (!matches!(name, "" | "all")).then(|| name.to_owned())
+}
+
+/// An allocator by its name, or by its file, which `place` makes absolute if it can.
+pub fn allocator(name: &str, place: impl FnOnce(&str) -> Option<PathBuf>) -> Result<Allocator, String> {
+    let file = || name.contains('/').then(|| place(name)).flatten();
+    match known(name) {
+        _ if name == "system" => Ok(Allocator::System),
+        Some(known) => Ok(Allocator::Known(known)),
+        None => file().map(Allocator::File).ok_or_else(|| {
+            let names: Vec<_> = KNOWN.iter().map(|known| known.name).collect();
+            format!("requires system, {} or the path of a library, but found '{name}'", names.join(", "))
+        }),
+    }
+}
+
 /// A percentage, with or without its sign.
 pub(super) fn percentage(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse().ok();
@@ -109,6 +159,30 @@ mod tests {
         for text in ["", "%", "-1", "100.1%", "nan", "inf", "half"] {
             assert!(percentage(text).unwrap_err().ends_with(&format!("but found '{text}'")));
         }
+    }
+
+    #[test]
+    fn allocators_are_for_tools_or_for_all() {
+        let mut list = None;
+        let mut add = |text: &str| add_allocators(&mut list, text, Path::new("/cwd"));
+        add("opt,llc=mimalloc").unwrap();
+        add("all=lib/a=b.so").unwrap();
+        add("./a=b.so").unwrap();
+        add("system").unwrap();
+        assert!(
+            add("opt=fastmalloc")
+                .unwrap_err()
+                .ends_with("tcmalloc or the path of a library, but found 'fastmalloc'")
+        );
+        let mimalloc = Allocator::Known(known("mimalloc").unwrap());
+        let expected = [
+            (Some("opt".to_owned()), mimalloc.clone()),
+            (Some("llc".to_owned()), mimalloc),
+            (None, Allocator::File("/cwd/lib/a=b.so".into())),
+            (None, Allocator::File("/cwd/./a=b.so".into())),
+            (None, Allocator::System),
+        ];
+        assert_eq!(list.unwrap(), expected);
     }
 
     #[test]

@@ -102,6 +102,10 @@ impl Session<'_> {
         for notice in &self.options.notices {
             said(&format!("{notice}\n"));
         }
+        let allocators = match self.warm.allocators() {
+            Ok(allocators) => allocators,
+            Err(error) => return failed(&format!("{}: error: {error}\n", self.program)),
+        };
         let stopper = Stopper::start();
         let launcher = Launcher::new().with_guard();
         let early = Early {
@@ -116,6 +120,10 @@ impl Session<'_> {
         let diagnostics = early.diagnostics.into_inner().expect("no panic while locked");
         match loaded {
             Ok((discovered, _python)) => {
+                let launcher = match allocators {
+                    Some(allocators) => launcher.with_allocators(allocators),
+                    None => launcher,
+                };
                 self.discovered(&discovered, diagnostics, &stopper, launcher, begun.elapsed())
             }
             Err(LoadError::Filter { pattern, reason }) => failed(&format!(

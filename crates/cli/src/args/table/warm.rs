@@ -4,7 +4,7 @@ use crate::args::flag::Flag;
 use crate::args::values;
 use crate::args::warm::{self, ConfigFile, Parity, Start};
 
-pub(super) static FLAGS: [Flag; 9] = [
+pub(super) static FLAGS: [Flag; 10] = [
     Flag::value(
         &["--start"],
         "{auto,cold,fork,rewind}",
@@ -39,6 +39,15 @@ pub(super) static FLAGS: [Flag; 9] = [
         "TOOL,...",
         |low, value, _| warm::add_tools(&mut low.own.warm.keep_cold, &values::text(value)),
         "Never start these tools warm; may be given more than once",
+    ),
+    Flag::value(
+        &["--allocator"],
+        "[TOOL,...=]ALLOCATOR",
+        |low, value, invocation| {
+            warm::add_allocators(&mut low.own.warm.allocators, &values::text(value), invocation.cwd)
+        },
+        "Give these tools, or all, another allocator than libc's: mimalloc, rpmalloc, jemalloc, tcmalloc or the path \
+         of a library (default: system); may be given more than once",
     ),
     Flag::switch(
         &["--explain"],

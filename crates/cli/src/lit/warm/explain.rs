@@ -56,8 +56,14 @@ pub fn table(statistics: &Statistics, checks: CheckCounts) -> String {
     text
 }
 
-/// In which ways a tool was started warm, if it was by rewinding, or why not.
+/// Its allocator, if one was chosen; in which ways a tool was started warm, if it was by rewinding, or why not.
 fn ways(text: &mut String, tool: &ToolStatistics) {
+    if let Some(library) = &tool.allocator {
+        let _ = writeln!(text, "{:32}allocator: {}", "", library.display());
+    }
+    if let Some(why) = tool.no_allocator {
+        let _ = writeln!(text, "{:32}the system's allocator: {why}", "");
+    }
     if tool.rewinds > 0 {
         let ToolStatistics { forks, rewinds, audits, at_point, .. } = tool;
         let _ = writeln!(
@@ -106,6 +112,7 @@ mod tests {
             forks: 100,
             rewinds: 900,
             audits: 7,
+            allocator: Some("/lib/libmimalloc.so".into()),
             retired: [(Retirement::Threads, 1)].into(),
             not_rewound: Some(Stopped::Differs("signals".to_owned())),
             fork_time: Duration::from_millis(900),
@@ -117,6 +124,7 @@ mod tests {
         let sh = ToolStatistics {
             program: "/bin/sh".into(),
             cold: [(Reason::Policy, 1)].into(),
+            no_allocator: Some(Reason::Static),
             ..ToolStatistics::default()
         };
         let unused = ToolStatistics { program: "/bin/no".into(), ..ToolStatistics::default() };
@@ -129,12 +137,14 @@ mod tests {
             "hotstart: how processes were started, and why cold",
             "     warm      cold      saved  tool",
             "     1000         5    19.00 s  /bin/opt",
+            "                                allocator: /lib/libmimalloc.so",
             "                                warm 900: rewound (7 audited, 0 to option parsing), 100 copied",
             "                                not used again 1: it leaves threads",
             "                                copied only: an audit found that this was not put back: signals",
             "                                cold 3: every template was in use",
             "                                cold 2: not started often enough yet",
             "        0         1     0.00 s  /bin/sh",
+            "                                the system's allocator: statically linked",
             "                                cold 1: the settings say so",
             "     1000         6    19.00 s  in all",
             "hotstart: failures confirmed cold: 1; tests run both ways: 5; of these not deterministic by \

@@ -10,10 +10,13 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::args::{ConfigFile, SHELLS, Start, check_tool, is_percentage};
+use crate::args::{
+    AllocatorOptions, ConfigFile, SHELLS, Start, allocator, allocator_tool, check_tool, is_percentage,
+};
 
 const NAME: &str = "hotstart.toml";
-const KEYS: &str = "'start', 'warm', 'keep_cold', 'verify', 'template_memory_mib', 'explain', 'shell'";
+const KEYS: &str =
+    "'start', 'warm', 'keep_cold', 'allocator', 'verify', 'template_memory_mib', 'explain', 'shell'";
 
 /// The table `[lit]`; `None` is what it does not say.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,6 +24,7 @@ pub struct FileSettings {
     pub start: Option<Start>,
     pub warm: Option<Vec<String>>,
     pub keep_cold: Option<Vec<String>>,
+    pub allocators: Option<AllocatorOptions>,
     /// In percent.
     pub verify: Option<f64>,
     /// In MiB.
@@ -134,6 +138,7 @@ impl FileSettings {
                 self.warm = Some(list);
             }
             "keep_cold" => self.keep_cold = Some(tools(value, "lit.keep_cold")?),
+            "allocator" => self.allocators = Some(allocators(value)?),
             "verify" => {
                 let percent = number(value.get_ref()).filter(|&number| is_percentage(number));
                 self.verify =
@@ -176,6 +181,25 @@ fn tools(value: &Spanned<DeValue<'_>>, key: &str) -> Result<Vec<String>, Fault> 
     list.iter().map(tool).collect()
 }
 
+/// One for all tools, or a table of tools.
+fn allocators(value: &Spanned<DeValue<'_>>) -> Result<AllocatorOptions, Fault> {
+    let one = |value: &Spanned<DeValue<'_>>, key: &str| {
+        let absolute = |path: &str| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
+        let named = value.get_ref().as_str().and_then(|name| allocator(name, absolute).ok());
+        named.ok_or_else(|| wrong(value, key, "an allocator's name, \"system\" or a library's absolute path"))
+    };
+    let Some(table) = value.get_ref().as_table() else {
+        return Ok(vec![(None, one(value, "lit.allocator")?)]);
+    };
+    let entry = |(tool, value): (&Spanned<toml::de::DeString<'_>>, &Spanned<DeValue<'_>>)| {
+        let name = &**tool.get_ref();
+        check_tool(name)
+            .map_err(|_| wrong(value, &format!("lit.allocator.{name}"), "for a tool without directory"))?;
+        Ok((allocator_tool(name), one(value, &format!("lit.allocator.{name}"))?))
+    };
+    table.iter().map(entry).collect()
+}
+
 fn number(value: &DeValue<'_>) -> Option<f64> {
     match value {
         DeValue::Float(float) => float.as_str().parse().ok(),
@@ -203,6 +227,7 @@ fn wrong(value: &Spanned<DeValue<'_>>, key: &str, allowed: &str) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::Allocator;
 
     fn error(text: &str) -> String {
         parse(text).unwrap_err().at(Path::new("h.toml"), text).to_string()
@@ -210,12 +235,22 @@ mod tests {
 
     #[test]
     fn all_keys() {
-        let text = "[lit]\nstart = 'fork'\nwarm = ['opt', 'llc']\nkeep_cold = []\nverify = 2.5\n\
-                    template_memory_mib = 1_024\nexplain = true\nshell = 'native'\n";
+        let text = "[lit]
+start = 'fork'
+warm = ['opt', 'llc']
+keep_cold = []
+verify = 2.5
+allocator = '/a.so'
+\
+                    template_memory_mib = 1_024
+explain = true
+shell = 'native'
+";
         let expected = FileSettings {
             start: Some(Start::Fork),
             warm: Some(vec!["opt".into(), "llc".into()]),
             keep_cold: Some(Vec::new()),
+            allocators: Some(vec![(None, Allocator::File("/a.so".into()))]),
             verify: Some(2.5),
             template_memory: Some(1024),
             explain: Some(true),
@@ -223,6 +258,13 @@ mod tests {
         };
         assert_eq!(parse(text).ok(), Some(expected));
         assert_eq!(parse("lit.verify = 3").ok().unwrap().verify, Some(3.0));
+        let tools =
+            parse("[lit.allocator]\nopt = 'mimalloc'\nall = 'system'").ok().unwrap().allocators.unwrap();
+        assert_eq!(tools.len(), 2);
+        assert!(
+            tools.contains(&(None, Allocator::System))
+                && tools.iter().any(|(tool, _)| tool.as_deref() == Some("opt"))
+        );
         assert_eq!(parse("").ok(), Some(FileSettings::default()));
     }
 
@@ -249,6 +291,11 @@ mod tests {
             (
                 "[lit]\ntemplate_memory_mib = -1",
                 "h.toml:2:23: 'lit.template_memory_mib' must be a whole number",
+            ),
+            (
+                "[lit]\nallocator = 'a.so'",
+                "h.toml:2:13: 'lit.allocator' must be an allocator's name, \"system\" or a library's absolute path, \
+                 but found \"a.so\"",
             ),
             ("[lit]\nexplain = 'yes'", "h.toml:2:11: 'lit.explain' must be true or false, but found \"yes\""),
             (

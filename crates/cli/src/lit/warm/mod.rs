@@ -6,11 +6,11 @@ mod file;
 
 use std::path::PathBuf;
 
-use hotstart_launch::{Choice, Policy};
+use hotstart_launch::{AllocatorChoice, Allocators, Choice, Policy, allocator};
 use hotstart_lit::load::Discovered;
 use hotstart_run::Checks;
 
-use crate::args::{Parity, Start, WarmOptions};
+use crate::args::{Allocator, AllocatorOptions, Parity, Start, WarmOptions};
 pub(super) use explain::{counts, faults, table};
 pub(super) use file::{FileSettings, read};
 
@@ -23,6 +23,7 @@ pub(super) struct WarmSettings {
     start: Start,
     warm: Option<Vec<String>>,
     keep_cold: Vec<String>,
+    allocators: AllocatorOptions,
     template_memory: Option<u64>,
     verify: f64,
     parity: Option<Parity>,
@@ -48,6 +49,7 @@ impl WarmSettings {
             start: start.unwrap_or(default),
             warm,
             keep_cold: options.keep_cold.clone().or(file.keep_cold).unwrap_or_default(),
+            allocators: options.allocators.clone().or(file.allocators).unwrap_or_default(),
             template_memory: options.template_memory.or(file.template_memory),
             verify: options.verify.or(file.verify).unwrap_or(VERIFY),
             explain: options.explain || file.explain.unwrap_or(false),
@@ -58,6 +60,34 @@ impl WarmSettings {
     /// Which warm runs are compared with cold ones.
     pub fn checks(&self) -> Checks {
         if self.parity.is_some() { Checks::parity() } else { Checks::sampled(self.verify / 100.0) }
+    }
+
+    /// The allocators of tools, each of them tried; `None` if all have libc's.
+    pub fn allocators(&self) -> Result<Option<Allocators>, String> {
+        let choice = self.allocator_choice()?;
+        if choice == AllocatorChoice::default() {
+            return Ok(None);
+        }
+        Allocators::new(choice).map(Some).map_err(|error| error.to_string())
+    }
+
+    fn allocator_choice(&self) -> Result<AllocatorChoice, String> {
+        let mut choice = AllocatorChoice::default();
+        for (tool, wanted) in &self.allocators {
+            let library = match wanted {
+                Allocator::System => None,
+                Allocator::File(path) => Some(path.clone()),
+                Allocator::Known(known) => {
+                    let found = allocator::find(*known, &allocator::directories());
+                    Some(found.ok_or_else(|| format!("there is no {}: {}", known.name, known.missing()))?)
+                }
+            };
+            match tool {
+                None => choice.all = library,
+                Some(tool) => choice.tools.push((tool.clone(), library)),
+            }
+        }
+        Ok(choice)
     }
 
     /// Whether any tool may be started warm.
@@ -121,6 +151,7 @@ mod tests {
             start: Some(Start::Cold),
             warm: tools(&["llc"]),
             keep_cold: tools(&["clang"]),
+            allocators: Some(vec![(Some("llc".into()), Allocator::File("/a.so".into()))]),
             verify: Some(1.0),
             template_memory: Some(1),
             explain: Some(true),
@@ -131,7 +162,10 @@ mod tests {
         assert_eq!(choice(only_opt, file()), Choice::Only(vec!["opt".into()]));
         let auto = WarmOptions { start: Some(Start::Auto), ..Default::default() };
         assert_eq!(choice(auto, file()), Policy::default().choice);
+        let of_file = WarmSettings::new(&WarmOptions::default(), file()).allocator_choice().unwrap();
+        assert_eq!(of_file.tools, [("llc".to_owned(), Some("/a.so".into()))]);
         let options = WarmOptions {
+            allocators: Some(vec![(None, Allocator::System)]),
             keep_cold: tools(&[]),
             verify: Some(0.0),
             template_memory: Some(2),
@@ -139,6 +173,7 @@ mod tests {
         };
         let settings = WarmSettings::new(&options, file());
         assert_eq!((settings.verify, settings.explain), (0.0, true));
+        assert!(settings.allocators().unwrap().is_none());
         let policy = settings.policy_for(vec!["/obj".into()], Some("/tmp/x".into()));
         assert_eq!((policy.never, policy.memory), (Vec::new(), 2 << 20));
         assert_eq!((policy.output_below, policy.cold_below), (vec!["/obj".into()], vec!["/tmp/x".into()]));
