@@ -3,16 +3,20 @@
 #   make demo          everything from a fresh Debian or Ubuntu machine to lit and hotstart side by side
 #   make demo FAIL=1   how failing tests look
 #   make test          all tests
+#   make allocators    mimalloc and rpmalloc, for `hotstart lit --allocator`
 #
 # Settings: LLVM_BIN (directory of the LLVM tools), CARGO_TARGET_DIR, ROUNDS (rounds of the demo), and
 # whatever pip and cargo read by themselves.
 
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 
-.PHONY: build demo test setup venv clean
+.PHONY: build allocators demo test setup venv clean
 
 build:
 	cargo build --release --locked
+
+allocators:
+	tools/allocators
 
 demo: setup venv build
 	demo/run $(if $(FAIL),--fail) $(if $(ROUNDS),--rounds $(ROUNDS))
