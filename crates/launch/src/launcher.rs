@@ -195,7 +195,8 @@ impl Launcher {
     }
 
     fn start_cold(&self, spec: &Spec<'_>, slot: Option<&Slot<'_>>) -> Result<i32, StartError> {
-        let preload = self.allocators.as_ref().and_then(|allocators| allocators.of(&spec.program).ok().flatten());
+        let preload =
+            self.allocators.as_ref().and_then(|allocators| allocators.of(&spec.program).ok().flatten());
         let prepared = cold::prepare(spec, preload.as_deref())?;
         prepared.spawn(spec, slot).map_err(|errno| cold::explain(spec, errno))
     }

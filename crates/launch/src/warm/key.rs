@@ -9,8 +9,19 @@ use std::path::Path;
 use crate::{Reason, Spec};
 
 /// Variables that ld.so, libc or a run-time library reads by itself, so that no audit sees it.
-const PREFIXES: [&[u8]; 11] =
-    [b"LD_", b"MALLOC_", b"MIMALLOC_", b"LC_", b"OMP_", b"GOMP_", b"KMP_", b"LIBOMP", b"ASAN_", b"UBSAN_", b"TSAN_"];
+const PREFIXES: [&[u8]; 11] = [
+    b"LD_",
+    b"MALLOC_",
+    b"MIMALLOC_",
+    b"LC_",
+    b"OMP_",
+    b"GOMP_",
+    b"KMP_",
+    b"LIBOMP",
+    b"ASAN_",
+    b"UBSAN_",
+    b"TSAN_",
+];
 const NAMES: [&[u8]; 12] = [
     b"GLIBC_TUNABLES",
     b"LANG",
