@@ -87,8 +87,8 @@ mod tests {
         let image = with_client(Some(&nested(3)));
         let found = [SLOT_MARK, b"/proc/1/fd/7\0ddd\0"].concat();
         assert!(image.windows(found.len()).any(|window| window == found));
-        assert_eq!(image.len(), IMAGE.len());
-        assert_eq!(with_client(Some(&nested(SLOT_SIZE))), IMAGE);
-        assert_eq!(with_client(None), IMAGE);
+        assert_eq!(image.len(), RUNTIME.len());
+        assert_eq!(with_client(Some(&nested(SLOT_SIZE))), RUNTIME);
+        assert_eq!(with_client(None), RUNTIME);
     }
 }
