@@ -240,7 +240,7 @@ fn stage(random: &mut Random, index: usize, count: usize) -> String {
         _ => out.push_str(random.pick(if crash { &PROGRAMS[..12] } else { PROGRAMS })),
     }
     // What is more than a pipe holds comes last: a `cat` that nobody reads from gets no further.
-    while !out.ends_with(BIG) && random.one_in(5) {
+    while ![BIG, " *.txt", " *"].iter().any(|last| out.ends_with(last)) && random.one_in(5) {
         out.push(' ');
         out.push_str(&argument(random));
     }

@@ -1,7 +1,8 @@
 //! Runs generated scripts through lit's own shell and through ours, and compares everything that can be seen:
 //! status or fault, each stage's words, status and output, and the files that are left.
 //!
-//! The number of scripts is 500, or what HOTSTART_PROPERTY_SCRIPTS says; the first seed is HOTSTART_PROPERTY_SEED.
+//! The number of scripts is 500, or what HOTSTART_PROPERTY_SCRIPTS says; the first seed is HOTSTART_PROPERTY_SEED;
+//! `tools/property-runs` runs 20,000, in chunks, and where nothing else can be written.
 //! lit is the one that the Python of HOTSTART_LIT_PYTHON finds, and decides which dialect is compared. It has its
 //! own `main` because children with limits are started through the binary itself.
 
