@@ -337,7 +337,8 @@ fn redirects(random: &mut Random, index: usize, count: usize) -> String {
             2 => "*.none",
             3 => "/dev/null",
             4 => "'o 1'",
-            5 => "o*",
+            // That may be another stage's.
+            5 if count == 1 => "o*",
             _ => own.as_str(),
         };
         let (op, target) = match if index + 1 < count { 6 + random.below(5) } else { random.below(16) } {
