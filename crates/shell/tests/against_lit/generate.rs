@@ -162,7 +162,22 @@ pub fn script(seed: u64, dialect: Dialect) -> Vec<String> {
     // Stages that read all they are given find no program to do so then, and lit reads from the pipes of others.
     let is_long = commands.iter().any(|command| command.matches(" | ").count() > 1);
     let find = |command: String| if is_long { command.replace("export PATH=", "export Q=") } else { command };
-    commands.into_iter().map(find).collect()
+    let commands: Vec<String> = commands.into_iter().map(find).collect();
+    commands.iter().for_each(|command| refuse_outside(command));
+    commands
+}
+
+/// Ends the run before anything is run if a command that removes or makes files has a path outside of its directory.
+fn refuse_outside(command: &str) {
+    for part in command.split(['|', ';', '&', '\n']) {
+        let words = || part.split_whitespace().map(|word| word.trim_start_matches(['"', '\'', '\\', '!']));
+        let is_outside = |word: &str| {
+            let up = word.split('/').next().is_some_and(|first| first == "..");
+            word.starts_with(['/', '~']) || up || word.contains("../..")
+        };
+        let changes_files = words().any(|word| matches!(word, "rm" | "mkdir" | "mv"));
+        assert!(!changes_files || !words().any(is_outside), "the generator leaves its directory: {command}");
+    }
 }
 
 fn command(random: &mut Random, dialect: Dialect) -> String {
@@ -185,7 +200,9 @@ fn pipeline(random: &mut Random, dialect: Dialect) -> String {
     if random.one_in(3) {
         let builtin = builtin(random, dialect);
         let prefix = if random.one_in(6) { prefix(random) } else { String::new() };
+        // Not every target of a redirection ends up as one: it could be removed.
         let redirect = if random.one_in(8) { redirects(random, 0, 1) } else { String::new() };
+        let redirect = redirect.replace("/dev/null", "o3");
         let rest = if random.one_in(25) { " | cat" } else { "" };
         return format!("{prefix}{builtin}{redirect}{rest}");
     }
