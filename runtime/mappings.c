@@ -26,7 +26,7 @@
 #define RANGES_MAX 4096
 #define BASE_MAX 2048
 #define HEAP_KEPT (32ul << 20)
-#define WAITS_MAX 1000000
+#define WAITS_MAX 20000
 
 struct range {
     uintptr_t from, to;
@@ -50,9 +50,11 @@ extern void *__curbrk;
 /* Threads of the tool may map at the same time; a handler that interrupts its own thread must not wait for ever. */
 static int take_lock(void)
 {
-    for (long i = 0; i < WAITS_MAX; i++)
+    for (long i = 0; i < WAITS_MAX; i++) {
         if (!__atomic_test_and_set(&lock, __ATOMIC_ACQUIRE))
             return 1;
+        HS_SYS(SYS_sched_yield);
+    }
     lost = 1;
     return 0;
 }

@@ -127,7 +127,10 @@ static int end_all(int tasks)
         int count = list(tasks);
         if (count <= 0)
             return count;
-        if (!told && all_wait(tasks, count)) {
+        /* One that runs would be ended at once, with the process: it gets no time here. */
+        if (!told && !all_wait(tasks, count))
+            return -1;
+        if (!told) {
             if (HS_SYS(SYS_rt_sigaction, ENDING, &action, 0, sizeof action.mask) != 0)
                 return -1;
             for (int other = 0; other < count; other++)
