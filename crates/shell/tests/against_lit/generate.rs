@@ -259,8 +259,9 @@ fn stage(random: &mut Random, index: usize, count: usize) -> String {
     }
     // What is more than a pipe holds comes last: a `cat` that nobody reads from gets no further.
     while ![BIG, " *.txt", " *"].iter().any(|last| out.ends_with(last)) && random.one_in(5) {
+        let argument = argument(random);
         out.push(' ');
-        out.push_str(&argument(random));
+        out.push_str(if argument == "*" && out.contains("cat ") { "?.txt" } else { &argument });
     }
     if random.one_in(3) {
         out.push_str(&redirects(random, index, count));
