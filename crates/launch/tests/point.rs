@@ -18,10 +18,12 @@ fn program(flags: &[&str]) -> Victim {
     Victim { dir, program }
 }
 
-/// With the function in a library, as in a distribution's LLVM.
+/// With the function in a library, as in a distribution's LLVM; in a directory of their own, since a change to one in which
+/// libraries are looked for keeps a start cold.
 fn program_and_library() -> Victim {
     let dir = tempfile::tempdir().unwrap();
-    let place = dir.path().canonicalize().unwrap();
+    let place = dir.path().canonicalize().unwrap().join("tool");
+    std::fs::create_dir(&place).unwrap();
     compile(Path::new(SOURCE), &place.join("libparses.so"), &["-DLIBRARY", "-shared", "-fPIC"]);
     let program = place.join("parses");
     let find = format!("-L{}", place.display());

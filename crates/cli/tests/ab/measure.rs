@@ -39,7 +39,9 @@ fn a_clear_difference_is_found_and_reported_in_every_form() {
     assert!(text("r.md").contains(verdict) && text("r.html").contains(verdict));
     assert!(run.out.contains("A: quick "), "{run:#?}");
     let ratio = &place.json("r.json")["comparisons"][0]["metrics"]["wall_s"]["ratio"];
-    assert!(ratio["low"].as_f64() > Some(1.5) && ratio["high"].as_f64() < Some(12.0), "{ratio}");
+    // A busy machine makes the interval wide, not the difference unclear.
+    assert!(ratio["low"].as_f64() > Some(1.5), "{ratio}");
+    assert!(ratio["estimate"].as_f64().is_some_and(|estimate| (1.5..20.0).contains(&estimate)), "{ratio}");
     assert_eq!(text("r.csv").lines().count(), 17);
     let page = text("r.html");
     for outside in ["http:", "https:", "src=", "@import", "url("] {

@@ -337,8 +337,11 @@ impl Tenure<'_> {
         if !again || worker.origin.starts.load(Ordering::Relaxed) >= pool.policy.starts_per_template {
             return program.worker_gone();
         }
-        if worker.share.is_none() {
-            worker.share = Some(pool.budget.take(worker.memory()));
+        // Its second snapshot takes as much as the first.
+        let grown = matches!(ended, Ended::Rewound { at_point: true, .. }) && !worker.has_point;
+        if grown || worker.share.is_none() {
+            worker.has_point |= grown;
+            worker.measure(&pool.budget);
         }
         worker.last_use = pool.tick();
         program.give_back_worker(worker);

@@ -12,7 +12,7 @@ use std::time::Duration;
 use hotstart_model::Status;
 use rustix::event::epoll;
 
-use super::budget::Share;
+use super::budget::{Budget, Share};
 use super::identity::Files;
 use super::request::{self, Asked, Failure};
 use super::template::owned_memory;
@@ -35,6 +35,8 @@ pub(crate) struct Worker {
     process: Option<OwnedFd>,
     /// Its memory, counted with that of all others once it has run.
     pub share: Option<Share>,
+    /// Whether it was entered where options are parsed, for which it keeps a second snapshot.
+    pub has_point: bool,
     pub origin: Origin,
     pub last_use: u64,
     is_dead: bool,
@@ -73,7 +75,16 @@ impl Worker {
     pub(crate) fn new(pid: i32, link: Link, origin: Origin) -> Self {
         // Without patience a death could be missed; setting it fails for no socket.
         let _ = channel::set_patience(&link.socket, LOOK);
-        Worker { pid, link, process: None, share: None, origin, last_use: 0, is_dead: false }
+        Worker {
+            pid,
+            link,
+            process: None,
+            share: None,
+            has_point: false,
+            origin,
+            last_use: 0,
+            is_dead: false,
+        }
     }
 
     pub(crate) fn pid(&self) -> i32 {
@@ -90,9 +101,13 @@ impl Worker {
         self.origin.files.unchanged()
     }
 
-    /// Memory it owns, in bytes. What it still shares with its template is counted with both.
-    pub(crate) fn memory(&self) -> u64 {
-        owned_memory(self.pid)
+    /// Counts the memory it owns now. What it still shares with its template is counted with both.
+    pub(crate) fn measure(&mut self, budget: &Budget) {
+        let memory = owned_memory(self.pid);
+        match &mut self.share {
+            Some(share) => share.resize(memory),
+            none => *none = Some(budget.take(memory)),
+        }
     }
 
     /// Has it run `spec`.
