@@ -232,7 +232,7 @@ static int open_page(const unsigned char *place, int access)
 
 /* Writes code, in this worker's own copy of its page. That stays executable meanwhile: what is replaced may lie on the
  * page of what replaces it. */
-int hs_mappings_write_code(unsigned char *place, const unsigned char code[HS_JUMP_LENGTH])
+int hs_mappings_write_code(unsigned char *place, const unsigned char *code)
 {
     if (open_page(place, PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
         return -1;

@@ -131,7 +131,7 @@ HS_HIDDEN uintptr_t hs_memory_stack_low(void);
 /* mappings.c */
 HS_HIDDEN int hs_mappings_patchable(void);
 HS_HIDDEN int hs_mappings_open(void (*end)(int));
-HS_HIDDEN int hs_mappings_write_code(unsigned char *place, const unsigned char code[HS_JUMP_LENGTH]);
+HS_HIDDEN int hs_mappings_write_code(unsigned char *place, const unsigned char *code);
 HS_HIDDEN int hs_mappings_touched(uintptr_t *given);
 HS_HIDDEN void hs_mappings_reset_heap(void);
 HS_HIDDEN int hs_mappings_undo(void);
