@@ -27,14 +27,6 @@ int hs_read_whole(const char *path, char *out, size_t room)
     return whole ? (int)length : -1;
 }
 
-struct entry {
-    uint64_t inode;
-    int64_t next;
-    unsigned short length;
-    unsigned char type;
-    char name[];
-};
-
 /* Counts the entries of a directory whose names are numbers, and adds the numbers up. Its own descriptor, where the
  * directory is that of descriptors, is left out. */
 int hs_count_entries(const char *path, unsigned long *total)
@@ -50,7 +42,7 @@ int hs_count_entries(const char *path, unsigned long *total)
         if (got <= 0)
             break;
         for (long at = 0; at < got;) {
-            const struct entry *entry = (const struct entry *)(buffer + at);
+            const struct hs_entry *entry = (const struct hs_entry *)(buffer + at);
             const char *name = entry->name;
             at += entry->length;
             if (*name < '0' || *name > '9')

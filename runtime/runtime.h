@@ -51,6 +51,25 @@ struct hs_mapping {
     const char *path;
 };
 
+/* A signal's action as the kernel lays it out, the flag that says it has a restorer, and the size of its mask. */
+struct hs_action {
+    void *handler;
+    unsigned long flags;
+    void *restorer;
+    uint64_t mask;
+};
+#define HS_RESTORER 0x04000000ul
+#define HS_SET_BYTES 8
+
+/* An entry of a directory, as getdents64 gives it. */
+struct hs_entry {
+    uint64_t inode;
+    int64_t next;
+    unsigned short length;
+    unsigned char type;
+    char name[];
+};
+
 /* entry.c */
 HS_HIDDEN extern hs_main *hs_real_main;
 HS_HIDDEN extern int hs_first_errno; /* errno as main is to find it */

@@ -18,18 +18,9 @@
 #if HS_REWIND
 
 #define SIGNALS 64
-#define SET_BYTES 8
-
-/* As the kernel lays it out. */
-struct action {
-    void *handler;
-    unsigned long flags;
-    void *restorer;
-    uint64_t mask;
-};
 
 static struct kept {
-    struct action actions[SIGNALS + 1];
+    struct hs_action actions[SIGNALS + 1];
     stack_t stack;
     char name[16];
 } kept[HS_LEVELS];
@@ -49,7 +40,7 @@ static int several_threads(void)
 static void save(struct kept *to)
 {
     for (int number = 1; number <= SIGNALS; number++)
-        HS_SYS(SYS_rt_sigaction, number, 0, &to->actions[number], SET_BYTES);
+        HS_SYS(SYS_rt_sigaction, number, 0, &to->actions[number], HS_SET_BYTES);
     HS_SYS(SYS_sigaltstack, 0, &to->stack);
     HS_SYS(SYS_prctl, PR_GET_NAME, to->name);
 }
@@ -111,10 +102,10 @@ static int signals_left(void)
     const struct timespec at_once = {0, 0};
     for (int i = 0; i < 2 * SIGNALS; i++) {
         uint64_t pending = 0;
-        HS_SYS(SYS_rt_sigpending, &pending, SET_BYTES);
+        HS_SYS(SYS_rt_sigpending, &pending, HS_SET_BYTES);
         if (!pending)
             return 0;
-        HS_SYS(SYS_rt_sigtimedwait, &all, 0, &at_once, SET_BYTES);
+        HS_SYS(SYS_rt_sigtimedwait, &all, 0, &at_once, HS_SET_BYTES);
     }
     return 1;
 }
@@ -126,7 +117,7 @@ uint32_t hs_state_doubts(void)
     uint32_t found = 0;
     if (several_threads())
         return HS_RETIRED_THREADS;
-    HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &all, 0, SET_BYTES);
+    HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &all, 0, HS_SET_BYTES);
     if (signals_left())
         found |= HS_RETIRED_SIGNALS;
     if (children_left())
@@ -144,25 +135,25 @@ void hs_state_restore(void)
     const uint64_t nothing = 0;
     for (int number = 1; number <= SIGNALS; number++)
         if (number != SIGKILL && number != SIGSTOP)
-            HS_SYS(SYS_rt_sigaction, number, &now->actions[number], 0, SET_BYTES);
+            HS_SYS(SYS_rt_sigaction, number, &now->actions[number], 0, HS_SET_BYTES);
     HS_SYS(SYS_sigaltstack, &now->stack, 0);
     HS_SYS(SYS_prctl, PR_SET_NAME, now->name);
     HS_SYS(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
-    HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &nothing, 0, SET_BYTES);
+    HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &nothing, 0, HS_SET_BYTES);
 }
 
 static int signals_differ(void)
 {
-    struct action action;
+    struct hs_action action;
     uint64_t mask = 0;
     stack_t stack;
     for (int number = 1; number <= SIGNALS; number++) {
         memset(&action, 0, sizeof action);
-        HS_SYS(SYS_rt_sigaction, number, 0, &action, SET_BYTES);
+        HS_SYS(SYS_rt_sigaction, number, 0, &action, HS_SET_BYTES);
         if (memcmp(&action, &now->actions[number], sizeof action) != 0)
             return 1;
     }
-    HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, 0, &mask, SET_BYTES);
+    HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, 0, &mask, HS_SET_BYTES);
     HS_SYS(SYS_sigaltstack, 0, &stack);
     return mask != 0 || stack.ss_flags != now->stack.ss_flags || stack.ss_sp != now->stack.ss_sp ||
            stack.ss_size != now->stack.ss_size;

@@ -20,27 +20,10 @@
 #define THREADS_MAX 256
 /* The last of the real-time signals; actions are put back with the rest. */
 #define ENDING 64
-#define SA_RESTORER_FLAG 0x04000000ul
 /* What a handler's frame may take, with all registers that processors have today, and what lies below the pointer. */
 #define FRAME_ROOM (16 * 1024ul)
 #define WAITS 200
 static const struct timespec a_while = {0, 50000};
-
-/* As the kernel lays it out. */
-struct action {
-    void (*handler)(int);
-    unsigned long flags;
-    void (*restorer)(int);
-    uint64_t mask;
-};
-
-struct entry {
-    uint64_t inode;
-    int64_t next;
-    unsigned short length;
-    unsigned char type;
-    char name[];
-};
 
 static int others[THREADS_MAX];
 
@@ -65,8 +48,8 @@ static int list(int tasks)
     long got;
     HS_SYS(SYS_lseek, tasks, 0, SEEK_SET);
     while ((got = HS_SYS(SYS_getdents64, tasks, buffer, sizeof buffer)) > 0)
-        for (long at = 0; at < got; at += ((struct entry *)(buffer + at))->length) {
-            const char *name = ((struct entry *)(buffer + at))->name;
+        for (long at = 0; at < got; at += ((struct hs_entry *)(buffer + at))->length) {
+            const char *name = ((struct hs_entry *)(buffer + at))->name;
             int thread = *name >= '0' && *name <= '9' ? (int)hs_parse(&name, 10) : own;
             if (thread == own)
                 continue;
@@ -120,7 +103,7 @@ static int all_wait(int tasks, int count)
 
 static int end_all(int tasks)
 {
-    const struct action action = {end_thread, SA_RESTORER_FLAG, end_thread, ~0ull};
+    const struct hs_action action = {(void *)end_thread, HS_RESTORER, (void *)end_thread, ~0ull};
     const int process = (int)HS_SYS(SYS_getpid);
     int told = 0;
     for (int i = 0; i < WAITS; i++) {

@@ -27,15 +27,6 @@
 #define DISPATCH_ON 1
 #define DISPATCH_OFF 0
 #define SELECTOR_BLOCK 1
-#define RESTORER 0x04000000ul
-#define SET_BYTES 8
-
-struct action {
-    void *handler;
-    unsigned long flags;
-    void *restorer;
-    uint64_t mask;
-};
 
 static int watching;
 static volatile char selector = SELECTOR_BLOCK;
@@ -44,7 +35,7 @@ static size_t secret_size;
 static hs_watch_failed *failed;
 static char handler_stack[64 * 1024] __attribute__((aligned(64)));
 /* What the tool has set. */
-static struct action theirs_call, theirs_fault;
+static struct hs_action theirs_call, theirs_fault;
 static stack_t theirs_stack;
 static uintptr_t text_low, text_high;
 
@@ -87,8 +78,8 @@ static void stop(void)
     watching = 0;
     HS_SYS(SYS_prctl, DISPATCH, DISPATCH_OFF, 0, 0, 0);
     protect(PROT_READ | PROT_WRITE);
-    HS_SYS(SYS_rt_sigaction, SIGSYS, &theirs_call, 0, SET_BYTES);
-    HS_SYS(SYS_rt_sigaction, SIGSEGV, &theirs_fault, 0, SET_BYTES);
+    HS_SYS(SYS_rt_sigaction, SIGSYS, &theirs_call, 0, HS_SET_BYTES);
+    HS_SYS(SYS_rt_sigaction, SIGSEGV, &theirs_fault, 0, HS_SET_BYTES);
 }
 
 /* The tool is to go on unwatched: the kernel sets its signal stack on return from the handler. */
@@ -99,12 +90,12 @@ static void give_up(ucontext_t *context)
     failed();
 }
 
-static long set_action(int number, const struct action *action, struct action *old)
+static long set_action(int number, const struct hs_action *action, struct hs_action *old)
 {
-    struct action *theirs = number == SIGSYS ? &theirs_call : number == SIGSEGV ? &theirs_fault : NULL;
+    struct hs_action *theirs = number == SIGSYS ? &theirs_call : number == SIGSEGV ? &theirs_fault : NULL;
     if (!theirs)
-        return HS_SYS(SYS_rt_sigaction, number, action, old, SET_BYTES);
-    const struct action before = *theirs;
+        return HS_SYS(SYS_rt_sigaction, number, action, old, HS_SET_BYTES);
+    const struct hs_action before = *theirs;
     if (action)
         *theirs = *action;
     if (old)
@@ -136,9 +127,9 @@ static int make(long number, const greg_t *regs, long *result)
         *result = HS_SYS(SYS_futex, argument[0], argument[1], argument[2], 0);
         return 1;
     case SYS_rt_sigaction:
-        if (argument[3] != SET_BYTES)
+        if (argument[3] != HS_SET_BYTES)
             return 0;
-        *result = set_action((int)argument[0], (const struct action *)argument[1], (struct action *)argument[2]);
+        *result = set_action((int)argument[0], (const struct hs_action *)argument[1], (struct hs_action *)argument[2]);
         return 1;
     case SYS_sigaltstack:
         *result = set_stack((const stack_t *)argument[0], (stack_t *)argument[1]);
@@ -178,9 +169,9 @@ static void on_fault(int signal, siginfo_t *info, void *data)
 int hs_watch_begin(char *strings, size_t size, hs_watch_failed *when_failed)
 {
     const stack_t stack = {.ss_sp = handler_stack, .ss_size = sizeof handler_stack};
-    const unsigned long flags = SA_SIGINFO | SA_ONSTACK | RESTORER;
-    const struct action call = {(void *)on_call, flags, (void *)restorer, 0};
-    const struct action fault = {(void *)on_fault, flags, (void *)restorer, 0};
+    const unsigned long flags = SA_SIGINFO | SA_ONSTACK | HS_RESTORER;
+    const struct hs_action call = {(void *)on_call, flags, (void *)restorer, 0};
+    const struct hs_action fault = {(void *)on_fault, flags, (void *)restorer, 0};
     secret = strings;
     secret_size = size;
     failed = when_failed;
@@ -189,8 +180,8 @@ int hs_watch_begin(char *strings, size_t size, hs_watch_failed *when_failed)
     if (!text_high)
         return -1;
     HS_SYS(SYS_sigaltstack, &stack, &theirs_stack);
-    HS_SYS(SYS_rt_sigaction, SIGSYS, &call, &theirs_call, SET_BYTES);
-    HS_SYS(SYS_rt_sigaction, SIGSEGV, &fault, &theirs_fault, SET_BYTES);
+    HS_SYS(SYS_rt_sigaction, SIGSYS, &call, &theirs_call, HS_SET_BYTES);
+    HS_SYS(SYS_rt_sigaction, SIGSEGV, &fault, &theirs_fault, HS_SET_BYTES);
     watching = 1;
     protect(PROT_NONE);
     if (HS_SYS(SYS_prctl, DISPATCH, DISPATCH_ON, text_low, text_high - text_low, &selector) == 0)
