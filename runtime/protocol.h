@@ -13,7 +13,7 @@
 
 /* Descriptors of a template, high enough to be out of the way of constructors, low enough that the kernel's first
  * table of 64 is not outgrown. */
-#define HS_PAGE_FD 61
+#define HS_SLOTS_FD 61
 #define HS_CONTROL_FD 62
 #define HS_RUNTIME_FD 63
 
@@ -82,6 +82,8 @@ struct hs_request {
     uint32_t umask;
     int32_t runner; /* the process whose child the copy is */
     uint32_t flags; /* HS_REQUEST_* */
+    uint32_t slot; /* where the copy's number is entered; below HS_SLOTS */
+    uint32_t reserved;
     uint64_t point; /* with HS_REQUEST_WORKER: where in the program's file options are parsed; 0 if it is not known */
 };
 
@@ -152,11 +154,18 @@ struct hs_end {
     uint64_t max_rss_kib; /* of all runs so far */
 };
 
-/* Shared by a template, or a worker, and the runner; not by copies. In a template's, the kernel writes `pid` before
- * the copy runs its first instruction, so that a runner whose template died before it replied knows whether there is
- * a copy. In a worker's it is 1 once main has begun. */
-struct hs_page {
+/* One of HS_SLOTS of the runner, shared with its guard and its templates, not with copies. The kernel writes `pid` before
+ * the copy runs its first instruction: neither a guard whose runner was killed nor a runner whose template died before
+ * it replied can miss it. */
+struct hs_slot {
+    volatile int32_t group; /* known to the runner */
     volatile int32_t pid;
+};
+#define HS_SLOTS 4096u
+
+/* Shared by a worker and the runner. */
+struct hs_page {
+    volatile int32_t begun; /* 1 once main has begun */
 };
 
 #endif

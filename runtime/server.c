@@ -23,7 +23,7 @@ extern char *__progname, *__progname_full;
 extern char *program_invocation_name, *program_invocation_short_name;
 
 static char message[HS_MESSAGE_MAX] __attribute__((aligned(4096)));
-static struct hs_page *page;
+static struct hs_slot *slots;
 static struct hs_job job;
 /* The file mode mask that a process has which does not ask for another. */
 static mode_t own_mask;
@@ -66,15 +66,16 @@ static int announce(uint32_t doubts)
     return hs_send(message, ready->length);
 }
 
-/* Gives 1 and 2 the null device of 0, and shares a page with the runner. */
+/* Gives 1 and 2 the null device of 0, and shares the slots with the runner. */
 static int settle(void)
 {
-    page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, HS_PAGE_FD, 0);
-    if (page == MAP_FAILED || madvise(page, sizeof *page, MADV_DONTFORK) != 0)
+    const size_t size = HS_SLOTS * sizeof *slots;
+    slots = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, HS_SLOTS_FD, 0);
+    if (slots == MAP_FAILED || madvise(slots, size, MADV_DONTFORK) != 0)
         return -1;
     if (dup2(0, 1) < 0 || dup2(0, 2) < 0)
         return -1;
-    close(HS_PAGE_FD);
+    close(HS_SLOTS_FD);
     close(HS_RUNTIME_FD);
     return fcntl(HS_CONTROL_FD, F_SETFD, FD_CLOEXEC);
 }
@@ -97,7 +98,8 @@ static int decode(long length, uint32_t room)
     char *end = message + length;
     if (length < (long)sizeof *head || head->version != HS_VERSION || head->length != (uint32_t)length)
         return -1;
-    if (head->limit_count > HS_LIMITS_MAX || head->fd_count > HS_FDS_MAX || head->fd_count < 3 || head->argc < 1)
+    if (head->limit_count > HS_LIMITS_MAX || head->fd_count > HS_FDS_MAX || head->fd_count < 3 || head->argc < 1 ||
+        head->slot >= HS_SLOTS)
         return -1;
     /* The template was started with more arguments than anybody needs, to make room on its stack. */
     if ((uint64_t)head->argc + head->envc + 2 > room)
@@ -215,7 +217,7 @@ static int make_copy(const struct hs_start *start, struct hs_call *call, struct 
         reply->error = errno;
         return 0;
     }
-    reply->pid = hs_child_clone((int32_t *)&page->pid);
+    reply->pid = hs_child_clone((int32_t *)&slots[job.head->slot].pid);
     if (reply->pid == 0)
         return 1;
     reply->stage = HS_STAGE_CLONE;

@@ -54,7 +54,7 @@ static int descriptors_opened(void)
 {
     unsigned long total;
     int count = hs_count_entries("/proc/self/fd", &total);
-    return count != 6 || total != 0 + 1 + 2 + HS_PAGE_FD + HS_CONTROL_FD + HS_RUNTIME_FD;
+    return count != 6 || total != 0 + 1 + 2 + HS_SLOTS_FD + HS_CONTROL_FD + HS_RUNTIME_FD;
 }
 
 /* What the tool's data keeps of the block on the stack. The argument list alone does no harm, as later requests are

@@ -62,7 +62,7 @@ static void run(const struct hs_call *call)
     /* What the runtime itself has called does not count. */
     hs_marks_take();
     HS_SYS(SYS_getrusage, RUSAGE_SELF, &before);
-    page->pid = 1;
+    page->begun = 1;
     running = 1;
     if (level == HS_AT_POINT)
         hs_point_enter(call);

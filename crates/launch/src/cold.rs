@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::allocator::Preload;
-use crate::guard::Slot;
+use crate::slots::Slot;
 use crate::spec::{Limit, Resource};
 use crate::{EnvBlock, Spec, StartError, sys};
 
@@ -47,7 +47,7 @@ pub(crate) fn prepare(spec: &Spec<'_>, preload: Option<&Preload>) -> Result<Prep
 
 impl Prepared {
     /// Starts the process, which enters itself in `slot`; returns its number.
-    pub(crate) fn spawn(&self, spec: &Spec<'_>, slot: Option<&Slot<'_>>) -> Result<i32, i32> {
+    pub(crate) fn spawn(&self, spec: &Spec<'_>, slot: Option<Slot<'_>>) -> Result<i32, i32> {
         let request = sys::spawn::Request {
             program: &self.program,
             argv: &self.argv,
@@ -58,7 +58,7 @@ impl Prepared {
             extra_fds: &spec.extra_fds,
             process_group: spec.process_group,
         };
-        until_not_busy(|| sys::spawn::vfork_exec(&request, slot.map(Slot::cell)))
+        until_not_busy(|| sys::spawn::vfork_exec(&request, slot.as_ref().map(Slot::cell)))
     }
 }
 

@@ -1,9 +1,11 @@
 //! Ends what the runner started if the runner itself is killed with SIGKILL, which it cannot notice.
 //!
 //! A second, tiny process of the same binary waits for the end of a pipe whose other end only the runner holds.
-//! A table in shared memory tells it which processes and process groups are alive at that moment. A process that is
-//! started by exec enters itself before its exec, and holds the pipe open until then: the guard cannot see the end of
-//! the pipe and miss the process. (PR_SET_PDEATHSIG in each child would miss grandchildren, and a tool can see it.)
+//! A table in shared memory (`slots`) tells it which processes and process groups are alive at that moment. A process
+//! that is started by exec enters itself before its exec, and holds the pipe open until then: the guard cannot see the
+//! end of the pipe and miss the process. A copy is entered by the kernel before its first instruction; one that is made
+//! as the runner dies ends by itself, because its parent is another. (PR_SET_PDEATHSIG alone would miss grandchildren,
+//! and a tool started by exec could see it.)
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -11,14 +13,14 @@ use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hotstart_model::Environment;
-use rustix::fs::MemfdFlags;
 use rustix::pipe::PipeFlags;
 use rustix::process::Pid;
 
+use crate::slots::{self, SLOTS, Slots};
 use crate::sys::shared::Table;
 use crate::{EnvBlock, ProcessGroup, Spec, cold, sys};
 
@@ -28,39 +30,22 @@ const GUARD: &str = "__hotstart-guard";
 const LIFELINE: i32 = 3;
 const TABLE: i32 = 4;
 const HELD: i32 = 5;
-/// Processes that can be alive at once; more are not guarded, but run.
-const SLOTS: usize = 4096;
 
 /// The runner's side: the table, and the pipe whose end tells that the runner is gone.
 #[derive(Debug)]
 pub(crate) struct Guard {
-    table: Table,
+    slots: Arc<Slots>,
     lifeline: OwnedFd,
     pid: i32,
 }
 
-/// A place in the table: taken before a process is started, free again once it is freed.
-#[derive(Debug)]
-#[must_use = "a slot that is not freed stays taken"]
-pub(crate) struct Slot<'g>(&'g AtomicI64);
-
-/// In a slot: taken, but no process yet.
-const TAKEN: i64 = -1;
-
 impl Guard {
     /// Starts the guard; `None` if the system refuses, in which case the runner works without one.
-    pub(crate) fn start() -> Option<Guard> {
-        Self::start_holding(None)
-    }
-
-    /// The same; the guard has a copy of `held`, and ends only when all that it ended is gone.
-    pub(crate) fn start_holding(held: Option<BorrowedFd<'_>>) -> Option<Guard> {
+    /// It has a copy of `held`, and ends only when all that it ended is gone.
+    pub(crate) fn start(slots: &Arc<Slots>, held: Option<BorrowedFd<'_>>) -> Option<Guard> {
         let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).ok()?;
-        let memory = rustix::fs::memfd_create("hotstart-guard", MemfdFlags::CLOEXEC).ok()?;
-        rustix::fs::ftruncate(&memory, Table::bytes(SLOTS) as u64).ok()?;
-        let table = Table::map(&memory, SLOTS).ok()?;
         let null = File::options().read(true).write(true).open("/dev/null").ok()?;
-        let mut extra_fds = vec![(LIFELINE, read.as_fd()), (TABLE, memory.as_fd())];
+        let mut extra_fds = vec![(LIFELINE, read.as_fd()), (TABLE, slots.file().as_fd())];
         extra_fds.extend(held.map(|held| (HELD, held)));
         let spec = Spec {
             program: "/proc/self/exe".into(),
@@ -75,7 +60,7 @@ impl Guard {
             process_group: ProcessGroup::New,
         };
         let pid = cold::prepare(&spec, None).ok()?.spawn(&spec, None).ok()?;
-        Some(Guard { table, lifeline: write, pid })
+        Some(Guard { slots: Arc::clone(slots), lifeline: write, pid })
     }
 
     /// Has `dir` removed should the runner be killed: it could not do so itself any more.
@@ -84,37 +69,11 @@ impl Guard {
         // The pipe is empty, and the guard reads all the time; one that is gone can do nothing.
         let _ = rustix::io::write(&self.lifeline, &message);
     }
-
-    /// Takes a slot for a process that is to be started; `None` if there are too many.
-    pub(crate) fn slot(&self) -> Option<Slot<'_>> {
-        let take =
-            |slot: &AtomicI64| slot.compare_exchange(0, TAKEN, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-        self.table.slots().iter().find(|slot| take(slot)).map(Slot)
-    }
-}
-
-impl Slot<'_> {
-    /// Where a process enters itself.
-    pub(crate) fn cell(&self) -> &AtomicI64 {
-        self.0
-    }
-
-    /// Puts a process and its group (0 for none of its own) under guard.
-    pub(crate) fn enter(&self, pid: i32, pgid: i32) {
-        self.0.store(sys::spawn::slot_value(pid, pgid), Ordering::Release);
-    }
-
-    /// Takes the process out again; to be called before it is reaped.
-    pub(crate) fn free(self) {
-        self.0.store(0, Ordering::Release);
-    }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        for slot in self.table.slots() {
-            slot.store(0, Ordering::Release);
-        }
+        self.slots.clear();
         sys::wait::kill(self.pid);
         sys::wait::reap(self.pid);
     }
@@ -147,15 +106,11 @@ pub fn enter_guard(args: &[OsString]) -> bool {
 }
 
 fn end_all(table: &Table) {
-    for slot in table.slots() {
-        let value = slot.load(Ordering::Acquire);
-        let (pid, pgid) = ((value >> 32) as i32, value as i32);
-        if pgid > 0 {
+    for entry in slots::entries(table) {
+        if let Some(pgid) = entry.group() {
             sys::wait::kill_group(pgid);
         }
-        if pid > 0 {
-            sys::wait::kill(pid);
-        }
+        sys::wait::kill(entry.pid);
     }
 }
 
@@ -163,10 +118,9 @@ fn end_all(table: &Table) {
 /// runner, at whose end the kernel signals the copies it knows of, nor the processes in the table. A killed process
 /// that hangs in the kernel (a dead network file system) is given up after a while.
 fn await_all(runner: Option<Pid>, table: &Table) {
-    let is_gone = |pid: i32| pid <= 0 || sys::wait::is_gone(pid);
     for _ in 0..10_000 {
-        let mut pids = table.slots().iter().map(|slot| (slot.load(Ordering::Acquire) >> 32) as i32);
-        if rustix::process::getppid() != runner && pids.all(is_gone) {
+        let all_gone = || slots::entries(table).all(|entry| sys::wait::is_gone(entry.pid));
+        if rustix::process::getppid() != runner && all_gone() {
             return;
         }
         std::thread::sleep(Duration::from_millis(1));

@@ -6,13 +6,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::guard::{Guard, Slot};
+use crate::guard::Guard;
+use crate::slots::{Entry, Slot, Slots};
 use crate::warm::{Ended, Policy, Pool, Started, Statistics, Tenure};
 use crate::{Allocators, Exit, Group, ProcessGroup, Reason, Spec, Via, cold, sys};
 
 /// Starts processes. Shared by all workers.
 #[derive(Debug, Default)]
 pub struct Launcher {
+    /// What runs; without a guard and a pool nobody asks.
+    slots: Option<Arc<Slots>>,
     guard: Option<Arc<Guard>>,
     pool: Option<Pool>,
     allocators: Option<Arc<Allocators>>,
@@ -73,16 +76,27 @@ impl Launcher {
 
     /// Lets a second process end what was started, should this one be killed. Only for binaries whose `main`
     /// calls [`crate::enter_guard`].
-    pub fn with_guard(mut self) -> Self {
-        self.guard = Guard::start().map(Arc::new);
-        self
+    pub fn with_guard(self) -> Self {
+        self.guarded(None)
     }
 
     /// Like [`Launcher::with_guard`]; the guard keeps `held` open until all that a killed runner had started is gone.
     /// With a locked file, others can wait for that.
-    pub fn with_guard_holding(mut self, held: BorrowedFd<'_>) -> Self {
-        self.guard = Guard::start_holding(Some(held)).map(Arc::new);
+    pub fn with_guard_holding(self, held: BorrowedFd<'_>) -> Self {
+        self.guarded(Some(held))
+    }
+
+    /// If the system refuses it, without.
+    fn guarded(mut self, held: Option<BorrowedFd<'_>>) -> Self {
+        self.guard = self.slots().and_then(|slots| Guard::start(&slots, held)).map(Arc::new);
         self
+    }
+
+    fn slots(&mut self) -> Option<Arc<Slots>> {
+        if self.slots.is_none() {
+            self.slots = Slots::new().map(Arc::new);
+        }
+        self.slots.clone()
     }
 
     /// Has `dir` removed should this process be killed before it removes it. Without a guard, it is left.
@@ -94,7 +108,7 @@ impl Launcher {
 
     /// Starts tools warm where `policy` and the tool allow it.
     pub fn with_policy(mut self, policy: Policy) -> Self {
-        self.pool = Some(Pool::new(policy));
+        self.pool = Some(Pool::new(policy, self.slots()));
         self
     }
 
@@ -107,7 +121,12 @@ impl Launcher {
     /// A launcher that starts everything cold, under the same guard and with the same allocators: the reference for
     /// this one.
     pub fn cold(&self) -> Launcher {
-        Launcher { guard: self.guard.clone(), pool: None, allocators: self.allocators.clone() }
+        Launcher {
+            slots: self.slots.clone(),
+            guard: self.guard.clone(),
+            pool: None,
+            allocators: self.allocators.clone(),
+        }
     }
 
     /// Keeps every program cold from now on that was started warm in `group`, because its warm start was seen to
@@ -127,13 +146,13 @@ impl Launcher {
         let ended = || StartError::Ended { path: spec.program.clone() };
         let Some(pool) = &self.pool else {
             let reason = if cold::needs_trampoline(spec) { Reason::Limits } else { Reason::OnlyWay };
-            let start = |slot: Option<&Slot<'_>>| Ok(Started::cold(self.start_cold(spec, slot)?, reason));
+            let start = |slot: Option<Slot<'_>>| Ok(Started::cold(self.start_cold(spec, slot)?, reason));
             return self.start_in(group, spec, begun, start).ok_or_else(ended)?;
         };
         let program = pool.program(spec, self.allocators.as_deref());
         let lease = pool.lease(&program, spec);
         let child =
-            self.start_in(group, spec, begun, |slot| match lease.and_then(|lease| lease.start(spec)) {
+            self.start_in(group, spec, begun, |slot| match lease.and_then(|lease| lease.start(spec, slot)) {
                 Ok(started) => Ok(started),
                 Err(reason) => Ok(Started::cold(self.start_cold(spec, slot)?, reason)),
             });
@@ -153,26 +172,25 @@ impl Launcher {
         let pool = self.pool.as_ref().ok_or(Reason::OnlyWay)?;
         let program = pool.program(spec, self.allocators.as_deref());
         let child = pool.lease(&program, spec).and_then(|lease| {
-            self.start_in(group, spec, begun, |_| lease.start(spec)).ok_or(Reason::Refused)?
+            self.start_in(group, spec, begun, |slot| lease.start(spec, slot)).ok_or(Reason::Refused)?
         });
         let via = child.as_ref().map_or_else(|reason| Via::Cold(*reason), |child| child.via);
         pool.record(&program, via, begun.elapsed());
         child
     }
 
-    /// Starts under the group's lock; `None` if the job was ended before. A process that does not enter itself in the
-    /// guard's slot before it can outlive this one is a copy: the kernel ends it.
+    /// Starts under the group's lock; `None` if the job was ended before.
     fn start_in<'g, E>(
         &'g self,
         group: &'g Group,
         spec: &Spec<'_>,
         begun: Instant,
-        start: impl FnOnce(Option<&Slot<'_>>) -> Result<Started<'g>, E>,
+        start: impl FnOnce(Option<Slot<'_>>) -> Result<Started<'g>, E>,
     ) -> Option<Result<Child<'g>, E>> {
         let mut child = None;
         let started = group.start(|| {
-            let slot = self.guard.as_deref().and_then(Guard::slot);
-            let Started { pid, via, tenure } = match start(slot.as_ref()) {
+            let slot = self.slots.as_deref().and_then(Slots::take);
+            let Started { pid, via, tenure } = match start(slot) {
                 Ok(started) => started,
                 Err(error) => {
                     slot.into_iter().for_each(Slot::free);
@@ -186,7 +204,7 @@ impl Launcher {
                 ProcessGroup::Join(pgid) => pgid,
             };
             if let Some(slot) = &slot {
-                slot.enter(pid, pgid);
+                slot.enter(Entry { pid, pgid });
             }
             child = Some(Child { pid, pgid, via, begun, group, slot, tenure });
             Ok((pid, pgid))
@@ -194,7 +212,7 @@ impl Launcher {
         Some(started.map(|_| child.expect("made when it was started")))
     }
 
-    fn start_cold(&self, spec: &Spec<'_>, slot: Option<&Slot<'_>>) -> Result<i32, StartError> {
+    fn start_cold(&self, spec: &Spec<'_>, slot: Option<Slot<'_>>) -> Result<i32, StartError> {
         let preload =
             self.allocators.as_ref().and_then(|allocators| allocators.of(&spec.program).ok().flatten());
         let prepared = cold::prepare(spec, preload.as_deref())?;

@@ -13,6 +13,7 @@ mod guard;
 mod launcher;
 pub mod probe;
 pub mod signals;
+mod slots;
 mod spec;
 mod sys;
 mod warm;

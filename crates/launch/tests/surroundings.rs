@@ -13,6 +13,7 @@ use hotstart_launch::{EnvBlock, Exit, Group, Launcher, ProcessGroup, Reason, Spe
 use hotstart_model::{Environment, Status};
 use rustix::fs::{Mode, OFlags};
 use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
 /// Starts the victim with these standard streams.
 fn start_on(launcher: &Launcher, victim: &Victim, args: &[&str], stdio: [BorrowedFd<'_>; 3]) -> Exit {
@@ -51,7 +52,12 @@ fn terminal() -> (File, OwnedFd) {
     unlockpt(&user).unwrap();
     let name = ptsname(&user, Vec::new()).unwrap();
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-    (File::from(user), rustix::fs::open(name, flags, Mode::empty()).unwrap())
+    let tool = rustix::fs::open(name, flags, Mode::empty()).unwrap();
+    // When the kernel gets round to echo what was typed is not the tool's doing.
+    let mut settings = tcgetattr(&tool).unwrap();
+    settings.local_modes.remove(LocalModes::ECHO);
+    tcsetattr(&tool, OptionalActions::Now, &settings).unwrap();
+    (File::from(user), tool)
 }
 
 #[test]

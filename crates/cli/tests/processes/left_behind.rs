@@ -143,6 +143,11 @@ fn nothing_is_left_when_the_runner_is_killed_at_random() {
         let child = place.start(WAYS[round % 2]);
         // As long as a run takes, at most.
         std::thread::sleep(Duration::from_micros(random.below(400_000)));
+        if round % 4 >= 2 {
+            // What it has asked of a template, or started, goes on without it for a while.
+            signal(&child, Signal::STOP);
+            std::thread::sleep(Duration::from_millis(20));
+        }
         signal(&child, Signal::KILL);
         drop(ended(child));
         place.check(&alone);

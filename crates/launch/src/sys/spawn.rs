@@ -13,6 +13,7 @@ use std::path::Path;
 use std::ptr;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use crate::slots::Entry;
 use crate::spec::{Limit, ProcessGroup, Resource};
 
 /// A process to start, in the kernel's form.
@@ -47,7 +48,7 @@ const SIGNALS: std::ops::RangeInclusive<i32> = 1..=64;
 const STACK: usize = 64 << 10;
 
 /// Starts a process and returns its number, or the error number of whatever failed. Its number and process group
-/// (0 for the runner's own) are in `slot` before it becomes the program, as [`slot_value`] puts them; after an error
+/// (0 for the runner's own) are in `slot` before it becomes the program; after an error
 /// the slot is as it was.
 pub(crate) fn vfork_exec(request: &Request<'_>, slot: Option<&AtomicI64>) -> Result<i32, i32> {
     let mut argv: Vec<*const libc::c_char> = request.argv.iter().map(|a| a.as_ptr()).collect();
@@ -117,7 +118,7 @@ impl Order<'_> {
             }
             if let Some(slot) = self.slot {
                 let pgid = group.map_or(0, |group| if group == 0 { pid } else { group });
-                slot.store(slot_value(pid, pgid), Ordering::Release);
+                slot.store(Entry { pid, pgid }.encode(), Ordering::Release);
             }
             Self::check(libc::chdir(self.request.cwd.as_ptr()))?;
             for &(from, to) in self.moves {
@@ -166,11 +167,6 @@ impl Order<'_> {
             *libc::__errno_location()
         }
     }
-}
-
-/// A process and its group as one number.
-pub(crate) fn slot_value(pid: i32, pgid: i32) -> i64 {
-    i64::from(pid) << 32 | i64::from(pgid)
 }
 
 /// Duplications in an order in which none overwrites a descriptor that a later one still needs: a source that

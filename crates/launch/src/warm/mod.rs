@@ -29,6 +29,7 @@ pub use policy::{Choice, Nested, Policy};
 pub use rewinding::{Retirement, Stopped};
 pub use statistics::{Statistics, ToolStatistics};
 
+use crate::slots::{Entry, Slot, Slots};
 use crate::spec::Resource;
 use crate::{Allocators, Reason, Spec, Via};
 use budget::Budget;
@@ -43,6 +44,8 @@ use worker::Worker;
 #[derive(Debug)]
 pub(crate) struct Pool {
     policy: Policy,
+    /// Where copies are entered; without it there are none.
+    slots: Option<Arc<Slots>>,
     image: OnceLock<Option<OwnedFd>>,
     programs: Mutex<HashMap<OsString, Arc<Program>>>,
     budget: Budget,
@@ -92,10 +95,11 @@ pub(crate) struct Tenure<'p> {
 }
 
 impl Pool {
-    pub(crate) fn new(policy: Policy) -> Self {
+    pub(crate) fn new(policy: Policy, slots: Option<Arc<Slots>>) -> Self {
         crate::sys::spawn::keep_inherited_private();
         Pool {
             policy,
+            slots,
             image: OnceLock::new(),
             programs: Mutex::default(),
             budget: Budget::default(),
@@ -162,7 +166,8 @@ impl Pool {
     }
 
     fn make(&self, program: &Program, spec: &Spec<'_>) -> Result<Template, Reason> {
-        let made = self.image().ok_or(Reason::System).and_then(|image| program.make(spec, image));
+        let means = self.image().zip(self.slots.as_deref()).ok_or(Reason::System);
+        let made = means.and_then(|(image, slots)| program.make(spec, image, slots));
         let made = made.and_then(|mut template| {
             if template.memory > self.policy.memory {
                 return Err(Reason::Memory);
@@ -180,7 +185,8 @@ impl Pool {
     /// The runtime's file, tried once on a program that does no harm if it is not stopped: without the runtime, a
     /// tool would run its `main` with no arguments.
     fn image(&self) -> Option<&OwnedFd> {
-        let open = || image::open_runtime(self.policy.nested.as_ref()).filter(program::probe);
+        let works = |image: &OwnedFd| self.slots.as_deref().is_some_and(|slots| program::probe(image, slots));
+        let open = || image::open_runtime(self.policy.nested.as_ref()).filter(works);
         self.image.get_or_init(open).as_ref()
     }
 
@@ -218,24 +224,34 @@ impl Pool {
 }
 
 impl<'p> Lease<'p> {
-    /// Starts `spec`; after an error nothing was started.
-    pub(crate) fn start(mut self, spec: &Spec<'_>) -> Result<Started<'p>, Reason> {
+    /// Starts `spec` in `slot`; after an error nothing was started. Without a slot nothing can be.
+    pub(crate) fn start(mut self, spec: &Spec<'_>, slot: Option<Slot<'_>>) -> Result<Started<'p>, Reason> {
+        let slot = slot.ok_or(Reason::System)?;
         match self.what.take().expect("held until dropped") {
-            What::Worker { worker, audited } => self.rewind(worker, audited, spec),
+            What::Worker { worker, audited } => self.rewind(worker, audited, spec, slot),
             What::Template { mut template, grow } => {
-                let started = if grow { self.grow(&mut template, spec) } else { copy(&mut template, spec) };
+                let started =
+                    if grow { self.grow(&mut template, spec, slot) } else { copy(&mut template, spec, slot) };
                 self.what = Some(What::Template { template, grow: false });
                 started
             }
         }
     }
 
-    fn rewind(&self, mut worker: Worker, audited: bool, spec: &Spec<'_>) -> Result<Started<'p>, Reason> {
+    fn rewind(
+        &self,
+        mut worker: Worker,
+        audited: bool,
+        spec: &Spec<'_>,
+        slot: Slot<'_>,
+    ) -> Result<Started<'p>, Reason> {
         // A worker tells only at the end that it could not enter the directory.
         if rustix::fs::access(&*spec.cwd, rustix::fs::Access::EXEC_OK).is_err() || !spec.cwd.is_dir() {
             self.program.give_back_worker(worker);
             return Err(Reason::Refused);
         }
+        // What the tool starts is in the worker's group, and must not be missed if this process is killed now.
+        slot.enter(Entry { pid: worker.pid(), pgid: worker.pid() });
         match worker.start(spec, audited) {
             Ok(()) => Ok(self.tenure(worker, audited, Via::Rewind)),
             Err(Failure::Request(reason)) => {
@@ -249,8 +265,8 @@ impl<'p> Lease<'p> {
         }
     }
 
-    fn grow(&self, template: &mut Template, spec: &Spec<'_>) -> Result<Started<'p>, Reason> {
-        let failure = match template.worker(spec) {
+    fn grow(&self, template: &mut Template, spec: &Spec<'_>, slot: Slot<'_>) -> Result<Started<'p>, Reason> {
+        let failure = match template.worker(spec, slot) {
             Ok(worker) => return Ok(self.tenure(worker, false, Via::Fork)),
             Err(failure) => failure,
         };
@@ -258,7 +274,7 @@ impl<'p> Lease<'p> {
         match failure {
             Failure::NoWorker => {
                 self.program.cannot_rewind();
-                copy(template, spec)
+                copy(template, spec, slot)
             }
             Failure::Request(reason) => Err(reason),
             Failure::Died => {
@@ -276,8 +292,8 @@ impl<'p> Lease<'p> {
 }
 
 /// Makes a copy that runs `spec`; after an error there is none.
-fn copy<'p>(template: &mut Template, spec: &Spec<'_>) -> Result<Started<'p>, Reason> {
-    match template.copy(spec) {
+fn copy<'p>(template: &mut Template, spec: &Spec<'_>, slot: Slot<'_>) -> Result<Started<'p>, Reason> {
+    match template.copy(spec, slot) {
         Ok(pid) => Ok(Started { pid, via: Via::Fork, tenure: None }),
         Err(Failure::Request(reason)) => Err(reason),
         Err(Failure::Died | Failure::NoWorker) => {

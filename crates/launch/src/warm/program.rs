@@ -12,6 +12,7 @@ use super::rewinding::{Rewinding, Stopped};
 use super::template::Template;
 use super::worker::Worker;
 use super::{Policy, ToolStatistics};
+use crate::slots::Slots;
 use crate::{Allocators, EnvBlock, ProcessGroup, Reason, Spec, Via};
 
 /// How long a start waits for a template that others use: about the time of two copies.
@@ -123,14 +124,14 @@ impl Program {
     }
 
     /// Makes a template in a claimed place.
-    pub(crate) fn make(&self, spec: &Spec<'_>, image: &OwnedFd) -> Result<Template, Reason> {
+    pub(crate) fn make(&self, spec: &Spec<'_>, image: &OwnedFd, slots: &Slots) -> Result<Template, Reason> {
         // Each time, as it may have been replaced since by one that would run past the runtime.
         let traits = eligible::examine(&self.path)?;
         let allocator = self.lock().statistics.allocator.clone();
-        let mut made = Template::start(spec, &traits, image, allocator.as_deref());
+        let mut made = Template::start(spec, &traits, image, slots, allocator.as_deref());
         if matches!(made, Err(Reason::KeepsArguments)) {
             // The length that was found may be a number of the tool's own; next time it is another one.
-            made = Template::start(spec, &traits, image, allocator.as_deref());
+            made = Template::start(spec, &traits, image, slots, allocator.as_deref());
         }
         let mut template = made?;
         let mut state = self.lock();
@@ -334,7 +335,7 @@ impl State {
 }
 
 /// Whether a program can be stopped by the runtime on this system at all.
-pub(crate) fn probe(image: &OwnedFd) -> bool {
+pub(crate) fn probe(image: &OwnedFd, slots: &Slots) -> bool {
     let path = Path::new("/bin/sh");
     let Ok(traits) = eligible::examine(path) else { return false };
     let null = std::fs::File::options().read(true).write(true).open("/dev/null");
@@ -351,6 +352,6 @@ pub(crate) fn probe(image: &OwnedFd) -> bool {
         keep_cold: false,
         process_group: ProcessGroup::Inherit,
     };
-    let started = Template::start(&spec, &traits, image, None);
+    let started = Template::start(&spec, &traits, image, slots, None);
     !matches!(started, Err(Reason::NotStopped | Reason::System))
 }

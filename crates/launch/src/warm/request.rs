@@ -25,6 +25,8 @@ pub(crate) struct Asked<'a> {
     pub pgid: i32,
     /// `HS_REQUEST_*`.
     pub flags: u32,
+    /// Where a copy's number is entered.
+    pub slot: u32,
     /// Where in the program's file options are parsed; for a worker, 0 if not known.
     pub point: u64,
     /// Descriptors that come after the process's.
@@ -105,6 +107,7 @@ fn head(spec: &Spec<'_>, asked: Asked<'_>, strings: &[u8], limits: &[u8]) -> wir
         umask: spec.umask.unwrap_or(wire::UMASK_KEEP),
         runner: rustix::process::getpid().as_raw_nonzero().get(),
         flags: asked.flags,
+        slot: asked.slot,
         point: asked.point,
     }
 }

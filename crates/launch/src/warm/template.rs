@@ -17,6 +17,7 @@ use super::identity::Files;
 use super::request::{self, Asked, Failure};
 use super::worker::{Link, Origin, Worker};
 use super::{key, starter, wire};
+use crate::slots::{Slot, Slots};
 use crate::sys::shared::Table;
 use crate::sys::{channel, spawn, wait};
 use crate::{ProcessGroup, Reason, Spec};
@@ -33,8 +34,6 @@ const ENLARGE_AFTER: u32 = 32;
 pub(crate) struct Template {
     pid: i32,
     socket: OwnedFd,
-    /// `struct hs_page`: the number of the copy being made.
-    page: Table,
     files: Arc<Files>,
     /// What its constructors asked the environment for.
     pub names: Vec<Vec<u8>>,
@@ -59,7 +58,7 @@ pub(crate) struct Template {
 /// The ends of a template's descriptors that go to it.
 struct Ends {
     socket: OwnedFd,
-    page: OwnedFd,
+    slots: OwnedFd,
     output: OwnedFd,
     null: OwnedFd,
     runtime: OwnedFd,
@@ -71,16 +70,16 @@ impl Template {
         spec: &Spec<'_>,
         traits: &Traits,
         runtime: &OwnedFd,
+        slots: &Slots,
         allocator: Option<&Path>,
     ) -> Result<Self, Reason> {
         let (begun, moment) = (Instant::now(), SystemTime::now());
         let (socket, theirs) = channel::pair().map_err(|_| Reason::System)?;
-        let (page, ends) = ends(theirs, runtime).ok_or(Reason::System)?;
+        let ends = ends(theirs, runtime, slots).ok_or(Reason::System)?;
         let pid = spawn_stopped(spec, ends, allocator)?;
         let mut template = Template {
             pid,
             socket,
-            page,
             files: Arc::default(),
             names: Vec::new(),
             key: Vec::new(),
@@ -161,13 +160,14 @@ impl Template {
     }
 
     /// Makes a copy that runs `spec`. After an error no copy exists.
-    pub(crate) fn copy(&mut self, spec: &Spec<'_>) -> Result<i32, Failure> {
+    pub(crate) fn copy(&mut self, spec: &Spec<'_>, slot: Slot<'_>) -> Result<i32, Failure> {
         self.copies += 1;
+        slot.expect(spec.process_group);
         if self.copies != ENLARGE_AFTER {
-            return self.ask(spec, Asked { pgid: request::group(spec), ..Asked::default() });
+            return self.ask(spec, slot, Asked { pgid: request::group(spec), ..Asked::default() });
         }
         let asked = Asked { pgid: request::group(spec), flags: wire::REQUEST_ENLARGE, ..Asked::default() };
-        let copied = self.ask(spec, asked);
+        let copied = self.ask(spec, slot, asked);
         self.memory = owned_memory(self.pid);
         if let Some(share) = &mut self.share {
             share.resize(self.memory);
@@ -176,11 +176,13 @@ impl Template {
     }
 
     /// Makes a worker, which runs `spec` first. After an error there is none.
-    pub(crate) fn worker(&mut self, spec: &Spec<'_>) -> Result<Worker, Failure> {
+    pub(crate) fn worker(&mut self, spec: &Spec<'_>, slot: Slot<'_>) -> Result<Worker, Failure> {
         let (link, theirs, page) = link().map_err(|_| Failure::Request(Reason::System))?;
         let own = [theirs.as_raw_fd(), page.as_raw_fd()];
-        let asked = Asked { pgid: 0, flags: wire::REQUEST_WORKER, point: self.point, own: &own };
-        let pid = self.ask(spec, asked)?;
+        let flags = wire::REQUEST_WORKER;
+        let asked = Asked { point: self.point, own: &own, flags, ..Asked::default() };
+        slot.expect(ProcessGroup::New);
+        let pid = self.ask(spec, slot, asked)?;
         let origin = Origin {
             key: self.key.clone(),
             files: Arc::clone(&self.files),
@@ -189,9 +191,8 @@ impl Template {
         Ok(Worker::new(pid, link, origin))
     }
 
-    fn ask(&mut self, spec: &Spec<'_>, asked: Asked<'_>) -> Result<i32, Failure> {
-        let cell = &self.page.slots()[0];
-        cell.store(0, Ordering::SeqCst);
+    fn ask(&mut self, spec: &Spec<'_>, slot: Slot<'_>, asked: Asked<'_>) -> Result<i32, Failure> {
+        let asked = Asked { slot: slot.index(), ..asked };
         let sent = match request::send(&self.socket, spec, asked) {
             Err(Failure::Died) => None,
             Err(other) => return Err(other),
@@ -208,17 +209,17 @@ impl Template {
                 return Err(Failure::NoWorker);
             }
             Some(_) => return Err(Failure::Request(Reason::Refused)),
-            None => self.bury()?,
+            None => self.bury(slot)?,
         };
         channel::set_group(pid, asked.pgid);
         Ok(pid)
     }
 
     /// Finds out whether a template that did not answer had made a copy: the kernel notes it before the copy runs.
-    fn bury(&mut self) -> Result<i32, Failure> {
+    fn bury(&mut self, slot: Slot<'_>) -> Result<i32, Failure> {
         wait::kill(self.pid);
         wait::await_end(self.pid);
-        match self.page.slots()[0].load(Ordering::SeqCst) as i32 {
+        match slot.entry().pid {
             0 => Err(Failure::Died),
             pid => {
                 self.is_dead = true;
@@ -248,17 +249,12 @@ fn link() -> std::io::Result<(Link, OwnedFd, OwnedFd)> {
     Ok((Link { socket, page }, theirs, memory))
 }
 
-fn ends(socket: OwnedFd, runtime: &OwnedFd) -> Option<(Table, Ends)> {
-    let memory = |name| rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC).ok();
-    let page = memory("hotstart-page")?;
-    rustix::fs::ftruncate(&page, Table::bytes(1) as u64).ok()?;
-    let table = Table::map(&page, 1).ok()?;
-    let output = memory("hotstart-output")?;
+fn ends(socket: OwnedFd, runtime: &OwnedFd, slots: &Slots) -> Option<Ends> {
+    let output = rustix::fs::memfd_create("hotstart-output", MemfdFlags::CLOEXEC).ok()?;
     let null = File::options().read(true).write(true).open("/dev/null").ok()?.into();
     // Copies above the numbers they get, so that none of them is in another's way.
     let high = |fd: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(fd, wire::RUNTIME_FD + 1).ok();
-    let ends = Ends { socket: high(&socket)?, page: high(&page)?, output, null, runtime: high(runtime)? };
-    Some((table, ends))
+    Some(Ends { socket: high(&socket)?, slots: high(slots.file())?, output, null, runtime: high(runtime)? })
 }
 
 fn spawn_stopped(spec: &Spec<'_>, ends: Ends, allocator: Option<&Path>) -> Result<i32, Reason> {
@@ -270,7 +266,7 @@ fn spawn_stopped(spec: &Spec<'_>, ends: Ends, allocator: Option<&Path>) -> Resul
     let (env, env_count) = key::template_environment(spec, &runtime, allocator);
     let spawn = move || {
         let extra = [
-            (wire::PAGE_FD, ends.page.as_fd()),
+            (wire::SLOTS_FD, ends.slots.as_fd()),
             (wire::CONTROL_FD, ends.socket.as_fd()),
             (wire::RUNTIME_FD, ends.runtime.as_fd()),
         ];

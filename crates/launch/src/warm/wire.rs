@@ -9,7 +9,7 @@ pub(crate) const FDS_MAX: usize = 32;
 /// Further descriptors must have a smaller number.
 pub(crate) const TARGET_MAX: i32 = 60;
 /// Number of the shared page's descriptor in a template.
-pub(crate) const PAGE_FD: i32 = 61;
+pub(crate) const SLOTS_FD: i32 = 61;
 /// Number of the socket.
 pub(crate) const CONTROL_FD: i32 = 62;
 /// Number of the runtime's file.
@@ -52,6 +52,7 @@ pub(crate) struct Request {
     pub umask: u32,
     pub runner: i32,
     pub flags: u32,
+    pub slot: u32,
     pub point: u64,
 }
 
@@ -65,7 +66,7 @@ pub(crate) struct Reply {
 
 /// Sizes of the messages' fixed parts.
 pub(crate) const READY_SIZE: usize = 24;
-pub(crate) const REQUEST_SIZE: usize = 48;
+pub(crate) const REQUEST_SIZE: usize = 56;
 pub(crate) const REPLY_SIZE: usize = 24;
 pub(crate) const END_SIZE: usize = 88;
 
@@ -150,12 +151,13 @@ impl Request {
             self.umask,
             self.runner as u32,
             self.flags,
+            self.slot,
         ];
         let mut bytes = [0; REQUEST_SIZE];
         for (chunk, word) in bytes.chunks_exact_mut(4).zip(words) {
             chunk.copy_from_slice(&word.to_ne_bytes());
         }
-        bytes[40..].copy_from_slice(&self.point.to_ne_bytes());
+        bytes[48..].copy_from_slice(&self.point.to_ne_bytes());
         bytes
     }
 }
@@ -183,6 +185,8 @@ fn word(bytes: &[u8], index: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::slots::SLOTS;
+    use crate::sys::shared::Table;
 
     /// Compiles the header and prints what this file repeats.
     #[test]
@@ -198,7 +202,7 @@ mod tests {
             "HS_MESSAGE_MAX",
             "HS_FDS_MAX",
             "HS_TARGET_MAX",
-            "HS_PAGE_FD",
+            "HS_SLOTS_FD",
             "HS_CONTROL_FD",
             "HS_RUNTIME_FD",
             "HS_UMASK_KEEP",
@@ -214,15 +218,18 @@ mod tests {
             "HS_REQUEST_AUDIT",
             "HS_REQUEST_ENLARGE",
             "HS_ENDING_REFUSED",
+            "HS_SLOTS",
+            "sizeof(struct hs_slot)",
         ]
         .iter()
         .map(|w| print(w))
         .chain(["pid", "doubts", "object_count", "name_count"].iter().map(|f| offset("hs_ready", f)))
         .chain(
-            ["argc", "envc", "fd_count", "limit_count", "pgid", "umask", "runner", "flags", "point"]
+            ["argc", "envc", "fd_count", "limit_count", "pgid", "umask", "runner", "flags", "slot", "point"]
                 .iter()
                 .map(|f| offset("hs_request", f)),
         )
+        .chain(["group", "pid"].iter().map(|f| offset("hs_slot", f)))
         .chain(["pid", "error", "stage"].iter().map(|f| offset("hs_reply", f)))
         .chain(
             ["status", "ending", "retired", "differs", "point", "user_us"]
@@ -247,7 +254,7 @@ mod tests {
             MESSAGE_MAX as i64,
             FDS_MAX as i64,
             TARGET_MAX as i64,
-            PAGE_FD as i64,
+            SLOTS_FD as i64,
             CONTROL_FD as i64,
             RUNTIME_FD as i64,
             UMASK_KEEP as i64,
@@ -263,10 +270,13 @@ mod tests {
             REQUEST_AUDIT as i64,
             REQUEST_ENLARGE as i64,
             Ending::Refused as i64,
+            SLOTS as i64,
+            Table::bytes(1) as i64,
         ]
         .into_iter()
         .chain([8, 12, 16, 20])
-        .chain([8, 12, 16, 20, 24, 28, 32, 36, 40])
+        .chain([8, 12, 16, 20, 24, 28, 32, 36, 40, 48])
+        .chain([0, 4])
         .chain([8, 12, 16])
         .chain([8, 12, 16, 20, 24, 32])
         .chain([48, 64, 80])

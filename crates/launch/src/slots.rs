@@ -1,0 +1,169 @@
+//! The table in shared memory that says which processes are alive.
+//!
+//! The runner takes a slot before it starts a process; whoever makes the process, or the kernel for it, enters its
+//! number there before its first instruction could outlive the runner: a child of the runner before its exec, a
+//! template's copy by the very clone that makes it. The guard reads the table when the runner was killed, and the runner
+//! itself when a template died before it could tell what it had made.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use rustix::fs::MemfdFlags;
+
+use crate::ProcessGroup;
+use crate::sys::shared::Table;
+
+/// Processes that can be alive at once (`HS_SLOTS`); more are not guarded, and started cold.
+pub(crate) const SLOTS: usize = 4096;
+
+/// The runner's table, and the file by which others map it.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    table: Table,
+    file: OwnedFd,
+}
+
+/// A place in the table: taken before a process is started, free again once it is freed.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a slot that is not freed stays taken"]
+pub(crate) struct Slot<'s> {
+    cell: &'s AtomicI64,
+    index: u32,
+}
+
+/// A process and its group as one number: `struct hs_slot` on a machine whose low bytes come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// 0 while there is none.
+    pub pid: i32,
+    /// 0 for the runner's own, [`Entry::OWN_GROUP`] for the one that has the process's number.
+    pub pgid: i32,
+}
+
+const _: () = assert!(cfg!(target_endian = "little"), "the halves of a slot are where the kernel writes");
+
+impl Entry {
+    pub(crate) const OWN_GROUP: i32 = -1;
+    /// In a slot that is taken, but has no process yet.
+    const TAKEN: Entry = Entry { pid: 0, pgid: Entry::OWN_GROUP };
+
+    pub(crate) fn encode(self) -> i64 {
+        i64::from(self.pid) << 32 | i64::from(self.pgid as u32)
+    }
+
+    pub(crate) fn decode(value: i64) -> Entry {
+        Entry { pid: (value >> 32) as i32, pgid: value as i32 }
+    }
+
+    /// The number of the group, if it is not the runner's.
+    pub(crate) fn group(self) -> Option<i32> {
+        match self.pgid {
+            Entry::OWN_GROUP => (self.pid > 0).then_some(self.pid),
+            pgid => (pgid > 0).then_some(pgid),
+        }
+    }
+}
+
+impl Slots {
+    /// A table of free slots; `None` if the system refuses the memory.
+    pub(crate) fn new() -> Option<Slots> {
+        let file = rustix::fs::memfd_create("hotstart-slots", MemfdFlags::CLOEXEC).ok()?;
+        rustix::fs::ftruncate(&file, Table::bytes(SLOTS) as u64).ok()?;
+        Some(Slots { table: Table::map(&file, SLOTS).ok()?, file })
+    }
+
+    /// What maps the same memory in another process.
+    pub(crate) fn file(&self) -> &OwnedFd {
+        &self.file
+    }
+
+    /// Takes a slot for a process that is to be started; `None` if there are too many.
+    pub(crate) fn take(&self) -> Option<Slot<'_>> {
+        let taken = Entry::TAKEN.encode();
+        let free =
+            |cell: &AtomicI64| cell.compare_exchange(0, taken, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        let (index, cell) = self.table.slots().iter().enumerate().find(|(_, cell)| free(cell))?;
+        Some(Slot { cell, index: index as u32 })
+    }
+
+    /// Frees all.
+    pub(crate) fn clear(&self) {
+        self.table.slots().iter().for_each(|slot| slot.store(0, Ordering::Release));
+    }
+}
+
+/// All slots of a table that have a process.
+pub(crate) fn entries(table: &Table) -> impl Iterator<Item = Entry> {
+    let entries = table.slots().iter().map(|slot| Entry::decode(slot.load(Ordering::Acquire)));
+    entries.filter(|entry| entry.pid > 0)
+}
+
+impl Slot<'_> {
+    /// Its place in the table.
+    pub(crate) fn index(self) -> u32 {
+        self.index
+    }
+
+    /// Where a process enters itself.
+    pub(crate) fn cell(&self) -> &AtomicI64 {
+        self.cell
+    }
+
+    /// What is in it.
+    pub(crate) fn entry(self) -> Entry {
+        Entry::decode(self.cell.load(Ordering::Acquire))
+    }
+
+    /// Puts a process under guard.
+    pub(crate) fn enter(self, entry: Entry) {
+        self.cell.store(entry.encode(), Ordering::Release);
+    }
+
+    /// Prepares it for a process of which only the group is known.
+    pub(crate) fn expect(self, group: ProcessGroup) {
+        let pgid = match group {
+            ProcessGroup::Inherit => 0,
+            ProcessGroup::New => Entry::OWN_GROUP,
+            ProcessGroup::Join(pgid) => pgid,
+        };
+        // Never 0, which would be free.
+        self.enter(if pgid == 0 { Entry { pid: 0, pgid: i32::MIN } } else { Entry { pid: 0, pgid } });
+    }
+
+    /// Takes the process out again; to be called before it is reaped.
+    pub(crate) fn free(self) {
+        self.cell.store(0, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_is_one_processs_until_it_is_freed() {
+        let slots = Slots::new().unwrap();
+        let (first, second) = (slots.take().unwrap(), slots.take().unwrap());
+        assert_eq!((first.index(), second.index()), (0, 1));
+        first.enter(Entry { pid: 7, pgid: 5 });
+        second.expect(ProcessGroup::New);
+        assert_eq!(entries(&slots.table).collect::<Vec<_>>(), [Entry { pid: 7, pgid: 5 }]);
+        first.free();
+        assert_eq!(slots.take().unwrap().index(), 0);
+    }
+
+    /// As the kernel does for a copy: it writes the number, 4 bytes, beside the group that was there.
+    #[test]
+    fn a_number_written_beside_an_expected_group_makes_an_entry() {
+        let slots = Slots::new().unwrap();
+        for (group, wanted) in
+            [(ProcessGroup::New, Some(9)), (ProcessGroup::Join(4), Some(4)), (ProcessGroup::Inherit, None)]
+        {
+            let slot = slots.take().unwrap();
+            slot.expect(group);
+            assert_eq!(slot.entry().pid, 0);
+            slot.cell().fetch_or(9 << 32, Ordering::AcqRel);
+            assert_eq!((slot.entry().pid, slot.entry().group()), (9, wanted));
+        }
+    }
+}
