@@ -359,17 +359,23 @@ void hs_mappings_reset_heap(void)
     reset_heap();
 }
 
-/* Undoes what a run has made; -1 if something else has changed as well. */
-int hs_mappings_undo(void)
+/* Whether something has changed that cannot be undone. A thread that was ended may have held the lock, and not have noted
+ * what it had done. */
+int hs_mappings_lost(void)
+{
+    unsigned long made = 0;
+    for (size_t i = 0; i < range_count; i++)
+        made += (ranges[i].to - ranges[i].from) / PAGE;
+    return lost || lock || sum_of_mappings() != base_pages + grown_pages() + made;
+}
+
+/* Undoes what a run has made. */
+void hs_mappings_undo(void)
 {
     for (size_t i = 0; i < range_count; i++)
         HS_SYS(SYS_munmap, ranges[i].from, ranges[i].to - ranges[i].from);
     range_count = 0;
-    /* A thread that was ended may have held the lock, and not have noted what it had done. */
-    if (lost || lock)
-        return -1;
     reset_heap();
-    return sum_of_mappings() == base_pages + grown_pages() ? 0 : -1;
 }
 
 #endif

@@ -16,12 +16,14 @@
 #include <sys/resource.h>
 #include <sys/sem.h>
 #include <sys/shm.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "runtime.h"
 
 static int marked, timers_made;
+static struct hs_touched touched;
 
 /* Whether anything was called since it was last asked. */
 int hs_marks_take(void)
@@ -31,7 +33,15 @@ int hs_marks_take(void)
     return was;
 }
 
-/* The same, which goes on to be known. */
+/* What was touched since it was last asked. */
+struct hs_touched hs_marks_touched(void)
+{
+    struct hs_touched was = touched;
+    touched = (struct hs_touched){0, 0};
+    return was;
+}
+
+/* Whether anything was marked, which goes on to be known. */
 int hs_marks_seen(void)
 {
     return marked;
@@ -85,9 +95,45 @@ int hs_marks_timers(void)
     X(pkey_alloc, int, (unsigned flags, unsigned access), (flags, access)) \
     X(pkey_mprotect, int, (void *from, size_t size, int access, int key), (from, size, access, key))
 
-#define DECLARE(name, result, params, args) result(*name) params;
+/* What touches state that is put back: also of which kind. */
+#define TOUCHING(X) \
+    X(setrlimit, int, (__rlimit_resource_t which, const struct rlimit *limit), (which, limit), HS_TOUCHED_LIMITS) \
+    X(setrlimit64, int, (__rlimit_resource_t which, const struct rlimit64 *limit), (which, limit), HS_TOUCHED_LIMITS) \
+    X(prlimit, int, (pid_t process, __rlimit_resource_t which, const struct rlimit *limit, struct rlimit *old), \
+      (process, which, limit, old), HS_TOUCHED_LIMITS) \
+    X(prlimit64, int, \
+      (pid_t process, __rlimit_resource_t which, const struct rlimit64 *limit, struct rlimit64 *old), \
+      (process, which, limit, old), HS_TOUCHED_LIMITS) \
+    X(setitimer, int, (__itimer_which_t which, const struct itimerval *timer, struct itimerval *old), \
+      (which, timer, old), HS_TOUCHED_TIMERS) \
+    X(alarm, unsigned, (unsigned seconds), (seconds), HS_TOUCHED_TIMERS) \
+    X(ualarm, useconds_t, (useconds_t after, useconds_t every), (after, every), HS_TOUCHED_TIMERS) \
+    X(sigaltstack, int, (const stack_t *stack, stack_t *old), (stack, old), HS_TOUCHED_STACK)
+
+/* Those that set the action of the signal that comes first. */
+#define ACTING(X) \
+    X(sigaction, int, (int signal, const struct sigaction *action, struct sigaction *old), (signal, action, old)) \
+    X(__sigaction, int, (int signal, const struct sigaction *action, struct sigaction *old), \
+      (signal, action, old)) \
+    X(signal, sighandler_t, (int signal, sighandler_t handler), (signal, handler)) \
+    X(bsd_signal, sighandler_t, (int signal, sighandler_t handler), (signal, handler)) \
+    X(ssignal, sighandler_t, (int signal, sighandler_t handler), (signal, handler)) \
+    X(sysv_signal, sighandler_t, (int signal, sighandler_t handler), (signal, handler)) \
+    X(__sysv_signal, sighandler_t, (int signal, sighandler_t handler), (signal, handler)) \
+    X(sigset, sighandler_t, (int signal, sighandler_t handler), (signal, handler)) \
+    X(sigignore, int, (int signal), (signal)) \
+    X(siginterrupt, int, (int signal, int interrupts), (signal, interrupts))
+
+/* Not every libc's headers have them. */
+int __sigaction(int signal, const struct sigaction *action, struct sigaction *old);
+sighandler_t bsd_signal(int signal, sighandler_t handler);
+
+#define DECLARE(name, result, params, ...) result(*name) params;
 static struct {
     FORWARDS(DECLARE)
+    TOUCHING(DECLARE)
+    ACTING(DECLARE)
+    long (*ulimit)(int, long);
     int (*prctl)(int, unsigned long, unsigned long, unsigned long, unsigned long);
     long (*syscall)(long, long, long, long, long, long, long);
     int (*timer_create)(clockid_t, struct sigevent *, timer_t *);
@@ -102,6 +148,9 @@ void hs_marks_resolve(void)
     if (next.syscall)
         return;
     FORWARDS(RESOLVE)
+    TOUCHING(RESOLVE)
+    ACTING(RESOLVE)
+    RESOLVE(ulimit)
     RESOLVE(prctl)
     RESOLVE(timer_create)
     RESOLVE(personality)
@@ -116,6 +165,46 @@ void hs_marks_resolve(void)
         return next.name args; \
     }
 FORWARDS(DEFINE)
+
+static void touch(int kind)
+{
+    __atomic_or_fetch(&touched.kinds, kind, __ATOMIC_RELAXED);
+}
+
+#define DEFINE_TOUCHING(name, result, params, args, kind) \
+    HS_EXPORT result name params \
+    { \
+        hs_marks_resolve(); \
+        touch(kind); \
+        return next.name args; \
+    }
+TOUCHING(DEFINE_TOUCHING)
+
+static void touch_action(int signal)
+{
+    if (signal >= 1 && signal <= 64)
+        __atomic_or_fetch(&touched.actions, 1ull << (signal - 1), __ATOMIC_RELAXED);
+}
+
+#define DEFINE_ACTING(name, result, params, args) \
+    HS_EXPORT result name params \
+    { \
+        hs_marks_resolve(); \
+        touch_action(signal); \
+        return next.name args; \
+    }
+ACTING(DEFINE_ACTING)
+
+HS_EXPORT long ulimit(int command, ...)
+{
+    va_list more;
+    va_start(more, command);
+    long value = va_arg(more, long);
+    va_end(more);
+    hs_marks_resolve();
+    touch(HS_TOUCHED_LIMITS);
+    return next.ulimit(command, value);
+}
 
 HS_EXPORT int timer_create(clockid_t clock, struct sigevent *restrict event, timer_t *restrict timer)
 {
@@ -211,6 +300,9 @@ HS_EXPORT long syscall(long number, ...)
     return next.syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
+/* Some of these are deprecated, and yet called. */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
 /* What stands in for one of libc's functions that are noticed, or else the function itself. */
 #define STAND_IN(name, ...) \
     if (function == (void *)next.name) \
@@ -219,6 +311,9 @@ HS_EXPORT long syscall(long number, ...)
 void *hs_marks_stand_in(void *function)
 {
     FORWARDS(STAND_IN)
+    TOUCHING(STAND_IN)
+    ACTING(STAND_IN)
+    STAND_IN(ulimit)
     STAND_IN(prctl)
     STAND_IN(syscall)
     STAND_IN(timer_create)

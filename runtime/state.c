@@ -18,6 +18,8 @@
 #if HS_REWIND
 
 #define SIGNALS 64
+/* Of signals 32 and 33, libc's own, for ending threads and changing the user in all of them; of 64, see threads.c. */
+#define UNNOTICED (3ull << 31 | 1ull << 63)
 
 static struct kept {
     struct hs_action actions[SIGNALS + 1];
@@ -26,6 +28,9 @@ static struct kept {
 } kept[HS_LEVELS];
 static const struct kept *now = &kept[HS_AT_MAIN];
 static struct rlimit limits[RLIM_NLIMITS];
+/* What to put back: of the run that has just ended, or all after a change of the level. */
+static struct hs_touched touched = {~0ull, HS_TOUCHED_ALL};
+static long faults_of_children;
 /* Whether unshare tells if there is one thread only; where it is forbidden, /proc does. */
 static int can_unshare;
 
@@ -64,6 +69,8 @@ void hs_state_save_point(void)
 /* Says which is meant from now on. */
 void hs_state_choose(enum hs_level level)
 {
+    if (now != &kept[level])
+        touched = (struct hs_touched){~0ull, HS_TOUCHED_ALL};
     now = &kept[level];
 }
 
@@ -110,11 +117,33 @@ static int signals_left(void)
     return 1;
 }
 
+/* Whether this run had child processes: another process can set our limits. If they are to leave no trace, the action of
+ * SIGCHLD is set. */
+static int had_children(void)
+{
+    struct rusage usage;
+    const long before = faults_of_children;
+    HS_SYS(SYS_getrusage, RUSAGE_CHILDREN, &usage);
+    faults_of_children = usage.ru_minflt;
+    return faults_of_children != before || touched.actions & 1ull << (SIGCHLD - 1);
+}
+
+/* What was noticed of this run, and what cannot be. */
+static void note_touched(void)
+{
+    const struct hs_touched seen = hs_marks_touched();
+    touched.actions |= seen.actions | UNNOTICED;
+    touched.kinds |= seen.kinds;
+    if (had_children())
+        touched.kinds |= HS_TOUCHED_LIMITS;
+}
+
 /* enum hs_retirement: what keeps the process from being used again. Blocks all signals meanwhile and after. */
 uint32_t hs_state_doubts(void)
 {
     const uint64_t all = ~0ull;
     uint32_t found = 0;
+    note_touched();
     if (several_threads())
         return HS_RETIRED_THREADS;
     HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &all, 0, HS_SET_BYTES);
@@ -122,9 +151,9 @@ uint32_t hs_state_doubts(void)
         found |= HS_RETIRED_SIGNALS;
     if (children_left())
         found |= HS_RETIRED_CHILDREN;
-    if (timers_armed())
+    if (touched.kinds & HS_TOUCHED_TIMERS && timers_armed())
         found |= HS_RETIRED_TIMERS;
-    if (limits_lost())
+    if (touched.kinds & HS_TOUCHED_LIMITS && limits_lost())
         found |= HS_RETIRED_LIMITS;
     return found;
 }
@@ -134,11 +163,12 @@ void hs_state_restore(void)
 {
     const uint64_t nothing = 0;
     for (int number = 1; number <= SIGNALS; number++)
-        if (number != SIGKILL && number != SIGSTOP)
+        if (touched.actions & 1ull << (number - 1) && number != SIGKILL && number != SIGSTOP)
             HS_SYS(SYS_rt_sigaction, number, &now->actions[number], 0, HS_SET_BYTES);
-    HS_SYS(SYS_sigaltstack, &now->stack, 0);
+    if (touched.kinds & HS_TOUCHED_STACK)
+        HS_SYS(SYS_sigaltstack, &now->stack, 0);
     HS_SYS(SYS_prctl, PR_SET_NAME, now->name);
-    HS_SYS(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
+    touched = (struct hs_touched){0, 0};
     HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &nothing, 0, HS_SET_BYTES);
 }
 

@@ -118,11 +118,12 @@ static uint32_t audit(void)
     return found;
 }
 
-/* Closes what main used: whoever reads from it must not wait for us. */
+/* Closes what main used, before anybody is told of its end, and right before: who reads from it wakes up by this, and is
+ * to find the report. */
 static void close_all(void)
 {
-    HS_SYS(SYS_close_range, 0, HS_CONTROL_FD - 1, 0);
     HS_SYS(SYS_close_range, HS_CONTROL_FD + 1, ~0u, 0);
+    HS_SYS(SYS_close_range, 0, HS_CONTROL_FD - 1, 0);
 }
 
 static uint32_t retirement(void)
@@ -132,10 +133,9 @@ static uint32_t retirement(void)
         found = hs_state_doubts();
     if (found & HS_RETIRED_THREADS)
         return found;
-    close_all();
     if (hs_marks_take() || hs_child_holds_mutexes())
         found |= HS_RETIRED_PROCESS;
-    if (hs_mappings_undo() != 0)
+    if (hs_mappings_lost())
         found |= HS_RETIRED_MAPPINGS;
     return found;
 }
@@ -186,10 +186,12 @@ static void finish(void)
     end.retired = retirement();
     end.ending = end.retired ? HS_ENDING_RETIRED : HS_ENDING_REWOUND;
     int audited = job->head->flags & HS_REQUEST_AUDIT;
+    close_all();
     if (end.retired || !audited)
         report(&end);
     if (end.retired)
         leave(exit_code);
+    hs_mappings_undo();
     if (runs < LEARNING || runs % LEARNING == 0)
         hs_memory_learn();
     runs++;

@@ -138,6 +138,9 @@ static int deep(int depth)
     return depth ? deep(depth - 1) + frame[17] : 0;
 }
 
+/* No header has it any more. */
+void (*bsd_signal(int number, void (*handler)(int)))(int);
+
 static void all(void)
 {
     counter++;
@@ -147,6 +150,15 @@ static void all(void)
     setlocale(LC_ALL, "C.UTF-8");
     atexit(at_end);
     signal(SIGUSR1, on_signal);
+    bsd_signal(SIGUSR2, on_signal);
+    ssignal(SIGHUP, on_signal);
+    sysv_signal(SIGTERM, on_signal);
+    sigset(SIGINT, on_signal);
+    sigignore(SIGQUIT);
+    siginterrupt(SIGXCPU, 1);
+    sigaction(SIGRTMAX, &(struct sigaction){.sa_handler = on_signal}, NULL);
+    alarm(1000);
+    alarm(0);
     stack_t stack = {.ss_sp = malloc(65536), .ss_size = 65536};
     sigaltstack(&stack, NULL);
     sigset_t set;
@@ -181,6 +193,18 @@ static void all(void)
         ;
     if (vfork() == 0)
         _exit(0);
+    while (wait(NULL) > 0)
+        ;
+}
+
+/* A child process may set limits, too. */
+static void be_limited(pid_t parent)
+{
+    struct rlimit files;
+    getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = 77;
+    if (fork() == 0)
+        _exit(prlimit(parent, RLIMIT_NOFILE, &files, NULL));
     while (wait(NULL) > 0)
         ;
 }
@@ -226,7 +250,9 @@ static void leave(const char *how)
         pthread_mutex_t *held = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         pthread_mutex_init(held, &kind);
         pthread_mutex_lock(held);
-    } else if (!strcmp(how, "nice"))
+    } else if (!strcmp(how, "limited"))
+        be_limited(parent);
+    else if (!strcmp(how, "nice"))
         setpriority(PRIO_PROCESS, 0, 1);
     else if (!strcmp(how, "closes"))
         for (int fd = 3; fd < 100; fd++)

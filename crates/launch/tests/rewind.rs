@@ -52,6 +52,12 @@ fn everything_a_tool_may_change_is_put_back() {
 }
 
 #[test]
+fn limits_that_a_child_set_are_put_back() {
+    let tool = as_cold(&["limited", "3", "exit"]);
+    assert!(tool.rewinds == ROUNDS as u64 - 1 && tool.not_rewound.is_none(), "{tool:?}");
+}
+
+#[test]
 fn threads_that_wait_are_ended_as_at_any_end() {
     for end in ["return", "_exit"] {
         let tool = as_cold(&["pool", "3", end]);

@@ -52,11 +52,12 @@ fn met_dead(run: &Run) -> u64 {
     run.err.lines().filter_map(count).sum()
 }
 
-/// Or a worker. Copies have the runtime in memory as well, but not the page; the runner, and its children on the way to exec, have
-/// the page, but not the runtime.
+/// Or a worker. Copies have the runtime in memory as well, but neither slots nor a page; the runner, and its children on
+/// the way to exec, have these, but not the runtime.
 fn is_template(pid: i32) -> bool {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-    maps.contains("hotstart-page") && maps.contains("hotstart-runtime")
+    let shares = maps.contains("hotstart-slots") || maps.contains("hotstart-page");
+    shares && maps.contains("hotstart-runtime")
 }
 
 /// Kills templates of the runner until it has ended; how many.
