@@ -1,7 +1,9 @@
 //! Measures what starting a tool costs, cold, as a copy and rewound, by turns: `start [-n COUNT] [-i FILE] [-w] TOOL ARGS`.
 //! With -w nothing is started cold, as for a look at the others from outside. `bench/start` runs it on a list of tools.
 //!
-//! Times are from the request until the process has been waited for, its output thrown away.
+//! Times are from the request until the process has been waited for, its output thrown away. By turns, a rewound start
+//! follows a cold one, which leaves the processor's caches full of other things; the last line is for as many rewound
+//! starts in a row.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -74,7 +76,7 @@ fn report(name: &str, exits: &[Exit]) -> Duration {
     faults.sort();
     let middle = exits.len() / 2;
     println!(
-        "{name:6} median {:?}  10% {:?}  90% {:?}  cpu {:?}  faults {}",
+        "{name:8} median {:?}  10% {:?}  90% {:?}  cpu {:?}  faults {}",
         wall[middle],
         wall[exits.len() / 10],
         wall[exits.len() * 9 / 10],
@@ -109,8 +111,9 @@ fn main() {
             }
         }
     }
+    let row: Vec<Exit> = (0..command.count).map(|_| run(&rewind, &command, &env)).collect();
     let status = exits[1][0].status;
-    assert!(exits.iter().flatten().all(|e| e.status == status), "all end alike");
+    assert!(exits.iter().flatten().chain(&row).all(|e| e.status == status), "all end alike");
     let [c, f, r] = &exits;
     let medians: Vec<_> = [("cold", c), ("fork", f), ("rewind", r)]
         .into_iter()
@@ -121,6 +124,9 @@ fn main() {
         "ratios {:.2?}",
         medians.iter().map(|m| medians[0].as_secs_f64() / m.as_secs_f64()).collect::<Vec<_>>()
     );
+    if row.iter().all(|exit| exit.via == Via::Rewind) {
+        report("in a row", &row);
+    }
     println!("memory {}", memory(&command.tool));
     for tool in rewind.statistics().tools {
         if let Some(why) = tool.not_rewound {
