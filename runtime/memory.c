@@ -22,10 +22,13 @@
 #define REGIONS_MAX 512
 /* A tool that has more before main is only copied. */
 #define SAVED_MAX (64ul << 20)
+/* A piece that was changed by so many runs is copied from then on, and not compared: in opt, two of three are. */
+#define ALWAYS 4
 
 struct region {
     uintptr_t from, to;
     char *saved;
+    size_t first; /* its first piece, in `dirtied` */
 };
 
 /* What a run is put back to. */
@@ -35,6 +38,8 @@ struct snapshot {
     uintptr_t stack_page; /* the stack's regions begin here */
     uintptr_t heap_end;   /* the heap's end here */
     uintptr_t heap_given; /* up to here it was libc's */
+    /* How often each piece of a region was found changed, up to ALWAYS. */
+    unsigned char dirtied[SAVED_MAX / PAGE + 2 * REGIONS_MAX];
 };
 
 static struct snapshot snapshots[HS_LEVELS];
@@ -72,7 +77,7 @@ static int add(uintptr_t from, uintptr_t to)
         return 0;
     if (now->count == REGIONS_MAX)
         return -1;
-    now->regions[now->count++] = (struct region){from, to, NULL};
+    now->regions[now->count++] = (struct region){from, to, NULL, 0};
     return 0;
 }
 
@@ -136,9 +141,12 @@ static size_t total_size(void)
 
 static void save_into(char *saved)
 {
+    size_t pieces = 0;
     for (size_t i = 0; i < now->count; i++) {
         struct region *region = &now->regions[i];
         size_t size = region->to - region->from;
+        region->first = pieces;
+        pieces += size / PAGE + 2;
         region->saved = memcpy(saved, (void *)region->from, size);
         saved += size;
     }
@@ -288,11 +296,16 @@ void hs_memory_restore(void)
 {
     for (size_t i = 0; i < now->count; i++) {
         const struct region *region = &now->regions[i];
-        for (uintptr_t at = region->from; at < region->to;) {
+        unsigned char *dirtied = now->dirtied + region->first;
+        for (uintptr_t at = region->from; at < region->to; dirtied++) {
             size_t size = piece(at, region->to);
             const char *saved = region->saved + (at - region->from);
-            if (memcmp((void *)at, saved, size) != 0)
+            if (*dirtied == ALWAYS)
                 memcpy((void *)at, saved, size);
+            else if (memcmp((void *)at, saved, size) != 0) {
+                memcpy((void *)at, saved, size);
+                ++*dirtied;
+            }
             at += size;
         }
     }
