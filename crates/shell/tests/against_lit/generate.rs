@@ -142,7 +142,7 @@ const PROGRAMS: &[&str] = &[
     "sort",
     "wc -l",
     "tr '\\n' @",
-    "sh -c 'read x; echo $x'",
+    "sh -c 'read x; echo \"$x\"'",
     "cat",
     "cat -",
     "sh -c 'pwd'",
@@ -150,7 +150,7 @@ const PROGRAMS: &[&str] = &[
     "sh -c 'ulimit -n; ulimit -s'",
     "sh -c 'readlink /proc/self/fd/0 | sed s/:.*//; readlink /proc/self/fd/1 | sed s/:.*//'",
     "sh -c 'test -f /dev/stderr && echo file; test -p /dev/stderr && echo pipe; exit 1'",
-    "sh -c 'echo $0'",
+    "sh -c 'echo \"$0\"'",
     "sh -c 'test -p /dev/stdin && echo pipe; cat'",
 ];
 
@@ -257,7 +257,7 @@ fn prefix(random: &mut Random) -> String {
 
 fn stage(random: &mut Random, index: usize, count: usize) -> String {
     if index > 1 {
-        return reader(random);
+        return reader(random, index);
     }
     let mut out = if random.one_in(4) { prefix(random) } else { String::new() };
     let crash = out.contains("--crash");
@@ -271,7 +271,9 @@ fn stage(random: &mut Random, index: usize, count: usize) -> String {
     while ![BIG, " *.txt", " *"].iter().any(|last| out.ends_with(last)) && random.one_in(5) {
         let argument = argument(random);
         out.push(' ');
-        out.push_str(if argument == "*" && out.contains("cat ") { "?.txt" } else { &argument });
+        // The whole machine's files are not what they were a moment ago.
+        let all = argument == "*" && out.contains("cat ") || argument == "/" && out.contains("diff ");
+        out.push_str(if all { "?.txt" } else { &argument });
     }
     if random.one_in(3) {
         out.push_str(&redirects(random, index, count));
@@ -281,7 +283,7 @@ fn stage(random: &mut Random, index: usize, count: usize) -> String {
 
 /// A stage that reads all it is given. Were there others than the second, lit would read from the pipes between
 /// earlier stages while these still run, and nobody could say who gets what.
-fn reader(random: &mut Random) -> String {
+fn reader(random: &mut Random, index: usize) -> String {
     let programs = [
         "sort",
         "wc -l",
@@ -294,7 +296,8 @@ fn reader(random: &mut Random) -> String {
         "diff -u - a.txt",
     ];
     let prefix = random.pick(&["", "", "", "not ", "! ", "env A=1 "]);
-    format!("{prefix}{}{}", random.pick(&programs), random.pick(&["", "", "", " 2>&1", " 2> o9"]))
+    let own = format!(" 2> o{}", 7 + index);
+    format!("{prefix}{}{}", random.pick(&programs), random.pick(&["", "", "", " 2>&1", &own]))
 }
 
 fn argument(random: &mut Random) -> String {
