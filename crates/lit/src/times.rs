@@ -2,12 +2,14 @@
 //!
 //! Shared with lit in both directions, so its form is lit's to the letter (lit-compat 1.5).
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs;
+use std::hash::BuildHasher;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hashbrown::{DefaultHashBuilder, HashTable, hash_table};
 use hotstart_model::{Diagnostic, Dialect, Severity};
 
 use crate::pytext;
@@ -16,10 +18,26 @@ use crate::suite::{Suite, Test};
 const FILE: &str = ".lit_test_times.txt";
 
 /// What a file of times says, in its order.
-#[derive(Debug, Default, PartialEq)]
+///
+/// A build tree's file has a line for each test that ever ran there, and is read twice and written once in each run, also
+/// for a single test: so its text is kept whole, and copied where nothing has changed.
+#[derive(Debug, Default)]
 pub struct Times {
-    entries: Vec<(String, f64)>,
-    places: HashMap<String, usize>,
+    /// The file, and behind it the paths that were added.
+    text: String,
+    entries: Vec<Entry>,
+    /// Places in `entries` by path.
+    places: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// In the text, as is the next.
+    path: Range<usize>,
+    /// The whole line, where it is already as it will be written.
+    written: Option<Range<usize>>,
+    seconds: f64,
 }
 
 /// A file of times with lines that are none.
@@ -45,26 +63,48 @@ impl Times {
             return Ok(Times::default());
         };
         let Ok(bytes) = fs::read(&path) else { return Err(Malformed(path)) };
-        Times::parse(&String::from_utf8_lossy(&bytes)).ok_or(Malformed(path))
+        let text = String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        Times::parse(text).ok_or(Malformed(path))
     }
 
-    fn parse(text: &str) -> Option<Times> {
+    fn parse(text: String) -> Option<Times> {
         let mut times = Times::default();
-        for line in text.split_inclusive('\n') {
-            let line = pytext::strip_start(line.trim_end_matches(['\n', '\r']));
-            let (seconds, path) = line.split_once(pytext::is_space)?;
-            let path = pytext::strip_start(path);
+        // A line is seldom shorter.
+        times.entries.reserve(text.len() / 48);
+        times.places.reserve(text.len() / 48, |_| 0);
+        let mut next = 0;
+        for whole in text.split_inclusive('\n') {
+            let start = next;
+            next += whole.len();
+            let line = pytext::strip_start(whole.trim_end_matches(['\n', '\r']));
+            let (number, rest) = line.split_once(pytext::is_space)?;
+            let path = pytext::strip_start(rest);
             if path.is_empty() {
                 return None;
             }
-            times.set(path, seconds.parse().ok()?);
+            let seconds = number.parse().ok()?;
+            let is_as_written = whole.len() == number.len() + path.len() + 2
+                && whole.ends_with('\n')
+                && whole.as_bytes()[number.len()] == b' '
+                && is_exponential(number);
+            let end = start + whole.trim_end_matches(['\n', '\r']).len();
+            let entry = Entry {
+                path: end - path.len()..end,
+                written: is_as_written.then_some(start..next),
+                seconds,
+            };
+            times.put(&text, entry);
         }
+        times.text = text;
         Some(times)
     }
 
     /// Time of a test by its path in the suite.
     pub fn get(&self, path: &str) -> Option<f64> {
-        self.places.get(path).map(|&place| self.entries[place].1)
+        let is_it = |&place: &u32| self.text[self.entries[place as usize].path.clone()] == *path;
+        let place = self.places.find(self.hasher.hash_one(path), is_it)?;
+        Some(self.entries[*place as usize].seconds)
     }
 
     /// Whether nothing is known.
@@ -73,25 +113,58 @@ impl Times {
     }
 
     fn set(&mut self, path: &str, seconds: f64) {
-        match self.places.get(path) {
-            Some(&place) => self.entries[place].1 = seconds,
-            None => {
-                self.places.insert(path.to_owned(), self.entries.len());
-                self.entries.push((path.to_owned(), seconds));
+        let start = self.text.len();
+        self.text.push_str(path);
+        let text = std::mem::take(&mut self.text);
+        self.put(&text, Entry { path: start..text.len(), written: None, seconds });
+        self.text = text;
+    }
+
+    /// Adds an entry about a path in `text`, or changes the one that there is.
+    fn put(&mut self, text: &str, entry: Entry) {
+        let Times { entries, places, hasher, .. } = self;
+        let path_of = |entry: &Entry| &text[entry.path.clone()];
+        let found = places.entry(
+            hasher.hash_one(path_of(&entry)),
+            |&place| path_of(&entries[place as usize]) == path_of(&entry),
+            |&place| hasher.hash_one(path_of(&entries[place as usize])),
+        );
+        match found {
+            hash_table::Entry::Occupied(place) => {
+                let old = &mut entries[*place.get() as usize];
+                old.seconds = entry.seconds;
+                old.written = None;
+            }
+            hash_table::Entry::Vacant(place) => {
+                place.insert(entries.len() as u32);
+                entries.push(entry);
             }
         }
     }
 
     fn render(&self) -> String {
-        let mut text = String::with_capacity(self.entries.len() * 48);
-        for (path, seconds) in &self.entries {
-            push_exponential(&mut text, *seconds);
+        let mut text = String::with_capacity(self.text.len() + self.entries.len());
+        for entry in &self.entries {
+            if let Some(line) = &entry.written {
+                text.push_str(&self.text[line.clone()]);
+                continue;
+            }
+            push_exponential(&mut text, entry.seconds);
             text.push(' ');
-            text.push_str(path);
+            text.push_str(&self.text[entry.path.clone()]);
             text.push('\n');
         }
         text
     }
+}
+
+/// Whether C's `%e` would write the number in these very characters. All digits of such a number survive being read and
+/// written; three of the exponent are left to [`push_exponential`].
+fn is_exponential(number: &str) -> bool {
+    let digits = number.strip_prefix('-').unwrap_or(number).as_bytes();
+    let [first, b'.', middle @ .., b'e', b'+' | b'-', tens, ones] = digits else { return false };
+    let are_digits = middle.len() == 6 && middle.iter().chain([first, tens, ones]).all(u8::is_ascii_digit);
+    are_digits && (*first != b'0' || digits == b"0.000000e+00")
 }
 
 /// Appends a number as C's `%e` does.
@@ -163,18 +236,40 @@ mod tests {
 
     #[test]
     fn old_entries_keep_their_place() {
-        let mut times = Times::parse("1.0e-1 a/b c.ll\n-2 d.ll\n").unwrap();
+        let mut times = parse("1.0e-1 a/b c.ll\n-2 d.ll\n").unwrap();
         assert_eq!(times.get("a/b c.ll"), Some(0.1));
         times.set("e", 3.0);
         times.set("d.ll", 4.0);
         assert_eq!(times.render(), "1.000000e-01 a/b c.ll\n4.000000e+00 d.ll\n3.000000e+00 e\n");
     }
 
+    fn parse(text: &str) -> Option<Times> {
+        Times::parse(text.to_owned())
+    }
+
+    #[test]
+    fn lines_are_written_as_lit_writes_them() {
+        let lines = "1.234567e-02 a\n0.000000e+00 b\n-1.000000e+02 c d\n";
+        assert_eq!(parse(lines).unwrap().render(), lines, "nothing to change");
+        let odd = " 1.234567e-02 a\n0.000000e-05 b\r\n1.5\tc\n2.500000e+00  d\n01.00000e+00 e\n1.000000e+00 f";
+        let even = "1.234567e-02 a\n0.000000e+00 b\n1.500000e+00 c\n2.500000e+00 d\n1.000000e+00 e\n1.000000e+00 f\n";
+        assert_eq!(parse(odd).unwrap().render(), even);
+    }
+
+    #[test]
+    fn the_last_line_about_a_test_counts_in_the_place_of_the_first() {
+        let mut times = parse("1.000000e+00 a\n2.000000e+00 b\n3.000000e+00 a\n").unwrap();
+        assert_eq!((times.get("a"), times.get("b"), times.get("c")), (Some(3.0), Some(2.0), None));
+        times.set("c", 4.0);
+        times.set("c", 5.0);
+        assert_eq!(times.render(), "3.000000e+00 a\n2.000000e+00 b\n5.000000e+00 c\n");
+    }
+
     #[test]
     fn lines_that_are_no_times_are_noticed() {
-        assert_eq!(Times::parse("x a.ll\n"), None);
-        assert_eq!(Times::parse("1.0\n"), None);
-        assert_eq!(Times::parse("1.0 \n"), None);
-        assert_eq!(Times::parse("\n"), None);
+        assert!(parse("x a.ll\n").is_none());
+        assert!(parse("1.0\n").is_none());
+        assert!(parse("1.0 \n").is_none());
+        assert!(parse("\n").is_none());
     }
 }

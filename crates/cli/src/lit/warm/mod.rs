@@ -16,6 +16,9 @@ pub(super) use file::{FileSettings, read};
 
 /// How many of a hundred passing warm starts are repeated cold, unless it is said.
 const VERIFY: f64 = 0.5;
+/// In a run of so many tests a tool that is started once will be started again: waiting for it costs one start of the tool,
+/// while a template that nobody else needs costs a third of one more (bench/start).
+const MANY_TESTS: usize = 200;
 
 /// All settings, defaults filled in.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,15 +101,17 @@ impl WarmSettings {
     /// What the launcher goes by for the tests that were found.
     pub fn policy(&self, discovered: &Discovered) -> Policy {
         let exec_roots = discovered.suites.iter().map(|suite| suite.exec_root.clone());
-        self.policy_for(exec_roots.collect(), discovered.session.tmp_dir.clone())
+        let tests = discovered.selection.tests().len();
+        self.policy_for(tests, exec_roots.collect(), discovered.session.tmp_dir.clone())
     }
 
-    fn policy_for(&self, exec_roots: Vec<PathBuf>, tmp_dir: Option<PathBuf>) -> Policy {
+    fn policy_for(&self, tests: usize, exec_roots: Vec<PathBuf>, tmp_dir: Option<PathBuf>) -> Policy {
         let default = Policy::default();
         let choice = match (self.start, &self.warm) {
             (Start::Cold, _) => Choice::Cold,
             (_, Some(tools)) => Choice::Only(tools.clone()),
             (Start::Fork | Start::Rewind, None) => Choice::Auto { after: 0 },
+            (Start::Auto, None) if tests >= MANY_TESTS => Choice::Auto { after: 0 },
             (Start::Auto, None) => default.choice,
         };
         Policy {
@@ -131,7 +136,7 @@ mod tests {
     }
 
     fn choice(options: WarmOptions, file: FileSettings) -> Choice {
-        WarmSettings::new(&options, file).policy_for(Vec::new(), None).choice
+        WarmSettings::new(&options, file).policy_for(1, Vec::new(), None).choice
     }
 
     #[test]
@@ -142,6 +147,8 @@ mod tests {
         assert_eq!(choose(Some(Start::Fork), None), Choice::Auto { after: 0 });
         assert_eq!(choose(Some(Start::Rewind), None), Choice::Auto { after: 0 });
         assert_eq!(choose(None, tools(&["opt"])), Choice::Only(vec!["opt".into()]));
+        let settings = WarmSettings::new(&WarmOptions::default(), FileSettings::default());
+        assert_eq!(settings.policy_for(MANY_TESTS, Vec::new(), None).choice, Choice::Auto { after: 0 });
         assert_eq!(choose(Some(Start::Cold), tools(&["opt"])), Choice::Cold);
     }
 
@@ -174,7 +181,7 @@ mod tests {
         let settings = WarmSettings::new(&options, file());
         assert_eq!((settings.verify, settings.explain), (0.0, true));
         assert!(settings.allocators().unwrap().is_none());
-        let policy = settings.policy_for(vec!["/obj".into()], Some("/tmp/x".into()));
+        let policy = settings.policy_for(1, vec!["/obj".into()], Some("/tmp/x".into()));
         assert_eq!((policy.never, policy.memory), (Vec::new(), 2 << 20));
         assert_eq!((policy.output_below, policy.cold_below), (vec!["/obj".into()], vec!["/tmp/x".into()]));
     }
@@ -183,7 +190,7 @@ mod tests {
     fn only_fork_copies_always_and_parity_of_rewinding_audits_all() {
         let policy = |start, parity| {
             let options = WarmOptions { start, parity, ..Default::default() };
-            let policy = WarmSettings::new(&options, FileSettings::default()).policy_for(Vec::new(), None);
+            let policy = WarmSettings::new(&options, FileSettings::default()).policy_for(1, Vec::new(), None);
             (policy.rewind, policy.audit_one_in)
         };
         let usual = Policy::default().audit_one_in;
@@ -197,6 +204,6 @@ mod tests {
     fn defaults() {
         let settings = WarmSettings::new(&WarmOptions::default(), FileSettings::default());
         assert!(settings.is_on() && !settings.explain && settings.verify == 0.5);
-        assert_eq!(settings.policy_for(Vec::new(), None).memory, Policy::default().memory);
+        assert_eq!(settings.policy_for(1, Vec::new(), None).memory, Policy::default().memory);
     }
 }
