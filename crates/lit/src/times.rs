@@ -89,11 +89,8 @@ impl Times {
                 && whole.as_bytes()[number.len()] == b' '
                 && is_exponential(number);
             let end = start + whole.trim_end_matches(['\n', '\r']).len();
-            let entry = Entry {
-                path: end - path.len()..end,
-                written: is_as_written.then_some(start..next),
-                seconds,
-            };
+            let entry =
+                Entry { path: end - path.len()..end, written: is_as_written.then_some(start..next), seconds };
             times.put(&text, entry);
         }
         times.text = text;
@@ -251,7 +248,8 @@ mod tests {
     fn lines_are_written_as_lit_writes_them() {
         let lines = "1.234567e-02 a\n0.000000e+00 b\n-1.000000e+02 c d\n";
         assert_eq!(parse(lines).unwrap().render(), lines, "nothing to change");
-        let odd = " 1.234567e-02 a\n0.000000e-05 b\r\n1.5\tc\n2.500000e+00  d\n01.00000e+00 e\n1.000000e+00 f";
+        let odd =
+            " 1.234567e-02 a\n0.000000e-05 b\r\n1.5\tc\n2.500000e+00  d\n01.00000e+00 e\n1.000000e+00 f";
         let even = "1.234567e-02 a\n0.000000e+00 b\n1.500000e+00 c\n2.500000e+00 d\n1.000000e+00 e\n1.000000e+00 f\n";
         assert_eq!(parse(odd).unwrap().render(), even);
     }
