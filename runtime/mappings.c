@@ -352,7 +352,7 @@ int hs_mappings_touched(uintptr_t *given)
     return range_count != 0 || lost || given_end - hs_memory_heap().first_end > HEAP_KEPT / 2;
 }
 
-/* Makes the heap as it was in the snapshot that is meant now, after another one was put back. */
+/* Makes the heap as it was in the snapshot that is meant now. */
 void hs_mappings_reset_heap(void)
 {
     highest = highest > given_end ? highest : given_end;
@@ -369,13 +369,14 @@ int hs_mappings_lost(void)
     return lost || lock || sum_of_mappings() != base_pages + grown_pages() + made;
 }
 
-/* Undoes what a run has made. */
-void hs_mappings_undo(void)
+/* Unmaps what a run has mapped; the heap is reset by itself. */
+int hs_mappings_undo(void)
 {
     for (size_t i = 0; i < range_count; i++)
-        HS_SYS(SYS_munmap, ranges[i].from, ranges[i].to - ranges[i].from);
+        if (HS_SYS(SYS_munmap, ranges[i].from, ranges[i].to - ranges[i].from) != 0)
+            return -1;
     range_count = 0;
-    reset_heap();
+    return 0;
 }
 
 #endif

@@ -1,4 +1,5 @@
-/* Notices calls that change the process in a way which a worker does not put back: it is not used again then.
+/* Notices calls that change the process in a way which a worker does not put back: it is not used again then. And calls that
+ * set a signal's action, which need not be put back for all signals after each run.
  *
  * Each function is a forward to the next definition. What reaches the kernel by another way (libc's own use of these,
  * instructions of the tool's own) is left to the audits.
@@ -10,6 +11,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <sys/fsuid.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
@@ -23,7 +25,8 @@
 #include "runtime.h"
 
 static int marked, timers_made;
-static struct hs_touched touched;
+/* Bit n-1 for signal n. */
+static uint64_t actions;
 
 /* Whether anything was called since it was last asked. */
 int hs_marks_take(void)
@@ -33,11 +36,11 @@ int hs_marks_take(void)
     return was;
 }
 
-/* What was touched since it was last asked. */
-struct hs_touched hs_marks_touched(void)
+/* Signals whose action may have been set since it was last asked: bit n-1 for signal n. */
+uint64_t hs_marks_actions(void)
 {
-    struct hs_touched was = touched;
-    touched = (struct hs_touched){0, 0};
+    uint64_t was = actions;
+    actions = 0;
     return was;
 }
 
@@ -71,6 +74,9 @@ int hs_marks_timers(void)
     X(setegid, int, (gid_t group), (group)) \
     X(setregid, int, (gid_t real, gid_t effective), (real, effective)) \
     X(setresgid, int, (gid_t real, gid_t effective, gid_t saved), (real, effective, saved)) \
+    X(setfsuid, int, (uid_t user), (user)) \
+    X(setfsgid, int, (gid_t group), (group)) \
+    X(capset, int, (void *whose, const void *given), (whose, given)) \
     X(setgroups, int, (size_t count, const gid_t *groups), (count, groups)) \
     X(initgroups, int, (const char *user, gid_t group), (user, group)) \
     X(setsid, pid_t, (void), ()) \
@@ -95,21 +101,6 @@ int hs_marks_timers(void)
     X(pkey_alloc, int, (unsigned flags, unsigned access), (flags, access)) \
     X(pkey_mprotect, int, (void *from, size_t size, int access, int key), (from, size, access, key))
 
-/* What touches state that is put back: also of which kind. */
-#define TOUCHING(X) \
-    X(setrlimit, int, (__rlimit_resource_t which, const struct rlimit *limit), (which, limit), HS_TOUCHED_LIMITS) \
-    X(setrlimit64, int, (__rlimit_resource_t which, const struct rlimit64 *limit), (which, limit), HS_TOUCHED_LIMITS) \
-    X(prlimit, int, (pid_t process, __rlimit_resource_t which, const struct rlimit *limit, struct rlimit *old), \
-      (process, which, limit, old), HS_TOUCHED_LIMITS) \
-    X(prlimit64, int, \
-      (pid_t process, __rlimit_resource_t which, const struct rlimit64 *limit, struct rlimit64 *old), \
-      (process, which, limit, old), HS_TOUCHED_LIMITS) \
-    X(setitimer, int, (__itimer_which_t which, const struct itimerval *timer, struct itimerval *old), \
-      (which, timer, old), HS_TOUCHED_TIMERS) \
-    X(alarm, unsigned, (unsigned seconds), (seconds), HS_TOUCHED_TIMERS) \
-    X(ualarm, useconds_t, (useconds_t after, useconds_t every), (after, every), HS_TOUCHED_TIMERS) \
-    X(sigaltstack, int, (const stack_t *stack, stack_t *old), (stack, old), HS_TOUCHED_STACK)
-
 /* Those that set the action of the signal that comes first. */
 #define ACTING(X) \
     X(sigaction, int, (int signal, const struct sigaction *action, struct sigaction *old), (signal, action, old)) \
@@ -125,15 +116,14 @@ int hs_marks_timers(void)
     X(siginterrupt, int, (int signal, int interrupts), (signal, interrupts))
 
 /* Not every libc's headers have them. */
+int capset(void *whose, const void *given);
 int __sigaction(int signal, const struct sigaction *action, struct sigaction *old);
 sighandler_t bsd_signal(int signal, sighandler_t handler);
 
 #define DECLARE(name, result, params, ...) result(*name) params;
 static struct {
     FORWARDS(DECLARE)
-    TOUCHING(DECLARE)
     ACTING(DECLARE)
-    long (*ulimit)(int, long);
     int (*prctl)(int, unsigned long, unsigned long, unsigned long, unsigned long);
     long (*syscall)(long, long, long, long, long, long, long);
     int (*timer_create)(clockid_t, struct sigevent *, timer_t *);
@@ -148,9 +138,7 @@ void hs_marks_resolve(void)
     if (next.syscall)
         return;
     FORWARDS(RESOLVE)
-    TOUCHING(RESOLVE)
     ACTING(RESOLVE)
-    RESOLVE(ulimit)
     RESOLVE(prctl)
     RESOLVE(timer_create)
     RESOLVE(personality)
@@ -166,24 +154,10 @@ void hs_marks_resolve(void)
     }
 FORWARDS(DEFINE)
 
-static void touch(int kind)
-{
-    __atomic_or_fetch(&touched.kinds, kind, __ATOMIC_RELAXED);
-}
-
-#define DEFINE_TOUCHING(name, result, params, args, kind) \
-    HS_EXPORT result name params \
-    { \
-        hs_marks_resolve(); \
-        touch(kind); \
-        return next.name args; \
-    }
-TOUCHING(DEFINE_TOUCHING)
-
 static void touch_action(int signal)
 {
     if (signal >= 1 && signal <= 64)
-        __atomic_or_fetch(&touched.actions, 1ull << (signal - 1), __ATOMIC_RELAXED);
+        __atomic_or_fetch(&actions, 1ull << (signal - 1), __ATOMIC_RELAXED);
 }
 
 #define DEFINE_ACTING(name, result, params, args) \
@@ -194,17 +168,6 @@ static void touch_action(int signal)
         return next.name args; \
     }
 ACTING(DEFINE_ACTING)
-
-HS_EXPORT long ulimit(int command, ...)
-{
-    va_list more;
-    va_start(more, command);
-    long value = va_arg(more, long);
-    va_end(more);
-    hs_marks_resolve();
-    touch(HS_TOUCHED_LIMITS);
-    return next.ulimit(command, value);
-}
 
 HS_EXPORT int timer_create(clockid_t clock, struct sigevent *restrict event, timer_t *restrict timer)
 {
@@ -310,10 +273,11 @@ HS_EXPORT long syscall(long number, ...)
 
 void *hs_marks_stand_in(void *function)
 {
+    /* What libc lacks is not to be taken for one of those that it lacks, too. */
+    if (!function)
+        return NULL;
     FORWARDS(STAND_IN)
-    TOUCHING(STAND_IN)
     ACTING(STAND_IN)
-    STAND_IN(ulimit)
     STAND_IN(prctl)
     STAND_IN(syscall)
     STAND_IN(timer_create)

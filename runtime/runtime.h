@@ -154,7 +154,7 @@ HS_HIDDEN int hs_mappings_write_code(unsigned char *place, const unsigned char *
 HS_HIDDEN int hs_mappings_touched(uintptr_t *given);
 HS_HIDDEN void hs_mappings_reset_heap(void);
 HS_HIDDEN int hs_mappings_lost(void);
-HS_HIDDEN void hs_mappings_undo(void);
+HS_HIDDEN int hs_mappings_undo(void);
 HS_HIDDEN uintptr_t hs_mappings_heap_top(void);
 HS_HIDDEN int hs_mappings_differ(void);
 
@@ -184,18 +184,11 @@ HS_HIDDEN void hs_watch_allow(int allowed);
 /* threads.c */
 HS_HIDDEN int hs_threads_end(void);
 
-/* State that can be put back: what of it may have been changed. */
-enum { HS_TOUCHED_LIMITS = 1, HS_TOUCHED_TIMERS = 2, HS_TOUCHED_STACK = 4, HS_TOUCHED_ALL = 7 };
-struct hs_touched {
-    uint64_t actions; /* of signal n: bit n-1 */
-    int kinds;        /* HS_TOUCHED_*; the stack is that of signals */
-};
-
 /* marks.c */
 HS_HIDDEN int hs_marks_timers(void);
 HS_HIDDEN void hs_marks_resolve(void);
 HS_HIDDEN int hs_marks_take(void);
-HS_HIDDEN struct hs_touched hs_marks_touched(void);
+HS_HIDDEN uint64_t hs_marks_actions(void);
 HS_HIDDEN int hs_marks_seen(void);
 HS_HIDDEN void hs_marks_set(void);
 HS_HIDDEN void *hs_marks_stand_in(void *function);

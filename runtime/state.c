@@ -18,19 +18,21 @@
 #if HS_REWIND
 
 #define SIGNALS 64
-/* Of signals 32 and 33, libc's own, for ending threads and changing the user in all of them; of 64, see threads.c. */
-#define UNNOTICED (3ull << 31 | 1ull << 63)
+/* Signals whose action is always put back, as there are ways to set it that are not noticed: the standard ones; 32 and 33,
+ * libc's own, for ending threads and changing the user in all of them; 64, see threads.c. */
+#define ALWAYS ((1ull << 33) - 1 | 1ull << 63)
 
 static struct kept {
     struct hs_action actions[SIGNALS + 1];
+    /* Those that the kernel sets to the default when they come. */
+    uint64_t resets;
     stack_t stack;
     char name[16];
 } kept[HS_LEVELS];
 static const struct kept *now = &kept[HS_AT_MAIN];
 static struct rlimit limits[RLIM_NLIMITS];
-/* What to put back: of the run that has just ended, or all after a change of the level. */
-static struct hs_touched touched = {~0ull, HS_TOUCHED_ALL};
-static long faults_of_children;
+/* Signals whose action is to be put back: of the run that has just ended, or all after a change of the level. */
+static uint64_t touched = ~0ull;
 /* Whether unshare tells if there is one thread only; where it is forbidden, /proc does. */
 static int can_unshare;
 
@@ -44,8 +46,12 @@ static int several_threads(void)
 
 static void save(struct kept *to)
 {
-    for (int number = 1; number <= SIGNALS; number++)
+    to->resets = 0;
+    for (int number = 1; number <= SIGNALS; number++) {
         HS_SYS(SYS_rt_sigaction, number, 0, &to->actions[number], HS_SET_BYTES);
+        if (to->actions[number].flags & SA_RESETHAND)
+            to->resets |= 1ull << (number - 1);
+    }
     HS_SYS(SYS_sigaltstack, 0, &to->stack);
     HS_SYS(SYS_prctl, PR_GET_NAME, to->name);
 }
@@ -70,8 +76,14 @@ void hs_state_save_point(void)
 void hs_state_choose(enum hs_level level)
 {
     if (now != &kept[level])
-        touched = (struct hs_touched){~0ull, HS_TOUCHED_ALL};
+        touched = ~0ull;
     now = &kept[level];
+}
+
+static int same_stack(const stack_t *stack)
+{
+    return stack->ss_flags == now->stack.ss_flags && stack->ss_sp == now->stack.ss_sp &&
+           stack->ss_size == now->stack.ss_size;
 }
 
 static int timers_armed(void)
@@ -117,25 +129,12 @@ static int signals_left(void)
     return 1;
 }
 
-/* Whether this run had child processes: another process can set our limits. If they are to leave no trace, the action of
- * SIGCHLD is set. */
-static int had_children(void)
+/* Puts the signal stack back; whether that failed. A handler can set it without any call, by what it returns to. */
+static int stack_lost(void)
 {
-    struct rusage usage;
-    const long before = faults_of_children;
-    HS_SYS(SYS_getrusage, RUSAGE_CHILDREN, &usage);
-    faults_of_children = usage.ru_minflt;
-    return faults_of_children != before || touched.actions & 1ull << (SIGCHLD - 1);
-}
-
-/* What was noticed of this run, and what cannot be. */
-static void note_touched(void)
-{
-    const struct hs_touched seen = hs_marks_touched();
-    touched.actions |= seen.actions | UNNOTICED;
-    touched.kinds |= seen.kinds;
-    if (had_children())
-        touched.kinds |= HS_TOUCHED_LIMITS;
+    stack_t stack;
+    HS_SYS(SYS_sigaltstack, 0, &stack);
+    return !same_stack(&stack) && HS_SYS(SYS_sigaltstack, &now->stack, 0) != 0;
 }
 
 /* enum hs_retirement: what keeps the process from being used again. Blocks all signals meanwhile and after. */
@@ -143,17 +142,17 @@ uint32_t hs_state_doubts(void)
 {
     const uint64_t all = ~0ull;
     uint32_t found = 0;
-    note_touched();
     if (several_threads())
         return HS_RETIRED_THREADS;
     HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &all, 0, HS_SET_BYTES);
-    if (signals_left())
+    touched |= hs_marks_actions() | now->resets | ALWAYS;
+    if (signals_left() || stack_lost())
         found |= HS_RETIRED_SIGNALS;
     if (children_left())
         found |= HS_RETIRED_CHILDREN;
-    if (touched.kinds & HS_TOUCHED_TIMERS && timers_armed())
+    if (timers_armed())
         found |= HS_RETIRED_TIMERS;
-    if (touched.kinds & HS_TOUCHED_LIMITS && limits_lost())
+    if (limits_lost())
         found |= HS_RETIRED_LIMITS;
     return found;
 }
@@ -163,12 +162,13 @@ void hs_state_restore(void)
 {
     const uint64_t nothing = 0;
     for (int number = 1; number <= SIGNALS; number++)
-        if (touched.actions & 1ull << (number - 1) && number != SIGKILL && number != SIGSTOP)
+        if (touched & 1ull << (number - 1) && number != SIGKILL && number != SIGSTOP)
             HS_SYS(SYS_rt_sigaction, number, &now->actions[number], 0, HS_SET_BYTES);
-    if (touched.kinds & HS_TOUCHED_STACK)
-        HS_SYS(SYS_sigaltstack, &now->stack, 0);
+    /* What was changed for another level. */
+    if (touched == ~0ull)
+        stack_lost();
     HS_SYS(SYS_prctl, PR_SET_NAME, now->name);
-    touched = (struct hs_touched){0, 0};
+    touched = 0;
     HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &nothing, 0, HS_SET_BYTES);
 }
 
@@ -185,8 +185,7 @@ static int signals_differ(void)
     }
     HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, 0, &mask, HS_SET_BYTES);
     HS_SYS(SYS_sigaltstack, 0, &stack);
-    return mask != 0 || stack.ss_flags != now->stack.ss_flags || stack.ss_sp != now->stack.ss_sp ||
-           stack.ss_size != now->stack.ss_size;
+    return mask != 0 || !same_stack(&stack);
 }
 
 /* enum hs_difference, but for memory and mappings. */

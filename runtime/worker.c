@@ -184,6 +184,9 @@ static void finish(void)
     end.point = level == HS_AT_POINT;
     choose(hs_point_is_ready() ? HS_AT_POINT : HS_AT_MAIN);
     end.retired = retirement();
+    /* A mapping keeps its file open, and the lock on it: it is gone before anybody goes on, as with a process. */
+    if (!end.retired && hs_mappings_undo() != 0)
+        end.retired = HS_RETIRED_MAPPINGS;
     end.ending = end.retired ? HS_ENDING_RETIRED : HS_ENDING_REWOUND;
     int audited = job->head->flags & HS_REQUEST_AUDIT;
     close_all();
@@ -191,7 +194,7 @@ static void finish(void)
         report(&end);
     if (end.retired)
         leave(exit_code);
-    hs_mappings_undo();
+    hs_mappings_reset_heap();
     if (runs < LEARNING || runs % LEARNING == 0)
         hs_memory_learn();
     runs++;

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/fsuid.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -16,6 +18,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 static int counter = 3;
@@ -23,6 +26,13 @@ static char zeroes[100000];
 static __thread int local = 5;
 static char page[8192] __attribute__((aligned(4096)));
 static int constructed;
+static volatile int called;
+
+static void on_call(int number)
+{
+    (void)number;
+    called++;
+}
 
 __attribute__((constructor)) static void construct(void)
 {
@@ -30,6 +40,7 @@ __attribute__((constructor)) static void construct(void)
     memset(block, 1, 5000);
     free(block);
     constructed++;
+    sigaction(SIGRTMIN + 3, &(struct sigaction){.sa_handler = on_call, .sa_flags = SA_RESETHAND}, NULL);
 }
 
 static void at_end(void)
@@ -197,6 +208,42 @@ static void all(void)
         ;
 }
 
+/* Sets what is put back by ways that go past the names of libc's functions. */
+static void unnoticed(void)
+{
+    static unsigned short samples[100];
+    struct rlimit core;
+    void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+    void *(*set_action)(int, void (*)(int)) = (void *(*)(int, void (*)(int)))dlsym(libc, "signal");
+    int (*set_limit)(int, const struct rlimit *) = (int (*)(int, const struct rlimit *))dlsym(libc, "setrlimit");
+    set_action(SIGUSR1, SIG_IGN);
+    getrlimit(RLIMIT_NOFILE, &core);
+    core.rlim_cur = 78;
+    set_limit(RLIMIT_NOFILE, &core);
+    profil(samples, sizeof samples, 0, 1);
+    profil(NULL, 0, 0, 0);
+}
+
+static char other_stack[65536];
+
+/* What a handler returns to says which signal stack is used from then on. */
+static void set_stack(int number, siginfo_t *info, void *context)
+{
+    (void)number, (void)info;
+    ((ucontext_t *)context)->uc_stack = (stack_t){.ss_sp = other_stack, .ss_size = sizeof other_stack};
+}
+
+/* Leaves a file open and locked by nothing but a mapping, and memory that takes a while to let go of. */
+static void hold(const char *file)
+{
+    int fd = open(file, O_RDWR | O_CREAT, 0644);
+    if (fd < 0 || ftruncate(fd, 4096) != 0 || flock(fd, LOCK_EX | LOCK_NB) != 0)
+        exit(77);
+    const size_t size = 32 << 20;
+    memset(mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 1, size);
+    mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+}
+
 /* A child process may set limits, too. */
 static void be_limited(pid_t parent)
 {
@@ -252,6 +299,18 @@ static void leave(const char *how)
         pthread_mutex_lock(held);
     } else if (!strcmp(how, "limited"))
         be_limited(parent);
+    else if (!strcmp(how, "unnoticed"))
+        unnoticed();
+    else if (!strcmp(how, "resets")) {
+        raise(SIGRTMIN + 3);
+        printf("called %d\n", called);
+    } else if (!strcmp(how, "stack")) {
+        sigaction(SIGUSR2, &(struct sigaction){.sa_sigaction = set_stack, .sa_flags = SA_SIGINFO}, NULL);
+        raise(SIGUSR2);
+    } else if (!strncmp(how, "hold=", 5))
+        hold(how + 5);
+    else if (!strcmp(how, "user"))
+        setfsuid(getuid());
     else if (!strcmp(how, "nice"))
         setpriority(PRIO_PROCESS, 0, 1);
     else if (!strcmp(how, "closes"))

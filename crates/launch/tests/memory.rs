@@ -150,6 +150,17 @@ fn tools_that_push_each_other_out_pay_anew() {
 }
 
 #[test]
+fn an_eager_choice_is_so_for_the_first_key_only() {
+    let tools = tools(&["a"], Policy { choice: Choice::Eager, ..named(&[], 512 * MIB) });
+    let few = Via::Cold(Reason::FewStarts);
+    assert_eq!(tools.start("a", "mode-1").1, Via::Fork, "at once");
+    // That the tool asks for its mode is learned from this template, and with it that modes are keys.
+    assert_eq!(["mode-2", "mode-3", "mode-4"].map(|mode| tools.start("a", mode).1), [few; 3]);
+    assert_eq!(["mode-2", "mode-1"].map(|mode| tools.start("a", mode).1), [Via::Fork; 2]);
+    assert_eq!(tools.statistics("a").templates, 2);
+}
+
+#[test]
 fn a_template_is_replaced_after_so_many_starts_and_with_it_the_memory_layout() {
     for rewind in [false, true] {
         let policy = Policy { starts_per_template: 4, rewind, ..named(&["a"], 512 * MIB) };

@@ -161,7 +161,7 @@ fn is_exponential(number: &str) -> bool {
     let digits = number.strip_prefix('-').unwrap_or(number).as_bytes();
     let [first, b'.', middle @ .., b'e', b'+' | b'-', tens, ones] = digits else { return false };
     let are_digits = middle.len() == 6 && middle.iter().chain([first, tens, ones]).all(u8::is_ascii_digit);
-    are_digits && (*first != b'0' || digits == b"0.000000e+00")
+    are_digits && !number.ends_with("e-00") && (*first != b'0' || digits == b"0.000000e+00")
 }
 
 /// Appends a number as C's `%e` does.
@@ -249,7 +249,7 @@ mod tests {
         let lines = "1.234567e-02 a\n0.000000e+00 b\n-1.000000e+02 c d\n";
         assert_eq!(parse(lines).unwrap().render(), lines, "nothing to change");
         let odd =
-            " 1.234567e-02 a\n0.000000e-05 b\r\n1.5\tc\n2.500000e+00  d\n01.00000e+00 e\n1.000000e+00 f";
+            " 1.234567e-02 a\n0.000000e-05 b\r\n1.5\tc\n2.500000e+00  d\n01.00000e+00 e\n1.000000e-00 f";
         let even = "1.234567e-02 a\n0.000000e+00 b\n1.500000e+00 c\n2.500000e+00 d\n1.000000e+00 e\n1.000000e+00 f\n";
         assert_eq!(parse(odd).unwrap().render(), even);
     }

@@ -17,6 +17,9 @@ pub enum Choice {
         /// Cold starts before the first template.
         after: u32,
     },
+    /// Each tool: from its first start on under the key of that; under other keys, or where there was no room to keep it,
+    /// once it was started cold.
+    Eager,
     /// Tools of these names (the last component of their path), from the first start.
     Only(Vec<String>),
 }
@@ -94,11 +97,12 @@ impl Policy {
         self.rewind && own_group && spec.limits.is_empty() && spec.extra_fds.len() + 5 <= FDS_MAX
     }
 
-    /// Cold starts under one key before a template is made for it.
+    /// Cold starts under one key before a template is made for it, but for the first start of an eager choice.
     pub(crate) fn cold_starts(&self) -> u32 {
         match self.choice {
             Choice::Auto { after } => after,
-            _ => 0,
+            Choice::Eager => 1,
+            Choice::Cold | Choice::Only(_) => 0,
         }
     }
 }

@@ -11,7 +11,7 @@ use super::key::{self, Asked};
 use super::rewinding::{Rewinding, Stopped};
 use super::template::Template;
 use super::worker::Worker;
-use super::{Policy, ToolStatistics};
+use super::{Choice, Policy, ToolStatistics};
 use crate::slots::Slots;
 use crate::{Allocators, EnvBlock, ProcessGroup, Reason, Spec, Via};
 
@@ -38,6 +38,7 @@ struct State {
     /// Whether its file was read once.
     examined: bool,
     asked: Asked,
+    was_started: bool,
     /// Starts by key, while they are cold for being few.
     seen: HashMap<Vec<u8>, u32>,
     idle: Vec<Template>,
@@ -314,9 +315,10 @@ impl State {
         if self.seen.len() >= KEYS_MAX && !self.seen.contains_key(key) {
             return false;
         }
+        let is_first = !std::mem::replace(&mut self.was_started, true);
         let starts = self.seen.entry(key.to_vec()).or_default();
         *starts += 1;
-        *starts > policy.cold_starts()
+        *starts > policy.cold_starts() || (is_first && policy.choice == Choice::Eager)
     }
 
     fn take_oldest(&mut self) -> Option<Template> {

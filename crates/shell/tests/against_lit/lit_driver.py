@@ -21,7 +21,46 @@ import lit.TestRunner as TestRunner
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 signal.pthread_sigmask(signal.SIG_SETMASK, [])
 gc.disable()
+# Scripts take milliseconds. Some never end in lit: it reads a stage's standard error only after the last stage's end.
+PATIENCE_SECONDS = 15
 IS_V23 = hasattr(TestRunner, "_expandLateSubstitutions")
+
+
+class Stuck(BaseException):
+    """lit waits for a process that waits for lit."""
+
+
+class Patience:
+    """Raises Stuck after three periods, as the first may have passed while the machine slept or this process was stopped."""
+
+    def __enter__(self):
+        self.left = 3
+        signal.signal(signal.SIGALRM, self.elapsed)
+        signal.alarm(PATIENCE_SECONDS)
+
+    def elapsed(self, _signal, _frame):
+        self.left -= 1
+        if self.left == 0:
+            raise Stuck
+        signal.alarm(PATIENCE_SECONDS)
+
+    def __exit__(self, *_):
+        signal.alarm(0)
+
+
+def kill_children():
+    """Ends whatever a stuck script has started."""
+    pending = [os.getpid()]
+    while pending:
+        pid = pending.pop()
+        try:
+            with open("/proc/%d/task/%d/children" % (pid, pid)) as children:
+                found = [int(child) for child in children.read().split()]
+        except OSError:
+            continue
+        pending += found
+        for child in found:
+            os.kill(child, signal.SIGKILL)
 
 
 def stage_of(result):
@@ -68,6 +107,8 @@ def run(request):
             results.append(TestRunner.ShellCommandResult(error.command, "", error.message, status, False))
         seen = [result for result in results if result.exitCode != 0 or id(result.command.args) not in told]
         return {"exit": int(status), "stages": [stage_of(r) for r in seen]}
+    except Stuck:
+        raise
     except BaseException as error:
         return {"exception": type(error).__name__, "message": str(error), "stages": []}
 
@@ -105,7 +146,11 @@ def main():
         # lit leaves a script's own in place where a program could not be started.
         os.umask(umask)
         try:
-            answer = run(json.loads(line))
+            with Patience():
+                answer = run(json.loads(line))
+        except Stuck:
+            kill_children()
+            answer = {"stuck": True}
         except BaseException:
             answer = {"broken": traceback.format_exc()}
         reap()

@@ -38,14 +38,19 @@ fn main() -> ExitCode {
     let number = |name: &str, default| std::env::var(name).map_or(default, |v| v.parse().expect("a number"));
     let (count, first) = (number("HOTSTART_PROPERTY_SCRIPTS", 500), number("HOTSTART_PROPERTY_SEED", 1));
     let begun = Instant::now();
-    let differences = AtomicU32::new(0);
+    let (differences, stuck) = (AtomicU32::new(0), AtomicU32::new(0));
     std::thread::scope(|scope| {
         for worker in 0..WORKERS {
-            let differences = &differences;
+            let (differences, stuck) = (&differences, &stuck);
             scope.spawn(move || {
                 let mut reference = Reference::start();
                 for seed in (first..first + count).skip(worker).step_by(WORKERS) {
-                    let different = u32::from(!agrees(&mut reference, seed));
+                    let agreement = agrees(&mut reference, seed);
+                    if agreement == Agreement::LitIsStuck {
+                        println!("seed {seed}: lit does not end");
+                        stuck.fetch_add(1, Ordering::Relaxed);
+                    }
+                    let different = u32::from(agreement == Agreement::No);
                     if differences.fetch_add(different, Ordering::Relaxed) + different >= ENOUGH {
                         break;
                     }
@@ -53,12 +58,22 @@ fn main() -> ExitCode {
             });
         }
     });
-    let differences = differences.into_inner();
-    println!("{count} scripts, {differences} differences, {:.1?}", begun.elapsed());
+    let (differences, stuck) = (differences.into_inner(), stuck.into_inner());
+    let ends = if stuck == 0 { String::new() } else { format!(", {stuck} without end in lit") };
+    println!("{count} scripts, {differences} differences{ends}, {:.1?}", begun.elapsed());
     if differences == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn agrees(reference: &mut Reference, seed: u64) -> bool {
+/// Whether both sides did the same.
+#[derive(Debug, PartialEq)]
+enum Agreement {
+    Yes,
+    No,
+    /// Ours has ended, theirs cannot be compared.
+    LitIsStuck,
+}
+
+fn agrees(reference: &mut Reference, seed: u64) -> Agreement {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let root = dir.path().canonicalize().expect("it exists");
     // Names of equal length, so that nothing depends on it.
@@ -74,6 +89,7 @@ fn agrees(reference: &mut Reference, seed: u64) -> bool {
     let expected = reference.run(&commands, &theirs.join("w"), &env, pipefail);
     let script = script(&commands, &ours, env, pipefail, reference);
     let transcript = hotstart_shell::run_script(&script, &Launcher::new(), &Group::new());
+    let Some(expected) = expected else { return Agreement::LitIsStuck };
     let got = compare::Seen::of_transcript(&transcript);
     let hide = |text: String, own: &std::path::Path| text.replace(&*own.to_string_lossy(), "<dir>");
     let expected = hide(format!("{expected:#?}\n{}", tree::describe(&theirs)), &theirs);
@@ -81,7 +97,7 @@ fn agrees(reference: &mut Reference, seed: u64) -> bool {
     if expected != got {
         println!("seed {seed}: {commands:#?}\n{}", compare::difference(&expected, &got));
     }
-    expected == got
+    if expected == got { Agreement::Yes } else { Agreement::No }
 }
 
 fn script(

@@ -49,14 +49,21 @@ impl Reference {
         Reference { process, requests, answers, dialect, package, python }
     }
 
-    /// Runs a script by lit's shell.
-    pub fn run(&mut self, commands: &[String], cwd: &Path, env: &Environment, pipefail: bool) -> Seen {
+    /// Runs a script by lit's shell; `None` if it never ends there.
+    pub fn run(
+        &mut self,
+        commands: &[String],
+        cwd: &Path,
+        env: &Environment,
+        pipefail: bool,
+    ) -> Option<Seen> {
         let vars: serde_json::Map<String, Value> =
             env.iter().map(|(k, v)| (k.to_string_lossy().into(), v.to_string_lossy().into())).collect();
         let request = json!({ "commands": commands, "cwd": cwd, "env": vars, "pipefail": pipefail });
         let requests = self.requests.as_mut().expect("open until dropped");
         writeln!(requests, "{request}").expect("the driver reads");
-        Seen::of_answer(&line(&mut self.answers).expect("the driver answers"))
+        let answer = line(&mut self.answers).expect("the driver answers");
+        (answer["stuck"] != true).then(|| Seen::of_answer(&answer))
     }
 }
 

@@ -16,8 +16,8 @@ pub(super) use file::{FileSettings, read};
 
 /// How many of a hundred passing warm starts are repeated cold, unless it is said.
 const VERIFY: f64 = 0.5;
-/// In a run of so many tests a tool that is started once will be started again: waiting for it costs one start of the tool,
-/// while a template that nobody else needs costs a third of one more (bench/start).
+/// In a run of so many tests a tool that is started once will be started again, so that the first start is warm: a cold one
+/// is saved. A template that nobody needs again costs a third more than a cold start (bench/start), once for each tool.
 const MANY_TESTS: usize = 200;
 
 /// All settings, defaults filled in.
@@ -111,7 +111,7 @@ impl WarmSettings {
             (Start::Cold, _) => Choice::Cold,
             (_, Some(tools)) => Choice::Only(tools.clone()),
             (Start::Fork | Start::Rewind, None) => Choice::Auto { after: 0 },
-            (Start::Auto, None) if tests >= MANY_TESTS => Choice::Auto { after: 0 },
+            (Start::Auto, None) if tests >= MANY_TESTS => Choice::Eager,
             (Start::Auto, None) => default.choice,
         };
         Policy {
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(choose(Some(Start::Rewind), None), Choice::Auto { after: 0 });
         assert_eq!(choose(None, tools(&["opt"])), Choice::Only(vec!["opt".into()]));
         let settings = WarmSettings::new(&WarmOptions::default(), FileSettings::default());
-        assert_eq!(settings.policy_for(MANY_TESTS, Vec::new(), None).choice, Choice::Auto { after: 0 });
+        assert_eq!(settings.policy_for(MANY_TESTS, Vec::new(), None).choice, Choice::Eager);
         assert_eq!(choose(Some(Start::Cold), tools(&["opt"])), Choice::Cold);
     }
 
