@@ -369,9 +369,9 @@ fn redirects(random: &mut Random, index: usize, count: usize) -> String {
         let own = format!("{}{index}", random.pick(&["o", "o", "p", if count == 1 { "dir/o" } else { "p" }]));
         let target = match random.below(30) {
             0 => "missing/x",
-            1 => "dir",
-            2 => "/dev/null",
-            // These may be another stage's.
+            1 => "/dev/null",
+            // These may be another stage's, or what it reads.
+            2 if count == 1 => "dir",
             3 if count == 1 => "*.none",
             4 if count == 1 => "'o 1'",
             5 if count == 1 => "o*",
