@@ -169,6 +169,8 @@ void hs_state_restore(void)
         stack_lost();
     HS_SYS(SYS_prctl, PR_SET_NAME, now->name);
     touched = 0;
+    /* What came since they were taken, as by the closing of the tool's descriptors. */
+    signals_left();
     HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &nothing, 0, HS_SET_BYTES);
 }
 

@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -307,6 +308,13 @@ static void leave(const char *how)
     } else if (!strcmp(how, "stack")) {
         sigaction(SIGUSR2, &(struct sigaction){.sa_sigaction = set_stack, .sa_flags = SA_SIGINFO}, NULL);
         raise(SIGUSR2);
+    } else if (!strcmp(how, "late")) {
+        /* Its other end's closing sends a signal. */
+        int ends[2];
+        signal(SIGIO, on_signal);
+        if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0 || fcntl(ends[0], F_SETOWN, parent) != 0)
+            exit(77);
+        fcntl(ends[0], F_SETFL, O_ASYNC);
     } else if (!strncmp(how, "hold=", 5))
         hold(how + 5);
     else if (!strcmp(how, "user"))

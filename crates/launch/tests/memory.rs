@@ -160,6 +160,21 @@ fn an_eager_choice_is_so_for_the_first_key_only() {
     assert_eq!(tools.statistics("a").templates, 2);
 }
 
+/// Whoever waits for the first template does not know yet what the tool asks for; each start checks what it was told.
+#[test]
+fn a_start_that_waited_is_in_its_own_environment() {
+    let policy = |choice| Policy { choice, rewind: true, ..named(&[], 512 * MIB) };
+    let mut tools = tools(&["a"], policy(Choice::Eager));
+    for trial in 0..40 {
+        let choice = [Choice::Eager, Choice::Auto { after: 0 }][trial % 2].clone();
+        tools.launcher = Launcher::new().with_policy(policy(choice));
+        std::thread::scope(|scope| {
+            scope.spawn(|| tools.start("a", ""));
+            scope.spawn(|| tools.start("a", "on"));
+        });
+    }
+}
+
 #[test]
 fn a_template_is_replaced_after_so_many_starts_and_with_it_the_memory_layout() {
     for rewind in [false, true] {

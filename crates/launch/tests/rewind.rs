@@ -92,8 +92,11 @@ fn threads_that_wait_are_ended_as_at_any_end() {
 
 #[test]
 fn a_pending_signal_is_dropped_as_at_any_end() {
-    let tool = as_cold(&["pending", "2"]);
-    assert_eq!((tool.rewinds, tool.not_rewound), (ROUNDS as u64 - 1, None));
+    // Also one that comes of the closing of descriptors.
+    for how in ["pending", "late"] {
+        let tool = as_cold(&[how, "2"]);
+        assert_eq!((tool.rewinds, tool.not_rewound), (ROUNDS as u64 - 1, None), "{how}");
+    }
 }
 
 #[test]

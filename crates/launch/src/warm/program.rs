@@ -79,28 +79,38 @@ impl Program {
     /// Decides how to start; waits shortly where all templates are in use.
     pub(crate) fn plan(&self, spec: &Spec<'_>, policy: &Policy) -> Result<Plan, Reason> {
         let mut state = self.lock();
-        if let Some(reason) = state.unfit {
-            return Err(reason);
-        }
-        let key = key::of(spec, &state.asked);
-        let rewinds = policy.rewinds(spec) && state.rewinding.stopped.is_none();
-        if let Some(plan) = state.at_hand(&key, rewinds, policy) {
-            return Ok(plan);
-        }
-        if !state.pays(&key, policy) {
-            return Err(Reason::FewStarts);
-        }
-        if !state.examined {
-            state.examined = true;
-            if let Err(reason) = eligible::examine(&self.path) {
-                state.unfit = Some(reason);
+        let mut counted = None;
+        let mut waiting = None;
+        // Everything may be another after a wait: a template that somebody else made tells what the tool asks for, and so
+        // what a key is; a check may have found the tool unfit.
+        loop {
+            if let Some(reason) = state.unfit {
                 return Err(reason);
             }
-        }
-        // One template makes all workers, so it is waited for while somebody else makes it, or has a worker made.
-        let patience = if rewinds && state.live > 0 && state.idle.is_empty() { WORKER_WAIT } else { WAIT };
-        let until = Instant::now() + patience;
-        loop {
+            let key = key::of(spec, &state.asked);
+            let rewinds = policy.rewinds(spec) && state.rewinding.stopped.is_none();
+            if let Some(plan) = state.at_hand(&key, rewinds, policy) {
+                return Ok(plan);
+            }
+            if counted.as_ref() != Some(&key) {
+                if !state.pays(&key, policy) {
+                    return Err(Reason::FewStarts);
+                }
+                counted = Some(key);
+            }
+            if !state.examined {
+                state.examined = true;
+                if let Err(reason) = eligible::examine(&self.path) {
+                    state.unfit = Some(reason);
+                    return Err(reason);
+                }
+            }
+            // One template makes all workers, so it is waited for while somebody else makes it, or has a worker made.
+            let (patience, until) = *waiting.get_or_insert_with(|| {
+                let is_in_use = rewinds && state.live > 0 && state.idle.is_empty();
+                let patience = if is_in_use { WORKER_WAIT } else { WAIT };
+                (patience, Instant::now() + patience)
+            });
             let may_make = patience == WAIT || until <= Instant::now();
             if may_make && (state.live < policy.templates_per_tool || state.drop_idle()) {
                 state.live += 1;
@@ -108,9 +118,6 @@ impl Program {
             }
             let Some(left) = until.checked_duration_since(Instant::now()) else { return Err(Reason::Busy) };
             state = self.given_back.wait_timeout(state, left).expect("no panic while locked").0;
-            if let Some(plan) = state.at_hand(&key, rewinds, policy) {
-                return Ok(plan);
-            }
         }
     }
 
@@ -313,7 +320,10 @@ impl State {
             return true;
         }
         if self.seen.len() >= KEYS_MAX && !self.seen.contains_key(key) {
-            return false;
+            self.seen.retain(|_, starts| *starts > 1);
+            if self.seen.len() >= KEYS_MAX {
+                return false;
+            }
         }
         let is_first = !std::mem::replace(&mut self.was_started, true);
         let starts = self.seen.entry(key.to_vec()).or_default();
