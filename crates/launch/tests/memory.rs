@@ -36,10 +36,14 @@ struct Tools {
 }
 
 fn tools(names: &[&str], policy: Policy) -> Tools {
+    tools_of(LARGE, names, policy)
+}
+
+fn tools_of(source: &str, names: &[&str], policy: Policy) -> Tools {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("large.c"), LARGE).unwrap();
+    std::fs::write(dir.path().join("tool.c"), source).unwrap();
     for name in names {
-        compile(&dir.path().join("large.c"), &dir.path().join(name), &[]);
+        compile(&dir.path().join("tool.c"), &dir.path().join(name), &[]);
     }
     Tools { dir, launcher: Launcher::new().with_policy(policy) }
 }
@@ -164,13 +168,21 @@ fn an_eager_choice_is_so_for_the_first_key_only() {
 #[test]
 fn a_start_that_waited_is_in_its_own_environment() {
     let policy = |choice| Policy { choice, rewind: true, ..named(&[], 512 * MIB) };
-    let mut tools = tools(&["a"], policy(Choice::Eager));
-    for trial in 0..40 {
+    // The template is there before the other start has waited for long.
+    let source = LARGE.replace("8 << 20", "8");
+    let mut tools = tools_of(&source, &["a", "first"], policy(Choice::Eager));
+    for trial in 0..60 {
         let choice = [Choice::Eager, Choice::Auto { after: 0 }][trial % 2].clone();
         tools.launcher = Launcher::new().with_policy(policy(choice));
+        // What is done once for all tools is done by then.
+        tools.start("first", "");
         std::thread::scope(|scope| {
             scope.spawn(|| tools.start("a", ""));
-            scope.spawn(|| tools.start("a", "on"));
+            scope.spawn(|| {
+                // The later one comes at different moments of the making.
+                (0..50 * trial).for_each(|_| std::thread::yield_now());
+                tools.start("a", "on")
+            });
         });
     }
 }
