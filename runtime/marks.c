@@ -18,7 +18,6 @@
 #include <sys/resource.h>
 #include <sys/sem.h>
 #include <sys/shm.h>
-#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 

@@ -22,7 +22,8 @@
 
 #if HS_REWIND
 
-/* linux/prctl.h has them since 5.11. */
+/* linux/signal.h and linux/prctl.h have them since 4.7 and 5.11. */
+#define AUTODISARM (1U << 31)
 #define DISPATCH 59
 #define DISPATCH_ON 1
 #define DISPATCH_OFF 0
@@ -82,7 +83,8 @@ static void stop(void)
     HS_SYS(SYS_rt_sigaction, SIGSEGV, &theirs_fault, 0, HS_SET_BYTES);
 }
 
-/* The tool is to go on unwatched: the kernel sets its signal stack on return from the handler. */
+/* The tool is to go on unwatched: the kernel sets its signal stack on return from the handler. Linux 6.12 and newer set it
+ * before they leave the handler's stack, and refuse to while on it unless that disarms itself. */
 static void give_up(ucontext_t *context)
 {
     stop();
@@ -103,14 +105,19 @@ static long set_action(int number, const struct hs_action *action, struct hs_act
     return 0;
 }
 
-static long set_stack(const stack_t *stack, stack_t *old)
+/* Whether the kernel would take it, whatever the processor's registers need on a stack. */
+static int is_plain(const stack_t *stack)
+{
+    return stack->ss_flags == 0 && stack->ss_size >= 16 * 1024;
+}
+
+static void set_stack(const stack_t *stack, stack_t *old)
 {
     const stack_t before = theirs_stack;
     if (stack)
         theirs_stack = *stack;
     if (old)
         *old = before;
-    return 0;
 }
 
 /* Makes a call that depends on no request; whether it is one. */
@@ -132,7 +139,10 @@ static int make(long number, const greg_t *regs, long *result)
         *result = set_action((int)argument[0], (const struct hs_action *)argument[1], (struct hs_action *)argument[2]);
         return 1;
     case SYS_sigaltstack:
-        *result = set_stack((const stack_t *)argument[0], (stack_t *)argument[1]);
+        if (argument[0] && !is_plain((const stack_t *)argument[0]))
+            return 0;
+        set_stack((const stack_t *)argument[0], (stack_t *)argument[1]);
+        *result = 0;
         return 1;
     default:
         return 0;
@@ -168,7 +178,7 @@ static void on_fault(int signal, siginfo_t *info, void *data)
  * watch ends by what the tool does. */
 int hs_watch_begin(char *strings, size_t size, hs_watch_failed *when_failed)
 {
-    const stack_t stack = {.ss_sp = handler_stack, .ss_size = sizeof handler_stack};
+    const stack_t stack = {.ss_sp = handler_stack, .ss_size = sizeof handler_stack, .ss_flags = (int)AUTODISARM};
     const unsigned long flags = SA_SIGINFO | SA_ONSTACK | HS_RESTORER;
     const struct hs_action call = {(void *)on_call, flags, (void *)restorer, 0};
     const struct hs_action fault = {(void *)on_fault, flags, (void *)restorer, 0};

@@ -30,7 +30,7 @@ int parse(int argc, const char *const *argv, const char *text, size_t length, vo
 #ifndef EARLY
 #define EARLY 0
 #endif
-enum { NOTHING, UNSET, SET, ARGUMENT, NUMBER, FILES, DERIVED, OTHERS, WALKS, MAPS, ALL_AT_ONCE };
+enum { NOTHING, UNSET, SET, ARGUMENT, NUMBER, FILES, DERIVED, OTHERS, WALKS, MAPS, SMALL_STACK, ALL_AT_ONCE };
 
 extern char **environ;
 static int kept_argc, early_result;
@@ -63,6 +63,7 @@ static void before(int argc, char **argv)
         for (char **variable = environ; *variable; variable++)
             early_result += strncmp(*variable, "HS_EARLY=", 9) == 0;
         break;
+    case SMALL_STACK: early_result = sigaltstack(&(stack_t){.ss_sp = handler_stack, .ss_size = 64}, NULL); break;
     case MAPS: kept_text = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); break;
     }
 }
@@ -89,6 +90,9 @@ int main(int argc, char **argv)
     raise(SIGUSR1);
     sigaction(SIGSYS, NULL, &action);
     printf("handler %d\n", action.sa_handler == handler);
+    stack_t old;
+    sigaltstack(NULL, &old);
+    printf("stack %d %zu %d\n", old.ss_sp == stack.ss_sp, old.ss_size, old.ss_flags);
     /* What the next run must not see. */
     number = kept_argc = -1;
     memset(kept_block, 'x', 100000);

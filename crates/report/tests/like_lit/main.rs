@@ -110,12 +110,13 @@ fn assert_same(ours: &str, lits: &str, what: &str) {
     panic!("{what}: first different line {difference:?}\n--- hotstart\n{ours}\n--- lit\n{lits}");
 }
 
-/// Times to the microsecond: a duration has no digits beyond the nanosecond.
+/// Times to the nanosecond, beyond which a duration has no digits. To fewer digits both would be rounded twice, and a value
+/// halfway between two could then differ.
 fn rounded(json: &str) -> String {
     let round = |line: &str| match line.trim_start().strip_prefix("\"elapsed\": ") {
         Some(value) => {
             let value = value.trim_end_matches(',');
-            value.parse::<f64>().map_or_else(|_| line.to_owned(), |value| format!("elapsed {value:.6}"))
+            value.parse::<f64>().map_or_else(|_| line.to_owned(), |value| format!("elapsed {value:.9}"))
         }
         None => line.to_owned(),
     };

@@ -22,7 +22,8 @@ fn totals(statistics: &Statistics) -> (u64, u64) {
     statistics.tools.iter().fold((0, 0), add)
 }
 
-/// For each tool: starts cold and warm, reasons, time saved, most started first; then what was checked.
+/// For each tool: starts cold and warm, reasons, time saved, most started first; then what was checked. Faults are tests that
+/// differed and tools that an audit found not put back.
 pub fn table(statistics: &Statistics, checks: CheckCounts) -> String {
     let starts = |tool: &ToolStatistics| tool.warm_total() + tool.cold_total();
     let mut tools: Vec<_> = statistics.tools.iter().filter(|tool| starts(tool) > 0).collect();
@@ -48,6 +49,7 @@ pub fn table(statistics: &Statistics, checks: CheckCounts) -> String {
     let (warm, cold) = totals(statistics);
     row(&mut text, (warm, cold, tools.iter().map(|tool| tool.saved()).sum()), "in all");
     let CheckCounts { confirmed, compared, unsteady, faults } = checks;
+    let faults = faults + not_put_back(statistics).count() as u64;
     let _ = writeln!(
         text,
         "hotstart: failures confirmed cold: {confirmed}; tests run both ways: {compared}; of these not \
@@ -83,16 +85,21 @@ fn ways(text: &mut String, tool: &ToolStatistics) {
 /// Tools of which an audit found that they were not put back; empty if there are none, as there should be.
 pub fn faults(statistics: &Statistics) -> String {
     let mut text = String::new();
-    for tool in &statistics.tools {
-        if let Some(why @ Stopped::Differs(_)) = &tool.not_rewound {
-            let _ = writeln!(
-                text,
-                "hotstart: a fault of hotstart, please report it: rewinding '{}': {why}; it is copied from now on",
-                tool.program.display()
-            );
-        }
+    for (tool, why) in not_put_back(statistics) {
+        let _ = writeln!(
+            text,
+            "hotstart: a fault of hotstart, please report it: rewinding '{}': {why}; it is copied from now on",
+            tool.program.display()
+        );
     }
     text
+}
+
+fn not_put_back(statistics: &Statistics) -> impl Iterator<Item = (&ToolStatistics, &Stopped)> {
+    statistics.tools.iter().filter_map(|tool| match &tool.not_rewound {
+        Some(why @ Stopped::Differs(_)) => Some((tool, why)),
+        _ => None,
+    })
 }
 
 fn row(text: &mut String, (warm, cold, saved): (u64, u64, Duration), what: &str) {
@@ -148,11 +155,11 @@ mod tests {
             "                                cold 1: the settings say so",
             "     1000         6    19.00 s  in all",
             "hotstart: failures confirmed cold: 1; tests run both ways: 5; of these not deterministic by \
-             themselves: 2; faults of hotstart: 0",
+             themselves: 2; faults of hotstart: 4",
             "",
         ]
         .join("\n");
-        let checks = CheckCounts { confirmed: 1, compared: 5, unsteady: 2, faults: 0 };
+        let checks = CheckCounts { confirmed: 1, compared: 5, unsteady: 2, faults: 3 };
         assert_eq!(table(&statistics(), checks), expected);
         assert_eq!(
             table(&Statistics::default(), CheckCounts::default()),
