@@ -276,11 +276,12 @@ uintptr_t hs_memory_stack_low(void)
     return stack_low;
 }
 
-/* Pages of the stack below main's frame, which nobody has used in a fresh process. */
+/* Pages of the stack below main's frame, which nobody has used in a fresh process. How far it reaches has just been found,
+ * with the sum of mappings. */
 static void clear_stack(void)
 {
     static unsigned char present[16384];
-    for (uintptr_t at = hs_memory_stack_low(); at < now->stack_page;) {
+    for (uintptr_t at = stack_low; at < now->stack_page;) {
         size_t left = now->stack_page - at, size = left < sizeof present * PAGE ? left : sizeof present * PAGE;
         if (HS_SYS(SYS_mincore, at, size, present) != 0)
             break;

@@ -95,6 +95,8 @@ struct hs_request {
 #define HS_REQUEST_AUDIT 2u
 /* To a template: put the tool's text on large pages first, which takes a while and pays after some tens of copies. */
 #define HS_REQUEST_ENLARGE 4u
+/* Who takes it up is bound to one processor, and is to free itself first. */
+#define HS_REQUEST_BOUND 8u
 
 enum hs_stage { HS_STAGE_REQUEST = 1, HS_STAGE_DIRECTORY, HS_STAGE_LIMITS, HS_STAGE_TITLE, HS_STAGE_CLONE,
                 HS_STAGE_REWIND };

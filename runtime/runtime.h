@@ -102,6 +102,10 @@ HS_HIDDEN void hs_title_stack(uintptr_t *low, uintptr_t *high);
 HS_HIDDEN void hs_bind_all(void);
 HS_HIDDEN void hs_bind_learn(void *(*before)(void **place), void (*keep)(void **place));
 
+/* place.c */
+HS_HIDDEN void hs_place_open(void);
+HS_HIDDEN int hs_place_free(void);
+
 /* text.c */
 HS_HIDDEN void hs_text_enlarge(void);
 

@@ -199,7 +199,10 @@ static long next_request(uint32_t room, uint32_t *fd_count)
     long length = hs_receive(message, sizeof message, job.fds, fd_count);
     if (length <= 0)
         return length;
-    uint32_t own = ((const struct hs_request *)message)->flags & HS_REQUEST_WORKER ? 2 : 0;
+    const uint32_t flags = ((const struct hs_request *)message)->flags;
+    if (flags & HS_REQUEST_BOUND && hs_place_free() != 0)
+        return -1;
+    const uint32_t own = flags & HS_REQUEST_WORKER ? 2 : 0;
     return decode(length, room) == 0 && job.head->fd_count + own == *fd_count ? length : -1;
 }
 
@@ -272,6 +275,7 @@ void hs_serve(const struct hs_start *start, struct hs_call *call)
     doubts |= hs_audit_doubts() | hs_snapshot_doubts(start);
     hs_nested_open();
     hs_bind_all();
+    hs_place_open();
     if (settle() != 0)
         doubts |= HS_DOUBT_KERNEL;
     if (announce(doubts) != 0)

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 19] = [
+const SOURCES: [&str; 20] = [
     "entry.c",
     "io.c",
     "audit.c",
@@ -20,6 +20,7 @@ const SOURCES: [&str; 19] = [
     "state.c",
     "point.c",
     "watch.c",
+    "place.c",
     "text.c",
     "nested.c",
     "threads.c",

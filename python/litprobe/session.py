@@ -10,6 +10,11 @@ import platform
 import sys
 
 import lit
+
+from litprobe.later import Later
+
+with Later("unittest", TestCase=object):
+    import lit.BooleanExpression
 import lit.LitConfig
 import lit.Test
 

@@ -3,13 +3,14 @@
 import io
 import json
 import os
+import sys
 import tempfile
 import unittest
 
 import lit.formats
 from lit.TestingConfig import SubstituteCaptures
 
-from litprobe import describe, server, session
+from litprobe import describe, later, server, session
 
 SETTINGS = {
     "progname": "lit",
@@ -33,6 +34,31 @@ SETTINGS = {
     "update_tests": False,
     "timeout": None,
 }
+
+
+class LaterTest(unittest.TestCase):
+    def test_what_is_put_off_is_imported_when_it_is_used(self):
+        sys.modules.pop("this_is_put_off", None)
+        with tempfile.TemporaryDirectory() as directory:
+            with open(os.path.join(directory, "this_is_put_off.py"), "w") as file:
+                file.write("import sys\nsys.put_off = True\nvalue = 3\n")
+            self.addCleanup(sys.path.remove, directory)
+            sys.path.insert(0, directory)
+            with later.Later("this_is_put_off", Base=dict):
+                import this_is_put_off
+
+                self.assertIs(this_is_put_off.Base, dict)
+            self.assertFalse(hasattr(sys, "put_off"))
+            self.assertNotIn("this_is_put_off", sys.modules)
+            self.assertEqual(this_is_put_off.value, 3)
+            self.assertTrue(sys.put_off)
+            self.assertRaises(AttributeError, lambda: this_is_put_off.missing)
+
+    def test_what_is_there_is_not_replaced(self):
+        with later.Later("os", path=None):
+            import os as found
+        self.assertIs(found, os)
+        self.assertIs(sys.modules["os"], os)
 
 
 class ServerTest(unittest.TestCase):

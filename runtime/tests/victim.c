@@ -113,7 +113,7 @@ static void print_signals(void)
     while (fgets(line, sizeof line, status))
         if ((!strncmp(line, "Sig", 3) && line[3] != 'Q') || !strncmp(line, "Shd", 3) || !strncmp(line, "Threads", 7) ||
             !strncmp(line, "Umask", 5) || !strncmp(line, "Cap", 3) || !strncmp(line, "TracerPid", 9) ||
-            !strncmp(line, "NoNewPrivs", 10) || !strncmp(line, "Seccomp", 7))
+            !strncmp(line, "NoNewPrivs", 10) || !strncmp(line, "Cpus_allowed", 12) || !strncmp(line, "Seccomp", 7))
             fputs(line, stdout);
     fclose(status);
     for (int number = 1; number < 65; number++) {

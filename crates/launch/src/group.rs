@@ -82,16 +82,16 @@ impl Group {
         }
     }
 
-    /// Starts a process under the lock; `None` if the job was ended before.
+    /// Starts a process under the lock, told whether it is the job's only one; `None` if the job was ended before.
     pub(crate) fn start<E>(
         &self,
-        start: impl FnOnce() -> Result<(i32, i32), E>,
+        start: impl FnOnce(bool) -> Result<(i32, i32), E>,
     ) -> Option<Result<(i32, i32), E>> {
         let mut state = self.state.lock().expect("no panic while locked");
         if state.killed {
             return None;
         }
-        let started = start();
+        let started = start(state.live.is_empty());
         if let Ok(ids) = &started {
             state.live.push(*ids);
         }

@@ -146,16 +146,17 @@ impl Launcher {
         let ended = || StartError::Ended { path: spec.program.clone() };
         let Some(pool) = &self.pool else {
             let reason = if cold::needs_trampoline(spec) { Reason::Limits } else { Reason::OnlyWay };
-            let start = |slot: Option<Slot<'_>>| Ok(Started::cold(self.start_cold(spec, slot)?, reason));
+            let start = |slot: Option<Slot<'_>>, _| Ok(Started::cold(self.start_cold(spec, slot)?, reason));
             return self.start_in(group, spec, begun, start).ok_or_else(ended)?;
         };
         let program = pool.program(spec, self.allocators.as_deref());
         let lease = pool.lease(&program, spec);
-        let child =
-            self.start_in(group, spec, begun, |slot| match lease.and_then(|lease| lease.start(spec, slot)) {
+        let child = self.start_in(group, spec, begun, |slot, alone| {
+            match lease.and_then(|lease| lease.start(spec, slot, alone)) {
                 Ok(started) => Ok(started),
                 Err(reason) => Ok(Started::cold(self.start_cold(spec, slot)?, reason)),
-            });
+            }
+        });
         let child = child.ok_or_else(ended)?;
         if let Ok(child) = &child {
             pool.record(&program, child.via, begun.elapsed());
@@ -172,7 +173,8 @@ impl Launcher {
         let pool = self.pool.as_ref().ok_or(Reason::OnlyWay)?;
         let program = pool.program(spec, self.allocators.as_deref());
         let child = pool.lease(&program, spec).and_then(|lease| {
-            self.start_in(group, spec, begun, |slot| lease.start(spec, slot)).ok_or(Reason::Refused)?
+            self.start_in(group, spec, begun, |slot, alone| lease.start(spec, slot, alone))
+                .ok_or(Reason::Refused)?
         });
         let via = child.as_ref().map_or_else(|reason| Via::Cold(*reason), |child| child.via);
         pool.record(&program, via, begun.elapsed());
@@ -185,12 +187,12 @@ impl Launcher {
         group: &'g Group,
         spec: &Spec<'_>,
         begun: Instant,
-        start: impl FnOnce(Option<Slot<'_>>) -> Result<Started<'g>, E>,
+        start: impl FnOnce(Option<Slot<'_>>, bool) -> Result<Started<'g>, E>,
     ) -> Option<Result<Child<'g>, E>> {
         let mut child = None;
-        let started = group.start(|| {
+        let started = group.start(|alone| {
             let slot = self.slots.as_deref().and_then(Slots::take);
-            let Started { pid, via, tenure } = match start(slot) {
+            let Started { pid, via, tenure } = match start(slot, alone) {
                 Ok(started) => started,
                 Err(error) => {
                     slot.into_iter().for_each(Slot::free);

@@ -8,6 +8,7 @@ pub(crate) mod eligible;
 mod identity;
 pub(crate) mod image;
 mod key;
+mod place;
 mod policy;
 mod program;
 mod request;
@@ -224,11 +225,17 @@ impl Pool {
 }
 
 impl<'p> Lease<'p> {
-    /// Starts `spec` in `slot`; after an error nothing was started. Without a slot nothing can be.
-    pub(crate) fn start(mut self, spec: &Spec<'_>, slot: Option<Slot<'_>>) -> Result<Started<'p>, Reason> {
+    /// Starts `spec` in `slot`; after an error nothing was started. Without a slot nothing can be. What is started `alone` is
+    /// waited for next.
+    pub(crate) fn start(
+        mut self,
+        spec: &Spec<'_>,
+        slot: Option<Slot<'_>>,
+        alone: bool,
+    ) -> Result<Started<'p>, Reason> {
         let slot = slot.ok_or(Reason::System)?;
         match self.what.take().expect("held until dropped") {
-            What::Worker { worker, audited } => self.rewind(worker, audited, spec, slot),
+            What::Worker { worker, audited } => self.rewind(worker, audited, spec, slot, alone),
             What::Template { mut template, grow } => {
                 let started =
                     if grow { self.grow(&mut template, spec, slot) } else { copy(&mut template, spec, slot) };
@@ -244,15 +251,16 @@ impl<'p> Lease<'p> {
         audited: bool,
         spec: &Spec<'_>,
         slot: Slot<'_>,
+        alone: bool,
     ) -> Result<Started<'p>, Reason> {
         // A worker tells only at the end that it could not enter the directory.
-        if rustix::fs::access(&*spec.cwd, rustix::fs::Access::EXEC_OK).is_err() || !spec.cwd.is_dir() {
+        if rustix::fs::access(spec.cwd.join("."), rustix::fs::Access::EXISTS).is_err() {
             self.program.give_back_worker(worker);
             return Err(Reason::Refused);
         }
         // What the tool starts is in the worker's group, and must not be missed if this process is killed now.
         slot.enter(Entry { pid: worker.pid(), pgid: worker.pid() });
-        match worker.start(spec, audited) {
+        match worker.start(spec, audited, alone) {
             Ok(()) => Ok(self.tenure(worker, audited, Via::Rewind)),
             Err(Failure::Request(reason)) => {
                 self.program.give_back_worker(worker);

@@ -47,6 +47,8 @@ struct State {
     workers: Vec<Worker>,
     /// Workers that exist or are being made, also those that run.
     live_workers: usize,
+    /// Starts that wait for a template or a worker.
+    waiting: usize,
     rewinding: Rewinding,
     statistics: ToolStatistics,
 }
@@ -117,7 +119,9 @@ impl Program {
                 return Ok(Plan::Make(rewinds && state.claim_worker(policy)));
             }
             let Some(left) = until.checked_duration_since(Instant::now()) else { return Err(Reason::Busy) };
+            state.waiting += 1;
             state = self.given_back.wait_timeout(state, left).expect("no panic while locked").0;
+            state.waiting -= 1;
         }
     }
 
@@ -205,7 +209,14 @@ impl Program {
             return;
         }
         state.workers.push(worker);
-        self.given_back.notify_one();
+        self.tell(&state);
+    }
+
+    /// Wakes a start that waits; to tell nobody would be a system call, too.
+    fn tell(&self, state: &State) {
+        if state.waiting > 0 {
+            self.given_back.notify_one();
+        }
     }
 
     pub(crate) fn retired(&self) {
@@ -219,7 +230,7 @@ impl Program {
             return;
         }
         state.idle.push(template);
-        self.given_back.notify_one();
+        self.tell(&state);
     }
 
     /// When the idle template that was not used for longest was used.

@@ -3,7 +3,7 @@
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 
-use super::wire;
+use super::{place, wire};
 use crate::spec::Resource;
 use crate::sys::channel;
 use crate::{ProcessGroup, Reason, Spec};
@@ -29,6 +29,8 @@ pub(crate) struct Asked<'a> {
     pub slot: u32,
     /// Where in the program's file options are parsed; for a worker, 0 if not known.
     pub point: u64,
+    /// Whom it is for, to be brought to this processor.
+    pub bind: Option<i32>,
     /// Descriptors that come after the process's.
     pub own: &'a [RawFd],
 }
@@ -47,9 +49,13 @@ pub(crate) fn send(socket: &OwnedFd, spec: &Spec<'_>, asked: Asked<'_>) -> Resul
     fds[fd_count..fd_count + own.len()].copy_from_slice(own);
     let strings = argument_strings(spec).ok_or(Failure::Request(Reason::System))?;
     let limits = limit_bytes(spec);
-    let head = head(spec, asked, &strings, &limits);
+    let mut head = head(spec, asked, &strings, &limits);
     if head.length as usize > wire::MESSAGE_MAX {
         return Err(Failure::Request(Reason::LargeRequest));
+    }
+    // Only a request that will be sent: it is what frees who is bound.
+    if asked.bind.zip(place::here()).is_some_and(|(pid, cpu)| place::bind(pid, cpu)) {
+        head.flags |= wire::REQUEST_BOUND;
     }
     let parts: [&[u8]; 5] = [&head.encode(), &limits, &targets[..fd_count * 4], &strings, spec.env.blob()];
     channel::send(socket, &parts, &fds[..fd_count + own.len()]).map_err(|_| Failure::Died)

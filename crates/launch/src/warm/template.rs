@@ -192,7 +192,7 @@ impl Template {
     }
 
     fn ask(&mut self, spec: &Spec<'_>, slot: Slot<'_>, asked: Asked<'_>) -> Result<i32, Failure> {
-        let asked = Asked { slot: slot.index(), ..asked };
+        let asked = Asked { slot: slot.index(), bind: Some(self.pid), ..asked };
         let sent = match request::send(&self.socket, spec, asked) {
             Err(Failure::Died) => None,
             Err(other) => return Err(other),

@@ -26,6 +26,8 @@ pub(crate) const REQUEST_WORKER: u32 = 1;
 pub(crate) const REQUEST_AUDIT: u32 = 2;
 /// Flag of a request to a template: put the text on large pages first.
 pub(crate) const REQUEST_ENLARGE: u32 = 4;
+/// Who takes it up is bound to a processor, and frees itself first.
+pub(crate) const REQUEST_BOUND: u32 = 8;
 /// Stage of a reply: no worker can be made of this tool here.
 pub(crate) const STAGE_REWIND: u32 = 6;
 /// Largest announcement: names of objects and of variables.
@@ -217,6 +219,7 @@ mod tests {
             "HS_STAGE_REWIND",
             "HS_REQUEST_AUDIT",
             "HS_REQUEST_ENLARGE",
+            "HS_REQUEST_BOUND",
             "HS_ENDING_REFUSED",
             "HS_SLOTS",
             "sizeof(struct hs_slot)",
@@ -269,6 +272,7 @@ mod tests {
             STAGE_REWIND as i64,
             REQUEST_AUDIT as i64,
             REQUEST_ENLARGE as i64,
+            REQUEST_BOUND as i64,
             Ending::Refused as i64,
             SLOTS as i64,
             Table::bytes(1) as i64,

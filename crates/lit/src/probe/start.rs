@@ -22,10 +22,11 @@ pub(super) const PROTOCOL: u32 = 1;
 
 const LOADER: &str = include_str!("../../../../python/litprobe/loader.py");
 
-const MODULES: [(&str, &str); 6] = [
+const MODULES: [(&str, &str); 7] = [
     ("litprobe", include_str!("../../../../python/litprobe/__init__.py")),
     ("litprobe.describe", include_str!("../../../../python/litprobe/describe.py")),
     ("litprobe.execute", include_str!("../../../../python/litprobe/execute.py")),
+    ("litprobe.later", include_str!("../../../../python/litprobe/later.py")),
     ("litprobe.session", include_str!("../../../../python/litprobe/session.py")),
     ("litprobe.update", include_str!("../../../../python/litprobe/update.py")),
     ("litprobe.server", include_str!("../../../../python/litprobe/server.py")),

@@ -1,0 +1,29 @@
+"""Puts off the import of a module that another one imports for purposes which have no place here.
+
+lit.BooleanExpression ends with tests of itself. The `unittest` that they need takes a tenth of hotstart's start.
+"""
+
+import sys
+
+
+class Later(type(sys)):
+    """A stand-in for the module `name` while its context lasts; after that, whoever asks it for more than `values` gets the
+    module's own."""
+
+    def __init__(self, name, **values):
+        super().__init__(name)
+        vars(self).update(values)
+
+    def __enter__(self):
+        self.is_needed = self.__name__ not in sys.modules
+        if self.is_needed:
+            sys.modules[self.__name__] = self
+
+    def __exit__(self, *_error):
+        if self.is_needed:
+            del sys.modules[self.__name__]
+
+    def __getattr__(self, name):
+        import importlib
+
+        return getattr(importlib.import_module(self.__name__), name)
