@@ -20,7 +20,7 @@
 #define SIGNALS 64
 /* Signals whose action is always put back, as there are ways to set it that are not noticed: the standard ones; 32 and 33,
  * libc's own, for ending threads and changing the user in all of them; 64, see threads.c. */
-#define ALWAYS ((1ull << 33) - 1 | 1ull << 63)
+#define ALWAYS (((1ull << 33) - 1) | 1ull << 63)
 
 static struct kept {
     struct hs_action actions[SIGNALS + 1];
