@@ -95,7 +95,8 @@ pub fn serve(settings: &Settings) -> Result<(), ServeError> {
     let client = image::for_tools().ok();
     let directory = place.directory().to_path_buf();
     let nested = client.as_ref().map(|(_, path)| Nested { client: path.clone(), directory });
-    let policy = Policy { nested, ..settings.policy.clone() };
+    // Compilations are long, and each client waits on a processor of its own choice.
+    let policy = Policy { nested, near: false, ..settings.policy.clone() };
     let launcher = Launcher::new().with_guard_holding(alive.as_fd()).with_policy(policy);
     let now = Instant::now();
     let state =

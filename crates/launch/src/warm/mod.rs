@@ -235,8 +235,11 @@ impl<'p> Lease<'p> {
     ) -> Result<Started<'p>, Reason> {
         let slot = slot.ok_or(Reason::System)?;
         match self.what.take().expect("held until dropped") {
-            What::Worker { worker, audited } => self.rewind(worker, audited, spec, slot, alone),
+            What::Worker { worker, audited } => {
+                self.rewind(worker, audited, spec, slot, alone && self.pool.policy.near)
+            }
             What::Template { mut template, grow } => {
+                template.near = self.pool.policy.near;
                 let started =
                     if grow { self.grow(&mut template, spec, slot) } else { copy(&mut template, spec, slot) };
                 self.what = Some(What::Template { template, grow: false });
@@ -251,7 +254,7 @@ impl<'p> Lease<'p> {
         audited: bool,
         spec: &Spec<'_>,
         slot: Slot<'_>,
-        alone: bool,
+        near: bool,
     ) -> Result<Started<'p>, Reason> {
         // A worker tells only at the end that it could not enter the directory.
         if rustix::fs::access(spec.cwd.join("."), rustix::fs::Access::EXISTS).is_err() {
@@ -260,7 +263,7 @@ impl<'p> Lease<'p> {
         }
         // What the tool starts is in the worker's group, and must not be missed if this process is killed now.
         slot.enter(Entry { pid: worker.pid(), pgid: worker.pid() });
-        match worker.start(spec, audited, alone) {
+        match worker.start(spec, audited, near) {
             Ok(()) => Ok(self.tenure(worker, audited, Via::Rewind)),
             Err(Failure::Request(reason)) => {
                 self.program.give_back_worker(worker);

@@ -57,6 +57,9 @@ pub struct Policy {
     pub nested: Option<Nested>,
     /// Workers of one tool at a time.
     pub workers_per_tool: usize,
+    /// Whether a request is taken up on the processor of who asks: good for many short runs, whose askers wait for them. A
+    /// long one is better put where the kernel finds room, as the asker's processor may be somebody else's next.
+    pub near: bool,
     /// One in so many rewinds is audited, after the first few of each tool; 0 for none.
     pub audit_one_in: u64,
 }
@@ -131,6 +134,7 @@ impl Default for Policy {
             rewind: true,
             nested: None,
             workers_per_tool: (2 * cores).clamp(4, 32),
+            near: true,
             audit_one_in: 200,
         }
     }

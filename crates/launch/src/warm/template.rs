@@ -46,6 +46,8 @@ pub(crate) struct Template {
     pub starts: Arc<AtomicU32>,
     /// Copies made, workers not counted.
     copies: u32,
+    /// Whether it takes requests up on the asker's processor.
+    pub near: bool,
     /// Whether it was seen to be dead.
     pub is_dead: bool,
     pub last_use: u64,
@@ -87,6 +89,7 @@ impl Template {
             share: None,
             starts: Arc::default(),
             copies: 0,
+            near: false,
             is_dead: false,
             last_use: 0,
             point: traits.point,
@@ -192,7 +195,7 @@ impl Template {
     }
 
     fn ask(&mut self, spec: &Spec<'_>, slot: Slot<'_>, asked: Asked<'_>) -> Result<i32, Failure> {
-        let asked = Asked { slot: slot.index(), bind: Some(self.pid), ..asked };
+        let asked = Asked { slot: slot.index(), bind: self.near.then_some(self.pid), ..asked };
         let sent = match request::send(&self.socket, spec, asked) {
             Err(Failure::Died) => None,
             Err(other) => return Err(other),

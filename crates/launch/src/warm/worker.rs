@@ -110,11 +110,11 @@ impl Worker {
         }
     }
 
-    /// Has it run `spec`, at first on this processor if it is `alone`: two that run at a time shall not wait for each other.
-    pub(crate) fn start(&mut self, spec: &Spec<'_>, audit: bool, alone: bool) -> Result<(), Failure> {
+    /// Has it run `spec`, at first on this processor if it is `near`.
+    pub(crate) fn start(&mut self, spec: &Spec<'_>, audit: bool, near: bool) -> Result<(), Failure> {
         self.link.page.slots()[0].store(0, Ordering::SeqCst);
         let flags = if audit { wire::REQUEST_AUDIT } else { 0 };
-        let bind = alone.then_some(self.pid);
+        let bind = near.then_some(self.pid);
         request::send(&self.link.socket, spec, Asked { flags, bind, ..Asked::default() })?;
         self.origin.starts.fetch_add(1, Ordering::Relaxed);
         Ok(())
