@@ -97,6 +97,8 @@ struct hs_request {
 #define HS_REQUEST_ENLARGE 4u
 /* Who takes it up is bound to one processor, and is to free itself first. */
 #define HS_REQUEST_BOUND 8u
+/* With HS_REQUEST_BOUND: it gets free by allowing itself all processors, of which the system lets it have its cpuset's. */
+#define HS_REQUEST_ANYWHERE 16u
 
 enum hs_stage { HS_STAGE_REQUEST = 1, HS_STAGE_DIRECTORY, HS_STAGE_LIMITS, HS_STAGE_TITLE, HS_STAGE_CLONE,
                 HS_STAGE_REWIND };

@@ -104,7 +104,7 @@ HS_HIDDEN void hs_bind_learn(void *(*before)(void **place), void (*keep)(void **
 
 /* place.c */
 HS_HIDDEN void hs_place_open(void);
-HS_HIDDEN int hs_place_free(void);
+HS_HIDDEN int hs_place_free(int to_anywhere);
 
 /* text.c */
 HS_HIDDEN void hs_text_enlarge(void);

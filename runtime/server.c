@@ -193,15 +193,16 @@ static int workers_possible(void)
     return possible;
 }
 
-/* Receives a request and decodes it; its length, 0 when the runner is gone, -1 if it cannot be served. */
+/* Receives a request and decodes it; its length, -1 if it cannot be served, and 0 if this process is to end: when the runner
+ * is gone, or where it might stay bound to a processor. */
 static long next_request(uint32_t room, uint32_t *fd_count)
 {
     long length = hs_receive(message, sizeof message, job.fds, fd_count);
-    if (length <= 0)
-        return length;
+    if (length < (long)sizeof(struct hs_request))
+        return 0;
     const uint32_t flags = ((const struct hs_request *)message)->flags;
-    if (flags & HS_REQUEST_BOUND && hs_place_free() != 0)
-        return -1;
+    if (flags & HS_REQUEST_BOUND && hs_place_free(flags & HS_REQUEST_ANYWHERE) != 0)
+        return 0;
     const uint32_t own = flags & HS_REQUEST_WORKER ? 2 : 0;
     return decode(length, room) == 0 && job.head->fd_count + own == *fd_count ? length : -1;
 }

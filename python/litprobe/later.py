@@ -15,15 +15,17 @@ class Later(type(sys)):
         vars(self).update(values)
 
     def __enter__(self):
-        self.is_needed = self.__name__ not in sys.modules
-        if self.is_needed:
-            sys.modules[self.__name__] = self
+        sys.modules.setdefault(self.__name__, self)
 
     def __exit__(self, *_error):
-        if self.is_needed:
+        self.leave()
+
+    def leave(self):
+        if sys.modules.get(self.__name__) is self:
             del sys.modules[self.__name__]
 
     def __getattr__(self, name):
         import importlib
 
+        self.leave()
         return getattr(importlib.import_module(self.__name__), name)

@@ -54,6 +54,15 @@ class LaterTest(unittest.TestCase):
             self.assertTrue(sys.put_off)
             self.assertRaises(AttributeError, lambda: this_is_put_off.missing)
 
+    def test_what_is_wanted_meanwhile_is_there(self):
+        sys.modules.pop("colorsys", None)
+        with later.Later("colorsys", Base=dict):
+            import colorsys
+
+            self.assertIs(colorsys.Base, dict)
+            self.assertTrue(callable(colorsys.rgb_to_hsv))
+        self.assertIsNot(sys.modules["colorsys"], colorsys)
+
     def test_what_is_there_is_not_replaced(self):
         with later.Later("os", path=None):
             import os as found

@@ -5,16 +5,119 @@ use std::sync::OnceLock;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-/// The processor that this thread runs on; `None` where there is no choice.
-pub(crate) fn here() -> Option<usize> {
-    static HAVE_CHOICE: OnceLock<bool> = OnceLock::new();
-    let have_choice = HAVE_CHOICE.get_or_init(|| sched_getaffinity(None).is_ok_and(|set| set.count() > 1));
-    have_choice.then(sched_getcpu).filter(|cpu| *cpu < CpuSet::MAX_CPU)
+use super::wire;
+
+/// A processor to which others can be bound so that nothing of it is left when they are free again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    cpu: usize,
+    pub way_back: WayBack,
 }
 
-/// Binds the waiting process `pid` to the processor `cpu`, until it frees itself; whether it is bound.
-pub(crate) fn bind(pid: i32, cpu: usize) -> bool {
+/// How who was bound gets free: by what the kernel then shows as allowed, one of them may be seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WayBack {
+    /// It may run wherever its cpuset lets it, as a process that nobody has restricted.
+    Anywhere,
+    /// It may run where it could when it started, as below `taskset`.
+    Noted,
+}
+
+impl WayBack {
+    /// The flags of a request to who is bound.
+    pub(crate) fn flags(self) -> u32 {
+        match self {
+            WayBack::Anywhere => wire::REQUEST_BOUND | wire::REQUEST_ANYWHERE,
+            WayBack::Noted => wire::REQUEST_BOUND,
+        }
+    }
+}
+
+impl Place {
+    /// Binds the waiting process `pid` to it, until it frees itself; whether it is bound.
+    pub(crate) fn bind(self, pid: i32) -> bool {
+        sched_setaffinity(Pid::from_raw(pid), &only(self.cpu)).is_ok()
+    }
+}
+
+/// The processor that this thread runs on; `None` where there is no choice, or where it would be seen later that there had
+/// been none.
+pub(crate) fn here() -> Option<Place> {
+    static WAY_BACK: OnceLock<Option<WayBack>> = OnceLock::new();
+    let way_back = (*WAY_BACK.get_or_init(try_ways_back))?;
+    Some(sched_getcpu()).filter(|cpu| *cpu < CpuSet::MAX_CPU).map(|cpu| Place { cpu, way_back })
+}
+
+fn only(cpu: usize) -> CpuSet {
     let mut set = CpuSet::new();
     set.set(cpu);
-    sched_setaffinity(Pid::from_raw(pid), &set).is_ok()
+    set
+}
+
+/// Tries it out on a thread of its own.
+fn try_ways_back() -> Option<WayBack> {
+    std::thread::Builder::new().spawn(way_back).ok()?.join().ok()?
+}
+
+fn way_back() -> Option<WayBack> {
+    let noted = sched_getaffinity(None).ok().filter(|set| set.count() > 1)?;
+    let cpus = 0..CpuSet::MAX_CPU;
+    let one = only(cpus.clone().find(|cpu| noted.is_set(*cpu))?);
+    let mut all = CpuSet::new();
+    cpus.for_each(|cpu| all.set(cpu));
+    let before = allowed()?;
+    let leaves_no_trace = |set: &CpuSet| {
+        let is_tried = sched_setaffinity(None, &one).and_then(|()| sched_setaffinity(None, set)).is_ok();
+        is_tried && allowed().as_ref() == Some(&before)
+    };
+    if leaves_no_trace(&all) {
+        return Some(WayBack::Anywhere);
+    }
+    leaves_no_trace(&noted).then_some(WayBack::Noted)
+}
+
+/// What a process can see of where it may run, beside what `sched_getaffinity` tells of it.
+fn allowed() -> Option<String> {
+    let status = std::fs::read_to_string("/proc/thread-self/status").ok()?;
+    status.lines().find(|line| line.starts_with("Cpus_allowed:")).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn restricted_to(cpus: usize) -> Option<WayBack> {
+        std::thread::spawn(move || {
+            let mut given = CpuSet::new();
+            let inherited = sched_getaffinity(None).unwrap();
+            (0..CpuSet::MAX_CPU)
+                .filter(|cpu| inherited.is_set(*cpu))
+                .take(cpus)
+                .for_each(|cpu| given.set(cpu));
+            sched_setaffinity(None, &given).unwrap();
+            try_ways_back()
+        })
+        .join()
+        .unwrap()
+    }
+
+    #[test]
+    fn one_processor_is_no_choice() {
+        assert_eq!(restricted_to(1), None);
+    }
+
+    #[test]
+    fn a_restriction_is_given_back_and_nothing_more() {
+        let processors = sched_getaffinity(None).unwrap().count() as usize;
+        let all = allowed();
+        if processors < 3 {
+            eprintln!("not all of it tried: {processors} processors cannot be restricted to two");
+        } else {
+            assert_eq!(restricted_to(2), Some(WayBack::Noted));
+        }
+        if processors > 1 {
+            assert!(restricted_to(usize::MAX).is_some());
+        }
+        assert_eq!(allowed(), all, "this thread is as it was");
+    }
 }

@@ -54,8 +54,10 @@ pub(crate) fn send(socket: &OwnedFd, spec: &Spec<'_>, asked: Asked<'_>) -> Resul
         return Err(Failure::Request(Reason::LargeRequest));
     }
     // Only a request that will be sent: it is what frees who is bound.
-    if asked.bind.zip(place::here()).is_some_and(|(pid, cpu)| place::bind(pid, cpu)) {
-        head.flags |= wire::REQUEST_BOUND;
+    if let Some((pid, place)) = asked.bind.zip(place::here())
+        && place.bind(pid)
+    {
+        head.flags |= place.way_back.flags();
     }
     let parts: [&[u8]; 5] = [&head.encode(), &limits, &targets[..fd_count * 4], &strings, spec.env.blob()];
     channel::send(socket, &parts, &fds[..fd_count + own.len()]).map_err(|_| Failure::Died)

@@ -28,6 +28,8 @@ pub(crate) const REQUEST_AUDIT: u32 = 2;
 pub(crate) const REQUEST_ENLARGE: u32 = 4;
 /// Who takes it up is bound to a processor, and frees itself first.
 pub(crate) const REQUEST_BOUND: u32 = 8;
+/// With [`REQUEST_BOUND`]: it gets free by allowing itself all processors.
+pub(crate) const REQUEST_ANYWHERE: u32 = 16;
 /// Stage of a reply: no worker can be made of this tool here.
 pub(crate) const STAGE_REWIND: u32 = 6;
 /// Largest announcement: names of objects and of variables.
@@ -220,6 +222,7 @@ mod tests {
             "HS_REQUEST_AUDIT",
             "HS_REQUEST_ENLARGE",
             "HS_REQUEST_BOUND",
+            "HS_REQUEST_ANYWHERE",
             "HS_ENDING_REFUSED",
             "HS_SLOTS",
             "sizeof(struct hs_slot)",
@@ -273,6 +276,7 @@ mod tests {
             REQUEST_AUDIT as i64,
             REQUEST_ENLARGE as i64,
             REQUEST_BOUND as i64,
+            REQUEST_ANYWHERE as i64,
             Ending::Refused as i64,
             SLOTS as i64,
             Table::bytes(1) as i64,
