@@ -30,6 +30,8 @@
 
 struct range {
     uintptr_t from, to;
+    /* Ordinary memory of a size and place that the kernel chose, with nothing set since. */
+    int is_plain;
 };
 
 static struct range ranges[RANGES_MAX];
@@ -70,12 +72,28 @@ static uintptr_t round_up(uintptr_t size)
     return (size + PAGE - 1) & -PAGE;
 }
 
-static void add(uintptr_t from, uintptr_t to)
+static void add(uintptr_t from, uintptr_t to, int is_plain)
 {
     if (range_count < RANGES_MAX)
-        ranges[range_count++] = (struct range){from, to};
+        ranges[range_count++] = (struct range){from, to, is_plain};
     else
         lost = 1;
+}
+
+static int is_plain(uintptr_t from, uintptr_t to)
+{
+    for (size_t i = 0; i < range_count; i++)
+        if (ranges[i].from == from && ranges[i].to == to)
+            return ranges[i].is_plain;
+    return 0;
+}
+
+/* From..to is something that a fresh mapping would not be. */
+static void make_special(uintptr_t from, uintptr_t to)
+{
+    for (size_t i = 0; i < range_count; i++)
+        if (ranges[i].from < to && from < ranges[i].to)
+            ranges[i].is_plain = 0;
 }
 
 /* How much of from..to this run has made. */
@@ -101,9 +119,9 @@ static void take_out(uintptr_t from, uintptr_t to)
         }
         ranges[i] = ranges[--range_count];
         if (now.from < from)
-            add(now.from, from);
+            add(now.from, from, 0);
         if (now.to > to)
-            add(to, now.to);
+            add(to, now.to, 0);
     }
 }
 
@@ -126,13 +144,19 @@ static long result(long value)
 static void *map_memory(void *address, size_t length, int access, int flags, int fd, off_t offset)
 {
     int taken = take_lock();
+    if (address)
+        hs_kept_avoid((uintptr_t)address, (uintptr_t)address + round_up(length));
     long made = HS_SYS(SYS_mmap, address, length, access, flags, fd, offset);
     if (made >= 0 || made < -4095) {
         uintptr_t from = (uintptr_t)made, to = from + round_up(length);
+        int plain = !address && access == (PROT_READ | PROT_WRITE) && flags == (MAP_PRIVATE | MAP_ANONYMOUS);
         if (flags & MAP_FIXED && covered(from, to) != to - from)
             lost = 1;
         take_out(from, to);
-        add(from, to);
+        if (!plain || !taken || hs_kept_give(from, to - from) == 0)
+            add(from, to, plain);
+        else
+            made = -ENOMEM;
     }
     give_lock(taken);
     return (void *)result(made);
@@ -141,9 +165,11 @@ static void *map_memory(void *address, size_t length, int access, int flags, int
 static int unmap_memory(void *address, size_t length)
 {
     int taken = take_lock();
-    long done = HS_SYS(SYS_munmap, address, length);
+    uintptr_t from = (uintptr_t)address, to = from + round_up(length);
+    int is_kept = taken && is_plain(from, to) && hs_kept_take(from, to);
+    long done = is_kept ? 0 : HS_SYS(SYS_munmap, address, length);
     if (done == 0)
-        gone((uintptr_t)address, (uintptr_t)address + round_up(length));
+        gone(from, to);
     give_lock(taken);
     return (int)result(done);
 }
@@ -155,14 +181,17 @@ static void *remap_memory(void *address, size_t length, size_t new_length, int f
     void *wanted = flags & MREMAP_FIXED ? va_arg(more, void *) : NULL;
     va_end(more);
     int taken = take_lock();
+    if (wanted)
+        hs_kept_avoid((uintptr_t)wanted, (uintptr_t)wanted + round_up(new_length));
     long made = HS_SYS(SYS_mremap, address, length, new_length, flags, wanted);
     if (made >= 0 || made < -4095) {
         uintptr_t from = (uintptr_t)address, to = (uintptr_t)made;
+        int plain = !(flags & ~MREMAP_MAYMOVE) && is_plain(from, from + round_up(length));
         if (flags & MREMAP_FIXED)
             lost = 1;
         gone(from, from + round_up(length));
         take_out(to, to + round_up(new_length));
-        add(to, to + round_up(new_length));
+        add(to, to + round_up(new_length), plain);
     }
     give_lock(taken);
     return (void *)result(made);
@@ -174,7 +203,19 @@ static int protect_memory(void *address, size_t length, int access)
     uintptr_t from = (uintptr_t)address, to = from + round_up(length);
     if (covered(from, to) != to - from)
         lost = 1;
+    make_special(from, to);
     long done = HS_SYS(SYS_mprotect, address, length, access);
+    give_lock(taken);
+    return (int)result(done);
+}
+
+static int advise_memory(void *address, size_t length, int advice)
+{
+    const int leaves_nothing = advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_WILLNEED;
+    int taken = leaves_nothing ? 0 : take_lock();
+    if (taken)
+        make_special((uintptr_t)address, (uintptr_t)address + round_up(length));
+    long done = HS_SYS(SYS_madvise, address, length, advice);
     give_lock(taken);
     return (int)result(done);
 }
@@ -207,7 +248,7 @@ static const struct replacement {
     const void *with;
 } replacements[] = {
     {"brk", move_break},          {"mmap", map_memory},           {"munmap", unmap_memory},
-    {"mremap", remap_memory},     {"mprotect", protect_memory},
+    {"mremap", remap_memory},     {"mprotect", protect_memory},   {"madvise", advise_memory},
 };
 #define REPLACEMENTS (sizeof replacements / sizeof *replacements)
 
@@ -294,23 +335,31 @@ static int keep_base(void)
     return base_count ? 0 : -1;
 }
 
+static const char *next_but_kept(const char *at, struct hs_mapping *out)
+{
+    do
+        at = hs_maps_next(at, out);
+    while (at && hs_kept_has(out->from, out->to) && memcmp(out->access, "rw-p", sizeof out->access) == 0);
+    return at;
+}
+
 /* Whether the list of mappings is another than when the worker began, but for the heap's end and the stack's. */
 int hs_mappings_differ(void)
 {
     struct hs_mapping map;
     const char *at = hs_maps_read();
     for (size_t i = 0; i < base_count; i++) {
-        if (!at || !(at = hs_maps_next(at, &map)))
+        if (!at || !(at = next_but_kept(at, &map)))
             return 1;
         int is_heap = strcmp(map.path, "[heap]") == 0, is_stack = strcmp(map.path, "[stack]") == 0;
-        if (is_heap && map.from != base[i].from && !(at = hs_maps_next(at, &map)))
+        if (is_heap && map.from != base[i].from && !(at = next_but_kept(at, &map)))
             return 1; /* there was no heap yet */
         if (memcmp(map.access, base[i].access, sizeof map.access) != 0)
             return 1;
         if ((map.from != base[i].from && !is_stack) || (map.to != base[i].to && !is_heap))
             return 1;
     }
-    return !at || hs_maps_next(at, &map) != NULL;
+    return !at || next_but_kept(at, &map) != NULL || hs_kept_differs();
 }
 
 /* Takes libc's functions over, in a new worker. */
@@ -366,14 +415,15 @@ int hs_mappings_lost(void)
     unsigned long made = 0;
     for (size_t i = 0; i < range_count; i++)
         made += (ranges[i].to - ranges[i].from) / PAGE;
-    return lost || lock || sum_of_mappings() != base_pages + grown_pages() + made;
+    return lost || lock || sum_of_mappings() != base_pages + grown_pages() + made + hs_kept_pages();
 }
 
-/* Unmaps what a run has mapped; the heap is reset by itself. */
+/* Unmaps what a run has mapped, or keeps its pages; the heap is reset by itself. */
 int hs_mappings_undo(void)
 {
     for (size_t i = 0; i < range_count; i++)
-        if (HS_SYS(SYS_munmap, ranges[i].from, ranges[i].to - ranges[i].from) != 0)
+        if (!(ranges[i].is_plain && hs_kept_take(ranges[i].from, ranges[i].to)) &&
+            HS_SYS(SYS_munmap, ranges[i].from, ranges[i].to - ranges[i].from) != 0)
             return -1;
     range_count = 0;
     return 0;

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <pthread.h>
 #include <sched.h>
@@ -60,7 +61,7 @@ int hs_marks_timers(void)
     return timers_made;
 }
 
-/* name, result, parameters, arguments */
+/* name, result, parameters, arguments. (vmsplice lets a pipe have pages that are read when they would have been put back.) */
 #define FORWARDS(X) \
     X(unshare, int, (int flags), (flags)) \
     X(setns, int, (int fd, int type), (fd, type)) \
@@ -97,6 +98,7 @@ int hs_marks_timers(void)
     X(semtimedop, int, (int id, struct sembuf *ops, size_t count, const struct timespec *limit), \
       (id, ops, count, limit)) \
     X(shmat, void *, (int id, const void *at, int flags), (id, at, flags)) \
+    X(vmsplice, ssize_t, (int fd, const struct iovec *parts, size_t count, unsigned flags), (fd, parts, count, flags)) \
     X(pkey_alloc, int, (unsigned flags, unsigned access), (flags, access)) \
     X(pkey_mprotect, int, (void *from, size_t size, int access, int key), (from, size, access, key))
 

@@ -313,7 +313,7 @@ void hs_memory_restore(void)
     clear_stack();
 }
 
-static int is_zero(const char *from, const char *to)
+int hs_memory_is_zero(const char *from, const char *to)
 {
     return from >= to || (*from == 0 && memcmp(from, from + 1, (size_t)(to - from) - 1) == 0);
 }
@@ -326,9 +326,9 @@ int hs_memory_differs(void)
         if (memcmp((void *)region->from, region->saved, region->to - region->from) != 0)
             return 1;
     }
-    if (!is_zero((char *)stack_low, (char *)now->stack_page))
+    if (!hs_memory_is_zero((char *)stack_low, (char *)now->stack_page))
         return 1;
-    return !is_zero((char *)now->heap_end, (char *)hs_mappings_heap_top());
+    return !hs_memory_is_zero((char *)now->heap_end, (char *)hs_mappings_heap_top());
 }
 
 #endif

@@ -199,6 +199,7 @@ static void finish(void)
         hs_memory_learn();
     runs++;
     hs_memory_restore();
+    hs_kept_clean();
     hs_state_restore();
     if (audited) {
         end.differs = audit();

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 20] = [
+const SOURCES: [&str; 21] = [
     "entry.c",
     "io.c",
     "audit.c",
@@ -17,6 +17,7 @@ const SOURCES: [&str; 20] = [
     "worker.c",
     "memory.c",
     "mappings.c",
+    "kept.c",
     "state.c",
     "point.c",
     "watch.c",

@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -321,7 +322,11 @@ static void leave(const char *how)
         setfsuid(getuid());
     else if (!strcmp(how, "nice"))
         setpriority(PRIO_PROCESS, 0, 1);
-    else if (!strcmp(how, "closes"))
+    else if (!strcmp(how, "lends")) {
+        int ends[2];
+        if (pipe(ends) != 0 || vmsplice(ends[1], &(struct iovec){page, 100}, 1, 0) != 100)
+            exit(99);
+    } else if (!strcmp(how, "closes"))
         for (int fd = 3; fd < 100; fd++)
             close(fd);
     else if (!strcmp(how, "takes"))

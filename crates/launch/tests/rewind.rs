@@ -9,10 +9,14 @@ use hotstart_model::Status;
 const ROUNDS: usize = 6;
 
 fn dirty() -> Victim {
+    tool("dirty")
+}
+
+fn tool(name: &str) -> Victim {
     let dir = tempfile::tempdir().unwrap();
-    let program = dir.path().canonicalize().unwrap().join("dirty");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/tests/dirty.c");
-    compile(std::path::Path::new(source), &program, &["-pthread"]);
+    let program = dir.path().canonicalize().unwrap().join(name);
+    let source = format!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/tests/{}.c"), name);
+    compile(std::path::Path::new(&source), &program, &["-pthread"]);
     Victim { dir, program }
 }
 
@@ -58,6 +62,35 @@ fn what_is_set_by_no_function_of_its_name_is_put_back() {
         let tool = as_cold(&[how, "3", "exit"]);
         assert!(tool.rewinds == ROUNDS as u64 - 1 && tool.not_rewound.is_none(), "{how}: {tool:?}");
     }
+}
+
+/// Also where the pages of an earlier run are used again.
+#[test]
+fn memory_is_mapped_and_unmapped_as_in_a_fresh_process() {
+    let victim = tool("maps");
+    let warm = rewinding_launcher(&["maps"]);
+    let seeds: Vec<String> = (0..24).map(|seed| seed.to_string()).collect();
+    let cold: Vec<_> =
+        seeds.iter().map(|seed| start(&Launcher::new(), &victim, &case(&[seed])).0).collect();
+    assert!(cold.iter().all(|ran| matches!(ran.status, Status::Exited(_)) && ran.stdout.lines().count() > 60));
+    for round in 0..4 {
+        for (seed, expected) in seeds.iter().zip(&cold) {
+            let (ran, exit) = start(&warm, &victim, &case(&[seed]));
+            assert_eq!(ran.stdout, expected.stdout, "{seed} in round {round}, {:?}", exit.via);
+            assert_eq!(&ran, expected, "{seed} in round {round}, {:?}", exit.via);
+        }
+    }
+    let tool = warm.statistics().tools.remove(0);
+    assert!(tool.rewinds > 80 && tool.not_rewound.is_none() && tool.retired.is_empty(), "{tool:?}");
+}
+
+#[test]
+fn a_large_block_is_faulted_in_once() {
+    let victim = tool("maps");
+    let warm = rewinding_launcher(&["maps"]);
+    let faults: Vec<_> =
+        (0..ROUNDS).map(|_| start(&warm, &victim, &case(&["1b"])).1.usage.minor_faults).collect();
+    assert!(faults[0] >= 512 && faults[1..].iter().all(|&count| count < 100), "{faults:?}");
 }
 
 /// What a process held by its mappings is free when its end is known.
@@ -111,6 +144,7 @@ fn what_cannot_be_put_back_ends_the_worker_and_not_the_answer() {
         ("over", Retirement::Mappings),
         ("nice", Retirement::Process),
         ("user", Retirement::Process),
+        ("lends", Retirement::Process),
         ("mutex", Retirement::Process),
     ];
     for (how, why) in expected {

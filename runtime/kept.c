@@ -1,0 +1,194 @@
+/* Keeps pages that a run has mapped and given back, so that the next one need not fault them in again.
+ *
+ * A tool's allocator maps a large block and unmaps it when it is freed; of a small run of llc the faults on that one block
+ * are a tenth. So the pages of such a block are moved aside instead of being unmapped, with their entries in the page table,
+ * and moved to where the kernel puts the next block that they suffice for. The kernel chooses that place as ever: for the
+ * tool, and for the choice, nothing is mapped where the pages wait, far from all that the kernel chooses by itself. They are
+ * given as they would come from the kernel, all zero.
+ *
+ * Which mappings are plain memory, and may be kept, mappings.c knows, which also holds the lock.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "runtime.h"
+
+#if HS_REWIND
+
+#define PAGE 4096ul
+#define SLOTS 16
+/* Where a block waits. No hint that is in use anywhere leads here, nor does the kernel's search, from above or below. */
+#define PLACE 0x1d4b00000000ul
+#define STRIDE (16ul << 20)
+/* Moving fewer pages costs as much as faulting them in. */
+#define LEAST (16 * PAGE)
+#define MOST (8ul << 20)
+
+struct block {
+    uintptr_t from, to; /* the same: none */
+    int dirty;
+    unsigned long since;
+};
+
+static struct block blocks[SLOTS];
+static uintptr_t kept;
+static unsigned long clock;
+/* Whether the places are known to be free. */
+static int usable;
+
+static size_t size_of(const struct block *block)
+{
+    return block->to - block->from;
+}
+
+static int is_usable(void)
+{
+    if (!usable) {
+        long made = HS_SYS(SYS_mmap, PLACE, SLOTS * STRIDE, PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+        if (made > 0)
+            HS_SYS(SYS_munmap, made, SLOTS * STRIDE);
+        usable = made == (long)PLACE;
+    }
+    return usable;
+}
+
+/* Which of its pages exist; a block is not larger than this tells of. */
+static const unsigned char *present(uintptr_t from, size_t size)
+{
+    static unsigned char pages[MOST / PAGE];
+    return HS_SYS(SYS_mincore, from, size, pages) == 0 ? pages : NULL;
+}
+
+static int is_clean(uintptr_t from, size_t size)
+{
+    const unsigned char *pages = present(from, size);
+    for (size_t page = 0; pages && page < size / PAGE; page++)
+        if (pages[page] & 1 && !hs_memory_is_zero((char *)from + page * PAGE, (char *)from + (page + 1) * PAGE))
+            return 0;
+    return pages != NULL;
+}
+
+static int clean(uintptr_t from, size_t size)
+{
+    const unsigned char *pages = present(from, size);
+    for (size_t page = 0; pages && page < size / PAGE; page++)
+        if (pages[page] & 1)
+            memset((char *)from + page * PAGE, 0, PAGE);
+    return pages != NULL;
+}
+
+static void drop(struct block *block)
+{
+    HS_SYS(SYS_munmap, block->from, size_of(block));
+    kept -= size_of(block);
+    *block = (struct block){0};
+}
+
+/* A slot for so many bytes; those that wait for longest give way. */
+static struct block *make_room(size_t size)
+{
+    for (;;) {
+        struct block *free = NULL, *oldest = NULL;
+        for (struct block *block = blocks; block < blocks + SLOTS; block++)
+            if (!size_of(block))
+                free = block;
+            else if (!oldest || block->since < oldest->since)
+                oldest = block;
+        if (free && kept + size <= MOST)
+            return free;
+        drop(oldest);
+    }
+}
+
+/* Takes the pages of a block that nobody uses any more, instead of unmapping it; whether it did. */
+int hs_kept_take(uintptr_t from, uintptr_t to)
+{
+    const size_t size = to - from;
+    if (size < LEAST || size > MOST || !is_usable())
+        return 0;
+    struct block *block = make_room(size);
+    const uintptr_t place = PLACE + (uintptr_t)(block - blocks) * STRIDE;
+    if (HS_SYS(SYS_mremap, from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, place) != (long)place)
+        return 0;
+    *block = (struct block){place, place + size, 1, ++clock};
+    kept += size;
+    return 1;
+}
+
+/* The block of just that size, or else the smallest that is larger. */
+static struct block *find(size_t size)
+{
+    struct block *best = NULL;
+    for (struct block *block = blocks; block < blocks + SLOTS; block++)
+        if (size_of(block) >= size && (!best || size_of(block) < size_of(best)))
+            best = block;
+    return best;
+}
+
+/* Puts kept pages where the kernel has just mapped fresh memory; -1 if that is mapped no longer. */
+int hs_kept_give(uintptr_t at, size_t size)
+{
+    struct block *block = size >= LEAST && size <= MOST ? find(size) : NULL;
+    if (!block || (block->dirty && !clean(block->from, size)))
+        return 0;
+    if (HS_SYS(SYS_mremap, block->from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, at) == (long)at) {
+        block->from += size;
+        kept -= size;
+        return 0;
+    }
+    long again = HS_SYS(SYS_mmap, at, size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    return again == (long)at || again == -EEXIST ? 0 : -1;
+}
+
+/* Lets go of everything if the tool wants to map something where blocks wait. */
+void hs_kept_avoid(uintptr_t from, uintptr_t to)
+{
+    if (to <= PLACE || from >= PLACE + SLOTS * STRIDE)
+        return;
+    for (struct block *block = blocks; block < blocks + SLOTS; block++)
+        if (size_of(block))
+            drop(block);
+    usable = 0;
+}
+
+/* Makes all of them zero. */
+void hs_kept_clean(void)
+{
+    for (struct block *block = blocks; block < blocks + SLOTS; block++)
+        if (block->dirty && size_of(block)) {
+            if (clean(block->from, size_of(block)))
+                block->dirty = 0;
+            else
+                drop(block);
+        }
+}
+
+/* How many pages are mapped for it. */
+unsigned long hs_kept_pages(void)
+{
+    return kept / PAGE;
+}
+
+/* Whether a mapping is one of these. */
+int hs_kept_has(uintptr_t from, uintptr_t to)
+{
+    for (const struct block *block = blocks; block < blocks + SLOTS; block++)
+        if (size_of(block) && block->from == from && block->to == to)
+            return 1;
+    return 0;
+}
+
+/* Whether anything is kept that is not zero. */
+int hs_kept_differs(void)
+{
+    for (const struct block *block = blocks; block < blocks + SLOTS; block++)
+        if (size_of(block) && !is_clean(block->from, size_of(block)))
+            return 1;
+    return 0;
+}
+
+#endif
