@@ -55,31 +55,6 @@ static int is_usable(void)
     return usable;
 }
 
-/* Which of its pages exist; a block is not larger than this tells of. */
-static const unsigned char *present(uintptr_t from, size_t size)
-{
-    static unsigned char pages[MOST / PAGE];
-    return HS_SYS(SYS_mincore, from, size, pages) == 0 ? pages : NULL;
-}
-
-static int is_clean(uintptr_t from, size_t size)
-{
-    const unsigned char *pages = present(from, size);
-    for (size_t page = 0; pages && page < size / PAGE; page++)
-        if (pages[page] & 1 && !hs_memory_is_zero((char *)from + page * PAGE, (char *)from + (page + 1) * PAGE))
-            return 0;
-    return pages != NULL;
-}
-
-static int clean(uintptr_t from, size_t size)
-{
-    const unsigned char *pages = present(from, size);
-    for (size_t page = 0; pages && page < size / PAGE; page++)
-        if (pages[page] & 1)
-            memset((char *)from + page * PAGE, 0, PAGE);
-    return pages != NULL;
-}
-
 static void drop(struct block *block)
 {
     HS_SYS(SYS_munmap, block->from, size_of(block));
@@ -103,11 +78,13 @@ static struct block *make_room(size_t size)
     }
 }
 
-/* Takes the pages of a block that nobody uses any more, instead of unmapping it; whether it did. */
+/* Takes the pages of a block that nobody uses any more, instead of unmapping it; whether it did. What has come in its place
+ * by a way that is not seen is told by the advice, which only private memory without a file can be given; and a child process
+ * need not have copies of what waits. */
 int hs_kept_take(uintptr_t from, uintptr_t to)
 {
     const size_t size = to - from;
-    if (size < LEAST || size > MOST || !is_usable())
+    if (size < LEAST || size > MOST || !is_usable() || HS_SYS(SYS_madvise, from, size, MADV_WIPEONFORK) != 0)
         return 0;
     struct block *block = make_room(size);
     const uintptr_t place = PLACE + (uintptr_t)(block - blocks) * STRIDE;
@@ -128,20 +105,30 @@ static struct block *find(size_t size)
     return best;
 }
 
-/* Puts kept pages where the kernel has just mapped fresh memory; -1 if that is mapped no longer. */
+/* Puts kept pages where the kernel has just mapped fresh memory; -1 if that is not as it was mapped any more. */
 int hs_kept_give(uintptr_t at, size_t size)
 {
     struct block *block = size >= LEAST && size <= MOST ? find(size) : NULL;
-    if (!block || (block->dirty && !clean(block->from, size)))
+    if (!block || (block->dirty && !hs_memory_clear(block->from, block->from + size)))
         return 0;
     if (HS_SYS(SYS_mremap, block->from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, at) == (long)at) {
         block->from += size;
         kept -= size;
-        return 0;
+        return HS_SYS(SYS_madvise, at, size, MADV_KEEPONFORK) == 0 ? 0 : -1;
     }
     long again = HS_SYS(SYS_mmap, at, size, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     return again == (long)at || again == -EEXIST ? 0 : -1;
+}
+
+/* Lets go of everything; whether there was anything. */
+int hs_kept_drop(void)
+{
+    const int had = kept != 0;
+    for (struct block *block = blocks; block < blocks + SLOTS; block++)
+        if (size_of(block))
+            drop(block);
+    return had;
 }
 
 /* Lets go of everything if the tool wants to map something where blocks wait. */
@@ -149,9 +136,7 @@ void hs_kept_avoid(uintptr_t from, uintptr_t to)
 {
     if (to <= PLACE || from >= PLACE + SLOTS * STRIDE)
         return;
-    for (struct block *block = blocks; block < blocks + SLOTS; block++)
-        if (size_of(block))
-            drop(block);
+    hs_kept_drop();
     usable = 0;
 }
 
@@ -160,7 +145,7 @@ void hs_kept_clean(void)
 {
     for (struct block *block = blocks; block < blocks + SLOTS; block++)
         if (block->dirty && size_of(block)) {
-            if (clean(block->from, size_of(block)))
+            if (hs_memory_clear(block->from, block->to))
                 block->dirty = 0;
             else
                 drop(block);
@@ -186,7 +171,7 @@ int hs_kept_has(uintptr_t from, uintptr_t to)
 int hs_kept_differs(void)
 {
     for (const struct block *block = blocks; block < blocks + SLOTS; block++)
-        if (size_of(block) && !is_clean(block->from, size_of(block)))
+        if (size_of(block) && !hs_memory_is_zero((char *)block->from, (char *)block->to))
             return 1;
     return 0;
 }

@@ -26,7 +26,7 @@
 #define RANGES_MAX 4096
 #define BASE_MAX 2048
 #define HEAP_KEPT (32ul << 20)
-#define WAITS_MAX 20000
+#define WAITS_MAX 2000000
 
 struct range {
     uintptr_t from, to;
@@ -38,7 +38,9 @@ static struct range ranges[RANGES_MAX];
 static size_t range_count;
 /* Something was done that the list cannot tell how to undo. */
 static int lost;
-static char lock;
+/* The thread that changes the list. */
+static int lock;
+static int process;
 
 static uintptr_t heap_start;  /* as the kernel has it */
 static uintptr_t kernel_end;  /* the kernel's break */
@@ -49,12 +51,19 @@ static uintptr_t base_stack;
 
 extern void *__curbrk;
 
-/* Threads of the tool may map at the same time; a handler that interrupts its own thread must not wait for ever. */
+/* Threads of the tool may map at the same time. A handler that interrupts its own thread must not wait for itself, nor a
+ * process that was forked meanwhile for a thread that it does not have; that is none of the worker's, and needs no list. */
 static int take_lock(void)
 {
-    for (long i = 0; i < WAITS_MAX; i++) {
-        if (!__atomic_test_and_set(&lock, __ATOMIC_ACQUIRE))
+    const int thread = (int)HS_SYS(SYS_gettid);
+    for (long i = 0; !lost && i < WAITS_MAX; i++) {
+        int owner = 0;
+        if (__atomic_compare_exchange_n(&lock, &owner, thread, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return 1;
+        if (owner == thread)
+            break;
+        if (i == 0 && (int)HS_SYS(SYS_getpid) != process)
+            return 0;
         HS_SYS(SYS_sched_yield);
     }
     lost = 1;
@@ -64,7 +73,7 @@ static int take_lock(void)
 static void give_lock(int taken)
 {
     if (taken)
-        __atomic_clear(&lock, __ATOMIC_RELEASE);
+        __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
 }
 
 static uintptr_t round_up(uintptr_t size)
@@ -78,6 +87,12 @@ static void add(uintptr_t from, uintptr_t to, int is_plain)
         ranges[range_count++] = (struct range){from, to, is_plain};
     else
         lost = 1;
+}
+
+/* Pages are not kept by a process that may have done to them what is not seen here, or may have lent them to a pipe. */
+static int may_keep(int taken)
+{
+    return taken && !lost && !hs_marks_seen();
 }
 
 static int is_plain(uintptr_t from, uintptr_t to)
@@ -141,19 +156,26 @@ static long result(long value)
     return -1;
 }
 
+/* Kept pages count for the limits that a process may have set itself. */
+static long make(long number, long a, long b, long c, long d, long e, long f)
+{
+    long made = HS_SYS(number, a, b, c, d, e, f);
+    return made == -ENOMEM && hs_kept_drop() ? HS_SYS(number, a, b, c, d, e, f) : made;
+}
+
 static void *map_memory(void *address, size_t length, int access, int flags, int fd, off_t offset)
 {
     int taken = take_lock();
     if (address)
         hs_kept_avoid((uintptr_t)address, (uintptr_t)address + round_up(length));
-    long made = HS_SYS(SYS_mmap, address, length, access, flags, fd, offset);
+    long made = make(SYS_mmap, (long)address, (long)length, access, flags, fd, offset);
     if (made >= 0 || made < -4095) {
         uintptr_t from = (uintptr_t)made, to = from + round_up(length);
         int plain = !address && access == (PROT_READ | PROT_WRITE) && flags == (MAP_PRIVATE | MAP_ANONYMOUS);
         if (flags & MAP_FIXED && covered(from, to) != to - from)
             lost = 1;
         take_out(from, to);
-        if (!plain || !taken || hs_kept_give(from, to - from) == 0)
+        if (!plain || !may_keep(taken) || hs_kept_give(from, to - from) == 0)
             add(from, to, plain);
         else
             made = -ENOMEM;
@@ -166,7 +188,7 @@ static int unmap_memory(void *address, size_t length)
 {
     int taken = take_lock();
     uintptr_t from = (uintptr_t)address, to = from + round_up(length);
-    int is_kept = taken && is_plain(from, to) && hs_kept_take(from, to);
+    int is_kept = may_keep(taken) && is_plain(from, to) && hs_kept_take(from, to);
     long done = is_kept ? 0 : HS_SYS(SYS_munmap, address, length);
     if (done == 0)
         gone(from, to);
@@ -183,7 +205,7 @@ static void *remap_memory(void *address, size_t length, size_t new_length, int f
     int taken = take_lock();
     if (wanted)
         hs_kept_avoid((uintptr_t)wanted, (uintptr_t)wanted + round_up(new_length));
-    long made = HS_SYS(SYS_mremap, address, length, new_length, flags, wanted);
+    long made = make(SYS_mremap, (long)address, (long)length, (long)new_length, flags, (long)wanted, 0);
     if (made >= 0 || made < -4095) {
         uintptr_t from = (uintptr_t)address, to = (uintptr_t)made;
         int plain = !(flags & ~MREMAP_MAYMOVE) && is_plain(from, from + round_up(length));
@@ -209,15 +231,27 @@ static int protect_memory(void *address, size_t length, int access)
     return (int)result(done);
 }
 
-static int advise_memory(void *address, size_t length, int advice)
+static long advise(void *address, size_t length, int advice)
 {
-    const int leaves_nothing = advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_WILLNEED;
+    const int leaves_nothing = advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_WILLNEED ||
+                               advice == MADV_PAGEOUT;
     int taken = leaves_nothing ? 0 : take_lock();
     if (taken)
         make_special((uintptr_t)address, (uintptr_t)address + round_up(length));
     long done = HS_SYS(SYS_madvise, address, length, advice);
     give_lock(taken);
-    return (int)result(done);
+    return done;
+}
+
+static int advise_memory(void *address, size_t length, int advice)
+{
+    return (int)result(advise(address, length, advice));
+}
+
+/* POSIX's MADV_DONTNEED keeps what is there, so that libc does nothing. */
+static int advise_by_posix(void *address, size_t length, int advice)
+{
+    return advice == POSIX_MADV_DONTNEED ? 0 : (int)-advise(address, length, advice);
 }
 
 static int move_break(void *address)
@@ -229,6 +263,8 @@ static int move_break(void *address)
     }
     if (wanted > kernel_end) {
         kernel_end = (uintptr_t)HS_SYS(SYS_brk, wanted);
+        if (kernel_end < wanted && hs_kept_drop())
+            kernel_end = (uintptr_t)HS_SYS(SYS_brk, wanted);
         if (kernel_end < wanted) {
             errno = ENOMEM;
             return -1;
@@ -246,9 +282,16 @@ static int move_break(void *address)
 static const struct replacement {
     const char *name;
     const void *with;
+    /* Whether it may be too short to be replaced. */
+    int is_optional;
 } replacements[] = {
-    {"brk", move_break},          {"mmap", map_memory},           {"munmap", unmap_memory},
-    {"mremap", remap_memory},     {"mprotect", protect_memory},   {"madvise", advise_memory},
+    {"brk", move_break, 0},
+    {"mmap", map_memory, 0},
+    {"munmap", unmap_memory, 0},
+    {"mremap", remap_memory, 0},
+    {"mprotect", protect_memory, 0},
+    {"madvise", advise_memory, 0},
+    {"posix_madvise", advise_by_posix, 1},
 };
 #define REPLACEMENTS (sizeof replacements / sizeof *replacements)
 
@@ -295,7 +338,7 @@ int hs_mappings_patchable(void)
     for (size_t i = 0; i < REPLACEMENTS; i++)
         places[i] = find(replacements[i].name);
     for (size_t i = 0; i <= REPLACEMENTS; i++)
-        if (!places[i] || open_page(places[i], PROT_READ | PROT_WRITE | PROT_EXEC) != 0 ||
+        if (!places[i] ? i == REPLACEMENTS || !replacements[i].is_optional : open_page(places[i], PROT_READ | PROT_WRITE | PROT_EXEC) != 0 ||
             open_page(places[i], PROT_READ | PROT_EXEC) != 0)
             return 0;
     return 1;
@@ -365,10 +408,11 @@ int hs_mappings_differ(void)
 /* Takes libc's functions over, in a new worker. */
 int hs_mappings_open(void (*end)(int))
 {
+    process = (int)HS_SYS(SYS_getpid);
     heap_start = hs_memory_heap().start;
     given_end = kernel_end = highest = (uintptr_t)HS_SYS(SYS_brk, 0);
     for (size_t i = 0; i < REPLACEMENTS; i++)
-        if (replace(places[i], replacements[i].with) != 0)
+        if (places[i] && replace(places[i], replacements[i].with) != 0)
             return -1;
     if (replace(places[REPLACEMENTS], (const void *)end) != 0)
         return -1;

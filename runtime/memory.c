@@ -276,20 +276,28 @@ uintptr_t hs_memory_stack_low(void)
     return stack_low;
 }
 
-/* Pages of the stack below main's frame, which nobody has used in a fresh process. How far it reaches has just been found,
- * with the sum of mappings. */
-static void clear_stack(void)
+/* Makes whole pages zero; 0 if the kernel does not let it. Those that do not exist are not made; they are dropped, as they may
+ * only have been written to swap space. */
+int hs_memory_clear(uintptr_t from, uintptr_t to)
 {
-    static unsigned char present[16384];
-    for (uintptr_t at = stack_low; at < now->stack_page;) {
-        size_t left = now->stack_page - at, size = left < sizeof present * PAGE ? left : sizeof present * PAGE;
-        if (HS_SYS(SYS_mincore, at, size, present) != 0)
-            break;
-        for (size_t page = 0; page < size / PAGE; page++)
-            if (present[page] & 1)
-                memset((void *)(at + page * PAGE), 0, PAGE);
-        at += size;
+    static unsigned char exists[16384];
+    while (from < to) {
+        const size_t size = to - from < sizeof exists * PAGE ? to - from : sizeof exists * PAGE;
+        if (HS_SYS(SYS_mincore, from, size, exists) != 0)
+            return 0;
+        for (size_t page = 0, end; page < size / PAGE; page = end) {
+            const int present = exists[page] & 1;
+            for (end = page + 1; end < size / PAGE && (exists[end] & 1) == present;)
+                end++;
+            void *at = (void *)(from + page * PAGE);
+            if (present)
+                memset(at, 0, (end - page) * PAGE);
+            else if (HS_SYS(SYS_madvise, at, (end - page) * PAGE, MADV_DONTNEED) != 0)
+                return 0;
+        }
+        from += size;
     }
+    return 1;
 }
 
 /* Puts everything back. */
@@ -310,7 +318,9 @@ void hs_memory_restore(void)
             at += size;
         }
     }
-    clear_stack();
+    /* The stack below main's frame, which nobody has used in a fresh process. How far it reaches has just been found, with
+     * the sum of mappings. */
+    hs_memory_clear(stack_low, now->stack_page);
 }
 
 int hs_memory_is_zero(const char *from, const char *to)

@@ -148,6 +148,7 @@ HS_HIDDEN int hs_memory_compare_point(int (*differs)(uint32_t *place, uint32_t s
 HS_HIDDEN void hs_memory_choose(enum hs_level level);
 HS_HIDDEN void hs_memory_restore(void);
 HS_HIDDEN int hs_memory_differs(void);
+HS_HIDDEN int hs_memory_clear(uintptr_t from, uintptr_t to);
 HS_HIDDEN int hs_memory_is_zero(const char *from, const char *to);
 HS_HIDDEN struct hs_heap hs_memory_heap(void);
 HS_HIDDEN uintptr_t hs_memory_stack_low(void);
@@ -166,6 +167,7 @@ HS_HIDDEN int hs_mappings_differ(void);
 /* kept.c */
 HS_HIDDEN int hs_kept_take(uintptr_t from, uintptr_t to);
 HS_HIDDEN int hs_kept_give(uintptr_t at, size_t size);
+HS_HIDDEN int hs_kept_drop(void);
 HS_HIDDEN void hs_kept_avoid(uintptr_t from, uintptr_t to);
 HS_HIDDEN void hs_kept_clean(void);
 HS_HIDDEN unsigned long hs_kept_pages(void);

@@ -3,11 +3,15 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -130,14 +134,17 @@ static void remap(size_t which)
 
 static void change(size_t which)
 {
-    static const int advice[] = {MADV_DONTFORK, MADV_DONTNEED, MADV_WIPEONFORK, MADV_DONTDUMP, MADV_FREE};
+    static const int advice[] = {MADV_DONTFORK, MADV_DONTNEED, MADV_WIPEONFORK, MADV_DONTDUMP, MADV_FREE,
+                                 MADV_PAGEOUT};
     struct block *block = &blocks[which];
-    if (below(3) == 0) {
+    if (below(8) == 0)
+        printf("advise by posix: %d\n", posix_madvise(block->at, (1 + below((unsigned)block->pages)) * PAGE, POSIX_MADV_RANDOM));
+    else if (below(3) == 0) {
         int access = below(2) ? PROT_READ : PROT_READ | PROT_WRITE;
         printf("protect %ld: %d\n", distance(block->at), mprotect(block->at, block->pages * PAGE, access));
         block->writable = block->writable && access & PROT_WRITE;
     } else {
-        const int given = advice[below(5)];
+        const int given = advice[below(6)];
         printf("advise %ld %d: %d\n", distance(block->at), given, madvise(block->at, block->pages * PAGE, given));
         if (given == MADV_FREE)
             memset(block->at, 3, block->writable ? block->pages * PAGE : 0);
@@ -189,20 +196,113 @@ static void close_holes(void)
     origin = lowest;
 }
 
+static char *block_of(size_t pages)
+{
+    return mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+/* One large block, as an allocator's. */
+static int large(void)
+{
+    for (int i = 0; i < 3; i++) {
+        char *at = block_of(512);
+        printf("%d\n", is_zero(at, 512 * PAGE));
+        memset(at, 1, 512 * PAGE);
+        munmap(at, 512 * PAGE);
+    }
+    return 0;
+}
+
+/* What was unmapped is in a pipe still. */
+static int lent(void)
+{
+    int ends[2];
+    char text[8] = "";
+    char *at = memset(block_of(64), 'x', 64 * PAGE);
+    if (pipe(ends) != 0 || vmsplice(ends[1], &(struct iovec){at, 7}, 1, 0) != 7)
+        return 1;
+    munmap(at, 64 * PAGE);
+    memset(block_of(64), 'y', 64 * PAGE);
+    return read(ends[0], text, 7) == 7 ? printf("%s\n", text) : 2;
+}
+
+/* What was protected by a way that passes by libc's name. */
+static int guarded(void)
+{
+    char *at = memset(block_of(64), 'x', 64 * PAGE);
+    syscall(SYS_mprotect, at, 64 * PAGE, PROT_READ);
+    munmap(at, 64 * PAGE);
+    return *(char *)memset(block_of(64), 7, 64 * PAGE);
+}
+
+/* No more than it has now. */
+static int limited(void)
+{
+    unsigned long pages = 0;
+    for (int i = 0; i < 4; i++) {
+        char *at = memset(block_of(512), 1, 512 * PAGE);
+        FILE *file = fopen("/proc/self/statm", "r");
+        if (!file || fscanf(file, "%lu", &pages) != 1)
+            return 1;
+        fclose(file);
+        munmap(at, 512 * PAGE);
+    }
+    setrlimit(RLIMIT_AS, &(struct rlimit){pages * PAGE, RLIM_INFINITY});
+    char *small = block_of(100), *rest = block_of(400);
+    printf("%d %d\n", small != MAP_FAILED, rest != MAP_FAILED);
+    return 0;
+}
+
+static void *maps_much(void *unused)
+{
+    for (int i = 0; i < 60; i++) {
+        char *at = block_of(1500);
+        if (!is_zero(at, 1500 * PAGE))
+            exit(9);
+        memset(at, 1, 1500 * PAGE);
+        munmap(at, 1500 * PAGE);
+    }
+    return unused;
+}
+
+/* Threads, and children that one of them has at any time. */
+static int threads(void)
+{
+    pthread_t ids[3];
+    for (int i = 0; i < 3; i++)
+        pthread_create(&ids[i], NULL, maps_much, NULL);
+    for (int i = 0; i < 5; i++) {
+        int status;
+        pid_t process = fork();
+        if (process == 0) {
+            for (int k = 0; k < 20; k++) {
+                char *at = block_of(100);
+                if (!is_zero(at, 100 * PAGE))
+                    _exit(8);
+                munmap(memset(at, 3, 100 * PAGE), 100 * PAGE);
+            }
+            _exit(7);
+        }
+        waitpid(process, &status, 0);
+        printf("%x\n", (unsigned)status);
+    }
+    for (int i = 0; i < 3; i++)
+        pthread_join(ids[i], NULL);
+    return 0;
+}
+
+static const struct {
+    char letter;
+    int (*run)(void);
+} modes[] = {{'b', large}, {'l', lent}, {'g', guarded}, {'r', limited}, {'t', threads}};
+
 int main(int argc, char **argv)
 {
     char *end;
     state = strtoull(argc > 1 ? argv[1] : "0", &end, 10);
-    if (*end == 'b') {
-        /* One large block, as an allocator's. */
-        for (int i = 0; i < 3; i++) {
-            char *at = mmap(NULL, 512 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-            printf("%d\n", is_zero(at, 512 * PAGE));
-            memset(at, 1, 512 * PAGE);
-            munmap(at, 512 * PAGE);
-        }
-        return 0;
-    }
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        if (*end == modes[i].letter)
+            return modes[i].run();
     below(2);
     close_holes();
     for (int step = 0; step < 120; step++) {

@@ -70,9 +70,10 @@ fn memory_is_mapped_and_unmapped_as_in_a_fresh_process() {
     let victim = tool("maps");
     let warm = rewinding_launcher(&["maps"]);
     let seeds: Vec<String> = (0..24).map(|seed| seed.to_string()).collect();
-    let cold: Vec<_> =
-        seeds.iter().map(|seed| start(&Launcher::new(), &victim, &case(&[seed])).0).collect();
-    assert!(cold.iter().all(|ran| matches!(ran.status, Status::Exited(_)) && ran.stdout.lines().count() > 60));
+    let cold: Vec<_> = seeds.iter().map(|seed| start(&Launcher::new(), &victim, &case(&[seed])).0).collect();
+    assert!(
+        cold.iter().all(|ran| matches!(ran.status, Status::Exited(_)) && ran.stdout.lines().count() > 60)
+    );
     for round in 0..4 {
         for (seed, expected) in seeds.iter().zip(&cold) {
             let (ran, exit) = start(&warm, &victim, &case(&[seed]));
@@ -82,6 +83,21 @@ fn memory_is_mapped_and_unmapped_as_in_a_fresh_process() {
     }
     let tool = warm.statistics().tools.remove(0);
     assert!(tool.rewinds > 80 && tool.not_rewound.is_none() && tool.retired.is_empty(), "{tool:?}");
+}
+
+#[test]
+fn pages_are_not_kept_where_that_could_be_seen() {
+    let victim = tool("maps");
+    for (how, retires) in [("1l", true), ("1g", true), ("1r", false), ("1t", false)] {
+        let warm = rewinding_launcher(&["maps"]);
+        let (expected, _) = start(&Launcher::new(), &victim, &case(&[how]));
+        for round in 0..ROUNDS {
+            let (ran, exit) = start(&warm, &victim, &case(&[how]));
+            assert_eq!(ran, expected, "{how} in round {round}, {:?}", exit.via);
+        }
+        let tool = warm.statistics().tools.remove(0);
+        assert_eq!(!tool.retired.is_empty(), retires, "{how}: {tool:?}");
+    }
 }
 
 #[test]
