@@ -105,17 +105,19 @@ static struct block *find(size_t size)
     return best;
 }
 
-/* Puts kept pages where the kernel has just mapped fresh memory; -1 if that is not as it was mapped any more. */
+/* Puts kept pages where the kernel has just mapped fresh memory; -1 if that is mapped no longer. */
 int hs_kept_give(uintptr_t at, size_t size)
 {
     struct block *block = size >= LEAST && size <= MOST ? find(size) : NULL;
     if (!block || (block->dirty && !hs_memory_clear(block->from, block->from + size)))
         return 0;
-    if (HS_SYS(SYS_mremap, block->from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, at) == (long)at) {
+    if (HS_SYS(SYS_madvise, block->from, size, MADV_KEEPONFORK) == 0 &&
+        HS_SYS(SYS_mremap, block->from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, at) == (long)at) {
         block->from += size;
         kept -= size;
-        return HS_SYS(SYS_madvise, at, size, MADV_KEEPONFORK) == 0 ? 0 : -1;
+        return 0;
     }
+    drop(block);
     long again = HS_SYS(SYS_mmap, at, size, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     return again == (long)at || again == -EEXIST ? 0 : -1;
