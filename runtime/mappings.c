@@ -81,10 +81,10 @@ static uintptr_t round_up(uintptr_t size)
     return (size + PAGE - 1) & -PAGE;
 }
 
-static void add(uintptr_t from, uintptr_t to, int is_plain)
+static void add(uintptr_t from, uintptr_t to, int plain)
 {
     if (range_count < RANGES_MAX)
-        ranges[range_count++] = (struct range){from, to, is_plain};
+        ranges[range_count++] = (struct range){from, to, plain};
     else
         lost = 1;
 }
@@ -331,16 +331,22 @@ static int replace(unsigned char *place, const void *with)
     return hs_mappings_write_code(place, jump);
 }
 
+static int may_be_written(const unsigned char *place)
+{
+    return open_page(place, PROT_READ | PROT_WRITE | PROT_EXEC) == 0 && open_page(place, PROT_READ | PROT_EXEC) == 0;
+}
+
 /* Finds what is to be replaced, and whether the system lets it; done in the template, which stays as it is. */
 int hs_mappings_patchable(void)
 {
     places[REPLACEMENTS] = find("_exit");
-    for (size_t i = 0; i < REPLACEMENTS; i++)
+    if (!places[REPLACEMENTS] || !may_be_written(places[REPLACEMENTS]))
+        return 0;
+    for (size_t i = 0; i < REPLACEMENTS; i++) {
         places[i] = find(replacements[i].name);
-    for (size_t i = 0; i <= REPLACEMENTS; i++)
-        if (!places[i] ? i == REPLACEMENTS || !replacements[i].is_optional : open_page(places[i], PROT_READ | PROT_WRITE | PROT_EXEC) != 0 ||
-            open_page(places[i], PROT_READ | PROT_EXEC) != 0)
+        if (places[i] ? !may_be_written(places[i]) : !replacements[i].is_optional)
             return 0;
+    }
     return 1;
 }
 
