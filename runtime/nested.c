@@ -1,4 +1,5 @@
-/* A tool's own starts of compilers and linkers, by way of hotstart's client, so that they are warm as well.
+/* A tool's own starts of others, by way of hotstart's client, so that they are warm as well: of compilers and linkers, or
+ * of the programs beside its own, as the server says.
  *
  * Where a server gave the client's path (`warm::image` writes it into the slot), these functions stand in libc's place.
  * The child is the tool's own as before; it executes the client with the program and its arguments, and the client
@@ -30,8 +31,8 @@
 /* More do not go through the client, which could not pass them on in many cases, and would need a large stack. */
 #define ARGUMENTS_MAX 1024
 
-/* The client's path and the directory of its server, each ended by a NUL. Read through a pointer that the compiler does
- * not see through. */
+/* The client's path, the directory of its server, and, if not compilers and linkers but the programs beside the tool's own
+ * go through it, one more word, each ended by a NUL. Read through a pointer that the compiler does not see through. */
 static const char slot[1024] = MARK;
 static const char *volatile client_slot = slot;
 
@@ -49,6 +50,9 @@ static struct {
 
 /* NULL until the process is a copy, and for good where there is no client. */
 static const char *client;
+/* Of the tool's own program, if those beside it go through the client. */
+static struct stat own_directory;
+static int takes_siblings;
 static struct stat client_file;
 static int cores_are_piped;
 
@@ -66,14 +70,40 @@ static void resolve(void)
     RESOLVE(ptrace);
 }
 
+/* The directory that `path` lies in; 0 if that cannot be said. */
+static int directory_of(char *path, struct stat *found)
+{
+    char *slash = strrchr(path, '/');
+    if (!slash)
+        return 0;
+    *slash = 0;
+    int ok = stat(*path ? path : "/", found) == 0;
+    *slash = '/';
+    return ok;
+}
+
+static int find_own_directory(void)
+{
+    char own[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
+    if (length <= 0)
+        return 0;
+    own[length] = 0;
+    return directory_of(own, &own_directory);
+}
+
 /* Done in the template, after the constructors. */
 void hs_nested_open(void)
 {
     char pattern[256];
     const char *path = client_slot + sizeof MARK;
     resolve();
-    if (*path && stat(path, &client_file) == 0)
-        client = path;
+    if (*path && stat(path, &client_file) == 0) {
+        const char *directory = path + strlen(path) + 1;
+        takes_siblings = directory[strlen(directory) + 1] != 0;
+        if (!takes_siblings || find_own_directory())
+            client = path;
+    }
     cores_are_piped = hs_read_whole("/proc/sys/kernel/core_pattern", pattern, sizeof pattern) > 0 && *pattern == '|';
 }
 
@@ -87,7 +117,7 @@ static int is_one_of(const char *const *names, const char *name, size_t length)
 
 /* Compilers, linkers and their companions by name, targets before and versions behind it apart: those of
  * crates/exec/src/tools.rs, where a test compares. */
-static int is_tool(const char *file)
+static int is_compiler(const char *file)
 {
     static const char *const names[] = {
         "clang",   "clang++", "clang-cl", "clang-cpp", "gcc",      "g++",    "cc",       "c++",     "cpp",
@@ -105,6 +135,11 @@ static int is_tool(const char *file)
         return 1;
     dash = memrchr(name, '-', length);
     return dash && is_one_of(names, dash + 1, length - (size_t)(dash + 1 - name));
+}
+
+static int goes_through(const char *file)
+{
+    return client && file && (takes_siblings || is_compiler(file));
 }
 
 #if defined(__x86_64__)
@@ -131,6 +166,14 @@ static int is_program(const char *path)
            (head.e_type == ET_EXEC || head.e_type == ET_DYN) && memcmp(head.e_ident + EI_PAD, "hotstrt", 7) != 0;
 }
 
+/* Compilers and linkers are known by their names. */
+static int is_beside(char *path)
+{
+    struct stat found;
+    return !takes_siblings || (directory_of(path, &found) && found.st_dev == own_directory.st_dev &&
+                               found.st_ino == own_directory.st_ino);
+}
+
 /* Writes the path of `file` to `out`; 0 if libc shall look for it, and say what is wrong. What is relative might be
  * another file in the child. */
 static int find(const char *file, int search, char *out, size_t room)
@@ -140,7 +183,7 @@ static int find(const char *file, int search, char *out, size_t room)
         if (name > room || *file != '/')
             return 0;
         memcpy(out, file, name);
-        return is_program(out);
+        return is_program(out) && is_beside(out);
     }
     const char *path = getenv("PATH");
     for (const char *end; path && *path; path = *end ? end + 1 : end) {
@@ -154,7 +197,7 @@ static int find(const char *file, int search, char *out, size_t room)
         /* What is there decides, also if it cannot be executed. */
         struct stat found;
         if (stat(out, &found) == 0)
-            return is_program(out);
+            return is_program(out) && is_beside(out);
     }
     return 0;
 }
@@ -226,7 +269,7 @@ static __attribute__((noinline)) void execute(const char *file, int search, char
 static int own_execve(const char *file, char *const *argv, char *const *envp)
 {
     resolve();
-    if (client && is_tool(file))
+    if (goes_through(file))
         execute(file, 0, argv, envp);
     return next.execve(file, argv, envp);
 }
@@ -234,7 +277,7 @@ static int own_execve(const char *file, char *const *argv, char *const *envp)
 static int own_execv(const char *file, char *const *argv)
 {
     resolve();
-    if (client && is_tool(file))
+    if (goes_through(file))
         execute(file, 0, argv, environ);
     return next.execv(file, argv);
 }
@@ -242,7 +285,7 @@ static int own_execv(const char *file, char *const *argv)
 static int own_execvpe(const char *file, char *const *argv, char *const *envp)
 {
     resolve();
-    if (client && is_tool(file))
+    if (goes_through(file))
         execute(file, 1, argv, envp);
     return next.execvpe(file, argv, envp);
 }
@@ -250,7 +293,7 @@ static int own_execvpe(const char *file, char *const *argv, char *const *envp)
 static int own_execvp(const char *file, char *const *argv)
 {
     resolve();
-    if (client && is_tool(file))
+    if (goes_through(file))
         execute(file, 1, argv, environ);
     return next.execvp(file, argv);
 }
@@ -271,7 +314,7 @@ static int own_spawn(pid_t *pid, const char *file, const posix_spawn_file_action
                      const posix_spawnattr_t *attributes, char *const *argv, char *const *envp)
 {
     resolve();
-    if (client && is_tool(file) && spawn(pid, file, 0, actions, attributes, argv, envp) == 0)
+    if (goes_through(file) && spawn(pid, file, 0, actions, attributes, argv, envp) == 0)
         return 0;
     return next.posix_spawn(pid, file, actions, attributes, argv, envp);
 }
@@ -280,7 +323,7 @@ static int own_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actio
                       const posix_spawnattr_t *attributes, char *const *argv, char *const *envp)
 {
     resolve();
-    if (client && is_tool(file) && spawn(pid, file, 1, actions, attributes, argv, envp) == 0)
+    if (goes_through(file) && spawn(pid, file, 1, actions, attributes, argv, envp) == 0)
         return 0;
     return next.posix_spawnp(pid, file, actions, attributes, argv, envp);
 }

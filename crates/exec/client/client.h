@@ -65,6 +65,7 @@ void connect_server(struct server *server, struct command *command);
 long await_end_of(const struct server *server);
 
 /* job.c: sends the request and sees the job through. */
+__attribute__((noreturn)) void die_of(int signal);
 __attribute__((noreturn)) void run_warm(struct server *server, struct message *message, struct command *command);
 
 #endif

@@ -22,6 +22,9 @@ static __attribute__((noreturn)) void fail(const struct command *command, long e
 {
     const char *parts[] = {"cannot execute '", command->program, "': ", text_error(error), NULL};
     say(parts);
+    /* A tool that would have been told at once must not take this for the program's own status: `not` would. */
+    if (command->server)
+        die_of(SIGKILL);
     leave(error == -ENOENT ? 127 : 126);
 }
 

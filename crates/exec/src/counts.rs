@@ -35,8 +35,14 @@ impl Counts {
         self.state.lock().expect("no panic while locked").killed += 1;
     }
 
-    /// The counts as lines of text, the tools from the launcher's point of view behind them.
-    pub(crate) fn text(&self, tools: &Statistics) -> String {
+    /// Whether anything was asked for.
+    pub(crate) fn is_empty(&self) -> bool {
+        let state = self.state.lock().expect("no panic while locked");
+        state.warm == 0 && state.cold.is_empty()
+    }
+
+    /// The counts as lines of text.
+    pub(crate) fn of_jobs(&self) -> String {
         let state = self.state.lock().expect("no panic while locked");
         let mut text = String::new();
         let cold: u64 = state.cold.values().sum();
@@ -49,6 +55,12 @@ impl Counts {
         for (why, count) in reasons {
             let _ = writeln!(text, "{count:>9} cold: {why}");
         }
+        text
+    }
+
+    /// The same, and the tools from the launcher's point of view behind it.
+    pub(crate) fn text(&self, tools: &Statistics) -> String {
+        let mut text = self.of_jobs();
         if !tools.tools.is_empty() {
             text.push_str("     warm      cold      saved  tool\n");
         }

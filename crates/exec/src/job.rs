@@ -3,6 +3,7 @@
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::time::Instant;
 
 use hotstart_launch::{Child, Group, Reason};
@@ -17,7 +18,7 @@ use rustix::process::Pid;
 use crate::context::Seen;
 use crate::refusal::{Aspect, Refusal};
 use crate::request::Request;
-use crate::server::{PROTOCOL, Server};
+use crate::server::{PROTOCOL, Role, Server};
 use crate::tools::{self, Kind};
 use crate::wire::{self, ReplyKind};
 
@@ -76,7 +77,7 @@ fn start(server: &Server, connection: &OwnedFd, mut request: Request, client: i3
     }
     match tools::kind(&request.program) {
         Kind::Compiler | Kind::Companion => request.leave_out_unmentioned(),
-        Kind::Other if seen.has_terminal => return Err(Refusal::Terminal),
+        Kind::Other if seen.has_terminal && server.role.is_user() => return Err(Refusal::Terminal),
         Kind::Other => {}
     }
     // The file is found from the client's directory; the name that the tool is given stays as it is.
@@ -88,15 +89,16 @@ fn start(server: &Server, connection: &OwnedFd, mut request: Request, client: i3
     let child =
         server.launcher.start_warm(&request.spec(seen.umask, limits), &group).map_err(Refusal::Launch)?;
     // Whoever reads from a pipe that the job has closed must not wait for the server's copy of it.
+    let program = std::mem::take(&mut request.program);
     drop(request);
     server.counts.warm();
     server.lock().last_served = Instant::now();
-    accompany(server, connection, child, &group);
+    accompany(server, connection, child, &group, &program);
     Ok(())
 }
 
 /// From the job's start to its end: passes signals on to it, and ends it if its client is gone.
-fn accompany(server: &Server, connection: &OwnedFd, mut child: Child<'_>, group: &Group) {
+fn accompany(server: &Server, connection: &OwnedFd, mut child: Child<'_>, group: &Group, program: &Path) {
     let ended = child.end_fd().ok();
     let mut client_lives = true;
     while let Some(ended) = &ended {
@@ -115,6 +117,9 @@ fn accompany(server: &Server, connection: &OwnedFd, mut child: Child<'_>, group:
     let exit = child.wait();
     if exit.lost && !group.is_killed() {
         return answer_cold(server, connection, Refusal::Launch(Reason::TemplateDied));
+    }
+    if let Role::Run(ended) = &server.role {
+        ended(program, &exit);
     }
     match exit.status {
         Status::Exited(code) => send(connection, ReplyKind::Exited, code, ""),

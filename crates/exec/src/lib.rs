@@ -3,10 +3,12 @@
 //! A tiny client (`client/`, C without libc) stands in the command's place. It hands the command to the server over a
 //! socket, passes signals on and ends as the command did; whenever anything is in doubt it becomes the command
 //! itself. The server starts tools by [`hotstart_launch`], warm or not at all: only the client can start a command
-//! cold, since only it is the process that the build started. See docs/exec.md.
+//! cold, since only it is the process that the build started. See docs/exec.md. A run of tests has a server of its own
+//! for what its tools start ([`Prepared`]).
 #![forbid(unsafe_code)]
 
 mod ask;
+mod attached;
 mod context;
 mod counts;
 mod image;
@@ -20,6 +22,7 @@ mod wire;
 mod workers;
 
 pub use ask::{Answer, status, stop};
+pub use attached::{Attached, Prepared};
 pub use image::{become_client, install};
 pub use place::{Place, PlaceError};
-pub use server::{ServeError, Settings, serve};
+pub use server::{Ended, ServeError, Settings, serve};

@@ -58,6 +58,11 @@ impl Place {
         Self::check(directory)
     }
 
+    /// One that this process has just made for itself.
+    pub(crate) fn at(directory: &Path) -> Place {
+        Place { directory: directory.to_path_buf() }
+    }
+
     fn check(directory: PathBuf) -> Result<Place, PlaceError> {
         let found = match std::fs::symlink_metadata(&directory) {
             Ok(found) => found,

@@ -1,14 +1,15 @@
 //! The server: one for each user, from its first use until nobody needs it.
 
+use std::convert::Infallible;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, mpsc};
 use std::time::{Duration, Instant};
 
-use hotstart_launch::{Launcher, Nested, Policy, signals};
+use hotstart_launch::{Exit, Launcher, Nested, NestedStarts, Policy, signals};
 use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType};
 
 use crate::context::Context;
@@ -56,17 +57,44 @@ impl std::fmt::Display for ServeError {
 
 impl std::error::Error for ServeError {}
 
+/// Whose server it is.
+pub(crate) enum Role {
+    /// The user's, in a session of its own, for clients of all kinds.
+    User,
+    /// A run's own (`attached`): clients have its terminal, and there is no other server for those that differ. Is told of
+    /// each job's end.
+    Run(Ended),
+}
+
+/// Called with a job's program and its end.
+pub type Ended = Box<dyn Fn(&Path, &Exit) + Send + Sync>;
+
+impl Role {
+    pub(crate) fn is_user(&self) -> bool {
+        matches!(self, Role::User)
+    }
+}
+
+impl std::fmt::Debug for Role {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.is_user() { "User" } else { "Run" })
+    }
+}
+
 /// What all workers share.
 #[derive(Debug)]
 pub(crate) struct Server {
+    pub role: Role,
     pub place: Place,
     pub listener: OwnedFd,
-    pub launcher: Launcher,
+    pub launcher: Arc<Launcher>,
     pub context: Context,
     pub counts: Counts,
     pub begun: Instant,
     state: Mutex<State>,
     changed: Condvar,
+    /// Its other end tells when all of this was dropped, by whichever thread had it last. Stays behind the rest.
+    _lives: mpsc::Sender<Infallible>,
 }
 
 #[derive(Debug)]
@@ -88,30 +116,15 @@ pub fn serve(settings: &Settings) -> Result<(), ServeError> {
     let lock = place.lock().map_err(refused("lock the server's directory"))?;
     let Some(_lock) = lock else { return Err(ServeError::Running) };
     let alive = place.alive().map_err(refused("lock a file in the server's directory"))?;
-    let listener = listen(&place).map_err(refused("make the server's socket"))?;
-    let unseen = || ServeError::Io("read /proc/self", io::ErrorKind::NotFound.into());
-    let context = Context::own().ok_or_else(unseen)?;
     // Where files cannot be run from memory, what tools start themselves is cold.
     let client = image::for_tools().ok();
     let directory = place.directory().to_path_buf();
-    let nested = client.as_ref().map(|(_, path)| Nested { client: path.clone(), directory });
+    let starts = NestedStarts::Compilers;
+    let nested = client.as_ref().map(|(_, path)| Nested { client: path.clone(), directory, starts });
     // Compilations are long, and each client waits on a processor of its own choice.
     let policy = Policy { nested, near: false, ..settings.policy.clone() };
     let launcher = Launcher::new().with_guard_holding(alive.as_fd()).with_policy(policy);
-    let now = Instant::now();
-    let state =
-        State { workers: 0, idle: 0, last_use: now, last_served: now, ending: false, waiting: Vec::new() };
-    let server = Arc::new(Server {
-        place,
-        listener,
-        launcher,
-        context,
-        counts: Counts::default(),
-        begun: now,
-        state: Mutex::new(state),
-        changed: Condvar::new(),
-    });
-    workers::start(&server).map_err(refused("start a thread"))?;
+    let (server, _) = Server::open(Role::User, place, Arc::new(launcher))?;
     server.place.started();
     watch_signals(&server).map_err(refused("start a thread"))?;
     server.await_end(settings.idle);
@@ -148,6 +161,42 @@ fn watch_signals(server: &Arc<Server>) -> io::Result<()> {
 }
 
 impl Server {
+    /// Begins to serve. What comes with the server is closed when it is gone.
+    pub(crate) fn open(
+        role: Role,
+        place: Place,
+        launcher: Arc<Launcher>,
+    ) -> Result<(Arc<Server>, mpsc::Receiver<Infallible>), ServeError> {
+        let refused = |what| move |error: io::Error| ServeError::Io(what, error);
+        let listener = listen(&place).map_err(refused("make the server's socket"))?;
+        let unseen = || ServeError::Io("read /proc/self", io::ErrorKind::NotFound.into());
+        let context = Context::own().ok_or_else(unseen)?;
+        let now = Instant::now();
+        let state = State {
+            workers: 0,
+            idle: 0,
+            last_use: now,
+            last_served: now,
+            ending: false,
+            waiting: Vec::new(),
+        };
+        let (lives, ended) = mpsc::channel();
+        let server = Arc::new(Server {
+            role,
+            place,
+            listener,
+            launcher,
+            context,
+            counts: Counts::default(),
+            begun: now,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            _lives: lives,
+        });
+        workers::start(&server).map_err(refused("start a thread"))?;
+        Ok((server, ended))
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no panic while locked")
     }
@@ -173,7 +222,7 @@ impl Server {
             // The one worker at work is the one that met this client.
             state.workers - state.idle <= 1 && state.last_served.elapsed() > QUIET
         };
-        if aspect.is_of_habit() && quiet {
+        if self.role.is_user() && aspect.is_of_habit() && quiet {
             self.end(None);
         }
     }
@@ -188,7 +237,11 @@ impl Server {
             state.ending |= is_idle || own_file() != own;
         }
         drop(state);
-        // Clients that come from now on find no socket. Those that wait are served before the workers end.
+        self.close();
+    }
+
+    /// Clients that come from now on find no socket. Those that wait are served before the workers end; returns then.
+    pub(crate) fn close(&self) {
         let _ = std::fs::remove_file(self.place.socket());
         let _ = rustix::net::shutdown(&self.listener, Shutdown::Both);
         let mut state = self.lock();

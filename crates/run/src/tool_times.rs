@@ -25,14 +25,7 @@ pub struct ToolTime {
 impl ToolTimes {
     /// Adds an attempt that took `wall`.
     pub(crate) fn add(&self, script: &Script, transcript: &Transcript, wall: Duration) {
-        let mut times = self.0.lock().expect("no panic while locked");
-        let mut add = |name: &str, cpu, wall| {
-            let time = match times.get_mut(name) {
-                Some(time) => time,
-                None => times.entry(name.to_owned()).or_default(),
-            };
-            (time.runs, time.cpu, time.wall) = (time.runs + 1, time.cpu + cpu, time.wall + wall);
-        };
+        let add = |name: &str, cpu, wall| self.add_run(Path::new(name), cpu, wall);
         for step in &transcript.steps {
             if let Step::Stage(stage) = step
                 && stage.process.is_some()
@@ -48,6 +41,17 @@ impl ToolTimes {
         if let Some(program) = whole {
             add(file_name(program), transcript.cpu, wall);
         }
+    }
+
+    /// Adds a run of `program` that no transcript tells of.
+    pub fn add_run(&self, program: &Path, cpu: Duration, wall: Duration) {
+        let name = program.file_name().unwrap_or_default().to_string_lossy();
+        let mut times = self.0.lock().expect("no panic while locked");
+        let time = match times.get_mut(&*name) {
+            Some(time) => time,
+            None => times.entry(name.into_owned()).or_default(),
+        };
+        (time.runs, time.cpu, time.wall) = (time.runs + 1, time.cpu + cpu, time.wall + wall);
     }
 
     /// All tools, those that took most CPU time first.

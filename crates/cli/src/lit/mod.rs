@@ -5,6 +5,7 @@
 mod ab;
 mod conclude;
 mod listing;
+mod nesting;
 mod placed;
 mod records;
 mod settings;
@@ -19,7 +20,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use hotstart_launch::{Group, Launcher};
+use hotstart_launch::{Group, Launcher, Policy};
 use hotstart_lit::load::{self, Discovered, LoadError};
 use hotstart_lit::plan::Plan;
 use hotstart_lit::select::{self, Selection};
@@ -29,6 +30,7 @@ use hotstart_run::{Checks, RunSettings};
 
 use crate::args::{self, Invocation, LitOptions, Request};
 use crate::exit_code::{self, ERROR, SUCCESS};
+use nesting::Nesting;
 use stop::Stopper;
 use tally::Tally;
 use warm::WarmSettings;
@@ -161,11 +163,14 @@ impl Session<'_> {
                 exit_code::exit(SUCCESS)
             }
             _ => {
-                let launcher = launcher.with_policy(self.warm.policy(discovered));
+                let nesting = Nesting::prepare(&self.warm, &launcher);
+                let policy = Policy { nested: nesting.nested(), ..self.warm.policy(discovered) };
+                let launcher = Arc::new(launcher.with_policy(policy));
                 let checks = self.warm.checks();
                 let tally = Tally::wanted(&self.options);
+                let nesting = nesting.serve(&launcher, tally.tool_times.clone());
                 let code = self.execute(discovered, diagnostics, stopper, (&launcher, &checks, &tally));
-                self.tell_starts(discovered, &launcher, &checks, &tally);
+                self.tell_starts(discovered, &launcher, &checks, (&tally, &nesting));
                 code
             }
         }
@@ -182,12 +187,19 @@ impl Session<'_> {
     }
 
     /// How processes were started. To standard error: standard output is compared with lit's.
-    fn tell_starts(&self, discovered: &Discovered, launcher: &Launcher, checks: &Checks, tally: &Tally) {
+    fn tell_starts(
+        &self,
+        discovered: &Discovered,
+        launcher: &Launcher,
+        checks: &Checks,
+        (tally, nesting): (&Tally, &Nesting),
+    ) {
         let statistics = launcher.statistics();
         let is_terse = self.options.console.levels(discovered.session.dialect).terse_summary;
         told(&warm::faults(&statistics));
         if self.warm.explain {
             told(&warm::table(&statistics, checks.counts()));
+            told(&nesting.told());
         }
         if self.warm.is_on() && !is_terse {
             told(&warm::counts(&statistics));

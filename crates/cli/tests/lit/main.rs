@@ -6,6 +6,7 @@ mod bad_input;
 mod failure;
 mod live;
 mod native;
+mod nested;
 mod stop;
 mod suite;
 mod warm;

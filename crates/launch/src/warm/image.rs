@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
 
-use super::policy::Nested;
+use super::policy::{Nested, NestedStarts};
 
 /// What stops a tool before its `main`.
 const RUNTIME: &[u8] = include_bytes!(env!("HOTSTART_RUNTIME"));
@@ -18,13 +18,15 @@ pub(crate) const PRELOAD: &[u8] = include_bytes!(env!("HOTSTART_PRELOAD"));
 /// What stands before the slot of `runtime/nested.c`, and the slot's size with it.
 const SLOT_MARK: &[u8] = b"hotstart-nested-client:\0";
 const SLOT_SIZE: usize = 1024;
+/// What stands last in the slot if the programs beside a tool go through the client, and not compilers and linkers.
+const SIBLINGS: &[u8] = b"siblings";
 
 /// A sealed memfd, or a nameless file where the kernel refuses executable memfds; `None` where neither is possible.
 pub(crate) fn open(image: &[u8]) -> Option<OwnedFd> {
     sealed_memory(image).or_else(|| nameless_files().find_map(|file| fill(file, image)))
 }
 
-/// The runtime. Copies start compilers and linkers by way of a client, where there is one.
+/// The runtime. Copies make their own starts by way of a client, where there is one.
 pub(crate) fn open_runtime(nested: Option<&Nested>) -> Option<OwnedFd> {
     open(&with_client(nested))
 }
@@ -32,8 +34,13 @@ pub(crate) fn open_runtime(nested: Option<&Nested>) -> Option<OwnedFd> {
 /// Paths that do not fit leave the slot empty: what tools start is cold then.
 fn with_client(nested: Option<&Nested>) -> Cow<'static, [u8]> {
     let filled = || {
-        let Nested { client, directory } = nested?;
-        let text = [client.as_os_str().as_bytes(), b"\0", directory.as_os_str().as_bytes()].concat();
+        let Nested { client, directory, starts } = nested?;
+        let which: &[u8] = match starts {
+            NestedStarts::Compilers => b"",
+            NestedStarts::Of(_) => SIBLINGS,
+        };
+        let (client, directory) = (client.as_os_str().as_bytes(), directory.as_os_str().as_bytes());
+        let text = [client, directory, which].join(&0);
         let mark = RUNTIME.windows(SLOT_MARK.len()).position(|window| window == SLOT_MARK)?;
         // The first byte of the slot ends the mark's name, the last one the text.
         let room = mark + SLOT_MARK.len()..mark + SLOT_SIZE - 1;
@@ -83,12 +90,18 @@ mod tests {
 
     #[test]
     fn the_slot_takes_what_fits_and_stays_empty_otherwise() {
-        let nested = |length| Nested { client: "/proc/1/fd/7".into(), directory: "d".repeat(length).into() };
-        let image = with_client(Some(&nested(3)));
-        let found = [SLOT_MARK, b"/proc/1/fd/7\0ddd\0"].concat();
-        assert!(image.windows(found.len()).any(|window| window == found));
-        assert_eq!(image.len(), RUNTIME.len());
-        assert_eq!(with_client(Some(&nested(SLOT_SIZE))), RUNTIME);
+        let nested = |length, starts| {
+            let directory = "d".repeat(length).into();
+            Nested { client: "/proc/1/fd/7".into(), directory, starts }
+        };
+        let siblings = NestedStarts::Of(vec!["not".into()]);
+        for (starts, which) in [(NestedStarts::Compilers, &b"\0"[..]), (siblings, b"siblings\0")] {
+            let image = with_client(Some(&nested(3, starts)));
+            let found = [SLOT_MARK, b"/proc/1/fd/7\0ddd\0", which].concat();
+            assert!(image.windows(found.len()).any(|window| window == found));
+            assert_eq!(image.len(), RUNTIME.len());
+        }
+        assert_eq!(with_client(Some(&nested(SLOT_SIZE, NestedStarts::Compilers))), RUNTIME);
         assert_eq!(with_client(None), RUNTIME);
     }
 }

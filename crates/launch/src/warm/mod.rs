@@ -22,11 +22,12 @@ mod worker;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-pub use policy::{Choice, Nested, Policy};
+pub use policy::{Choice, Nested, NestedStarts, Policy};
 pub use rewinding::{Retirement, Stopped};
 pub use statistics::{Statistics, ToolStatistics};
 
@@ -47,7 +48,9 @@ pub(crate) struct Pool {
     policy: Policy,
     /// Where copies are entered; without it there are none.
     slots: Option<Arc<Slots>>,
+    /// The runtime, and the one by which tools make their own starts through a client.
     image: OnceLock<Option<OwnedFd>>,
+    nesting_image: OnceLock<Option<OwnedFd>>,
     programs: Mutex<HashMap<OsString, Arc<Program>>>,
     budget: Budget,
     clock: AtomicU64,
@@ -102,6 +105,7 @@ impl Pool {
             policy,
             slots,
             image: OnceLock::new(),
+            nesting_image: OnceLock::new(),
             programs: Mutex::default(),
             budget: Budget::default(),
             clock: AtomicU64::new(0),
@@ -167,7 +171,7 @@ impl Pool {
     }
 
     fn make(&self, program: &Program, spec: &Spec<'_>) -> Result<Template, Reason> {
-        let means = self.image().zip(self.slots.as_deref()).ok_or(Reason::System);
+        let means = self.image_for(&spec.program).zip(self.slots.as_deref()).ok_or(Reason::System);
         let made = means.and_then(|(image, slots)| program.make(spec, image, slots));
         let made = made.and_then(|mut template| {
             if template.memory > self.policy.memory {
@@ -185,10 +189,11 @@ impl Pool {
 
     /// The runtime's file, tried once on a program that does no harm if it is not stopped: without the runtime, a
     /// tool would run its `main` with no arguments.
-    fn image(&self) -> Option<&OwnedFd> {
+    fn image_for(&self, program: &Path) -> Option<&OwnedFd> {
+        let nested = self.policy.nested.as_ref().filter(|nested| nested.concerns(program));
+        let image = if nested.is_some() { &self.nesting_image } else { &self.image };
         let works = |image: &OwnedFd| self.slots.as_deref().is_some_and(|slots| program::probe(image, slots));
-        let open = || image::open_runtime(self.policy.nested.as_ref()).filter(works);
-        self.image.get_or_init(open).as_ref()
+        image.get_or_init(|| image::open_runtime(nested).filter(works)).as_ref()
     }
 
     /// Drops the idle templates and workers that were not used for longest, while all own more than they may.

@@ -31,6 +31,29 @@ pub struct Nested {
     pub client: PathBuf,
     /// Where it finds the server.
     pub directory: PathBuf,
+    /// Which starts go through it.
+    pub starts: NestedStarts,
+}
+
+/// Which of the starts that tools make themselves are made by way of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NestedStarts {
+    /// Those of compilers and linkers, whoever starts them.
+    Compilers,
+    /// What programs of these names start of those that lie beside them, in one directory.
+    Of(Vec<String>),
+}
+
+impl Nested {
+    /// Whether `program`, once it is warm, makes its own starts by way of the client.
+    pub(crate) fn concerns(&self, program: &Path) -> bool {
+        match &self.starts {
+            NestedStarts::Compilers => true,
+            NestedStarts::Of(names) => {
+                program.file_name().is_some_and(|name| names.iter().any(|n| OsStr::new(n) == name))
+            }
+        }
+    }
 }
 
 /// Settings of the pool of templates.
@@ -53,7 +76,7 @@ pub struct Policy {
     pub starts_per_template: u32,
     /// Whether tools are rewound, where they can be.
     pub rewind: bool,
-    /// How compilers and linkers are started that tools start themselves; as they are, without.
+    /// How programs are started that tools start themselves; as they are, without.
     pub nested: Option<Nested>,
     /// Workers of one tool at a time.
     pub workers_per_tool: usize,

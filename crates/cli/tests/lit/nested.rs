@@ -1,0 +1,193 @@
+//! What `not` starts is warm as well, and as it would be cold.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use crate::stop::{await_end_of, await_text};
+use crate::suite::{Run, Suite};
+
+/// `not`; beside it `tool`, which is a shell, `broken`, which cannot be executed, and `other`, which is `not` by another name.
+fn programs() -> &'static Path {
+    static DIRECTORY: OnceLock<tempfile::TempDir> = OnceLock::new();
+    let make = || {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/lit/not.c");
+        let compile = |name: &str, more: &[&str]| {
+            let mut cc = Command::new("cc");
+            let built = cc.args(["-O1", "-o"]).arg(dir.path().join(name)).arg(source).args(more).output();
+            let built = built.expect("cc runs");
+            assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        };
+        compile("not", &[]);
+        compile("other", &[]);
+        compile("broken", &["-Wl,--dynamic-linker=/nowhere/ld.so"]);
+        std::fs::copy("/bin/sh", dir.path().join("tool")).expect("a shell");
+        dir
+    };
+    DIRECTORY.get_or_init(make).path()
+}
+
+fn suite(lines: &[(&str, &str)]) -> Suite {
+    let dir = programs().display();
+    let substitutions = ["not", "tool", "broken", "other"]
+        .map(|name| format!("config.substitutions.append(('%{name}', '{dir}/{name}'))\n"));
+    let suite = Suite::new(&substitutions.concat());
+    for (name, line) in lines {
+        suite.file(&format!("{name}.test"), line);
+    }
+    suite
+}
+
+/// How often what `not` started was warm and cold.
+fn nested(run: &Run) -> (u32, u32) {
+    let line =
+        run.err.lines().find_map(|line| line.strip_prefix("hotstart: what 'not' started: started warm "));
+    let Some(line) = line else { return (0, 0) };
+    let (warm, cold) = line.split_once(", left to the client (cold) ").expect("both are told");
+    (warm.parse().expect("a count"), cold.parse().expect("a count"))
+}
+
+const WARM: [&str; 5] = ["-j1", "--order=lexical", "--start=rewind", "--verify=0", "--explain"];
+
+fn warm(suite: &Suite, more: &[&str]) -> Run {
+    suite.run(&[&WARM[..], more, &["."]].concat())
+}
+
+/// What the tests wrote, by name.
+fn outputs(suite: &Suite) -> Vec<(PathBuf, Vec<u8>)> {
+    let files =
+        std::fs::read_dir(suite.path("Output")).expect("tests wrote").flatten().map(|entry| entry.path());
+    let mut files: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "out")).collect();
+    files.sort();
+    files.into_iter().map(|path| (path.clone(), std::fs::read(&path).expect("it can be read"))).collect()
+}
+
+fn verdicts(run: &Run) -> Vec<&str> {
+    run.out
+        .lines()
+        .filter(|line| line.contains(" t :: "))
+        .filter_map(|line| line.split(" (").next())
+        .collect()
+}
+
+#[test]
+fn it_is_as_cold_in_everything_that_it_can_see() {
+    let script = "%not %tool -c 'cat; echo $A $# \"$@\"; pwd; umask; ulimit -a; ls /proc/self/fd; \
+                  echo error >&2; exit 3' name x 'a b' '' < %s >> %t.out 2>&1";
+    let lines = [
+        ("plain", format!("RUN: {script}\n").repeat(4)),
+        ("variable", format!("RUN: env A=ü {script}\n").repeat(4)),
+        (
+            "directory",
+            format!("RUN: mkdir -p %t.dir\nRUN: cd %t.dir\n{}", format!("RUN: {script}\n").repeat(3)),
+        ),
+        ("files", format!("RUN: ulimit -n 100\n{}", format!("RUN: {script}\n").repeat(3))),
+        ("mask", format!("RUN: umask 027\n{}", format!("RUN: {script}\n").repeat(3))),
+        ("pipe", "RUN: echo in | %not %tool -c 'cat; exit 1' | sort > %t.out\n".repeat(3)),
+        ("fails", "RUN: %not %tool -c 'exit 0' > %t.out\n".to_owned()),
+        ("killed", "RUN: %not %tool -c 'echo a; kill -9 $$' > %t.out\n".to_owned()),
+        ("crashes", "RUN: %not %tool -c 'echo a; kill -11 $$' > %t.out\n".to_owned()),
+    ];
+    let lines: Vec<_> = lines.iter().map(|(name, text)| (*name, &text[..])).collect();
+    let suite = suite(&lines);
+    let cold = suite.run(&["-j1", "--order=lexical", "--cold", "."]);
+    let cold_outputs = outputs(&suite);
+    assert_eq!(cold_outputs.len(), lines.len());
+    let clean = || std::fs::remove_dir_all(suite.path("Output")).expect("it is ours");
+    for start in ["--start=fork", "--start=rewind"] {
+        clean();
+        let run = warm(&suite, &[start]);
+        assert_eq!(verdicts(&run), verdicts(&cold), "{start}");
+        assert_eq!(outputs(&suite), cold_outputs, "{start}");
+        run.ends_with(1).warns("failures confirmed cold: 3;");
+        // Those that fail are run again, cold.
+        assert_eq!(nested(&run), (23, 0), "{run:#?}");
+    }
+    clean();
+    warm(&suite, &["--parity=rewind"]).ends_with(1).warns("faults of hotstart: 0\n");
+}
+
+#[test]
+fn what_cannot_be_executed_is_no_status_of_the_program() {
+    let suite = suite(&[("a", "RUN: %not %tool -c 'exit 1'\n"), ("b", "RUN: %not %broken\n")]);
+    suite.run(&["--cold", "."]).ends_with(1).has("PASS: t :: a.test").has("FAIL: t :: b.test");
+    warm(&suite, &[]).ends_with(1).has("PASS: t :: a.test").has("FAIL: t :: b.test");
+}
+
+#[test]
+fn only_not_and_what_lies_beside_it_is_meant() {
+    let made = "RUN: %not /bin/sh -c 'exit 1'\nRUN: cp %tool %t-tool\nRUN: %not %t-tool -c 'exit 1'\n";
+    let suite = suite(&[("a", "RUN: %other %tool -c 'exit 1'\n"), ("b", made)]);
+    let run = warm(&suite, &[]);
+    assert_eq!(nested(run.ends_with(0)), (0, 0));
+}
+
+#[test]
+fn tools_that_are_to_be_cold_are_cold_there_too() {
+    let line = "RUN: %not %tool -c 'exit 1'\n";
+    let kept = suite(&[("a", line)]);
+    let run = warm(&kept, &["--keep-cold=tool"]);
+    assert_eq!(nested(run.ends_with(0)), (0, 1));
+    run.warns("        1 cold: the settings say so\n");
+    assert_eq!(nested(warm(&kept, &["--start=cold"]).ends_with(0)), (0, 0));
+    let asked = suite(&[("a", &format!("# HOTSTART-COLD: tool\n{line}"))]);
+    assert_eq!(nested(warm(&asked, &[]).ends_with(0)), (0, 0));
+}
+
+#[test]
+fn its_time_is_its_own() {
+    let run = warm(&suite(&[("a", "RUN: %not %tool -c 'exit 1'\n")]), &["--time-by=tool"]);
+    let row = |name: &str| run.out.lines().any(|line| line.split_whitespace().any(|word| word == name));
+    assert!(row("tool") && row("not"), "{run:#?}");
+}
+
+#[test]
+fn without_a_place_for_the_socket_it_is_cold() {
+    let suite = suite(&[("a", "RUN: %not %tool -c 'exit 1'\n")]);
+    let long = suite.path(&"t".repeat(100));
+    std::fs::create_dir(&long).unwrap();
+    let mut command = suite.command(&[&WARM[..], &["."]].concat());
+    let run = Run::from(command.env("TMPDIR", &long).output().expect("hotstart starts"));
+    run.ends_with(0).has("PASS: t :: a.test");
+    run.warns("hotstart: what 'not' started was cold: the path").warns("is too long for a socket\n");
+}
+
+const LASTING: &str = "RUN: %not %tool -c 'exit 1'\nRUN: %not %tool -c 'exit 1'\n\
+                       RUN: %not %tool -c 'sleep 1000 & echo $! $$ > %t.pid; wait'\n";
+
+fn await_pids(suite: &Suite) -> Vec<i32> {
+    let pids = await_text(&suite.path("Output/a.test.tmp.pid"));
+    pids.split_whitespace().map(|pid| pid.parse().expect("a process number")).collect()
+}
+
+#[test]
+fn a_timeout_ends_it_with_its_test() {
+    let suite = suite(&[("a", LASTING)]);
+    let run = warm(&suite, &["--timeout=2"]);
+    run.ends_with(1).has("TIMEOUT: t :: a.test");
+    assert_eq!(nested(&run).0, 3, "{run:#?}");
+    await_pids(&suite).into_iter().for_each(await_end_of);
+}
+
+#[test]
+fn the_runners_end_is_its_end() {
+    use rustix::process::Signal;
+    for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
+        let suite = suite(&[("a", LASTING)]);
+        let place = suite.path("tmp");
+        std::fs::create_dir(&place).unwrap();
+        let mut command = suite.command(&[&WARM[..], &["."]].concat());
+        command.env("TMPDIR", &place).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().expect("hotstart starts");
+        let pids = await_pids(&suite);
+        rustix::process::kill_process(rustix::process::Pid::from_child(&child), signal).expect("it runs");
+        child.wait_with_output().expect("hotstart ends");
+        pids.into_iter().for_each(await_end_of);
+        let begun = std::time::Instant::now();
+        while std::fs::read_dir(&place).unwrap().next().is_some() {
+            assert!(begun.elapsed().as_secs() < 10, "{signal:?}: the directory is still there");
+            std::thread::yield_now();
+        }
+    }
+}
