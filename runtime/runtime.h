@@ -210,7 +210,7 @@ HS_HIDDEN void hs_marks_set(void);
 HS_HIDDEN void *hs_marks_stand_in(void *function);
 
 /* nested.c */
-HS_HIDDEN void hs_nested_open(void);
+HS_HIDDEN void hs_nested_open(char *const *argv);
 HS_HIDDEN void *hs_nested_stand_in(void *function);
 
 /* io.c */

@@ -22,6 +22,7 @@ struct command {
     char **envp;
     const char *hotstart; /* the big binary, where the command line names it */
     const char *server;   /* the server's directory, where one of its jobs starts this */
+    int is_of_run;        /* that is the server of a run of tests */
     int explain;          /* say why a command is run cold */
     uint64_t mask;        /* signals that were blocked at the start */
     uint64_t taken;       /* signals that came and were taken before anything was begun */

@@ -58,7 +58,9 @@ static int read_line(struct command *command, char **argv)
         argv++;
     }
     /* From runtime/nested.c: which server, and the program, whose name may be another. */
-    if (*argv && text_begins(*argv, "--server=") && argv[1] && text_begins(argv[1], "--as=") && argv[2]) {
+    command->is_of_run = *argv && text_begins(*argv, "--of-run=");
+    if (*argv && (command->is_of_run || text_begins(*argv, "--server=")) && argv[1] && text_begins(argv[1], "--as=") &&
+        argv[2]) {
         command->server = *argv + text_length("--server=");
         command->program = argv[1] + text_length("--as=");
         command->argv = argv + 2;
@@ -95,7 +97,7 @@ static __attribute__((noreturn)) void run(int argc, char **argv)
     const char *setting = text_variable(command.envp, "HOTSTART_EXEC");
     if (setting && text_equal(setting, "cold"))
         run_cold(&command, "the environment says so");
-    command.explain = setting && text_equal(setting, "explain");
+    command.explain = setting && text_equal(setting, "explain") && !command.is_of_run;
     const char *why = describe(&message, &command);
     if (why)
         run_cold(&command, why);

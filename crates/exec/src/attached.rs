@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 
 use hotstart_launch::{Launcher, Nested, NestedStarts};
+use rustix::pipe::PipeFlags;
 
 use crate::counts::Counts;
 use crate::image;
@@ -36,6 +37,8 @@ pub struct Attached {
     /// Until it is dropped.
     server: Option<Arc<Server>>,
     ended: mpsc::Receiver<Infallible>,
+    /// Closed when the run is over.
+    lifeline: Option<OwnedFd>,
     // Dropped after the server's end.
     _directory: Directory,
     _image: OwnedFd,
@@ -86,8 +89,26 @@ impl Prepared {
 
     /// Begins to serve. `ended` is called with each job's program and its end.
     pub fn serve(self, launcher: Arc<Launcher>, ended: Ended) -> Result<Attached, ServeError> {
-        let (server, ended) = Server::open(Role::Run(ended), Place::at(&self.directory.0), launcher)?;
-        Ok(Attached { server: Some(server), ended, _directory: self.directory, _image: self.image })
+        let place = Place::at(&self.directory.0);
+        let opened = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)
+            .map_err(|error| ServeError::Io("make a pipe", error.into()))
+            .and_then(|(over, lifeline)| {
+                Ok((Server::open(Role::Run { ended, over }, place, launcher)?, lifeline))
+            });
+        match opened {
+            Ok(((server, ended), lifeline)) => Ok(Attached {
+                server: Some(server),
+                ended,
+                lifeline: Some(lifeline),
+                _directory: self.directory,
+                _image: self.image,
+            }),
+            Err(error) => {
+                // The launcher goes by its number, which must not become another file's.
+                std::mem::forget(self.image);
+                Err(error)
+            }
+        }
     }
 }
 
@@ -100,8 +121,9 @@ impl Attached {
 }
 
 impl Drop for Attached {
-    /// Waits for the jobs, which end with their clients, and until no thread has the launcher.
+    /// Ends what is left of the jobs, as all tests are over, and waits until no thread has the launcher.
     fn drop(&mut self) {
+        self.lifeline = None;
         if let Some(server) = self.server.take() {
             server.close();
             drop(server);

@@ -85,7 +85,10 @@ fn start(server: &Server, connection: &OwnedFd, mut request: Request, client: i3
     if !tools::is_repeatable(&request.program, &request.argv) {
         send(connection, ReplyKind::Starting, 0, "");
     }
-    let group = Group::new();
+    let group = match server.role {
+        Role::User => Group::new(),
+        Role::Run { .. } => server.launcher.group_of(seen.parent).ok_or(Refusal::Unseen)?,
+    };
     let child =
         server.launcher.start_warm(&request.spec(seen.umask, limits), &group).map_err(Refusal::Launch)?;
     // Whoever reads from a pipe that the job has closed must not wait for the server's copy of it.
@@ -99,26 +102,29 @@ fn start(server: &Server, connection: &OwnedFd, mut request: Request, client: i3
 
 /// From the job's start to its end: passes signals on to it, and ends it if its client is gone.
 fn accompany(server: &Server, connection: &OwnedFd, mut child: Child<'_>, group: &Group, program: &Path) {
-    let ended = child.end_fd().ok();
+    let mut event = child.end_fd().ok();
+    let over = if let Role::Run { over, .. } = &server.role { Some(over) } else { None };
     let mut client_lives = true;
-    while let Some(ended) = &ended {
-        let mut polled = [PollFd::new(ended, PollFlags::IN), PollFd::new(connection, PollFlags::IN)];
-        let watched = if client_lives { 2 } else { 1 };
-        let _ = rustix::event::poll(&mut polled[..watched], None);
-        if !polled[0].revents().is_empty() {
-            break;
-        }
-        if !polled[1].revents().is_empty() && !pass_signal(connection, group) {
+    while let Some(own) = &event {
+        let others = [Some(connection), over].into_iter().flatten().filter(|_| client_lives);
+        let mut polled: Vec<_> =
+            [own].into_iter().chain(others).map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+        let _ = rustix::event::poll(&mut polled, None);
+        let is_ready = |index: usize| polled.get(index).is_some_and(|fd| !fd.revents().is_empty());
+        let (has_ended, client_speaks, run_is_over) = (is_ready(0), is_ready(1), is_ready(2));
+        if has_ended {
+            event = child.process_fd();
+        } else if run_is_over || (client_speaks && !pass_signal(connection, &child)) {
             client_lives = false;
             server.counts.killed();
-            group.kill();
+            child.kill();
         }
     }
     let exit = child.wait();
-    if exit.lost && !group.is_killed() {
+    if exit.lost && client_lives && !group.is_killed() {
         return answer_cold(server, connection, Refusal::Launch(Reason::TemplateDied));
     }
-    if let Role::Run(ended) = &server.role {
+    if let Role::Run { ended, .. } = &server.role {
         ended(program, &exit);
     }
     match exit.status {
@@ -128,7 +134,7 @@ fn accompany(server: &Server, connection: &OwnedFd, mut child: Child<'_>, group:
 }
 
 /// Takes one message of a client whose job runs; `false` if the client is gone.
-fn pass_signal(connection: &OwnedFd, group: &Group) -> bool {
+fn pass_signal(connection: &OwnedFd, child: &Child<'_>) -> bool {
     let mut message = [0; wire::SIGNAL_SIZE];
     match rustix::net::recv(connection, &mut message[..], RecvFlags::DONTWAIT) {
         Ok((0, _)) => false,
@@ -137,7 +143,7 @@ fn pass_signal(connection: &OwnedFd, group: &Group) -> bool {
             if let Some(signal) =
                 wire::signal(message).filter(|_| wire::kind(message) == Some(wire::Kind::Signal))
             {
-                group.signal(signal);
+                child.signal(signal);
             }
             true
         }

@@ -61,9 +61,14 @@ impl std::error::Error for ServeError {}
 pub(crate) enum Role {
     /// The user's, in a session of its own, for clients of all kinds.
     User,
-    /// A run's own (`attached`): clients have its terminal, and there is no other server for those that differ. Is told of
-    /// each job's end.
-    Run(Ended),
+    /// A run's own (`attached`): clients have its terminal, and there is no other server for those that differ. What they ask
+    /// for belongs to the jobs of those who started them.
+    Run {
+        /// Told of each end.
+        ended: Ended,
+        /// The end of this pipe tells that the run is over.
+        over: OwnedFd,
+    },
 }
 
 /// Called with a job's program and its end.

@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex};
 use crate::sys;
 use crate::warm::Program;
 
-/// The processes of one job. Cheap to make; shared by reference with whoever may have to end the job.
-#[derive(Debug, Default)]
+/// The processes of one job. Cheap to make; clones are the same job, for whoever may have to end it.
+#[derive(Clone, Debug, Default)]
 pub struct Group {
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
 }
 
 #[derive(Debug, Default)]
@@ -43,10 +43,10 @@ impl Group {
         }
     }
 
-    /// Passes a signal on to every process of the job, and to its process group where it has one of its own.
-    pub fn signal(&self, signal: i32) {
+    /// Passes a signal on to one process of the job, and to its process group where it has one of its own.
+    pub(crate) fn signal(&self, pid: i32, signal: i32) {
         let state = self.state.lock().expect("no panic while locked");
-        for &(pid, pgid) in &state.live {
+        for &(pid, pgid) in state.live.iter().filter(|(live, _)| *live == pid) {
             sys::wait::signal(if pgid > 0 { -pgid } else { pid }, signal);
         }
     }

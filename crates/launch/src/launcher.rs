@@ -8,7 +8,8 @@ use std::time::Instant;
 
 use crate::guard::Guard;
 use crate::slots::{Entry, Slot, Slots};
-use crate::warm::{Ended, Policy, Pool, Started, Statistics, Tenure};
+use crate::starters::Starters;
+use crate::warm::{Ended, Policy, Pool, Program, Started, Statistics, Tenure};
 use crate::{Allocators, Exit, Group, ProcessGroup, Reason, Spec, Via, cold, sys};
 
 /// Starts processes. Shared by all workers.
@@ -19,6 +20,8 @@ pub struct Launcher {
     guard: Option<Arc<Guard>>,
     pool: Option<Pool>,
     allocators: Option<Arc<Allocators>>,
+    /// What runs of those whose own starts come through a server.
+    starters: Starters,
 }
 
 /// Why a process could not be started.
@@ -66,6 +69,10 @@ pub struct Child<'g> {
     slot: Option<Slot<'g>>,
     /// The worker that runs it, if it is not a process of its own.
     tenure: Option<Tenure<'g>>,
+    /// What the worker has told, or that it told nothing.
+    ended: Option<Ended>,
+    /// Where it is entered, if its own starts come through a server.
+    starters: Option<&'g Starters>,
 }
 
 impl Launcher {
@@ -126,6 +133,7 @@ impl Launcher {
             guard: self.guard.clone(),
             pool: None,
             allocators: self.allocators.clone(),
+            starters: Starters::default(),
         }
     }
 
@@ -157,14 +165,34 @@ impl Launcher {
                 Err(reason) => Ok(Started::cold(self.start_cold(spec, slot)?, reason)),
             }
         });
-        let child = child.ok_or_else(ended)?;
-        if let Ok(child) = &child {
-            pool.record(&program, child.via, begun.elapsed());
-            if child.via.is_warm() {
-                group.started_warm(Arc::clone(&program));
-            }
+        let mut child = child.ok_or_else(ended)??;
+        pool.record(&program, child.via, begun.elapsed());
+        self.note_warm(pool, spec, group, (&mut child, program));
+        Ok(child)
+    }
+
+    /// Takes note of a start, if it was warm.
+    fn note_warm<'g>(
+        &'g self,
+        pool: &Pool,
+        spec: &Spec<'_>,
+        group: &Group,
+        (child, program): (&mut Child<'g>, Arc<Program>),
+    ) {
+        if !child.via.is_warm() {
+            return;
         }
-        child
+        group.started_warm(program);
+        if pool.follows(&spec.program) {
+            self.starters.enter(child.pid, group);
+            child.starters = Some(&self.starters);
+        }
+    }
+
+    /// The job of the program that runs as process `pid`, if its own starts come through a server ([`crate::Nested`]): what it
+    /// starts so belongs there.
+    pub fn group_of(&self, pid: i32) -> Option<Group> {
+        self.starters.group_of(pid)
     }
 
     /// Starts `spec` as a part of `group` if that can be done warm; else tells why not, and nothing was started.
@@ -178,7 +206,9 @@ impl Launcher {
         });
         let via = child.as_ref().map_or_else(|reason| Via::Cold(*reason), |child| child.via);
         pool.record(&program, via, begun.elapsed());
-        child
+        let mut child = child?;
+        self.note_warm(pool, spec, group, (&mut child, program));
+        Ok(child)
     }
 
     /// Starts under the group's lock; `None` if the job was ended before.
@@ -208,7 +238,7 @@ impl Launcher {
             if let Some(slot) = &slot {
                 slot.enter(Entry { pid, pgid });
             }
-            child = Some(Child { pid, pgid, via, begun, group, slot, tenure });
+            child = Some(Child { pid, pgid, via, begun, group, slot, tenure, ended: None, starters: None });
             Ok((pid, pgid))
         })?;
         Some(started.map(|_| child.expect("made when it was started")))
@@ -246,6 +276,27 @@ impl Child<'_> {
         }
     }
 
+    /// To be asked when [`Child::end_fd`] has become readable: a descriptor that becomes readable when the process ends, if
+    /// that has still to come. So it is with a worker that has become another program, or cannot be used again.
+    pub fn process_fd(&mut self) -> Option<OwnedFd> {
+        let tenure = self.tenure.as_mut().filter(|_| self.ended.is_none())?;
+        let ended = tenure.await_end();
+        let process =
+            matches!(ended, Ended::Process { .. }).then(|| sys::wait::pidfd(self.pid).ok()).flatten();
+        self.ended = Some(ended);
+        process
+    }
+
+    /// Ends it, and whatever it has started within its process group, with SIGKILL.
+    pub fn kill(&self) {
+        self.signal(sys::wait::SIGKILL);
+    }
+
+    /// Passes a signal on to it, and to its process group where it has one of its own.
+    pub fn signal(&self, signal: i32) {
+        self.group.signal(self.pid, signal);
+    }
+
     /// Waits for its end.
     pub fn wait(mut self) -> Exit {
         let (pid, begun, via) = (self.pid, self.begun, self.via);
@@ -255,7 +306,7 @@ impl Child<'_> {
             let (status, usage) = self.leave(|| sys::wait::reap(pid));
             return exit(status, usage);
         };
-        let ended = tenure.await_end();
+        let ended = self.ended.take().unwrap_or_else(|| tenure.await_end());
         if let Ended::Rewound { status, usage, .. } = ended {
             self.leave(|| ());
             tenure.finish(&ended);
@@ -273,6 +324,9 @@ impl Child<'_> {
 
     /// It is no longer a process of the job.
     fn leave<R>(&mut self, reap: impl FnOnce() -> R) -> R {
+        if let Some(starters) = self.starters.take() {
+            starters.leave(self.pid);
+        }
         let slot = self.slot.take();
         self.group.reap(self.pid, || {
             slot.into_iter().for_each(Slot::free);

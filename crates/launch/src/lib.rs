@@ -15,6 +15,7 @@ pub mod probe;
 pub mod signals;
 mod slots;
 mod spec;
+mod starters;
 mod sys;
 mod warm;
 

@@ -34,6 +34,10 @@ impl Nesting {
         if !settings.is_on() {
             return Nesting::Off;
         }
+        if settings.chooses_allocators() {
+            // Cold it has libc's, since `not` starts it.
+            return Nesting::impossible("with a chosen allocator a tool would have another one than cold");
+        }
         let announce = |directory: &Path| launcher.remove_if_killed(directory);
         Prepared::new(announce).map_or_else(Nesting::impossible, Nesting::Prepared)
     }

@@ -131,15 +131,45 @@ fn tools_that_are_to_be_cold_are_cold_there_too() {
     assert_eq!(nested(run.ends_with(0)), (0, 1));
     run.warns("        1 cold: the settings say so\n");
     assert_eq!(nested(warm(&kept, &["--start=cold"]).ends_with(0)), (0, 0));
+    // Of which nothing is said where a test could see it.
+    let kept =
+        suite(&[("a", "RUN: env HOTSTART_EXEC=explain %not %tool -c 'exit 1' 2> %t\nRUN: not test -s %t\n")]);
+    warm(&kept, &["--keep-cold=tool"]).ends_with(0);
     let asked = suite(&[("a", &format!("# HOTSTART-COLD: tool\n{line}"))]);
     assert_eq!(nested(warm(&asked, &[]).ends_with(0)), (0, 0));
 }
 
 #[test]
+fn what_is_to_crash_is_cold() {
+    let suite = suite(&[("a", "RUN: %not --crash %tool -c 'kill -11 $$'\n")]);
+    assert_eq!(nested(warm(&suite, &[]).ends_with(0)), (0, 0));
+}
+
+#[test]
+fn a_difference_makes_it_cold_everywhere() {
+    // A known difference (docs/design/exec.md): the parent.
+    let seen = "RUN: %not %tool -c 'cat /proc/$PPID/comm; exit 1' > %t.out\n";
+    let suite = suite(&[("a", seen), ("b", "RUN: %tool -c 'exit 0'\n")]);
+    let run = warm(&suite, &["--parity=rewind"]);
+    assert_eq!(nested(&run).0, 2, "{run:#?}");
+    run.warns("faults of hotstart: 1\n").warns("cold 1: a warm start differed from a cold one\n");
+}
+
+#[test]
+fn what_is_left_behind_ends_with_the_run() {
+    let line = "RUN: %not %tool -c 'exit 1'\n\
+                RUN: sh -c 'while ! test -s %t.pid; do :; done; echo' | \
+                %not --leave %tool -c 'echo $$ > %t.pid; exec sleep 1000' > %t.out 2>&1\n";
+    let suite = suite(&[("a", line)]);
+    warm(&suite, &[]).ends_with(0);
+    await_pids(&suite).into_iter().for_each(await_end_of);
+}
+
+#[test]
 fn its_time_is_its_own() {
     let run = warm(&suite(&[("a", "RUN: %not %tool -c 'exit 1'\n")]), &["--time-by=tool"]);
-    let row = |name: &str| run.out.lines().any(|line| line.split_whitespace().any(|word| word == name));
-    assert!(row("tool") && row("not"), "{run:#?}");
+    let has = |end: &str| run.out.lines().any(|line| line.ends_with(end));
+    assert!(has(" 1  tool") && has(" 1  not"), "{run:#?}");
 }
 
 #[test]

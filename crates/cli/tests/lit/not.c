@@ -1,8 +1,11 @@
 /* As LLVM's `not`: runs a command and turns its status round. What is ended by a signal, or cannot be started, is a failure
- * of its own. */
+ * of its own; with --crash, what is ended by a signal is what was wanted. With --leave it waits for a byte of
+ * its input only. */
 #include <spawn.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 extern char **environ;
 
@@ -10,12 +13,20 @@ int main(int argc, char **argv)
 {
     int status;
     pid_t child;
-    (void)argc;
-    if (posix_spawn(&child, argv[1], NULL, NULL, argv + 1, environ) != 0) {
-        fprintf(stderr, "not: cannot start %s\n", argv[1]);
+    int crash = argc > 1 && strcmp(argv[1], "--crash") == 0;
+    int leave = argc > 1 && strcmp(argv[1], "--leave") == 0;
+    argv += 1 + (crash || leave);
+    if (posix_spawn(&child, *argv, NULL, NULL, argv, environ) != 0) {
+        fprintf(stderr, "not: cannot start %s\n", *argv);
         return 1;
     }
-    if (waitpid(child, &status, 0) != child || WIFSIGNALED(status))
+    if (leave) {
+        char byte;
+        return read(0, &byte, 1) != 1;
+    }
+    if (waitpid(child, &status, 0) != child)
         return 1;
+    if (WIFSIGNALED(status) || crash)
+        return !(WIFSIGNALED(status) && crash);
     return WEXITSTATUS(status) == 0;
 }

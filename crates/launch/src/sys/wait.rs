@@ -67,6 +67,9 @@ fn account(usage: &libc::rusage) -> Usage {
     }
 }
 
+/// For [`signal`].
+pub(crate) const SIGKILL: i32 = libc::SIGKILL;
+
 /// Sends SIGKILL to one process, which must be a child that has not been reaped.
 pub(crate) fn kill(pid: i32) {
     // SAFETY: kill has no memory precondition; the caller holds the lock that keeps the number ours.

@@ -196,6 +196,11 @@ impl Pool {
         image.get_or_init(|| image::open_runtime(nested).filter(works)).as_ref()
     }
 
+    /// Whether what `program` starts itself, once it is warm, is to be a part of its own job.
+    pub(crate) fn follows(&self, program: &Path) -> bool {
+        self.policy.nested.as_ref().is_some_and(|nested| nested.is_starter(program))
+    }
+
     /// Drops the idle templates and workers that were not used for longest, while all own more than they may.
     fn evict(&self) {
         if self.budget.used() <= self.policy.memory {

@@ -47,12 +47,13 @@ pub enum NestedStarts {
 impl Nested {
     /// Whether `program`, once it is warm, makes its own starts by way of the client.
     pub(crate) fn concerns(&self, program: &Path) -> bool {
-        match &self.starts {
-            NestedStarts::Compilers => true,
-            NestedStarts::Of(names) => {
-                program.file_name().is_some_and(|name| names.iter().any(|n| OsStr::new(n) == name))
-            }
-        }
+        self.starts == NestedStarts::Compilers || self.is_starter(program)
+    }
+
+    /// Whether `program` is one of those that are named.
+    pub(crate) fn is_starter(&self, program: &Path) -> bool {
+        let NestedStarts::Of(names) = &self.starts else { return false };
+        program.file_name().is_some_and(|name| names.iter().any(|n| OsStr::new(n) == name))
     }
 }
 

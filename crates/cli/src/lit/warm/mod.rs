@@ -93,6 +93,11 @@ impl WarmSettings {
         Ok(choice)
     }
 
+    /// Whether any tool is to have another allocator than libc's.
+    pub fn chooses_allocators(&self) -> bool {
+        !self.allocators.is_empty()
+    }
+
     /// Whether any tool may be started warm.
     pub fn is_on(&self) -> bool {
         self.start != Start::Cold

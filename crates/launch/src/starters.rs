@@ -1,0 +1,59 @@
+//! Which job a running program belongs to whose own starts come back to the launcher through a server.
+//!
+//! What it starts so is a part of the same job: it ends with it, and is not trusted where the job is not.
+
+use std::collections::HashMap;
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
+
+use crate::Group;
+
+/// A program may ask a moment before it is entered, as it runs before whoever started it goes on.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The jobs of such programs, by process number.
+#[derive(Debug, Default)]
+pub(crate) struct Starters {
+    groups: Mutex<HashMap<i32, Group>>,
+    entered: Condvar,
+}
+
+impl Starters {
+    /// Process `pid` was started in `group`.
+    pub(crate) fn enter(&self, pid: i32, group: &Group) {
+        self.groups.lock().expect("no panic while locked").insert(pid, group.clone());
+        self.entered.notify_all();
+    }
+
+    /// It has ended, or runs for somebody else from now on.
+    pub(crate) fn leave(&self, pid: i32) {
+        self.groups.lock().expect("no panic while locked").remove(&pid);
+    }
+
+    /// The job that process `pid` belongs to; `None` if it is no such program, or has ended.
+    pub(crate) fn group_of(&self, pid: i32) -> Option<Group> {
+        let groups = self.groups.lock().expect("no panic while locked");
+        let absent = |groups: &mut HashMap<i32, Group>| !groups.contains_key(&pid);
+        let found = self.entered.wait_timeout_while(groups, PATIENCE, absent);
+        found.expect("no panic while locked").0.get(&pid).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_asks_too_early_is_waited_for() {
+        let starters = Starters::default();
+        let group = Group::new();
+        std::thread::scope(|scope| {
+            let asks = scope.spawn(|| starters.group_of(7));
+            starters.enter(7, &group);
+            asks.join().unwrap().expect("it was entered").kill();
+        });
+        assert!(group.is_killed(), "it is the same job");
+        starters.leave(7);
+        assert!(starters.groups.lock().unwrap().is_empty());
+    }
+}
