@@ -1,6 +1,7 @@
 """Puts off the import of a module that another one imports for purposes which have no place here.
 
-lit.BooleanExpression ends with tests of itself. The `unittest` that they need takes a tenth of hotstart's start.
+lit.BooleanExpression ends with tests of itself. The `unittest` that they need takes a tenth of hotstart's start, and the
+`inspect` of lit.LitConfig nearly as much.
 """
 
 import sys

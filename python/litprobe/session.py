@@ -15,7 +15,9 @@ from litprobe.later import Later
 
 with Later("unittest", TestCase=object):
     import lit.BooleanExpression
-import lit.LitConfig
+# For the place of a message, which is found without it here.
+with Later("inspect"):
+    import lit.LitConfig
 import lit.Test
 
 # What lit's own main program imports; configs use them as attributes of `lit` without importing them.
