@@ -45,7 +45,12 @@ impl Place {
 pub(crate) fn here() -> Option<Place> {
     static WAY_BACK: OnceLock<Option<WayBack>> = OnceLock::new();
     let way_back = (*WAY_BACK.get_or_init(try_ways_back))?;
-    Some(sched_getcpu()).filter(|cpu| *cpu < CpuSet::MAX_CPU).map(|cpu| Place { cpu, way_back })
+    Some(current()).filter(|cpu| *cpu < CpuSet::MAX_CPU).map(|cpu| Place { cpu, way_back })
+}
+
+/// The number of the processor that this thread runs on.
+pub(crate) fn current() -> usize {
+    sched_getcpu()
 }
 
 fn only(cpu: usize) -> CpuSet {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::eligible;
 use super::key::{self, Asked};
+use super::place;
 use super::rewinding::{Rewinding, Stopped};
 use super::template::Template;
 use super::worker::Worker;
@@ -282,7 +283,7 @@ impl Program {
 impl State {
     /// A worker, or else a template.
     fn at_hand(&mut self, key: &[u8], rewinds: bool, policy: &Policy) -> Option<Plan> {
-        if rewinds && let Some(at) = self.workers.iter().rposition(|w| w.origin.key == key) {
+        if rewinds && let Some(at) = self.nearest_worker(key, place::current()) {
             let worker = self.workers.swap_remove(at);
             let audit = self.rewinding.audits_next(policy.audit_one_in);
             return Some(Plan::Rewind(Box::new(worker), audit));
@@ -290,6 +291,15 @@ impl State {
         let template = self.take(key)?;
         let grow = rewinds && self.claim_worker(policy);
         Some(Plan::Use(Box::new(template), grow))
+    }
+
+    /// The idle worker that ran last of those that were asked on processor `here`, else of all: what a run touches is in
+    /// that processor's caches, and the kernel wakes the next stage of a pipeline where the last one ran, so that tests
+    /// that run at a time do not queue for one processor while another is idle.
+    fn nearest_worker(&self, key: &[u8], here: usize) -> Option<usize> {
+        let fitting = || self.workers.iter().enumerate().rev().filter(|(_, worker)| worker.origin.key == key);
+        let found = fitting().find(|(_, worker)| worker.asked_on == here).or_else(|| fitting().next());
+        found.map(|(at, _)| at)
     }
 
     /// Claims a place for a worker, if need be that of an idle one of another key.

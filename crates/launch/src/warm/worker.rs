@@ -17,7 +17,7 @@ use super::identity::Files;
 use super::request::{self, Asked, Failure};
 use super::template::owned_memory;
 use super::wire::{End, Ending};
-use super::{starter, wire};
+use super::{place, starter, wire};
 use crate::sys::channel::{self, Received};
 use crate::sys::shared::Table;
 use crate::sys::wait;
@@ -39,6 +39,8 @@ pub(crate) struct Worker {
     pub has_point: bool,
     pub origin: Origin,
     pub last_use: u64,
+    /// The processor of who last had it run something.
+    pub asked_on: usize,
     is_dead: bool,
 }
 
@@ -83,6 +85,7 @@ impl Worker {
             has_point: false,
             origin,
             last_use: 0,
+            asked_on: place::current(),
             is_dead: false,
         }
     }
@@ -112,6 +115,7 @@ impl Worker {
 
     /// Has it run `spec`, at first on this processor if it is `near`.
     pub(crate) fn start(&mut self, spec: &Spec<'_>, audit: bool, near: bool) -> Result<(), Failure> {
+        self.asked_on = place::current();
         self.link.page.slots()[0].store(0, Ordering::SeqCst);
         let flags = if audit { wire::REQUEST_AUDIT } else { 0 };
         let bind = near.then_some(self.pid);
