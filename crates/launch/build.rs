@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 21] = [
+const SOURCES: [&str; 22] = [
     "entry.c",
     "io.c",
     "audit.c",
@@ -12,6 +12,7 @@ const SOURCES: [&str; 21] = [
     "title.c",
     "snapshot.c",
     "bind.c",
+    "finalize.c",
     "child.c",
     "server.c",
     "worker.c",

@@ -9,7 +9,7 @@ use std::time::Instant;
 use crate::guard::Guard;
 use crate::slots::{Entry, Slot, Slots};
 use crate::starters::Starters;
-use crate::warm::{Ended, Policy, Pool, Program, Started, Statistics, Tenure};
+use crate::warm::{self, Ended, Policy, Pool, Program, Runtime, Started, Statistics, Tenure};
 use crate::{Allocators, Exit, Group, ProcessGroup, Reason, Spec, Via, cold, sys};
 
 /// Starts processes. Shared by all workers.
@@ -19,6 +19,7 @@ pub struct Launcher {
     slots: Option<Arc<Slots>>,
     guard: Option<Arc<Guard>>,
     pool: Option<Pool>,
+    runtime: Arc<Runtime>,
     allocators: Option<Arc<Allocators>>,
     /// What runs of those whose own starts come through a server.
     starters: Starters,
@@ -113,9 +114,22 @@ impl Launcher {
         }
     }
 
+    /// Finds out in the background whether anything can be warm on this system, which the first warm start needs to know.
+    /// Without it, that start finds out.
+    pub fn prepare_warm(&mut self) {
+        let runtime = Arc::clone(&self.runtime);
+        if let Some(slots) = self.slots() {
+            let name = "runtime".to_owned();
+            // If no thread can be started, it is as if nobody had asked.
+            let _ = std::thread::Builder::new().name(name).spawn(move || {
+                warm::try_runtime(&runtime, None, &slots);
+            });
+        }
+    }
+
     /// Starts tools warm where `policy` and the tool allow it.
     pub fn with_policy(mut self, policy: Policy) -> Self {
-        self.pool = Some(Pool::new(policy, self.slots()));
+        self.pool = Some(Pool::new(policy, self.slots(), Arc::clone(&self.runtime)));
         self
     }
 
@@ -132,6 +146,7 @@ impl Launcher {
             slots: self.slots.clone(),
             guard: self.guard.clone(),
             pool: None,
+            runtime: Arc::default(),
             allocators: self.allocators.clone(),
             starters: Starters::default(),
         }

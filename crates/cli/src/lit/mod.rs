@@ -109,7 +109,11 @@ impl Session<'_> {
             Err(error) => return failed(&format!("{}: error: {error}\n", self.program)),
         };
         let stopper = Stopper::start();
-        let launcher = Launcher::new().with_guard();
+        let mut launcher = Launcher::new().with_guard();
+        if self.warm.is_on() {
+            // While Python reads the configs.
+            launcher.prepare_warm();
+        }
         let early = Early {
             diagnostics: Mutex::new(Diagnostics::new(self.program, Sink::stderr())),
             levels: self.options.console.levels(hotstart_model::Dialect::V23),

@@ -42,6 +42,19 @@ use template::Template;
 pub(crate) use worker::Ended;
 use worker::Worker;
 
+/// The runtime's file, once it was tried; `None` if it does not work here.
+pub(crate) type Runtime = OnceLock<Option<OwnedFd>>;
+
+/// Tries it once on a program that does no harm if it is not stopped: without the runtime, a tool would run its `main` with
+/// no arguments.
+pub(crate) fn try_runtime<'r>(
+    runtime: &'r Runtime,
+    nested: Option<&Nested>,
+    slots: &Slots,
+) -> Option<&'r OwnedFd> {
+    runtime.get_or_init(|| image::open_runtime(nested).filter(|image| program::probe(image, slots))).as_ref()
+}
+
 /// All templates of a runner.
 #[derive(Debug)]
 pub(crate) struct Pool {
@@ -49,8 +62,8 @@ pub(crate) struct Pool {
     /// Where copies are entered; without it there are none.
     slots: Option<Arc<Slots>>,
     /// The runtime, and the one by which tools make their own starts through a client.
-    image: OnceLock<Option<OwnedFd>>,
-    nesting_image: OnceLock<Option<OwnedFd>>,
+    runtime: Arc<Runtime>,
+    nesting_runtime: Runtime,
     programs: Mutex<HashMap<OsString, Arc<Program>>>,
     budget: Budget,
     clock: AtomicU64,
@@ -99,13 +112,13 @@ pub(crate) struct Tenure<'p> {
 }
 
 impl Pool {
-    pub(crate) fn new(policy: Policy, slots: Option<Arc<Slots>>) -> Self {
+    pub(crate) fn new(policy: Policy, slots: Option<Arc<Slots>>, runtime: Arc<Runtime>) -> Self {
         crate::sys::spawn::keep_inherited_private();
         Pool {
             policy,
             slots,
-            image: OnceLock::new(),
-            nesting_image: OnceLock::new(),
+            runtime,
+            nesting_runtime: Runtime::new(),
             programs: Mutex::default(),
             budget: Budget::default(),
             clock: AtomicU64::new(0),
@@ -171,8 +184,12 @@ impl Pool {
     }
 
     fn make(&self, program: &Program, spec: &Spec<'_>) -> Result<Template, Reason> {
-        let means = self.image_for(&spec.program).zip(self.slots.as_deref()).ok_or(Reason::System);
-        let made = means.and_then(|(image, slots)| program.make(spec, image, slots));
+        let means = || {
+            let slots = self.slots.as_deref()?;
+            Some((self.runtime_for(&spec.program, slots)?, slots))
+        };
+        let made =
+            means().ok_or(Reason::System).and_then(|(runtime, slots)| program.make(spec, runtime, slots));
         let made = made.and_then(|mut template| {
             if template.memory > self.policy.memory {
                 return Err(Reason::Memory);
@@ -187,13 +204,9 @@ impl Pool {
         made
     }
 
-    /// The runtime's file, tried once on a program that does no harm if it is not stopped: without the runtime, a
-    /// tool would run its `main` with no arguments.
-    fn image_for(&self, program: &Path) -> Option<&OwnedFd> {
+    fn runtime_for(&self, program: &Path, slots: &Slots) -> Option<&OwnedFd> {
         let nested = self.policy.nested.as_ref().filter(|nested| nested.concerns(program));
-        let image = if nested.is_some() { &self.nesting_image } else { &self.image };
-        let works = |image: &OwnedFd| self.slots.as_deref().is_some_and(|slots| program::probe(image, slots));
-        image.get_or_init(|| image::open_runtime(nested).filter(works)).as_ref()
+        try_runtime(if nested.is_some() { &self.nesting_runtime } else { &self.runtime }, nested, slots)
     }
 
     /// Whether what `program` starts itself, once it is warm, is to be a part of its own job.

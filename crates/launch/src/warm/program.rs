@@ -21,6 +21,9 @@ const WAIT: Duration = Duration::from_millis(3);
 /// How long a start waits for a worker that others use, or for the template to make one: less than it takes to make
 /// another template of a large tool.
 const WORKER_WAIT: Duration = Duration::from_millis(15);
+/// How long a start waits for a tool's first template. Making it takes as long as a cold start does until `main`: who waits
+/// loses little, and who did not would take the processor from it.
+const FIRST_WAIT: Duration = Duration::from_millis(60);
 /// Keys that are counted; a tool whose environment never repeats stays cold.
 const KEYS_MAX: usize = 1024;
 
@@ -111,7 +114,11 @@ impl Program {
             // One template makes all workers, so it is waited for while somebody else makes it, or has a worker made.
             let (patience, until) = *waiting.get_or_insert_with(|| {
                 let is_in_use = rewinds && state.live > 0 && state.idle.is_empty();
-                let patience = if is_in_use { WORKER_WAIT } else { WAIT };
+                let patience = match is_in_use {
+                    true if state.statistics.templates == 0 => FIRST_WAIT,
+                    true => WORKER_WAIT,
+                    false => WAIT,
+                };
                 (patience, Instant::now() + patience)
             });
             let may_make = patience == WAIT || until <= Instant::now();
