@@ -1,0 +1,71 @@
+//! Which worker serves a start: the one that was last asked from the same processor.
+
+mod common;
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+
+use common::rewinding_launcher;
+use hotstart_launch::{EnvBlock, Group, Launcher, ProcessGroup, Spec};
+use hotstart_model::{Environment, Status};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// Runs a shell on this thread's processor; its number. It does not end before `meanwhile` has returned.
+fn number(launcher: &Launcher, meanwhile: impl FnOnce()) -> u32 {
+    let [(input, mut to), (mut from, output)] = [(); 2].map(|()| std::io::pipe().unwrap());
+    let null = std::fs::File::options().write(true).open("/dev/null").unwrap();
+    let spec = Spec {
+        program: "/bin/sh".into(),
+        argv: ["sh", "-c", "echo $$; read word"].map(Into::into).to_vec(),
+        env: EnvBlock::new(&Environment::new()),
+        cwd: std::path::Path::new("/").into(),
+        stdio: [input.as_fd(), output.as_fd(), null.as_fd()],
+        extra_fds: Vec::new(),
+        umask: None,
+        limits: Vec::new(),
+        keep_cold: false,
+        process_group: ProcessGroup::New,
+    };
+    let group = Group::new();
+    let child = launcher.start(&spec, &group).unwrap();
+    meanwhile();
+    to.write_all(b"on\n").unwrap();
+    let exit = child.wait();
+    assert!(exit.status == Status::Exited(0) && exit.via.is_warm() && !exit.lost, "{exit:?}");
+    drop((input, output));
+    let mut text = String::new();
+    from.read_to_string(&mut text).unwrap();
+    text.trim().parse().unwrap()
+}
+
+fn bind(cpu: usize) {
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    sched_setaffinity(None, &set).unwrap();
+}
+
+#[test]
+fn each_processor_keeps_its_worker() {
+    let allowed = sched_getaffinity(None).unwrap();
+    let cpus: Vec<_> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).take(2).collect();
+    let [one, other] = cpus[..] else {
+        eprintln!("not tried: there is one processor only");
+        return;
+    };
+    let launcher = rewinding_launcher(&["sh"]);
+    let mut workers = HashMap::new();
+    bind(one);
+    // Both at a time, so that there are two.
+    let first = number(&launcher, || {
+        bind(other);
+        workers.insert(other, number(&launcher, || ()));
+        bind(one);
+    });
+    workers.insert(one, first);
+    assert_ne!(workers[&one], workers[&other]);
+    for cpu in [other, one, one, other, other, one, other, one] {
+        bind(cpu);
+        assert_eq!(number(&launcher, || ()), workers[&cpu], "on processor {cpu} of {workers:?}");
+    }
+}
