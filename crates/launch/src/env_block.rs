@@ -50,7 +50,13 @@ impl EnvBlock {
 
     /// Each variable as `K=V`, without the NUL.
     pub fn strings(&self) -> impl Iterator<Item = &[u8]> {
-        self.blob.split(|&b| b == 0).take(self.count)
+        let mut rest = &*self.blob;
+        (0..self.count).map(move |_| {
+            let end = memchr::memchr(0, rest).unwrap_or(rest.len());
+            let (string, behind) = rest.split_at(end);
+            rest = behind.get(1..).unwrap_or_default();
+            string
+        })
     }
 }
 

@@ -58,8 +58,25 @@ impl Asked {
     }
 }
 
+/// With which bytes they begin: most variables are told from them by that, at each start.
+const FIRST: [bool; 256] = {
+    let mut first = [false; 256];
+    let mut at = 0;
+    while at < PREFIXES.len() {
+        first[PREFIXES[at][0] as usize] = true;
+        at += 1;
+    }
+    at = 0;
+    while at < NAMES.len() {
+        first[NAMES[at][0] as usize] = true;
+        at += 1;
+    }
+    first
+};
+
 fn in_key(name: &[u8]) -> bool {
-    PREFIXES.iter().any(|p| name.starts_with(p)) || NAMES.contains(&name)
+    let may_be = name.first().is_some_and(|&byte| FIRST[usize::from(byte)]);
+    may_be && (PREFIXES.iter().any(|p| name.starts_with(p)) || NAMES.contains(&name))
 }
 
 /// The key of a start.
@@ -68,7 +85,7 @@ pub(crate) fn of(spec: &Spec<'_>, asked: &Asked) -> Vec<u8> {
     key.extend_from_slice(spec.argv.first().map_or(&b""[..], |name| name.as_bytes()));
     key.push(0);
     for assignment in spec.env.strings() {
-        let name = assignment.split(|&b| b == b'=').next().unwrap_or_default();
+        let name = &assignment[..memchr::memchr(b'=', assignment).unwrap_or(assignment.len())];
         if in_key(name) || asked.has(name) {
             key.extend_from_slice(assignment);
             key.push(0);
@@ -138,4 +155,18 @@ pub(crate) fn library_path<'a>(spec: &'a Spec<'_>) -> impl Iterator<Item = &'a O
         .flat_map(|value| value.split(|&b| b == b':' || b == b';'))
         .filter(|dir| !dir.is_empty())
         .map(OsStr::from_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_before_main_is_in_the_key() {
+        assert!(NAMES.iter().chain(&PREFIXES).all(|name| in_key(name)));
+        assert!(in_key(b"LC_ALL") && in_key(b"LD_BIND_NOW"));
+        for other in [&b""[..], b"L", b"LANGUAGES", b"PATH", b"TERM", b"MAIL"] {
+            assert!(!in_key(other), "{}", String::from_utf8_lossy(other));
+        }
+    }
 }
