@@ -3,7 +3,7 @@
  * When a process exits, each library calls __cxa_finalize, which goes through all that anybody has registered with
  * __cxa_atexit: thousands of entries, where LLVM's library is among them, once for each of opt's twenty libraries, of which
  * fifteen have registered nothing. Here it is noted who has, and for who has not it is left out: opt on one function takes
- * 5 % less. Only for libraries that the process began with: one that is closed before the end goes the usual way.
+ * 5 % less. Only for libraries that are there before main: one that is opened and closed later goes the usual way.
  *
  * Who has once registered something is not forgotten, whatever run of this worker it was in: at worst a search finds
  * nothing. What is registered in a way that is not seen here (by a pointer got with dlsym from libc's handle) is called all

@@ -19,6 +19,7 @@ pub struct Launcher {
     slots: Option<Arc<Slots>>,
     guard: Option<Arc<Guard>>,
     pool: Option<Pool>,
+    /// Shared with who tries it before there is a pool.
     runtime: Arc<Runtime>,
     allocators: Option<Arc<Allocators>>,
     /// What runs of those whose own starts come through a server.
