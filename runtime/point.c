@@ -28,6 +28,7 @@
  * traces on the stack. */
 #define MISSES_MAX 4
 #define DISAGREEING_MAX 3
+#define COUNTS_MISSED_MAX 2
 #define CELLS_MAX 64
 #define NAME_MAX_BYTES 1024
 #define STACK_BYTES (64 * 1024)
@@ -67,6 +68,8 @@ static uint32_t *cells[CELLS_MAX];
 static size_t cell_count, cells_met;
 static unsigned register_cells;
 static int cells_known;
+/* Runs with another number of arguments than the saved one that did not show where it is kept. */
+static unsigned counts_missed;
 
 __attribute__((used)) static void arrived(void);
 
@@ -186,18 +189,35 @@ static int is_set(const char *wanted, const struct hs_job *request)
     return 0;
 }
 
-/* Whether the snapshot can serve a request: what went into it is as it was. */
-int hs_point_serves(const struct hs_job *request)
+/* Whether what went into the snapshot is as it was, but for the number of arguments. */
+static int is_as_saved(const struct hs_job *request)
 {
-    if (stage != READY || strcmp(request->strings, saved_name) != 0)
-        return 0;
-    if ((int)request->head->argc != saved_argc && !cells_known)
+    if (strcmp(request->strings, saved_name) != 0)
         return 0;
     const char *asked = hs_audit_asked_since();
     for (; asked && *asked; asked += strlen(asked) + 1)
         if (is_set(asked, request))
             return 0;
     return asked != NULL;
+}
+
+/* Whether the snapshot can serve a request. */
+int hs_point_serves(const struct hs_job *request)
+{
+    return stage == READY && ((int)request->head->argc == saved_argc || cells_known) && is_as_saved(request);
+}
+
+/* Whether a run with another number of arguments can still show where that is kept. */
+static int can_show_cells(const struct hs_job *request)
+{
+    return stage == READY && !cells_known && counts_missed < COUNTS_MISSED_MAX &&
+           (int)request->head->argc != saved_argc && is_as_saved(request);
+}
+
+/* Whether a run that begins at main is to be watched though nobody audits it. */
+int hs_point_learns_from(const struct hs_job *request)
+{
+    return stage == LEARNING || can_show_cells(request);
 }
 
 /* For good: from a signal handler, too. */
@@ -244,6 +264,7 @@ uint32_t hs_point_unwatch(void)
     armed = 0;
     if (stage == LEARNING && ++misses == MISSES_MAX)
         stage = OFF;
+    counts_missed += stage == READY && call->argc != saved_argc;
     return 0;
 }
 
@@ -339,6 +360,13 @@ static int is_plain(uintptr_t *given)
            total == wanted;
 }
 
+static void forget_cells(void)
+{
+    register_cells = 0;
+    cell_count = 0;
+    cells_known = 0;
+}
+
 static void save(uintptr_t given)
 {
     /* What it is compared by. */
@@ -353,9 +381,8 @@ static void save(uintptr_t given)
     hs_state_save_point();
     saved_given = given;
     have_saved = 1;
-    agreeing = register_cells = 0;
-    cell_count = 0;
-    cells_known = 0;
+    agreeing = 0;
+    forget_cells();
 }
 
 /* Learns from a run that came to the point. */
@@ -372,6 +399,18 @@ static void learn(void)
         stage = READY;
 }
 
+/* A run that should have come here as the saved one did has not. Where it is not known yet what the number of arguments
+ * changes, a run with another number shows that it changes more than can be set; the snapshot is for the saved one only. */
+static void disagree(void)
+{
+    if (call->argc == saved_argc || cells_known) {
+        differs = HS_DIFFERS_POINT;
+        return;
+    }
+    counts_missed++;
+    forget_cells();
+}
+
 /* main has called the function. */
 static void arrived(void)
 {
@@ -385,7 +424,7 @@ static void arrived(void)
     if (stage == LEARNING)
         learn();
     else if (stage == READY && !(is_plain(&given) && agrees(given)))
-        differs = HS_DIFFERS_POINT;
+        disagree();
     errno = now;
     hs_arrive(function, &arrival);
 }

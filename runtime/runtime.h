@@ -191,6 +191,7 @@ HS_HIDDEN void hs_point_open(uint64_t offset, const struct hs_start *start);
 HS_HIDDEN void hs_point_name(const struct hs_job *job);
 HS_HIDDEN int hs_point_is_ready(void);
 HS_HIDDEN int hs_point_serves(const struct hs_job *job);
+HS_HIDDEN int hs_point_learns_from(const struct hs_job *job);
 HS_HIDDEN void hs_point_watch(const struct hs_job *job, const struct hs_call *call);
 HS_HIDDEN uint32_t hs_point_unwatch(void);
 HS_HIDDEN void hs_point_enter(const struct hs_call *call) __attribute__((noreturn));

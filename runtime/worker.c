@@ -67,7 +67,7 @@ static void run(const struct hs_call *call)
     if (level == HS_AT_POINT)
         hs_point_enter(call);
     errno = hs_first_errno;
-    if (runs > 0 && (!hs_point_is_ready() || job->head->flags & HS_REQUEST_AUDIT))
+    if (runs > 0 && (hs_point_learns_from(job) || job->head->flags & HS_REQUEST_AUDIT))
         hs_point_watch(job, call);
     hs_enter(hs_real_main, call->argc, call->argv, call->envp, &hs_frame);
 }

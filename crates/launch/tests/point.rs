@@ -35,8 +35,11 @@ fn program_and_library() -> Victim {
 
 /// Requests that differ in everything that a request has.
 fn request(round: usize) -> Case {
-    let words = ["-S", "", "--passes=instcombine", "x", "-o"];
-    let mut case = case(&words[..round * 7 % 6]);
+    request_with(round, round * 7 % 6)
+}
+
+fn request_with(round: usize, words: usize) -> Case {
+    let mut case = case(&["-S", "", "--passes=instcombine", "x", "-o"][..words]);
     case.argv[0] = "parses".to_owned();
     case.env.push(("HS_ALWAYS", format!("value {round}")));
     if round > 8 && round % 5 == 4 {
@@ -46,6 +49,10 @@ fn request(round: usize) -> Case {
 }
 
 fn run(victim: &Victim, warm: &Launcher) -> ToolStatistics {
+    run_each(victim, warm, request)
+}
+
+fn run_each(victim: &Victim, warm: &Launcher, request: impl Fn(usize) -> Case) -> ToolStatistics {
     for round in 0..ROUNDS {
         let case = request(round);
         let (expected, _) = start(&Launcher::new(), victim, &case);
@@ -71,6 +78,30 @@ fn a_tool_that_keeps_nothing_is_entered_where_it_parses_its_options() {
         let at_point = run(&victim, &unaudited()).at_point;
         // Learning takes a few runs.
         assert!(at_point > ROUNDS as u64 / 2 && at_point < ROUNDS as u64 - 4, "{at_point}");
+    }
+}
+
+/// All of the first runs have as many arguments as the one that the snapshot is of.
+fn others_come_late(round: usize) -> Case {
+    let words = if round < ROUNDS / 3 { 2 } else { round % 5 };
+    Case { env: Vec::new(), ..request_with(round, words) }
+}
+
+#[test]
+fn the_number_of_arguments_is_learned_from_a_later_run_too() {
+    for victim in [program(&[]), program_and_library()] {
+        let at_point = run_each(&victim, &unaudited(), others_come_late).at_point;
+        // Five runs to learn the snapshot, and one to learn where the number is kept.
+        assert_eq!(at_point, ROUNDS as u64 - 6);
+    }
+}
+
+#[test]
+fn what_depends_on_the_number_of_arguments_is_entered_with_the_saved_number_only() {
+    for launcher in [unaudited(), rewinding_launcher(&["parses"])] {
+        let tool = run_each(&program(&["-DEARLY=DERIVED"]), &launcher, others_come_late);
+        let saved = (0..ROUNDS).filter(|round| others_come_late(*round).argv.len() == 3).count() as u64;
+        assert!(tool.at_point > 0 && tool.at_point <= saved - 5, "{saved}, {tool:?}");
     }
 }
 
