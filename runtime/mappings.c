@@ -433,11 +433,18 @@ uintptr_t hs_mappings_heap_top(void)
     return kernel_end;
 }
 
-static void reset_heap(void)
+/* Gives back what a heap has grown beyond what is kept. */
+static void trim_heap(void)
 {
     const uintptr_t start = hs_memory_heap().end;
     if (kernel_end > start + HEAP_KEPT)
         kernel_end = (uintptr_t)HS_SYS(SYS_brk, start + HEAP_KEPT);
+}
+
+static void reset_heap(void)
+{
+    const uintptr_t start = hs_memory_heap().end;
+    trim_heap();
     uintptr_t top = highest < kernel_end ? highest : kernel_end;
     if (top > start)
         memset((void *)start, 0, top - start);
@@ -459,13 +466,10 @@ void hs_mappings_reset_heap(void)
 }
 
 /* Whether something has changed that cannot be undone. A thread that was ended may have held the lock, and not have noted
- * what it had done. */
+ * what it had done. What was changed unseen is told by the sum, which the runner looks up (hs_mappings_pages). */
 int hs_mappings_lost(void)
 {
-    unsigned long made = 0;
-    for (size_t i = 0; i < range_count; i++)
-        made += (ranges[i].to - ranges[i].from) / PAGE;
-    return lost || lock || sum_of_mappings() != base_pages + grown_pages() + made + hs_kept_pages();
+    return lost || lock;
 }
 
 /* Unmaps what a run has mapped, or keeps its pages; the heap is reset by itself. */
@@ -476,7 +480,20 @@ int hs_mappings_undo(void)
             HS_SYS(SYS_munmap, ranges[i].from, ranges[i].to - ranges[i].from) != 0)
             return -1;
     range_count = 0;
+    trim_heap();
     return 0;
+}
+
+/* How many pages all mappings have, after they were undone, if nothing was mapped or unmapped by a way that is not seen. */
+unsigned long hs_mappings_pages(void)
+{
+    return base_pages + grown_pages() + hs_kept_pages();
+}
+
+/* Whether something was: for a run that is audited, which would find a difference that is nobody's fault. */
+int hs_mappings_unseen(void)
+{
+    return sum_of_mappings() != hs_mappings_pages();
 }
 
 #endif

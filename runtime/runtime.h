@@ -164,6 +164,8 @@ HS_HIDDEN int hs_mappings_write_code(unsigned char *place, const unsigned char *
 HS_HIDDEN int hs_mappings_touched(uintptr_t *given);
 HS_HIDDEN void hs_mappings_reset_heap(void);
 HS_HIDDEN int hs_mappings_lost(void);
+HS_HIDDEN unsigned long hs_mappings_pages(void);
+HS_HIDDEN int hs_mappings_unseen(void);
 HS_HIDDEN int hs_mappings_undo(void);
 HS_HIDDEN uintptr_t hs_mappings_heap_top(void);
 HS_HIDDEN int hs_mappings_differ(void);

@@ -176,6 +176,7 @@ static void take_next(void)
 /* main has ended. */
 static void finish(void)
 {
+    const int audited = job->head->flags & HS_REQUEST_AUDIT;
     struct hs_end end = {.version = HS_VERSION, .length = sizeof end, .status = exit_code & 0xff};
     point_differs = hs_point_unwatch();
     if (!is_connected())
@@ -185,10 +186,10 @@ static void finish(void)
     choose(hs_point_is_ready() ? HS_AT_POINT : HS_AT_MAIN);
     end.retired = retirement();
     /* A mapping keeps its file open, and the lock on it: it is gone before anybody goes on, as with a process. */
-    if (!end.retired && hs_mappings_undo() != 0)
+    if (!end.retired && (hs_mappings_undo() != 0 || (audited && hs_mappings_unseen())))
         end.retired = HS_RETIRED_MAPPINGS;
+    end.pages = hs_mappings_pages();
     end.ending = end.retired ? HS_ENDING_RETIRED : HS_ENDING_REWOUND;
-    int audited = job->head->flags & HS_REQUEST_AUDIT;
     close_all();
     if (end.retired || !audited)
         report(&end);

@@ -1,10 +1,14 @@
 """Puts off the import of a module that another one imports for purposes which have no place here.
 
 lit.BooleanExpression ends with tests of itself. The `unittest` that they need takes a tenth of hotstart's start, and the
-`inspect` of lit.LitConfig nearly as much.
+`inspect` of lit.LitConfig nearly as much. The library's own modules ask for others, too, for what hardly anybody uses.
 """
 
+import contextlib
 import sys
+
+# What `shutil` imports to learn which kinds of archives there are, and the part of each that a Python may lack.
+ARCHIVES = {"bz2": "_bz2", "lzma": "_lzma", "zlib": "zlib"}
 
 
 class Later(type(sys)):
@@ -26,7 +30,33 @@ class Later(type(sys)):
             del sys.modules[self.__name__]
 
     def __getattr__(self, name):
+        if name == "__path__":
+            # Python's own question, where something is imported from a module.
+            raise AttributeError(name)
         import importlib
 
         self.leave()
         return getattr(importlib.import_module(self.__name__), name)
+
+
+def calls(module, name):
+    """A function in the place of `module`'s `name`, which imports that when it is called."""
+
+    def later(*arguments, **named):
+        import importlib
+
+        return getattr(importlib.import_module(module), name)(*arguments, **named)
+
+    return later
+
+
+def of_library():
+    """A context without what `pathlib`, `tempfile` and `shutil` want, while they are imported, for making URLs and
+    archives and for names of files."""
+    together = contextlib.ExitStack()
+    together.enter_context(Later("urllib.parse", quote_from_bytes=calls("urllib.parse", "quote_from_bytes")))
+    together.enter_context(Later("random", Random=calls("random", "Random")))
+    for name, part in ARCHIVES.items():
+        if any(finder.find_spec(part, None) for finder in sys.meta_path):
+            together.enter_context(Later(name))
+    return together

@@ -11,8 +11,12 @@ import sys
 
 import lit
 
-from litprobe.later import Later
+from litprobe.later import Later, of_library
 
+with of_library():
+    import pathlib
+    import shutil
+    import tempfile
 with Later("unittest", TestCase=object):
     import lit.BooleanExpression
 # For the place of a message, which is found without it here.

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -68,6 +69,36 @@ class LaterTest(unittest.TestCase):
             import os as found
         self.assertIs(found, os)
         self.assertIs(sys.modules["os"], os)
+
+
+    def test_what_the_library_wants_is_there_when_it_is_used(self):
+        program = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from litprobe.later import ARCHIVES, of_library
+with of_library():
+    import pathlib, shutil, tempfile
+put_off = ["urllib.parse", "random", *ARCHIVES]
+print([name for name in put_off if name in sys.modules])
+print(pathlib.Path("/a b").as_uri())
+with tempfile.TemporaryDirectory() as directory:
+    name = os.path.join(directory, "made")
+    os.mkdir(name)
+    archives = [name for name, _ in shutil.get_archive_formats()]
+    print(archives, [os.path.basename(shutil.make_archive(name, kind, name)) for kind in archives])
+import shutil as again, urllib.parse, zlib
+print(again is shutil, urllib.parse.quote_from_bytes(b" "), bool(zlib.compress(b"")))
+"""
+        root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        plain = program.replace("with of_library():", "if True:")
+
+        def lines(text):
+            command = [sys.executable, "-c", text, root]
+            return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+
+        with_it, without = lines(program), lines(plain)
+        self.assertEqual(with_it[0], "[]")
+        self.assertEqual(with_it[1:], without[1:])
 
 
 class ServerTest(unittest.TestCase):

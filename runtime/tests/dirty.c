@@ -235,12 +235,18 @@ static void set_stack(int number, siginfo_t *info, void *context)
     ((ucontext_t *)context)->uc_stack = (stack_t){.ss_sp = other_stack, .ss_size = sizeof other_stack};
 }
 
-/* Leaves a file open and locked by nothing but a mapping, and memory that takes a while to let go of. */
-static void hold(const char *file)
+static int locked(const char *file)
 {
     int fd = open(file, O_RDWR | O_CREAT, 0644);
     if (fd < 0 || ftruncate(fd, 4096) != 0 || flock(fd, LOCK_EX | LOCK_NB) != 0)
         exit(77);
+    return fd;
+}
+
+/* Leaves a file open and locked by nothing but a mapping, and memory that takes a while to let go of. */
+static void hold(const char *file)
+{
+    int fd = locked(file);
     const size_t size = 32 << 20;
     memset(mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 1, size);
     mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -318,7 +324,11 @@ static void leave(const char *how)
         fcntl(ends[0], F_SETFL, O_ASYNC);
     } else if (!strncmp(how, "hold=", 5))
         hold(how + 5);
-    else if (!strcmp(how, "user"))
+    else if (!strncmp(how, "unseen=", 7)) {
+        void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+        long (*call)(long, ...) = (long (*)(long, ...))dlsym(libc, "syscall");
+        call(SYS_mmap, NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, locked(how + 7), 0);
+    } else if (!strcmp(how, "user"))
         setfsuid(getuid());
     else if (!strcmp(how, "nice"))
         setpriority(PRIO_PROCESS, 0, 1);

@@ -297,8 +297,7 @@ impl Child<'_> {
     pub fn process_fd(&mut self) -> Option<OwnedFd> {
         let tenure = self.tenure.as_mut().filter(|_| self.ended.is_none())?;
         let ended = tenure.await_end();
-        let process =
-            matches!(ended, Ended::Process { .. }).then(|| sys::wait::pidfd(self.pid).ok()).flatten();
+        let process = ended.is_of_process().then(|| sys::wait::pidfd(self.pid).ok()).flatten();
         self.ended = Some(ended);
         process
     }
@@ -324,7 +323,12 @@ impl Child<'_> {
         };
         let ended = self.ended.take().unwrap_or_else(|| tenure.await_end());
         if let Ended::Rewound { status, usage, .. } = ended {
-            self.leave(|| ());
+            if ended.is_of_process() {
+                sys::wait::await_end(pid);
+                self.leave(|| sys::wait::reap(pid));
+            } else {
+                self.leave(|| ());
+            }
             tenure.finish(&ended);
             return exit(status, usage);
         }

@@ -7,6 +7,7 @@ use std::fs;
 use std::hash::BuildHasher;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hashbrown::{DefaultHashBuilder, HashTable, hash_table};
@@ -185,15 +186,20 @@ pub fn record<'t>(
     dialect: Dialect,
 ) -> Result<Vec<Diagnostic>, Malformed> {
     let mut by_root: Vec<(&Path, Times)> = Vec::new();
+    // Tests of a suite come one after the other; to compare paths for each takes longer than all the rest.
+    let mut last: Option<(&Arc<Suite>, usize)> = None;
     for (test, elapsed, failed) in finished {
         let suite = test.suite();
-        let place = match by_root.iter().position(|(root, _)| *root == suite.exec_root) {
+        let same = last.filter(|(before, _)| Arc::ptr_eq(before, suite)).map(|(_, place)| place);
+        let known = || by_root.iter().position(|(root, _)| *root == suite.exec_root);
+        let place = match same.or_else(known) {
             Some(place) => place,
             None => {
                 by_root.push((&suite.exec_root, Times::read(suite)?));
                 by_root.len() - 1
             }
         };
+        last = Some((suite, place));
         let seconds = match (failed, dialect) {
             (false, _) => elapsed.as_secs_f64(),
             (true, Dialect::V19) => -elapsed.as_secs_f64(),

@@ -1,31 +1,44 @@
 //! Numbers and JSON as Python writes them, since reports are compared with lit's byte by byte.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io;
 
 /// A JSON value on its way out.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Json {
+pub(crate) enum Json<'a> {
     Null,
     Bool(bool),
     Int(i64),
     Float(f64),
-    Text(String),
-    List(Vec<Json>),
+    Text(Cow<'a, str>),
+    List(Vec<Json<'a>>),
     /// Written in the order of the keys, whatever the order here.
-    Object(Vec<(String, Json)>),
+    Object(Vec<(Cow<'a, str>, Json<'a>)>),
 }
 
-impl Json {
+impl<'a> Json<'a> {
+    /// A string.
+    pub(crate) fn text(text: impl Into<Cow<'a, str>>) -> Json<'a> {
+        Json::Text(text.into())
+    }
+
+    /// An object of these members.
+    pub(crate) fn object<K: Into<Cow<'a, str>>>(
+        members: impl IntoIterator<Item = (K, Json<'a>)>,
+    ) -> Json<'a> {
+        Json::Object(members.into_iter().map(|(key, value)| (key.into(), value)).collect())
+    }
+
     /// Parses text that came from a metric. What is no JSON is taken as a string, so that nothing is lost.
-    pub(crate) fn from_text(text: &str) -> Json {
+    pub(crate) fn from_text(text: &'a str) -> Json<'a> {
         match serde_json::from_str::<serde_json::Value>(text) {
             Ok(value) => Json::from_value(value),
-            Err(_) => Json::Text(text.to_owned()),
+            Err(_) => Json::text(text),
         }
     }
 
-    fn from_value(value: serde_json::Value) -> Json {
+    fn from_value(value: serde_json::Value) -> Json<'a> {
         use serde_json::Value;
         match value {
             Value::Null => Json::Null,
@@ -34,10 +47,10 @@ impl Json {
                 Some(value) => Json::Int(value),
                 None => Json::Float(number.as_f64().unwrap_or(f64::NAN)),
             },
-            Value::String(text) => Json::Text(text),
+            Value::String(text) => Json::text(text),
             Value::Array(items) => Json::List(items.into_iter().map(Json::from_value).collect()),
             Value::Object(map) => {
-                Json::Object(map.into_iter().map(|(key, value)| (key, Json::from_value(value))).collect())
+                Json::object(map.into_iter().map(|(key, value)| (key, Json::from_value(value))))
             }
         }
     }
@@ -77,13 +90,16 @@ impl Json {
     }
 }
 
+/// Text is collected up to about so many bytes: one system call for some hundred tests.
+const WRITTEN_AT_ONCE: usize = 64 << 10;
+
 /// Writes a JSON object with one long list in it, an item at a time. `before` are the members whose keys sort before
 /// the list's, `list` its key; there are none after it.
-pub(crate) fn write_document(
+pub(crate) fn write_document<'a>(
     to: &mut dyn io::Write,
-    before: &[(&str, Json)],
+    before: &[(&str, Json<'_>)],
     list: &str,
-    items: impl Iterator<Item = Json>,
+    items: impl Iterator<Item = Json<'a>>,
 ) -> io::Result<()> {
     write!(to, "{{")?;
     for (key, value) in before {
@@ -91,11 +107,17 @@ pub(crate) fn write_document(
     }
     write!(to, "\n  \"{list}\": [")?;
     let mut is_empty = true;
+    let mut text = String::new();
     for item in items {
-        let comma = if is_empty { "" } else { "," };
+        text.push_str(if is_empty { "\n    " } else { ",\n    " });
         is_empty = false;
-        write!(to, "{comma}\n    {}", item.indented(2))?;
+        item.write_indented(&mut text, 2);
+        if text.len() >= WRITTEN_AT_ONCE {
+            to.write_all(text.as_bytes())?;
+            text.clear();
+        }
     }
+    to.write_all(text.as_bytes())?;
     write!(to, "{}]\n}}", if is_empty { "" } else { "\n  " })
 }
 
@@ -125,25 +147,36 @@ fn indent(to: &mut String, depth: usize) {
 
 /// A JSON string in ASCII: other characters as UTF-16 escapes.
 fn write_string(to: &mut String, text: &str) {
+    let is_special = |byte: u8| !matches!(byte, b' '..=b'~') || matches!(byte, b'"' | b'\\');
     to.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => to.push_str("\\\""),
-            '\\' => to.push_str("\\\\"),
-            '\n' => to.push_str("\\n"),
-            '\r' => to.push_str("\\r"),
-            '\t' => to.push_str("\\t"),
-            '\u{8}' => to.push_str("\\b"),
-            '\u{c}' => to.push_str("\\f"),
-            ' '..='~' => to.push(c),
-            _ => {
-                for unit in c.encode_utf16(&mut [0; 2]) {
-                    write!(to, "\\u{unit:04x}").expect("a string takes all");
-                }
+    let mut rest = text;
+    // What needs no escape is copied in pieces.
+    while let Some(at) = rest.bytes().position(is_special) {
+        let (plain, special) = rest.split_at(at);
+        let mut special = special.chars();
+        to.push_str(plain);
+        special.next().into_iter().for_each(|c| write_escaped(to, c));
+        rest = special.as_str();
+    }
+    to.push_str(rest);
+    to.push('"');
+}
+
+fn write_escaped(to: &mut String, c: char) {
+    match c {
+        '"' => to.push_str("\\\""),
+        '\\' => to.push_str("\\\\"),
+        '\n' => to.push_str("\\n"),
+        '\r' => to.push_str("\\r"),
+        '\t' => to.push_str("\\t"),
+        '\u{8}' => to.push_str("\\b"),
+        '\u{c}' => to.push_str("\\f"),
+        _ => {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                write!(to, "\\u{unit:04x}").expect("a string takes all");
             }
         }
     }
-    to.push('"');
 }
 
 fn json_float(value: f64) -> String {
@@ -158,6 +191,11 @@ fn json_float(value: f64) -> String {
 
 /// Python's `repr` of a finite float: the shortest digits that read back, with an exponent from 1e16 and below 1e-4.
 pub(crate) fn float_repr(value: f64) -> String {
+    if (1e-3..1e15).contains(&value.abs()) {
+        // Certainly without one, as most times are.
+        let plain = format!("{value}");
+        return if plain.contains('.') { plain } else { plain + ".0" };
+    }
     let scientific = format!("{value:e}");
     let (digits, exponent) = scientific.split_once('e').expect("always has an exponent");
     let exponent: i32 = exponent.parse().expect("a number");

@@ -1,6 +1,7 @@
 //! What follows a run: times on record, lists and summary, reports, exit code.
 
 use std::fmt::Write;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use hotstart_lit::plan::Plan;
 use hotstart_lit::times;
 use hotstart_model::{Diagnostic, RunEnd, Severity, Verdict};
 use hotstart_report::time_by::{self, TimeBy, ToolRow};
-use hotstart_report::{Diagnostics, Levels, Results, Sink, TestRecord, files, histogram, messages, summary};
+use hotstart_report::{Diagnostics, Results, Sink, TestRecord, files, histogram, messages, summary};
 use hotstart_run::{ToolTime, ToolTimes};
 
 use super::records;
@@ -35,17 +36,27 @@ pub(super) fn conclude(
         diagnostics.put(why);
     }
     let outcomes = records::outcomes(discovered, &plan, outcomes);
-    if !options.skip_test_time_recording {
-        record_times(discovered, &outcomes, &levels, &mut diagnostics);
-    }
     // Reports know googletest's single tests in the place of shards.
     let single = plan.individual_tests(&outcomes);
-    let (tests, outcomes) = match single {
-        Some(Final { tests, outcomes }) => (tests.into(), outcomes),
-        None => (Arc::clone(&discovered.tests), outcomes),
+    let (tests, own) = match &single {
+        Some(Final { tests, outcomes }) => (tests.as_slice(), outcomes),
+        None => (&*discovered.tests, &outcomes),
     };
-    let paths = records::paths(&tests);
-    let records = records::records(&tests, &paths, &outcomes, options.relative_paths.then_some(cwd));
+    // No test runs any more, so that there is a processor for each.
+    let (paths, recorded) = std::thread::scope(|scope| {
+        let wanted = !options.skip_test_time_recording;
+        let recorded = wanted.then(|| scope.spawn(|| record_times(discovered, &outcomes)));
+        (
+            records::paths(tests),
+            recorded.map(|times| times.join().unwrap_or_else(|panic| resume_unwind(panic))),
+        )
+    });
+    match recorded {
+        None => {}
+        Some(Ok(warnings)) => warnings.iter().for_each(|warning| diagnostics.take(warning, &levels)),
+        Some(Err(malformed)) => diagnostics.take(&malformed.diagnostic(), &levels),
+    }
+    let records = records::records(tests, &paths, own, options.relative_paths.then_some(cwd));
     if let Some(slowest) = options.time_tests {
         histogram::write(&mut out, &records, slowest, discovered.session.dialect);
     }
@@ -57,7 +68,9 @@ pub(super) fn conclude(
     if let Err(warning) = plan.finish() {
         diagnostics.take(&plain(Severity::Warning, warning), &levels);
     }
-    let failed = outcomes.iter().any(|outcome| discovered.verdicts.kind(outcome.verdict).is_failure);
+    let failed = own.iter().any(|outcome| discovered.verdicts.kind(outcome.verdict).is_failure);
+    // The process ends: the system frees all at once what takes milliseconds one by one.
+    std::mem::forget((single, outcomes, paths));
     exit(options, discovered, &mut diagnostics, failed, reports_failed)
 }
 
@@ -80,17 +93,12 @@ fn write_times(
 fn record_times(
     discovered: &Discovered,
     outcomes: &[Arc<hotstart_model::Outcome>],
-    levels: &Levels,
-    diagnostics: &mut Diagnostics,
-) {
+) -> Result<Vec<Diagnostic>, times::Malformed> {
     let finished = discovered.tests.iter().zip(outcomes).filter_map(|(test, outcome)| {
         let failed = discovered.verdicts.kind(outcome.verdict).is_failure;
         outcome.elapsed.map(|elapsed| (test, elapsed, failed))
     });
-    match times::record(finished, discovered.session.dialect) {
-        Ok(warnings) => warnings.iter().for_each(|warning| diagnostics.take(warning, levels)),
-        Err(malformed) => diagnostics.take(&malformed.diagnostic(), levels),
-    }
+    times::record(finished, discovered.session.dialect)
 }
 
 fn shown_codes(options: &LitOptions, discovered: &Discovered) -> Vec<Verdict> {

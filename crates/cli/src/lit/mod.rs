@@ -15,6 +15,7 @@ mod ticker;
 mod warm;
 
 use std::ffi::{OsStr, OsString};
+use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -126,6 +127,8 @@ impl Session<'_> {
         let diagnostics = early.diagnostics.into_inner().expect("no panic while locked");
         match loaded {
             Ok((discovered, _python)) => {
+                // Its tests are not freed one by one, since the process ends.
+                let discovered = ManuallyDrop::new(discovered);
                 let launcher = match allocators {
                     Some(allocators) => launcher.with_allocators(allocators),
                     None => launcher,

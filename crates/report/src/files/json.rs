@@ -1,5 +1,6 @@
 //! lit's own format (`-o`).
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use hotstart_model::{MetricValue, Outcome};
@@ -15,38 +16,38 @@ pub(super) fn write(to: &mut dyn Write, records: &[TestRecord<'_>], run: &Run<'_
 }
 
 /// Members of the top object before the tests.
-pub(super) fn header(run: &Run<'_>) -> [(&'static str, Json); 2] {
+pub(super) fn header(run: &Run<'_>) -> [(&'static str, Json<'static>); 2] {
     let (major, minor, patch) = run.lit_version;
     let version = [major, minor, patch].map(|part| Json::Int(part.into()));
     [("__version__", Json::List(version.to_vec())), ("elapsed", Json::Float(run.elapsed.as_secs_f64()))]
 }
 
 /// Micro-tests come before the test they belong to.
-fn entries<'a>(record: &'a TestRecord<'a>, run: &'a Run<'_>) -> impl Iterator<Item = Json> + 'a {
+fn entries<'a>(record: &'a TestRecord<'a>, run: &'a Run<'_>) -> impl Iterator<Item = Json<'a>> + 'a {
     let micro_tests = record
         .outcome
         .micro_results
         .iter()
-        .map(|(name, outcome)| entry(format!("{}:{name}", record.full_name), outcome, run));
-    micro_tests.chain(std::iter::once_with(|| entry(record.full_name.clone(), record.outcome, run)))
+        .map(|(name, outcome)| entry(format!("{}:{name}", record.full_name).into(), outcome, run));
+    micro_tests.chain(std::iter::once_with(|| entry(record.full_name.as_str().into(), record.outcome, run)))
 }
 
-fn entry(name: String, outcome: &Outcome, run: &Run<'_>) -> Json {
+fn entry<'a>(name: Cow<'a, str>, outcome: &'a Outcome, run: &'a Run<'_>) -> Json<'a> {
     let elapsed = outcome.elapsed.map_or(Json::Null, |elapsed| Json::Float(elapsed.as_secs_f64()));
     let mut members = vec![
-        ("name".to_owned(), Json::Text(name)),
-        ("code".to_owned(), Json::Text(run.table.kind(outcome.verdict).name.clone())),
-        ("output".to_owned(), Json::Text(outcome.output.clone())),
-        ("elapsed".to_owned(), elapsed),
+        ("name".into(), Json::Text(name)),
+        ("code".into(), Json::text(&run.table.kind(outcome.verdict).name)),
+        ("output".into(), Json::text(&outcome.output)),
+        ("elapsed".into(), elapsed),
     ];
     if !outcome.metrics.is_empty() {
-        let metrics = outcome.metrics.iter().map(|(name, value)| (name.clone(), metric(value))).collect();
-        members.push(("metrics".to_owned(), Json::Object(metrics)));
+        let metrics = outcome.metrics.iter().map(|(name, value)| (name, metric(value)));
+        members.push(("metrics".into(), Json::object(metrics)));
     }
     Json::Object(members)
 }
 
-fn metric(value: &MetricValue) -> Json {
+fn metric(value: &MetricValue) -> Json<'_> {
     match value {
         MetricValue::Int(value) => Json::Int(*value),
         MetricValue::Real(value) => Json::Float(*value),

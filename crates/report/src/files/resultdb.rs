@@ -17,7 +17,7 @@ pub(super) fn write(to: &mut dyn Write, records: &[TestRecord<'_>], run: &Run<'_
 }
 
 /// Micro-tests follow the test they belong to, and have its times where they have none.
-fn entries<'a>(record: &'a TestRecord<'a>, run: &'a Run<'_>) -> impl Iterator<Item = Json> + 'a {
+fn entries<'a>(record: &'a TestRecord<'a>, run: &'a Run<'_>) -> impl Iterator<Item = Json<'a>> + 'a {
     let whole = record.outcome;
     let micro_tests = whole.micro_results.iter().map(move |(name, micro)| {
         let started = micro.started.or(whole.started);
@@ -33,22 +33,22 @@ fn entry(
     outcome: &Outcome,
     (started, elapsed): (Option<SystemTime>, Option<Duration>),
     run: &Run<'_>,
-) -> Json {
+) -> Json<'static> {
     let elapsed = elapsed.unwrap_or_default().as_secs_f64();
-    let contents = Json::Object(vec![("contents".to_owned(), Json::Text(base64(outcome.output.as_bytes())))]);
-    let artifacts = Json::Object(vec![("artifact-content-in-request".to_owned(), contents)]);
+    let contents = Json::object([("contents", Json::text(base64(outcome.output.as_bytes())))]);
+    let artifacts = Json::object([("artifact-content-in-request", contents)]);
     let summary = r#"<p><text-artifact artifact-id="artifact-content-in-request"></p>"#;
     let is_expected = !run.table.kind(outcome.verdict).is_failure;
-    let mut members = vec![
-        ("testId".to_owned(), Json::Text(name)),
-        ("start_time".to_owned(), Json::Text(local_time(started.unwrap_or(SystemTime::UNIX_EPOCH)))),
-        ("duration".to_owned(), Json::Text(format!("{elapsed:.9}s"))),
-        ("summary_html".to_owned(), Json::Text(summary.to_owned())),
-        ("artifacts".to_owned(), artifacts),
-        ("expected".to_owned(), Json::Bool(is_expected)),
+    let members = [
+        ("testId", Json::text(name)),
+        ("start_time", Json::text(local_time(started.unwrap_or(SystemTime::UNIX_EPOCH)))),
+        ("duration", Json::text(format!("{elapsed:.9}s"))),
+        ("summary_html", Json::text(summary)),
+        ("artifacts", artifacts),
+        ("expected", Json::Bool(is_expected)),
     ];
-    members.extend(status(outcome.verdict).map(|text| ("status".to_owned(), Json::Text(text.to_owned()))));
-    Json::Object(members)
+    let status = status(outcome.verdict).map(|text| ("status", Json::text(text)));
+    Json::object(members.into_iter().chain(status))
 }
 
 /// Result codes that a config defined have none.

@@ -15,20 +15,19 @@ pub(super) fn write(to: &mut dyn Write, records: &[TestRecord<'_>]) -> io::Resul
     write_document(to, &[], "traceEvents", events)
 }
 
-fn event(record: &TestRecord<'_>, first: Option<SystemTime>) -> Json {
+fn event<'a>(record: &'a TestRecord<'_>, first: Option<SystemTime>) -> Json<'a> {
     let outcome = record.outcome;
     let since_first = match (outcome.started, first) {
         (Some(started), Some(first)) => started.duration_since(first).unwrap_or_default(),
         _ => Duration::ZERO,
     };
     let micros = |duration: Duration| Json::Int(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX));
-    let members = [
+    Json::object([
         ("pid", Json::Int(outcome.worker as i64)),
         ("tid", Json::Int(1)),
-        ("ph", Json::Text("X".to_owned())),
+        ("ph", Json::text("X")),
         ("ts", micros(since_first)),
         ("dur", micros(outcome.elapsed.unwrap_or_default())),
-        ("name", Json::Text(record.full_name.clone())),
-    ];
-    Json::Object(members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+        ("name", Json::text(&record.full_name)),
+    ])
 }
