@@ -3,7 +3,7 @@
 use std::env;
 use std::path::Path;
 
-use crate::python::path::{is_file, join, normpath};
+use crate::python::path::{is_file, join, join_into, normpath};
 
 /// Where programs are sought if PATH is empty.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
@@ -14,7 +14,16 @@ pub(crate) fn which(name: &str, path: &str) -> Option<String> {
         return Some(normpath(name));
     }
     let path = if path.is_empty() { DEFAULT_PATH } else { path };
-    path.split(':').map(|dir| join(dir, name)).find(|file| exists_as_file(file)).map(|file| absolute(&file))
+    // One buffer for all: PATH is long, and most of it is passed in vain for each command.
+    let mut file = String::with_capacity(path.len());
+    for dir in path.split(':') {
+        file.clear();
+        join_into(&mut file, dir, name);
+        if exists_as_file(&file) {
+            return Some(absolute(&file));
+        }
+    }
+    None
 }
 
 fn exists_as_file(path: &str) -> bool {

@@ -5,10 +5,11 @@
 
 use std::cell::RefCell;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 use memchr::{memchr, memchr_iter, memmem};
+use rustix::io::Errno;
 
 use crate::exception::Exception;
 
@@ -147,6 +148,8 @@ fn decode_error(bytes: &[u8], error: &std::str::Utf8Error) -> Exception {
     Exception::new("UnicodeDecodeError", format!("'utf-8' codec can't decode {what}: {reason}"))
 }
 
+/// Room for most tests of a compiler.
+const AT_ONCE: usize = 64 << 10;
 /// A buffer larger than this is not kept for the next file.
 const KEEP: usize = 4 << 20;
 
@@ -154,11 +157,23 @@ thread_local! {
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
+/// Reads to the end. `read_to_end` asks for size and place first; most tests are read at once.
+fn read_all(file: &File, buffer: &mut Vec<u8>) -> io::Result<()> {
+    loop {
+        buffer.reserve(AT_ONCE);
+        match rustix::io::read(file, rustix::buffer::spare_capacity(buffer)) {
+            Ok(0) => return Ok(()),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
 /// Calls `use_content` with a file's content.
 pub fn with_content<T>(path: &Path, use_content: impl FnOnce(&[u8]) -> T) -> io::Result<T> {
     BUFFER.with_borrow_mut(|buffer| {
         buffer.clear();
-        File::open(path)?.read_to_end(buffer)?;
+        read_all(&File::open(path)?, buffer)?;
         let result = use_content(buffer);
         if buffer.capacity() > KEEP {
             *buffer = Vec::new();

@@ -5,13 +5,20 @@ use std::path::Path;
 
 /// `os.path.join` of two parts.
 pub(crate) fn join(base: &str, tail: &str) -> String {
-    if tail.starts_with('/') || base.is_empty() {
-        tail.to_owned()
-    } else if base.ends_with('/') {
-        format!("{base}{tail}")
-    } else {
-        format!("{base}/{tail}")
+    let mut path = String::with_capacity(base.len() + tail.len() + 1);
+    join_into(&mut path, base, tail);
+    path
+}
+
+/// The same, behind what is there.
+pub(crate) fn join_into(path: &mut String, base: &str, tail: &str) {
+    if !tail.starts_with('/') && !base.is_empty() {
+        path.push_str(base);
+        if !base.ends_with('/') {
+            path.push('/');
+        }
     }
+    path.push_str(tail);
 }
 
 /// `os.path.split`.
