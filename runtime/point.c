@@ -28,7 +28,7 @@
  * traces on the stack. */
 #define MISSES_MAX 4
 #define DISAGREEING_MAX 3
-#define COUNTS_MISSED_MAX 2
+#define COUNTS_MAX 256
 #define CELLS_MAX 64
 #define NAME_MAX_BYTES 1024
 #define STACK_BYTES (64 * 1024)
@@ -68,8 +68,10 @@ static uint32_t *cells[CELLS_MAX];
 static size_t cell_count, cells_met;
 static unsigned register_cells;
 static int cells_known;
-/* Runs with another number of arguments than the saved one that did not show where it is kept. */
-static unsigned counts_missed;
+/* What is known of each number of arguments: whether a run with so many came here as the saved one did. What main does may
+ * depend on the number, and only on numbers that were not seen yet. */
+static unsigned char counts[COUNTS_MAX];
+enum { UNSEEN, AGREED, REFUSED };
 
 __attribute__((used)) static void arrived(void);
 
@@ -201,23 +203,29 @@ static int is_as_saved(const struct hs_job *request)
     return asked != NULL;
 }
 
+/* What is known of a number of arguments; of too large ones, that it is not to be tried. */
+static int known_of(int argc)
+{
+    return argc < COUNTS_MAX ? counts[argc] : REFUSED;
+}
+
+static void note(int argc, int what)
+{
+    if (argc < COUNTS_MAX)
+        counts[argc] = (unsigned char)what;
+}
+
 /* Whether the snapshot can serve a request. */
 int hs_point_serves(const struct hs_job *request)
 {
-    return stage == READY && ((int)request->head->argc == saved_argc || cells_known) && is_as_saved(request);
-}
-
-/* Whether a run with another number of arguments can still show where that is kept. */
-static int can_show_cells(const struct hs_job *request)
-{
-    return stage == READY && !cells_known && counts_missed < COUNTS_MISSED_MAX &&
-           (int)request->head->argc != saved_argc && is_as_saved(request);
+    return stage == READY && known_of((int)request->head->argc) == AGREED && is_as_saved(request);
 }
 
 /* Whether a run that begins at main is to be watched though nobody audits it. */
 int hs_point_learns_from(const struct hs_job *request)
 {
-    return stage == LEARNING || can_show_cells(request);
+    return stage == LEARNING ||
+           (stage == READY && known_of((int)request->head->argc) == UNSEEN && is_as_saved(request));
 }
 
 /* For good: from a signal handler, too. */
@@ -264,7 +272,10 @@ uint32_t hs_point_unwatch(void)
     armed = 0;
     if (stage == LEARNING && ++misses == MISSES_MAX)
         stage = OFF;
-    counts_missed += stage == READY && call->argc != saved_argc;
+    /* With the saved name and variables, only the number can have made the difference. */
+    if (stage == READY && known_of(call->argc) == AGREED && is_as_saved(job))
+        return HS_DIFFERS_POINT;
+    note(call->argc, REFUSED);
     return 0;
 }
 
@@ -340,11 +351,10 @@ static int agrees(uintptr_t given)
     cells_met = 0;
     if (given != saved_given || !registers_agree() || !hs_memory_compare_point(word_differs))
         return 0;
-    if (call->argc == saved_argc)
-        return 1;
-    if (cells_known && cells_met != cell_count)
+    if (call->argc != saved_argc && cells_known && cells_met != cell_count)
         return 0;
-    cells_known = 1;
+    cells_known |= call->argc != saved_argc;
+    note(call->argc, AGREED);
     return 1;
 }
 
@@ -383,6 +393,8 @@ static void save(uintptr_t given)
     have_saved = 1;
     agreeing = 0;
     forget_cells();
+    memset(counts, UNSEEN, sizeof counts);
+    note(saved_argc, AGREED);
 }
 
 /* Learns from a run that came to the point. */
@@ -399,16 +411,17 @@ static void learn(void)
         stage = READY;
 }
 
-/* A run that should have come here as the saved one did has not. Where it is not known yet what the number of arguments
- * changes, a run with another number shows that it changes more than can be set; the snapshot is for the saved one only. */
+/* A run has not come here as the saved one did. With a number of arguments that has not been seen yet, it is that which
+ * makes the difference, and runs with so many begin at main. */
 static void disagree(void)
 {
-    if (call->argc == saved_argc || cells_known) {
+    if (known_of(call->argc) == AGREED) {
         differs = HS_DIFFERS_POINT;
         return;
     }
-    counts_missed++;
-    forget_cells();
+    note(call->argc, REFUSED);
+    if (!cells_known)
+        forget_cells();
 }
 
 /* main has called the function. */

@@ -176,9 +176,10 @@ static void take_next(void)
 /* main has ended. */
 static void finish(void)
 {
-    const int audited = job->head->flags & HS_REQUEST_AUDIT;
     struct hs_end end = {.version = HS_VERSION, .length = sizeof end, .status = exit_code & 0xff};
+    /* Until then the request cannot be read. */
     point_differs = hs_point_unwatch();
+    const int audited = job->head->flags & HS_REQUEST_AUDIT;
     if (!is_connected())
         leave(exit_code);
     account(&end);

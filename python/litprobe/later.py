@@ -55,8 +55,32 @@ def of_library():
     archives and for names of files."""
     together = contextlib.ExitStack()
     together.enter_context(Later("urllib.parse", quote_from_bytes=calls("urllib.parse", "quote_from_bytes")))
+    together.callback(give_parse_to_urllib)
     together.enter_context(Later("random", Random=calls("random", "Random")))
     for name, part in ARCHIVES.items():
-        if any(finder.find_spec(part, None) for finder in sys.meta_path):
+        if is_there(part):
             together.enter_context(Later(name))
     return together
+
+
+def is_there(name):
+    """Whether a module could be found; not, where a finder is one that only Python's own import knows how to ask."""
+    try:
+        return any(finder.find_spec(name, None) for finder in sys.meta_path)
+    except Exception:
+        return False
+
+
+def give_parse_to_urllib():
+    """Configs that import `urllib` use `urllib.parse`, which is there as pathlib has imported it."""
+    import urllib
+
+    def parse(name):
+        if name != "parse":
+            raise AttributeError("module 'urllib' has no attribute %r" % name)
+        import importlib
+
+        return importlib.import_module("urllib.parse")
+
+    if "parse" not in vars(urllib):
+        urllib.__getattr__ = parse

@@ -80,14 +80,16 @@ with of_library():
     import pathlib, shutil, tempfile
 put_off = ["urllib.parse", "random", *ARCHIVES]
 print([name for name in put_off if name in sys.modules])
+import urllib
+print(hasattr(urllib, "parse") and urllib.parse.quote("a b"), hasattr(urllib, "absent"))
 print(pathlib.Path("/a b").as_uri())
 with tempfile.TemporaryDirectory() as directory:
     name = os.path.join(directory, "made")
     os.mkdir(name)
     archives = [name for name, _ in shutil.get_archive_formats()]
     print(archives, [os.path.basename(shutil.make_archive(name, kind, name)) for kind in archives])
-import shutil as again, urllib.parse, zlib
-print(again is shutil, urllib.parse.quote_from_bytes(b" "), bool(zlib.compress(b"")))
+import shutil as again, zlib
+print(again is shutil, bool(zlib.compress(b"")))
 """
         root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         plain = program.replace("with of_library():", "if True:")
@@ -96,6 +98,9 @@ print(again is shutil, urllib.parse.quote_from_bytes(b" "), bool(zlib.compress(b
             command = [sys.executable, "-c", text, root]
             return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
+        class_ = "class Old:\n    def find_module(self, name, path=None): return None\n"
+        old = program.replace("with of_library", class_ + "sys.meta_path.insert(0, Old())\nwith of_library")
+        self.assertEqual(lines(old)[1:], lines(plain)[1:])
         with_it, without = lines(program), lines(plain)
         self.assertEqual(with_it[0], "[]")
         self.assertEqual(with_it[1:], without[1:])

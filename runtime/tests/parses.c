@@ -30,7 +30,7 @@ int parse(int argc, const char *const *argv, const char *text, size_t length, vo
 #ifndef EARLY
 #define EARLY 0
 #endif
-enum { NOTHING, UNSET, SET, ARGUMENT, NUMBER, FILES, DERIVED, OTHERS, WALKS, MAPS, SMALL_STACK, ALL_AT_ONCE };
+enum { NOTHING, UNSET, SET, ARGUMENT, NUMBER, FILES, DERIVED, OTHERS, WALKS, MAPS, SMALL_STACK, ODD, USAGE };
 
 extern char **environ;
 static int kept_argc, early_result;
@@ -59,6 +59,11 @@ static void before(int argc, char **argv)
     case NUMBER: early_result = getpid() > 0; break;
     case FILES: early_result = access("/", R_OK); break;
     case DERIVED: early_result = argc * 2; break;
+    case ODD: early_result = argc & 1; break;
+    case USAGE:
+        if (argc == 1)
+            exit(3);
+        break;
     case WALKS:
         for (char **variable = environ; *variable; variable++)
             early_result += strncmp(*variable, "HS_EARLY=", 9) == 0;

@@ -91,17 +91,35 @@ fn others_come_late(round: usize) -> Case {
 fn the_number_of_arguments_is_learned_from_a_later_run_too() {
     for victim in [program(&[]), program_and_library()] {
         let at_point = run_each(&victim, &unaudited(), others_come_late).at_point;
-        // Five runs to learn the snapshot, and one to learn where the number is kept.
-        assert_eq!(at_point, ROUNDS as u64 - 6);
+        // Five runs to learn the snapshot, and one for each other number.
+        assert_eq!(at_point, ROUNDS as u64 - 9);
     }
 }
 
+/// What depends on the number of arguments: twice it, whether it is odd, whether there are any.
 #[test]
-fn what_depends_on_the_number_of_arguments_is_entered_with_the_saved_number_only() {
+fn only_numbers_of_arguments_that_make_no_difference_are_entered_there() {
+    let fitting: [(&str, fn(usize) -> bool); 3] =
+        [("DERIVED", |argc| argc == 3), ("ODD", |argc| argc % 2 == 1), ("USAGE", |argc| argc > 1)];
+    for (early, fits) in fitting {
+        for launcher in [unaudited(), rewinding_launcher(&["parses"])] {
+            let tool = run_each(&program(&[&format!("-DEARLY={early}")]), &launcher, others_come_late);
+            let most = (0..ROUNDS).filter(|round| fits(others_come_late(*round).argv.len())).count() as u64;
+            assert!(tool.at_point > 0 && tool.at_point <= most - 5, "{early}: {most}, {tool:?}");
+        }
+    }
+}
+
+/// Also where it is learned from a mixture, and what makes the difference comes last.
+#[test]
+fn a_number_of_arguments_that_was_never_seen_is_not_entered_there() {
+    let words = [2, 3, 2, 2, 3, 2, 3, 2, 0, 0, 1, 0, 2, 3, 0];
     for launcher in [unaudited(), rewinding_launcher(&["parses"])] {
-        let tool = run_each(&program(&["-DEARLY=DERIVED"]), &launcher, others_come_late);
-        let saved = (0..ROUNDS).filter(|round| others_come_late(*round).argv.len() == 3).count() as u64;
-        assert!(tool.at_point > 0 && tool.at_point <= saved - 5, "{saved}, {tool:?}");
+        for early in ["USAGE", "ODD"] {
+            let request =
+                |round: usize| Case { env: Vec::new(), ..request_with(round, words[round % words.len()]) };
+            run_each(&program(&[&format!("-DEARLY={early}")]), &launcher, request);
+        }
     }
 }
 

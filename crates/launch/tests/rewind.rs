@@ -182,6 +182,16 @@ fn what_cannot_be_put_back_ends_the_worker_and_not_the_answer() {
     }
 }
 
+/// What an audit finds is told each time, though the worker ends at the same moment.
+#[test]
+fn what_an_audit_finds_stops_the_method() {
+    for _ in 0..10 {
+        let tool = as_cold(&["realtime", "3"]);
+        assert_eq!(tool.not_rewound, Some(Stopped::Differs("signals".to_owned())), "{tool:?}");
+        assert!(tool.retired.is_empty(), "{tool:?}");
+    }
+}
+
 #[test]
 fn a_tool_that_takes_or_closes_the_workers_socket_ends_as_it_would() {
     for how in ["closes", "takes"] {

@@ -235,12 +235,11 @@ impl Pump<'_, '_> {
             Err(Errno::INTR) => return Ok(true),
             Err(error) => return Err(Halt::internal("cannot wait for pipes", error)),
         }
-        let found: Vec<PollFlags> = fds.iter().map(|fd| fd.revents()).collect();
+        // A pipe can be said to be over (HUP alone) with its last bytes still in it: only reading tells.
+        let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         let mut kept = Vec::with_capacity(self.ports.len());
-        for (mut port, found) in std::mem::take(&mut self.ports).into_iter().zip(found) {
-            // Nothing is left in it, and nobody writes to it any more: to read that, too, would be one more call.
-            let is_over = found == PollFlags::HUP && matches!(port.role, Role::Stdout(_) | Role::Stderr(_));
-            if !is_over && (found.is_empty() || !self.advance(&mut port, &mut kept)) {
+        for (mut port, ready) in std::mem::take(&mut self.ports).into_iter().zip(ready) {
+            if !ready || !self.advance(&mut port, &mut kept) {
                 kept.push(port);
             }
         }

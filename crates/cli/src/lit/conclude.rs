@@ -44,12 +44,15 @@ pub(super) fn conclude(
     };
     // No test runs any more, so that there is a processor for each.
     let (paths, recorded) = std::thread::scope(|scope| {
+        let record = || record_times(discovered, &outcomes);
         let wanted = !options.skip_test_time_recording;
-        let recorded = wanted.then(|| scope.spawn(|| record_times(discovered, &outcomes)));
-        (
-            records::paths(tests),
-            recorded.map(|times| times.join().unwrap_or_else(|panic| resume_unwind(panic))),
-        )
+        let thread = wanted.then(|| std::thread::Builder::new().spawn_scoped(scope, record));
+        let paths = records::paths(tests);
+        let recorded = thread.map(|thread| match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            Err(_) => record(),
+        });
+        (paths, recorded)
     });
     match recorded {
         None => {}

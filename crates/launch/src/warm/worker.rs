@@ -152,7 +152,9 @@ impl Worker {
             Some(end) if end.ending == Ending::Rewound => {
                 let usage = usage(&end);
                 let status = Status::Exited(end.status);
-                let retired = if self.has_pages(end.pages) { 0 } else { self.end_unseen() };
+                // One that differs ends by itself.
+                let retired =
+                    if end.differs != 0 || self.has_pages(end.pages) { 0 } else { self.end_unseen() };
                 Ended::Rewound { status, usage, differs: end.differs, at_point: end.at_point, retired }
             }
             Some(end) if end.ending == Ending::Retired => {
@@ -171,13 +173,17 @@ impl Worker {
         }
     }
 
-    /// Whether all its mappings together have so many pages. ld.so, and whatever calls the kernel by itself, maps without
-    /// being seen by the runtime. Asked from here, as a process that asks for its own takes three calls instead of one.
+    /// Whether all its mappings together have so many pages, or none any more: a process that has been killed since shows when
+    /// it is asked next. ld.so, and whatever calls the kernel by itself, maps without being seen by the runtime. Asked from
+    /// here, as a process that asks for its own takes three calls instead of one.
     fn has_pages(&self, pages: u64) -> bool {
         let mut text = [0; 64];
-        let length = self.sizes.as_ref().map_or(0, |sizes| sizes.read_at(&mut text, 0).unwrap_or(0));
+        let Some(Ok(length)) = self.sizes.as_ref().map(|sizes| sizes.read_at(&mut text, 0)) else {
+            return wait::has_ended(self.pid);
+        };
         let first = text[..length].split(|byte| *byte == b' ').next().unwrap_or_default();
-        str::from_utf8(first).is_ok_and(|number| number.parse() == Ok(pages))
+        str::from_utf8(first)
+            .is_ok_and(|number| matches!(number.parse::<u64>(), Ok(found) if found == pages || found == 0))
     }
 
     /// Ends a process whose mappings cannot be put back, nobody knowing which they are. With them go the files that they keep
