@@ -68,10 +68,11 @@ static uint32_t *cells[CELLS_MAX];
 static size_t cell_count, cells_met;
 static unsigned register_cells;
 static int cells_known;
-/* What is known of each number of arguments: whether a run with so many came here as the saved one did. What main does may
- * depend on the number, and only on numbers that were not seen yet. */
+/* What is known of each number of arguments: whether a run with so many came here as the saved one did, or how many such runs
+ * there were. What main does may depend on the number, so that each is learned by itself; to be watched costs a run four
+ * times what it would save. */
 static unsigned char counts[COUNTS_MAX];
-enum { UNSEEN, AGREED, REFUSED };
+enum { PAYS_AT = 4, AGREED, REFUSED };
 
 __attribute__((used)) static void arrived(void);
 
@@ -224,8 +225,12 @@ int hs_point_serves(const struct hs_job *request)
 /* Whether a run that begins at main is to be watched though nobody audits it. */
 int hs_point_learns_from(const struct hs_job *request)
 {
-    return stage == LEARNING ||
-           (stage == READY && known_of((int)request->head->argc) == UNSEEN && is_as_saved(request));
+    const int argc = (int)request->head->argc;
+    if (stage != READY || !is_as_saved(request))
+        return stage == LEARNING;
+    if (known_of(argc) < PAYS_AT)
+        note(argc, known_of(argc) + 1);
+    return known_of(argc) == PAYS_AT;
 }
 
 /* For good: from a signal handler, too. */
@@ -393,7 +398,7 @@ static void save(uintptr_t given)
     have_saved = 1;
     agreeing = 0;
     forget_cells();
-    memset(counts, UNSEEN, sizeof counts);
+    memset(counts, 0, sizeof counts);
     note(saved_argc, AGREED);
 }
 
