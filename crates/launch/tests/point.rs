@@ -105,7 +105,8 @@ fn the_number_of_arguments_is_learned_from_a_later_run_too() {
 /// What depends on the number of arguments: twice it, whether it is odd, whether there are any.
 #[test]
 fn only_numbers_of_arguments_that_make_no_difference_are_entered_there() {
-    let fitting: [(&str, fn(usize) -> bool); 3] =
+    type Fits = fn(usize) -> bool;
+    let fitting: [(&str, Fits); 3] =
         [("DERIVED", |argc| argc == 3), ("ODD", |argc| argc % 2 == 1), ("USAGE", |argc| argc > 1)];
     for (early, fits) in fitting {
         for launcher in [unaudited(), rewinding_launcher(&["parses"])] {
