@@ -9,13 +9,11 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 
 use common::{
-    Case, Ran, Victim, await_age, case, compile, processes_of, rewinding_launcher, start, victim,
+    Case, Ran, Victim, await_age, case, compile, plain_spec, processes_of, rewinding_launcher, start, victim,
     warm_launcher,
 };
-use hotstart_launch::{
-    Choice, EnvBlock, Group, Launcher, Limit, Policy, ProcessGroup, Reason, Resource, Spec, Stopped, Via,
-};
-use hotstart_model::{Environment, Status};
+use hotstart_launch::{Choice, Group, Launcher, Limit, Policy, ProcessGroup, Reason, Resource, Stopped, Via};
+use hotstart_model::Status;
 
 fn table() -> Vec<Case> {
     let limit = |resource, value| Limit { resource, soft: Some(value), hard: Some(value) };
@@ -141,18 +139,8 @@ fn a_missing_directory_is_the_same_error() {
     let warm = warm_launcher(&["victim"]);
     start(&warm, &victim, &case(&["exit", "0"]));
     let null = File::open("/dev/null").unwrap();
-    let spec = Spec {
-        program: victim.program.clone(),
-        argv: vec!["victim".into()],
-        env: EnvBlock::new(&Environment::new()),
-        cwd: victim.dir.path().join("absent").into(),
-        stdio: [null.as_fd(), null.as_fd(), null.as_fd()],
-        extra_fds: Vec::new(),
-        umask: None,
-        limits: Vec::new(),
-        keep_cold: false,
-        process_group: ProcessGroup::New,
-    };
+    let absent = victim.dir.path().join("absent");
+    let spec = plain_spec(&victim.program, &["victim"], &absent, [null.as_fd(); 3]);
     let group = Group::new();
     let error = warm.start(&spec, &group).unwrap_err().to_string();
     assert!(error.starts_with("cannot enter directory '"), "{error}");
@@ -353,20 +341,9 @@ fn many_threads_share_the_templates() {
     let victim = victim();
     let warm = warm_launcher(&["victim"]);
     let null = File::options().read(true).write(true).open("/dev/null").unwrap();
-    let env = EnvBlock::new(&Environment::new());
     let one = |code: i32| {
-        let spec = Spec {
-            program: victim.program.clone(),
-            argv: vec!["victim".into(), "exit".into(), code.to_string().into()],
-            env: env.clone(),
-            cwd: victim.dir.path().into(),
-            stdio: [null.as_fd(), null.as_fd(), null.as_fd()],
-            extra_fds: Vec::new(),
-            umask: None,
-            limits: Vec::new(),
-            keep_cold: false,
-            process_group: ProcessGroup::New,
-        };
+        let argv = ["victim", "exit", &code.to_string()];
+        let spec = plain_spec(&victim.program, &argv, victim.dir.path(), [null.as_fd(); 3]);
         let exit = warm.start(&spec, &Group::new()).expect("it starts").wait();
         assert_eq!(exit.status, Status::Exited(code));
     };

@@ -5,28 +5,20 @@ mod common;
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
+use std::path::Path;
 
-use common::rewinding_launcher;
-use hotstart_launch::{EnvBlock, Group, Launcher, ProcessGroup, Spec};
-use hotstart_model::{Environment, Status};
+use common::{plain_spec, rewinding_launcher};
+use hotstart_launch::{Group, Launcher};
+use hotstart_model::Status;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// Runs a shell on this thread's processor; its number. It does not end before `meanwhile` has returned.
 fn number(launcher: &Launcher, meanwhile: impl FnOnce()) -> u32 {
     let [(input, mut to), (mut from, output)] = [(); 2].map(|()| std::io::pipe().unwrap());
     let null = std::fs::File::options().write(true).open("/dev/null").unwrap();
-    let spec = Spec {
-        program: "/bin/sh".into(),
-        argv: ["sh", "-c", "echo $$; read word"].map(Into::into).to_vec(),
-        env: EnvBlock::new(&Environment::new()),
-        cwd: std::path::Path::new("/").into(),
-        stdio: [input.as_fd(), output.as_fd(), null.as_fd()],
-        extra_fds: Vec::new(),
-        umask: None,
-        limits: Vec::new(),
-        keep_cold: false,
-        process_group: ProcessGroup::New,
-    };
+    let stdio = [input.as_fd(), output.as_fd(), null.as_fd()];
+    let argv = ["sh", "-c", "echo $$; read word"];
+    let spec = plain_spec(Path::new("/bin/sh"), &argv, Path::new("/"), stdio);
     let group = Group::new();
     let child = launcher.start(&spec, &group).unwrap();
     meanwhile();

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, UNIX_EPOCH};
@@ -84,6 +84,22 @@ pub fn case(args: &[&str]) -> Case {
         limits: Vec::new(),
         group: ProcessGroup::New,
         extra: false,
+    }
+}
+
+/// A start in a process group of its own, with nothing special about it.
+pub fn plain_spec<'a>(program: &Path, argv: &[&str], cwd: &Path, stdio: [BorrowedFd<'a>; 3]) -> Spec<'a> {
+    Spec {
+        program: program.into(),
+        argv: argv.iter().map(Into::into).collect(),
+        env: EnvBlock::new(&Environment::new()),
+        cwd: cwd.into(),
+        stdio,
+        extra_fds: Vec::new(),
+        umask: None,
+        limits: Vec::new(),
+        keep_cold: false,
+        process_group: ProcessGroup::New,
     }
 }
 
