@@ -51,12 +51,10 @@ def calls(module, name):
 
 
 def of_library():
-    """A context without what `pathlib`, `tempfile` and `shutil` want, while they are imported, for making URLs and
-    archives and for names of files."""
+    """A context without what `pathlib` and `shutil` want, while they are imported, for making URLs and archives."""
     together = contextlib.ExitStack()
     together.enter_context(Later("urllib.parse", quote_from_bytes=calls("urllib.parse", "quote_from_bytes")))
     together.callback(give_parse_to_urllib)
-    together.enter_context(Later("random", Random=calls("random", "Random")))
     for name, part in ARCHIVES.items():
         if is_there(part):
             together.enter_context(Later(name))

@@ -4,12 +4,10 @@ An error in a config is an answer, never the end: lit stops there, the runner go
 Bytes that are not UTF-8 travel as they are, by Python's own surrogate escapes.
 """
 
-import copy
 import gc
 import json
 import os
 import sys
-import traceback
 
 import litprobe
 
@@ -71,6 +69,8 @@ class Server:
             pairs = self.sent[parent]["substitutions"]
             plain = (pair for pair in pairs if type(pair) is tuple and set(map(type, pair)) == {str})
             immutable = self.immutable[parent] = {id(pair): pair for pair in plain}
+        import copy
+
         return copy.deepcopy(self.configs[parent], dict(immutable))
 
     def enter(self, config, known):
@@ -158,6 +158,8 @@ class Server:
 
 def failed(error, path):
     """The reply to a request that raised an exception outside of lit's own handling."""
+    import traceback
+
     frames = traceback.extract_tb(error.__traceback__)
     line = next((frame.lineno for frame in reversed(frames) if frame.filename == path), None)
     return {"error": {"text": traceback.format_exc(), "file": path if isinstance(path, str) else None, "line": line}}
@@ -222,9 +224,16 @@ def serve(requests, replies):
     except BaseException as error:
         send(failed(error, None))
         return
+    freeze()
+    gc.enable()
     send({"ready": True, "diagnostics": server.session.take_diagnostics()})
     for line in requests:
         send(server.answer(decode(line)))
     # Python's end looks through all objects for cycles, several times: 11 of its 17 ms, for which the runner waits.
+    freeze()
+
+
+def freeze():
+    """Keeps what there is out of Python's search for cycles."""
     if hasattr(gc, "freeze"):
         gc.freeze()

@@ -6,7 +6,6 @@ shows them in order with its own.
 """
 
 import os
-import platform
 import sys
 
 import lit
@@ -16,16 +15,15 @@ from litprobe.later import Later, of_library
 with of_library():
     import pathlib
     import shutil
-    import tempfile
 with Later("unittest", TestCase=object):
     import lit.BooleanExpression
-# For the place of a message, which is found without it here.
-with Later("inspect"):
+# For the place of a message, which is found without it here; and for running tests, which is the runner's.
+with Later("inspect"), Later("lit.TestRunner"):
     import lit.LitConfig
 import lit.Test
 
 # What lit's own main program imports; configs use them as attributes of `lit` without importing them.
-LOADED_BY_LIT = {"cl_arguments", "discovery", "display", "main", "reports", "run", "worker", "TestTimes"}
+LOADED_BY_LIT = {"cl_arguments", "discovery", "display", "main", "reports", "run", "worker", "TestRunner", "TestTimes"}
 
 
 class Session:
@@ -99,7 +97,7 @@ def arguments(settings):
         "valgrindArgs": settings["valgrind_args"],
         "noExecute": settings["no_execute"],
         "debug": settings["debug"],
-        "isWindows": platform.system() == "Windows",
+        "isWindows": os.name == "nt",
         "order": settings["order"],
         "params": params,
         "config_prefix": settings["config_prefix"],

@@ -77,12 +77,13 @@ import os, sys
 sys.path.insert(0, sys.argv[1])
 from litprobe.later import ARCHIVES, of_library
 with of_library():
-    import pathlib, shutil, tempfile
-put_off = ["urllib.parse", "random", *ARCHIVES]
+    import pathlib, shutil
+put_off = ["urllib.parse", *ARCHIVES]
 print([name for name in put_off if name in sys.modules])
 import urllib
 print(hasattr(urllib, "parse") and urllib.parse.quote("a b"), hasattr(urllib, "absent"))
 print(pathlib.Path("/a b").as_uri())
+import tempfile
 with tempfile.TemporaryDirectory() as directory:
     name = os.path.join(directory, "made")
     os.mkdir(name)
@@ -104,6 +105,32 @@ print(again is shutil, bool(zlib.compress(b"")))
         with_it, without = lines(program), lines(plain)
         self.assertEqual(with_it[0], "[]")
         self.assertEqual(with_it[1:], without[1:])
+
+    def test_what_runs_tests_is_there_when_a_config_looks(self):
+        program = """
+import gc, io, json, sys
+gc.disable()
+from litprobe.server import serve
+class Replies:
+    def write(self, line):
+        print("lit.TestRunner" in sys.modules, gc.isenabled(), sorted(json.loads(line)))
+    def flush(self):
+        pass
+serve(io.BytesIO(sys.argv[1].encode()), Replies())
+import lit.formats.googletest
+print(lit.formats.googletest.lit.TestRunner.__name__, lit.TestRunner is sys.modules["lit.TestRunner"])
+from lit.TestRunner import executeShTest
+print(executeShTest is lit.TestRunner.executeShTest)
+"""
+        root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        command = [sys.executable, "-c", program, json.dumps(SETTINGS) + "\n"]
+        environment = dict(os.environ, PYTHONPATH=root)
+        ran = subprocess.run(command, capture_output=True, text=True, env=environment)
+        self.assertEqual(ran.stderr, "")
+        greeting, ready, *rest = ran.stdout.splitlines()
+        self.assertTrue(greeting.startswith("False False ['executable', 'lit_version'"), greeting)
+        self.assertEqual(ready, "False True ['diagnostics', 'ready']")
+        self.assertEqual(rest, ["lit.TestRunner True", "True"])
 
 
 class ServerTest(unittest.TestCase):

@@ -74,8 +74,10 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         self.slots.clear();
-        sys::wait::kill(self.pid);
-        sys::wait::reap(self.pid);
+        let pid = self.pid;
+        sys::wait::kill(pid);
+        // It has nothing left to do that anybody should wait for. Without a thread it stays a zombie until the process ends.
+        let _ = std::thread::Builder::new().name("guard".to_owned()).spawn(move || sys::wait::reap(pid));
     }
 }
 

@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 use hotstart_launch::{Group, Launcher, Policy};
 use hotstart_lit::load::{self, Discovered, LoadError};
 use hotstart_lit::plan::Plan;
+use hotstart_lit::probe::Probe;
 use hotstart_lit::select::{self, Selection};
 use hotstart_model::{Event, Events, RunEnd};
 use hotstart_report::{Bar, Diagnostics, Levels, Reporter, Results, Settings, Sink, Terminal, messages};
@@ -126,14 +127,15 @@ impl Session<'_> {
         let loaded = load::load_in(&settings, &early, &starter, &group);
         let diagnostics = early.diagnostics.into_inner().expect("no panic while locked");
         match loaded {
-            Ok((discovered, _python)) => {
+            Ok((discovered, mut python)) => {
                 // Its tests are not freed one by one, since the process ends.
                 let discovered = ManuallyDrop::new(discovered);
                 let launcher = match allocators {
                     Some(allocators) => launcher.with_allocators(allocators),
                     None => launcher,
                 };
-                self.discovered(&discovered, diagnostics, &stopper, launcher, begun.elapsed())
+                let so_far = (diagnostics, begun.elapsed());
+                self.discovered(&discovered, so_far, &stopper, launcher, &mut python)
             }
             Err(LoadError::Filter { pattern, reason }) => failed(&format!(
                 "{}: error: invalid regular expression: '{pattern}', {reason}\n",
@@ -146,10 +148,10 @@ impl Session<'_> {
     fn discovered(
         &self,
         discovered: &Discovered,
-        diagnostics: Diagnostics,
+        (diagnostics, discovery): (Diagnostics, Duration),
         stopper: &Stopper,
         launcher: Launcher,
-        discovery: Duration,
+        python: &mut Probe<'_>,
     ) -> ExitCode {
         if self.options.own.debug_times {
             told(&conclude::times_of_discovery(&discovered.timing, discovery));
@@ -177,6 +179,9 @@ impl Session<'_> {
                 let tally = Tally::wanted(&self.options);
                 let nesting = nesting.serve(&launcher, tally.tool_times.clone());
                 let code = self.execute(discovered, diagnostics, stopper, (&launcher, &checks, &tally));
+                // It ends while the rest is told and taken down. What configs have left for the end of lit (`atexit`) comes
+                // after the summary, as with lit.
+                python.close();
                 self.tell_starts(discovered, &launcher, &checks, (&tally, &nesting));
                 code
             }

@@ -329,10 +329,16 @@ impl Probe<'_> {
     }
 }
 
-impl Drop for Probe<'_> {
-    /// Closes the line, which ends the helper, and reaps it.
-    fn drop(&mut self) {
+impl Probe<'_> {
+    /// Closes the line, which ends the helper. It is waited for when this is dropped.
+    pub fn close(&mut self) {
         self.requests = None;
+    }
+}
+
+impl Drop for Probe<'_> {
+    fn drop(&mut self) {
+        self.close();
         if let Some(child) = self.child.take() {
             child.wait();
         }
