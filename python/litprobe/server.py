@@ -15,11 +15,12 @@ import litprobe
 class Server:
     """The configs evaluated so far, each with the state in which the runner knows it."""
 
-    def __init__(self, settings, ask=None):
+    def __init__(self, settings, ask=None, put=None):
         from litprobe.session import Session
 
         self.session = Session(settings)
         self.ask = ask
+        self.put = put
         self.execution = None
         self.configs = []
         self.sent = []
@@ -51,6 +52,10 @@ class Server:
         from lit.TestingConfig import TestingConfig
 
         config = TestingConfig.fromdefaults(self.session.lit_config)
+        if request.get("ahead"):
+            from litprobe.ahead import announce
+
+            announce(config, self.put)
         config.load_from_path(request["path"], self.session.lit_config)
         return self.enter(config, None)
 
@@ -195,13 +200,16 @@ def hello():
 def serve(requests, replies):
     """Greets, takes the settings, and answers until the requests end."""
 
+    def put(value):
+        replies.write(encode(value) + b"\n")
+        replies.flush()
+
     def send(value):
         # A config's own prints come before what it leads to.
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()
-        replies.write(encode(value) + b"\n")
-        replies.flush()
+        put(value)
 
     def ask(call):
         send({"call": call})
@@ -220,7 +228,7 @@ def serve(requests, replies):
     if "missing" in greeting:
         return
     try:
-        server = Server(settings, ask)
+        server = Server(settings, ask, put)
     except BaseException as error:
         send(failed(error, None))
         return

@@ -133,6 +133,41 @@ print(executeShTest is lit.TestRunner.executeShTest)
         self.assertEqual(rest, ["lit.TestRunner True", "True"])
 
 
+class AheadTest(unittest.TestCase):
+    def test_a_config_is_told_of_at_its_first_process(self):
+        program = """
+import os, subprocess, sys, threading
+from litprobe import ahead
+class Config:
+    environment = {"A": "1", "B": 2}
+    substitutions = [("x", "/bin/x -y"), ("z", "z"), ("n", 3)]
+    test_source_root = None
+told = []
+run = lambda: subprocess.run([sys.executable, "-c", ""], check=True)
+run()
+ahead.announce(Config, told.append)
+threading.Thread(target=run).start()
+for thread in threading.enumerate():
+    thread is threading.current_thread() or thread.join()
+if os.fork() == 0:
+    run()
+    os._exit(len(told))
+print(os.wait()[1], told)
+run(), run()
+print(told)
+Config.environment = None
+ahead.announce(Config, told.append)
+run()
+print(len(told))
+"""
+        root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        command = [sys.executable, "-c", program]
+        ran = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ, PYTHONPATH=root))
+        self.assertEqual(ran.stderr, "")
+        told = {"ahead": {"environment": [["A", "1"], ["B", "2"]], "values": ["/bin/x -y"], "source_root": None}}
+        self.assertEqual(ran.stdout.splitlines(), ["0 []", str([told]), "1"])
+
+
 class ServerTest(unittest.TestCase):
     def setUp(self):
         self.directory = tempfile.TemporaryDirectory()

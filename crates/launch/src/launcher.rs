@@ -9,7 +9,7 @@ use std::time::Instant;
 use crate::guard::Guard;
 use crate::slots::{Entry, Slot, Slots};
 use crate::starters::Starters;
-use crate::warm::{self, Ended, Policy, Pool, Program, Runtime, Started, Statistics, Tenure};
+use crate::warm::{self, Ahead, Ended, Policy, Pool, Program, Runtime, Started, Statistics, Tenure};
 use crate::{Allocators, Exit, Group, ProcessGroup, Reason, Spec, Via, cold, sys};
 
 /// Starts processes. Shared by all workers.
@@ -21,6 +21,7 @@ pub struct Launcher {
     pool: Option<Pool>,
     /// Shared with who tries it before there is a pool.
     runtime: Arc<Runtime>,
+    ahead: Option<Arc<Ahead>>,
     allocators: Option<Arc<Allocators>>,
     /// What runs of those whose own starts come through a server.
     starters: Starters,
@@ -128,9 +129,17 @@ impl Launcher {
         }
     }
 
+    /// What makes templates of tools before there is a policy, or anything to start: `policy` is what is known of it. `None`
+    /// if the system refuses what they need.
+    pub fn ahead(&mut self, policy: Policy) -> Option<Arc<Ahead>> {
+        let slots = self.slots()?;
+        self.ahead = Some(Ahead::new(policy, slots, Arc::clone(&self.runtime)));
+        self.ahead.clone()
+    }
+
     /// Starts tools warm where `policy` and the tool allow it.
     pub fn with_policy(mut self, policy: Policy) -> Self {
-        self.pool = Some(Pool::new(policy, self.slots(), Arc::clone(&self.runtime)));
+        self.pool = Some(Pool::new(policy, self.slots(), Arc::clone(&self.runtime), self.ahead.take()));
         self
     }
 
@@ -148,6 +157,7 @@ impl Launcher {
             guard: self.guard.clone(),
             pool: None,
             runtime: Arc::default(),
+            ahead: None,
             allocators: self.allocators.clone(),
             starters: Starters::default(),
         }

@@ -28,4 +28,6 @@ pub use guard::enter_guard;
 pub use launcher::{Child, Launcher, StartError};
 pub use spec::{Limit, ProcessGroup, Resource, Spec};
 pub use sys::priority::io_priority;
-pub use warm::{Choice, Nested, NestedStarts, Policy, Retirement, Statistics, Stopped, ToolStatistics};
+pub use warm::{
+    Ahead, Choice, Nested, NestedStarts, Policy, Retirement, Statistics, Stopped, ToolStatistics,
+};

@@ -1,7 +1,8 @@
 //! What to start.
 
 use std::ffi::OsString;
-use std::os::fd::BorrowedFd;
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,6 +32,25 @@ pub struct Spec<'fd> {
     pub keep_cold: bool,
     /// Process group to put it in.
     pub process_group: ProcessGroup,
+}
+
+impl<'fd> Spec<'fd> {
+    /// A start without arguments in the root directory, with `null` for its input and output, as a process for nobody's use
+    /// is started.
+    pub(crate) fn plain(program: &Path, name: OsString, env: EnvBlock, null: &'fd File) -> Self {
+        Spec {
+            program: program.to_owned(),
+            argv: vec![name],
+            env,
+            cwd: Path::new("/").into(),
+            stdio: [null.as_fd(); 3],
+            extra_fds: Vec::new(),
+            umask: None,
+            limits: Vec::new(),
+            keep_cold: false,
+            process_group: ProcessGroup::Inherit,
+        }
+    }
 }
 
 /// Soft and hard value of one resource limit; `None` is unlimited.

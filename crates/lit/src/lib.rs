@@ -4,6 +4,7 @@
 //! here but that helper: a test becomes a `model::Script`, and its `model::Transcript` comes back.
 #![forbid(unsafe_code)]
 
+pub mod ahead;
 pub mod boolexpr;
 pub mod build_tree;
 pub mod config;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use hotstart_launch::{Group, Launcher};
 use hotstart_model::{Dialect, Events, VerdictTable};
 
+use crate::ahead::Listener;
 use crate::config::{Origin, ParallelismGroup, Session};
 use crate::delegate::Helpers;
 use crate::discover::{self, Found, Voice};
@@ -86,18 +87,20 @@ pub enum LoadError {
 
 /// Finds and selects tests. Diagnostics are sent to `events` as they arise.
 pub fn load(settings: &Settings, events: &dyn Events) -> Result<Discovered, LoadError> {
-    load_in(settings, events, &Launcher::new(), &Group::new()).map(|(discovered, _)| discovered)
+    load_in(settings, events, &Launcher::new(), &Group::new(), None).map(|(discovered, _)| discovered)
 }
 
 /// As [`load`], with the helper in a group that the caller can end (Ctrl-C).
 ///
 /// The helper is given back: what configs have left to be done at the end of lit (`atexit`) is done when it is
-/// dropped, and taking Python down is no time that the first test has to wait.
+/// dropped, and taking Python down is no time that the first test has to wait. `listener` is told beforehand what the
+/// tests will probably start, should a config wait for a process.
 pub fn load_in<'g>(
-    settings: &Settings,
+    settings: &'g Settings,
     events: &dyn Events,
     launcher: &'g Launcher,
     group: &'g Group,
+    listener: Option<Listener<'g>>,
 ) -> Result<(Discovered, Probe<'g>), LoadError> {
     let begun = Instant::now();
     check_filters(settings)?;
@@ -105,6 +108,9 @@ pub fn load_in<'g>(
     let about = probe.about().clone();
     let dialect = if about.lit_version.0 <= 19 { Dialect::V19 } else { Dialect::V23 };
     let tmp_dir = tmp_dir::choose();
+    if let Some(listener) = listener {
+        probe.listen(listener, settings, tmp_dir.as_deref());
+    }
     let mut voice = Voice::new(settings, dialect, events);
     voice.pass_on(probe.take_diagnostics());
     let starter = Starter { launcher, group, cwd: &settings.cwd };

@@ -14,13 +14,18 @@ use super::records;
 use crate::args::LitOptions;
 use crate::exit_code::{self, SUCCESS};
 
+/// Whether only a list is asked for.
+pub(super) fn is_wanted(options: &LitOptions) -> bool {
+    options.own.list || options.show_suites || options.show_tests || options.show_used_features
+}
+
 /// Prints what the options ask for; `None` if they ask for no list.
 pub(super) fn list(options: &LitOptions, discovered: &Discovered) -> Option<ExitCode> {
     if options.own.list {
         json(discovered);
         return Some(exit_code::exit(SUCCESS));
     }
-    if !(options.show_suites || options.show_tests || options.show_used_features) {
+    if !is_wanted(options) {
         return None;
     }
     let mut out = Sink::stdout();

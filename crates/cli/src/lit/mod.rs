@@ -21,7 +21,8 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use hotstart_launch::{Group, Launcher, Policy};
+use hotstart_launch::{EnvBlock, Group, Launcher, Policy};
+use hotstart_lit::ahead::{Expected, Listener};
 use hotstart_lit::load::{self, Discovered, LoadError};
 use hotstart_lit::plan::Plan;
 use hotstart_lit::probe::Probe;
@@ -124,7 +125,14 @@ impl Session<'_> {
         let begun = Instant::now();
         // Python stays until the run has ended, as the configs' lit does.
         let (starter, group) = (launcher.cold(), Group::new());
-        let loaded = load::load_in(&settings, &early, &starter, &group);
+        let ahead = self.expects_runs().then(|| launcher.ahead(self.warm.early_policy())).flatten();
+        let make = |expected: Expected| {
+            if let Some(ahead) = &ahead {
+                ahead.make(expected.tools, EnvBlock::new(&expected.environment));
+            }
+        };
+        let listener = ahead.is_some().then_some(Listener(&make));
+        let loaded = load::load_in(&settings, &early, &starter, &group, listener);
         let diagnostics = early.diagnostics.into_inner().expect("no panic while locked");
         match loaded {
             Ok((discovered, mut python)) => {
@@ -143,6 +151,12 @@ impl Session<'_> {
             )),
             Err(LoadError::Probe(error)) => failed(&format!("{}: fatal: {error}\n", self.program)),
         }
+    }
+
+    /// Whether what the tests will start is worth a start ahead.
+    fn expects_runs(&self) -> bool {
+        let is_listing = listing::is_wanted(&self.options);
+        self.warm.is_on() && !self.warm.chooses_allocators() && !is_listing && !self.options.no_execute
     }
 
     fn discovered(

@@ -153,3 +153,32 @@ fn without_memory_for_templates_all_is_cold() {
     assert_eq!(starts(&suite.run(&["-j1", "."]), "sort"), (0, 4, too_much));
     assert_eq!(starts(&suite.run(&["-j1", "--template-memory=64", "--verify=0", "."]), "sort").0, 4);
 }
+
+/// A config that names `sort` by its path, and then asks a process for something.
+const WAITS: &str = "\
+import os, subprocess
+config.substitutions.append((r'\\bsort\\b', '/usr/bin/sort'))
+subprocess.run(['true'])
+";
+
+#[test]
+fn a_tool_that_a_config_names_before_it_waits_is_warm_from_the_first_start() {
+    let suite = suite(WAITS);
+    let counted = |args: &[&str]| {
+        let run = suite.run(&[&["-j1", "--verify=0", "--explain"], args, &["a.test"]].concat());
+        run.ends_with(0);
+        starts(&run, "sort")
+    };
+    assert_eq!(counted(&[]), (2, 0, vec![]));
+    let by_settings = (0, 2, vec!["cold 2: the settings say so".to_owned()]);
+    assert_eq!(counted(&["--keep-cold=sort"]), by_settings);
+    assert_eq!(counted(&["--cold"]), by_settings);
+}
+
+#[test]
+fn what_a_config_says_after_it_has_waited_counts() {
+    let suite = suite(&format!("{WAITS}config.environment['LC_ALL'] = 'C'\n"));
+    let run = suite.run(&["-j1", "--verify=0", "--explain", "a.test"]);
+    run.ends_with(0);
+    assert_eq!(starts(&run, "sort"), (1, 1, vec!["cold 1: not started often enough yet".to_owned()]));
+}

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::{Reason, Spec};
+use crate::{EnvBlock, Reason, Spec};
 
 /// Variables that ld.so, libc or a run-time library reads by itself, so that no audit sees it.
 const PREFIXES: [&[u8]; 11] = [
@@ -81,10 +81,15 @@ fn in_key(name: &[u8]) -> bool {
 
 /// The key of a start.
 pub(crate) fn of(spec: &Spec<'_>, asked: &Asked) -> Vec<u8> {
+    of_parts(spec.argv.first().map_or(OsStr::new(""), |name| name), &spec.env, asked)
+}
+
+/// The key of starts of a program called `name` with `env`.
+pub(crate) fn of_parts(name: &OsStr, env: &EnvBlock, asked: &Asked) -> Vec<u8> {
     let mut key = Vec::with_capacity(256);
-    key.extend_from_slice(spec.argv.first().map_or(&b""[..], |name| name.as_bytes()));
+    key.extend_from_slice(name.as_bytes());
     key.push(0);
-    for assignment in spec.env.strings() {
+    for assignment in env.strings() {
         let name = &assignment[..memchr::memchr(b'=', assignment).unwrap_or(assignment.len())];
         if in_key(name) || asked.has(name) {
             key.extend_from_slice(assignment);

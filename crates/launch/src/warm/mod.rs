@@ -3,6 +3,7 @@
 //! Whoever wants to start something takes a template out of the pool, asks it for a copy and puts it back. What
 //! cannot be started so is told by a [`Reason`], and started cold; nothing is lost by it. See docs/design/warm.md.
 
+mod ahead;
 mod budget;
 pub(crate) mod eligible;
 mod identity;
@@ -27,6 +28,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+pub use ahead::Ahead;
 pub use policy::{Choice, Nested, NestedStarts, Policy};
 pub use rewinding::{Retirement, Stopped};
 pub use statistics::{Statistics, ToolStatistics};
@@ -64,6 +66,7 @@ pub(crate) struct Pool {
     /// The runtime, and the one by which tools make their own starts through a client.
     runtime: Arc<Runtime>,
     nesting_runtime: Runtime,
+    ahead: Option<Arc<Ahead>>,
     programs: Mutex<HashMap<OsString, Arc<Program>>>,
     budget: Budget,
     clock: AtomicU64,
@@ -112,13 +115,19 @@ pub(crate) struct Tenure<'p> {
 }
 
 impl Pool {
-    pub(crate) fn new(policy: Policy, slots: Option<Arc<Slots>>, runtime: Arc<Runtime>) -> Self {
+    pub(crate) fn new(
+        policy: Policy,
+        slots: Option<Arc<Slots>>,
+        runtime: Arc<Runtime>,
+        ahead: Option<Arc<Ahead>>,
+    ) -> Self {
         crate::sys::spawn::keep_inherited_private();
         Pool {
             policy,
             slots,
             runtime,
             nesting_runtime: Runtime::new(),
+            ahead,
             programs: Mutex::default(),
             budget: Budget::default(),
             clock: AtomicU64::new(0),
@@ -140,6 +149,9 @@ impl Pool {
     pub(crate) fn lease(&self, program: &Arc<Program>, spec: &Spec<'_>) -> Result<Lease<'_>, Reason> {
         if let Some(reason) = self.policy.refuses(&spec.program).or_else(|| refuses(spec)) {
             return Err(reason);
+        }
+        if let Some(ahead) = &self.ahead {
+            program.begin(ahead, |template| self.accept(template, &spec.program));
         }
         let worn = self.policy.starts_per_template;
         loop {
@@ -202,6 +214,16 @@ impl Pool {
             Err(reason) => program.failed(*reason),
         }
         made
+    }
+
+    /// Whether a template that was made ahead may be used: it has the common runtime.
+    fn accept(&self, template: &mut Template, program: &Path) -> bool {
+        let is_common = self.policy.nested.as_ref().is_none_or(|nested| !nested.concerns(program));
+        let accepts = is_common && template.memory <= self.policy.memory;
+        if accepts {
+            template.share = Some(self.budget.take(template.memory));
+        }
+        accepts
     }
 
     fn runtime_for(&self, program: &Path, slots: &Slots) -> Option<&OwnedFd> {

@@ -1,11 +1,12 @@
 //! What is known of one program: whether it can be warm, what its key is made of, its templates.
 
 use std::collections::HashMap;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Condvar, Mutex, MutexGuard, Once};
 use std::time::{Duration, Instant};
 
+use super::ahead::{Ahead, Made};
 use super::eligible;
 use super::key::{self, Asked};
 use super::place;
@@ -14,7 +15,7 @@ use super::template::Template;
 use super::worker::Worker;
 use super::{Choice, Policy, ToolStatistics};
 use crate::slots::Slots;
-use crate::{Allocators, EnvBlock, ProcessGroup, Reason, Spec, Via};
+use crate::{Allocators, EnvBlock, Reason, Spec, Via};
 
 /// How long a start waits for a template that others use: about the time of two copies.
 const WAIT: Duration = Duration::from_millis(3);
@@ -33,6 +34,8 @@ pub(crate) struct Program {
     path: PathBuf,
     state: Mutex<State>,
     given_back: Condvar,
+    /// Done once it has the template that was made ahead, if there is one.
+    begun: Once,
 }
 
 #[derive(Debug, Default)]
@@ -75,11 +78,32 @@ impl Program {
         let statistics =
             ToolStatistics { program: path.to_owned(), allocator, no_allocator, ..ToolStatistics::default() };
         let state = State { statistics, ..State::default() };
-        Program { path: path.to_owned(), state: Mutex::new(state), given_back: Condvar::new() }
+        Program {
+            path: path.to_owned(),
+            state: Mutex::new(state),
+            given_back: Condvar::new(),
+            begun: Once::new(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no panic while locked")
+    }
+
+    /// Before its first start: takes what was made ahead for it, which `accept` may refuse.
+    pub(crate) fn begin(&self, ahead: &Ahead, accept: impl FnOnce(&mut Template) -> bool) {
+        self.begun.call_once(|| {
+            let Some(Made { mut template, name, env, .. }) = ahead.take(&self.path, FIRST_WAIT) else {
+                return;
+            };
+            if !accept(&mut template) {
+                return;
+            }
+            let mut state = self.lock();
+            state.learn(&mut template, |asked| key::of_parts(&name, &env, asked));
+            state.live += 1;
+            state.idle.push(template);
+        });
     }
 
     /// Decides how to start; waits shortly where all templates are in use.
@@ -154,18 +178,7 @@ impl Program {
             made = Template::start(spec, &traits, image, slots, allocator.as_deref());
         }
         let mut template = made?;
-        let mut state = self.lock();
-        let mut learned = false;
-        for name in &template.names {
-            learned |= state.asked.add(name);
-        }
-        if learned {
-            // Older templates lack the new names in their keys; theirs is not known to be equal.
-            state.drop_all_idle();
-        }
-        template.key = key::of(spec, &state.asked);
-        state.statistics.templates += 1;
-        state.statistics.template_time += template.start_time;
+        self.lock().learn(&mut template, |asked| key::of(spec, asked));
         Ok(template)
     }
 
@@ -288,6 +301,21 @@ impl Program {
 }
 
 impl State {
+    /// Takes note of a template just made, and gives it its key, which is made of what is asked for.
+    fn learn(&mut self, template: &mut Template, key: impl FnOnce(&Asked) -> Vec<u8>) {
+        let mut learned = false;
+        for name in &template.names {
+            learned |= self.asked.add(name);
+        }
+        if learned {
+            // Older templates lack the new names in their keys; theirs is not known to be equal.
+            self.drop_all_idle();
+        }
+        template.key = key(&self.asked);
+        self.statistics.templates += 1;
+        self.statistics.template_time += template.start_time;
+    }
+
     /// A worker, or else a template.
     fn at_hand(&mut self, key: &[u8], rewinds: bool, policy: &Policy) -> Option<Plan> {
         if rewinds && let Some(at) = self.nearest_worker(key, place::current()) {
@@ -380,18 +408,8 @@ pub(crate) fn probe(image: &OwnedFd, slots: &Slots) -> bool {
     let Ok(traits) = eligible::examine(path) else { return false };
     let null = std::fs::File::options().read(true).write(true).open("/dev/null");
     let Ok(null) = null else { return false };
-    let spec = Spec {
-        program: path.to_owned(),
-        argv: vec!["sh".into()],
-        env: EnvBlock::new(&hotstart_model::Environment::new()),
-        cwd: Path::new("/").into(),
-        stdio: [null.as_fd(), null.as_fd(), null.as_fd()],
-        extra_fds: Vec::new(),
-        umask: None,
-        limits: Vec::new(),
-        keep_cold: false,
-        process_group: ProcessGroup::Inherit,
-    };
+    let env = EnvBlock::new(&hotstart_model::Environment::new());
+    let spec = Spec::plain(path, "sh".into(), env, &null);
     let started = Template::start(&spec, &traits, image, slots, None);
     !matches!(started, Err(Reason::NotStopped | Reason::System))
 }

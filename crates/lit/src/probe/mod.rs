@@ -22,7 +22,9 @@ use hotstart_launch::{Child, StartError};
 use hotstart_model::{Diagnostic, Severity, VerdictKind};
 
 use self::wire::{Hello, Reply, Request, Text};
+use crate::ahead::{self, Announced, Listener};
 use crate::config::{Config, Origin};
+use crate::settings::Settings;
 
 /// The helper's process and the line to it.
 #[derive(Debug)]
@@ -35,6 +37,8 @@ pub struct Probe<'g> {
     about: About,
     waited: Duration,
     last_answer: Instant,
+    /// Who is told what is to be expected, and of which run.
+    listener: Option<(Listener<'g>, &'g Settings, Option<PathBuf>)>,
 }
 
 /// Who answers.
@@ -150,7 +154,13 @@ pub struct SuiteRef<'a> {
     pub config: u32,
 }
 
-impl Probe<'_> {
+impl<'g> Probe<'g> {
+    /// Has `listener` told what the tests of `settings` will probably start, should a config wait for a process. They will
+    /// have `tmp_dir` for their temporary files.
+    pub fn listen(&mut self, listener: Listener<'g>, settings: &'g Settings, tmp_dir: Option<&Path>) {
+        self.listener = Some((listener, settings, tmp_dir.map(Path::to_path_buf)));
+    }
+
     /// Who answers.
     pub fn about(&self) -> &About {
         &self.about
@@ -168,7 +178,7 @@ impl Probe<'_> {
 
     /// Evaluates a suite's config.
     pub fn load_suite(&mut self, path: &Path, tmp_dir: Option<&Path>) -> Result<Loaded, ProbeError> {
-        let request = Request::op("suite").path("path", path);
+        let request = Request::op("suite").path("path", path).raw("ahead", self.listener.is_some());
         self.load(request, path, (Config::default(), None), tmp_dir)
     }
 
@@ -273,7 +283,11 @@ impl Probe<'_> {
         if requests.write_all(&request.end()).is_err() {
             return Err(ProbeError::Ended(about.to_path_buf()));
         }
-        let reply: Reply = self.read()?.ok_or_else(|| ProbeError::Ended(about.to_path_buf()))?;
+        let mut reply: Reply = self.read()?.ok_or_else(|| ProbeError::Ended(about.to_path_buf()))?;
+        while let Some(ahead) = reply.ahead.take() {
+            self.tell(ahead, about);
+            reply = self.read()?.ok_or_else(|| ProbeError::Ended(about.to_path_buf()))?;
+        }
         self.last_answer = Instant::now();
         self.waited += self.last_answer - begun;
         let Reply { diagnostics, exit, .. } = reply;
@@ -285,6 +299,19 @@ impl Probe<'_> {
                 status: stop.status,
                 text: stop.text.map(Text::into_string),
             }),
+        }
+    }
+
+    /// Tells the listener what the tests will probably start.
+    fn tell(&self, ahead: wire::Ahead, config: &Path) {
+        if let Some((listener, settings, tmp_dir)) = &self.listener {
+            let announced = Announced {
+                environment: update::environment(ahead.environment, tmp_dir.as_deref()),
+                values: ahead.values.into_iter().map(Text::into_string).collect(),
+                directory: config.parent().unwrap_or(Path::new("/")).to_path_buf(),
+                source_root: ahead.source_root.map(Text::into_path),
+            };
+            listener.0(ahead::expected(announced, settings));
         }
     }
 

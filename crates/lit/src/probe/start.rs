@@ -22,7 +22,8 @@ pub(super) const PROTOCOL: u32 = 1;
 
 const LOADER: &str = include_str!("../../../../python/litprobe/loader.py");
 
-const MODULES: [(&str, &str); 7] = [
+const MODULES: [(&str, &str); 8] = [
+    ("litprobe.ahead", include_str!("../../../../python/litprobe/ahead.py")),
     ("litprobe", include_str!("../../../../python/litprobe/__init__.py")),
     ("litprobe.describe", include_str!("../../../../python/litprobe/describe.py")),
     ("litprobe.execute", include_str!("../../../../python/litprobe/execute.py")),
@@ -76,6 +77,7 @@ impl<'g> Probe<'g> {
             about,
             waited: Duration::ZERO,
             last_answer: begun,
+            listener: None,
         };
         probe.hand_over(settings);
         probe.greet()?;

@@ -61,7 +61,7 @@ fn strings<C: FromIterator<String>>(texts: Vec<Text>) -> C {
     texts.into_iter().map(Text::into_string).collect()
 }
 
-fn environment(pairs: Vec<(Text, Text)>, tmp_dir: Option<&Path>) -> Environment {
+pub(super) fn environment(pairs: Vec<(Text, Text)>, tmp_dir: Option<&Path>) -> Environment {
     let mut env: Environment =
         pairs.into_iter().map(|(key, value)| (key.into_os(), value.into_os())).collect();
     if let Some(dir) = tmp_dir {

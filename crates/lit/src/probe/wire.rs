@@ -89,6 +89,16 @@ pub(super) struct Reply {
     pub state: Option<State>,
     pub late: Vec<(u32, Changes)>,
     pub update: Option<super::updaters::UpdateWire>,
+    /// Not an answer yet: what the config has said before it waits for a process.
+    pub ahead: Option<Ahead>,
+}
+
+/// See [`crate::ahead`].
+#[derive(Debug, serde::Deserialize)]
+pub(super) struct Ahead {
+    pub environment: Vec<(Text, Text)>,
+    pub values: Vec<Text>,
+    pub source_root: Option<Text>,
 }
 
 /// A message from a config.

@@ -103,6 +103,11 @@ impl WarmSettings {
         self.start != Start::Cold
     }
 
+    /// What it will go by, as far as that is known before tests are found.
+    pub fn early_policy(&self) -> Policy {
+        self.policy_for(0, Vec::new(), None)
+    }
+
     /// What the launcher goes by for the tests that were found.
     pub fn policy(&self, discovered: &Discovered) -> Policy {
         let exec_roots = discovered.suites.iter().map(|suite| suite.exec_root.clone());

@@ -1,0 +1,114 @@
+//! Templates made before anybody asked: they serve what they were made for, and nothing else.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use common::{Victim, await_age, case, compile, start};
+use hotstart_launch::{Ahead, Choice, EnvBlock, Launcher, Policy, Reason, Via};
+use hotstart_model::{Environment, Status};
+
+const SAYS: &str = "#include <stdio.h>\nint main(void) { puts(WORD); return 0; }\n";
+
+fn says(dir: &Path, name: &str, word: &str) -> PathBuf {
+    let (source, program) = (dir.join("says.c"), dir.join(name));
+    std::fs::write(&source, SAYS).unwrap();
+    compile(&source, &program, &[&format!("-DWORD=\"{word}\"")]);
+    program
+}
+
+/// Tools of these programs, called by their names, are expected to be started with the environment of [`case`].
+fn expect(ahead: &Arc<Ahead>, programs: &[&Path]) {
+    let env: Environment = case(&[]).env.iter().map(|(k, v)| (*k, v.as_str())).collect();
+    let tools = programs.iter().map(|program| (program.to_path_buf(), "victim".into())).collect();
+    ahead.make(tools, EnvBlock::new(&env));
+}
+
+fn launcher_ahead(policy: Policy) -> (Launcher, Arc<Ahead>) {
+    let mut launcher = Launcher::new();
+    let ahead = launcher.ahead(policy).expect("the system has what it takes");
+    (launcher, ahead)
+}
+
+/// What a start of the program writes, and how it was started.
+fn run(launcher: &Launcher, dir: &Path, program: &Path, env: &[(&'static str, &str)]) -> (String, Via) {
+    let victim = Victim { dir: tempfile::tempdir_in(dir).unwrap(), program: program.to_path_buf() };
+    let mut case = case(&[]);
+    case.env.extend(env.iter().map(|(name, value)| (*name, value.to_string())));
+    let (ran, exit) = start(launcher, &victim, &case);
+    assert_eq!(ran.status, Status::Exited(0), "{ran:?}");
+    (ran.stdout, exit.via)
+}
+
+/// A first start is cold with this, unless there is a template.
+fn after_one() -> Policy {
+    Policy { choice: Choice::Auto { after: 1 }, ..Policy::default() }
+}
+
+const FIRST: Via = Via::Cold(Reason::FewStarts);
+
+#[test]
+fn the_first_start_is_served() {
+    let dir = tempfile::tempdir().unwrap();
+    let (one, other) = (says(dir.path(), "one", "one"), says(dir.path(), "other", "other"));
+    let (launcher, ahead) = launcher_ahead(after_one());
+    expect(&ahead, &[&one]);
+    let launcher = launcher.with_policy(after_one());
+    assert_eq!(run(&launcher, dir.path(), &one, &[]), ("one\n".into(), Via::Fork));
+    assert_eq!(run(&launcher, dir.path(), &one, &[]), ("one\n".into(), Via::Rewind));
+    assert_eq!(run(&launcher, dir.path(), &other, &[]), ("other\n".into(), FIRST));
+    let told = launcher.statistics().tools;
+    assert_eq!(told.iter().map(|tool| tool.templates).collect::<Vec<_>>(), [1, 0]);
+}
+
+#[test]
+fn another_environment_is_not_served() {
+    let dir = tempfile::tempdir().unwrap();
+    let one = says(dir.path(), "one", "one");
+    let (launcher, ahead) = launcher_ahead(after_one());
+    expect(&ahead, &[&one]);
+    let launcher = launcher.with_policy(after_one());
+    assert_eq!(run(&launcher, dir.path(), &one, &[("LC_ALL", "C")]), ("one\n".into(), FIRST));
+    assert_eq!(run(&launcher, dir.path(), &one, &[]), ("one\n".into(), Via::Fork));
+}
+
+#[test]
+fn a_program_that_was_replaced_meanwhile_is_not_served() {
+    let dir = tempfile::tempdir().unwrap();
+    let (one, other) = (says(dir.path(), "one", "one"), says(dir.path(), "other", "other"));
+    let newer = says(dir.path(), "newer", "newer");
+    let (launcher, ahead) = launcher_ahead(after_one());
+    expect(&ahead, &[&one, &other]);
+    let launcher = launcher.with_policy(after_one());
+    // They are made one after the other, so that the first one is there now.
+    assert_eq!(run(&launcher, dir.path(), &other, &[]), ("other\n".into(), Via::Fork));
+    std::fs::rename(&newer, &one).unwrap();
+    await_age(&one);
+    assert_eq!(run(&launcher, dir.path(), &one, &[]).0, "newer\n");
+}
+
+#[test]
+fn what_the_settings_keep_cold_is_not_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let one = says(dir.path(), "one", "one");
+    let (launcher, ahead) = launcher_ahead(Policy { never: vec!["one".into()], ..after_one() });
+    expect(&ahead, &[&one]);
+    let launcher = launcher.with_policy(after_one());
+    assert_eq!(run(&launcher, dir.path(), &one, &[]), ("one\n".into(), FIRST));
+}
+
+#[test]
+fn what_nobody_asked_for_ends_with_the_launcher() {
+    let dir = tempfile::tempdir().unwrap();
+    let (one, other) = (says(dir.path(), "one", "one"), says(dir.path(), "other", "other"));
+    let (launcher, ahead) = launcher_ahead(after_one());
+    expect(&ahead, &[&one, &other]);
+    let launcher = launcher.with_policy(after_one());
+    assert_eq!(run(&launcher, dir.path(), &other, &[]).1, Via::Fork);
+    assert_eq!(common::processes_of(&one).len(), 1);
+    drop((launcher, ahead));
+    while !common::processes_of(&one).is_empty() {
+        std::thread::yield_now();
+    }
+}

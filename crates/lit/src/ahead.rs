@@ -1,0 +1,180 @@
+//! Which tools the first tests will start, guessed while a config still waits for a process of its own.
+//!
+//! LLVM's configs ask half a dozen programs for features, one after the other, and their tests then wait for the first
+//! start of `opt`. What the config has said by then is enough to guess it. Nothing hangs on the guess but time: that is
+//! why it reads commands no closer than this.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hotstart_model::Environment;
+
+use crate::directives::{Keyword, Scanner, with_content};
+use crate::settings::Settings;
+
+/// How many tests are looked at.
+const TESTS: usize = 4;
+/// How many files and directories are looked at for them.
+const PLACES: usize = 64;
+/// How many tools are told: a common test starts two.
+const TOOLS: usize = 3;
+
+/// What will probably be started soon, and with what.
+#[derive(Debug)]
+pub struct Expected {
+    /// Programs, and the names they are called by.
+    pub tools: Vec<(PathBuf, OsString)>,
+    /// The environment of tests, as far as the config has set it.
+    pub environment: Environment,
+}
+
+/// Who is told of it.
+pub struct Listener<'a>(pub &'a (dyn Fn(Expected) + Sync));
+
+impl fmt::Debug for Listener<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Listener")
+    }
+}
+
+/// What a config has said so far.
+#[derive(Debug)]
+pub(crate) struct Announced {
+    pub environment: Environment,
+    /// Values of substitutions, as far as they may begin with an absolute path.
+    pub values: Vec<String>,
+    /// Where the config is, and where it says that tests are.
+    pub directory: PathBuf,
+    pub source_root: Option<PathBuf>,
+}
+
+/// The tools of the first tests at `settings.paths`.
+pub(crate) fn expected(announced: Announced, settings: &Settings) -> Expected {
+    let place = |path| place(&settings.cwd.join(path), &announced);
+    let mut places = settings.paths.iter().map(place).collect();
+    let Announced { environment, values, .. } = announced;
+    let mut tools: Vec<PathBuf> = Vec::new();
+    let mut tests = 0;
+    let programs = values.iter().filter_map(|value| value.split_whitespace().next()).map(Path::new);
+    let programs: Vec<&Path> = programs.filter(|program| program.is_absolute()).collect();
+    let mut take = |command: &str| {
+        let named = |path: &&&Path| path.file_name().is_some_and(|name| name == command);
+        let Some(program) = programs.iter().find(named) else { return };
+        if tools.len() < TOOLS && !tools.iter().any(|tool| tool == program) {
+            tools.push(program.to_path_buf());
+        }
+    };
+    for _ in 0..PLACES {
+        let Some(file) = next_file(&mut places) else { break };
+        let is_test = with_content(&file, |content| {
+            let runs = Scanner::new(content).flatten().filter(|found| found.keyword == Keyword::Run);
+            runs.map(|run| commands(run.text).for_each(&mut take)).count() > 0
+        });
+        tests += usize::from(is_test.unwrap_or(false));
+        if tests == TESTS {
+            break;
+        }
+    }
+    let tools = tools.into_iter().map(|tool| (tool.clone(), tool.into())).collect();
+    Expected { tools, environment }
+}
+
+/// A path of the command line, which may be named below the directory of the config while the tests are elsewhere.
+fn place(path: &Path, announced: &Announced) -> PathBuf {
+    let in_source = || {
+        let place = announced.source_root.as_ref()?.join(path.strip_prefix(&announced.directory).ok()?);
+        place.exists().then_some(place)
+    };
+    in_source().unwrap_or_else(|| path.to_path_buf())
+}
+
+/// The next file of a walk that goes through a directory's files before it goes deeper.
+fn next_file(places: &mut VecDeque<PathBuf>) -> Option<PathBuf> {
+    loop {
+        let place = places.pop_front()?;
+        let Ok(entries) = fs::read_dir(&place) else { return Some(place) };
+        let entries: Vec<_> = entries.flatten().collect();
+        let is_directory = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let (mut directories, mut files): (Vec<_>, Vec<_>) =
+            entries.iter().partition(|entry| is_directory(entry));
+        directories.sort_unstable_by_key(|entry| entry.file_name());
+        files.sort_unstable_by_key(|entry| entry.file_name());
+        files.truncate(PLACES);
+        files.iter().rev().for_each(|entry| places.push_front(entry.path()));
+        places.extend(directories.iter().map(|entry| entry.path()));
+    }
+}
+
+/// The first words of the commands on a line.
+fn commands(line: &str) -> impl Iterator<Item = &str> {
+    let is_before = |word: &str| matches!(word, "not" | "--crash" | "env" | "time") || word.contains('=');
+    line.split(['|', ';', '&', '('])
+        .filter_map(move |command| command.split_whitespace().find(|word| !is_before(word)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(dir: &Path, name: &str, text: &str) {
+        let path = dir.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn tools(dir: &Path, paths: &[&str]) -> Vec<PathBuf> {
+        let settings = Settings {
+            paths: paths.iter().map(PathBuf::from).collect(),
+            cwd: dir.to_path_buf(),
+            ..Settings::default()
+        };
+        let values =
+            ["/bin/opt", "/bin/llc -O0", "/bin/FileCheck --enable-var-scope", "relative/lli", "/bin/not"];
+        let values = values.map(str::to_owned).to_vec();
+        let announced = Announced {
+            environment: Environment::new(),
+            values,
+            directory: dir.join("build"),
+            source_root: Some(dir.to_path_buf()),
+        };
+        let expected = expected(announced, &settings);
+        assert!(expected.tools.iter().all(|(program, name)| program == name));
+        expected.tools.into_iter().map(|(program, _)| program).collect()
+    }
+
+    #[test]
+    fn first_words_of_commands_are_told() {
+        let all = |line| commands(line).collect::<Vec<_>>();
+        assert_eq!(all(" opt -S < %s | FileCheck %s"), ["opt", "FileCheck"]);
+        assert_eq!(all("env A=1 not --crash llc %s 2>&1 | not FileCheck %s"), ["llc", "1", "FileCheck"]);
+        assert_eq!(all("(a; b) && c || d"), ["a", "b)", "c", "d"]);
+        assert!(all(" ").is_empty());
+    }
+
+    #[test]
+    fn tools_of_the_first_tests_that_the_config_names_by_their_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        write(dir, "lit.local.cfg", "config.x = 1\n");
+        write(dir, "b.ll", "; RUN: opt -S < %s | FileCheck %s\n; RUN: cat %s | lli\n");
+        write(dir, "sub/a.ll", "; RUN: llc < %s | FileCheck %s\n");
+        assert_eq!(tools(dir, &["."]), ["/bin/opt", "/bin/FileCheck", "/bin/llc"].map(PathBuf::from));
+        assert_eq!(tools(dir, &["sub/a.ll"]), ["/bin/llc", "/bin/FileCheck"].map(PathBuf::from));
+        write(dir, "build/sub/Output/a.ll.tmp", "; RUN: opt\n");
+        assert_eq!(tools(dir, &["build/sub"]), ["/bin/llc", "/bin/FileCheck"].map(PathBuf::from));
+        assert!(tools(dir, &["missing", "lit.local.cfg"]).is_empty());
+    }
+
+    #[test]
+    fn only_so_many_tests_are_looked_at() {
+        let dir = tempfile::tempdir().unwrap();
+        for number in 0..TESTS {
+            write(dir.path(), &format!("{number}.ll"), "; RUN: opt %s\n");
+        }
+        write(dir.path(), "z.ll", "; RUN: llc %s\n");
+        assert_eq!(tools(dir.path(), &["."]), [PathBuf::from("/bin/opt")]);
+    }
+}
