@@ -29,5 +29,5 @@ pub use launcher::{Child, Launcher, StartError};
 pub use spec::{Limit, ProcessGroup, Resource, Spec};
 pub use sys::priority::io_priority;
 pub use warm::{
-    Ahead, Choice, Nested, NestedStarts, Policy, Retirement, Statistics, Stopped, ToolStatistics,
+    Ahead, Choice, Moment, Nested, NestedStarts, Policy, Retirement, Statistics, Stopped, ToolStatistics,
 };

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
 
-use hotstart_launch::{ProcessGroup, Spec, StartError};
+use hotstart_launch::{Moment, ProcessGroup, Spec, StartError};
 use hotstart_model::Dialect;
 use rustix::fs::MemfdFlags;
 use rustix::io::Errno;
@@ -45,6 +45,8 @@ pub(crate) struct Assembly<'c, 'a> {
     upstream: Option<Rc<OwnedFd>>,
     process_group: ProcessGroup,
     begun: Instant,
+    /// In which several stages are started.
+    pub moment: Option<Moment>,
 }
 
 /// Our end of a pipe for reading, and the stage's end.
@@ -79,6 +81,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
             upstream: None,
             process_group: ProcessGroup::New,
             begun,
+            moment: (pipeline.stages.len() > 1).then(Moment::begin),
         }
     }
 
@@ -159,7 +162,12 @@ impl<'c, 'a> Assembly<'c, 'a> {
             words.splice(0..0, crash);
         }
         let command = &self.pipeline.stages[index];
+        let opened_before = self.opened.len();
         let slots = redirect::process(command, shell.cwd(), self.dialect(), &mut self.opened)?;
+        if let Some(moment) = self.moment.as_ref().filter(|_| self.opened.len() > opened_before) {
+            // What was opened, and so cut off, may be what the stage is made of.
+            moment.begin_again();
+        }
         let path = search_path(own.as_ref(), shell, self.dialect()).map(|path| path.into_owned().into());
         let target = own.as_mut().unwrap_or(shell);
         let program = if is_native {

@@ -123,7 +123,8 @@ fn run_stages(context: &mut Context<'_>, shell: &mut Shell, pipeline: &Pipeline)
             }
         }
     }
-    let Assembly { mut stages, ports, mut opened, .. } = assembly;
+    let Assembly { mut stages, ports, mut opened, moment, .. } = assembly;
+    drop(moment);
     opened.iter_mut().for_each(|file| file.file = None);
     Pump { stages: &mut stages, ports, clock: &context.clock, begun }.run()?;
     stages.iter_mut().rev().for_each(|stage| stage.wait(|| begun.elapsed()));

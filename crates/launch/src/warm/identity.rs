@@ -1,11 +1,15 @@
 //! Whether the files a template was made of are still the ones a cold start would find.
 
-use std::ffi::OsStr;
+use std::collections::BTreeSet;
+use std::ffi::{CStr, CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::Stat;
+
+use super::moment;
 
 /// The kernel stamps files by a clock that may be a tick behind, which is 10 ms at most.
 const TICK: Duration = Duration::from_millis(10);
@@ -13,12 +17,13 @@ const TICK: Duration = Duration::from_millis(10);
 /// A path as ld.so would open it, and what was behind it. Absence is an identity, too.
 #[derive(Debug)]
 struct Watched {
-    path: std::ffi::CString,
+    /// One for all templates.
+    path: Arc<CStr>,
     found: Option<Identity>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Identity {
+pub(super) struct Identity {
     device: u64,
     inode: u64,
     size: i64,
@@ -40,9 +45,9 @@ pub(crate) struct Files {
 impl Files {
     /// Notes what is behind `path` now.
     pub(crate) fn watch(&mut self, path: &Path) {
-        if let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) {
+        if let Ok(path) = CString::new(path.as_os_str().as_bytes()) {
             let found = identify(&path);
-            self.watched.push(Watched { path, found });
+            self.watched.push(Watched { path: common(path), found });
         }
     }
 
@@ -61,7 +66,7 @@ impl Files {
 
     /// Whether every path still leads to the same file, unchanged.
     pub(crate) fn unchanged(&self) -> bool {
-        self.watched.iter().all(|w| identify(&w.path) == w.found)
+        moment::looking(|look| self.watched.iter().all(|w| look(&w.path) == w.found))
     }
 
     /// Whether nothing was changed at or after `moment`. What was changed while a template came to be may have been
@@ -84,7 +89,19 @@ impl Files {
     }
 }
 
-fn identify(path: &std::ffi::CStr) -> Option<Identity> {
+/// The one copy of a path. Programs and libraries are few, and stay.
+fn common(path: CString) -> Arc<CStr> {
+    static PATHS: Mutex<BTreeSet<Arc<CStr>>> = Mutex::new(BTreeSet::new());
+    let mut paths = PATHS.lock().expect("no panic while locked");
+    if let Some(known) = paths.get(path.as_c_str()) {
+        return Arc::clone(known);
+    }
+    let path: Arc<CStr> = path.into();
+    paths.insert(Arc::clone(&path));
+    path
+}
+
+pub(super) fn identify(path: &CStr) -> Option<Identity> {
     let stat: Stat = rustix::fs::stat(path).ok()?;
     Some(Identity {
         device: stat.st_dev,
@@ -98,6 +115,7 @@ fn identify(path: &std::ffi::CStr) -> Option<Identity> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::warm::Moment;
 
     #[test]
     fn replaced_removed_and_appearing_files_are_noticed() {
@@ -116,6 +134,34 @@ mod tests {
         std::fs::write(&new, "two").unwrap();
         std::fs::rename(&new, &there).unwrap();
         assert!(!files.unchanged());
+    }
+
+    #[test]
+    fn in_one_moment_files_are_looked_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let write = |text: &str| std::fs::write(&path, text).unwrap();
+        write("one");
+        let [mut one, mut other] = [Files::default(), Files::default()];
+        one.watch(&path);
+        other.watch(&dir.path().join("absent"));
+        other.watch(&path);
+        let moment = Moment::begin();
+        assert!(one.unchanged());
+        write("another");
+        assert!(one.unchanged() && other.unchanged());
+        std::thread::scope(|scope| scope.spawn(|| assert!(!one.unchanged())).join().unwrap());
+        moment.begin_again();
+        assert!(!one.unchanged() && !other.unchanged());
+        write("one");
+        assert!(!other.unchanged(), "what differed is remembered, too");
+        drop(moment);
+        std::fs::remove_file(&path).unwrap();
+        one = Files::default();
+        one.watch(&path);
+        assert!(one.unchanged());
+        write("one");
+        assert!(!one.unchanged());
     }
 
     #[test]

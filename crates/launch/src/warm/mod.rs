@@ -9,6 +9,7 @@ pub(crate) mod eligible;
 mod identity;
 pub(crate) mod image;
 mod key;
+mod moment;
 mod place;
 mod policy;
 mod program;
@@ -29,6 +30,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 pub use ahead::Ahead;
+pub use moment::Moment;
 pub use policy::{Choice, Nested, NestedStarts, Policy};
 pub use rewinding::{Retirement, Stopped};
 pub use statistics::{Statistics, ToolStatistics};
