@@ -4,6 +4,7 @@ The runner can then start the tools of the first tests in the meantime. Python t
 by an audit event; nothing is put in the place of anything that configs can see.
 """
 
+import contextlib
 import os
 import sys
 import threading
@@ -15,13 +16,18 @@ awaited = None
 owner = None
 
 
-def announce(config, put):
-    """Tells of `config` at its first process, once."""
+@contextlib.contextmanager
+def announced(config, put):
+    """Tells of `config` at the first process while the context lasts."""
     global awaited, owner
     if owner is None and hasattr(sys, "addaudithook"):
         owner = os.getpid(), threading.get_ident()
         sys.addaudithook(notice)
     awaited = config, put
+    try:
+        yield
+    finally:
+        awaited = None
 
 
 def notice(event, _arguments):
@@ -32,8 +38,9 @@ def notice(event, _arguments):
     (config, put), awaited = awaited, None
     try:
         values = [value for _, value in config.substitutions if isinstance(value, str) and value.startswith("/")]
-        environment, root = describe_environment(config.environment), config.test_source_root
-        put({"ahead": {"environment": environment, "values": values, "source_root": root and str(root)}})
+        roots = {name: getattr(config, "test_" + name) for name in ("source_root", "exec_root")}
+        told = {name: root and str(root) for name, root in roots.items()}
+        put({"ahead": dict(told, environment=describe_environment(config.environment), values=values)})
     except Exception:
         # A config may be in any state; its own errors come to light where it goes on.
         pass

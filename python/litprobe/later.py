@@ -6,9 +6,33 @@ lit.BooleanExpression ends with tests of itself. The `unittest` that they need t
 
 import contextlib
 import sys
+from _frozen_importlib_external import PathFinder
 
 # What `shutil` imports to learn which kinds of archives there are, and the part of each that a Python may lack.
 ARCHIVES = {"bz2": "_bz2", "lzma": "_lzma", "zlib": "zlib"}
+
+# What lit's main program has loaded by the time it evaluates a config (by versions 19 and 23, with Python 3.11), and is
+# not loaded here.
+OF_LIT = frozenset(
+    """
+    __future__ _ast _bisect _blake2 _bz2 _compat_pickle _compression _datetime _hashlib _heapq _lzma _opcode
+    _pickle _posixshmem _queue _random _sha512 _socket _ssl _string _struct argparse array ast base64 binascii
+    bisect bz2 calendar copy dataclasses datetime difflib dis email getopt gettext hashlib heapq http inspect
+    ipaddress linecache lzma multiprocessing opcode pickle pprint queue quopri random socket ssl string struct
+    tempfile textwrap token tokenize traceback typing unittest urllib weakref xml zlib
+    """.split()
+)
+
+
+class AsWithLit:
+    """Finds these modules where lit's main program has found them, wherever a config has Python look since."""
+
+    def __init__(self, path):
+        self.path = list(path)
+
+    def find_spec(self, name, path=None, target=None):
+        if path is None and name in OF_LIT:
+            return PathFinder.find_spec(name, self.path, target)
 
 
 class Later(type(sys)):

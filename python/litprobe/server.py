@@ -4,6 +4,8 @@ An error in a config is an answer, never the end: lit stops there, the runner go
 Bytes that are not UTF-8 travel as they are, by Python's own surrogate escapes.
 """
 
+import contextlib
+import copy
 import gc
 import json
 import os
@@ -51,12 +53,12 @@ class Server:
         """Evaluates a suite's config, from defaults."""
         from lit.TestingConfig import TestingConfig
 
-        config = TestingConfig.fromdefaults(self.session.lit_config)
-        if request.get("ahead"):
-            from litprobe.ahead import announce
+        # What lit's classes are is noted before a config can put others in their places.
+        from litprobe.ahead import announced
 
-            announce(config, self.put)
-        config.load_from_path(request["path"], self.session.lit_config)
+        config = TestingConfig.fromdefaults(self.session.lit_config)
+        with announced(config, self.put) if request.get("ahead") else contextlib.nullcontext():
+            config.load_from_path(request["path"], self.session.lit_config)
         return self.enter(config, None)
 
     def load_local(self, request):
@@ -74,8 +76,6 @@ class Server:
             pairs = self.sent[parent]["substitutions"]
             plain = (pair for pair in pairs if type(pair) is tuple and set(map(type, pair)) == {str})
             immutable = self.immutable[parent] = {id(pair): pair for pair in plain}
-        import copy
-
         return copy.deepcopy(self.configs[parent], dict(immutable))
 
     def enter(self, config, known):

@@ -10,7 +10,7 @@ import sys
 
 import lit
 
-from litprobe.later import Later, of_library
+from litprobe.later import AsWithLit, Later, of_library
 
 with of_library():
     import pathlib
@@ -23,7 +23,21 @@ with Later("inspect"), Later("lit.TestRunner"):
 import lit.Test
 
 # What lit's own main program imports; configs use them as attributes of `lit` without importing them.
-LOADED_BY_LIT = {"cl_arguments", "discovery", "display", "main", "reports", "run", "worker", "TestRunner", "TestTimes"}
+LOADED_BY_LIT = {
+    "InprocBuiltins",
+    "ShCommands",
+    "ShUtil",
+    "ShellEnvironment",
+    "TestRunner",
+    "TestTimes",
+    "cl_arguments",
+    "discovery",
+    "display",
+    "main",
+    "reports",
+    "run",
+    "worker",
+}
 
 
 class Session:
@@ -37,6 +51,8 @@ class Session:
         kind._write_message = self._writer()
         # The runner limits the time of tests itself; lit's need of psutil does not apply.
         kind.maxIndividualTestTimeIsSupported = property(lambda _config: (True, ""))
+        # After Python's own, which know what is built in.
+        sys.meta_path.insert(-1, AsWithLit(sys.path))
         self.lit_config = kind(**accepted(kind.__init__, arguments(settings)))
         lit.__getattr__ = load_submodule
 
@@ -125,7 +141,13 @@ def load_submodule(name):
         raise AttributeError("module 'lit' has no attribute %r" % name)
     import importlib
 
-    return importlib.import_module("lit." + name)
+    try:
+        return importlib.import_module("lit." + name)
+    except ModuleNotFoundError as error:
+        if error.name != "lit." + name:
+            raise
+        # This version has none.
+        raise AttributeError("module 'lit' has no attribute %r" % name) from None
 
 
 def place_of_error(file, line):

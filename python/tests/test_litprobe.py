@@ -137,35 +137,87 @@ class AheadTest(unittest.TestCase):
     def test_a_config_is_told_of_at_its_first_process(self):
         program = """
 import os, subprocess, sys, threading
-from litprobe import ahead
+from litprobe.ahead import announced
 class Config:
     environment = {"A": "1", "B": 2}
     substitutions = [("x", "/bin/x -y"), ("z", "z"), ("n", 3)]
-    test_source_root = None
+    test_source_root, test_exec_root = None, "/e"
 told = []
 run = lambda: subprocess.run([sys.executable, "-c", ""], check=True)
 run()
-ahead.announce(Config, told.append)
-threading.Thread(target=run).start()
-for thread in threading.enumerate():
-    thread is threading.current_thread() or thread.join()
-if os.fork() == 0:
+with announced(Config, told.append):
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if os.fork() == 0:
+        run()
+        os._exit(len(told))
+    print(os.wait()[1], told)
+    run(), run()
+    print(told)
+try:
+    with announced(Config, told.append):
+        raise ValueError
+except ValueError:
     run()
-    os._exit(len(told))
-print(os.wait()[1], told)
-run(), run()
-print(told)
 Config.environment = None
-ahead.announce(Config, told.append)
-run()
+with announced(Config, told.append):
+    run()
 print(len(told))
 """
-        root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-        command = [sys.executable, "-c", program]
-        ran = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ, PYTHONPATH=root))
-        self.assertEqual(ran.stderr, "")
-        told = {"ahead": {"environment": [["A", "1"], ["B", "2"]], "values": ["/bin/x -y"], "source_root": None}}
-        self.assertEqual(ran.stdout.splitlines(), ["0 []", str([told]), "1"])
+        ran = run(program)
+        told = {
+            "ahead": {
+                "source_root": None,
+                "exec_root": "/e",
+                "environment": [["A", "1"], ["B", "2"]],
+                "values": ["/bin/x -y"],
+            }
+        }
+        self.assertEqual(ran, ["0 []", str([told]), "1"])
+
+
+def run(program, *arguments):
+    """The lines that a program prints which has litprobe on its path."""
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    environment = dict(os.environ, PYTHONPATH=root)
+    command = [sys.executable, "-c", program, *arguments]
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if ran.returncode or ran.stderr:
+        raise AssertionError(ran.stderr)
+    return ran.stdout.splitlines()
+
+
+# A program that has made a session, as it is when a config is evaluated.
+WITH_SESSION = """
+import json, os, sys
+from litprobe.session import Session
+session = Session(json.loads(sys.argv[1]))
+"""
+
+
+class AsWithLitTest(unittest.TestCase):
+    def test_what_lit_has_loaded_is_there(self):
+        of_lit = run("import sys, lit.main; print(*(name for name in sys.modules if name.startswith('lit.')))")
+        names = [name.partition(".")[2] for name in of_lit[0].split() if name.count(".") == 1]
+        self.assertIn("ShUtil", names)
+        program = WITH_SESSION + "import lit; print([name for name in sys.argv[2:] if not hasattr(lit, name)])"
+        self.assertEqual(run(program, json.dumps(SETTINGS), *names, "absent"), ["['absent']"])
+
+    def test_what_lit_has_loaded_is_the_librarys_wherever_a_config_looks(self):
+        loaded = run("import sys, lit.main; print(*(name for name in sys.modules if '.' not in name))")[0].split()
+        program = WITH_SESSION + """
+import importlib
+names = [name for name in sys.argv[3:] if name not in sys.modules and not name.startswith("__mp")]
+for name in names + ["of_the_directory"]:
+    open(os.path.join(sys.argv[2], name + ".py"), "w").write("here = True")
+sys.path.insert(0, sys.argv[2])
+found = [name for name in names if hasattr(importlib.import_module(name), "here")]
+import of_the_directory
+print(len(names) > 30, found)
+"""
+        with tempfile.TemporaryDirectory() as directory:
+            self.assertEqual(run(program, json.dumps(SETTINGS), directory, *loaded), ["True []"])
 
 
 class ServerTest(unittest.TestCase):

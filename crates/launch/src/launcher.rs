@@ -139,7 +139,9 @@ impl Launcher {
 
     /// Starts tools warm where `policy` and the tool allow it.
     pub fn with_policy(mut self, policy: Policy) -> Self {
-        self.pool = Some(Pool::new(policy, self.slots(), Arc::clone(&self.runtime), self.ahead.take()));
+        let ahead = self.ahead.take();
+        ahead.iter().for_each(|ahead| ahead.settle(&policy));
+        self.pool = Some(Pool::new(policy, self.slots(), Arc::clone(&self.runtime), ahead));
         self
     }
 

@@ -4,6 +4,7 @@ mod common;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use common::{Victim, await_age, case, compile, start};
 use hotstart_launch::{Ahead, Choice, EnvBlock, Launcher, Policy, Reason, Via};
@@ -98,17 +99,67 @@ fn what_the_settings_keep_cold_is_not_made() {
     assert_eq!(run(&launcher, dir.path(), &one, &[]), ("one\n".into(), FIRST));
 }
 
+/// Waits until there are so many processes of the program.
+fn await_processes(program: &Path, count: usize) {
+    let until = Instant::now() + Duration::from_secs(10);
+    while common::processes_of(program).len() != count {
+        assert!(Instant::now() < until, "{:?} of {}", common::processes_of(program), program.display());
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn what_nobody_asked_for_ends_with_the_launcher() {
     let dir = tempfile::tempdir().unwrap();
-    let (one, other) = (says(dir.path(), "one", "one"), says(dir.path(), "other", "other"));
+    let one = says(dir.path(), "one", "one");
     let (launcher, ahead) = launcher_ahead(after_one());
-    expect(&ahead, &[&one, &other]);
+    expect(&ahead, &[&one]);
     let launcher = launcher.with_policy(after_one());
-    assert_eq!(run(&launcher, dir.path(), &other, &[]).1, Via::Fork);
-    assert_eq!(common::processes_of(&one).len(), 1);
+    await_processes(&one, 1);
     drop((launcher, ahead));
-    while !common::processes_of(&one).is_empty() {
-        std::thread::yield_now();
-    }
+    await_processes(&one, 0);
+}
+
+#[test]
+fn what_does_not_get_to_main_ends_with_the_launcher_and_keeps_nobody_waiting() {
+    let dir = tempfile::tempdir().unwrap();
+    let (source, hangs) = (dir.path().join("hangs.c"), dir.path().join("hangs"));
+    let text = "#include <unistd.h>\n__attribute__((constructor)) static void hang(void) { for (;;) pause(); }\n\
+                int main(void) { return 0; }\n";
+    std::fs::write(&source, text).unwrap();
+    compile(&source, &hangs, &[]);
+    let (other, begun) = (says(dir.path(), "other", "other"), Instant::now());
+    let (launcher, ahead) = launcher_ahead(after_one());
+    expect(&ahead, &[&hangs, &other]);
+    let launcher = launcher.with_policy(after_one());
+    await_processes(&hangs, 1);
+    assert_eq!(run(&launcher, dir.path(), &other, &[]), ("other\n".into(), FIRST));
+    drop((launcher, ahead));
+    await_processes(&hangs, 0);
+    assert!(begun.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn what_the_settings_that_count_keep_cold_is_let_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let one = says(dir.path(), "one", "one");
+    let (launcher, ahead) = launcher_ahead(after_one());
+    expect(&ahead, &[&one]);
+    await_processes(&one, 1);
+    let launcher = launcher.with_policy(Policy { cold_below: vec![dir.path().to_path_buf()], ..after_one() });
+    await_processes(&one, 0);
+    assert_eq!(run(&launcher, dir.path(), &one, &[]).1, Via::Cold(Reason::TestOutput));
+}
+
+#[test]
+fn a_program_has_one_template_however_often_it_is_expected() {
+    let dir = tempfile::tempdir().unwrap();
+    let one = says(dir.path(), "one", "one");
+    let (launcher, ahead) = launcher_ahead(after_one());
+    expect(&ahead, &[&one, &one]);
+    expect(&ahead, &[&one]);
+    let launcher = launcher.with_policy(after_one());
+    assert_eq!(run(&launcher, dir.path(), &one, &[]).1, Via::Fork);
+    // The template, and the worker that it has made.
+    await_processes(&one, 2);
 }

@@ -1,24 +1,28 @@
 //! Which tools the first tests will start, guessed while a config still waits for a process of its own.
 //!
 //! LLVM's configs ask half a dozen programs for features, one after the other, and their tests then wait for the first
-//! start of `opt`. What the config has said by then is enough to guess it. Nothing hangs on the guess but time: that is
-//! why it reads commands no closer than this.
+//! start of `opt`. What the config has said by then is enough to guess it. That is why commands are read no closer than this.
+//! A tool that a config or a test may still write is none to be started before: those below their directories.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use hotstart_model::Environment;
+use rustix::fs::{Mode, OFlags};
 
-use crate::directives::{Keyword, Scanner, with_content};
+use crate::directives::{Keyword, Scanner};
 use crate::settings::Settings;
 
 /// How many tests are looked at.
 const TESTS: usize = 4;
 /// How many files and directories are looked at for them.
 const PLACES: usize = 64;
+/// How much of a file is looked at, in bytes.
+const HEAD: u64 = 64 << 10;
 /// How many tools are told: a common test starts two.
 const TOOLS: usize = 3;
 
@@ -49,17 +53,24 @@ pub(crate) struct Announced {
     /// Where the config is, and where it says that tests are.
     pub directory: PathBuf,
     pub source_root: Option<PathBuf>,
+    /// Where it says that they write.
+    pub exec_root: Option<PathBuf>,
 }
 
 /// The tools of the first tests at `settings.paths`.
 pub(crate) fn expected(announced: Announced, settings: &Settings) -> Expected {
     let place = |path| place(&settings.cwd.join(path), &announced);
     let mut places = settings.paths.iter().map(place).collect();
-    let Announced { environment, values, .. } = announced;
-    let mut tools: Vec<PathBuf> = Vec::new();
-    let mut tests = 0;
+    let Announced { environment, values, directory, source_root, exec_root } = announced;
+    let own: Vec<&Path> = [Some(&directory), source_root.as_ref(), exec_root.as_ref()]
+        .into_iter()
+        .flatten()
+        .map(PathBuf::as_path)
+        .collect();
     let programs = values.iter().filter_map(|value| value.split_whitespace().next()).map(Path::new);
-    let programs: Vec<&Path> = programs.filter(|program| program.is_absolute()).collect();
+    let is_ready = |program: &&Path| program.is_absolute() && !own.iter().any(|dir| program.starts_with(dir));
+    let programs: Vec<&Path> = programs.filter(is_ready).collect();
+    let mut tools: Vec<PathBuf> = Vec::new();
     let mut take = |command: &str| {
         let named = |path: &&&Path| path.file_name().is_some_and(|name| name == command);
         let Some(program) = programs.iter().find(named) else { return };
@@ -67,16 +78,13 @@ pub(crate) fn expected(announced: Announced, settings: &Settings) -> Expected {
             tools.push(program.to_path_buf());
         }
     };
-    for _ in 0..PLACES {
-        let Some(file) = next_file(&mut places) else { break };
-        let is_test = with_content(&file, |content| {
-            let runs = Scanner::new(content).flatten().filter(|found| found.keyword == Keyword::Run);
-            runs.map(|run| commands(run.text).for_each(&mut take)).count() > 0
-        });
-        tests += usize::from(is_test.unwrap_or(false));
-        if tests == TESTS {
-            break;
-        }
+    let (mut left, mut tests) = (PLACES, 0);
+    while tests < TESTS
+        && let Some(file) = next_file(&mut places, &mut left)
+    {
+        let content = head(&file).unwrap_or_default();
+        let runs = Scanner::new(&content).flatten().filter(|found| found.keyword == Keyword::Run);
+        tests += usize::from(runs.map(|run| commands(run.text).for_each(&mut take)).count() > 0);
     }
     let tools = tools.into_iter().map(|tool| (tool.clone(), tool.into())).collect();
     Expected { tools, environment }
@@ -91,21 +99,37 @@ fn place(path: &Path, announced: &Announced) -> PathBuf {
     in_source().unwrap_or_else(|| path.to_path_buf())
 }
 
-/// The next file of a walk that goes through a directory's files before it goes deeper.
-fn next_file(places: &mut VecDeque<PathBuf>) -> Option<PathBuf> {
+/// The next file of a walk that goes through a directory's files before it goes deeper, and looks at so many places in all.
+fn next_file(places: &mut VecDeque<PathBuf>, left: &mut usize) -> Option<PathBuf> {
     loop {
         let place = places.pop_front()?;
+        *left = left.checked_sub(1)?;
         let Ok(entries) = fs::read_dir(&place) else { return Some(place) };
-        let entries: Vec<_> = entries.flatten().collect();
-        let is_directory = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
-        let (mut directories, mut files): (Vec<_>, Vec<_>) =
-            entries.iter().partition(|entry| is_directory(entry));
-        directories.sort_unstable_by_key(|entry| entry.file_name());
-        files.sort_unstable_by_key(|entry| entry.file_name());
-        files.truncate(PLACES);
-        files.iter().rev().for_each(|entry| places.push_front(entry.path()));
-        places.extend(directories.iter().map(|entry| entry.path()));
+        // Links are no places of their own; where tests write, there are none.
+        let (mut files, mut directories) = (Vec::new(), Vec::new());
+        for entry in entries.flatten().filter(|entry| entry.file_name() != "Output") {
+            match entry.file_type() {
+                Ok(kind) if kind.is_file() => files.push(entry.path()),
+                Ok(kind) if kind.is_dir() => directories.push(entry.path()),
+                _ => {}
+            }
+        }
+        directories.sort_unstable();
+        files.sort_unstable();
+        files.into_iter().take(*left).rev().for_each(|file| places.push_front(file));
+        places.extend(directories.into_iter().take(*left));
     }
+}
+
+/// The begin of a regular file; what else there may be could keep its reader waiting.
+fn head(path: &Path) -> Option<Vec<u8>> {
+    let flags = OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
+    let mut content = Vec::new();
+    if file.metadata().ok()?.is_file() {
+        file.take(HEAD).read_to_end(&mut content).ok()?;
+    }
+    Some(content)
 }
 
 /// The first words of the commands on a line.
@@ -139,6 +163,7 @@ mod tests {
             values,
             directory: dir.join("build"),
             source_root: Some(dir.to_path_buf()),
+            exec_root: Some(dir.join("exec")),
         };
         let expected = expected(announced, &settings);
         assert!(expected.tools.iter().all(|(program, name)| program == name));
@@ -166,6 +191,40 @@ mod tests {
         write(dir, "build/sub/Output/a.ll.tmp", "; RUN: opt\n");
         assert_eq!(tools(dir, &["build/sub"]), ["/bin/llc", "/bin/FileCheck"].map(PathBuf::from));
         assert!(tools(dir, &["missing", "lit.local.cfg"]).is_empty());
+    }
+
+    #[test]
+    fn what_keeps_its_reader_waiting_or_never_ends_is_no_test() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        let made = std::process::Command::new("mkfifo").args([dir.join("a"), dir.join("sub")]).status();
+        assert!(made.unwrap().success());
+        std::os::unix::fs::symlink("/dev/zero", dir.join("b")).unwrap();
+        std::os::unix::fs::symlink(dir, dir.join("c")).unwrap();
+        write(dir, "d.ll", "; RUN: opt %s\n");
+        write(dir, "Output/e.ll", "; RUN: llc %s\n");
+        assert_eq!(tools(dir, &["."]), [PathBuf::from("/bin/opt")]);
+        assert!(tools(dir, &["a", "b", "/dev/zero"]).is_empty());
+    }
+
+    #[test]
+    fn what_tests_and_configs_write_is_not_started() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), "a.ll", "; RUN: made %s | opt\n");
+        let settings =
+            Settings { paths: vec![".".into()], cwd: dir.path().to_path_buf(), ..Settings::default() };
+        for part in ["build", "exec", "."] {
+            let made = dir.path().join(part).join("made").display().to_string();
+            let announced = Announced {
+                environment: Environment::new(),
+                values: vec![made, "/bin/opt".to_owned()],
+                directory: dir.path().join("build"),
+                source_root: Some(dir.path().to_path_buf()),
+                exec_root: Some(dir.path().join("exec")),
+            };
+            let expected = expected(announced, &settings);
+            assert_eq!(expected.tools, [(PathBuf::from("/bin/opt"), OsString::from("/bin/opt"))], "{part}");
+        }
     }
 
     #[test]

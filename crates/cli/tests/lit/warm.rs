@@ -182,3 +182,14 @@ fn what_a_config_says_after_it_has_waited_counts() {
     run.ends_with(0);
     assert_eq!(starts(&run, "sort"), (1, 1, vec!["cold 1: not started often enough yet".to_owned()]));
 }
+
+#[test]
+fn a_process_at_the_end_of_a_config_that_had_none_holds_nobody_up() {
+    let suite = suite(
+        "import atexit, subprocess\n\
+         config.environment['LONG'] = 'x' * 100000\n\
+         atexit.register(lambda: subprocess.run(['echo', 'at the end']))\n",
+    );
+    let run = suite.run(&["-j1", "--verify=0", "a.test"]);
+    run.ends_with(0).has("at the end");
+}

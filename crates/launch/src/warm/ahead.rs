@@ -1,34 +1,43 @@
 //! Templates made before anybody asks for them, while who will ask still waits for something else.
 //!
-//! What is made so is a guess, and nothing but time hangs on it: a template serves only starts of its own key, and only
-//! while its files are those that a cold start would load, like any other.
+//! What is made so is a guess, and a template serves only starts of its own key, and only while its files are those that a
+//! cold start would load, like any other.
 
-use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::template::Template;
+use super::template::{Means, Template};
 use super::{Policy, Runtime, eligible, key, try_runtime};
 use crate::slots::Slots;
 use crate::{EnvBlock, Spec};
 
-/// Makes templates in the background, one after the other. Given to the launcher's pool with [`crate::Launcher::with_policy`].
+/// Makes templates in the background, one after the other, until it is dropped. Given to the launcher's pool with
+/// [`crate::Launcher::with_policy`].
 #[derive(Debug)]
 pub struct Ahead {
-    policy: Policy,
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+struct Shared {
     slots: Arc<Slots>,
     runtime: Arc<Runtime>,
     state: Mutex<State>,
     made: Condvar,
+    is_over: AtomicBool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
-    /// In the order in which they are made; the first one may be in the making.
-    waiting: VecDeque<PathBuf>,
+    policy: Policy,
+    /// Of which there will be a template, unless it cannot be made.
+    waiting: Vec<PathBuf>,
     ready: Vec<Made>,
 }
 
@@ -44,54 +53,95 @@ pub(crate) struct Made {
 impl Ahead {
     /// For starts that `policy` allows, as far as it can be known by now.
     pub(crate) fn new(policy: Policy, slots: Arc<Slots>, runtime: Arc<Runtime>) -> Arc<Ahead> {
-        Arc::new(Ahead { policy, slots, runtime, state: Mutex::default(), made: Condvar::new() })
+        let state = Mutex::new(State { policy, waiting: Vec::new(), ready: Vec::new() });
+        let is_over = AtomicBool::new(false);
+        let shared = Arc::new(Shared { slots, runtime, state, made: Condvar::new(), is_over });
+        Arc::new(Ahead { shared, threads: Mutex::default() })
     }
 
     /// Begins to make a template of each of `tools`, a program and the name it is called by, for starts with `env`.
-    pub fn make(self: &Arc<Self>, tools: Vec<(PathBuf, OsString)>, env: EnvBlock) {
+    pub fn make(&self, mut tools: Vec<(PathBuf, OsString)>, env: EnvBlock) {
         crate::sys::spawn::keep_inherited_private();
-        let known = |program: &Path| self.policy.refuses(program).is_none();
-        let tools: Vec<_> = tools.into_iter().filter(|(program, _)| known(program)).collect();
-        self.state
-            .lock()
-            .expect("no panic while locked")
-            .waiting
-            .extend(tools.iter().map(|(program, _)| program.clone()));
-        let ahead = Arc::clone(self);
+        let mut state = self.shared.lock();
+        tools.retain(|(program, _)| {
+            let is_new = !state.is_known(program) && state.policy.refuses(program).is_none();
+            state.waiting.extend(is_new.then(|| program.clone()));
+            is_new
+        });
+        drop(state);
+        let shared = Arc::clone(&self.shared);
+        let programs: Vec<PathBuf> = tools.iter().map(|(program, _)| program.clone()).collect();
         let work =
-            move || tools.into_iter().for_each(|(program, name)| ahead.make_one(program, name, env.clone()));
-        if std::thread::Builder::new().name("ahead".to_owned()).spawn(work).is_err() {
-            self.state.lock().expect("no panic while locked").waiting.clear();
+            move || tools.into_iter().for_each(|(program, name)| shared.make(program, name, env.clone()));
+        match std::thread::Builder::new().name("ahead".to_owned()).spawn(work) {
+            Ok(thread) => self.threads.lock().expect("no panic while locked").push(thread),
+            Err(_) => self.shared.lock().waiting.retain(|waiting| !programs.contains(waiting)),
         }
     }
 
-    fn make_one(&self, program: PathBuf, name: OsString, env: EnvBlock) {
+    /// Lets go of what `policy`, which is the one that counts, does not allow.
+    pub(crate) fn settle(&self, policy: &Policy) {
+        let mut state = self.shared.lock();
+        state.policy = policy.clone();
+        state.waiting.retain(|program| policy.refuses(program).is_none());
+        state.ready.retain(|made| policy.refuses(&made.program).is_none());
+    }
+
+    /// The template of `program`, if there is one; waits so long for one that is being made, and no second time.
+    pub(crate) fn take(&self, program: &Path, patience: Duration) -> Option<Made> {
+        let is_coming = |state: &mut State| state.waiting.iter().any(|waiting| waiting == program);
+        let waited = self.shared.made.wait_timeout_while(self.shared.lock(), patience, is_coming);
+        let mut state = waited.expect("no panic while locked").0;
+        state.waiting.retain(|waiting| waiting != program);
+        let at = state.ready.iter().position(|made| made.program == program)?;
+        Some(state.ready.swap_remove(at))
+    }
+}
+
+impl Drop for Ahead {
+    /// Nothing that is still being made stays behind.
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::Relaxed);
+        for thread in self.threads.get_mut().expect("no panic while locked").drain(..) {
+            // A panic was told when it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl State {
+    fn is_known(&self, program: &Path) -> bool {
+        self.waiting.iter().any(|waiting| waiting == program)
+            || self.ready.iter().any(|made| made.program == program)
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no panic while locked")
+    }
+
+    fn make(&self, program: PathBuf, name: OsString, env: EnvBlock) {
         // Why there is none will be found out again by who needs it, who can tell.
         let template = self.template(&program, &name, &env);
-        let mut state = self.state.lock().expect("no panic while locked");
-        state.waiting.retain(|waiting| *waiting != program);
-        state.ready.extend(template.map(|template| Made { program, template, name, env }));
+        let mut state = self.lock();
+        if let Some(at) = state.waiting.iter().position(|waiting| *waiting == program) {
+            state.waiting.swap_remove(at);
+            let template = template.filter(|template| template.memory <= state.policy.memory);
+            state.ready.extend(template.map(|template| Made { program, template, name, env }));
+        }
         self.made.notify_all();
     }
 
     fn template(&self, program: &Path, name: &OsString, env: &EnvBlock) -> Option<Template> {
         let null = File::options().read(true).write(true).open("/dev/null").ok()?;
         let spec = Spec::plain(program, name.clone(), env.clone(), &null);
-        if key::refuses(&spec).is_some() {
+        if key::refuses(&spec).is_some() || self.is_over.load(Ordering::Relaxed) {
             return None;
         }
         let runtime = try_runtime(&self.runtime, None, &self.slots)?;
         let traits = eligible::examine(program).ok()?;
-        Template::start(&spec, &traits, runtime, &self.slots, None).ok()
-    }
-
-    /// The template of `program`, if one is there; waits so long for one that is being made.
-    pub(crate) fn take(&self, program: &Path, patience: Duration) -> Option<Made> {
-        let state = self.state.lock().expect("no panic while locked");
-        let is_coming = |state: &mut State| state.waiting.iter().any(|waiting| waiting == program);
-        let (mut state, _) =
-            self.made.wait_timeout_while(state, patience, is_coming).expect("no panic while locked");
-        let at = state.ready.iter().position(|made| made.program == program)?;
-        Some(state.ready.swap_remove(at))
+        let means = Means { runtime, slots: &self.slots, allocator: None, is_over: Some(&self.is_over) };
+        Template::start(&spec, &traits, means).ok()
     }
 }

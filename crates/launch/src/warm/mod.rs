@@ -152,8 +152,10 @@ impl Pool {
         if let Some(reason) = self.policy.refuses(&spec.program).or_else(|| refuses(spec)) {
             return Err(reason);
         }
-        if let Some(ahead) = &self.ahead {
-            program.begin(ahead, |template| self.accept(template, &spec.program));
+        if let Some(ahead) = &self.ahead
+            && program.begin(ahead, |template| self.accept(template, &spec.program))
+        {
+            self.evict();
         }
         let worn = self.policy.starts_per_template;
         loop {

@@ -11,7 +11,7 @@ use super::eligible;
 use super::key::{self, Asked};
 use super::place;
 use super::rewinding::{Rewinding, Stopped};
-use super::template::Template;
+use super::template::{Means, Template};
 use super::worker::Worker;
 use super::{Choice, Policy, ToolStatistics};
 use crate::slots::Slots;
@@ -25,6 +25,9 @@ const WORKER_WAIT: Duration = Duration::from_millis(15);
 /// How long a start waits for a tool's first template. Making it takes as long as a cold start does until `main`: who waits
 /// loses little, and who did not would take the processor from it.
 const FIRST_WAIT: Duration = Duration::from_millis(60);
+/// How long a first start waits for a template that was begun before: a cold start would take as long as that still does,
+/// unless the tool does not get to `main`.
+const AHEAD_WAIT: Duration = Duration::from_millis(500);
 /// Keys that are counted; a tool whose environment never repeats stays cold.
 const KEYS_MAX: usize = 1024;
 
@@ -90,20 +93,29 @@ impl Program {
         self.state.lock().expect("no panic while locked")
     }
 
-    /// Before its first start: takes what was made ahead for it, which `accept` may refuse.
-    pub(crate) fn begin(&self, ahead: &Ahead, accept: impl FnOnce(&mut Template) -> bool) {
-        self.begun.call_once(|| {
-            let Some(Made { mut template, name, env, .. }) = ahead.take(&self.path, FIRST_WAIT) else {
-                return;
-            };
-            if !accept(&mut template) {
-                return;
-            }
-            let mut state = self.lock();
-            state.learn(&mut template, |asked| key::of_parts(&name, &env, asked));
-            state.live += 1;
-            state.idle.push(template);
-        });
+    /// Before its first start: takes what was made ahead for it, which `accept` may refuse. Whether that was now.
+    pub(crate) fn begin(&self, ahead: &Ahead, accept: impl FnOnce(&mut Template) -> bool) -> bool {
+        let mut took = false;
+        self.begun.call_once(|| took = self.take_ahead(ahead, accept));
+        took
+    }
+
+    fn take_ahead(&self, ahead: &Ahead, accept: impl FnOnce(&mut Template) -> bool) -> bool {
+        let Some(Made { mut template, name, env, .. }) = ahead.take(&self.path, AHEAD_WAIT) else {
+            return false;
+        };
+        if !accept(&mut template) {
+            return false;
+        }
+        let mut state = self.lock();
+        // What is made ahead has libc's.
+        if state.statistics.allocator.is_some() {
+            return false;
+        }
+        state.learn(&mut template, |asked| key::of_parts(&name, &env, asked));
+        state.live += 1;
+        state.idle.push(template);
+        true
     }
 
     /// Decides how to start; waits shortly where all templates are in use.
@@ -172,10 +184,11 @@ impl Program {
         // Each time, as it may have been replaced since by one that would run past the runtime.
         let traits = eligible::examine(&self.path)?;
         let allocator = self.lock().statistics.allocator.clone();
-        let mut made = Template::start(spec, &traits, image, slots, allocator.as_deref());
+        let means = Means { runtime: image, slots, allocator: allocator.as_deref(), is_over: None };
+        let mut made = Template::start(spec, &traits, means);
         if matches!(made, Err(Reason::KeepsArguments)) {
             // The length that was found may be a number of the tool's own; next time it is another one.
-            made = Template::start(spec, &traits, image, slots, allocator.as_deref());
+            made = Template::start(spec, &traits, means);
         }
         let mut template = made?;
         self.lock().learn(&mut template, |asked| key::of(spec, asked));
@@ -410,6 +423,7 @@ pub(crate) fn probe(image: &OwnedFd, slots: &Slots) -> bool {
     let Ok(null) = null else { return false };
     let env = EnvBlock::new(&hotstart_model::Environment::new());
     let spec = Spec::plain(path, "sh".into(), env, &null);
-    let started = Template::start(&spec, &traits, image, slots, None);
+    let means = Means { runtime: image, slots, allocator: None, is_over: None };
+    let started = Template::start(&spec, &traits, means);
     !matches!(started, Err(Reason::NotStopped | Reason::System))
 }

@@ -2,11 +2,12 @@
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::MemfdFlags;
@@ -17,7 +18,7 @@ use super::identity::Files;
 use super::request::{self, Asked, Failure};
 use super::worker::{Link, Origin, Worker};
 use super::{key, starter, wire};
-use crate::slots::{Slot, Slots};
+use crate::slots::{Entry, Slot, Slots};
 use crate::sys::shared::Table;
 use crate::sys::{channel, spawn, wait};
 use crate::{ProcessGroup, Reason, Spec};
@@ -28,6 +29,19 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// After how many copies a template's text is put on large pages. That takes about 60 ms for LLVM's 120 MB, and saves a
 /// copy 2 to 5 ms (docs/design/warm.md).
 const ENLARGE_AFTER: u32 = 32;
+
+/// How often to look whether a template is still wanted that is made ahead.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What a template is made with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Means<'a> {
+    pub runtime: &'a OwnedFd,
+    pub slots: &'a Slots,
+    pub allocator: Option<&'a Path>,
+    /// Set when it is not wanted any more, if that can be before it is made.
+    pub is_over: Option<&'a AtomicBool>,
+}
 
 /// A tool stopped before `main`.
 #[derive(Debug)]
@@ -68,17 +82,16 @@ struct Ends {
 
 impl Template {
     /// Starts `spec`'s program up to its `main`.
-    pub(crate) fn start(
-        spec: &Spec<'_>,
-        traits: &Traits,
-        runtime: &OwnedFd,
-        slots: &Slots,
-        allocator: Option<&Path>,
-    ) -> Result<Self, Reason> {
+    pub(crate) fn start(spec: &Spec<'_>, traits: &Traits, means: Means<'_>) -> Result<Self, Reason> {
+        let Means { runtime, slots, allocator, is_over } = means;
         let (begun, moment) = (Instant::now(), SystemTime::now());
         let (socket, theirs) = channel::pair().map_err(|_| Reason::System)?;
         let ends = ends(theirs, runtime, slots).ok_or(Reason::System)?;
+        let slot = slots.take();
         let pid = spawn_stopped(spec, ends, allocator)?;
+        if let Some(slot) = &slot {
+            slot.enter(Entry { pid, pgid: pid });
+        }
         let mut template = Template {
             pid,
             socket,
@@ -95,7 +108,13 @@ impl Template {
             point: traits.point,
             start_time: Duration::ZERO,
         };
-        template.await_ready(spec, traits)?;
+        let ready = template.await_ready(spec, traits, is_over);
+        if ready.is_err() {
+            wait::kill(pid);
+        }
+        // From here on it notices by its socket that the runner is gone.
+        slot.into_iter().for_each(Slot::free);
+        ready?;
         if !template.files.unchanged_since(moment) {
             return Err(Reason::FilesChanging);
         }
@@ -104,10 +123,34 @@ impl Template {
         Ok(template)
     }
 
-    fn await_ready(&mut self, spec: &Spec<'_>, traits: &Traits) -> Result<(), Reason> {
-        channel::set_patience(&self.socket, PATIENCE).map_err(|_| Reason::System)?;
+    /// Waits for what it tells when it has stopped; not any longer once `is_over`.
+    fn await_message(&self, message: &mut [u8], is_over: Option<&AtomicBool>) -> Result<usize, Reason> {
+        let set_patience = |time| channel::set_patience(&self.socket, time).map_err(|_| Reason::System);
+        let until = Instant::now() + PATIENCE;
+        set_patience(if is_over.is_some() { LOOK } else { PATIENCE })?;
+        let length = loop {
+            match channel::receive(&self.socket, message) {
+                Ok(length) => break length,
+                Err(error) if error.kind() == ErrorKind::WouldBlock && is_over.is_some() => {
+                    if Instant::now() >= until || is_over.is_some_and(|over| over.load(Ordering::Relaxed)) {
+                        return Err(Reason::NotStopped);
+                    }
+                }
+                Err(_) => return Err(Reason::NotStopped),
+            }
+        };
+        set_patience(PATIENCE)?;
+        Ok(length)
+    }
+
+    fn await_ready(
+        &mut self,
+        spec: &Spec<'_>,
+        traits: &Traits,
+        is_over: Option<&AtomicBool>,
+    ) -> Result<(), Reason> {
         let mut message = vec![0; wire::READY_MAX];
-        let length = channel::receive(&self.socket, &mut message).map_err(|_| Reason::NotStopped)?;
+        let length = self.await_message(&mut message, is_over)?;
         let message = &message[..length];
         let ready = wire::Ready::decode(message).ok_or(Reason::NotStopped)?;
         if ready.pid != self.pid {

@@ -18,7 +18,7 @@ use crate::pytext;
 
 pub use self::define::Definition;
 pub use self::scan::Keyword;
-pub(crate) use self::scan::{Scanner, with_content};
+pub(crate) use self::scan::Scanner;
 
 /// What a test file asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -31,7 +31,8 @@ use crate::settings::Settings;
 pub struct Probe<'g> {
     child: Option<Child<'g>>,
     requests: Option<File>,
-    replies: BufReader<File>,
+    /// Gone at its end, so that it need not wait for a reader.
+    replies: Option<BufReader<File>>,
     line: Vec<u8>,
     diagnostics: Vec<Diagnostic>,
     about: About,
@@ -302,14 +303,15 @@ impl<'g> Probe<'g> {
         }
     }
 
-    /// Tells the listener what the tests will probably start.
-    fn tell(&self, ahead: wire::Ahead, config: &Path) {
-        if let Some((listener, settings, tmp_dir)) = &self.listener {
+    /// Tells the listener, once, what the tests will probably start.
+    fn tell(&mut self, ahead: wire::Ahead, config: &Path) {
+        if let Some((listener, settings, tmp_dir)) = self.listener.take() {
             let announced = Announced {
                 environment: update::environment(ahead.environment, tmp_dir.as_deref()),
                 values: ahead.values.into_iter().map(Text::into_string).collect(),
                 directory: config.parent().unwrap_or(Path::new("/")).to_path_buf(),
                 source_root: ahead.source_root.map(Text::into_path),
+                exec_root: ahead.exec_root.map(Text::into_path),
             };
             listener.0(ahead::expected(announced, settings));
         }
@@ -317,7 +319,8 @@ impl<'g> Probe<'g> {
 
     fn read<T: serde::de::DeserializeOwned>(&mut self) -> Result<Option<T>, ProbeError> {
         self.line.clear();
-        if self.replies.read_until(b'\n', &mut self.line)? == 0 {
+        let Some(replies) = &mut self.replies else { return Ok(None) };
+        if replies.read_until(b'\n', &mut self.line)? == 0 {
             return Ok(None);
         }
         serde_json::from_slice(&self.line).map(Some).map_err(|error| ProbeError::Malformed(error.to_string()))
@@ -359,7 +362,7 @@ impl<'g> Probe<'g> {
 impl Probe<'_> {
     /// Closes the line, which ends the helper. It is waited for when this is dropped.
     pub fn close(&mut self) {
-        self.requests = None;
+        (self.requests, self.replies) = (None, None);
     }
 }
 

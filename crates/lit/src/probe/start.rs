@@ -71,7 +71,7 @@ impl<'g> Probe<'g> {
         let mut probe = Probe {
             child: Some(child),
             requests: Some(File::from(requests)),
-            replies: BufReader::with_capacity(1 << 16, File::from(replies)),
+            replies: Some(BufReader::with_capacity(1 << 16, File::from(replies))),
             line: Vec::new(),
             diagnostics: Vec::new(),
             about,

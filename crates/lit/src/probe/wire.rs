@@ -99,6 +99,7 @@ pub(super) struct Ahead {
     pub environment: Vec<(Text, Text)>,
     pub values: Vec<Text>,
     pub source_root: Option<Text>,
+    pub exec_root: Option<Text>,
 }
 
 /// A message from a config.
