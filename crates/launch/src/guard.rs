@@ -47,17 +47,12 @@ impl Guard {
         let null = File::options().read(true).write(true).open("/dev/null").ok()?;
         let mut extra_fds = vec![(LIFELINE, read.as_fd()), (TABLE, slots.file().as_fd())];
         extra_fds.extend(held.map(|held| (HELD, held)));
+        let (program, env) = (Path::new("/proc/self/exe"), EnvBlock::new(&Environment::new()));
         let spec = Spec {
-            program: "/proc/self/exe".into(),
             argv: vec!["hotstart".into(), GUARD.into(), std::process::id().to_string().into()],
-            env: EnvBlock::new(&Environment::new()),
-            cwd: Path::new("/").into(),
-            stdio: [null.as_fd(), null.as_fd(), null.as_fd()],
             extra_fds,
-            umask: None,
-            limits: Vec::new(),
-            keep_cold: false,
             process_group: ProcessGroup::New,
+            ..Spec::plain(program, OsString::new(), env, &null)
         };
         let pid = cold::prepare(&spec, None).ok()?.spawn(&spec, None).ok()?;
         Some(Guard { slots: Arc::clone(slots), lifeline: write, pid })

@@ -32,6 +32,13 @@ fn launcher_ahead(policy: Policy) -> (Launcher, Arc<Ahead>) {
     (launcher, ahead)
 }
 
+/// A launcher with the settings that count, for which templates of these programs were begun before.
+fn launcher_expecting(programs: &[&Path]) -> (Launcher, Arc<Ahead>) {
+    let (launcher, ahead) = launcher_ahead(after_one());
+    expect(&ahead, programs);
+    (launcher.with_policy(after_one()), ahead)
+}
+
 /// What a start of the program writes, and how it was started.
 fn run(launcher: &Launcher, dir: &Path, program: &Path, env: &[(&'static str, &str)]) -> (String, Via) {
     let victim = Victim { dir: tempfile::tempdir_in(dir).unwrap(), program: program.to_path_buf() };
@@ -53,9 +60,7 @@ const FIRST: Via = Via::Cold(Reason::FewStarts);
 fn the_first_start_is_served() {
     let dir = tempfile::tempdir().unwrap();
     let (one, other) = (says(dir.path(), "one", "one"), says(dir.path(), "other", "other"));
-    let (launcher, ahead) = launcher_ahead(after_one());
-    expect(&ahead, &[&one]);
-    let launcher = launcher.with_policy(after_one());
+    let (launcher, _ahead) = launcher_expecting(&[&one]);
     assert_eq!(run(&launcher, dir.path(), &one, &[]), ("one\n".into(), Via::Fork));
     assert_eq!(run(&launcher, dir.path(), &one, &[]), ("one\n".into(), Via::Rewind));
     assert_eq!(run(&launcher, dir.path(), &other, &[]), ("other\n".into(), FIRST));
@@ -67,9 +72,7 @@ fn the_first_start_is_served() {
 fn another_environment_is_not_served() {
     let dir = tempfile::tempdir().unwrap();
     let one = says(dir.path(), "one", "one");
-    let (launcher, ahead) = launcher_ahead(after_one());
-    expect(&ahead, &[&one]);
-    let launcher = launcher.with_policy(after_one());
+    let (launcher, _ahead) = launcher_expecting(&[&one]);
     assert_eq!(run(&launcher, dir.path(), &one, &[("LC_ALL", "C")]), ("one\n".into(), FIRST));
     assert_eq!(run(&launcher, dir.path(), &one, &[]), ("one\n".into(), Via::Fork));
 }
@@ -79,9 +82,7 @@ fn a_program_that_was_replaced_meanwhile_is_not_served() {
     let dir = tempfile::tempdir().unwrap();
     let (one, other) = (says(dir.path(), "one", "one"), says(dir.path(), "other", "other"));
     let newer = says(dir.path(), "newer", "newer");
-    let (launcher, ahead) = launcher_ahead(after_one());
-    expect(&ahead, &[&one, &other]);
-    let launcher = launcher.with_policy(after_one());
+    let (launcher, _ahead) = launcher_expecting(&[&one, &other]);
     // They are made one after the other, so that the first one is there now.
     assert_eq!(run(&launcher, dir.path(), &other, &[]), ("other\n".into(), Via::Fork));
     std::fs::rename(&newer, &one).unwrap();
@@ -112,9 +113,7 @@ fn await_processes(program: &Path, count: usize) {
 fn what_nobody_asked_for_ends_with_the_launcher() {
     let dir = tempfile::tempdir().unwrap();
     let one = says(dir.path(), "one", "one");
-    let (launcher, ahead) = launcher_ahead(after_one());
-    expect(&ahead, &[&one]);
-    let launcher = launcher.with_policy(after_one());
+    let (launcher, ahead) = launcher_expecting(&[&one]);
     await_processes(&one, 1);
     drop((launcher, ahead));
     await_processes(&one, 0);
@@ -129,9 +128,7 @@ fn what_does_not_get_to_main_ends_with_the_launcher_and_keeps_nobody_waiting() {
     std::fs::write(&source, text).unwrap();
     compile(&source, &hangs, &[]);
     let (other, begun) = (says(dir.path(), "other", "other"), Instant::now());
-    let (launcher, ahead) = launcher_ahead(after_one());
-    expect(&ahead, &[&hangs, &other]);
-    let launcher = launcher.with_policy(after_one());
+    let (launcher, ahead) = launcher_expecting(&[&hangs, &other]);
     await_processes(&hangs, 1);
     assert_eq!(run(&launcher, dir.path(), &other, &[]), ("other\n".into(), FIRST));
     drop((launcher, ahead));

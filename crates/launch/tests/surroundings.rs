@@ -8,8 +8,8 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use common::{Case, Victim, case, compile, start, victim, warm_launcher};
-use hotstart_launch::{EnvBlock, Exit, Group, Launcher, ProcessGroup, Reason, Spec, Via};
+use common::{Case, Victim, case, compile, plain_spec, start, victim, warm_launcher};
+use hotstart_launch::{EnvBlock, Exit, Group, Launcher, Reason, Spec, Via};
 use hotstart_model::{Environment, Status};
 use rustix::fs::{Mode, OFlags};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -18,18 +18,8 @@ use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 /// Starts the victim with these standard streams.
 fn start_on(launcher: &Launcher, victim: &Victim, args: &[&str], stdio: [BorrowedFd<'_>; 3]) -> Exit {
     let env: Environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();
-    let spec = Spec {
-        program: victim.program.clone(),
-        argv: std::iter::once("victim").chain(args.iter().copied()).map(Into::into).collect(),
-        env: EnvBlock::new(&env),
-        cwd: Path::new("/").into(),
-        stdio,
-        extra_fds: Vec::new(),
-        umask: None,
-        limits: Vec::new(),
-        keep_cold: false,
-        process_group: ProcessGroup::New,
-    };
+    let argv: Vec<&str> = std::iter::once("victim").chain(args.iter().copied()).collect();
+    let spec = Spec { env: EnvBlock::new(&env), ..plain_spec(&victim.program, &argv, Path::new("/"), stdio) };
     launcher.start(&spec, &Group::new()).expect("it starts").wait()
 }
 
@@ -168,18 +158,8 @@ fn too_much_is_the_same_error() {
     let null = File::open("/dev/null").unwrap();
     let long = "x".repeat(200 << 10);
     let errors = [Launcher::new(), warm_launcher(&["victim"])].map(|launcher| {
-        let spec = Spec {
-            program: victim.program.clone(),
-            argv: vec!["victim".into(), long.clone().into()],
-            env: EnvBlock::new(&Environment::new()),
-            cwd: Path::new("/").into(),
-            stdio: [null.as_fd(); 3],
-            extra_fds: Vec::new(),
-            umask: None,
-            limits: Vec::new(),
-            keep_cold: false,
-            process_group: ProcessGroup::New,
-        };
+        let null = [null.as_fd(); 3];
+        let spec = plain_spec(&victim.program, &["victim", &long], Path::new("/"), null);
         launcher.start(&spec, &Group::new()).unwrap_err().to_string()
     });
     assert_eq!(errors[0], errors[1]);

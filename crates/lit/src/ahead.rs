@@ -5,7 +5,6 @@
 //! A tool that a config or a test may still write is none to be started before: those below their directories.
 
 use std::collections::VecDeque;
-use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::Read;
@@ -29,8 +28,8 @@ const TOOLS: usize = 3;
 /// What will probably be started soon, and with what.
 #[derive(Debug)]
 pub struct Expected {
-    /// Programs, and the names they are called by.
-    pub tools: Vec<(PathBuf, OsString)>,
+    /// Programs, which are called by these names.
+    pub tools: Vec<PathBuf>,
     /// The environment of tests, as far as the config has set it.
     pub environment: Environment,
 }
@@ -86,7 +85,6 @@ pub(crate) fn expected(announced: Announced, settings: &Settings) -> Expected {
         let runs = Scanner::new(&content).flatten().filter(|found| found.keyword == Keyword::Run);
         tests += usize::from(runs.map(|run| commands(run.text).for_each(&mut take)).count() > 0);
     }
-    let tools = tools.into_iter().map(|tool| (tool.clone(), tool.into())).collect();
     Expected { tools, environment }
 }
 
@@ -165,9 +163,7 @@ mod tests {
             source_root: Some(dir.to_path_buf()),
             exec_root: Some(dir.join("exec")),
         };
-        let expected = expected(announced, &settings);
-        assert!(expected.tools.iter().all(|(program, name)| program == name));
-        expected.tools.into_iter().map(|(program, _)| program).collect()
+        expected(announced, &settings).tools
     }
 
     #[test]
@@ -223,7 +219,7 @@ mod tests {
                 exec_root: Some(dir.path().join("exec")),
             };
             let expected = expected(announced, &settings);
-            assert_eq!(expected.tools, [(PathBuf::from("/bin/opt"), OsString::from("/bin/opt"))], "{part}");
+            assert_eq!(expected.tools, [PathBuf::from("/bin/opt")], "{part}");
         }
     }
 

@@ -128,7 +128,8 @@ impl Session<'_> {
         let ahead = self.expects_runs().then(|| launcher.ahead(self.warm.early_policy())).flatten();
         let make = |expected: Expected| {
             if let Some(ahead) = &ahead {
-                ahead.make(expected.tools, EnvBlock::new(&expected.environment));
+                let tools = expected.tools.into_iter().map(|tool| (tool.clone(), tool.into()));
+                ahead.make(tools.collect(), EnvBlock::new(&expected.environment));
             }
         };
         let listener = ahead.is_some().then_some(Listener(&make));

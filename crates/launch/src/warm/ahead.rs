@@ -64,7 +64,7 @@ impl Ahead {
         crate::sys::spawn::keep_inherited_private();
         let mut state = self.shared.lock();
         tools.retain(|(program, _)| {
-            let is_new = !state.is_known(program) && state.policy.refuses(program).is_none();
+            let is_new = !state.is_known(program) && allows(&state.policy, program);
             state.waiting.extend(is_new.then(|| program.clone()));
             is_new
         });
@@ -83,8 +83,8 @@ impl Ahead {
     pub(crate) fn settle(&self, policy: &Policy) {
         let mut state = self.shared.lock();
         state.policy = policy.clone();
-        state.waiting.retain(|program| policy.refuses(program).is_none());
-        state.ready.retain(|made| policy.refuses(&made.program).is_none());
+        state.waiting.retain(|program| allows(policy, program));
+        state.ready.retain(|made| allows(policy, &made.program) && made.template.memory <= policy.memory);
     }
 
     /// The template of `program`, if there is one; waits so long for one that is being made, and no second time.
@@ -114,6 +114,11 @@ impl State {
         self.waiting.iter().any(|waiting| waiting == program)
             || self.ready.iter().any(|made| made.program == program)
     }
+}
+
+/// Whether starts of `program` may be served by a template that has the common runtime, and libc's allocator.
+fn allows(policy: &Policy, program: &Path) -> bool {
+    policy.refuses(program).is_none() && policy.nested.as_ref().is_none_or(|nested| !nested.concerns(program))
 }
 
 impl Shared {

@@ -153,7 +153,7 @@ impl Pool {
             return Err(reason);
         }
         if let Some(ahead) = &self.ahead
-            && program.begin(ahead, |template| self.accept(template, &spec.program))
+            && program.begin(ahead, &self.budget)
         {
             self.evict();
         }
@@ -218,16 +218,6 @@ impl Pool {
             Err(reason) => program.failed(*reason),
         }
         made
-    }
-
-    /// Whether a template that was made ahead may be used: it has the common runtime.
-    fn accept(&self, template: &mut Template, program: &Path) -> bool {
-        let is_common = self.policy.nested.as_ref().is_none_or(|nested| !nested.concerns(program));
-        let accepts = is_common && template.memory <= self.policy.memory;
-        if accepts {
-            template.share = Some(self.budget.take(template.memory));
-        }
-        accepts
     }
 
     fn runtime_for(&self, program: &Path, slots: &Slots) -> Option<&OwnedFd> {

@@ -7,6 +7,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, Once};
 use std::time::{Duration, Instant};
 
 use super::ahead::{Ahead, Made};
+use super::budget::Budget;
 use super::eligible;
 use super::key::{self, Asked};
 use super::place;
@@ -93,25 +94,23 @@ impl Program {
         self.state.lock().expect("no panic while locked")
     }
 
-    /// Before its first start: takes what was made ahead for it, which `accept` may refuse. Whether that was now.
-    pub(crate) fn begin(&self, ahead: &Ahead, accept: impl FnOnce(&mut Template) -> bool) -> bool {
+    /// Before its first start: takes what was made ahead for it, and counts it in `budget`. Whether that was now.
+    pub(crate) fn begin(&self, ahead: &Ahead, budget: &Budget) -> bool {
         let mut took = false;
-        self.begun.call_once(|| took = self.take_ahead(ahead, accept));
+        self.begun.call_once(|| took = self.take_ahead(ahead, budget));
         took
     }
 
-    fn take_ahead(&self, ahead: &Ahead, accept: impl FnOnce(&mut Template) -> bool) -> bool {
+    fn take_ahead(&self, ahead: &Ahead, budget: &Budget) -> bool {
         let Some(Made { mut template, name, env, .. }) = ahead.take(&self.path, AHEAD_WAIT) else {
             return false;
         };
-        if !accept(&mut template) {
-            return false;
-        }
         let mut state = self.lock();
         // What is made ahead has libc's.
         if state.statistics.allocator.is_some() {
             return false;
         }
+        template.share = Some(budget.take(template.memory));
         state.learn(&mut template, |asked| key::of_parts(&name, &env, asked));
         state.live += 1;
         state.idle.push(template);

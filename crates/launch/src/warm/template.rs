@@ -87,8 +87,8 @@ impl Template {
         let (begun, moment) = (Instant::now(), SystemTime::now());
         let (socket, theirs) = channel::pair().map_err(|_| Reason::System)?;
         let ends = ends(theirs, runtime, slots).ok_or(Reason::System)?;
-        let slot = slots.take();
         let pid = spawn_stopped(spec, ends, allocator)?;
+        let slot = slots.take();
         if let Some(slot) = &slot {
             slot.enter(Entry { pid, pgid: pid });
         }
