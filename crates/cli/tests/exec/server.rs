@@ -71,6 +71,7 @@ fn a_thousand_clients_at_once_are_all_served_or_run_cold() {
     let bench = Bench::new();
     let tool = bench.tool("tool");
     bench.warm_up(&tool);
+    let before = bench.warm_starts();
     let start = |number: usize| {
         let mut client = bench.client();
         client.arg(&tool).args(["exit", &(number % 200).to_string()]).stdout(Stdio::null());
@@ -82,5 +83,8 @@ fn a_thousand_clients_at_once_are_all_served_or_run_cold() {
     }
     let status = bench.status();
     assert!(status.contains(" 0 jobs running"), "{status}");
-    assert!(bench.warm_starts() > 100, "{status}");
+    // How many are warm is the machine's affair: who finds every template in use for some milliseconds runs cold. But too
+    // much at once leaves the server as it was.
+    assert!(bench.warm_starts() > before, "{status}");
+    bench.warm_up(&tool);
 }
