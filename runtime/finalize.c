@@ -1,44 +1,74 @@
-/* Spares libraries that have nothing to do at the end looking for it.
+/* What libraries register with __cxa_atexit before main, and the end of each library, without libc's search through all of it.
  *
- * When a process exits, each library calls __cxa_finalize, which goes through all that anybody has registered with
- * __cxa_atexit: thousands of entries, where LLVM's library is among them, once for each of opt's twenty libraries, of which
- * fifteen have registered nothing. Here it is noted who has, and for who has not it is left out: opt on one function takes
- * 5 % less. Only at the process's end: what is closed before goes the usual way.
+ * When a process exits, each library calls __cxa_finalize, which goes through all that anybody has registered: thousands of
+ * entries, where LLVM's library is among them, once for each of opt's twenty libraries, of which fifteen have registered
+ * nothing; and it writes to each entry. So who has registered nothing is spared the search, and what is registered until
+ * main is about to begin is kept here, in a row, where one library's entries are found at once.
  *
- * Who has once registered something is not forgotten, whatever run of this worker it was in: at worst a search finds
- * nothing. What is registered in a way that is not seen here (by a pointer got with dlsym from libc's handle) is called all
- * the same, by exit itself, after the libraries' own ends.
+ * The order is libc's. In that, exit calls, what came last first: what was registered since libc has begun; ld.so's own entry,
+ * which ends the libraries one by one, each by __cxa_finalize; then what is left of before. That is what is kept here: it is
+ * called by an entry of ours, the first of all that libc has, and so its last. Where something is registered whose place among
+ * the others could not be told here, libc keeps that and all that comes after it.
+ *
+ * Whether an entry was called is told by a byte in memory that is put back after a run. Nothing else here changes once main
+ * has begun but who has registered something in libc. That is not forgotten, whatever run of this worker it was in: at worst
+ * a search finds nothing. What is registered in a way that is not seen here (by a pointer got with dlsym from libc's handle) is
+ * called all the same, by exit itself, after the libraries' own ends.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 
 #include "runtime.h"
 
 #define LIBRARIES_MAX 256
-
-/* What libraries are told apart by: the address of a variable in each. The count goes past the end where there is no room
- * for all: then everybody searches. */
-static void *registered[LIBRARIES_MAX];
-static unsigned registered_count;
-
-/* How many calls of dlclose are under way. */
-static unsigned closing;
+#define KEPT_MAX 16384
+/* libc's own entries are in blocks of so many and of this size, all but the first on the heap (struct exit_function_list). */
+#define BLOCK 32
+#define BLOCK_BYTES 1040
+/* Where the bytes are that tell what was called: below the kept blocks (kept.c), away from what the kernel places. */
+#define CALLED 0x1d4affff0000ul
 
 typedef void hs_function(void);
+/* libc passes the status as well, to those that want it. */
+typedef void hs_handler(void *argument, int status);
+
+static struct {
+    hs_handler *function;
+    void *argument, *handle;
+} kept[KEPT_MAX];
+static unsigned kept_count;
+static char *called;
+static int is_sealed;
+
+static struct library {
+    void *handle;        /* what it is told apart by: the address of a variable in it */
+    unsigned first, end; /* among these are what is kept of it */
+    int in_libc;         /* libc may have something of it */
+    int has_others;      /* functions for fork and quick_exit, which libc knows under the address of this */
+} libraries[LIBRARIES_MAX];
+/* There was no room for one: everybody searches. */
+static int is_full;
+
+/* How many calls of dlclose are under way, and how often something was registered in libc. */
+static unsigned closing, registrations;
 
 static struct {
     void (*finalize)(void *);
     int (*dlclose)(void *);
-    int (*atexit)(void (*)(void *), void *, void *);
+    int (*atexit)(hs_handler *, void *, void *);
+    int (*on_exit)(void (*)(int, void *), void *);
     int (*at_quick_exit)(void (*)(void *), void *);
     int (*register_atfork)(hs_function *, hs_function *, hs_function *, void *);
 } next;
 
 /* No header has them. */
-void __cxa_finalize(void *library);
-int __cxa_atexit(void (*function)(void *), void *argument, void *library);
-int __cxa_at_quick_exit(void (*function)(void *), void *library);
-int __register_atfork(hs_function *prepare, hs_function *parent, hs_function *child, void *library);
+void __cxa_finalize(void *handle);
+int __cxa_atexit(hs_handler *function, void *argument, void *handle);
+int __cxa_at_quick_exit(void (*function)(void *), void *handle);
+int __register_atfork(hs_function *prepare, hs_function *parent, hs_function *child, void *handle);
 
 /* Libraries' constructors may come before any of ours. */
 static void resolve(void)
@@ -47,31 +77,118 @@ static void resolve(void)
         return;
     next.dlclose = (__typeof__(next.dlclose))dlsym(RTLD_NEXT, "dlclose");
     next.atexit = (__typeof__(next.atexit))dlsym(RTLD_NEXT, "__cxa_atexit");
+    next.on_exit = (__typeof__(next.on_exit))dlsym(RTLD_NEXT, "on_exit");
     next.at_quick_exit = (__typeof__(next.at_quick_exit))dlsym(RTLD_NEXT, "__cxa_at_quick_exit");
     next.register_atfork = (__typeof__(next.register_atfork))dlsym(RTLD_NEXT, "__register_atfork");
     next.finalize = (__typeof__(next.finalize))dlsym(RTLD_NEXT, "__cxa_finalize");
 }
 
-static int has_registered(const void *library)
+/* The library's place, or the free one it can have; NULL if there is none. */
+static struct library *place_of(void *handle)
 {
-    const unsigned count = __atomic_load_n(&registered_count, __ATOMIC_ACQUIRE);
-    if (count > LIBRARIES_MAX)
-        return 1;
-    for (unsigned i = count; i-- > 0;)
-        if (__atomic_load_n(&registered[i], __ATOMIC_RELAXED) == library)
-            return 1;
-    return 0;
+    for (struct library *library = libraries; library < libraries + LIBRARIES_MAX; library++) {
+        void *const found = __atomic_load_n(&library->handle, __ATOMIC_ACQUIRE);
+        if (!found || found == handle)
+            return library;
+    }
+    return NULL;
 }
 
-/* Two threads may note one library twice. */
-static void note(void *library)
+static struct library *find(void *handle)
 {
-    resolve();
-    if (has_registered(library))
+    struct library *library = place_of(handle);
+    return library && library->handle ? library : NULL;
+}
+
+/* Threads may come with the same library at once. NULL without room, and without a handle. */
+static struct library *find_or_add(void *handle)
+{
+    struct library *library;
+    void *found = NULL;
+    if (!handle)
+        return NULL;
+    while ((library = place_of(handle)) && !library->handle && found != handle) {
+        found = NULL;
+        if (__atomic_compare_exchange_n(&library->handle, &found, handle, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            break;
+    }
+    if (!library)
+        __atomic_store_n(&is_full, 1, __ATOMIC_RELAXED);
+    return library;
+}
+
+static void call(unsigned at, int status)
+{
+    called[at] = 1;
+    kept[at].function(kept[at].argument, status);
+}
+
+/* libc's last entry. It calls the last that is left and registers itself again before, so that what that one registers has
+ * its turn before the one after it. */
+static void call_left(void *argument, int status)
+{
+    (void)argument;
+    for (unsigned at = kept_count; at-- > 0;) {
+        if (called[at])
+            continue;
+        const int comes_again = at > 0 && next.atexit(call_left, NULL, NULL) == 0;
+        call(at, status);
+        if (comes_again)
+            return;
+    }
+}
+
+static void nothing(void *argument, int status)
+{
+    (void)argument;
+    (void)status;
+}
+
+/* Keeps nothing any more. libc is given so many entries that its next block comes when it would have come. */
+void hs_finalize_seal(void)
+{
+    if (is_sealed)
         return;
-    const unsigned place = __atomic_fetch_add(&registered_count, 1, __ATOMIC_ACQ_REL);
-    if (place < LIBRARIES_MAX)
-        __atomic_store_n(&registered[place], library, __ATOMIC_RELEASE);
+    is_sealed = 1;
+    for (unsigned i = 1; kept_count > 0 && i < (kept_count - 1) % BLOCK + 1; i++)
+        next.atexit(nothing, NULL, NULL);
+}
+
+static int begin_to_keep(void)
+{
+    called = mmap((void *)CALLED, KEPT_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return called != MAP_FAILED && next.atexit(call_left, NULL, NULL) == 0;
+}
+
+/* Whether it is kept here. */
+static int keep(hs_handler *function, void *argument, void *handle)
+{
+    static pthread_t keeper;
+    static void *volatile blocks[KEPT_MAX / BLOCK];
+    if (is_sealed)
+        return 0;
+    struct library *library = find_or_add(handle);
+    if (!library || kept_count == KEPT_MAX || (kept_count > 0 && pthread_self() != keeper)) {
+        hs_finalize_seal();
+        return 0;
+    }
+    if (kept_count == 0) {
+        keeper = pthread_self();
+        if (!begin_to_keep()) {
+            is_sealed = 1;
+            return 0;
+        }
+    } else if (kept_count % BLOCK == 0) {
+        /* The heap is to be as if libc kept it. */
+        blocks[kept_count / BLOCK] = calloc(1, BLOCK_BYTES);
+    }
+    if (library->first == library->end)
+        library->first = kept_count;
+    kept[kept_count].function = function;
+    kept[kept_count].argument = argument;
+    kept[kept_count].handle = handle;
+    library->end = ++kept_count;
+    return 1;
 }
 
 /* Finds libc's functions before the first copy does. */
@@ -80,39 +197,82 @@ void hs_finalize_open(void)
     resolve();
 }
 
-HS_EXPORT void __cxa_finalize(void *library)
+static unsigned registered(void)
+{
+    return __atomic_load_n(&registrations, __ATOMIC_RELAXED);
+}
+
+HS_EXPORT void __cxa_finalize(void *handle)
 {
     resolve();
-    if (__atomic_load_n(&closing, __ATOMIC_RELAXED) || has_registered(library))
+    struct library *library = find(handle);
+    const int anybody = !handle || __atomic_load_n(&is_full, __ATOMIC_RELAXED) || __atomic_load_n(&closing, __ATOMIC_RELAXED);
+    if (anybody || (library && __atomic_load_n(&library->in_libc, __ATOMIC_RELAXED)))
+        next.finalize(handle);
+    if (!library)
+        return;
+    for (unsigned at = library->end; at-- > library->first;) {
+        if (called[at] || kept[at].handle != handle)
+            continue;
+        const unsigned before = registered();
+        call(at, 0);
+        /* What that one registered has its turn before the next. */
+        if (registered() != before)
+            next.finalize(handle);
+    }
+    if (__atomic_load_n(&library->has_others, __ATOMIC_RELAXED))
         next.finalize(library);
 }
 
-HS_EXPORT int dlclose(void *library)
+HS_EXPORT int dlclose(void *handle)
 {
     resolve();
     __atomic_add_fetch(&closing, 1, __ATOMIC_RELAXED);
-    const int result = next.dlclose(library);
+    const int result = next.dlclose(handle);
     __atomic_sub_fetch(&closing, 1, __ATOMIC_RELAXED);
     return result;
 }
 
-HS_EXPORT int __cxa_atexit(void (*function)(void *), void *argument, void *library)
+HS_EXPORT int __cxa_atexit(hs_handler *function, void *argument, void *handle)
 {
-    note(library);
-    return next.atexit(function, argument, library);
+    resolve();
+    if (keep(function, argument, handle))
+        return 0;
+    struct library *library = find_or_add(handle);
+    if (library)
+        __atomic_store_n(&library->in_libc, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&registrations, 1, __ATOMIC_RELAXED);
+    return next.atexit(function, argument, handle);
 }
 
-/* The end of a library takes back what it has registered in these ways as well. */
-HS_EXPORT int __cxa_at_quick_exit(void (*function)(void *), void *library)
+HS_EXPORT int on_exit(void (*function)(int, void *), void *argument)
 {
-    note(library);
-    return next.at_quick_exit(function, library);
+    resolve();
+    hs_finalize_seal();
+    return next.on_exit(function, argument);
 }
 
-HS_EXPORT int __register_atfork(hs_function *prepare, hs_function *parent, hs_function *child, void *library)
+/* The end of a library takes back what it has registered in these ways, too, but only when all else of it was called. */
+static void *others_handle(void *handle)
 {
-    note(library);
-    return next.register_atfork(prepare, parent, child, library);
+    resolve();
+    struct library *library = find_or_add(handle);
+    if (!library)
+        return handle;
+    __atomic_store_n(&library->has_others, 1, __ATOMIC_RELAXED);
+    return library;
+}
+
+HS_EXPORT int __cxa_at_quick_exit(void (*function)(void *), void *handle)
+{
+    handle = others_handle(handle);
+    return next.at_quick_exit(function, handle);
+}
+
+HS_EXPORT int __register_atfork(hs_function *prepare, hs_function *parent, hs_function *child, void *handle)
+{
+    handle = others_handle(handle);
+    return next.register_atfork(prepare, parent, child, handle);
 }
 
 /* What stands in for one of libc's functions that are noticed here, or else the function itself. */
@@ -126,6 +286,8 @@ void *hs_finalize_stand_in(void *function)
         return (void *)dlclose;
     if (function == (void *)next.atexit)
         return (void *)__cxa_atexit;
+    if (function == (void *)next.on_exit)
+        return (void *)on_exit;
     if (function == (void *)next.at_quick_exit)
         return (void *)__cxa_at_quick_exit;
     if (function == (void *)next.register_atfork)

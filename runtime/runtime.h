@@ -104,6 +104,7 @@ HS_HIDDEN void hs_bind_learn(void *(*before)(void **place), void (*keep)(void **
 
 /* finalize.c */
 HS_HIDDEN void hs_finalize_open(void);
+HS_HIDDEN void hs_finalize_seal(void);
 HS_HIDDEN void *hs_finalize_stand_in(void *function);
 
 /* place.c */
