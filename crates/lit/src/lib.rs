@@ -22,6 +22,7 @@ pub mod plan;
 pub mod probe;
 pub mod pyre;
 pub mod pytext;
+mod read_ahead;
 pub mod render;
 pub mod script;
 pub mod select;

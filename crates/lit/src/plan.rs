@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Instant;
 
 use hotstart_model::{Dialect, JobId, JobSource, Outcome, RunScript, Transcript, Verdict, Work};
 
@@ -16,6 +17,7 @@ use crate::executable;
 use crate::googletest::individual::{self, Final};
 use crate::googletest::shard::{self, Shard, Ways};
 use crate::judge::{self, Pending};
+use crate::read_ahead::ReadAhead;
 use crate::script::{self, CompiledConfig, Compiler, Prepared, Request};
 use crate::settings::Settings;
 use crate::suite::Test;
@@ -27,7 +29,8 @@ pub struct Plan<'a> {
     session: Arc<Session>,
     tests: Arc<[Test]>,
     /// Places in `tests`.
-    selected: Vec<u32>,
+    selected: Arc<[u32]>,
+    read_ahead: ReadAhead,
     failures: Vec<bool>,
     compiler: Compiler,
     /// By the numbers of the configs.
@@ -57,11 +60,13 @@ impl<'a> Plan<'a> {
         let configs = tests.iter().map(|test| test.config().id as usize + 1).max().unwrap_or(0);
         let tmp_dir = session.tmp_dir.as_deref().map(TmpDir::create).transpose()?;
         let updates_tests = settings.update_tests && session.dialect == Dialect::V23;
+        let selected: Arc<[u32]> = selected.into();
         Ok(Plan {
             compiler: Compiler::new(session.dialect),
             session,
+            read_ahead: ReadAhead::new(tests.clone(), selected.clone()),
             tests,
-            selected: selected.to_vec(),
+            selected,
             failures: helpers.verdicts().iter().map(|(_, kind)| kind.is_failure).collect(),
             compiled: (0..configs).map(|_| OnceLock::new()).collect(),
             pending: Mutex::default(),
@@ -108,7 +113,10 @@ impl<'a> Plan<'a> {
             max_retries: self.max_retries,
             annotate: self.annotate,
         };
-        match script::prepare(&request) {
+        let begun = Instant::now();
+        let prepared = script::prepare(&request);
+        self.read_ahead.prepared(job, begun.elapsed());
+        match prepared {
             Prepared::Decided(outcome) => Work::Decided(outcome),
             Prepared::Script(script, pending) => {
                 self.await_end(job, Awaited::Script(pending));
