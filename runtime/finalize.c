@@ -12,11 +12,12 @@
  *
  * Whether an entry was called is told by a byte in memory that is put back after a run. Nothing else here changes once main
  * has begun but who has registered something in libc. That is not forgotten, whatever run of this worker it was in: at worst
- * a search finds nothing. What is registered in a way that is not seen here (by a pointer got with dlsym from libc's handle) is
- * called all the same, by exit itself, after the libraries' own ends.
+ * a search finds nothing. What is registered in a way that is not seen here (on_exit, or a pointer got with dlsym from libc's
+ * handle) is called all the same, by exit itself, after the libraries' own ends.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <gnu/libc-version.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -40,6 +41,7 @@ static struct {
     void *argument, *handle;
 } kept[KEPT_MAX];
 static unsigned kept_count;
+/* For each a byte, whether it was called; after these, how many of the last are known to have been. */
 static char *called;
 static int is_sealed;
 
@@ -59,7 +61,6 @@ static struct {
     void (*finalize)(void *);
     int (*dlclose)(void *);
     int (*atexit)(hs_handler *, void *, void *);
-    int (*on_exit)(void (*)(int, void *), void *);
     int (*at_quick_exit)(void (*)(void *), void *);
     int (*register_atfork)(hs_function *, hs_function *, hs_function *, void *);
 } next;
@@ -70,6 +71,13 @@ int __cxa_atexit(hs_handler *function, void *argument, void *handle);
 int __cxa_at_quick_exit(void (*function)(void *), void *handle);
 int __register_atfork(hs_function *prepare, hs_function *parent, hs_function *child, void *handle);
 
+static int is_libcs(void *function)
+{
+    Dl_info of_function, of_libc;
+    return dladdr(function, &of_function) && dladdr((void *)gnu_get_libc_version, &of_libc) &&
+           of_function.dli_fbase == of_libc.dli_fbase;
+}
+
 /* Libraries' constructors may come before any of ours. */
 static void resolve(void)
 {
@@ -77,10 +85,12 @@ static void resolve(void)
         return;
     next.dlclose = (__typeof__(next.dlclose))dlsym(RTLD_NEXT, "dlclose");
     next.atexit = (__typeof__(next.atexit))dlsym(RTLD_NEXT, "__cxa_atexit");
-    next.on_exit = (__typeof__(next.on_exit))dlsym(RTLD_NEXT, "on_exit");
     next.at_quick_exit = (__typeof__(next.at_quick_exit))dlsym(RTLD_NEXT, "__cxa_at_quick_exit");
     next.register_atfork = (__typeof__(next.register_atfork))dlsym(RTLD_NEXT, "__register_atfork");
     next.finalize = (__typeof__(next.finalize))dlsym(RTLD_NEXT, "__cxa_finalize");
+    /* Whoever else has put a function of his own in libc's place is to see all. */
+    if (!is_libcs((void *)next.atexit) || !is_libcs((void *)next.finalize))
+        is_sealed = is_full = 1;
 }
 
 /* The library's place, or the free one it can have; NULL if there is none. */
@@ -96,42 +106,51 @@ static struct library *place_of(void *handle)
 
 static struct library *find(void *handle)
 {
-    struct library *library = place_of(handle);
-    return library && library->handle ? library : NULL;
+    struct library *library = handle ? place_of(handle) : NULL;
+    return library && __atomic_load_n(&library->handle, __ATOMIC_ACQUIRE) == handle ? library : NULL;
 }
 
-/* Threads may come with the same library at once. NULL without room, and without a handle. */
+/* Threads may come with the same library at once, or with another for the same place. NULL without room, and without a
+ * handle. */
 static struct library *find_or_add(void *handle)
 {
     struct library *library;
-    void *found = NULL;
     if (!handle)
         return NULL;
-    while ((library = place_of(handle)) && !library->handle && found != handle) {
-        found = NULL;
-        if (__atomic_compare_exchange_n(&library->handle, &found, handle, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-            break;
+    while ((library = place_of(handle))) {
+        void *found = NULL;
+        if (__atomic_compare_exchange_n(&library->handle, &found, handle, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||
+            found == handle)
+            return library;
     }
-    if (!library)
-        __atomic_store_n(&is_full, 1, __ATOMIC_RELAXED);
-    return library;
+    __atomic_store_n(&is_full, 1, __ATOMIC_RELAXED);
+    return NULL;
 }
 
+static unsigned registered(void)
+{
+    return __atomic_load_n(&registrations, __ATOMIC_RELAXED);
+}
+
+/* Calls it, unless somebody has. */
 static void call(unsigned at, int status)
 {
-    called[at] = 1;
-    kept[at].function(kept[at].argument, status);
+    if (!__atomic_exchange_n(&called[at], 1, __ATOMIC_ACQ_REL))
+        kept[at].function(kept[at].argument, status);
 }
 
-/* libc's last entry. It calls the last that is left and registers itself again before, so that what that one registers has
- * its turn before the one after it. */
+/* libc's last entry calls the last that is left, and registers itself again before, so that what that one registers has its
+ * turn before the rest. */
 static void call_left(void *argument, int status)
 {
+    unsigned *passed = (unsigned *)(called + KEPT_MAX);
     (void)argument;
-    for (unsigned at = kept_count; at-- > 0;) {
+    is_sealed = 1;
+    for (; *passed < kept_count; ++*passed) {
+        const unsigned at = kept_count - 1 - *passed;
         if (called[at])
             continue;
-        const int comes_again = at > 0 && next.atexit(call_left, NULL, NULL) == 0;
+        const int comes_again = next.atexit(call_left, NULL, NULL) == 0;
         call(at, status);
         if (comes_again)
             return;
@@ -156,32 +175,37 @@ void hs_finalize_seal(void)
 
 static int begin_to_keep(void)
 {
-    called = mmap((void *)CALLED, KEPT_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    called = mmap((void *)CALLED, KEPT_MAX + sizeof(unsigned), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return called != MAP_FAILED && next.atexit(call_left, NULL, NULL) == 0;
+}
+
+/* Only one thread's: constructors that start threads are few, and a lock could be found taken after a fork. */
+static int is_keeper(void)
+{
+    static pthread_t keeper;
+    pthread_t nobody = 0;
+    return __atomic_compare_exchange_n(&keeper, &nobody, pthread_self(), 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||
+           nobody == pthread_self();
 }
 
 /* Whether it is kept here. */
 static int keep(hs_handler *function, void *argument, void *handle)
 {
-    static pthread_t keeper;
-    static void *volatile blocks[KEPT_MAX / BLOCK];
+    static void *volatile blocks[KEPT_MAX / BLOCK] __attribute__((unused));
     if (is_sealed)
         return 0;
     struct library *library = find_or_add(handle);
-    if (!library || kept_count == KEPT_MAX || (kept_count > 0 && pthread_self() != keeper)) {
+    if (!library || kept_count == KEPT_MAX || !is_keeper()) {
         hs_finalize_seal();
         return 0;
     }
-    if (kept_count == 0) {
-        keeper = pthread_self();
-        if (!begin_to_keep()) {
-            is_sealed = 1;
-            return 0;
-        }
-    } else if (kept_count % BLOCK == 0) {
-        /* The heap is to be as if libc kept it. */
-        blocks[kept_count / BLOCK] = calloc(1, BLOCK_BYTES);
+    if (kept_count == 0 && !begin_to_keep()) {
+        is_sealed = 1;
+        return 0;
     }
+    /* The heap is to be as if libc kept it. */
+    if (kept_count > 0 && kept_count % BLOCK == 0)
+        blocks[kept_count / BLOCK] = calloc(1, BLOCK_BYTES);
     if (library->first == library->end)
         library->first = kept_count;
     kept[kept_count].function = function;
@@ -197,22 +221,20 @@ void hs_finalize_open(void)
     resolve();
 }
 
-static unsigned registered(void)
-{
-    return __atomic_load_n(&registrations, __ATOMIC_RELAXED);
-}
-
 HS_EXPORT void __cxa_finalize(void *handle)
 {
     resolve();
     struct library *library = find(handle);
+    /* Before main: what is registered meanwhile is for libc to call. */
+    if (!handle || (library && library->first != library->end))
+        hs_finalize_seal();
     const int anybody = !handle || __atomic_load_n(&is_full, __ATOMIC_RELAXED) || __atomic_load_n(&closing, __ATOMIC_RELAXED);
     if (anybody || (library && __atomic_load_n(&library->in_libc, __ATOMIC_RELAXED)))
         next.finalize(handle);
     if (!library)
         return;
     for (unsigned at = library->end; at-- > library->first;) {
-        if (called[at] || kept[at].handle != handle)
+        if (kept[at].handle != handle)
             continue;
         const unsigned before = registered();
         call(at, 0);
@@ -243,13 +265,6 @@ HS_EXPORT int __cxa_atexit(hs_handler *function, void *argument, void *handle)
         __atomic_store_n(&library->in_libc, 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&registrations, 1, __ATOMIC_RELAXED);
     return next.atexit(function, argument, handle);
-}
-
-HS_EXPORT int on_exit(void (*function)(int, void *), void *argument)
-{
-    resolve();
-    hs_finalize_seal();
-    return next.on_exit(function, argument);
 }
 
 /* The end of a library takes back what it has registered in these ways, too, but only when all else of it was called. */
@@ -286,8 +301,6 @@ void *hs_finalize_stand_in(void *function)
         return (void *)dlclose;
     if (function == (void *)next.atexit)
         return (void *)__cxa_atexit;
-    if (function == (void *)next.on_exit)
-        return (void *)on_exit;
     if (function == (void *)next.at_quick_exit)
         return (void *)__cxa_at_quick_exit;
     if (function == (void *)next.register_atfork)
