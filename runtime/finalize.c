@@ -20,6 +20,7 @@
 #include <gnu/libc-version.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "runtime.h"
@@ -255,16 +256,37 @@ HS_EXPORT int dlclose(void *handle)
     return result;
 }
 
-HS_EXPORT int __cxa_atexit(hs_handler *function, void *argument, void *handle)
+static int pass_on(hs_handler *function, void *argument, void *handle)
 {
     resolve();
-    if (keep(function, argument, handle))
-        return 0;
     struct library *library = find_or_add(handle);
     if (library)
         __atomic_store_n(&library->in_libc, 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&registrations, 1, __ATOMIC_RELAXED);
     return next.atexit(function, argument, handle);
+}
+
+static __attribute__((noinline)) int keep_or_pass_on(hs_handler *function, void *argument, void *handle)
+{
+    resolve();
+    return keep(function, argument, handle) ? 0 : pass_on(function, argument, handle);
+}
+
+/* Clears the stack that was used. ld.so has main's arguments in registers while it calls constructors; where those were
+ * saved, a variable of the constructor may lie next that is never set, but copied: then they would look kept (snapshot.c). */
+static __attribute__((noinline)) int wiped(int result)
+{
+    char used[1024];
+    memset(used, 0, sizeof used);
+    __asm__ volatile("" : : "r"(used) : "memory");
+    return result;
+}
+
+HS_EXPORT int __cxa_atexit(hs_handler *function, void *argument, void *handle)
+{
+    if (is_sealed)
+        return pass_on(function, argument, handle);
+    return wiped(keep_or_pass_on(function, argument, handle));
 }
 
 /* The end of a library takes back what it has registered in these ways, too, but only when all else of it was called. */
