@@ -119,15 +119,18 @@ fn next_file(places: &mut VecDeque<PathBuf>, left: &mut usize) -> Option<PathBuf
     }
 }
 
-/// The begin of a regular file; what else there may be could keep its reader waiting.
+/// The begin of a regular file.
 fn head(path: &Path) -> Option<Vec<u8>> {
+    let mut content = Vec::new();
+    open_regular(path)?.take(HEAD).read_to_end(&mut content).ok()?;
+    Some(content)
+}
+
+/// Opens a regular file; what else there may be could keep its reader waiting.
+pub(crate) fn open_regular(path: &Path) -> Option<File> {
     let flags = OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
-    let mut content = Vec::new();
-    if file.metadata().ok()?.is_file() {
-        file.take(HEAD).read_to_end(&mut content).ok()?;
-    }
-    Some(content)
+    file.metadata().is_ok_and(|meta| meta.is_file()).then_some(file)
 }
 
 /// The first words of the commands on a line.

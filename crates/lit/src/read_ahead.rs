@@ -16,9 +16,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hotstart_model::JobId;
-use rustix::fs::{Advice, Mode, OFlags};
+use rustix::fs::Advice;
 use rustix::io::{Errno, ReadWriteFlags};
 
+use crate::ahead::open_regular;
 use crate::suite::Test;
 
 /// A test whose preparation took longer may have waited for a disk: from memory it takes 20 to 60 µs, and reading from a
@@ -113,9 +114,7 @@ fn ask_for<P: AsRef<Path>>(files: impl Iterator<Item = P>, request: impl Fn(&Pat
 
 /// Has a file's begin read by the kernel, without waiting for it. Whether it is in memory, or nothing that can be read so.
 fn request(path: &Path) -> bool {
-    let flags = OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-    let Ok(file) = rustix::fs::open(path, flags, Mode::empty()) else { return true };
-    let file = File::from(file);
+    let Some(file) = open_regular(path) else { return true };
     let is_present = is_in_memory(&file);
     if !is_present {
         let _ = rustix::fs::fadvise(&file, 0, BYTES.try_into().ok(), Advice::WillNeed);
@@ -123,11 +122,8 @@ fn request(path: &Path) -> bool {
     is_present
 }
 
-/// Whether its first byte could be read without waiting. A pipe or a device is not read from.
+/// Whether its first byte could be read without waiting.
 fn is_in_memory(file: &File) -> bool {
-    if !file.metadata().is_ok_and(|meta| meta.is_file()) {
-        return true;
-    }
     let mut byte = [0];
     let read = rustix::io::preadv2(file, &mut [IoSliceMut::new(&mut byte)], 0, ReadWriteFlags::NOWAIT);
     read != Err(Errno::AGAIN)
@@ -191,7 +187,7 @@ mod tests {
         assert!(request(dir.path()));
         assert!(request(Path::new("/dev/zero")));
         let pipe = dir.path().join("pipe");
-        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, Mode::RUSR).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
         assert!(request(&pipe));
     }
 }
