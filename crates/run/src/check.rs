@@ -8,6 +8,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use hotstart_launch::{Group, Launcher};
 use hotstart_model::{Diagnostic, Event, Fault, JobId, Script, Severity, Transcript};
@@ -17,8 +18,12 @@ use crate::own_files;
 use crate::schedule::Run;
 use crate::worker::run_once;
 
-/// Cold runs that must agree before a warm one that differs is called a fault.
+/// Cold runs that must agree before a warm one that differs is called a fault: so many, and more of them as long as they
+/// take no longer than that together. (Of two forms that a tool's output takes by half, six runs in a row are one in one of
+/// 64 cases, and a folder of LLVM's has dozens of such tests.)
 const COLD_RUNS: u32 = 6;
+const MORE_COLD_RUNS: u32 = 60;
+const MORE_FOR: Duration = Duration::from_secs(5);
 
 /// Which warm runs are compared with cold ones, and what came of it.
 #[derive(Debug)]
@@ -152,8 +157,10 @@ fn compare(run: &Run<'_>, job: JobId, script: &Script, believed: Transcript) -> 
     run.checks.compared.fetch_add(1, Ordering::Relaxed);
     let Some(found) = difference::between(&script, &warm, &cold) else { return believed };
     // Output that depends on addresses takes few forms, so two cold runs can be equal by chance.
-    let unsteady =
-        (0..COLD_RUNS).find_map(|_| difference::between(&script, &cold, &see(run, &script, &run.cold).0));
+    let begun = Instant::now();
+    let unsteady = (0..MORE_COLD_RUNS)
+        .take_while(|&n| n < COLD_RUNS || begun.elapsed() < MORE_FOR)
+        .find_map(|_| difference::between(&script, &cold, &see(run, &script, &run.cold).0));
     if let Some(unsteady) = unsteady {
         run.checks.unsteady.fetch_add(1, Ordering::Relaxed);
         if run.checks.parity {
