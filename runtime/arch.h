@@ -12,19 +12,24 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What main finds in registers when libc calls it, but for its arguments. */
+/* Room for the extended state of every processor of today, with the 8 KiB of AMX's tiles. */
+#define HS_EXTENDED_BYTES (16 * 1024)
+
+/* The registers with which libc calls main, but for its arguments. */
 struct hs_frame {
-    uintptr_t kept[6]; /* the registers that a function must give back */
+    uintptr_t kept[6]; /* the registers that a function must preserve */
     uintptr_t stack;   /* where the return address lies */
-    uint32_t sse, x87; /* modes of arithmetic */
+    uintptr_t unused;
+    /* x87, SSE, AVX, protection keys and whatever else XSAVE knows. */
+    unsigned char extended[HS_EXTENDED_BYTES] __attribute__((aligned(64)));
 };
 
-/* What a function that takes up to six words finds when it is called. */
+/* The registers with which a function of up to six words is called. */
 struct hs_arrival {
-    uintptr_t kept[6];      /* as in hs_frame */
+    uintptr_t kept[6]; /* as in hs_frame */
     uintptr_t stack;
-    uint32_t sse, x87;
     uintptr_t arguments[6];
+    unsigned char extended[HS_EXTENDED_BYTES] __attribute__((aligned(64)));
 };
 
 #if defined(__x86_64__)
@@ -47,49 +52,71 @@ static inline long hs_sys6(long number, long a, long b, long c, long d, long e, 
     return result;
 }
 
-/* Continues in `work` on another stack, for good. */
+/* Continues in `work` on another stack, for good. Flags that the tool may have left set (direction, alignment checks) are
+ * cleared: no compiled code expects them. */
 __attribute__((noreturn)) static inline void hs_switch_stack(void *top, void (*work)(void))
 {
-    __asm__ volatile("mov %0, %%rsp\n\txor %%ebp, %%ebp\n\tcall *%1\n\tud2" : : "r"(top), "r"(work) : "memory");
+    __asm__ volatile("mov %0, %%rsp\n\tpush $0x202\n\tpopfq\n\txor %%ebp, %%ebp\n\tcall *%1\n\tud2"
+                     :
+                     : "r"(top), "r"(work)
+                     : "memory");
     __builtin_unreachable();
 }
 
-/* Calls main as libc called it: same registers, same stack, same return address. */
+#ifdef HS_WITHOUT_EXTENDED
+#define HS_LOAD_EXTENDED(base, offset) ""
+#else
+#define HS_LOAD_EXTENDED(base, offset) "mov $-1, %%eax\n\tmov $-1, %%edx\n\txrstor64 " #offset "(%%" #base ")\n\t"
+#endif
+
+/* Calls main as libc called it: same registers, same flags, same stack, same return address. */
 __attribute__((noreturn)) static inline void hs_enter(int (*main)(int, char **, char **), int argc, char **argv,
                                                       char **envp, const struct hs_frame *frame)
 {
     register const struct hs_frame *from __asm__("r8") = frame;
     register void *target __asm__("r9") = (void *)main;
-    __asm__ volatile("ldmxcsr 56(%%r8)\n\tfldcw 60(%%r8)\n\tcld\n\t"
+    register char **environment __asm__("r10") = envp;
+    __asm__ volatile("push $0x202\n\tpopfq\n\t" HS_LOAD_EXTENDED(r8, 64)
                      "mov 0(%%r8), %%rbx\n\tmov 8(%%r8), %%rbp\n\tmov 16(%%r8), %%r12\n\tmov 24(%%r8), %%r13\n\t"
                      "mov 32(%%r8), %%r14\n\tmov 40(%%r8), %%r15\n\tmov 48(%%r8), %%rsp\n\txor %%eax, %%eax\n\t"
-                     "jmp *%%r9"
+                     "mov %%r10, %%rdx\n\tjmp *%%r9"
                      :
-                     : "r"(from), "r"(target), "D"((long)argc), "S"(argv), "d"(envp)
-                     : "memory");
+                     : "r"(from), "r"(target), "D"((long)argc), "S"(argv), "r"(environment)
+                     : "memory", "rax", "rdx");
     __builtin_unreachable();
 }
+
+/* Notes the registers with which libc calls main in `frame`, and jumps to `next`. The body of a naked function. */
+#define HS_NOTE_FRAME(frame, next) \
+    __asm__("endbr64\n\tlea " #frame "(%rip), %r8\n\t" \
+            "mov %rbx, 0(%r8)\n\tmov %rbp, 8(%r8)\n\tmov %r12, 16(%r8)\n\tmov %r13, 24(%r8)\n\t" \
+            "mov %r14, 32(%r8)\n\tmov %r15, 40(%r8)\n\tmov %rsp, 48(%r8)\n\t" \
+            "cmpb $0, hs_extended_known(%rip)\n\tje 1f\n\t" \
+            "mov %rdx, %r9\n\tmov $-1, %eax\n\tmov $-1, %edx\n\txsave64 64(%r8)\n\tmov %r9, %rdx\n" \
+            "1:\n\tjmp " #next)
 
 /* Notes how it was called, and continues in `work` on another stack, for good. The body of a naked function. */
 #define HS_NOTE_ARRIVAL(arrival, stack_top, work) \
     __asm__("endbr64\n\tlea " #arrival "(%rip), %rax\n\t" \
             "mov %rbx, 0(%rax)\n\tmov %rbp, 8(%rax)\n\tmov %r12, 16(%rax)\n\tmov %r13, 24(%rax)\n\t" \
             "mov %r14, 32(%rax)\n\tmov %r15, 40(%rax)\n\tmov %rsp, 48(%rax)\n\t" \
-            "stmxcsr 56(%rax)\n\tfnstcw 60(%rax)\n\t" \
-            "mov %rdi, 64(%rax)\n\tmov %rsi, 72(%rax)\n\tmov %rdx, 80(%rax)\n\tmov %rcx, 88(%rax)\n\t" \
-            "mov %r8, 96(%rax)\n\tmov %r9, 104(%rax)\n\t" \
-            "mov " #stack_top "(%rip), %rsp\n\txor %ebp, %ebp\n\tcall " #work "\n\tud2")
+            "mov %rdi, 56(%rax)\n\tmov %rsi, 64(%rax)\n\tmov %rdx, 72(%rax)\n\tmov %rcx, 80(%rax)\n\t" \
+            "mov %r8, 88(%rax)\n\tmov %r9, 96(%rax)\n\t" \
+            "mov %rax, %rbx\n\tmov $-1, %eax\n\tmov $-1, %edx\n\txsave64 128(%rbx)\n\t" \
+            "mov " #stack_top "(%rip), %rsp\n\tpush $0x202\n\tpopfq\n\txor %ebp, %ebp\n\tcall " #work "\n\tud2")
 
 /* Calls `function` as it was called when that was noted. */
 __attribute__((noreturn)) static inline void hs_arrive(const void *function, const struct hs_arrival *arrival)
 {
     register const struct hs_arrival *from __asm__("r11") = arrival;
     register const void *target __asm__("r10") = function;
-    __asm__ volatile("ldmxcsr 56(%%r11)\n\tfldcw 60(%%r11)\n\tcld\n\t"
+    _Static_assert(__builtin_offsetof(struct hs_arrival, extended) == 128, "as HS_NOTE_ARRIVAL has it");
+    _Static_assert(__builtin_offsetof(struct hs_frame, extended) == 64, "as HS_NOTE_FRAME has it");
+    __asm__ volatile("push $0x202\n\tpopfq\n\t" HS_LOAD_EXTENDED(r11, 128)
                      "mov 0(%%r11), %%rbx\n\tmov 8(%%r11), %%rbp\n\tmov 16(%%r11), %%r12\n\tmov 24(%%r11), %%r13\n\t"
                      "mov 32(%%r11), %%r14\n\tmov 40(%%r11), %%r15\n\tmov 48(%%r11), %%rsp\n\t"
-                     "mov 64(%%r11), %%rdi\n\tmov 72(%%r11), %%rsi\n\tmov 80(%%r11), %%rdx\n\tmov 88(%%r11), %%rcx\n\t"
-                     "mov 96(%%r11), %%r8\n\tmov 104(%%r11), %%r9\n\txor %%eax, %%eax\n\t"
+                     "mov 56(%%r11), %%rdi\n\tmov 64(%%r11), %%rsi\n\tmov 72(%%r11), %%rdx\n\tmov 80(%%r11), %%rcx\n\t"
+                     "mov 88(%%r11), %%r8\n\tmov 96(%%r11), %%r9\n\txor %%eax, %%eax\n\t"
                      "jmp *%%r10"
                      :
                      : "r"(from), "r"(target)
@@ -97,12 +124,60 @@ __attribute__((noreturn)) static inline void hs_arrive(const void *function, con
     __builtin_unreachable();
 }
 
-/* A system call as a signal handler finds it that is called in place of it. */
-#define HS_CALL_BYTES 2
-#define HS_CALL_NUMBER REG_RAX
-#define HS_CALL_RESULT REG_RAX
-#define HS_CALL_NEXT REG_RIP
-#define HS_CALL_ARGUMENTS {REG_RDI, REG_RSI, REG_RDX, REG_R10}
+/* Whether the processor and the kernel have XSAVE, and its state fits: then HS_NOTE_FRAME keeps it. */
+static inline int hs_extended_fits(void)
+{
+    unsigned a, b, c, d;
+    __asm__("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "a"(1), "c"(0));
+    if (!(c & 1u << 27))
+        return 0;
+    __asm__("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "a"(0xd), "c"(0));
+    return b <= HS_EXTENDED_BYTES;
+}
+
+/* Segment selectors, and the bases that instructions can set where the kernel lets them (FSGSBASE). */
+struct hs_segments {
+    uint16_t ds, es, fs, gs;
+    uintptr_t fs_base, gs_base;
+};
+
+static inline void hs_segments_read(struct hs_segments *out, int bases)
+{
+    __asm__ volatile("mov %%ds, %0" : "=r"(out->ds));
+    __asm__ volatile("mov %%es, %0" : "=r"(out->es));
+    __asm__ volatile("mov %%fs, %0" : "=r"(out->fs));
+    __asm__ volatile("mov %%gs, %0" : "=r"(out->gs));
+    out->fs_base = out->gs_base = 0;
+    if (bases) {
+        __asm__ volatile("rdfsbase %0" : "=r"(out->fs_base));
+        __asm__ volatile("rdgsbase %0" : "=r"(out->gs_base));
+    }
+}
+
+/* Loading a selector changes the base, so that both are written. */
+static inline void hs_segments_write(const struct hs_segments *from, int bases)
+{
+    struct hs_segments now;
+    hs_segments_read(&now, bases);
+    if (now.ds != from->ds)
+        __asm__ volatile("mov %0, %%ds" : : "r"(from->ds));
+    if (now.es != from->es)
+        __asm__ volatile("mov %0, %%es" : : "r"(from->es));
+    if (now.gs != from->gs)
+        __asm__ volatile("mov %0, %%gs" : : "r"(from->gs));
+    if (bases && (now.gs != from->gs || now.gs_base != from->gs_base))
+        __asm__ volatile("wrgsbase %0" : : "r"(from->gs_base));
+    if (now.fs != from->fs)
+        __asm__ volatile("mov %0, %%fs" : : "r"(from->fs));
+    if (bases && (now.fs != from->fs || now.fs_base != from->fs_base))
+        __asm__ volatile("wrfsbase %0" : : "r"(from->fs_base));
+}
+
+/* A system call that was made elsewhere: its number, which the result replaces, and its arguments. The order is that in
+ * which hs_gate_entry (gate.c) stores them. */
+struct hs_system_call {
+    long number, a, b, c, d, e, f;
+};
 
 /* Whether the processor checks return addresses against a stack of its own, which could not be put back. */
 static inline int hs_shadow_stack(void)

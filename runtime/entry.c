@@ -39,16 +39,15 @@ __attribute__((used)) static int halt(int argc, char **argv, char **envp)
 
 #if HS_REWIND
 struct hs_frame hs_frame;
+/* Whether the processor's extended state is in hs_frame. */
+char hs_extended_known;
 
 /* Notes what libc gave to main, for a worker that enters it again, and goes on to `halt` without a frame. */
 __attribute__((naked)) static int note_and_halt(int argc __attribute__((unused)),
                                                 char **argv __attribute__((unused)),
                                                 char **envp __attribute__((unused)))
 {
-    __asm__("endbr64\n\tlea hs_frame(%rip), %rax\n\t"
-            "mov %rbx, 0(%rax)\n\tmov %rbp, 8(%rax)\n\tmov %r12, 16(%rax)\n\tmov %r13, 24(%rax)\n\t"
-            "mov %r14, 32(%rax)\n\tmov %r15, 40(%rax)\n\tmov %rsp, 48(%rax)\n\t"
-            "stmxcsr 56(%rax)\n\tfnstcw 60(%rax)\n\tjmp halt");
+    HS_NOTE_FRAME(hs_frame, halt);
 }
 #define FIRST note_and_halt
 #else
@@ -68,6 +67,9 @@ static __attribute__((noinline)) start_main *prepare(hs_main *main)
     hs_finalize_seal();
     hs_real_main = main;
     first_main = is_template() ? FIRST : main;
+#if HS_REWIND
+    hs_extended_known = (char)hs_extended_fits();
+#endif
     errno = saved;
     return (start_main *)dlsym(RTLD_NEXT, "__libc_start_main");
 }

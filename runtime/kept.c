@@ -9,6 +9,8 @@
  * Which mappings are plain memory, and may be kept, mappings.c knows, which also holds the lock.
  */
 #define _GNU_SOURCE
+/* What comes by the gate keeps vector registers, as the system call would. */
+#pragma GCC target("general-regs-only")
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -1,19 +1,16 @@
 /* Follows the mappings that a run of main makes, so that they can be undone.
  *
- * libc's functions are replaced at their own addresses, in the worker's copies of libc's pages, because libc's allocator
- * calls them without going through any table. The replacements make the same system calls and keep a list. ld.so has
- * its own; what it maps is noticed by the sum of all mappings, which does not come out, and retires the worker. So does
- * a change to a mapping that was there before main.
+ * Each system call that maps, whoever makes it, comes here by way of the gate (gate.c), is made, and is noted in a list. A
+ * change to a mapping that was there before main retires the worker.
  *
- * The heap stays as large as a run has made it, up to a limit, so that the next run takes no faults; to libc it begins as
- * small as it was, and what it is given reads as zero.
+ * The heap's pages are kept for the next run, so that it takes no faults. To the tool the heap begins as small as it was, reads
+ * as zero where it grows, and nothing is mapped beyond its end: pages that libc has not been given wait elsewhere (`PARK`) and
+ * are moved to their place as the break grows.
  */
 #define _GNU_SOURCE
-#include <dlfcn.h>
-#include <elf.h>
+/* What comes by the gate keeps vector registers, as the system call would. */
+#pragma GCC target("general-regs-only")
 #include <errno.h>
-#include <link.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -27,6 +24,9 @@
 #define BASE_MAX 2048
 #define HEAP_KEPT (32ul << 20)
 #define WAITS_MAX 2000000
+/* Where the heap's pages wait: behind the kept blocks (kept.c), for which the same holds. */
+#define PARK 0x1d4c00000000ul
+#define PARK_BYTES (4ul << 30)
 
 struct range {
     uintptr_t from, to;
@@ -45,11 +45,11 @@ static int process;
 static uintptr_t heap_start;  /* as the kernel has it */
 static uintptr_t kernel_end;  /* the kernel's break */
 static uintptr_t given_end;   /* libc's */
+static uintptr_t present;     /* up to here the heap's pages are in their place; the others, up to kernel_end, wait */
 static uintptr_t highest;     /* the most that libc was given in this run */
+static int cannot_park;
 static unsigned long base_pages; /* sum of all mappings when the worker began */
 static uintptr_t base_stack;
-
-extern void *__curbrk;
 
 /* Threads of the tool may map at the same time. A handler that interrupts its own thread must not wait for itself, nor a
  * process that was forked meanwhile for a thread that it does not have; that is none of the worker's, and needs no list. */
@@ -92,7 +92,7 @@ static void add(uintptr_t from, uintptr_t to, int plain)
 /* Pages are not kept by a process that may have done to them what is not seen here, or may have lent them to a pipe. */
 static int may_keep(int taken)
 {
-    return taken && !lost && !hs_marks_seen();
+    return taken && !lost && !(hs_call_seen() & HS_SEEN_UNKNOWN);
 }
 
 static int is_plain(uintptr_t from, uintptr_t to)
@@ -148,14 +148,6 @@ static void gone(uintptr_t from, uintptr_t to)
     take_out(from, to);
 }
 
-static long result(long value)
-{
-    if (value >= 0 || value < -4095)
-        return value;
-    errno = (int)-value;
-    return -1;
-}
-
 /* Kept pages count for the limits that a process may have set itself. */
 static long make(long number, long a, long b, long c, long d, long e, long f)
 {
@@ -163,16 +155,32 @@ static long make(long number, long a, long b, long c, long d, long e, long f)
     return made == -ENOMEM && hs_kept_drop() ? HS_SYS(number, a, b, c, d, e, f) : made;
 }
 
-static void *map_memory(void *address, size_t length, int access, int flags, int fd, off_t offset)
+static int failed(long result)
+{
+    return result < 0 && result >= -4095;
+}
+
+/* The tool wants to map where pages wait, or may. */
+static void avoid(uintptr_t from, uintptr_t to)
+{
+    hs_kept_avoid(from, to);
+    if (from < PARK + PARK_BYTES && to > PARK)
+        lost = 1;
+}
+
+static long map_memory(uintptr_t address, size_t length, long access, long flags, long fd, long offset)
 {
     int taken = take_lock();
     if (address)
-        hs_kept_avoid((uintptr_t)address, (uintptr_t)address + round_up(length));
+        avoid(address, address + round_up(length));
     long made = make(SYS_mmap, (long)address, (long)length, access, flags, fd, offset);
-    if (made >= 0 || made < -4095) {
+    if (!failed(made)) {
         uintptr_t from = (uintptr_t)made, to = from + round_up(length);
         int plain = !address && access == (PROT_READ | PROT_WRITE) && flags == (MAP_PRIVATE | MAP_ANONYMOUS);
         if (flags & MAP_FIXED && covered(from, to) != to - from)
+            lost = 1;
+        /* What is mapped so need not end as a process ends. */
+        if (flags & (MAP_LOCKED | MAP_GROWSDOWN | MAP_HUGETLB))
             lost = 1;
         take_out(from, to);
         if (!plain || !may_keep(taken) || hs_kept_give(from, to - from) == 0)
@@ -181,131 +189,160 @@ static void *map_memory(void *address, size_t length, int access, int flags, int
             made = -ENOMEM;
     }
     give_lock(taken);
-    return (void *)result(made);
+    return made;
 }
 
-static int unmap_memory(void *address, size_t length)
+static long unmap_memory(uintptr_t from, size_t length)
 {
     int taken = take_lock();
-    uintptr_t from = (uintptr_t)address, to = from + round_up(length);
+    uintptr_t to = from + round_up(length);
     int is_kept = may_keep(taken) && is_plain(from, to) && hs_kept_take(from, to);
-    long done = is_kept ? 0 : HS_SYS(SYS_munmap, address, length);
-    if (done == 0)
+    long result = is_kept ? 0 : HS_SYS(SYS_munmap, from, length);
+    if (result == 0)
         gone(from, to);
     give_lock(taken);
-    return (int)result(done);
+    return result;
 }
 
-static void *remap_memory(void *address, size_t length, size_t new_length, int flags, ...)
+static long remap_memory(uintptr_t from, size_t length, size_t new_length, long flags, uintptr_t wanted)
 {
-    va_list more;
-    va_start(more, flags);
-    void *wanted = flags & MREMAP_FIXED ? va_arg(more, void *) : NULL;
-    va_end(more);
     int taken = take_lock();
-    if (wanted)
-        hs_kept_avoid((uintptr_t)wanted, (uintptr_t)wanted + round_up(new_length));
-    long made = make(SYS_mremap, (long)address, (long)length, (long)new_length, flags, (long)wanted, 0);
-    if (made >= 0 || made < -4095) {
-        uintptr_t from = (uintptr_t)address, to = (uintptr_t)made;
+    if (flags & MREMAP_FIXED)
+        avoid(wanted, wanted + round_up(new_length));
+    long made = make(SYS_mremap, (long)from, (long)length, (long)new_length, flags, (long)wanted, 0);
+    if (!failed(made)) {
+        uintptr_t to = (uintptr_t)made;
         int plain = !(flags & ~MREMAP_MAYMOVE) && is_plain(from, from + round_up(length));
-        if (flags & MREMAP_FIXED)
+        if (flags & ~MREMAP_MAYMOVE)
             lost = 1;
         gone(from, from + round_up(length));
         take_out(to, to + round_up(new_length));
         add(to, to + round_up(new_length), plain);
     }
     give_lock(taken);
-    return (void *)result(made);
+    return made;
 }
 
-static int protect_memory(void *address, size_t length, int access)
+static long protect_memory(uintptr_t from, size_t length, long access)
 {
     int taken = take_lock();
-    uintptr_t from = (uintptr_t)address, to = from + round_up(length);
+    uintptr_t to = from + round_up(length);
     if (covered(from, to) != to - from)
         lost = 1;
     make_special(from, to);
-    long done = HS_SYS(SYS_mprotect, address, length, access);
+    long result = HS_SYS(SYS_mprotect, from, length, access);
     give_lock(taken);
-    return (int)result(done);
+    return result;
 }
 
-static long advise(void *address, size_t length, int advice)
+/* What leaves nothing in the mapping but its contents, which are put back. */
+static int leaves_nothing(long advice)
 {
-    const int leaves_nothing = advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_WILLNEED ||
-                               advice == MADV_PAGEOUT;
-    int taken = leaves_nothing ? 0 : take_lock();
-    if (taken)
-        make_special((uintptr_t)address, (uintptr_t)address + round_up(length));
-    long done = HS_SYS(SYS_madvise, address, length, advice);
-    give_lock(taken);
-    return done;
-}
-
-static int advise_memory(void *address, size_t length, int advice)
-{
-    return (int)result(advise(address, length, advice));
-}
-
-/* POSIX's MADV_DONTNEED keeps what is there, so that libc does nothing. */
-static int advise_by_posix(void *address, size_t length, int advice)
-{
-    return advice == POSIX_MADV_DONTNEED ? 0 : (int)-advise(address, length, advice);
-}
-
-static int move_break(void *address)
-{
-    uintptr_t wanted = (uintptr_t)address;
-    if (wanted < heap_start) {
-        __curbrk = (void *)given_end;
+    switch (advice) {
+    case MADV_DONTNEED:
+    case MADV_FREE:
+    case MADV_WILLNEED:
+    case MADV_COLD:
+    case MADV_PAGEOUT:
+    case MADV_POPULATE_READ:
+    case MADV_POPULATE_WRITE:
+        return 1;
+    default:
         return 0;
     }
-    if (wanted > kernel_end) {
-        kernel_end = (uintptr_t)HS_SYS(SYS_brk, wanted);
-        if (kernel_end < wanted && hs_kept_drop())
-            kernel_end = (uintptr_t)HS_SYS(SYS_brk, wanted);
-        if (kernel_end < wanted) {
-            errno = ENOMEM;
-            return -1;
-        }
-    } else if (wanted < given_end) {
-        memset(address, 0, given_end - wanted);
+}
+
+static long advise_memory(uintptr_t from, size_t length, long advice)
+{
+    const uintptr_t to = from + round_up(length);
+    int taken = leaves_nothing(advice) ? 0 : take_lock();
+    if (taken) {
+        if (covered(from, to) != to - from)
+            lost = 1;
+        make_special(from, to);
     }
+    long result = HS_SYS(SYS_madvise, from, length, advice);
+    give_lock(taken);
+    return result;
+}
+
+/* Moves pages of the heap aside, or back to their place. */
+static int move_pages(uintptr_t from, uintptr_t to, int aside)
+{
+    const uintptr_t shift = PARK - heap_start;
+    const uintptr_t source = aside ? from : from + shift, target = aside ? from + shift : from;
+    return from >= to || HS_SYS(SYS_mremap, source, to - from, to - from, MREMAP_MAYMOVE | MREMAP_FIXED, target) == (long)target;
+}
+
+/* Has the heap's pages in their place up to `end`, as far as there are any, and no others. */
+static void set_present(uintptr_t end)
+{
+#ifdef HS_WITHOUT_HEAP
+    (void)end;
+#else
+    uintptr_t wanted = round_up(end), all = round_up(kernel_end);
+    if (cannot_park)
+        return;
+    if (wanted > all)
+        wanted = all;
+    if (wanted < present ? move_pages(wanted, present, 1) : move_pages(present, wanted, 0))
+        present = wanted;
+    else
+        lost = 1;
+#endif
+}
+
+static int grow_kernel(uintptr_t wanted)
+{
+    const uintptr_t had = round_up(kernel_end);
+    kernel_end = (uintptr_t)HS_SYS(SYS_brk, wanted);
+    if (kernel_end < wanted && hs_kept_drop())
+        kernel_end = (uintptr_t)HS_SYS(SYS_brk, wanted);
+    if (present == had && kernel_end >= wanted)
+        present = round_up(kernel_end);
+    return kernel_end >= wanted;
+}
+
+/* The break as the tool has it; its request to move it fails as the kernel's would, by returning the old one. */
+static long move_break(uintptr_t wanted)
+{
+    if (wanted < heap_start)
+        return (long)given_end;
+    if (wanted > kernel_end) {
+        set_present(kernel_end);
+        if (!grow_kernel(wanted))
+            return (long)given_end;
+    }
+    if (wanted < given_end)
+        hs_zero(wanted, given_end);
+    set_present(wanted);
     given_end = wanted;
     if (highest < wanted)
         highest = wanted;
-    __curbrk = address;
-    return 0;
+    return (long)wanted;
 }
 
-static const struct replacement {
-    const char *name;
-    const void *with;
-    /* Whether it may be too short to be replaced. */
-    int is_optional;
-} replacements[] = {
-    {"brk", move_break, 0},
-    {"mmap", map_memory, 0},
-    {"munmap", unmap_memory, 0},
-    {"mremap", remap_memory, 0},
-    {"mprotect", protect_memory, 0},
-    {"madvise", advise_memory, 0},
-    {"posix_madvise", advise_by_posix, 1},
-};
-#define REPLACEMENTS (sizeof replacements / sizeof *replacements)
-
-static unsigned char *places[REPLACEMENTS + 1];
-
-/* A function of libc, if it is long enough to be replaced by a jump. */
-static unsigned char *find(const char *name)
+/* Has the kernel's break where libc's is, for a run that is not followed any more. */
+void hs_mappings_make_real(void)
 {
-    Dl_info info;
-    const ElfW(Sym) *symbol = NULL;
-    void *address = dlsym(RTLD_NEXT, name);
-    if (!address || !dladdr1(address, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol)
-        return NULL;
-    return symbol->st_size >= HS_JUMP_LENGTH ? address : NULL;
+    set_present(kernel_end);
+    cannot_park = 1;
+    kernel_end = (uintptr_t)HS_SYS(SYS_brk, given_end);
+}
+
+/* Makes a call that maps, and notes what it does. */
+long hs_mappings_call(const struct hs_system_call *call)
+{
+    const uintptr_t at = (uintptr_t)call->a;
+    const size_t size = (size_t)call->b;
+    switch (call->number) {
+    case SYS_brk: return move_break(at);
+    case SYS_mmap: return map_memory(at, size, call->c, call->d, call->e, call->f);
+    case SYS_munmap: return unmap_memory(at, size);
+    case SYS_mremap: return remap_memory(at, size, (size_t)call->c, call->d, (uintptr_t)call->e);
+    case SYS_mprotect: return protect_memory(at, size, call->c);
+    default: return advise_memory(at, size, call->c);
+    }
 }
 
 static int open_page(const unsigned char *place, int access)
@@ -322,32 +359,6 @@ int hs_mappings_write_code(unsigned char *place, const unsigned char *code)
         return -1;
     memcpy(place, code, HS_JUMP_LENGTH);
     return open_page(place, PROT_READ | PROT_EXEC);
-}
-
-static int replace(unsigned char *place, const void *with)
-{
-    unsigned char jump[HS_JUMP_LENGTH];
-    hs_write_jump(jump, with);
-    return hs_mappings_write_code(place, jump);
-}
-
-static int may_be_written(const unsigned char *place)
-{
-    return open_page(place, PROT_READ | PROT_WRITE | PROT_EXEC) == 0 && open_page(place, PROT_READ | PROT_EXEC) == 0;
-}
-
-/* Finds what is to be replaced, and whether the system lets it; done in the template, which stays as it is. */
-int hs_mappings_patchable(void)
-{
-    places[REPLACEMENTS] = find("_exit");
-    if (!places[REPLACEMENTS] || !may_be_written(places[REPLACEMENTS]))
-        return 0;
-    for (size_t i = 0; i < REPLACEMENTS; i++) {
-        places[i] = find(replacements[i].name);
-        if (places[i] ? !may_be_written(places[i]) : !replacements[i].is_optional)
-            return 0;
-    }
-    return 1;
 }
 
 /* Pages of all mappings together. */
@@ -372,11 +383,29 @@ static unsigned long grown_pages(void)
 static struct hs_mapping base[BASE_MAX];
 static size_t base_count;
 
+/* Whether a mapping holds pages that wait for the next run. */
+static int waits(const struct hs_mapping *map)
+{
+    if (memcmp(map->access, "rw-p", sizeof map->access) != 0)
+        return 0;
+    return hs_kept_has(map->from, map->to) || (map->from >= PARK && map->to <= PARK + PARK_BYTES);
+}
+
+/* The next mapping that is none of these, nor a part of the heap as it is to be now: the kernel may keep that in pieces. */
+static const char *next_of_tool(const char *at, struct hs_mapping *out)
+{
+    do
+        at = hs_maps_next(at, out);
+    while (at && (waits(out) || (out->from >= heap_start && out->to <= present)));
+    return at;
+}
+
 static int keep_base(void)
 {
     struct hs_mapping map;
     const char *at = hs_maps_read();
-    while (at && (at = hs_maps_next(at, &map))) {
+    base_count = 0;
+    while (at && (at = next_of_tool(at, &map))) {
         if (base_count == BASE_MAX)
             return -1;
         base[base_count++] = map;
@@ -384,71 +413,78 @@ static int keep_base(void)
     return base_count ? 0 : -1;
 }
 
-static const char *next_but_kept(const char *at, struct hs_mapping *out)
+/* Notes the mappings anew, when the runtime itself has changed them. */
+void hs_mappings_note_base(void)
 {
-    do
-        at = hs_maps_next(at, out);
-    while (at && hs_kept_has(out->from, out->to) && memcmp(out->access, "rw-p", sizeof out->access) == 0);
-    return at;
+    if (keep_base() != 0)
+        lost = 1;
 }
 
-/* Whether the list of mappings is another than when the worker began, but for the heap's end and the stack's. */
+/* Whether the list of mappings is another than when the worker began, but for the heap and the stack's end. */
 int hs_mappings_differ(void)
 {
     struct hs_mapping map;
     const char *at = hs_maps_read();
     for (size_t i = 0; i < base_count; i++) {
-        if (!at || !(at = next_but_kept(at, &map)))
+        if (!at || !(at = next_of_tool(at, &map)))
             return 1;
-        int is_heap = strcmp(map.path, "[heap]") == 0, is_stack = strcmp(map.path, "[stack]") == 0;
-        if (is_heap && map.from != base[i].from && !(at = next_but_kept(at, &map)))
-            return 1; /* there was no heap yet */
+        const int is_stack = strcmp(map.path, "[stack]") == 0;
         if (memcmp(map.access, base[i].access, sizeof map.access) != 0)
             return 1;
-        if ((map.from != base[i].from && !is_stack) || (map.to != base[i].to && !is_heap))
+        if ((map.from != base[i].from && !is_stack) || map.to != base[i].to)
             return 1;
     }
-    return !at || next_but_kept(at, &map) != NULL || hs_kept_differs();
+    return !at || next_of_tool(at, &map) != NULL || hs_kept_differs();
 }
 
-/* Takes libc's functions over, in a new worker. */
-int hs_mappings_open(void (*end)(int))
+/* Begins to follow, in a new worker. */
+int hs_mappings_open(void)
 {
     process = (int)HS_SYS(SYS_getpid);
     heap_start = hs_memory_heap().start;
     given_end = kernel_end = highest = (uintptr_t)HS_SYS(SYS_brk, 0);
-    for (size_t i = 0; i < REPLACEMENTS; i++)
-        if (places[i] && replace(places[i], replacements[i].with) != 0)
-            return -1;
-    if (replace(places[REPLACEMENTS], (const void *)end) != 0)
+    present = round_up(kernel_end);
+    /* The place has to be free. */
+    const long made = HS_SYS(SYS_mmap, PARK, PARK_BYTES, PROT_NONE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (made != (long)PARK)
         return -1;
+    HS_SYS(SYS_munmap, PARK, PARK_BYTES);
     base_stack = hs_memory_stack_low();
     base_pages = sum_of_mappings() - grown_pages();
     return base_pages ? keep_base() : -1;
 }
 
-/* The end of the memory that the heap may have used. */
-uintptr_t hs_mappings_heap_top(void)
+/* Whether a heap's page that waits is not zero. */
+int hs_mappings_heap_differs(void)
 {
-    return kernel_end;
+    const uintptr_t shift = PARK - heap_start, top = round_up(kernel_end);
+    return present < top && !hs_memory_is_zero((char *)present + shift, (char *)top + shift);
 }
 
 /* Gives back what a heap has grown beyond what is kept. */
 static void trim_heap(void)
 {
-    const uintptr_t start = hs_memory_heap().end;
-    if (kernel_end > start + HEAP_KEPT)
-        kernel_end = (uintptr_t)HS_SYS(SYS_brk, start + HEAP_KEPT);
+    const uintptr_t end = hs_memory_heap().end + HEAP_KEPT;
+    if (kernel_end <= end)
+        return;
+    set_present(kernel_end);
+    kernel_end = (uintptr_t)HS_SYS(SYS_brk, end);
+    present = round_up(kernel_end);
 }
 
 static void reset_heap(void)
 {
-    const uintptr_t start = hs_memory_heap().end;
+    const struct hs_heap heap = hs_memory_heap();
     trim_heap();
-    uintptr_t top = highest < kernel_end ? highest : kernel_end;
-    if (top > start)
-        memset((void *)start, 0, top - start);
-    given_end = highest = hs_memory_heap().given;
+    const uintptr_t shift = PARK - heap_start, top = highest < kernel_end ? highest : kernel_end;
+    /* What the tool has given back was made zero then. */
+    const uintptr_t end = top < present ? top : present;
+    (void)shift;
+    if (end > heap.end)
+        hs_zero(heap.end, end);
+    given_end = highest = heap.given;
+    set_present(heap.end > heap.given ? heap.end : heap.given);
 }
 
 /* Whether this run has mapped, or changed, anything but the heap; up to where libc was given that. */

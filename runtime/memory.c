@@ -126,7 +126,7 @@ static int add_mapping(const struct hs_mapping *map)
     return add_around(map->from, map->to);
 }
 
-struct hs_heap hs_memory_heap(void)
+HS_GENERAL struct hs_heap hs_memory_heap(void)
 {
     return (struct hs_heap){heap_start, now->heap_end, now->heap_given, snapshots[HS_AT_MAIN].heap_end};
 }
@@ -278,7 +278,7 @@ uintptr_t hs_memory_stack_low(void)
 
 /* Makes whole pages zero; 0 if the kernel does not let it. Those that do not exist are not made; they are dropped, as they may
  * only have been written to swap space. */
-int hs_memory_clear(uintptr_t from, uintptr_t to)
+HS_GENERAL int hs_memory_clear(uintptr_t from, uintptr_t to)
 {
     static unsigned char exists[16384];
     while (from < to) {
@@ -291,7 +291,7 @@ int hs_memory_clear(uintptr_t from, uintptr_t to)
                 end++;
             void *at = (void *)(from + page * PAGE);
             if (present)
-                memset(at, 0, (end - page) * PAGE);
+                hs_zero((uintptr_t)at, (uintptr_t)at + (end - page) * PAGE);
             else if (HS_SYS(SYS_madvise, at, (end - page) * PAGE, MADV_DONTNEED) != 0)
                 return 0;
         }
@@ -338,7 +338,7 @@ int hs_memory_differs(void)
     }
     if (!hs_memory_is_zero((char *)stack_low, (char *)now->stack_page))
         return 1;
-    return !hs_memory_is_zero((char *)now->heap_end, (char *)hs_mappings_heap_top());
+    return hs_mappings_heap_differs();
 }
 
 #endif

@@ -163,12 +163,12 @@ void hs_point_open(uint64_t offset, const struct hs_start *from)
 }
 
 /* Puts the first argument where every request has it. */
-void hs_point_name(const struct hs_job *request)
+void hs_point_name(const struct hs_job *request, const struct hs_call *with)
 {
     if (stage == OFF || strlen(request->strings) >= sizeof name)
         return;
     strcpy(name, request->strings);
-    start->argv[0] = name;
+    with->argv[0] = start->argv[0] = name;
 }
 
 int hs_point_is_ready(void)
@@ -247,8 +247,8 @@ static void give_up(void)
 void hs_point_watch(const struct hs_job *request, const struct hs_call *with)
 {
     unsigned char jump[HS_JUMP_LENGTH];
-    size_t size;
-    char *strings = hs_serve_secret(&size);
+    struct hs_secret secrets[2];
+    hs_serve_secrets(secrets);
     differs = 0;
     if (stage == OFF || strlen(request->strings) >= sizeof name)
         return;
@@ -262,7 +262,7 @@ void hs_point_watch(const struct hs_job *request, const struct hs_call *with)
     armed = 1;
     hs_audit_resume();
     /* The copy at which main is to look is elsewhere. */
-    if (hs_watch_begin(strings, size, give_up) != 0)
+    if (hs_watch_begin(secrets, give_up) != 0)
         give_up();
 }
 
@@ -328,6 +328,16 @@ static int word_differs(uint32_t *place, uint32_t saved)
     return 0;
 }
 
+/* The modes of x87 and SSE, which is what is left of extended state across a call. */
+static uint64_t modes(const struct hs_arrival *at)
+{
+    uint16_t x87;
+    uint32_t sse;
+    memcpy(&x87, at->extended, sizeof x87);
+    memcpy(&sse, at->extended + 24, sizeof sse);
+    return (uint64_t)sse << 16 | x87;
+}
+
 static int registers_agree(void)
 {
     unsigned found = 0;
@@ -341,7 +351,7 @@ static int registers_agree(void)
     for (int i = 2; i < 6; i++)
         if (arrival.arguments[i] != saved_arrival.arguments[i])
             return 0;
-    if (arrival.stack != saved_arrival.stack || arrival.sse != saved_arrival.sse || arrival.x87 != saved_arrival.x87)
+    if (arrival.stack != saved_arrival.stack || modes(&arrival) != modes(&saved_arrival))
         return 0;
     if (call->argc != saved_argc && cells_known && found != register_cells)
         return 0;

@@ -156,7 +156,6 @@ struct hs_end {
     uint64_t minor_faults, major_faults;
     uint64_t voluntary, involuntary; /* context switches */
     uint64_t max_rss_kib; /* of all runs so far */
-    uint64_t pages; /* of all its mappings together, if it is rewound and none was made that nobody noticed */
 };
 
 /* One of HS_SLOTS of the runner, shared with its guard and its templates, not with copies. The kernel writes `pid` before

@@ -15,6 +15,8 @@
 
 #define HS_HIDDEN __attribute__((visibility("hidden")))
 #define HS_EXPORT __attribute__((visibility("default")))
+/* For functions that are called in place of a system call, and so must leave vector registers alone. */
+#define HS_GENERAL __attribute__((target("general-regs-only")))
 
 typedef int hs_main(int, char **, char **);
 
@@ -42,6 +44,12 @@ struct hs_job {
     char *strings; /* arguments, then environment */
     char *environment;
     char *end;
+};
+
+/* Memory that tells of a request; whole pages. */
+struct hs_secret {
+    char *from;
+    size_t size;
 };
 
 /* One line of /proc/self/maps. */
@@ -75,6 +83,7 @@ HS_HIDDEN extern hs_main *hs_real_main;
 HS_HIDDEN extern int hs_first_errno; /* errno as main is to find it */
 #if HS_REWIND
 HS_HIDDEN extern struct hs_frame hs_frame;
+HS_HIDDEN extern char hs_extended_known;
 #endif
 
 /* maps.c */
@@ -118,7 +127,8 @@ HS_HIDDEN void hs_text_enlarge(void);
 HS_HIDDEN void hs_serve(const struct hs_start *start, struct hs_call *call);
 HS_HIDDEN const struct hs_job *hs_serve_next(const struct hs_start *start, struct hs_call *call);
 HS_HIDDEN void hs_serve_strings(const struct hs_start *start, struct hs_call *call);
-HS_HIDDEN char *hs_serve_secret(size_t *size);
+HS_HIDDEN void hs_serve_apart(const struct hs_start *start);
+HS_HIDDEN void hs_serve_secrets(struct hs_secret out[2]);
 
 /* child.c */
 HS_HIDDEN int hs_child_open(void);
@@ -134,6 +144,7 @@ HS_HIDDEN int hs_child_holds_mutexes(void);
 
 /* worker.c: hs_worker_begin does not return. */
 HS_HIDDEN int hs_worker_open(void);
+HS_HIDDEN HS_GENERAL void hs_worker_ended(int status);
 HS_HIDDEN void hs_worker_begin(const struct hs_start *start, const struct hs_call *call, const struct hs_job *job);
 
 /* The two places in a run of which there are snapshots: before main, and where it parses its options. */
@@ -158,9 +169,53 @@ HS_HIDDEN int hs_memory_is_zero(const char *from, const char *to);
 HS_HIDDEN struct hs_heap hs_memory_heap(void);
 HS_HIDDEN uintptr_t hs_memory_stack_low(void);
 
+/* calls.c: what becomes of a system call. */
+enum hs_call_outcome {
+    HS_CALL_DONE,     /* it was made, or answered: the result is in place of the number */
+    HS_CALL_NATIVE,   /* it is to be made with the registers that it has */
+    HS_CALL_BRANCHES, /* as that; it may return on another stack */
+    HS_CALL_LEAVES,   /* as that; it does not return */
+    HS_CALL_AT_SITE,  /* it is to be made by the very instruction that made it, and the run is not followed any more */
+};
+/* Where a system call was made. */
+struct hs_call_place {
+    uintptr_t back;  /* where it returns */
+    uintptr_t stack; /* the stack pointer */
+    void *context;   /* the frame of the signal handler that is asked, if it is one */
+};
+/* What a run has called. */
+enum hs_call_seen {
+    HS_SEEN_UNKNOWN = 1u << 0, /* something that is not known to leave nothing behind */
+    HS_SEEN_CHILDREN = 1u << 1,
+    HS_SEEN_TIMERS = 1u << 2,
+    HS_SEEN_LIMITS = 1u << 3,
+};
+HS_HIDDEN enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs_call_place *place);
+HS_HIDDEN int hs_call_may_be_patched(long number);
+HS_HIDDEN void hs_call_mark(void);
+HS_HIDDEN uint32_t hs_call_seen(void);
+HS_HIDDEN uint64_t hs_call_actions(void);
+HS_HIDDEN void hs_call_note_action(long number);
+HS_HIDDEN void hs_call_begin(void);
+struct rusage;
+HS_HIDDEN const struct rusage *hs_call_used(void);
+
+/* gate.c: has every system call of a run come to calls.c. */
+HS_HIDDEN int hs_gate_open(void);
+HS_HIDDEN void hs_gate_close(void);
+HS_HIDDEN void hs_gate_lift(void);
+HS_HIDDEN void hs_gate_join(void);
+HS_HIDDEN void hs_gate_reveal(void);
+HS_HIDDEN int hs_gate_patch(void);
+HS_HIDDEN int hs_gate_is_worker(void);
+HS_HIDDEN int hs_gate_raises(const struct hs_call_place *place);
+HS_HIDDEN void hs_gate_action(const struct hs_action *action, struct hs_action *old);
+
 /* mappings.c */
-HS_HIDDEN int hs_mappings_patchable(void);
-HS_HIDDEN int hs_mappings_open(void (*end)(int));
+HS_HIDDEN int hs_mappings_open(void);
+HS_HIDDEN void hs_mappings_note_base(void);
+HS_HIDDEN void hs_mappings_make_real(void);
+HS_HIDDEN long hs_mappings_call(const struct hs_system_call *call);
 HS_HIDDEN int hs_mappings_write_code(unsigned char *place, const unsigned char *code);
 HS_HIDDEN int hs_mappings_touched(uintptr_t *given);
 HS_HIDDEN void hs_mappings_reset_heap(void);
@@ -168,7 +223,7 @@ HS_HIDDEN int hs_mappings_lost(void);
 HS_HIDDEN unsigned long hs_mappings_pages(void);
 HS_HIDDEN int hs_mappings_unseen(void);
 HS_HIDDEN int hs_mappings_undo(void);
-HS_HIDDEN uintptr_t hs_mappings_heap_top(void);
+HS_HIDDEN int hs_mappings_heap_differs(void);
 HS_HIDDEN int hs_mappings_differ(void);
 
 /* kept.c */
@@ -182,6 +237,7 @@ HS_HIDDEN int hs_kept_has(uintptr_t from, uintptr_t to);
 HS_HIDDEN int hs_kept_differs(void);
 
 /* state.c */
+HS_HIDDEN int hs_state_limits_fit(void);
 HS_HIDDEN int hs_state_save(void);
 HS_HIDDEN void hs_state_save_point(void);
 HS_HIDDEN void hs_state_choose(enum hs_level level);
@@ -191,7 +247,7 @@ HS_HIDDEN uint32_t hs_state_differs(void);
 
 /* point.c */
 HS_HIDDEN void hs_point_open(uint64_t offset, const struct hs_start *start);
-HS_HIDDEN void hs_point_name(const struct hs_job *job);
+HS_HIDDEN void hs_point_name(const struct hs_job *job, const struct hs_call *with);
 HS_HIDDEN int hs_point_is_ready(void);
 HS_HIDDEN int hs_point_serves(const struct hs_job *job);
 HS_HIDDEN int hs_point_learns_from(const struct hs_job *job);
@@ -200,13 +256,18 @@ HS_HIDDEN uint32_t hs_point_unwatch(void);
 HS_HIDDEN void hs_point_enter(const struct hs_call *call) __attribute__((noreturn));
 
 /* watch.c */
+enum hs_watch_look { HS_WATCH_PASSES, HS_WATCH_ANSWERS };
 typedef void hs_watch_failed(void);
-HS_HIDDEN int hs_watch_begin(char *secret, size_t size, hs_watch_failed *failed);
+HS_HIDDEN int hs_watch_begin(const struct hs_secret secrets[2], hs_watch_failed *failed);
 HS_HIDDEN void hs_watch_end(void);
 HS_HIDDEN void hs_watch_allow(int allowed);
+HS_HIDDEN enum hs_watch_look hs_watch_look(struct hs_system_call *call, void *context);
 
 /* threads.c */
 HS_HIDDEN int hs_threads_end(void);
+HS_HIDDEN HS_GENERAL int hs_threads_creates(void);
+HS_HIDDEN void hs_threads_resolve(void);
+HS_HIDDEN void *hs_threads_stand_in(void *function);
 
 /* marks.c */
 HS_HIDDEN int hs_marks_timers(void);
@@ -227,5 +288,17 @@ HS_HIDDEN int hs_count_entries(const char *path, unsigned long *total);
 HS_HIDDEN uintptr_t hs_parse(const char **text, int base);
 HS_HIDDEN int hs_send(const void *message, size_t length);
 HS_HIDDEN long hs_receive(void *buffer, size_t room, int *fds, uint32_t *fd_count);
+
+/* Makes memory zero without vector registers. */
+static inline void hs_zero(uintptr_t from, uintptr_t to)
+{
+#if HS_REWIND
+    size_t count = to - from;
+    __asm__ volatile("rep stosb" : "+D"(from), "+c"(count) : "a"(0) : "memory");
+#else
+    for (; from < to; from++)
+        *(volatile char *)from = 0;
+#endif
+}
 
 #endif

@@ -126,24 +126,53 @@ static char **point_at(char **out, char *strings, uint32_t count)
     return out;
 }
 
-/* Puts the request's arguments and environment wherever libc, the kernel and main look for them: in the array that
+/* Where a worker's pointers to arguments and environment are, at the same place for each request: that to the first argument on
+ * a page of its own, so that the others can be out of reach while a run is watched (watch.c). */
+#define POINTERS_BYTES (7 * 4096)
+static char pointers[POINTERS_BYTES] __attribute__((aligned(4096)));
+static int is_apart;
+/* What the kernel laid on the stack behind the environment, and libraries look for there. */
+static const uintptr_t *auxiliary;
+static size_t auxiliary_words;
+
+/* From here on, main's arrays are apart from the ones that the kernel made. */
+void hs_serve_apart(const struct hs_start *start)
+{
+    char **end = start->envp;
+    while (*end)
+        end++;
+    auxiliary = (const uintptr_t *)(end + 1);
+    for (auxiliary_words = 0; auxiliary[auxiliary_words]; auxiliary_words += 2)
+        ;
+    auxiliary_words += 2;
+    is_apart = 1;
+}
+
+/* Puts the request's arguments and environment wherever libc, the kernel and main look for them; also into the array that
  * the kernel laid on the stack, so that whoever kept a pointer to it sees the right ones. */
 void hs_serve_strings(const struct hs_start *start, struct hs_call *call)
 {
-    char **envp = point_at(start->argv, job.strings, job.head->argc);
-    point_at(envp, job.environment, job.head->envc);
-    *call = (struct hs_call){(int)job.head->argc, start->argv, envp};
+    const uint32_t argc = job.head->argc, count = argc + job.head->envc + 2;
+    char **argv = is_apart ? (char **)(pointers + 4096) - 1 : start->argv;
+    char **envp = point_at(argv, job.strings, argc);
+    char **end = point_at(envp, job.environment, job.head->envc);
+    if (is_apart) {
+        memcpy(start->argv, argv, count * sizeof *argv);
+        if ((char *)(end + auxiliary_words) <= pointers + sizeof pointers)
+            memcpy(end, auxiliary, auxiliary_words * sizeof *auxiliary);
+    }
+    *call = (struct hs_call){(int)argc, argv, envp};
     environ = envp;
     char *slash = strrchr(job.strings, '/');
     program_invocation_name = __progname_full = job.strings;
     program_invocation_short_name = __progname = slash ? slash + 1 : job.strings;
 }
 
-/* Where the strings are. */
-char *hs_serve_secret(size_t *size)
+/* What tells of the request: its strings, and the pointers to all but the first. */
+void hs_serve_secrets(struct hs_secret out[2])
 {
-    *size = sizeof message;
-    return message;
+    out[0] = (struct hs_secret){message, sizeof message};
+    out[1] = (struct hs_secret){pointers + 4096, sizeof pointers - 4096};
 }
 
 static int limits_allowed(void)
@@ -271,6 +300,7 @@ void hs_serve(const struct hs_start *start, struct hs_call *call)
     uint32_t doubts = 0;
     hs_audit_stop();
     hs_marks_resolve();
+    hs_threads_resolve();
     hs_finalize_open();
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || hs_title_open() != 0 || hs_child_open() != 0)
         doubts |= HS_DOUBT_KERNEL;

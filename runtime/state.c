@@ -18,10 +18,6 @@
 #if HS_REWIND
 
 #define SIGNALS 64
-/* Signals whose action is always put back, as there are ways to set it that are not noticed: the standard ones; 32 and 33,
- * libc's own, for ending threads and changing the user in all of them; 64, see threads.c. */
-#define ALWAYS (((1ull << 33) - 1) | 1ull << 63)
-
 static struct kept {
     struct hs_action actions[SIGNALS + 1];
     /* Those that the kernel sets to the default when they come. */
@@ -44,11 +40,38 @@ static int several_threads(void)
     return hs_count_entries("/proc/self/task", &total) != 1;
 }
 
+/* What another process can change of this one: a child may have. */
+struct rank {
+    long priority, policy, io;
+    struct sched_param param;
+    unsigned long processors[16];
+};
+static struct rank rank;
+
+static void read_rank(struct rank *out)
+{
+    memset(out, 0, sizeof *out);
+    out->priority = HS_SYS(SYS_getpriority, PRIO_PROCESS, 0);
+    out->policy = HS_SYS(SYS_sched_getscheduler, 0);
+    HS_SYS(SYS_sched_getparam, 0, &out->param);
+    out->io = HS_SYS(SYS_ioprio_get, 1 /* IOPRIO_WHO_PROCESS */, 0);
+    HS_SYS(SYS_sched_getaffinity, 0, sizeof out->processors, out->processors);
+}
+
+static int rank_lost(void)
+{
+    struct rank now_has;
+    read_rank(&now_has);
+    return memcmp(&now_has, &rank, sizeof rank) != 0;
+}
+
 static void save(struct kept *to)
 {
     to->resets = 0;
     for (int number = 1; number <= SIGNALS; number++) {
         HS_SYS(SYS_rt_sigaction, number, 0, &to->actions[number], HS_SET_BYTES);
+        if (number == SIGSYS && hs_gate_is_worker())
+            hs_gate_action(NULL, &to->actions[number]);
         if (to->actions[number].flags & SA_RESETHAND)
             to->resets |= 1ull << (number - 1);
     }
@@ -56,10 +79,19 @@ static void save(struct kept *to)
     HS_SYS(SYS_prctl, PR_GET_NAME, to->name);
 }
 
+/* The kernel counts the CPU time of all runs for the limit on it: where there is one, each start is a process of its own. */
+int hs_state_limits_fit(void)
+{
+    struct rlimit limit;
+    return HS_SYS(SYS_prlimit64, 0, RLIMIT_CPU, 0, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY &&
+           limit.rlim_max == RLIM_INFINITY;
+}
+
 int hs_state_save(void)
 {
     can_unshare = HS_SYS(SYS_unshare, CLONE_THREAD) == 0;
     save(&kept[HS_AT_MAIN]);
+    read_rank(&rank);
     for (int which = 0; which < RLIM_NLIMITS; which++)
         if (HS_SYS(SYS_prlimit64, 0, which, 0, &limits[which]) != 0)
             return -1;
@@ -105,6 +137,9 @@ static int children_left(void)
 static int limits_lost(void)
 {
     struct rlimit limit;
+#ifdef HS_WITHOUT_LIMITS
+    return 0;
+#endif
     for (int which = 0; which < RLIM_NLIMITS; which++) {
         HS_SYS(SYS_prlimit64, 0, which, 0, &limit);
         if (memcmp(&limit, &limits[which], sizeof limit) != 0 &&
@@ -134,40 +169,62 @@ static int stack_lost(void)
 {
     stack_t stack;
     HS_SYS(SYS_sigaltstack, 0, &stack);
+#ifdef HS_WITHOUT_ALTSTACK
+    return 0;
+#endif
     return !same_stack(&stack) && HS_SYS(SYS_sigaltstack, &now->stack, 0) != 0;
 }
 
-/* enum hs_retirement: what keeps the process from being used again. Blocks all signals meanwhile and after. */
+/* enum hs_retirement: what keeps the process from being used again. Blocks all signals meanwhile and after. What no call of
+ * this run can have made is not looked for. */
 uint32_t hs_state_doubts(void)
 {
     const uint64_t all = ~0ull;
+    const uint32_t seen = hs_call_seen();
     uint32_t found = 0;
-    if (several_threads())
+    if (seen && several_threads())
         return HS_RETIRED_THREADS;
     HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &all, 0, HS_SET_BYTES);
-    touched |= hs_marks_actions() | now->resets | ALWAYS;
+    touched |= hs_call_actions() | now->resets | (seen & HS_SEEN_CHILDREN ? 1ull << (SIGNALS - 1) : 0);
     if (signals_left() || stack_lost())
         found |= HS_RETIRED_SIGNALS;
+    if (!seen)
+        return found;
     if (children_left())
         found |= HS_RETIRED_CHILDREN;
     if (timers_armed())
         found |= HS_RETIRED_TIMERS;
     if (limits_lost())
         found |= HS_RETIRED_LIMITS;
+    if (rank_lost())
+        found |= HS_RETIRED_PROCESS;
     return found;
+}
+
+/* SIGSYS is the gate's own: the tool's action is kept there. */
+static void restore_action(int number)
+{
+    if (number == SIGSYS)
+        hs_gate_action(&now->actions[number], NULL);
+    else if (number != SIGKILL && number != SIGSTOP)
+        HS_SYS(SYS_rt_sigaction, number, &now->actions[number], 0, HS_SET_BYTES);
 }
 
 /* Signals are unblocked last, when nothing of the tool's can be called any more. */
 void hs_state_restore(void)
 {
     const uint64_t nothing = 0;
-    for (int number = 1; number <= SIGNALS; number++)
-        if (touched & 1ull << (number - 1) && number != SIGKILL && number != SIGSTOP)
-            HS_SYS(SYS_rt_sigaction, number, &now->actions[number], 0, HS_SET_BYTES);
+#ifndef HS_WITHOUT_ACTIONS
+    for (int number = 1; touched && number <= SIGNALS; number++)
+        if (touched & 1ull << (number - 1))
+            restore_action(number);
+#endif
     /* What was changed for another level. */
     if (touched == ~0ull)
         stack_lost();
+#ifndef HS_WITHOUT_NAME
     HS_SYS(SYS_prctl, PR_SET_NAME, now->name);
+#endif
     touched = 0;
     /* What came since they were taken, as by the closing of the tool's descriptors. */
     signals_left();
@@ -182,6 +239,8 @@ static int signals_differ(void)
     for (int number = 1; number <= SIGNALS; number++) {
         memset(&action, 0, sizeof action);
         HS_SYS(SYS_rt_sigaction, number, 0, &action, HS_SET_BYTES);
+        if (number == SIGSYS)
+            hs_gate_action(NULL, &action);
         if (memcmp(&action, &now->actions[number], sizeof action) != 0)
             return 1;
     }

@@ -1,11 +1,14 @@
-/* Ends the threads that main has left, as the end of the process would have ended them, so that a worker can go on.
+/* Threads of a worker: each new one turns the gate on for itself, as the kernel leaves it off. And those that main has left are
+ * ended, as the end of the process would have ended them, so that the worker can go on.
  *
  * Pools of threads are left by linkers and compilers that end by _exit. Only threads that wait in a system call are
  * ended, as such pools do, by a signal whose handler leaves; one that has work to do, takes no signals, or has no room
  * for a handler on its stack keeps the worker from being used again. What they have mapped is undone with the rest.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,6 +16,15 @@
 #include <unistd.h>
 
 #include "runtime.h"
+
+typedef int create_thread(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+static create_thread *next_create;
+
+void hs_threads_resolve(void)
+{
+    if (!next_create)
+        next_create = (create_thread *)dlsym(RTLD_NEXT, "pthread_create");
+}
 
 #if HS_REWIND
 
@@ -134,6 +146,79 @@ int hs_threads_end(void)
     int result = end_all(tasks);
     HS_SYS(SYS_close, tasks);
     return result;
+}
+
+#define STARTS_MAX 256
+static struct start {
+    void *(*function)(void *);
+    void *argument;
+    void *creator; /* the thread that is creating it */
+    int is_taken;
+} starts[STARTS_MAX];
+
+static struct start *take_start(void *(*function)(void *), void *argument)
+{
+    for (struct start *start = starts; start < starts + STARTS_MAX; start++)
+        if (!__atomic_exchange_n(&start->is_taken, 1, __ATOMIC_ACQUIRE)) {
+            start->function = function;
+            start->argument = argument;
+            start->creator = __builtin_thread_pointer();
+            return start;
+        }
+    return NULL;
+}
+
+static void give_start(struct start *start)
+{
+    start->creator = NULL;
+    __atomic_store_n(&start->is_taken, 0, __ATOMIC_RELEASE);
+}
+
+/* Whether this thread is inside pthread_create. (It has no variable of its own for that: a library with such variables changes
+ * what libc allocates for each thread.) */
+HS_GENERAL int hs_threads_creates(void)
+{
+    for (struct start *start = starts; start < starts + STARTS_MAX; start++)
+        if (start->creator == __builtin_thread_pointer())
+            return 1;
+    return 0;
+}
+
+/* The last call is a jump, and leaves no frame. */
+static void *begin(void *data)
+{
+    struct start *start = data;
+    void *(*function)(void *) = start->function;
+    void *argument = start->argument;
+    give_start(start);
+    hs_gate_join();
+    return function(argument);
+}
+
+HS_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*function)(void *),
+                             void *argument)
+{
+    hs_threads_resolve();
+    /* Without a start of ours the thread is not followed, and the gate takes note of that. */
+    struct start *start = hs_gate_is_worker() ? take_start(function, argument) : NULL;
+    if (!start)
+        return next_create(thread, attributes, function, argument);
+    const int result = next_create(thread, attributes, begin, start);
+    if (result != 0)
+        give_start(start);
+    return result;
+}
+
+void *hs_threads_stand_in(void *function)
+{
+    return function && function == (void *)next_create ? (void *)pthread_create : function;
+}
+
+#else
+
+void *hs_threads_stand_in(void *function)
+{
+    return function;
 }
 
 #endif

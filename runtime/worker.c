@@ -1,14 +1,15 @@
 /* A copy that runs main again and again, and puts everything back in between.
  *
  * It runs on a stack of its own, because the tool's is among what is put back. main is entered on the tool's stack as libc
- * had called it, so that returning from it runs exit, handlers and the flushing of streams as in any process; libc's _exit
- * then leads here instead of to the kernel. Whatever stands in the way of another run, the process ends as it would have
+ * had called it, so that returning from it runs exit, handlers and the flushing of streams as in any process; the system call
+ * that would end the process then comes here by the gate (gate.c). Whatever stands in the way of another run, the process ends as it would have
  * ended without us: an end that is reported as RETIRED is a true one.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -20,6 +21,8 @@
 #if HS_REWIND
 
 #define STACK_BYTES (64 * 1024)
+/* In AT_HWCAP2: programs may set segment bases (HWCAP2_FSGSBASE of asm/hwcap2.h). */
+#define FSGSBASE 2ul
 /* After each of so many runs, and every so many runs after that, it is looked what ld.so has bound. */
 #define LEARNING 16
 
@@ -32,13 +35,15 @@ static int exit_code;
 static struct stat channel;
 static int running;
 static unsigned runs;
-static struct rusage before;
 static uint32_t point_differs;
+/* As a process has them at main. */
+static struct hs_segments segments;
+static int has_bases;
 
 /* Whether workers can be made here at all; done in the template. */
 int hs_worker_open(void)
 {
-    return !hs_shadow_stack() && hs_mappings_patchable() && hs_memory_save() == 0 ? 0 : -1;
+    return !hs_shadow_stack() && hs_extended_known && hs_state_limits_fit() && hs_memory_save() == 0 ? 0 : -1;
 }
 
 __attribute__((noreturn)) static void leave(int status)
@@ -59,11 +64,13 @@ static void choose(enum hs_level wanted)
 
 static void run(const struct hs_call *call)
 {
-    /* What the runtime itself has called does not count. */
-    hs_marks_take();
-    HS_SYS(SYS_getrusage, RUSAGE_SELF, &before);
+    hs_call_begin();
     page->begun = 1;
     running = 1;
+#ifndef HS_WITHOUT_SEGMENTS
+    hs_segments_write(&segments, has_bases);
+#endif
+    hs_gate_close();
     if (level == HS_AT_POINT)
         hs_point_enter(call);
     errno = hs_first_errno;
@@ -79,7 +86,7 @@ static uint64_t microseconds(struct timeval from, struct timeval to)
 
 static void account(struct hs_end *end)
 {
-    struct rusage now;
+    struct rusage now, before = *hs_call_used();
     HS_SYS(SYS_getrusage, RUSAGE_SELF, &now);
     end->user_us = microseconds(before.ru_utime, now.ru_utime);
     end->system_us = microseconds(before.ru_stime, now.ru_stime);
@@ -133,7 +140,7 @@ static uint32_t retirement(void)
         found = hs_state_doubts();
     if (found & HS_RETIRED_THREADS)
         return found;
-    if (hs_marks_take() || hs_child_holds_mutexes())
+    if (hs_call_seen() & HS_SEEN_UNKNOWN || hs_child_holds_mutexes())
         found |= HS_RETIRED_PROCESS;
     if (hs_mappings_lost())
         found |= HS_RETIRED_MAPPINGS;
@@ -167,7 +174,7 @@ static void take_next(void)
         leave(0);
     if (level == HS_AT_POINT && !begins_at_point())
         back_to_main(&call);
-    hs_point_name(job);
+    hs_point_name(job, &call);
     if (job->head->fd_count > 3)
         hs_child_fds(job, HS_CONTROL_FD);
     run(&call);
@@ -177,6 +184,7 @@ static void take_next(void)
 static void finish(void)
 {
     struct hs_end end = {.version = HS_VERSION, .length = sizeof end, .status = exit_code & 0xff};
+    hs_gate_lift();
     /* Until then the request cannot be read. */
     point_differs = hs_point_unwatch();
     const int audited = job->head->flags & HS_REQUEST_AUDIT;
@@ -189,7 +197,6 @@ static void finish(void)
     /* A mapping keeps its file open, and the lock on it: it is gone before anybody goes on, as with a process. */
     if (!end.retired && (hs_mappings_undo() != 0 || (audited && hs_mappings_unseen())))
         end.retired = HS_RETIRED_MAPPINGS;
-    end.pages = hs_mappings_pages();
     end.ending = end.retired ? HS_ENDING_RETIRED : HS_ENDING_REWOUND;
     close_all();
     if (end.retired || !audited)
@@ -209,14 +216,17 @@ static void finish(void)
         if (end.differs)
             leave(exit_code);
     }
+    /* A page that is written becomes a mapping of its own. */
+    if (hs_gate_patch())
+        hs_mappings_note_base();
     take_next();
 }
 
-/* Stands in for libc's _exit. A process that the tool made, or a thread of it, ends as it would. */
-static void end_of_main(int status)
+/* The tool ends by exit_group. Returns for a process that it made, and for a thread: these end as they would. */
+void hs_worker_ended(int status)
 {
     if (!running || HS_SYS(SYS_gettid) != process)
-        leave(status);
+        return;
     running = 0;
     exit_code = status;
     hs_switch_stack(own_stack + sizeof own_stack, finish);
@@ -235,10 +245,14 @@ static int settle(void)
     if (dup3(job->fds[given], HS_CONTROL_FD, O_CLOEXEC) < 0 || fstat(HS_CONTROL_FD, &channel) != 0)
         return -1;
     hs_child_fds(job, HS_CONTROL_FD);
+    has_bases = (getauxval(AT_HWCAP2) & FSGSBASE) != 0;
+    hs_segments_read(&segments, has_bases);
     hs_point_open(job->head->point, &start);
-    if (hs_state_save() != 0 || hs_mappings_open(end_of_main) != 0)
+    hs_serve_apart(&start);
+    if (hs_state_save() != 0 || hs_gate_open() != 0 || hs_mappings_open() != 0)
         return -1;
-    hs_point_name(job);
+    hs_serve_strings(&start, &first_call);
+    hs_point_name(job, &first_call);
     return 0;
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 22] = [
+const SOURCES: [&str; 24] = [
     "entry.c",
     "io.c",
     "audit.c",
@@ -17,6 +17,8 @@ const SOURCES: [&str; 22] = [
     "server.c",
     "worker.c",
     "memory.c",
+    "gate.c",
+    "calls.c",
     "mappings.c",
     "kept.c",
     "state.c",

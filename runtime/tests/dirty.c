@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <locale.h>
 #include <pthread.h>
 #include <signal.h>
@@ -94,37 +95,24 @@ static void *thread(void *how)
     return NULL;
 }
 
-static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static volatile int gate_word, other_word;
 
-static volatile int numbers[5], started, numbered;
-
-/* Until all threads of the pool wait, as those of a linker do that has nothing left to do. */
+/* Until all threads of the pool wait, as those of a linker do that has nothing left to do: those that do can be moved to wait
+ * elsewhere. */
 static void await_pool(void)
 {
-    char path[64], text[64];
-    while (numbered < 5)
-        ;
-    for (int i = 0; i < 5; i++)
-        do {
-            snprintf(path, sizeof path, "/proc/self/task/%d/syscall", numbers[i]);
-            int fd = open(path, O_RDONLY);
-            if (read(fd, text, sizeof text) <= 0)
-                *text = 'r';
-            close(fd);
-        } while (*text == 'r');
+    for (long waiting = 0; waiting < 5;)
+        waiting += syscall(SYS_futex, &gate_word, FUTEX_REQUEUE, 0, 5, &other_word);
 }
 
 /* A pool's thread: it waits, with memory of its own. */
 static void *waits(void *unused)
 {
     (void)unused;
-    int place = __atomic_fetch_add(&started, 1, __ATOMIC_SEQ_CST);
-    numbers[place] = (int)syscall(SYS_gettid);
     local++;
     memset(malloc(200000), 1, 200000);
     memset(malloc(100), 1, 100);
-    __atomic_fetch_add(&numbered, 1, __ATOMIC_SEQ_CST);
-    pthread_mutex_lock(&gate);
+    syscall(SYS_futex, &gate_word, FUTEX_WAIT, 0, NULL);
     return NULL;
 }
 
@@ -253,13 +241,13 @@ static void hold(const char *file)
 }
 
 /* A child process may set limits, too. */
-static void be_limited(pid_t parent)
+static void be_limited(void)
 {
     struct rlimit files;
     getrlimit(RLIMIT_NOFILE, &files);
     files.rlim_cur = 77;
     if (fork() == 0)
-        _exit(prlimit(parent, RLIMIT_NOFILE, &files, NULL));
+        _exit(prlimit(getppid(), RLIMIT_NOFILE, &files, NULL));
     while (wait(NULL) > 0)
         ;
 }
@@ -267,17 +255,16 @@ static void be_limited(pid_t parent)
 static void leave(const char *how)
 {
     pthread_t other;
-    const pid_t parent = getpid();
     if (!strcmp(how, "thread"))
         pthread_create(&other, NULL, thread, "stays");
     else if (!strcmp(how, "pool") || !strcmp(how, "deaf") || !strcmp(how, "works")) {
-        pthread_mutex_lock(&gate);
         for (int i = 0; i < 5; i++)
             pthread_create(&other, NULL, *how == 'p' ? waits : *how == 'd' ? deaf : works, NULL);
         if (*how == 'p')
             await_pool();
     } else if (!strcmp(how, "child") && fork() == 0) {
         /* It ends with this process, also if that is over already. */
+        const pid_t parent = getppid();
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         while (getppid() == parent)
             pause();
@@ -306,7 +293,7 @@ static void leave(const char *how)
         pthread_mutex_init(held, &kind);
         pthread_mutex_lock(held);
     } else if (!strcmp(how, "limited"))
-        be_limited(parent);
+        be_limited();
     else if (!strcmp(how, "unnoticed"))
         unnoticed();
     else if (!strcmp(how, "resets")) {
@@ -319,7 +306,7 @@ static void leave(const char *how)
         /* Its other end's closing sends a signal. */
         int ends[2];
         signal(SIGIO, on_signal);
-        if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0 || fcntl(ends[0], F_SETOWN, parent) != 0)
+        if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0 || fcntl(ends[0], F_SETOWN, getpid()) != 0)
             exit(77);
         fcntl(ends[0], F_SETFL, O_ASYNC);
     } else if (!strncmp(how, "hold=", 5))
@@ -328,13 +315,6 @@ static void leave(const char *how)
         void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
         long (*call)(long, ...) = (long (*)(long, ...))dlsym(libc, "syscall");
         call(SYS_mmap, NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, locked(how + 7), 0);
-    } else if (!strcmp(how, "realtime")) {
-        const struct {
-            void (*handler)(int);
-            unsigned long flags, restorer, mask;
-        } action = {SIG_IGN, 0, 0, 0};
-        long (*call)(long, ...) = (long (*)(long, ...))dlsym(dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD), "syscall");
-        call(SYS_rt_sigaction, 40, &action, NULL, 8);
     } else if (!strcmp(how, "user"))
         setfsuid(getuid());
     else if (!strcmp(how, "nice"))

@@ -145,7 +145,7 @@ fn what_was_unset_when_it_was_asked_for_must_be_unset() {
 
 #[test]
 fn whatever_else_a_tool_looks_at_before_keeps_it_at_main() {
-    for early in ["SET", "ARGUMENT", "NUMBER", "FILES", "DERIVED", "OTHERS", "WALKS", "MAPS", "SMALL_STACK"] {
+    for early in ["SET", "ARGUMENT", "FILES", "DERIVED", "OTHERS", "WALKS", "MAPS", "SMALL_STACK"] {
         for launcher in [unaudited(), rewinding_launcher(&["parses"])] {
             let tool = run(&program(&[&format!("-DEARLY={early}")]), &launcher);
             assert_eq!(tool.at_point, 0, "{early}: {tool:?}");

@@ -58,7 +58,7 @@ fn everything_a_tool_may_change_is_put_back() {
 #[test]
 fn what_is_set_by_no_function_of_its_name_is_put_back() {
     // By a child process; past libc's names; by the kernel, which resets an action; by what a handler returns to.
-    for how in ["limited", "unnoticed", "resets", "stack"] {
+    for how in ["limited", "unnoticed", "resets", "stack", "library"] {
         let tool = as_cold(&[how, "3", "exit"]);
         assert!(tool.rewinds == ROUNDS as u64 - 1 && tool.not_rewound.is_none(), "{how}: {tool:?}");
     }
@@ -88,7 +88,7 @@ fn memory_is_mapped_and_unmapped_as_in_a_fresh_process() {
 #[test]
 fn pages_are_not_kept_where_that_could_be_seen() {
     let victim = tool("maps");
-    for (how, retires) in [("1l", true), ("1g", true), ("1r", false), ("1t", false)] {
+    for (how, retires) in [("1l", true), ("1g", false), ("1r", false), ("1t", false)] {
         let warm = rewinding_launcher(&["maps"]);
         let (expected, _) = start(&Launcher::new(), &victim, &case(&[how]));
         for round in 0..ROUNDS {
@@ -116,11 +116,11 @@ fn a_mapped_file_is_closed_before_the_end_is_told() {
     assert!(tool.rewinds > 20 && tool.retired.is_empty(), "{tool:?}");
 }
 
-/// Where it is the runner that finds out: the process has ended by then.
+/// Also by an instruction that makes the system call past libc's name for it.
 #[test]
-fn a_file_that_was_mapped_unseen_is_closed_before_the_end_is_told() {
+fn a_file_that_is_mapped_by_a_raw_call_is_closed_before_the_end_is_told() {
     let tool = hold_a_file("unseen");
-    assert_eq!((tool.rewinds, tool.retired.get(&Retirement::Mappings)), (0, Some(&4)), "{tool:?}");
+    assert!(tool.rewinds > 20 && tool.retired.is_empty(), "{tool:?}");
 }
 
 fn hold_a_file(how: &str) -> ToolStatistics {
@@ -152,11 +152,8 @@ fn threads_that_wait_are_ended_as_at_any_end() {
 
 #[test]
 fn a_pending_signal_is_dropped_as_at_any_end() {
-    // Also one that comes of the closing of descriptors.
-    for how in ["pending", "late"] {
-        let tool = as_cold(&[how, "2"]);
-        assert_eq!((tool.rewinds, tool.not_rewound), (ROUNDS as u64 - 1, None), "{how}");
-    }
+    let tool = as_cold(&["pending", "2"]);
+    assert_eq!((tool.rewinds, tool.not_rewound), (ROUNDS as u64 - 1, None));
 }
 
 #[test]
@@ -166,7 +163,8 @@ fn what_cannot_be_put_back_ends_the_worker_and_not_the_answer() {
         ("works", Retirement::Threads),
         ("child", Retirement::Children),
         ("timer", Retirement::Timers),
-        ("library", Retirement::Mappings),
+        // It knows its own number, to which later runs would answer.
+        ("late", Retirement::Process),
         ("protect", Retirement::Mappings),
         ("over", Retirement::Mappings),
         ("nice", Retirement::Process),
@@ -179,16 +177,6 @@ fn what_cannot_be_put_back_ends_the_worker_and_not_the_answer() {
         assert_eq!((tool.rewinds, tool.retired.get(&why)), (0, Some(&4)), "{how}: {tool:?}");
         // After four in a row it is only copied.
         assert_eq!((tool.forks, tool.not_rewound), (ROUNDS as u64, Some(Stopped::Retires(why))), "{how}");
-    }
-}
-
-/// What an audit finds is told each time, though the worker ends at the same moment.
-#[test]
-fn what_an_audit_finds_stops_the_method() {
-    for _ in 0..10 {
-        let tool = as_cold(&["realtime", "3"]);
-        assert_eq!(tool.not_rewound, Some(Stopped::Differs("signals".to_owned())), "{tool:?}");
-        assert!(tool.retired.is_empty(), "{tool:?}");
     }
 }
 

@@ -396,7 +396,6 @@ impl Tenure<'_> {
     pub(crate) fn finish(self, ended: &Ended) {
         let Tenure { pool, program, mut worker, audited } = self;
         let again = match ended {
-            Ended::Rewound { retired: retired @ 1.., .. } => return program.worker_retired(*retired),
             Ended::Rewound { differs, at_point, .. } => program.rewound(audited, *differs, *at_point),
             Ended::Process { retired } => return program.worker_retired(*retired),
             Ended::NotRun => false,

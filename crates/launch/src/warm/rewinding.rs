@@ -28,8 +28,10 @@ pub enum Retirement {
     Limits,
     /// Memory was mapped or protected in a way that cannot be undone.
     Mappings,
-    /// The tool changed its identity, priority, namespaces or the like.
+    /// The tool made a system call that is not known to leave nothing behind, or looked at its process number.
     Process,
+    /// The process ended in a way that a worker does not come back from: by a signal, or as another program.
+    Ended,
 }
 
 const RETIREMENTS: [Retirement; 7] = [
@@ -43,8 +45,8 @@ const RETIREMENTS: [Retirement; 7] = [
 ];
 
 impl Retirement {
-    fn first(bits: u32) -> Option<Self> {
-        RETIREMENTS.get(bits.trailing_zeros() as usize).copied()
+    fn first(bits: u32) -> Self {
+        RETIREMENTS.get(bits.trailing_zeros() as usize).copied().unwrap_or(Retirement::Ended)
     }
 }
 
@@ -57,7 +59,8 @@ impl fmt::Display for Retirement {
             Retirement::Signals => "signals keep coming",
             Retirement::Limits => "it lowers limits for good",
             Retirement::Mappings => "it changes mappings that cannot be put back",
-            Retirement::Process => "it changes its identity, priority or the like",
+            Retirement::Process => "it makes calls that are not known to leave nothing behind",
+            Retirement::Ended => "its process ends by a signal or as another program",
         })
     }
 }
@@ -130,7 +133,7 @@ impl Rewinding {
     /// Takes note of a run after which the worker could not go on.
     pub(crate) fn retired(&mut self, bits: u32) {
         self.runs += 1;
-        let Some(why) = Retirement::first(bits) else { return };
+        let why = Retirement::first(bits);
         *self.retired.entry(why).or_default() += 1;
         let total: u64 = self.retired.values().sum();
         if total >= RETIRED_MIN && total * RETIRED_ONE_IN > self.runs && self.stopped.is_none() {

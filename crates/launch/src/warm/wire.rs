@@ -24,8 +24,6 @@ pub(crate) const ROOM_MORE: usize = 1000;
 pub(crate) const REQUEST_WORKER: u32 = 1;
 /// Flag of a request to a worker: audit before the end is reported.
 pub(crate) const REQUEST_AUDIT: u32 = 2;
-/// `enum hs_retirement`: a mapping is left that nobody noticed, or one of before `main` was changed.
-pub(crate) const RETIRED_MAPPINGS: u32 = 1 << 5;
 /// Flag of a request to a template: put the text on large pages first.
 pub(crate) const REQUEST_ENLARGE: u32 = 4;
 /// Who takes it up is bound to a processor, and frees itself first.
@@ -74,7 +72,7 @@ pub(crate) struct Reply {
 pub(crate) const READY_SIZE: usize = 24;
 pub(crate) const REQUEST_SIZE: usize = 56;
 pub(crate) const REPLY_SIZE: usize = 24;
-pub(crate) const END_SIZE: usize = 96;
+pub(crate) const END_SIZE: usize = 88;
 
 /// `enum hs_ending`: what became of a request to a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,8 +100,6 @@ pub(crate) struct End {
     pub voluntary: u64,
     pub involuntary: u64,
     pub max_rss_kib: u64,
-    /// Of all its mappings together.
-    pub pages: u64,
 }
 
 impl End {
@@ -133,7 +129,6 @@ impl End {
             voluntary: long(4),
             involuntary: long(5),
             max_rss_kib: long(6),
-            pages: long(7),
         })
     }
 }
@@ -225,7 +220,6 @@ mod tests {
             "sizeof(struct hs_end)",
             "HS_STAGE_REWIND",
             "HS_REQUEST_AUDIT",
-            "HS_RETIRED_MAPPINGS",
             "HS_REQUEST_ENLARGE",
             "HS_REQUEST_BOUND",
             "HS_REQUEST_ANYWHERE",
@@ -248,7 +242,7 @@ mod tests {
                 .iter()
                 .map(|f| offset("hs_end", f)),
         )
-        .chain(["minor_faults", "voluntary", "max_rss_kib", "pages"].iter().map(|f| offset("hs_end", f)))
+        .chain(["minor_faults", "voluntary", "max_rss_kib"].iter().map(|f| offset("hs_end", f)))
         .collect();
         std::fs::write(
             &source,
@@ -280,7 +274,6 @@ mod tests {
             END_SIZE as i64,
             STAGE_REWIND as i64,
             REQUEST_AUDIT as i64,
-            RETIRED_MAPPINGS as i64,
             REQUEST_ENLARGE as i64,
             REQUEST_BOUND as i64,
             REQUEST_ANYWHERE as i64,
@@ -294,7 +287,7 @@ mod tests {
         .chain([0, 4])
         .chain([8, 12, 16])
         .chain([8, 12, 16, 20, 24, 32])
-        .chain([48, 64, 80, 88])
+        .chain([48, 64, 80])
         .collect();
         assert_eq!(numbers, expected);
     }

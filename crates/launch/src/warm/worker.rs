@@ -3,9 +3,7 @@
 //! Its end is a message, not a death: only what could not be put back ends the process, with the status that the tool gave.
 //! What a dead worker leaves open is whether `main` had begun; a page shared with it tells.
 
-use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -33,8 +31,6 @@ const LOOK: Duration = Duration::from_millis(250);
 pub(crate) struct Worker {
     pid: i32,
     link: Link,
-    /// `/proc/PID/statm`, which tells how many pages all its mappings have.
-    sizes: Option<File>,
     /// Made when somebody wants to watch it end.
     process: Option<OwnedFd>,
     /// Its memory, counted with that of all others once it has run.
@@ -68,9 +64,8 @@ pub(crate) struct Link {
 /// How a run in a worker ended.
 #[derive(Debug)]
 pub(crate) enum Ended {
-    /// The worker can be used again, unless an audit found differences (`enum hs_difference`), or something was mapped
-    /// unseen: then its process is being ended, for this reason (`enum hs_retirement`, else 0).
-    Rewound { status: Status, usage: Usage, differs: u32, at_point: bool, retired: u32 },
+    /// The worker can be used again, unless an audit found differences (`enum hs_difference`).
+    Rewound { status: Status, usage: Usage, differs: u32, at_point: bool },
     /// The process has ended or is about to: with this status. Why it retired (`enum hs_retirement`), 0 if it just died.
     Process { retired: u32 },
     /// `main` was not run.
@@ -80,7 +75,7 @@ pub(crate) enum Ended {
 impl Ended {
     /// Whether the process has ended with the run, or is about to.
     pub(crate) fn is_of_process(&self) -> bool {
-        matches!(self, Ended::Process { .. } | Ended::Rewound { retired: 1.., .. })
+        matches!(self, Ended::Process { .. })
     }
 }
 
@@ -92,7 +87,6 @@ impl Worker {
         Worker {
             pid,
             link,
-            sizes: File::open(format!("/proc/{pid}/statm")).ok(),
             process: None,
             share: None,
             has_point: false,
@@ -152,10 +146,7 @@ impl Worker {
             Some(end) if end.ending == Ending::Rewound => {
                 let usage = usage(&end);
                 let status = Status::Exited(end.status);
-                // One that differs ends by itself.
-                let retired =
-                    if end.differs != 0 || self.has_pages(end.pages) { 0 } else { self.end_unseen() };
-                Ended::Rewound { status, usage, differs: end.differs, at_point: end.at_point, retired }
+                Ended::Rewound { status, usage, differs: end.differs, at_point: end.at_point }
             }
             Some(end) if end.ending == Ending::Retired => {
                 self.is_dead = true;
@@ -171,27 +162,6 @@ impl Worker {
                 Ended::Process { retired: 0 }
             }
         }
-    }
-
-    /// Whether all its mappings together have so many pages, or none any more: a process that has been killed since shows when
-    /// it is asked next. ld.so, and whatever calls the kernel by itself, maps without being seen by the runtime. Asked from
-    /// here, as a process that asks for its own takes three calls instead of one.
-    fn has_pages(&self, pages: u64) -> bool {
-        let mut text = [0; 64];
-        let Some(Ok(length)) = self.sizes.as_ref().map(|sizes| sizes.read_at(&mut text, 0)) else {
-            return wait::has_ended(self.pid);
-        };
-        let first = text[..length].split(|byte| *byte == b' ').next().unwrap_or_default();
-        str::from_utf8(first)
-            .is_ok_and(|number| matches!(number.parse::<u64>(), Ok(found) if found == pages || found == 0))
-    }
-
-    /// Ends a process whose mappings cannot be put back, nobody knowing which they are. With them go the files that they keep
-    /// open, and locked.
-    fn end_unseen(&mut self) -> u32 {
-        self.is_dead = true;
-        wait::kill(self.pid);
-        wire::RETIRED_MAPPINGS
     }
 
     /// A descriptor that becomes readable when the run, or the process, ends. Good only while the worker is held.

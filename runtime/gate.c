@@ -1,0 +1,416 @@
+/* The gate: every system call that a run of main makes passes here, so that none can change what the next run finds.
+ *
+ * The kernel hands each system call to a handler (PR_SET_SYSCALL_USER_DISPATCH, Linux 5.11), but for those of the runtime's own
+ * text, whoever makes it: libc, ld.so or an instruction of the tool's own. calls.c decides what becomes of it. A signal for each
+ * call would cost more than most calls, so an instruction of libc or ld.so that has come here once is replaced, between two
+ * runs, by a jump to a slot in the runtime's text. That asks calls.c by a plain call, and makes the system call itself.
+ *
+ * Only `mov $number, %eax` is replaced, right before the `syscall`, which stays: whoever jumped to that alone would still come
+ * to the handler.
+ *
+ * The kernel turns the dispatch off in children and new threads. Threads turn it on for themselves (threads.c). A child is
+ * none of the gate's affair: a page that the kernel clears for children tells the two apart.
+ */
+#define _GNU_SOURCE
+/* A patched call keeps vector registers, as the system call would. */
+#pragma GCC target("general-regs-only")
+#include <linux/audit.h>
+#include <link.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include "runtime.h"
+
+#if HS_REWIND
+
+/* linux/prctl.h has them since 5.11. */
+#define DISPATCH 59
+#define DISPATCH_ON 1
+#define DISPATCH_OFF 0
+#define SELECTOR_ALLOW 0
+#define SELECTOR_BLOCK 1
+/* si_code of a SIGSYS that is a dispatched call. */
+#define USER_DISPATCH 2
+/* Of a number: the call is one of the x32 kind. */
+#define X32 0x40000000l
+
+#define PAGE 4096ul
+#define CALL_BYTES 2
+#define MOVE_BYTES 5
+#define SLOT_BYTES 64
+#define SLOTS 192
+#define SITES_MAX 1024
+/* What a function may use below its stack pointer. */
+#define RED_ZONE 128
+
+/* Offsets in a slot:  0 mov $number, %eax   5 lea native(%rip), %rcx   12 jmp hs_gate_entry
+ *                     17 native: syscall   19 jmp *back(%rip)   32 back: where the site goes on */
+#define NATIVE 17
+#define BACK 32
+
+/* To an unwinder a slot is a frame that was called, with all registers, from the address in it (at BACK; register 16 is rip). */
+__asm__(".pushsection .text\n\t.balign 4096\n\t.globl hs_gate_slots\n\t.hidden hs_gate_slots\n"
+        "hs_gate_slots:\n\t.cfi_startproc simple\n\t.cfi_signal_frame\n\t.cfi_def_cfa rsp, 0\n\t"
+        ".cfi_escape 0x10, 0x10, 0x07, 0x80, 0x00, 0x09, 0xc0, 0x1a, 0x23, 0x20\n\t"
+        ".fill 12288, 1, 0xcc\n\t.cfi_endproc\n\t.balign 4096\n\t.popsection");
+extern unsigned char hs_gate_slots[SLOTS * SLOT_BYTES];
+
+/* What a slot's call looks like on the stack; hs_gate_entry makes it. */
+struct passage {
+    struct hs_system_call call;
+    uintptr_t rbp, rbx;
+    uintptr_t next; /* the slot's native part */
+};
+
+struct range {
+    uintptr_t low, high;
+};
+
+static struct {
+    volatile char selector;
+    struct range own;         /* the runtime's text: its calls are not dispatched */
+    struct range patched[2];  /* text of libc and ld.so */
+    uintptr_t sites[SITES_MAX]; /* instructions that came to the handler and are not patched */
+    uint32_t site_count;
+    uintptr_t slot_site[SLOTS];
+    uint32_t slot_count;
+    struct hs_action theirs; /* the tool's action for SIGSYS */
+    int lock, is_revealed;
+} gate = {.selector = SELECTOR_ALLOW};
+
+static int is_within(const struct range *range, uintptr_t place)
+{
+    return place >= range->low && place < range->high;
+}
+
+/* Nonzero in the worker only. */
+static volatile int *alive;
+
+int hs_gate_is_worker(void)
+{
+    return alive && *alive;
+}
+
+__attribute__((naked, used)) static void hs_gate_entry(void)
+{
+    __asm__("lea -128(%rsp), %rsp\n\t"
+            "push %rcx\n\tpush %rbx\n\tpush %rbp\n\t"
+            "push %r9\n\tpush %r8\n\tpush %r10\n\tpush %rdx\n\tpush %rsi\n\tpush %rdi\n\tpush %rax\n\t"
+            "mov %rsp, %rbx\n\tmov %rsp, %rdi\n\tand $-16, %rsp\n\tcld\n\tcall hs_gate_called\n\t"
+            "mov %rbx, %rsp\n\t"
+            "pop %rax\n\tpop %rdi\n\tpop %rsi\n\tpop %rdx\n\tpop %r10\n\tpop %r8\n\tpop %r9\n\t"
+            "pop %rbp\n\tpop %rbx\n\tpop %rcx\n\t"
+            "lea 128(%rsp), %rsp\n\tjmp *%rcx");
+}
+
+/* A patched site was reached: makes the call, or leaves it to the slot. */
+__attribute__((used)) static void hs_gate_called(struct passage *passage)
+{
+    const struct hs_call_place place = {*(const uintptr_t *)(passage->next - NATIVE + BACK),
+                                        (uintptr_t)(passage + 1) + RED_ZONE, NULL};
+    if (!gate.is_revealed && hs_call_decide(&passage->call, &place) == HS_CALL_DONE)
+        passage->next += CALL_BYTES;
+}
+
+/* Makes a call with the registers that it had where it came from, and returns there: the address lies below the red zone. */
+__attribute__((naked, used)) static void resume(void)
+{
+    __asm__(".cfi_def_cfa_offset 136\n\t.cfi_offset rip, -136\n\tsyscall\n\tret $128");
+}
+
+/* For calls that do not come back here. */
+__attribute__((naked, used)) static void leave_by(void)
+{
+    __asm__("syscall\n\tud2");
+}
+
+/* As libc writes it: unwinders know a signal's frame by these bytes. */
+__attribute__((naked, used)) static void restorer(void)
+{
+    __asm__("mov $15, %rax\n\tsyscall");
+}
+
+static int writable(uintptr_t from, uintptr_t to, int is)
+{
+    const int access = PROT_READ | PROT_EXEC | (is ? PROT_WRITE : 0);
+    from &= -PAGE;
+    return HS_SYS(SYS_mprotect, from, ((to + PAGE - 1) & -PAGE) - from, access) == 0;
+}
+
+static void write_slot(unsigned char *slot, long number, uintptr_t site)
+{
+    const int32_t entry = (int32_t)((uintptr_t)hs_gate_entry - (uintptr_t)(slot + NATIVE));
+    const uintptr_t back = site + CALL_BYTES;
+    const unsigned char code[] = {0xb8, (unsigned char)number, (unsigned char)(number >> 8), 0, 0,
+                                  0x48, 0x8d, 0x0d, 5, 0, 0, 0, 0xe9, 0, 0, 0, 0,
+                                  0x0f, 0x05, 0xff, 0x25, BACK - 25, 0, 0, 0};
+    memcpy(slot, code, sizeof code);
+    memcpy(slot + 13, &entry, sizeof entry);
+    memcpy(slot + BACK, &back, sizeof back);
+}
+
+static unsigned char *find_slot(uintptr_t site)
+{
+    for (uint32_t i = 0; i < gate.slot_count; i++)
+        if (gate.slot_site[i] == site)
+            return hs_gate_slots + i * SLOT_BYTES;
+    return NULL;
+}
+
+static unsigned char *make_slot(uintptr_t site, long number)
+{
+    unsigned char *slot = hs_gate_slots + (size_t)gate.slot_count * SLOT_BYTES;
+    if (gate.slot_count == SLOTS || !writable((uintptr_t)slot, (uintptr_t)slot + SLOT_BYTES, 1))
+        return NULL;
+    write_slot(slot, number, site);
+    gate.slot_site[gate.slot_count++] = site;
+    return writable((uintptr_t)slot, (uintptr_t)slot + SLOT_BYTES, 0) ? slot : NULL;
+}
+
+/* The slot of a site; NULL if there are no more. No signal interrupts who has the lock. */
+static unsigned char *slot_of(uintptr_t site, long number)
+{
+    const uint64_t all = ~0ull;
+    uint64_t before;
+    HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, HS_SET_BYTES);
+    while (__atomic_exchange_n(&gate.lock, 1, __ATOMIC_ACQUIRE))
+        HS_SYS(SYS_sched_yield);
+    unsigned char *slot = find_slot(site);
+    if (!slot)
+        slot = make_slot(site, number);
+    __atomic_store_n(&gate.lock, 0, __ATOMIC_RELEASE);
+    HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, HS_SET_BYTES);
+    return slot;
+}
+
+/* Whether libc goes on at `back` with a tgkill. */
+static int kills_next(uintptr_t back)
+{
+    static const unsigned char tgkill[] = {0xb8, SYS_tgkill, 0, 0, 0, 0x0f, 0x05};
+    for (uintptr_t at = back; at < back + 48; at++)
+        if (is_within(&gate.patched[0], at) && is_within(&gate.patched[0], at + sizeof tgkill) &&
+            memcmp((const void *)at, tgkill, sizeof tgkill) == 0)
+            return 1;
+    return 0;
+}
+
+/* Whether a call of getpid or gettid is that of libc's raise, which shows the number to nobody: right before its tgkill, or by a
+ * function that returns there. */
+int hs_gate_raises(const struct hs_call_place *place)
+{
+    if (!is_within(&gate.patched[0], place->back))
+        return 0;
+    const int returns = *(const unsigned char *)place->back == 0xc3;
+    return kills_next(returns ? *(const uintptr_t *)place->stack : place->back);
+}
+
+static void note_site(uintptr_t site)
+{
+    const uint32_t at = __atomic_fetch_add(&gate.site_count, 1, __ATOMIC_RELAXED);
+    if (at < SITES_MAX)
+        gate.sites[at] = site;
+}
+
+/* Replaces the instruction before a call, if it is the one that sets the call's number. */
+static void patch(uintptr_t site)
+{
+    unsigned char *move = (unsigned char *)site - MOVE_BYTES;
+    int32_t number;
+    if ((!is_within(&gate.patched[0], site - MOVE_BYTES) && !is_within(&gate.patched[1], site - MOVE_BYTES)) ||
+        move[0] != 0xb8)
+        return;
+    memcpy(&number, move + 1, sizeof number);
+    unsigned char *slot = hs_call_may_be_patched(number) ? slot_of(site, number) : NULL;
+    if (!slot)
+        return;
+    const intptr_t distance = (intptr_t)slot - (intptr_t)site;
+    const int32_t near = (int32_t)distance;
+    if (near != distance || !writable((uintptr_t)move, site, 1))
+        return;
+    move[0] = 0xe9;
+    memcpy(move + 1, &near, sizeof near);
+    writable((uintptr_t)move, site, 0);
+}
+
+/* Patches the sites that have come to the handler; between two runs, while there is one thread only. Whether there were any. */
+int hs_gate_patch(void)
+{
+    const uint32_t count = gate.site_count < SITES_MAX ? gate.site_count : SITES_MAX;
+    if (!count)
+        return 0;
+    for (uint32_t i = 0; i < count; i++)
+        patch(gate.sites[i]);
+    gate.site_count = 0;
+    return 1;
+}
+
+static int dispatch(int on)
+{
+    return HS_SYS(SYS_prctl, DISPATCH, on ? DISPATCH_ON : DISPATCH_OFF, on ? gate.own.low : 0,
+                  on ? gate.own.high - gate.own.low : 0, on ? &gate.selector : 0) == 0;
+}
+
+/* A SIGSYS that somebody has sent. */
+static void forward(int number, siginfo_t *info, void *context)
+{
+    void *handler = gate.theirs.handler;
+    if (handler == (void *)SIG_IGN)
+        return;
+    if (handler != (void *)SIG_DFL) {
+        ((void (*)(int, siginfo_t *, void *))handler)(number, info, context);
+        return;
+    }
+    const struct hs_action none = {0};
+    HS_SYS(SYS_rt_sigaction, SIGSYS, &none, 0, HS_SET_BYTES);
+    HS_SYS(SYS_kill, HS_SYS(SYS_getpid), SIGSYS);
+}
+
+/* Takes the gate away for the rest of the run, after which the worker is not used again. */
+void hs_gate_reveal(void)
+{
+    hs_call_mark();
+    hs_mappings_make_real();
+    gate.selector = SELECTOR_ALLOW;
+    dispatch(0);
+    HS_SYS(SYS_rt_sigaction, SIGSYS, &gate.theirs, 0, HS_SET_BYTES);
+    gate.is_revealed = 1;
+}
+
+/* In place of a system call: its number is in rax, and what follows it in rip. */
+static void on_call(int number, siginfo_t *info, void *data)
+{
+    greg_t *regs = ((ucontext_t *)data)->uc_mcontext.gregs;
+    struct hs_system_call call = {regs[REG_RAX], regs[REG_RDI], regs[REG_RSI], regs[REG_RDX],
+                                  regs[REG_R10], regs[REG_R8], regs[REG_R9]};
+    const struct hs_call_place place = {(uintptr_t)regs[REG_RIP], (uintptr_t)regs[REG_RSP], data};
+    const uintptr_t site = place.back - CALL_BYTES;
+    if (info->si_code != USER_DISPATCH) {
+        forward(number, info, data);
+        return;
+    }
+    enum hs_call_outcome outcome = HS_CALL_AT_SITE;
+    if (info->si_arch == AUDIT_ARCH_X86_64 && !(call.number & X32))
+        outcome = hs_call_decide(&call, &place);
+    switch (outcome) {
+    case HS_CALL_DONE:
+        regs[REG_RAX] = call.number;
+        note_site(site);
+        return;
+    case HS_CALL_NATIVE:
+        regs[REG_RSP] -= RED_ZONE + (long)sizeof(uintptr_t);
+        *(uintptr_t *)regs[REG_RSP] = (uintptr_t)regs[REG_RIP];
+        regs[REG_RIP] = (greg_t)resume;
+        note_site(site);
+        return;
+    case HS_CALL_BRANCHES: {
+        unsigned char *slot = slot_of(site, call.number);
+        if (slot) {
+            regs[REG_RIP] = (greg_t)(slot + NATIVE);
+            note_site(site);
+            return;
+        }
+        break;
+    }
+    case HS_CALL_LEAVES:
+        regs[REG_RIP] = (greg_t)leave_by;
+        return;
+    case HS_CALL_AT_SITE:
+        break;
+    }
+    /* It is made again where it came from, and this run is not followed any more. */
+    hs_gate_reveal();
+    regs[REG_RIP] -= CALL_BYTES;
+}
+
+/* Gets and sets the tool's own action for SIGSYS. */
+void hs_gate_action(const struct hs_action *action, struct hs_action *old)
+{
+    const struct hs_action before = gate.theirs;
+    if (action && gate.is_revealed)
+        HS_SYS(SYS_rt_sigaction, SIGSYS, action, 0, HS_SET_BYTES);
+    if (action)
+        gate.theirs = *action;
+    if (old)
+        *old = before;
+}
+
+static int find_text(struct dl_phdr_info *info, size_t size, void *data)
+{
+    const uintptr_t wanted = *(const uintptr_t *)data;
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        const struct range text = {info->dlpi_addr + part->p_vaddr, info->dlpi_addr + part->p_vaddr + part->p_memsz};
+        if (part->p_type == PT_LOAD && part->p_flags & PF_X && is_within(&text, wanted)) {
+            *(struct range *)data = text;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* The text that holds an address. */
+static struct range text_of(uintptr_t address)
+{
+    union {
+        uintptr_t address;
+        struct range text;
+    } found = {.address = address};
+    return dl_iterate_phdr(find_text, &found) ? found.text : (struct range){0, 0};
+}
+
+/* Opens the gate in a new worker: -1 if the kernel has no such thing. No call is dispatched yet. */
+int hs_gate_open(void)
+{
+    const struct hs_action action = {(void *)on_call, SA_SIGINFO | SA_NODEFER | SA_RESTART | HS_RESTORER, (void *)restorer, 0};
+    extern int *__errno_location(void);
+    alive = (int *)HS_SYS(SYS_mmap, 0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if ((uintptr_t)alive >= -PAGE || HS_SYS(SYS_madvise, alive, PAGE, MADV_WIPEONFORK) != 0)
+        return -1;
+    *alive = 1;
+    gate.own = text_of((uintptr_t)on_call);
+    gate.patched[0] = text_of((uintptr_t)__errno_location);
+    gate.patched[1] = text_of((uintptr_t)_r_debug.r_brk);
+    if (!gate.own.high || HS_SYS(SYS_rt_sigaction, SIGSYS, &action, &gate.theirs, HS_SET_BYTES) != 0)
+        return -1;
+    return dispatch(1) ? 0 : -1;
+}
+
+/* From here on calls are dispatched. */
+void hs_gate_close(void)
+{
+#ifndef HS_WITHOUT_GATE
+    gate.selector = SELECTOR_BLOCK;
+#endif
+}
+
+/* main has ended, or goes on unwatched. */
+void hs_gate_lift(void)
+{
+    gate.selector = SELECTOR_ALLOW;
+}
+
+/* In a new thread: its calls are dispatched, too. libc has set the mask that the tool believes to have. */
+void hs_gate_join(void)
+{
+    const uint64_t own = 1ull << (SIGSYS - 1);
+    HS_SYS(SYS_rt_sigprocmask, SIG_UNBLOCK, &own, 0, HS_SET_BYTES);
+    if (!dispatch(1))
+        hs_call_mark();
+}
+
+#else
+
+int hs_gate_is_worker(void)
+{
+    return 0;
+}
+
+uint32_t hs_call_seen(void)
+{
+    return 0;
+}
+
+#endif
