@@ -122,7 +122,7 @@ HS_HIDDEN char *hs_serve_secret(size_t *size);
 
 /* child.c */
 HS_HIDDEN int hs_child_open(void);
-HS_HIDDEN int hs_child_clone(int32_t *pid_cell);
+HS_HIDDEN int hs_child_clone(int32_t *pid_cell, int32_t group);
 HS_HIDDEN void hs_child_install(const struct hs_job *job);
 HS_HIDDEN void hs_child_begin(const struct hs_job *job);
 HS_HIDDEN void hs_child_fds(const struct hs_job *job, int keep);
