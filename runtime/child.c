@@ -5,6 +5,7 @@
  * system calls that cannot fail for a request that the server has accepted.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <sched.h>
@@ -12,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "runtime.h"
@@ -27,11 +29,38 @@ int hs_child_open(void)
     return (int)syscall(SYS_get_robust_list, 0, &robust_list, &robust_size);
 }
 
-int hs_child_clone(int32_t *pid_cell)
+static void block(uint64_t signals)
+{
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &signals, NULL, HS_SET_BYTES);
+}
+
+/* Back to the template's own process group. Signals that came for the other one are dropped. */
+static void leave_group(void)
+{
+    const uint64_t all = ~0ull;
+    const struct timespec at_once = {0, 0};
+    const int saved = errno;
+    setpgid(0, 0);
+    while (syscall(SYS_rt_sigtimedwait, &all, NULL, &at_once, HS_SET_BYTES) > 0)
+        ;
+    errno = saved;
+}
+
+/* The copy is born in its process group, so that it is reached by whoever signals the group once it is told of. Were it moved
+ * afterwards by the runner, a group that the tool makes at once would be undone. The template goes there for that moment,
+ * with all signals blocked. */
+int hs_child_clone(int32_t *pid_cell, int32_t group)
 {
     unsigned long flags =
         CLONE_PARENT | CLONE_PARENT_SETTID | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD;
-    return (int)hs_clone(flags, pid_cell, thread_number);
+    block(~0ull);
+    int pid = -1;
+    if (group == HS_GROUP_OWN || setpgid(0, group) == 0)
+        pid = (int)hs_clone(flags, pid_cell, thread_number);
+    if (pid != 0)
+        leave_group();
+    block(0);
+    return pid;
 }
 
 /* Whether robust mutexes are held, of which the kernel tells others when a process ends. */
@@ -82,7 +111,8 @@ void hs_child_begin(const struct hs_job *job)
     /* The runner may have died before its death could be signalled. */
     if (syscall(SYS_getppid) != job->head->runner)
         _exit(127);
-    setpgid(0, job->head->pgid);
+    if (job->head->pgid == HS_GROUP_OWN)
+        setpgid(0, 0);
 }
 
 void hs_child_install(const struct hs_job *job)

@@ -132,7 +132,7 @@ HS_HIDDEN void hs_serve_secrets(struct hs_secret out[2]);
 
 /* child.c */
 HS_HIDDEN int hs_child_open(void);
-HS_HIDDEN int hs_child_clone(int32_t *pid_cell);
+HS_HIDDEN int hs_child_clone(int32_t *pid_cell, int32_t group);
 HS_HIDDEN void hs_child_install(const struct hs_job *job);
 HS_HIDDEN void hs_child_begin(const struct hs_job *job);
 HS_HIDDEN void hs_child_fds(const struct hs_job *job, int keep);

@@ -250,7 +250,7 @@ static int make_copy(const struct hs_start *start, struct hs_call *call, struct 
         reply->error = errno;
         return 0;
     }
-    reply->pid = hs_child_clone((int32_t *)&slots[job.head->slot].pid);
+    reply->pid = hs_child_clone((int32_t *)&slots[job.head->slot].pid, job.head->pgid);
     if (reply->pid == 0)
         return 1;
     reply->stage = HS_STAGE_CLONE;

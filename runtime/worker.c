@@ -144,6 +144,10 @@ static uint32_t retirement(void)
         found |= HS_RETIRED_PROCESS;
     if (hs_mappings_lost())
         found |= HS_RETIRED_MAPPINGS;
+    /* Out of the job's process group, before the end is told: what signals that group next is not for this process. The
+     * leader of a session cannot leave. */
+    if (HS_SYS(SYS_setpgid, 0, 0) != 0)
+        found |= HS_RETIRED_PROCESS;
     return found;
 }
 

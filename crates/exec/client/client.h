@@ -21,6 +21,7 @@ struct command {
     char **argv;         /* NULL-terminated */
     char **envp;
     const char *hotstart; /* the big binary, where the command line names it */
+    const char *after;    /* a wrapper that has called this, which is not to be found again */
     const char *server;   /* the server's directory, where one of its jobs starts this */
     int is_of_run;        /* that is the server of a run of tests */
     int explain;          /* say why a command is run cold */
@@ -39,14 +40,20 @@ char *text_append_number(char *at, char *end, unsigned long number);
 void say(const char *const *parts);
 const char *text_error(long error);
 
-/* find.c: writes the program's path to `out`; the error number if there is none. */
-long find_program(const char *name, char **envp, int as_itself, char *out);
+/* find.c: the program of this name; the error number if there is none. */
+struct found {
+    char path[PATH_ROOM];
+    int may_be_wrapper; /* which looks for the next program of its name */
+};
+long find_program(const char *name, const struct command *command, int as_itself, struct found *found);
+void take_after(struct command *command, int as_itself);
+void give_after(struct command *command);
 
 /* main.c: never returns. `why` is shown on request. */
 __attribute__((noreturn)) void run_cold(struct command *command, const char *why);
 
 /* describe.c: the request as parts to send, and the descriptors that belong to it; NULL, or why it cannot be sent. */
-#define PARTS 7
+#define PARTS 9
 struct message {
     struct hx_run run;
     int32_t targets[HX_FDS_MAX];

@@ -9,6 +9,7 @@
 
 #define IOPRIO_WHO_PROCESS 1
 
+/* A variable may have been taken out of the environment's row, and another one added. */
 enum part { RUN, TARGETS, DIRECTORY, PROGRAM, NAME, ARGUMENTS, ENVIRONMENT };
 
 struct entry {
@@ -65,15 +66,21 @@ static const char *note_directory(struct message *message)
 }
 
 /* The kernel lays the strings of a new process behind one another. */
-static const char *span(struct iovec *part, char **strings, uint32_t *count)
+static const char *span(struct iovec *part, int rows, char **strings, uint32_t *count)
 {
     char *at = *strings;
+    *part = (struct iovec){at, 0};
     for (*count = 0; strings[*count]; ++*count) {
-        if (strings[*count] != at)
-            return "arguments do not lie in a row";
-        at += text_length(at) + 1;
+        if (strings[*count] != at) {
+            if (--rows == 0)
+                return "arguments do not lie in a row";
+            at = strings[*count];
+            *++part = (struct iovec){at, 0};
+        }
+        const size_t length = text_length(at) + 1;
+        part->iov_len += length;
+        at += length;
     }
-    *part = (struct iovec){*strings, *count ? (size_t)(at - *strings) : 0};
     return NULL;
 }
 
@@ -99,9 +106,9 @@ const char *describe(struct message *message, const struct command *command)
     if (!why)
         why = note_directory(message);
     if (!why)
-        why = span(&parts[ARGUMENTS], command->argv + 1, &run->argc);
+        why = span(&parts[ARGUMENTS], 1, command->argv + 1, &run->argc);
     if (!why)
-        why = span(&parts[ENVIRONMENT], command->envp, &run->envc);
+        why = span(&parts[ENVIRONMENT], PARTS - ENVIRONMENT, command->envp, &run->envc);
     if (why)
         return why;
     parts[RUN] = (struct iovec){run, sizeof *run};

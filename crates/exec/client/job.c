@@ -13,6 +13,7 @@
 
 #define EINTR 4
 #define EAGAIN 11
+#define ECONNRESET 104
 #define REASON_ROOM 200
 
 static uint64_t bit(int number)
@@ -85,7 +86,8 @@ static void hear(struct server *server, struct command *command, int *must_not_r
     struct iovec parts[2] = {{&reply, sizeof reply}, {why, REASON_ROOM}};
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
     long got = sys(__NR_recvmsg, server->socket, &message, 0);
-    if (got == -EAGAIN || got == -EINTR)
+    /* A reset tells that the server has closed the connection before it read a signal; what it had said comes next. */
+    if (got == -EAGAIN || got == -EINTR || got == -ECONNRESET)
         return;
     if (got < (long)sizeof reply || reply.head.magic != HX_MAGIC)
         lose(server, command, *must_not_repeat);

@@ -79,7 +79,7 @@ static int read_line(struct command *command, char **argv)
 
 static __attribute__((noreturn)) void run(int argc, char **argv)
 {
-    static char program[PATH_ROOM];
+    static struct found found;
     static struct message message;
     static struct server server;
     struct command command = {.envp = argv + argc + 1};
@@ -87,12 +87,18 @@ static __attribute__((noreturn)) void run(int argc, char **argv)
     const char *name = command.argv[0];
     if (!command.program)
         command.program = as_itself ? name : text_last_part(name);
-    long error = find_program(command.program, command.envp, as_itself, program);
+    if (!as_itself)
+        take_after(&command, 0);
+    long error = find_program(command.program, &command, as_itself, &found);
     if (error)
         fail(&command, error);
-    command.program = program;
-    if (!as_itself)
-        command.argv[0] = program;
+    command.program = found.path;
+    if (as_itself)
+        take_after(&command, 1);
+    else
+        command.argv[0] = found.path;
+    if (found.may_be_wrapper)
+        give_after(&command);
     sys(__NR_rt_sigprocmask, SIG_BLOCK, NULL, &command.mask, sizeof command.mask);
     const char *setting = text_variable(command.envp, "HOTSTART_EXEC");
     if (setting && text_equal(setting, "cold"))

@@ -32,6 +32,8 @@ pub(crate) struct Seen {
     ignored: u64,
     pub umask: u32,
     pub parent: i32,
+    /// Process group.
+    pub group: i32,
     pub has_terminal: bool,
     scheduling: [i64; 3],
     namespaces: [(u64, u64); NAMESPACES.len()],
@@ -127,7 +129,8 @@ impl Seen {
         let dir = rustix::fs::open(format!("/proc/{process}"), flags, Mode::empty()).ok()?;
         let mut buffer = [0; 8192];
         let mut seen = Seen::from_status(read(&dir, "status", &mut buffer)?)?;
-        (seen.parent, seen.has_terminal, seen.scheduling) = parse_stat(read(&dir, "stat", &mut buffer)?)?;
+        (seen.parent, seen.group, seen.has_terminal, seen.scheduling) =
+            parse_stat(read(&dir, "stat", &mut buffer)?)?;
         seen.control_group = read(&dir, "cgroup", &mut buffer).unwrap_or_default().to_vec();
         seen.out_of_memory = read(&dir, "oom_score_adj", &mut buffer)?.to_vec();
         seen.root = identity(&dir, "root")?;
@@ -148,6 +151,7 @@ impl Seen {
             ignored: 0,
             umask: u32::MAX,
             parent: 0,
+            group: 0,
             has_terminal: false,
             scheduling: [0; 3],
             namespaces: Default::default(),
@@ -175,14 +179,14 @@ impl Seen {
     }
 }
 
-/// The parent; whether there is a controlling terminal; nice value, real-time priority and policy.
-fn parse_stat(stat: &[u8]) -> Option<(i32, bool, [i64; 3])> {
+/// The parent; the process group; whether there is a controlling terminal; nice value, real-time priority and policy.
+fn parse_stat(stat: &[u8]) -> Option<(i32, i32, bool, [i64; 3])> {
     // The second field, the name, may have spaces and parentheses in it.
     let behind = stat.iter().rposition(|&byte| byte == b')')?;
     let text = std::str::from_utf8(&stat[behind + 1..]).ok()?;
     let fields: Vec<&str> = text.split_ascii_whitespace().collect();
     let field = |number: usize| fields.get(number - 3)?.parse::<i64>().ok();
-    Some((field(4)? as i32, field(7)? != 0, [field(19)?, field(40)?, field(41)?]))
+    Some((field(4)? as i32, field(5)? as i32, field(7)? != 0, [field(19)?, field(40)?, field(41)?]))
 }
 
 fn number(text: &[u8], base: u32) -> Option<u64> {
@@ -269,12 +273,12 @@ mod tests {
 
     #[test]
     fn odd_names_do_not_confuse() {
-        let front = b"7 (a) b (c) S 5 7 7 34816 7 4194304 1 0 0 0 1 2 0 0 20 -5 1 0 100 0 0 ";
+        let front = b"7 (a) b (c) S 5 6 7 34816 7 4194304 1 0 0 0 1 2 0 0 20 -5 1 0 100 0 0 ";
         let mut stat = front.to_vec();
         stat.extend_from_slice("0 ".repeat(14).as_bytes());
         stat.extend_from_slice(b"0 3 1 0\n");
-        let (parent, terminal, scheduling) = parse_stat(&stat).unwrap();
-        assert!(parent == 5 && terminal);
+        let (parent, group, terminal, scheduling) = parse_stat(&stat).unwrap();
+        assert!(parent == 5 && group == 6 && terminal);
         assert_eq!(scheduling, [-5, 3, 1]);
     }
 }

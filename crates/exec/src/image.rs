@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::fs::MemfdFlags;
+use rustix::process::Resource;
 
 const IMAGE: &[u8] = include_bytes!(env!("HOTSTART_CLIENT"));
 /// The client's name. By a name that begins otherwise it runs the program of that name.
 const NAME: &str = "hotstart-exec";
 
 /// Becomes the client, with these arguments behind its name; returns only an error. Where the system does not let
-/// files be run from memory, becomes the command itself.
+/// files be run from memory, or a limit forbids one of this size, becomes the command itself.
 pub fn become_client(arguments: &[OsString]) -> io::Error {
     let own = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
     let mut named = OsString::from("--hotstart=");
@@ -42,6 +43,10 @@ pub(crate) fn for_tools() -> io::Result<(OwnedFd, PathBuf)> {
 }
 
 fn in_memory() -> io::Result<OwnedFd> {
+    // Beyond the limit, to write would end this process.
+    if rustix::process::getrlimit(Resource::Fsize).current.is_some_and(|most| most < IMAGE.len() as u64) {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
     // Kernels before 6.3 know no EXEC and refuse it; there it is not needed.
     let memory = rustix::fs::memfd_create(NAME, MemfdFlags::CLOEXEC | MemfdFlags::EXEC)
         .or_else(|_| rustix::fs::memfd_create(NAME, MemfdFlags::CLOEXEC))?;

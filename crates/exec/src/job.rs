@@ -6,14 +6,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::Instant;
 
-use hotstart_launch::{Child, Group, Reason};
+use hotstart_launch::{Child, Group, ProcessGroup, Reason};
 use hotstart_model::Status;
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendFlags,
 };
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
 
 use crate::context::Seen;
 use crate::refusal::{Aspect, Refusal};
@@ -89,8 +89,10 @@ fn start(server: &Server, connection: &OwnedFd, mut request: Request, client: i3
         Role::User => Group::new(),
         Role::Run { .. } => server.launcher.group_of(seen.parent).ok_or(Refusal::Unseen)?,
     };
-    let child =
-        server.launcher.start_warm(&request.spec(seen.umask, limits), &group).map_err(Refusal::Launch)?;
+    let process_group = process_group(server, &group, &seen, client)?;
+    let spec = request.spec(seen.umask, limits, process_group);
+    let child = server.launcher.start_warm(&spec, &group).map_err(Refusal::Launch)?;
+    drop(spec);
     // Whoever reads from a pipe that the job has closed must not wait for the server's copy of it.
     let program = std::mem::take(&mut request.program);
     drop(request);
@@ -98,6 +100,19 @@ fn start(server: &Server, connection: &OwnedFd, mut request: Request, client: i3
     server.lock().last_served = Instant::now();
     accompany(server, connection, child, &group, &program);
     Ok(())
+}
+
+/// The process group in which the command would find itself without a server, as far as it can tell: it leads one only
+/// where the client does. What a test starts is in its test's.
+fn process_group(server: &Server, group: &Group, seen: &Seen, client: i32) -> Result<ProcessGroup, Refusal> {
+    if server.role.is_user() && seen.group == client {
+        return Ok(ProcessGroup::New);
+    }
+    let own = group.process_group().map_err(|_| Refusal::Launch(Reason::System))?;
+    if !server.role.is_user() && own != ProcessGroup::Join(seen.group) {
+        return Err(Refusal::Differs(Aspect::Group));
+    }
+    Ok(own)
 }
 
 /// From the job's start to its end: passes signals on to it, and ends it if its client is gone.
@@ -114,10 +129,10 @@ fn accompany(server: &Server, connection: &OwnedFd, mut child: Child<'_>, group:
         let (has_ended, client_speaks, run_is_over) = (is_ready(0), is_ready(1), is_ready(2));
         if has_ended {
             event = child.process_fd();
-        } else if run_is_over || (client_speaks && !pass_signal(connection, &child)) {
+        } else if run_is_over || (client_speaks && !pass_signal(server, connection, &child)) {
             client_lives = false;
             server.counts.killed();
-            child.kill();
+            if run_is_over { group.kill() } else { signal_job(server, &child, Signal::KILL.as_raw()) }
         }
     }
     let exit = child.wait();
@@ -133,8 +148,14 @@ fn accompany(server: &Server, connection: &OwnedFd, mut child: Child<'_>, group:
     }
 }
 
+/// Passes a signal on. A user's job has a process group for itself, and gets it as if it were in the client's; that of a test
+/// has the client in it, and perhaps the signal already.
+fn signal_job(server: &Server, child: &Child<'_>, signal: i32) {
+    if server.role.is_user() { child.signal_group(signal) } else { child.signal(signal) }
+}
+
 /// Takes one message of a client whose job runs; `false` if the client is gone.
-fn pass_signal(connection: &OwnedFd, child: &Child<'_>) -> bool {
+fn pass_signal(server: &Server, connection: &OwnedFd, child: &Child<'_>) -> bool {
     let mut message = [0; wire::SIGNAL_SIZE];
     match rustix::net::recv(connection, &mut message[..], RecvFlags::DONTWAIT) {
         Ok((0, _)) => false,
@@ -143,7 +164,7 @@ fn pass_signal(connection: &OwnedFd, child: &Child<'_>) -> bool {
             if let Some(signal) =
                 wire::signal(message).filter(|_| wire::kind(message) == Some(wire::Kind::Signal))
             {
-                child.signal(signal);
+                signal_job(server, child, signal);
             }
             true
         }

@@ -42,6 +42,8 @@ pub(crate) enum Aspect {
     Scheduling,
     /// Processors and memory nodes.
     Affinity,
+    /// Process group, where it is to be the job's own.
+    Group,
     /// Resource limits other than those that can be passed.
     Limits,
     /// Ignored or blocked signals.
@@ -88,6 +90,7 @@ impl fmt::Display for Aspect {
             Aspect::ControlGroup => "another control group than the server's",
             Aspect::Scheduling => "another priority or scheduling policy than the server's",
             Aspect::Affinity => "other processors or memory nodes than the server's",
+            Aspect::Group => "another process group than its test's",
             Aspect::Limits => "other resource limits than the server's",
             Aspect::Signals => "other ignored or blocked signals than the server's",
             Aspect::Personality => "another execution domain than the server's",

@@ -70,7 +70,7 @@ impl Request {
     }
 
     /// As the launcher takes it.
-    pub(crate) fn spec(&self, umask: u32, limits: Vec<Limit>) -> Spec<'_> {
+    pub(crate) fn spec(&self, umask: u32, limits: Vec<Limit>, process_group: ProcessGroup) -> Spec<'_> {
         let fd = |index: usize| self.fds[index].1.as_fd();
         Spec {
             program: self.program.clone(),
@@ -82,7 +82,7 @@ impl Request {
             umask: Some(umask),
             limits,
             keep_cold: false,
-            process_group: ProcessGroup::New,
+            process_group,
         }
     }
 }
@@ -121,7 +121,7 @@ mod tests {
     fn a_request_is_taken_apart() {
         let strings = b"/dir\0/bin/cc\0cc\0\0A=1\0odd\0";
         let request = Request::decode(&message(2, 2, &[1, 0, 2, 7], strings), fds(4)).unwrap();
-        let spec = request.spec(0o22, Vec::new());
+        let spec = request.spec(0o22, Vec::new(), ProcessGroup::New);
         assert_eq!(spec.program, Path::new("/bin/cc"));
         assert_eq!(&*spec.cwd, Path::new("/dir"));
         assert_eq!(spec.argv, ["cc", ""]);
@@ -135,7 +135,12 @@ mod tests {
             let message = message(2, 1, &[0, 1, 2, 4, 63, 255], strings);
             let mut request = Request::decode(&message, fds(6)).unwrap();
             request.leave_out_unmentioned();
-            request.spec(0, Vec::new()).extra_fds.iter().map(|(to, _)| *to).collect::<Vec<_>>()
+            request
+                .spec(0, Vec::new(), ProcessGroup::New)
+                .extra_fds
+                .iter()
+                .map(|(to, _)| *to)
+                .collect::<Vec<_>>()
         };
         assert_eq!(kept(b"/d\0/bin/cc\0cc\0-c\0LS_COLORS=63;255\0"), [4]);
         assert_eq!(kept(b"/d\0/bin/cc\0cc\0/dev/fd/63\0A=\0"), [4, 63]);

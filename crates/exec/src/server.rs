@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use hotstart_launch::{Exit, Launcher, Nested, NestedStarts, Policy, signals};
 use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::context::Context;
 use crate::counts::Counts;
@@ -24,6 +25,9 @@ const BACKLOG: i32 = 4096;
 const LOOK: Duration = Duration::from_secs(20);
 /// A server that served nobody for so long gives way to one that suits a client of other habits.
 const QUIET: Duration = Duration::from_secs(5);
+
+/// Bytes that a server must be able to write to one file: templates are made by one in memory.
+const FILE_SIZE: u64 = 16 << 20;
 
 /// How a server is to be.
 #[derive(Clone, Debug)]
@@ -118,6 +122,11 @@ pub(crate) struct State {
 pub fn serve(settings: &Settings) -> Result<(), ServeError> {
     let refused = |what| move |error: io::Error| ServeError::Io(what, error);
     let place = Place::find().map_err(ServeError::Place)?;
+    if let Err(error) = allow_files() {
+        // The next client may start one that can.
+        place.started();
+        return Err(ServeError::Io("serve under this limit on file size (ulimit -f)", error));
+    }
     let lock = place.lock().map_err(refused("lock the server's directory"))?;
     let Some(_lock) = lock else { return Err(ServeError::Running) };
     let alive = place.alive().map_err(refused("lock a file in the server's directory"))?;
@@ -136,6 +145,18 @@ pub fn serve(settings: &Settings) -> Result<(), ServeError> {
     server.place.left();
     drop((alive, client));
     Ok(())
+}
+
+/// Raises the limit on file size where it is too low for a server. Jobs are given their clients' limits.
+fn allow_files() -> io::Result<()> {
+    let limit = getrlimit(Resource::Fsize);
+    if limit.current.is_none_or(|current| current >= FILE_SIZE) {
+        return Ok(());
+    }
+    if limit.maximum.is_some_and(|most| most < FILE_SIZE) {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(setrlimit(Resource::Fsize, Rlimit { current: limit.maximum, ..limit })?)
 }
 
 fn listen(place: &Place) -> io::Result<OwnedFd> {

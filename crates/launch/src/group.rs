@@ -3,10 +3,12 @@
 //! A process is in the set from its start until it has been reaped, and the set is locked while either happens:
 //! a number that the kernel has given to somebody else is never signalled.
 
+use std::io;
 use std::sync::{Arc, Mutex};
 
-use crate::sys;
+use crate::anchor::Anchor;
 use crate::warm::Program;
+use crate::{ProcessGroup, sys};
 
 /// The processes of one job. Cheap to make; clones are the same job, for whoever may have to end it.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +20,8 @@ pub struct Group {
 struct State {
     /// Process and process group of each process not yet reaped; group 0 is the runner's own.
     live: Vec<(i32, i32)>,
+    /// The leader of the job's own process group, once one was asked for.
+    anchor: Option<Anchor>,
     killed: bool,
     lost: bool,
     /// Programs that were started warm, once for each start.
@@ -43,11 +47,23 @@ impl Group {
         }
     }
 
-    /// Passes a signal on to one process of the job, and to its process group where it has one of its own.
-    pub(crate) fn signal(&self, pid: i32, signal: i32) {
+    /// The process group for the job's processes, which none of them leads.
+    pub fn process_group(&self) -> io::Result<ProcessGroup> {
+        let mut state = self.state.lock().expect("no panic while locked");
+        let anchor = match &mut state.anchor {
+            Some(anchor) => anchor,
+            none => none.insert(Anchor::take()?),
+        };
+        Ok(ProcessGroup::Join(anchor.group()))
+    }
+
+    /// Passes a signal on to one process of the job; if `all`, to its process group.
+    pub(crate) fn signal(&self, pid: i32, signal: i32, all: bool) {
         let state = self.state.lock().expect("no panic while locked");
         for &(pid, pgid) in state.live.iter().filter(|(live, _)| *live == pid) {
-            sys::wait::signal(if pgid > 0 { -pgid } else { pid }, signal);
+            // A copy just made may not have joined its group yet.
+            let all = all && pgid > 0 && sys::wait::is_in_group(pid, pgid);
+            sys::wait::signal(if all { -pgid } else { pid }, signal);
         }
     }
 

@@ -65,7 +65,6 @@ pub enum StartError {
 #[must_use = "a process that is not waited for stays a zombie"]
 pub struct Child<'g> {
     pid: i32,
-    pgid: i32,
     via: Via,
     begun: Instant,
     group: &'g Group,
@@ -258,7 +257,6 @@ impl Launcher {
                 }
             };
             let pgid = match spec.process_group {
-                _ if tenure.is_some() => pid,
                 ProcessGroup::Inherit => 0,
                 ProcessGroup::New => pid,
                 ProcessGroup::Join(pgid) => pgid,
@@ -266,7 +264,7 @@ impl Launcher {
             if let Some(slot) = &slot {
                 slot.enter(Entry { pid, pgid });
             }
-            child = Some(Child { pid, pgid, via, begun, group, slot, tenure, ended: None, starters: None });
+            child = Some(Child { pid, via, begun, group, slot, tenure, ended: None, starters: None });
             Ok((pid, pgid))
         })?;
         Some(started.map(|_| child.expect("made when it was started")))
@@ -284,16 +282,6 @@ impl Child<'_> {
     /// The process's number.
     pub fn pid(&self) -> i32 {
         self.pid
-    }
-
-    /// Its process group; 0 is the runner's own.
-    pub fn process_group(&self) -> i32 {
-        self.pgid
-    }
-
-    /// The group that the next stage of its pipeline belongs in. A worker's is not joined: it lives on, for others.
-    pub fn next_stage_group(&self) -> ProcessGroup {
-        if self.tenure.is_some() { ProcessGroup::New } else { ProcessGroup::Join(self.pgid) }
     }
 
     /// A descriptor that becomes readable when it has ended. Good until it is waited for.
@@ -314,14 +302,19 @@ impl Child<'_> {
         process
     }
 
-    /// Ends it, and whatever it has started within its process group, with SIGKILL.
+    /// Ends it with SIGKILL.
     pub fn kill(&self) {
         self.signal(sys::wait::SIGKILL);
     }
 
-    /// Passes a signal on to it, and to its process group where it has one of its own.
+    /// Passes a signal on to it.
     pub fn signal(&self, signal: i32) {
-        self.group.signal(self.pid, signal);
+        self.group.signal(self.pid, signal, false);
+    }
+
+    /// Passes a signal on to its whole process group, which must be the runner's or the job's own.
+    pub fn signal_group(&self, signal: i32) {
+        self.group.signal(self.pid, signal, true);
     }
 
     /// Waits for its end.

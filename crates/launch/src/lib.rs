@@ -5,6 +5,7 @@
 //! nobody has to guess why a run was slow, and a verdict can be confirmed by a cold start.
 
 pub mod allocator;
+mod anchor;
 mod cold;
 mod env_block;
 mod exit;

@@ -1,4 +1,5 @@
-//! How the runner itself meets SIGINT, SIGTERM and SIGHUP: one thread waits for them, no handler runs.
+//! How the runner itself meets SIGINT, SIGTERM and SIGHUP: one thread waits for them, no handler runs. SIGXFSZ is ignored, as
+//! in lit's Python: a write beyond the limit on file size fails, and does not end the runner. Children get its default.
 //!
 //! SIGINT is *ignored* in every test process, because lit's workers ignore it and children inherit that. A signal
 //! that is both ignored and blocked is still queued by Linux, so the runner can ignore it for its children and
@@ -18,11 +19,13 @@ pub enum Stop {
 /// Takes over the stop signals; to be called in `main` before any thread is started.
 pub fn take_over() {
     signal::ignore(libc::SIGINT);
+    signal::ignore(libc::SIGXFSZ);
     signal::block(&stop_set());
 }
 
 /// Like [`take_over`], but children meet SIGINT as this process did: for a server, whose jobs are not tests.
 pub fn hold() {
+    signal::ignore(libc::SIGXFSZ);
     signal::block(&stop_set());
 }
 

@@ -41,7 +41,7 @@ fn table() -> Vec<Case> {
         Case { env: vec![("MALLOC_PERTURB_", "170".into()), ("MALLOC_ARENA_MAX", "1".into())], ..case(&[]) },
         Case { env: vec![("BIG", "b".repeat(60_000))], ..case(&[]) },
         Case { env: vec![("LD_PRELOAD", "libm.so.6".into())], ..case(&[]) },
-        Case { input: "", group: ProcessGroup::Inherit, ..case(&[]) },
+        Case { input: "", group: Some(ProcessGroup::Inherit), ..case(&[]) },
         Case { extra: true, ..case(&[]) },
     ];
     cases.extend([1, 2, 6, 9, 11, 13, 15].map(|n: i32| case(&["raise", &n.to_string()])));

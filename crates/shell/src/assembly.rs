@@ -12,7 +12,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
 
-use hotstart_launch::{Moment, ProcessGroup, Spec, StartError};
+use hotstart_launch::{Moment, Spec, StartError};
 use hotstart_model::Dialect;
 use rustix::fs::MemfdFlags;
 use rustix::io::Errno;
@@ -24,7 +24,7 @@ use crate::executable;
 use crate::expand;
 use crate::halt::{Halt, Halting};
 use crate::lookup::which;
-use crate::pipeline::{Context, new_pipe};
+use crate::pipeline::{self, Context, new_pipe};
 use crate::prefix::{self, Prefix, Prefixed};
 use crate::pump::{self, Port};
 use crate::python::errors;
@@ -43,7 +43,6 @@ pub(crate) struct Assembly<'c, 'a> {
     pub opened: Vec<Opened>,
     /// What the next stage reads; nothing if there is only an empty pipe.
     upstream: Option<Rc<OwnedFd>>,
-    process_group: ProcessGroup,
     begun: Instant,
     /// In which several stages are started.
     pub moment: Option<Moment>,
@@ -79,7 +78,6 @@ impl<'c, 'a> Assembly<'c, 'a> {
             ports: Vec::new(),
             opened: Vec::new(),
             upstream: None,
-            process_group: ProcessGroup::New,
             begun,
             moment: (pipeline.stages.len() > 1).then(Moment::begin),
         }
@@ -267,6 +265,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         if umask.is_some() && !running.is_limited {
             executable::check(&program).map_err(|error| could_not_create(&error, &program, &program))?;
         }
+        let process_group = pipeline::process_group(self.context.group)?;
         let spec = Spec {
             program: program.clone().into(),
             argv: args.into_iter().map(OsString::from).collect(),
@@ -277,7 +276,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
             extra_fds: Vec::new(),
             limits,
             keep_cold: self.context.script.cold.covers(Path::new(&program)),
-            process_group: self.process_group,
+            process_group,
         };
         let started = self.context.launcher.start(&spec, self.context.group);
         let child = started.map_err(|error| match running.is_limited {
@@ -285,7 +284,6 @@ impl<'c, 'a> Assembly<'c, 'a> {
             true => not_started(error, &self.python(), shell.cwd()),
             false => not_started(error, &program, shell.cwd()),
         })?;
-        self.process_group = child.next_stage_group();
         running.child = Some(child);
         running.errors_feed_next = wiring.errors_feed_next;
         let end = |sink| if let Sink::Pipe((read, _)) = sink { Some(read) } else { None };

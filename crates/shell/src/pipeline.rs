@@ -4,12 +4,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use hotstart_launch::{Group, Launcher};
+use hotstart_launch::{Group, Launcher, ProcessGroup};
 use hotstart_model::{Again, Script, Stage, Status, Step, Taped};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::SeekFrom;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::Signal;
 
 use crate::assembly::Assembly;
 use crate::ast::{Command, Pipeline};
@@ -83,6 +83,11 @@ impl Context<'_> {
 /// A pipe, closed on exec.
 pub(crate) fn new_pipe() -> Halting<(OwnedFd, OwnedFd)> {
     pipe_with(PipeFlags::CLOEXEC).map_err(|error| Halt::internal("cannot make a pipe", error))
+}
+
+/// The process group of a job.
+pub(crate) fn process_group(group: &Group) -> Halting<ProcessGroup> {
+    group.process_group().map_err(|error| Halt::internal("cannot make a process group", error))
 }
 
 /// Runs a pipeline; returns its status. One that fails is kept until another succeeds.
@@ -206,9 +211,8 @@ fn abandon(stages: Vec<Running<'_>>) {
             let mut fds = [PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)];
             matches!(poll(&mut fds, Some(&rest)), Ok(1))
         });
-        // Not reaped yet, so the number is still that of our own process group.
-        if let Some(group) = Pid::from_raw(child.process_group()).filter(|_| !ended) {
-            let _ = kill_process_group(group, Signal::KILL);
+        if !ended {
+            child.kill();
         }
         child.wait();
     }

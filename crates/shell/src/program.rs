@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Instant;
 
-use hotstart_launch::{EnvBlock, Group, Launcher, ProcessGroup, Spec, StartError};
+use hotstart_launch::{EnvBlock, Group, Launcher, Spec, StartError};
 use hotstart_model::{Dialect, Fault, Program, Script, Status, Transcript};
 use rustix::io::Errno;
 use rustix::process::Signal;
@@ -15,7 +15,7 @@ use rustix::process::Signal;
 use crate::clock::Clock;
 use crate::halt::{Halt, Halting};
 use crate::interp::make_dirs;
-use crate::pipeline::new_pipe;
+use crate::pipeline::{self, new_pipe};
 use crate::pump::Pump;
 use crate::python::errors::io_error;
 use crate::python::text::{decode, repr_bytes};
@@ -123,7 +123,7 @@ fn capture<'g>(
         extra_fds: Vec::new(),
         umask: None,
         limits: Vec::new(),
-        process_group: ProcessGroup::New,
+        process_group: pipeline::process_group(group)?,
     };
     let child = launcher.start(&spec, group).map_err(|error| not_started(error, &name))?;
     drop((stdin, stdout_write, stderr_write));

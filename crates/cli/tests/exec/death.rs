@@ -1,6 +1,6 @@
 //! Whoever is killed, no job is lost, run twice, or left behind.
 
-use rustix::process::{Signal, test_kill_process};
+use rustix::process::{Pid, Signal, test_kill_process};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
@@ -56,6 +56,45 @@ fn a_compiler_killed_with_its_server_is_run_again_cold() {
     std::fs::write(&gate, "").unwrap();
     assert!(client.wait().expect("it ends").success());
     assert!(lines(&log)[2].starts_with("ended "), "{:?}", lines(&log));
+}
+
+/// Whether every thread of the process is in one of these states.
+fn is_in_state(process: Pid, states: &[char]) -> bool {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", process.as_raw_nonzero())).expect("it is there");
+    tasks.flatten().all(|task| {
+        let stat = std::fs::read_to_string(task.path().join("stat")).expect("it is there");
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(states))
+    })
+}
+
+fn has_pending_signals(process: Pid) -> bool {
+    let status =
+        std::fs::read_to_string(format!("/proc/{}/status", process.as_raw_nonzero())).expect("it is there");
+    let pending = status.lines().filter(|line| line.starts_with("SigPnd") || line.starts_with("ShdPnd"));
+    pending.into_iter().any(|line| line.trim_end_matches('0').ends_with(|c: char| c.is_ascii_hexdigit()))
+}
+
+/// The kernel tells the client of the signal that nobody has read before it hands out the server's last message.
+#[test]
+fn a_signal_that_comes_too_late_does_not_hide_the_end() {
+    let bench = Bench::starting("fork");
+    let tool = bench.tool("tool");
+    bench.warm_up(&tool);
+    let (log, gate) = (bench.path("log"), bench.path("gate"));
+    let mut client = bench.client().arg(&tool).arg("wait").arg(&log).arg(&gate).spawn().expect("it runs");
+    let (job, server) = (await_begun(&log), bench.server().expect("a server"));
+    kill(server, Signal::STOP);
+    await_that("the server to stop", || is_in_state(server, &['T']));
+    kill(pid(&client), Signal::INT);
+    await_that("the signal to be sent on", || {
+        !has_pending_signals(pid(&client)) && is_in_state(pid(&client), &['S'])
+    });
+    std::fs::write(&gate, "").unwrap();
+    await_gone(job);
+    kill(server, Signal::CONT);
+    await_that("the client to end", || client.try_wait().expect("it is there").is_some());
+    assert_eq!(client.wait().expect("it ended").code(), Some(0));
+    assert_eq!(lines(&log).len(), 2, "{:?}", lines(&log));
 }
 
 #[test]

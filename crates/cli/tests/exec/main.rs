@@ -9,3 +9,4 @@ mod parity;
 mod refusal;
 mod server;
 mod systems;
+mod wrappers;

@@ -1,6 +1,6 @@
 //! The server's own life: on first use, one for all, and not for ever.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
@@ -49,6 +49,36 @@ fn sigterm_ends_it_in_order() {
     assert!(!bench.path("server/exec-1.socket").exists());
     let stop = bench.hotstart().args(["server", "stop"]).output().expect("it runs");
     assert!(told(&stop).contains("no server runs in"), "{}", told(&stop));
+}
+
+/// A command as the shell starts it under `ulimit -f 8`: 4 KiB, less than the client's own file.
+fn limited(program: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "ulimit -f 8; exec \"$@\"", "sh"]).arg(program.get_program());
+    shell.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?)))).stdin(Stdio::null());
+    shell.env_remove("HOTSTART_EXEC");
+    shell
+}
+
+#[test]
+fn a_limit_on_file_size_keeps_no_command_from_running() {
+    let bench = Bench::new();
+    let tool = bench.tool("tool");
+    let [whole, client] = [bench.hotstart(), bench.client()].map(|program| limited(&program));
+    for (mut command, words) in [(whole, &["exec", "--"][..]), (client, &[])] {
+        let run = command.args(words).arg(&tool).args(["exit", "7"]).output().expect("it runs");
+        assert_eq!(run.status.code(), Some(7), "{}", told(&run));
+    }
+    let mut server = limited(&bench.hotstart());
+    let server = server.args(["server", "run"]).output().expect("it runs");
+    assert!(told(&server).contains("limit on file size (ulimit -f)"), "{}", told(&server));
+    // Nobody is kept from a server by one that could not be.
+    bench.warm_up(&tool);
+    let before = bench.warm_starts();
+    let mut warm = limited(&bench.client());
+    let run = warm.arg(&tool).output().expect("it runs");
+    assert!(told(&run).contains("limit 1 4096 4096\n"), "{}", told(&run));
+    assert_eq!(bench.warm_starts(), before + 1, "{}", bench.status());
 }
 
 #[test]

@@ -166,6 +166,17 @@ fn what_is_left_behind_ends_with_the_run() {
 }
 
 #[test]
+fn it_is_in_its_tests_process_group() {
+    let show = "read -r pid name state parent group rest < /proc/$$/stat; echo $group";
+    let line = format!(
+        "RUN: %tool -c '{show}' > %t.1\nRUN: %not %tool -c '{show}; exit 1' > %t.2\nRUN: diff %t.1 %t.2\n"
+    );
+    let run = warm(&suite(&[("a", &line)]), &[]);
+    run.ends_with(0);
+    assert_eq!(nested(&run), (1, 0), "{run:#?}");
+}
+
+#[test]
 fn its_time_is_its_own() {
     let run = warm(&suite(&[("a", "RUN: %not %tool -c 'exit 1'\n")]), &["--time-by=tool"]);
     let has = |end: &str| run.out.lines().any(|line| line.ends_with(end));

@@ -123,10 +123,3 @@ pub(crate) fn receive_patiently(socket: &OwnedFd, buffer: &mut [u8]) -> Received
         Err(_) => Received::End,
     }
 }
-
-/// Puts a child that has not been reaped into a process group. A child that did so itself, or has begun to execute
-/// another program since, is left alone.
-pub(crate) fn set_group(pid: i32, pgid: i32) {
-    // SAFETY: setpgid has no memory precondition.
-    unsafe { libc::setpgid(pid, pgid) };
-}

@@ -1,6 +1,7 @@
 //! The fence around unsafe code: thin wrappers of C interfaces that no safe library offers.
 #![allow(unsafe_code)]
 
+pub(crate) mod anchor;
 pub(crate) mod channel;
 pub(crate) mod priority;
 pub(crate) mod probe;

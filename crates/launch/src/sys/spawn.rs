@@ -57,7 +57,9 @@ pub(crate) fn vfork_exec(request: &Request<'_>, slot: Option<&AtomicI64>) -> Res
     let (moves, copies) = moves(request);
     let vacant = slot.map(|slot| slot.load(Ordering::Acquire));
     let mut order = Order { request, argv: &argv, envp: &envp, moves: &moves, copies, slot, failed: 0 };
-    let pid = clone_stopped(&mut order)?;
+    // SAFETY: `become_program` is given an order that nobody else uses meanwhile; it neither allocates nor unwinds, and
+    // takes no lock.
+    let pid = unsafe { clone_stopped(libc::SIGCHLD, become_program, ptr::from_mut(&mut order).cast()) }?;
     if order.failed == 0 {
         return Ok(pid);
     }
@@ -68,19 +70,27 @@ pub(crate) fn vfork_exec(request: &Request<'_>, slot: Option<&AtomicI64>) -> Res
     Err(order.failed)
 }
 
-/// Makes the child, and stops this thread until it has execed or ended.
-fn clone_stopped(order: &mut Order<'_>) -> Result<i32, i32> {
+/// Makes a child that calls `child`, and stops this thread until it has execed or ended. `signal` tells of its end.
+///
+/// # Safety
+///
+/// `child` runs in this process's memory: it must neither allocate nor unwind nor take a lock, and may use `argument`.
+pub(super) unsafe fn clone_stopped(
+    signal: libc::c_int,
+    child: extern "C" fn(*mut libc::c_void) -> libc::c_int,
+    argument: *mut libc::c_void,
+) -> Result<i32, i32> {
     let mut stack = MaybeUninit::<[u128; STACK / 16]>::uninit();
     // A handler must not run in the child: it would be the runner's, in the runner's memory.
     let (all, mut before) = (super::signal::full_set(), super::signal::empty_set());
-    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | signal;
     // SAFETY: the sets are initialised. The child has a stack of its own, aligned to 16 bytes and larger than its few
-    // frames. It shares this memory, but this thread is stopped until the child has execed or ended, so that `order`
-    // and the stack outlive its use of them; `become_program` neither allocates nor unwinds, and takes no lock.
+    // frames. It shares this memory, but this thread is stopped until the child has execed or ended, so that the
+    // argument and the stack outlive its use of them; the rest is the caller's promise.
     let (pid, errno) = unsafe {
         libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
         let top = stack.as_mut_ptr().add(1).cast();
-        let pid = libc::clone(become_program, top, flags, ptr::from_mut(order).cast());
+        let pid = libc::clone(child, top, flags, argument);
         let errno = *libc::__errno_location();
         libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
         (pid, errno)

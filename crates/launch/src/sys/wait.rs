@@ -88,6 +88,12 @@ pub(crate) fn signal(target: i32, signal: i32) {
     unsafe { libc::kill(target, signal) };
 }
 
+/// Whether a process is in this process group.
+pub(crate) fn is_in_group(pid: i32, pgid: i32) -> bool {
+    // SAFETY: getpgid only asks.
+    unsafe { libc::getpgid(pid) == pgid }
+}
+
 /// Whether no process has this number.
 pub(crate) fn is_gone(pid: i32) -> bool {
     // SAFETY: signal 0 only asks.

@@ -37,7 +37,7 @@ pub use statistics::{Statistics, ToolStatistics};
 
 use crate::slots::{Entry, Slot, Slots};
 use crate::spec::Resource;
-use crate::{Allocators, Reason, Spec, Via};
+use crate::{Allocators, ProcessGroup, Reason, Spec, Via};
 use budget::Budget;
 use program::Plan;
 pub(crate) use program::Program;
@@ -300,8 +300,10 @@ impl<'p> Lease<'p> {
             self.program.give_back_worker(worker);
             return Err(Reason::Refused);
         }
-        // What the tool starts is in the worker's group, and must not be missed if this process is killed now.
-        slot.enter(Entry { pid: worker.pid(), pgid: worker.pid() });
+        let pid = worker.pid();
+        let pgid = if let ProcessGroup::Join(pgid) = spec.process_group { pgid } else { pid };
+        // What the tool starts is in this group, and must not be missed if this process is killed now.
+        slot.enter(Entry { pid, pgid });
         match worker.start(spec, audited, near) {
             Ok(()) => Ok(self.tenure(worker, audited, Via::Rewind)),
             Err(Failure::Request(reason)) => {

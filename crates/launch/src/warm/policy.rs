@@ -117,8 +117,8 @@ impl Policy {
         is_output.then_some(Reason::TestOutput)
     }
 
-    /// Whether `spec` may be run by a worker, as far as settings and request go: limits would stay with it,
-    /// and it is a process group of its own.
+    /// Whether `spec` may be run by a worker, as far as settings and request go: limits would stay with it, and a group
+    /// kill must not reach the runner.
     pub(crate) fn rewinds(&self, spec: &Spec<'_>) -> bool {
         let own_group = spec.process_group != ProcessGroup::Inherit;
         self.rewind && own_group && spec.limits.is_empty() && spec.extra_fds.len() + 5 <= FDS_MAX

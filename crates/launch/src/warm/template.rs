@@ -226,8 +226,9 @@ impl Template {
         let (link, theirs, page) = link().map_err(|_| Failure::Request(Reason::System))?;
         let own = [theirs.as_raw_fd(), page.as_raw_fd()];
         let flags = wire::REQUEST_WORKER;
-        let asked = Asked { point: self.point, own: &own, flags, ..Asked::default() };
-        slot.expect(ProcessGroup::New);
+        let asked =
+            Asked { pgid: request::group(spec), point: self.point, own: &own, flags, ..Asked::default() };
+        slot.expect(spec.process_group);
         let pid = self.ask(spec, slot, asked)?;
         let origin = Origin {
             key: self.key.clone(),
@@ -257,7 +258,6 @@ impl Template {
             Some(_) => return Err(Failure::Request(Reason::Refused)),
             None => self.bury(slot)?,
         };
-        channel::set_group(pid, asked.pgid);
         Ok(pid)
     }
 

@@ -18,10 +18,11 @@ use super::request::{self, Asked, Failure};
 use super::template::owned_memory;
 use super::wire::{End, Ending};
 use super::{place, starter, wire};
+use crate::sys::anchor;
 use crate::sys::channel::{self, Received};
 use crate::sys::shared::Table;
 use crate::sys::wait;
-use crate::{Spec, Usage};
+use crate::{ProcessGroup, Spec, Usage};
 
 /// How often to look whether a silent worker lives: something it started may hold its end of the socket.
 const LOOK: Duration = Duration::from_millis(250);
@@ -126,9 +127,21 @@ impl Worker {
         self.link.page.slots()[0].store(0, Ordering::SeqCst);
         let flags = if audit { wire::REQUEST_AUDIT } else { 0 };
         let bind = near.then_some(self.pid);
-        request::send(&self.link.socket, spec, Asked { flags, bind, ..Asked::default() })?;
+        self.join(spec.process_group)?;
+        let sent = request::send(&self.link.socket, spec, Asked { flags, bind, ..Asked::default() });
+        if let Err(failure) = sent {
+            self.join(ProcessGroup::New)?;
+            return Err(failure);
+        }
         self.origin.starts.fetch_add(1, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Enters the process group of a run. The process itself goes back to its own when the run ends, before it tells of that:
+    /// whatever signals the group from then on is not for it.
+    fn join(&self, group: ProcessGroup) -> Result<(), Failure> {
+        let pgid = if let ProcessGroup::Join(pgid) = group { pgid } else { self.pid };
+        if anchor::set_group(self.pid, pgid) { Ok(()) } else { Err(Failure::Died) }
     }
 
     /// Waits for the end of the run. After anything but a rewind, the process is to be reaped by the caller.

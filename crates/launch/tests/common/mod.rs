@@ -23,7 +23,8 @@ pub struct Case {
     pub input: &'static str,
     pub umask: Option<u32>,
     pub limits: Vec<Limit>,
-    pub group: ProcessGroup,
+    /// The job's own where `None`.
+    pub group: Option<ProcessGroup>,
     pub extra: bool,
 }
 
@@ -82,7 +83,7 @@ pub fn case(args: &[&str]) -> Case {
         input: "one\ntwo\n",
         umask: None,
         limits: Vec::new(),
-        group: ProcessGroup::New,
+        group: None,
         extra: false,
     }
 }
@@ -111,6 +112,7 @@ pub fn start(launcher: &Launcher, victim: &Victim, case: &Case) -> (Ran, Exit) {
     };
     let (stdin, mut out, mut err, mut extra) =
         (file("in", case.input), file("out", ""), file("err", ""), file("extra", ""));
+    let group = Group::new();
     let env: Environment = case.env.iter().map(|(k, v)| (*k, v.as_str())).collect();
     let spec = Spec {
         program: victim.program.clone(),
@@ -122,9 +124,8 @@ pub fn start(launcher: &Launcher, victim: &Victim, case: &Case) -> (Ran, Exit) {
         umask: case.umask,
         limits: case.limits.clone(),
         keep_cold: false,
-        process_group: case.group,
+        process_group: case.group.unwrap_or_else(|| group.process_group().unwrap()),
     };
-    let group = Group::new();
     let exit = launcher.start(&spec, &group).expect("it starts").wait();
     let text = |file: &mut File| {
         let mut bytes = Vec::new();

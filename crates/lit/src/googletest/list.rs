@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use hotstart_launch::{EnvBlock, Group, Launcher, ProcessGroup, Spec, StartError};
+use hotstart_launch::{EnvBlock, Group, Launcher, Spec, StartError};
 use hotstart_model::{Environment, Status};
 
 use crate::{lookup, pytext, render};
@@ -118,7 +118,7 @@ fn run(argv: &[OsString], question: &Question, starter: Starter<'_>) -> io::Resu
         umask: None,
         limits: Vec::new(),
         keep_cold: false,
-        process_group: ProcessGroup::New,
+        process_group: starter.group.process_group()?,
     };
     let child = starter.launcher.start(&spec, starter.group).map_err(|error| match error {
         StartError::Program { source, .. } | StartError::Directory { source, .. } => source,
