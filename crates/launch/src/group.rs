@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use crate::history::{Mark, Visit};
 use crate::sys;
 use crate::warm::Program;
 
@@ -12,6 +13,7 @@ use crate::warm::Program;
 #[derive(Clone, Debug, Default)]
 pub struct Group {
     state: Arc<Mutex<State>>,
+    job: Option<u32>,
 }
 
 #[derive(Debug, Default)]
@@ -22,12 +24,23 @@ struct State {
     lost: bool,
     /// Programs that were started warm, once for each start.
     warm: Vec<Arc<Program>>,
+    /// Runs in workers.
+    visits: Vec<Mark>,
 }
 
 impl Group {
     /// A group without processes.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A group without processes, of the job with this number.
+    pub fn of_job(job: u32) -> Self {
+        Group { job: Some(job), ..Self::default() }
+    }
+
+    pub(crate) fn job(&self) -> Option<u32> {
+        self.job
     }
 
     /// Ends every process of the job, and whatever they started within their process groups, with SIGKILL.
@@ -68,6 +81,17 @@ impl Group {
 
     pub(crate) fn lose(&self) {
         self.state.lock().expect("no panic while locked").lost = true;
+    }
+
+    /// Runs of this job in workers that had run other commands before, at most `most` of these for each.
+    pub fn visits(&self, most: usize) -> Vec<Visit> {
+        let state = self.state.lock().expect("no panic while locked");
+        state.visits.iter().map(|mark| mark.visit(most)).filter(|visit| visit.earlier > 0).collect()
+    }
+
+    /// Takes note of a run in a worker.
+    pub(crate) fn visited(&self, mark: Mark) {
+        self.state.lock().expect("no panic while locked").visits.push(mark);
     }
 
     /// Takes note of a warm start.

@@ -211,6 +211,9 @@ impl Launcher {
             return;
         }
         group.started_warm(program);
+        if let Some(tenure) = &child.tenure {
+            group.visited(tenure.note(spec, group.job()));
+        }
         if pool.follows(&spec.program) {
             self.starters.enter(child.pid, group);
             child.starters = Some(&self.starters);

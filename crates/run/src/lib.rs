@@ -8,6 +8,10 @@
 mod check;
 mod delegated;
 mod difference;
+mod execute;
+#[cfg(test)]
+mod fake;
+mod flaky;
 mod gate;
 mod interrupt;
 mod own_files;

@@ -7,6 +7,7 @@ use std::time::Instant;
 use hotstart_launch::{Group, Launcher};
 use hotstart_model::{Event, Events, JobId, JobSource, Outcome, RunEnd, Script, Transcript, VerdictTable};
 
+use crate::execute::{Execute, Processes, Ran, Way};
 use crate::gate::Gate;
 use crate::watch::Watch;
 use crate::{Checks, Interrupt, Shells, ToolTimes, worker};
@@ -26,19 +27,22 @@ pub struct RunSettings {
     pub tool_times: Option<Arc<ToolTimes>>,
     /// Where it is counted who ran scripts for an external shell, if that can be chosen.
     pub shells: Option<Arc<Shells>>,
+    /// Whether a test counts as failed that failed when it was started warm and passed cold (`--fail-flaky`).
+    pub fail_flaky: bool,
+    /// The command that runs tests in a given order, one after the other, to which their names are added; empty if there
+    /// is none.
+    pub replay: String,
 }
 
 /// What the workers of one run share.
 pub(crate) struct Run<'a> {
     pub source: &'a dyn JobSource,
-    pub launcher: &'a Launcher,
-    /// Starts everything cold: what a warm start is measured against.
-    pub cold: Launcher,
+    pub executor: &'a dyn Execute,
     pub checks: &'a Checks,
     pub events: &'a dyn Events,
     pub watch: Arc<Watch>,
     pub gate: Gate,
-    settings: &'a RunSettings,
+    pub settings: &'a RunSettings,
     pub verdicts: &'a VerdictTable,
     next: AtomicU32,
     progress: Mutex<Progress>,
@@ -65,19 +69,9 @@ pub fn run(
     events: &dyn Events,
 ) -> RunEnd {
     let workers = settings.workers.clamp(1, source.count().max(1) as usize);
-    let run = Run {
-        source,
-        launcher,
-        cold: launcher.cold(),
-        checks,
-        events,
-        watch: Arc::new(Watch::default()),
-        gate: Gate::default(),
-        settings,
-        verdicts,
-        next: AtomicU32::new(0),
-        progress: Mutex::default(),
-    };
+    let watch = Arc::new(Watch::default());
+    let executor = Processes::new(launcher, Arc::clone(&watch), settings.deadline);
+    let run = Run::new(source, &executor, settings, checks, verdicts, events, watch);
     interrupt.reaches(&run.watch);
     let _companions = settings.companions.as_ref().map(|group| run.watch.over(group, settings.deadline));
     events.send(Event::RunStarted { jobs: source.count(), workers });
@@ -101,7 +95,39 @@ pub fn run(
     end
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    pub(crate) fn new(
+        source: &'a dyn JobSource,
+        executor: &'a dyn Execute,
+        settings: &'a RunSettings,
+        checks: &'a Checks,
+        verdicts: &'a VerdictTable,
+        events: &'a dyn Events,
+        watch: Arc<Watch>,
+    ) -> Self {
+        Run {
+            source,
+            executor,
+            checks,
+            events,
+            watch,
+            gate: Gate::default(),
+            settings,
+            verdicts,
+            next: AtomicU32::new(0),
+            progress: Mutex::default(),
+        }
+    }
+
+    /// Runs a script once.
+    pub(crate) fn once(&self, job: JobId, script: &Script, way: Way) -> Ran {
+        let ran = self.executor.run(job, script, way);
+        if ran.is_cut_short {
+            self.cut_short(RunEnd::MaxTime);
+        }
+        ran
+    }
+
     /// The next job, unless the run is over.
     pub(crate) fn take(&self) -> Option<JobId> {
         if self.settings.deadline.is_some_and(|at| at <= Instant::now()) {
@@ -142,11 +168,6 @@ impl Run<'_> {
     /// Where it is counted who ran scripts for an external shell.
     pub(crate) fn shells(&self) -> Option<&Shells> {
         self.settings.shells.as_deref()
-    }
-
-    /// When the whole run must be over.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.settings.deadline
     }
 
     /// Ends the run early.

@@ -35,6 +35,7 @@ pub use policy::{Choice, Nested, NestedStarts, Policy};
 pub use rewinding::{Retirement, Stopped};
 pub use statistics::{Statistics, ToolStatistics};
 
+use crate::history::Mark;
 use crate::slots::{Entry, Slot, Slots};
 use crate::spec::Resource;
 use crate::{Allocators, Reason, Spec, Via};
@@ -382,6 +383,11 @@ impl std::fmt::Debug for Tenure<'_> {
 }
 
 impl Tenure<'_> {
+    /// Takes note of what the worker runs, for reports.
+    pub(crate) fn note(&self, spec: &Spec<'_>, job: Option<u32>) -> Mark {
+        self.worker.note(spec, job)
+    }
+
     /// Waits for the end of the run.
     pub(crate) fn await_end(&mut self) -> Ended {
         self.worker.await_end()

@@ -20,6 +20,7 @@ use super::request::{self, Asked, Failure};
 use super::template::owned_memory;
 use super::wire::{End, Ending};
 use super::{place, starter, wire};
+use crate::history::{History, Mark};
 use crate::sys::channel::{self, Received};
 use crate::sys::shared::Table;
 use crate::sys::wait;
@@ -45,6 +46,8 @@ pub(crate) struct Worker {
     pub last_use: u64,
     /// The processor of who last had it run something.
     pub asked_on: usize,
+    /// What it ran, for reports.
+    history: Arc<History>,
     is_dead: bool,
 }
 
@@ -99,12 +102,18 @@ impl Worker {
             origin,
             last_use: 0,
             asked_on: place::current(),
+            history: Arc::default(),
             is_dead: false,
         }
     }
 
     pub(crate) fn pid(&self) -> i32 {
         self.pid
+    }
+
+    /// Takes note of a run that was started for `job`.
+    pub(crate) fn note(&self, spec: &Spec<'_>, job: Option<u32>) -> Mark {
+        self.history.add(self.pid, spec, job)
     }
 
     /// Whether a cold start in `cwd` might load other files, whatever became of these.

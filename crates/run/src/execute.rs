@@ -1,0 +1,101 @@
+//! Running a script once, behind a trait: what is concluded from runs is tested without processes.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hotstart_launch::{Group, Launcher, Visit};
+use hotstart_model::{Fault, JobId, Script, Transcript};
+
+use crate::watch::Watch;
+
+/// How tools are started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// As the settings say, warm where possible.
+    Warm,
+    /// By exec.
+    Cold,
+}
+
+/// One run of a script.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ran {
+    pub transcript: Transcript,
+    /// How many of its processes were started warm.
+    pub warm_starts: usize,
+    /// Whether a warm process was gone before its `main` began, so that the transcript says nothing.
+    pub is_lost: bool,
+    /// Whether the time of the whole run was over before it ended.
+    pub is_cut_short: bool,
+    /// Its processes.
+    pub group: Arc<Group>,
+}
+
+impl Ran {
+    /// Whether the run was ended from outside, so that there is no result.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.transcript.fault == Some(Fault::Interrupted)
+    }
+}
+
+/// Runs scripts.
+pub(crate) trait Execute: Sync + fmt::Debug {
+    /// Runs it once.
+    fn run(&self, job: JobId, script: &Script, way: Way) -> Ran;
+
+    /// Starts the tools cold from now on that this run started warm.
+    fn distrust(&self, ran: &Ran);
+
+    /// What workers had run before they took part in this run, at most `most` runs of each.
+    fn visits(&self, ran: &Ran, most: usize) -> Vec<Visit>;
+}
+
+/// Runs scripts by starting processes, under the watch that ends them when their time is up.
+#[derive(Debug)]
+pub(crate) struct Processes<'a> {
+    warm: &'a Launcher,
+    /// Starts everything cold: what a warm start is measured against.
+    cold: Launcher,
+    watch: Arc<Watch>,
+    /// When the whole run must be over.
+    deadline: Option<Instant>,
+}
+
+impl<'a> Processes<'a> {
+    pub(crate) fn new(warm: &'a Launcher, watch: Arc<Watch>, deadline: Option<Instant>) -> Self {
+        Processes { warm, cold: warm.cold(), watch, deadline }
+    }
+}
+
+impl Execute for Processes<'_> {
+    fn run(&self, job: JobId, script: &Script, way: Way) -> Ran {
+        let launcher = match way {
+            Way::Warm => self.warm,
+            Way::Cold => &self.cold,
+        };
+        let group = Arc::new(Group::of_job(job.0));
+        let own = script.timeout.map(|limit| Instant::now() + limit);
+        let deadline = [own, self.deadline].into_iter().flatten().min();
+        let mut transcript = {
+            let _watched = self.watch.over(&group, deadline);
+            hotstart_shell::run_script(script, launcher, &group)
+        };
+        // The run's own deadline is no test's timeout: what it cut off is not a result.
+        let now = Instant::now() + Duration::from_millis(1);
+        let is_cut_short =
+            self.deadline.is_some_and(|at| at <= now) && group.is_killed() && own.is_none_or(|at| at > now);
+        if is_cut_short {
+            transcript.fault = Some(Fault::Interrupted);
+        }
+        Ran { transcript, warm_starts: group.warm_starts(), is_lost: group.has_lost(), is_cut_short, group }
+    }
+
+    fn distrust(&self, ran: &Ran) {
+        self.warm.distrust(&ran.group);
+    }
+
+    fn visits(&self, ran: &Ran, most: usize) -> Vec<Visit> {
+        ran.group.visits(most)
+    }
+}
