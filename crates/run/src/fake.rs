@@ -203,7 +203,7 @@ pub(crate) fn settings() -> RunSettings {
         tool_times: None,
         shells: None,
         fail_flaky: false,
-        replay: String::new(),
+        replay: None,
     }
 }
 

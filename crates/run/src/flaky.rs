@@ -13,7 +13,7 @@ use hotstart_model::{Diagnostic, Event, JobId, Outcome, Script, Severity, Transc
 
 use crate::execute::{Ran, Way};
 use crate::own_files;
-use crate::schedule::Run;
+use crate::schedule::{Replay, Run};
 
 /// Cold runs by which the cause is looked for: at most so many, and no more after this time.
 const COLD_RUNS: u32 = 6;
@@ -205,17 +205,15 @@ fn earlier(run: &Run<'_>, visits: &[Visit]) -> String {
 
 /// A command that runs the tests whose commands came before, and then this one.
 fn replay(run: &Run<'_>, job: JobId, visits: &[Visit]) -> String {
-    if run.settings.replay.is_empty() {
-        return String::new();
-    }
+    let Some(Replay { before, after }) = &run.settings.replay else { return String::new() };
     let served = visits.iter().flat_map(|visit| &visit.last).filter_map(|served| served.job);
     let mut seen = HashSet::from([job.0]);
     let jobs: Vec<u32> = served.filter(|job| seen.insert(*job)).chain([job.0]).collect();
-    let mut text = format!("\n--- to run these tests again in this order\n{}", run.settings.replay);
+    let mut text = format!("\n--- to run these tests again in this order\n{before}");
     for job in jobs {
         let _ = write!(text, " --replay={}", quote(&run.source.label(JobId(job))));
     }
-    text
+    format!("{text} {after}")
 }
 
 /// As a word of a POSIX shell.

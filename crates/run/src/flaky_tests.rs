@@ -197,13 +197,16 @@ fn earlier_runs_are_told_with_a_command_that_repeats_them_in_order() {
     let visit = Visit { worker: 42, command: "opt it's".into(), earlier: 9, last };
     let mut executor = FakeExecutor::new(vec![code(1)], vec![code(0)]);
     executor.visits = vec![visit];
-    let settings = RunSettings { replay: "hotstart lit .".into(), ..settings() };
+    let settings = RunSettings {
+        replay: Some(Replay { before: "hotstart lit".into(), after: "-v .".into() }),
+        ..settings()
+    };
     let ended = run_job(&FakeSource::default(), &executor, &settings, &Checks::sampled(0.0));
     let message = ended.message();
     let earlier =
         "worker 42 ran `opt it's` after 9 runs:\n  t :: 7: opt -S\n  opt --version\n  t :: 3: opt a\n";
     assert!(message.contains(earlier), "{message}");
-    let again = "\nhotstart lit . --replay='t :: 7' --replay='t :: 3' --replay='t :: 0'\n---";
+    let again = "\nhotstart lit --replay='t :: 7' --replay='t :: 3' --replay='t :: 0' -v .\n---";
     assert!(message.ends_with(again), "{message}");
 }
 

@@ -23,6 +23,6 @@ mod worker;
 
 pub use check::{CheckCounts, Checks};
 pub use interrupt::Interrupt;
-pub use schedule::{RunSettings, run};
+pub use schedule::{Replay, RunSettings, run};
 pub use shells::{ShellCounts, Shells};
 pub use tool_times::{ToolTime, ToolTimes};

@@ -29,9 +29,17 @@ pub struct RunSettings {
     pub shells: Option<Arc<Shells>>,
     /// Whether a test counts as failed that failed when it was started warm and passed cold (`--fail-flaky`).
     pub fail_flaky: bool,
-    /// The command that runs tests in a given order, one after the other, to which their names are added; empty if there
-    /// is none.
-    pub replay: String,
+    /// How to run tests again in a given order; `None` if there is no such command.
+    pub replay: Option<Replay>,
+}
+
+/// The words of a command line around `--replay=TEST` for each test.
+#[derive(Clone, Debug, Default)]
+pub struct Replay {
+    /// The program and its command.
+    pub before: String,
+    /// Options and paths.
+    pub after: String,
 }
 
 /// What the workers of one run share.

@@ -40,6 +40,7 @@ pub(super) fn settings(options: &LitOptions, program: &str, cwd: &Path) -> Setti
         update_tests: options.update_tests,
         filter: options.filter.clone(),
         filter_out: options.filter_out.clone(),
+        replay: options.own.replay.clone(),
         filter_failed: options.filter_failed || options.own.rerun_failed,
         shard: options.shard,
         max_tests: options.max_tests,

@@ -4,6 +4,7 @@ mod ab;
 mod asked;
 mod bad_input;
 mod failure;
+mod flaky;
 mod live;
 mod native;
 mod nested;

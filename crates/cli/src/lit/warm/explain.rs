@@ -95,6 +95,19 @@ pub fn faults(statistics: &Statistics) -> String {
     text
 }
 
+/// Tests that failed warm and passed cold, told however quiet a run is; empty if there are none.
+pub fn flaky(tests: &[String]) -> String {
+    const SHOWN: usize = 20;
+    if tests.is_empty() {
+        return String::new();
+    }
+    let mut names = tests.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    if tests.len() > SHOWN {
+        names.push_str(", ...");
+    }
+    format!("hotstart: failed with warm starts and not cold: {}: {names}\n", tests.len())
+}
+
 fn not_put_back(statistics: &Statistics) -> impl Iterator<Item = (&ToolStatistics, &Stopped)> {
     statistics.tools.iter().filter_map(|tool| match &tool.not_rewound {
         Some(why @ Stopped::Differs(_)) => Some((tool, why)),
@@ -136,6 +149,14 @@ mod tests {
         };
         let unused = ToolStatistics { program: "/bin/no".into(), ..ToolStatistics::default() };
         Statistics { tools: vec![unused, sh, opt] }
+    }
+
+    #[test]
+    fn flaky_tests_are_named_up_to_a_number() {
+        assert_eq!(flaky(&[]), "");
+        let line = "hotstart: failed with warm starts and not cold: 2: t :: a, t :: b\n";
+        assert_eq!(flaky(&["t :: a".to_owned(), "t :: b".to_owned()]), line);
+        assert!(flaky(&vec!["t :: a".to_owned(); 21]).ends_with("t :: a, ...\n"));
     }
 
     #[test]
