@@ -6,6 +6,7 @@
 
 pub mod allocator;
 mod cold;
+pub mod descriptors;
 mod env_block;
 mod exit;
 mod group;

@@ -138,7 +138,7 @@ pub(crate) fn check(run: &Run<'_>, job: JobId, attempt: u32, script: &Script, ra
     if ran.is_interrupted() || ran.warm_starts == 0 {
         return Believed::first(ran);
     }
-    if ran.is_lost || matches!(ran.transcript.fault, Some(Fault::Internal(_))) {
+    if ran.is_lost || ran.had_no_room() {
         // Something killed a worker between two runs, or hotstart could not run it: there is nothing to believe.
         let cold = again(run, job, script, Way::Cold);
         return Believed::other(ran, cold.transcript);

@@ -33,6 +33,11 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
+    /// Whether hotstart itself lacked something that it needs for a run.
+    pub(crate) fn had_no_room(&self) -> bool {
+        matches!(self.transcript.fault, Some(Fault::Internal(_)))
+    }
+
     /// Whether the run was ended from outside, so that there is no result.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.transcript.fault == Some(Fault::Interrupted)

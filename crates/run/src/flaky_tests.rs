@@ -87,12 +87,22 @@ fn a_timeout_that_comes_once_leaves_tools_warm() {
 fn a_lost_worker_or_a_fault_of_ours_is_no_failure_of_the_test() {
     let lost = crate::execute::Ran { is_lost: true, ..code(1) };
     let internal = fault(Fault::Internal("no descriptors".into()));
-    for first in [lost, internal] {
+    for (first, warm_runs) in [(lost, 1), (internal, 2)] {
         let executor = FakeExecutor::new(vec![first], vec![code(0)]);
         let ended = ended(&executor);
         assert_eq!((ended.verdict(), ended.told.len()), (Verdict::PASS, 0));
-        assert_eq!((executor.runs(Way::Warm), executor.runs(Way::Cold)), (1, 1));
+        assert_eq!((executor.runs(Way::Warm), executor.runs(Way::Cold)), (warm_runs, 1));
     }
+}
+
+#[test]
+fn a_run_that_had_no_room_is_made_again() {
+    let internal = || fault(Fault::Internal("no descriptors".into()));
+    let executor = FakeExecutor::new(vec![internal(), code(0)], vec![code(1)]);
+    assert_eq!(ended(&executor).verdict(), Verdict::PASS);
+    assert_eq!((executor.runs(Way::Warm), executor.runs(Way::Cold)), (2, 0));
+    let never = FakeExecutor::new(vec![internal()], vec![internal()]);
+    assert_eq!(ended(&never).verdict(), Verdict::UNRESOLVED);
 }
 
 #[test]

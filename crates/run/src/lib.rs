@@ -15,6 +15,7 @@ mod flaky;
 mod gate;
 mod interrupt;
 mod own_files;
+mod room;
 mod schedule;
 mod shells;
 mod tool_times;

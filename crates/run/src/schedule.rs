@@ -9,6 +9,8 @@ use hotstart_model::{Event, Events, JobId, JobSource, Outcome, RunEnd, Script, T
 
 use crate::execute::{Execute, Processes, Ran, Way};
 use crate::gate::Gate;
+use crate::own_files;
+use crate::room::Room;
 use crate::watch::Watch;
 use crate::{Checks, Interrupt, Shells, ToolTimes, worker};
 
@@ -50,6 +52,7 @@ pub(crate) struct Run<'a> {
     pub events: &'a dyn Events,
     pub watch: Arc<Watch>,
     pub gate: Gate,
+    room: Room,
     pub settings: &'a RunSettings,
     pub verdicts: &'a VerdictTable,
     next: AtomicU32,
@@ -120,6 +123,7 @@ impl<'a> Run<'a> {
             events,
             watch,
             gate: Gate::default(),
+            room: Room::default(),
             settings,
             verdicts,
             next: AtomicU32::new(0),
@@ -127,9 +131,24 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Runs a script once.
+    /// Runs a script once; again if the system had no room for it.
     pub(crate) fn once(&self, job: JobId, script: &Script, way: Way) -> Ran {
-        let ran = self.executor.run(job, script, way);
+        let make = || {
+            let _inside = self.room.enter();
+            self.executor.run(job, script, way)
+        };
+        let mut ran = make();
+        if ran.had_no_room() {
+            let _again = self.room.again();
+            while ran.had_no_room() && !self.watch.is_killed() {
+                let others = self.room.await_end(|| self.watch.is_killed());
+                own_files::remove(script);
+                ran = make();
+                if !others {
+                    break;
+                }
+            }
+        }
         if ran.is_cut_short {
             self.cut_short(RunEnd::MaxTime);
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Instant;
 
-use hotstart_launch::{EnvBlock, Group, Launcher, ProcessGroup, Spec, StartError};
+use hotstart_launch::{EnvBlock, Group, Launcher, ProcessGroup, Spec, StartError, descriptors};
 use hotstart_model::{Dialect, Fault, Program, Script, Status, Transcript};
 use rustix::io::Errno;
 use rustix::process::Signal;
@@ -15,7 +15,7 @@ use rustix::process::Signal;
 use crate::clock::Clock;
 use crate::halt::{Halt, Halting};
 use crate::interp::make_dirs;
-use crate::pipeline::new_pipe;
+use crate::pipeline::{PIPELINE, STAGE, new_pipe};
 use crate::pump::Pump;
 use crate::python::errors::io_error;
 use crate::python::text::{decode, repr_bytes};
@@ -106,6 +106,7 @@ fn capture<'g>(
     group: &'g Group,
     clock: &Clock<'g>,
 ) -> Halting<Running<'g>> {
+    let _room = descriptors::reserve(STAGE + PIPELINE, || clock.is_killed());
     let begun = Instant::now();
     let name = process.argv.first().cloned().unwrap_or_default();
     let (stdin, _) = new_pipe()?;
@@ -146,6 +147,9 @@ fn both((read, write): (OwnedFd, OwnedFd)) -> (Option<OwnedFd>, Option<OwnedFd>)
 fn not_started(error: StartError, name: &OsStr) -> Halt {
     match error {
         StartError::Directory { path, source } => Halt::file(&source, path),
+        StartError::Program { source, .. } if Errno::from_io_error(&source) == Some(Errno::AGAIN) => {
+            Halt::internal("cannot start a process", source)
+        }
         StartError::Program { source, .. } => Halt::file(&source, name),
         StartError::Nul { .. } => Halt::exception("ValueError", "embedded null byte"),
         StartError::Ended { .. } => Halt::Killed,

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hotstart_bench::command::line;
-use hotstart_launch::{EnvBlock, Group, Launcher, Policy};
+use hotstart_launch::{EnvBlock, Group, Launcher, Policy, descriptors};
 use hotstart_lit::ahead::{Expected, Listener};
 use hotstart_lit::load::{self, Discovered, LoadError};
 use hotstart_lit::plan::Plan;
@@ -113,6 +113,7 @@ impl Session<'_> {
             Ok(allocators) => allocators,
             Err(error) => return failed(&format!("{}: error: {error}\n", self.program)),
         };
+        descriptors::take_over();
         let stopper = Stopper::start();
         let mut launcher = Launcher::new().with_guard();
         if self.warm.is_on() {

@@ -125,6 +125,11 @@ impl Pool {
         ahead: Option<Arc<Ahead>>,
     ) -> Self {
         crate::sys::spawn::keep_inherited_private();
+        let policy = Policy {
+            templates_per_tool: crate::descriptors::fit(policy.templates_per_tool),
+            workers_per_tool: crate::descriptors::fit(policy.workers_per_tool),
+            ..policy
+        };
         Pool {
             policy,
             slots,
