@@ -34,3 +34,8 @@ pub use sys::priority::io_priority;
 pub use warm::{
     Ahead, Choice, Moment, Nested, NestedStarts, Policy, Retirement, Statistics, Stopped, ToolStatistics,
 };
+
+/// Whether this process was started without a standard output.
+pub fn stdout_was_closed() -> bool {
+    sys::stdio::stdout_was_closed()
+}

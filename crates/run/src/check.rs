@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hotstart_model::{Diagnostic, Event, Fault, JobId, Script, Severity, Transcript};
+use hotstart_model::{Fault, JobId, Script, Severity, Transcript};
 
 use crate::difference::{self, Difference, Seen};
 use crate::execute::{Ran, Way};
@@ -193,7 +193,7 @@ fn confirm(
                 "{}: it ended differently when started warm, and not each time again",
                 run.source.label(job)
             );
-            tell(run, Severity::Note, text);
+            run.tell(Severity::Note, text);
         }
     }
     Believed::other(warm, cold.transcript)
@@ -225,7 +225,7 @@ fn compare_again(run: &Run<'_>, job: JobId, script: &Script, believed: Believed)
         unsteady(run);
         if run.checks.parity {
             let text = format!("{}: two cold runs differ, too, in {}", run.source.label(job), differing.what);
-            tell(run, Severity::Note, text);
+            run.tell(Severity::Note, text);
         }
         return believed;
     }
@@ -260,9 +260,5 @@ pub(crate) fn fault(run: &Run<'_>, job: JobId, warm: &[&Ran], found: &Difference
         "a fault of hotstart, not of the test: {label}: started warm and cold, it differs in {what}. The cold run \
          counts, and its tools are started cold from now on. Please report this.\n--- warm\n{first}\n--- cold\n{second}\n---"
     );
-    tell(run, if run.checks.parity { Severity::Error } else { Severity::Warning }, text);
-}
-
-fn tell(run: &Run<'_>, severity: Severity, message: String) {
-    run.events.send(Event::Diagnostic(Diagnostic { severity, place: None, message }));
+    run.tell(if run.checks.parity { Severity::Error } else { Severity::Warning }, text);
 }

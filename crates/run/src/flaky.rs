@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use hotstart_launch::Visit;
-use hotstart_model::{Diagnostic, Event, JobId, Outcome, Script, Severity, Transcript, Verdict};
+use hotstart_model::{JobId, Outcome, Script, Severity, Transcript, Verdict};
 
 use crate::execute::{Ran, Way};
 use crate::own_files;
@@ -136,7 +136,7 @@ pub(crate) fn report(run: &Run<'_>, found: &Contradiction<'_>, trials: &Trials<'
     text.push_str("\n---");
     let severity =
         if cause.is_of_hotstart() && run.checks.is_parity() { Severity::Error } else { Severity::Warning };
-    run.events.send(Event::Diagnostic(Diagnostic { severity, place: None, message: text.clone() }));
+    run.tell(severity, text.clone());
     Doubt { text }
 }
 

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod crew;
 mod delegated;
 mod difference;
 mod execute;

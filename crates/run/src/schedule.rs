@@ -5,14 +5,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use hotstart_launch::{Group, Launcher};
-use hotstart_model::{Event, Events, JobId, JobSource, Outcome, RunEnd, Script, Transcript, VerdictTable};
+use hotstart_model::{
+    Diagnostic, Event, Events, JobId, JobSource, Outcome, RunEnd, Script, Severity, Transcript, VerdictTable,
+};
 
 use crate::execute::{Execute, Processes, Ran, Way};
 use crate::gate::Gate;
 use crate::own_files;
 use crate::room::Room;
 use crate::watch::Watch;
-use crate::{Checks, Interrupt, Shells, ToolTimes, worker};
+use crate::{Checks, Interrupt, Shells, ToolTimes, crew};
 
 /// How to run.
 #[derive(Clone, Debug)]
@@ -86,21 +88,7 @@ pub fn run(
     interrupt.reaches(&run.watch);
     let _companions = settings.companions.as_ref().map(|group| run.watch.over(group, settings.deadline));
     events.send(Event::RunStarted { jobs: source.count(), workers });
-    std::thread::scope(|scope| {
-        scope.spawn(|| run.watch.enforce());
-        let handles: Vec<_> = (0..workers)
-            .map(|index| {
-                scope.spawn({
-                    let run = &run;
-                    move || worker::work(run, index)
-                })
-            })
-            .collect();
-        for handle in handles {
-            handle.join().expect("workers catch panics of jobs");
-        }
-        run.watch.close();
-    });
+    crew::work(&run, workers);
     let end = run.end(interrupt);
     events.send(Event::RunFinished { end });
     end
@@ -129,6 +117,11 @@ impl<'a> Run<'a> {
             next: AtomicU32::new(0),
             progress: Mutex::default(),
         }
+    }
+
+    /// Tells the user something that belongs to no test.
+    pub(crate) fn tell(&self, severity: Severity, message: String) {
+        self.events.send(Event::Diagnostic(Diagnostic { severity, place: None, message }));
     }
 
     /// Runs a script once; again if the system had no room for it.

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use hotstart_model::{Diagnostic, Event, Fault, Interpreter, JobId, RunBy, Script, Severity, Transcript};
+use hotstart_model::{Fault, Interpreter, JobId, RunBy, Script, Severity, Transcript};
 
 use crate::check::Believed;
 use crate::execute::{Ran, Way};
@@ -122,6 +122,5 @@ fn tell_difference(run: &Run<'_>, job: JobId, shells: &Shells) {
          counts. Please report this; --shell=auto avoids it.",
         run.source.label(job)
     );
-    let diagnostic = Diagnostic { severity: Severity::Warning, place: None, message };
-    run.events.send(Event::Diagnostic(diagnostic));
+    run.tell(Severity::Warning, message);
 }

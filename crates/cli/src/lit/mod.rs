@@ -114,7 +114,15 @@ impl Session<'_> {
             Err(error) => return failed(&format!("{}: error: {error}\n", self.program)),
         };
         descriptors::take_over();
-        let stopper = Stopper::start();
+        let stopper = match Stopper::start() {
+            Ok(stopper) => stopper,
+            Err(error) => {
+                return failed(&format!(
+                    "{}: fatal: cannot start a thread: {error}; allow more processes (ulimit -u)\n",
+                    self.program
+                ));
+            }
+        };
         let mut launcher = Launcher::new().with_guard();
         if self.warm.is_on() {
             // While Python reads the configs.
@@ -333,8 +341,7 @@ fn bar() -> Bar {
 fn said(text: &str) -> ExitCode {
     let mut out = Sink::stdout();
     out.put(text);
-    out.flush();
-    exit_code::exit(SUCCESS)
+    exit_code::written(&mut out, SUCCESS)
 }
 
 fn told(text: &str) {

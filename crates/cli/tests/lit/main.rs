@@ -5,6 +5,7 @@ mod asked;
 mod bad_input;
 mod failure;
 mod flaky;
+mod limits;
 mod live;
 mod native;
 mod nested;
