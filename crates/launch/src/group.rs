@@ -89,6 +89,11 @@ impl Group {
         state.visits.iter().map(|mark| mark.visit(most)).filter(|visit| visit.earlier > 0).collect()
     }
 
+    /// Has the workers that ran tools of this job not be used again: one of them may not be as it should.
+    pub fn doubt_workers(&self) {
+        self.state.lock().expect("no panic while locked").visits.iter().for_each(Mark::doubt);
+    }
+
     /// Takes note of a run in a worker.
     pub(crate) fn visited(&self, mark: Mark) {
         self.state.lock().expect("no panic while locked").visits.push(mark);

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::Spec;
@@ -38,7 +39,10 @@ pub struct Visit {
 
 /// The last runs of one worker.
 #[derive(Debug, Default)]
-pub(crate) struct History(Mutex<Kept>);
+pub(crate) struct History {
+    kept: Mutex<Kept>,
+    is_doubted: AtomicBool,
+}
 
 #[derive(Debug, Default)]
 struct Kept {
@@ -57,10 +61,15 @@ pub(crate) struct Mark {
 }
 
 impl History {
+    /// Whether the worker is not to be used again.
+    pub(crate) fn is_doubted(&self) -> bool {
+        self.is_doubted.load(Ordering::Relaxed)
+    }
+
     /// Adds a run of `spec` by `job`.
     pub(crate) fn add(self: &Arc<Self>, worker: i32, spec: &Spec<'_>, job: Option<u32>) -> Mark {
         let own = Arc::new(Served { job, command: command(&spec.argv) });
-        let mut kept = self.0.lock().expect("no panic while locked");
+        let mut kept = self.kept.lock().expect("no panic while locked");
         let earlier = kept.count;
         kept.count += 1;
         if kept.last.len() == KEPT {
@@ -72,9 +81,14 @@ impl History {
 }
 
 impl Mark {
+    /// Has the worker not be used again, wherever it is now.
+    pub(crate) fn doubt(&self) {
+        self.history.is_doubted.store(true, Ordering::Relaxed);
+    }
+
     /// What came before, at most `most` runs of it.
     pub(crate) fn visit(&self, most: usize) -> Visit {
-        let kept = self.history.0.lock().expect("no panic while locked");
+        let kept = self.history.kept.lock().expect("no panic while locked");
         let first = kept.count - kept.last.len() as u64;
         let before = usize::try_from(self.earlier.saturating_sub(first)).unwrap_or(0);
         let last = kept.last.iter().take(before).skip(before.saturating_sub(most));

@@ -233,17 +233,22 @@ fn a_job_is_told_what_its_worker_had_run_for_others() {
     let victim = dirty();
     let warm = rewinding_launcher(&["dirty"]);
     let null = std::fs::File::options().read(true).write(true).open("/dev/null").unwrap();
-    let visits: Vec<_> = (0..3)
+    let groups: Vec<_> = (0..4)
         .map(|job| {
             let group = hotstart_launch::Group::of_job(job);
             let stdio = [std::os::fd::AsFd::as_fd(&null); 3];
             let spec =
                 common::plain_spec(&victim.program, &["dirty", "all", "7", "exit"], victim.dir.path(), stdio);
             assert!(warm.start(&spec, &group).expect("it starts").wait().via.is_warm());
-            group.visits(8)
+            if job == 2 {
+                group.doubt_workers();
+            }
+            group
         })
         .collect();
+    let visits: Vec<_> = groups.iter().map(|group| group.visits(8)).collect();
     assert!(visits[0].is_empty(), "a worker just made has run nothing: {visits:?}");
+    assert!(visits[3].is_empty(), "a worker that is doubted runs nothing more: {visits:?}");
     let [visit] = visits[2].as_slice() else { panic!("one worker took part: {visits:?}") };
     let jobs: Vec<_> = visit.last.iter().map(|served| served.job).collect();
     assert_eq!((visit.earlier, jobs.as_slice()), (2, [Some(0), Some(1)].as_slice()));

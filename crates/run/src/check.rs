@@ -52,6 +52,8 @@ pub struct CheckCounts {
     pub unsteady: u64,
     /// Disagreements that are hotstart's fault.
     pub faults: u64,
+    /// Tests that failed with warm starts and passed cold, for whatever reason.
+    pub flaky: u64,
 }
 
 impl Checks {
@@ -82,6 +84,7 @@ impl Checks {
             compared: get(&self.compared),
             unsteady: get(&self.unsteady),
             faults: get(&self.faults),
+            flaky: self.flaky.lock().expect("no panic while locked").len() as u64,
         }
     }
 

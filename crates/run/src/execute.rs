@@ -52,6 +52,9 @@ pub(crate) trait Execute: Sync + fmt::Debug {
     /// Starts the tools cold from now on that this run started warm.
     fn distrust(&self, ran: &Ran);
 
+    /// Ends the workers that took part in this run, without blame for their tools.
+    fn doubt_workers(&self, ran: &Ran);
+
     /// What workers had run before they took part in this run, at most `most` runs of each.
     fn visits(&self, ran: &Ran, most: usize) -> Vec<Visit>;
 }
@@ -98,6 +101,10 @@ impl Execute for Processes<'_> {
 
     fn distrust(&self, ran: &Ran) {
         self.warm.distrust(&ran.group);
+    }
+
+    fn doubt_workers(&self, ran: &Ran) {
+        ran.group.doubt_workers();
     }
 
     fn visits(&self, ran: &Ran, most: usize) -> Vec<Visit> {

@@ -40,6 +40,7 @@ pub(crate) struct FakeExecutor {
     cold: Mutex<VecDeque<Ran>>,
     ways: Mutex<Vec<Way>>,
     pub distrusted: AtomicUsize,
+    pub doubted: AtomicUsize,
     pub visits: Vec<Visit>,
 }
 
@@ -67,6 +68,10 @@ impl Execute for FakeExecutor {
 
     fn distrust(&self, _: &Ran) {
         self.distrusted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn doubt_workers(&self, _: &Ran) {
+        self.doubted.fetch_add(1, Ordering::Relaxed);
     }
 
     fn visits(&self, _: &Ran, _: usize) -> Vec<Visit> {

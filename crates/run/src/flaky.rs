@@ -2,7 +2,7 @@
 //!
 //! Such a test gets lit's FLAKYPASS, and a diagnostic that shows both outputs, what the workers had run before, and a
 //! command that runs the same tests in that order. Repeated cold runs tell a test that is nondeterministic by itself
-//! from one that only fails warm; tools that take part in the latter are not started warm again.
+//! from one that fails each time it is started warm, whose tools are then kept cold.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -85,24 +85,19 @@ impl Cause {
         }
     }
 
-    /// Whether warm starts of these tools cannot be trusted any more.
-    fn is_of_hotstart(self) -> bool {
-        matches!(self, Cause::Warm(_) | Cause::Unknown(_))
-    }
-
     fn told(self) -> String {
-        let cold = "its tools are started cold from now on. Please report this.";
         match self {
             Cause::Nondeterministic(failed, runs) => {
                 format!("The test is nondeterministic by itself: {failed} of {runs} cold runs failed.")
             }
             Cause::Warm(runs) => format!(
                 "That is a fault of hotstart, not of the test: a second warm run failed in the same way, and {runs} cold \
-                 runs did not. The cold run counts; {cold}"
+                 runs did not. The cold run counts, and its tools are started cold from now on. Please report this."
             ),
             Cause::Unknown(runs) => format!(
-                "A second warm run did not fail in this way, nor did {runs} cold runs: it may depend on what the workers \
-                 ran before. The cold run counts; {cold}"
+                "A second warm run did not fail in this way, nor did {runs} cold runs: it may depend on what its workers \
+                 ran before, or on tests that ran at the same time. The cold run counts, and these workers are not used \
+                 again. If the command below makes it fail once more, please report this."
             ),
             Cause::Late(runs) => format!(
                 "It reached its time limit once; a second warm run and {runs} cold runs did not. The cold run counts."
@@ -116,10 +111,13 @@ impl Cause {
 pub(crate) fn report(run: &Run<'_>, found: &Contradiction<'_>, trials: &Trials<'_>) -> Doubt {
     let label = run.source.label(found.job);
     let cause = Cause::find(trials, found.timed_out);
-    if cause.is_of_hotstart() {
-        found.warm.iter().for_each(|ran| run.executor.distrust(ran));
+    match cause {
+        Cause::Warm(_) => found.warm.iter().for_each(|ran| run.executor.distrust(ran)),
+        Cause::Unknown(_) => found.warm.iter().for_each(|ran| run.executor.doubt_workers(ran)),
+        _ => {}
     }
-    run.checks.note_flaky(&label, cause.is_of_hotstart(), matches!(cause, Cause::Nondeterministic(..)));
+    let is_fault = matches!(cause, Cause::Warm(_));
+    run.checks.note_flaky(&label, is_fault, matches!(cause, Cause::Nondeterministic(..)));
     let visits: Vec<_> = found
         .warm
         .iter()
@@ -134,8 +132,7 @@ pub(crate) fn report(run: &Run<'_>, found: &Contradiction<'_>, trials: &Trials<'
     text.push_str(&earlier(run, &visits));
     text.push_str(&replay(run, found.job, &visits));
     text.push_str("\n---");
-    let severity =
-        if cause.is_of_hotstart() && run.checks.is_parity() { Severity::Error } else { Severity::Warning };
+    let severity = if is_fault && run.checks.is_parity() { Severity::Error } else { Severity::Warning };
     run.tell(severity, text.clone());
     Doubt { text }
 }

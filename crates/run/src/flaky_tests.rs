@@ -40,14 +40,17 @@ fn one_warm_failure_and_a_cold_pass_is_flaky_and_told() {
     assert_eq!(ended.verdict(), Verdict::FLAKYPASS);
     let message = ended.message();
     assert!(message.starts_with("t :: 0 failed when its tools were started warm, and not when cold."));
-    assert!(message.contains("may depend on what the workers ran before"), "{message}");
+    assert!(message.contains("may depend on what its workers ran before"), "{message}");
     assert!(message.contains("--- warm\nExit Code: Some(1)\nwarm text\n--- cold\n"), "{message}");
     assert!(message.contains("cold text\n--- no worker took part that had run anything before\n---"));
     let outcome = ended.outcome.unwrap();
     assert_eq!(outcome.attempts, (2, 2));
     assert!(outcome.output.contains("warm text"));
     assert_eq!(checks.flaky(), ["t :: 0"]);
-    assert_eq!((distrusted(&executor), executor.runs(Way::Cold)), (1, COLD_RUNS as usize));
+    let doubted = executor.doubted.load(std::sync::atomic::Ordering::Relaxed);
+    assert_eq!((distrusted(&executor), doubted, executor.runs(Way::Cold)), (0, 1, COLD_RUNS as usize));
+    let expected = CheckCounts { confirmed: 1, flaky: 1, ..CheckCounts::default() };
+    assert_eq!(checks.counts(), expected);
 }
 
 #[test]

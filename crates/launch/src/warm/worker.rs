@@ -121,9 +121,9 @@ impl Worker {
         self.origin.files.shadowed_in(cwd)
     }
 
-    /// Whether a cold start would still load the very files it was made of.
+    /// Whether it may be used: a cold start would still load the very files it was made of, and nobody doubts it.
     pub(crate) fn is_current(&self) -> bool {
-        self.origin.files.unchanged()
+        !self.history.is_doubted() && self.origin.files.unchanged()
     }
 
     /// Counts the memory it owns now. What it still shares with its template is counted with both.

@@ -48,12 +48,12 @@ pub fn table(statistics: &Statistics, checks: CheckCounts) -> String {
     }
     let (warm, cold) = totals(statistics);
     row(&mut text, (warm, cold, tools.iter().map(|tool| tool.saved()).sum()), "in all");
-    let CheckCounts { confirmed, compared, unsteady, faults } = checks;
+    let CheckCounts { confirmed, compared, unsteady, faults, flaky } = checks;
     let faults = faults + not_put_back(statistics).count() as u64;
     let _ = writeln!(
         text,
         "hotstart: failures confirmed cold: {confirmed}; tests run both ways: {compared}; of these not \
-         deterministic by themselves: {unsteady}; faults of hotstart: {faults}"
+         deterministic by themselves: {unsteady}; faults of hotstart: {faults}; failed with warm starts only: {flaky}"
     );
     text
 }
@@ -176,11 +176,11 @@ mod tests {
             "                                cold 1: the settings say so",
             "     1000         6    19.00 s  in all",
             "hotstart: failures confirmed cold: 1; tests run both ways: 5; of these not deterministic by \
-             themselves: 2; faults of hotstart: 4",
+             themselves: 2; faults of hotstart: 4; failed with warm starts only: 4",
             "",
         ]
         .join("\n");
-        let checks = CheckCounts { confirmed: 1, compared: 5, unsteady: 2, faults: 3 };
+        let checks = CheckCounts { confirmed: 1, compared: 5, unsteady: 2, faults: 3, flaky: 4 };
         assert_eq!(table(&statistics(), checks), expected);
         assert_eq!(
             table(&Statistics::default(), CheckCounts::default()),
