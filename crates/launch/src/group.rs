@@ -74,7 +74,8 @@ impl Group {
         self.state.lock().expect("no panic while locked").warm.len()
     }
 
-    /// Whether a process that was started warm was gone before its `main` began: what the job shows then says nothing.
+    /// Whether a process that was started warm was gone before its `main` began, or was killed from outside of the job: what
+    /// the job shows then says nothing.
     pub fn has_lost(&self) -> bool {
         self.state.lock().expect("no panic while locked").lost
     }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use hotstart_model::Status;
+
 use crate::guard::Guard;
 use crate::slots::{Entry, Slot, Slots};
 use crate::starters::Starters;
@@ -334,6 +336,7 @@ impl Child<'_> {
         let Some(mut tenure) = self.tenure.take() else {
             sys::wait::await_end(pid);
             let (status, usage) = self.leave(|| sys::wait::reap(pid));
+            self.note_killed(status);
             return exit(status, usage);
         };
         let ended = self.ended.take().unwrap_or_else(|| tenure.await_end());
@@ -354,7 +357,15 @@ impl Child<'_> {
         if lost {
             self.group.lose();
         }
+        self.note_killed(status);
         Exit { lost, ..exit(status, usage) }
+    }
+
+    /// A warm process that was killed, and not with its job, may have been taken for an idle one; so a cold run tells.
+    fn note_killed(&self, status: Status) {
+        if self.via.is_warm() && status == Status::Signaled(sys::wait::SIGKILL) && !self.group.is_killed() {
+            self.group.lose();
+        }
     }
 
     /// It is no longer a process of the job.

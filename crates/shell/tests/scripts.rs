@@ -71,7 +71,7 @@ fn statuses() {
         ("not not sh -c 'exit 7'", 1),
         ("no-such-program", 127),
         ("echo x 2>&1", 127),
-        ("sh -c 'kill -INT $$; exit 5'", -2),
+        ("/usr/bin/env --default-signal=INT sh -c 'kill -INT $$; exit 5'", -2),
     ];
     for &(text, status) in table {
         let transcript = Space::new().run(&[text]);

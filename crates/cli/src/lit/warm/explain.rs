@@ -48,12 +48,12 @@ pub fn table(statistics: &Statistics, checks: CheckCounts) -> String {
     }
     let (warm, cold) = totals(statistics);
     row(&mut text, (warm, cold, tools.iter().map(|tool| tool.saved()).sum()), "in all");
-    let CheckCounts { confirmed, compared, unsteady, faults, flaky } = checks;
+    let CheckCounts { confirmed, compared, unsteady, faults, .. } = checks;
     let faults = faults + not_put_back(statistics).count() as u64;
     let _ = writeln!(
         text,
         "hotstart: failures confirmed cold: {confirmed}; tests run both ways: {compared}; of these not \
-         deterministic by themselves: {unsteady}; faults of hotstart: {faults}; failed with warm starts only: {flaky}"
+         deterministic by themselves: {unsteady}; faults of hotstart: {faults}"
     );
     text
 }
@@ -176,7 +176,7 @@ mod tests {
             "                                cold 1: the settings say so",
             "     1000         6    19.00 s  in all",
             "hotstart: failures confirmed cold: 1; tests run both ways: 5; of these not deterministic by \
-             themselves: 2; faults of hotstart: 4; failed with warm starts only: 4",
+             themselves: 2; faults of hotstart: 4",
             "",
         ]
         .join("\n");
