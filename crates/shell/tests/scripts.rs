@@ -76,7 +76,7 @@ fn statuses() {
     for &(text, status) in table {
         let transcript = Space::new().run(&[text]);
         match status {
-            // Nothing ignores SIGINT here, and lit takes such a death for Ctrl-C.
+            // SIGINT is not ignored there, and lit takes such a death for Ctrl-C.
             -2 => assert!(
                 matches!(transcript.fault, Some(Fault::Exception { ref kind, .. }) if kind == "KeyboardInterrupt")
             ),
