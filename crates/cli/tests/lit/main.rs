@@ -11,4 +11,5 @@ mod native;
 mod nested;
 mod stop;
 mod suite;
+mod verbosity;
 mod warm;
