@@ -2,8 +2,8 @@
 //!
 //! A runner with many workers needs more than the usual soft limit of 1024, so it raises its own to the hard one. What
 //! it starts gets the limit that the runner was started with: a tool may print it, or keep an array of that length.
-//! Under a low hard limit, pipelines take turns: each says how many descriptors it needs, all at once, so that none
-//! waits while it holds a part.
+//! Under a low hard limit, scripts take turns: each says how many descriptors it needs, all at once, so that none waits
+//! while it holds a part.
 
 use std::sync::{Condvar, Mutex, OnceLock};
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub fn take_over() {
         let wanted = inherited.maximum.unwrap_or(MOST).min(MOST).max(soft);
         let raised = Rlimit { current: Some(wanted), maximum: inherited.maximum };
         let limit = if setrlimit(Resource::Nofile, raised).is_ok() { wanted } else { soft };
-        Own { inherited, limit, budget: Budget::new(for_pipelines(limit)) }
+        Own { inherited, limit, budget: Budget::new(for_scripts(limit)) }
     });
 }
 
@@ -47,8 +47,8 @@ pub(crate) fn fit(per_tool: usize) -> usize {
     per_tool.min(usize::try_from(limit / 256).unwrap_or(usize::MAX)).max(1)
 }
 
-/// What is left for pipelines: three quarters, less what files and directories need that are read one at a time.
-fn for_pipelines(limit: u64) -> u64 {
+/// What is left for scripts: three quarters, less what files and directories need that are read one at a time.
+fn for_scripts(limit: u64) -> u64 {
     (limit - limit / 4).saturating_sub(limit.min(2048) / 8).max(1)
 }
 
@@ -148,8 +148,8 @@ mod tests {
 
     #[test]
     fn low_limits_leave_something_for_all() {
-        assert_eq!(for_pipelines(1024), 640);
-        assert!(for_pipelines(20) > 0 && for_pipelines(0) > 0);
-        assert_eq!(for_pipelines(1 << 20), 3 * (1 << 18) - 256);
+        assert_eq!(for_scripts(1024), 640);
+        assert!(for_scripts(20) > 0 && for_scripts(0) > 0);
+        assert_eq!(for_scripts(1 << 20), 3 * (1 << 18) - 256);
     }
 }

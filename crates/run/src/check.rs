@@ -169,7 +169,7 @@ fn confirm(
 ) -> Believed {
     confirmed(run);
     let cold = again(run, job, script, Way::Cold);
-    if cold.is_interrupted() {
+    if cold.is_interrupted() || cold.had_no_room() {
         return Believed::other(warm, cold.transcript);
     }
     if end(&cold.transcript) == end(&warm.transcript) {
@@ -216,6 +216,10 @@ fn compare_again(run: &Run<'_>, job: JobId, script: &Script, believed: Believed)
     if interrupted(&warm) || interrupted(&cold) {
         let transcript = Transcript { fault: Some(Fault::Interrupted), ..believed.transcript };
         return Believed { transcript, ..believed };
+    }
+    let had_no_room = |seen: &Seen| matches!(seen.transcript.fault, Some(Fault::Internal(_)));
+    if ran.is_lost || had_no_room(&warm) || had_no_room(&cold) {
+        return believed;
     }
     run.checks.compared.fetch_add(1, Ordering::Relaxed);
     let Some(found) = difference::between(&script, &warm, &cold) else { return believed };

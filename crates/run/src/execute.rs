@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hotstart_launch::{Group, Launcher, Visit};
-use hotstart_model::{Fault, JobId, Script, Transcript};
+use hotstart_launch::{Group, Launcher, Visit, descriptors};
+use hotstart_model::{Fault, Interpreter, JobId, Script, Transcript};
 
 use crate::watch::Watch;
 
@@ -83,6 +83,8 @@ impl Execute for Processes<'_> {
             Way::Cold => &self.cold,
         };
         let group = Arc::new(Group::of_job(job.0));
+        // Before its time begins.
+        let _room = descriptors::reserve(needed(script), || self.watch.is_killed());
         let own = script.timeout.map(|limit| Instant::now() + limit);
         let deadline = [own, self.deadline].into_iter().flatten().min();
         let mut transcript = {
@@ -109,5 +111,42 @@ impl Execute for Processes<'_> {
 
     fn visits(&self, ran: &Ran, most: usize) -> Vec<Visit> {
         ran.group.visits(most)
+    }
+}
+
+/// Descriptors that a stage needs while it is started and runs: its pipes, our ends of them, a temporary file, and what it
+/// is watched by.
+const STAGE: u64 = 8;
+/// What a script needs beside: an empty input, and a template or worker that is made for it.
+const SCRIPT: u64 = 6;
+
+/// The most descriptors that a script needs at a time. Signs in quotes are counted as well, which does no harm.
+fn needed(script: &Script) -> u64 {
+    let of_command = |text: &str| {
+        let count = |signs: &[char]| text.matches(signs).count() as u64;
+        STAGE * (1 + count(&['|'])) + count(&['<', '>'])
+    };
+    let may_be_native = match &script.interpreter {
+        Interpreter::Internal => true,
+        Interpreter::External(shell) => shell.may_be_native,
+        Interpreter::Program(_) => false,
+    };
+    let commands = script.commands.iter().filter(|_| may_be_native);
+    SCRIPT + commands.map(|command| of_command(&command.text)).max().unwrap_or(STAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake;
+    use hotstart_model::Command;
+
+    #[test]
+    fn the_longest_pipeline_says_how_many_descriptors_are_needed() {
+        let command = |text: &str| Command { label: String::new(), text: text.to_owned() };
+        let commands = vec![command("true"), command("a < b | c 2>&1 | d > e"), command("a | b")];
+        let script = Script { commands, ..fake::script() };
+        assert_eq!(needed(&script), SCRIPT + 3 * STAGE + 3);
+        assert_eq!(needed(&fake::script()), SCRIPT + STAGE);
     }
 }

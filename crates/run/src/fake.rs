@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use hotstart_launch::Visit;
 use hotstart_model::{
-    ColdTools, Dialect, Event, Events, Fault, Interpreter, JobId, JobSource, Outcome, RunScript, Script,
-    Severity, Transcript, Verdict, VerdictTable, Work,
+    ColdTools, Dialect, Event, Events, ExternalShell, Fault, Interpreter, JobId, JobSource, Outcome,
+    RunScript, Script, Severity, Transcript, Verdict, VerdictTable, Work,
 };
 
 use crate::execute::{Execute, Ran, Way};
@@ -88,6 +88,8 @@ pub(crate) struct FakeSource {
     pub delegated: bool,
     /// Attempts that are allowed, less one.
     pub retries: u32,
+    /// Whether the script asks for a shell, without which it may be run.
+    pub may_be_native: bool,
 }
 
 impl FakeSource {
@@ -120,7 +122,13 @@ impl JobSource for FakeSource {
     }
 
     fn prepare(&self, _: JobId) -> Work {
-        if self.delegated { Work::Delegated } else { Work::Script(Box::new(script())) }
+        let mut script = script();
+        if self.may_be_native {
+            let (shell, script_path) = (PathBuf::from("/bin/bash"), PathBuf::from("/t.script"));
+            let shell = ExternalShell { shell, script_path, prefix: Vec::new(), may_be_native: true };
+            script.interpreter = Interpreter::External(shell);
+        }
+        if self.delegated { Work::Delegated } else { Work::Script(Box::new(script)) }
     }
 
     fn conclude(&self, _: JobId, attempt: u32, transcript: Transcript) -> Option<Outcome> {

@@ -183,6 +183,15 @@ fn parity_forgives_a_difference_that_two_cold_runs_have() {
 }
 
 #[test]
+fn parity_says_nothing_of_a_lost_run() {
+    let lost = crate::execute::Ran { is_lost: true, ..wrote(0, "") };
+    let executor = FakeExecutor::new(vec![wrote(0, "a"), lost], vec![wrote(0, "a")]);
+    let checks = Checks::parity();
+    let ended = run_job(&FakeSource::default(), &executor, &settings(), &checks);
+    assert_eq!((ended.verdict(), ended.told.len(), checks.counts().compared), (Verdict::PASS, 0, 0));
+}
+
+#[test]
 fn a_verdict_of_a_format_that_is_not_confirmed_is_flaky() {
     let source = FakeSource { delegated: true, ..FakeSource::default() };
     let executor = FakeExecutor::new(vec![wrote(0, "bad")], vec![wrote(0, "good")]);
@@ -195,6 +204,24 @@ fn a_verdict_of_a_format_that_is_not_confirmed_is_flaky() {
     let executor = FakeExecutor::new(vec![wrote(0, "bad")], vec![wrote(0, "bad")]);
     let ended = run_job(&source, &executor, &settings(), &Checks::sampled(0.0));
     assert_eq!((ended.verdict(), ended.told.len()), (Verdict::FAIL, 0));
+}
+
+#[test]
+fn a_native_failure_that_only_a_warm_run_has_is_flaky_and_no_difference_between_shells() {
+    let source = FakeSource { may_be_native: true, ..FakeSource::default() };
+    let shells = std::sync::Arc::<crate::Shells>::default();
+    let settings = RunSettings { shells: Some(shells.clone()), ..settings() };
+    let mut fails = code(1);
+    fails.transcript.run_by = hotstart_model::RunBy::Native;
+    let executor = FakeExecutor::new(vec![fails.clone(), code(0)], vec![code(0)]);
+    let ended = run_job(&source, &executor, &settings, &Checks::sampled(0.0));
+    assert_eq!((ended.verdict(), ended.told.len()), (Verdict::FLAKYPASS, 1));
+    assert_eq!((shells.counts().confirmed, shells.counts().differing), (1, 0));
+    // By its shell it passes, natively it fails, cold as well.
+    let executor = FakeExecutor::new(vec![fails.clone()], vec![code(0), fails, code(0)]);
+    let ended = run_job(&source, &executor, &settings, &Checks::sampled(0.0));
+    assert!(ended.message().contains("run natively it fails"), "{ended:#?}");
+    assert_eq!((ended.verdict(), shells.counts().differing), (Verdict::PASS, 1));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use hotstart_launch::{Group, Launcher, descriptors};
+use hotstart_launch::{Group, Launcher};
 use hotstart_model::{Again, Script, Stage, Status, Step, Taped};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::SeekFrom;
@@ -26,12 +26,6 @@ use crate::state::Shell;
 
 /// How long stages that were started before one failed to start may take to end by themselves.
 const GRACE: Duration = Duration::from_secs(1);
-
-/// Descriptors that a stage needs while it is started and runs: its pipes, our ends of them, a temporary file, and what
-/// it is watched by.
-pub(crate) const STAGE: u64 = 8;
-/// What a pipeline needs beside: its empty input, and a template or worker that is made for it.
-pub(crate) const PIPELINE: u64 = 6;
 
 /// What stays the same while a script runs, and the record of it.
 pub(crate) struct Context<'a> {
@@ -111,15 +105,9 @@ fn again(shell: &Shell, pipeline: &Pipeline) -> Again {
     }
 }
 
-fn descriptors_of(pipeline: &Pipeline) -> u64 {
-    let stages = pipeline.stages.iter().map(|stage| STAGE + stage.redirects.len() as u64);
-    PIPELINE + stages.sum::<u64>()
-}
-
 fn run_stages(context: &mut Context<'_>, shell: &mut Shell, pipeline: &Pipeline) -> Halting<i32> {
     context.pipelines += 1;
     let count = pipeline.stages.len();
-    let _room = descriptors::reserve(descriptors_of(pipeline), || context.group.is_killed());
     let begun = Instant::now();
     let mut assembly = Assembly::new(context, pipeline, begun);
     for index in 0..count {

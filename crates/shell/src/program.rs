@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Instant;
 
-use hotstart_launch::{EnvBlock, Group, Launcher, ProcessGroup, Spec, StartError, descriptors};
+use hotstart_launch::{EnvBlock, Group, Launcher, ProcessGroup, Spec, StartError};
 use hotstart_model::{Dialect, Fault, Program, Script, Status, Transcript};
 use rustix::io::Errno;
 use rustix::process::Signal;
@@ -15,7 +15,7 @@ use rustix::process::Signal;
 use crate::clock::Clock;
 use crate::halt::{Halt, Halting};
 use crate::interp::make_dirs;
-use crate::pipeline::{PIPELINE, STAGE, new_pipe};
+use crate::pipeline::new_pipe;
 use crate::pump::Pump;
 use crate::python::errors::io_error;
 use crate::python::text::{decode, repr_bytes};
@@ -106,7 +106,6 @@ fn capture<'g>(
     group: &'g Group,
     clock: &Clock<'g>,
 ) -> Halting<Running<'g>> {
-    let _room = descriptors::reserve(STAGE + PIPELINE, || clock.is_killed());
     let begun = Instant::now();
     let name = process.argv.first().cloned().unwrap_or_default();
     let (stdin, _) = new_pipe()?;
