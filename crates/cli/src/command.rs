@@ -47,8 +47,7 @@ pub fn run(args: &[OsString]) -> ExitCode {
 fn said(text: &str) -> ExitCode {
     let mut out = Sink::stdout();
     out.put(text);
-    out.flush();
-    exit_code::exit(exit_code::SUCCESS)
+    exit_code::written(&mut out, exit_code::SUCCESS)
 }
 
 fn refused(text: &str) -> ExitCode {

@@ -106,8 +106,7 @@ fn diagnose(request: &Request, html: Option<PathBuf>) -> ExitCode {
 fn said(text: &str) -> ExitCode {
     let mut out = Sink::stdout();
     out.put(text);
-    out.flush();
-    exit_code::exit(exit_code::SUCCESS)
+    exit_code::written(&mut out, exit_code::SUCCESS)
 }
 
 fn warn(text: &str) -> ExitCode {

@@ -5,7 +5,7 @@
 
 use std::os::fd::OwnedFd;
 
-use hotstart_launch::{Limit, Resource};
+use hotstart_launch::{Limit, Resource, descriptors};
 use rustix::fs::{AtFlags, Mode, OFlags};
 
 use crate::refusal::{Aspect, Refusal};
@@ -117,7 +117,12 @@ fn own_limits() -> [(u64, u64); LIMITS] {
         Rtprio, Rttime,
     ];
     ALL.map(|resource| {
-        let limit = rustix::process::getrlimit(resource);
+        let mut limit = rustix::process::getrlimit(resource);
+        // What it starts is given the limit that it was started with.
+        if let (rustix::process::Resource::Nofile, Some((soft, hard))) = (resource, descriptors::inherited())
+        {
+            (limit.current, limit.maximum) = (soft, hard);
+        }
         (limit.current.unwrap_or(UNLIMITED), limit.maximum.unwrap_or(UNLIMITED))
     })
 }

@@ -7,6 +7,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use crate::anchor::Anchor;
+use crate::history::{Mark, Visit};
 use crate::warm::Program;
 use crate::{ProcessGroup, sys};
 
@@ -14,6 +15,7 @@ use crate::{ProcessGroup, sys};
 #[derive(Clone, Debug, Default)]
 pub struct Group {
     state: Arc<Mutex<State>>,
+    job: Option<u32>,
 }
 
 #[derive(Debug, Default)]
@@ -26,12 +28,23 @@ struct State {
     lost: bool,
     /// Programs that were started warm, once for each start.
     warm: Vec<Arc<Program>>,
+    /// Runs in workers.
+    visits: Vec<Mark>,
 }
 
 impl Group {
     /// A group without processes.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A group without processes, of the job with this number.
+    pub fn of_job(job: u32) -> Self {
+        Group { job: Some(job), ..Self::default() }
+    }
+
+    pub(crate) fn job(&self) -> Option<u32> {
+        self.job
     }
 
     /// Ends every process of the job, and whatever they started within their process groups, with SIGKILL.
@@ -77,13 +90,30 @@ impl Group {
         self.state.lock().expect("no panic while locked").warm.len()
     }
 
-    /// Whether a process that was started warm was gone before its `main` began: what the job shows then says nothing.
+    /// Whether a process that was started warm was gone before its `main` began, or was killed from outside of the job: what
+    /// the job shows then says nothing.
     pub fn has_lost(&self) -> bool {
         self.state.lock().expect("no panic while locked").lost
     }
 
     pub(crate) fn lose(&self) {
         self.state.lock().expect("no panic while locked").lost = true;
+    }
+
+    /// Runs of this job in workers that had run other commands before, at most `most` of these for each.
+    pub fn visits(&self, most: usize) -> Vec<Visit> {
+        let state = self.state.lock().expect("no panic while locked");
+        state.visits.iter().map(|mark| mark.visit(most)).filter(|visit| visit.earlier > 0).collect()
+    }
+
+    /// Has the workers that ran tools of this job not be used again: one of them may not be as it should.
+    pub fn doubt_workers(&self) {
+        self.state.lock().expect("no panic while locked").visits.iter().for_each(Mark::doubt);
+    }
+
+    /// Takes note of a run in a worker.
+    pub(crate) fn visited(&self, mark: Mark) {
+        self.state.lock().expect("no panic while locked").visits.push(mark);
     }
 
     /// Takes note of a warm start.

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use hotstart_model::Status;
+
 use crate::guard::Guard;
 use crate::slots::{Entry, Slot, Slots};
 use crate::starters::Starters;
@@ -210,6 +212,9 @@ impl Launcher {
             return;
         }
         group.started_warm(program);
+        if let Some(tenure) = &child.tenure {
+            group.visited(tenure.note(spec, group.job()));
+        }
         if pool.follows(&spec.program) {
             self.starters.enter(child.pid, group);
             child.starters = Some(&self.starters);
@@ -324,6 +329,7 @@ impl Child<'_> {
         let Some(mut tenure) = self.tenure.take() else {
             sys::wait::await_end(pid);
             let (status, usage) = self.leave(|| sys::wait::reap(pid));
+            self.note_killed(status);
             return exit(status, usage);
         };
         let ended = self.ended.take().unwrap_or_else(|| tenure.await_end());
@@ -344,7 +350,15 @@ impl Child<'_> {
         if lost {
             self.group.lose();
         }
+        self.note_killed(status);
         Exit { lost, ..exit(status, usage) }
+    }
+
+    /// A warm process that was killed, and not with its job, may have been taken for an idle one; so a cold run tells.
+    fn note_killed(&self, status: Status) {
+        if self.via.is_warm() && status == Status::Signaled(sys::wait::SIGKILL) && !self.group.is_killed() {
+            self.group.lose();
+        }
     }
 
     /// It is no longer a process of the job.

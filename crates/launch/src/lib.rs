@@ -7,10 +7,12 @@
 pub mod allocator;
 mod anchor;
 mod cold;
+pub mod descriptors;
 mod env_block;
 mod exit;
 mod group;
 mod guard;
+mod history;
 mod launcher;
 pub mod probe;
 pub mod signals;
@@ -26,9 +28,15 @@ pub use env_block::EnvBlock;
 pub use exit::{Exit, Reason, Usage, Via};
 pub use group::Group;
 pub use guard::enter_guard;
+pub use history::{Served, Visit};
 pub use launcher::{Child, Launcher, StartError};
 pub use spec::{Limit, ProcessGroup, Resource, Spec};
 pub use sys::priority::io_priority;
 pub use warm::{
     Ahead, Choice, Moment, Nested, NestedStarts, Policy, Retirement, Statistics, Stopped, ToolStatistics,
 };
+
+/// Whether this process was started without a standard output.
+pub fn stdout_was_closed() -> bool {
+    sys::stdio::stdout_was_closed()
+}

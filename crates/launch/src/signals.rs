@@ -16,7 +16,8 @@ pub enum Stop {
     Terminate(i32),
 }
 
-/// Takes over the stop signals; to be called in `main` before any thread is started.
+/// Takes over the stop signals; to be called in `main` before any thread is started. A file that grows beyond its limit
+/// (SIGXFSZ) becomes an error of who writes it; children meet that signal as if nobody had ignored it.
 pub fn take_over() {
     signal::ignore(libc::SIGINT);
     signal::ignore(libc::SIGXFSZ);

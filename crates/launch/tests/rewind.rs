@@ -215,3 +215,33 @@ fn a_worker_killed_while_idle_is_noticed() {
     let (ran, exit) = start(&warm, &victim, &dirty_case(&["", "3"]));
     assert!(exit.lost || (ran.status == Status::Exited(3) && exit.via != Via::Rewind), "{exit:?}");
 }
+
+#[test]
+fn a_job_is_told_what_its_worker_had_run_for_others() {
+    let victim = dirty();
+    let warm = rewinding_launcher(&["dirty"]);
+    let null = std::fs::File::options().read(true).write(true).open("/dev/null").unwrap();
+    let groups: Vec<_> = (0..4)
+        .map(|job| {
+            let group = hotstart_launch::Group::of_job(job);
+            let stdio = [std::os::fd::AsFd::as_fd(&null); 3];
+            let spec =
+                common::plain_spec(&victim.program, &["dirty", "all", "7", "exit"], victim.dir.path(), stdio);
+            assert!(warm.start(&spec, &group).expect("it starts").wait().via.is_warm());
+            if job == 2 {
+                group.doubt_workers();
+            }
+            group
+        })
+        .collect();
+    let visits: Vec<_> = groups.iter().map(|group| group.visits(8)).collect();
+    assert!(visits[0].is_empty(), "a worker just made has run nothing: {visits:?}");
+    assert!(visits[3].is_empty(), "a worker that is doubted runs nothing more: {visits:?}");
+    let [visit] = visits[2].as_slice() else { panic!("one worker took part: {visits:?}") };
+    let jobs: Vec<_> = visit.last.iter().map(|served| served.job).collect();
+    assert_eq!((visit.earlier, jobs.as_slice()), (2, [Some(0), Some(1)].as_slice()));
+    assert_eq!(
+        (visit.command.as_str(), visit.last[0].command.as_str()),
+        ("dirty all 7 exit", "dirty all 7 exit")
+    );
+}

@@ -122,6 +122,23 @@ pub fn conclude(
     Some(outcome)
 }
 
+/// What is shown of an attempt with `-v`.
+pub(crate) fn shown(pending: &Pending, transcript: &Transcript) -> String {
+    output(pending, transcript)
+}
+
+/// The same of a script that a test format written in Python has had run.
+pub(crate) fn shown_of_delegated(dialect: Dialect, transcript: &Transcript) -> String {
+    match &transcript.fault {
+        None => {
+            let external = transcript.steps.is_empty();
+            let view = View { commands: &[], dialect, external, timeout: None, output_limit: OUTPUT_LIMIT };
+            render::output(&view, transcript)
+        }
+        Some(fault) => of_fault(fault).1,
+    }
+}
+
 fn verdict(transcript: &Transcript) -> Verdict {
     match &transcript.fault {
         Some(Fault::Interrupted) => Verdict::SKIPPED,

@@ -262,6 +262,16 @@ impl JobSource for Plan<'_> {
         judged.is_none_or(|outcome| self.is_failure(outcome.verdict))
     }
 
+    fn shown(&self, job: JobId, transcript: &Transcript) -> String {
+        let pending = self.pending.lock().expect("no panic while locked");
+        match pending.get(&job) {
+            Some(Awaited::Script(known)) => judge::shown(known, transcript),
+            Some(Awaited::Shard(shard)) => shard.conclude(transcript).output,
+            Some(Awaited::Executable { xfail }) => executable::conclude(transcript, *xfail).output,
+            None => judge::shown_of_delegated(self.session.dialect, transcript),
+        }
+    }
+
     fn run_delegated(&self, job: JobId, run_script: &RunScript<'_>) -> Option<Outcome> {
         self.helpers.run(self.test(job), run_script)
     }

@@ -1,6 +1,6 @@
 //! Which of the tests found are run: filters, shards, and lists of expectations (lit-compat 1.4).
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::exception::Exception;
 use crate::pyre::{Flags, Pattern};
@@ -40,6 +40,9 @@ pub fn select(tests: &[Test], settings: &Settings) -> Result<(Selection, Option<
     if tests.is_empty() {
         return Ok((Selection::NothingFound, None));
     }
+    if !settings.replay.is_empty() {
+        return Ok(named(tests, &settings.replay));
+    }
     let mut selected = filtered(tests, settings)?;
     if selected.is_empty() {
         return Ok((Selection::NothingMatched, None));
@@ -54,6 +57,17 @@ pub fn select(tests: &[Test], settings: &Settings) -> Result<(Selection, Option<
     }
     selected.truncate(settings.max_tests.unwrap_or(usize::MAX));
     Ok((Selection::Tests(selected), note))
+}
+
+/// The tests of these names, in this order, and a note of names that no test has.
+fn named(tests: &[Test], names: &[String]) -> (Selection, Option<String>) {
+    let places: HashMap<String, u32> =
+        (0..).zip(tests).map(|(place, test)| (test.full_name(), place)).collect();
+    let (found, missing): (Vec<&String>, Vec<_>) = names.iter().partition(|name| places.contains_key(*name));
+    let missing: Vec<_> = missing.into_iter().map(String::as_str).collect();
+    let note = (!missing.is_empty()).then(|| format!("--replay: there is no test {}", missing.join(", ")));
+    let found: Vec<_> = found.into_iter().map(|name| places[name]).collect();
+    (if found.is_empty() { Selection::NothingMatched } else { Selection::Tests(found) }, note)
 }
 
 fn filtered(tests: &[Test], settings: &Settings) -> Result<Vec<u32>, Exception> {

@@ -68,6 +68,8 @@ pub struct Settings {
     pub filter: Option<String>,
     /// `--filter-out`, likewise.
     pub filter_out: Option<String>,
+    /// `--replay`: only these tests, by full name, in this order, whatever other options select.
+    pub replay: Vec<String>,
     /// `--filter-failed`: only tests that failed last time.
     pub filter_failed: bool,
     /// `--run-shard` (from 1) and `--num-shards`.
@@ -140,6 +142,7 @@ impl Default for Settings {
             update_tests: false,
             filter: None,
             filter_out: None,
+            replay: Vec::new(),
             filter_failed: false,
             shard: None,
             max_tests: None,

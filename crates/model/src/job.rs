@@ -41,6 +41,9 @@ pub trait JobSource: Sync {
     /// Whether the verdict of this attempt would be a failure. Asked before [`JobSource::conclude`].
     fn would_fail(&self, job: JobId, attempt: u32, transcript: &Transcript) -> bool;
 
+    /// What people would be shown of an attempt. Asked before [`JobSource::conclude`].
+    fn shown(&self, job: JobId, transcript: &Transcript) -> String;
+
     /// Runs a job whose work is [`Work::Delegated`]; its scripts are run by `run_script`. `None` if the run was cut
     /// short meanwhile.
     fn run_delegated(&self, job: JobId, run_script: &RunScript<'_>) -> Option<Outcome>;

@@ -1,7 +1,7 @@
 //! Buffered output whose reader may go away.
 //!
 //! A closed pipe (`hotstart lit | head`) ends the output, not the run: the first error closes the sink and what
-//! follows is dropped. Each event is flushed as a whole, so a reader sees complete lines and a quiet run makes no
+//! follows is dropped. Any other error (a full disk) is kept, to be told at the end. Each event is flushed as a whole, so a reader sees complete lines and a quiet run makes no
 //! system calls.
 
 use std::io::{self, Write};
@@ -11,12 +11,14 @@ pub struct Sink {
     buffer: Vec<u8>,
     /// `None` once writing failed.
     to: Option<Box<dyn Write + Send>>,
+    /// Why writing failed, if not because the reader was gone.
+    failure: Option<io::Error>,
 }
 
 impl Sink {
     /// Writes to this.
     pub fn new(to: impl Write + Send + 'static) -> Self {
-        Sink { buffer: Vec::new(), to: Some(Box::new(to)) }
+        Sink { buffer: Vec::new(), to: Some(Box::new(to)), failure: None }
     }
 
     /// Writes to standard output.
@@ -49,11 +51,17 @@ impl Sink {
         }
         if let Some(to) = &mut self.to {
             let written = to.write_all(&self.buffer).and_then(|()| to.flush());
-            if written.is_err() {
+            if let Err(error) = written {
                 self.to = None;
+                self.failure = Some(error).filter(|error| error.kind() != io::ErrorKind::BrokenPipe);
             }
         }
         self.buffer.clear();
+    }
+
+    /// Why text was lost, if it was not because its reader had had enough.
+    pub fn failure(&self) -> Option<&io::Error> {
+        self.failure.as_ref()
     }
 
     /// Whether the reader is gone.
@@ -99,12 +107,12 @@ pub(crate) mod tests {
     }
 
     /// Counts what it is asked to write and fails each time.
-    struct Closed(Arc<Mutex<u32>>);
+    struct Closed(Arc<Mutex<u32>>, io::ErrorKind);
 
     impl Write for Closed {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {
             *self.0.lock().unwrap() += 1;
-            Err(io::ErrorKind::BrokenPipe.into())
+            Err(self.1.into())
         }
 
         fn flush(&mut self) -> io::Result<()> {
@@ -115,13 +123,21 @@ pub(crate) mod tests {
     #[test]
     fn a_closed_pipe_is_written_to_once() {
         let calls = Arc::new(Mutex::new(0));
-        let mut sink = Sink::new(Closed(calls.clone()));
+        let mut sink = Sink::new(Closed(calls.clone(), io::ErrorKind::BrokenPipe));
         for _ in 0..3 {
             sink.line("text");
             sink.flush();
         }
-        assert!(sink.is_closed());
+        assert!(sink.is_closed() && sink.failure().is_none());
         assert_eq!(*calls.lock().unwrap(), 1);
+    }
+
+    #[test]
+    fn a_full_disk_is_remembered() {
+        let mut sink = Sink::new(Closed(Arc::default(), io::ErrorKind::StorageFull));
+        sink.line("text");
+        sink.flush();
+        assert_eq!(sink.failure().map(io::Error::kind), Some(io::ErrorKind::StorageFull));
     }
 
     #[test]

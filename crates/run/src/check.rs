@@ -1,22 +1,22 @@
 //! Whether a warm run can be believed: cold is the specification.
 //!
-//! A failure of commands that were started warm is confirmed cold before anybody hears of it. Some of the passes,
+//! A failure of commands that were started warm is confirmed cold; what passes cold is flaky (`flaky`). Some of the passes,
 //! or all of them (`--parity`), are run again both ways, with everything that passes between stages recorded, and
 //! compared byte for byte. A disagreement is hotstart's fault, unless two cold runs disagree as well: then the
 //! tool is not deterministic, which is only counted.
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hotstart_launch::{Group, Launcher};
-use hotstart_model::{Diagnostic, Event, Fault, JobId, Script, Severity, Transcript};
+use hotstart_model::{Fault, JobId, Script, Severity, Transcript};
 
 use crate::difference::{self, Difference, Seen};
+use crate::execute::{Ran, Way};
+use crate::flaky::{self, Doubt, end};
 use crate::own_files;
 use crate::schedule::Run;
-use crate::worker::run_once;
 
 /// Cold runs that must agree before a warm one that differs is called a fault: so many, and more of them as long as they
 /// take no longer than that together. (Of two forms that a tool's output takes by half, six runs in a row are one in one of
@@ -37,6 +37,8 @@ pub struct Checks {
     compared: AtomicU64,
     unsteady: AtomicU64,
     faults: AtomicU64,
+    /// Names of tests that failed warm and passed cold.
+    flaky: Mutex<Vec<String>>,
 }
 
 /// What was checked in a run.
@@ -50,6 +52,8 @@ pub struct CheckCounts {
     pub unsteady: u64,
     /// Disagreements that are hotstart's fault.
     pub faults: u64,
+    /// Tests that failed with warm starts and passed cold, for whatever reason.
+    pub flaky: u64,
 }
 
 impl Checks {
@@ -63,6 +67,7 @@ impl Checks {
             compared: AtomicU64::new(0),
             unsteady: AtomicU64::new(0),
             faults: AtomicU64::new(0),
+            flaky: Mutex::default(),
         }
     }
 
@@ -79,7 +84,25 @@ impl Checks {
             compared: get(&self.compared),
             unsteady: get(&self.unsteady),
             faults: get(&self.faults),
+            flaky: self.flaky.lock().expect("no panic while locked").len() as u64,
         }
+    }
+
+    /// Names of the tests that failed when their tools were started warm, and passed cold.
+    pub fn flaky(&self) -> Vec<String> {
+        self.flaky.lock().expect("no panic while locked").clone()
+    }
+
+    /// Takes note of such a test, and of whether that is a fault of hotstart or its own nature.
+    pub(crate) fn note_flaky(&self, label: &str, is_fault: bool, is_unsteady: bool) {
+        self.flaky.lock().expect("no panic while locked").push(label.to_owned());
+        self.faults.fetch_add(u64::from(is_fault), Ordering::Relaxed);
+        self.unsteady.fetch_add(u64::from(is_unsteady), Ordering::Relaxed);
+    }
+
+    /// Whether every test is compared.
+    pub(crate) fn is_parity(&self) -> bool {
+        self.parity
     }
 
     fn chooses(&self, job: JobId) -> bool {
@@ -89,95 +112,139 @@ impl Checks {
     }
 }
 
-/// The transcript to believe, given one of a run in which processes were started warm.
-pub(crate) fn check(
+/// What is believed of an attempt.
+#[derive(Debug)]
+pub(crate) struct Believed {
+    pub transcript: Transcript,
+    /// The attempt's first run, without its transcript.
+    pub first: Ran,
+    /// Set if the first run failed and a cold one did not.
+    pub doubt: Option<Doubt>,
+}
+
+impl Believed {
+    /// The first run is believed as it is.
+    pub(crate) fn first(mut ran: Ran) -> Self {
+        let transcript = std::mem::take(&mut ran.transcript);
+        Believed { transcript, first: ran, doubt: None }
+    }
+
+    /// Another run counts.
+    pub(crate) fn other(mut first: Ran, transcript: Transcript) -> Self {
+        first.transcript = Transcript::default();
+        Believed { transcript, first, doubt: None }
+    }
+}
+
+/// What to believe, given a run in which processes may have been started warm.
+pub(crate) fn check(run: &Run<'_>, job: JobId, attempt: u32, script: &Script, ran: Ran) -> Believed {
+    if ran.is_interrupted() || ran.warm_starts == 0 {
+        return Believed::first(ran);
+    }
+    if ran.is_lost || ran.had_no_room() {
+        // Something killed a worker between two runs, or hotstart could not run it: there is nothing to believe.
+        let cold = again(run, job, script, Way::Cold);
+        return Believed::other(ran, cold.transcript);
+    }
+    let fails = |transcript: &Transcript| run.source.would_fail(job, attempt, transcript);
+    if ran.transcript.exit_code != Some(0) || fails(&ran.transcript) {
+        return confirm(run, job, script, ran, &fails);
+    }
+    if run.checks.chooses(job) { compare(run, job, script, ran) } else { Believed::first(ran) }
+}
+
+/// One run more, which begins without the files that the last one left.
+fn again(run: &Run<'_>, job: JobId, script: &Script, way: Way) -> Ran {
+    own_files::remove(script);
+    run.once(job, script, way)
+}
+
+/// A failure counts only as a cold run has it.
+fn confirm(
     run: &Run<'_>,
     job: JobId,
-    attempt: u32,
     script: &Script,
-    transcript: Transcript,
-    group: &Group,
-) -> Transcript {
-    if transcript.fault == Some(Fault::Interrupted) || group.warm_starts() == 0 {
-        return transcript;
+    warm: Ran,
+    fails: &dyn Fn(&Transcript) -> bool,
+) -> Believed {
+    confirmed(run);
+    let cold = again(run, job, script, Way::Cold);
+    if cold.is_interrupted() || cold.had_no_room() {
+        return Believed::other(warm, cold.transcript);
     }
-    if group.has_lost() {
-        // Something killed a worker between two runs: nothing was run in it, so there is nothing to believe.
-        own_files::remove(script);
-        return run_once(run, script, &run.cold).0;
+    if end(&cold.transcript) == end(&warm.transcript) {
+        let counts = Believed::other(warm, cold.transcript);
+        return if run.checks.parity { compare_again(run, job, script, counts) } else { counts };
     }
-    if transcript.exit_code != Some(0) || run.source.would_fail(job, attempt, &transcript) {
-        return confirm(run, job, script, transcript, group);
+    if fails(&warm.transcript) && !fails(&cold.transcript) {
+        let doubt = flaky::report_script(run, job, script, (&warm, &cold.transcript), fails);
+        return Believed { doubt: Some(doubt), ..Believed::other(warm, cold.transcript) };
     }
-    if run.checks.chooses(job) { compare(run, job, script, transcript) } else { transcript }
-}
-
-/// A failure counts only as a cold run has it, which begins without the files that the failed one left.
-fn confirm(run: &Run<'_>, job: JobId, script: &Script, warm: Transcript, group: &Group) -> Transcript {
-    run.checks.confirmed.fetch_add(1, Ordering::Relaxed);
-    let again = |launcher: &Launcher| {
-        own_files::remove(script);
-        run_once(run, script, launcher).0
-    };
-    let cold = again(&run.cold);
-    let end = |t: &Transcript| (t.exit_code, t.fault.clone(), t.timed_out);
-    if cold.fault == Some(Fault::Interrupted) {
-        return cold;
-    }
-    if end(&cold) == end(&warm) {
-        return if run.checks.parity { compare(run, job, script, cold) } else { cold };
-    }
-    // Once more each way: a test that is flaky by itself is no fault of ours.
-    let (warm_again, cold_again) = (again(run.launcher), again(&run.cold));
-    if end(&warm_again) == end(&warm) && end(&cold_again) == end(&cold) {
-        let seen =
-            |transcript: &Transcript| Seen { transcript: transcript.clone(), files: Default::default() };
+    // Both fail, but not in the same way. Once more each: it may be so by itself.
+    let warm_again = again(run, job, script, Way::Warm);
+    let cold_again = again(run, job, script, Way::Cold);
+    if end(&warm_again.transcript) == end(&warm.transcript)
+        && end(&cold_again.transcript) == end(&cold.transcript)
+    {
+        let seen = |ran: &Ran| Seen { transcript: ran.transcript.clone(), files: Default::default() };
         let found = difference::between(script, &seen(&warm), &seen(&cold));
-        fault(run, job, group, &found.expect("their ends differ"));
+        fault(run, job, &[&warm], &found.expect("their ends differ"));
     } else {
-        run.checks.unsteady.fetch_add(1, Ordering::Relaxed);
+        unsteady(run);
         if run.checks.parity {
-            let text =
-                format!("{}: failed once when started warm, and not each time again", run.source.label(job));
-            tell(run, Severity::Note, text);
+            let text = format!(
+                "{}: it ended differently when started warm, and not each time again",
+                run.source.label(job)
+            );
+            run.tell(Severity::Note, text);
         }
     }
-    cold
+    Believed::other(warm, cold.transcript)
 }
 
-/// Runs the script warm and cold, and compares. Returns the transcript to believe.
-fn compare(run: &Run<'_>, job: JobId, script: &Script, believed: Transcript) -> Transcript {
+/// Runs the script warm and cold, and compares.
+fn compare(run: &Run<'_>, job: JobId, script: &Script, ran: Ran) -> Believed {
+    compare_again(run, job, script, Believed::first(ran))
+}
+
+/// The same where it is settled what counts if there is no difference.
+fn compare_again(run: &Run<'_>, job: JobId, script: &Script, believed: Believed) -> Believed {
     let script = Script { tape: true, ..script.clone() };
-    let (warm, group) = see(run, &script, run.launcher);
-    let (cold, _) = see(run, &script, &run.cold);
+    let (warm, ran) = see(run, job, &script, Way::Warm);
+    let (cold, _) = see(run, job, &script, Way::Cold);
     let interrupted = |seen: &Seen| seen.transcript.fault == Some(Fault::Interrupted);
     if interrupted(&warm) || interrupted(&cold) {
-        return Transcript { fault: Some(Fault::Interrupted), ..believed };
+        let transcript = Transcript { fault: Some(Fault::Interrupted), ..believed.transcript };
+        return Believed { transcript, ..believed };
+    }
+    let had_no_room = |seen: &Seen| matches!(seen.transcript.fault, Some(Fault::Internal(_)));
+    if ran.is_lost || had_no_room(&warm) || had_no_room(&cold) {
+        return believed;
     }
     run.checks.compared.fetch_add(1, Ordering::Relaxed);
     let Some(found) = difference::between(&script, &warm, &cold) else { return believed };
     // Output that depends on addresses takes few forms, so two cold runs can be equal by chance.
     let begun = Instant::now();
-    let unsteady = (0..MORE_COLD_RUNS)
+    let differing = (0..MORE_COLD_RUNS)
         .take_while(|&n| n < COLD_RUNS || begun.elapsed() < MORE_FOR)
-        .find_map(|_| difference::between(&script, &cold, &see(run, &script, &run.cold).0));
-    if let Some(unsteady) = unsteady {
-        run.checks.unsteady.fetch_add(1, Ordering::Relaxed);
+        .find_map(|_| difference::between(&script, &cold, &see(run, job, &script, Way::Cold).0));
+    if let Some(differing) = differing {
+        unsteady(run);
         if run.checks.parity {
-            let text = format!("{}: two cold runs differ, too, in {}", run.source.label(job), unsteady.what);
-            tell(run, Severity::Note, text);
+            let text = format!("{}: two cold runs differ, too, in {}", run.source.label(job), differing.what);
+            run.tell(Severity::Note, text);
         }
         return believed;
     }
-    fault(run, job, &group, &found);
-    cold.transcript
+    fault(run, job, &[&ran], &found);
+    Believed { transcript: cold.transcript, ..believed }
 }
 
 /// One run from a clean start, with its files.
-fn see(run: &Run<'_>, script: &Script, launcher: &Launcher) -> (Seen, Arc<Group>) {
-    own_files::remove(script);
-    let (transcript, group) = run_once(run, script, launcher);
-    (Seen { transcript, files: own_files::read(script) }, group)
+fn see(run: &Run<'_>, job: JobId, script: &Script, way: Way) -> (Seen, Ran) {
+    let mut ran = again(run, job, script, way);
+    let transcript = std::mem::take(&mut ran.transcript);
+    (Seen { transcript, files: own_files::read(script) }, ran)
 }
 
 /// Notes that a failure was confirmed.
@@ -190,19 +257,15 @@ pub(crate) fn unsteady(run: &Run<'_>) {
     run.checks.unsteady.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Reports a difference that two cold runs do not have, and keeps the programs of `group` cold.
-pub(crate) fn fault(run: &Run<'_>, job: JobId, group: &Group, found: &Difference) {
+/// Reports a difference that two cold runs do not have, and keeps the programs of the warm runs cold.
+pub(crate) fn fault(run: &Run<'_>, job: JobId, warm: &[&Ran], found: &Difference) {
     run.checks.faults.fetch_add(1, Ordering::Relaxed);
-    run.launcher.distrust(group);
+    warm.iter().for_each(|ran| run.executor.distrust(ran));
     let Difference { what, first, second } = found;
     let label = run.source.label(job);
     let text = format!(
         "a fault of hotstart, not of the test: {label}: started warm and cold, it differs in {what}. The cold run \
          counts, and its tools are started cold from now on. Please report this.\n--- warm\n{first}\n--- cold\n{second}\n---"
     );
-    tell(run, if run.checks.parity { Severity::Error } else { Severity::Warning }, text);
-}
-
-fn tell(run: &Run<'_>, severity: Severity, message: String) {
-    run.events.send(Event::Diagnostic(Diagnostic { severity, place: None, message }));
+    run.tell(if run.checks.parity { Severity::Error } else { Severity::Warning }, text);
 }

@@ -4,51 +4,97 @@
 //! counts only if the format comes to it once more with everything cold.
 
 use std::cell::RefCell;
-use std::sync::Arc;
 
-use hotstart_launch::Group;
 use hotstart_model::{JobId, Outcome};
 
 use crate::check;
 use crate::difference::Difference;
+use crate::execute::{Ran, Way};
+use crate::flaky::{self, Contradiction, Doubt, Trials};
 use crate::schedule::Run;
-use crate::worker::{run_attempt, run_once};
+use crate::worker::run_attempt;
+
+/// What is known of the scripts of one job.
+#[derive(Default)]
+struct Scripts {
+    /// Those that passed with warm starts and were believed.
+    believed: Vec<Ran>,
+    /// Failures that were not confirmed.
+    doubts: Vec<Doubt>,
+}
 
 /// Runs the job to its outcome; `None` if the run was cut short meanwhile.
 pub(crate) fn execute(run: &Run<'_>, job: JobId) -> Option<Outcome> {
-    let (outcome, groups) = warm(run, job)?;
-    if groups.is_empty() || !run.verdicts.kind(outcome.verdict).is_failure {
+    let (mut outcome, scripts) = warm(run, job)?;
+    if scripts.believed.is_empty() || !is_failure(run, &outcome) {
+        if let Some(doubt) = scripts.doubts.first() {
+            flaky::settle(run, &mut outcome, doubt);
+        }
         return Some(outcome);
     }
     check::confirmed(run);
-    let cold = run.source.run_delegated(job, &|script, _| run_once(run, script, &run.cold).0)?;
-    if cold.verdict == outcome.verdict {
-        return Some(cold);
+    let mut counts = cold(run, job)?;
+    if counts.verdict == outcome.verdict {
+        return Some(counts);
     }
-    // Once more: a test that is flaky by itself is no fault of ours.
-    let (again, _) = warm(run, job)?;
-    if again.verdict == outcome.verdict {
-        let name = |outcome: &Outcome| run.verdicts.kind(outcome.verdict).name.clone();
-        let shown = |outcome: &Outcome| format!("{}\n{}", name(outcome), outcome.output);
-        let what = "the verdict of its format".to_owned();
-        let found = Difference { what, first: shown(&outcome), second: shown(&cold) };
-        groups.iter().for_each(|group| run.launcher.distrust(group));
-        check::fault(run, job, &groups[0], &found);
-    } else {
-        check::unsteady(run);
+    if is_failure(run, &counts) {
+        differing_failures(run, job, (&outcome, &counts), &scripts.believed)?;
+        return Some(counts);
     }
-    Some(cold)
+    let found = Contradiction {
+        job,
+        warm: &scripts.believed,
+        shown: [outcome.output.clone(), counts.output.clone()],
+        timed_out: outcome.verdict == hotstart_model::Verdict::TIMEOUT,
+    };
+    let trials = Trials {
+        cold: &|| cold(run, job).map(|outcome| is_failure(run, &outcome)),
+        warm: &|| warm(run, job).map(|(again, _)| again.verdict == outcome.verdict),
+    };
+    let doubt = flaky::report(run, &found, &trials);
+    flaky::settle(run, &mut counts, &doubt);
+    Some(counts)
 }
 
-/// As usual; also tells of the scripts that passed warm and were believed.
-fn warm(run: &Run<'_>, job: JobId) -> Option<(Outcome, Vec<Arc<Group>>)> {
-    let believed = RefCell::new(Vec::new());
+fn is_failure(run: &Run<'_>, outcome: &Outcome) -> bool {
+    run.verdicts.kind(outcome.verdict).is_failure
+}
+
+/// Two failures that are not the same: once more, as it may be so by itself.
+fn differing_failures(
+    run: &Run<'_>,
+    job: JobId,
+    (outcome, cold): (&Outcome, &Outcome),
+    believed: &[Ran],
+) -> Option<()> {
+    let (again, _) = warm(run, job)?;
+    if again.verdict != outcome.verdict {
+        check::unsteady(run);
+        return Some(());
+    }
+    let name = |outcome: &Outcome| run.verdicts.kind(outcome.verdict).name.clone();
+    let shown = |outcome: &Outcome| format!("{}\n{}", name(outcome), outcome.output);
+    let what = "the verdict of its format".to_owned();
+    let found = Difference { what, first: shown(outcome), second: shown(cold) };
+    check::fault(run, job, &believed.iter().collect::<Vec<_>>(), &found);
+    Some(())
+}
+
+fn cold(run: &Run<'_>, job: JobId) -> Option<Outcome> {
+    run.source.run_delegated(job, &|script, _| run.once(job, script, Way::Cold).transcript)
+}
+
+/// As usual.
+fn warm(run: &Run<'_>, job: JobId) -> Option<(Outcome, Scripts)> {
+    let scripts = RefCell::new(Scripts::default());
     let outcome = run.source.run_delegated(job, &|script, attempt| {
-        let (transcript, group) = run_attempt(run, job, attempt, script);
-        if transcript.exit_code == Some(0) && group.warm_starts() > 0 {
-            believed.borrow_mut().push(group);
+        let believed = run_attempt(run, job, attempt, script);
+        let mut scripts = scripts.borrow_mut();
+        scripts.doubts.extend(believed.doubt);
+        if believed.transcript.exit_code == Some(0) && believed.first.warm_starts > 0 {
+            scripts.believed.push(believed.first);
         }
-        transcript
+        believed.transcript
     })?;
-    Some((outcome, believed.into_inner()))
+    Some((outcome, scripts.into_inner()))
 }

@@ -6,11 +6,17 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod crew;
 mod delegated;
 mod difference;
+mod execute;
+#[cfg(test)]
+mod fake;
+mod flaky;
 mod gate;
 mod interrupt;
 mod own_files;
+mod room;
 mod schedule;
 mod shells;
 mod tool_times;
@@ -19,6 +25,6 @@ mod worker;
 
 pub use check::{CheckCounts, Checks};
 pub use interrupt::Interrupt;
-pub use schedule::{RunSettings, run};
+pub use schedule::{Replay, RunSettings, run};
 pub use shells::{ShellCounts, Shells};
 pub use tool_times::{ToolTime, ToolTimes};

@@ -5,11 +5,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use hotstart_launch::{Group, Launcher};
-use hotstart_model::{Event, Events, JobId, JobSource, Outcome, RunEnd, Script, Transcript, VerdictTable};
+use hotstart_model::{
+    Diagnostic, Event, Events, JobId, JobSource, Outcome, RunEnd, Script, Severity, Transcript, VerdictTable,
+};
 
+use crate::execute::{Execute, Processes, Ran, Way};
 use crate::gate::Gate;
+use crate::own_files;
+use crate::room::Room;
 use crate::watch::Watch;
-use crate::{Checks, Interrupt, Shells, ToolTimes, worker};
+use crate::{Checks, Interrupt, Shells, ToolTimes, crew};
 
 /// How to run.
 #[derive(Clone, Debug)]
@@ -26,19 +31,31 @@ pub struct RunSettings {
     pub tool_times: Option<Arc<ToolTimes>>,
     /// Where it is counted who ran scripts for an external shell, if that can be chosen.
     pub shells: Option<Arc<Shells>>,
+    /// Whether a test counts as failed that failed when it was started warm and passed cold (`--fail-flaky`).
+    pub fail_flaky: bool,
+    /// How to run tests again in a given order; `None` if there is no such command.
+    pub replay: Option<Replay>,
+}
+
+/// The words of a command line around `--replay=TEST` for each test.
+#[derive(Clone, Debug, Default)]
+pub struct Replay {
+    /// The program and its command.
+    pub before: String,
+    /// Options and paths.
+    pub after: String,
 }
 
 /// What the workers of one run share.
 pub(crate) struct Run<'a> {
     pub source: &'a dyn JobSource,
-    pub launcher: &'a Launcher,
-    /// Starts everything cold: what a warm start is measured against.
-    pub cold: Launcher,
+    pub executor: &'a dyn Execute,
     pub checks: &'a Checks,
     pub events: &'a dyn Events,
     pub watch: Arc<Watch>,
     pub gate: Gate,
-    settings: &'a RunSettings,
+    room: Room,
+    pub settings: &'a RunSettings,
     pub verdicts: &'a VerdictTable,
     next: AtomicU32,
     progress: Mutex<Progress>,
@@ -65,43 +82,72 @@ pub fn run(
     events: &dyn Events,
 ) -> RunEnd {
     let workers = settings.workers.clamp(1, source.count().max(1) as usize);
-    let run = Run {
-        source,
-        launcher,
-        cold: launcher.cold(),
-        checks,
-        events,
-        watch: Arc::new(Watch::default()),
-        gate: Gate::default(),
-        settings,
-        verdicts,
-        next: AtomicU32::new(0),
-        progress: Mutex::default(),
-    };
+    let watch = Arc::new(Watch::default());
+    let executor = Processes::new(launcher, Arc::clone(&watch), settings.deadline);
+    let run = Run::new(source, &executor, settings, checks, verdicts, events, watch);
     interrupt.reaches(&run.watch);
     let _companions = settings.companions.as_ref().map(|group| run.watch.over(group, settings.deadline));
     events.send(Event::RunStarted { jobs: source.count(), workers });
-    std::thread::scope(|scope| {
-        scope.spawn(|| run.watch.enforce());
-        let handles: Vec<_> = (0..workers)
-            .map(|index| {
-                scope.spawn({
-                    let run = &run;
-                    move || worker::work(run, index)
-                })
-            })
-            .collect();
-        for handle in handles {
-            handle.join().expect("workers catch panics of jobs");
-        }
-        run.watch.close();
-    });
+    crew::work(&run, workers);
     let end = run.end(interrupt);
     events.send(Event::RunFinished { end });
     end
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    pub(crate) fn new(
+        source: &'a dyn JobSource,
+        executor: &'a dyn Execute,
+        settings: &'a RunSettings,
+        checks: &'a Checks,
+        verdicts: &'a VerdictTable,
+        events: &'a dyn Events,
+        watch: Arc<Watch>,
+    ) -> Self {
+        Run {
+            source,
+            executor,
+            checks,
+            events,
+            watch,
+            gate: Gate::default(),
+            room: Room::default(),
+            settings,
+            verdicts,
+            next: AtomicU32::new(0),
+            progress: Mutex::default(),
+        }
+    }
+
+    /// Tells the user something that belongs to no test.
+    pub(crate) fn tell(&self, severity: Severity, message: String) {
+        self.events.send(Event::Diagnostic(Diagnostic { severity, place: None, message }));
+    }
+
+    /// Runs a script once; again if the system had no room for it.
+    pub(crate) fn once(&self, job: JobId, script: &Script, way: Way) -> Ran {
+        let make = || {
+            let _inside = self.room.enter();
+            self.executor.run(job, script, way)
+        };
+        let mut ran = make();
+        if ran.had_no_room() {
+            let _again = self.room.again();
+            while ran.had_no_room() && !self.watch.is_killed() {
+                let others = self.room.await_end(|| self.watch.is_killed());
+                own_files::remove(script);
+                ran = make();
+                if !others {
+                    break;
+                }
+            }
+        }
+        if ran.is_cut_short {
+            self.cut_short(RunEnd::MaxTime);
+        }
+        ran
+    }
+
     /// The next job, unless the run is over.
     pub(crate) fn take(&self) -> Option<JobId> {
         if self.settings.deadline.is_some_and(|at| at <= Instant::now()) {
@@ -142,11 +188,6 @@ impl Run<'_> {
     /// Where it is counted who ran scripts for an external shell.
     pub(crate) fn shells(&self) -> Option<&Shells> {
         self.settings.shells.as_deref()
-    }
-
-    /// When the whole run must be over.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.settings.deadline
     }
 
     /// Ends the run early.

@@ -6,11 +6,13 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use hotstart_model::{Diagnostic, Event, Fault, Interpreter, JobId, RunBy, Script, Severity, Transcript};
+use hotstart_model::{Fault, Interpreter, JobId, RunBy, Script, Severity, Transcript};
 
+use crate::check::Believed;
+use crate::execute::{Ran, Way};
+use crate::flaky;
 use crate::own_files;
 use crate::schedule::Run;
-use crate::worker::run_once;
 
 /// Counts scripts by who ran them. Called from all workers.
 #[derive(Debug, Default)]
@@ -85,30 +87,40 @@ pub(crate) fn note(run: &Run<'_>, transcript: &Transcript) {
 }
 
 /// Runs a script that failed natively by the shell that it asks for.
-pub(crate) fn confirm(run: &Run<'_>, job: JobId, script: &Script, native: Transcript) -> Transcript {
-    let Some(asked) = as_asked(script) else { return native };
+pub(crate) fn confirm(run: &Run<'_>, job: JobId, script: &Script, native: Ran) -> Believed {
+    let Some(asked) = as_asked(script) else { return Believed::first(native) };
     let again = |script: &Script| {
         own_files::remove(script);
-        run_once(run, script, &run.cold).0
+        run.once(job, script, Way::Cold).transcript
     };
     let transcript = again(&asked);
-    let Some(shells) = run.shells() else { return transcript };
+    let Some(shells) = run.shells() else { return Believed::other(native, transcript) };
     shells.count(|counts| counts.confirmed += 1);
     if transcript.exit_code != Some(0) {
-        return transcript;
+        return Believed::other(native, transcript);
+    }
+    let native_cold = again(script);
+    if must_be_confirmed(&native.transcript) && native_cold.exit_code == Some(0) {
+        // It is not the shell that makes a difference.
+        let is_warm = native.warm_starts > 0 && !native.is_lost;
+        let doubt = is_warm
+            .then(|| flaky::report_script(run, job, script, (&native, &native_cold), &must_be_confirmed));
+        return Believed { doubt, ..Believed::other(native, again(&asked)) };
     }
     // A flaky test fails by chance; a difference between the shells stays.
-    let fails_again = must_be_confirmed(&again(script));
     let transcript = again(&asked);
-    if fails_again && transcript.exit_code == Some(0) {
-        shells.count(|counts| counts.differing += 1);
-        let message = format!(
-            "a fault of hotstart, not of the test: {}: run natively it fails, by its own shell it does not. That \
-             run counts. Please report this; --shell=auto avoids it.",
-            run.source.label(job)
-        );
-        let diagnostic = Diagnostic { severity: Severity::Warning, place: None, message };
-        run.events.send(Event::Diagnostic(diagnostic));
+    if must_be_confirmed(&native_cold) && transcript.exit_code == Some(0) {
+        tell_difference(run, job, shells);
     }
-    transcript
+    Believed::other(native, transcript)
+}
+
+fn tell_difference(run: &Run<'_>, job: JobId, shells: &Shells) {
+    shells.count(|counts| counts.differing += 1);
+    let message = format!(
+        "a fault of hotstart, not of the test: {}: run natively it fails, by its own shell it does not. That run \
+         counts. Please report this; --shell=auto avoids it.",
+        run.source.label(job)
+    );
+    run.tell(Severity::Warning, message);
 }

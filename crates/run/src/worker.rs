@@ -1,14 +1,14 @@
 //! What one worker does with one job.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
-use hotstart_launch::{Group, Launcher};
-use hotstart_model::{Event, Fault, JobId, Outcome, RunEnd, Script, Transcript, Verdict, Work};
+use hotstart_model::{Event, Fault, JobId, Outcome, Script, Verdict, Work};
 
-use crate::check;
+use crate::check::{self, Believed};
 use crate::delegated;
+use crate::execute::Way;
+use crate::flaky;
 use crate::schedule::Run;
 use crate::shells;
 
@@ -40,54 +40,36 @@ fn execute(run: &Run<'_>, job: JobId) -> Option<Outcome> {
 
 fn attempts(run: &Run<'_>, job: JobId, script: &Script) -> Option<Outcome> {
     for attempt in 1.. {
-        let (transcript, _) = run_attempt(run, job, attempt, script);
+        let Believed { transcript, doubt, .. } = run_attempt(run, job, attempt, script);
         if transcript.fault == Some(Fault::Interrupted) {
             return None;
         }
-        if let Some(outcome) = run.source.conclude(job, attempt, transcript) {
+        if let Some(mut outcome) = run.source.conclude(job, attempt, transcript) {
+            if let Some(doubt) = doubt {
+                flaky::settle(run, &mut outcome, &doubt);
+            }
             return Some(outcome);
         }
     }
     unreachable!("attempts are limited by the source")
 }
 
-/// One attempt, believed only as far as it was checked, and the processes of its first run.
-pub(crate) fn run_attempt(
-    run: &Run<'_>,
-    job: JobId,
-    attempt: u32,
-    script: &Script,
-) -> (Transcript, Arc<Group>) {
+/// One attempt, believed only as far as it was checked.
+pub(crate) fn run_attempt(run: &Run<'_>, job: JobId, attempt: u32, script: &Script) -> Believed {
     // A later attempt sees what the earlier ones left, so it cannot be confirmed by yet another run.
-    let launcher = if attempt == 1 { run.launcher } else { &run.cold };
+    let way = if attempt == 1 { Way::Warm } else { Way::Cold };
     let asked = if attempt == 1 { None } else { shells::as_asked(script) };
     let script = asked.as_ref().unwrap_or(script);
     let begun = Instant::now();
-    let (transcript, group) = run_once(run, script, launcher);
-    run.took(script, &transcript, begun);
-    if shells::must_be_confirmed(&transcript) || shells::passes_unexpectedly(run, job, attempt, &transcript) {
-        return (shells::confirm(run, job, script, transcript), group);
+    let ran = run.once(job, script, way);
+    run.took(script, &ran.transcript, begun);
+    if shells::must_be_confirmed(&ran.transcript)
+        || shells::passes_unexpectedly(run, job, attempt, &ran.transcript)
+    {
+        return shells::confirm(run, job, script, ran);
     }
-    shells::note(run, &transcript);
-    (check::check(run, job, attempt, script, transcript, &group), group)
-}
-
-/// One attempt, under the watch that ends it when its time, or the run's, is up.
-pub(crate) fn run_once(run: &Run<'_>, script: &Script, launcher: &Launcher) -> (Transcript, Arc<Group>) {
-    let group = Arc::new(Group::new());
-    let own = script.timeout.map(|limit| Instant::now() + limit);
-    let deadline = [own, run.deadline()].into_iter().flatten().min();
-    let transcript = {
-        let _watched = run.watch.over(&group, deadline);
-        hotstart_shell::run_script(script, launcher, &group)
-    };
-    // The run's own deadline is no test's timeout: what it cut off is not a result.
-    let now = Instant::now() + Duration::from_millis(1);
-    if run.deadline().is_some_and(|at| at <= now) && group.is_killed() && own.is_none_or(|at| at > now) {
-        run.cut_short(RunEnd::MaxTime);
-        return (Transcript { fault: Some(Fault::Interrupted), ..transcript }, group);
-    }
-    (transcript, group)
+    shells::note(run, &ran.transcript);
+    check::check(run, job, attempt, script, ran)
 }
 
 /// A panic while a job was handled is hotstart's fault, and says so; it does not end the run.

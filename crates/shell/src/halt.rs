@@ -3,6 +3,8 @@
 use std::io;
 use std::path::Path;
 
+use rustix::io::Errno;
+
 use crate::python::errors;
 use crate::python::text::repr;
 
@@ -38,6 +40,9 @@ impl Halt {
 
     /// Python's exception for a failed operation on a file.
     pub fn os_error(error: &io::Error, shown_path: &str) -> Self {
+        if is_lack(error) {
+            return Halt::internal(shown_path, error);
+        }
         Halt::exception(errors::kind(error), errors::message(error, Some(shown_path)))
     }
 
@@ -58,4 +63,9 @@ impl Halt {
             other => other,
         }
     }
+}
+
+/// Whether the runner itself lacks descriptors or memory: that says nothing about the test.
+pub(crate) fn is_lack(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM))
 }

@@ -146,6 +146,9 @@ fn both((read, write): (OwnedFd, OwnedFd)) -> (Option<OwnedFd>, Option<OwnedFd>)
 fn not_started(error: StartError, name: &OsStr) -> Halt {
     match error {
         StartError::Directory { path, source } => Halt::file(&source, path),
+        StartError::Program { source, .. } if Errno::from_io_error(&source) == Some(Errno::AGAIN) => {
+            Halt::internal("cannot start a process", source)
+        }
         StartError::Program { source, .. } => Halt::file(&source, name),
         StartError::Nul { .. } => Halt::exception("ValueError", "embedded null byte"),
         StartError::Ended { .. } => Halt::Killed,

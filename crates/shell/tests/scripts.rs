@@ -71,12 +71,12 @@ fn statuses() {
         ("not not sh -c 'exit 7'", 1),
         ("no-such-program", 127),
         ("echo x 2>&1", 127),
-        ("sh -c 'kill -INT $$; exit 5'", -2),
+        ("/usr/bin/env --default-signal=INT sh -c 'kill -INT $$; exit 5'", -2),
     ];
     for &(text, status) in table {
         let transcript = Space::new().run(&[text]);
         match status {
-            // Nothing ignores SIGINT here, and lit takes such a death for Ctrl-C.
+            // SIGINT is not ignored there, and lit takes such a death for Ctrl-C.
             -2 => assert!(
                 matches!(transcript.fault, Some(Fault::Exception { ref kind, .. }) if kind == "KeyboardInterrupt")
             ),

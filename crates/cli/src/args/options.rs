@@ -57,6 +57,8 @@ pub struct OwnOptions {
     pub time_by: Vec<TimeBy>,
     /// Whether tests are listed as JSON, and nothing is run.
     pub list: bool,
+    /// The only tests to run, by full name, one after the other in this order.
+    pub replay: Vec<String>,
 }
 
 /// What is said of a comparison with another lit.
@@ -169,10 +171,16 @@ pub(super) fn resolve(low: LowArgs, invocation: &Invocation<'_>) -> Result<LitOp
         return Err("argument --skip-test-time-recording: not allowed with argument --time-tests".to_owned());
     }
     let shard = shard(low.run_shard, low.num_shards)?;
+    let mut own = low.own;
+    let mut workers = low.workers.unwrap_or(invocation.cores).max(1);
+    if !own.replay.is_empty() {
+        workers = 1;
+        own.warm.repeat_exactly();
+    }
     let incremental = "WARNING: --incremental is deprecated. Failing tests now always run first.";
     Ok(LitOptions {
         test_paths: low.test_paths,
-        workers: low.workers.unwrap_or(invocation.cores).max(1),
+        workers,
         config_prefix: low.config_prefix,
         user_params: low.user_params,
         console: low.console,
@@ -211,7 +219,7 @@ pub(super) fn resolve(low: LowArgs, invocation: &Invocation<'_>) -> Result<LitOp
         show_suites: low.show_suites,
         show_tests: low.show_tests,
         show_used_features: low.show_used_features,
-        own: low.own,
+        own,
         words: low.words,
     })
 }

@@ -225,3 +225,16 @@ fn words_are_told_apart_by_who_understands_them() {
     assert_eq!(options.words.for_hotstart(), of_hotstart);
     assert!(error(&["--ab-report=r.txt", "t"]).contains("found 'r.txt'"));
 }
+
+#[test]
+fn a_replay_is_one_test_at_a_time_and_writes_no_reports() {
+    let argv =
+        ["-j4", "-o", "r.json", "--test-output=all", "--replay=t :: b", "--cold", "--replay", "t :: a", "t"];
+    let options = options(&argv);
+    assert_eq!(
+        (options.own.replay.as_slice(), options.workers),
+        (["t :: b", "t :: a"].map(str::to_owned).as_slice(), 1)
+    );
+    assert_eq!(options.own.warm.start, Some(Start::Rewind));
+    assert_eq!(options.words.for_replay(), ["-j4", "--test-output=all", "--cold", "t"]);
+}

@@ -77,10 +77,22 @@ pub struct WarmOptions {
     pub template_memory: Option<u64>,
     /// Whether it is told how each tool was started.
     pub explain: bool,
+    /// Whether a test counts as failed that failed with warm starts and passed cold.
+    pub fail_flaky: bool,
     /// Whether every command is run both cold and warm, and compared.
     pub parity: Option<Parity>,
     /// Where further settings come from.
     pub config_file: ConfigFile,
+}
+
+impl WarmOptions {
+    /// Has tools started as they were by an earlier run: in workers, and without further runs in between.
+    pub(super) fn repeat_exactly(&mut self) {
+        if self.start != Some(Start::Fork) {
+            self.start = Some(Start::Rewind);
+        }
+        self.verify.get_or_insert(0.0);
+    }
 }
 
 /// Adds the tools of a list with commas to one that may have been given before.

@@ -15,6 +15,10 @@ enum Owner {
     Lit,
     /// An option that only hotstart has, with its value.
     Hotstart,
+    /// An option that names a file for results, with its value.
+    Report,
+    /// An option that names tests to be run again, with its value.
+    Replay,
     /// An option of the comparison.
     Comparison,
 }
@@ -32,6 +36,8 @@ impl Words {
     pub(super) fn belong(&mut self, words: Range<usize>, flag: Option<&Flag>) {
         let owner = match flag {
             Some(flag) if table::is_of_ab(flag) => Owner::Comparison,
+            Some(flag) if table::is_report(flag) => Owner::Report,
+            Some(flag) if flag.names == ["--replay"] => Owner::Replay,
             Some(flag) if !table::is_of_lit(flag) => Owner::Hotstart,
             _ => Owner::Lit,
         };
@@ -45,12 +51,17 @@ impl Words {
 
     /// What any lit understands.
     pub fn for_lit(&self) -> Vec<OsString> {
-        self.select(|owner| owner == Owner::Lit)
+        self.select(|owner| matches!(owner, Owner::Lit | Owner::Report))
     }
 
     /// What hotstart understands, but nothing of the comparison.
     pub fn for_hotstart(&self) -> Vec<OsString> {
         self.select(|owner| owner != Owner::Comparison)
+    }
+
+    /// What hotstart understands, but nothing that writes reports or names tests to be run again.
+    pub fn for_replay(&self) -> Vec<OsString> {
+        self.select(|owner| matches!(owner, Owner::Lit | Owner::Hotstart))
     }
 
     fn select(&self, wanted: impl Fn(Owner) -> bool) -> Vec<OsString> {

@@ -71,10 +71,11 @@ pub(super) fn conclude(
     if let Err(warning) = plan.finish() {
         diagnostics.take(&plain(Severity::Warning, warning), &levels);
     }
+    let lost = exit_code::lost(&mut out).map(|why| diagnostics.put(&format!("{why}\n"))).is_some();
     let failed = own.iter().any(|outcome| discovered.verdicts.kind(outcome.verdict).is_failure);
     // The process ends: the system frees all at once what takes milliseconds one by one.
     std::mem::forget((single, outcomes, paths));
-    exit(options, discovered, &mut diagnostics, failed, reports_failed)
+    exit(options, discovered, &mut diagnostics, failed, reports_failed || lost)
 }
 
 /// Where the time went (`--time-by`).

@@ -22,8 +22,7 @@ pub(super) fn is_wanted(options: &LitOptions) -> bool {
 /// Prints what the options ask for; `None` if they ask for no list.
 pub(super) fn list(options: &LitOptions, discovered: &Discovered) -> Option<ExitCode> {
     if options.own.list {
-        json(discovered);
-        return Some(exit_code::exit(SUCCESS));
+        return Some(json(discovered));
     }
     if !is_wanted(options) {
         return None;
@@ -61,12 +60,11 @@ pub(super) fn list(options: &LitOptions, discovered: &Discovered) -> Option<Exit
             super::told(&format!("warning: the conditions of '{name}' cannot be read; run it to see why\n"));
         }
     }
-    out.flush();
-    Some(exit_code::exit(SUCCESS))
+    Some(exit_code::written(&mut out, SUCCESS))
 }
 
 /// All that is known of suites and tests before they run.
-fn json(discovered: &Discovered) {
+fn json(discovered: &Discovered) -> ExitCode {
     let mut out = Sink::stdout();
     let mut selected = vec![false; discovered.tests.len()];
     discovered.selection.tests().iter().for_each(|&place| selected[place as usize] = true);
@@ -86,6 +84,7 @@ fn json(discovered: &Discovered) {
     let tests = discovered.tests.iter().zip(paths).zip(selected).map(record);
     let suites: Vec<_> = discovered.suites.iter().map(|found| json_suite(found, discovered)).collect();
     json::write(&mut out, suites, tests);
+    exit_code::written(&mut out, SUCCESS)
 }
 
 fn json_suite(suite: &Suite, discovered: &Discovered) -> json::SuiteEntry {

@@ -21,7 +21,8 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use hotstart_launch::{EnvBlock, Group, Launcher, Policy};
+use hotstart_bench::command::line;
+use hotstart_launch::{EnvBlock, Group, Launcher, Policy, descriptors};
 use hotstart_lit::ahead::{Expected, Listener};
 use hotstart_lit::load::{self, Discovered, LoadError};
 use hotstart_lit::plan::Plan;
@@ -29,7 +30,7 @@ use hotstart_lit::probe::Probe;
 use hotstart_lit::select::{self, Selection};
 use hotstart_model::{Event, Events, RunEnd};
 use hotstart_report::{Bar, Diagnostics, Levels, Reporter, Results, Settings, Sink, Terminal, messages};
-use hotstart_run::{Checks, RunSettings};
+use hotstart_run::{Checks, Replay, RunSettings};
 
 use crate::args::{self, Invocation, LitOptions, Request};
 use crate::exit_code::{self, ERROR, SUCCESS};
@@ -69,6 +70,7 @@ fn start(program: &str, called: Option<&OsStr>, mut options: LitOptions, cwd: &P
     let placed = || placed::build_tree_of(called?, cwd, search.as_ref());
     if let Some(tree) = options.own.build_tree.clone().or_else(placed) {
         told(&placed::fill_in(&mut options, &tree, cwd).unwrap_or_default());
+        options.own.build_tree = Some(tree);
     }
     match warm::read(&options.own.warm.config_file, cwd) {
         Ok(file) => {
@@ -111,7 +113,16 @@ impl Session<'_> {
             Ok(allocators) => allocators,
             Err(error) => return failed(&format!("{}: error: {error}\n", self.program)),
         };
-        let stopper = Stopper::start();
+        descriptors::take_over();
+        let stopper = match Stopper::start() {
+            Ok(stopper) => stopper,
+            Err(error) => {
+                return failed(&format!(
+                    "{}: fatal: cannot start a thread: {error}; allow more processes (ulimit -u)\n",
+                    self.program
+                ));
+            }
+        };
         let mut launcher = Launcher::new().with_guard();
         if self.warm.is_on() {
             // While Python reads the configs.
@@ -213,6 +224,17 @@ impl Session<'_> {
         exit_code::exit(if allowed { SUCCESS } else { ERROR })
     }
 
+    /// The command that runs tests of this run again.
+    fn replay(&self) -> Replay {
+        let program = std::env::current_exe().map_or_else(|_| "hotstart".into(), OsString::from);
+        let mut words = vec![program, "lit".into()];
+        if let Some(tree) = &self.options.own.build_tree {
+            words.extend(["--build-tree".into(), tree.into()]);
+        }
+        let before = format!("cd {} && {}", line(&[self.cwd.into()]), line(&words));
+        Replay { before, after: line(&self.options.words.for_replay()) }
+    }
+
     /// How processes were started. To standard error: standard output is compared with lit's.
     fn tell_starts(
         &self,
@@ -224,6 +246,7 @@ impl Session<'_> {
         let statistics = launcher.statistics();
         let is_terse = self.options.console.levels(discovered.session.dialect).terse_summary;
         told(&warm::faults(&statistics));
+        told(&warm::flaky(&checks.flaky()));
         if self.warm.explain {
             told(&warm::table(&statistics, checks.counts()));
             told(&nesting.told());
@@ -280,6 +303,8 @@ impl Session<'_> {
             companions: Some(Arc::clone(helpers)),
             tool_times: tally.tool_times.clone(),
             shells: tally.shells.clone(),
+            fail_flaky: options.own.warm.fail_flaky,
+            replay: Some(self.replay()),
         };
         let report_settings = Settings {
             levels: Levels { colors: colors(), ..options.console.levels(discovered.session.dialect) },
@@ -316,8 +341,7 @@ fn bar() -> Bar {
 fn said(text: &str) -> ExitCode {
     let mut out = Sink::stdout();
     out.put(text);
-    out.flush();
-    exit_code::exit(SUCCESS)
+    exit_code::written(&mut out, SUCCESS)
 }
 
 fn told(text: &str) {

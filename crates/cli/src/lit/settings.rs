@@ -29,7 +29,7 @@ pub(super) fn settings(options: &LitOptions, program: &str, cwd: &Path) -> Setti
         no_execute: options.no_execute,
         debug: options.debug,
         diagnostic_level: severity(levels.diagnostics),
-        wants_all_output: levels.output == Shown::All || options.reports.keep_output() == KeepOutput::OfAll,
+        wants_all_output: shows_all(options) || options.reports.keep_output() == KeepOutput::OfAll,
         order: order(options.order),
         per_test_coverage: options.per_test_coverage,
         gtest_sharding: options.gtest_sharding,
@@ -40,6 +40,7 @@ pub(super) fn settings(options: &LitOptions, program: &str, cwd: &Path) -> Setti
         update_tests: options.update_tests,
         filter: options.filter.clone(),
         filter_out: options.filter_out.clone(),
+        replay: options.own.replay.clone(),
         filter_failed: options.filter_failed || options.own.rerun_failed,
         shard: options.shard,
         max_tests: options.max_tests,
@@ -53,6 +54,11 @@ pub(super) fn settings(options: &LitOptions, program: &str, cwd: &Path) -> Setti
         native_shell: options.own.native_shell.unwrap_or(false),
         diagnose: options.own.diagnose.then(|| Arc::new(std::env::vars_os().collect())),
     }
+}
+
+/// Whether either lit would show the output of every test: which one is followed is not known yet.
+fn shows_all(options: &LitOptions) -> bool {
+    [Dialect::V19, Dialect::V23].iter().any(|dialect| options.console.levels(*dialect).output == Shown::All)
 }
 
 fn order(order: Order) -> settings::Order {

@@ -3,6 +3,7 @@
 //! Before the first test there is nothing to sum up, so the process ends as if it had not caught the signal.
 //! During the run, Ctrl-C ends it early with a summary; a second one, or another signal, ends it at once.
 
+use std::io;
 use std::sync::{Arc, Mutex};
 
 use hotstart_launch::signals::{self, Stop};
@@ -14,12 +15,12 @@ pub(super) struct Stopper {
 }
 
 impl Stopper {
-    /// Begins to wait.
-    pub(super) fn start() -> Self {
+    /// Begins to wait. Without a thread for it, the signals would never be heard.
+    pub(super) fn start() -> io::Result<Self> {
         let current: Arc<Mutex<Option<Interrupt>>> = Arc::default();
         let shared = Arc::clone(&current);
-        std::thread::spawn(move || attend(&shared));
-        Stopper { current }
+        std::thread::Builder::new().name("signals".to_owned()).spawn(move || attend(&shared))?;
+        Ok(Stopper { current })
     }
 
     /// From now on there is a run to be stopped.

@@ -7,7 +7,8 @@ use std::time::Duration;
 pub(super) fn while_ticking<T>(every: Duration, tick: &(dyn Fn() + Sync), work: impl FnOnce() -> T) -> T {
     let (working, ended) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
-        scope.spawn(move || {
+        // Without a thread, nothing is redrawn in between.
+        let _ = std::thread::Builder::new().spawn_scoped(scope, move || {
             while ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
                 tick();
             }

@@ -47,8 +47,11 @@ impl Bench {
         self.command(&self.path("bin/hotstart-exec"))
     }
 
+    /// A shell that starts the tests in the background ignores SIGINT and SIGQUIT for them. Here neither is ignored, as the
+    /// server compares what clients ignore.
     pub fn command(&self, program: &Path) -> Command {
-        let mut command = Command::new(program);
+        let mut command = Command::new("/usr/bin/env");
+        command.arg("--default-signal=INT,QUIT").arg(program);
         command.env("HOTSTART_EXEC_DIR", self.path("server")).env("HOTSTART_SERVER_START", self.start);
         command.env_remove("HOTSTART_EXEC").current_dir(self.dir.path());
         command.stdin(Stdio::null());

@@ -8,4 +8,5 @@ pub(crate) mod probe;
 pub(crate) mod shared;
 pub(crate) mod signal;
 pub(crate) mod spawn;
+pub(crate) mod stdio;
 pub(crate) mod wait;

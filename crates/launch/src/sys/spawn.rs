@@ -38,6 +38,8 @@ struct Order<'a> {
     copies: std::ops::Range<i32>,
     /// Where the child enters itself before it execs.
     slot: Option<&'a AtomicI64>,
+    /// The limit on open files that the runner was started with, if it has raised its own.
+    open_files: Option<libc::rlimit>,
     /// Error number of what failed; 0 if nothing did.
     failed: i32,
 }
@@ -56,7 +58,12 @@ pub(crate) fn vfork_exec(request: &Request<'_>, slot: Option<&AtomicI64>) -> Res
     let envp = env_pointers(request.env, request.env_count);
     let (moves, copies) = moves(request);
     let vacant = slot.map(|slot| slot.load(Ordering::Acquire));
-    let mut order = Order { request, argv: &argv, envp: &envp, moves: &moves, copies, slot, failed: 0 };
+    let open_files = crate::descriptors::inherited().map(|(soft, hard)| libc::rlimit {
+        rlim_cur: soft.unwrap_or(libc::RLIM_INFINITY),
+        rlim_max: hard.unwrap_or(libc::RLIM_INFINITY),
+    });
+    let mut order =
+        Order { request, argv: &argv, envp: &envp, moves: &moves, copies, slot, open_files, failed: 0 };
     // SAFETY: `become_program` is given an order that nobody else uses meanwhile; it neither allocates nor unwinds, and
     // takes no lock.
     let pid = unsafe { clone_stopped(libc::SIGCHLD, become_program, ptr::from_mut(&mut order).cast()) }?;
@@ -141,6 +148,10 @@ impl Order<'_> {
             }
             for copy in self.copies.clone() {
                 Self::check(libc::close(copy))?;
+            }
+            // Last: until here, numbers are needed that may be beyond it.
+            if let Some(limit) = &self.open_files {
+                Self::check(libc::setrlimit(libc::RLIMIT_NOFILE, limit))?;
             }
         }
         Ok(())

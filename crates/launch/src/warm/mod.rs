@@ -35,6 +35,7 @@ pub use policy::{Choice, Nested, NestedStarts, Policy};
 pub use rewinding::{Retirement, Stopped};
 pub use statistics::{Statistics, ToolStatistics};
 
+use crate::history::Mark;
 use crate::slots::{Entry, Slot, Slots};
 use crate::spec::Resource;
 use crate::{Allocators, ProcessGroup, Reason, Spec, Via};
@@ -124,6 +125,11 @@ impl Pool {
         ahead: Option<Arc<Ahead>>,
     ) -> Self {
         crate::sys::spawn::keep_inherited_private();
+        let policy = Policy {
+            templates_per_tool: crate::descriptors::fit(policy.templates_per_tool),
+            workers_per_tool: crate::descriptors::fit(policy.workers_per_tool),
+            ..policy
+        };
         Pool {
             policy,
             slots,
@@ -384,6 +390,11 @@ impl std::fmt::Debug for Tenure<'_> {
 }
 
 impl Tenure<'_> {
+    /// Takes note of what the worker runs, for reports.
+    pub(crate) fn note(&self, spec: &Spec<'_>, job: Option<u32>) -> Mark {
+        self.worker.note(spec, job)
+    }
+
     /// Waits for the end of the run.
     pub(crate) fn await_end(&mut self) -> Ended {
         self.worker.await_end()

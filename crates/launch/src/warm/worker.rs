@@ -18,6 +18,7 @@ use super::request::{self, Asked, Failure};
 use super::template::owned_memory;
 use super::wire::{End, Ending};
 use super::{place, starter, wire};
+use crate::history::{History, Mark};
 use crate::sys::anchor;
 use crate::sys::channel::{self, Received};
 use crate::sys::shared::Table;
@@ -42,6 +43,8 @@ pub(crate) struct Worker {
     pub last_use: u64,
     /// The processor of who last had it run something.
     pub asked_on: usize,
+    /// What it ran, for reports.
+    history: Arc<History>,
     is_dead: bool,
 }
 
@@ -94,6 +97,7 @@ impl Worker {
             origin,
             last_use: 0,
             asked_on: place::current(),
+            history: Arc::default(),
             is_dead: false,
         }
     }
@@ -102,14 +106,19 @@ impl Worker {
         self.pid
     }
 
+    /// Takes note of a run that was started for `job`.
+    pub(crate) fn note(&self, spec: &Spec<'_>, job: Option<u32>) -> Mark {
+        self.history.add(self.pid, spec, job)
+    }
+
     /// Whether a cold start in `cwd` might load other files, whatever became of these.
     pub(crate) fn is_shadowed(&self, cwd: &Path) -> bool {
         self.origin.files.shadowed_in(cwd)
     }
 
-    /// Whether a cold start would still load the very files it was made of.
+    /// Whether it may be used: a cold start would still load the very files it was made of, and nobody doubts it.
     pub(crate) fn is_current(&self) -> bool {
-        self.origin.files.unchanged()
+        !self.history.is_doubted() && self.origin.files.unchanged()
     }
 
     /// Counts the memory it owns now. What it still shares with its template is counted with both.

@@ -74,7 +74,8 @@ pub(crate) fn ask_all(questions: &[Question], starter: Starter<'_>) -> Vec<Answe
     let threads = questions.len().min(usize::try_from(cores()).unwrap_or(1));
     std::thread::scope(|scope| {
         for _ in 1..threads {
-            scope.spawn(work);
+            // Fewer threads take longer.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, work);
         }
         work();
     });

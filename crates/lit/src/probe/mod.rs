@@ -61,6 +61,9 @@ pub enum ProbeError {
     /// No Python.
     #[error("cannot find '{}', which evaluates lit's configs; install Python 3 or name one by HOTSTART_LIT_PYTHON", .0.display())]
     NoPython(PathBuf),
+    /// A Python that may not be executed.
+    #[error("'{}', which is to evaluate lit's configs, is not executable; allow it with chmod +x, or name another Python", .0.display())]
+    NotExecutable(PathBuf),
     /// It cannot be started.
     #[error("cannot start the configuration helper: {0}")]
     Start(#[from] StartError),

@@ -163,7 +163,9 @@ fn find_python(settings: &Settings) -> Result<PathBuf, ProbeError> {
         .unwrap_or_else(|| "python3".into());
     let missing = || ProbeError::NoPython(PathBuf::from(&name));
     let search = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
-    lookup::program(&name, Some(&search), &settings.cwd)
-        .filter(|path| lookup::is_executable(path))
-        .ok_or_else(missing)
+    match lookup::program(&name, Some(&search), &settings.cwd) {
+        Some(path) if lookup::is_executable(&path) => Ok(path),
+        Some(path) if path.exists() => Err(ProbeError::NotExecutable(path)),
+        _ => Err(missing()),
+    }
 }

@@ -53,6 +53,13 @@ pub(super) fn is_of_ab(flag: &Flag) -> bool {
     ab::FLAGS.iter().any(|known| known.names == flag.names)
 }
 
+/// Whether this is an option of lit's that names a file for results.
+pub(super) fn is_report(flag: &Flag) -> bool {
+    let is_output =
+        |name: &&str| *name == "--output" || name.ends_with("-output") && *name != "--test-output";
+    flag.names.iter().any(is_output)
+}
+
 /// Whether lit has this option.
 pub(super) fn is_of_lit(flag: &Flag) -> bool {
     of_lit().any(|known| known.names == flag.names)

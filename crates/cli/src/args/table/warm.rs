@@ -4,7 +4,7 @@ use crate::args::flag::Flag;
 use crate::args::values;
 use crate::args::warm::{self, ConfigFile, Parity, Start};
 
-pub(super) static FLAGS: [Flag; 10] = [
+pub(super) static FLAGS: [Flag; 12] = [
     Flag::value(
         &["--start"],
         "{auto,cold,fork,rewind}",
@@ -48,6 +48,22 @@ pub(super) static FLAGS: [Flag; 10] = [
         },
         "Give these tools, or all, another allocator than libc's: mimalloc, rpmalloc, jemalloc, tcmalloc or the path \
          of a library (default: system); may be given more than once",
+    ),
+    Flag::switch(
+        &["--fail-flaky"],
+        |low| low.own.warm.fail_flaky = true,
+        "Count a test as failed that failed when its tools were started warm and passed cold; without it, such a test \
+         is FLAKYPASS",
+    ),
+    Flag::value(
+        &["--replay"],
+        "TEST",
+        |low, value, _| {
+            low.own.replay.push(values::text(value));
+            Ok(())
+        },
+        "Run only this test, named as on its result line, whatever other options select; given more than once, tests run \
+         one after the other in this order, with tools started warm from the first start",
     ),
     Flag::switch(
         &["--explain"],

@@ -48,7 +48,7 @@ pub fn table(statistics: &Statistics, checks: CheckCounts) -> String {
     }
     let (warm, cold) = totals(statistics);
     row(&mut text, (warm, cold, tools.iter().map(|tool| tool.saved()).sum()), "in all");
-    let CheckCounts { confirmed, compared, unsteady, faults } = checks;
+    let CheckCounts { confirmed, compared, unsteady, faults, .. } = checks;
     let faults = faults + not_put_back(statistics).count() as u64;
     let _ = writeln!(
         text,
@@ -95,6 +95,19 @@ pub fn faults(statistics: &Statistics) -> String {
     text
 }
 
+/// Tests that failed warm and passed cold, told however quiet a run is; empty if there are none.
+pub fn flaky(tests: &[String]) -> String {
+    const SHOWN: usize = 20;
+    if tests.is_empty() {
+        return String::new();
+    }
+    let mut names = tests.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    if tests.len() > SHOWN {
+        names.push_str(", ...");
+    }
+    format!("hotstart: failed with warm starts and not cold: {}: {names}\n", tests.len())
+}
+
 fn not_put_back(statistics: &Statistics) -> impl Iterator<Item = (&ToolStatistics, &Stopped)> {
     statistics.tools.iter().filter_map(|tool| match &tool.not_rewound {
         Some(why @ Stopped::Differs(_)) => Some((tool, why)),
@@ -139,6 +152,14 @@ mod tests {
     }
 
     #[test]
+    fn flaky_tests_are_named_up_to_a_number() {
+        assert_eq!(flaky(&[]), "");
+        let line = "hotstart: failed with warm starts and not cold: 2: t :: a, t :: b\n";
+        assert_eq!(flaky(&["t :: a".to_owned(), "t :: b".to_owned()]), line);
+        assert!(flaky(&vec!["t :: a".to_owned(); 21]).ends_with("t :: a, ...\n"));
+    }
+
+    #[test]
     fn the_most_started_tool_comes_first_with_its_reasons() {
         let expected = [
             "hotstart: how processes were started, and why cold",
@@ -159,7 +180,7 @@ mod tests {
             "",
         ]
         .join("\n");
-        let checks = CheckCounts { confirmed: 1, compared: 5, unsteady: 2, faults: 3 };
+        let checks = CheckCounts { confirmed: 1, compared: 5, unsteady: 2, faults: 3, flaky: 4 };
         assert_eq!(table(&statistics(), checks), expected);
         assert_eq!(
             table(&Statistics::default(), CheckCounts::default()),

@@ -1,0 +1,27 @@
+//! What options for verbosity mean together, where an older lit is followed.
+
+use std::process::Command;
+
+use crate::suite::{Suite, lit_python};
+
+/// A copy of the reference lit that says it is lit 18, so that its rules are followed.
+fn older_lit(suite: &Suite) {
+    let script = "import lit, os, shutil\n\
+                  shutil.copytree(os.path.dirname(lit.__file__), 'package/lit')\n\
+                  open('package/lit/__init__.py', 'a').write('__versioninfo__ = (18, 1, 8)\\n')";
+    let copied = Command::new(lit_python()).args(["-c", script]).current_dir(suite.path("")).status();
+    assert!(copied.expect("a Python").success());
+}
+
+#[test]
+fn all_output_is_shown_whatever_else_is_said() {
+    let suite = Suite::new("");
+    older_lit(&suite);
+    suite.file("a.test", "RUN: echo what it says\n");
+    for options in [&["-a"][..], &["-a", "-v"], &["-v", "-a"], &["-a", "-vv"], &["-a", "-s"], &["-s", "-a"]] {
+        let run = suite.run(&[&["--lit-package", "package"], options, &["."]].concat());
+        run.ends_with(0).has("# | what it says");
+    }
+    let run = suite.run(&["--lit-package", "package", "-v", "."]);
+    assert!(!run.ends_with(0).out.contains("what it says"), "{run:#?}");
+}

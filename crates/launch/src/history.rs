@@ -1,0 +1,155 @@
+//! What a worker ran before: if a run in it fails where a cold one passes, an earlier run may be the cause.
+//!
+//! Kept for reports only; nothing is decided by it. A worker keeps its last runs, and a job notes which workers ran
+//! its tools and how many runs each had behind it. Both cost one small allocation per start.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::Spec;
+
+/// Runs that a worker remembers.
+const KEPT: usize = 64;
+/// Bytes of a command line that are kept.
+const COMMAND_MAX: usize = 300;
+
+/// One run in a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// The number that the job was given by [`crate::Group::of_job`].
+    pub job: Option<u32>,
+    /// The words of the command line, shortened where they are long.
+    pub command: String,
+}
+
+/// A run in a worker that had run other commands before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Visit {
+    /// The worker's process.
+    pub worker: i32,
+    /// What this job ran in it.
+    pub command: String,
+    /// How many runs came before it.
+    pub earlier: u64,
+    /// The last of these, the oldest first.
+    pub last: Vec<Served>,
+}
+
+/// The last runs of one worker.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    kept: Mutex<Kept>,
+    is_doubted: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    count: u64,
+    last: VecDeque<Arc<Served>>,
+}
+
+/// A place in a worker's history.
+#[derive(Clone, Debug)]
+pub(crate) struct Mark {
+    worker: i32,
+    history: Arc<History>,
+    /// Runs before this one.
+    earlier: u64,
+    own: Arc<Served>,
+}
+
+impl History {
+    /// Whether the worker is not to be used again.
+    pub(crate) fn is_doubted(&self) -> bool {
+        self.is_doubted.load(Ordering::Relaxed)
+    }
+
+    /// Adds a run of `spec` by `job`.
+    pub(crate) fn add(self: &Arc<Self>, worker: i32, spec: &Spec<'_>, job: Option<u32>) -> Mark {
+        let own = Arc::new(Served { job, command: command(&spec.argv) });
+        let mut kept = self.kept.lock().expect("no panic while locked");
+        let earlier = kept.count;
+        kept.count += 1;
+        if kept.last.len() == KEPT {
+            kept.last.pop_front();
+        }
+        kept.last.push_back(Arc::clone(&own));
+        Mark { worker, history: Arc::clone(self), earlier, own }
+    }
+}
+
+impl Mark {
+    /// Has the worker not be used again, wherever it is now.
+    pub(crate) fn doubt(&self) {
+        self.history.is_doubted.store(true, Ordering::Relaxed);
+    }
+
+    /// What came before, at most `most` runs of it.
+    pub(crate) fn visit(&self, most: usize) -> Visit {
+        let kept = self.history.kept.lock().expect("no panic while locked");
+        let first = kept.count - kept.last.len() as u64;
+        let before = usize::try_from(self.earlier.saturating_sub(first)).unwrap_or(0);
+        let last = kept.last.iter().take(before).skip(before.saturating_sub(most));
+        Visit {
+            worker: self.worker,
+            command: self.own.command.clone(),
+            earlier: self.earlier,
+            last: last.map(|run| Served::clone(run)).collect(),
+        }
+    }
+}
+
+fn command(argv: &[OsString]) -> String {
+    let mut text = String::new();
+    for word in argv {
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        text.push_str(&word.to_string_lossy());
+        if text.len() > COMMAND_MAX {
+            let end = (0..=COMMAND_MAX).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+            text.truncate(end);
+            text.push_str("...");
+            break;
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec<'fd>(null: &'fd std::fs::File, argument: &str) -> Spec<'fd> {
+        let env = crate::EnvBlock::new(&hotstart_model::Environment::new());
+        let mut spec = Spec::plain(std::path::Path::new("/bin/tool"), "tool".into(), env, null);
+        spec.argv.push(argument.into());
+        spec
+    }
+
+    #[test]
+    fn a_run_is_told_what_came_before_it_and_nothing_later() {
+        let null = std::fs::File::open("/dev/null").unwrap();
+        let history = Arc::new(History::default());
+        let marks: Vec<_> = (0..100).map(|n| history.add(7, &spec(&null, &n.to_string()), Some(n))).collect();
+        let visit = marks[98].visit(3);
+        assert_eq!((visit.worker, visit.earlier, visit.command.as_str()), (7, 98, "tool 98"));
+        let last: Vec<_> = visit.last.iter().map(|run| (run.job, run.command.as_str())).collect();
+        assert_eq!(last, [(Some(95), "tool 95"), (Some(96), "tool 96"), (Some(97), "tool 97")]);
+        assert_eq!(marks[0].visit(3).last, []);
+        // What is no longer kept is not told.
+        assert_eq!(marks[36].visit(3).last, []);
+        assert_eq!(marks[37].visit(3).last.len(), 1);
+    }
+
+    #[test]
+    fn long_command_lines_are_shortened_between_characters() {
+        let null = std::fs::File::open("/dev/null").unwrap();
+        let history = Arc::new(History::default());
+        let mark = history.add(7, &spec(&null, &"ä".repeat(1000)), None);
+        let command = mark.visit(1).command;
+        assert!(command.len() <= COMMAND_MAX + 3 && command.ends_with("ä..."), "{command}");
+    }
+}

@@ -1,0 +1,24 @@
+//! Whether standard output was open when this process was started.
+//!
+//! Rust's runtime opens `/dev/null` in the place of a standard stream that is closed, so it must be asked before that.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Run by libc before `main`, and so before Rust's runtime.
+#[used]
+// SAFETY: the section is a list of functions without result that libc calls once; `look` needs nothing of Rust's runtime.
+#[unsafe(link_section = ".init_array")]
+static LOOK: extern "C" fn() = look;
+
+extern "C" fn look() {
+    // SAFETY: asking for a descriptor's flags changes nothing, also if there is none of this number.
+    let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
+    CLOSED.store(flags == -1, Ordering::Relaxed);
+}
+
+/// Whether it was closed.
+pub(crate) fn stdout_was_closed() -> bool {
+    CLOSED.load(Ordering::Relaxed)
+}

@@ -1,0 +1,116 @@
+//! The threads that do a run's work, and what is done if the system gives fewer of them.
+//!
+//! A limit on processes counts threads, too. Where it is met, most of the threads are given up again before the first test
+//! begins: tests need processes of their own.
+
+use std::io;
+use std::sync::{Condvar, Mutex};
+
+use hotstart_model::Severity;
+
+use crate::schedule::Run;
+use crate::worker;
+
+/// Where the limit was met, one worker is kept of so many threads. A pipeline of four stages and what a config has left
+/// running need about as many processes.
+const KEPT_ONE_OF: usize = 8;
+
+/// Tells threads that were just started how many of them are to stay.
+#[derive(Debug, Default)]
+struct Muster {
+    staying: Mutex<Option<usize>>,
+    settled: Condvar,
+}
+
+impl Muster {
+    fn settle(&self, staying: usize) {
+        *self.staying.lock().expect("no panic while locked") = Some(staying);
+        self.settled.notify_all();
+    }
+
+    /// Waits until it is settled; whether the worker of this index stays.
+    fn stays(&self, index: usize) -> bool {
+        let mut staying = self.staying.lock().expect("no panic while locked");
+        loop {
+            match *staying {
+                Some(count) => return index < count,
+                None => staying = self.settled.wait(staying).expect("no panic while locked"),
+            }
+        }
+    }
+}
+
+/// How many workers stay, where one more than `had` could not be started.
+fn staying(had: usize, wanted: usize) -> usize {
+    if had == wanted { wanted } else { (had / KEPT_ONE_OF).max(1) }
+}
+
+/// Does all of a run's work with `workers` threads, or with as many as there can be.
+pub(crate) fn work(run: &Run<'_>, workers: usize) {
+    let muster = Muster::default();
+    std::thread::scope(|scope| {
+        let named = |name: String| std::thread::Builder::new().name(name);
+        if let Err(error) = named("deadlines".to_owned()).spawn_scoped(scope, || run.watch.enforce()) {
+            let text = "time limits do not hold, as no thread can be started for them";
+            run.tell(Severity::Error, format!("{text}: {error}; {REMEDY}"));
+        }
+        let mut handles = Vec::with_capacity(workers);
+        let mut refusal: Option<io::Error> = None;
+        for index in 1..workers {
+            let muster = &muster;
+            let begin = move || {
+                if muster.stays(index) {
+                    worker::work(run, index)
+                }
+            };
+            match named(format!("worker {index}")).spawn_scoped(scope, begin) {
+                Ok(handle) => handles.push(handle),
+                Err(error) => {
+                    refusal = Some(error);
+                    break;
+                }
+            }
+        }
+        // This thread is one of them, so that there is always one.
+        let staying = staying(handles.len() + 1, workers);
+        muster.settle(staying);
+        if let Some(error) = refusal {
+            // Those that go make room for the processes of tests.
+            handles.drain(staying - 1..).for_each(join);
+            let text = format!("{staying} of {workers} workers, as threads cannot be started");
+            run.tell(Severity::Warning, format!("{text}: {error}; {REMEDY}"));
+        }
+        worker::work(run, 0);
+        handles.into_iter().for_each(join);
+        run.watch.close();
+    });
+}
+
+const REMEDY: &str = "allow more processes (ulimit -u)";
+
+fn join(handle: std::thread::ScopedJoinHandle<'_, ()>) {
+    handle.join().expect("workers catch panics of jobs");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_stay_unless_one_could_not_be_started() {
+        assert_eq!([staying(32, 32), staying(1, 1)], [32, 1]);
+        assert_eq!([staying(31, 32), staying(7, 32), staying(1, 2)], [3, 1, 1]);
+    }
+
+    #[test]
+    fn threads_wait_until_it_is_settled() {
+        let muster = Muster::default();
+        std::thread::scope(|scope| {
+            let muster = &muster;
+            let threads: Vec<_> = (1..4).map(|index| scope.spawn(move || muster.stays(index))).collect();
+            muster.settle(2);
+            let stays: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+            assert_eq!(stays, [true, false, false]);
+        });
+    }
+}

@@ -1,0 +1,152 @@
+//! Running a script once, behind a trait: what is concluded from runs is tested without processes.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hotstart_launch::{Group, Launcher, Visit, descriptors};
+use hotstart_model::{Fault, Interpreter, JobId, Script, Transcript};
+
+use crate::watch::Watch;
+
+/// How tools are started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// As the settings say, warm where possible.
+    Warm,
+    /// By exec.
+    Cold,
+}
+
+/// One run of a script.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ran {
+    pub transcript: Transcript,
+    /// How many of its processes were started warm.
+    pub warm_starts: usize,
+    /// Whether a warm process was gone before its `main` began, so that the transcript says nothing.
+    pub is_lost: bool,
+    /// Whether the time of the whole run was over before it ended.
+    pub is_cut_short: bool,
+    /// Its processes.
+    pub group: Arc<Group>,
+}
+
+impl Ran {
+    /// Whether hotstart itself lacked something that it needs for a run.
+    pub(crate) fn had_no_room(&self) -> bool {
+        matches!(self.transcript.fault, Some(Fault::Internal(_)))
+    }
+
+    /// Whether the run was ended from outside, so that there is no result.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.transcript.fault == Some(Fault::Interrupted)
+    }
+}
+
+/// Runs scripts.
+pub(crate) trait Execute: Sync + fmt::Debug {
+    /// Runs it once.
+    fn run(&self, job: JobId, script: &Script, way: Way) -> Ran;
+
+    /// Starts the tools cold from now on that this run started warm.
+    fn distrust(&self, ran: &Ran);
+
+    /// Ends the workers that took part in this run, without blame for their tools.
+    fn doubt_workers(&self, ran: &Ran);
+
+    /// What workers had run before they took part in this run, at most `most` runs of each.
+    fn visits(&self, ran: &Ran, most: usize) -> Vec<Visit>;
+}
+
+/// Runs scripts by starting processes, under the watch that ends them when their time is up.
+#[derive(Debug)]
+pub(crate) struct Processes<'a> {
+    warm: &'a Launcher,
+    /// Starts everything cold: what a warm start is measured against.
+    cold: Launcher,
+    watch: Arc<Watch>,
+    /// When the whole run must be over.
+    deadline: Option<Instant>,
+}
+
+impl<'a> Processes<'a> {
+    pub(crate) fn new(warm: &'a Launcher, watch: Arc<Watch>, deadline: Option<Instant>) -> Self {
+        Processes { warm, cold: warm.cold(), watch, deadline }
+    }
+}
+
+impl Execute for Processes<'_> {
+    fn run(&self, job: JobId, script: &Script, way: Way) -> Ran {
+        let launcher = match way {
+            Way::Warm => self.warm,
+            Way::Cold => &self.cold,
+        };
+        let group = Arc::new(Group::of_job(job.0));
+        // Before its time begins.
+        let _room = descriptors::reserve(needed(script), || self.watch.is_killed());
+        let own = script.timeout.map(|limit| Instant::now() + limit);
+        let deadline = [own, self.deadline].into_iter().flatten().min();
+        let mut transcript = {
+            let _watched = self.watch.over(&group, deadline);
+            hotstart_shell::run_script(script, launcher, &group)
+        };
+        // The run's own deadline is no test's timeout: what it cut off is not a result.
+        let now = Instant::now() + Duration::from_millis(1);
+        let is_cut_short =
+            self.deadline.is_some_and(|at| at <= now) && group.is_killed() && own.is_none_or(|at| at > now);
+        if is_cut_short {
+            transcript.fault = Some(Fault::Interrupted);
+        }
+        Ran { transcript, warm_starts: group.warm_starts(), is_lost: group.has_lost(), is_cut_short, group }
+    }
+
+    fn distrust(&self, ran: &Ran) {
+        self.warm.distrust(&ran.group);
+    }
+
+    fn doubt_workers(&self, ran: &Ran) {
+        ran.group.doubt_workers();
+    }
+
+    fn visits(&self, ran: &Ran, most: usize) -> Vec<Visit> {
+        ran.group.visits(most)
+    }
+}
+
+/// Descriptors that a stage needs while it is started and runs: its pipes, our ends of them, a temporary file, and what it
+/// is watched by.
+const STAGE: u64 = 8;
+/// What a script needs beside: an empty input, and a template or worker that is made for it.
+const SCRIPT: u64 = 6;
+
+/// The most descriptors that a script needs at a time. Signs in quotes are counted as well, which does no harm.
+fn needed(script: &Script) -> u64 {
+    let of_command = |text: &str| {
+        let count = |signs: &[char]| text.matches(signs).count() as u64;
+        STAGE * (1 + count(&['|'])) + count(&['<', '>'])
+    };
+    let may_be_native = match &script.interpreter {
+        Interpreter::Internal => true,
+        Interpreter::External(shell) => shell.may_be_native,
+        Interpreter::Program(_) => false,
+    };
+    let commands = script.commands.iter().filter(|_| may_be_native);
+    SCRIPT + commands.map(|command| of_command(&command.text)).max().unwrap_or(STAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake;
+    use hotstart_model::Command;
+
+    #[test]
+    fn the_longest_pipeline_says_how_many_descriptors_are_needed() {
+        let command = |text: &str| Command { label: String::new(), text: text.to_owned() };
+        let commands = vec![command("true"), command("a < b | c 2>&1 | d > e"), command("a | b")];
+        let script = Script { commands, ..fake::script() };
+        assert_eq!(needed(&script), SCRIPT + 3 * STAGE + 3);
+        assert_eq!(needed(&fake::script()), SCRIPT + STAGE);
+    }
+}

@@ -1,0 +1,242 @@
+//! A source and an executor for unit tests: runs end as the test says, and no process is started.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use hotstart_launch::Visit;
+use hotstart_model::{
+    ColdTools, Dialect, Event, Events, ExternalShell, Fault, Interpreter, JobId, JobSource, Outcome,
+    RunScript, Script, Severity, Transcript, Verdict, VerdictTable, Work,
+};
+
+use crate::execute::{Execute, Ran, Way};
+use crate::schedule::{Run, RunSettings};
+use crate::watch::Watch;
+use crate::{Checks, worker};
+
+/// A run with this exit code, in which tools were started warm if it was run so.
+pub(crate) fn code(exit_code: i32) -> Ran {
+    Ran { transcript: Transcript { exit_code: Some(exit_code), ..Transcript::default() }, ..Ran::default() }
+}
+
+/// A run that wrote `stdout`.
+pub(crate) fn wrote(exit_code: i32, stdout: &str) -> Ran {
+    let mut ran = code(exit_code);
+    ran.transcript.stdout = stdout.to_owned();
+    ran
+}
+
+/// A run without a status.
+pub(crate) fn fault(fault: Fault) -> Ran {
+    Ran { transcript: Transcript { fault: Some(fault), ..Transcript::default() }, ..Ran::default() }
+}
+
+/// Runs end as listed; the last entry holds for all that follow.
+#[derive(Debug, Default)]
+pub(crate) struct FakeExecutor {
+    warm: Mutex<VecDeque<Ran>>,
+    cold: Mutex<VecDeque<Ran>>,
+    ways: Mutex<Vec<Way>>,
+    pub distrusted: AtomicUsize,
+    pub doubted: AtomicUsize,
+    pub visits: Vec<Visit>,
+}
+
+impl FakeExecutor {
+    pub(crate) fn new(warm: Vec<Ran>, cold: Vec<Ran>) -> Self {
+        let warm = warm.into_iter().map(|ran| Ran { warm_starts: 1, ..ran }).collect();
+        FakeExecutor { warm: Mutex::new(warm), cold: Mutex::new(cold.into()), ..Self::default() }
+    }
+
+    /// How many runs were made in this way.
+    pub(crate) fn runs(&self, way: Way) -> usize {
+        self.ways.lock().unwrap().iter().filter(|made| **made == way).count()
+    }
+}
+
+impl Execute for FakeExecutor {
+    fn run(&self, _: JobId, _: &Script, way: Way) -> Ran {
+        self.ways.lock().unwrap().push(way);
+        let mut queue = match way {
+            Way::Warm => self.warm.lock().unwrap(),
+            Way::Cold => self.cold.lock().unwrap(),
+        };
+        if queue.len() > 1 { queue.pop_front().unwrap() } else { queue[0].clone() }
+    }
+
+    fn distrust(&self, _: &Ran) {
+        self.distrusted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn doubt_workers(&self, _: &Ran) {
+        self.doubted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn visits(&self, _: &Ran, _: usize) -> Vec<Visit> {
+        self.visits.clone()
+    }
+}
+
+/// One job, which passes if its script exits with 0.
+#[derive(Debug, Default)]
+pub(crate) struct FakeSource {
+    /// Whether the job is expected to fail.
+    pub xfail: bool,
+    /// Whether the job runs its script itself.
+    pub delegated: bool,
+    /// Attempts that are allowed, less one.
+    pub retries: u32,
+    /// Whether the script asks for a shell, without which it may be run.
+    pub may_be_native: bool,
+}
+
+impl FakeSource {
+    fn outcome(&self, attempt: u32, transcript: &Transcript) -> Option<Outcome> {
+        let verdict = match (transcript.exit_code, &transcript.fault) {
+            (_, Some(_)) => Verdict::UNRESOLVED,
+            (Some(0), _) if self.xfail => Verdict::XPASS,
+            (Some(0), _) if attempt > 1 => Verdict::FLAKYPASS,
+            (Some(0), _) => Verdict::PASS,
+            _ if attempt <= self.retries => return None,
+            _ if transcript.timed_out => Verdict::TIMEOUT,
+            _ if self.xfail => Verdict::XFAIL,
+            _ => Verdict::FAIL,
+        };
+        Some(Outcome::decided(verdict, ""))
+    }
+}
+
+impl JobSource for FakeSource {
+    fn count(&self) -> u32 {
+        1
+    }
+
+    fn label(&self, job: JobId) -> String {
+        format!("t :: {}", job.0)
+    }
+
+    fn parallelism_group(&self, _: JobId) -> Option<(String, u32)> {
+        None
+    }
+
+    fn prepare(&self, _: JobId) -> Work {
+        let mut script = script();
+        if self.may_be_native {
+            let (shell, script_path) = (PathBuf::from("/bin/bash"), PathBuf::from("/t.script"));
+            let shell = ExternalShell { shell, script_path, prefix: Vec::new(), may_be_native: true };
+            script.interpreter = Interpreter::External(shell);
+        }
+        if self.delegated { Work::Delegated } else { Work::Script(Box::new(script)) }
+    }
+
+    fn conclude(&self, _: JobId, attempt: u32, transcript: Transcript) -> Option<Outcome> {
+        self.outcome(attempt, &transcript)
+    }
+
+    fn would_fail(&self, _: JobId, attempt: u32, transcript: &Transcript) -> bool {
+        let is_failure = |outcome: Outcome| VerdictTable::default().kind(outcome.verdict).is_failure;
+        self.outcome(attempt, transcript).is_none_or(is_failure)
+    }
+
+    fn shown(&self, _: JobId, transcript: &Transcript) -> String {
+        format!("Exit Code: {:?}\n{}", transcript.exit_code, transcript.stdout)
+    }
+
+    fn run_delegated(&self, _: JobId, run_script: &RunScript<'_>) -> Option<Outcome> {
+        let transcript = run_script(&script(), 1);
+        if transcript.fault == Some(Fault::Interrupted) {
+            return None;
+        }
+        // A format that calls a script that writes "bad" a failure, although it exits with 0.
+        let verdict = if transcript.stdout.contains("bad") {
+            Verdict::FAIL
+        } else {
+            self.outcome(1, &transcript)?.verdict
+        };
+        Some(Outcome::decided(verdict, transcript.stdout))
+    }
+}
+
+pub(crate) fn script() -> Script {
+    Script {
+        commands: Vec::new(),
+        dialect: Dialect::V23,
+        interpreter: Interpreter::Internal,
+        pipefail: true,
+        cwd: PathBuf::from("/"),
+        make_dirs: Vec::new(),
+        env: Arc::default(),
+        timeout: None,
+        tmp_base: PathBuf::new(),
+        tape: false,
+        lit_package_dir: None,
+        lit_python: None,
+        cold: ColdTools::None,
+    }
+}
+
+/// Keeps what is announced.
+#[derive(Default)]
+struct Kept(Mutex<Vec<Event>>);
+
+impl Events for Kept {
+    fn send(&self, event: Event) {
+        self.0.lock().unwrap().push(event);
+    }
+}
+
+/// What came of the one job.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// Its outcome, if it was not interrupted.
+    pub outcome: Option<Arc<Outcome>>,
+    pub told: Vec<(Severity, String)>,
+}
+
+impl Ended {
+    pub(crate) fn verdict(&self) -> Verdict {
+        self.outcome.as_ref().expect("an outcome").verdict
+    }
+
+    /// The only message.
+    pub(crate) fn message(&self) -> &str {
+        assert_eq!(self.told.len(), 1, "{self:#?}");
+        &self.told[0].1
+    }
+}
+
+pub(crate) fn settings() -> RunSettings {
+    RunSettings {
+        workers: 1,
+        max_failures: None,
+        deadline: None,
+        companions: None,
+        tool_times: None,
+        shells: None,
+        fail_flaky: false,
+        replay: None,
+    }
+}
+
+/// Runs the source's job.
+pub(crate) fn run_job(
+    source: &FakeSource,
+    executor: &FakeExecutor,
+    settings: &RunSettings,
+    checks: &Checks,
+) -> Ended {
+    let (verdicts, events) = (VerdictTable::default(), Kept::default());
+    let run = Run::new(source, executor, settings, checks, &verdicts, &events, Arc::new(Watch::default()));
+    worker::work(&run, 0);
+    let mut ended = Ended { outcome: None, told: Vec::new() };
+    for event in events.0.into_inner().unwrap() {
+        match event {
+            Event::Finished { outcome, .. } => ended.outcome = Some(outcome),
+            Event::Diagnostic(diagnostic) => ended.told.push((diagnostic.severity, diagnostic.message)),
+            _ => {}
+        }
+    }
+    ended
+}

@@ -1,0 +1,238 @@
+//! Tests that failed with warm starts and passed cold. The cold run counts, but the failure is never dropped.
+//!
+//! Such a test gets lit's FLAKYPASS, and a diagnostic that shows both outputs, what the workers had run before, and a
+//! command that runs the same tests in that order. Repeated cold runs tell a test that is nondeterministic by itself
+//! from one that fails each time it is started warm, whose tools are then kept cold.
+
+use std::collections::HashSet;
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+use hotstart_launch::Visit;
+use hotstart_model::{JobId, Outcome, Script, Severity, Transcript, Verdict};
+
+use crate::execute::{Ran, Way};
+use crate::own_files;
+use crate::schedule::{Replay, Run};
+
+/// Cold runs by which the cause is looked for: at most so many, and no more after this time.
+const COLD_RUNS: u32 = 6;
+const COLD_RUNS_FOR: Duration = Duration::from_secs(5);
+/// Bytes that are shown of each output.
+const OUTPUT_MAX: usize = 4096;
+/// How many workers are shown, and how many earlier runs of each.
+const WORKERS_SHOWN: usize = 8;
+const EARLIER_SHOWN: usize = 16;
+
+/// A failure of a warm run that the cold run did not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Doubt {
+    /// What was told of it.
+    pub text: String,
+}
+
+/// What is known of both runs.
+pub(crate) struct Contradiction<'c> {
+    pub job: JobId,
+    /// The runs in which tools were started warm.
+    pub warm: &'c [Ran],
+    /// Both outputs, as people are shown them.
+    pub shown: [String; 2],
+    /// Whether the warm run reached its time limit.
+    pub timed_out: bool,
+}
+
+/// How to run the test again; `None` if it was interrupted.
+pub(crate) struct Trials<'t> {
+    /// Cold; whether it fails.
+    pub cold: &'t dyn Fn() -> Option<bool>,
+    /// Warm; whether it fails in the same way as before.
+    pub warm: &'t dyn Fn() -> Option<bool>,
+}
+
+/// Why a test failed warm only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    /// Cold runs fail, too: so many, of so many.
+    Nondeterministic(u32, u32),
+    /// Every warm run fails.
+    Warm(u32),
+    /// Another warm run did not fail so, nor did these cold ones.
+    Unknown(u32),
+    /// The time limit was reached once.
+    Late(u32),
+    /// The run was interrupted before it could be told.
+    Interrupted,
+}
+
+impl Cause {
+    fn find(trials: &Trials<'_>, timed_out: bool) -> Cause {
+        let begun = Instant::now();
+        let mut runs = 1;
+        while runs == 1 || (runs < COLD_RUNS && begun.elapsed() < COLD_RUNS_FOR) {
+            runs += 1;
+            match (trials.cold)() {
+                None => return Cause::Interrupted,
+                Some(true) => return Cause::Nondeterministic(1, runs),
+                Some(false) => {}
+            }
+        }
+        match (trials.warm)() {
+            None => Cause::Interrupted,
+            Some(true) => Cause::Warm(runs),
+            Some(false) if timed_out => Cause::Late(runs),
+            Some(false) => Cause::Unknown(runs),
+        }
+    }
+
+    fn told(self) -> String {
+        match self {
+            Cause::Nondeterministic(failed, runs) => {
+                format!("The test is nondeterministic by itself: {failed} of {runs} cold runs failed.")
+            }
+            Cause::Warm(runs) => format!(
+                "That is a fault of hotstart, not of the test: a second warm run failed in the same way, and {runs} cold \
+                 runs did not. The cold run counts, and its tools are started cold from now on. Please report this."
+            ),
+            Cause::Unknown(runs) => format!(
+                "A second warm run did not fail in this way, nor did {runs} cold runs: it may depend on what its workers \
+                 ran before, or on tests that ran at the same time. The cold run counts, and these workers are not used \
+                 again. If the command below makes it fail once more, please report this."
+            ),
+            Cause::Late(runs) => format!(
+                "It reached its time limit once; a second warm run and {runs} cold runs did not. The cold run counts."
+            ),
+            Cause::Interrupted => "The run ended before the cause could be looked for.".to_owned(),
+        }
+    }
+}
+
+/// Looks for the cause of a contradiction and reports it.
+pub(crate) fn report(run: &Run<'_>, found: &Contradiction<'_>, trials: &Trials<'_>) -> Doubt {
+    let label = run.source.label(found.job);
+    let cause = Cause::find(trials, found.timed_out);
+    match cause {
+        Cause::Warm(_) => found.warm.iter().for_each(|ran| run.executor.distrust(ran)),
+        Cause::Unknown(_) => found.warm.iter().for_each(|ran| run.executor.doubt_workers(ran)),
+        _ => {}
+    }
+    let is_fault = matches!(cause, Cause::Warm(_));
+    run.checks.note_flaky(&label, is_fault, matches!(cause, Cause::Nondeterministic(..)));
+    let visits: Vec<_> = found
+        .warm
+        .iter()
+        .flat_map(|ran| run.executor.visits(ran, EARLIER_SHOWN))
+        .take(WORKERS_SHOWN)
+        .collect();
+    let mut text =
+        format!("{label} failed when its tools were started warm, and not when cold. {}", cause.told());
+    for (title, output) in ["warm", "cold"].into_iter().zip(&found.shown) {
+        let _ = write!(text, "\n--- {title}\n{}", shorten(output.trim_end()));
+    }
+    text.push_str(&earlier(run, &visits));
+    text.push_str(&replay(run, found.job, &visits));
+    text.push_str("\n---");
+    let severity = if is_fault && run.checks.is_parity() { Severity::Error } else { Severity::Warning };
+    run.tell(severity, text.clone());
+    Doubt { text }
+}
+
+/// The same for a script that was run warm and then cold.
+pub(crate) fn report_script(
+    run: &Run<'_>,
+    job: JobId,
+    script: &Script,
+    (warm, cold): (&Ran, &Transcript),
+    fails: &dyn Fn(&Transcript) -> bool,
+) -> Doubt {
+    let again = |way| {
+        own_files::remove(script);
+        let ran = run.once(job, script, way);
+        (!ran.is_interrupted()).then_some(ran.transcript)
+    };
+    let found = Contradiction {
+        job,
+        warm: std::slice::from_ref(warm),
+        shown: [run.source.shown(job, &warm.transcript), run.source.shown(job, cold)],
+        timed_out: warm.transcript.timed_out,
+    };
+    let trials = Trials {
+        cold: &|| again(Way::Cold).map(|transcript| fails(&transcript)),
+        warm: &|| again(Way::Warm).map(|transcript| end(&transcript) == end(&warm.transcript)),
+    };
+    report(run, &found, &trials)
+}
+
+/// How a script ended, apart from what it wrote.
+pub(crate) fn end(transcript: &Transcript) -> impl PartialEq {
+    (transcript.exit_code, transcript.fault.clone(), transcript.timed_out)
+}
+
+/// Gives the outcome of a test the code that tells of the doubt.
+pub(crate) fn settle(run: &Run<'_>, outcome: &mut Outcome, doubt: &Doubt) {
+    if run.verdicts.kind(outcome.verdict).is_failure {
+        return;
+    }
+    if run.settings.fail_flaky {
+        outcome.verdict = Verdict::FAIL;
+        outcome.blame = "it failed with warm starts and passed cold (--fail-flaky)".to_owned();
+    } else if outcome.verdict == Verdict::PASS {
+        outcome.verdict = Verdict::FLAKYPASS;
+        let (made, allowed) = outcome.attempts;
+        outcome.attempts = (made + 1, allowed.max(made + 1));
+    }
+    outcome.output = format!("{}\n", doubt.text);
+}
+
+fn earlier(run: &Run<'_>, visits: &[Visit]) -> String {
+    if visits.is_empty() {
+        return "\n--- no worker took part that had run anything before".to_owned();
+    }
+    let mut text = "\n--- what its workers had run before".to_owned();
+    for Visit { worker, command, earlier, last } in visits {
+        let runs = if *earlier == 1 { "run" } else { "runs" };
+        let _ = write!(text, "\nworker {worker} ran `{command}` after {earlier} {runs}:");
+        for served in last {
+            let label = served.job.map_or_else(String::new, |job| run.source.label(JobId(job)) + ": ");
+            let _ = write!(text, "\n  {label}{}", served.command);
+        }
+    }
+    text
+}
+
+/// A command that runs the tests whose commands came before, and then this one.
+fn replay(run: &Run<'_>, job: JobId, visits: &[Visit]) -> String {
+    let Some(Replay { before, after }) = &run.settings.replay else { return String::new() };
+    let served = visits.iter().flat_map(|visit| &visit.last).filter_map(|served| served.job);
+    let mut seen = HashSet::from([job.0]);
+    let jobs: Vec<u32> = served.filter(|job| seen.insert(*job)).chain([job.0]).collect();
+    let mut text = format!("\n--- to run these tests again in this order\n{before}");
+    for job in jobs {
+        let _ = write!(text, " --replay={}", quote(&run.source.label(JobId(job))));
+    }
+    format!("{text} {after}")
+}
+
+/// As a word of a POSIX shell.
+fn quote(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// The begin and the end of a text that is too long to be shown.
+fn shorten(text: &str) -> String {
+    if text.len() <= OUTPUT_MAX {
+        return text.to_owned();
+    }
+    let boundary = |mut at: usize| {
+        while !text.is_char_boundary(at) {
+            at -= 1;
+        }
+        at
+    };
+    let (head, tail) = (boundary(OUTPUT_MAX / 2), boundary(text.len() - OUTPUT_MAX / 2));
+    format!("{}\n... {} bytes left out ...\n{}", &text[..head], tail - head, &text[tail..])
+}
+
+#[cfg(test)]
+#[path = "flaky_tests.rs"]
+mod tests;

@@ -1,0 +1,78 @@
+//! Runs for which the system had no room: out of descriptors, processes or memory.
+//!
+//! That says nothing about the test. Such a run waits until another has ended and is made again, from a clean start, one
+//! at a time. It is given up only if it fails so while no other is under way.
+
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+/// How often one that waits looks whether the whole run was ended.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The runs that are under way.
+#[derive(Debug, Default)]
+pub(crate) struct Room {
+    state: Mutex<State>,
+    left: Condvar,
+    /// Held by who runs again.
+    again: Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    inside: usize,
+    ended: u64,
+}
+
+/// A run that is under way, until it is dropped.
+pub(crate) struct Inside<'r>(&'r Room);
+
+impl Room {
+    pub(crate) fn enter(&self) -> Inside<'_> {
+        self.state.lock().expect("no panic while locked").inside += 1;
+        Inside(self)
+    }
+
+    /// The right to run again.
+    pub(crate) fn again(&self) -> MutexGuard<'_, ()> {
+        self.again.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Waits until a run ends, or `is_over`; false if none is under way.
+    pub(crate) fn await_end(&self, is_over: impl Fn() -> bool) -> bool {
+        let mut state = self.state.lock().expect("no panic while locked");
+        let before = state.ended;
+        while state.inside > 0 && state.ended == before && !is_over() {
+            state = self.left.wait_timeout(state, LOOK).expect("no panic while locked").0;
+        }
+        state.ended != before || state.inside > 0
+    }
+}
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock().expect("no panic while locked");
+        state.inside -= 1;
+        state.ended += 1;
+        self.0.left.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_waits_for_another_and_for_nobody_if_there_is_none() {
+        let room = Room::default();
+        assert!(!room.await_end(|| false));
+        let other = room.enter();
+        assert!(room.await_end(|| true), "somebody is inside");
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| room.await_end(|| false));
+            drop(other);
+            // Whichever comes first, it does not wait for ever.
+            let _ = waiting.join().unwrap();
+        });
+    }
+}
