@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 22] = [
+const SOURCES: [&str; 23] = [
     "entry.c",
     "io.c",
     "audit.c",
@@ -14,6 +14,7 @@ const SOURCES: [&str; 22] = [
     "bind.c",
     "finalize.c",
     "child.c",
+    "decode.c",
     "server.c",
     "worker.c",
     "memory.c",
