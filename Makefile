@@ -4,6 +4,7 @@
 #   make demo FAIL=1   how failing tests look
 #   make test          all tests
 #   make test-runtime  of these, the unit tests of the C runtime under sanitizers
+#   make test-long     half an hour of fuzzing the parsers
 #   make allocators    mimalloc and rpmalloc, for `hotstart lit --allocator`
 #
 # Settings: LLVM_BIN (directory of the LLVM tools), CARGO_TARGET_DIR, ROUNDS (rounds of the demo), and
@@ -11,7 +12,7 @@
 
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 
-.PHONY: build allocators demo test test-runtime setup venv clean
+.PHONY: build allocators demo test test-long test-runtime setup venv clean
 
 build:
 	cargo build --release --locked
@@ -24,6 +25,9 @@ demo: setup venv build
 
 test: setup venv
 	tools/check
+
+test-long: setup venv
+	tools/fuzz-parsers 225
 
 test-runtime:
 	tools/test-runtime

@@ -8,6 +8,8 @@ pub mod allocator;
 mod cold;
 mod env_block;
 mod exit;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod group;
 mod guard;
 mod launcher;
