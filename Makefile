@@ -4,6 +4,7 @@
 #   make demo FAIL=1   how failing tests look
 #   make test          all tests
 #   make test-runtime  of these, the unit tests of the C runtime under sanitizers
+#   make test-faults   what dies, fills up and runs out, against the release binary
 #   make test-long     half an hour of fuzzing the parsers
 #   make allocators    mimalloc and rpmalloc, for `hotstart lit --allocator`
 #
@@ -12,7 +13,7 @@
 
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 
-.PHONY: build allocators demo test test-long test-runtime setup venv clean
+.PHONY: build allocators demo test test-faults test-long test-runtime setup venv clean
 
 build:
 	cargo build --release --locked
@@ -25,6 +26,9 @@ demo: setup venv build
 
 test: setup venv
 	tools/check
+
+test-faults: setup venv build
+	tests/faults/run
 
 test-long: setup venv
 	tools/fuzz-parsers 225
