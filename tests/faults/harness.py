@@ -9,6 +9,7 @@ import ctypes
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -119,6 +120,19 @@ def role(pid):
 
 def of_role(runner, wanted):
     return [pid for pid in descendants(runner) if role(pid) == wanted]
+
+
+def limited(limit, value, user=None):
+    """To be run before exec: sets a limit, and becomes another user."""
+
+    def prepare():
+        resource.setrlimit(limit, (value, value))
+        if user is not None:
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
+
+    return prepare
 
 
 class Run:

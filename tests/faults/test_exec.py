@@ -2,10 +2,11 @@
 
 import os
 import re
+import resource
 import signal
 import subprocess
 
-from harness import HOTSTART, Faults, of_role
+from harness import HOTSTART, Faults, limited, of_role
 from test_ends import FATAL
 
 # What the client passes on and a job may act on.
@@ -23,10 +24,11 @@ class Exec(Faults):
         return subprocess.run([HOTSTART, *words], env=self.env, cwd=self.dir, capture_output=True, text=True, check=check,
                               stdin=subprocess.DEVNULL)
 
-    def client(self, *words, explain=False):
+    def client(self, *words, explain=False, **popen):
+        popen = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **popen}
         env = {**self.env, "HOTSTART_EXEC": "explain"} if explain else self.env
         return subprocess.Popen([self.path("bin/hotstart-exec"), *words], env=env, cwd=self.dir, stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                text=True, **popen)
 
     def run_client(self, *words, **more):
         client = self.client(*words, **more)
@@ -162,4 +164,33 @@ class ServerEnds(Exec):
         os.rename(self.path("server"), self.path("second"))
         os.rename(self.path("moved"), self.path("server"))
         self.assertEqual(self.server(), first)
+        self.check_ended()
+
+
+class NoRoom(Exec):
+    def test_job_writes_to_a_full_device(self):
+        self.warm_up()
+        for words in (["fill", "/dev/stdout", "100000"], ["fill", "/dev/full", "1"], ["use-up", "none"]):
+            with self.subTest(words), open("/dev/full", "w") as full:
+                cold = subprocess.run([self.tool, *words], env=self.env, stdout=full, stderr=subprocess.PIPE, text=True)
+                code, _, err = self.run_client(self.tool, *words, stdout=full)
+                self.assertEqual((code, err), (cold.returncode, cold.stderr))
+        self.check_ended()
+
+    def test_server_under_limits(self):
+        """Clients under the same limits are served or run cold; none fails that would not fail cold."""
+        limits = [(resource.RLIMIT_NOFILE, count) for count in (64, 32, 24, 16)]
+        limits += [(resource.RLIMIT_AS, size << 20) for size in (1024, 256, 64)]
+        limits += [(resource.RLIMIT_FSIZE, size) for size in (1 << 20, 65536, 4096)]
+        for which, value in limits:
+            with self.subTest(which, value=value):
+                prepare = limited(which, value)
+                cold = subprocess.run([self.tool, "exit", "0"], env=self.env, preexec_fn=prepare).returncode
+                self.assertEqual(cold, 0)
+                for _ in range(3):
+                    clients = [self.client(self.tool, "exit", str(number), preexec_fn=prepare, stdout=subprocess.DEVNULL,
+                                           stderr=subprocess.DEVNULL) for number in range(20)]
+                    self.assertEqual([client.wait() for client in clients], list(range(20)))
+                self.hotstart("server", "stop")
+                self.await_nobody()
         self.check_ended()

@@ -88,6 +88,21 @@ class TemplateKilled(Kills):
                 self.assertEqual(set(self.codes(run).values()), {"PASS"}, run)
                 self.check_nothing_left()
 
+    def test_idle_template_or_worker_dies_of_any_signal(self):
+        for number in FATAL:
+            with self.subTest(number):
+                self.doCleanups()
+                self.setUp()
+                process, gate, tool, results = self.begin(
+                    "--start=rewind", lines=("%tool exit 0 | %tool exit 0", "%tool once {}"))
+                for pid in of_role(process.pid, "template") + of_role(process.pid, "worker"):
+                    if pid != tool:
+                        os.kill(pid, number)
+                run = self.finish(process, gate, results)
+                self.check_sane(run)
+                self.assertEqual(set(self.codes(run).values()), {"PASS"}, run)
+                self.check_nothing_left()
+
     def test_template_that_does_not_answer_is_given_up(self):
         process, gate, tool, results = self.begin("--start=fork")
         for template in of_role(process.pid, "template"):
@@ -159,6 +174,39 @@ class HelperEnds(Faults):
 
     def ended_by_config(self, end):
         return not end.startswith("sys.exit(4)")
+
+    FORMAT = """
+import os
+import lit.Test, lit.formats
+class Own(lit.formats.FileBasedTest):
+    def execute(self, test, lit_config):
+        if 'waits' in test.getSourcePath():
+            open({gate!r} + '/begun', 'w').write(str(os.getpid()))
+            open({gate!r} + '/gate').read()
+        return lit.Test.PASS, ''
+config.test_format = Own()
+"""
+
+    def test_helper_killed_while_it_runs_a_test(self):
+        """Of a format written in Python."""
+        for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV):
+            with self.subTest(number):
+                self.doCleanups()
+                self.setUp()
+                gate = self.gate()
+                for name in ("a", "b-waits", "c"):
+                    self.shtest(name)
+                self.file("suite/lit.cfg.py", CONFIG.format(tool=self.tool) + self.FORMAT.format(gate=gate))
+                results = self.path("results.json")
+                process = self.start("-j1", "-o", results)
+                os.kill(self.await_begun(gate), number)
+                run = self.ended(process, results)
+                self.check_sane(run)
+                codes = self.codes(run)
+                self.assertEqual((codes["a.test"], codes["c.test"]), ("PASS", "PASS"), run)
+                self.assertNotIn(codes["b-waits.test"], ("PASS", "XFAIL", "SKIPPED"), run)
+                self.assertEqual(run.code, 1, run)
+                self.check_nothing_left()
 
     def killed_in_config(self, number):
         gate = self.gate()

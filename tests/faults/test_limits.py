@@ -5,23 +5,10 @@ import resource
 import signal
 import unittest
 
-from harness import MODES, Faults, built, python_for_all
+from harness import MODES, Faults, built, limited, python_for_all
 
 NOBODY = 65534
 MIB = 1 << 20
-
-
-def limited(limit, value, user=None):
-    """To be run before exec: sets a limit, and becomes another user."""
-
-    def prepare():
-        resource.setrlimit(limit, (value, value))
-        if user is not None:
-            os.setgroups([])
-            os.setgid(user)
-            os.setuid(user)
-
-    return prepare
 
 
 class Limits(Faults):
