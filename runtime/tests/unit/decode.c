@@ -101,6 +101,29 @@ static void refuses_descriptors_out_of_range(void)
     }
 }
 
+/* A message that is right but for its number of limits and descriptors. */
+static int decode_with(uint32_t limits, uint32_t descriptors)
+{
+    static const char strings[] = "/dir\0cc";
+    static char message[4096] __attribute__((aligned(8)));
+    struct hs_request head = {.version = HS_VERSION, .argc = 1, .fd_count = descriptors, .limit_count = limits};
+    const size_t fixed = sizeof head + limits * sizeof(struct hs_limit) + descriptors * sizeof(int32_t);
+    memset(message, 0, sizeof message);
+    head.length = (uint32_t)(fixed + sizeof strings);
+    memcpy(message, &head, sizeof head);
+    memcpy(message + fixed, strings, sizeof strings);
+    return decode(message, head.length, NULL);
+}
+
+static void takes_as_many_as_there_is_room_for(void)
+{
+    CHECK_EQUAL(decode_with(0, 3), 0);
+    CHECK_EQUAL(decode_with(0, 2), -1);
+    CHECK_EQUAL(decode_with(HS_LIMITS_MAX, HS_FDS_MAX), 0);
+    CHECK_EQUAL(decode_with(HS_LIMITS_MAX + 1, 3), -1);
+    CHECK_EQUAL(decode_with(0, HS_FDS_MAX + 1), -1);
+}
+
 /* Arguments, environment and a NULL behind each take up to `ROOM` pointers. */
 static void refuses_more_strings_than_there_is_room_for(void)
 {
@@ -157,6 +180,7 @@ const struct unit_test tests_of_decode[] = {
     {"decode: takes a request apart", takes_a_request_apart},
     {"decode: refuses what is cut off", refuses_what_is_cut_off},
     {"decode: refuses wrong counts", refuses_wrong_counts},
+    {"decode: takes as many limits and descriptors as there is room for", takes_as_many_as_there_is_room_for},
     {"decode: refuses descriptors out of range", refuses_descriptors_out_of_range},
     {"decode: refuses more strings than there is room for", refuses_more_strings_than_there_is_room_for},
     {"decode: stands random changes", stands_random_changes},

@@ -31,6 +31,8 @@ static void tells_pointers_into_the_block(void)
     CHECK_EQUAL(kept_of(pointers + 3), KEPT_ENVIRONMENT);
     CHECK_EQUAL(kept_of(block), KEPT_STRING);
     CHECK_EQUAL(kept_of(block + 3), KEPT_STRING);
+    CHECK_EQUAL(kept_of(block + 4), KEPT_STRING);
+    CHECK_EQUAL(kept_of(block + 5), 0);
     CHECK_EQUAL(kept_of(block + 8), 0);
     CHECK_EQUAL(kept_of(block + 14), 0);
     CHECK_EQUAL(kept_of(block + 16), KEPT_ENVIRONMENT);
