@@ -3,6 +3,9 @@
 #   make demo          everything from a fresh Debian or Ubuntu machine to lit and hotstart side by side
 #   make demo FAIL=1   how failing tests look
 #   make test          all tests
+#   make test-runtime  of these, the unit tests of the C runtime under sanitizers
+#   make test-faults   what dies, fills up and runs out, against the release binary
+#   make test-long     half an hour of fuzzing the parsers
 #   make allocators    mimalloc and rpmalloc, for `hotstart lit --allocator`
 #
 # Settings: LLVM_BIN (directory of the LLVM tools), CARGO_TARGET_DIR, ROUNDS (rounds of the demo), and
@@ -10,7 +13,7 @@
 
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 
-.PHONY: build allocators demo test setup venv clean
+.PHONY: build allocators demo test test-faults test-long test-runtime setup venv clean
 
 build:
 	cargo build --release --locked
@@ -23,6 +26,15 @@ demo: setup venv build
 
 test: setup venv
 	tools/check
+
+test-faults: setup venv build
+	tests/faults/run
+
+test-long: setup venv
+	tools/fuzz-parsers 225
+
+test-runtime:
+	tools/test-runtime
 
 # Packages of the distribution that are missing; nothing when all are there.
 setup:

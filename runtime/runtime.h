@@ -123,6 +123,9 @@ HS_HIDDEN int hs_place_free(int to_anywhere);
 /* text.c */
 HS_HIDDEN void hs_text_enlarge(void);
 
+/* decode.c */
+HS_HIDDEN int hs_decode(char *message, long length, uint32_t room, struct hs_job *job);
+
 /* server.c: hs_serve returns in a copy only. */
 HS_HIDDEN void hs_serve(const struct hs_start *start, struct hs_call *call);
 HS_HIDDEN const struct hs_job *hs_serve_next(const struct hs_start *start, struct hs_call *call);

@@ -80,42 +80,6 @@ static int settle(void)
     return fcntl(HS_CONTROL_FD, F_SETFD, FD_CLOEXEC);
 }
 
-static char *skip_strings(char *at, uint32_t count, char *end)
-{
-    for (; count; count--) {
-        char *nul = memchr(at, 0, (size_t)(end - at));
-        if (!nul)
-            return NULL;
-        at = nul + 1;
-    }
-    return at;
-}
-
-/* Finds the parts of a received message; -1 if it is not what the protocol says. */
-static int decode(long length, uint32_t room)
-{
-    const struct hs_request *head = (const struct hs_request *)message;
-    char *end = message + length;
-    if (length < (long)sizeof *head || head->version != HS_VERSION || head->length != (uint32_t)length)
-        return -1;
-    if (head->limit_count > HS_LIMITS_MAX || head->fd_count > HS_FDS_MAX || head->fd_count < 3 || head->argc < 1 ||
-        head->slot >= HS_SLOTS)
-        return -1;
-    /* The template was started with more arguments than anybody needs, to make room on its stack. */
-    if ((uint64_t)head->argc + head->envc + 2 > room)
-        return -1;
-    job.head = head;
-    job.limits = (const struct hs_limit *)(head + 1);
-    job.targets = (const int32_t *)(job.limits + head->limit_count);
-    job.cwd = (char *)(job.targets + head->fd_count);
-    if (job.cwd > end)
-        return -1;
-    job.end = end;
-    job.strings = skip_strings(job.cwd, 1, end);
-    job.environment = job.strings ? skip_strings(job.strings, head->argc, end) : NULL;
-    return job.environment && skip_strings(job.environment, head->envc, end) == end ? 0 : -1;
-}
-
 static char **point_at(char **out, char *strings, uint32_t count)
 {
     for (; count; count--) {
@@ -233,7 +197,7 @@ static long next_request(uint32_t room, uint32_t *fd_count)
     if (flags & HS_REQUEST_BOUND && hs_place_free(flags & HS_REQUEST_ANYWHERE) != 0)
         return 0;
     const uint32_t own = flags & HS_REQUEST_WORKER ? 2 : 0;
-    return decode(length, room) == 0 && job.head->fd_count + own == *fd_count ? length : -1;
+    return hs_decode(message, length, room, &job) == 0 && job.head->fd_count + own == *fd_count ? length : -1;
 }
 
 /* Makes the copy that was asked for; returns 1 in it. */

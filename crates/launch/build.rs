@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 24] = [
+const SOURCES: [&str; 25] = [
     "entry.c",
     "io.c",
     "audit.c",
@@ -14,6 +14,7 @@ const SOURCES: [&str; 24] = [
     "bind.c",
     "finalize.c",
     "child.c",
+    "decode.c",
     "server.c",
     "worker.c",
     "memory.c",

@@ -11,6 +11,8 @@ mod ask;
 mod attached;
 mod context;
 mod counts;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod image;
 mod job;
 mod place;

@@ -10,6 +10,8 @@ mod cold;
 pub mod descriptors;
 mod env_block;
 mod exit;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod group;
 mod guard;
 mod history;

@@ -13,6 +13,8 @@ pub mod directives;
 pub mod discover;
 pub mod exception;
 mod executable;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 pub mod googletest;
 pub mod judge;
 pub mod load;

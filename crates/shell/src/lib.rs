@@ -14,6 +14,8 @@ mod clock;
 mod executable;
 mod expand;
 mod external;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod glob;
 mod halt;
 mod interp;

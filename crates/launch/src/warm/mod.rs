@@ -18,7 +18,7 @@ mod rewinding;
 mod starter;
 mod statistics;
 mod template;
-mod wire;
+pub(crate) mod wire;
 mod worker;
 
 use std::collections::HashMap;

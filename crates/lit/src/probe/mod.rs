@@ -378,6 +378,20 @@ impl Drop for Probe<'_> {
     }
 }
 
+#[cfg(feature = "fuzzing")]
+pub(crate) fn fuzz_line(line: &[u8]) {
+    drop(serde_json::from_slice::<Hello>(line));
+    let Ok(reply) = serde_json::from_slice::<Reply>(line) else { return };
+    reply.diagnostics.into_iter().map(describe_message).for_each(drop);
+    drop(reply.error.map(|failure| describe_failure(failure, Path::new("lit.cfg"))));
+    drop(reply.state.map(describe_state));
+    let mut config = Config::default();
+    let late = reply.late.into_iter().map(|(_, changes)| changes);
+    reply.changes.into_iter().chain(late).for_each(|changes| {
+        update::apply(&mut config, changes, Some(Path::new("/tmp")));
+    });
+}
+
 fn about_test(op: &str, suite: SuiteRef<'_>, config: u32, path: &Path) -> Request {
     let roots = [suite.source_root, suite.exec_root].map(|root| root.as_os_str().as_bytes());
     Request::op(op)

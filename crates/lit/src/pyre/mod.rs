@@ -24,7 +24,7 @@ pub use self::template::{Part, Replacement};
 use crate::exception::Exception;
 
 /// Steps that a match may take before it is given up. Python has no limit; this is minutes.
-const BACKTRACK_LIMIT: usize = 200_000_000;
+const BACKTRACK_LIMIT: usize = if cfg!(feature = "fuzzing") { 20_000 } else { 200_000_000 };
 
 /// A compiled pattern.
 #[derive(Debug)]

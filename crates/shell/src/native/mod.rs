@@ -121,6 +121,19 @@ fn accept_command(text: &str, script: &Script, scope: &Scope) -> Result<Ast, Ref
     }
 }
 
+#[cfg(feature = "fuzzing")]
+pub(crate) fn fuzz_command(text: &str) -> bool {
+    let scope = Scope { has_not: true, sorts_bytes: true, pipefail: true };
+    let Ok(ast) = text::accept(text).and_then(|()| {
+        parse(text, hotstart_model::Dialect::V23).map_err(|_| "not in the internal shell's language")
+    }) else {
+        return false;
+    };
+    std::iter::once(&ast.first)
+        .chain(ast.rest.iter().map(|(_, pipeline)| pipeline))
+        .all(|pipeline| stage::accept(pipeline, &scope).is_ok())
+}
+
 /// Whether file names are sorted alike by bash, which follows the locale, and by lit, which does not.
 fn sorts_bytes(env: &Environment) -> bool {
     let set = |name| env.get(name).filter(|value| !value.is_empty());

@@ -1,0 +1,146 @@
+/* Tests of the parts of runtime/bind.c that read tables. They are private to it, so it is included; what it asks of other
+ * files is answered here. */
+#include "../../bind.c"
+#include "unit.h"
+
+#include <string.h>
+
+void *hs_audit_stand_in(void *function)
+{
+    return function;
+}
+
+void *hs_finalize_stand_in(void *function)
+{
+    return function;
+}
+
+void *hs_marks_stand_in(void *function)
+{
+    return function;
+}
+
+void *hs_nested_stand_in(void *function)
+{
+    return function;
+}
+
+#define BASE 0x10000
+
+/* A dynamic section that can be bound, with one more entry. */
+static struct object read_with(ElfW(Sxword) tag, ElfW(Xword) value)
+{
+    ElfW(Dyn) dynamic[] = {
+        {DT_JMPREL, {.d_ptr = BASE + 1}},
+        {DT_PLTRELSZ, {.d_val = 5 * sizeof(ElfW(Rela))}},
+        {DT_SYMTAB, {.d_ptr = BASE + 2}},
+        {DT_STRTAB, {.d_ptr = BASE + 3}},
+        {DT_VERNEED, {.d_ptr = 4}},
+        {DT_PLTREL, {.d_val = DT_RELA}},
+        {tag, {.d_val = value}},
+        {DT_NULL, {0}},
+    };
+    const struct link_map map = {.l_addr = BASE, .l_ld = dynamic};
+    struct object object;
+    read_dynamic(&map, &object);
+    return object;
+}
+
+static void reads_a_dynamic_section(void)
+{
+    const struct object object = read_with(DT_VERNEEDNUM, 7);
+    CHECK(!object.skip);
+    CHECK_EQUAL(object.slot_count, 5);
+    CHECK_EQUAL((uintptr_t)object.slots, BASE + 1);
+    CHECK_EQUAL((uintptr_t)object.needed, BASE + 4);
+    CHECK_EQUAL(object.needed_count, 7);
+}
+
+static void leaves_objects_alone_that_ld_so_binds_otherwise(void)
+{
+    CHECK(read_with(DT_SYMBOLIC, 0).skip);
+    CHECK(read_with(DT_BIND_NOW, 0).skip);
+    CHECK(read_with(DT_PLTREL, DT_REL).skip);
+    CHECK(read_with(DT_FLAGS, DF_SYMBOLIC).skip);
+    CHECK(read_with(DT_FLAGS, DF_BIND_NOW).skip);
+    CHECK(read_with(DT_FLAGS_1, DF_1_NOW).skip);
+    CHECK(!read_with(DT_FLAGS, DF_STATIC_TLS).skip);
+    CHECK(!read_with(DT_FLAGS_1, DF_1_PIE).skip);
+    /* A dynamic section that ld.so could not write to holds offsets, not addresses. */
+    CHECK(read_with(DT_SYMTAB, 2).skip);
+    CHECK(read_with(DT_JMPREL, 0).skip);
+}
+
+static void finds_names_of_versions(void)
+{
+    const struct {
+        ElfW(Verneed) file;
+        ElfW(Vernaux) versions[2];
+        ElfW(Verneed) last;
+        ElfW(Vernaux) last_version;
+    } table = {
+        {.vn_cnt = 2, .vn_aux = sizeof(ElfW(Verneed)), .vn_next = sizeof(ElfW(Verneed)) + 2 * sizeof(ElfW(Vernaux))},
+        {{.vna_other = 2, .vna_name = 1, .vna_next = sizeof(ElfW(Vernaux))}, {.vna_other = 4, .vna_name = 3}},
+        {.vn_cnt = 1, .vn_aux = sizeof(ElfW(Verneed))},
+        {.vna_other = 3, .vna_name = 5},
+    };
+    const struct object object = {.strings = "\0A\0B\0C", .needed = &table.file, .needed_count = 2};
+    CHECK_TEXT(version_name(&object, 2), "A");
+    CHECK_TEXT(version_name(&object, 4), "B");
+    CHECK_TEXT(version_name(&object, 3), "C");
+    CHECK(version_name(&object, 5) == NULL);
+    CHECK(version_name(&(struct object){0}, 2) == NULL);
+}
+
+static void *saved[4];
+
+static void *before(void **place)
+{
+    (void)place;
+    return saved;
+}
+
+static unsigned kept_count;
+
+static void keep(void **place)
+{
+    (void)place;
+    kept_count++;
+}
+
+static void learns_each_slot_once(void)
+{
+    void *slots[] = {saved, saved, saved};
+    for (size_t i = 0; i < 3; i++)
+        lazy[i] = &slots[i];
+    lazy_count = 3;
+    hs_bind_learn(before, keep);
+    CHECK_EQUAL(kept_count, 0);
+    slots[1] = saved + 1;
+    hs_bind_learn(before, keep);
+    CHECK_EQUAL(kept_count, 1);
+    CHECK_EQUAL(lazy_count, 2);
+    CHECK(lazy[1] == &slots[2]);
+    hs_bind_learn(before, keep);
+    CHECK_EQUAL(kept_count, 1);
+    lazy_count = 0;
+}
+
+static void knows_the_program_and_itself(void)
+{
+    const struct range program = program_range(_r_debug.r_map->l_addr);
+    const ElfW(Addr) own = (ElfW(Addr))&knows_the_program_and_itself, library = (ElfW(Addr))dlsym(RTLD_DEFAULT, "getpid");
+    CHECK(own >= program.low && own < program.high);
+    CHECK(library < program.low || library >= program.high);
+    CHECK(is_own(&knows_the_program_and_itself));
+    CHECK(knows_versions((void *)library));
+}
+
+const struct unit_test tests_of_bind[] = {
+    {"bind: reads a dynamic section", reads_a_dynamic_section},
+    {"bind: leaves objects alone that ld.so binds otherwise", leaves_objects_alone_that_ld_so_binds_otherwise},
+    {"bind: finds names of versions", finds_names_of_versions},
+    {"bind: learns each slot once", learns_each_slot_once},
+    {"bind: knows the program and itself", knows_the_program_and_itself},
+    {NULL, NULL},
+};

@@ -1,0 +1,55 @@
+/* Tests of runtime/place.c: a process that was bound to one processor is free again. */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <string.h>
+
+#include "../../runtime.h"
+#include "unit.h"
+
+static cpu_set_t allowed(void)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CHECK_EQUAL(sched_getaffinity(0, sizeof set, &set), 0);
+    return set;
+}
+
+static void bind_to_one(const cpu_set_t *of)
+{
+    cpu_set_t one;
+    int number = 0;
+    while (!CPU_ISSET(number, of))
+        number++;
+    CPU_ZERO(&one);
+    CPU_SET(number, &one);
+    CHECK_EQUAL(sched_setaffinity(0, sizeof one, &one), 0);
+}
+
+static void frees_itself_to_what_was_noted(void)
+{
+    const cpu_set_t before = allowed();
+    hs_place_open();
+    bind_to_one(&before);
+    CHECK_EQUAL(hs_place_free(0), 0);
+    const cpu_set_t after = allowed();
+    CHECK(CPU_EQUAL(&before, &after));
+}
+
+static void frees_itself_to_all_processors(void)
+{
+    const cpu_set_t before = allowed();
+    hs_place_open();
+    bind_to_one(&before);
+    CHECK_EQUAL(hs_place_free(HS_REQUEST_ANYWHERE), 0);
+    const cpu_set_t after = allowed();
+    cpu_set_t both;
+    CPU_AND(&both, &before, &after);
+    CHECK(CPU_EQUAL(&both, &before));
+    CHECK_EQUAL(sched_setaffinity(0, sizeof before, &before), 0);
+}
+
+const struct unit_test tests_of_place[] = {
+    {"place: frees itself to what was noted", frees_itself_to_what_was_noted},
+    {"place: frees itself to all processors", frees_itself_to_all_processors},
+    {NULL, NULL},
+};
