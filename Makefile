@@ -3,6 +3,7 @@
 #   make demo          everything from a fresh Debian or Ubuntu machine to lit and hotstart side by side
 #   make demo FAIL=1   how failing tests look
 #   make test          all tests
+#   make test-long     an hour of the fuzzer of warm starts
 #   make allocators    mimalloc and rpmalloc, for `hotstart lit --allocator`
 #
 # Settings: LLVM_BIN (directory of the LLVM tools), CARGO_TARGET_DIR, ROUNDS (rounds of the demo), and
@@ -10,7 +11,7 @@
 
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 
-.PHONY: build allocators demo test setup venv clean
+.PHONY: build allocators demo test test-long setup venv clean
 
 build:
 	cargo build --release --locked
@@ -23,6 +24,9 @@ demo: setup venv build
 
 test: setup venv
 	tools/check
+
+test-long: build
+	$(CARGO_TARGET_DIR)/release/warm-fuzz --minutes 60 --jobs $$(nproc)
 
 # Packages of the distribution that are missing; nothing when all are there.
 setup:

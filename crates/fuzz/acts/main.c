@@ -54,6 +54,10 @@ static volatile int fault_code;
 static void on_fault(int number, siginfo_t *info, void *context)
 {
     (void)context;
+#if defined(__x86_64__)
+    /* With alignment checked, the way out would fault again. */
+    __asm__ volatile("pushfq\n\tandl $~0x40000, (%%rsp)\n\tpopfq" : : : "memory", "cc");
+#endif
     fault_code = info->si_code + (number == SIGBUS ? 100 : number == SIGILL ? 200 : 0);
     siglongjmp(after_fault, 1);
 }

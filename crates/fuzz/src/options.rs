@@ -15,6 +15,7 @@ warm-fuzz: runs generated programs cold, forked and reset, and reports every dif
   --act NAME       only sequences with this act
   --mode MODE      fork or reset; both by default
   --out DIR        where findings are written, target/warm-fuzz by default
+  --findings N     ends after so many, 50 by default
   --list           prints all acts
   --replay DIR     runs a finding again
 
@@ -51,6 +52,8 @@ pub struct Options {
     pub act: Option<String>,
     /// The modes that are compared with cold.
     pub modes: Vec<Mode>,
+    /// After how many findings it ends.
+    pub findings: usize,
     /// Where findings are written.
     pub out: PathBuf,
 }
@@ -66,6 +69,7 @@ impl Options {
             jobs: 1,
             act: None,
             modes: vec![Mode::Fork, Mode::Audited, Mode::Reset],
+            findings: 50,
             out: "target/warm-fuzz".into(),
         };
         while let Some(name) = arguments.next() {
@@ -90,6 +94,7 @@ impl Options {
                 self.minutes = value.parse().ok().filter(|m| (0.0..1e6).contains(m)).ok_or(wrong)?
             }
             "--jobs" => self.jobs = value.parse().ok().filter(|jobs| *jobs > 0).ok_or(wrong)?,
+            "--findings" => self.findings = value.parse().ok().filter(|n| *n > 0).ok_or(wrong)?,
             "--act" => self.act = Some(value),
             "--out" => self.out = value.into(),
             "--replay" => self.task = Task::Replay(value.into()),

@@ -17,8 +17,8 @@ const SEQUENCES_PER_PROGRAM: u64 = 16;
 const BEFORE_ONE_IN: u64 = 3;
 /// Sequences tried to make a failing one small.
 const SHRINKING: usize = 400;
-/// Findings after which a campaign ends: there is enough to do.
-const FINDINGS_MAX: usize = 50;
+/// The same where each attempt may take a run's whole limit.
+const SHRINKING_HANGS: usize = 20;
 
 /// What all jobs share.
 struct Campaign<'o> {
@@ -47,8 +47,9 @@ struct Job<'c> {
 pub fn run(options: &Options) -> Result<(Statistics, usize), String> {
     let scratch = tempfile::tempdir().map_err(|e| format!("no scratch directory: {e}"))?;
     let root = scratch.path().canonicalize().map_err(|e| format!("{}: {e}", scratch.path().display()))?;
-    let deadline = Instant::now() + Duration::from_secs_f64(options.minutes * 60.0);
-    let (catalogue, suspects, mut sum) = prepare(options, &root.join("calibration"))?;
+    let begun = Instant::now();
+    let deadline = begun + Duration::from_secs_f64(options.minutes * 60.0);
+    let (catalogue, suspects, mut sum) = prepare(options, &root.join("calibration"), begun)?;
     let campaign = Campaign {
         options,
         catalogue,
@@ -78,8 +79,12 @@ fn open(root: &Path) -> Result<(Workshop, Session), String> {
     Ok((Workshop::open(&dir)?, Session::new(Place::new(root))))
 }
 
-/// Lists the acts and tries each by itself.
-fn prepare(options: &Options, root: &Path) -> Result<(Catalogue, Vec<Sequence>, Statistics), String> {
+/// Lists the acts and tries each by itself, for a third of the time at most.
+fn prepare(
+    options: &Options,
+    root: &Path,
+    begun: Instant,
+) -> Result<(Catalogue, Vec<Sequence>, Statistics), String> {
     let (mut workshop, session) = open(root)?;
     let program = workshop.program(&[])?;
     let mut catalogue = std::mem::take(&mut workshop.catalogue);
@@ -88,8 +93,21 @@ fn prepare(options: &Options, root: &Path) -> Result<(Catalogue, Vec<Sequence>, 
         return Err(format!("there is no act '{name}'; --list prints all"));
     }
     let mut statistics = Statistics { programs: 1, ..Statistics::default() };
-    let suspects = calibrate(&session, &program, &mut catalogue, &mut statistics);
+    let mut random = Random::new(options.seed, u64::MAX);
+    let deadline = begun + Duration::from_secs_f64(options.minutes * 20.0);
+    let suspects = calibrate(&session, &program, (&mut catalogue, &mut random), (&mut statistics, deadline));
     Ok((catalogue, suspects.map_err(|e| format!("cannot run an act: {e}"))?, statistics))
+}
+
+impl Campaign<'_> {
+    fn has_enough(&self) -> bool {
+        self.findings.load(Ordering::Relaxed) >= self.options.findings
+    }
+
+    /// A sequence that was seen to differ and is not looked into yet.
+    fn suspect(&self) -> Option<Sequence> {
+        if self.has_enough() { None } else { self.suspects.lock().expect("no panic while locked").pop() }
+    }
 }
 
 impl<'c> Job<'c> {
@@ -102,14 +120,14 @@ impl<'c> Job<'c> {
     }
 
     fn work(mut self) -> Result<Statistics, String> {
-        while let Some(sequence) = self.campaign.suspects.lock().expect("no panic while locked").pop() {
+        while let Some(sequence) = self.campaign.suspect() {
             let known = self.campaign.known.lock().expect("no panic while locked").clone();
             if !known.iter().any(|acts| acts.iter().all(|act| sequence.has(act))) {
                 self.look_at(&sequence, 0)?;
             }
         }
         let campaign = self.campaign;
-        while Instant::now() < campaign.deadline && campaign.findings.load(Ordering::Relaxed) < FINDINGS_MAX {
+        while Instant::now() < campaign.deadline && !campaign.has_enough() {
             let number = campaign.next.fetch_add(1, Ordering::Relaxed);
             let mut random = Random::new(campaign.options.seed, number);
             let before = self.before(number);
@@ -169,7 +187,8 @@ impl<'c> Job<'c> {
 
     fn found(&mut self, sequence: &Sequence, difference: Difference, number: u64) -> Result<(), String> {
         let mode = difference.mode;
-        let small = shrink(sequence.clone(), SHRINKING, |candidate| self.fails(candidate, mode));
+        let attempts = if difference.hangs() { SHRINKING_HANGS } else { SHRINKING };
+        let small = shrink(sequence.clone(), attempts, |candidate| self.fails(candidate, mode));
         let program = self.program(&small.before)?;
         let again = check(&self.session, (&small, &program), &[mode], &mut Tally::default());
         let (small, difference) = match again {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use crate::generate::Sequence;
-use crate::run::{Mode, Observed, Outcome, Program, Session, Sight, Tally};
+use crate::run::{Mode, Observed, Outcome, Program, Session, Sight, TIMED_OUT, Tally};
 
 /// Cold runs that must agree before a difference counts.
 const COLD_RUNS: usize = 6;
@@ -70,7 +70,9 @@ pub fn check(
                 return Ok(Verdict::Nondeterministic(at));
             }
         }
-        for _ in 1..WARM_RUNS {
+        // To see again that it hangs takes long.
+        let warm_runs = if difference.hangs() { 1 } else { WARM_RUNS };
+        for _ in 1..warm_runs {
             let again = compare(&cold, &run(*mode)?, *mode);
             difference.shown.0 += usize::from(again.is_some());
             difference.shown.1 += 1;
@@ -80,6 +82,14 @@ pub fn check(
     Ok(Verdict::Same)
 }
 
+impl Difference {
+    /// Whether a run had to be ended.
+    pub fn hangs(&self) -> bool {
+        self.sights.iter().any(|(what, ..)| what == TIMED_OUT)
+    }
+}
+
+/// The first run that two cold outcomes show differently.
 fn first_unequal(first: &[Observed], second: &[Observed]) -> Option<usize> {
     first.iter().zip(second).position(|(a, b)| a != b)
 }

@@ -8,12 +8,12 @@ impl Random {
     /// The generator of the sequence `number` under `seed`.
     pub fn new(seed: u64, number: u64) -> Self {
         let mut random = Random(seed ^ number.wrapping_mul(0xd134_2543_de82_ef95));
-        random.next();
+        random.bits();
         random
     }
 
     /// 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -23,7 +23,7 @@ impl Random {
 
     /// A number below `bound`, which is not zero.
     pub fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
+        (self.bits() % bound as u64) as usize
     }
 
     /// True once in `times` draws.
@@ -45,7 +45,7 @@ mod tests {
     fn the_same_seed_gives_the_same_numbers() {
         let draw = |seed, number| {
             let mut random = Random::new(seed, number);
-            (0..5).map(|_| random.next()).collect::<Vec<_>>()
+            (0..5).map(|_| random.bits()).collect::<Vec<_>>()
         };
         assert_eq!(draw(1, 2), draw(1, 2));
         assert_ne!(draw(1, 2), draw(1, 3));

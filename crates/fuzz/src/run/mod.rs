@@ -6,7 +6,7 @@ mod session;
 pub mod sources;
 mod workshop;
 
-pub use observed::{Observed, Sight};
+pub use observed::{Observed, Sight, TIMED_OUT};
 pub use place::Place;
 pub use session::{Mode, Outcome, Session, Tally};
 pub use workshop::{Program, Workshop};

@@ -29,6 +29,9 @@ pub struct Observed {
     pub files: BTreeMap<String, String>,
 }
 
+/// How it is called that a run had to be ended.
+pub const TIMED_OUT: &str = "timed out";
+
 /// One thing that differs, as text: what, in the cold run, in the other.
 pub type Sight = (String, String, String);
 
@@ -64,7 +67,7 @@ impl Observed {
             }
         };
         note("status", format!("{:?}", self.status), format!("{:?}", other.status));
-        note("timed out", self.timed_out.to_string(), other.timed_out.to_string());
+        note(TIMED_OUT, self.timed_out.to_string(), other.timed_out.to_string());
         note("standard output", self.output.clone(), other.output.clone());
         note("standard error", self.error.clone(), other.error.clone());
         note("descriptor 3", self.extra.clone(), other.extra.clone());
@@ -87,6 +90,13 @@ fn content(file: &mut File) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// The beginning of a file with text. What programs map and share has pointers and numbers of processes in it.
+fn text_of(path: &Path) -> String {
+    let mut text = fs::read(path).unwrap_or_else(|_| b"(unreadable)".to_vec());
+    text.truncate(4096);
+    if text.contains(&0) { String::new() } else { format!(": {:?}", String::from_utf8_lossy(&text)) }
+}
+
 fn list(dir: &Path, below: &str, into: &mut BTreeMap<String, String>) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
@@ -100,9 +110,7 @@ fn list(dir: &Path, below: &str, into: &mut BTreeMap<String, String>) -> io::Res
         } else if kind.is_symlink() {
             format!("link to {}", fs::read_link(entry.path())?.display())
         } else if kind.is_file() {
-            let text = fs::read(entry.path())?;
-            let shown = String::from_utf8_lossy(&text[..text.len().min(4096)]).into_owned();
-            format!("file {mode:o} of {} bytes: {shown:?}", text.len())
+            format!("file {mode:o} of {} bytes{}", meta.len(), text_of(&entry.path()))
         } else {
             format!("special {mode:o} fifo {}", kind.is_fifo())
         };

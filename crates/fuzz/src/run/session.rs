@@ -15,7 +15,7 @@ use super::{Observed, Place, Program};
 use crate::generate::{Limited, Request, Sequence};
 
 /// After so many seconds a run is ended: a hundred times what the slowest act takes on an idle machine.
-const LIMIT_SECONDS: i64 = 10;
+const LIMIT_SECONDS: i64 = 5;
 
 /// How the runs of a sequence are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,22 +4,39 @@
 pub const HEADER: (&str, &str) = ("act.h", include_str!("../../acts/act.h"));
 /// The program's `main`.
 pub const MAIN: (&str, &str) = ("main.c", include_str!("../../acts/main.c"));
-/// What runs before `main`: each piece in an `#ifdef` of its own.
-pub const BEFORE: (&str, &str) = ("before.c", include_str!("../../acts/before.c"));
+/// Declarations for what runs before `main`.
+pub const BEFORE_HEADER: (&str, &str) = ("before.h", include_str!("../../acts/before.h"));
 
 macro_rules! acts {
     ($($file:literal),* $(,)?) => { [$(($file, include_str!(concat!("../../acts/", $file)))),*] };
 }
 
 /// The acts in `main`.
-pub const ACTS: [(&str, &str); 3] = acts!["files.c", "descriptors.c", "memory.c"];
+pub const ACTS: [(&str, &str); 12] = acts![
+    "files.c",
+    "descriptors.c",
+    "memory.c",
+    "signals.c",
+    "limits.c",
+    "process.c",
+    "proc.c",
+    "stdio.c",
+    "libc.c",
+    "cpu.c",
+    "threads.c",
+    "ends.c",
+];
 
-/// How a piece of before.c begins.
+/// What runs before `main`: each piece in an `#ifdef` of its own.
+pub const BEFORE: [(&str, &str); 4] =
+    acts!["before_identity.c", "before_files.c", "before_request.c", "before_state.c"];
+
+/// How such a piece begins.
 const PIECE: &str = "#ifdef WITH_";
 
 /// Names of the acts before `main`.
 pub fn before_names() -> Vec<&'static str> {
-    BEFORE.1.lines().filter_map(|line| line.strip_prefix(PIECE)).collect()
+    BEFORE.iter().flat_map(|(_, source)| source.lines()).filter_map(|line| line.strip_prefix(PIECE)).collect()
 }
 
 /// One C file with all that `acts` and `before` need, and nothing of the other acts.
@@ -27,7 +44,10 @@ pub fn standalone(acts: &[&str], before: &[&str]) -> String {
     let mut text = String::from(HEADER.1);
     text.push_str(&without_include(MAIN.1));
     if !before.is_empty() {
-        text.push_str(&without_include(&without_pieces(BEFORE.1, before)));
+        text.push_str(&without_include(BEFORE_HEADER.1));
+        BEFORE
+            .iter()
+            .for_each(|(_, source)| text.push_str(&without_include(&without_pieces(source, before))));
     }
     for (_, source) in ACTS {
         let (rest, used) = without_acts(source, acts);
@@ -39,7 +59,7 @@ pub fn standalone(acts: &[&str], before: &[&str]) -> String {
 }
 
 fn without_include(source: &str) -> String {
-    source.split_inclusive('\n').filter(|line| !line.starts_with("#include \"act.h\"")).collect()
+    source.split_inclusive('\n').filter(|line| !line.starts_with("#include \"")).collect()
 }
 
 /// `source` without the acts that are not in `wanted`, and whether any is left.

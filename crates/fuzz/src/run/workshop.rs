@@ -36,7 +36,8 @@ impl Workshop {
             std::fs::write(dir.join(name), text).map_err(|e| format!("{}: {e}", dir.join(name).display()))
         };
         write(sources::HEADER)?;
-        write(sources::BEFORE)?;
+        write(sources::BEFORE_HEADER)?;
+        sources::BEFORE.into_iter().try_for_each(write)?;
         let mut objects = Vec::new();
         for source in sources::ACTS.into_iter().chain([sources::MAIN]) {
             write(source)?;
@@ -60,7 +61,7 @@ impl Workshop {
         let mut arguments: Vec<PathBuf> = vec!["-o".into(), path.clone()];
         if !before.is_empty() {
             arguments.extend(before.iter().map(|name| format!("-DWITH_{name}").into()));
-            arguments.push(self.dir.join(sources::BEFORE.0));
+            arguments.extend(sources::BEFORE.map(|(name, _)| self.dir.join(name)));
         }
         arguments.extend(self.objects.iter().cloned());
         compile(&arguments.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
