@@ -5,7 +5,7 @@
 #   make test          all tests
 #   make test-runtime  of these, the unit tests of the C runtime under sanitizers
 #   make test-faults   what dies, fills up and runs out, against the release binary
-#   make test-long     half an hour of fuzzing the parsers
+#   make test-long     an hour of the fuzzer of warm starts, half an hour of fuzzing the parsers
 #   make allocators    mimalloc and rpmalloc, for `hotstart lit --allocator`
 #
 # Settings: LLVM_BIN (directory of the LLVM tools), CARGO_TARGET_DIR, ROUNDS (rounds of the demo), and
@@ -30,7 +30,8 @@ test: setup venv
 test-faults: setup venv build
 	tests/faults/run
 
-test-long: setup venv
+test-long: setup venv build
+	$(CARGO_TARGET_DIR)/release/warm-fuzz --minutes 60 --jobs $$(nproc)
 	tools/fuzz-parsers 225
 
 test-runtime:

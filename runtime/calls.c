@@ -128,12 +128,17 @@ static enum hs_call_outcome done(struct hs_system_call *call, long result)
 
 static enum hs_call_outcome unknown(void)
 {
+#ifndef HS_WITHOUT_UNKNOWN
     hs_call_mark();
+#endif
     return HS_CALL_NATIVE;
 }
 
 static enum hs_call_outcome known_if(int harmless)
 {
+#ifdef HS_WITHOUT_ARGUMENTS
+    return HS_CALL_NATIVE;
+#endif
     return harmless ? HS_CALL_NATIVE : unknown();
 }
 
@@ -622,6 +627,9 @@ void hs_call_begin(void)
 {
     struct timespec used;
     calls.seen = 0;
+#ifdef HS_WITHOUT_USAGE
+    return;
+#endif
     calls.blocks_sigsys = 0;
     calls.process = (int)HS_SYS(SYS_getpid);
     HS_SYS(SYS_getrusage, RUSAGE_SELF, &calls.own);

@@ -511,6 +511,9 @@ int hs_mappings_lost(void)
 /* Unmaps what a run has mapped, or keeps its pages; the heap is reset by itself. */
 int hs_mappings_undo(void)
 {
+#ifdef HS_WITHOUT_MAPPINGS
+    range_count = 0;
+#endif
     for (size_t i = 0; i < range_count; i++)
         if (!(ranges[i].is_plain && hs_kept_take(ranges[i].from, ranges[i].to)) &&
             HS_SYS(SYS_munmap, ranges[i].from, ranges[i].to - ranges[i].from) != 0)

@@ -309,6 +309,10 @@ void hs_memory_restore(void)
         for (uintptr_t at = region->from; at < region->to; dirtied++) {
             size_t size = piece(at, region->to);
             const char *saved = region->saved + (at - region->from);
+#ifdef HS_WITHOUT_MEMORY
+            at += size;
+            continue;
+#endif
             if (*dirtied == ALWAYS)
                 memcpy((void *)at, saved, size);
             else if (memcmp((void *)at, saved, size) != 0) {
@@ -320,7 +324,9 @@ void hs_memory_restore(void)
     }
     /* The stack below main's frame, which nobody has used in a fresh process. How far it reaches has just been found, with
      * the sum of mappings. */
+#ifndef HS_WITHOUT_STACK
     hs_memory_clear(stack_low, now->stack_page);
+#endif
 }
 
 int hs_memory_is_zero(const char *from, const char *to)

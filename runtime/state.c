@@ -228,7 +228,9 @@ void hs_state_restore(void)
     touched = 0;
     /* What came since they were taken, as by the closing of the tool's descriptors. */
     signals_left();
+#ifndef HS_WITHOUT_MASK
     HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &nothing, 0, HS_SET_BYTES);
+#endif
 }
 
 static int signals_differ(void)

@@ -1,4 +1,7 @@
 //! Builds the C runtime, and the one file that hides a preloaded allocator, into shared libraries that `image` embeds.
+//!
+//! HOTSTART_WITHOUT=NAME,NAME leaves out parts of what makes warm starts right (`HS_WITHOUT_NAME` in the runtime): only for
+//! `tools/fuzz-bites`, which tests that the fuzzer notices.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -33,16 +36,20 @@ const SOURCES: [&str; 25] = [
 const PRELOAD: &str = "preload.c";
 const HEADERS: [&str; 3] = ["protocol.h", "arch.h", "runtime.h"];
 
+const WITHOUT: &str = "HOTSTART_WITHOUT";
+
 fn main() {
+    println!("cargo::rerun-if-env-changed={WITHOUT}");
     let variable = |name: &str| PathBuf::from(std::env::var_os(name).expect("cargo sets it"));
     let runtime = variable("CARGO_MANIFEST_DIR").join("../../runtime");
     for file in SOURCES.iter().chain(&HEADERS).chain(&[PRELOAD]) {
         println!("cargo::rerun-if-changed={}", runtime.join(file).display());
     }
+    let without = without(&runtime);
     let library = |name: &str, sources: &[&str], options: &[&str]| {
         let output = variable("OUT_DIR").join(name);
         let sources: Vec<_> = sources.iter().map(|file| runtime.join(file)).collect();
-        link(&output, &sources, options);
+        link(&output, &sources, options, &without);
         output
     };
     let output = library("hotstart-runtime.so", &SOURCES, &["-Wl,-z,now"]);
@@ -51,13 +58,32 @@ fn main() {
     println!("cargo::rustc-env=HOTSTART_PRELOAD={}", output.display());
 }
 
-fn link(output: &Path, sources: &[PathBuf], options: &[&str]) {
+fn link(output: &Path, sources: &[PathBuf], options: &[&str], without: &[String]) {
     let compiler = cc::Build::new().cargo_metadata(false).get_compiler();
     let mut command = Command::new(compiler.path());
     command.args(["-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra"]);
-    command.args(options).args(["-Wl,--build-id=none", "-s", "-o"]).arg(output).args(sources);
+    command.args(without).args(options).args(["-Wl,--build-id=none", "-s", "-o"]).arg(output).args(sources);
     match command.status() {
         Ok(status) if status.success() => {}
         other => panic!("cannot build the runtime with {}: {other:?}", compiler.path().display()),
     }
+}
+
+/// One macro for each part that is left out.
+fn without(runtime: &Path) -> Vec<String> {
+    let names = std::env::var(WITHOUT).unwrap_or_default();
+    let names: Vec<_> = names.split(',').filter(|name| !name.is_empty()).collect();
+    if !names.is_empty() {
+        let names = names.join(", ");
+        println!("cargo::warning=the runtime is built without {names}: for tests of the fuzzer only");
+    }
+    let files: Vec<_> = SOURCES.iter().chain(&HEADERS).map(|file| runtime.join(file)).collect();
+    let texts: String =
+        files.iter().map(|file| std::fs::read_to_string(file).expect("it is there")).collect();
+    let macro_of = |name: &&str| {
+        let name = format!("HS_WITHOUT_{}", name.to_uppercase().replace('-', "_"));
+        assert!(texts.contains(&name), "{WITHOUT}: nothing in {} asks for {name}", runtime.display());
+        format!("-D{name}")
+    };
+    names.iter().map(macro_of).collect()
 }

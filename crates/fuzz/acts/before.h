@@ -1,0 +1,35 @@
+/* What a program does before main: each piece is in an #ifdef of its own, and its main then says what that saw. Such a program
+ * may well be started cold; it has to be right. */
+#ifndef BEFORE_H
+#define BEFORE_H
+#include "act.h"
+#include <pthread.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <time.h>
+
+#undef FAMILY
+#define FAMILY "before"
+
+#define CONSTRUCT(piece) __attribute__((constructor, used)) static void piece(int argc, char **argv, char **envp)
+#define TELL(act_name) ACT(BEFORE, act_name)
+#define UNUSED (void)argc, (void)argv, (void)envp
+
+/* Whether no earlier run of the sequence has noted the same value. */
+__attribute__((unused)) static int is_new(const char *file, unsigned long value)
+{
+    char path[64], text[4096], line[32];
+    snprintf(path, sizeof path, "../shared/%s", file);
+    snprintf(line, sizeof line, "%lx\n", value);
+    if (slurp(path, text, sizeof text) < 0)
+        *text = 0;
+    int there = strstr(text, line) != NULL;
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (fd >= 0 && write(fd, line, strlen(line)) > 0)
+        close(fd);
+    return !there;
+}
+
+#endif

@@ -1,0 +1,223 @@
+/* What is left for main: threads, descriptors, signals, memory, the end. See before.h. */
+#include "before.h"
+
+#ifdef WITH_before_thread
+static void *wait_before(void *argument)
+{
+    (void)argument;
+    for (;;)
+        pause();
+    return NULL;
+}
+CONSTRUCT(start_thread)
+{
+    UNUSED;
+    pthread_t thread;
+    pthread_create(&thread, NULL, wait_before, NULL);
+}
+TELL(before_thread)
+{
+    say_status((const char *const[]){"Threads", NULL});
+}
+#endif
+
+#ifdef WITH_before_thread_joined
+static __thread int joined_local = 3;
+static void *set_local(void *argument)
+{
+    (void)argument;
+    return (void *)(intptr_t)++joined_local;
+}
+CONSTRUCT(join_thread)
+{
+    UNUSED;
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, set_local, NULL) == 0)
+        pthread_join(thread, NULL);
+}
+TELL(before_thread_joined)
+{
+    say("%d", joined_local);
+}
+#endif
+
+#ifdef WITH_before_child
+static int child_status = -1;
+CONSTRUCT(run_child)
+{
+    UNUSED;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(4);
+    waitpid(child, &child_status, 0);
+}
+TELL(before_child)
+{
+    say("%d", WEXITSTATUS(child_status));
+}
+#endif
+
+#ifdef WITH_before_descriptor
+static int opened;
+CONSTRUCT(open_descriptor)
+{
+    UNUSED;
+    opened = open("/dev/null", O_RDONLY);
+}
+TELL(before_descriptor)
+{
+    say("%d", opened);
+}
+#endif
+
+#ifdef WITH_before_descriptor_lowest
+static int lowest;
+CONSTRUCT(find_lowest)
+{
+    UNUSED;
+    lowest = dup(0);
+    close(lowest);
+}
+TELL(before_descriptor_lowest)
+{
+    say("%d", lowest);
+}
+#endif
+
+#ifdef WITH_before_descriptors_there
+static int third, seventh;
+CONSTRUCT(look_at_descriptors)
+{
+    UNUSED;
+    third = fcntl(3, F_GETFD), seventh = fcntl(7, F_GETFD);
+}
+TELL(before_descriptors_there)
+{
+    say("%d %d", third, seventh);
+}
+#endif
+
+#ifdef WITH_before_signal_action
+static volatile int constructed_calls;
+static void on_constructed(int number)
+{
+    constructed_calls += number;
+}
+CONSTRUCT(set_action)
+{
+    UNUSED;
+    signal(SIGUSR1, on_constructed);
+}
+TELL(before_signal_action)
+{
+    raise(SIGUSR1);
+    say("%d", constructed_calls);
+}
+#endif
+
+#ifdef WITH_before_signal_mask
+CONSTRUCT(set_mask)
+{
+    UNUSED;
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR2);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+}
+TELL(before_signal_mask)
+{
+    sigset_t now;
+    sigprocmask(SIG_BLOCK, NULL, &now);
+    say("%d", sigismember(&now, SIGUSR2));
+}
+#endif
+
+#ifdef WITH_before_timer
+CONSTRUCT(set_timer)
+{
+    UNUSED;
+    alarm(900);
+}
+TELL(before_timer)
+{
+    say("%d", alarm(0) > 800);
+}
+#endif
+
+#ifdef WITH_before_memory
+static char *constructed_block;
+CONSTRUCT(fill_memory)
+{
+    UNUSED;
+    constructed_block = malloc(200000);
+    memset(constructed_block, 4, 200000);
+    free(malloc(5000));
+}
+TELL(before_memory)
+{
+    say("%d", constructed_block[100]);
+    memset(constructed_block, 5, 200000);
+}
+#endif
+
+#ifdef WITH_before_memory_shared
+static char *shared_block;
+CONSTRUCT(share_memory)
+{
+    UNUSED;
+    shared_block = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+}
+TELL(before_memory_shared)
+{
+    say("%d", shared_block[0]++);
+}
+#endif
+
+#ifdef WITH_before_memory_locked
+CONSTRUCT(lock_memory)
+{
+    UNUSED;
+    static char page[8192];
+    mlock(page, sizeof page);
+}
+TELL(before_memory_locked)
+{
+    char text[4096];
+    slurp("/proc/self/status", text, sizeof text);
+    const char *line = strstr(text, "VmLck:");
+    say("%d", line && atoi(line + 6) > 0);
+}
+#endif
+
+#ifdef WITH_before_ending
+static void say_ending(void)
+{
+    say("ending");
+}
+CONSTRUCT(register_ending)
+{
+    UNUSED;
+    atexit(say_ending);
+}
+TELL(before_ending)
+{
+    say("registered");
+}
+__attribute__((destructor)) static void destruct(void)
+{
+    say("destructed");
+}
+#endif
+
+#ifdef WITH_before_exit
+CONSTRUCT(exit_early)
+{
+    UNUSED;
+    if (access("config", F_OK) == 0)
+        exit(41);
+}
+TELL(before_exit)
+{
+    say("not ended");
+}
+#endif

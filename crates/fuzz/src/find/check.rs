@@ -1,0 +1,132 @@
+//! Whether a sequence differs in a mode from what it is cold, and whether that means anything.
+
+use std::fmt;
+use std::io;
+
+use crate::generate::Sequence;
+use crate::run::{Mode, Observed, Outcome, Program, Session, Sight, TIMED_OUT, Tally};
+
+/// Cold runs that must agree before a difference counts.
+const COLD_RUNS: usize = 6;
+/// Warm runs by which it is seen how often a difference shows.
+const WARM_RUNS: usize = 4;
+
+/// One run that differs.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// In which mode.
+    pub mode: Mode,
+    /// Which run of the sequence; with an audit's finding, none.
+    pub run: Option<usize>,
+    /// What differs.
+    pub sights: Vec<Sight>,
+    /// In how many of how many warm runs of the sequence.
+    pub shown: (usize, usize),
+}
+
+/// What is known of a sequence.
+#[derive(Clone, Debug)]
+pub enum Verdict {
+    /// No mode differs.
+    Same,
+    /// Two cold runs differ in this run: nothing can be said.
+    Nondeterministic(usize),
+    /// A warm run differs from all cold ones.
+    Differs(Box<Difference>),
+}
+
+/// The first difference between the cold and another outcome.
+pub fn compare(cold: &Outcome, warm: &Outcome, mode: Mode) -> Option<Difference> {
+    let shown = (1, 1);
+    for (run, (expected, found)) in cold.observed.iter().zip(&warm.observed).enumerate() {
+        let sights = expected.differences(found);
+        if !sights.is_empty() {
+            return Some(Difference { mode, run: Some(run), sights, shown });
+        }
+    }
+    let audit = warm.audit.clone()?;
+    let sights = vec![("an audit".to_owned(), "no difference".to_owned(), audit)];
+    Some(Difference { mode, run: None, sights, shown })
+}
+
+/// Runs `sequence` cold and in each of `modes`. An error is the harness's.
+pub fn check(
+    session: &Session,
+    (sequence, program): (&Sequence, &Program),
+    modes: &[Mode],
+    tally: &mut Tally,
+) -> io::Result<Verdict> {
+    let mut run = |mode| {
+        let outcome = session.run(sequence, program, mode)?;
+        tally.add(mode, &outcome);
+        io::Result::Ok(outcome)
+    };
+    let cold = run(Mode::Cold)?;
+    for mode in modes {
+        let warm = run(*mode)?;
+        let Some(mut difference) = compare(&cold, &warm, *mode) else { continue };
+        for _ in 1..COLD_RUNS {
+            if let Some(at) = first_unequal(&cold.observed, &run(Mode::Cold)?.observed) {
+                return Ok(Verdict::Nondeterministic(at));
+            }
+        }
+        // To see again that it hangs takes long.
+        let warm_runs = if difference.hangs() { 1 } else { WARM_RUNS };
+        for _ in 1..warm_runs {
+            let again = compare(&cold, &run(*mode)?, *mode);
+            difference.shown.0 += usize::from(again.is_some());
+            difference.shown.1 += 1;
+        }
+        return Ok(Verdict::Differs(Box::new(difference)));
+    }
+    Ok(Verdict::Same)
+}
+
+impl Difference {
+    /// Whether a run had to be ended.
+    pub fn hangs(&self) -> bool {
+        self.sights.iter().any(|(what, ..)| what == TIMED_OUT)
+    }
+}
+
+/// The first run that two cold outcomes show differently.
+fn first_unequal(first: &[Observed], second: &[Observed]) -> Option<usize> {
+    first.iter().zip(second).position(|(a, b)| a != b)
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (shown, of) = self.shown;
+        match self.run {
+            Some(run) => writeln!(f, "{}: run {run} differs ({shown} of {of} times)", self.mode.name())?,
+            None => writeln!(f, "{}: an audit fails ({shown} of {of} times)", self.mode.name())?,
+        }
+        for (what, cold, warm) in &self.sights {
+            let (cold, warm) = only_different(cold, warm);
+            writeln!(f, "  {what}\n    cold: {}", cold.join("\n          "))?;
+            writeln!(f, "    {}: {}", self.mode.name(), warm.join("\n          "))?;
+        }
+        Ok(())
+    }
+}
+
+/// The lines of two texts that differ, at the same places; at most six of each.
+fn only_different<'t>(cold: &'t str, warm: &'t str) -> (Vec<&'t str>, Vec<&'t str>) {
+    let (cold, warm): (Vec<_>, Vec<_>) = (cold.lines().collect(), warm.lines().collect());
+    let unequal = |place: &usize| cold.get(*place) != warm.get(*place);
+    let places: Vec<_> = (0..cold.len().max(warm.len())).filter(unequal).take(6).collect();
+    let of =
+        |lines: &[&'t str]| places.iter().map(|place| *lines.get(*place).unwrap_or(&"(no line)")).collect();
+    (of(&cold), of(&warm))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_lines_that_differ_are_shown() {
+        let (cold, warm) = only_different("a\nb\nc", "a\nx");
+        assert_eq!((cold, warm), (vec!["b", "c"], vec!["x", "(no line)"]));
+    }
+}

@@ -1,0 +1,14 @@
+//! Looks for differences: compares runs, shrinks what differs, writes it down.
+
+mod calibrate;
+mod campaign;
+mod check;
+mod reproduce;
+mod shrink;
+mod statistics;
+
+pub use campaign::run;
+pub use check::{Difference, Verdict, check, compare};
+pub use reproduce::replay;
+pub use shrink::shrink;
+pub use statistics::Statistics;

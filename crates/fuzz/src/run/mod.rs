@@ -1,0 +1,12 @@
+//! Runs sequences: compiles the programs, starts each run cold, forked or reset, and takes down what can be observed.
+
+mod observed;
+mod place;
+mod session;
+pub mod sources;
+mod workshop;
+
+pub use observed::{Observed, Sight, TIMED_OUT};
+pub use place::Place;
+pub use session::{Mode, Outcome, Session, Tally};
+pub use workshop::{Program, Workshop};

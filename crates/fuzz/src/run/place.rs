@@ -1,0 +1,98 @@
+//! Where a sequence runs: a directory made anew for each sequence and mode, at the same path, so that paths can be compared.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::generate::{Input, Request};
+
+/// One job's directories: `cwd`, made anew for each run; `shared`, for all runs of a sequence; `streams`, which no run sees.
+#[derive(Debug)]
+pub struct Place {
+    root: PathBuf,
+}
+
+/// The open files of one run.
+pub(super) struct Streams {
+    pub input: File,
+    pub output: File,
+    pub error: File,
+    pub extra: Option<[File; 2]>,
+}
+
+impl Place {
+    /// Below `root`, which belongs to this job alone.
+    pub fn new(root: &Path) -> Self {
+        Place { root: root.to_owned() }
+    }
+
+    /// The working directory of a run.
+    pub(super) fn cwd(&self, request: &Request) -> PathBuf {
+        let cwd = self.visible().join("cwd");
+        if request.below { cwd.join("deeper") } else { cwd }
+    }
+
+    /// What runs may see and change.
+    pub(super) fn visible(&self) -> PathBuf {
+        self.root.join("place")
+    }
+
+    /// Makes everything anew, for a sequence.
+    pub(super) fn begin_sequence(&self) -> io::Result<()> {
+        remove(&self.visible())?;
+        fs::create_dir_all(self.visible().join("shared"))?;
+        fs::create_dir_all(self.root.join("streams"))
+    }
+
+    /// Makes the working directory anew, and opens the streams of a run.
+    pub(super) fn begin_run(&self, request: &Request) -> io::Result<Streams> {
+        remove(&self.visible().join("cwd"))?;
+        let cwd = self.cwd(request);
+        fs::create_dir_all(&cwd)?;
+        for (name, content) in &request.files {
+            fs::write(cwd.join(name), content)?;
+        }
+        let output = self.stream("output")?;
+        let error = if request.merged { output.try_clone()? } else { self.stream("error")? };
+        let extra = if request.extra {
+            let mut second = self.stream("extra-7")?;
+            second.write_all(b"seven")?;
+            Some([self.stream("extra-3")?, File::open(self.root.join("streams/extra-7"))?])
+        } else {
+            None
+        };
+        Ok(Streams { input: self.input(&request.input)?, output, error, extra })
+    }
+
+    fn stream(&self, name: &str) -> io::Result<File> {
+        let path = self.root.join("streams").join(name);
+        File::options().read(true).append(true).create(true).open(&path).and_then(|file| {
+            file.set_len(0)?;
+            Ok(file)
+        })
+    }
+
+    fn input(&self, input: &Input) -> io::Result<File> {
+        match input {
+            Input::Null => File::open("/dev/null"),
+            Input::File(text) => {
+                let path = self.root.join("streams/input");
+                fs::write(&path, text)?;
+                File::open(path)
+            }
+            Input::Pipe(text) => {
+                let (reader, mut writer) = io::pipe()?;
+                writer.write_all(text.as_bytes())?;
+                Ok(File::from(std::os::fd::OwnedFd::from(reader)))
+            }
+        }
+    }
+}
+
+/// Removes a directory that may be there, whatever the modes of what is in it.
+fn remove(dir: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,242 @@
+//! Runs a whole sequence in one mode: each run after the other, with one launcher, in one place.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::AsFd;
+
+use hotstart_launch::{
+    Child, Choice, EnvBlock, Group, Launcher, Limit, Policy, ProcessGroup, Resource, Spec, Stopped, Via,
+};
+use hotstart_model::Environment;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::place::Streams;
+use super::{Observed, Place, Program};
+use crate::generate::{Limited, Request, Sequence};
+
+/// After so many seconds a run is ended: a hundred times what the slowest act takes on an idle machine.
+const LIMIT_SECONDS: i64 = 5;
+
+/// How the runs of a sequence are started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mode {
+    /// Each by exec.
+    Cold,
+    /// Each as a copy of a template.
+    Fork,
+    /// In workers, without audits but for the first runs.
+    Reset,
+    /// In workers, each run audited.
+    Audited,
+}
+
+impl Mode {
+    /// Its name, as in options and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Cold => "cold",
+            Mode::Fork => "fork",
+            Mode::Reset => "reset",
+            Mode::Audited => "audited",
+        }
+    }
+
+    fn launcher(self, program: &Program) -> Launcher {
+        let name = program.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let choice = Choice::Only(vec![name]);
+        let warm = |rewind, audit_one_in| {
+            Launcher::new().with_policy(Policy {
+                choice: choice.clone(),
+                rewind,
+                audit_one_in,
+                ..Policy::default()
+            })
+        };
+        match self {
+            Mode::Cold => Launcher::new(),
+            Mode::Fork => warm(false, 0),
+            Mode::Reset => warm(true, 0),
+            Mode::Audited => warm(true, 1),
+        }
+    }
+}
+
+/// What a sequence showed in one mode.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Of each run.
+    pub observed: Vec<Observed>,
+    /// How each was started.
+    pub via: Vec<Via>,
+    /// What an audit found.
+    pub audit: Option<String>,
+    /// After how many runs a worker was not used again.
+    pub retired: u64,
+    /// Runs that were lost with a killed worker, and made again cold.
+    pub lost: usize,
+}
+
+/// Starts by mode, for the figures at the end.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Runs by mode: cold, forked, reset.
+    pub runs: BTreeMap<Mode, [u64; 3]>,
+    /// Why runs that were to be warm were cold.
+    pub reasons: BTreeMap<String, u64>,
+    /// Runs after which a worker was not used again.
+    pub retired: u64,
+    /// Runs that were lost and made again.
+    pub lost: u64,
+}
+
+impl Tally {
+    /// Adds what a sequence was.
+    pub fn add(&mut self, mode: Mode, outcome: &Outcome) {
+        let runs = self.runs.entry(mode).or_default();
+        for via in &outcome.via {
+            match via {
+                Via::Cold(reason) => {
+                    runs[0] += 1;
+                    if mode != Mode::Cold {
+                        *self.reasons.entry(reason.to_string()).or_default() += 1;
+                    }
+                }
+                Via::Fork => runs[1] += 1,
+                Via::Rewind => runs[2] += 1,
+            }
+        }
+        self.retired += outcome.retired;
+        self.lost += outcome.lost as u64;
+    }
+
+    /// Adds what another job has counted.
+    pub fn merge(&mut self, other: &Tally) {
+        for (mode, runs) in &other.runs {
+            let own = self.runs.entry(*mode).or_default();
+            own.iter_mut().zip(runs).for_each(|(own, more)| *own += more);
+        }
+        for (reason, count) in &other.reasons {
+            *self.reasons.entry(reason.clone()).or_default() += count;
+        }
+        self.retired += other.retired;
+        self.lost += other.lost;
+    }
+}
+
+/// Where a job runs its sequences.
+#[derive(Debug)]
+pub struct Session {
+    place: Place,
+    cold: Launcher,
+}
+
+impl Session {
+    /// In `place`, which is its own.
+    pub fn new(place: Place) -> Self {
+        Session { place, cold: Launcher::new() }
+    }
+
+    /// Runs `sequence` with `program` in `mode`. An error is the harness's, not the program's.
+    pub fn run(&self, sequence: &Sequence, program: &Program, mode: Mode) -> io::Result<Outcome> {
+        self.place.begin_sequence()?;
+        let launcher = mode.launcher(program);
+        let mut outcome = Outcome { observed: Vec::new(), via: Vec::new(), audit: None, retired: 0, lost: 0 };
+        for request in &sequence.requests {
+            let (mut observed, via, lost) = self.one(&launcher, program, request)?;
+            if lost {
+                outcome.lost += 1;
+                observed = self.one(&self.cold, program, request)?.0;
+            }
+            outcome.observed.push(observed);
+            outcome.via.push(via);
+        }
+        for tool in launcher.statistics().tools {
+            outcome.retired += tool.retired.values().sum::<u64>();
+            if let Some(Stopped::Differs(what)) = tool.not_rewound {
+                outcome.audit = Some(what);
+            }
+        }
+        Ok(outcome)
+    }
+
+    fn one(
+        &self,
+        launcher: &Launcher,
+        program: &Program,
+        request: &Request,
+    ) -> io::Result<(Observed, Via, bool)> {
+        let mut streams = self.place.begin_run(request)?;
+        let group = Group::new();
+        let spec = self.spec(program, request, &streams);
+        let child = launcher.start(&spec, &group).map_err(io::Error::other)?;
+        drop(spec);
+        let (exit, timed_out) = await_end(child, &group)?;
+        let observed = Observed::take(&mut streams, &self.place.visible(), (exit.status, timed_out))?;
+        Ok((observed, exit.via, exit.lost))
+    }
+
+    fn spec<'s>(&self, program: &Program, request: &Request, streams: &'s Streams) -> Spec<'s> {
+        let common = [("PATH", "/usr/bin:/bin"), ("LANG", "C")];
+        let common = common.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let env: Environment = common.into_iter().chain(request.env.iter().cloned()).collect();
+        let extra = streams.extra.iter();
+        Spec {
+            program: program.path.clone(),
+            argv: ["acts"]
+                .into_iter()
+                .chain(request.acts.iter().map(String::as_str))
+                .map(Into::into)
+                .collect(),
+            env: EnvBlock::new(&env),
+            cwd: self.place.cwd(request).into(),
+            stdio: [streams.input.as_fd(), streams.output.as_fd(), streams.error.as_fd()],
+            extra_fds: extra
+                .flat_map(|[third, seventh]| [(3, third.as_fd()), (7, seventh.as_fd())])
+                .collect(),
+            umask: request.umask,
+            limits: request.limits.iter().copied().map(limit).collect(),
+            keep_cold: false,
+            process_group: ProcessGroup::New,
+        }
+    }
+}
+
+fn limit(limited: Limited) -> Limit {
+    let (resource, value) = match limited {
+        Limited::Files(value) => (Resource::OpenFiles, value),
+        Limited::FileSize(value) => (Resource::FileSize, value),
+    };
+    Limit { resource, soft: Some(value), hard: Some(value) }
+}
+
+/// Waits for its end, and ends it if that does not come; whether it had to.
+fn await_end(mut child: Child<'_>, group: &Group) -> io::Result<(hotstart_launch::Exit, bool)> {
+    let mut timed_out = false;
+    let mut end = Some(child.end_fd()?);
+    while let Some(fd) = end.take() {
+        if !readable(&fd)? {
+            timed_out = true;
+            group.kill();
+        }
+        end = if timed_out { None } else { child.process_fd() };
+    }
+    Ok((child.wait(), timed_out))
+}
+
+fn readable(fd: &impl AsFd) -> io::Result<bool> {
+    let limit = Timespec { tv_sec: LIMIT_SECONDS, tv_nsec: 0 };
+    loop {
+        match poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&limit)) {
+            Ok(count) => return Ok(count > 0),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+impl Outcome {
+    /// How many of its runs were warm.
+    pub fn warm(&self) -> usize {
+        self.via.iter().filter(|via| via.is_warm()).count()
+    }
+}
