@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -172,21 +173,41 @@ static char *answer(char *value)
     return value;
 }
 
+/* Tells an observer, if there is one, that the environment may be read now. */
+static void allow(int allowed)
+{
+#if HS_REWIND
+    if (!stopped && !resumed)
+        HS_SYS(SYS_close, allowed ? HS_MARK_LOOK : HS_MARK_LOOKED);
+#endif
+    hs_watch_allow(allowed);
+}
+
+/* Tells an observer that constructors are over, and what they asked for. */
+void hs_audit_tell(void)
+{
+#if HS_REWIND
+    extern char **environ;
+    const struct hs_observed observed = {(uintptr_t)names, names_length, (uintptr_t)&environ};
+    HS_SYS(SYS_close, HS_MARK_MAIN, &observed);
+#endif
+}
+
 HS_EXPORT char *getenv(const char *name)
 {
     ask(name);
-    hs_watch_allow(1);
+    allow(1);
     char *value = next.getenv(name);
-    hs_watch_allow(0);
+    allow(0);
     return answer(value);
 }
 
 HS_EXPORT char *secure_getenv(const char *name)
 {
     ask(name);
-    hs_watch_allow(1);
+    allow(1);
     char *value = next.secure_getenv(name);
-    hs_watch_allow(0);
+    allow(0);
     return answer(value);
 }
 

@@ -2,10 +2,13 @@
 //!
 //! The program's own file and its libraries are not in the key: they are compared before every start (`identity`).
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use super::observe::stdio::{self, Class};
+use crate::sys::limits;
 use crate::{EnvBlock, Reason, Spec};
 
 /// Variables that ld.so, libc or a run-time library reads by itself, so that no audit sees it.
@@ -37,10 +40,22 @@ const NAMES: [&[u8]; 12] = [
     b"POSIXLY_CORRECT",
 ];
 
-/// Which further variables belong to the key of one program.
+/// What else than variables constructors have looked at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Looks {
+    /// Which of the standard descriptors.
+    pub stdio: [bool; 3],
+    /// The processors that may be used.
+    pub processors: bool,
+    /// Which limits, by their numbers.
+    pub limits: BTreeSet<u32>,
+}
+
+/// Which further variables, and what else, belong to the key of one program.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asked {
     names: Vec<Vec<u8>>,
+    looks: Looks,
 }
 
 impl Asked {
@@ -51,6 +66,52 @@ impl Asked {
             self.names.push(name.to_vec());
         }
         new
+    }
+
+    /// Adds what was looked at; tells whether any of it is new.
+    pub(crate) fn add_looks(&mut self, looks: &Looks) -> bool {
+        let before = self.looks.clone();
+        for (own, new) in self.looks.stdio.iter_mut().zip(looks.stdio) {
+            *own |= new;
+        }
+        self.looks.processors |= looks.processors;
+        self.looks.limits.extend(&looks.limits);
+        self.looks != before
+    }
+
+    /// Whether one of the standard descriptors of `spec` that are looked at is of no class that a template can have.
+    pub(crate) fn refuses(&self, spec: &Spec<'_>) -> Option<Reason> {
+        let looked = self.looks.stdio.iter().zip(spec.stdio).filter(|(looked, _)| **looked);
+        looked
+            .map(|(_, fd)| stdio::class(fd))
+            .any(|class| class == Class::Other)
+            .then_some(Reason::LooksAtStream)
+    }
+
+    /// Appends what was looked at, as `spec` has it.
+    fn look(&self, spec: &Spec<'_>, key: &mut Vec<u8>) {
+        for (fd, _) in spec.stdio.iter().zip(self.looks.stdio).filter(|(_, looked)| *looked) {
+            key.push(stdio::class(*fd) as u8);
+        }
+        if self.looks.processors {
+            let set = rustix::thread::sched_getaffinity(None).unwrap_or_default();
+            let mut bits = (0..rustix::thread::CpuSet::MAX_CPU).map(|cpu| set.is_set(cpu));
+            while let Some(first) = bits.next() {
+                let more = bits.by_ref().take(7).enumerate();
+                let byte = more.fold(u8::from(first), |byte, (at, bit)| byte | u8::from(bit) << (at + 1));
+                key.push(byte);
+            }
+        }
+        for &number in &self.looks.limits {
+            let given = spec.limits.iter().find(|limit| limit.resource.number() == number);
+            let values = match given {
+                Some(limit) => [limit.soft, limit.hard],
+                None => limits::own(number),
+            };
+            for value in values {
+                key.extend_from_slice(&value.unwrap_or(u64::MAX).to_ne_bytes());
+            }
+        }
     }
 
     fn has(&self, name: &[u8]) -> bool {
@@ -74,6 +135,11 @@ const FIRST: [bool; 256] = {
     first
 };
 
+/// Whether it is in the key of every program.
+pub(crate) fn is_always_in(name: &[u8]) -> bool {
+    in_key(name)
+}
+
 fn in_key(name: &[u8]) -> bool {
     let may_be = name.first().is_some_and(|&byte| FIRST[usize::from(byte)]);
     may_be && (PREFIXES.iter().any(|p| name.starts_with(p)) || NAMES.contains(&name))
@@ -81,11 +147,13 @@ fn in_key(name: &[u8]) -> bool {
 
 /// The key of a start.
 pub(crate) fn of(spec: &Spec<'_>, asked: &Asked) -> Vec<u8> {
-    of_parts(spec.argv.first().map_or(OsStr::new(""), |name| name), &spec.env, asked)
+    let mut key = of_parts(spec.argv.first().map_or(OsStr::new(""), |name| name), &spec.env, asked);
+    asked.look(spec, &mut key);
+    key
 }
 
 /// The key of starts of a program called `name` with `env`.
-pub(crate) fn of_parts(name: &OsStr, env: &EnvBlock, asked: &Asked) -> Vec<u8> {
+fn of_parts(name: &OsStr, env: &EnvBlock, asked: &Asked) -> Vec<u8> {
     let mut key = Vec::with_capacity(256);
     key.extend_from_slice(name.as_bytes());
     key.push(0);
@@ -150,16 +218,6 @@ pub(crate) fn template_environment(
     }
     blob.push(0);
     (blob, count)
-}
-
-/// The directories named by LD_LIBRARY_PATH.
-pub(crate) fn library_path<'a>(spec: &'a Spec<'_>) -> impl Iterator<Item = &'a OsStr> {
-    spec.env
-        .strings()
-        .filter_map(|a| a.strip_prefix(b"LD_LIBRARY_PATH="))
-        .flat_map(|value| value.split(|&b| b == b':' || b == b';'))
-        .filter(|dir| !dir.is_empty())
-        .map(OsStr::from_bytes)
 }
 
 #[cfg(test)]

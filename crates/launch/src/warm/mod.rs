@@ -10,6 +10,7 @@ mod identity;
 pub(crate) mod image;
 mod key;
 mod moment;
+pub(crate) mod observe;
 mod place;
 mod policy;
 mod program;

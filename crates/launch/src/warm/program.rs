@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, Once};
 use std::time::{Duration, Instant};
 
-use super::ahead::{Ahead, Made};
+use super::ahead::Ahead;
 use super::budget::Budget;
 use super::eligible;
 use super::key::{self, Asked};
+use super::observe::{self, Observed};
 use super::place;
 use super::rewinding::{Rewinding, Stopped};
 use super::template::{Means, Template};
@@ -102,18 +103,18 @@ impl Program {
     }
 
     fn take_ahead(&self, ahead: &Ahead, budget: &Budget) -> bool {
-        let Some(Made { mut template, name, env, .. }) = ahead.take(&self.path, AHEAD_WAIT) else {
-            return false;
-        };
+        let Some(mut made) = ahead.take(&self.path, AHEAD_WAIT) else { return false };
         let mut state = self.lock();
         // What is made ahead has libc's.
         if state.statistics.allocator.is_some() {
             return false;
         }
-        template.share = Some(budget.take(template.memory));
-        state.learn(&mut template, |asked| key::of_parts(&name, &env, asked));
+        made.template.share = Some(budget.take(made.template.memory));
+        state.take_note(&made.observed);
+        let spec = made.guess.spec(&self.path);
+        state.learn(&mut made.template, |asked| key::of(&spec, asked));
         state.live += 1;
-        state.idle.push(template);
+        state.idle.push(made.template);
         true
     }
 
@@ -126,6 +127,9 @@ impl Program {
         // what a key is; a check may have found the tool unfit.
         loop {
             if let Some(reason) = state.unfit {
+                return Err(reason);
+            }
+            if let Some(reason) = state.asked.refuses(spec) {
                 return Err(reason);
             }
             let key = key::of(spec, &state.asked);
@@ -184,10 +188,18 @@ impl Program {
         let traits = eligible::examine(&self.path)?;
         let allocator = self.lock().statistics.allocator.clone();
         let means = Means { runtime: image, slots, allocator: allocator.as_deref(), is_over: None };
-        let mut made = Template::start(spec, &traits, means);
+        let observed = observe::observe(spec, means);
+        self.lock().take_note(&observed);
+        if let Some(refusal) = &observed.refusal {
+            return Err(refusal.reason);
+        }
+        if let Some(reason) = self.lock().asked.refuses(spec) {
+            return Err(reason);
+        }
+        let mut made = Template::start(spec, &traits, means, Some(&observed));
         if matches!(made, Err(Reason::KeepsArguments)) {
             // The length that was found may be a number of the tool's own; next time it is another one.
-            made = Template::start(spec, &traits, means);
+            made = Template::start(spec, &traits, means, Some(&observed));
         }
         let mut template = made?;
         self.lock().learn(&mut template, |asked| key::of(spec, asked));
@@ -198,7 +210,7 @@ impl Program {
     pub(crate) fn failed(&self, reason: Reason) {
         let mut state = self.lock();
         state.live -= 1;
-        if !matches!(reason, Reason::FilesChanging | Reason::Busy) {
+        if !matches!(reason, Reason::FilesChanging | Reason::Busy | Reason::LooksAtStream) {
             state.give_up(reason);
         }
     }
@@ -328,6 +340,14 @@ impl State {
         self.statistics.template_time += template.start_time;
     }
 
+    /// Takes note of what constructors have looked at, which is in the key from now on.
+    fn take_note(&mut self, observed: &Observed) {
+        if self.asked.add_looks(&observed.looks) {
+            self.drop_all_idle();
+        }
+        self.statistics.constructors = observed.refusal.as_ref().map(|r| (r.reason, r.detail.clone()));
+    }
+
     /// A worker, or else a template.
     fn at_hand(&mut self, key: &[u8], rewinds: bool, policy: &Policy) -> Option<Plan> {
         if rewinds && let Some(at) = self.nearest_worker(key, place::current()) {
@@ -423,6 +443,6 @@ pub(crate) fn probe(image: &OwnedFd, slots: &Slots) -> bool {
     let env = EnvBlock::new(&hotstart_model::Environment::new());
     let spec = Spec::plain(path, "sh".into(), env, &null);
     let means = Means { runtime: image, slots, allocator: None, is_over: None };
-    let started = Template::start(&spec, &traits, means);
+    let started = Template::start(&spec, &traits, means, None);
     !matches!(started, Err(Reason::NotStopped | Reason::System))
 }
