@@ -100,14 +100,37 @@ static int is_allocator(const void *caller)
     return allocator && base_of(caller) == allocator;
 }
 
-static void doubt(uint32_t what, const void *caller)
+/* Whether it is the allocator that asks, which an observer is then told. */
+static int doubt(uint32_t what, const void *caller)
 {
     resolve();
-    if (!stopped && !is_allocator(caller))
+    if (stopped)
+        return 0;
+    const int allocator = is_allocator(caller);
+    if (!allocator)
         doubts |= what;
+    return allocator;
 }
 
 #define DOUBT(what) doubt(what, __builtin_return_address(0))
+
+static void tell(int allocator, long mark)
+{
+#if HS_REWIND
+    if (allocator)
+        HS_SYS(SYS_close, mark);
+#else
+    (void)allocator, (void)mark;
+#endif
+}
+
+/* Makes a call that tells the allocator the time, or gives it random bytes. */
+#define ANSWER(type, call)                              \
+    const int allocator = DOUBT(HS_DOUBT_CLOCK);        \
+    tell(allocator, HS_MARK_ALLOCATOR);                 \
+    const type answered = call;                         \
+    tell(allocator, HS_MARK_ALLOCATED);                 \
+    return answered
 
 static void ask(const char *name)
 {
@@ -173,16 +196,6 @@ static char *answer(char *value)
     return value;
 }
 
-/* Tells an observer, if there is one, that the environment may be read now. */
-static void allow(int allowed)
-{
-#if HS_REWIND
-    if (!stopped && !resumed)
-        HS_SYS(SYS_close, allowed ? HS_MARK_LOOK : HS_MARK_LOOKED);
-#endif
-    hs_watch_allow(allowed);
-}
-
 /* Tells an observer that constructors are over, and what they asked for. */
 void hs_audit_tell(void)
 {
@@ -196,18 +209,18 @@ void hs_audit_tell(void)
 HS_EXPORT char *getenv(const char *name)
 {
     ask(name);
-    allow(1);
+    hs_watch_allow(1);
     char *value = next.getenv(name);
-    allow(0);
+    hs_watch_allow(0);
     return answer(value);
 }
 
 HS_EXPORT char *secure_getenv(const char *name)
 {
     ask(name);
-    allow(1);
+    hs_watch_allow(1);
     char *value = next.secure_getenv(name);
-    allow(0);
+    hs_watch_allow(0);
     return answer(value);
 }
 
@@ -231,35 +244,32 @@ HS_EXPORT pid_t getppid(void)
 
 HS_EXPORT time_t time(time_t *out)
 {
-    DOUBT(HS_DOUBT_CLOCK);
-    return next.time(out);
+    ANSWER(time_t, next.time(out));
 }
 
 HS_EXPORT int gettimeofday(struct timeval *restrict out, void *restrict zone)
 {
-    DOUBT(HS_DOUBT_CLOCK);
-    return next.gettimeofday(out, zone);
+    ANSWER(int, next.gettimeofday(out, zone));
 }
 
 HS_EXPORT int clock_gettime(clockid_t clock, struct timespec *out)
 {
-    DOUBT(HS_DOUBT_CLOCK);
-    return next.clock_gettime(clock, out);
+    ANSWER(int, next.clock_gettime(clock, out));
 }
 
 HS_EXPORT ssize_t getrandom(void *buffer, size_t size, unsigned flags)
 {
     /* A single byte is read to find out whether the call works (GnuTLS does); nobody can seed anything with it. */
-    if (size > 1)
-        DOUBT(HS_DOUBT_CLOCK);
+    if (size > 1) {
+        ANSWER(ssize_t, next.getrandom(buffer, size, flags));
+    }
     resolve();
     return next.getrandom(buffer, size, flags);
 }
 
 HS_EXPORT int getentropy(void *buffer, size_t size)
 {
-    DOUBT(HS_DOUBT_CLOCK);
-    return next.getentropy(buffer, size);
+    ANSWER(int, next.getentropy(buffer, size));
 }
 
 /* What stands in for one of libc's functions that are recorded, or else the function itself. */

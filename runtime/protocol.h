@@ -160,10 +160,10 @@ struct hs_end {
 };
 
 /* What the runtime tells an observer, if it has one (crates/launch/src/warm/observe), by the arguments of a `close` that
- * fails: main would begin now, with a struct hs_observed; a constructor looks for a variable; it has looked. */
+ * fails: main would begin now, with a struct hs_observed; the allocator asks for time or random bytes; it has them. */
 #define HS_MARK_MAIN (-0x6873L)
-#define HS_MARK_LOOK (HS_MARK_MAIN - 1)
-#define HS_MARK_LOOKED (HS_MARK_MAIN - 2)
+#define HS_MARK_ALLOCATOR (HS_MARK_MAIN - 1)
+#define HS_MARK_ALLOCATED (HS_MARK_MAIN - 2)
 
 struct hs_observed {
     uint64_t names; /* the variables that constructors asked for, each ended by a NUL */

@@ -27,6 +27,8 @@ pub(crate) enum Call {
 /// linux/prctl.h: a look at the time stamp counter is a fault.
 const PR_SET_TSC: libc::c_int = 26;
 const PR_TSC_SIGSEGV: libc::c_int = 2;
+/// linux/audit.h: the numbers of system calls are those of this architecture.
+const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
 
 /// The registers of a stopped child.
 pub(crate) type Registers = libc::user_regs_struct;
@@ -101,6 +103,9 @@ pub(crate) fn call(pid: i32) -> io::Result<Call> {
     request(libc::PTRACE_GET_SYSCALL_INFO, pid, size, info.as_mut_ptr().cast())?;
     // SAFETY: zeros are a valid value of it, and the kernel writes only valid ones.
     let info = unsafe { info.assume_init() };
+    if info.arch != AUDIT_ARCH_X86_64 {
+        return Err(io::Error::other("a system call of another architecture"));
+    }
     match info.op {
         libc::PTRACE_SYSCALL_INFO_ENTRY => {
             // SAFETY: `op` says that this is the member that was written.
@@ -141,11 +146,4 @@ pub(crate) fn fault_address(pid: i32) -> io::Result<u64> {
     let info = unsafe { info.assume_init() };
     // SAFETY: the signal is one that tells an address, which is zero where there is none.
     Ok(if info.si_code > 0 && info.si_code < 0x80 { unsafe { info.si_addr() as u64 } } else { 0 })
-}
-
-/// Forbids it more than so much processor time.
-pub(crate) fn limit_time(pid: i32, seconds: u64) {
-    let limit = libc::rlimit { rlim_cur: seconds, rlim_max: seconds };
-    // SAFETY: the new limit lives during the call; the old one is not asked for.
-    unsafe { libc::prlimit(pid, libc::RLIMIT_CPU, &limit, ptr::null_mut()) };
 }

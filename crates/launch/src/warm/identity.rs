@@ -92,9 +92,8 @@ impl Files {
 
     /// What was kept.
     pub(super) fn of_kept(kept: Vec<(CString, Aspect, Option<Identity>)>) -> Files {
-        let watched = kept.into_iter().map(|(path, aspect, found)| {
-            Watched { path: common(path), aspect, found }
-        });
+        let watched =
+            kept.into_iter().map(|(path, aspect, found)| Watched { path: common(path), aspect, found });
         Files { watched: watched.collect(), shadows: Vec::new() }
     }
 

@@ -342,7 +342,11 @@ impl State {
 
     /// Takes note of what constructors have looked at, which is in the key from now on.
     fn take_note(&mut self, observed: &Observed) {
-        if self.asked.add_looks(&observed.looks) {
+        let mut learned = self.asked.add_looks(&observed.looks);
+        for name in &observed.names {
+            learned |= self.asked.add(name);
+        }
+        if learned {
             self.drop_all_idle();
         }
         self.statistics.constructors = observed.refusal.as_ref().map(|r| (r.reason, r.detail.clone()));

@@ -26,6 +26,10 @@ pub(super) enum After {
     Nothing,
     /// The descriptor that it returns leads there.
     Opened(Opened),
+    /// It has written seconds and a part of a second, to be replaced.
+    Time {
+        buffer: u64,
+    },
     /// It has filled a buffer with this many random bytes, to be replaced.
     Random {
         buffer: u64,
@@ -42,8 +46,9 @@ pub(super) enum Opened {
     At(PathBuf),
 }
 
-/// Files below /proc and /sys that hold the same until the next boot, unless the administrator changes them.
-const CONSTANT: [&str; 6] = [
+/// The null device, and files below /proc and /sys that hold the same until the next boot, unless the administrator changes them.
+const CONSTANT: [&str; 7] = [
+    "/dev/null",
     "/proc/filesystems",
     "/proc/sys/vm/overcommit_memory",
     "/sys/kernel/mm/transparent_hugepage/enabled",
@@ -102,9 +107,8 @@ pub(super) fn judge(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
             Ok(After::Nothing)
         }
         libc::SYS_getrandom => random(run, call),
-        libc::SYS_clock_gettime | libc::SYS_gettimeofday | libc::SYS_time if run.has_allocator() => {
-            Ok(After::Nothing)
-        }
+        libc::SYS_clock_gettime if run.is_allocator() => Ok(After::Time { buffer: b }),
+        libc::SYS_gettimeofday if run.is_allocator() => Ok(After::Time { buffer: a }),
         libc::SYS_open => open(run, call, HERE, a, b as i32),
         libc::SYS_openat => open(run, call, fd, b, flags),
         libc::SYS_access | libc::SYS_stat => look(run, call, HERE, a, Aspect::File),
@@ -117,11 +121,7 @@ pub(super) fn judge(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
         libc::SYS_statfs => absent(run, call),
         libc::SYS_fstat => stat(run, fd),
         libc::SYS_lseek if is_standard(fd) && (b, flags) == (0, libc::SEEK_CUR) => stat(run, fd),
-        libc::SYS_read
-        | libc::SYS_pread64
-        | libc::SYS_lseek
-        | libc::SYS_getdents64
-        | libc::SYS_fadvise64
+        libc::SYS_read | libc::SYS_pread64 | libc::SYS_lseek | libc::SYS_getdents64 | libc::SYS_fadvise64
             if run.opened.contains_key(&fd) =>
         {
             Ok(After::Nothing)
@@ -178,10 +178,6 @@ fn advise(call: Entry) -> Result<After, Refusal> {
 /// libc reads the limit of the stack at every start; a request with another one is cold.
 fn limit(run: &mut Run<'_>, resource: u64) -> Result<After, Refusal> {
     let resource = u32::try_from(resource).unwrap_or(u32::MAX);
-    // The one that ends an observation which takes too long.
-    if resource == libc::RLIMIT_CPU {
-        return refuse(Reason::ConstructorCall, "getrlimit(RLIMIT_CPU)");
-    }
     if resource != libc::RLIMIT_STACK {
         run.seen.looks.limits.insert(resource);
     }
@@ -192,7 +188,7 @@ fn limit(run: &mut Run<'_>, resource: u64) -> Result<After, Refusal> {
 fn random(run: &Run<'_>, call: Entry) -> Result<After, Refusal> {
     let [buffer, size, flags, ..] = call.args;
     let is_libc_key = size == 8 && flags == u64::from(libc::GRND_NONBLOCK) && run.is_libc_data(buffer);
-    if is_libc_key || size == 1 || run.has_allocator() {
+    if is_libc_key || size == 1 || run.is_allocator() {
         return Ok(After::Random { buffer, size });
     }
     refuse(Reason::ReadsClock, format!("getrandom of {size} bytes"))
@@ -248,13 +244,7 @@ fn open(run: &mut Run<'_>, call: Entry, dir: i32, path: u64, flags: i32) -> Resu
 }
 
 /// Takes note of a path that is looked at, if it may be.
-fn settle(
-    run: &mut Run<'_>,
-    call: Entry,
-    dir: i32,
-    path: &Path,
-    aspect: Aspect,
-) -> Result<Opened, Refusal> {
+fn settle(run: &mut Run<'_>, call: Entry, dir: i32, path: &Path, aspect: Aspect) -> Result<Opened, Refusal> {
     if run.is_ours(path) {
         return Ok(Opened::Ours);
     }

@@ -19,19 +19,27 @@ mod secret;
 pub(crate) mod stdio;
 #[cfg(target_arch = "x86_64")]
 mod twice;
+#[cfg(target_arch = "x86_64")]
+mod variables;
 
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::identity::Files;
 use super::key::{self, Asked, Looks};
 use super::template::Means;
+use crate::sys::wait;
 use crate::{Reason, Spec};
 
-/// How much processor time a run may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// How long both runs may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How often to look whether they are still wanted.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Why a tool cannot be started warm, and what it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,15 +111,50 @@ fn keep(of: (PathBuf, Option<PathBuf>), observed: Arc<Observed>) {
     known.get_or_insert_default().entry(of).or_default().push(observed);
 }
 
+/// The runs that go on, so that they can be ended.
+#[derive(Debug, Default)]
+struct Live(Mutex<Vec<OwnedFd>>);
+
+impl Live {
+    fn enter(&self, pid: i32) -> std::io::Result<()> {
+        let process = wait::pidfd(pid)?;
+        self.0.lock().expect("no panic while locked").push(process);
+        Ok(())
+    }
+
+    fn end(&self) {
+        for process in &*self.0.lock().expect("no panic while locked") {
+            // It may have ended by itself.
+            let _ = rustix::process::pidfd_send_signal(process, rustix::process::Signal::KILL);
+        }
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 fn observe_twice(spec: &Spec<'_>, means: Means<'_>) -> Observed {
+    let live = Live::default();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let until = Instant::now() + PATIENCE;
     // A thread is the tracer of what it starts, and nobody else may wait for it.
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("observer".into());
-        let observed = thread.spawn_scoped(scope, || twice::observe(spec, means));
-        match observed.map(std::thread::ScopedJoinHandle::join) {
-            Ok(Ok(observed)) => observed,
-            _ => Observed::refused(Reason::NotObserved, "no thread for it"),
+        let work = || {
+            // It is waited for below.
+            let _ = sender.send(twice::observe(spec, means, &live));
+        };
+        if std::thread::Builder::new().name("observer".into()).spawn_scoped(scope, work).is_err() {
+            return Observed::refused(Reason::NotObserved, "no thread for it");
+        }
+        loop {
+            match receiver.recv_timeout(LOOK) {
+                Ok(observed) => return observed,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Observed::refused(Reason::NotObserved, "its thread has ended");
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if Instant::now() > until || means.is_over.is_some_and(|over| over.load(Ordering::Relaxed)) {
+                live.end();
+            }
         }
     })
 }

@@ -4,12 +4,12 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 
 use super::calls::{self, After, Entry, Opened, refuse};
 use super::maps::{self, Mapping};
 use super::secret::{self, Secret};
-use super::{PATIENCE, Refusal};
+use super::variables::{self, Variables};
+use super::{Live, Refusal};
 use crate::Reason;
 use crate::sys::trace::{self, Call, Stop};
 use crate::sys::wait;
@@ -50,6 +50,14 @@ pub(super) struct Seen {
     pub environ: u64,
 }
 
+impl Seen {
+    pub(super) fn asked_for(&mut self, name: &[u8]) {
+        if !self.names.iter().any(|known| known == name) {
+            self.names.push(name.to_vec());
+        }
+    }
+}
+
 /// The block that the kernel lays on the stack.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Block {
@@ -72,6 +80,9 @@ pub(super) struct Run<'a> {
     pub opened: HashMap<i32, Opened>,
     pub seen: Seen,
     pub secret: Option<Secret>,
+    pub variables: Variables,
+    /// Whether it is the allocator that asks now.
+    is_allocator: bool,
     /// Where it has stopped.
     pub stack: u64,
     has_ended: bool,
@@ -92,7 +103,7 @@ impl Drop for Run<'_> {
 
 impl<'a> Run<'a> {
     /// Takes over a child that was just started traced, and has become the program.
-    pub(super) fn of(pid: i32, means: Means<'a>, turn: u8) -> Result<Self, Refusal> {
+    pub(super) fn of(pid: i32, means: Means<'a>, turn: u8, live: &Live) -> Result<Self, Refusal> {
         let memory = File::options().read(true).write(true).open(format!("/proc/{pid}/mem"));
         let memory = match memory {
             Ok(memory) => memory,
@@ -112,9 +123,12 @@ impl<'a> Run<'a> {
             opened: HashMap::new(),
             seen: Seen::default(),
             secret: None,
+            variables: Variables::default(),
+            is_allocator: false,
             stack: 0,
             has_ended: false,
         };
+        live.enter(pid).map_err(lost)?;
         run.prepare()?;
         Ok(run)
     }
@@ -126,7 +140,6 @@ impl<'a> Run<'a> {
             return refuse(Reason::NotStopped, "exec");
         }
         trace::set_options(self.pid).map_err(lost)?;
-        trace::limit_time(self.pid, PATIENCE.as_secs());
         let start = trace::registers(self.pid).map_err(lost)?.rsp;
         let argc = self.word(start)?;
         let argv = start + 8;
@@ -164,9 +177,6 @@ impl<'a> Run<'a> {
     /// Lets it run until the runtime takes over.
     pub(super) fn to_main(&mut self) -> Result<(), Refusal> {
         loop {
-            if self.means.is_over.is_some_and(|over| over.load(Ordering::Relaxed)) {
-                return refuse(Reason::NotStopped, "not wanted any more");
-            }
             trace::resume(self.pid).map_err(lost)?;
             match self.wait()? {
                 Stop::Call => {}
@@ -185,11 +195,15 @@ impl<'a> Run<'a> {
                     self.stack = sp;
                     return self.learn(args[1]);
                 }
-                wire::MARK_LOOK | wire::MARK_LOOKED if number == libc::SYS_close => {
-                    secret::show(self, args[0] == wire::MARK_LOOK)?;
+                wire::MARK_ALLOCATOR | wire::MARK_ALLOCATED if number == libc::SYS_close => {
+                    self.is_allocator = args[0] == wire::MARK_ALLOCATOR;
+                    self.leave_call()?;
                     continue;
                 }
                 _ => {}
+            }
+            if number == libc::SYS_close {
+                variables::watch(self, args[0] as i32)?;
             }
             // Before it opens its first file, the loader has looked through the environment; nothing else has run.
             if self.secret.is_none() && matches!(number, libc::SYS_openat | libc::SYS_open) {
@@ -225,6 +239,7 @@ impl<'a> Run<'a> {
         };
         match after {
             After::Opened(what) if result >= 0 => drop(self.opened.insert(result as i32, what)),
+            After::Time { buffer } if result == 0 && buffer != 0 => self.write(buffer, &[0; 16])?,
             After::Random { buffer, size } if result > 0 => {
                 // One byte tells nobody anything but that it came; whoever keeps it shows by the difference.
                 let byte = if size == 1 { self.turn } else { 0x11 };
@@ -237,6 +252,9 @@ impl<'a> Run<'a> {
 
     /// A fault at the time stamp counter, or at a hidden string.
     fn signal(&mut self, signal: i32) -> Result<(), Refusal> {
+        if signal == libc::SIGTRAP && variables::arrived(self)? {
+            return Ok(());
+        }
         if signal != libc::SIGSEGV {
             return refuse(Reason::Signals, format!("signal {signal}"));
         }
@@ -269,7 +287,7 @@ impl<'a> Run<'a> {
         let mut bytes = vec![0; length];
         self.memory.read_exact_at(&mut bytes, names).map_err(lost)?;
         let names = bytes.split(|&byte| byte == 0).filter(|name| !name.is_empty());
-        self.seen.names = names.map(<[u8]>::to_vec).collect();
+        names.for_each(|name| self.seen.asked_for(name));
         match self.seen.read.iter().find(|read| !self.seen.names.contains(read)) {
             None => Ok(()),
             Some(name) => refuse(Reason::ReadsEnvironment, String::from_utf8_lossy(name)),
@@ -282,7 +300,7 @@ impl<'a> Run<'a> {
         Ok(u64::from_ne_bytes(bytes))
     }
 
-    fn write(&self, at: u64, bytes: &[u8]) -> Result<(), Refusal> {
+    pub(super) fn write(&self, at: u64, bytes: &[u8]) -> Result<(), Refusal> {
         self.memory.write_all_at(bytes, at).map_err(lost)
     }
 
@@ -316,13 +334,15 @@ impl<'a> Run<'a> {
         (self.loader.0..self.loader.1).contains(&ip)
     }
 
-    pub(super) fn has_allocator(&self) -> bool {
-        self.means.allocator.is_some()
+    /// Whether time and random bytes are asked for by an allocator, as far as can be told.
+    pub(super) fn is_allocator(&self) -> bool {
+        self.is_allocator || self.means.allocator.is_some()
     }
 
     /// Whether it is what a template is made with, and no part of the tool.
     pub(super) fn is_ours(&self, path: &Path) -> bool {
-        path == Path::new(&format!("/proc/self/fd/{}", wire::RUNTIME_FD)) || Some(path) == self.means.allocator
+        path == Path::new(&format!("/proc/self/fd/{}", wire::RUNTIME_FD))
+            || Some(path) == self.means.allocator
     }
 
     /// Whether libc has its data at this address.

@@ -41,6 +41,8 @@ pub(super) fn filling(program: &CString, environment: usize, other_arguments: us
     (PAGE as usize - size % PAGE as usize) % PAGE as usize
 }
 
+/// Length of the instruction that makes a system call.
+const CALL_BYTES: u64 = 2;
 const READABLE: i32 = libc::PROT_READ | libc::PROT_WRITE;
 
 /// Hides the strings, at the entry of a system call, which is then made again.
@@ -51,33 +53,28 @@ pub(super) fn hide(run: &mut Run<'_>, call: Entry) -> Result<(), Refusal> {
     }
     let stack = run.maps()?.into_iter().find(|mapping| (mapping.from..mapping.to).contains(&from));
     let to = stack.map_or(from, |stack| stack.to);
-    let secret = Secret { from, to, gate: call.ip - 2, looks: 0 };
-    instead(run, secret, libc::PROT_NONE, Some(call.number as u64))?;
+    let secret = Secret { from, to, gate: call.ip - CALL_BYTES, looks: 0 };
     run.secret = Some(secret);
-    Ok(())
+    instead(run, secret, call)
 }
 
-/// Hides the strings or shows them, in place of a system call that the runtime makes for this.
+/// Shows the strings, or hides them again, where the process has stopped for a signal.
 pub(super) fn show(run: &mut Run<'_>, shown: bool) -> Result<(), Refusal> {
-    let Some(secret) = run.secret else { return run.leave_call() };
-    instead(run, secret, if shown { READABLE } else { libc::PROT_NONE }, None)
+    let access = if shown { READABLE } else { libc::PROT_NONE };
+    run.secret.map_or(Ok(()), |secret| protect(run, secret, access))
 }
 
-/// Makes another call in place of the one at whose entry the process has stopped; `again` is that one's number if it is to be
-/// made then.
-fn instead(run: &mut Run<'_>, secret: Secret, access: i32, again: Option<u64>) -> Result<(), Refusal> {
+/// Hides the strings in place of the call at whose entry the process has stopped, and has it make that one again.
+fn instead(run: &mut Run<'_>, secret: Secret, call: Entry) -> Result<(), Refusal> {
     let before = trace::registers(run.pid).map_err(lost)?;
-    let [a, b, c] = secret.arguments(access);
+    let [a, b, c] = secret.arguments(libc::PROT_NONE);
     let mut registers = before;
     registers.orig_rax = libc::SYS_mprotect as u64;
     (registers.rdi, registers.rsi, registers.rdx) = (a, b, c);
     trace::set_registers(run.pid, &registers).map_err(lost)?;
     run.leave_call()?;
     let mut registers = before;
-    match again {
-        Some(number) => (registers.rip, registers.rax) = (before.rip - 2, number),
-        None => registers.rax = 0,
-    }
+    (registers.rip, registers.rax) = (before.rip - CALL_BYTES, call.number as u64);
     trace::set_registers(run.pid, &registers).map_err(lost)
 }
 
@@ -86,8 +83,7 @@ fn protect(run: &mut Run<'_>, secret: Secret, access: i32) -> Result<(), Refusal
     let before = trace::registers(run.pid).map_err(lost)?;
     let [a, b, c] = secret.arguments(access);
     let mut registers = before;
-    (registers.rip, registers.rax, registers.orig_rax) =
-        (secret.gate, libc::SYS_mprotect as u64, u64::MAX);
+    (registers.rip, registers.rax, registers.orig_rax) = (secret.gate, libc::SYS_mprotect as u64, u64::MAX);
     (registers.rdi, registers.rsi, registers.rdx) = (a, b, c);
     trace::set_registers(run.pid, &registers).map_err(lost)?;
     run.leave_call()?;

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::calls::refuse;
 use super::run::{Run, Seen};
-use super::{Observed, Refusal, compare, secret, stdio};
+use super::{Live, Observed, Refusal, compare, secret, stdio};
 use crate::Reason;
 use crate::Spec;
 use crate::sys::channel;
@@ -18,9 +18,9 @@ const ARGUMENTS: usize = wire::ROOM_MIN;
 const FEWER: usize = 1000;
 
 /// Runs the program twice up to its main, and tells what was found.
-pub(super) fn observe(spec: &Spec<'_>, means: Means<'_>) -> Observed {
+pub(super) fn observe(spec: &Spec<'_>, means: Means<'_>, live: &Live) -> Observed {
     let mut seen = Seen::default();
-    let refusal = run_twice(spec, means, &mut seen).err();
+    let refusal = run_twice(spec, means, live, &mut seen).err();
     Observed {
         names: seen.names,
         looks: seen.looks,
@@ -31,14 +31,14 @@ pub(super) fn observe(spec: &Spec<'_>, means: Means<'_>) -> Observed {
     }
 }
 
-fn run_twice(spec: &Spec<'_>, means: Means<'_>, seen: &mut Seen) -> Result<(), Refusal> {
+fn run_twice(spec: &Spec<'_>, means: Means<'_>, live: &Live, seen: &mut Seen) -> Result<(), Refusal> {
     seen.files.watch(&spec.program);
     let runtime = rustix::fs::fstat(means.runtime).map_or(0, |stat| stat.st_ino);
-    let mut one = start(spec, means, 1)?;
+    let mut one = start(spec, means, 1, live)?;
     let mut ran = one.to_main();
     take(&mut one, seen);
     ran?;
-    let mut other = start(spec, means, 2)?;
+    let mut other = start(spec, means, 2, live)?;
     ran = other.to_main();
     take(&mut other, seen);
     ran?;
@@ -60,9 +60,9 @@ fn take(run: &mut Run<'_>, seen: &mut Seen) {
 }
 
 /// Starts a run, of which this thread is the tracer.
-fn start<'a>(spec: &Spec<'_>, means: Means<'a>, turn: u8) -> Result<Run<'a>, Refusal> {
+fn start<'a>(spec: &Spec<'_>, means: Means<'a>, turn: u8, live: &Live) -> Result<Run<'a>, Refusal> {
     let pid = spawn(spec, means, turn);
-    Run::of(pid.or_else(|error| refuse(Reason::NotObserved, error.to_string()))?, means, turn)
+    Run::of(pid.or_else(|error| refuse(Reason::NotObserved, error.to_string()))?, means, turn, live)
 }
 
 fn spawn(spec: &Spec<'_>, means: Means<'_>, turn: u8) -> std::io::Result<i32> {
