@@ -49,6 +49,8 @@ pub(crate) struct Made {
     program: PathBuf,
     pub template: Template,
     pub observed: Arc<Observed>,
+    /// Whether it was found out for this.
+    pub is_new: bool,
     pub guess: Guess,
 }
 
@@ -171,13 +173,15 @@ impl Shared {
         }
         let runtime = try_runtime(&self.runtime, None, &self.slots)?;
         let traits = eligible::examine(&program).ok()?;
-        let means = Means { runtime, slots: &self.slots, allocator: None, is_over: Some(&self.is_over) };
-        let observed = observe::observe(&spec, means);
+        let cache = self.lock().policy.cache.clone();
+        let (slots, is_over) = (&self.slots, Some(&self.is_over));
+        let means = Means { runtime, slots, allocator: None, kept: cache.as_deref(), is_over };
+        let (observed, is_new) = observe::observe(&spec, means);
         if observed.refusal.is_some() {
             return None;
         }
         let template = Template::start(&spec, &traits, means, Some(&observed)).ok()?;
         drop(spec);
-        Some(Made { program, template, observed, guess })
+        Some(Made { program, template, observed, is_new, guess })
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::observe::stdio::{self, Class};
 use crate::sys::limits;
-use crate::{EnvBlock, Reason, Spec};
+use crate::{EnvBlock, Limit, Reason, Spec};
 
 /// Variables that ld.so, libc or a run-time library reads by itself, so that no audit sees it.
 const PREFIXES: [&[u8]; 11] = [
@@ -79,13 +79,18 @@ impl Asked {
         self.looks != before
     }
 
-    /// Whether one of the standard descriptors of `spec` that are looked at is of no class that a template can have.
+    /// Why no template can be as constructors would find this request: for a standard descriptor of another class, or a
+    /// limit that is not the runner's.
     pub(crate) fn refuses(&self, spec: &Spec<'_>) -> Option<Reason> {
-        let looked = self.looks.stdio.iter().zip(spec.stdio).filter(|(looked, _)| **looked);
-        looked
-            .map(|(_, fd)| stdio::class(fd))
-            .any(|class| class == Class::Other)
-            .then_some(Reason::LooksAtStream)
+        let mut looked = self.looks.stdio.iter().zip(spec.stdio).filter(|(looked, _)| **looked);
+        if looked.any(|(_, fd)| stdio::class(fd) == Class::Other) {
+            return Some(Reason::LooksAtStream);
+        }
+        let is_others = |limit: &&Limit| {
+            let number = limit.resource.number();
+            self.looks.limits.contains(&number) && limits::own(number) != [limit.soft, limit.hard]
+        };
+        spec.limits.iter().find(is_others).map(|_| Reason::Limits)
     }
 
     /// Appends what was looked at, as `spec` has it.
@@ -103,12 +108,7 @@ impl Asked {
             }
         }
         for &number in &self.looks.limits {
-            let given = spec.limits.iter().find(|limit| limit.resource.number() == number);
-            let values = match given {
-                Some(limit) => [limit.soft, limit.hard],
-                None => limits::own(number),
-            };
-            for value in values {
+            for value in limits::own(number) {
                 key.extend_from_slice(&value.unwrap_or(u64::MAX).to_ne_bytes());
             }
         }

@@ -110,7 +110,7 @@ impl Program {
             return false;
         }
         made.template.share = Some(budget.take(made.template.memory));
-        state.take_note(&made.observed);
+        state.take_note(&made.observed, made.is_new);
         let spec = made.guess.spec(&self.path);
         state.learn(&mut made.template, |asked| key::of(&spec, asked));
         state.live += 1;
@@ -183,13 +183,19 @@ impl Program {
     }
 
     /// Makes a template in a claimed place.
-    pub(crate) fn make(&self, spec: &Spec<'_>, image: &OwnedFd, slots: &Slots) -> Result<Template, Reason> {
+    pub(crate) fn make(
+        &self,
+        spec: &Spec<'_>,
+        image: &OwnedFd,
+        slots: &Slots,
+        kept: Option<&Path>,
+    ) -> Result<Template, Reason> {
         // Each time, as it may have been replaced since by one that would run past the runtime.
         let traits = eligible::examine(&self.path)?;
         let allocator = self.lock().statistics.allocator.clone();
-        let means = Means { runtime: image, slots, allocator: allocator.as_deref(), is_over: None };
-        let observed = observe::observe(spec, means);
-        self.lock().take_note(&observed);
+        let means = Means { runtime: image, slots, allocator: allocator.as_deref(), kept, is_over: None };
+        let (observed, is_new) = observe::observe(spec, means);
+        self.lock().take_note(&observed, is_new);
         if let Some(refusal) = &observed.refusal {
             return Err(refusal.reason);
         }
@@ -210,7 +216,8 @@ impl Program {
     pub(crate) fn failed(&self, reason: Reason) {
         let mut state = self.lock();
         state.live -= 1;
-        if !matches!(reason, Reason::FilesChanging | Reason::Busy | Reason::LooksAtStream) {
+        let of_request = matches!(reason, Reason::Busy | Reason::LooksAtStream | Reason::Limits);
+        if !of_request && reason != Reason::FilesChanging {
             state.give_up(reason);
         }
     }
@@ -341,7 +348,8 @@ impl State {
     }
 
     /// Takes note of what constructors have looked at, which is in the key from now on.
-    fn take_note(&mut self, observed: &Observed) {
+    fn take_note(&mut self, observed: &Observed, is_new: bool) {
+        self.statistics.observed += u64::from(is_new);
         let mut learned = self.asked.add_looks(&observed.looks);
         for name in &observed.names {
             learned |= self.asked.add(name);
@@ -446,7 +454,7 @@ pub(crate) fn probe(image: &OwnedFd, slots: &Slots) -> bool {
     let Ok(null) = null else { return false };
     let env = EnvBlock::new(&hotstart_model::Environment::new());
     let spec = Spec::plain(path, "sh".into(), env, &null);
-    let means = Means { runtime: image, slots, allocator: None, is_over: None };
+    let means = Means { runtime: image, slots, allocator: None, kept: None, is_over: None };
     let started = Template::start(&spec, &traits, means, None);
     !matches!(started, Err(Reason::NotStopped | Reason::System))
 }

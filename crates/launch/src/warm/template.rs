@@ -40,6 +40,8 @@ pub(crate) struct Means<'a> {
     pub runtime: &'a OwnedFd,
     pub slots: &'a Slots,
     pub allocator: Option<&'a Path>,
+    /// Where it is kept what was observed.
+    pub kept: Option<&'a Path>,
     /// Set when it is not wanted any more, if that can be before it is made.
     pub is_over: Option<&'a AtomicBool>,
 }
@@ -88,7 +90,7 @@ impl Template {
         means: Means<'_>,
         observed: Option<&Observed>,
     ) -> Result<Self, Reason> {
-        let Means { runtime, slots, allocator, is_over } = means;
+        let Means { runtime, slots, allocator, is_over, .. } = means;
         let (begun, moment) = (Instant::now(), SystemTime::now());
         let (socket, theirs) = channel::pair().map_err(|_| Reason::System)?;
         let looked = observed.map_or([false; 3], |observed| observed.looks.stdio);

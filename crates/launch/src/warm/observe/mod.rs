@@ -17,6 +17,7 @@ mod run;
 #[cfg(target_arch = "x86_64")]
 mod secret;
 pub(crate) mod stdio;
+mod store;
 #[cfg(target_arch = "x86_64")]
 mod twice;
 #[cfg(target_arch = "x86_64")]
@@ -24,7 +25,7 @@ mod variables;
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex};
@@ -63,8 +64,10 @@ pub(crate) struct Observed {
     key: Vec<u8>,
 }
 
-/// Programs by their paths, and the allocators they are given.
-type Known = HashMap<(PathBuf, Option<PathBuf>), Vec<Arc<Observed>>>;
+/// A program's path, and the allocator that it is given.
+type Of = (PathBuf, Option<PathBuf>);
+/// By what it is about, and where it is kept.
+type Known = HashMap<(Of, Option<PathBuf>), Vec<Arc<Observed>>>;
 static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
 
 impl Observed {
@@ -81,34 +84,41 @@ impl Observed {
     }
 }
 
-/// What is known, or can be found out, about the constructors of `spec`'s program.
-pub(crate) fn observe(spec: &Spec<'_>, means: Means<'_>) -> Arc<Observed> {
+/// What is known, or can be found out, about the constructors of `spec`'s program; whether it was found out now.
+pub(crate) fn observe(spec: &Spec<'_>, means: Means<'_>) -> (Arc<Observed>, bool) {
     let of = (spec.program.clone(), means.allocator.map(PathBuf::from));
-    if let Some(known) = find(&of, spec) {
-        return known;
+    if let Some(known) = find(&of, spec, means.kept) {
+        return (known, false);
     }
     let begun = SystemTime::now();
     let mut observed = observe_twice(spec, means);
     observed.key = key::of(spec, &observed.asked());
     let observed = Arc::new(observed);
     let reason = observed.refusal.as_ref().map(|refusal| refusal.reason);
-    let is_final = !matches!(reason, Some(Reason::NotStopped | Reason::NotObserved));
-    if is_final && observed.files.unchanged_since(begun) {
-        keep(of, Arc::clone(&observed));
+    if store::is_kept(reason) && observed.files.unchanged_since(begun) {
+        keep(of, Arc::clone(&observed), means.kept);
     }
-    observed
+    (observed, true)
 }
 
-fn find(of: &(PathBuf, Option<PathBuf>), spec: &Spec<'_>) -> Option<Arc<Observed>> {
+fn find(of: &Of, spec: &Spec<'_>, kept: Option<&Path>) -> Option<Arc<Observed>> {
     let mut known = KNOWN.lock().expect("no panic while locked");
-    let of_program = known.get_or_insert_default().get_mut(of)?;
+    let of_program = known
+        .get_or_insert_default()
+        .entry((of.clone(), kept.map(PathBuf::from)))
+        .or_insert_with(|| kept.map(|kept| store::load(kept, of)).unwrap_or_default());
     of_program.retain(|observed| observed.files.unchanged());
     of_program.iter().find(|observed| observed.serves(spec)).cloned()
 }
 
-fn keep(of: (PathBuf, Option<PathBuf>), observed: Arc<Observed>) {
+fn keep(of: Of, observed: Arc<Observed>, kept: Option<&Path>) {
     let mut known = KNOWN.lock().expect("no panic while locked");
-    known.get_or_insert_default().entry(of).or_default().push(observed);
+    let place = (of.clone(), kept.map(PathBuf::from));
+    let of_program = known.get_or_insert_default().entry(place).or_default();
+    of_program.push(observed);
+    if let Some(kept) = kept {
+        store::save(kept, &of, of_program);
+    }
 }
 
 /// The runs that go on, so that they can be ended.
