@@ -183,8 +183,8 @@ impl Identity {
             device: stat.st_dev,
             inode: stat.st_ino,
             size: stat.st_size,
-            modified: (stat.st_mtime as i64, stat.st_mtime_nsec as i64),
-            changed: (stat.st_ctime as i64, stat.st_ctime_nsec as i64),
+            modified: (stat.st_mtime, stat.st_mtime_nsec as i64),
+            changed: (stat.st_ctime, stat.st_ctime_nsec as i64),
         }
     }
 

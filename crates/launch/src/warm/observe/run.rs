@@ -175,7 +175,7 @@ impl<'a> Run<'a> {
     }
 
     /// Lets it run until the runtime takes over.
-    pub(super) fn to_main(&mut self) -> Result<(), Refusal> {
+    pub(super) fn reach_main(&mut self) -> Result<(), Refusal> {
         loop {
             trace::resume(self.pid).map_err(lost)?;
             match self.wait()? {

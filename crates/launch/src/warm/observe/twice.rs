@@ -35,11 +35,11 @@ fn run_twice(spec: &Spec<'_>, means: Means<'_>, live: &Live, seen: &mut Seen) ->
     seen.files.watch(&spec.program);
     let runtime = rustix::fs::fstat(means.runtime).map_or(0, |stat| stat.st_ino);
     let mut one = start(spec, means, 1, live)?;
-    let mut ran = one.to_main();
+    let mut ran = one.reach_main();
     take(&mut one, seen);
     ran?;
     let mut other = start(spec, means, 2, live)?;
-    ran = other.to_main();
+    ran = other.reach_main();
     take(&mut other, seen);
     ran?;
     compare::compare(&one, &other, runtime)
