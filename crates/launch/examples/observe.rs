@@ -14,7 +14,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for tool in std::env::args_os().skip(1) {
         let program = Path::new(&tool);
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let policy = Policy { choice: Choice::Only(vec![name.clone()]), ..Policy::default() };
+        let cache = std::env::var_os("HOTSTART_CACHE_DIR").map(Into::into);
+        let choice = Choice::Only(vec![name.clone()]);
+        let policy = Policy { choice, cache, ..Policy::default() };
         let mut launcher = Launcher::new().with_policy(policy);
         launcher.prepare_warm();
         let null = File::options().read(true).write(true).open("/dev/null")?;
