@@ -79,6 +79,11 @@ impl Asked {
         self.looks != before
     }
 
+    /// Whether the kind of a standard descriptor is in the key.
+    pub(crate) fn has_streams(&self) -> bool {
+        self.looks.stdio.contains(&true)
+    }
+
     /// Why no template can be as constructors would find this request: for a standard descriptor of another class, or a
     /// limit that is not the runner's.
     pub(crate) fn refuses(&self, spec: &Spec<'_>) -> Option<Reason> {

@@ -30,6 +30,8 @@ const FIRST_WAIT: Duration = Duration::from_millis(60);
 /// How long a first start waits for a template that was begun before: a cold start would take as long as that still does,
 /// unless the tool does not get to `main`.
 const AHEAD_WAIT: Duration = Duration::from_millis(500);
+/// How many kinds of standard streams a tool has that looks at them: mostly pipes, files and the null device.
+const STREAM_KINDS: usize = 3;
 /// Keys that are counted; a tool whose environment never repeats stays cold.
 const KEYS_MAX: usize = 1024;
 
@@ -161,7 +163,7 @@ impl Program {
                 (patience, Instant::now() + patience)
             });
             let may_make = patience == WAIT || until <= Instant::now();
-            if may_make && (state.live < policy.templates_per_tool || state.drop_idle()) {
+            if may_make && (state.live < state.room(policy.templates_per_tool) || state.drop_idle()) {
                 state.live += 1;
                 return Ok(Plan::Make(rewinds && state.claim_worker(policy)));
             }
@@ -175,7 +177,7 @@ impl Program {
     /// Claims a place for a template in the place of one just retired.
     pub(crate) fn claim(&self, policy: &Policy) -> Result<(), Reason> {
         let mut state = self.lock();
-        if state.live >= policy.templates_per_tool {
+        if state.live >= state.room(policy.templates_per_tool) {
             return Err(Reason::Busy);
         }
         state.live += 1;
@@ -381,9 +383,14 @@ impl State {
         found.map(|(at, _)| at)
     }
 
+    /// How many there may be of what there are `each` for a key: tests start one tool with several kinds of standard error.
+    fn room(&self, each: usize) -> usize {
+        each * if self.asked.has_streams() { STREAM_KINDS } else { 1 }
+    }
+
     /// Claims a place for a worker, if need be that of an idle one of another key.
     fn claim_worker(&mut self, policy: &Policy) -> bool {
-        if self.live_workers >= policy.workers_per_tool && self.take_oldest_worker().is_none() {
+        if self.live_workers >= self.room(policy.workers_per_tool) && self.take_oldest_worker().is_none() {
             return false;
         }
         self.live_workers += 1;

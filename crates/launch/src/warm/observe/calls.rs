@@ -104,6 +104,7 @@ pub(super) fn judge(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
         libc::SYS_getrlimit => limit(run, a),
         libc::SYS_sched_getaffinity if fd == 0 => {
             run.seen.looks.processors = true;
+            run.free();
             Ok(After::Nothing)
         }
         libc::SYS_getrandom => random(run, call),

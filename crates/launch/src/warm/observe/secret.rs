@@ -1,5 +1,6 @@
 //! Arguments and environment, which constructors must not read but by asking for a variable: the strings lie on pages of their
-//! own, which cannot be read during an observation run. Each look at them is a fault, and is let pass once it is noted.
+//! own, which cannot be read during an observation run. Each look at them is a fault, and passes only if it is at a variable that
+//! is in the key.
 
 use std::ffi::CString;
 use std::os::unix::fs::FileExt;
@@ -11,9 +12,6 @@ use crate::Reason;
 use crate::sys::trace::{self, Stop};
 use crate::warm::key;
 
-/// More looks than that are those of who walks over all of it.
-const LOOKS: u32 = 1000;
-
 /// Where the strings are, and how to call the system in the process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Secret {
@@ -21,7 +19,6 @@ pub(super) struct Secret {
     to: u64,
     /// Where a system call is.
     gate: u64,
-    looks: u32,
 }
 
 impl Secret {
@@ -53,7 +50,7 @@ pub(super) fn hide(run: &mut Run<'_>, call: Entry) -> Result<(), Refusal> {
     }
     let stack = run.maps()?.into_iter().find(|mapping| (mapping.from..mapping.to).contains(&from));
     let to = stack.map_or(from, |stack| stack.to);
-    let secret = Secret { from, to, gate: call.ip - CALL_BYTES, looks: 0 };
+    let secret = Secret { from, to, gate: call.ip - CALL_BYTES };
     run.secret = Some(secret);
     instead(run, secret, call)
 }
@@ -91,15 +88,10 @@ fn protect(run: &mut Run<'_>, secret: Secret, access: i32) -> Result<(), Refusal
     trace::set_registers(run.pid, &before).map_err(lost)
 }
 
-/// A look at the hidden strings: notes whose it is, and lets this one pass.
+/// A look at the hidden strings: lets it pass if it is at a variable that is in the key.
 pub(super) fn look(run: &mut Run<'_>, address: u64) -> Result<(), Refusal> {
-    let Some(mut secret) = run.secret else { return Ok(()) };
-    secret.looks += 1;
-    run.secret = Some(secret);
-    if secret.looks > LOOKS {
-        return refuse(Reason::ReadsEnvironment, "all of it is looked at");
-    }
-    note(run, address)?;
+    let Some(secret) = run.secret else { return Ok(()) };
+    allow(run, address)?;
     protect(run, secret, READABLE)?;
     trace::step(run.pid).map_err(lost)?;
     if run.wait()? != Stop::Signal(libc::SIGTRAP) {
@@ -108,8 +100,8 @@ pub(super) fn look(run: &mut Run<'_>, address: u64) -> Result<(), Refusal> {
     protect(run, secret, libc::PROT_NONE)
 }
 
-/// Takes note of the variable whose string is at this address.
-fn note(run: &mut Run<'_>, address: u64) -> Result<(), Refusal> {
+/// Refuses if what has its string at this address is not in the key, or an argument.
+fn allow(run: &Run<'_>, address: u64) -> Result<(), Refusal> {
     let mut at = run.block.envp;
     let mut found = None;
     loop {
@@ -127,10 +119,10 @@ fn note(run: &mut Run<'_>, address: u64) -> Result<(), Refusal> {
     let length = run.memory.read_at(&mut bytes, string).map_err(lost)?;
     let end = bytes[..length].iter().position(|&byte| byte == b'=' || byte == 0).unwrap_or(length);
     let name = &bytes[..end];
-    if !key::is_always_in(name) && !run.seen.read.iter().any(|read| read == name) {
-        run.seen.read.push(name.to_vec());
+    if key::is_always_in(name) || run.seen.names.iter().any(|asked| asked == name) {
+        return Ok(());
     }
-    Ok(())
+    refuse(Reason::ReadsEnvironment, String::from_utf8_lossy(name))
 }
 
 #[cfg(test)]

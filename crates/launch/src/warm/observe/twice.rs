@@ -3,6 +3,8 @@
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 
+use rustix::thread::CpuSet;
+
 use super::calls::refuse;
 use super::run::{Run, Seen};
 use super::{Live, Observed, Refusal, compare, secret, stdio};
@@ -34,11 +36,12 @@ pub(super) fn observe(spec: &Spec<'_>, means: Means<'_>, live: &Live) -> Observe
 fn run_twice(spec: &Spec<'_>, means: Means<'_>, live: &Live, seen: &mut Seen) -> Result<(), Refusal> {
     seen.files.watch(&spec.program);
     let runtime = rustix::fs::fstat(means.runtime).map_or(0, |stat| stat.st_ino);
-    let mut one = start(spec, means, 1, live)?;
+    let everywhere = rustix::thread::sched_getaffinity(None).ok();
+    let mut one = start(spec, means, 1, everywhere, live)?;
     let mut ran = one.reach_main();
     take(&mut one, seen);
     ran?;
-    let mut other = start(spec, means, 2, live)?;
+    let mut other = start(spec, means, 2, everywhere, live)?;
     ran = other.reach_main();
     take(&mut other, seen);
     ran?;
@@ -60,9 +63,33 @@ fn take(run: &mut Run<'_>, seen: &mut Seen) {
 }
 
 /// Starts a run, of which this thread is the tracer.
-fn start<'a>(spec: &Spec<'_>, means: Means<'a>, turn: u8, live: &Live) -> Result<Run<'a>, Refusal> {
+fn start<'a>(
+    spec: &Spec<'_>,
+    means: Means<'a>,
+    turn: u8,
+    everywhere: Option<CpuSet>,
+    live: &Live,
+) -> Result<Run<'a>, Refusal> {
+    everywhere.iter().for_each(|all| place(turn, all));
     let pid = spawn(spec, means, turn);
-    Run::of(pid.or_else(|error| refuse(Reason::NotObserved, error.to_string()))?, means, turn, live)
+    Run::of(
+        pid.or_else(|error| refuse(Reason::NotObserved, error.to_string()))?,
+        means,
+        turn,
+        everywhere,
+        live,
+    )
+}
+
+/// Puts this thread, and what it will start, on one processor: another one for each turn, so that what depends on its number
+/// shows. Tracer and traced run by turns, which is faster on one, too.
+fn place(turn: u8, all: &CpuSet) {
+    let mut allowed = (0..CpuSet::MAX_CPU).filter(|&cpu| all.is_set(cpu));
+    let mut one = CpuSet::new();
+    let Some(cpu) = allowed.nth(usize::from(turn) - 1) else { return };
+    one.set(cpu);
+    // Where it is refused, the kernel chooses.
+    let _ = rustix::thread::sched_setaffinity(None, &one);
 }
 
 fn spawn(spec: &Spec<'_>, means: Means<'_>, turn: u8) -> std::io::Result<i32> {
