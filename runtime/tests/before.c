@@ -113,6 +113,7 @@ static inline void processors(int argc, char **argv)
     sched_getaffinity(0, sizeof set, &set);
     number = CPU_COUNT(&set);
 }
+static inline void processor(int argc, char **argv) { nothing(argc, argv); number = sched_getcpu(); }
 static inline void terminal(int argc, char **argv) { nothing(argc, argv); number = isatty(2); }
 static inline void stream(int argc, char **argv)
 {

@@ -111,6 +111,17 @@ fn random_numbers_of_the_processor_are_noticed_by_their_difference() {
     }
 }
 
+/// libc reads it from memory that the kernel writes to, so that there is no call to see.
+#[test]
+fn the_processor_that_a_tool_runs_on_is_noticed_by_its_difference() {
+    if std::thread::available_parallelism().map_or(1, |count| count.get()) == 1 {
+        return;
+    }
+    let tool = looks("processor");
+    let (_, _, via) = tool.start_with(&warm_launcher(&["before"]), &case(&[]));
+    assert!(matches!(via, Via::Cold(Reason::ConstructorsDiffer | Reason::ReadsSystem)), "{via:?}");
+}
+
 #[test]
 fn what_is_the_same_at_every_start_is_warm() {
     for look in ["nothing", "computes", "random_byte"] {

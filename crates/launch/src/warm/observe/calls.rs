@@ -74,8 +74,8 @@ pub(super) fn refuse<T>(reason: Reason, detail: impl Into<String>) -> Result<T, 
 
 /// Whether this call may be made; takes note of what it looks at.
 pub(super) fn judge(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
-    let [a, b, c, d, ..] = call.args;
-    let (fd, flags) = (a as i32, c as i32);
+    let [a, b, c, ..] = call.args;
+    let fd = a as i32;
     match call.number {
         libc::SYS_brk | libc::SYS_munmap | libc::SYS_mprotect | libc::SYS_mremap => Ok(After::Nothing),
         libc::SYS_mmap => map(run, call),
@@ -110,6 +110,15 @@ pub(super) fn judge(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
         libc::SYS_getrandom => random(run, call),
         libc::SYS_clock_gettime if run.is_allocator() => Ok(After::Time { buffer: b }),
         libc::SYS_gettimeofday if run.is_allocator() => Ok(After::Time { buffer: a }),
+        _ => judge_files(run, call),
+    }
+}
+
+/// The same for calls that are about files and descriptors.
+fn judge_files(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
+    let [a, b, c, d, ..] = call.args;
+    let (fd, flags) = (a as i32, c as i32);
+    match call.number {
         libc::SYS_open => open(run, call, HERE, a, b as i32),
         libc::SYS_openat => open(run, call, fd, b, flags),
         libc::SYS_access | libc::SYS_stat => look(run, call, HERE, a, Aspect::File),

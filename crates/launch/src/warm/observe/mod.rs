@@ -93,8 +93,12 @@ pub(crate) fn observe(spec: &Spec<'_>, means: Means<'_>) -> (Arc<Observed>, bool
     let begun = SystemTime::now();
     let mut observed = observe_twice(spec, means);
     observed.key = key::of(spec, &observed.asked());
-    let observed = Arc::new(observed);
+    // What was changed meanwhile may have been read as it was before.
+    if observed.refusal.is_none() && !observed.files.unchanged_since(begun) {
+        observed.refuse(Reason::FilesChanging, "");
+    }
     let reason = observed.refusal.as_ref().map(|refusal| refusal.reason);
+    let observed = Arc::new(observed);
     if store::is_kept(reason) && observed.files.unchanged_since(begun) {
         keep(of, Arc::clone(&observed), means.kept);
     }
@@ -175,6 +179,10 @@ fn observe_twice(_: &Spec<'_>, _: Means<'_>) -> Observed {
 }
 
 impl Observed {
+    fn refuse(&mut self, reason: Reason, detail: &str) {
+        self.refusal = Some(Refusal { reason, detail: detail.to_owned() });
+    }
+
     fn refused(reason: Reason, detail: &str) -> Observed {
         Observed {
             names: Vec::new(),
