@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -99,14 +100,37 @@ static int is_allocator(const void *caller)
     return allocator && base_of(caller) == allocator;
 }
 
-static void doubt(uint32_t what, const void *caller)
+/* Whether it is the allocator that asks, which an observer is then told. */
+static int doubt(uint32_t what, const void *caller)
 {
     resolve();
-    if (!stopped && !is_allocator(caller))
+    if (stopped)
+        return 0;
+    const int allocator = is_allocator(caller);
+    if (!allocator)
         doubts |= what;
+    return allocator;
 }
 
 #define DOUBT(what) doubt(what, __builtin_return_address(0))
+
+static void tell(int allocator, long mark)
+{
+#if HS_REWIND
+    if (allocator)
+        HS_SYS(SYS_close, mark);
+#else
+    (void)allocator, (void)mark;
+#endif
+}
+
+/* Makes a call that tells the allocator the time, or gives it random bytes. */
+#define ANSWER(type, call)                              \
+    const int allocator = DOUBT(HS_DOUBT_CLOCK);        \
+    tell(allocator, HS_MARK_ALLOCATOR);                 \
+    const type answered = call;                         \
+    tell(allocator, HS_MARK_ALLOCATED);                 \
+    return answered
 
 static void ask(const char *name)
 {
@@ -172,6 +196,16 @@ static char *answer(char *value)
     return value;
 }
 
+/* Tells an observer that constructors are over, and what they asked for. */
+void hs_audit_tell(void)
+{
+#if HS_REWIND
+    extern char **environ;
+    const struct hs_observed observed = {(uintptr_t)names, names_length, (uintptr_t)&environ};
+    HS_SYS(SYS_close, HS_MARK_MAIN, &observed);
+#endif
+}
+
 HS_EXPORT char *getenv(const char *name)
 {
     ask(name);
@@ -210,35 +244,32 @@ HS_EXPORT pid_t getppid(void)
 
 HS_EXPORT time_t time(time_t *out)
 {
-    DOUBT(HS_DOUBT_CLOCK);
-    return next.time(out);
+    ANSWER(time_t, next.time(out));
 }
 
 HS_EXPORT int gettimeofday(struct timeval *restrict out, void *restrict zone)
 {
-    DOUBT(HS_DOUBT_CLOCK);
-    return next.gettimeofday(out, zone);
+    ANSWER(int, next.gettimeofday(out, zone));
 }
 
 HS_EXPORT int clock_gettime(clockid_t clock, struct timespec *out)
 {
-    DOUBT(HS_DOUBT_CLOCK);
-    return next.clock_gettime(clock, out);
+    ANSWER(int, next.clock_gettime(clock, out));
 }
 
 HS_EXPORT ssize_t getrandom(void *buffer, size_t size, unsigned flags)
 {
     /* A single byte is read to find out whether the call works (GnuTLS does); nobody can seed anything with it. */
-    if (size > 1)
-        DOUBT(HS_DOUBT_CLOCK);
+    if (size > 1) {
+        ANSWER(ssize_t, next.getrandom(buffer, size, flags));
+    }
     resolve();
     return next.getrandom(buffer, size, flags);
 }
 
 HS_EXPORT int getentropy(void *buffer, size_t size)
 {
-    DOUBT(HS_DOUBT_CLOCK);
-    return next.getentropy(buffer, size);
+    ANSWER(int, next.getentropy(buffer, size));
 }
 
 /* What stands in for one of libc's functions that are recorded, or else the function itself. */

@@ -627,11 +627,11 @@ void hs_call_begin(void)
 {
     struct timespec used;
     calls.seen = 0;
+    calls.blocks_sigsys = 0;
+    calls.process = (int)HS_SYS(SYS_getpid);
 #ifdef HS_WITHOUT_USAGE
     return;
 #endif
-    calls.blocks_sigsys = 0;
-    calls.process = (int)HS_SYS(SYS_getpid);
     HS_SYS(SYS_getrusage, RUSAGE_SELF, &calls.own);
     HS_SYS(SYS_getrusage, RUSAGE_CHILDREN, &calls.children);
     HS_SYS(SYS_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &used);

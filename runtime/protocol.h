@@ -158,6 +158,18 @@ struct hs_end {
     uint64_t max_rss_kib; /* of all runs so far */
 };
 
+/* What the runtime tells an observer, if it has one (crates/launch/src/warm/observe), by the arguments of a `close` that
+ * fails: main would begin now, with a struct hs_observed; the allocator asks for time or random bytes; it has them. */
+#define HS_MARK_MAIN (-0x6873L)
+#define HS_MARK_ALLOCATOR (HS_MARK_MAIN - 1)
+#define HS_MARK_ALLOCATED (HS_MARK_MAIN - 2)
+
+struct hs_observed {
+    uint64_t names; /* the variables that constructors asked for, each ended by a NUL */
+    uint64_t names_length;
+    uint64_t environ; /* where the program has its `environ` */
+};
+
 /* One of HS_SLOTS of the runner, shared with its guard and its templates, not with copies. The kernel writes `pid` before
  * the copy runs its first instruction: neither a guard whose runner was killed nor a runner whose template died before
  * it replied can miss it. */

@@ -91,6 +91,7 @@ HS_HIDDEN const char *hs_maps_read(void);
 HS_HIDDEN const char *hs_maps_next(const char *line, struct hs_mapping *out);
 
 /* audit.c */
+HS_HIDDEN void hs_audit_tell(void);
 HS_HIDDEN void hs_audit_stop(void);
 HS_HIDDEN void hs_audit_resume(void);
 HS_HIDDEN uint32_t hs_audit_doubts(void);

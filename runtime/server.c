@@ -66,15 +66,17 @@ static int announce(uint32_t doubts)
     return hs_send(message, ready->length);
 }
 
-/* Gives 1 and 2 the null device of 0, and shares the slots with the runner. */
+/* Gives 0, 1 and 2 the null device, whatever stood there for constructors to look at, and shares the slots with the runner. */
 static int settle(void)
 {
     const size_t size = HS_SLOTS * sizeof *slots;
+    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     slots = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, HS_SLOTS_FD, 0);
     if (slots == MAP_FAILED || madvise(slots, size, MADV_DONTFORK) != 0)
         return -1;
-    if (dup2(0, 1) < 0 || dup2(0, 2) < 0)
+    if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
         return -1;
+    close(null);
     close(HS_SLOTS_FD);
     close(HS_RUNTIME_FD);
     return fcntl(HS_CONTROL_FD, F_SETFD, FD_CLOEXEC);
@@ -262,6 +264,7 @@ const struct hs_job *hs_serve_next(const struct hs_start *start, struct hs_call 
 void hs_serve(const struct hs_start *start, struct hs_call *call)
 {
     uint32_t doubts = 0;
+    hs_audit_tell();
     hs_audit_stop();
     hs_marks_resolve();
     hs_threads_resolve();

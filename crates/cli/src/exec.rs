@@ -127,7 +127,10 @@ fn run(detached: bool) -> ExitCode {
 }
 
 fn settings() -> Result<Settings, String> {
-    let mut settings = Settings { idle: Duration::from_secs(600), policy: Policy::default() };
+    let mut settings = Settings {
+        idle: Duration::from_secs(600),
+        policy: Policy { cache: hotstart_launch::cache_directory(), ..Policy::default() },
+    };
     if let Some(seconds) = number("HOTSTART_SERVER_IDLE")? {
         settings.idle = Duration::from_secs(seconds);
     }

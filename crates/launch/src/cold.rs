@@ -57,6 +57,7 @@ impl Prepared {
             stdio: spec.stdio,
             extra_fds: &spec.extra_fds,
             process_group: spec.process_group,
+            traced: false,
         };
         until_not_busy(|| sys::spawn::vfork_exec(&request, slot.as_ref().map(Slot::cell)))
     }

@@ -136,6 +136,18 @@ pub enum Reason {
     ReadsIdentity,
     /// A constructor asked for the time or random bytes.
     ReadsClock,
+    /// A constructor read what the system tells about itself.
+    ReadsSystem,
+    /// A constructor wrote, made or removed a file.
+    WritesFiles,
+    /// A constructor made a system call that is not known to be harmless.
+    ConstructorCall,
+    /// What constructors compute differs between two starts.
+    ConstructorsDiffer,
+    /// A constructor looks at a standard stream, which here is of a kind that no template has.
+    LooksAtStream,
+    /// Constructors cannot be observed on this system.
+    NotObserved,
 }
 
 impl Via {
@@ -191,6 +203,14 @@ impl fmt::Display for Reason {
             Reason::ReadsDirectory => "the working directory is read before main",
             Reason::ReadsIdentity => "the process number is read before main",
             Reason::ReadsClock => "time or random bytes are read before main",
+            Reason::ReadsSystem => "what the system tells about itself is read before main",
+            Reason::WritesFiles => "a file is written, made or removed before main",
+            Reason::ConstructorCall => "a system call before main is not known to be harmless",
+            Reason::ConstructorsDiffer => "what is computed before main differs between two starts",
+            Reason::LooksAtStream => {
+                "a standard stream is looked at before main, and is none that a template can have"
+            }
+            Reason::NotObserved => "what happens before main cannot be observed: the system refuses ptrace",
         })
     }
 }

@@ -1,7 +1,6 @@
 //! What to start.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,7 +36,7 @@ pub struct Spec<'fd> {
 impl<'fd> Spec<'fd> {
     /// A start without arguments in the root directory, with `null` for its input and output, as a process for nobody's use
     /// is started.
-    pub(crate) fn plain(program: &Path, name: OsString, env: EnvBlock, null: &'fd File) -> Self {
+    pub(crate) fn plain(program: &Path, name: OsString, env: EnvBlock, null: &'fd impl AsFd) -> Self {
         Spec {
             program: program.to_owned(),
             argv: vec![name],
@@ -75,6 +74,18 @@ pub enum Resource {
     Stack,
     /// Size of files written, in bytes.
     FileSize,
+}
+
+impl Resource {
+    /// Its number, `RLIMIT_*`.
+    pub(crate) fn number(self) -> u32 {
+        match self {
+            Resource::AddressSpace => libc::RLIMIT_AS,
+            Resource::OpenFiles => libc::RLIMIT_NOFILE,
+            Resource::Stack => libc::RLIMIT_STACK,
+            Resource::FileSize => libc::RLIMIT_FSIZE,
+        }
+    }
 }
 
 /// Which process group a process is put in.

@@ -3,10 +3,13 @@
 
 pub(crate) mod anchor;
 pub(crate) mod channel;
+pub(crate) mod limits;
 pub(crate) mod priority;
 pub(crate) mod probe;
 pub(crate) mod shared;
 pub(crate) mod signal;
 pub(crate) mod spawn;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod stdio;
+pub(crate) mod trace;
 pub(crate) mod wait;

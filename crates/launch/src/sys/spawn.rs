@@ -14,7 +14,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::slots::Entry;
-use crate::spec::{Limit, ProcessGroup, Resource};
+use crate::spec::{Limit, ProcessGroup};
 
 /// A process to start, in the kernel's form.
 pub(crate) struct Request<'a> {
@@ -27,6 +27,8 @@ pub(crate) struct Request<'a> {
     pub stdio: [BorrowedFd<'a>; 3],
     pub extra_fds: &'a [(i32, BorrowedFd<'a>)],
     pub process_group: ProcessGroup,
+    /// Whether the starting thread traces it; it stops when it has become the program.
+    pub traced: bool,
 }
 
 /// What the child needs. It lies in memory that both share until the child has execed or ended.
@@ -154,7 +156,17 @@ impl Order<'_> {
                 Self::check(libc::setrlimit(libc::RLIMIT_NOFILE, limit))?;
             }
         }
-        Ok(())
+        self.volunteer()
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn volunteer(&self) -> Result<(), i32> {
+        if self.request.traced { super::trace::volunteer() } else { Ok(()) }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn volunteer(&self) -> Result<(), i32> {
+        if self.request.traced { Err(libc::ENOSYS) } else { Ok(()) }
     }
 
     /// No handler of the runner's, and default dispositions for the two signals that Rust and Python runtimes ignore.
@@ -250,12 +262,7 @@ pub(crate) fn set_umask(mask: u32) {
 
 /// Sets a limit of this process.
 pub(crate) fn set_limit(limit: Limit) -> io::Result<()> {
-    let resource = match limit.resource {
-        Resource::AddressSpace => libc::RLIMIT_AS,
-        Resource::OpenFiles => libc::RLIMIT_NOFILE,
-        Resource::Stack => libc::RLIMIT_STACK,
-        Resource::FileSize => libc::RLIMIT_FSIZE,
-    };
+    let resource = limit.resource.number();
     let raw = libc::rlimit {
         rlim_cur: limit.soft.unwrap_or(libc::RLIM_INFINITY),
         rlim_max: limit.hard.unwrap_or(libc::RLIM_INFINITY),

@@ -5,12 +5,14 @@
 
 use std::ffi::OsString;
 use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::observe::{self, Observed};
 use super::template::{Means, Template};
 use super::{Policy, Runtime, eligible, key, try_runtime};
 use crate::slots::Slots;
@@ -44,10 +46,36 @@ struct State {
 /// A template, and what its key is made of.
 #[derive(Debug)]
 pub(crate) struct Made {
-    pub program: PathBuf,
+    program: PathBuf,
     pub template: Template,
-    pub name: OsString,
-    pub env: EnvBlock,
+    pub observed: Arc<Observed>,
+    /// Whether it was found out for this.
+    pub is_new: bool,
+    pub guess: Guess,
+}
+
+/// A start that is expected: with pipes for its output, as tests have.
+#[derive(Debug)]
+pub(crate) struct Guess {
+    name: OsString,
+    env: EnvBlock,
+    null: OwnedFd,
+    pipe: [OwnedFd; 2],
+}
+
+impl Guess {
+    fn new(name: OsString, env: EnvBlock) -> Option<Guess> {
+        let null = File::options().read(true).write(true).open("/dev/null").ok()?.into();
+        let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).ok()?;
+        Some(Guess { name, env, null, pipe: [read, write] })
+    }
+
+    /// The start of `program`.
+    pub(crate) fn spec(&self, program: &Path) -> Spec<'_> {
+        let [_, write] = &self.pipe;
+        let stdio = [self.null.as_fd(), write.as_fd(), write.as_fd()];
+        Spec { stdio, ..Spec::plain(program, self.name.clone(), self.env.clone(), &self.null) }
+    }
 }
 
 impl Ahead {
@@ -128,25 +156,32 @@ impl Shared {
 
     fn make(&self, program: PathBuf, name: OsString, env: EnvBlock) {
         // Why there is none will be found out again by who needs it, who can tell.
-        let template = self.template(&program, &name, &env);
+        let made = Guess::new(name, env).and_then(|guess| self.template(program.clone(), guess));
         let mut state = self.lock();
         if let Some(at) = state.waiting.iter().position(|waiting| *waiting == program) {
             state.waiting.swap_remove(at);
-            let template = template.filter(|template| template.memory <= state.policy.memory);
-            state.ready.extend(template.map(|template| Made { program, template, name, env }));
+            let made = made.filter(|made| made.template.memory <= state.policy.memory);
+            state.ready.extend(made);
         }
         self.made.notify_all();
     }
 
-    fn template(&self, program: &Path, name: &OsString, env: &EnvBlock) -> Option<Template> {
-        let null = File::options().read(true).write(true).open("/dev/null").ok()?;
-        let spec = Spec::plain(program, name.clone(), env.clone(), &null);
+    fn template(&self, program: PathBuf, guess: Guess) -> Option<Made> {
+        let spec = guess.spec(&program);
         if key::refuses(&spec).is_some() || self.is_over.load(Ordering::Relaxed) {
             return None;
         }
         let runtime = try_runtime(&self.runtime, None, &self.slots)?;
-        let traits = eligible::examine(program).ok()?;
-        let means = Means { runtime, slots: &self.slots, allocator: None, is_over: Some(&self.is_over) };
-        Template::start(&spec, &traits, means).ok()
+        let traits = eligible::examine(&program).ok()?;
+        let cache = self.lock().policy.cache.clone();
+        let (slots, is_over) = (&self.slots, Some(&self.is_over));
+        let means = Means { runtime, slots, allocator: None, kept: cache.as_deref(), is_over };
+        let (observed, is_new) = observe::observe(&spec, means);
+        if observed.refusal.is_some() {
+            return None;
+        }
+        let template = Template::start(&spec, &traits, means, Some(&observed)).ok()?;
+        drop(spec);
+        Some(Made { program, template, observed, is_new, guess })
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, OsStr};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -14,28 +15,42 @@ use super::moment;
 /// The kernel stamps files by a clock that may be a tick behind, which is 10 ms at most.
 const TICK: Duration = Duration::from_millis(10);
 
-/// A path as ld.so would open it, and what was behind it. Absence is an identity, too.
-#[derive(Debug)]
-struct Watched {
-    /// One for all templates.
-    path: Arc<CStr>,
-    found: Option<Identity>,
+/// What of a path is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Aspect {
+    /// The file behind it, whatever links lead there.
+    File,
+    /// The link itself, if it is one.
+    Link,
+    /// Which file it is, and nothing of its content: a directory in which files come and go.
+    Place,
+    /// The content, where the system does not say when it changes.
+    Content,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A path as it would be opened, and what was behind it. Absence is an identity, too.
+#[derive(Clone, Debug)]
+pub(super) struct Watched {
+    /// One for all templates.
+    pub path: Arc<CStr>,
+    pub aspect: Aspect,
+    pub found: Option<Identity>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Identity {
-    device: u64,
-    inode: u64,
-    size: i64,
-    modified: (i64, i64),
-    changed: (i64, i64),
+    pub device: u64,
+    pub inode: u64,
+    pub size: i64,
+    pub modified: (i64, i64),
+    pub changed: (i64, i64),
 }
 
 /// Directories within one of its search path in which ld.so looks first, up to glibc 2.36 and later.
 const VARIANTS: [&str; 7] = ["glibc-hwcaps", "tls", "haswell", "xeon_phi", "avx512_1", "x86_64", "atomics"];
 
 /// The files of one template.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Files {
     watched: Vec<Watched>,
     /// Names under which, in a directory relative to the working directory, other files would be loaded.
@@ -45,10 +60,46 @@ pub(crate) struct Files {
 impl Files {
     /// Notes what is behind `path` now.
     pub(crate) fn watch(&mut self, path: &Path) {
+        self.watch_for(path, Aspect::File);
+    }
+
+    /// Notes what `aspect` of `path` is now.
+    pub(crate) fn watch_for(&mut self, path: &Path, aspect: Aspect) {
         if let Ok(path) = CString::new(path.as_os_str().as_bytes()) {
-            let found = identify(&path);
-            self.watched.push(Watched { path: common(path), found });
+            let found = identify_aspect(&path, aspect);
+            self.watched.push(Watched { path: common(path), aspect, found });
         }
+    }
+
+    /// Takes note of what `other` has found.
+    pub(crate) fn join(&mut self, other: &Files) {
+        for theirs in &other.watched {
+            let is_same = |own: &Watched| {
+                Arc::ptr_eq(&own.path, &theirs.path)
+                    && own.aspect == theirs.aspect
+                    && own.found == theirs.found
+            };
+            if !self.watched.iter().any(is_same) {
+                self.watched.push(theirs.clone());
+            }
+        }
+    }
+
+    /// All that was noted, as it can be kept.
+    pub(super) fn watched(&self) -> &[Watched] {
+        &self.watched
+    }
+
+    /// What was kept.
+    pub(super) fn of_kept(kept: Vec<(CString, Aspect, Option<Identity>)>) -> Files {
+        let watched =
+            kept.into_iter().map(|(path, aspect, found)| Watched { path: common(path), aspect, found });
+        Files { watched: watched.collect(), shadows: Vec::new() }
+    }
+
+    /// Whether a start is cold where the file `path`, relative to the working directory, is there.
+    pub(crate) fn shadows(&self, path: &Path) -> bool {
+        self.shadows.iter().any(|shadow| path.starts_with(shadow))
     }
 
     /// Takes note that `libraries` are looked for in `dirs`, which are relative to the working directory, too.
@@ -66,7 +117,13 @@ impl Files {
 
     /// Whether every path still leads to the same file, unchanged.
     pub(crate) fn unchanged(&self) -> bool {
-        moment::looking(|look| self.watched.iter().all(|w| look(&w.path) == w.found))
+        moment::looking(|look| {
+            self.watched.iter().all(|w| match w.aspect {
+                Aspect::File => look(&w.path) == w.found,
+                Aspect::Place => look(&w.path).map(Identity::place) == w.found,
+                Aspect::Link | Aspect::Content => identify_aspect(&w.path, w.aspect) == w.found,
+            })
+        })
     }
 
     /// Whether nothing was changed at or after `moment`. What was changed while a template came to be may have been
@@ -102,14 +159,38 @@ fn common(path: CString) -> Arc<CStr> {
 }
 
 pub(super) fn identify(path: &CStr) -> Option<Identity> {
-    let stat: Stat = rustix::fs::stat(path).ok()?;
-    Some(Identity {
-        device: stat.st_dev,
-        inode: stat.st_ino,
-        size: stat.st_size,
-        modified: (stat.st_mtime as i64, stat.st_mtime_nsec as i64),
-        changed: (stat.st_ctime as i64, stat.st_ctime_nsec as i64),
-    })
+    rustix::fs::stat(path).ok().map(Identity::new)
+}
+
+fn identify_aspect(path: &CStr, aspect: Aspect) -> Option<Identity> {
+    match aspect {
+        Aspect::File => identify(path),
+        Aspect::Place => identify(path).map(Identity::place),
+        Aspect::Link => rustix::fs::lstat(path).ok().map(Identity::new),
+        Aspect::Content => {
+            let content = std::fs::read(OsStr::from_bytes(path.to_bytes())).ok()?;
+            let mut hasher = DefaultHasher::new();
+            content.hash(&mut hasher);
+            let size = content.len() as i64;
+            Some(Identity { inode: hasher.finish(), size, ..Identity::default() })
+        }
+    }
+}
+
+impl Identity {
+    fn new(stat: Stat) -> Self {
+        Identity {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            size: stat.st_size,
+            modified: (stat.st_mtime, stat.st_mtime_nsec as i64),
+            changed: (stat.st_ctime, stat.st_ctime_nsec as i64),
+        }
+    }
+
+    fn place(self) -> Self {
+        Identity { device: self.device, inode: self.inode, ..Identity::default() }
+    }
 }
 
 #[cfg(test)]

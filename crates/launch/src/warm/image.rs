@@ -2,6 +2,7 @@
 //! them.
 
 use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -29,6 +30,13 @@ pub(crate) fn open(image: &[u8]) -> Option<OwnedFd> {
 /// The runtime. Copies make their own starts by way of a client, where there is one.
 pub(crate) fn open_runtime(nested: Option<&Nested>) -> Option<OwnedFd> {
     open(&with_client(nested))
+}
+
+/// A number of this build of the runtime.
+pub(crate) fn build() -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (RUNTIME, env!("CARGO_PKG_VERSION")).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Paths that do not fit leave the slot empty: what tools start is cold then.

@@ -2,11 +2,14 @@
 //!
 //! The program's own file and its libraries are not in the key: they are compared before every start (`identity`).
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::{EnvBlock, Reason, Spec};
+use super::observe::stdio::{self, Class};
+use crate::sys::limits;
+use crate::{EnvBlock, Limit, Reason, Spec};
 
 /// Variables that ld.so, libc or a run-time library reads by itself, so that no audit sees it.
 const PREFIXES: [&[u8]; 11] = [
@@ -37,10 +40,22 @@ const NAMES: [&[u8]; 12] = [
     b"POSIXLY_CORRECT",
 ];
 
-/// Which further variables belong to the key of one program.
+/// What else than variables constructors have looked at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Looks {
+    /// Which of the standard descriptors.
+    pub stdio: [bool; 3],
+    /// The processors that may be used.
+    pub processors: bool,
+    /// Which limits, by their numbers.
+    pub limits: BTreeSet<u32>,
+}
+
+/// Which further variables, and what else, belong to the key of one program.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asked {
     names: Vec<Vec<u8>>,
+    looks: Looks,
 }
 
 impl Asked {
@@ -51,6 +66,57 @@ impl Asked {
             self.names.push(name.to_vec());
         }
         new
+    }
+
+    /// Adds what was looked at; tells whether any of it is new.
+    pub(crate) fn add_looks(&mut self, looks: &Looks) -> bool {
+        let before = self.looks.clone();
+        for (own, new) in self.looks.stdio.iter_mut().zip(looks.stdio) {
+            *own |= new;
+        }
+        self.looks.processors |= looks.processors;
+        self.looks.limits.extend(&looks.limits);
+        self.looks != before
+    }
+
+    /// Whether the kind of a standard descriptor is in the key.
+    pub(crate) fn has_streams(&self) -> bool {
+        self.looks.stdio.contains(&true)
+    }
+
+    /// Why no template can be as constructors would find this request: for a standard descriptor of another class, or a
+    /// limit that is not the runner's.
+    pub(crate) fn refuses(&self, spec: &Spec<'_>) -> Option<Reason> {
+        let mut looked = self.looks.stdio.iter().zip(spec.stdio).filter(|(looked, _)| **looked);
+        if looked.any(|(_, fd)| stdio::class(fd) == Class::Other) {
+            return Some(Reason::LooksAtStream);
+        }
+        let is_others = |limit: &&Limit| {
+            let number = limit.resource.number();
+            self.looks.limits.contains(&number) && limits::own(number) != [limit.soft, limit.hard]
+        };
+        spec.limits.iter().find(is_others).map(|_| Reason::Limits)
+    }
+
+    /// Appends what was looked at, as `spec` has it.
+    fn look(&self, spec: &Spec<'_>, key: &mut Vec<u8>) {
+        for (fd, _) in spec.stdio.iter().zip(self.looks.stdio).filter(|(_, looked)| *looked) {
+            key.push(stdio::class(*fd) as u8);
+        }
+        if self.looks.processors {
+            let set = rustix::thread::sched_getaffinity(None).unwrap_or_default();
+            let mut bits = (0..rustix::thread::CpuSet::MAX_CPU).map(|cpu| set.is_set(cpu));
+            while let Some(first) = bits.next() {
+                let more = bits.by_ref().take(7).enumerate();
+                let byte = more.fold(u8::from(first), |byte, (at, bit)| byte | u8::from(bit) << (at + 1));
+                key.push(byte);
+            }
+        }
+        for &number in &self.looks.limits {
+            for value in limits::own(number) {
+                key.extend_from_slice(&value.unwrap_or(u64::MAX).to_ne_bytes());
+            }
+        }
     }
 
     fn has(&self, name: &[u8]) -> bool {
@@ -74,6 +140,11 @@ const FIRST: [bool; 256] = {
     first
 };
 
+/// Whether it is in the key of every program.
+pub(crate) fn is_always_in(name: &[u8]) -> bool {
+    in_key(name)
+}
+
 fn in_key(name: &[u8]) -> bool {
     let may_be = name.first().is_some_and(|&byte| FIRST[usize::from(byte)]);
     may_be && (PREFIXES.iter().any(|p| name.starts_with(p)) || NAMES.contains(&name))
@@ -81,11 +152,13 @@ fn in_key(name: &[u8]) -> bool {
 
 /// The key of a start.
 pub(crate) fn of(spec: &Spec<'_>, asked: &Asked) -> Vec<u8> {
-    of_parts(spec.argv.first().map_or(OsStr::new(""), |name| name), &spec.env, asked)
+    let mut key = of_parts(spec.argv.first().map_or(OsStr::new(""), |name| name), &spec.env, asked);
+    asked.look(spec, &mut key);
+    key
 }
 
 /// The key of starts of a program called `name` with `env`.
-pub(crate) fn of_parts(name: &OsStr, env: &EnvBlock, asked: &Asked) -> Vec<u8> {
+fn of_parts(name: &OsStr, env: &EnvBlock, asked: &Asked) -> Vec<u8> {
     let mut key = Vec::with_capacity(256);
     key.extend_from_slice(name.as_bytes());
     key.push(0);
@@ -150,16 +223,6 @@ pub(crate) fn template_environment(
     }
     blob.push(0);
     (blob, count)
-}
-
-/// The directories named by LD_LIBRARY_PATH.
-pub(crate) fn library_path<'a>(spec: &'a Spec<'_>) -> impl Iterator<Item = &'a OsStr> {
-    spec.env
-        .strings()
-        .filter_map(|a| a.strip_prefix(b"LD_LIBRARY_PATH="))
-        .flat_map(|value| value.split(|&b| b == b':' || b == b';'))
-        .filter(|dir| !dir.is_empty())
-        .map(OsStr::from_bytes)
 }
 
 #[cfg(test)]

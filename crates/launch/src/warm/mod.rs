@@ -10,6 +10,7 @@ mod identity;
 pub(crate) mod image;
 mod key;
 mod moment;
+pub(crate) mod observe;
 mod place;
 mod policy;
 mod program;
@@ -31,7 +32,7 @@ use std::time::Duration;
 
 pub use ahead::Ahead;
 pub use moment::Moment;
-pub use policy::{Choice, Nested, NestedStarts, Policy};
+pub use policy::{Choice, Nested, NestedStarts, Policy, cache_directory};
 pub use rewinding::{Retirement, Stopped};
 pub use statistics::{Statistics, ToolStatistics};
 
@@ -210,8 +211,9 @@ impl Pool {
             let slots = self.slots.as_deref()?;
             Some((self.runtime_for(&spec.program, slots)?, slots))
         };
-        let made =
-            means().ok_or(Reason::System).and_then(|(runtime, slots)| program.make(spec, runtime, slots));
+        let made = means()
+            .ok_or(Reason::System)
+            .and_then(|(runtime, slots)| program.make(spec, runtime, slots, self.policy.cache.as_deref()));
         let made = made.and_then(|mut template| {
             if template.memory > self.policy.memory {
                 return Err(Reason::Memory);

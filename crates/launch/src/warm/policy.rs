@@ -86,6 +86,18 @@ pub struct Policy {
     pub near: bool,
     /// One in so many rewinds is audited, after the first few of each tool; 0 for none.
     pub audit_one_in: u64,
+    /// Directory in which it is kept what constructors of tools do; without, each runner finds it out.
+    pub cache: Option<PathBuf>,
+}
+
+/// Where it is kept from one run to the next what was found out about tools: `HOTSTART_CACHE_DIR`, or `hotstart` in the
+/// user's cache directory.
+pub fn cache_directory() -> Option<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let users = || {
+        Some(absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?.join("hotstart"))
+    };
+    absolute("HOTSTART_CACHE_DIR").or_else(users)
 }
 
 impl Policy {
@@ -160,6 +172,7 @@ impl Default for Policy {
             workers_per_tool: (2 * cores).clamp(4, 32),
             near: true,
             audit_one_in: 200,
+            cache: None,
         }
     }
 }

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, Once};
 use std::time::{Duration, Instant};
 
-use super::ahead::{Ahead, Made};
+use super::ahead::Ahead;
 use super::budget::Budget;
 use super::eligible;
 use super::key::{self, Asked};
+use super::observe::{self, Observed};
 use super::place;
 use super::rewinding::{Rewinding, Stopped};
 use super::template::{Means, Template};
@@ -29,6 +30,8 @@ const FIRST_WAIT: Duration = Duration::from_millis(60);
 /// How long a first start waits for a template that was begun before: a cold start would take as long as that still does,
 /// unless the tool does not get to `main`.
 const AHEAD_WAIT: Duration = Duration::from_millis(500);
+/// How many kinds of standard streams a tool has that looks at them: mostly pipes, files and the null device.
+const STREAM_KINDS: usize = 3;
 /// Keys that are counted; a tool whose environment never repeats stays cold.
 const KEYS_MAX: usize = 1024;
 
@@ -102,18 +105,18 @@ impl Program {
     }
 
     fn take_ahead(&self, ahead: &Ahead, budget: &Budget) -> bool {
-        let Some(Made { mut template, name, env, .. }) = ahead.take(&self.path, AHEAD_WAIT) else {
-            return false;
-        };
+        let Some(mut made) = ahead.take(&self.path, AHEAD_WAIT) else { return false };
         let mut state = self.lock();
         // What is made ahead has libc's.
         if state.statistics.allocator.is_some() {
             return false;
         }
-        template.share = Some(budget.take(template.memory));
-        state.learn(&mut template, |asked| key::of_parts(&name, &env, asked));
+        made.template.share = Some(budget.take(made.template.memory));
+        state.take_note(&made.observed, made.is_new);
+        let spec = made.guess.spec(&self.path);
+        state.learn(&mut made.template, |asked| key::of(&spec, asked));
         state.live += 1;
-        state.idle.push(template);
+        state.idle.push(made.template);
         true
     }
 
@@ -126,6 +129,9 @@ impl Program {
         // what a key is; a check may have found the tool unfit.
         loop {
             if let Some(reason) = state.unfit {
+                return Err(reason);
+            }
+            if let Some(reason) = state.asked.refuses(spec) {
                 return Err(reason);
             }
             let key = key::of(spec, &state.asked);
@@ -157,7 +163,7 @@ impl Program {
                 (patience, Instant::now() + patience)
             });
             let may_make = patience == WAIT || until <= Instant::now();
-            if may_make && (state.live < policy.templates_per_tool || state.drop_idle()) {
+            if may_make && (state.live < state.room(policy.templates_per_tool) || state.drop_idle()) {
                 state.live += 1;
                 return Ok(Plan::Make(rewinds && state.claim_worker(policy)));
             }
@@ -171,7 +177,7 @@ impl Program {
     /// Claims a place for a template in the place of one just retired.
     pub(crate) fn claim(&self, policy: &Policy) -> Result<(), Reason> {
         let mut state = self.lock();
-        if state.live >= policy.templates_per_tool {
+        if state.live >= state.room(policy.templates_per_tool) {
             return Err(Reason::Busy);
         }
         state.live += 1;
@@ -179,15 +185,29 @@ impl Program {
     }
 
     /// Makes a template in a claimed place.
-    pub(crate) fn make(&self, spec: &Spec<'_>, image: &OwnedFd, slots: &Slots) -> Result<Template, Reason> {
+    pub(crate) fn make(
+        &self,
+        spec: &Spec<'_>,
+        image: &OwnedFd,
+        slots: &Slots,
+        kept: Option<&Path>,
+    ) -> Result<Template, Reason> {
         // Each time, as it may have been replaced since by one that would run past the runtime.
         let traits = eligible::examine(&self.path)?;
         let allocator = self.lock().statistics.allocator.clone();
-        let means = Means { runtime: image, slots, allocator: allocator.as_deref(), is_over: None };
-        let mut made = Template::start(spec, &traits, means);
+        let means = Means { runtime: image, slots, allocator: allocator.as_deref(), kept, is_over: None };
+        let (observed, is_new) = observe::observe(spec, means);
+        self.lock().take_note(&observed, is_new);
+        if let Some(refusal) = &observed.refusal {
+            return Err(refusal.reason);
+        }
+        if let Some(reason) = self.lock().asked.refuses(spec) {
+            return Err(reason);
+        }
+        let mut made = Template::start(spec, &traits, means, Some(&observed));
         if matches!(made, Err(Reason::KeepsArguments)) {
             // The length that was found may be a number of the tool's own; next time it is another one.
-            made = Template::start(spec, &traits, means);
+            made = Template::start(spec, &traits, means, Some(&observed));
         }
         let mut template = made?;
         self.lock().learn(&mut template, |asked| key::of(spec, asked));
@@ -198,7 +218,8 @@ impl Program {
     pub(crate) fn failed(&self, reason: Reason) {
         let mut state = self.lock();
         state.live -= 1;
-        if !matches!(reason, Reason::FilesChanging | Reason::Busy) {
+        let of_request = matches!(reason, Reason::Busy | Reason::LooksAtStream | Reason::Limits);
+        if !of_request && reason != Reason::FilesChanging {
             state.give_up(reason);
         }
     }
@@ -328,6 +349,19 @@ impl State {
         self.statistics.template_time += template.start_time;
     }
 
+    /// Takes note of what constructors have looked at, which is in the key from now on.
+    fn take_note(&mut self, observed: &Observed, is_new: bool) {
+        self.statistics.observed += u64::from(is_new);
+        let mut learned = self.asked.add_looks(&observed.looks);
+        for name in &observed.names {
+            learned |= self.asked.add(name);
+        }
+        if learned {
+            self.drop_all_idle();
+        }
+        self.statistics.constructors = observed.refusal.as_ref().map(|r| (r.reason, r.detail.clone()));
+    }
+
     /// A worker, or else a template.
     fn at_hand(&mut self, key: &[u8], rewinds: bool, policy: &Policy) -> Option<Plan> {
         if rewinds && let Some(at) = self.nearest_worker(key, place::current()) {
@@ -349,9 +383,14 @@ impl State {
         found.map(|(at, _)| at)
     }
 
+    /// How many there may be of what there are `each` for a key: tests start one tool with several kinds of standard error.
+    fn room(&self, each: usize) -> usize {
+        each * if self.asked.has_streams() { STREAM_KINDS } else { 1 }
+    }
+
     /// Claims a place for a worker, if need be that of an idle one of another key.
     fn claim_worker(&mut self, policy: &Policy) -> bool {
-        if self.live_workers >= policy.workers_per_tool && self.take_oldest_worker().is_none() {
+        if self.live_workers >= self.room(policy.workers_per_tool) && self.take_oldest_worker().is_none() {
             return false;
         }
         self.live_workers += 1;
@@ -422,7 +461,7 @@ pub(crate) fn probe(image: &OwnedFd, slots: &Slots) -> bool {
     let Ok(null) = null else { return false };
     let env = EnvBlock::new(&hotstart_model::Environment::new());
     let spec = Spec::plain(path, "sh".into(), env, &null);
-    let means = Means { runtime: image, slots, allocator: None, is_over: None };
-    let started = Template::start(&spec, &traits, means);
+    let means = Means { runtime: image, slots, allocator: None, kept: None, is_over: None };
+    let started = Template::start(&spec, &traits, means, None);
     !matches!(started, Err(Reason::NotStopped | Reason::System))
 }

@@ -4,7 +4,6 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 
 use super::{place, wire};
-use crate::spec::Resource;
 use crate::sys::channel;
 use crate::{ProcessGroup, Reason, Spec};
 
@@ -87,12 +86,7 @@ fn argument_strings(spec: &Spec<'_>) -> Option<Vec<u8>> {
 fn limit_bytes(spec: &Spec<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for limit in &spec.limits {
-        let resource = match limit.resource {
-            Resource::AddressSpace => libc::RLIMIT_AS,
-            Resource::OpenFiles => libc::RLIMIT_NOFILE,
-            Resource::Stack => libc::RLIMIT_STACK,
-            Resource::FileSize => libc::RLIMIT_FSIZE,
-        };
+        let resource = limit.resource.number();
         bytes.extend_from_slice(&resource.to_ne_bytes());
         bytes.extend_from_slice(&[0; 4]);
         for value in [limit.soft, limit.hard] {

@@ -25,6 +25,10 @@ pub struct ToolStatistics {
     pub no_allocator: Option<Reason>,
     /// Starts by exec, by reason.
     pub cold: BTreeMap<Reason, u64>,
+    /// How often it was started to see what its constructors do, for want of what is kept about them.
+    pub observed: u64,
+    /// Which reason its constructors gave, if they did, and what exactly it was.
+    pub constructors: Option<(Reason, String)>,
     /// Starts by copying.
     pub forks: u64,
     /// Starts in workers.

@@ -1,8 +1,7 @@
 //! One stopped process, and how it is asked for copies.
 
-use std::ffi::{CString, OsStr};
-use std::fs::File;
-use std::io::ErrorKind;
+use std::ffi::{CStr, CString, OsStr};
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -15,6 +14,8 @@ use rustix::fs::MemfdFlags;
 use super::budget::Share;
 use super::eligible::Traits;
 use super::identity::Files;
+use super::observe::Observed;
+use super::observe::stdio::{self, Class, Stand};
 use super::request::{self, Asked, Failure};
 use super::worker::{Link, Origin, Worker};
 use super::{key, starter, wire};
@@ -39,6 +40,8 @@ pub(crate) struct Means<'a> {
     pub runtime: &'a OwnedFd,
     pub slots: &'a Slots,
     pub allocator: Option<&'a Path>,
+    /// Where it is kept what was observed.
+    pub kept: Option<&'a Path>,
     /// Set when it is not wanted any more, if that can be before it is made.
     pub is_over: Option<&'a AtomicBool>,
 }
@@ -72,21 +75,30 @@ pub(crate) struct Template {
 }
 
 /// The ends of a template's descriptors that go to it.
-struct Ends {
+pub(super) struct Ends {
     socket: OwnedFd,
     slots: OwnedFd,
-    output: OwnedFd,
-    null: OwnedFd,
     runtime: OwnedFd,
+    stdio: [Stand; 3],
 }
 
 impl Template {
-    /// Starts `spec`'s program up to its `main`.
-    pub(crate) fn start(spec: &Spec<'_>, traits: &Traits, means: Means<'_>) -> Result<Self, Reason> {
-        let Means { runtime, slots, allocator, is_over } = means;
+    /// Starts `spec`'s program up to its `main`. Only the trial of the runtime does so with nothing observed.
+    pub(crate) fn start(
+        spec: &Spec<'_>,
+        traits: &Traits,
+        means: Means<'_>,
+        observed: Option<&Observed>,
+    ) -> Result<Self, Reason> {
+        let Means { runtime, slots, allocator, is_over, .. } = means;
         let (begun, moment) = (Instant::now(), SystemTime::now());
         let (socket, theirs) = channel::pair().map_err(|_| Reason::System)?;
-        let ends = ends(theirs, runtime, slots).ok_or(Reason::System)?;
+        let looked = observed.map_or([false; 3], |observed| observed.looks.stdio);
+        let classes = stdio::classes(spec);
+        let plain = [Class::Null, Class::File, Class::File];
+        let class = |fd: usize| if looked[fd] { classes[fd] } else { plain[fd] };
+        let ends = ends(theirs, runtime, slots, |fd| stdio::stand_in(class(fd), 0));
+        let ends = ends.map_err(|_| Reason::System)?;
         let pid = spawn_stopped(spec, ends, allocator)?;
         let slot = slots.take();
         if let Some(slot) = &slot {
@@ -108,14 +120,14 @@ impl Template {
             point: traits.point,
             start_time: Duration::ZERO,
         };
-        let ready = template.await_ready(spec, traits, is_over);
+        let ready = template.await_ready(spec, traits, observed, is_over);
         if ready.is_err() {
             wait::kill(pid);
         }
         // From here on it notices by its socket that the runner is gone.
         slot.into_iter().for_each(Slot::free);
         ready?;
-        if !template.files.unchanged_since(moment) {
+        if !template.files.unchanged_since(moment) || !template.files.unchanged() {
             return Err(Reason::FilesChanging);
         }
         template.start_time = begun.elapsed();
@@ -147,6 +159,7 @@ impl Template {
         &mut self,
         spec: &Spec<'_>,
         traits: &Traits,
+        observed: Option<&Observed>,
         is_over: Option<&AtomicBool>,
     ) -> Result<(), Reason> {
         let mut message = vec![0; wire::READY_MAX];
@@ -168,17 +181,14 @@ impl Template {
         if !files.are_mapped(ready.object_count as usize + 1, self.pid) {
             return Err(Reason::FilesChanging);
         }
-        for path in ["/etc/ld.so.cache", "/etc/ld.so.preload"] {
-            files.watch(Path::new(path));
-        }
+        observed.iter().for_each(|observed| files.join(&observed.files));
         let mut traits = traits.clone();
         objects.iter().try_for_each(|object| traits.add_library(object))?;
-        traits.search.iter().for_each(|dir| files.watch(dir));
         files.beware(&traits.relative, &objects);
-        if files.shadowed_in(Path::new("/")) {
+        let relative = observed.map_or(&[][..], |observed| &observed.relative);
+        if files.shadowed_in(Path::new("/")) || !relative.iter().all(|path| files.shadows(path)) {
             return Err(Reason::RelativePath);
         }
-        key::library_path(spec).for_each(|dir| files.watch(Path::new(dir)));
         self.files = Arc::new(files);
         self.names = strings.take(ready.name_count as usize).map(<[u8]>::to_vec).collect();
         if self.names.iter().any(|n| n == b"LD_PRELOAD") {
@@ -295,41 +305,68 @@ fn link() -> std::io::Result<(Link, OwnedFd, OwnedFd)> {
     Ok((Link { socket, page }, theirs, memory))
 }
 
-fn ends(socket: OwnedFd, runtime: &OwnedFd, slots: &Slots) -> Option<Ends> {
-    let output = rustix::fs::memfd_create("hotstart-output", MemfdFlags::CLOEXEC).ok()?;
-    let null = File::options().read(true).write(true).open("/dev/null").ok()?.into();
+/// What a template is given, `stand_in` for each of its standard descriptors.
+pub(super) fn ends(
+    socket: OwnedFd,
+    runtime: &OwnedFd,
+    slots: &Slots,
+    stand_in: impl Fn(usize) -> io::Result<Stand>,
+) -> io::Result<Ends> {
     // Copies above the numbers they get, so that none of them is in another's way.
-    let high = |fd: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(fd, wire::RUNTIME_FD + 1).ok();
-    Some(Ends { socket: high(&socket)?, slots: high(slots.file())?, output, null, runtime: high(runtime)? })
+    let high = |fd: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(fd, wire::RUNTIME_FD + 1);
+    Ok(Ends {
+        socket: high(&socket)?,
+        slots: high(slots.file())?,
+        runtime: high(runtime)?,
+        stdio: [stand_in(0)?, stand_in(1)?, stand_in(2)?],
+    })
+}
+
+/// The environment of a template, and how many variables there are.
+pub(super) fn environment(spec: &Spec<'_>, allocator: Option<&Path>) -> (Vec<u8>, usize) {
+    key::template_environment(spec, &format!("/proc/self/fd/{}", wire::RUNTIME_FD), allocator)
+}
+
+/// The name that it is called by.
+pub(super) fn name(spec: &Spec<'_>) -> io::Result<CString> {
+    Ok(CString::new(spec.argv.first().map_or(&b""[..], |name| name.as_bytes()))?)
+}
+
+/// Starts a process as a template is started; `traced`, the thread that calls this traces it.
+pub(super) fn spawn(
+    program: &CStr,
+    argv: &[CString],
+    (env, env_count): (&[u8], usize),
+    ends: &Ends,
+    traced: bool,
+) -> Result<i32, i32> {
+    let extra = [
+        (wire::SLOTS_FD, ends.slots.as_fd()),
+        (wire::CONTROL_FD, ends.socket.as_fd()),
+        (wire::RUNTIME_FD, ends.runtime.as_fd()),
+    ];
+    let request = spawn::Request {
+        program,
+        argv,
+        env,
+        env_count,
+        cwd: c"/",
+        stdio: ends.stdio.each_ref().map(|stand| stand.fd.as_fd()),
+        extra_fds: &extra,
+        process_group: ProcessGroup::New,
+        traced,
+    };
+    // A template sees by its socket that the runner is gone, and what is traced ends with its tracer.
+    spawn::vfork_exec(&request, None)
 }
 
 fn spawn_stopped(spec: &Spec<'_>, ends: Ends, allocator: Option<&Path>) -> Result<i32, Reason> {
-    let cstring = |text: &OsStr| CString::new(text.as_bytes()).map_err(|_| Reason::System);
-    let program = cstring(spec.program.as_os_str())?;
+    let program = CString::new(spec.program.as_os_str().as_bytes()).map_err(|_| Reason::System)?;
     let mut argv = vec![CString::default(); room()];
-    argv[0] = cstring(spec.argv.first().map_or(OsStr::new(""), |name| name))?;
-    let runtime = format!("/proc/self/fd/{}", wire::RUNTIME_FD);
-    let (env, env_count) = key::template_environment(spec, &runtime, allocator);
-    let spawn = move || {
-        let extra = [
-            (wire::SLOTS_FD, ends.slots.as_fd()),
-            (wire::CONTROL_FD, ends.socket.as_fd()),
-            (wire::RUNTIME_FD, ends.runtime.as_fd()),
-        ];
-        let request = spawn::Request {
-            program: &program,
-            argv: &argv,
-            env: &env,
-            env_count,
-            cwd: c"/",
-            stdio: [ends.null.as_fd(), ends.output.as_fd(), ends.output.as_fd()],
-            extra_fds: &extra,
-            process_group: ProcessGroup::New,
-        };
-        // A template sees by its socket that the runner is gone.
-        spawn::vfork_exec(&request, None)
-    };
-    starter::ask(spawn).ok_or(Reason::System)?.map_err(|_| Reason::NotStopped)
+    argv[0] = name(spec).map_err(|_| Reason::System)?;
+    let (env, count) = environment(spec, allocator);
+    let start = move || spawn(&program, &argv, (&env, count), &ends, false);
+    starter::ask(start).ok_or(Reason::System)?.map_err(|_| Reason::NotStopped)
 }
 
 /// How many arguments to start a template with, another number each time.

@@ -30,6 +30,13 @@ pub(crate) const REQUEST_ENLARGE: u32 = 4;
 pub(crate) const REQUEST_BOUND: u32 = 8;
 /// With [`REQUEST_BOUND`]: it gets free by allowing itself all processors.
 pub(crate) const REQUEST_ANYWHERE: u32 = 16;
+/// Argument of a `close` by which the runtime tells an observer that constructors are over.
+pub(crate) const MARK_MAIN: u64 = MARK;
+/// That the allocator asks for time or random bytes, and that it has them.
+pub(crate) const MARK_ALLOCATOR: u64 = MARK - 1;
+pub(crate) const MARK_ALLOCATED: u64 = MARK - 2;
+/// A number that no descriptor has.
+const MARK: u64 = -0x6873_i64 as u64;
 /// Stage of a reply: no worker can be made of this tool here.
 pub(crate) const STAGE_REWIND: u32 = 6;
 /// Largest announcement: names of objects and of variables.

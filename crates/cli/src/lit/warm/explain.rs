@@ -43,7 +43,10 @@ pub fn table(statistics: &Statistics, checks: CheckCounts) -> String {
         let mut reasons: Vec<_> = tool.cold.iter().collect();
         reasons.sort_by_key(|(reason, count)| (Reverse(**count), **reason));
         for (reason, count) in reasons {
-            let _ = writeln!(text, "{:32}cold {count}: {reason}", "");
+            let detail =
+                tool.constructors.as_ref().filter(|(why, detail)| why == reason && !detail.is_empty());
+            let detail = detail.map(|(_, detail)| format!(" ({detail})")).unwrap_or_default();
+            let _ = writeln!(text, "{:32}cold {count}: {reason}{detail}", "");
         }
     }
     let (warm, cold) = totals(statistics);
@@ -143,7 +146,8 @@ mod tests {
         };
         let sh = ToolStatistics {
             program: "/bin/sh".into(),
-            cold: [(Reason::Policy, 1)].into(),
+            cold: [(Reason::ReadsDirectory, 1)].into(),
+            constructors: Some((Reason::ReadsDirectory, "getcwd".to_owned())),
             no_allocator: Some(Reason::Static),
             ..ToolStatistics::default()
         };
@@ -173,7 +177,7 @@ mod tests {
             "                                cold 2: not started often enough yet",
             "        0         1     0.00 s  /bin/sh",
             "                                the system's allocator: statically linked",
-            "                                cold 1: the settings say so",
+            "                                cold 1: the working directory is read before main (getcwd)",
             "     1000         6    19.00 s  in all",
             "hotstart: failures confirmed cold: 1; tests run both ways: 5; of these not deterministic by \
              themselves: 2; faults of hotstart: 4",

@@ -1,0 +1,149 @@
+//! Tracing one child: what an observation run needs of ptrace. Every call must come from the thread that started it.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+/// Where a traced child has stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// At the entry or the exit of a system call.
+    Call,
+    /// Before this signal is delivered.
+    Signal(i32),
+    /// It has ended, and is reaped.
+    Ended,
+}
+
+/// A system call, at its entry or at its exit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Call {
+    /// Its number and arguments, and the instruction after it.
+    Entry { number: i64, args: [u64; 6], ip: u64, sp: u64 },
+    /// What it returns.
+    Exit { result: i64 },
+}
+
+/// linux/prctl.h: a look at the time stamp counter is a fault.
+const PR_SET_TSC: libc::c_int = 26;
+const PR_TSC_SIGSEGV: libc::c_int = 2;
+/// linux/audit.h: the numbers of system calls are those of this architecture.
+const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
+
+/// The registers of a stopped child.
+pub(crate) type Registers = libc::user_regs_struct;
+
+/// What a child does before exec to be traced: no randomised layout, no time stamp counter, no life after its tracer.
+/// The error number if the system refuses any of it. Async-signal-safe.
+pub(crate) fn volunteer() -> Result<(), i32> {
+    let nothing: libc::c_ulong = 0;
+    // SAFETY: these calls take only numbers, and null pointers that are not used.
+    unsafe {
+        let current = libc::personality(0xffff_ffff);
+        let refused = current == -1
+            || libc::personality(current as libc::c_ulong | libc::ADDR_NO_RANDOMIZE as libc::c_ulong) == -1
+            || libc::prctl(PR_SET_TSC, PR_TSC_SIGSEGV) == -1
+            || libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == -1
+            || libc::ptrace(libc::PTRACE_TRACEME, 0, nothing, nothing) == -1;
+        if refused { Err(*libc::__errno_location()) } else { Ok(()) }
+    }
+}
+
+/// Makes a ptrace request that reads or writes at `data`.
+fn request(what: libc::c_uint, pid: i32, address: usize, data: *mut libc::c_void) -> io::Result<i64> {
+    // SAFETY: each caller passes data that this request may read or write, as large as it says.
+    match unsafe { libc::ptrace(what, pid, address, data) } {
+        -1 => Err(io::Error::last_os_error()),
+        result => Ok(result),
+    }
+}
+
+/// Tells system calls from signals, and ends the child with its tracer.
+pub(crate) fn set_options(pid: i32) -> io::Result<()> {
+    let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_EXITKILL;
+    request(libc::PTRACE_SETOPTIONS, pid, 0, options as usize as *mut libc::c_void).map(drop)
+}
+
+/// Lets it go on to its next stop.
+pub(crate) fn resume(pid: i32) -> io::Result<()> {
+    request(libc::PTRACE_SYSCALL, pid, 0, ptr::null_mut()).map(drop)
+}
+
+/// Lets it execute one instruction.
+pub(crate) fn step(pid: i32) -> io::Result<()> {
+    request(libc::PTRACE_SINGLESTEP, pid, 0, ptr::null_mut()).map(drop)
+}
+
+/// Waits for its next stop.
+pub(crate) fn wait(pid: i32) -> io::Result<Stop> {
+    let mut status = 0;
+    loop {
+        // SAFETY: the pointer is valid for writes.
+        if unsafe { libc::waitpid(pid, &mut status, libc::__WALL) } == pid {
+            break;
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    if !libc::WIFSTOPPED(status) {
+        return Ok(Stop::Ended);
+    }
+    Ok(match libc::WSTOPSIG(status) {
+        signal if signal == libc::SIGTRAP | 0x80 => Stop::Call,
+        signal => Stop::Signal(signal),
+    })
+}
+
+/// The system call at which it has stopped.
+pub(crate) fn call(pid: i32) -> io::Result<Call> {
+    let mut info = MaybeUninit::<libc::ptrace_syscall_info>::zeroed();
+    let size = size_of::<libc::ptrace_syscall_info>();
+    request(libc::PTRACE_GET_SYSCALL_INFO, pid, size, info.as_mut_ptr().cast())?;
+    // SAFETY: zeros are a valid value of it, and the kernel writes only valid ones.
+    let info = unsafe { info.assume_init() };
+    if info.arch != AUDIT_ARCH_X86_64 {
+        return Err(io::Error::other("a system call of another architecture"));
+    }
+    match info.op {
+        libc::PTRACE_SYSCALL_INFO_ENTRY => {
+            // SAFETY: `op` says that this is the member that was written.
+            let entry = unsafe { info.u.entry };
+            Ok(Call::Entry {
+                number: entry.nr as i64,
+                args: entry.args,
+                ip: info.instruction_pointer,
+                sp: info.stack_pointer,
+            })
+        }
+        libc::PTRACE_SYSCALL_INFO_EXIT => {
+            // SAFETY: as above.
+            Ok(Call::Exit { result: unsafe { info.u.exit.sval } })
+        }
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+/// Its registers.
+pub(crate) fn registers(pid: i32) -> io::Result<Registers> {
+    let mut registers = MaybeUninit::<Registers>::zeroed();
+    request(libc::PTRACE_GETREGS, pid, 0, registers.as_mut_ptr().cast())?;
+    // SAFETY: the structure has only integers, for which any bits are valid.
+    Ok(unsafe { registers.assume_init() })
+}
+
+/// Gives it other registers.
+pub(crate) fn set_registers(pid: i32, registers: &Registers) -> io::Result<()> {
+    request(libc::PTRACE_SETREGS, pid, 0, ptr::from_ref(registers).cast_mut().cast()).map(drop)
+}
+
+/// The address at which it faulted, after a signal for that; zero if it was not for an address.
+pub(crate) fn fault_address(pid: i32) -> io::Result<u64> {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    request(libc::PTRACE_GETSIGINFO, pid, 0, info.as_mut_ptr().cast())?;
+    // SAFETY: zeros are a valid siginfo_t, which the kernel fills.
+    let info = unsafe { info.assume_init() };
+    // SAFETY: the signal is one that tells an address, which is zero where there is none.
+    Ok(if info.si_code > 0 && info.si_code < 0x80 { unsafe { info.si_addr() as u64 } } else { 0 })
+}

@@ -1,0 +1,395 @@
+//! Which system calls constructors may make: those whose answer is the same for every start, or is compared or in the key.
+//!
+//! A list of what is allowed. Whatever is not on it keeps the tool cold, with a reason that says what it was.
+
+use std::ffi::{CString, OsStr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use super::Refusal;
+use super::run::Run;
+use crate::Reason;
+use crate::warm::identity::Aspect;
+use crate::warm::wire;
+
+/// A system call at its entry.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub number: i64,
+    pub args: [u64; 6],
+    pub ip: u64,
+}
+
+/// What is to be done when an allowed call returns.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum After {
+    Nothing,
+    /// The descriptor that it returns leads there.
+    Opened(Opened),
+    /// It has written seconds and a part of a second, to be replaced.
+    Time {
+        buffer: u64,
+    },
+    /// It has filled a buffer with this many random bytes, to be replaced.
+    Random {
+        buffer: u64,
+        size: u64,
+    },
+}
+
+/// What a descriptor leads to that constructors have opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Opened {
+    /// A file that is ours, and no part of the tool.
+    Ours,
+    /// Anything else, by its path.
+    At(PathBuf),
+}
+
+/// The null device, and files below /proc and /sys that hold the same until the next boot, unless the administrator changes them.
+const CONSTANT: [&str; 7] = [
+    "/dev/null",
+    "/proc/filesystems",
+    "/proc/sys/vm/overcommit_memory",
+    "/sys/kernel/mm/transparent_hugepage/enabled",
+    "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size",
+    "/sys/devices/system/cpu/online",
+    "/sys/devices/system/cpu/possible",
+];
+/// What is looked for there, and is not there on most systems.
+const ABSENT: [&str; 2] = ["/sys/fs/selinux", "/selinux"];
+/// Where files are made up by the kernel.
+const MADE_UP: [&str; 3] = ["/proc", "/sys", "/dev"];
+
+const HERE: i32 = libc::AT_FDCWD;
+/// linux/prctl.h: names a mapping.
+const PR_SET_VMA: u64 = 0x53564d41;
+/// asm/prctl.h.
+const ARCH_SET_FS: u64 = 0x1002;
+const ARCH_CET_STATUS: u64 = 0x3001;
+
+pub(super) fn refuse<T>(reason: Reason, detail: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal { reason, detail: detail.into() })
+}
+
+/// Whether this call may be made; takes note of what it looks at.
+pub(super) fn judge(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
+    let [a, b, c, ..] = call.args;
+    let fd = a as i32;
+    match call.number {
+        libc::SYS_brk | libc::SYS_munmap | libc::SYS_mprotect | libc::SYS_mremap => Ok(After::Nothing),
+        libc::SYS_mmap => map(run, call),
+        libc::SYS_madvise => advise(call),
+        libc::SYS_set_tid_address => {
+            run.seen.thread_id = a;
+            Ok(After::Nothing)
+        }
+        libc::SYS_rseq => {
+            run.seen.rseq = (a, b);
+            Ok(After::Nothing)
+        }
+        libc::SYS_set_robust_list
+        | libc::SYS_rt_sigaction
+        | libc::SYS_rt_sigprocmask
+        | libc::SYS_sigaltstack
+        | libc::SYS_uname
+        | libc::SYS_getuid
+        | libc::SYS_geteuid
+        | libc::SYS_getgid
+        | libc::SYS_getegid => Ok(After::Nothing),
+        libc::SYS_arch_prctl if matches!(a, ARCH_SET_FS | ARCH_CET_STATUS) => Ok(After::Nothing),
+        libc::SYS_prctl if a == PR_SET_VMA => Ok(After::Nothing),
+        libc::SYS_futex if b as i32 == libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG => Ok(After::Nothing),
+        libc::SYS_prlimit64 if fd == 0 && c == 0 => limit(run, b),
+        libc::SYS_getrlimit => limit(run, a),
+        libc::SYS_sched_getaffinity if fd == 0 => {
+            run.seen.looks.processors = true;
+            run.free();
+            Ok(After::Nothing)
+        }
+        libc::SYS_getrandom => random(run, call),
+        libc::SYS_clock_gettime if run.is_allocator() => Ok(After::Time { buffer: b }),
+        libc::SYS_gettimeofday if run.is_allocator() => Ok(After::Time { buffer: a }),
+        _ => judge_files(run, call),
+    }
+}
+
+/// The same for calls that are about files and descriptors.
+fn judge_files(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
+    let [a, b, c, d, ..] = call.args;
+    let (fd, flags) = (a as i32, c as i32);
+    match call.number {
+        libc::SYS_open => open(run, call, HERE, a, b as i32),
+        libc::SYS_openat => open(run, call, fd, b, flags),
+        libc::SYS_access | libc::SYS_stat => look(run, call, HERE, a, Aspect::File),
+        libc::SYS_lstat | libc::SYS_readlink => look(run, call, HERE, a, Aspect::Link),
+        libc::SYS_faccessat => look(run, call, fd, b, Aspect::File),
+        libc::SYS_faccessat2 => look(run, call, fd, b, aspect(d as i32)),
+        libc::SYS_newfstatat => look(run, call, fd, b, aspect(d as i32)),
+        libc::SYS_statx => look(run, call, fd, b, aspect(flags)),
+        libc::SYS_readlinkat => look(run, call, fd, b, Aspect::Link),
+        libc::SYS_statfs => absent(run, call),
+        libc::SYS_fstat => stat(run, fd),
+        libc::SYS_lseek if is_standard(fd) && (b, flags) == (0, libc::SEEK_CUR) => stat(run, fd),
+        libc::SYS_read | libc::SYS_pread64 | libc::SYS_lseek | libc::SYS_getdents64 | libc::SYS_fadvise64
+            if run.opened.contains_key(&fd) =>
+        {
+            Ok(After::Nothing)
+        }
+        libc::SYS_fcntl if run.opened.contains_key(&fd) && is_harmless_fcntl(b as i32) => Ok(After::Nothing),
+        libc::SYS_close if run.opened.remove(&fd).is_some() => Ok(After::Nothing),
+        libc::SYS_getsockopt if fd == wire::CONTROL_FD => Ok(After::Nothing),
+        _ => Err(unknown(call)),
+    }
+}
+
+fn is_standard(fd: i32) -> bool {
+    (0..3).contains(&fd)
+}
+
+fn is_harmless_fcntl(what: i32) -> bool {
+    matches!(what, libc::F_GETFD | libc::F_SETFD | libc::F_GETFL)
+}
+
+/// Memory of its own, or a file that it has opened for reading.
+fn map(run: &Run<'_>, call: Entry) -> Result<After, Refusal> {
+    let [_, _, access, flags, fd, _] = call.args;
+    let (flags, fd) = (flags as i32, fd as i32);
+    let is_shared = flags & libc::MAP_TYPE != libc::MAP_PRIVATE;
+    if is_shared && (flags & libc::MAP_ANONYMOUS != 0 || access as i32 & libc::PROT_WRITE != 0) {
+        return refuse(Reason::SharedMemory, "mmap");
+    }
+    if flags & libc::MAP_ANONYMOUS == 0 && !run.opened.contains_key(&fd) {
+        return refuse(Reason::ConstructorCall, format!("mmap of descriptor {fd}"));
+    }
+    Ok(After::Nothing)
+}
+
+fn advise(call: Entry) -> Result<After, Refusal> {
+    let advice = call.args[2] as i32;
+    let known = [
+        libc::MADV_NORMAL,
+        libc::MADV_RANDOM,
+        libc::MADV_SEQUENTIAL,
+        libc::MADV_WILLNEED,
+        libc::MADV_DONTNEED,
+        libc::MADV_FREE,
+        libc::MADV_HUGEPAGE,
+        libc::MADV_NOHUGEPAGE,
+        libc::MADV_DONTDUMP,
+        libc::MADV_DODUMP,
+    ];
+    if known.contains(&advice) {
+        return Ok(After::Nothing);
+    }
+    refuse(Reason::ConstructorCall, format!("madvise({advice})"))
+}
+
+/// libc reads the limit of the stack at every start; a request with another one is cold.
+fn limit(run: &mut Run<'_>, resource: u64) -> Result<After, Refusal> {
+    let resource = u32::try_from(resource).unwrap_or(u32::MAX);
+    if resource != libc::RLIMIT_STACK {
+        run.seen.looks.limits.insert(resource);
+    }
+    Ok(After::Nothing)
+}
+
+/// A key by which libc's allocator recognises memory that is freed twice, or one byte, which finds out whether the call works.
+fn random(run: &Run<'_>, call: Entry) -> Result<After, Refusal> {
+    let [buffer, size, flags, ..] = call.args;
+    let is_libc_key = size == 8 && flags == u64::from(libc::GRND_NONBLOCK) && run.is_libc_data(buffer);
+    if is_libc_key || size == 1 || run.is_allocator() {
+        return Ok(After::Random { buffer, size });
+    }
+    refuse(Reason::ReadsClock, format!("getrandom of {size} bytes"))
+}
+
+fn aspect(flags: i32) -> Aspect {
+    if flags & libc::AT_SYMLINK_NOFOLLOW == 0 { Aspect::File } else { Aspect::Link }
+}
+
+fn stat(run: &mut Run<'_>, fd: i32) -> Result<After, Refusal> {
+    if is_standard(fd) {
+        run.seen.looks.stdio[fd as usize] = true;
+        return Ok(After::Nothing);
+    }
+    if run.opened.contains_key(&fd) {
+        return Ok(After::Nothing);
+    }
+    refuse(Reason::Descriptors, format!("fstat of descriptor {fd}"))
+}
+
+/// Only of a path that is not there.
+fn absent(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
+    let path = run.path(call.args[0])?;
+    if ABSENT.iter().any(|known| path == Path::new(known)) && std::fs::symlink_metadata(&path).is_err() {
+        run.watch(&path, Aspect::Link);
+        return Ok(After::Nothing);
+    }
+    refuse(Reason::ReadsSystem, format!("statfs of '{}'", path.display()))
+}
+
+fn look(run: &mut Run<'_>, call: Entry, dir: i32, path: u64, aspect: Aspect) -> Result<After, Refusal> {
+    let path = run.path(path)?;
+    if path.as_os_str().is_empty() {
+        return if dir == HERE { refuse(Reason::ReadsDirectory, "stat") } else { stat(run, dir) };
+    }
+    let is_readlink = matches!(call.number, libc::SYS_readlink | libc::SYS_readlinkat);
+    if is_readlink && path == Path::new("/proc/self/exe") {
+        return Ok(After::Nothing);
+    }
+    // A directory in which the loader finds nothing; of what it might find there, each name is looked at as well.
+    let is_place = aspect == Aspect::File && run.is_loader(call.ip) && path.is_dir();
+    settle(run, call, dir, &path, if is_place { Aspect::Place } else { aspect }).map(|_| After::Nothing)
+}
+
+fn open(run: &mut Run<'_>, call: Entry, dir: i32, path: u64, flags: i32) -> Result<After, Refusal> {
+    let path = run.path(path)?;
+    let reads = flags & libc::O_ACCMODE == libc::O_RDONLY;
+    if !reads || flags & (libc::O_CREAT | libc::O_TRUNC | libc::O_TMPFILE & !libc::O_DIRECTORY) != 0 {
+        return refuse(Reason::WritesFiles, format!("open of '{}'", path.display()));
+    }
+    let aspect = if flags & libc::O_NOFOLLOW == 0 { Aspect::File } else { Aspect::Link };
+    settle(run, call, dir, &path, aspect).map(After::Opened)
+}
+
+/// Takes note of a path that is looked at, if it may be.
+fn settle(run: &mut Run<'_>, call: Entry, dir: i32, path: &Path, aspect: Aspect) -> Result<Opened, Refusal> {
+    if run.is_ours(path) {
+        return Ok(Opened::Ours);
+    }
+    let path = match run.opened.get(&dir) {
+        _ if path.is_absolute() => path.to_owned(),
+        Some(Opened::At(dir)) => dir.join(path),
+        _ if dir == HERE && run.is_loader(call.ip) && !Path::new("/").join(path).exists() => {
+            run.seen.relative.insert(path.to_owned());
+            return Ok(Opened::At(path.to_owned()));
+        }
+        _ => return refuse(Reason::RelativePath, format!("'{}'", path.display())),
+    };
+    if CONSTANT.iter().any(|known| path == Path::new(known)) {
+        run.watch(&path, Aspect::Content);
+        return Ok(Opened::At(path));
+    }
+    let real = path.canonicalize().unwrap_or_else(|_| without_parents(&path));
+    if MADE_UP.iter().any(|dir| real.starts_with(dir) || path.starts_with(dir)) {
+        let reason = match is_random(&path) {
+            true => Reason::ReadsClock,
+            false => Reason::ReadsSystem,
+        };
+        return refuse(reason, format!("'{}'", path.display()));
+    }
+    let meta = std::fs::metadata(&path);
+    if meta.is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) || !stamps_files(&real) {
+        return refuse(Reason::ReadsSystem, format!("'{}'", path.display()));
+    }
+    run.watch(&path, aspect);
+    Ok(Opened::At(path))
+}
+
+fn is_random(path: &Path) -> bool {
+    ["/dev/random", "/dev/urandom"].iter().any(|device| path == Path::new(device))
+}
+
+/// The path without "..", for one that does not exist.
+fn without_parents(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut path, component| {
+        match component {
+            Component::ParentDir => drop(path.pop()),
+            other => path.push(other),
+        }
+        path
+    })
+}
+
+/// Whether the file is in a file system that is known to tell when it changes; also if it does not exist.
+fn stamps_files(real: &Path) -> bool {
+    const KNOWN: [u32; 19] = [
+        0xef53,      // ext2, ext3, ext4
+        0x5846_5342, // xfs
+        0x9123_683e, // btrfs
+        0x0102_1994, // tmpfs
+        0x8584_58f6, // ramfs
+        0x794c_7630, // overlayfs
+        0x6969,      // nfs
+        0x6573_5546, // fuse, virtiofs
+        0xe0f5_e1e2, // erofs
+        0x7371_7368, // squashfs
+        0x2fc1_2fc1, // zfs
+        0xf2f5_2010, // f2fs
+        0x9660,      // iso9660
+        0xf15f,      // ecryptfs
+        0x0102_1997, // 9p
+        0xca45_1a4e, // bcachefs
+        0xff53_4d42, // cifs
+        0xfe53_4d42, // smb2
+        0x3153_464a, // jfs
+    ];
+    let Ok(path) = CString::new(real.as_os_str().as_bytes()) else { return false };
+    match rustix::fs::statfs(path.as_c_str()) {
+        Ok(found) => KNOWN.contains(&(found.f_type as u32)),
+        Err(_) => true,
+    }
+}
+
+/// The reason of a call that is not on the list.
+fn unknown(call: Entry) -> Refusal {
+    let fd = call.args[0] as i32;
+    let (reason, name) = match call.number {
+        libc::SYS_write | libc::SYS_writev | libc::SYS_pwrite64 if !is_standard(fd) => {
+            (Reason::WritesFiles, "write")
+        }
+        libc::SYS_write | libc::SYS_writev | libc::SYS_pwrite64 => (Reason::Stdio, "write"),
+        libc::SYS_read | libc::SYS_pread64 | libc::SYS_lseek if is_standard(fd) => (Reason::Stdio, "read"),
+        libc::SYS_ioctl => (Reason::Stdio, "ioctl"),
+        number => named(number),
+    };
+    let detail = if name.is_empty() { format!("system call {}", call.number) } else { name.to_owned() };
+    Refusal { reason, detail }
+}
+
+fn named(number: i64) -> (Reason, &'static str) {
+    match number {
+        libc::SYS_getpid => (Reason::ReadsIdentity, "getpid"),
+        libc::SYS_gettid => (Reason::ReadsIdentity, "gettid"),
+        libc::SYS_getppid => (Reason::ReadsIdentity, "getppid"),
+        libc::SYS_getpgrp | libc::SYS_getpgid => (Reason::ReadsIdentity, "getpgrp"),
+        libc::SYS_getsid => (Reason::ReadsIdentity, "getsid"),
+        libc::SYS_clock_gettime => (Reason::ReadsClock, "clock_gettime"),
+        libc::SYS_gettimeofday => (Reason::ReadsClock, "gettimeofday"),
+        libc::SYS_time => (Reason::ReadsClock, "time"),
+        libc::SYS_times => (Reason::ReadsClock, "times"),
+        libc::SYS_getrusage => (Reason::ReadsClock, "getrusage"),
+        libc::SYS_getcwd => (Reason::ReadsDirectory, "getcwd"),
+        libc::SYS_chdir | libc::SYS_fchdir => (Reason::ReadsDirectory, "chdir"),
+        libc::SYS_umask => (Reason::ConstructorCall, "umask"),
+        libc::SYS_getcpu => (Reason::ReadsSystem, "getcpu"),
+        libc::SYS_sysinfo => (Reason::ReadsSystem, "sysinfo"),
+        libc::SYS_clone | libc::SYS_clone3 => (Reason::Threads, "clone"),
+        libc::SYS_fork | libc::SYS_vfork => (Reason::Children, "fork"),
+        libc::SYS_kill | libc::SYS_tgkill | libc::SYS_tkill => (Reason::Signals, "kill"),
+        libc::SYS_setitimer | libc::SYS_timer_create | libc::SYS_alarm => (Reason::Timers, "setitimer"),
+        libc::SYS_timerfd_create => (Reason::Timers, "timerfd_create"),
+        libc::SYS_shmat | libc::SYS_shmget => (Reason::SharedMemory, "shmat"),
+        libc::SYS_socket | libc::SYS_socketpair => (Reason::Descriptors, "socket"),
+        libc::SYS_pipe | libc::SYS_pipe2 => (Reason::Descriptors, "pipe"),
+        libc::SYS_epoll_create | libc::SYS_epoll_create1 => (Reason::Descriptors, "epoll_create"),
+        libc::SYS_eventfd2 | libc::SYS_memfd_create => (Reason::Descriptors, "eventfd"),
+        libc::SYS_dup | libc::SYS_dup2 | libc::SYS_dup3 => (Reason::Descriptors, "dup"),
+        libc::SYS_creat => (Reason::WritesFiles, "creat"),
+        libc::SYS_mkdir | libc::SYS_mkdirat => (Reason::WritesFiles, "mkdir"),
+        libc::SYS_unlink | libc::SYS_unlinkat => (Reason::WritesFiles, "unlink"),
+        libc::SYS_rename | libc::SYS_renameat | libc::SYS_renameat2 => (Reason::WritesFiles, "rename"),
+        libc::SYS_execve | libc::SYS_execveat => (Reason::NotStopped, "execve"),
+        libc::SYS_exit | libc::SYS_exit_group => (Reason::NotStopped, "exit"),
+        libc::SYS_futex => (Reason::Threads, "futex"),
+        libc::SYS_prctl => (Reason::ConstructorCall, "prctl"),
+        _ => (Reason::ConstructorCall, ""),
+    }
+}
+
+/// The path that a NUL ends in `bytes`.
+pub(super) fn path_of(bytes: &[u8]) -> PathBuf {
+    let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
+    PathBuf::from(OsStr::from_bytes(&bytes[..end]))
+}

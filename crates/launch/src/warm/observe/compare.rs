@@ -1,0 +1,122 @@
+//! Whether two observation runs have come to the same: every word that a constructor can have written is compared.
+//!
+//! What differs for a known cause is on a list: the number of arguments and where the environment begins, where libc keeps
+//! them; the thread's number; on which processor it runs. Anything else is a result that another start would not have.
+
+use std::os::unix::fs::FileExt;
+
+use super::Refusal;
+use super::calls::refuse;
+use super::maps::{self, Mapping};
+use super::run::{POINTER_GUARD, Run, lost};
+use crate::Reason;
+
+/// How much is read at a time.
+const CHUNK: usize = 256 << 10;
+
+/// To whom a word belongs, as far as it matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    Libc,
+    Stack,
+    Tool,
+}
+
+/// The two runs, stopped in place of main.
+struct Pair<'r, 'a> {
+    one: &'r Run<'a>,
+    other: &'r Run<'a>,
+}
+
+/// Refuses if anything differs that is not on the list. `runtime` is the inode of the runtime's file.
+pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<(), Refusal> {
+    let (maps, others) = (one.maps()?, other.maps()?);
+    if maps.len() != others.len() || !maps.iter().zip(&others).all(|(a, b)| is_same(a, b)) {
+        return refuse(Reason::ConstructorsDiffer, "mappings");
+    }
+    let pair = Pair { one, other };
+    let owners = maps::owners(&maps);
+    let ours = maps.iter().find(|mapping| mapping.inode == runtime).map(|mapping| mapping.path.as_str());
+    for (mapping, owner) in maps.iter().zip(owners) {
+        if mapping.access[1] != b'w' || Some(owner) == ours {
+            continue;
+        }
+        let whose = match owner {
+            "[stack]" => Owner::Stack,
+            path if maps::is_libc(path) => Owner::Libc,
+            _ => Owner::Tool,
+        };
+        let from = if whose == Owner::Stack { mapping.from.max(one.stack) } else { mapping.from };
+        let to = if whose == Owner::Stack { mapping.to.min(one.block.start) } else { mapping.to };
+        pair.compare(from, to, whose)
+            .map_err(|refusal| Refusal { detail: format!("{} in '{owner}'", refusal.detail), ..refusal })?;
+    }
+    Ok(())
+}
+
+/// The stack may have grown by another amount.
+fn is_same(a: &Mapping, b: &Mapping) -> bool {
+    let from = a.from == b.from || a.path == "[stack]";
+    from && (a.to, a.access, a.inode, &a.path) == (b.to, b.access, b.inode, &b.path)
+}
+
+impl Pair<'_, '_> {
+    fn compare(&self, from: u64, to: u64, whose: Owner) -> Result<(), Refusal> {
+        let (mut ours, mut theirs) = (vec![0; CHUNK], vec![0; CHUNK]);
+        let mut at = from;
+        while at < to {
+            let size = ((to - at) as usize).min(CHUNK);
+            let (ours, theirs) = (&mut ours[..size], &mut theirs[..size]);
+            self.one.memory.read_exact_at(ours, at).map_err(lost)?;
+            self.other.memory.read_exact_at(theirs, at).map_err(lost)?;
+            if ours != theirs {
+                self.words(at, ours, theirs, whose)?;
+            }
+            at += size as u64;
+        }
+        Ok(())
+    }
+
+    fn words(&self, at: u64, ours: &[u8], theirs: &[u8], whose: Owner) -> Result<(), Refusal> {
+        let words = |bytes: &[u8]| -> Vec<u64> {
+            let word = |chunk: &[u8]| u64::from_ne_bytes(chunk.try_into().expect("eight bytes"));
+            bytes.chunks_exact(8).map(word).collect()
+        };
+        for (index, (a, b)) in words(ours).into_iter().zip(words(theirs)).enumerate() {
+            if a != b {
+                self.explain(at + index as u64 * 8, a, b, whose)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn explain(&self, at: u64, a: u64, b: u64, whose: Owner) -> Result<(), Refusal> {
+        let (one, other) = (&self.one.block, &self.other.block);
+        let rseq = self.one.seen.rseq;
+        let is_thread = at == self.one.seen.thread_id & !7
+            && at == self.other.seen.thread_id & !7
+            && holds((a, b), (self.one.pid as u64, self.other.pid as u64));
+        let is_rseq = (rseq.0..rseq.0 + rseq.1).contains(&at);
+        // As libc keeps registers for a long jump.
+        let plain = |word: u64| word.rotate_right(17) ^ POINTER_GUARD;
+        let is_call = [(a, b), (plain(a), plain(b))]
+            .iter()
+            .any(|&pair| holds(pair, (one.argc, other.argc)) || pair == (one.envp, other.envp));
+        let is_environ = at == self.one.seen.environ && (a, b) == (one.envp, other.envp);
+        if is_thread || is_rseq || is_environ || (is_call && whose != Owner::Tool) {
+            return Ok(());
+        }
+        let reason = match (a, b) {
+            pair if holds(pair, (one.argc, other.argc)) => Reason::KeepsArguments,
+            pair if pair == (one.envp, other.envp) => Reason::ReadsEnvironment,
+            _ => Reason::ConstructorsDiffer,
+        };
+        refuse(reason, format!("{a:#x} and {b:#x} at {at:#x}"))
+    }
+}
+
+/// Whether two words differ only by holding, in either half, the one number and the other.
+fn holds((a, b): (u64, u64), (one, other): (u64, u64)) -> bool {
+    let halves = [(a & 0xffff_ffff, b & 0xffff_ffff), (a >> 32, b >> 32)];
+    halves.iter().all(|&(a, b)| a == b || (a, b) == (one, other))
+}

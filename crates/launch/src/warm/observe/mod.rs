@@ -1,0 +1,196 @@
+//! What constructors do before `main`, seen by watching them do it: a program is started twice under ptrace, up to where a
+//! template stops, before there is a template of it.
+//!
+//! A template's constructors have run once, for all its copies. That is right where they would have done and found the same
+//! in each: so each of their system calls must be on a list (`calls`); what they look at outside joins the template's key or
+//! its files; arguments and environment cannot be read unseen (`secret`); and what two runs leave behind must be equal
+//! (`compare`).
+
+#[cfg(target_arch = "x86_64")]
+mod calls;
+#[cfg(target_arch = "x86_64")]
+mod compare;
+#[cfg(target_arch = "x86_64")]
+mod maps;
+#[cfg(target_arch = "x86_64")]
+mod run;
+#[cfg(target_arch = "x86_64")]
+mod secret;
+pub(crate) mod stdio;
+mod store;
+#[cfg(target_arch = "x86_64")]
+mod twice;
+#[cfg(target_arch = "x86_64")]
+mod variables;
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime};
+
+use super::identity::Files;
+use super::key::{self, Asked, Looks};
+use super::template::Means;
+use crate::sys::wait;
+use crate::{Reason, Spec};
+
+/// How long both runs may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How often to look whether they are still wanted.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Why a tool cannot be started warm, and what it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub reason: Reason,
+    pub detail: String,
+}
+
+/// What was found out about a program under one key.
+#[derive(Clone, Debug)]
+pub(crate) struct Observed {
+    /// What its constructors asked the environment for, and what else they looked at.
+    pub names: Vec<Vec<u8>>,
+    pub looks: Looks,
+    /// What they, and the loader before them, looked for.
+    pub files: Files,
+    /// Where the loader looked in vain, from the working directory.
+    pub relative: Vec<PathBuf>,
+    /// Why it is to be cold, if it is.
+    pub refusal: Option<Refusal>,
+    key: Vec<u8>,
+}
+
+/// A program's path, and the allocator that it is given.
+type Of = (PathBuf, Option<PathBuf>);
+/// By what it is about, and where it is kept.
+type Known = HashMap<(Of, Option<PathBuf>), Vec<Arc<Observed>>>;
+static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+
+impl Observed {
+    fn asked(&self) -> Asked {
+        let mut asked = Asked::default();
+        self.names.iter().for_each(|name| _ = asked.add(name));
+        asked.add_looks(&self.looks);
+        asked
+    }
+
+    /// Whether it tells about this start, now.
+    fn serves(&self, spec: &Spec<'_>) -> bool {
+        key::of(spec, &self.asked()) == self.key && self.files.unchanged()
+    }
+}
+
+/// What is known, or can be found out, about the constructors of `spec`'s program; whether it was found out now.
+pub(crate) fn observe(spec: &Spec<'_>, means: Means<'_>) -> (Arc<Observed>, bool) {
+    let of = (spec.program.clone(), means.allocator.map(PathBuf::from));
+    if let Some(known) = find(&of, spec, means.kept) {
+        return (known, false);
+    }
+    let begun = SystemTime::now();
+    let mut observed = observe_twice(spec, means);
+    observed.key = key::of(spec, &observed.asked());
+    // What was changed meanwhile may have been read as it was before.
+    if observed.refusal.is_none() && !observed.files.unchanged_since(begun) {
+        observed.refuse(Reason::FilesChanging, "");
+    }
+    let reason = observed.refusal.as_ref().map(|refusal| refusal.reason);
+    let observed = Arc::new(observed);
+    if store::is_kept(reason) && observed.files.unchanged_since(begun) {
+        keep(of, Arc::clone(&observed), means.kept);
+    }
+    (observed, true)
+}
+
+fn find(of: &Of, spec: &Spec<'_>, kept: Option<&Path>) -> Option<Arc<Observed>> {
+    let mut known = KNOWN.lock().expect("no panic while locked");
+    let of_program = known
+        .get_or_insert_default()
+        .entry((of.clone(), kept.map(PathBuf::from)))
+        .or_insert_with(|| kept.map(|kept| store::load(kept, of)).unwrap_or_default());
+    of_program.retain(|observed| observed.files.unchanged());
+    of_program.iter().find(|observed| observed.serves(spec)).cloned()
+}
+
+fn keep(of: Of, observed: Arc<Observed>, kept: Option<&Path>) {
+    let mut known = KNOWN.lock().expect("no panic while locked");
+    let place = (of.clone(), kept.map(PathBuf::from));
+    let of_program = known.get_or_insert_default().entry(place).or_default();
+    of_program.push(observed);
+    if let Some(kept) = kept {
+        store::save(kept, &of, of_program);
+    }
+}
+
+/// The runs that go on, so that they can be ended.
+#[derive(Debug, Default)]
+struct Live(Mutex<Vec<OwnedFd>>);
+
+impl Live {
+    fn enter(&self, pid: i32) -> std::io::Result<()> {
+        let process = wait::pidfd(pid)?;
+        self.0.lock().expect("no panic while locked").push(process);
+        Ok(())
+    }
+
+    fn end(&self) {
+        for process in &*self.0.lock().expect("no panic while locked") {
+            // It may have ended by itself.
+            let _ = rustix::process::pidfd_send_signal(process, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn observe_twice(spec: &Spec<'_>, means: Means<'_>) -> Observed {
+    let live = Live::default();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let until = Instant::now() + PATIENCE;
+    // A thread is the tracer of what it starts, and nobody else may wait for it.
+    std::thread::scope(|scope| {
+        let work = || {
+            // It is waited for below.
+            let _ = sender.send(twice::observe(spec, means, &live));
+        };
+        if std::thread::Builder::new().name("observer".into()).spawn_scoped(scope, work).is_err() {
+            return Observed::refused(Reason::NotObserved, "no thread for it");
+        }
+        loop {
+            match receiver.recv_timeout(LOOK) {
+                Ok(observed) => return observed,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Observed::refused(Reason::NotObserved, "its thread has ended");
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if Instant::now() > until || means.is_over.is_some_and(|over| over.load(Ordering::Relaxed)) {
+                live.end();
+            }
+        }
+    })
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn observe_twice(_: &Spec<'_>, _: Means<'_>) -> Observed {
+    Observed::refused(Reason::NotObserved, "not on this kind of processor")
+}
+
+impl Observed {
+    fn refuse(&mut self, reason: Reason, detail: &str) {
+        self.refusal = Some(Refusal { reason, detail: detail.to_owned() });
+    }
+
+    fn refused(reason: Reason, detail: &str) -> Observed {
+        Observed {
+            names: Vec::new(),
+            looks: Looks::default(),
+            files: Files::default(),
+            relative: Vec::new(),
+            refusal: Some(Refusal { reason, detail: detail.to_owned() }),
+            key: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! One observation run: a tool traced from its exec to the place where a template stops.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use rustix::thread::CpuSet;
+
+use super::calls::{self, After, Entry, Opened, refuse};
+use super::maps::{self, Mapping};
+use super::secret::{self, Secret};
+use super::variables::{self, Variables};
+use super::{Live, Refusal};
+use crate::Reason;
+use crate::sys::trace::{self, Call, Stop};
+use crate::sys::wait;
+use crate::warm::identity::{Aspect, Files};
+use crate::warm::key::Looks;
+use crate::warm::template::Means;
+use crate::warm::wire;
+
+/// elf.h.
+const AT_IGNORE: u64 = 1;
+const AT_BASE: u64 = 7;
+const AT_RANDOM: u64 = 25;
+const AT_SYSINFO_EHDR: u64 = 33;
+
+/// The random bytes of every observation run. libc makes its stack guard of the first half and its pointer guard of the other.
+const RANDOM: &[u8; 16] = b"\x5ahotstart-observ";
+pub(super) const POINTER_GUARD: u64 = u64::from_ne_bytes(*b"t-observ");
+
+/// What a program may have for its path at most, and what is read of one at a time.
+const PATH_MAX: usize = 4096;
+pub(super) const PAGE: u64 = 4096;
+
+/// What constructors have looked at.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    pub files: Files,
+    known: HashSet<(PathBuf, Aspect)>,
+    /// Where the loader looked for libraries in vain, from the working directory.
+    pub relative: BTreeSet<PathBuf>,
+    pub looks: Looks,
+    /// Variables that they asked for.
+    pub names: Vec<Vec<u8>>,
+    /// Where the kernel clears the thread's number, and where it writes on which processor the thread runs.
+    pub thread_id: u64,
+    pub rseq: (u64, u64),
+    /// Where the program has its `environ`.
+    pub environ: u64,
+}
+
+impl Seen {
+    pub(super) fn asked_for(&mut self, name: &[u8]) {
+        if !self.names.iter().any(|known| known == name) {
+            self.names.push(name.to_vec());
+        }
+    }
+}
+
+/// The block that the kernel lays on the stack.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Block {
+    pub start: u64,
+    pub argc: u64,
+    pub argv: u64,
+    pub envp: u64,
+}
+
+/// A traced process, which is gone when this is dropped.
+#[derive(Debug)]
+pub(super) struct Run<'a> {
+    pub pid: i32,
+    means: Means<'a>,
+    /// Which of the two it is.
+    turn: u8,
+    /// Where this process may run.
+    everywhere: Option<CpuSet>,
+    pub memory: File,
+    loader: (u64, u64),
+    pub block: Block,
+    pub opened: HashMap<i32, Opened>,
+    pub seen: Seen,
+    pub secret: Option<Secret>,
+    pub variables: Variables,
+    /// Whether it is the allocator that asks now.
+    is_allocator: bool,
+    /// Where it has stopped.
+    pub stack: u64,
+    has_ended: bool,
+}
+
+pub(super) fn lost(error: std::io::Error) -> Refusal {
+    Refusal { reason: Reason::NotObserved, detail: error.to_string() }
+}
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            wait::kill(self.pid);
+            while !matches!(trace::wait(self.pid), Ok(Stop::Ended) | Err(_)) {}
+        }
+    }
+}
+
+impl<'a> Run<'a> {
+    /// Takes over a child that was just started traced, and has become the program.
+    pub(super) fn of(
+        pid: i32,
+        means: Means<'a>,
+        turn: u8,
+        everywhere: Option<CpuSet>,
+        live: &Live,
+    ) -> Result<Self, Refusal> {
+        let memory = File::options().read(true).write(true).open(format!("/proc/{pid}/mem"));
+        let memory = match memory {
+            Ok(memory) => memory,
+            Err(error) => {
+                wait::kill(pid);
+                let _ = trace::wait(pid);
+                return Err(lost(error));
+            }
+        };
+        let mut run = Run {
+            pid,
+            means,
+            turn,
+            everywhere,
+            memory,
+            loader: (0, 0),
+            block: Block::default(),
+            opened: HashMap::new(),
+            seen: Seen::default(),
+            secret: None,
+            variables: Variables::default(),
+            is_allocator: false,
+            stack: 0,
+            has_ended: false,
+        };
+        live.enter(pid).map_err(lost)?;
+        run.prepare()?;
+        Ok(run)
+    }
+
+    /// At the exec: hides the kernel's own library, so that looks at the clock are system calls, and gives both runs the
+    /// same random bytes.
+    fn prepare(&mut self) -> Result<(), Refusal> {
+        if trace::wait(self.pid).map_err(lost)? != Stop::Signal(libc::SIGTRAP) {
+            return refuse(Reason::NotStopped, "exec");
+        }
+        trace::set_options(self.pid).map_err(lost)?;
+        let start = trace::registers(self.pid).map_err(lost)?.rsp;
+        let argc = self.word(start)?;
+        let argv = start + 8;
+        let envp = argv + 8 * (argc + 1);
+        self.block = Block { start, argc, argv, envp };
+        let mut at = envp;
+        while self.word(at)? != 0 {
+            at += 8;
+        }
+        at += 8;
+        let mut base = 0;
+        loop {
+            match self.word(at)? {
+                0 => break,
+                AT_SYSINFO_EHDR => self.write(at, &AT_IGNORE.to_ne_bytes())?,
+                AT_BASE => base = self.word(at + 8)?,
+                AT_RANDOM => {
+                    let bytes = self.word(at + 8)?;
+                    self.write(bytes, RANDOM)?;
+                }
+                _ => {}
+            }
+            at += 16;
+        }
+        let maps = self.maps()?;
+        let loader = maps.iter().find(|mapping| mapping.from == base);
+        let Some(path) = loader.map(|mapping| mapping.path.clone()).filter(|path| !path.is_empty()) else {
+            return refuse(Reason::ForeignLoader, "no loader");
+        };
+        let end = maps.iter().filter(|mapping| mapping.path == path).map(|mapping| mapping.to).max();
+        self.loader = (base, end.unwrap_or(base));
+        Ok(())
+    }
+
+    /// Lets it run on every processor, before it asks where it may.
+    pub(super) fn free(&self) {
+        if let Some(all) = &self.everywhere {
+            // Where that is refused it sees one processor, as does its other run.
+            let _ = rustix::thread::sched_setaffinity(rustix::process::Pid::from_raw(self.pid), all);
+        }
+    }
+
+    /// Lets it run until the runtime takes over.
+    pub(super) fn reach_main(&mut self) -> Result<(), Refusal> {
+        loop {
+            trace::resume(self.pid).map_err(lost)?;
+            match self.wait()? {
+                Stop::Call => {}
+                Stop::Signal(signal) => {
+                    self.signal(signal)?;
+                    continue;
+                }
+                Stop::Ended => return refuse(Reason::NotStopped, "it has ended"),
+            }
+            let Call::Entry { number, args, ip, sp } = trace::call(self.pid).map_err(lost)? else {
+                return refuse(Reason::NotObserved, "a system call has returned twice");
+            };
+            let call = Entry { number, args, ip };
+            match args[0] {
+                wire::MARK_MAIN if number == libc::SYS_close => {
+                    self.stack = sp;
+                    return self.learn(args[1]);
+                }
+                wire::MARK_ALLOCATOR | wire::MARK_ALLOCATED if number == libc::SYS_close => {
+                    self.is_allocator = args[0] == wire::MARK_ALLOCATOR;
+                    self.leave_call()?;
+                    continue;
+                }
+                _ => {}
+            }
+            if number == libc::SYS_close {
+                variables::watch(self, args[0] as i32)?;
+            }
+            // Before it opens its first file, the loader has looked through the environment; nothing else has run.
+            if self.secret.is_none() && matches!(number, libc::SYS_openat | libc::SYS_open) {
+                secret::hide(self, call)?;
+                continue;
+            }
+            let after = calls::judge(self, call)?;
+            self.finish(after)?;
+        }
+    }
+
+    pub(super) fn wait(&mut self) -> Result<Stop, Refusal> {
+        let stop = trace::wait(self.pid).map_err(lost)?;
+        self.has_ended = stop == Stop::Ended;
+        Ok(stop)
+    }
+
+    /// Lets it go to the next entry or exit of a system call, which comes next.
+    pub(super) fn leave_call(&mut self) -> Result<(), Refusal> {
+        trace::resume(self.pid).map_err(lost)?;
+        match self.wait()? {
+            Stop::Call => Ok(()),
+            Stop::Signal(signal) => refuse(Reason::Signals, format!("signal {signal}")),
+            Stop::Ended => refuse(Reason::NotStopped, "it has ended"),
+        }
+    }
+
+    /// Lets an allowed call be made, and does what is to be done then.
+    fn finish(&mut self, after: After) -> Result<(), Refusal> {
+        self.leave_call()?;
+        let Call::Exit { result } = trace::call(self.pid).map_err(lost)? else {
+            return refuse(Reason::NotObserved, "a system call has not returned");
+        };
+        match after {
+            After::Opened(what) if result >= 0 => drop(self.opened.insert(result as i32, what)),
+            After::Time { buffer } if result == 0 && buffer != 0 => self.write(buffer, &[0; 16])?,
+            After::Random { buffer, size } if result > 0 => {
+                // One byte tells nobody anything but that it came; whoever keeps it shows by the difference.
+                let byte = if size == 1 { self.turn } else { 0x11 };
+                self.write(buffer, &vec![byte; result.min(PAGE as i64) as usize])?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A fault at the time stamp counter, or at a hidden string.
+    fn signal(&mut self, signal: i32) -> Result<(), Refusal> {
+        if signal == libc::SIGTRAP && variables::arrived(self)? {
+            return Ok(());
+        }
+        if signal != libc::SIGSEGV {
+            return refuse(Reason::Signals, format!("signal {signal}"));
+        }
+        let mut registers = trace::registers(self.pid).map_err(lost)?;
+        let address = trace::fault_address(self.pid).map_err(lost)?;
+        if self.secret.is_some_and(|secret| secret.has(address)) {
+            return secret::look(self, address);
+        }
+        let mut code = [0; 3];
+        let _ = self.memory.read_at(&mut code, registers.rip);
+        let length = match code {
+            [0x0f, 0x31, _] => 2,
+            [0x0f, 0x01, 0xf9] => 3,
+            _ => return refuse(Reason::Signals, "signal 11"),
+        };
+        // The loader measures its own time, and shows it to nobody.
+        if !self.is_loader(registers.rip) {
+            return refuse(Reason::ReadsClock, "the time stamp counter");
+        }
+        (registers.rax, registers.rdx) = (0, 0);
+        registers.rip += length;
+        trace::set_registers(self.pid, &registers).map_err(lost)
+    }
+
+    /// Reads what the runtime tells where it takes over (`struct hs_observed`).
+    fn learn(&mut self, told: u64) -> Result<(), Refusal> {
+        let names = self.word(told)?;
+        let length = self.word(told + 8)?.min(64 << 10) as usize;
+        self.seen.environ = self.word(told + 16)?;
+        let mut bytes = vec![0; length];
+        self.memory.read_exact_at(&mut bytes, names).map_err(lost)?;
+        let names = bytes.split(|&byte| byte == 0).filter(|name| !name.is_empty());
+        names.for_each(|name| self.seen.asked_for(name));
+        Ok(())
+    }
+
+    pub(super) fn word(&self, at: u64) -> Result<u64, Refusal> {
+        let mut bytes = [0; 8];
+        self.memory.read_exact_at(&mut bytes, at).map_err(lost)?;
+        Ok(u64::from_ne_bytes(bytes))
+    }
+
+    pub(super) fn write(&self, at: u64, bytes: &[u8]) -> Result<(), Refusal> {
+        self.memory.write_all_at(bytes, at).map_err(lost)
+    }
+
+    pub(super) fn maps(&self) -> Result<Vec<Mapping>, Refusal> {
+        maps::of(self.pid).map_err(lost)
+    }
+
+    /// The path at an address.
+    pub(super) fn path(&self, at: u64) -> Result<PathBuf, Refusal> {
+        if self.secret.is_some_and(|secret| secret.has(at)) {
+            // The system could not read it there.
+            return refuse(Reason::ReadsEnvironment, "a path of the environment is opened");
+        }
+        let mut bytes = Vec::new();
+        while bytes.len() < PATH_MAX {
+            let here = at + bytes.len() as u64;
+            let size = (PAGE - here % PAGE) as usize;
+            let begun = bytes.len();
+            bytes.resize(begun + size, 0);
+            if self.memory.read_exact_at(&mut bytes[begun..], here).is_err() {
+                break;
+            }
+            if bytes[begun..].contains(&0) {
+                return Ok(calls::path_of(&bytes));
+            }
+        }
+        refuse(Reason::ConstructorCall, "a path that cannot be read")
+    }
+
+    pub(super) fn is_loader(&self, ip: u64) -> bool {
+        (self.loader.0..self.loader.1).contains(&ip)
+    }
+
+    /// Whether time and random bytes are asked for by an allocator, as far as can be told.
+    pub(super) fn is_allocator(&self) -> bool {
+        self.is_allocator || self.means.allocator.is_some()
+    }
+
+    /// Whether it is what a template is made with, and no part of the tool.
+    pub(super) fn is_ours(&self, path: &Path) -> bool {
+        path == Path::new(&format!("/proc/self/fd/{}", wire::RUNTIME_FD))
+            || Some(path) == self.means.allocator
+    }
+
+    /// Whether libc has its data at this address.
+    pub(super) fn is_libc_data(&self, address: u64) -> bool {
+        let Ok(maps) = self.maps() else { return false };
+        let owner = maps::owners(&maps);
+        let at = maps.iter().position(|mapping| (mapping.from..mapping.to).contains(&address));
+        at.is_some_and(|at| maps[at].access[1] == b'w' && maps::is_libc(owner[at]))
+    }
+
+    /// Takes note of what is behind a path now. Of one that is not there, which part of it is the first that is not.
+    pub(super) fn watch(&mut self, path: &Path, aspect: Aspect) {
+        let mut first = path;
+        if aspect != Aspect::Content && std::fs::symlink_metadata(path).is_err() {
+            let is_missing = |path: &&Path| std::fs::symlink_metadata(path).is_err();
+            first = path.ancestors().take_while(is_missing).last().unwrap_or(path);
+        }
+        if self.seen.known.insert((first.to_owned(), aspect)) {
+            self.seen.files.watch_for(first, aspect);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Arguments and environment, which constructors must not read but by asking for a variable: the strings lie on pages of their
+//! own, which cannot be read during an observation run. Each look at them is a fault, and passes only if it is at a variable that
+//! is in the key.
+
+use std::ffi::CString;
+use std::os::unix::fs::FileExt;
+
+use super::Refusal;
+use super::calls::{Entry, refuse};
+use super::run::{PAGE, Run, lost};
+use crate::Reason;
+use crate::sys::trace::{self, Stop};
+use crate::warm::key;
+
+/// Where the strings are, and how to call the system in the process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Secret {
+    from: u64,
+    to: u64,
+    /// Where a system call is.
+    gate: u64,
+}
+
+impl Secret {
+    pub(super) fn has(&self, address: u64) -> bool {
+        (self.from..self.to).contains(&address)
+    }
+
+    fn arguments(&self, access: i32) -> [u64; 3] {
+        [self.from, self.to - self.from, access as u64]
+    }
+}
+
+/// How long the first argument must be, so that the strings from there on fill whole pages. The kernel lays them at the
+/// end of the stack: arguments, environment, the program's path, and a null pointer.
+pub(super) fn filling(program: &CString, environment: usize, other_arguments: usize) -> usize {
+    let size = other_arguments + environment + program.as_bytes_with_nul().len() + 8 + 1;
+    (PAGE as usize - size % PAGE as usize) % PAGE as usize
+}
+
+/// Length of the instruction that makes a system call.
+const CALL_BYTES: u64 = 2;
+const READABLE: i32 = libc::PROT_READ | libc::PROT_WRITE;
+
+/// Hides the strings, at the entry of a system call, which is then made again.
+pub(super) fn hide(run: &mut Run<'_>, call: Entry) -> Result<(), Refusal> {
+    let from = run.word(run.block.argv + 8)?;
+    if from % PAGE != 0 {
+        return refuse(Reason::NotObserved, "the strings of a process do not lie where they should");
+    }
+    let stack = run.maps()?.into_iter().find(|mapping| (mapping.from..mapping.to).contains(&from));
+    let to = stack.map_or(from, |stack| stack.to);
+    let secret = Secret { from, to, gate: call.ip - CALL_BYTES };
+    run.secret = Some(secret);
+    instead(run, secret, call)
+}
+
+/// Shows the strings, or hides them again, where the process has stopped for a signal.
+pub(super) fn show(run: &mut Run<'_>, shown: bool) -> Result<(), Refusal> {
+    let access = if shown { READABLE } else { libc::PROT_NONE };
+    run.secret.map_or(Ok(()), |secret| protect(run, secret, access))
+}
+
+/// Hides the strings in place of the call at whose entry the process has stopped, and has it make that one again.
+fn instead(run: &mut Run<'_>, secret: Secret, call: Entry) -> Result<(), Refusal> {
+    let before = trace::registers(run.pid).map_err(lost)?;
+    let [a, b, c] = secret.arguments(libc::PROT_NONE);
+    let mut registers = before;
+    registers.orig_rax = libc::SYS_mprotect as u64;
+    (registers.rdi, registers.rsi, registers.rdx) = (a, b, c);
+    trace::set_registers(run.pid, &registers).map_err(lost)?;
+    run.leave_call()?;
+    let mut registers = before;
+    (registers.rip, registers.rax) = (before.rip - CALL_BYTES, call.number as u64);
+    trace::set_registers(run.pid, &registers).map_err(lost)
+}
+
+/// Makes a call where the process has stopped for a signal.
+fn protect(run: &mut Run<'_>, secret: Secret, access: i32) -> Result<(), Refusal> {
+    let before = trace::registers(run.pid).map_err(lost)?;
+    let [a, b, c] = secret.arguments(access);
+    let mut registers = before;
+    (registers.rip, registers.rax, registers.orig_rax) = (secret.gate, libc::SYS_mprotect as u64, u64::MAX);
+    (registers.rdi, registers.rsi, registers.rdx) = (a, b, c);
+    trace::set_registers(run.pid, &registers).map_err(lost)?;
+    run.leave_call()?;
+    run.leave_call()?;
+    trace::set_registers(run.pid, &before).map_err(lost)
+}
+
+/// A look at the hidden strings: lets it pass if it is at a variable that is in the key.
+pub(super) fn look(run: &mut Run<'_>, address: u64) -> Result<(), Refusal> {
+    let Some(secret) = run.secret else { return Ok(()) };
+    allow(run, address)?;
+    protect(run, secret, READABLE)?;
+    trace::step(run.pid).map_err(lost)?;
+    if run.wait()? != Stop::Signal(libc::SIGTRAP) {
+        return refuse(Reason::Signals, "a look at the environment fails");
+    }
+    protect(run, secret, libc::PROT_NONE)
+}
+
+/// Refuses if what has its string at this address is not in the key, or an argument.
+fn allow(run: &Run<'_>, address: u64) -> Result<(), Refusal> {
+    let mut at = run.block.envp;
+    let mut found = None;
+    loop {
+        let string = run.word(at)?;
+        if string == 0 {
+            break;
+        }
+        if string <= address {
+            found = Some(string);
+        }
+        at += 8;
+    }
+    let Some(string) = found else { return refuse(Reason::KeepsArguments, "an argument is read") };
+    let mut bytes = [0; 256];
+    let length = run.memory.read_at(&mut bytes, string).map_err(lost)?;
+    let end = bytes[..length].iter().position(|&byte| byte == b'=' || byte == 0).unwrap_or(length);
+    let name = &bytes[..end];
+    if key::is_always_in(name) || run.seen.names.iter().any(|asked| asked == name) {
+        return Ok(());
+    }
+    refuse(Reason::ReadsEnvironment, String::from_utf8_lossy(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_fill_whole_pages() {
+        let program = CString::new("/bin/tool").unwrap();
+        for environment in [0, 5, 4000, 4096, 10_000] {
+            let first = filling(&program, environment, 1700);
+            assert_eq!((first + 1 + 1700 + environment + 10 + 8) % PAGE as usize, 0);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The standard descriptors as constructors see them: which kinds there are, and one of each kind to look at.
+
+use std::fs::File;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rustix::fs::{FileType, MemfdFlags, SeekFrom};
+
+use crate::Spec;
+
+/// What `fstat` and `lseek` tell of a descriptor, as far as a template can have one like it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// The null device.
+    Null,
+    /// A pipe.
+    Pipe,
+    /// A socket.
+    Socket,
+    /// A terminal.
+    Terminal,
+    /// A regular file, at its beginning.
+    File,
+    /// Anything else; a tool that looks at such a one is started cold.
+    Other,
+}
+
+/// The class of an open descriptor.
+pub(crate) fn class(fd: BorrowedFd<'_>) -> Class {
+    let Ok(stat) = rustix::fs::fstat(fd) else { return Class::Other };
+    let null = rustix::fs::makedev(1, 3);
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Fifo => Class::Pipe,
+        FileType::Socket => Class::Socket,
+        FileType::CharacterDevice if stat.st_rdev == null => Class::Null,
+        FileType::CharacterDevice if rustix::termios::isatty(fd) => Class::Terminal,
+        FileType::RegularFile if rustix::fs::seek(fd, SeekFrom::Current(0)) == Ok(0) => Class::File,
+        _ => Class::Other,
+    }
+}
+
+/// The classes of a request's three.
+pub(crate) fn classes(spec: &Spec<'_>) -> [Class; 3] {
+    spec.stdio.map(class)
+}
+
+/// A descriptor of some class, and what keeps it as it is.
+#[derive(Debug)]
+pub(crate) struct Stand {
+    pub fd: OwnedFd,
+    _other_end: Option<OwnedFd>,
+}
+
+/// One of this class, another one each time. Regular files differ in size.
+pub(crate) fn stand_in(class: Class, size: u64) -> std::io::Result<Stand> {
+    let one = |fd| Stand { fd, _other_end: None };
+    let two = |(fd, end)| Stand { fd, _other_end: Some(end) };
+    Ok(match class {
+        Class::Null => one(File::options().read(true).write(true).open("/dev/null")?.into()),
+        Class::Pipe => two(rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?),
+        Class::Socket => two(crate::sys::channel::pair()?),
+        Class::Terminal => {
+            use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+            let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+            grantpt(&ours)?;
+            unlockpt(&ours)?;
+            let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+            let theirs = ioctl_tiocgptpeer(&ours, flags)?;
+            two((theirs, ours))
+        }
+        Class::File | Class::Other => {
+            let file = rustix::fs::memfd_create("hotstart-output", MemfdFlags::CLOEXEC)?;
+            rustix::fs::ftruncate(&file, size)?;
+            one(file)
+        }
+    })
+}

@@ -1,0 +1,302 @@
+//! What was observed, kept in a file for each program, so that the next runner need not observe it again.
+//!
+//! A file that cannot be read, or is not as it should be, is as good as none. What it says is believed only as long as every
+//! file that it names is what it was (`Files`), on the same machine and kernel, for the same build of the runtime and user.
+
+use std::collections::BTreeSet;
+use std::ffi::{CString, OsString};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Observed, Refusal};
+use crate::Reason;
+use crate::warm::identity::{Aspect, Files, Identity};
+use crate::warm::image;
+use crate::warm::key::Looks;
+
+const FORMAT: &[u8] = b"hotstart constructors 1";
+/// Longest text of a file.
+const TEXT_MAX: u64 = 1 << 20;
+/// Largest file that is read.
+const FILE_MAX: u64 = 16 << 20;
+/// Most keys of one program.
+const KEPT_MAX: usize = 64;
+
+/// The reasons that are kept.
+const REASONS: [Reason; 19] = [
+    Reason::RelativePath,
+    Reason::ForeignLoader,
+    Reason::Threads,
+    Reason::Descriptors,
+    Reason::SharedMemory,
+    Reason::Timers,
+    Reason::Signals,
+    Reason::Stdio,
+    Reason::Children,
+    Reason::KeepsArguments,
+    Reason::ReadsEnvironment,
+    Reason::ReadsDirectory,
+    Reason::ReadsIdentity,
+    Reason::ReadsClock,
+    Reason::ReadsSystem,
+    Reason::WritesFiles,
+    Reason::ConstructorCall,
+    Reason::ConstructorsDiffer,
+    Reason::LooksAtStream,
+];
+const ASPECTS: [Aspect; 4] = [Aspect::File, Aspect::Link, Aspect::Place, Aspect::Content];
+
+/// Whether there is a point in keeping this.
+pub(super) fn is_kept(reason: Option<Reason>) -> bool {
+    reason.is_none_or(|reason| REASONS.contains(&reason))
+}
+
+/// What was kept of a program, given with its allocator.
+pub(super) fn load(directory: &Path, of: &(PathBuf, Option<PathBuf>)) -> Vec<Arc<Observed>> {
+    let path = file(directory, of);
+    let read = || {
+        let meta = std::fs::symlink_metadata(&path).ok()?;
+        let is_own = meta.uid() == rustix::process::geteuid().as_raw();
+        if !meta.is_file() || !is_own || meta.len() > FILE_MAX {
+            return None;
+        }
+        let bytes = std::fs::read(&path).ok()?;
+        let (bytes, sum) = bytes.split_last_chunk::<8>()?;
+        if u64::from_le_bytes(*sum) != hash(bytes) {
+            return None;
+        }
+        let mut reader = Reader(bytes);
+        if reader.text()? != context(of) {
+            return None;
+        }
+        (0..reader.number()?).map(|_| reader.observed().map(Arc::new)).collect()
+    };
+    read().unwrap_or_default()
+}
+
+/// Keeps what is known of a program. Where that is not possible, it will be observed again.
+pub(super) fn save(directory: &Path, of: &(PathBuf, Option<PathBuf>), known: &[Arc<Observed>]) {
+    let known = &known[known.len().saturating_sub(KEPT_MAX)..];
+    let mut bytes = Vec::new();
+    put_text(&mut bytes, &context(of));
+    put(&mut bytes, known.len() as u64);
+    known.iter().for_each(|observed| put_observed(&mut bytes, observed));
+    let sum = hash(&bytes);
+    bytes.extend_from_slice(&sum.to_le_bytes());
+    let path = file(directory, of);
+    let new = path.with_extension(format!("{}.new", std::process::id()));
+    let write = || {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        let mut file =
+            std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        file.write_all(&bytes)?;
+        std::fs::rename(&new, &path)
+    };
+    if write().is_err() {
+        // Nothing may have been made.
+        let _ = std::fs::remove_file(&new);
+    }
+}
+
+fn hash(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn file(directory: &Path, of: &(PathBuf, Option<PathBuf>)) -> PathBuf {
+    let mut hasher = DefaultHasher::new();
+    (&of.0, allocator(of)).hash(&mut hasher);
+    directory.join(format!("{:016x}", hasher.finish()))
+}
+
+/// A chosen allocator is a descriptor of the runner's: its file is what counts.
+fn allocator(of: &(PathBuf, Option<PathBuf>)) -> Option<PathBuf> {
+    of.1.as_ref().map(|path| std::fs::read_link(path).unwrap_or_else(|_| path.clone()))
+}
+
+/// Under what it was observed.
+fn context(of: &(PathBuf, Option<PathBuf>)) -> Vec<u8> {
+    let system = rustix::system::uname();
+    let user = rustix::process::geteuid().as_raw();
+    let mut bytes = Vec::new();
+    for part in [
+        FORMAT,
+        of.0.as_os_str().as_bytes(),
+        allocator(of).unwrap_or_default().as_os_str().as_bytes(),
+        system.nodename().to_bytes(),
+        system.release().to_bytes(),
+        &image::build().to_le_bytes(),
+        &user.to_le_bytes(),
+    ] {
+        put_text(&mut bytes, part);
+    }
+    bytes
+}
+
+fn put(bytes: &mut Vec<u8>, number: u64) {
+    bytes.extend_from_slice(&number.to_le_bytes());
+}
+
+fn put_text(bytes: &mut Vec<u8>, text: &[u8]) {
+    put(bytes, text.len() as u64);
+    bytes.extend_from_slice(text);
+}
+
+fn put_observed(bytes: &mut Vec<u8>, observed: &Observed) {
+    put_text(bytes, &observed.key);
+    put(bytes, observed.names.len() as u64);
+    observed.names.iter().for_each(|name| put_text(bytes, name));
+    observed.looks.stdio.iter().for_each(|looked| put(bytes, u64::from(*looked)));
+    put(bytes, u64::from(observed.looks.processors));
+    put(bytes, observed.looks.limits.len() as u64);
+    observed.looks.limits.iter().for_each(|limit| put(bytes, u64::from(*limit)));
+    put(bytes, observed.relative.len() as u64);
+    observed.relative.iter().for_each(|path| put_text(bytes, path.as_os_str().as_bytes()));
+    put(bytes, observed.files.watched().len() as u64);
+    for watched in observed.files.watched() {
+        put_text(bytes, watched.path.to_bytes());
+        put(bytes, ASPECTS.iter().position(|aspect| *aspect == watched.aspect).unwrap_or(0) as u64);
+        put(bytes, u64::from(watched.found.is_some()));
+        let Identity { device, inode, size, modified, changed } = watched.found.unwrap_or_default();
+        let times = [modified.0, modified.1, changed.0, changed.1].map(|time| time as u64);
+        [device, inode, size as u64].into_iter().chain(times).for_each(|number| put(bytes, number));
+    }
+    put(bytes, u64::from(observed.refusal.is_some()));
+    if let Some(Refusal { reason, detail }) = &observed.refusal {
+        put_text(bytes, format!("{reason:?}").as_bytes());
+        put_text(bytes, detail.as_bytes());
+    }
+}
+
+/// What is left to be read; everything is `None` where that is not as it was written.
+struct Reader<'b>(&'b [u8]);
+
+impl Reader<'_> {
+    fn number(&mut self) -> Option<u64> {
+        let (number, rest) = self.0.split_first_chunk::<8>()?;
+        self.0 = rest;
+        Some(u64::from_le_bytes(*number))
+    }
+
+    fn flag(&mut self) -> Option<bool> {
+        self.number().map(|number| number != 0)
+    }
+
+    fn text(&mut self) -> Option<Vec<u8>> {
+        let length = self.number().filter(|length| *length <= TEXT_MAX)?;
+        let (text, rest) = self.0.split_at_checked(length as usize)?;
+        self.0 = rest;
+        Some(text.to_vec())
+    }
+
+    fn path(&mut self) -> Option<PathBuf> {
+        self.text().map(|text| OsString::from_vec(text).into())
+    }
+
+    fn list<T>(&mut self, mut read: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        (0..self.number()?).map(|_| read(self)).collect()
+    }
+
+    fn observed(&mut self) -> Option<Observed> {
+        let key = self.text()?;
+        let names = self.list(Self::text)?;
+        let stdio = [self.flag()?, self.flag()?, self.flag()?];
+        let processors = self.flag()?;
+        let limits = self.list(|reader| u32::try_from(reader.number()?).ok())?;
+        let looks = Looks { stdio, processors, limits: BTreeSet::from_iter(limits) };
+        let relative = self.list(Self::path)?;
+        let files = Files::of_kept(self.list(Self::watched)?);
+        let refusal = if self.flag()? { Some(self.refusal()?) } else { None };
+        Some(Observed { names, looks, files, relative, refusal, key })
+    }
+
+    fn watched(&mut self) -> Option<(CString, Aspect, Option<Identity>)> {
+        let path = CString::new(self.text()?).ok()?;
+        let aspect = *ASPECTS.get(usize::try_from(self.number()?).ok()?)?;
+        let is_there = self.flag()?;
+        let (device, inode, size) = (self.number()?, self.number()?, self.number()? as i64);
+        let modified = (self.number()? as i64, self.number()? as i64);
+        let changed = (self.number()? as i64, self.number()? as i64);
+        let identity = Identity { device, inode, size, modified, changed };
+        Some((path, aspect, is_there.then_some(identity)))
+    }
+
+    fn refusal(&mut self) -> Option<Refusal> {
+        let name = String::from_utf8(self.text()?).ok()?;
+        let reason = *REASONS.iter().find(|reason| format!("{reason:?}") == name)?;
+        Some(Refusal { reason, detail: String::from_utf8(self.text()?).ok()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn observed(dir: &Path) -> Observed {
+        std::fs::write(dir.join("there"), "x").unwrap();
+        let mut files = Files::default();
+        files.watch(&dir.join("there"));
+        files.watch_for(&dir.join("absent"), Aspect::Link);
+        Observed {
+            names: vec![b"MODE".to_vec()],
+            looks: Looks { stdio: [false, false, true], processors: true, limits: [7].into() },
+            files,
+            relative: vec!["lib/x".into()],
+            refusal: Some(Refusal { reason: Reason::ReadsClock, detail: "time".to_owned() }),
+            key: vec![1, 0, 2],
+        }
+    }
+
+    fn same(one: &Observed, other: &Observed) -> bool {
+        format!("{one:?}") == format!("{other:?}")
+    }
+
+    #[test]
+    fn what_was_kept_is_read_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let (cache, of) = (dir.path().join("a/b"), (PathBuf::from("/bin/tool"), None));
+        let kept = Arc::new(observed(dir.path()));
+        assert!(load(&cache, &of).is_empty());
+        save(&cache, &of, &[Arc::clone(&kept), Arc::clone(&kept)]);
+        let read = load(&cache, &of);
+        assert_eq!(read.len(), 2);
+        assert!(same(&read[0], &kept) && read[0].files.unchanged());
+        std::fs::write(dir.path().join("there"), "longer").unwrap();
+        assert!(!load(&cache, &of)[0].files.unchanged());
+        assert!(load(&cache, &("/bin/other".into(), None)).is_empty());
+        assert_eq!(std::fs::read_dir(&cache).unwrap().count(), 1, "nothing else is left");
+    }
+
+    #[test]
+    fn a_damaged_file_is_as_good_as_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let of = (PathBuf::from("/bin/tool"), None);
+        save(dir.path(), &of, &[Arc::new(observed(dir.path()))]);
+        let path = file(dir.path(), &of);
+        let good = std::fs::read(&path).unwrap();
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 1;
+            std::fs::write(&path, &bad).unwrap();
+            assert!(load(dir.path(), &of).is_empty(), "byte {at}");
+            std::fs::write(&path, &good[..at]).unwrap();
+            assert!(load(dir.path(), &of).is_empty(), "{at} bytes");
+        }
+        std::fs::write(&path, &good).unwrap();
+        assert_eq!(load(dir.path(), &of).len(), 1);
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_written_does_no_harm() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, of) = (dir.path().join("file"), (PathBuf::from("/bin/tool"), None));
+        std::fs::write(&file, "").unwrap();
+        save(&file.join("cache"), &of, &[Arc::new(observed(dir.path()))]);
+        assert!(load(&file.join("cache"), &of).is_empty());
+    }
+}

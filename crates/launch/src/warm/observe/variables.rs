@@ -1,0 +1,84 @@
+//! Which variables are asked for, whoever asks: a breakpoint at libc's `getenv`. While that searches, arguments and
+//! environment can be read.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use object::{Endianness, Object, ObjectSymbol, ReadCache};
+
+use super::calls::{self, Opened};
+use super::run::{Run, lost};
+use super::{Refusal, maps, secret};
+use crate::sys::trace::{self, Stop};
+
+const BREAKPOINT: u8 = 0xcc;
+
+/// Instructions that a breakpoint stands in place of.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Variables {
+    function: Option<(u64, u8)>,
+    /// Where it returns to, while it searches.
+    caller: Option<(u64, u8)>,
+}
+
+/// When the loader has mapped libc, and closes its file: nothing of it has run.
+pub(super) fn watch(run: &mut Run<'_>, fd: i32) -> Result<(), Refusal> {
+    let Some(Opened::At(path)) = run.opened.get(&fd) else { return Ok(()) };
+    if run.variables.function.is_some() || !maps::is_libc(&path.to_string_lossy()) {
+        return Ok(());
+    }
+    let inode = std::fs::metadata(path).map(|meta| std::os::unix::fs::MetadataExt::ino(&meta));
+    let maps = run.maps()?;
+    let base = maps.iter().find(|mapping| inode.as_ref().is_ok_and(|inode| *inode == mapping.inode));
+    if let Some((base, offset)) = base.zip(getenv_in(path)) {
+        run.variables.function = Some(plant(run, base.from + offset)?);
+    }
+    Ok(())
+}
+
+/// Where in a library `getenv` is.
+fn getenv_in(library: &Path) -> Option<u64> {
+    let cache = ReadCache::new(File::open(library).ok()?);
+    let elf = object::read::elf::ElfFile64::<Endianness, _>::parse(&cache).ok()?;
+    let symbol = elf.dynamic_symbols().find(|symbol| symbol.name_bytes() == Ok(b"getenv"))?;
+    Some(symbol.address())
+}
+
+fn plant(run: &Run<'_>, at: u64) -> Result<(u64, u8), Refusal> {
+    let mut code = [0];
+    run.memory.read_exact_at(&mut code, at).map_err(lost)?;
+    run.write(at, &[BREAKPOINT])?;
+    Ok((at, code[0]))
+}
+
+/// At a trap: whether it is one of these, which then is dealt with.
+pub(super) fn arrived(run: &mut Run<'_>) -> Result<bool, Refusal> {
+    let mut registers = trace::registers(run.pid).map_err(lost)?;
+    let at = registers.rip - 1;
+    let Variables { function, caller } = run.variables;
+    if let Some((address, code)) = caller.filter(|(address, _)| *address == at) {
+        run.write(address, &[code])?;
+        run.variables.caller = None;
+        registers.rip = at;
+        trace::set_registers(run.pid, &registers).map_err(lost)?;
+        secret::show(run, false)?;
+        return Ok(true);
+    }
+    let Some((address, code)) = function.filter(|(address, _)| *address == at) else { return Ok(false) };
+    let name = run.path(registers.rdi)?;
+    run.seen.asked_for(std::os::unix::ffi::OsStrExt::as_bytes(name.as_os_str()));
+    registers.rip = at;
+    trace::set_registers(run.pid, &registers).map_err(lost)?;
+    secret::show(run, true)?;
+    if run.variables.caller.is_none() {
+        run.variables.caller = Some(plant(run, run.word(registers.rsp)?)?);
+    }
+    run.write(address, &[code])?;
+    trace::step(run.pid).map_err(lost)?;
+    if run.wait()? != Stop::Signal(libc::SIGTRAP) {
+        return calls::refuse(crate::Reason::Signals, "getenv fails");
+    }
+    run.write(address, &[BREAKPOINT])?;
+    Ok(true)
+}

@@ -1,0 +1,343 @@
+//! What constructors do: a tool whose constructors look at what differs from start to start is cold, with the reason that
+//! says so; one that looks at what can be watched is warm, and right when that changes.
+
+mod common;
+
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use common::{Case, Victim, await_age, case, compile, plain_spec, rewinding_launcher, start, warm_launcher};
+use hotstart_launch::{Choice, EnvBlock, Group, Launcher, Limit, Policy, Reason, Resource, Spec, Via};
+use hotstart_model::{Environment, Status};
+
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/tests/before.c");
+
+/// A program whose constructor does `look`; it may read the file `watched` in a directory of its own.
+struct Looks {
+    victim: Victim,
+    watched: PathBuf,
+    place: tempfile::TempDir,
+}
+
+fn looks(look: &str) -> Looks {
+    let (dir, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let watched = place.path().canonicalize().unwrap().join("watched");
+    let program = dir.path().canonicalize().unwrap().join("before");
+    let flags = [format!("-DLOOK={look}"), format!("-DFILE_PATH=\"{}\"", watched.display())];
+    compile(Path::new(SOURCE), &program, &[&flags[0], &flags[1], "-Wno-unused-function"]);
+    // The programs are run in another directory than they lie in, which changes with every run.
+    let victim = Victim { dir: tempfile::tempdir().unwrap(), program };
+    std::mem::forget(dir);
+    Looks { victim, watched, place }
+}
+
+impl Looks {
+    /// How it is started cold and what it prints then, and the same where it would be warm.
+    fn start_with(&self, warm: &Launcher, case: &Case) -> (String, String, Via) {
+        let (cold, _) = start(&Launcher::new(), &self.victim, case);
+        let (ran, exit) = start(warm, &self.victim, case);
+        assert_eq!((ran.status, cold.status), (Status::Exited(0), Status::Exited(0)));
+        (cold.stdout, ran.stdout, exit.via)
+    }
+
+    /// Starts it cold and warm, which must agree; how it was started.
+    fn agrees(&self, warm: &Launcher, case: &Case) -> Via {
+        let (cold, ran, via) = self.start_with(warm, case);
+        assert_eq!(cold, ran, "{via:?}");
+        via
+    }
+}
+
+fn launchers() -> [Launcher; 2] {
+    [warm_launcher(&["before"]), rewinding_launcher(&["before"])]
+}
+
+#[test]
+fn what_differs_from_start_to_start_keeps_a_tool_cold() {
+    let expected = [
+        ("relative", Reason::RelativePath),
+        ("random_device", Reason::ReadsClock),
+        ("status", Reason::ReadsSystem),
+        ("indirect", Reason::ReadsSystem),
+        ("random_bytes", Reason::ReadsClock),
+        ("kept_byte", Reason::ConstructorsDiffer),
+        ("timespec", Reason::ReadsClock),
+        ("used_time", Reason::ReadsClock),
+        ("process", Reason::ReadsIdentity),
+        ("thread_number", Reason::ReadsIdentity),
+        ("group", Reason::ReadsIdentity),
+        ("mask", Reason::ConstructorCall),
+        ("terminal", Reason::Stdio),
+        ("input", Reason::Stdio),
+        ("directory", Reason::ReadsDirectory),
+        ("variables", Reason::ReadsEnvironment),
+        ("argument", Reason::KeepsArguments),
+        ("count", Reason::KeepsArguments),
+        ("log_line", Reason::WritesFiles),
+        ("make_directory", Reason::WritesFiles),
+        ("child", Reason::Threads),
+        ("own_signal", Reason::ReadsIdentity),
+        ("unknown", Reason::ConstructorCall),
+        #[cfg(target_arch = "x86_64")]
+        ("counter", Reason::ReadsClock),
+        #[cfg(target_arch = "x86_64")]
+        ("old_call", Reason::NotObserved),
+    ];
+    for (look, reason) in expected {
+        let tool = looks(look);
+        for warm in launchers() {
+            for _ in 0..2 {
+                let (_, _, via) = tool.start_with(&warm, &case(&["one"]));
+                assert_eq!(via, Via::Cold(reason), "{look}");
+            }
+            let said = warm.statistics().tools.remove(0).constructors;
+            assert!(said.is_some_and(|(why, detail)| why == reason && !detail.is_empty()), "{look}");
+        }
+    }
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn random_numbers_of_the_processor_are_noticed_by_their_difference() {
+    if !std::arch::is_x86_feature_detected!("rdrand") {
+        return;
+    }
+    let tool = looks("random_instruction");
+    for warm in launchers() {
+        let (_, _, via) = tool.start_with(&warm, &case(&[]));
+        assert_eq!(via, Via::Cold(Reason::ConstructorsDiffer));
+    }
+}
+
+/// libc reads it from memory that the kernel writes to, so that there is no call to see.
+#[test]
+fn the_processor_that_a_tool_runs_on_is_noticed_by_its_difference() {
+    if std::thread::available_parallelism().map_or(1, |count| count.get()) == 1 {
+        return;
+    }
+    let tool = looks("processor");
+    let (_, _, via) = tool.start_with(&warm_launcher(&["before"]), &case(&[]));
+    assert!(matches!(via, Via::Cold(Reason::ConstructorsDiffer | Reason::ReadsSystem)), "{via:?}");
+}
+
+#[test]
+fn what_is_the_same_at_every_start_is_warm() {
+    for look in ["nothing", "computes", "random_byte"] {
+        let tool = looks(look);
+        for warm in launchers() {
+            for words in [&["before"][..], &["before", "a"], &["before", "b", "c"]] {
+                assert!(tool.agrees(&warm, &case(words)).is_warm(), "{look}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_read_before_main_may_change() {
+    for (look, warm) in ["config", "exists"].into_iter().flat_map(|look| launchers().map(|warm| (look, warm)))
+    {
+        let tool = looks(look);
+        let again = |what: &str| {
+            // What was changed a moment ago is started cold; then it is warm again.
+            let first = tool.agrees(&warm, &case(&[]));
+            assert!(first.is_warm() || first == Via::Cold(Reason::FilesChanging), "{look} {what}: {first:?}");
+            await_age(tool.place.path());
+            if tool.watched.exists() {
+                await_age(&tool.watched);
+            }
+            assert!(tool.agrees(&warm, &case(&[])).is_warm(), "{look} {what}");
+            assert!(tool.agrees(&warm, &case(&[])).is_warm(), "{look} {what}");
+        };
+        again("absent");
+        std::fs::write(&tool.watched, "first").unwrap();
+        again("made");
+        std::fs::write(&tool.watched, "second").unwrap();
+        again("rewritten");
+        std::fs::write(tool.place.path().join("new"), "third").unwrap();
+        std::fs::rename(tool.place.path().join("new"), &tool.watched).unwrap();
+        again("replaced");
+        std::fs::remove_file(&tool.watched).unwrap();
+        again("removed");
+        std::fs::remove_dir(tool.place.path()).unwrap();
+        assert!(tool.agrees(&warm, &case(&[])).is_warm(), "what is missing may be missing further up");
+        std::fs::create_dir(tool.place.path()).unwrap();
+        again("without its directory");
+    }
+}
+
+#[test]
+fn a_link_that_is_read_before_main_may_change() {
+    let tool = looks("link_text");
+    for warm in launchers() {
+        for text in ["one", "another"] {
+            symlink(text, &tool.watched).unwrap();
+            for _ in 0..3 {
+                let (cold, ran, _) = tool.start_with(&warm, &case(&[]));
+                assert_eq!(cold, ran);
+                await_age(tool.place.path());
+            }
+            assert!(tool.agrees(&warm, &case(&[])).is_warm());
+            std::fs::remove_file(&tool.watched).unwrap();
+        }
+    }
+}
+
+#[test]
+fn limits_and_processors_are_in_the_key() {
+    let tool = looks("limit");
+    for warm in launchers() {
+        for soft in [100, 100, 50, 100, 50] {
+            let limit = Limit { resource: Resource::OpenFiles, soft: Some(soft), hard: Some(soft) };
+            let case = Case { limits: vec![limit], ..case(&[]) };
+            // A template has the runner's limits.
+            let (_, exit) = start(&warm, &tool.victim, &case);
+            assert_eq!(exit.via, Via::Cold(Reason::Limits));
+        }
+        assert!(tool.agrees(&warm, &case(&[])).is_warm());
+    }
+    let tool = looks("processors");
+    for warm in launchers() {
+        assert!(tool.agrees(&warm, &case(&[])).is_warm());
+    }
+}
+
+/// What the tool prints with `error` for its standard error.
+fn says(launcher: &Launcher, tool: &Looks, error: BorrowedFd<'_>) -> (String, Via) {
+    let out_path = tool.victim.dir.path().join("out");
+    let (null, out) = (File::open("/dev/null").unwrap(), File::create(&out_path).unwrap());
+    let spec =
+        plain_spec(&tool.victim.program, &["before"], Path::new("/"), [null.as_fd(), out.as_fd(), error]);
+    let spec = Spec { env: EnvBlock::new(&Environment::new()), ..spec };
+    let exit = launcher.start(&spec, &Group::new()).unwrap().wait();
+    (std::fs::read_to_string(out_path).unwrap(), exit.via)
+}
+
+#[test]
+fn standard_streams_that_are_looked_at_are_in_the_key_by_their_kind() {
+    use std::io::Write;
+    let tool = looks("stream");
+    let null = File::options().write(true).open("/dev/null").unwrap();
+    let (_reader, pipe) = std::io::pipe().unwrap();
+    let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+    let file = tempfile::tempfile().unwrap();
+    let mut written = tempfile::tempfile().unwrap();
+    written.write_all(b"something").unwrap();
+    for warm in launchers() {
+        for _ in 0..2 {
+            for error in [null.as_fd(), pipe.as_fd(), socket.as_fd(), file.as_fd()] {
+                let ((expected, _), (said, via)) =
+                    (says(&Launcher::new(), &tool, error), says(&warm, &tool, error));
+                assert!(said == expected && via.is_warm(), "{said} {expected} {via:?}");
+            }
+            let (said, via) = says(&warm, &tool, written.as_fd());
+            assert_eq!(
+                (said, via),
+                (says(&Launcher::new(), &tool, written.as_fd()).0, Via::Cold(Reason::LooksAtStream))
+            );
+        }
+    }
+}
+
+#[test]
+fn a_variable_that_is_asked_for_is_in_the_key_whoever_asks() {
+    let tool = looks("variable_of_libc");
+    for warm in launchers() {
+        for mode in ["1", "1", "2", "1"] {
+            let case = Case { env: vec![("MODE", mode.into()), ("MODEL", "x".into())], ..case(&[]) };
+            assert!(tool.agrees(&warm, &case).is_warm());
+        }
+        assert!(tool.agrees(&warm, &case(&[])).is_warm());
+    }
+}
+
+#[test]
+fn a_constructor_that_faults_is_cold_and_faults() {
+    let tool = looks("fault");
+    let (expected, _) = start(&Launcher::new(), &tool.victim, &case(&[]));
+    let (ran, exit) = start(&warm_launcher(&["before"]), &tool.victim, &case(&[]));
+    assert!(matches!(ran.status, Status::Signaled(_)));
+    assert_eq!((ran, exit.via), (expected, Via::Cold(Reason::Signals)));
+}
+
+#[test]
+fn what_was_observed_is_kept_for_the_next_runner() {
+    let dir = tempfile::tempdir().unwrap();
+    let launcher = |cache: &Path| {
+        let choice = Choice::Only(vec!["before".to_owned()]);
+        Launcher::new().with_policy(Policy { choice, cache: Some(cache.into()), ..Policy::default() })
+    };
+    let copy = |from: &Path, to: &Path| {
+        std::fs::create_dir(to).unwrap();
+        for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+            std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    };
+    for (look, is_warm) in [("config", true), ("process", false)] {
+        let tool = looks(look);
+        let at = |name: &str| dir.path().join(format!("{look}-{name}"));
+        // Each with a copy of what the first has kept: a process knows its own.
+        let run = |name: &str| {
+            let warm = launcher(&at(name));
+            let (cold, ran, via) = tool.start_with(&warm, &case(&[]));
+            assert!(!is_warm || cold == ran);
+            assert_eq!(via.is_warm(), is_warm, "{look} {name}: {via:?}");
+            warm.statistics().tools.remove(0).observed
+        };
+        assert_eq!(run("first"), 1);
+        copy(&at("first"), &at("second"));
+        assert_eq!(run("second"), 0);
+        copy(&at("first"), &at("damaged"));
+        for entry in std::fs::read_dir(at("damaged")).unwrap().map(Result::unwrap) {
+            std::fs::write(entry.path(), "damaged").unwrap();
+        }
+        assert_eq!(run("damaged"), 1);
+        std::fs::write(at("file"), "").unwrap();
+        assert_eq!(run("file"), 1);
+        if is_warm {
+            std::fs::write(&tool.watched, "changed").unwrap();
+            await_age(&tool.watched);
+            copy(&at("first"), &at("stale"));
+            assert_eq!(run("stale"), 1);
+        }
+    }
+}
+
+/// A directory for another kind of processor below one of the search path, made after the first start.
+#[test]
+fn a_better_library_that_appears_is_loaded() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().canonicalize().unwrap().join(name);
+    let library = |value: u32, path: &Path| {
+        std::fs::write(at("lib.c"), format!("int value(void) {{ return {value}; }}")).unwrap();
+        compile(&at("lib.c"), path, &["-shared", "-fPIC", "-Wl,-soname,libvalue.so"]);
+    };
+    std::fs::create_dir(at("lib")).unwrap();
+    library(1, &at("lib/libvalue.so"));
+    std::fs::write(at("user.c"), "int value(void); int main(void) { return value(); }").unwrap();
+    let path = at("lib/libvalue.so");
+    let flags = ["-Wl,-rpath,$ORIGIN/lib", "-Wl,--no-as-needed", path.to_str().unwrap()];
+    compile(&at("user.c"), &at("before"), &flags);
+    let victim = Victim { dir: tempfile::tempdir().unwrap(), program: at("before") };
+    let warm = rewinding_launcher(&["before"]);
+    let run = || {
+        let (ran, exit) = start(&warm, &victim, &case(&[]));
+        assert_eq!(ran.status, start(&Launcher::new(), &victim, &case(&[])).0.status, "{:?}", exit.via);
+        (ran.status, exit.via)
+    };
+    assert_eq!(run(), (Status::Exited(1), Via::Fork));
+    assert_eq!(run(), (Status::Exited(1), Via::Rewind));
+    let variants = at("lib/glibc-hwcaps");
+    for variant in ["x86-64-v2", "x86-64-v3", "x86-64-v4"] {
+        std::fs::create_dir_all(variants.join(variant)).unwrap();
+        library(2, &variants.join(variant).join("libvalue.so"));
+    }
+    await_age(&variants);
+    let (_, via) = run();
+    assert!(via.is_warm());
+    std::fs::remove_dir_all(&variants).unwrap();
+    await_age(&at("lib"));
+    let (status, via) = run();
+    assert!(status == Status::Exited(1) && via.is_warm(), "{via:?}");
+}

@@ -1,0 +1,196 @@
+/* A program whose constructor does one thing, chosen by -DLOOK=name, and whose main prints what came of it. FILE_PATH is a
+ * file that it may read.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef FILE_PATH
+#define FILE_PATH "/absent"
+#endif
+
+extern char **environ;
+static char text[512];
+static long number;
+static int kept;
+
+static inline void nothing(int argc, char **argv) { (void)argc, (void)argv; }
+
+static void read_file(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    text[length < 0 ? 0 : length] = 0;
+    if (fd >= 0)
+        close(fd);
+}
+
+static inline void config(int argc, char **argv) { nothing(argc, argv); read_file(FILE_PATH); }
+static inline void relative(int argc, char **argv) { nothing(argc, argv); read_file("in"); }
+static inline void random_device(int argc, char **argv) { nothing(argc, argv); read_file("/dev/urandom"); }
+static inline void status(int argc, char **argv) { nothing(argc, argv); read_file("/proc/self/stat"); }
+static inline void indirect(int argc, char **argv) { nothing(argc, argv); read_file("/etc/../proc/self/stat"); }
+static inline void exists(int argc, char **argv) { nothing(argc, argv); number = access(FILE_PATH, F_OK); }
+static inline void link_text(int argc, char **argv)
+{
+    nothing(argc, argv);
+    ssize_t length = readlink(FILE_PATH, text, sizeof text - 1);
+    text[length < 0 ? 0 : length] = 0;
+}
+static inline void random_bytes(int argc, char **argv)
+{
+    nothing(argc, argv);
+    syscall(SYS_getrandom, &number, sizeof number, 0);
+}
+static inline void random_byte(int argc, char **argv)
+{
+    char probe;
+    nothing(argc, argv);
+    number = syscall(SYS_getrandom, &probe, 1, 0);
+}
+static inline void kept_byte(int argc, char **argv)
+{
+    nothing(argc, argv);
+    syscall(SYS_getrandom, text, 1, 0);
+}
+#ifdef __x86_64__
+static inline void random_instruction(int argc, char **argv)
+{
+    nothing(argc, argv);
+    __asm__ volatile("rdrand %0" : "=r"(number));
+}
+static inline void counter(int argc, char **argv)
+{
+    nothing(argc, argv);
+    number = (long)__builtin_ia32_rdtsc();
+}
+static inline void old_call(int argc, char **argv)
+{
+    nothing(argc, argv);
+    __asm__ volatile("int $0x80" : "=a"(number) : "a"(20) : "memory");
+}
+#endif
+static inline void timespec(int argc, char **argv)
+{
+    struct timespec now;
+    nothing(argc, argv);
+    timespec_get(&now, TIME_UTC);
+    number = now.tv_nsec;
+}
+static inline void used_time(int argc, char **argv) { nothing(argc, argv); number = clock(); }
+static inline void process(int argc, char **argv) { nothing(argc, argv); number = syscall(SYS_getpid); }
+static inline void thread_number(int argc, char **argv) { nothing(argc, argv); number = syscall(SYS_gettid); }
+static inline void group(int argc, char **argv) { nothing(argc, argv); number = getpgrp(); }
+static inline void mask(int argc, char **argv)
+{
+    nothing(argc, argv);
+    number = umask(0);
+    umask((mode_t)number);
+}
+static inline void limit(int argc, char **argv)
+{
+    struct rlimit files;
+    nothing(argc, argv);
+    getrlimit(RLIMIT_NOFILE, &files);
+    number = (long)files.rlim_cur;
+}
+static inline void processors(int argc, char **argv)
+{
+    cpu_set_t set;
+    nothing(argc, argv);
+    sched_getaffinity(0, sizeof set, &set);
+    number = CPU_COUNT(&set);
+}
+static inline void processor(int argc, char **argv) { nothing(argc, argv); number = sched_getcpu(); }
+static inline void terminal(int argc, char **argv) { nothing(argc, argv); number = isatty(2); }
+static inline void stream(int argc, char **argv)
+{
+    struct stat seen;
+    nothing(argc, argv);
+    number = fstat(2, &seen) == 0 ? (long)(seen.st_mode & S_IFMT) : -1;
+    number = number * 4 + (lseek(2, 0, SEEK_CUR) == -1 ? 1 : 0);
+}
+static inline void input(int argc, char **argv)
+{
+    nothing(argc, argv);
+    number = read(0, text, 1);
+}
+static inline void directory(int argc, char **argv)
+{
+    nothing(argc, argv);
+    free(realpath(".", NULL));
+}
+static inline void variables(int argc, char **argv)
+{
+    nothing(argc, argv);
+    for (char **var = environ; *var; var++)
+        number |= strcmp(*var, "MODE=1") == 0;
+}
+static inline void variable_of_libc(int argc, char **argv)
+{
+    nothing(argc, argv);
+    char *(*hidden)(const char *) = (char *(*)(const char *))getenv;
+    char *value = hidden("MODE");
+    snprintf(text, sizeof text, "%s", value ? value : "none");
+}
+static inline void argument(int argc, char **argv) { number = argc > 1 && strcmp(argv[1], "one") == 0; }
+static inline void count(int argc, char **argv) { nothing(argc, argv); kept = argc; }
+static inline void log_line(int argc, char **argv)
+{
+    nothing(argc, argv);
+    int fd = open(FILE_PATH, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    number = write(fd, "started\n", 8);
+    close(fd);
+}
+static inline void make_directory(int argc, char **argv) { nothing(argc, argv); number = mkdir(FILE_PATH, 0700); }
+static inline void child(int argc, char **argv)
+{
+    nothing(argc, argv);
+    pid_t started = fork();
+    if (started == 0)
+        _exit(0);
+    waitpid(started, NULL, 0);
+}
+static inline void own_signal(int argc, char **argv)
+{
+    nothing(argc, argv);
+    signal(SIGUSR1, SIG_IGN);
+    raise(SIGUSR1);
+}
+static inline void fault(int argc, char **argv)
+{
+    nothing(argc, argv);
+    __builtin_trap();
+}
+static inline void unknown(int argc, char **argv) { nothing(argc, argv); number = getpriority(PRIO_PROCESS, 0); }
+static inline void computes(int argc, char **argv)
+{
+    nothing(argc, argv);
+    char *memory = malloc(100);
+    snprintf(text, sizeof text, "%d", memory != NULL);
+    free(memory);
+}
+
+__attribute__((constructor)) static void look(int argc, char **argv, char **envp)
+{
+    (void)envp;
+    LOOK(argc, argv);
+}
+
+int main(void)
+{
+    printf("%ld %s %d %d\n", number, text, number == getpid(), kept == 1);
+    return errno == ENOSYS;
+}
