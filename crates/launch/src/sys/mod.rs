@@ -9,7 +9,7 @@ pub(crate) mod probe;
 pub(crate) mod shared;
 pub(crate) mod signal;
 pub(crate) mod spawn;
-#[cfg(target_arch = "x86_64")]
 pub(crate) mod stdio;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod trace;
 pub(crate) mod wait;
