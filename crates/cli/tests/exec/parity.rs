@@ -50,6 +50,9 @@ fn a_job_has_what_its_client_was_given(bench: &Bench) {
     same_both_ways(bench, &format!("ulimit -n 77; {run} x"));
     same_both_ways(bench, &format!("ulimit -f 100; {run} x"));
     same_both_ways(bench, &format!("cat in | {run} x | cat"));
+    // As ninja starts its commands, and as make does.
+    assert!(same_both_ways(bench, &format!("setsid {run} x")).contains("leads its process group 1"));
+    assert!(same_both_ways(bench, &format!("{run} x")).contains("leads its process group 0"));
 }
 
 #[test]

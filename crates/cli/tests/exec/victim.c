@@ -35,6 +35,7 @@ static void tell_all(int argc, char **argv)
     mode_t mask = umask(0);
     umask(mask);
     printf("umask %o\ndirectory %s\n", mask, getcwd(directory, sizeof directory));
+    printf("leads its process group %d\n", getpgrp() == getpid());
     for (int i = 0; i < argc; i++)
         printf("argument %s\n", argv[i]);
     for (char **var = environ; *var; var++)

@@ -27,8 +27,8 @@ fn a_session_is_made_without_a_fork() {
 fn all_of_a_test_is_in_one_group_that_none_leads() {
     let suite = Suite::new("");
     let line = |to: &str| format!("RUN: sh -c '{SHOW}' | sort > %t.{to}\n");
-    suite.file("a.test", &[line("1"), line("2"), "RUN: diff %t.1 %t.2\n".to_owned()].concat());
-    suite.file("b.test", &format!("RUN: sort %s | sh -c '{SHOW}'\n"));
+    suite.file("a.test", [line("1"), line("2"), "RUN: diff %t.1 %t.2\n".to_owned()].concat());
+    suite.file("b.test", format!("RUN: sort %s | sh -c '{SHOW}'\n"));
     in_each_way(&suite, |run| {
         run.ends_with(0).says("  Passed: 2 ");
     });
@@ -38,7 +38,7 @@ fn all_of_a_test_is_in_one_group_that_none_leads() {
 fn a_signal_to_the_group_ends_the_tests_stages_and_no_other_test() {
     let suite = Suite::new("");
     for (name, signal) in [("a", "TERM"), ("b", "KILL"), ("c", "TERM")] {
-        suite.file(&format!("{name}.test"), &format!("RUN: sleep 60 | sh -c 'kill -{signal} 0'\n"));
+        suite.file(&format!("{name}.test"), format!("RUN: sleep 60 | sh -c 'kill -{signal} 0'\n"));
         suite.file(&format!("{name}-next.test"), "RUN: sort %s | sh -c cat\n");
     }
     in_each_way(&suite, |run| {
