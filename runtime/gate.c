@@ -5,8 +5,8 @@
  * call would cost more than most calls, so an instruction of libc or ld.so that has come here once is replaced, between two
  * runs, by a jump to a slot in the runtime's text. That asks calls.c by a plain call, and makes the system call itself.
  *
- * Only `mov $number, %eax` is replaced, right before the `syscall`, which stays: whoever jumped to that alone would still come
- * to the handler.
+ * What is replaced is `mov $number, %eax`, right before the `syscall`, which stays: whoever jumped to that alone would still come
+ * to the handler. Where there is no such instruction it is the `syscall` with the comparison behind it (sites.c).
  *
  * The kernel turns the dispatch off in children and new threads. Threads turn it on for themselves (threads.c). A child is
  * none of the gate's affair: a page that the kernel clears for children tells the two apart.
@@ -39,14 +39,16 @@
 #define PAGE 4096ul
 #define CALL_BYTES 2
 #define MOVE_BYTES 5
+#define JUMP_BYTES 5
 #define SLOT_BYTES 64
 #define SLOTS 192
 #define SITES_MAX 1024
 /* What a function may use below its stack pointer. */
 #define RED_ZONE 128
 
-/* Offsets in a slot:  0 mov $number, %eax   5 lea native(%rip), %rcx   12 jmp hs_gate_entry
- *                     17 native: syscall   19 jmp *back(%rip)   32 back: where the site goes on */
+/* Offsets in a slot:  0 mov $number, %eax, or nothing   5 lea native(%rip), %rcx   12 jmp hs_gate_entry
+ *                     17 native: syscall   19 cmp $-4096, %rax   25 jmp *back(%rip)   32 back: where the site goes on
+ * The comparison does no harm where it is not the site's own: a system call may change the flags. */
 #define NATIVE 17
 #define BACK 32
 
@@ -74,7 +76,7 @@ static struct {
     struct range patched[2];  /* text of libc and ld.so */
     uintptr_t sites[SITES_MAX]; /* instructions that came to the handler and are not patched */
     uint32_t site_count;
-    uintptr_t slot_site[SLOTS];
+    uintptr_t slot_back[SLOTS];
     uint32_t slot_count;
     struct hs_action theirs; /* the tool's action for SIGSYS */
     int lock, is_revealed;
@@ -139,47 +141,51 @@ static int writable(uintptr_t from, uintptr_t to, int is)
     return HS_SYS(SYS_mprotect, from, ((to + PAGE - 1) & -PAGE) - from, access) == 0;
 }
 
-static void write_slot(unsigned char *slot, long number, uintptr_t site)
+/* A slot for a site. The number is -1 if the caller has set it. */
+static void write_slot(unsigned char *slot, int32_t number, uintptr_t back)
 {
+    static const unsigned char nothing[MOVE_BYTES] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
+    static const unsigned char code[] = {0xb8, 0,    0,    0,    0,    0x48, 0x8d, 0x0d, 5,    0,    0,
+                                         0,    0xe9, 0,    0,    0,    0,    0x0f, 0x05, 0x48, 0x3d, 0x00,
+                                         0xf0, 0xff, 0xff, 0xff, 0x25, BACK - 31, 0, 0, 0};
     const int32_t entry = (int32_t)((uintptr_t)hs_gate_entry - (uintptr_t)(slot + NATIVE));
-    const uintptr_t back = site + CALL_BYTES;
-    const unsigned char code[] = {0xb8, (unsigned char)number, (unsigned char)(number >> 8), 0, 0,
-                                  0x48, 0x8d, 0x0d, 5, 0, 0, 0, 0xe9, 0, 0, 0, 0,
-                                  0x0f, 0x05, 0xff, 0x25, BACK - 25, 0, 0, 0};
     memcpy(slot, code, sizeof code);
+    memcpy(slot + 1, &number, sizeof number);
+    if (number < 0)
+        memcpy(slot, nothing, sizeof nothing);
     memcpy(slot + 13, &entry, sizeof entry);
     memcpy(slot + BACK, &back, sizeof back);
 }
 
-static unsigned char *find_slot(uintptr_t site)
+static unsigned char *find_slot(uintptr_t back)
 {
     for (uint32_t i = 0; i < gate.slot_count; i++)
-        if (gate.slot_site[i] == site)
+        if (gate.slot_back[i] == back)
             return hs_gate_slots + i * SLOT_BYTES;
     return NULL;
 }
 
-static unsigned char *make_slot(uintptr_t site, long number)
+static unsigned char *make_slot(uintptr_t back, int32_t number)
 {
     unsigned char *slot = hs_gate_slots + (size_t)gate.slot_count * SLOT_BYTES;
     if (gate.slot_count == SLOTS || !writable((uintptr_t)slot, (uintptr_t)slot + SLOT_BYTES, 1))
         return NULL;
-    write_slot(slot, number, site);
-    gate.slot_site[gate.slot_count++] = site;
+    write_slot(slot, number, back);
+    gate.slot_back[gate.slot_count++] = back;
     return writable((uintptr_t)slot, (uintptr_t)slot + SLOT_BYTES, 0) ? slot : NULL;
 }
 
-/* The slot of a site; NULL if there are no more. No signal interrupts who has the lock. */
-static unsigned char *slot_of(uintptr_t site, long number)
+/* The slot of a site that goes on at `back`; NULL if there are no more. No signal interrupts who has the lock. */
+static unsigned char *slot_of(uintptr_t back, int32_t number)
 {
     const uint64_t all = ~0ull;
     uint64_t before;
     HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, HS_SET_BYTES);
     while (__atomic_exchange_n(&gate.lock, 1, __ATOMIC_ACQUIRE))
         HS_SYS(SYS_sched_yield);
-    unsigned char *slot = find_slot(site);
+    unsigned char *slot = find_slot(back);
     if (!slot)
-        slot = make_slot(site, number);
+        slot = make_slot(back, number);
     __atomic_store_n(&gate.lock, 0, __ATOMIC_RELEASE);
     HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, HS_SET_BYTES);
     return slot;
@@ -213,37 +219,43 @@ static void note_site(uintptr_t site)
         gate.sites[at] = site;
 }
 
-/* Replaces the instruction before a call, if it is the one that sets the call's number. */
-static void patch(uintptr_t site)
+/* Writes a jump to a slot, between two runs. */
+static int jump(unsigned char *at, const unsigned char *slot)
+{
+    const intptr_t distance = (intptr_t)slot - (intptr_t)(at + JUMP_BYTES);
+    const int32_t near = (int32_t)distance;
+    if (!slot || near != distance || !writable((uintptr_t)at, (uintptr_t)at + JUMP_BYTES, 1))
+        return 0;
+    at[0] = 0xe9;
+    memcpy(at + 1, &near, sizeof near);
+    return writable((uintptr_t)at, (uintptr_t)at + JUMP_BYTES, 0);
+}
+
+/* Replaces a call of libc or ld.so, if it looks as they write it; whether it did. */
+static int patch(uintptr_t site)
 {
     unsigned char *move = (unsigned char *)site - MOVE_BYTES;
     int32_t number;
+    if (find_slot(site + CALL_BYTES) && move[0] == 0xe9)
+        return 0;
+    if (hs_sites_tail_is_free(site) && move[0] != 0xb8)
+        return jump((unsigned char *)site, slot_of(site + HS_TAIL_BYTES, -1));
     if ((!is_within(&gate.patched[0], site - MOVE_BYTES) && !is_within(&gate.patched[1], site - MOVE_BYTES)) ||
         move[0] != 0xb8)
-        return;
+        return 0;
     memcpy(&number, move + 1, sizeof number);
-    unsigned char *slot = hs_call_may_be_patched(number) ? slot_of(site, number) : NULL;
-    if (!slot)
-        return;
-    const intptr_t distance = (intptr_t)slot - (intptr_t)site;
-    const int32_t near = (int32_t)distance;
-    if (near != distance || !writable((uintptr_t)move, site, 1))
-        return;
-    move[0] = 0xe9;
-    memcpy(move + 1, &near, sizeof near);
-    writable((uintptr_t)move, site, 0);
+    return hs_call_may_be_patched(number) && jump(move, slot_of(site + CALL_BYTES, number));
 }
 
-/* Patches the sites that have come to the handler; between two runs, while there is one thread only. Whether there were any. */
+/* Patches the sites that have come to the handler; between two runs, while there is one thread only. Whether any was. */
 int hs_gate_patch(void)
 {
     const uint32_t count = gate.site_count < SITES_MAX ? gate.site_count : SITES_MAX;
-    if (!count)
-        return 0;
+    int patched = 0;
     for (uint32_t i = 0; i < count; i++)
-        patch(gate.sites[i]);
+        patched |= patch(gate.sites[i]);
     gate.site_count = 0;
-    return 1;
+    return patched;
 }
 
 static int dispatch(int on)
@@ -305,7 +317,7 @@ static void on_call(int number, siginfo_t *info, void *data)
         note_site(site);
         return;
     case HS_CALL_BRANCHES: {
-        unsigned char *slot = slot_of(site, call.number);
+        unsigned char *slot = slot_of(place.back, (int32_t)call.number);
         if (slot) {
             regs[REG_RIP] = (greg_t)(slot + NATIVE);
             note_site(site);
@@ -361,18 +373,24 @@ static struct range text_of(uintptr_t address)
     return dl_iterate_phdr(find_text, &found) ? found.text : (struct range){0, 0};
 }
 
+/* Finds what can be replaced; done in the template. */
+void hs_gate_prepare(void)
+{
+    extern int *__errno_location(void);
+    gate.patched[0] = text_of((uintptr_t)__errno_location);
+    gate.patched[1] = text_of((uintptr_t)_r_debug.r_brk);
+    hs_sites_open(gate.patched[0].low, gate.patched[0].high);
+}
+
 /* Opens the gate in a new worker: -1 if the kernel has no such thing. No call is dispatched yet. */
 int hs_gate_open(void)
 {
     const struct hs_action action = {(void *)on_call, SA_SIGINFO | SA_NODEFER | SA_RESTART | HS_RESTORER, (void *)restorer, 0};
-    extern int *__errno_location(void);
     alive = (int *)HS_SYS(SYS_mmap, 0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if ((uintptr_t)alive >= -PAGE || HS_SYS(SYS_madvise, alive, PAGE, MADV_WIPEONFORK) != 0)
         return -1;
     *alive = 1;
     gate.own = text_of((uintptr_t)on_call);
-    gate.patched[0] = text_of((uintptr_t)__errno_location);
-    gate.patched[1] = text_of((uintptr_t)_r_debug.r_brk);
     if (!gate.own.high || HS_SYS(SYS_rt_sigaction, SIGSYS, &action, &gate.theirs, HS_SET_BYTES) != 0)
         return -1;
     return dispatch(1) ? 0 : -1;

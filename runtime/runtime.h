@@ -204,7 +204,13 @@ HS_HIDDEN void hs_call_begin(void);
 struct rusage;
 HS_HIDDEN const struct rusage *hs_call_used(void);
 
+/* sites.c. A system call and the comparison behind it have so many bytes. */
+#define HS_TAIL_BYTES 8
+HS_HIDDEN void hs_sites_open(uintptr_t from, uintptr_t to);
+HS_HIDDEN HS_GENERAL int hs_sites_tail_is_free(uintptr_t site);
+
 /* gate.c: has every system call of a run come to calls.c. */
+HS_HIDDEN void hs_gate_prepare(void);
 HS_HIDDEN int hs_gate_open(void);
 HS_HIDDEN void hs_gate_close(void);
 HS_HIDDEN void hs_gate_lift(void);

@@ -43,6 +43,7 @@ static int has_bases;
 /* Whether workers can be made here at all; done in the template. */
 int hs_worker_open(void)
 {
+    hs_gate_prepare();
     return !hs_shadow_stack() && hs_extended_known && hs_state_limits_fit() && hs_memory_save() == 0 ? 0 : -1;
 }
 

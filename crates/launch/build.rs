@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 25] = [
+const SOURCES: [&str; 26] = [
     "entry.c",
     "io.c",
     "audit.c",
@@ -22,6 +22,7 @@ const SOURCES: [&str; 25] = [
     "worker.c",
     "memory.c",
     "gate.c",
+    "sites.c",
     "calls.c",
     "mappings.c",
     "kept.c",

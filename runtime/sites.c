@@ -1,0 +1,90 @@
+/* Which system calls of libc can be replaced together with the comparison that follows them.
+ *
+ * A jump takes five bytes and a `syscall` has two, so that what comes after it has to move as well: in libc that is the comparison
+ * of the result with the errors. It may move only if nobody jumps to it. Whatever looks like a relative jump, at whatever byte of
+ * libc's text, is taken for one; a jump that is none costs nothing but the replacement.
+ *
+ * All of the text is read once, in the template: that takes about 2 ms.
+ */
+#define _GNU_SOURCE
+#include <string.h>
+
+#include "runtime.h"
+
+#if HS_REWIND
+
+#define TEXT_MAX (4ul << 20)
+
+/* syscall; cmp $-4096, %rax */
+static const unsigned char pattern[HS_TAIL_BYTES] = {0x0f, 0x05, 0x48, 0x3d, 0x00, 0xf0, 0xff, 0xff};
+
+/* A bit for each byte of the text: whether it belongs to a comparison, and whether something may jump there. */
+static unsigned char moved[TEXT_MAX / 8], reached[TEXT_MAX / 8];
+static uintptr_t low, high;
+
+static void set(unsigned char *bits, uintptr_t place)
+{
+    bits[(place - low) / 8] |= (unsigned char)(1u << (place - low) % 8);
+}
+
+static int is_set(const unsigned char *bits, uintptr_t place)
+{
+    return bits[(place - low) / 8] >> (place - low) % 8 & 1;
+}
+
+static void find_tails(void)
+{
+    const unsigned char *const end = (const unsigned char *)high - sizeof pattern;
+    const unsigned char *at = (const unsigned char *)low;
+    while (at <= end && (at = memmem(at, (size_t)(end - at) + sizeof pattern, pattern, sizeof pattern))) {
+        for (size_t i = 2; i < sizeof pattern; i++)
+            set(moved, (uintptr_t)at + i);
+        at += sizeof pattern;
+    }
+}
+
+static void note_jump(uintptr_t target)
+{
+    if (target >= low && target < high && is_set(moved, target))
+        set(reached, target);
+}
+
+static void find_jumps(void)
+{
+    for (uintptr_t at = low; at + 6 <= high; at++) {
+        const unsigned char *code = (const unsigned char *)at;
+        const int is_short = (code[0] & 0xf0) == 0x70 || code[0] == 0xeb || (code[0] & 0xfc) == 0xe0;
+        const int is_near = (code[0] & 0xfe) == 0xe8, is_conditional = code[0] == 0x0f && (code[1] & 0xf0) == 0x80;
+        int32_t distance;
+        if (is_short)
+            note_jump(at + 2 + (uintptr_t)(intptr_t)(signed char)code[1]);
+        if (!is_near && !is_conditional)
+            continue;
+        memcpy(&distance, code + 1 + is_conditional, sizeof distance);
+        note_jump(at + 5 + (uintptr_t)is_conditional + (uintptr_t)(intptr_t)distance);
+    }
+}
+
+/* Reads libc's text. */
+void hs_sites_open(uintptr_t from, uintptr_t to)
+{
+    if (to - from > TEXT_MAX)
+        return;
+    low = from;
+    high = to;
+    find_tails();
+    find_jumps();
+}
+
+/* Whether the system call at `site` can be replaced together with the comparison behind it. */
+HS_GENERAL int hs_sites_tail_is_free(uintptr_t site)
+{
+    if (site < low || site + sizeof pattern > high || memcmp((const void *)site, pattern, sizeof pattern) != 0)
+        return 0;
+    for (size_t i = 2; i < sizeof pattern; i++)
+        if (is_set(reached, site + i))
+            return 0;
+    return 1;
+}
+
+#endif
