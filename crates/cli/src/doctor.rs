@@ -80,10 +80,13 @@ fn parse(args: &[OsString]) -> Result<Asked, String> {
 
 fn diagnose(request: &Request, html: Option<PathBuf>) -> ExitCode {
     // Nothing is kept of a diagnosis that is stopped; its children end by themselves at once.
-    std::thread::spawn(|| match signals::wait_for_stop() {
+    let attend = || match signals::wait_for_stop() {
         Stop::Interrupt => signals::die_of_interrupt(),
         Stop::Terminate(signal) => signals::die_of(signal),
-    });
+    };
+    if let Err(error) = std::thread::Builder::new().spawn(attend) {
+        return warn(&format!("cannot start a thread: {error}; allow more processes (ulimit -u)"));
+    }
     let mut err = Sink::stderr();
     let shown = std::io::stderr().is_terminal();
     let diagnosis = doctor::diagnose(request, |what| {

@@ -31,16 +31,15 @@ pub fn run(args: &[OsString]) -> ExitCode {
         Ok(Asked::Help) => {
             let mut out = Sink::stdout();
             out.put(options::HELP);
-            out.flush();
-            return exit_code::exit(exit_code::SUCCESS);
+            return exit_code::written(&mut out, exit_code::SUCCESS);
         }
         Err(error) => return refuse(&error),
     };
     let halt = Halt::new();
-    let stopper = Stopper::start(halt.clone());
-    match compare(&options, &halt) {
+    let done = Stopper::start(halt.clone()).and_then(|stopper| Ok((compare(&options, &halt)?, stopper)));
+    match done {
         Err(error) => refuse(&error),
-        Ok(report) => publish(PROGRAM, &report, &options.files, &stopper, exit_code::SUCCESS),
+        Ok((report, stopper)) => publish(PROGRAM, &report, &options.files, &stopper, exit_code::SUCCESS),
     }
 }
 

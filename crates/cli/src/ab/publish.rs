@@ -37,7 +37,7 @@ pub(crate) fn publish(
         code = warn(program, &format!("{failure}{rest}"));
     }
     stopper.die_if_stopped();
-    exit_code::exit(code)
+    exit_code::written(&mut out, code)
 }
 
 /// Says what is wrong; the exit code for that.

@@ -14,11 +14,11 @@ pub(crate) struct Stopper {
 }
 
 impl Stopper {
-    /// Begins to wait; `halt` is told of the first signal.
-    pub(crate) fn start(halt: Halt) -> Stopper {
+    /// Begins to wait; `halt` is told of the first signal. The error is for the user.
+    pub(crate) fn start(halt: Halt) -> Result<Stopper, String> {
         let first: Arc<Mutex<Option<Stop>>> = Arc::default();
         let shared = Arc::clone(&first);
-        std::thread::spawn(move || {
+        let attend = move || {
             loop {
                 let stop = signals::wait_for_stop();
                 if shared.lock().expect("no panic while locked").replace(stop).is_some() {
@@ -26,8 +26,11 @@ impl Stopper {
                 }
                 halt.interrupt();
             }
-        });
-        Stopper { first }
+        };
+        let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(attend);
+        thread
+            .map_err(|error| format!("cannot start a thread: {error}; allow more processes (ulimit -u)"))?;
+        Ok(Stopper { first })
     }
 
     /// Ends this process if there was a signal.

@@ -29,10 +29,10 @@ const ROUNDS: usize = 10;
 /// Compares with the lit that `--ab` names. `program` is the name that messages begin with.
 pub(super) fn run(program: &str, options: &LitOptions, cwd: &Path) -> ExitCode {
     let halt = Halt::new();
-    let stopper = Stopper::start(halt.clone());
-    match compare(options, cwd, &halt) {
+    let done = Stopper::start(halt.clone()).and_then(|stopper| Ok((compare(options, cwd, &halt)?, stopper)));
+    match done {
         Err(error) => exit_code::exit(warn(&format!("{program}: error"), &error)),
-        Ok((report, differs)) => {
+        Ok(((report, differs), stopper)) => {
             let reports = &options.own.ab.reports;
             let files: Vec<_> = reports.iter().map(|path| (path.clone(), form(path))).collect();
             let code = if differs { FAILURE } else { SUCCESS };
