@@ -393,3 +393,29 @@ pub(super) fn path_of(bytes: &[u8]) -> PathBuf {
     let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
     PathBuf::from(OsStr::from_bytes(&bytes[..end]))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_without_parents_is_where_it_leads() {
+        assert_eq!(without_parents(Path::new("/etc/../proc/self/x")), Path::new("/proc/self/x"));
+        assert_eq!(without_parents(Path::new("/../a/./b")), Path::new("/a/b"));
+    }
+
+    #[test]
+    fn files_of_the_kernel_are_in_no_file_system_that_stamps_them() {
+        assert!(!stamps_files(Path::new("/proc/self/stat")) && !stamps_files(Path::new("/sys/kernel")));
+        assert!(stamps_files(Path::new("/absent")));
+    }
+
+    #[test]
+    fn what_is_refused_has_a_name() {
+        let call = |number, fd: u64| unknown(Entry { number, args: [fd, 0, 0, 0, 0, 0], ip: 0 });
+        assert_eq!(call(libc::SYS_write, 1).reason, Reason::Stdio);
+        assert_eq!(call(libc::SYS_write, 7).reason, Reason::WritesFiles);
+        assert_eq!(call(libc::SYS_getpid, 0).detail, "getpid");
+        assert_eq!(call(libc::SYS_swapon, 0).detail, format!("system call {}", libc::SYS_swapon));
+    }
+}

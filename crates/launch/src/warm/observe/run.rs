@@ -299,9 +299,9 @@ impl<'a> Run<'a> {
 
     /// Reads what the runtime tells where it takes over (`struct hs_observed`).
     fn learn(&mut self, told: u64) -> Result<(), Refusal> {
-        let names = self.word(told)?;
-        let length = self.word(told + 8)?.min(64 << 10) as usize;
-        self.seen.environ = self.word(told + 16)?;
+        let [names, length, environ] = wire::OBSERVED.map(|offset| self.word(told + offset));
+        let (names, length) = (names?, length?.min(64 << 10) as usize);
+        self.seen.environ = environ?;
         let mut bytes = vec![0; length];
         self.memory.read_exact_at(&mut bytes, names).map_err(lost)?;
         let names = bytes.split(|&byte| byte == 0).filter(|name| !name.is_empty());
