@@ -26,6 +26,10 @@ pub(super) enum After {
     Nothing,
     /// The descriptor that it returns leads there.
     Opened(Opened),
+    /// It has told of a standard descriptor.
+    Stat {
+        buffer: u64,
+    },
     /// It has written seconds and a part of a second, to be replaced.
     Time {
         buffer: u64,
@@ -129,8 +133,8 @@ fn judge_files(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
         libc::SYS_statx => look(run, call, fd, b, aspect(flags)),
         libc::SYS_readlinkat => look(run, call, fd, b, Aspect::Link),
         libc::SYS_statfs => absent(run, call),
-        libc::SYS_fstat => stat(run, fd),
-        libc::SYS_lseek if is_standard(fd) && (b, flags) == (0, libc::SEEK_CUR) => stat(run, fd),
+        libc::SYS_fstat => stat(run, fd, Some(b)),
+        libc::SYS_lseek if is_standard(fd) && (b, flags) == (0, libc::SEEK_CUR) => stat(run, fd, None),
         libc::SYS_read | libc::SYS_pread64 | libc::SYS_lseek | libc::SYS_getdents64 | libc::SYS_fadvise64
             if run.opened.contains_key(&fd) =>
         {
@@ -208,10 +212,10 @@ fn aspect(flags: i32) -> Aspect {
     if flags & libc::AT_SYMLINK_NOFOLLOW == 0 { Aspect::File } else { Aspect::Link }
 }
 
-fn stat(run: &mut Run<'_>, fd: i32) -> Result<After, Refusal> {
+fn stat(run: &mut Run<'_>, fd: i32, buffer: Option<u64>) -> Result<After, Refusal> {
     if is_standard(fd) {
         run.seen.looks.stdio[fd as usize] = true;
-        return Ok(After::Nothing);
+        return Ok(buffer.map_or(After::Nothing, |buffer| After::Stat { buffer }));
     }
     if run.opened.contains_key(&fd) {
         return Ok(After::Nothing);
@@ -232,7 +236,12 @@ fn absent(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
 fn look(run: &mut Run<'_>, call: Entry, dir: i32, path: u64, aspect: Aspect) -> Result<After, Refusal> {
     let path = run.path(path)?;
     if path.as_os_str().is_empty() {
-        return if dir == HERE { refuse(Reason::ReadsDirectory, "stat") } else { stat(run, dir) };
+        return match (dir, call.number) {
+            (HERE, _) => refuse(Reason::ReadsDirectory, "stat"),
+            (_, libc::SYS_newfstatat) => stat(run, dir, Some(call.args[2])),
+            _ if run.opened.contains_key(&dir) => Ok(After::Nothing),
+            _ => refuse(Reason::Descriptors, format!("statx of descriptor {dir}")),
+        };
     }
     let is_readlink = matches!(call.number, libc::SYS_readlink | libc::SYS_readlinkat);
     if is_readlink && path == Path::new("/proc/self/exe") {
