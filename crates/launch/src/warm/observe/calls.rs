@@ -86,6 +86,7 @@ pub(super) fn judge(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
         libc::SYS_madvise => advise(call),
         libc::SYS_set_tid_address => {
             run.seen.thread_id = a;
+            run.place();
             Ok(After::Nothing)
         }
         libc::SYS_rseq => {

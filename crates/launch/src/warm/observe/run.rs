@@ -241,6 +241,20 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// Puts it on one processor, another one for each run, so that what constructors make of its number shows; the tracer as
+    /// well, since they run by turns. Not before libraries are loaded: most stops are on the way there.
+    pub(super) fn place(&self) {
+        let Some(all) = &self.everywhere else { return };
+        let mut allowed = (0..CpuSet::MAX_CPU).filter(|&cpu| all.is_set(cpu));
+        let Some(cpu) = allowed.nth(usize::from(self.turn) - 1) else { return };
+        let mut one = CpuSet::new();
+        one.set(cpu);
+        for process in [None, rustix::process::Pid::from_raw(self.pid)] {
+            // Where it is refused, the kernel chooses.
+            let _ = rustix::thread::sched_setaffinity(process, &one);
+        }
+    }
+
     /// Lets it run on every processor, before it asks where it may.
     pub(super) fn free(&self) {
         if let Some(all) = &self.everywhere {

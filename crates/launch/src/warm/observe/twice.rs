@@ -3,8 +3,6 @@
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 
-use rustix::thread::CpuSet;
-
 use super::calls::refuse;
 use super::run::{Run, Seen};
 use super::{Live, Observed, Refusal, compare, secret, stdio};
@@ -41,9 +39,9 @@ fn run_twice(spec: &Spec<'_>, means: Means<'_>, live: &Live, seen: &mut Seen) ->
     let pid = pid.or_else(|error| refuse(Reason::NotObserved, error.to_string()))?;
     let mut one = Run::of(pid, means, everywhere, live)?;
     let mut other = one.fork(FEWER, live)?;
-    for (turn, run) in [&mut one, &mut other].into_iter().enumerate() {
-        everywhere.iter().for_each(|all| place(turn, all, run.pid));
+    for run in [&mut one, &mut other] {
         let ran = run.reach_main();
+        everywhere.iter().for_each(|all| _ = rustix::thread::sched_setaffinity(None, all));
         take(run, seen);
         ran?;
     }
@@ -61,19 +59,6 @@ fn take(run: &mut Run<'_>, seen: &mut Seen) {
         if !seen.names.contains(name) {
             seen.names.push(name.clone());
         }
-    }
-}
-
-/// Puts this thread and a run on one processor: another one for each run, so that what depends on its number shows. Tracer
-/// and traced run by turns, which is faster on one, too.
-fn place(turn: usize, all: &CpuSet, pid: i32) {
-    let mut allowed = (0..CpuSet::MAX_CPU).filter(|&cpu| all.is_set(cpu));
-    let Some(cpu) = allowed.nth(turn) else { return };
-    let mut one = CpuSet::new();
-    one.set(cpu);
-    for process in [None, rustix::process::Pid::from_raw(pid)] {
-        // Where it is refused, the kernel chooses.
-        let _ = rustix::thread::sched_setaffinity(process, &one);
     }
 }
 
