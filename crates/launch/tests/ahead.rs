@@ -129,7 +129,8 @@ fn what_does_not_get_to_main_ends_with_the_launcher_and_keeps_nobody_waiting() {
     compile(&source, &hangs, &[]);
     let (other, begun) = (says(dir.path(), "other", "other"), Instant::now());
     let (launcher, ahead) = launcher_expecting(&[&hangs, &other]);
-    await_processes(&hangs, 1);
+    // Both observation runs.
+    await_processes(&hangs, 2);
     assert_eq!(run(&launcher, dir.path(), &other, &[]), ("other\n".into(), FIRST));
     drop((launcher, ahead));
     await_processes(&hangs, 0);

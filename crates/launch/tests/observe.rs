@@ -19,6 +19,8 @@ struct Looks {
     victim: Victim,
     watched: PathBuf,
     place: tempfile::TempDir,
+    /// Where the program lies: not where it runs, which changes with every run.
+    _home: tempfile::TempDir,
 }
 
 fn looks(look: &str) -> Looks {
@@ -27,10 +29,8 @@ fn looks(look: &str) -> Looks {
     let program = dir.path().canonicalize().unwrap().join("before");
     let flags = [format!("-DLOOK={look}"), format!("-DFILE_PATH=\"{}\"", watched.display())];
     compile(Path::new(SOURCE), &program, &[&flags[0], &flags[1], "-Wno-unused-function"]);
-    // The programs are run in another directory than they lie in, which changes with every run.
     let victim = Victim { dir: tempfile::tempdir().unwrap(), program };
-    std::mem::forget(dir);
-    Looks { victim, watched, place }
+    Looks { victim, watched, place, _home: dir }
 }
 
 impl Looks {

@@ -33,16 +33,13 @@ const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
 /// The registers of a stopped child.
 pub(crate) type Registers = libc::user_regs_struct;
 
-/// What a child does before exec to be traced: no randomised layout, no time stamp counter, no life after its tracer.
+/// What a child does before exec to be traced: no time stamp counter, no life after its tracer.
 /// The error number if the system refuses any of it. Async-signal-safe.
 pub(crate) fn volunteer() -> Result<(), i32> {
     let nothing: libc::c_ulong = 0;
     // SAFETY: these calls take only numbers, and null pointers that are not used.
     unsafe {
-        let current = libc::personality(0xffff_ffff);
-        let refused = current == -1
-            || libc::personality(current as libc::c_ulong | libc::ADDR_NO_RANDOMIZE as libc::c_ulong) == -1
-            || libc::prctl(PR_SET_TSC, PR_TSC_SIGSEGV) == -1
+        let refused = libc::prctl(PR_SET_TSC, PR_TSC_SIGSEGV) == -1
             || libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == -1
             || libc::ptrace(libc::PTRACE_TRACEME, 0, nothing, nothing) == -1;
         if refused { Err(*libc::__errno_location()) } else { Ok(()) }
@@ -58,9 +55,9 @@ fn request(what: libc::c_uint, pid: i32, address: usize, data: *mut libc::c_void
     }
 }
 
-/// Tells system calls from signals, and ends the child with its tracer.
+/// Tells system calls from signals, traces what it forks, and ends it with its tracer.
 pub(crate) fn set_options(pid: i32) -> io::Result<()> {
-    let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_EXITKILL;
+    let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACEFORK;
     request(libc::PTRACE_SETOPTIONS, pid, 0, options as usize as *mut libc::c_void).map(drop)
 }
 
@@ -136,6 +133,13 @@ pub(crate) fn registers(pid: i32) -> io::Result<Registers> {
 /// Gives it other registers.
 pub(crate) fn set_registers(pid: i32, registers: &Registers) -> io::Result<()> {
     request(libc::PTRACE_SETREGS, pid, 0, ptr::from_ref(registers).cast_mut().cast()).map(drop)
+}
+
+/// The child that it has just forked, at the stop which tells of that.
+pub(crate) fn forked(pid: i32) -> io::Result<i32> {
+    let mut child: libc::c_ulong = 0;
+    request(libc::PTRACE_GETEVENTMSG, pid, 0, (&raw mut child).cast())?;
+    i32::try_from(child).map_err(io::Error::other)
 }
 
 /// The address at which it faulted, after a signal for that; zero if it was not for an address.

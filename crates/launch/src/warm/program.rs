@@ -32,6 +32,8 @@ const FIRST_WAIT: Duration = Duration::from_millis(60);
 const AHEAD_WAIT: Duration = Duration::from_millis(500);
 /// How many kinds of standard streams a tool has that looks at them: mostly pipes, files and the null device.
 const STREAM_KINDS: usize = 3;
+/// A tool whose files change so often while it is started stays cold: to try again costs more than a cold start.
+const CHANGING_MAX: u32 = 64;
 /// Keys that are counted; a tool whose environment never repeats stays cold.
 const KEYS_MAX: usize = 1024;
 
@@ -53,6 +55,8 @@ struct State {
     examined: bool,
     asked: Asked,
     was_started: bool,
+    /// How often in a row there was no template because its files changed.
+    changing: u32,
     /// Starts by key, while they are cold for being few.
     seen: HashMap<Vec<u8>, u32>,
     idle: Vec<Template>,
@@ -219,7 +223,9 @@ impl Program {
         let mut state = self.lock();
         state.live -= 1;
         let of_request = matches!(reason, Reason::Busy | Reason::LooksAtStream | Reason::Limits);
-        if !of_request && reason != Reason::FilesChanging {
+        let is_passing = reason == Reason::FilesChanging && state.changing < CHANGING_MAX;
+        state.changing += u32::from(reason == Reason::FilesChanging);
+        if !of_request && !is_passing {
             state.give_up(reason);
         }
     }
@@ -345,6 +351,7 @@ impl State {
             self.drop_all_idle();
         }
         template.key = key(&self.asked);
+        self.changing = 0;
         self.statistics.templates += 1;
         self.statistics.template_time += template.start_time;
     }

@@ -97,7 +97,7 @@ impl Template {
         let classes = stdio::classes(spec);
         let plain = [Class::Null, Class::File, Class::File];
         let class = |fd: usize| if looked[fd] { classes[fd] } else { plain[fd] };
-        let ends = ends(theirs, runtime, slots, |fd| stdio::stand_in(class(fd), 0));
+        let ends = ends(theirs, runtime, slots, |fd| stdio::stand_in(class(fd)));
         let ends = ends.map_err(|_| Reason::System)?;
         let pid = spawn_stopped(spec, ends, allocator)?;
         let slot = slots.take();

@@ -35,6 +35,8 @@ pub(crate) const MARK_MAIN: u64 = MARK;
 /// That the allocator asks for time or random bytes, and that it has them.
 pub(crate) const MARK_ALLOCATOR: u64 = MARK - 1;
 pub(crate) const MARK_ALLOCATED: u64 = MARK - 2;
+/// `struct hs_observed`: where in it are the names that were asked for, their length, and the place of `environ`.
+pub(crate) const OBSERVED: [u64; 3] = [0, 8, 16];
 /// A number that no descriptor has.
 const MARK: u64 = -0x6873_i64 as u64;
 /// Stage of a reply: no worker can be made of this tool here.
@@ -233,6 +235,9 @@ mod tests {
             "HS_ENDING_REFUSED",
             "HS_SLOTS",
             "sizeof(struct hs_slot)",
+            "HS_MARK_MAIN",
+            "HS_MARK_ALLOCATOR",
+            "HS_MARK_ALLOCATED",
         ]
         .iter()
         .map(|w| print(w))
@@ -250,6 +255,7 @@ mod tests {
                 .map(|f| offset("hs_end", f)),
         )
         .chain(["minor_faults", "voluntary", "max_rss_kib"].iter().map(|f| offset("hs_end", f)))
+        .chain(["names", "names_length", "environ"].iter().map(|f| offset("hs_observed", f)))
         .collect();
         std::fs::write(
             &source,
@@ -287,6 +293,9 @@ mod tests {
             Ending::Refused as i64,
             SLOTS as i64,
             Table::bytes(1) as i64,
+            MARK_MAIN as i64,
+            MARK_ALLOCATOR as i64,
+            MARK_ALLOCATED as i64,
         ]
         .into_iter()
         .chain([8, 12, 16, 20])
@@ -295,6 +304,7 @@ mod tests {
         .chain([8, 12, 16])
         .chain([8, 12, 16, 20, 24, 32])
         .chain([48, 64, 80])
+        .chain(OBSERVED.map(|offset| offset as i64))
         .collect();
         assert_eq!(numbers, expected);
     }

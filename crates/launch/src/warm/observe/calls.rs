@@ -26,6 +26,10 @@ pub(super) enum After {
     Nothing,
     /// The descriptor that it returns leads there.
     Opened(Opened),
+    /// It has told of a standard descriptor.
+    Stat {
+        buffer: u64,
+    },
     /// It has written seconds and a part of a second, to be replaced.
     Time {
         buffer: u64,
@@ -82,6 +86,7 @@ pub(super) fn judge(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
         libc::SYS_madvise => advise(call),
         libc::SYS_set_tid_address => {
             run.seen.thread_id = a;
+            run.place();
             Ok(After::Nothing)
         }
         libc::SYS_rseq => {
@@ -129,8 +134,8 @@ fn judge_files(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
         libc::SYS_statx => look(run, call, fd, b, aspect(flags)),
         libc::SYS_readlinkat => look(run, call, fd, b, Aspect::Link),
         libc::SYS_statfs => absent(run, call),
-        libc::SYS_fstat => stat(run, fd),
-        libc::SYS_lseek if is_standard(fd) && (b, flags) == (0, libc::SEEK_CUR) => stat(run, fd),
+        libc::SYS_fstat => stat(run, fd, Some(b)),
+        libc::SYS_lseek if is_standard(fd) && (b, flags) == (0, libc::SEEK_CUR) => stat(run, fd, None),
         libc::SYS_read | libc::SYS_pread64 | libc::SYS_lseek | libc::SYS_getdents64 | libc::SYS_fadvise64
             if run.opened.contains_key(&fd) =>
         {
@@ -208,10 +213,10 @@ fn aspect(flags: i32) -> Aspect {
     if flags & libc::AT_SYMLINK_NOFOLLOW == 0 { Aspect::File } else { Aspect::Link }
 }
 
-fn stat(run: &mut Run<'_>, fd: i32) -> Result<After, Refusal> {
+fn stat(run: &mut Run<'_>, fd: i32, buffer: Option<u64>) -> Result<After, Refusal> {
     if is_standard(fd) {
         run.seen.looks.stdio[fd as usize] = true;
-        return Ok(After::Nothing);
+        return Ok(buffer.map_or(After::Nothing, |buffer| After::Stat { buffer }));
     }
     if run.opened.contains_key(&fd) {
         return Ok(After::Nothing);
@@ -232,7 +237,12 @@ fn absent(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
 fn look(run: &mut Run<'_>, call: Entry, dir: i32, path: u64, aspect: Aspect) -> Result<After, Refusal> {
     let path = run.path(path)?;
     if path.as_os_str().is_empty() {
-        return if dir == HERE { refuse(Reason::ReadsDirectory, "stat") } else { stat(run, dir) };
+        return match (dir, call.number) {
+            (HERE, _) => refuse(Reason::ReadsDirectory, "stat"),
+            (_, libc::SYS_newfstatat) => stat(run, dir, Some(call.args[2])),
+            _ if run.opened.contains_key(&dir) => Ok(After::Nothing),
+            _ => refuse(Reason::Descriptors, format!("statx of descriptor {dir}")),
+        };
     }
     let is_readlink = matches!(call.number, libc::SYS_readlink | libc::SYS_readlinkat);
     if is_readlink && path == Path::new("/proc/self/exe") {
@@ -392,4 +402,30 @@ fn named(number: i64) -> (Reason, &'static str) {
 pub(super) fn path_of(bytes: &[u8]) -> PathBuf {
     let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
     PathBuf::from(OsStr::from_bytes(&bytes[..end]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_without_parents_is_where_it_leads() {
+        assert_eq!(without_parents(Path::new("/etc/../proc/self/x")), Path::new("/proc/self/x"));
+        assert_eq!(without_parents(Path::new("/../a/./b")), Path::new("/a/b"));
+    }
+
+    #[test]
+    fn files_of_the_kernel_are_in_no_file_system_that_stamps_them() {
+        assert!(!stamps_files(Path::new("/proc/self/stat")) && !stamps_files(Path::new("/sys/kernel")));
+        assert!(stamps_files(Path::new("/absent")));
+    }
+
+    #[test]
+    fn what_is_refused_has_a_name() {
+        let call = |number, fd: u64| unknown(Entry { number, args: [fd, 0, 0, 0, 0, 0], ip: 0 });
+        assert_eq!(call(libc::SYS_write, 1).reason, Reason::Stdio);
+        assert_eq!(call(libc::SYS_write, 7).reason, Reason::WritesFiles);
+        assert_eq!(call(libc::SYS_getpid, 0).detail, "getpid");
+        assert_eq!(call(libc::SYS_swapon, 0).detail, format!("system call {}", libc::SYS_swapon));
+    }
 }

@@ -93,13 +93,13 @@ pub(crate) fn observe(spec: &Spec<'_>, means: Means<'_>) -> (Arc<Observed>, bool
     let begun = SystemTime::now();
     let mut observed = observe_twice(spec, means);
     observed.key = key::of(spec, &observed.asked());
-    // What was changed meanwhile may have been read as it was before.
-    if observed.refusal.is_none() && !observed.files.unchanged_since(begun) {
-        observed.refuse(Reason::FilesChanging, "");
+    // What was changed meanwhile may have been read as it was before, or by one run only.
+    if !observed.files.unchanged_since(begun) || !observed.files.unchanged() {
+        observed.refusal = Some(Refusal { reason: Reason::FilesChanging, detail: String::new() });
     }
     let reason = observed.refusal.as_ref().map(|refusal| refusal.reason);
     let observed = Arc::new(observed);
-    if store::is_kept(reason) && observed.files.unchanged_since(begun) {
+    if store::is_kept(reason) {
         keep(of, Arc::clone(&observed), means.kept);
     }
     (observed, true)
@@ -179,10 +179,6 @@ fn observe_twice(_: &Spec<'_>, _: Means<'_>) -> Observed {
 }
 
 impl Observed {
-    fn refuse(&mut self, reason: Reason, detail: &str) {
-        self.refusal = Some(Refusal { reason, detail: detail.to_owned() });
-    }
-
     fn refused(reason: Reason, detail: &str) -> Observed {
         Observed {
             names: Vec::new(),

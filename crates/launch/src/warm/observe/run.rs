@@ -30,6 +30,9 @@ const AT_SYSINFO_EHDR: u64 = 33;
 const RANDOM: &[u8; 16] = b"\x5ahotstart-observ";
 pub(super) const POINTER_GUARD: u64 = u64::from_ne_bytes(*b"t-observ");
 
+/// The instruction that makes a system call.
+const GATE: [u8; 2] = [0x0f, 0x05];
+
 /// What a program may have for its path at most, and what is read of one at a time.
 const PATH_MAX: usize = 4096;
 pub(super) const PAGE: u64 = 4096;
@@ -109,10 +112,16 @@ impl<'a> Run<'a> {
     pub(super) fn of(
         pid: i32,
         means: Means<'a>,
-        turn: u8,
         everywhere: Option<CpuSet>,
         live: &Live,
     ) -> Result<Self, Refusal> {
+        let mut run = Run::new(pid, means, everywhere)?;
+        live.enter(pid).map_err(lost)?;
+        run.prepare()?;
+        Ok(run)
+    }
+
+    fn new(pid: i32, means: Means<'a>, everywhere: Option<CpuSet>) -> Result<Self, Refusal> {
         let memory = File::options().read(true).write(true).open(format!("/proc/{pid}/mem"));
         let memory = match memory {
             Ok(memory) => memory,
@@ -122,10 +131,10 @@ impl<'a> Run<'a> {
                 return Err(lost(error));
             }
         };
-        let mut run = Run {
+        Ok(Run {
             pid,
             means,
-            turn,
+            turn: 1,
             everywhere,
             memory,
             loader: (0, 0),
@@ -137,10 +146,7 @@ impl<'a> Run<'a> {
             is_allocator: false,
             stack: 0,
             has_ended: false,
-        };
-        live.enter(pid).map_err(lost)?;
-        run.prepare()?;
-        Ok(run)
+        })
     }
 
     /// At the exec: hides the kernel's own library, so that looks at the clock are system calls, and gives both runs the
@@ -182,6 +188,71 @@ impl<'a> Run<'a> {
         let end = maps.iter().filter(|mapping| mapping.path == path).map(|mapping| mapping.to).max();
         self.loader = (base, end.unwrap_or(base));
         Ok(())
+    }
+
+    /// A second run of the same exec, which has the same layout: a fork of this one before its first instruction. It has
+    /// fewer arguments, and as many more empty variables.
+    pub(super) fn fork(&self, fewer: u64, live: &Live) -> Result<Run<'a>, Refusal> {
+        let start = trace::registers(self.pid).map_err(lost)?;
+        let mut code = [0; GATE.len()];
+        self.memory.read_exact_at(&mut code, start.rip).map_err(lost)?;
+        self.write(start.rip, &GATE)?;
+        let mut registers = start;
+        (registers.rax, registers.orig_rax) = (libc::SYS_clone as u64, u64::MAX);
+        registers.rdi = (libc::CLONE_PARENT | libc::SIGCHLD) as u64;
+        (registers.rsi, registers.rdx, registers.r10, registers.r8) = (0, 0, 0, 0);
+        trace::set_registers(self.pid, &registers).map_err(lost)?;
+        self.expect(self.pid, Stop::Call, true)?;
+        self.expect(self.pid, Stop::Signal(libc::SIGTRAP), true)?;
+        let pid = trace::forked(self.pid).map_err(lost)?;
+        live.enter(pid).map_err(lost)?;
+        let mut other = Run::new(pid, self.means, self.everywhere)?;
+        (other.turn, other.loader, other.block) = (2, self.loader, self.block);
+        self.expect(self.pid, Stop::Call, true)?;
+        self.expect(pid, Stop::Signal(libc::SIGSTOP), false)?;
+        for run in [self, &other] {
+            run.write(start.rip, &code)?;
+            trace::set_registers(run.pid, &start).map_err(lost)?;
+        }
+        other.shorten(fewer)?;
+        Ok(other)
+    }
+
+    fn expect(&self, pid: i32, stop: Stop, resumed: bool) -> Result<(), Refusal> {
+        if resumed {
+            trace::resume(pid).map_err(lost)?;
+        }
+        match trace::wait(pid).map_err(lost)? {
+            found if found == stop => Ok(()),
+            found => refuse(Reason::NotObserved, format!("{found:?} instead of {stop:?}")),
+        }
+    }
+
+    /// Makes the last arguments variables.
+    fn shorten(&mut self, fewer: u64) -> Result<(), Refusal> {
+        let Block { start, argc, argv, envp } = self.block;
+        let moved = argv + 8 * (argc - fewer);
+        let mut pointers = vec![0; 8 * fewer as usize];
+        self.memory.read_exact_at(&mut pointers, moved).map_err(lost)?;
+        self.write(start, &(argc - fewer).to_ne_bytes())?;
+        self.write(moved, &[0; 8])?;
+        self.write(moved + 8, &pointers)?;
+        self.block = Block { start, argc: argc - fewer, argv, envp: envp - 8 * fewer };
+        Ok(())
+    }
+
+    /// Puts it on one processor, another one for each run, so that what constructors make of its number shows; the tracer as
+    /// well, since they run by turns. Not before libraries are loaded: most stops are on the way there.
+    pub(super) fn place(&self) {
+        let Some(all) = &self.everywhere else { return };
+        let mut allowed = (0..CpuSet::MAX_CPU).filter(|&cpu| all.is_set(cpu));
+        let Some(cpu) = allowed.nth(usize::from(self.turn) - 1) else { return };
+        let mut one = CpuSet::new();
+        one.set(cpu);
+        for process in [None, rustix::process::Pid::from_raw(self.pid)] {
+            // Where it is refused, the kernel chooses.
+            let _ = rustix::thread::sched_setaffinity(process, &one);
+        }
     }
 
     /// Lets it run on every processor, before it asks where it may.
@@ -257,6 +328,7 @@ impl<'a> Run<'a> {
         };
         match after {
             After::Opened(what) if result >= 0 => drop(self.opened.insert(result as i32, what)),
+            After::Stat { buffer } if result == 0 && self.turn == 2 => self.vary(buffer)?,
             After::Time { buffer } if result == 0 && buffer != 0 => self.write(buffer, &[0; 16])?,
             After::Random { buffer, size } if result > 0 => {
                 // One byte tells nobody anything but that it came; whoever keeps it shows by the difference.
@@ -264,6 +336,22 @@ impl<'a> Run<'a> {
                 self.write(buffer, &vec![byte; result.min(PAGE as i64) as usize])?;
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// Shows another file of the same kind: what `fstat` has written is changed where it differs from file to file.
+    fn vary(&self, stat: u64) -> Result<(), Refusal> {
+        const RDEV: u64 = 40;
+        const SIZE: u64 = 48;
+        let kind = self.word(stat + 24)? as u32 & libc::S_IFMT;
+        let is_null = self.word(stat + RDEV)? == rustix::fs::makedev(1, 3);
+        let (regular, device) = (kind == libc::S_IFREG, kind == libc::S_IFCHR && !is_null);
+        // Device, inode, and three times; the size of a file; the number of a terminal.
+        let always = [0, 8, 72, 88, 104].into_iter();
+        for at in always.chain(regular.then_some(SIZE)).chain(device.then_some(RDEV)) {
+            let field = self.word(stat + at)?;
+            self.write(stat + at, &(field + 1).to_ne_bytes())?;
         }
         Ok(())
     }
@@ -299,9 +387,9 @@ impl<'a> Run<'a> {
 
     /// Reads what the runtime tells where it takes over (`struct hs_observed`).
     fn learn(&mut self, told: u64) -> Result<(), Refusal> {
-        let names = self.word(told)?;
-        let length = self.word(told + 8)?.min(64 << 10) as usize;
-        self.seen.environ = self.word(told + 16)?;
+        let [names, length, environ] = wire::OBSERVED.map(|offset| self.word(told + offset));
+        let (names, length) = (names?, length?.min(64 << 10) as usize);
+        self.seen.environ = environ?;
         let mut bytes = vec![0; length];
         self.memory.read_exact_at(&mut bytes, names).map_err(lost)?;
         let names = bytes.split(|&byte| byte == 0).filter(|name| !name.is_empty());

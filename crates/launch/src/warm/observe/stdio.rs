@@ -50,8 +50,8 @@ pub(crate) struct Stand {
     _other_end: Option<OwnedFd>,
 }
 
-/// One of this class, another one each time. Regular files differ in size.
-pub(crate) fn stand_in(class: Class, size: u64) -> std::io::Result<Stand> {
+/// One of this class; a file is empty.
+pub(crate) fn stand_in(class: Class) -> std::io::Result<Stand> {
     let one = |fd| Stand { fd, _other_end: None };
     let two = |(fd, end)| Stand { fd, _other_end: Some(end) };
     Ok(match class {
@@ -67,10 +67,6 @@ pub(crate) fn stand_in(class: Class, size: u64) -> std::io::Result<Stand> {
             let theirs = ioctl_tiocgptpeer(&ours, flags)?;
             two((theirs, ours))
         }
-        Class::File | Class::Other => {
-            let file = rustix::fs::memfd_create("hotstart-output", MemfdFlags::CLOEXEC)?;
-            rustix::fs::ftruncate(&file, size)?;
-            one(file)
-        }
+        Class::File | Class::Other => one(rustix::fs::memfd_create("hotstart-output", MemfdFlags::CLOEXEC)?),
     })
 }

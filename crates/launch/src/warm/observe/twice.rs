@@ -3,8 +3,6 @@
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 
-use rustix::thread::CpuSet;
-
 use super::calls::refuse;
 use super::run::{Run, Seen};
 use super::{Live, Observed, Refusal, compare, secret, stdio};
@@ -17,7 +15,7 @@ use crate::warm::wire;
 /// Arguments of the first run, and how many of them are variables in the second: to constructors an empty one is as good as
 /// another, but where they begin to be variables differs, and with it the number of arguments.
 const ARGUMENTS: usize = wire::ROOM_MIN;
-const FEWER: usize = 1000;
+const FEWER: u64 = 1000;
 
 /// Runs the program twice up to its main, and tells what was found.
 pub(super) fn observe(spec: &Spec<'_>, means: Means<'_>, live: &Live) -> Observed {
@@ -37,14 +35,16 @@ fn run_twice(spec: &Spec<'_>, means: Means<'_>, live: &Live, seen: &mut Seen) ->
     seen.files.watch(&spec.program);
     let runtime = rustix::fs::fstat(means.runtime).map_or(0, |stat| stat.st_ino);
     let everywhere = rustix::thread::sched_getaffinity(None).ok();
-    let mut one = start(spec, means, 1, everywhere, live)?;
-    let mut ran = one.reach_main();
-    take(&mut one, seen);
-    ran?;
-    let mut other = start(spec, means, 2, everywhere, live)?;
-    ran = other.reach_main();
-    take(&mut other, seen);
-    ran?;
+    let pid = spawn(spec, means);
+    let pid = pid.or_else(|error| refuse(Reason::NotObserved, error.to_string()))?;
+    let mut one = Run::of(pid, means, everywhere, live)?;
+    let mut other = one.fork(FEWER, live)?;
+    for run in [&mut one, &mut other] {
+        let ran = run.reach_main();
+        everywhere.iter().for_each(|all| _ = rustix::thread::sched_setaffinity(None, all));
+        take(run, seen);
+        ran?;
+    }
     compare::compare(&one, &other, runtime)
 }
 
@@ -63,50 +63,17 @@ fn take(run: &mut Run<'_>, seen: &mut Seen) {
 }
 
 /// Starts a run, of which this thread is the tracer.
-fn start<'a>(
-    spec: &Spec<'_>,
-    means: Means<'a>,
-    turn: u8,
-    everywhere: Option<CpuSet>,
-    live: &Live,
-) -> Result<Run<'a>, Refusal> {
-    everywhere.iter().for_each(|all| place(turn, all));
-    let pid = spawn(spec, means, turn);
-    Run::of(
-        pid.or_else(|error| refuse(Reason::NotObserved, error.to_string()))?,
-        means,
-        turn,
-        everywhere,
-        live,
-    )
-}
-
-/// Puts this thread, and what it will start, on one processor: another one for each turn, so that what depends on its number
-/// shows. Tracer and traced run by turns, which is faster on one, too.
-fn place(turn: u8, all: &CpuSet) {
-    let mut allowed = (0..CpuSet::MAX_CPU).filter(|&cpu| all.is_set(cpu));
-    let mut one = CpuSet::new();
-    let Some(cpu) = allowed.nth(usize::from(turn) - 1) else { return };
-    one.set(cpu);
-    // Where it is refused, the kernel chooses.
-    let _ = rustix::thread::sched_setaffinity(None, &one);
-}
-
-fn spawn(spec: &Spec<'_>, means: Means<'_>, turn: u8) -> std::io::Result<i32> {
+fn spawn(spec: &Spec<'_>, means: Means<'_>) -> std::io::Result<i32> {
     let (_socket, theirs) = channel::pair()?;
     let classes = stdio::classes(spec);
-    let ends = template::ends(theirs, means.runtime, means.slots, |fd| {
-        stdio::stand_in(classes[fd], u64::from(turn))
-    })?;
-    let (mut environment, mut variables) = template::environment(spec, means.allocator);
+    let stand_in = |fd: usize| stdio::stand_in(classes[fd]);
+    let ends = template::ends(theirs, means.runtime, means.slots, stand_in)?;
+    let (environment, variables) = template::environment(spec, means.allocator);
     let program = CString::new(spec.program.as_os_str().as_bytes())?;
-    let fewer = if turn == 1 { 0 } else { FEWER };
     let filling = secret::filling(&program, environment.len(), ARGUMENTS - 2);
-    let mut arguments = vec![CString::default(); ARGUMENTS - fewer];
+    let mut arguments = vec![CString::default(); ARGUMENTS];
     arguments[0] = template::name(spec)?;
     arguments[1] = CString::new(vec![b'x'; filling])?;
-    environment.splice(0..0, std::iter::repeat_n(0, fewer));
-    variables += fewer;
     template::spawn(&program, &arguments, (&environment, variables), &ends, true)
         .map_err(std::io::Error::from_raw_os_error)
 }
