@@ -33,7 +33,7 @@ __attribute__((unused)) static unsigned long processor_counter(void)
 __attribute__((unused)) static int is_new(const char *file, unsigned long value)
 {
     char path[64], text[4096], line[32];
-    snprintf(path, sizeof path, "../shared/%s", file);
+    snprintf(path, sizeof path, "../notes/%s", file);
     snprintf(line, sizeof line, "%lx\n", value);
     if (slurp(path, text, sizeof text) < 0)
         *text = 0;
