@@ -81,19 +81,16 @@ TELL(before_time_by_call)
 #endif
 
 #ifdef WITH_before_counter
-#if defined(__x86_64__)
-#include <x86intrin.h>
 static unsigned long first_counter;
 CONSTRUCT(ask_counter)
 {
     UNUSED;
-    first_counter = __rdtsc();
+    first_counter = processor_counter();
 }
 TELL(before_counter)
 {
     say("new %d", is_new("counters", first_counter));
 }
-#endif
 #endif
 
 #ifdef WITH_before_random

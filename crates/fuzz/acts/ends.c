@@ -218,7 +218,9 @@ MIXED(child_killed)
     if (child == 0)
         for (;;)
             pause();
-    kill(child, SIGKILL);
+    /* Where none could be made, its number would be that of all processes. */
+    if (child > 0)
+        kill(child, SIGKILL);
     say_child(child);
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use hotstart_fuzz::generate::{Request, Role, Sequence};
-use hotstart_fuzz::run::{Mode, Place, Session, Workshop, sources};
+use hotstart_fuzz::run::{Mode, Place, Program, Session, Workshop, sources};
 
 fn warm_fuzz(arguments: &[&str], dir: &Path) -> Output {
     Command::new(env!("CARGO_BIN_EXE_warm-fuzz")).args(arguments).current_dir(dir).output().expect("it runs")
@@ -47,7 +47,8 @@ fn each_act_shows_the_same_in_two_cold_processes() {
     let alone = workshop.catalogue.acts.iter().filter(|act| act.role != Role::Rare);
     let sequence =
         Sequence { before: Vec::new(), requests: alone.map(|act| request(&[&act.name])).collect() };
-    let mut run = |sequence: &Sequence, program| session.run(sequence, program, Mode::Cold).unwrap().observed;
+    let run =
+        |sequence: &Sequence, program: &Program| session.run(sequence, program, Mode::Cold).unwrap().observed;
     let (first, second) = (run(&sequence, &program), run(&sequence, &program));
     for (number, request) in sequence.requests.iter().enumerate() {
         assert_eq!(first[number], second[number], "{:?}", request.acts);

@@ -106,7 +106,7 @@ mod tests {
         let mut tried = 0;
         shrink(sequence, 5, |_| {
             tried += 1;
-            true
+            false
         });
         assert_eq!(tried, 5);
     }

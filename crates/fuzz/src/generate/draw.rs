@@ -71,17 +71,21 @@ impl Draw<'_> {
         family: Option<&str>,
         with_retiring: bool,
     ) -> Option<String> {
-        let mut acts = self.catalogue.of(role, family);
-        acts.retain(|act| with_retiring || !self.catalogue.retiring.contains(&act.name));
-        random.pick(&acts).map(|act| act.name.clone())
+        let of = |family| {
+            let mut acts = self.catalogue.of(role, family);
+            acts.retain(|act| with_retiring || !self.catalogue.retiring.contains(&act.name));
+            acts
+        };
+        // Not every family has acts of every role.
+        let act = random.pick(&of(family)).copied();
+        act.or_else(|| random.pick(&of(None)).copied()).map(|act| act.name.clone())
     }
 
     /// Puts the act that is asked for into some runs, before those that end the process.
     fn insert_always(&self, random: &mut Random, sequence: &mut Sequence) {
         let Some(name) = self.always else { return };
-        let drawn =
-            sequence.requests.iter().rposition(|request| request.acts.is_empty()).map_or(0, |at| at + 1);
         let last = sequence.requests.len() - 1;
+        let drawn = sequence.requests.iter().position(|request| !request.acts.is_empty()).unwrap_or(last);
         for at in drawn..=last {
             if at == last || random.one_in(2) {
                 let acts = &mut sequence.requests[at].acts;

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use hotstart_model::Status;
 
-use super::place::Streams;
+use super::place::{NOTES, Streams};
 
 /// Everything about one run that must not depend on how it was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,6 +101,9 @@ fn list(dir: &Path, below: &str, into: &mut BTreeMap<String, String>) -> io::Res
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         let name = format!("{below}{}", entry.file_name().to_string_lossy());
+        if name == NOTES {
+            continue;
+        }
         let meta = entry.metadata()?;
         let kind = meta.file_type();
         let mode = meta.permissions().mode() & 0o7777;

@@ -6,7 +6,11 @@ use std::path::{Path, PathBuf};
 
 use crate::generate::{Input, Request};
 
-/// One job's directories: `cwd`, made anew for each run; `shared`, for all runs of a sequence; `streams`, which no run sees.
+/// Where runs note what has to be new in each of them: no two sequences have the same there, so it is not compared.
+pub(super) const NOTES: &str = "notes";
+
+/// One job's directories: `cwd`, made anew for each run; `shared` and `notes`, for all runs of a sequence; `streams`, which no
+/// run sees.
 #[derive(Debug)]
 pub struct Place {
     root: PathBuf,
@@ -41,6 +45,7 @@ impl Place {
     pub(super) fn begin_sequence(&self) -> io::Result<()> {
         remove(&self.visible())?;
         fs::create_dir_all(self.visible().join("shared"))?;
+        fs::create_dir_all(self.visible().join(NOTES))?;
         fs::create_dir_all(self.root.join("streams"))
     }
 

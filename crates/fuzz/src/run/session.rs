@@ -133,7 +133,9 @@ pub struct Session {
 impl Session {
     /// In `place`, which is its own.
     pub fn new(place: Place) -> Self {
-        Session { place, cold: Launcher::new() }
+        // A launcher with a policy keeps descriptors that this process has inherited from what it starts, and what others start.
+        let cold = Launcher::new().with_policy(Policy::cold());
+        Session { place, cold }
     }
 
     /// Runs `sequence` with `program` in `mode`. An error is the harness's, not the program's.
