@@ -302,26 +302,24 @@ static void on_call(int number, siginfo_t *info, void *data)
         forward(number, info, data);
         return;
     }
+    note_site(site);
     enum hs_call_outcome outcome = HS_CALL_AT_SITE;
     if (info->si_arch == AUDIT_ARCH_X86_64 && !(call.number & X32))
         outcome = hs_call_decide(&call, &place);
     switch (outcome) {
     case HS_CALL_DONE:
         regs[REG_RAX] = call.number;
-        note_site(site);
         return;
     case HS_CALL_NATIVE:
         regs[REG_RSP] -= RED_ZONE + (long)sizeof(uintptr_t);
         *(uintptr_t *)regs[REG_RSP] = (uintptr_t)regs[REG_RIP];
         regs[REG_RIP] = (greg_t)resume;
-        note_site(site);
         return;
     case HS_CALL_BRANCHES: {
         unsigned char *slot = slot_of(place.back, (int32_t)call.number);
         if (slot) {
             regs[REG_RIP] = (greg_t)(slot + NATIVE);
-            note_site(site);
-            return;
+                return;
         }
         break;
     }

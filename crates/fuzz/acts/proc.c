@@ -60,7 +60,6 @@ OBSERVE(proc_settings)
     say_file("oom_score_adj");
     say_file("coredump_filter");
     say_file("timerslack_ns");
-    say_file("autogroup");
     say_file("loginuid");
     say_file("setgroups");
 }

@@ -63,12 +63,14 @@ fn rewound_processes_are_as_fresh_ones() {
     // Runs that look at their process number, or end as another program, cost their worker.
     let warm = rewinding_launcher(&["victim"]);
     let returns = ["exit", "_exit", "timer", "plugin", "error"];
-    (0..6).for_each(|_| {
+    (0..2).for_each(|_| {
         as_fresh_processes(&warm, |case| case.argv.get(1).is_some_and(|how| returns.contains(&&**how)))
     });
-    let tool = &warm.statistics().tools[0];
-    assert!(tool.rewinds > 20 && tool.audits > 15, "{tool:?}");
-    assert_eq!(tool.not_rewound, None, "{tool:?}");
+    let tools = warm.statistics().tools;
+    assert!(
+        tools.iter().all(|tool| tool.rewinds > 8 && tool.audits > 8 && tool.not_rewound.is_none()),
+        "{tools:?}"
+    );
 }
 
 fn as_fresh_processes(warm: &Launcher, concerns: impl Fn(&Case) -> bool) {

@@ -13,22 +13,23 @@ use hotstart_model::Status;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// Runs a shell on this thread's processor; its number. It does not end before `meanwhile` has returned.
-fn number(launcher: &Launcher, meanwhile: impl FnOnce()) -> u32 {
+fn number(launcher: &Launcher, meanwhile: impl FnOnce()) -> i32 {
     let [(input, mut to), (mut from, output)] = [(); 2].map(|()| std::io::pipe().unwrap());
     let null = std::fs::File::options().write(true).open("/dev/null").unwrap();
     let stdio = [input.as_fd(), output.as_fd(), null.as_fd()];
-    let argv = ["sh", "-c", "echo $$; read word"];
-    let spec = plain_spec(Path::new("/bin/sh"), &argv, Path::new("/"), stdio);
+    let argv = ["cat"];
+    let spec = plain_spec(Path::new("/bin/cat"), &argv, Path::new("/"), stdio);
     let group = Group::new();
     let child = launcher.start(&spec, &group).unwrap();
+    let pid = child.pid();
+    // It runs when it has written something.
+    to.write_all(b"+").unwrap();
+    from.read_exact(&mut [0]).unwrap();
     meanwhile();
-    to.write_all(b"on\n").unwrap();
+    drop(to);
     let exit = child.wait();
     assert!(exit.status == Status::Exited(0) && exit.via.is_warm() && !exit.lost, "{exit:?}");
-    drop((input, output));
-    let mut text = String::new();
-    from.read_to_string(&mut text).unwrap();
-    text.trim().parse().unwrap()
+    pid
 }
 
 fn bind(cpu: usize) {
@@ -45,7 +46,7 @@ fn each_processor_keeps_its_worker() {
         eprintln!("not tried: there is one processor only");
         return;
     };
-    let launcher = rewinding_launcher(&["sh"]);
+    let launcher = rewinding_launcher(&["cat"]);
     let mut workers = HashMap::new();
     bind(one);
     // Both at a time, so that there are two.

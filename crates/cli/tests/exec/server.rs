@@ -55,6 +55,7 @@ fn sigterm_ends_it_in_order() {
 fn limited(program: &Command) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", "ulimit -f 8; exec \"$@\"", "sh"]).arg(program.get_program());
+    shell.args(program.get_args());
     shell.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?)))).stdin(Stdio::null());
     shell.env_remove("HOTSTART_EXEC");
     shell
