@@ -322,10 +322,9 @@ void hs_memory_restore(void)
             at += size;
         }
     }
-    /* The stack below main's frame, which nobody has used in a fresh process. How far it reaches has just been found, with
-     * the sum of mappings. */
+    /* The stack below main's frame, which nobody has used in a fresh process. */
 #ifndef HS_WITHOUT_STACK
-    hs_memory_clear(stack_low, now->stack_page);
+    hs_memory_clear(hs_memory_stack_low(), now->stack_page);
 #endif
 }
 

@@ -55,10 +55,11 @@ OBSERVE(fd_kinds)
             say("%d absent", fd);
 }
 
+/* Fewer than 62: a worker has that one (docs/design/rewind.md). */
 DISTURB(fd_open_many)
 {
     int last = -1;
-    for (int i = 0; i < 40; i++)
+    for (int i = 0; i < 40 && last < 58; i++)
         last = open("/dev/null", O_RDONLY);
     say_result("last", last);
 }
