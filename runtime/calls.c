@@ -56,8 +56,7 @@ static const unsigned char plain[512] = {
     P(writev), P(preadv), P(pwritev), P(preadv2), P(pwritev2), P(access), P(faccessat), P(faccessat2), P(pipe), P(pipe2),
     P(select), P(sched_yield), P(dup), P(dup2), P(dup3), P(nanosleep), P(clock_nanosleep), P(pause), P(sendfile), P(socket),
     P(connect), P(accept), P(accept4), P(sendto), P(recvfrom), P(sendmsg), P(recvmsg), P(sendmmsg), P(recvmmsg), P(shutdown),
-    P(bind), P(listen), P(getsockname), P(getpeername), P(socketpair), P(setsockopt), P(getsockopt), P(execve), P(execveat),
-    P(exit), P(wait4), P(waitid), P(uname), P(flock), P(fsync), P(fdatasync), P(sync), P(syncfs), P(sync_file_range),
+    P(bind), P(listen), P(getsockname), P(getpeername), P(socketpair), P(setsockopt), P(getsockopt),     P(exit), P(wait4), P(waitid), P(uname), P(flock), P(fsync), P(fdatasync), P(sync), P(syncfs), P(sync_file_range),
     P(truncate), P(ftruncate), P(fallocate), P(getdents64), P(getdents), P(getcwd), P(chdir), P(fchdir), P(rename),
     P(renameat), P(renameat2), P(mkdir), P(mkdirat), P(rmdir), P(link), P(linkat), P(unlink), P(unlinkat), P(symlink),
     P(symlinkat), P(chmod), P(fchmod), P(fchmodat), P(chown), P(fchown), P(lchown), P(fchownat), P(umask), P(mknod),
@@ -70,7 +69,7 @@ static const unsigned char plain[512] = {
     P(inotify_rm_watch), P(copy_file_range), P(splice), P(tee), P(fadvise64), P(readahead), P(mincore), P(msync),
     P(getxattr), P(lgetxattr), P(fgetxattr), P(listxattr), P(llistxattr), P(flistxattr), P(setxattr), P(lsetxattr),
     P(fsetxattr), P(removexattr), P(lremovexattr), P(fremovexattr), P(rt_sigpending), P(rt_sigtimedwait), P(sigaltstack),
-    P(restart_syscall), P(close_range), P(pidfd_open), P(get_robust_list), P(getitimer), P(capget), P(membarrier),
+    P(restart_syscall), P(close_range), P(pidfd_open), P(get_robust_list), P(getitimer), P(capget),
     P(pidfd_getfd), P(kcmp),
 #undef P
 };
@@ -523,6 +522,22 @@ static enum hs_call_outcome map(struct hs_system_call *call)
     return done(call, hs_mappings_call(call));
 }
 
+/* Another program gets the signal mask, and what is ignored, as the tool believes to have them. Should it fail to start, this
+ * run goes on without the gate. */
+static enum hs_call_outcome execute(ucontext_t *context)
+{
+    struct hs_action action;
+    hs_gate_action(NULL, &action);
+    if (!is_own_process() || (!calls.blocks_sigsys && action.handler != (void *)SIG_IGN))
+        return HS_CALL_NATIVE;
+    hs_gate_reveal();
+    if (calls.blocks_sigsys && context)
+        *(uint64_t *)&context->uc_sigmask |= SIGSYS_BIT;
+    else if (calls.blocks_sigsys)
+        HS_SYS(SYS_rt_sigprocmask, SIG_BLOCK, &(const uint64_t){SIGSYS_BIT}, 0, HS_SET_BYTES);
+    return HS_CALL_NATIVE;
+}
+
 /* A new process or thread: by libc's fork, vfork, posix_spawn or pthread_create, or in a way that is not known. */
 static enum hs_call_outcome clone_process(unsigned long flags)
 {
@@ -584,6 +599,10 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
     case SYS_getpid: return known_if(hs_gate_raises(place));
     case SYS_fcntl: return known_if(fcntl_is_known(call->b));
     case SYS_ioctl: return known_if(ioctl_is_known((unsigned long)call->b));
+    case SYS_execve:
+    case SYS_execveat: return execute(context);
+    /* Other commands register the process. */
+    case SYS_membarrier: return known_if(call->a == 0 || call->a == 1);
     case SYS_prctl: return known_if(prctl_is_known(call->a));
     case SYS_futex: return known_if(futex_is_known(call->b));
     case SYS_arch_prctl: return known_if(call->a == ARCH_GET_FS || call->a == ARCH_GET_GS);
