@@ -38,6 +38,8 @@
 #define COPY_ALL 0x40049409ul   /* FICLONE */
 #define COPY_RANGE 0x4020940dul /* FICLONERANGE */
 #define FLAGS_GET 0x80086601ul  /* FS_IOC_GETFLAGS */
+/* linux/prctl.h has it since 5.11. */
+#define SYSCALL_USER_DISPATCH 59
 #define SIGSYS_BIT (1ull << (SIGSYS - 1))
 
 static struct {
@@ -603,7 +605,12 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
     case SYS_execveat: return execute(context);
     /* Other commands register the process. */
     case SYS_membarrier: return known_if(call->a == 0 || call->a == 1);
-    case SYS_prctl: return known_if(prctl_is_known(call->a));
+    /* A filter may forbid what the runtime itself calls. */
+    case SYS_seccomp: return HS_CALL_AT_SITE;
+    case SYS_prctl:
+        if (call->a == PR_SET_SECCOMP || call->a == SYSCALL_USER_DISPATCH)
+            return HS_CALL_AT_SITE;
+        return known_if(prctl_is_known(call->a));
     case SYS_futex: return known_if(futex_is_known(call->b));
     case SYS_arch_prctl: return known_if(call->a == ARCH_GET_FS || call->a == ARCH_GET_GS);
     case SYS_personality: return known_if(call->a == 0xffffffff);

@@ -112,8 +112,13 @@ __attribute__((used)) static void hs_gate_called(struct passage *passage)
 {
     const struct hs_call_place place = {*(const uintptr_t *)(passage->next - NATIVE + BACK),
                                         (uintptr_t)(passage + 1) + RED_ZONE, NULL};
-    if (!gate.is_revealed && hs_call_decide(&passage->call, &place) == HS_CALL_DONE)
-        passage->next += CALL_BYTES;
+    if (gate.is_revealed)
+        return;
+    switch (hs_call_decide(&passage->call, &place)) {
+    case HS_CALL_DONE: passage->next += CALL_BYTES; break;
+    case HS_CALL_AT_SITE: hs_gate_reveal(); break;
+    default: break;
+    }
 }
 
 /* Makes a call with the registers that it had where it came from, and returns there: the address lies below the red zone. */

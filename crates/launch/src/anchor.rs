@@ -6,42 +6,22 @@
 //! changes it, SIGKILL included. Making one takes about 30 µs, so an anchor is reused if its group is empty.
 
 use std::io;
-use std::sync::{Condvar, Mutex};
+use std::sync::Mutex;
 
 use crate::sys;
 
-/// They belong to the process, not to a launcher: any job may use them.
-static ANCHORS: Mutex<Anchors> = Mutex::new(Anchors { idle: Vec::new(), in_use: 0 });
-static GIVEN_BACK: Condvar = Condvar::new();
-
-#[derive(Debug)]
-struct Anchors {
-    /// Those of empty groups.
-    idle: Vec<i32>,
-    in_use: usize,
-}
+/// Anchors of empty groups. They belong to the process, not to a launcher: any job may use them.
+static IDLE: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 
 /// The leader of one job's process group.
 #[derive(Debug)]
 pub(crate) struct Anchor(i32);
 
 impl Anchor {
-    /// An anchor that leads an empty group. Where there may be no more processes, it waits for that of another job.
+    /// An anchor that leads an empty group.
     pub(crate) fn take() -> io::Result<Anchor> {
-        let mut anchors = ANCHORS.lock().expect("no panic while locked");
-        loop {
-            let taken = anchors.idle.pop().map_or_else(sys::anchor::make, Ok);
-            match taken {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock && anchors.in_use > 0 => {
-                    anchors = GIVEN_BACK.wait(anchors).expect("no panic while locked");
-                }
-                Err(error) => return Err(error),
-                Ok(pid) => {
-                    anchors.in_use += 1;
-                    return Ok(Anchor(pid));
-                }
-            }
-        }
+        let idle = IDLE.lock().expect("no panic while locked").pop();
+        idle.map_or_else(sys::anchor::make, Ok).map(Anchor)
     }
 
     /// The group's number.
@@ -50,19 +30,21 @@ impl Anchor {
     }
 }
 
+/// Reaps the anchors that nobody uses, each of which counts as a process; whether there were any.
+pub(crate) fn free_idle() -> bool {
+    let idle = std::mem::take(&mut *IDLE.lock().expect("no panic while locked"));
+    idle.iter().for_each(|&pid| sys::anchor::reap(pid));
+    !idle.is_empty()
+}
+
 impl Drop for Anchor {
     /// A group with processes that the job has left behind lives on without its anchor, and keeps its number.
     fn drop(&mut self) {
-        let is_alone = sys::anchor::is_alone(self.0);
-        if !is_alone {
+        if sys::anchor::is_alone(self.0) {
+            IDLE.lock().expect("no panic while locked").push(self.0);
+        } else {
             sys::anchor::reap(self.0);
         }
-        let mut anchors = ANCHORS.lock().expect("no panic while locked");
-        anchors.in_use -= 1;
-        if is_alone {
-            anchors.idle.push(self.0);
-        }
-        GIVEN_BACK.notify_one();
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::allocator::Preload;
 use crate::slots::Slot;
 use crate::spec::{Limit, Resource};
-use crate::{EnvBlock, Spec, StartError, sys};
+use crate::{EnvBlock, Spec, StartError, anchor, sys};
 
 /// First argument by which the binary knows that it is to set limits and become another program.
 pub const TRAMPOLINE: &str = "__hotstart-enter";
@@ -59,7 +59,12 @@ impl Prepared {
             process_group: spec.process_group,
             traced: false,
         };
-        until_not_busy(|| sys::spawn::vfork_exec(&request, slot.as_ref().map(Slot::cell)))
+        let start = || until_not_busy(|| sys::spawn::vfork_exec(&request, slot.as_ref().map(Slot::cell)));
+        match start() {
+            // There may be no more processes.
+            Err(libc::EAGAIN) if anchor::free_idle() => start(),
+            other => other,
+        }
     }
 }
 

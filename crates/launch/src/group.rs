@@ -70,6 +70,14 @@ impl Group {
         Ok(ProcessGroup::Join(anchor.group()))
     }
 
+    /// Gives the process group up while the job waits to be run again: its leader counts as a process.
+    pub fn give_up_process_group(&self) {
+        let mut state = self.state.lock().expect("no panic while locked");
+        if state.live.is_empty() {
+            state.anchor = None;
+        }
+    }
+
     /// Passes a signal on to one process of the job; if `all`, to its process group.
     pub(crate) fn signal(&self, pid: i32, signal: i32, all: bool) {
         let state = self.state.lock().expect("no panic while locked");

@@ -132,6 +132,7 @@ impl<'a> Run<'a> {
         };
         let mut ran = make();
         if ran.had_no_room() {
+            ran.group.give_up_process_group();
             let _again = self.room.again();
             while ran.had_no_room() && !self.watch.is_killed() {
                 let others = self.room.await_end(|| self.watch.is_killed());

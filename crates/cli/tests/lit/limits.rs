@@ -144,7 +144,7 @@ fn few_processes_cost_workers_but_no_test_and_no_panic() {
         .current_dir(suite.path(""))
         .status();
     assert!(prepared.expect("a shell").success());
-    for (limit, passes) in [(2, false), (30, true), (100, true)] {
+    for (limit, passes) in [(2, false), (40, true), (100, true)] {
         let script = format!(
             "ulimit -u {limit}; exec ./hotstart lit --lit-python /usr/bin/python3 --lit-package package -j32 --cold ."
         );
