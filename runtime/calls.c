@@ -47,8 +47,8 @@ static struct {
     uint64_t actions;  /* signals whose action may have been set: bit n-1 for signal n */
     int blocks_sigsys; /* as the main thread has it */
     int process;
-    struct rusage own, children; /* what earlier runs used */
-    uint64_t used_ns;
+    struct rusage own, children, thread; /* what earlier runs used */
+    uint64_t used_ns, thread_ns;
 } calls;
 
 /* Calls that leave nothing behind. */
@@ -400,6 +400,16 @@ static enum hs_call_outcome set_mask(struct hs_system_call *call, ucontext_t *co
     return done(call, 0);
 }
 
+/* A handler may have changed the mask that it returns to. */
+static enum hs_call_outcome return_from_handler(ucontext_t *context)
+{
+    uint64_t *mask = (uint64_t *)&context->uc_sigmask;
+    if (*mask & SIGSYS_BIT && HS_SYS(SYS_gettid) == calls.process)
+        calls.blocks_sigsys = 1;
+    *mask &= ~SIGSYS_BIT;
+    return HS_CALL_LEAVES;
+}
+
 /* A call that waits under a mask of its own; `mask` is the argument that points to it. */
 static enum hs_call_outcome wait_under(struct hs_system_call *call, const uint64_t *mask)
 {
@@ -437,6 +447,11 @@ static enum hs_call_outcome tell_usage(struct hs_system_call *call)
 {
     struct rusage *usage = (struct rusage *)call->b;
     const struct rusage *before = call->a == RUSAGE_CHILDREN ? &calls.children : &calls.own;
+    /* What a thread used is its own, but for the first one. */
+    if (call->a == RUSAGE_THREAD && HS_SYS(SYS_gettid) != calls.process)
+        return HS_CALL_NATIVE;
+    if (call->a == RUSAGE_THREAD)
+        before = &calls.thread;
     const long result = HS_SYS(SYS_getrusage, call->a, usage);
     if (result != 0)
         return done(call, result);
@@ -480,7 +495,8 @@ static enum hs_call_outcome tell_clock(struct hs_system_call *call)
     const long result = HS_SYS(SYS_clock_gettime, call->a, out);
     if (result == 0 && (call->a == CLOCK_PROCESS_CPUTIME_ID || HS_SYS(SYS_gettid) == calls.process)) {
         const uint64_t all = (uint64_t)out->tv_sec * 1000000000u + (uint64_t)out->tv_nsec;
-        const uint64_t own = all > calls.used_ns ? all - calls.used_ns : 0;
+        const uint64_t before = call->a == CLOCK_PROCESS_CPUTIME_ID ? calls.used_ns : calls.thread_ns;
+        const uint64_t own = all > before ? all - before : 0;
         *out = (struct timespec){(time_t)(own / 1000000000u), (long)(own % 1000000000u)};
     }
     return done(call, result);
@@ -514,6 +530,9 @@ static enum hs_call_outcome limit(struct hs_system_call *call)
     const long old = call->number == SYS_getrlimit ? call->b : is_old ? 0 : call->d;
     if (given)
         see(HS_SEEN_LIMITS);
+    /* The kernel counts pages that are kept, and does not ask where a break grows that it has already. */
+    if (given && whose == 0 && (resource == RLIMIT_DATA || resource == RLIMIT_AS))
+        hs_mappings_make_real(1);
     if (whose == 0 && resource == RLIMIT_CPU)
         return done(call, limit_time((const struct rlimit *)given, (struct rlimit *)old));
     return known_if(whose == 0);
@@ -553,6 +572,8 @@ static enum hs_call_outcome clone_process(unsigned long flags)
     } else if (flags & ~(ids | CLONE_VM | CLONE_VFORK | 0x100000000ul /* CLONE_CLEAR_SIGHAND */)) {
         hs_call_mark();
     }
+    if (!(flags & CLONE_VM))
+        hs_mappings_make_real(0);
     return HS_CALL_BRANCHES;
 }
 
@@ -610,6 +631,11 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
     case SYS_prctl:
         if (call->a == PR_SET_SECCOMP || call->a == SYSCALL_USER_DISPATCH)
             return HS_CALL_AT_SITE;
+        /* The worker's own, which the tool has not asked for. */
+        if (call->a == PR_GET_PDEATHSIG && call->b) {
+            *(int *)call->b = 0;
+            return done(call, 0);
+        }
         return known_if(prctl_is_known(call->a));
     case SYS_futex: return known_if(futex_is_known(call->b));
     case SYS_arch_prctl: return known_if(call->a == ARCH_GET_FS || call->a == ARCH_GET_GS);
@@ -621,7 +647,7 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
     case SYS_pselect6: return wait_under(call, call->f ? *(const uint64_t *const *)call->f : NULL);
     case SYS_epoll_pwait:
     case SYS_epoll_pwait2: return wait_under(call, (const uint64_t *)call->e);
-    case SYS_rt_sigreturn: return HS_CALL_LEAVES;
+    case SYS_rt_sigreturn: return return_from_handler((ucontext_t *)place->stack);
     case SYS_getrusage: return tell_usage(call);
     case SYS_times: return tell_times(call);
     case SYS_clock_gettime: return tell_clock(call);
@@ -662,6 +688,9 @@ void hs_call_begin(void)
     HS_SYS(SYS_getrusage, RUSAGE_CHILDREN, &calls.children);
     HS_SYS(SYS_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &used);
     calls.used_ns = (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+    HS_SYS(SYS_getrusage, RUSAGE_THREAD, &calls.thread);
+    HS_SYS(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &used);
+    calls.thread_ns = (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
 }
 
 /* What earlier runs used, as the run began. */

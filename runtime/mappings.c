@@ -47,7 +47,7 @@ static uintptr_t kernel_end;  /* the kernel's break */
 static uintptr_t given_end;   /* libc's */
 static uintptr_t present;     /* up to here the heap's pages are in their place; the others, up to kernel_end, wait */
 static uintptr_t highest;     /* the most that libc was given in this run */
-static int cannot_park;
+static int cannot_park, mapped_code;
 static unsigned long base_pages; /* sum of all mappings when the worker began */
 static uintptr_t base_stack;
 
@@ -160,10 +160,14 @@ static int failed(long result)
     return result < 0 && result >= -4095;
 }
 
-/* The tool wants to map where pages wait, or may. */
+static void make_break_real(void);
+
+/* The tool wants to map where pages wait, or may, or where the kernel's break reaches beyond the tool's. */
 static void avoid(uintptr_t from, uintptr_t to)
 {
     hs_kept_avoid(from, to);
+    if (from < round_up(kernel_end) && to > present)
+        make_break_real();
     if (from < PARK + PARK_BYTES && to > PARK)
         lost = 1;
 }
@@ -182,6 +186,7 @@ static long map_memory(uintptr_t address, size_t length, long access, long flags
         /* What is mapped so need not end as a process ends. */
         if (flags & (MAP_LOCKED | MAP_GROWSDOWN | MAP_HUGETLB))
             lost = 1;
+        mapped_code |= (access & PROT_EXEC) != 0;
         take_out(from, to);
         if (!plain || !may_keep(taken) || hs_kept_give(from, to - from) == 0)
             add(from, to, plain);
@@ -306,7 +311,8 @@ static int grow_kernel(uintptr_t wanted)
 /* The break as the tool has it; its request to move it fails as the kernel's would, by returning the old one. */
 static long move_break(uintptr_t wanted)
 {
-    if (wanted < heap_start)
+    /* The kernel refuses to grow it over another mapping. */
+    if (wanted < heap_start || (wanted > present && covered(present, round_up(wanted)) != 0))
         return (long)given_end;
     if (wanted > kernel_end) {
         set_present(kernel_end);
@@ -323,11 +329,28 @@ static long move_break(uintptr_t wanted)
 }
 
 /* Has the kernel's break where libc's is, for a run that is not followed any more. */
-void hs_mappings_make_real(void)
+static void make_break_real(void)
 {
     set_present(kernel_end);
-    cannot_park = 1;
     kernel_end = (uintptr_t)HS_SYS(SYS_brk, given_end);
+    present = round_up(kernel_end);
+}
+
+/* The same before this process gets a child, which has a break of its own; and, if it is to be `for_good`, for the rest of the run,
+ * with no pages kept. */
+void hs_mappings_make_real(int for_good)
+{
+    make_break_real();
+    if (!for_good)
+        return;
+    cannot_park = 1;
+    hs_kept_drop();
+}
+
+/* Whether this run has mapped code: what ld.so has bound to it goes with it. */
+int hs_mappings_have_code(void)
+{
+    return mapped_code;
 }
 
 /* Makes a call that maps, and notes what it does. */
@@ -499,6 +522,7 @@ void hs_mappings_reset_heap(void)
 {
     highest = highest > given_end ? highest : given_end;
     reset_heap();
+    mapped_code = 0;
 }
 
 /* Whether something has changed that cannot be undone. A thread that was ended may have held the lock, and not have noted
@@ -519,6 +543,7 @@ int hs_mappings_undo(void)
             HS_SYS(SYS_munmap, ranges[i].from, ranges[i].to - ranges[i].from) != 0)
             return -1;
     range_count = 0;
+    cannot_park = 0;
     trim_heap();
     return 0;
 }

@@ -303,6 +303,9 @@ HS_GENERAL int hs_memory_clear(uintptr_t from, uintptr_t to)
 /* Puts everything back. */
 void hs_memory_restore(void)
 {
+    /* The kernel's own area tells it where a restartable sequence is: the tool's is gone. */
+    if (__rseq_size)
+        ((struct rseq *)((uintptr_t)__builtin_thread_pointer() + (uintptr_t)__rseq_offset))->rseq_cs = 0;
     for (size_t i = 0; i < now->count; i++) {
         const struct region *region = &now->regions[i];
         unsigned char *dirtied = now->dirtied + region->first;

@@ -224,7 +224,8 @@ HS_HIDDEN void hs_gate_action(const struct hs_action *action, struct hs_action *
 /* mappings.c */
 HS_HIDDEN int hs_mappings_open(void);
 HS_HIDDEN void hs_mappings_note_base(void);
-HS_HIDDEN void hs_mappings_make_real(void);
+HS_HIDDEN void hs_mappings_make_real(int for_good);
+HS_HIDDEN int hs_mappings_have_code(void);
 HS_HIDDEN long hs_mappings_call(const struct hs_system_call *call);
 HS_HIDDEN int hs_mappings_write_code(unsigned char *place, const unsigned char *code);
 HS_HIDDEN int hs_mappings_touched(uintptr_t *given);

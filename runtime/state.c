@@ -42,7 +42,8 @@ static int several_threads(void)
 
 /* What another process can change of this one: a child may have. */
 struct rank {
-    long priority, policy, io;
+    long priority, policy, io, slack;
+    char out_of_memory[16], core[16];
     struct sched_param param;
     unsigned long processors[16];
 };
@@ -54,6 +55,9 @@ static void read_rank(struct rank *out)
     out->priority = HS_SYS(SYS_getpriority, PRIO_PROCESS, 0);
     out->policy = HS_SYS(SYS_sched_getscheduler, 0);
     HS_SYS(SYS_sched_getparam, 0, &out->param);
+    out->slack = HS_SYS(SYS_prctl, PR_GET_TIMERSLACK);
+    hs_read_whole("/proc/self/oom_score_adj", out->out_of_memory, sizeof out->out_of_memory);
+    hs_read_whole("/proc/self/coredump_filter", out->core, sizeof out->core);
     out->io = HS_SYS(SYS_ioprio_get, 1 /* IOPRIO_WHO_PROCESS */, 0);
     HS_SYS(SYS_sched_getaffinity, 0, sizeof out->processors, out->processors);
 }
@@ -122,7 +126,7 @@ static int timers_armed(void)
 {
     struct itimerval timer;
     for (int which = ITIMER_REAL; which <= ITIMER_PROF; which++)
-        if (HS_SYS(SYS_getitimer, which, &timer) == 0 && (timer.it_value.tv_sec || timer.it_value.tv_usec))
+        if (HS_SYS(SYS_getitimer, which, &timer) == 0 && (timer.it_value.tv_sec || timer.it_value.tv_usec || timer.it_interval.tv_sec || timer.it_interval.tv_usec))
             return 1;
     return 0;
 }

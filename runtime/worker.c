@@ -212,8 +212,9 @@ static void finish(void)
         report(&end);
     if (end.retired)
         leave(exit_code);
+    const int has_code = hs_mappings_have_code();
     hs_mappings_reset_heap();
-    if (runs < LEARNING || runs % LEARNING == 0)
+    if (!has_code && (runs < LEARNING || runs % LEARNING == 0))
         hs_memory_learn();
     runs++;
     hs_memory_restore();

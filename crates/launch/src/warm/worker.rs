@@ -158,7 +158,14 @@ impl Worker {
         let mut message = [0; wire::END_SIZE];
         let end = loop {
             match channel::receive_patiently(&self.link.socket, &mut message) {
-                Received::Message(length) => break End::decode(&message[..length]),
+                Received::Message(length) => {
+                    let end = End::decode(&message[..length]);
+                    if end.is_none() {
+                        // The tool has written to a socket that is none of its own.
+                        wait::kill(self.pid);
+                    }
+                    break end;
+                }
                 Received::End => break None,
                 Received::Nothing if wait::has_ended(self.pid) => break None,
                 Received::Nothing => {}
