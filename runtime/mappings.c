@@ -314,6 +314,12 @@ static long move_break(uintptr_t wanted)
     /* The kernel refuses to grow it over another mapping. */
     if (wanted < heap_start || (wanted > present && covered(present, round_up(wanted)) != 0))
         return (long)given_end;
+    if (cannot_park) {
+        given_end = kernel_end = (uintptr_t)HS_SYS(SYS_brk, wanted);
+        present = round_up(kernel_end);
+        highest = highest < given_end ? given_end : highest;
+        return (long)given_end;
+    }
     if (wanted > kernel_end) {
         set_present(kernel_end);
         if (!grow_kernel(wanted))
@@ -500,6 +506,10 @@ static void reset_heap(void)
 {
     const struct hs_heap heap = hs_memory_heap();
     trim_heap();
+    if (kernel_end < heap.end) {
+        kernel_end = (uintptr_t)HS_SYS(SYS_brk, heap.end);
+        present = round_up(kernel_end);
+    }
     const uintptr_t shift = PARK - heap_start, top = highest < kernel_end ? highest : kernel_end;
     /* What the tool has given back was made zero then. */
     const uintptr_t end = top < present ? top : present;
