@@ -16,6 +16,7 @@ warm-fuzz: runs generated programs cold, forked and reset, and reports every dif
   --mode MODE      fork or reset; both by default
   --out DIR        where findings are written, target/warm-fuzz by default
   --findings N     ends after so many, 50 by default
+  --against FILE   another warm-fuzz: what that one finds as well is told, but does not count
   --list           prints all acts
   --replay DIR     runs a finding again
 
@@ -56,6 +57,8 @@ pub struct Options {
     pub findings: usize,
     /// Where findings are written.
     pub out: PathBuf,
+    /// A `warm-fuzz` with another runtime: findings that it has as well do not count.
+    pub against: Option<PathBuf>,
 }
 
 impl Options {
@@ -71,6 +74,7 @@ impl Options {
             modes: vec![Mode::Fork, Mode::Audited, Mode::Reset],
             findings: 50,
             out: "target/warm-fuzz".into(),
+            against: None,
         };
         while let Some(name) = arguments.next() {
             match name.as_str() {
@@ -97,6 +101,7 @@ impl Options {
             "--findings" => self.findings = value.parse().ok().filter(|n| *n > 0).ok_or(wrong)?,
             "--act" => self.act = Some(value),
             "--out" => self.out = value.into(),
+            "--against" => self.against = Some(value.into()),
             "--replay" => self.task = Task::Replay(value.into()),
             "--mode" => {
                 self.modes = match value.as_str() {
@@ -126,6 +131,7 @@ mod tests {
         assert_eq!(options.modes, [Mode::Audited, Mode::Reset]);
         assert_eq!(parse("").unwrap().seed, 5);
         assert_eq!(parse("--replay x").unwrap().task, Task::Replay("x".into()));
+        assert_eq!(parse("--against x").unwrap().against, Some("x".into()));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A campaign: jobs that draw, run and compare sequences until the time is over.
 
 use std::path::Path;
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -24,8 +25,11 @@ const SHRINKING_HANGS: usize = 20;
 struct Campaign<'o> {
     options: &'o Options,
     catalogue: Catalogue,
+    begun: Instant,
     deadline: Instant,
     next: AtomicU64,
+    /// Findings that are written, and those of them that count.
+    written: AtomicUsize,
     findings: AtomicUsize,
     known: Mutex<Known>,
     /// Sequences to be looked into first.
@@ -53,8 +57,10 @@ pub fn run(options: &Options) -> Result<(Statistics, usize), String> {
     let campaign = Campaign {
         options,
         catalogue,
+        begun,
         deadline,
         next: AtomicU64::new(options.first),
+        written: AtomicUsize::new(0),
         findings: AtomicUsize::new(0),
         known: Mutex::default(),
         suspects: Mutex::new(suspects),
@@ -102,6 +108,18 @@ fn prepare(
 impl Campaign<'_> {
     fn has_enough(&self) -> bool {
         self.findings.load(Ordering::Relaxed) >= self.options.findings
+    }
+
+    /// Whether a finding is one of this runtime only, if there is another to ask.
+    fn counts(&self, finding: &Path) -> Result<bool, String> {
+        let Some(other) = &self.options.against else { return Ok(true) };
+        let output = Command::new(other).arg("--replay").arg(finding).output();
+        let output = output.map_err(|e| format!("cannot run {}: {e}", other.display()))?;
+        match output.status.code() {
+            Some(0) => Ok(true),
+            Some(1) => Ok(false),
+            _ => Err(format!("{}: {}", other.display(), String::from_utf8_lossy(&output.stderr))),
+        }
     }
 
     /// A sequence that was seen to differ and is not looked into yet.
@@ -195,17 +213,21 @@ impl<'c> Job<'c> {
             Ok(Verdict::Differs(smaller)) => (small, *smaller),
             _ => (sequence.clone(), difference),
         };
-        let place = self.campaign.findings.fetch_add(1, Ordering::Relaxed) + 1;
-        let seed = self.campaign.options.seed;
+        let place = self.campaign.written.fetch_add(1, Ordering::Relaxed) + 1;
         let heading = format!(
-            "finding {place}: seed {seed}, sequence {number}, mode {}\n{}",
+            "finding {place}: seed {}, sequence {number}, mode {}, after {} s\n{}",
+            self.campaign.options.seed,
             mode.name(),
+            self.campaign.begun.elapsed().as_secs(),
             reproduce::describe(&small)
         );
         let name = format!("finding-{place}");
         let dir = reproduce::write(&self.campaign.options.out, &name, (&small, &difference), &heading)
             .map_err(|e| format!("cannot write below {}: {e}", self.campaign.options.out.display()))?;
-        println!("{heading}{difference}  again: warm-fuzz --replay {}\n", dir.display());
+        let counts = self.campaign.counts(&dir)?;
+        let remark = if counts { "" } else { "  found with the other runtime as well\n" };
+        println!("{heading}{difference}{remark}  again: warm-fuzz --replay {}\n", dir.display());
+        self.campaign.findings.fetch_add(usize::from(counts), Ordering::Relaxed);
         self.campaign.known.lock().expect("no panic while locked").insert(names(&small));
         Ok(())
     }
