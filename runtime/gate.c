@@ -418,6 +418,9 @@ void hs_gate_lift(void)
 void hs_gate_join(void)
 {
     const uint64_t own = 1ull << (SIGSYS - 1);
+#ifdef HS_WITHOUT_THREADS
+    return;
+#endif
     HS_SYS(SYS_rt_sigprocmask, SIG_UNBLOCK, &own, 0, HS_SET_BYTES);
     if (!dispatch(1))
         hs_call_mark();
