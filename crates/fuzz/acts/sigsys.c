@@ -94,7 +94,7 @@ OBSERVE(sigsys_status)
     say_status(MASKS);
 }
 
-OBSERVE(sigsys_child)
+static void tell_in_child(void)
 {
     pid_t child = fork();
     if (child == 0) {
@@ -102,6 +102,11 @@ OBSERVE(sigsys_child)
         _exit(0);
     }
     say_child(child);
+}
+
+OBSERVE(sigsys_child)
+{
+    tell_in_child();
 }
 
 OBSERVE(sigsys_child_status)
@@ -215,7 +220,7 @@ static void *fork_in_thread(void *argument)
     sigemptyset(&set);
     sigaddset(&set, SIGSYS);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
-    act_sigsys_child();
+    tell_in_child();
     return argument;
 }
 

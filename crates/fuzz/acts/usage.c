@@ -51,7 +51,7 @@ DISTURB(use_time)
     say("used");
 }
 
-DISTURB(use_memory)
+static void touch_much(void)
 {
     char *block = mmap(NULL, MUCH_MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (block == MAP_FAILED)
@@ -59,11 +59,16 @@ DISTURB(use_memory)
     say_result("unmap", munmap(block, MUCH_MEMORY));
 }
 
+DISTURB(use_memory)
+{
+    touch_much();
+}
+
 DISTURB(use_memory_in_child)
 {
     pid_t child = fork();
     if (child == 0) {
-        act_use_memory();
+        touch_much();
         _exit(0);
     }
     say_child(child);

@@ -95,9 +95,11 @@ fn prepare(
     let program = workshop.program(&[])?;
     let mut catalogue = std::mem::take(&mut workshop.catalogue);
     let is_known = |name: &str| catalogue.find(name).is_some() || sources::before_names().contains(&name);
-    if let Some(name) = options.act.as_deref().filter(|name| !is_known(name)) {
+    let mut named = options.act.iter().chain(&options.skip);
+    if let Some(name) = named.find(|name| !is_known(name)) {
         return Err(format!("there is no act '{name}'; --list prints all"));
     }
+    catalogue.acts.retain(|act| !options.skip.contains(&act.name));
     let mut statistics = Statistics { programs: 1, ..Statistics::default() };
     let mut random = Random::new(options.seed, u64::MAX);
     let deadline = begun + Duration::from_secs_f64(options.minutes * 20.0);
@@ -174,7 +176,9 @@ impl<'c> Job<'c> {
         let before: Vec<String> = before.into_iter().map(str::to_owned).collect();
         let known = self.campaign.known.lock().expect("no panic while locked");
         // What is known to differ by itself is left out.
-        before.into_iter().filter(|name| !known.contains(&vec![name.clone()])).collect()
+        let skip = &self.campaign.options.skip;
+        let is_wanted = |name: &String| !known.contains(&vec![name.clone()]) && !skip.contains(name);
+        before.into_iter().filter(is_wanted).collect()
     }
 
     fn program(&mut self, before: &[String]) -> Result<Program, String> {

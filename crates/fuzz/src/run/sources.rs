@@ -130,6 +130,19 @@ mod tests {
         assert_eq!((text.as_str(), used), ("END_BY(by_kill, SIGKILL)\n", true));
     }
 
+    /// A finding's program has its own acts only.
+    #[test]
+    fn no_act_calls_another() {
+        for (file, source) in ACTS {
+            for name in source.lines().filter_map(act_of) {
+                let others: Vec<_> =
+                    source.lines().filter_map(act_of).filter(|other| *other != name).collect();
+                let (text, _) = without_acts(source, &others);
+                assert!(!text.contains(&format!("act_{name}(")), "{file}: {name} is called by another");
+            }
+        }
+    }
+
     #[test]
     fn only_the_pieces_that_are_wanted_are_kept() {
         let source = "x\n#ifdef WITH_before_a\na\n#endif\n#ifdef WITH_before_b\nb\n#endif\ny\n";
