@@ -16,7 +16,7 @@ static void say_descriptor(const char *what, long fd)
         close((int)fd);
 }
 
-static int own_number = 5;
+static int read_number = 5;
 static char own_block[8192] __attribute__((aligned(4096)));
 
 MIXED(rare_futex_many)
@@ -24,7 +24,7 @@ MIXED(rare_futex_many)
     struct {
         uint64_t value, address;
         uint32_t flags, reserved;
-    } waiter = {6, (uintptr_t)&own_number, 2 /* 32 bits */, 0};
+    } waiter = {6, (uintptr_t)&read_number, 2 /* 32 bits */, 0};
     const struct timespec at_once = {0, 0};
     say_result("unequal", RAW(449, &waiter, 1, 0, &at_once, CLOCK_MONOTONIC));
     waiter.value = 5;
@@ -33,14 +33,14 @@ MIXED(rare_futex_many)
 
 MIXED(rare_futex_new)
 {
-    say_result("wake", RAW(454, &own_number, ~0ul, 1, 2));
-    say_result("wait", RAW(455, &own_number, 6, ~0ul, 2, 0, 0));
+    say_result("wake", RAW(454, &read_number, ~0ul, 1, 2));
+    say_result("wait", RAW(455, &read_number, 6, ~0ul, 2, 0, 0));
 }
 
 MIXED(rare_read_own)
 {
     int value = 0;
-    struct iovec to = {&value, sizeof value}, from = {&own_number, sizeof own_number};
+    struct iovec to = {&value, sizeof value}, from = {&read_number, sizeof read_number};
     say_result("read", RAW(SYS_process_vm_readv, getpid(), &to, 1, &from, 1, 0));
     say("value %d", value);
 }
