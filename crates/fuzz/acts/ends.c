@@ -351,13 +351,13 @@ static void signal_for_a_while(pid_t number, int what)
 
 static void leave_grandchild(int what)
 {
-    const pid_t own = getpid();
     int ends[2];
     char byte;
     if (pipe(ends) != 0)
         return say_result("pipe", -1);
     pid_t child = fork();
     if (child == 0) {
+        const pid_t grandparent = getppid();
         if (fork() != 0)
             _exit(5);
         setsid();
@@ -366,7 +366,7 @@ static void leave_grandchild(int what)
         close_range(0, 199, 0);
         while (read(end, &byte, 1) > 0)
             ;
-        signal_for_a_while(own, what);
+        signal_for_a_while(grandparent, what);
     }
     close(ends[0]);
     say_child(child);

@@ -396,10 +396,9 @@ OBSERVE(namespaces_show)
 /* A child may change its parent. */
 static void by_child(int (*change)(pid_t parent))
 {
-    const pid_t own = getpid();
     pid_t child = fork();
     if (child == 0)
-        _exit(change(own) != 0);
+        _exit(change(getppid()) != 0);
     say_child(child);
 }
 
@@ -434,6 +433,8 @@ static int change_settings(pid_t parent)
     int failed = 0;
     snprintf(path, sizeof path, "/proc/%d/timerslack_ns", (int)parent);
     failed |= spill(path, "66000");
+    snprintf(path, sizeof path, "/proc/%d/oom_score_adj", (int)parent);
+    failed |= spill(path, "44");
     snprintf(path, sizeof path, "/proc/%d/coredump_filter", (int)parent);
     return failed | spill(path, "0x11");
 }

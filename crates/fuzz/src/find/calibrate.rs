@@ -1,37 +1,63 @@
-//! Tries an act by itself, to see whether it retires a worker.
+//! Tries acts by themselves, cold and in a worker, before any are drawn together.
 
 use std::io;
 
 use super::Statistics;
 use super::check::compare;
-use crate::generate::{Request, Sequence};
+use crate::generate::{Catalogue, Request, Role, Sequence};
 use crate::run::{Mode, Program, Session};
 
-/// What an act does by itself.
+/// What a sequence did.
 #[derive(Debug)]
-pub struct Alone {
-    /// Whether a worker is not used again after it.
+pub struct Tried {
+    /// Whether a worker was not used again after one of its runs.
     pub retires: bool,
-    /// The sequence, if it differs from what it is cold: to be looked into like all others.
-    pub differs: Option<Sequence>,
+    /// Whether it differs from what it is cold: it is to be looked into like all others.
+    pub differs: bool,
 }
 
-/// Runs `act` twice, cold and in a worker.
+/// Two runs of `act`.
+pub fn twice(act: &str) -> Sequence {
+    let request = Request { acts: vec![act.to_owned()], ..Request::default() };
+    Sequence { before: Vec::new(), requests: vec![request; 2] }
+}
+
+/// A run of `act`, and one of all that may show what it has left behind.
+pub fn observed(act: &str, catalogue: &Catalogue) -> Option<Sequence> {
+    let act = catalogue.find(act).filter(|act| act.role == Role::Disturbs)?;
+    let observers = catalogue.of(Role::Observes, Some(&act.family));
+    let observers: Vec<_> = observers.iter().map(|observer| observer.name.clone()).collect();
+    let request = |acts| Request { acts, ..Request::default() };
+    let requests = vec![request(vec![act.name.clone()]), request(observers)];
+    Some(Sequence { before: Vec::new(), requests })
+}
+
+/// Runs `sequence` cold and in a worker.
 pub fn calibrate(
     session: &Session,
-    program: &Program,
-    act: &str,
+    (sequence, program): (&Sequence, &Program),
     statistics: &mut Statistics,
-) -> io::Result<Alone> {
-    let request = Request { acts: vec![act.to_owned()], ..Request::default() };
-    let sequence = Sequence { before: Vec::new(), requests: vec![request; 2] };
-    statistics.covers(&sequence);
+) -> io::Result<Tried> {
+    statistics.covers(sequence);
     let mut run = |mode| {
-        let outcome = session.run(&sequence, program, mode)?;
+        let outcome = session.run(sequence, program, mode)?;
         statistics.tally.add(mode, &outcome);
         io::Result::Ok(outcome)
     };
     let (cold, warm) = (run(Mode::Cold)?, run(Mode::Reset)?);
-    let differs = compare(&cold, &warm, Mode::Reset).map(|_| sequence);
-    Ok(Alone { retires: warm.retired > 0, differs })
+    Ok(Tried { retires: warm.retired > 0, differs: compare(&cold, &warm, Mode::Reset).is_some() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_disturbs_is_followed_by_what_observes_its_family() {
+        let catalogue = Catalogue::parse("a x disturbs\nb x observes\nc y observes\nd x both\n").unwrap();
+        let sequence = observed("a", &catalogue).unwrap();
+        assert_eq!([&sequence.requests[0].acts, &sequence.requests[1].acts], [&["a"], &["b"]]);
+        assert_eq!(observed("d", &catalogue), None);
+        assert_eq!(twice("d").acts(), 2);
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::calibrate::calibrate;
+use super::calibrate::{calibrate, observed, twice};
 use super::{Difference, Statistics, Verdict, check, compare, reproduce, shrink};
 use crate::generate::{Act, Catalogue, Draw, Known, Random, Role, Sequence};
 use crate::options::Options;
@@ -155,17 +155,26 @@ impl<'c> Job<'c> {
 
     /// Tries acts by themselves, and looks into what differs at once.
     fn calibrate(mut self) -> Result<Self, String> {
+        let catalogue = self.campaign.drawn();
         while let Some(act) = self.campaign.untried() {
-            let alone = calibrate(&self.session, &self.universal, &act.name, &mut self.statistics);
-            let alone = alone.map_err(|e| format!("cannot run {}: {e}", act.name))?;
-            if alone.retires {
+            if self.try_out(&twice(&act.name))? {
                 self.campaign.retiring.lock().expect("no panic while locked").insert(act.name);
-            }
-            if let Some(sequence) = alone.differs {
-                self.look_at(&sequence, 0)?;
+            } else if let Some(sequence) = observed(&act.name, &catalogue) {
+                self.try_out(&sequence)?;
             }
         }
         Ok(self)
+    }
+
+    /// Whether a worker is not used again after `sequence`, which is looked into if it differs.
+    fn try_out(&mut self, sequence: &Sequence) -> Result<bool, String> {
+        let tried = calibrate(&self.session, (sequence, &self.universal), &mut self.statistics);
+        let tried = tried.map_err(|e| format!("cannot try {}: {e}", names(sequence).join(", ")))?;
+        let is_known = |known: &Known| known.iter().any(|acts| acts.iter().all(|act| sequence.has(act)));
+        if tried.differs && !is_known(&self.campaign.known.lock().expect("no panic while locked")) {
+            self.look_at(sequence, 0)?;
+        }
+        Ok(tried.retires)
     }
 
     fn work(mut self) -> Result<Statistics, String> {
