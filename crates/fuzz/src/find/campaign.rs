@@ -188,7 +188,13 @@ impl<'c> Job<'c> {
             let draw = Draw { catalogue: &catalogue, always: main };
             let known = campaign.known.lock().expect("no panic while locked").clone();
             let sequence = draw.sequence(&mut random, &before, &known);
+            let warm = self.statistics.tally.warm();
             self.look_at(&sequence, number)?;
+            // A program that is always started cold shows no more.
+            if self.statistics.tally.warm() == warm {
+                let following = (number / SEQUENCES_PER_PROGRAM + 1) * SEQUENCES_PER_PROGRAM;
+                campaign.next.fetch_max(following, Ordering::Relaxed);
+            }
         }
         Ok(self.statistics)
     }

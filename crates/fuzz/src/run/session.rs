@@ -109,6 +109,11 @@ impl Tally {
         self.lost += outcome.lost as u64;
     }
 
+    /// Runs that were warm.
+    pub fn warm(&self) -> u64 {
+        self.runs.values().map(|[_, forked, reset]| forked + reset).sum()
+    }
+
     /// Adds what another job has counted.
     pub fn merge(&mut self, other: &Tally) {
         for (mode, runs) in &other.runs {
