@@ -147,6 +147,9 @@ void hs_kept_avoid(uintptr_t from, uintptr_t to)
 /* Makes all of them zero. */
 void hs_kept_clean(void)
 {
+#ifdef HS_WITHOUT_KEPT
+    return;
+#endif
     for (struct block *block = blocks; block < blocks + SLOTS; block++)
         if (block->dirty && size_of(block)) {
             if (hs_memory_clear(block->from, block->to))

@@ -94,6 +94,9 @@ static int same_stack(const stack_t *stack)
 static int timers_armed(void)
 {
     struct itimerval timer;
+#ifdef HS_WITHOUT_TIMERS
+    return 0;
+#endif
     for (int which = ITIMER_REAL; which <= ITIMER_PROF; which++)
         if (HS_SYS(SYS_getitimer, which, &timer) == 0 && (timer.it_value.tv_sec || timer.it_value.tv_usec || timer.it_interval.tv_sec || timer.it_interval.tv_usec))
             return 1;
@@ -158,8 +161,10 @@ uint32_t hs_state_doubts(void)
     if (!seen)
         return found;
     /* One that still runs, or has left others behind, may know this process by its number, and change it. */
+#ifndef HS_WITHOUT_CHILDREN
     if (seen & HS_SEEN_CHILDREN)
         found |= HS_RETIRED_CHILDREN;
+#endif
     if (timers_armed())
         found |= HS_RETIRED_TIMERS;
     if (limits_lost())

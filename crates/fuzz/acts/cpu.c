@@ -36,10 +36,15 @@ DISTURB(x87_stack)
     say("%x", x87_state().tags);
 }
 
-DISTURB(x87_stack_full)
+static void fill_x87(void)
 {
     __asm__ volatile("fld1\n\tfld1\n\tfld1\n\tfld1\n\tfld1\n\tfld1\n\tfld1\n\tfld1");
     say("%x", x87_state().tags);
+}
+
+DISTURB(x87_stack_full)
+{
+    fill_x87();
 }
 
 DISTURB(x87_status)
@@ -251,7 +256,7 @@ END(end_with_alignment)
 
 END(end_with_full_x87)
 {
-    act_x87_stack_full();
+    fill_x87();
     _exit(6);
 }
 #endif

@@ -1,5 +1,4 @@
-/* Descriptors: which there are, their flags, and what they refer to. Number 62 is left out: a worker holds it, which the
- * design names as a known difference. */
+/* Descriptors: which there are, their flags, and what they refer to. */
 #include "act.h"
 #include <dirent.h>
 #include <mqueue.h>
@@ -16,13 +15,11 @@
 #undef FAMILY
 #define FAMILY "descriptors"
 
-#define KEPT_BY_WORKER 62
-
 OBSERVE(fd_list)
 {
     char line[1024] = "", one[16];
     for (int fd = 0; fd < 300; fd++)
-        if (fd != KEPT_BY_WORKER && fcntl(fd, F_GETFD) >= 0) {
+        if (fcntl(fd, F_GETFD) >= 0) {
             snprintf(one, sizeof one, " %d", fd);
             strcat(line, one);
         }
@@ -55,11 +52,10 @@ OBSERVE(fd_kinds)
             say("%d absent", fd);
 }
 
-/* Fewer than 62: a worker has that one (docs/design/rewind.md). */
 DISTURB(fd_open_many)
 {
     int last = -1;
-    for (int i = 0; i < 40 && last < 58; i++)
+    for (int i = 0; i < 40; i++)
         last = open("/dev/null", O_RDONLY);
     say_result("last", last);
 }
@@ -100,11 +96,6 @@ DISTURB(fd_close_all)
 DISTURB(fd_close_everything)
 {
     say_result("everything", (long)close_range(3, ~0u, 0));
-}
-
-DISTURB(fd_take_62)
-{
-    say_result("dup2", dup2(1, KEPT_BY_WORKER));
 }
 
 DISTURB(fd_nonblocking)

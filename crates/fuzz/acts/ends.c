@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <sched.h>
 #include <spawn.h>
+#include <time.h>
 
 #undef FAMILY
 #define FAMILY "ends"
@@ -305,7 +306,8 @@ DISTURB(child_zombie)
 
 OBSERVE(child_any)
 {
-    say_result("waitpid", waitpid(-1, NULL, WNOHANG));
+    const pid_t got = waitpid(-1, NULL, WNOHANG);
+    say_result("waitpid", got > 0 ? 1 : got);
 }
 
 MIXED(child_of_child)
@@ -334,4 +336,56 @@ MIXED(child_acts)
         exit(0);
     }
     say_child(child);
+}
+
+/* Outlives its parent and that one's parent, and then signals the number that the first had: it is nobody's. */
+static void signal_for_a_while(pid_t number, int what)
+{
+    const struct timespec little = {0, 300000};
+    for (int i = 0; i < 600; i++) {
+        kill(number, what);
+        nanosleep(&little, NULL);
+    }
+    _exit(0);
+}
+
+static void leave_grandchild(int what)
+{
+    int ends[2];
+    char byte;
+    if (pipe(ends) != 0)
+        return say_result("pipe", -1);
+    pid_t child = fork();
+    if (child == 0) {
+        const pid_t grandparent = getppid();
+        if (fork() != 0)
+            _exit(5);
+        setsid();
+        /* It begins when nobody holds the other end any more. */
+        const int end = fcntl(ends[0], F_DUPFD, 200);
+        close_range(0, 199, 0);
+        while (read(end, &byte, 1) > 0)
+            ;
+        signal_for_a_while(grandparent, what);
+    }
+    close(ends[0]);
+    say_child(child);
+}
+
+DISTURB(grandchild_signals)
+{
+    leave_grandchild(SIGTERM);
+}
+
+DISTURB(grandchild_signals_mildly)
+{
+    leave_grandchild(SIGUSR1);
+}
+
+/* Long enough for a signal to come that was meant for another. */
+MIXED(signalled_by_nobody)
+{
+    const struct timespec while_signalled = {0, 20000000};
+    struct timespec left = {0};
+    say_result("slept", nanosleep(&while_signalled, &left));
 }

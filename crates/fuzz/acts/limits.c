@@ -1,5 +1,6 @@
 /* Resource limits: what they are, and what they do. */
 #include "act.h"
+#include <setjmp.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -162,4 +163,55 @@ OBSERVE(limit_sysconf)
 {
     SAY2("files %ld children %ld", sysconf(_SC_OPEN_MAX) > 30, sysconf(_SC_CHILD_MAX) > 10);
     SAY2("processors %ld %ld", sysconf(_SC_NPROCESSORS_ONLN), sysconf(_SC_NPROCESSORS_CONF));
+}
+
+static __attribute__((noinline)) int deeper(int pages)
+{
+    volatile char frame[4096];
+    frame[0] = frame[4095] = (char)pages;
+    return pages > 0 ? deeper(pages - 1) + frame[0] : frame[4095];
+}
+
+/* What the stack once was, it stays: the limit is looked at when it grows. */
+DISTURB(limit_stack_deep)
+{
+    say("deep %d", deeper(1500) >= -1);
+}
+
+static sigjmp_buf out_of_stack;
+
+static void leave_stack(int number)
+{
+    siglongjmp(out_of_stack, number);
+}
+
+MIXED(limit_stack_hit)
+{
+    static char room[65536];
+    const stack_t own = {.ss_sp = room, .ss_size = sizeof room};
+    struct sigaction action = {.sa_handler = leave_stack, .sa_flags = SA_ONSTACK}, was_action;
+    struct rlimit was, small;
+    stack_t was_stack;
+    getrlimit(RLIMIT_STACK, &was);
+    small = was;
+    small.rlim_cur = 1 << 20;
+    sigaltstack(&own, &was_stack);
+    sigaction(SIGSEGV, &action, &was_action);
+    say_result("limit", setrlimit(RLIMIT_STACK, &small));
+    if (!sigsetjmp(out_of_stack, 1))
+        say("reached %d", deeper(600) >= -1);
+    else
+        say("overflow");
+    setrlimit(RLIMIT_STACK, &was);
+    sigaction(SIGSEGV, &was_action, NULL);
+    sigaltstack(&was_stack, NULL);
+}
+
+END(limit_stack_ends)
+{
+    struct rlimit small;
+    getrlimit(RLIMIT_STACK, &small);
+    small.rlim_cur = 512 << 10;
+    say_result("limit", RAW(SYS_setrlimit, RLIMIT_STACK, &small));
+    say("survived %d", deeper(1000) >= -1);
 }

@@ -3,7 +3,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 
-extern const struct act *const __start_acts[], *const __stop_acts[];
+/* The linker makes these, unless a finding has no act at all. */
+extern const struct act *const __start_acts[] __attribute__((weak)), *const __stop_acts[] __attribute__((weak));
 
 char **own_argv;
 const char *own_path;

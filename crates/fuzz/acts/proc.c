@@ -1,5 +1,6 @@
 /* What /proc shows of a process, and what can be written there. */
 #include "act.h"
+#include <linux/openat2.h>
 
 #undef FAMILY
 #define FAMILY "proc"
@@ -183,5 +184,121 @@ DISTURB(proc_oom_write_by_child)
     pid_t child = fork();
     if (child == 0)
         _exit(spill(path, "55") != 0);
+    say_child(child);
+}
+
+/* Opened by the newer call. */
+static long open_newly(const char *path, uint64_t flags)
+{
+    struct open_how how = {.flags = flags};
+    return RAW(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+}
+
+/* The lines of a file that begin with one of the words. */
+static void say_lines(int fd, const char *const *words)
+{
+    char text[8192], *rest = text;
+    ssize_t got = read(fd, text, sizeof text - 1);
+    text[got > 0 ? got : 0] = 0;
+    close(fd);
+    for (char *line; (line = strsep(&rest, "\n"));)
+        for (const char *const *word = words; *word; word++)
+            if (!strncmp(line, *word, strlen(*word)))
+                say("%s", line);
+}
+
+OBSERVE(proc_status_newly)
+{
+    const long fd = open_newly("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    say_result("open", fd < 0 ? fd : 0);
+    say_lines((int)fd, (const char *const[]){"Threads", "SigB", "SigI", "SigC", "Seccomp", "NoNewPrivs", NULL});
+}
+
+DISTURB(proc_comm_newly)
+{
+    const long fd = open_newly("/proc/self/comm", O_WRONLY | O_CLOEXEC);
+    say_result("write", fd < 0 ? fd : write((int)fd, "newly", 5));
+    close((int)fd);
+}
+
+DISTURB(proc_oom_newly)
+{
+    const long fd = open_newly("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    say_result("write", fd < 0 ? fd : write((int)fd, "222", 3));
+    close((int)fd);
+}
+
+/* From a descriptor of the directory, from the working directory, through a link, and as a thread's. */
+OBSERVE(proc_status_otherwise)
+{
+    static const char *const words[] = {"SigCgt", "SigBlk", NULL};
+    int directory = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    say_lines(openat(directory, "status", O_RDONLY | O_CLOEXEC), words);
+    say_lines(openat(directory, "task/../status", O_RDONLY | O_CLOEXEC), words);
+    close(directory);
+    unlink("status-link");
+    if (symlink("/proc/self/status", "status-link") == 0)
+        say_lines(open("status-link", O_RDONLY | O_CLOEXEC), words);
+    unlink("status-link");
+    say_lines(open("/proc/thread-self/status", O_RDONLY | O_CLOEXEC), words);
+}
+
+OBSERVE(proc_files_open)
+{
+    static const char *const names[] = {"stat", "statm", "io", "status", "wchan", "schedstat", "sched", "smaps_rollup",
+                                        "pagemap", "mem", "auxv", "personality", "syscall", "stack", "numa_maps",
+                                        "map_files", "timers", "mountstats", "oom_score", "patch_state", "arch_status"};
+    for (size_t i = 0; i < CHECK_SIZE(names); i++) {
+        char path[64], byte;
+        snprintf(path, sizeof path, "/proc/self/%s", names[i]);
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        say_result(names[i], fd < 0 ? -1 : 0);
+        if (fd >= 0 && strcmp(names[i], "mem") != 0)
+            say("some %d", read(fd, &byte, 1) >= 0);
+        close(fd);
+    }
+}
+
+OBSERVE(proc_auxiliary)
+{
+    char text[1024];
+    int got = slurp("/proc/self/auxv", text, sizeof text);
+    say("bytes %d", got > 0 && got % 16 == 0);
+}
+
+OBSERVE(proc_timers)
+{
+    say_file("timers");
+}
+
+/* What the kernel says this thread waits in, while it reads that. */
+OBSERVE(proc_call)
+{
+    char text[512];
+    slurp("/proc/self/syscall", text, sizeof text);
+    say("read %d", atoi(text) == SYS_read || !strncmp(text, "running", 7));
+}
+
+/* A child looks at its parent, as a debugger or a shell does. */
+OBSERVE(proc_status_by_child)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/status", (int)getpid());
+    pid_t child = fork();
+    if (child == 0) {
+        say_lines(open(path, O_RDONLY), (const char *const[]){"SigBlk", "SigIgn", "SigCgt", "Seccomp:", NULL});
+        _exit(0);
+    }
+    say_child(child);
+}
+
+OBSERVE(proc_descriptors_by_child)
+{
+    char path[64];
+    struct stat now;
+    snprintf(path, sizeof path, "/proc/%d/fd/62", (int)getpid());
+    pid_t child = fork();
+    if (child == 0)
+        _exit(lstat(path, &now) == 0);
     say_child(child);
 }

@@ -392,3 +392,54 @@ OBSERVE(namespaces_show)
         say("%s %d", names[i], first > 0 && second > 0 && !strcmp(a, b));
     }
 }
+
+/* A child may change its parent. */
+static void by_child(int (*change)(pid_t parent))
+{
+    pid_t child = fork();
+    if (child == 0)
+        _exit(change(getppid()) != 0);
+    say_child(child);
+}
+
+static int lower_priority(pid_t parent)
+{
+    return setpriority(PRIO_PROCESS, (id_t)parent, 6);
+}
+
+DISTURB(priority_by_child)
+{
+    by_child(lower_priority);
+}
+
+static int bind_to_first(pid_t parent)
+{
+    cpu_set_t set;
+    sched_getaffinity(0, sizeof set, &set);
+    for (int cpu = 0, kept = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &set) && kept++)
+            CPU_CLR(cpu, &set);
+    return sched_setaffinity(parent, sizeof set, &set);
+}
+
+DISTURB(affinity_by_child)
+{
+    by_child(bind_to_first);
+}
+
+static int change_settings(pid_t parent)
+{
+    char path[64];
+    int failed = 0;
+    snprintf(path, sizeof path, "/proc/%d/timerslack_ns", (int)parent);
+    failed |= spill(path, "66000");
+    snprintf(path, sizeof path, "/proc/%d/oom_score_adj", (int)parent);
+    failed |= spill(path, "44");
+    snprintf(path, sizeof path, "/proc/%d/coredump_filter", (int)parent);
+    return failed | spill(path, "0x11");
+}
+
+DISTURB(settings_by_child)
+{
+    by_child(change_settings);
+}

@@ -2,6 +2,8 @@
 #include "act.h"
 #include <pthread.h>
 #include <semaphore.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <threads.h>
 
 #undef FAMILY
@@ -322,4 +324,95 @@ END(end_by_thread_at_once)
     pthread_t thread;
     pthread_create(&thread, NULL, ends_at_once, NULL);
     pthread_join(thread, NULL);
+}
+
+/* What a thread changes is the process's, and stays when the thread has ended. */
+static void in_thread(void *(*work)(void *))
+{
+    pthread_t thread;
+    void *result = NULL;
+    if (pthread_create(&thread, NULL, work, NULL) != 0)
+        return say("no thread");
+    pthread_join(thread, &result);
+    say("result %ld", (long)(intptr_t)result);
+}
+
+static void *set_options(void *argument)
+{
+    (void)argument;
+    return (void *)(RAW(SYS_prctl, PR_SET_DUMPABLE, 0) + prctl(PR_SET_CHILD_SUBREAPER, 1));
+}
+
+DISTURB(thread_sets_options)
+{
+    in_thread(set_options);
+}
+
+static void *set_actions(void *argument)
+{
+    (void)argument;
+    return (void *)(intptr_t)(signal(SIGUSR1, SIG_IGN) != SIG_DFL || signal(SIGRTMIN + 3, SIG_IGN) != SIG_DFL);
+}
+
+DISTURB(thread_sets_actions)
+{
+    in_thread(set_actions);
+}
+
+static void *set_limits(void *argument)
+{
+    struct rlimit limit;
+    (void)argument;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = 60;
+    return (void *)(intptr_t)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+DISTURB(thread_sets_limits)
+{
+    in_thread(set_limits);
+}
+
+static void *map_far(void *argument)
+{
+    char *const want = (char *)0x12000000000;
+    (void)argument;
+    char *got = mmap(want, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (got != want)
+        return (void *)1;
+    const int any = any_set(got, 8192);
+    memset(got, 1, 8192);
+    return (void *)(intptr_t)(any * 2);
+}
+
+MIXED(thread_maps)
+{
+    in_thread(map_far);
+}
+
+static void *move_break(void *argument)
+{
+    char *was = sbrk(300000);
+    (void)argument;
+    if (was == (void *)-1)
+        return (void *)1;
+    const int any = any_set(was, 300000);
+    memset(was, 3, 300000);
+    return (void *)(intptr_t)(any * 2);
+}
+
+MIXED(thread_moves_break)
+{
+    in_thread(move_break);
+}
+
+static void *open_some(void *argument)
+{
+    (void)argument;
+    return (void *)(intptr_t)(open("/dev/null", O_RDONLY) < 0 || dup2(1, 90) != 90);
+}
+
+DISTURB(thread_opens)
+{
+    in_thread(open_some);
 }

@@ -13,9 +13,11 @@ warm-fuzz: runs generated programs cold, forked and reset, and reports every dif
   --minutes M      how long, 1 by default; fractions are allowed
   --jobs J         sequences at a time, 1 by default
   --act NAME       only sequences with this act
+  --skip NAME,…    acts that are never drawn
   --mode MODE      fork or reset; both by default
   --out DIR        where findings are written, target/warm-fuzz by default
   --findings N     ends after so many, 50 by default
+  --against FILE   another warm-fuzz: what that one finds as well is told, but does not count
   --list           prints all acts
   --replay DIR     runs a finding again
 
@@ -50,12 +52,16 @@ pub struct Options {
     pub jobs: usize,
     /// An act that every sequence has.
     pub act: Option<String>,
+    /// Acts that are never drawn.
+    pub skip: Vec<String>,
     /// The modes that are compared with cold.
     pub modes: Vec<Mode>,
     /// After how many findings it ends.
     pub findings: usize,
     /// Where findings are written.
     pub out: PathBuf,
+    /// A `warm-fuzz` with another runtime: findings that it has as well do not count.
+    pub against: Option<PathBuf>,
 }
 
 impl Options {
@@ -68,9 +74,11 @@ impl Options {
             minutes: 1.0,
             jobs: 1,
             act: None,
+            skip: Vec::new(),
             modes: vec![Mode::Fork, Mode::Audited, Mode::Reset],
             findings: 50,
             out: "target/warm-fuzz".into(),
+            against: None,
         };
         while let Some(name) = arguments.next() {
             match name.as_str() {
@@ -96,7 +104,9 @@ impl Options {
             "--jobs" => self.jobs = value.parse().ok().filter(|jobs| *jobs > 0).ok_or(wrong)?,
             "--findings" => self.findings = value.parse().ok().filter(|n| *n > 0).ok_or(wrong)?,
             "--act" => self.act = Some(value),
+            "--skip" => self.skip.extend(value.split(',').filter(|name| !name.is_empty()).map(str::to_owned)),
             "--out" => self.out = value.into(),
+            "--against" => self.against = Some(value.into()),
             "--replay" => self.task = Task::Replay(value.into()),
             "--mode" => {
                 self.modes = match value.as_str() {
@@ -126,6 +136,8 @@ mod tests {
         assert_eq!(options.modes, [Mode::Audited, Mode::Reset]);
         assert_eq!(parse("").unwrap().seed, 5);
         assert_eq!(parse("--replay x").unwrap().task, Task::Replay("x".into()));
+        assert_eq!(parse("--skip a,b").unwrap().skip, ["a", "b"]);
+        assert_eq!(parse("--against x").unwrap().against, Some("x".into()));
     }
 
     #[test]

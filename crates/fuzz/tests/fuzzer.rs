@@ -81,6 +81,21 @@ fn a_program_with_only_the_acts_of_a_finding_does_the_same() {
     assert!(run(&part)[0].output.contains("before_env: (unset)\ndata_count: 3\n"));
 }
 
+/// Whatever acts a finding has, they are in one file: no two files of acts may clash.
+#[test]
+fn all_acts_fit_into_one_program() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    let mut workshop = Workshop::open(&root).unwrap();
+    let acts: Vec<String> = workshop.names().map(str::to_owned).collect();
+    let acts: Vec<&str> = acts.iter().map(String::as_str).collect();
+    let source = root.join("all.c");
+    std::fs::write(&source, sources::standalone(&acts, &sources::before_names())).unwrap();
+    workshop.program_of(&source).unwrap();
+    std::fs::write(&source, sources::standalone(&[], &[])).unwrap();
+    workshop.program_of(&source).unwrap();
+}
+
 /// A program that does nothing is the same in every mode, and is started as was asked.
 #[test]
 fn the_modes_are_what_they_are_called() {

@@ -1,13 +1,15 @@
 //! A campaign: jobs that draw, run and compare sequences until the time is over.
 
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::calibrate::calibrate;
-use super::{Difference, Statistics, Verdict, check, compare, reproduce, shrink};
-use crate::generate::{Catalogue, Draw, Known, Random, Sequence};
+use super::calibrate::{calibrate, observed, twice};
+use super::{Difference, Statistics, Verdict, check, compare, reproduce, run_against, shrink};
+use crate::generate::{Act, Catalogue, Draw, Known, Random, Role, Sequence};
 use crate::options::Options;
 use crate::run::{Mode, Place, Program, Session, Tally, Workshop, sources};
 
@@ -24,12 +26,16 @@ const SHRINKING_HANGS: usize = 20;
 struct Campaign<'o> {
     options: &'o Options,
     catalogue: Catalogue,
+    begun: Instant,
     deadline: Instant,
     next: AtomicU64,
+    /// Findings that are written, and those of them that count.
+    written: AtomicUsize,
     findings: AtomicUsize,
     known: Mutex<Known>,
-    /// Sequences to be looked into first.
-    suspects: Mutex<Vec<Sequence>>,
+    /// Acts to be tried by themselves, and those that were found to retire a worker.
+    left: Mutex<Vec<Act>>,
+    retiring: Mutex<BTreeSet<String>>,
 }
 
 /// One job: its own programs, place and figures.
@@ -48,29 +54,37 @@ pub fn run(options: &Options) -> Result<(Statistics, usize), String> {
     let scratch = tempfile::tempdir().map_err(|e| format!("no scratch directory: {e}"))?;
     let root = scratch.path().canonicalize().map_err(|e| format!("{}: {e}", scratch.path().display()))?;
     let begun = Instant::now();
-    let deadline = begun + Duration::from_secs_f64(options.minutes * 60.0);
-    let (catalogue, suspects, mut sum) = prepare(options, &root.join("calibration"), begun)?;
+    let mut rooms = on_threads(0..options.jobs, |number| open(&root.join(format!("job-{number}"))))?;
+    let catalogue = std::mem::take(&mut rooms[0].0.catalogue);
     let campaign = Campaign {
         options,
+        left: Mutex::new(choose(options, &catalogue)?),
         catalogue,
-        deadline,
+        begun,
+        deadline: begun + Duration::from_secs_f64(options.minutes * 60.0),
         next: AtomicU64::new(options.first),
+        written: AtomicUsize::new(0),
         findings: AtomicUsize::new(0),
         known: Mutex::default(),
-        suspects: Mutex::new(suspects),
+        retiring: Mutex::default(),
     };
-    let campaign = &campaign;
-    let jobs = std::thread::scope(|scope| {
-        let start = |number: usize| {
-            let root = root.join(format!("job-{number}"));
-            scope.spawn(move || Job::open(campaign, &root)?.work())
-        };
-        let jobs: Vec<_> = (0..options.jobs).map(start).collect();
-        jobs.into_iter().map(|job| job.join().expect("a job does not panic")).collect::<Result<Vec<_>, _>>()
-    });
-    jobs?.iter().for_each(|statistics| sum.merge(statistics));
+    let jobs = on_threads(rooms, |room| Job::open(&campaign, room)?.calibrate())?;
+    let mut sum = Statistics::default();
+    on_threads(jobs, Job::work)?.iter().for_each(|statistics| sum.merge(statistics));
     sum.acts = campaign.catalogue.acts.len() + sources::before_names().len();
     Ok((sum, campaign.findings.load(Ordering::Relaxed)))
+}
+
+/// Does `work` for each of `items`, each on a thread of its own.
+fn on_threads<T: Send, R: Send>(
+    items: impl IntoIterator<Item = T>,
+    work: impl Fn(T) -> Result<R, String> + Sync,
+) -> Result<Vec<R>, String> {
+    let work = &work;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = items.into_iter().map(|item| scope.spawn(move || work(item))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a job does not panic")).collect()
+    })
 }
 
 fn open(root: &Path) -> Result<(Workshop, Session), String> {
@@ -79,24 +93,16 @@ fn open(root: &Path) -> Result<(Workshop, Session), String> {
     Ok((Workshop::open(&dir)?, Session::new(Place::new(root))))
 }
 
-/// Lists the acts and tries each by itself, for a third of the time at most.
-fn prepare(
-    options: &Options,
-    root: &Path,
-    begun: Instant,
-) -> Result<(Catalogue, Vec<Sequence>, Statistics), String> {
-    let (mut workshop, session) = open(root)?;
-    let program = workshop.program(&[])?;
-    let mut catalogue = std::mem::take(&mut workshop.catalogue);
+/// The acts that are tried by themselves. An error names an option's act that there is not.
+fn choose(options: &Options, catalogue: &Catalogue) -> Result<Vec<Act>, String> {
     let is_known = |name: &str| catalogue.find(name).is_some() || sources::before_names().contains(&name);
-    if let Some(name) = options.act.as_deref().filter(|name| !is_known(name)) {
+    let mut named = options.act.iter().chain(&options.skip);
+    if let Some(name) = named.find(|name| !is_known(name)) {
         return Err(format!("there is no act '{name}'; --list prints all"));
     }
-    let mut statistics = Statistics { programs: 1, ..Statistics::default() };
-    let mut random = Random::new(options.seed, u64::MAX);
-    let deadline = begun + Duration::from_secs_f64(options.minutes * 20.0);
-    let suspects = calibrate(&session, &program, (&mut catalogue, &mut random), (&mut statistics, deadline));
-    Ok((catalogue, suspects.map_err(|e| format!("cannot run an act: {e}"))?, statistics))
+    let is_chosen =
+        |act: &&Act| !matches!(act.role, Role::Before | Role::Rare) && !options.skip.contains(&act.name);
+    Ok(catalogue.acts.iter().filter(is_chosen).cloned().collect())
 }
 
 impl Campaign<'_> {
@@ -104,38 +110,91 @@ impl Campaign<'_> {
         self.findings.load(Ordering::Relaxed) >= self.options.findings
     }
 
-    /// A sequence that was seen to differ and is not looked into yet.
-    fn suspect(&self) -> Option<Sequence> {
-        if self.has_enough() { None } else { self.suspects.lock().expect("no panic while locked").pop() }
+    /// Whether a finding is one of this runtime only, if there is another to ask.
+    fn counts(&self, finding: &Path) -> Result<bool, String> {
+        let Some(other) = &self.options.against else { return Ok(true) };
+        let output = Command::new(other).arg("--replay").arg(finding).output();
+        let output = output.map_err(|e| format!("cannot run {}: {e}", other.display()))?;
+        match output.status.code() {
+            Some(0) => Ok(true),
+            Some(1) => Ok(false),
+            _ => Err(format!("{}: {}", other.display(), String::from_utf8_lossy(&output.stderr))),
+        }
+    }
+
+    /// An act to be tried next, by chance; none after a third of the time.
+    fn untried(&self) -> Option<Act> {
+        let mut left = self.left.lock().expect("no panic while locked");
+        if left.is_empty() || self.has_enough() || self.begun.elapsed() * 3 > self.deadline - self.begun {
+            return None;
+        }
+        let mut random = Random::new(self.options.seed, !(left.len() as u64));
+        let at = random.below(left.len());
+        Some(left.swap_remove(at))
+    }
+
+    /// The acts to draw from.
+    fn drawn(&self) -> Catalogue {
+        let mut catalogue = self.catalogue.clone();
+        catalogue.acts.retain(|act| !self.options.skip.contains(&act.name));
+        catalogue.retiring = self.retiring.lock().expect("no panic while locked").clone();
+        catalogue
     }
 }
 
 impl<'c> Job<'c> {
-    fn open(campaign: &'c Campaign<'c>, root: &Path) -> Result<Self, String> {
-        let (mut workshop, session) = open(root)?;
+    fn open(
+        campaign: &'c Campaign<'c>,
+        (mut workshop, session): (Workshop, Session),
+    ) -> Result<Self, String> {
         let universal = workshop.program(&[])?;
         let special = universal.clone();
         let statistics = Statistics { programs: 1, ..Statistics::default() };
         Ok(Job { campaign, workshop, session, universal, special, statistics })
     }
 
-    fn work(mut self) -> Result<Statistics, String> {
-        while let Some(sequence) = self.campaign.suspect() {
-            let known = self.campaign.known.lock().expect("no panic while locked").clone();
-            if !known.iter().any(|acts| acts.iter().all(|act| sequence.has(act))) {
-                self.look_at(&sequence, 0)?;
+    /// Tries acts by themselves, and looks into what differs at once.
+    fn calibrate(mut self) -> Result<Self, String> {
+        let catalogue = self.campaign.drawn();
+        while let Some(act) = self.campaign.untried() {
+            if self.try_out(&twice(&act.name))? {
+                self.campaign.retiring.lock().expect("no panic while locked").insert(act.name);
+            } else if let Some(sequence) = observed(&act.name, &catalogue) {
+                self.try_out(&sequence)?;
             }
         }
+        Ok(self)
+    }
+
+    /// Whether a worker is not used again after `sequence`, which is looked into if it differs.
+    fn try_out(&mut self, sequence: &Sequence) -> Result<bool, String> {
+        let tried = calibrate(&self.session, (sequence, &self.universal), &mut self.statistics);
+        let tried = tried.map_err(|e| format!("cannot try {}: {e}", names(sequence).join(", ")))?;
+        let is_known = |known: &Known| known.iter().any(|acts| acts.iter().all(|act| sequence.has(act)));
+        if tried.differs && !is_known(&self.campaign.known.lock().expect("no panic while locked")) {
+            self.look_at(sequence, 0)?;
+        }
+        Ok(tried.retires)
+    }
+
+    fn work(mut self) -> Result<Statistics, String> {
         let campaign = self.campaign;
+        let catalogue = campaign.drawn();
         while Instant::now() < campaign.deadline && !campaign.has_enough() {
             let number = campaign.next.fetch_add(1, Ordering::Relaxed);
             let mut random = Random::new(campaign.options.seed, number);
             let before = self.before(number);
-            let main = campaign.options.act.as_deref().filter(|name| campaign.catalogue.find(name).is_some());
-            let draw = Draw { catalogue: &campaign.catalogue, always: main };
+            let main = campaign.options.act.as_deref().filter(|name| catalogue.find(name).is_some());
+            let draw = Draw { catalogue: &catalogue, always: main };
             let known = campaign.known.lock().expect("no panic while locked").clone();
             let sequence = draw.sequence(&mut random, &before, &known);
+            let warm = self.statistics.tally.warm();
             self.look_at(&sequence, number)?;
+            // A program that is always started cold shows no more.
+            if self.statistics.tally.warm() == warm {
+                let following = (number / SEQUENCES_PER_PROGRAM + 1) * SEQUENCES_PER_PROGRAM;
+                campaign.next.fetch_max(following, Ordering::Relaxed);
+            }
         }
         Ok(self.statistics)
     }
@@ -156,7 +215,9 @@ impl<'c> Job<'c> {
         let before: Vec<String> = before.into_iter().map(str::to_owned).collect();
         let known = self.campaign.known.lock().expect("no panic while locked");
         // What is known to differ by itself is left out.
-        before.into_iter().filter(|name| !known.contains(&vec![name.clone()])).collect()
+        let skip = &self.campaign.options.skip;
+        let is_wanted = |name: &String| !known.contains(&vec![name.clone()]) && !skip.contains(name);
+        before.into_iter().filter(is_wanted).collect()
     }
 
     fn program(&mut self, before: &[String]) -> Result<Program, String> {
@@ -195,17 +256,21 @@ impl<'c> Job<'c> {
             Ok(Verdict::Differs(smaller)) => (small, *smaller),
             _ => (sequence.clone(), difference),
         };
-        let place = self.campaign.findings.fetch_add(1, Ordering::Relaxed) + 1;
-        let seed = self.campaign.options.seed;
+        let place = self.campaign.written.fetch_add(1, Ordering::Relaxed) + 1;
         let heading = format!(
-            "finding {place}: seed {seed}, sequence {number}, mode {}\n{}",
+            "finding {place}: seed {}, sequence {number}, mode {}, after {} s\n{}",
+            self.campaign.options.seed,
             mode.name(),
+            self.campaign.begun.elapsed().as_secs(),
             reproduce::describe(&small)
         );
         let name = format!("finding-{place}");
         let dir = reproduce::write(&self.campaign.options.out, &name, (&small, &difference), &heading)
             .map_err(|e| format!("cannot write below {}: {e}", self.campaign.options.out.display()))?;
-        println!("{heading}{difference}  again: warm-fuzz --replay {}\n", dir.display());
+        let counts = self.campaign.counts(&dir)?;
+        let remark = if counts { "" } else { "  found with the other runtime as well\n" };
+        println!("{heading}{difference}{remark}  again: warm-fuzz --replay {}\n", dir.display());
+        self.campaign.findings.fetch_add(usize::from(counts), Ordering::Relaxed);
         self.campaign.known.lock().expect("no panic while locked").insert(names(&small));
         Ok(())
     }
@@ -213,10 +278,10 @@ impl<'c> Job<'c> {
     /// Whether a sequence differs in `mode`, seen once, and is deterministic cold, seen twice.
     fn fails(&mut self, sequence: &Sequence, mode: Mode) -> bool {
         let Ok(program) = self.program(&sequence.before) else { return false };
-        let run = |mode| self.session.run(sequence, &program, mode);
-        let (Ok(cold), Ok(warm)) = (run(Mode::Cold), run(mode)) else { return false };
-        compare(&cold, &warm, mode).is_some()
-            && run(Mode::Cold).is_ok_and(|again| again.observed == cold.observed)
+        let run_cold = || self.session.run(sequence, &program, Mode::Cold);
+        let Ok(cold) = run_cold() else { return false };
+        let Ok(warm) = run_against(&self.session, (sequence, &program), mode, &cold) else { return false };
+        compare(&cold, &warm, mode).is_some() && run_cold().is_ok_and(|again| again.observed == cold.observed)
     }
 }
 
