@@ -475,9 +475,13 @@ static int futex_is_known(long operation)
     }
 }
 
+/* A refusal may be due to what the worker has mapped beside the tool's own memory. */
 static enum hs_call_outcome map(struct hs_system_call *call)
 {
-    return done(call, hs_mappings_call(call));
+    const long asked = call->number == SYS_brk ? call->a : 0, result = hs_mappings_call(call);
+    if (asked ? result != asked : result < 0 && result > -4096)
+        hs_call_mark();
+    return done(call, result);
 }
 
 /* Another program gets the signal mask, and what is ignored, as the tool believes to have them. Should it fail to start, this
