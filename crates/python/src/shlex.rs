@@ -1,9 +1,22 @@
-//! Splits LIT_OPTS and other command lines into words as Python's `shlex.split` does: POSIX quoting, no expansions, no comments.
+//! `shlex`: words to and from the language of POSIX shells.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// The words of a text, or what is wrong with it.
+/// `shlex.quote`.
+pub fn quote(text: &str) -> Cow<'_, str> {
+    let safe = |b: u8| b.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(&b);
+    if text.is_empty() {
+        "''".into()
+    } else if text.bytes().all(safe) {
+        text.into()
+    } else {
+        format!("'{}'", text.replace('\'', "'\"'\"'")).into()
+    }
+}
+
+/// `shlex.split`: quotes but no expansions and no comments. The error is the text of Python's ValueError.
 pub fn split(text: &OsStr) -> Result<Vec<OsString>, &'static str> {
     let mut words = Vec::new();
     let mut word: Option<Vec<u8>> = None;
@@ -45,7 +58,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words() {
+    fn words_are_quoted() {
+        assert_eq!(quote("a=b%s"), "a=b%s");
+        assert_eq!(quote("it's"), r#"'it'"'"'s'"#);
+        assert_eq!(quote(""), "''");
+    }
+
+    #[test]
+    fn words_are_split() {
         for (text, words) in [
             (" -v  a\tb\n", &["-v", "a", "b"][..]),
             (r#"--filter='a b' "c d"e"#, &["--filter=a b", "c de"]),

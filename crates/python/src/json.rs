@@ -1,17 +1,25 @@
-//! Numbers and JSON as Python writes them, since reports are compared with lit's byte by byte.
+//! `json.dumps`, byte by byte.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io;
 
+use crate::number::repr_float;
+
 /// A JSON value on its way out.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Json<'a> {
+pub enum Json<'a> {
+    /// `None`
     Null,
+    /// A `bool`.
     Bool(bool),
-    Int(i64),
+    /// An `int`.
+    Int(i128),
+    /// A `float`.
     Float(f64),
+    /// A `str`.
     Text(Cow<'a, str>),
+    /// A `list`.
     List(Vec<Json<'a>>),
     /// Written in the order of the keys, whatever the order here.
     Object(Vec<(Cow<'a, str>, Json<'a>)>),
@@ -19,19 +27,17 @@ pub(crate) enum Json<'a> {
 
 impl<'a> Json<'a> {
     /// A string.
-    pub(crate) fn text(text: impl Into<Cow<'a, str>>) -> Json<'a> {
+    pub fn text(text: impl Into<Cow<'a, str>>) -> Json<'a> {
         Json::Text(text.into())
     }
 
     /// An object of these members.
-    pub(crate) fn object<K: Into<Cow<'a, str>>>(
-        members: impl IntoIterator<Item = (K, Json<'a>)>,
-    ) -> Json<'a> {
+    pub fn object<K: Into<Cow<'a, str>>>(members: impl IntoIterator<Item = (K, Json<'a>)>) -> Json<'a> {
         Json::Object(members.into_iter().map(|(key, value)| (key.into(), value)).collect())
     }
 
     /// Parses text that came from a metric. What is no JSON is taken as a string, so that nothing is lost.
-    pub(crate) fn from_text(text: &'a str) -> Json<'a> {
+    pub fn from_text(text: &'a str) -> Json<'a> {
         match serde_json::from_str::<serde_json::Value>(text) {
             Ok(value) => Json::from_value(value),
             Err(_) => Json::text(text),
@@ -43,7 +49,7 @@ impl<'a> Json<'a> {
         match value {
             Value::Null => Json::Null,
             Value::Bool(value) => Json::Bool(value),
-            Value::Number(number) => match number.as_i64() {
+            Value::Number(number) => match number.as_i128() {
                 Some(value) => Json::Int(value),
                 None => Json::Float(number.as_f64().unwrap_or(f64::NAN)),
             },
@@ -56,7 +62,7 @@ impl<'a> Json<'a> {
     }
 
     /// As `json.dumps(value, indent=2, sort_keys=True)` at a depth of so many levels.
-    pub(crate) fn indented(&self, depth: usize) -> String {
+    pub fn indented(&self, depth: usize) -> String {
         let mut text = String::new();
         self.write_indented(&mut text, depth);
         text
@@ -95,7 +101,7 @@ const WRITTEN_AT_ONCE: usize = 64 << 10;
 
 /// Writes a JSON object with one long list in it, an item at a time. `before` are the members whose keys sort before
 /// the list's, `list` its key; there are none after it.
-pub(crate) fn write_document<'a>(
+pub fn write_document<'a>(
     to: &mut dyn io::Write,
     before: &[(&str, Json<'_>)],
     list: &str,
@@ -186,33 +192,7 @@ fn json_float(value: f64) -> String {
     if value.is_infinite() {
         return if value > 0.0 { "Infinity" } else { "-Infinity" }.to_owned();
     }
-    float_repr(value)
-}
-
-/// Python's `repr` of a finite float: the shortest digits that read back, with an exponent from 1e16 and below 1e-4.
-pub(crate) fn float_repr(value: f64) -> String {
-    if (1e-3..1e15).contains(&value.abs()) {
-        // Certainly without one, as most times are.
-        let plain = format!("{value}");
-        return if plain.contains('.') { plain } else { plain + ".0" };
-    }
-    let scientific = format!("{value:e}");
-    let (digits, exponent) = scientific.split_once('e').expect("always has an exponent");
-    let exponent: i32 = exponent.parse().expect("a number");
-    if (-4..16).contains(&exponent) {
-        let plain = format!("{value}");
-        return if plain.contains('.') { plain } else { format!("{plain}.0") };
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{digits}e{sign}{:02}", exponent.abs())
-}
-
-/// Python's `%.Nf`.
-pub(crate) fn fixed(value: f64, digits: usize) -> String {
-    if value.is_nan() {
-        return "nan".to_owned();
-    }
-    format!("{value:.digits$}")
+    repr_float(value)
 }
 
 #[cfg(test)]
@@ -220,30 +200,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn floats_as_pythons_repr() {
-        for (value, text) in [
-            (0.0, "0.0"),
-            (-0.0, "-0.0"),
-            (1.0, "1.0"),
-            (0.1, "0.1"),
-            (0.0001, "0.0001"),
-            (0.00001, "1e-05"),
-            (1.5e-7, "1.5e-07"),
-            (1e15, "1000000000000000.0"),
-            (1e16, "1e+16"),
-            (1.2345e100, "1.2345e+100"),
-            (0.123_456_789_012_345_67, "0.12345678901234566"),
-        ] {
-            assert_eq!(float_repr(value), text);
-        }
-        assert_eq!(json_float(f64::NAN), "NaN");
-        assert_eq!(json_float(f64::NEG_INFINITY), "-Infinity");
-    }
-
-    #[test]
     fn strings_are_ascii() {
         let text = Json::Text("a\"\\\n\u{1}\u{7f}é😀\u{8}\u{c}".into()).indented(0);
         assert_eq!(text, r#""a\"\\\n\u0001\u007f\u00e9\ud83d\ude00\b\f""#);
+    }
+
+    #[test]
+    fn floats_that_are_no_numbers_have_names() {
+        assert_eq!(json_float(f64::NAN), "NaN");
+        assert_eq!(json_float(f64::NEG_INFINITY), "-Infinity");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Generated patterns, expressions and test files: hotstart must make of them what Python and lit make of them.
+//! Generated expressions and test files: hotstart must make of them what lit makes of them.
 
 mod common;
 
@@ -9,167 +9,12 @@ use base64ish::encode;
 use common::{Driver, Random, count, last_line_only, normalized, packages, session, strings};
 use hotstart_lit::boolexpr::Features;
 use hotstart_lit::config::{Config, Format, Session, Substitution};
-use hotstart_lit::pyre::{Pattern, Replacement};
 use hotstart_lit::script::{Compiler, Prepared, Request, prepare};
 use hotstart_lit::suite::{Directory, Suite, Test};
 use hotstart_model::VerdictTable;
 use serde_json::{Value, json};
 
 const BATCH: usize = 250;
-
-/// Pieces of patterns, weighted to what keys look like and to what is easily got wrong.
-const PIECES: &[&str] = &[
-    "a",
-    "b",
-    "é",
-    "%",
-    "%s",
-    "-",
-    r"\.",
-    "llc",
-    r"\b",
-    r"\B",
-    "^",
-    "$",
-    r"\A",
-    r"\Z",
-    ".",
-    "[ab]",
-    "[^a-c]",
-    r"[\w.]",
-    r"\w",
-    r"\W",
-    r"\s",
-    r"\d",
-    "(a|b)",
-    "(a)?",
-    "(?:ab|a)",
-    "(?P<n>a)",
-    r"\1",
-    "(?P=n)",
-    "a*",
-    "b+?",
-    "a{2}",
-    "{",
-    "}",
-    "{a}",
-    "a{,2}",
-    "a{1,}",
-    "(?=a)",
-    "(?!b)",
-    "(?<=a)",
-    r"(?<!(\-|\.))",
-    r"(?!(\-|\.))",
-    "(?<![ab]b)",
-    "(?i:A)",
-    "|",
-    "(",
-    ")",
-    "[",
-    "]",
-    "*",
-    "+",
-    "?",
-    r"\<",
-    r"\-",
-    r"\141",
-    r"\x61",
-    r"\n",
-    r"\q",
-    "(?>a*)",
-    "a*+",
-    "(?(1)a|b)",
-    "(?#x)",
-    " ",
-    "(?s:.)",
-    "(?m:^a$)",
-    "(?x: a b )",
-    r"(?a:\w)",
-    "(?i)",
-    "\n",
-    "[]a]",
-    "[a-]",
-    "[-a]",
-    r"[^\s]",
-    "(?:)",
-    "()",
-];
-const TEMPLATES: &[&str] = &[
-    "", "x", r"\1", r"[\g<0>]", r"\g<n>", r"\\", r"\n", r"\q", r"\.", r"\0", r"\101", r"\9", "a%", r"\g<",
-    r"\g<1>b",
-];
-const TEXT: &[&str] =
-    &["a", "b", "c", "é", "%", "s", "-", ".", " ", "ab", "llc", "\n", "_", "1", "A", "%%", "{", "}", "²"];
-
-/// `re.sub` of a pattern as hotstart does it.
-fn sub(
-    compile: fn(&str) -> Result<Pattern, E>,
-    pattern: &str,
-    template: &str,
-    text: &str,
-) -> Result<String, E> {
-    let pattern = compile(pattern)?;
-    let replacement = Replacement::template(template, &pattern)?;
-    Ok(pattern.sub(&replacement, text)?.unwrap_or_else(|| text.to_owned()))
-}
-
-type E = hotstart_lit::exception::Exception;
-
-fn check_subs(driver: &mut Driver, cases: &[(String, String, String)]) -> usize {
-    let answers = driver.ask(&json!({"op": "sub", "cases": cases}));
-    let mut refused = 0;
-    for ((pattern, template, text), answer) in cases.iter().zip(answers.as_array().expect("a list")) {
-        for compile in [Pattern::new, Pattern::without_shortcut] {
-            let ours = match sub(compile, pattern, template, text) {
-                Err(error) if error.kind == "hotstart" => {
-                    refused += 1;
-                    continue;
-                }
-                Ok(value) => json!({ "value": value }),
-                Err(error) => json!({"error": error.to_string()}),
-            };
-            assert_eq!(&ours, answer, "re.sub({pattern:?}, {template:?}, {text:?})");
-        }
-    }
-    refused
-}
-
-#[test]
-fn substitution_of_patterns_is_pythons() {
-    let mut driver = Driver::start(None);
-    let mut random = Random::new(1);
-    let total = count(4_000);
-    let mut refused = 0;
-    for _ in 0..total.div_ceil(BATCH) {
-        let case = |_| (random.join(PIECES, 6), random.join(TEMPLATES, 2), random.join(TEXT, 9));
-        let cases: Vec<_> = (0..BATCH).map(case).collect();
-        refused += check_subs(&mut driver, &cases);
-    }
-    assert!(refused * 20 < total, "{refused} of {total} patterns are not supported");
-}
-
-#[test]
-fn keys_of_tools_are_matched_as_by_python() {
-    const BEFORE: &[&str] =
-        &["", r"(?<!(\.|\-|\^|/|\\|<))", "(?<![.-])", r"(?<!-x\s)", "(?<=a)", "(?<=[ab]b)"];
-    const AFTER: &[&str] = &["", r"(?!(\-|\.))", r"(?!(\.))", "(?=a)", "(?![ab])", "$", r"\Z"];
-    const NAMES: &[&str] = &["llc", "%llc", r"l\+\+", "é", "l-c", "a b", "%{x:y}", r"\| \bnot", "a"];
-    const AROUND: &[&str] = &[
-        "llc", "%llc", "l++", "é", "l-c", "a b", "%{x:y}", "| not", "a", " ", "-", ".", "/", "-x ", "b", "\n",
-    ];
-    let mut driver = Driver::start(None);
-    let mut random = Random::new(2);
-    for _ in 0..count(3_000).div_ceil(BATCH) {
-        let mut case = || {
-            let edge = |random: &mut Random| random.pick(&["", r"\b", r"\b", r"\B"]).to_owned();
-            let (before, first) = (random.pick(BEFORE), edge(&mut random));
-            let (name, last, after) = (random.pick(NAMES), edge(&mut random), random.pick(AFTER));
-            (format!("{before}{first}{name}{last}{after}"), "<>".to_owned(), random.join(AROUND, 7))
-        };
-        let cases: Vec<_> = (0..BATCH).map(|_| case()).collect();
-        assert_eq!(check_subs(&mut driver, &cases), 0, "all keys of this form are supported");
-    }
-}
 
 #[test]
 fn boolean_expressions_are_lits() {

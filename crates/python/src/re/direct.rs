@@ -7,7 +7,7 @@
 use memchr::memmem::Finder;
 
 use super::ast::{At, Flags, Node, Set};
-use crate::pytext;
+use crate::text;
 
 /// A literal and what must hold around or inside it.
 #[derive(Debug)]
@@ -182,8 +182,8 @@ fn matches_before(sequence: &[Members], text: &str) -> bool {
 
 fn place_holds(place: At, text: &str, at: usize) -> bool {
     let boundary = || {
-        let before = text[..at].chars().next_back().is_some_and(pytext::is_word);
-        let after = text[at..].chars().next().is_some_and(pytext::is_word);
+        let before = text[..at].chars().next_back().is_some_and(text::is_word);
+        let after = text[at..].chars().next().is_some_and(text::is_word);
         before != after
     };
     match place {

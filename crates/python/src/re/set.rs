@@ -3,11 +3,13 @@
 use super::ast::{Item, Node, Set};
 use super::escape::{self, Context};
 use super::source::{Source, Token};
-use crate::exception::Exception;
+use crate::Exception;
 
-/// Reads a set whose opening bracket has been taken.
-pub fn read(source: &mut Source) -> Result<Node, Exception> {
+/// Reads a set whose opening bracket has been taken; `warns` becomes true where Python warns of what may mean something
+/// else one day.
+pub fn read(source: &mut Source, warns: &mut bool) -> Result<Node, Exception> {
     let here = source.tell() - 1;
+    *warns |= source.peek_char() == Some('[');
     let negated = source.accept('^')?;
     let mut items: Vec<Item> = Vec::new();
     loop {
@@ -15,6 +17,8 @@ pub fn read(source: &mut Source) -> Result<Node, Exception> {
         if this == Token::Char(']') && !items.is_empty() {
             break;
         }
+        let is_doubled = source.peek() == Some(this) && matches!(this, Token::Char('-' | '&' | '~' | '|'));
+        *warns |= is_doubled && !items.is_empty();
         let low = member(source, this)?;
         if !source.accept('-')? {
             items.push(low);
@@ -25,6 +29,7 @@ pub fn read(source: &mut Source) -> Result<Node, Exception> {
             items.extend([low, Item::Range(u32::from('-'), u32::from('-'))]);
             break;
         }
+        *warns |= that == Token::Char('-');
         let high = member(source, that)?;
         match (low, high) {
             (Item::Range(lo, _), Item::Range(hi, _)) if lo <= hi => items.push(Item::Range(lo, hi)),

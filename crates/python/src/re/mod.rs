@@ -1,7 +1,6 @@
-//! Python's `re`: its dialect, its errors, its `sub`.
+//! `re`: its dialect, its errors, its `sub`.
 //!
-//! lit's substitution keys, its filters and the braces of its boolean expressions are Python patterns. They are
-//! parsed here by Python's rules; the common simple ones are then matched directly (`direct`), all others by
+//! Patterns are parsed by Python's rules. The common simple ones are then matched directly (`direct`), all others by
 //! fancy-regex after translation (`translate`). Text is UTF-8, so a pattern can never match a lone surrogate.
 
 pub mod ast;
@@ -21,7 +20,7 @@ pub use self::ast::Flags;
 use self::ast::Node;
 use self::direct::Direct;
 pub use self::template::{Part, Replacement};
-use crate::exception::Exception;
+use crate::Exception;
 
 /// Steps that a match may take before it is given up. Python has no limit; this is minutes.
 const BACKTRACK_LIMIT: usize = if cfg!(feature = "fuzzing") { 20_000 } else { 200_000_000 };
@@ -32,6 +31,10 @@ pub struct Pattern {
     groups: usize,
     names: HashMap<String, u32>,
     literal: String,
+    warns: bool,
+    /// Whether matches, or only their groups, may be others than Python's.
+    ends_differ: bool,
+    groups_differ: bool,
     engine: Engine,
 }
 
@@ -64,6 +67,11 @@ impl Pattern {
         Self::build(pattern, Flags::default(), false, r"\A", r"\z")
     }
 
+    /// Compiles a pattern that must match from the start of a text, as with `re.match`.
+    pub fn at_start(pattern: &str) -> Result<Self, Exception> {
+        Self::build(pattern, Flags::default(), false, r"\A", "")
+    }
+
     /// Compiles without the direct matcher, to compare the two.
     pub fn without_shortcut(pattern: &str) -> Result<Self, Exception> {
         Self::build(pattern, Flags::default(), false, "", "")
@@ -90,7 +98,15 @@ impl Pattern {
             Engine::Regex { .. } if parsed.flags.ignore_case => String::new(),
             Engine::Regex { .. } => required_literal(&parsed.seq),
         };
-        Ok(Pattern { groups: parsed.groups as usize, names: parsed.names, literal, engine })
+        Ok(Pattern {
+            groups: parsed.groups as usize,
+            names: parsed.names,
+            literal,
+            warns: parsed.warns,
+            ends_differ: translate::ends_differ(&parsed.seq),
+            groups_differ: translate::groups_differ(&parsed.seq),
+            engine,
+        })
     }
 
     /// Number of groups, the whole match included.
@@ -108,7 +124,12 @@ impl Pattern {
         self.names.get(name).map(|&group| group as usize)
     }
 
-    /// Whether it matches anywhere, `re.search`; for patterns made by `full`, whether it matches the text.
+    /// Whether Python warns of the pattern, on standard error.
+    pub fn warns(&self) -> bool {
+        self.warns
+    }
+
+    /// Whether it matches anywhere, as with `re.search`, or as `full` or `at_start` ask for.
     pub fn is_match(&self, text: &str) -> Result<bool, Exception> {
         match &self.engine {
             Engine::Direct(direct) => Ok(direct.find(text, 0).is_some()),
@@ -125,6 +146,11 @@ impl Pattern {
     }
 
     fn sub_general(&self, replacement: &Replacement, text: &str) -> Result<Option<String>, Exception> {
+        if self.ends_differ || self.groups_differ && replacement.names_groups() {
+            return Err(Exception::unsupported(
+                "repetitions of what may match nothing are not replaced here",
+            ));
+        }
         let mut out = String::new();
         let mut copied = 0;
         let mut from = 0;
@@ -203,12 +229,12 @@ fn regex(pattern: &str, translated: &str) -> Result<Box<Regex>, Exception> {
 }
 
 fn unsupported(pattern: &str, what: &str) -> Exception {
-    let pattern = crate::pytext::repr(pattern);
-    Exception::new("hotstart", format!("the regular expression {pattern} is not supported: {what}"))
+    let pattern = crate::repr(pattern);
+    Exception::unsupported(format!("the regular expression {pattern} is not supported: {what}"))
 }
 
 fn gave_up(error: &fancy_regex::Error) -> Exception {
-    Exception::new("hotstart", format!("a regular expression was given up: {error}"))
+    Exception::unsupported(format!("a regular expression was given up: {error}"))
 }
 
 /// The longest text that must be in every match.

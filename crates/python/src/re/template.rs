@@ -1,10 +1,12 @@
-//! Replacement templates of Python's `re.sub`: text with `\1`, `\g<name>` and escapes.
+//! Replacement templates of `re.sub`: text with `\1`, `\g<name>` and escapes.
 
 use super::Pattern;
-use super::escape::{control, is_identifier, is_octal, octal};
+use super::escape::{control, is_octal, octal};
 use super::source::{Source, Token};
-use crate::exception::Exception;
-use crate::pytext;
+use crate::Exception;
+use crate::number::int;
+use crate::repr;
+use crate::text::is_identifier;
 
 /// What a match is replaced by.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +27,14 @@ pub enum Part {
 }
 
 impl Replacement {
+    /// Whether a part of the match is in it.
+    pub(super) fn names_groups(&self) -> bool {
+        match self {
+            Replacement::Literal(_) => false,
+            Replacement::Template(parts) => parts.iter().any(|part| matches!(part, Part::Group(1..))),
+        }
+    }
+
     /// Reads a template for a pattern.
     pub fn template(template: &str, pattern: &Pattern) -> Result<Self, Exception> {
         if !template.contains('\\') {
@@ -100,15 +110,15 @@ fn number(source: &mut Source, first: char, pattern: &Pattern) -> Result<Part, E
 
 fn named_group(source: &Source, name: &str, pattern: &Pattern) -> Result<usize, Exception> {
     if is_identifier(name) {
-        let unknown = || Exception::new("IndexError", format!("unknown group name {}", pytext::repr(name)));
+        let unknown = || Exception::new("IndexError", format!("unknown group name {}", repr(name)));
         return pattern.group_named(name).ok_or_else(unknown);
     }
     let offset = name.chars().count() + 1;
-    match pytext::parse_int(name) {
+    match int(name, 10) {
         Some(index @ 0..) if index < 1 << 30 => Ok(index as usize),
         Some(index @ 0..) => Err(source.error(format!("invalid group reference {index}"), offset)),
         _ => {
-            let message = format!("bad character in group name {}", pytext::repr(name));
+            let message = format!("bad character in group name {}", repr(name));
             Err(source.error(message, offset))
         }
     }

@@ -1,32 +1,27 @@
-//! Python's `glob.glob` without recursion: hidden files only for patterns that begin with a dot, sets in brackets
-//! honoured, what cannot be read treated as empty.
+//! `glob.glob` without recursion: hidden files only for patterns that begin with a dot, sets in brackets honoured, what
+//! cannot be read treated as empty.
 
 use std::fs;
 use std::path::Path;
 
-use crate::python::path::{join, split};
-
-/// The files that match `pattern` taken from `cwd`, sorted, or the pattern itself if there are none.
-pub(crate) fn resolve(pattern: &str, cwd: &str) -> Vec<String> {
-    let mut found = glob(&join(cwd, pattern), false);
-    if found.is_empty() {
-        return vec![pattern.to_owned()];
-    }
-    found.sort_unstable();
-    found
-}
+use crate::path::{join, split};
 
 fn has_magic(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
-fn glob(path: &str, only_dirs: bool) -> Vec<String> {
+/// The files that match the absolute pattern, in no order.
+pub fn glob(pattern: &str) -> Vec<String> {
+    find(pattern, false)
+}
+
+fn find(path: &str, only_dirs: bool) -> Vec<String> {
     let (dir, base) = split(path);
     if !has_magic(path) {
         let exists = if base.is_empty() { Path::new(dir).is_dir() } else { lexists(path) };
         return if exists { vec![path.to_owned()] } else { Vec::new() };
     }
-    let dirs = if dir != path && has_magic(dir) { glob(dir, true) } else { vec![dir.to_owned()] };
+    let dirs = if dir != path && has_magic(dir) { find(dir, true) } else { vec![dir.to_owned()] };
     let mut found = Vec::new();
     for dir in dirs {
         if has_magic(base) {
@@ -173,18 +168,23 @@ mod tests {
     }
 
     #[test]
-    fn files_are_sorted_absolute_and_not_hidden() {
+    fn hidden_files_are_found_by_a_dot_only() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().to_str().unwrap();
-        for name in ["b.c", "a.c", ".h.c"] {
+        fs::create_dir(dir.path().join("d")).unwrap();
+        for name in ["b.c", "a.c", ".h.c", "d/x.c"] {
             fs::write(dir.path().join(name), "").unwrap();
         }
-        fs::create_dir(dir.path().join("d")).unwrap();
-        fs::write(dir.path().join("d/x.c"), "").unwrap();
-        assert_eq!(resolve("*.c", root), [format!("{root}/a.c"), format!("{root}/b.c")]);
-        assert_eq!(resolve(".*", root), [format!("{root}/.h.c")]);
-        assert_eq!(resolve("*/x.c", root), [format!("{root}/d/x.c")]);
-        assert_eq!(resolve("*/", root), [format!("{root}/d/")]);
-        assert_eq!(resolve("nothing*", root), ["nothing*"]);
+        for (pattern, names) in [
+            ("*.c", &["a.c", "b.c"][..]),
+            (".*", &[".h.c"]),
+            ("*/x.c", &["d/x.c"]),
+            ("*/", &["d/"]),
+            ("nothing*", &[]),
+        ] {
+            let mut found = glob(&format!("{root}/{pattern}"));
+            found.sort_unstable();
+            assert_eq!(found, names.iter().map(|name| format!("{root}/{name}")).collect::<Vec<_>>());
+        }
     }
 }

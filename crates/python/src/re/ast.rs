@@ -2,7 +2,7 @@
 //!
 //! Code points are `u32`: Python patterns can name lone surrogates, which then match nothing here.
 
-use crate::pytext;
+use crate::text;
 
 /// A sequence of nodes.
 pub type Seq = Vec<Node>;
@@ -145,11 +145,11 @@ impl Category {
             return false;
         }
         match self {
-            Category::Digit => pytext::is_digit(c),
+            Category::Digit => text::is_digit(c),
             // ASCII mode knows the six characters of C's isspace only.
             Category::Space if ascii => matches!(c, ' ' | '\t'..='\r'),
-            Category::Space => pytext::is_space(c),
-            Category::Word => pytext::is_word(c),
+            Category::Space => text::is_space(c),
+            Category::Word => text::is_word(c),
         }
     }
 }
@@ -221,4 +221,22 @@ fn node_width(node: &Node, groups: &[Option<(u64, u64)>]) -> (u64, u64) {
             widths.fold((MAX_WIDTH - 1, 0), |(lo, hi), (l, h)| (lo.min(l), hi.max(h)))
         }
     }
+}
+
+impl Node {
+    /// The sequences in it.
+    fn children(&self) -> Vec<&Seq> {
+        match self {
+            Node::Repeat { child, .. } | Node::Group { child, .. } | Node::Look { child, .. } => vec![child],
+            Node::Atomic(child) => vec![child],
+            Node::Conditional { yes, no, .. } => std::iter::once(yes).chain(no).collect(),
+            Node::Branch(items) => items.iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Whether it holds for a node, at any depth.
+pub fn any(seq: &[Node], holds: &dyn Fn(&Node) -> bool) -> bool {
+    seq.iter().any(|node| holds(node) || node.children().into_iter().any(|child| any(child, holds)))
 }

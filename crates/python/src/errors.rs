@@ -5,7 +5,7 @@ use std::io;
 use rustix::io::Errno;
 
 /// The exception type that Python raises for an error number.
-pub(crate) fn kind(error: &io::Error) -> &'static str {
+pub fn kind(error: &io::Error) -> &'static str {
     match Errno::from_io_error(error) {
         Some(Errno::NOENT) => "FileNotFoundError",
         Some(Errno::EXIST) => "FileExistsError",
@@ -22,7 +22,7 @@ pub(crate) fn kind(error: &io::Error) -> &'static str {
 }
 
 /// `[Errno 2] No such file or directory: 'x'`; the path is given as Python would show it, quotes included.
-pub(crate) fn message(error: &io::Error, shown_path: Option<&str>) -> String {
+pub fn message(error: &io::Error, shown_path: Option<&str>) -> String {
     let Some(number) = error.raw_os_error() else { return error.to_string() };
     let text = error.to_string();
     let text = text.strip_suffix(&format!(" (os error {number})")).unwrap_or(&text);
@@ -33,7 +33,7 @@ pub(crate) fn message(error: &io::Error, shown_path: Option<&str>) -> String {
 }
 
 /// The error for a kernel error number.
-pub(crate) fn io_error(errno: Errno) -> io::Error {
+pub fn io_error(errno: Errno) -> io::Error {
     io::Error::from_raw_os_error(errno.raw_os_error())
 }
 

@@ -3,7 +3,8 @@
 use super::ast::{At, Category, Flags, Node, Set};
 use super::parse::State;
 use super::source::{Source, Token};
-use crate::exception::Exception;
+use crate::Exception;
+use crate::{repr, text};
 
 /// Where an escape stands, which decides what it may mean.
 pub enum Context<'a> {
@@ -95,8 +96,7 @@ fn named(source: &mut Source) -> Result<Node, Exception> {
         return Err(source.error("missing {", 0));
     }
     let name = source.get_until('}', "character name")?;
-    let message = format!("undefined character name {}", crate::pytext::repr(&name));
-    Err(source.error(message, name.chars().count() + 4))
+    Err(Exception::unsupported(format!("the character name {} is not known here", repr(&name))))
 }
 
 fn number(source: &mut Source, c: char, state: &State) -> Result<Node, Exception> {
@@ -141,13 +141,6 @@ pub fn octal(digits: &str) -> u32 {
 /// Whether `c` is an octal digit.
 pub fn is_octal(c: char) -> bool {
     ('0'..='7').contains(&c)
-}
-
-/// `str.isidentifier`, to the letter only for ASCII.
-pub fn is_identifier(name: &str) -> bool {
-    let mut chars = name.chars();
-    chars.next().is_some_and(|c| c.is_alphabetic() || c == '_')
-        && chars.all(|c| c.is_alphanumeric() || c == '_')
 }
 
 /// Whether `c` names a flag.
@@ -227,7 +220,7 @@ fn next_flag(source: &mut Source, missing: &str) -> Result<Option<char>, Excepti
 }
 
 fn unknown_flag(source: &Source, c: char, missing: &str) -> Exception {
-    source.error(if c.is_alphabetic() { "unknown flag" } else { missing }, 1)
+    source.error(if text::is_alpha(c) { "unknown flag" } else { missing }, 1)
 }
 
 fn set(flags: &mut Flags, c: char) {

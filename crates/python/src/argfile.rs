@@ -1,17 +1,17 @@
-//! `@FILE`: the file's lines stand in for the argument, each line an argument, `@FILE` among them again.
+//! `argparse`'s argument files: for `@FILE`, the file's lines are arguments, `@FILE` among them again.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use super::values::quoted;
+use crate::{errors, repr, text};
 
 /// Files that name themselves would go on for ever.
 const MAX_DEPTH: usize = 100;
 
 /// Replaces all argument files below `cwd`.
-pub(super) fn expand(argv: Vec<OsString>, cwd: &Path) -> Result<Vec<OsString>, String> {
+pub fn expand(argv: Vec<OsString>, cwd: &Path) -> Result<Vec<OsString>, String> {
     let mut expanded = Vec::with_capacity(argv.len());
     for arg in argv {
         expand_one(arg, cwd, MAX_DEPTH, &mut expanded)?;
@@ -37,16 +37,9 @@ fn expand_one(arg: OsString, cwd: &Path, depth: usize, to: &mut Vec<OsString>) -
 fn read_lines(name: &OsStr, cwd: &Path) -> Result<Vec<OsString>, String> {
     // An empty name is no file, not the directory it would be joined to.
     let read = if name.is_empty() { fs::read("") } else { fs::read(cwd.join(name)) };
-    let content = read.map_err(|error| {
-        let text = error.to_string();
-        let reason = text.split(" (os error").next().unwrap_or(&text);
-        match error.raw_os_error() {
-            Some(number) => format!("[Errno {number}] {reason}: {}", display(name)),
-            None => format!("{reason}: {}", display(name)),
-        }
-    })?;
+    let content = read.map_err(|error| errors::message(&error, Some(&display(name))))?;
     Ok(match String::from_utf8(content) {
-        Ok(text) => split_lines(&text).into_iter().map(OsString::from).collect(),
+        Ok(text) => text::split_lines(&text).into_iter().map(OsString::from).collect(),
         Err(error) => {
             let lines = error.as_bytes().split(|byte| *byte == b'\n').map(<[u8]>::to_vec);
             lines.filter(|line| !line.is_empty()).map(OsString::from_vec).collect()
@@ -54,27 +47,8 @@ fn read_lines(name: &OsStr, cwd: &Path) -> Result<Vec<OsString>, String> {
     })
 }
 
-/// Python's `str.splitlines`.
-fn split_lines(text: &str) -> Vec<&str> {
-    const ENDS: [char; 10] =
-        ['\n', '\r', '\u{b}', '\u{c}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{85}', '\u{2028}', '\u{2029}'];
-    let mut lines = Vec::new();
-    let mut rest = text;
-    while !rest.is_empty() {
-        let end = rest.find(ENDS).unwrap_or(rest.len());
-        lines.push(&rest[..end]);
-        rest = &rest[end..];
-        rest = rest.strip_prefix("\r\n").unwrap_or_else(|| {
-            let mut chars = rest.chars();
-            chars.next();
-            chars.as_str()
-        });
-    }
-    lines
-}
-
 fn display(name: &OsStr) -> String {
-    quoted(&name.to_string_lossy())
+    repr(&name.to_string_lossy())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! Positions are counted in characters, because they appear in error messages.
 
-use crate::exception::Exception;
+use crate::Exception;
 
 /// A reader of a pattern or of a replacement template.
 pub struct Source {

@@ -5,12 +5,14 @@
 
 use std::collections::HashMap;
 
-use super::ast::{At, Flags, Greed, Node, Seq, width};
+use super::ast::{At, Flags, Greed, Node, Seq, any, width};
 use super::escape::{self, Context};
 use super::set;
 use super::source::{Source, Token};
-use crate::exception::Exception;
-use crate::pytext;
+use crate::Exception;
+use crate::number::int;
+use crate::repr;
+use crate::text::is_identifier;
 
 /// Deepest nesting that is parsed; Python's own limit is near it.
 const MAX_DEPTH: usize = 160;
@@ -28,12 +30,15 @@ pub struct Parsed {
     pub names: HashMap<String, u32>,
     /// Least and greatest number of characters it matches.
     pub width: (u64, u64),
+    /// Whether Python warns of something in it.
+    pub warns: bool,
 }
 
 /// What is known of groups while parsing.
 #[derive(Default)]
 pub struct State {
     pub flags: Flags,
+    warns: bool,
     names: HashMap<String, u32>,
     /// By group; `None` while it is open. Group 0 is never closed.
     widths: Vec<Option<(u64, u64)>>,
@@ -78,14 +83,14 @@ pub fn parse(pattern: &str, flags: Flags) -> Result<Parsed, Exception> {
     if parser.source.peek().is_some() {
         return Err(parser.source.error("unbalanced parenthesis", 0));
     }
-    let State { flags, names, widths, conditions, .. } = parser.state;
+    let State { flags, warns, names, widths, conditions, .. } = parser.state;
     let groups = widths.len() as u32;
     if let Some(&(group, place)) = conditions.iter().find(|(group, _)| *group >= groups) {
         return Err(parser.source.error_at(format!("invalid group reference {group}"), place));
     }
     check_look_behind_widths(&seq, &widths)?;
     let width = width(&seq, &widths);
-    Ok(Parsed { seq, flags, groups, names, width })
+    Ok(Parsed { seq, flags, groups, names, width, warns })
 }
 
 struct Parser {
@@ -128,7 +133,7 @@ impl Parser {
             match c {
                 ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c' if verbose => {}
                 '#' if verbose => self.skip_line()?,
-                '[' => seq.push(set::read(&mut self.source)?),
+                '[' => seq.push(set::read(&mut self.source, &mut self.state.warns)?),
                 '*' | '+' | '?' | '{' => self.repeat(c, &mut seq)?,
                 '.' => seq.push(Node::Any),
                 '(' => {
@@ -250,7 +255,7 @@ impl Parser {
         self.state.widths.push(None);
         if let Some(name) = name {
             if let Some(old) = self.state.names.get(&name) {
-                let quoted = pytext::repr(&name);
+                let quoted = repr(&name);
                 let message =
                     format!("redefinition of group name {quoted} as group {index}; was group {old}");
                 return Err(self.source.error(message, name.chars().count() + 1));
@@ -288,7 +293,7 @@ impl Parser {
             self.check_name(&name)?;
             let offset = name.chars().count() + 1;
             let Some(&group) = self.state.names.get(&name) else {
-                let message = format!("unknown group name {}", pytext::repr(&name));
+                let message = format!("unknown group name {}", repr(&name));
                 return Err(self.source.error(message, offset));
             };
             if !self.state.is_closed(group) {
@@ -307,10 +312,10 @@ impl Parser {
     }
 
     fn check_name(&self, name: &str) -> Result<(), Exception> {
-        if escape::is_identifier(name) {
+        if is_identifier(name) {
             return Ok(());
         }
-        let message = format!("bad character in group name {}", pytext::repr(name));
+        let message = format!("bad character in group name {}", repr(name));
         Err(self.source.error(message, name.chars().count() + 1))
     }
 
@@ -378,15 +383,19 @@ impl Parser {
 
     fn condition_group(&mut self, name: &str) -> Result<u32, Exception> {
         let offset = name.chars().count() + 1;
-        if escape::is_identifier(name) {
-            return self.state.names.get(name).copied().ok_or_else(|| {
-                self.source.error(format!("unknown group name {}", pytext::repr(name)), offset)
-            });
+        if is_identifier(name) {
+            return self
+                .state
+                .names
+                .get(name)
+                .copied()
+                .ok_or_else(|| self.source.error(format!("unknown group name {}", repr(name)), offset));
         }
-        let Some(number) = pytext::parse_int(name).filter(|&n| n >= 0) else {
-            let message = format!("bad character in group name {}", pytext::repr(name));
+        let Some(number) = int(name, 10).filter(|&n| n >= 0) else {
+            let message = format!("bad character in group name {}", repr(name));
             return Err(self.source.error(message, offset));
         };
+        self.state.warns |= !name.bytes().all(|byte| byte.is_ascii_digit());
         if number == 0 {
             return Err(self.source.error("bad group number", offset));
         }
@@ -428,27 +437,15 @@ fn repeat_count(digits: &str) -> Result<u32, Exception> {
 
 /// Python refuses look-behinds of varying width when it compiles what it has parsed.
 fn check_look_behind_widths(seq: &[Node], groups: &[Option<(u64, u64)>]) -> Result<(), Exception> {
-    for node in seq {
-        match node {
-            Node::Look { behind, child, .. } => {
-                let (lo, hi) = width(child, groups);
-                if *behind && lo != hi {
-                    return Err(Exception::new("re.error", "look-behind requires fixed-width pattern"));
-                }
-                check_look_behind_widths(child, groups)?;
-            }
-            Node::Repeat { child, .. } | Node::Group { child, .. } | Node::Atomic(child) => {
-                check_look_behind_widths(child, groups)?;
-            }
-            Node::Conditional { yes, no, .. } => {
-                check_look_behind_widths(yes, groups)?;
-                check_look_behind_widths(no.as_deref().unwrap_or_default(), groups)?;
-            }
-            Node::Branch(items) => {
-                items.iter().try_for_each(|item| check_look_behind_widths(item, groups))?;
-            }
-            _ => {}
+    let varies = |node: &Node| match node {
+        Node::Look { behind: true, child, .. } => {
+            let (least, most) = width(child, groups);
+            least != most
         }
+        _ => false,
+    };
+    match any(seq, &varies) {
+        true => Err(Exception::new("re.error", "look-behind requires fixed-width pattern")),
+        false => Ok(()),
     }
-    Ok(())
 }

@@ -1,14 +1,10 @@
-//! Python's `getopt.gnu_getopt`: options and operands may be mixed.
+//! `getopt.gnu_getopt`: options and operands may be mixed.
 
 /// An option as Python names it (`-p`, `--strip-trailing-cr`), and its value or nothing.
-pub(crate) type Opt = (String, String);
+pub type Opt = (String, String);
 
 /// Separates options from operands; the error is Python's message.
-pub(crate) fn gnu_getopt(
-    args: &[String],
-    short: &str,
-    long: &[&str],
-) -> Result<(Vec<Opt>, Vec<String>), String> {
+pub fn gnu_getopt(args: &[String], short: &str, long: &[&str]) -> Result<(Vec<Opt>, Vec<String>), String> {
     let (mut options, mut operands) = (Vec::new(), Vec::new());
     let mut rest = args;
     while let Some((arg, tail)) = rest.split_first() {
@@ -27,7 +23,7 @@ pub(crate) fn gnu_getopt(
     Ok((options, operands))
 }
 
-/// lit's tools know no long option with a value, so none can be given.
+/// Only long options without a value can be asked for.
 fn long_option(text: &str, long: &[&str]) -> Result<Opt, String> {
     let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
     let matching: Vec<_> = long.iter().filter(|l| l.starts_with(name)).collect();
