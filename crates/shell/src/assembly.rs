@@ -168,24 +168,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         }
         let path = search_path(own.as_ref(), shell, self.dialect()).map(|path| path.into_owned().into());
         let target = own.as_mut().unwrap_or(shell);
-        let program = if is_native {
-            path?;
-            self.python()
-        } else {
-            find_program(words[0].text(), target.cwd(), path)?
-        };
-        let mut args = expand::arguments(&words, target.cwd());
-        let task = match is_native {
-            true => Task::find(&args, self.dialect()),
-            false => refused_by_limits(target, &program, &args[0]),
-        };
-        if is_native && task.is_none() {
-            let name = std::mem::take(&mut args[0]);
-            args.splice(
-                0..1,
-                self.by_python(&name).ok_or_else(|| Halt::internal(&name, "no Python is known"))?,
-            );
-        }
+        let (program, args, task) = self.callee(target, &words, is_native, path)?;
         let wiring = self.wire(slots, task.is_some())?;
         match task {
             Some(task) => self.start_native(target, task, wiring, Running { negation, ..Running::default() }),
@@ -193,6 +176,30 @@ impl<'c, 'a> Assembly<'c, 'a> {
                 self.start_process(target, program, args, wiring, Running { negation, ..Running::default() })
             }
         }
+    }
+
+    /// The file to execute, the arguments, and the native stage that does it instead, if there is one.
+    fn callee(
+        &self,
+        shell: &Shell,
+        words: &[Word],
+        is_native: bool,
+        path: Halting<Cow<'_, str>>,
+    ) -> Halting<(String, Vec<String>, Option<Task>)> {
+        let mut args = expand::arguments(words, shell.cwd());
+        if !is_native {
+            let program = find_program(words[0].text(), shell.cwd(), path)?;
+            let task = refused_by_limits(shell, &program, &args[0]);
+            return Ok((program, args, task));
+        }
+        path?;
+        let task = Task::find(&args, self.dialect());
+        if task.is_none() {
+            let name = std::mem::take(&mut args[0]);
+            let program = self.by_python(&name).ok_or_else(|| Halt::internal(&name, "no Python is known"))?;
+            args.splice(0..1, program);
+        }
+        Ok((self.python(), args, task))
     }
 
     /// The Python that lit would start, for messages.
