@@ -13,10 +13,14 @@ pub fn kind(error: &io::Error) -> &'static str {
         Some(Errno::NOTDIR) => "NotADirectoryError",
         Some(Errno::ACCESS | Errno::PERM) => "PermissionError",
         Some(Errno::INTR) => "InterruptedError",
-        Some(Errno::PIPE) => "BrokenPipeError",
+        Some(Errno::CHILD) => "ChildProcessError",
+        Some(Errno::CONNABORTED) => "ConnectionAbortedError",
+        Some(Errno::CONNREFUSED) => "ConnectionRefusedError",
+        Some(Errno::CONNRESET) => "ConnectionResetError",
+        Some(Errno::PIPE | Errno::SHUTDOWN) => "BrokenPipeError",
         Some(Errno::SRCH) => "ProcessLookupError",
         Some(Errno::TIMEDOUT) => "TimeoutError",
-        Some(Errno::AGAIN) => "BlockingIOError",
+        Some(Errno::AGAIN | Errno::ALREADY | Errno::INPROGRESS) => "BlockingIOError",
         _ => "OSError",
     }
 }

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import subprocess
 import sys
 import traceback
 import unicodedata
@@ -41,6 +42,17 @@ def argument_file(words):
     return parser._read_args_from_files(words)
 
 
+def os_error(number):
+    error = OSError(number, os.strerror(number), "x")
+    return [type(error).__name__, str(error)]
+
+
+def executed(name, path, cwd):
+    """What subprocess executes, where programs tell their own path."""
+    env = {} if path is None else {"PATH": path}
+    return subprocess.run([name], env=env, cwd=cwd, capture_output=True, check=True).stdout.decode()
+
+
 def integer(text, base):
     value = int(text, base)
     return str(value) if abs(value) < 1 << 100 else "big"
@@ -65,6 +77,8 @@ OPERATIONS = {
     "realpath": os.path.realpath,
     "getopt": lambda words: getopt.gnu_getopt(words, "wbuI:U:r", ["strip-trailing-cr", "strip-all"]),
     "argument_file": argument_file,
+    "os_error": os_error,
+    "executed": executed,
 }
 
 

@@ -1,12 +1,14 @@
 //! Paths, patterns for files, argument files.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use hotstart_python::argfile;
+use hotstart_python::errors;
 use hotstart_python::glob::glob;
 use hotstart_python::path::{join, normpath, realpath, split};
+use hotstart_python::which;
 use serde_json::{Value, json};
 
 use crate::driver::{Driver, Random, count};
@@ -106,4 +108,52 @@ fn argument_files_are_read_as_by_python() {
 fn expanded(words: Vec<String>, cwd: &Path) -> Vec<String> {
     let words = argfile::expand(words.into_iter().map(Into::into).collect(), cwd).expect("files are there");
     words.into_iter().map(|word| word.into_string().expect("text")).collect()
+}
+
+#[test]
+fn errors_are_worded_as_by_python() {
+    let cases: Vec<Value> = (1..=133).map(|number| json!([number])).collect();
+    for (case, theirs) in cases.iter().zip(Driver::start().ask("os_error", &cases)) {
+        let error = std::io::Error::from_raw_os_error(case[0].as_i64().expect("a number") as i32);
+        assert_eq!(theirs["value"], json!([errors::kind(&error), errors::message(&error, Some("'x'"))]));
+    }
+}
+
+#[test]
+fn programs_are_found_as_by_python() {
+    const NAMES: &[&str] = &["tool", "plain", "dir", "none", "./tool", "a/tool", "a/none", "both", "."];
+    const DIRS: &[&str] = &["a", "b", "c", "none", ""];
+    let dir = tempfile::tempdir().expect("a directory");
+    let root = dir.path().canonicalize().expect("it exists");
+    for (file, mode) in [
+        ("a/tool", 0o755),
+        ("b/tool", 0o755),
+        ("tool", 0o755),
+        ("c/plain", 0o644),
+        ("a/both", 0o644),
+        ("c/both", 0o755),
+    ] {
+        let file = root.join(file);
+        fs::create_dir_all(file.parent().expect("a directory")).expect("fresh");
+        fs::write(&file, "#!/bin/sh\n/bin/readlink -f \"$0\"\n").expect("fresh");
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("ours");
+    }
+    fs::create_dir_all(root.join("b/dir")).expect("fresh");
+    let mut random = Random::new(24);
+    let mut draw = || {
+        let dirs: Vec<&str> = (0..=random.below(3)).map(|_| random.pick(DIRS)).collect();
+        json!([random.pick(NAMES), dirs.join(":"), root])
+    };
+    let cases: Vec<Value> = (0..200).map(|_| draw()).collect();
+    for (case, theirs) in cases.iter().zip(Driver::start().ask("executed", &cases)) {
+        let path = case[1].as_str().expect("a string");
+        let ours = match which::program(text(case).as_ref(), Some(path.as_ref()), &root) {
+            None => "FileNotFoundError".to_owned(),
+            Some(file) if !file.exists() => "FileNotFoundError".to_owned(),
+            Some(file) if !which::is_executable(&file) => "PermissionError".to_owned(),
+            Some(file) => format!("{}\n", file.canonicalize().expect("it exists").display()),
+        };
+        let theirs = theirs["value"].as_str().or(theirs["error"].as_str()).expect("an answer");
+        assert!(theirs.split(": ").next() == Some(&ours), "{case}: {ours} and {theirs}");
+    }
 }
