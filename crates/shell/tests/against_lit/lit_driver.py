@@ -118,15 +118,18 @@ def run(request):
 
 def diff(args, cwd):
     """lit's `diff`, without a process where it is made for that."""
-    program = importlib.import_module("lit.builtin_commands.diff")
-    if not hasattr(program, "run"):
-        done = subprocess.run([sys.executable, program.__file__, *args], cwd=cwd, capture_output=True)
+    try:
+        run_here = importlib.import_module("lit.builtin_commands.diff").run
+    except (ImportError, AttributeError):
+        package = os.path.dirname(os.path.abspath(TestRunner.__file__))
+        program = [sys.executable, os.path.join(package, "builtin_commands", "diff.py")]
+        done = subprocess.run(program + args, cwd=cwd, env={**os.environ, "PYTHONPATH": package}, capture_output=True)
         return {"status": done.returncode, "stdout": done.stdout.decode()}
     out = io.BytesIO()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            status = program.run(["diff", *args], io.BytesIO(), out, io.BytesIO(), cwd)
+            status = run_here(["diff", *args], io.BytesIO(), out, io.BytesIO(), cwd)
     except Exception:
         status = 1
     return {"status": status, "stdout": out.getvalue().decode()}
