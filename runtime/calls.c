@@ -1,12 +1,12 @@
 /* What becomes of each system call that a run of main makes (gate.c).
  *
  * A list of what is allowed: calls that leave nothing in the process but descriptors, which are closed after the run, or what
- * state.c and mappings.c put back. Whatever is not on it is made as well, and the worker is not used again: the kernel may keep
- * something of it that nobody here knows. The same holds for a process number that the tool has looked at, as the next run would
- * have the same one.
+ * state.c and mappings.c put back, and whose answer is that of a fresh process. Any other call is made as well, but the run counts as
+ * not followed: the worker is not used again, and the runner does not believe the run (HS_SEEN_UNKNOWN). A process number that the
+ * tool has looked at ends the worker, too, as the next run would have the same one.
  *
- * Signals are followed so that SIGSYS is never blocked, which the gate needs; to the tool it is as it has set it. CPU time is
- * told without that of earlier runs.
+ * Signals are followed in signals.c, times and limits in usage.c. No pointer of the tool's is followed before the kernel has done
+ * so: a bad one is its error, not ours.
  */
 #define _GNU_SOURCE
 /* A patched call keeps vector registers, as the system call would. */
@@ -14,20 +14,19 @@
 #include <asm/prctl.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <linux/futex.h>
 #include <linux/magic.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/times.h>
 #include <sys/vfs.h>
-#include <time.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include "runtime.h"
@@ -40,41 +39,62 @@
 #define FLAGS_GET 0x80086601ul  /* FS_IOC_GETFLAGS */
 /* linux/prctl.h has it since 5.11. */
 #define SYSCALL_USER_DISPATCH 59
-#define SIGSYS_BIT (1ull << (SIGSYS - 1))
+/* linux/sched.h has it since 5.5: CLONE_CLEAR_SIGHAND. */
+#define CLEAR_HANDLERS 0x100000000ul
 
 static struct {
     uint32_t seen;     /* enum hs_call_seen, since it was last taken */
     uint64_t actions;  /* signals whose action may have been set: bit n-1 for signal n */
-    int blocks_sigsys; /* as the main thread has it */
     int process;
-    struct rusage own, children, thread; /* what earlier runs used */
-    uint64_t used_ns, thread_ns;
 } calls;
 
 /* Calls that leave nothing behind. */
 static const unsigned char plain[512] = {
 #define P(name) [SYS_##name] = 1
-    P(read), P(write), P(close), P(stat), P(fstat), P(lstat), P(poll), P(lseek), P(pread64), P(pwrite64), P(readv),
-    P(writev), P(preadv), P(pwritev), P(preadv2), P(pwritev2), P(access), P(faccessat), P(faccessat2), P(pipe), P(pipe2),
-    P(select), P(sched_yield), P(dup), P(dup2), P(dup3), P(nanosleep), P(clock_nanosleep), P(pause), P(sendfile), P(socket),
-    P(connect), P(accept), P(accept4), P(sendto), P(recvfrom), P(sendmsg), P(recvmsg), P(sendmmsg), P(recvmmsg), P(shutdown),
-    P(bind), P(listen), P(getsockname), P(getpeername), P(socketpair), P(setsockopt), P(getsockopt),     P(exit), P(wait4), P(waitid), P(uname), P(flock), P(fsync), P(fdatasync), P(sync), P(syncfs), P(sync_file_range),
+    P(read), P(write), P(close), P(stat), P(fstat), P(lstat), P(lseek), P(pread64), P(pwrite64), P(readv),
+    P(writev), P(preadv), P(pwritev), P(preadv2), P(pwritev2), P(access), P(faccessat), P(faccessat2), 
+    P(select), P(sched_yield), P(nanosleep), P(pause), P(sendfile),
+    P(connect), P(sendto), P(recvfrom), P(shutdown),
+    P(bind), P(listen), P(getsockname), P(getpeername), P(setsockopt), P(getsockopt), P(wait4), P(waitid), P(uname), P(flock), P(fsync), P(fdatasync), P(sync), P(syncfs), P(sync_file_range),
     P(truncate), P(ftruncate), P(fallocate), P(getdents64), P(getdents), P(getcwd), P(chdir), P(fchdir), P(rename),
     P(renameat), P(renameat2), P(mkdir), P(mkdirat), P(rmdir), P(link), P(linkat), P(unlink), P(unlinkat), P(symlink),
     P(symlinkat), P(chmod), P(fchmod), P(fchmodat), P(chown), P(fchown), P(lchown), P(fchownat), P(umask), P(mknod),
     P(mknodat), P(utime), P(utimes), P(utimensat), P(futimesat), P(statfs), P(fstatfs), P(newfstatat), P(statx),
     P(gettimeofday), P(time), P(clock_getres), P(sysinfo), P(getuid), P(getgid), P(geteuid), P(getegid), P(getgroups),
-    P(getresuid), P(getresgid), P(getpgrp), P(getpgid), P(getsid), P(getpriority), P(sched_getparam),
+    P(getresuid), P(getresgid), P(getppid), P(getpgrp), P(getpgid), P(getsid), P(getpriority), P(sched_getparam),
     P(sched_getscheduler), P(sched_getaffinity), P(sched_get_priority_max), P(sched_get_priority_min), P(getcpu),
-    P(getrandom), P(memfd_create), P(eventfd), P(eventfd2), P(epoll_create), P(epoll_create1), P(epoll_ctl), P(epoll_wait),
-    P(timerfd_create), P(timerfd_settime), P(timerfd_gettime), P(inotify_init), P(inotify_init1), P(inotify_add_watch),
-    P(inotify_rm_watch), P(copy_file_range), P(splice), P(tee), P(fadvise64), P(readahead), P(mincore), P(msync),
+    P(getrandom), P(epoll_wait), P(timerfd_settime), P(timerfd_gettime), P(inotify_add_watch),
+    P(inotify_rm_watch), P(copy_file_range), P(splice), P(tee), P(fadvise64), P(readahead), P(msync),
     P(getxattr), P(lgetxattr), P(fgetxattr), P(listxattr), P(llistxattr), P(flistxattr), P(setxattr), P(lsetxattr),
     P(fsetxattr), P(removexattr), P(lremovexattr), P(fremovexattr), P(rt_sigpending), P(rt_sigtimedwait), P(sigaltstack),
-    P(restart_syscall), P(close_range), P(pidfd_open), P(get_robust_list), P(getitimer), P(capget),
-    P(pidfd_getfd), P(kcmp),
+    P(restart_syscall), P(get_robust_list), P(getitimer), P(capget),
 #undef P
 };
+
+/* Of the plain calls, those whose first argument may be a small number and is no descriptor. */
+static int takes_number(long call)
+{
+    switch (call) {
+    case SYS_umask:
+    case SYS_getpgid:
+    case SYS_getsid:
+    case SYS_wait4:
+    case SYS_waitid:
+    case SYS_getpriority:
+    case SYS_getitimer:
+    case SYS_get_robust_list:
+    case SYS_sched_getparam:
+    case SYS_sched_getscheduler:
+    case SYS_sched_getaffinity:
+    case SYS_sched_get_priority_max:
+    case SYS_sched_get_priority_min:
+    case SYS_clock_getres:
+    case SYS_getgroups:
+        return 1;
+    default:
+        return 0;
+    }
+}
 
 /* A patched site is asked without a signal. Calls that raise one are left where they are, so that a backtrace is as ever. */
 int hs_call_may_be_patched(long number)
@@ -100,12 +120,18 @@ static void see(uint32_t what)
 
 void hs_call_mark(void)
 {
+    hs_worker_doubts(HS_RUN_CALLS);
     see(HS_SEEN_UNKNOWN);
 }
 
 uint32_t hs_call_seen(void)
 {
     return calls.seen;
+}
+
+void hs_call_note_limit(void)
+{
+    see(HS_SEEN_LIMITS);
 }
 
 uint64_t hs_call_actions(void)
@@ -135,6 +161,27 @@ static enum hs_call_outcome unknown(void)
     return HS_CALL_NATIVE;
 }
 
+/* A later run in this process would have the same number. */
+static enum hs_call_outcome number_if(int is_shown)
+{
+    if (is_shown)
+        see(HS_SEEN_NUMBER);
+    return HS_CALL_NATIVE;
+}
+
+/* The kernel looks at the lower half of a descriptor. */
+static int is_connection(long fd)
+{
+    return (int)fd == HS_CONTROL_FD;
+}
+
+/* The descriptor by which the runner is connected is none of the tool's. */
+static enum hs_call_outcome closed(struct hs_system_call *call)
+{
+    hs_call_mark();
+    return done(call, -EBADF);
+}
+
 static enum hs_call_outcome known_if(int harmless)
 {
 #ifdef HS_WITHOUT_ARGUMENTS
@@ -150,25 +197,25 @@ static int equal(const char *a, const char *b)
     return *a == *b;
 }
 
+/* The directory itself shows the descriptor that the runner is connected to. */
 static int is_descriptor(const char *path)
 {
-    static const char directory[] = "/proc/self/fd";
+    static const char directory[] = "/proc/self/fd/";
     for (size_t i = 0; i < sizeof directory - 1; i++)
         if (path[i] != directory[i])
             return 0;
     path += sizeof directory - 1;
-    if (*path == '/')
-        path++;
+    const char *const digits = path;
     while (*path >= '0' && *path <= '9')
         path++;
-    return !*path;
+    return path > digits && !*path;
 }
 
 /* Files of /proc of which reading tells nothing of this process that another would not be told. */
 static int is_common(const char *path)
 {
     static const char *const files[] = {"/proc/self/exe", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat",
-                                        "/proc/filesystems", "/proc/self/maps", "/proc/self/statm", "/proc/mounts", "/proc/self/mounts",
+                                        "/proc/filesystems", "/proc/mounts", "/proc/self/mounts",
                                         "/proc/self/mountinfo", "/proc/self/cgroup", "/proc/loadavg", "/proc/uptime",
                                         "/proc/version", "/proc/sys/vm/overcommit_memory", "/proc/sys/kernel/osrelease",
                                         "/proc/sys/kernel/ngroups_max", "/proc/sys/kernel/core_pattern"};
@@ -226,18 +273,86 @@ static void look_at(long fd, const char *path, int writes)
         hs_gate_reveal();
 }
 
+static long make(const struct hs_system_call *call)
+{
+    return HS_SYS(call->number, call->a, call->b, call->c, call->d, call->e, call->f);
+}
+
+/* Up to the runner's connection descriptors have the numbers that they would have without it. And there is one less of them. */
+static void note_descriptor(long fd)
+{
+    if (fd >= HS_CONTROL_FD || fd == -EMFILE)
+        hs_call_mark();
+}
+
+static enum hs_call_outcome make_descriptor(struct hs_system_call *call)
+{
+    const long fd = make(call);
+    note_descriptor(fd);
+    return done(call, fd);
+}
+
+static enum hs_call_outcome make_pair(struct hs_system_call *call, const int *pair)
+{
+    const long result = make(call);
+    note_descriptor(result == 0 ? pair[0] : result);
+    note_descriptor(result == 0 ? pair[1] : result);
+    return done(call, result);
+}
+
+/* Waits for descriptors, of which one may be the runner's connection. */
+static void look_for_connection(long list, long count)
+{
+    struct pollfd some[16];
+    const size_t each = sizeof *some;
+    for (long at = 0; at < count; at += 16) {
+        const long here = count - at < 16 ? count - at : 16;
+        if (!hs_signals_fetch(some, list + at * (long)each, (size_t)here * each))
+            return;
+        for (long i = 0; i < here; i++)
+            if (is_connection(some[i].fd))
+                hs_call_mark();
+    }
+}
+
+/* Messages that may hand descriptors over. */
+static enum hs_call_outcome hand_message(const struct hs_system_call *call)
+{
+    struct msghdr head;
+    if (!hs_signals_fetch(&head, call->b, sizeof head) || head.msg_controllen)
+        hs_call_mark();
+    return HS_CALL_NATIVE;
+}
+
+/* Closes what lies on both sides of the runner's connection. */
+static enum hs_call_outcome close_range_of(struct hs_system_call *call)
+{
+    const unsigned from = (unsigned)call->a, to = (unsigned)call->b;
+    if (from > to || from > HS_CONTROL_FD || to < HS_CONTROL_FD)
+        return HS_CALL_NATIVE;
+    if (call->c & ~CLOSE_RANGE_CLOEXEC)
+        hs_call_mark();
+    long result = 0;
+    if (from < HS_CONTROL_FD)
+        result = HS_SYS(SYS_close_range, from, HS_CONTROL_FD - 1, call->c);
+    if (result == 0 && to > HS_CONTROL_FD)
+        result = HS_SYS(SYS_close_range, HS_CONTROL_FD + 1, to, call->c);
+    return done(call, result);
+}
+
 static enum hs_call_outcome open_file(struct hs_system_call *call, const char *path, long flags)
 {
     const int writes = (flags & O_ACCMODE) != O_RDONLY || flags & (O_TRUNC | O_CREAT);
-    const long fd = HS_SYS(call->number, call->a, call->b, call->c, call->d, call->e, call->f);
+    const long fd = make(call);
     look_at(fd, path, writes);
+    note_descriptor(fd);
     return done(call, fd);
 }
 
 /* A link in /proc tells the process number, whatever path leads to it. */
 static enum hs_call_outcome read_link(struct hs_system_call *call, long directory, const char *path)
 {
-    const long result = HS_SYS(call->number, call->a, call->b, call->c, call->d, call->e, call->f);
+    const long result = make(call);
     if (result > 0) {
         const long fd = HS_SYS(SYS_openat, directory, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
         if (fd < 0)
@@ -296,7 +411,7 @@ static int ioctl_is_known(unsigned long request)
     }
 }
 
-static int prctl_is_known(long option)
+static int prctl_is_known(int option)
 {
     switch (option) {
     case PR_SET_NAME:
@@ -317,6 +432,15 @@ static int prctl_is_known(long option)
     }
 }
 
+/* The worker's own, which the tool has not asked for. */
+static enum hs_call_outcome death_signal(struct hs_system_call *call)
+{
+    const long result = make(call);
+    if (result == 0)
+        *(int *)call->b = 0;
+    return done(call, result);
+}
+
 static int futex_is_known(long operation)
 {
     switch (operation & FUTEX_CMD_MASK) {
@@ -333,214 +457,6 @@ static int futex_is_known(long operation)
     }
 }
 
-/* A vfork's child shares this memory, but has its own process. */
-static int is_own_process(void)
-{
-    return HS_SYS(SYS_getpid) == calls.process;
-}
-
-static enum hs_call_outcome set_action(struct hs_system_call *call)
-{
-    const long number = call->a;
-    struct hs_action changed;
-    const struct hs_action *action = (const struct hs_action *)call->b;
-    if (call->d != HS_SET_BYTES || number < 1 || number > 64)
-        return HS_CALL_NATIVE;
-    if (action)
-        hs_call_note_action(number);
-    if (number == SIGSYS && is_own_process()) {
-        hs_gate_action(action, (struct hs_action *)call->c);
-        return done(call, 0);
-    }
-    if (!action || !(action->mask & SIGSYS_BIT))
-        return HS_CALL_NATIVE;
-    changed = *action;
-    changed.mask &= ~SIGSYS_BIT;
-    return done(call, HS_SYS(SYS_rt_sigaction, number, &changed, call->c, HS_SET_BYTES));
-}
-
-/* The mask as the tool is to see it. */
-static uint64_t shown(uint64_t mask)
-{
-    return mask | (calls.blocks_sigsys ? SIGSYS_BIT : 0);
-}
-
-static int next_mask(long how, uint64_t given, uint64_t *mask)
-{
-    switch (how) {
-    case SIG_BLOCK: *mask |= given; return 1;
-    case SIG_UNBLOCK: *mask &= ~given; return 1;
-    case SIG_SETMASK: *mask = given; return 1;
-    default: return 0;
-    }
-}
-
-/* From a handler the mask is changed in the frame that it returns by. */
-static enum hs_call_outcome set_mask(struct hs_system_call *call, ucontext_t *context)
-{
-    const uint64_t *given = (const uint64_t *)call->b;
-    uint64_t mask = 0, real;
-    if (call->d != HS_SET_BYTES)
-        return HS_CALL_NATIVE;
-    if (context)
-        mask = *(const uint64_t *)&context->uc_sigmask;
-    else
-        HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, 0, &mask, HS_SET_BYTES);
-    mask = shown(mask);
-    if (call->c)
-        *(uint64_t *)call->c = mask;
-    if (!given)
-        return done(call, 0);
-    if (!next_mask(call->a, *given, &mask))
-        return done(call, -EINVAL);
-    if (HS_SYS(SYS_gettid) == calls.process)
-        calls.blocks_sigsys = (mask & SIGSYS_BIT) != 0;
-    real = mask & ~(SIGSYS_BIT | 1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1));
-    if (context)
-        *(uint64_t *)&context->uc_sigmask = real;
-    else
-        HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &real, 0, HS_SET_BYTES);
-    return done(call, 0);
-}
-
-/* A handler may have changed the mask that it returns to. */
-static enum hs_call_outcome return_from_handler(ucontext_t *context)
-{
-    uint64_t *mask = (uint64_t *)&context->uc_sigmask;
-    if (*mask & SIGSYS_BIT && HS_SYS(SYS_gettid) == calls.process)
-        calls.blocks_sigsys = 1;
-    *mask &= ~SIGSYS_BIT;
-    return HS_CALL_LEAVES;
-}
-
-/* A call that waits under a mask of its own; `mask` is the argument that points to it. */
-static enum hs_call_outcome wait_under(struct hs_system_call *call, const uint64_t *mask)
-{
-    uint64_t changed;
-    if (!mask || !(*mask & SIGSYS_BIT))
-        return HS_CALL_NATIVE;
-    changed = *mask & ~SIGSYS_BIT;
-    const struct {
-        const uint64_t *mask;
-        size_t size;
-    } both = {&changed, HS_SET_BYTES};
-    switch (call->number) {
-    case SYS_rt_sigsuspend:
-        return done(call, HS_SYS(SYS_rt_sigsuspend, &changed, HS_SET_BYTES));
-    case SYS_ppoll:
-        return done(call, HS_SYS(SYS_ppoll, call->a, call->b, call->c, &changed, HS_SET_BYTES));
-    case SYS_pselect6:
-        return done(call, HS_SYS(SYS_pselect6, call->a, call->b, call->c, call->d, call->e, &both));
-    default:
-        return done(call, HS_SYS(call->number, call->a, call->b, call->c, call->d, &changed, HS_SET_BYTES));
-    }
-}
-
-static struct timeval less(struct timeval now, struct timeval before)
-{
-    struct timeval left = {now.tv_sec - before.tv_sec, now.tv_usec - before.tv_usec};
-    if (left.tv_usec < 0) {
-        left.tv_usec += 1000000;
-        left.tv_sec--;
-    }
-    return left;
-}
-
-static enum hs_call_outcome tell_usage(struct hs_system_call *call)
-{
-    struct rusage *usage = (struct rusage *)call->b;
-    const struct rusage *before = call->a == RUSAGE_CHILDREN ? &calls.children : &calls.own;
-    /* What a thread used is its own, but for the first one. */
-    if (call->a == RUSAGE_THREAD && HS_SYS(SYS_gettid) != calls.process)
-        return HS_CALL_NATIVE;
-    if (call->a == RUSAGE_THREAD)
-        before = &calls.thread;
-    const long result = HS_SYS(SYS_getrusage, call->a, usage);
-    if (result != 0)
-        return done(call, result);
-    usage->ru_utime = less(usage->ru_utime, before->ru_utime);
-    usage->ru_stime = less(usage->ru_stime, before->ru_stime);
-    usage->ru_minflt -= before->ru_minflt;
-    usage->ru_majflt -= before->ru_majflt;
-    usage->ru_inblock -= before->ru_inblock;
-    usage->ru_oublock -= before->ru_oublock;
-    usage->ru_nvcsw -= before->ru_nvcsw;
-    usage->ru_nivcsw -= before->ru_nivcsw;
-    return done(call, 0);
-}
-
-static long ticks(struct timeval time)
-{
-    return time.tv_sec * 100 + time.tv_usec / 10000;
-}
-
-static enum hs_call_outcome tell_times(struct hs_system_call *call)
-{
-    struct tms *out = (struct tms *)call->a;
-    const long result = HS_SYS(SYS_times, out);
-    if (out && result >= 0) {
-        out->tms_utime -= ticks(calls.own.ru_utime);
-        out->tms_stime -= ticks(calls.own.ru_stime);
-        out->tms_cutime -= ticks(calls.children.ru_utime);
-        out->tms_cstime -= ticks(calls.children.ru_stime);
-    }
-    return done(call, result);
-}
-
-/* The clocks of this process and thread; those of others are told by numbers that contain a process number. */
-static enum hs_call_outcome tell_clock(struct hs_system_call *call)
-{
-    struct timespec *out = (struct timespec *)call->b;
-    if (call->a >= 0 && call->a != CLOCK_PROCESS_CPUTIME_ID && call->a != CLOCK_THREAD_CPUTIME_ID)
-        return HS_CALL_NATIVE;
-    if (call->a < 0)
-        return unknown();
-    const long result = HS_SYS(SYS_clock_gettime, call->a, out);
-    if (result == 0 && (call->a == CLOCK_PROCESS_CPUTIME_ID || HS_SYS(SYS_gettid) == calls.process)) {
-        const uint64_t all = (uint64_t)out->tv_sec * 1000000000u + (uint64_t)out->tv_nsec;
-        const uint64_t before = call->a == CLOCK_PROCESS_CPUTIME_ID ? calls.used_ns : calls.thread_ns;
-        const uint64_t own = all > before ? all - before : 0;
-        *out = (struct timespec){(time_t)(own / 1000000000u), (long)(own % 1000000000u)};
-    }
-    return done(call, result);
-}
-
-/* The kernel counts the CPU time of all runs for the limit on it. Workers have none of their own (hs_state_limits_fit). */
-static void shift(struct rlimit *limit, int64_t seconds)
-{
-    if (limit->rlim_cur != RLIM_INFINITY)
-        limit->rlim_cur += (rlim_t)seconds;
-    if (limit->rlim_max != RLIM_INFINITY)
-        limit->rlim_max += (rlim_t)seconds;
-}
-
-static long limit_time(const struct rlimit *given, struct rlimit *old)
-{
-    const int64_t used = (int64_t)(calls.used_ns / 1000000000u);
-    struct rlimit changed = given ? *given : (struct rlimit){0, 0};
-    shift(&changed, used);
-    const long result = HS_SYS(SYS_prlimit64, 0, RLIMIT_CPU, given ? &changed : NULL, old);
-    if (result == 0 && old)
-        shift(old, -used);
-    return result;
-}
-
-static enum hs_call_outcome limit(struct hs_system_call *call)
-{
-    const int is_old = call->number != SYS_prlimit64;
-    const long whose = is_old ? 0 : call->a, resource = is_old ? call->a : call->b;
-    const long given = call->number == SYS_setrlimit ? call->b : is_old ? 0 : call->c;
-    const long old = call->number == SYS_getrlimit ? call->b : is_old ? 0 : call->d;
-    if (given)
-        see(HS_SEEN_LIMITS);
-    /* The kernel counts pages that are kept, and does not ask where a break grows that it has already. */
-    if (given && whose == 0 && (resource == RLIMIT_DATA || resource == RLIMIT_AS))
-        hs_mappings_make_real(1);
-    if (whose == 0 && resource == RLIMIT_CPU)
-        return done(call, limit_time((const struct rlimit *)given, (struct rlimit *)old));
-    return known_if(whose == 0);
-}
-
 static enum hs_call_outcome map(struct hs_system_call *call)
 {
     return done(call, hs_mappings_call(call));
@@ -548,47 +464,83 @@ static enum hs_call_outcome map(struct hs_system_call *call)
 
 /* Another program gets the signal mask, and what is ignored, as the tool believes to have them. Should it fail to start, this
  * run goes on without the gate. */
-static enum hs_call_outcome execute(ucontext_t *context)
+static enum hs_call_outcome execute(void *context)
 {
-    struct hs_action action;
-    hs_gate_action(NULL, &action);
-    if (!is_own_process() || (!calls.blocks_sigsys && action.handler != (void *)SIG_IGN))
-        return HS_CALL_NATIVE;
-    hs_gate_reveal();
-    if (calls.blocks_sigsys && context)
-        *(uint64_t *)&context->uc_sigmask |= SIGSYS_BIT;
-    else if (calls.blocks_sigsys)
-        HS_SYS(SYS_rt_sigprocmask, SIG_BLOCK, &(const uint64_t){SIGSYS_BIT}, 0, HS_SET_BYTES);
+    if (hs_signals_are_own() && (hs_signals_blocks() || hs_gate_ignores())) {
+        hs_gate_reveal();
+        hs_signals_hand_over(context);
+    }
     return HS_CALL_NATIVE;
 }
 
-/* A new process or thread: by libc's fork, vfork, posix_spawn or pthread_create, or in a way that is not known. */
-static enum hs_call_outcome clone_process(unsigned long flags)
+/* A copy of this process, which goes on from here: it has no gate, and nothing that shows that there was one. */
+static enum hs_call_outcome fork_process(struct hs_system_call *call, void *context)
 {
-    const unsigned long ids = CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | CLONE_PARENT_SETTID | 0xff;
-    const unsigned long thread = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
-                                 CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
-    see(HS_SEEN_CHILDREN);
-    if (flags & CLONE_THREAD) {
-        if ((flags & ~(0xfful)) != thread || !hs_threads_creates())
-            hs_call_mark();
-    } else if (flags & ~(ids | CLONE_VM | CLONE_VFORK | 0x100000000ul /* CLONE_CLEAR_SIGHAND */)) {
-        hs_call_mark();
+    hs_mappings_make_real(0);
+    const long child = make(call);
+    if (child == 0) {
+        hs_gate_leave();
+        hs_signals_hand_over(context);
+        HS_SYS(SYS_close, HS_CONTROL_FD);
     }
-    if (!(flags & CLONE_VM))
-        hs_mappings_make_real(0);
+    return done(call, child);
+}
+
+/* A child that shares this memory until it becomes another program: libc's posix_spawn gives it a stack, and sets its mask. */
+static enum hs_call_outcome share_with_child(int has_stack)
+{
+    if (hs_gate_ignores() || (!has_stack && hs_signals_blocks()))
+        hs_call_mark();
     return HS_CALL_BRANCHES;
 }
 
-/* A signal for this process. One that tells of a crash is raised where the tool does, so that a backtrace is as ever. */
-static enum hs_call_outcome send(const struct hs_system_call *call)
+static enum hs_call_outcome make_thread(unsigned long flags)
 {
-    const long number = call->number == SYS_tgkill || call->number == SYS_rt_tgsigqueueinfo ? call->c : call->b;
+    const unsigned long known = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
+                                CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
+    see(HS_SEEN_THREADS);
+    if ((flags & ~0xfful) != known || !hs_threads_creates())
+        hs_call_mark();
+    return HS_CALL_BRANCHES;
+}
+
+/* A new process or thread: by libc's fork, vfork, posix_spawn or pthread_create, or in a way that is not known. */
+static enum hs_call_outcome make_task(struct hs_system_call *call, void *context, unsigned long flags, int has_stack)
+{
+    const unsigned long ids = CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | CLONE_PARENT_SETTID | 0xff;
+    if (flags & CLONE_THREAD)
+        return make_thread(flags);
+    see(HS_SEEN_CHILDREN);
+    hs_worker_doubts(HS_RUN_CHILDREN);
+    if (flags & ~(ids | CLONE_VM | CLONE_VFORK | CLEAR_HANDLERS))
+        hs_call_mark();
+    if (flags & CLONE_VM)
+        return share_with_child(has_stack);
+    if (!has_stack)
+        return fork_process(call, context);
+    hs_call_mark();
+    hs_mappings_make_real(0);
+    return HS_CALL_BRANCHES;
+}
+
+/* The kernel reads flags, four pointers, the signal, and the stack. */
+static enum hs_call_outcome clone_by_list(struct hs_system_call *call, void *context)
+{
+    uint64_t list[6];
+    if (call->b < (long)sizeof list || !hs_signals_fetch(list, call->a, sizeof list))
+        return HS_CALL_NATIVE;
+    return make_task(call, context, list[0] | (list[4] & 0xff), list[5] != 0);
+}
+
+/* A signal for this process. One that tells of a crash is raised where the tool does, so that a backtrace is as ever. */
+static enum hs_call_outcome send_signal(const struct hs_system_call *call)
+{
+    const int number = (int)(call->number == SYS_tgkill || call->number == SYS_rt_tgsigqueueinfo ? call->c : call->b);
     const uint64_t crashes = 1ull << (SIGABRT - 1) | 1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1) | 1ull << (SIGILL - 1) |
                              1ull << (SIGFPE - 1) | 1ull << (SIGTRAP - 1) | 1ull << (SIGQUIT - 1) | 1ull << (SIGSYS - 1);
     const int is_crash = number >= 1 && number <= 64 && crashes >> (number - 1) & 1;
-    const int is_own = call->number == SYS_tkill || call->number == SYS_pidfd_send_signal || call->a <= 0 ||
-                       call->a == calls.process;
+    const int is_own = call->number == SYS_tkill || call->number == SYS_pidfd_send_signal || (int)call->a <= 0 ||
+                       (int)call->a == calls.process;
     return is_crash && is_own ? HS_CALL_AT_SITE : HS_CALL_NATIVE;
 }
 
@@ -603,7 +555,7 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
     case HS_WATCH_PASSES: break;
     }
     if (number >= 0 && number < (long)sizeof plain && plain[number])
-        return HS_CALL_NATIVE;
+        return is_connection(call->a) && !takes_number(number) ? closed(call) : HS_CALL_NATIVE;
     switch (number) {
     case SYS_exit_group:
         hs_worker_ended((int)call->a);
@@ -621,10 +573,41 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
     case SYS_readlink: return read_link(call, AT_FDCWD, (const char *)call->a);
     case SYS_readlinkat: return read_link(call, call->a, (const char *)call->b);
     /* A thread's number is its own. */
-    case SYS_gettid: return known_if(HS_SYS(SYS_gettid) != calls.process || hs_gate_raises(place));
-    case SYS_getpid: return known_if(hs_gate_raises(place));
-    case SYS_fcntl: return known_if(fcntl_is_known(call->b));
-    case SYS_ioctl: return known_if(ioctl_is_known((unsigned long)call->b));
+    case SYS_gettid: return number_if(HS_SYS(SYS_gettid) == calls.process && !hs_gate_raises(place));
+    case SYS_getpid: return number_if(!hs_gate_raises(place));
+    case SYS_dup:
+    case SYS_dup2:
+    case SYS_dup3:
+    case SYS_accept:
+    case SYS_accept4: return is_connection(call->a) ? closed(call) : make_descriptor(call);
+    case SYS_socket:
+    case SYS_memfd_create:
+    case SYS_eventfd:
+    case SYS_eventfd2:
+    case SYS_epoll_create:
+    case SYS_epoll_create1:
+    case SYS_timerfd_create:
+    case SYS_inotify_init:
+    case SYS_inotify_init1: return make_descriptor(call);
+    case SYS_pipe:
+    case SYS_pipe2: return make_pair(call, (const int *)call->a);
+    case SYS_socketpair: return make_pair(call, (const int *)call->d);
+    case SYS_close_range: return close_range_of(call);
+    case SYS_sendmsg:
+    case SYS_recvmsg: return is_connection(call->a) ? closed(call) : hand_message(call);
+    case SYS_epoll_ctl: return is_connection(call->a) || is_connection(call->c) ? closed(call) : HS_CALL_NATIVE;
+    case SYS_select: return known_if((int)call->a <= HS_CONTROL_FD);
+    case SYS_poll:
+        look_for_connection(call->a, call->b);
+        return HS_CALL_NATIVE;
+    case SYS_fcntl:
+        if (is_connection(call->a))
+            return closed(call);
+        if (call->b == F_DUPFD || call->b == F_DUPFD_CLOEXEC)
+            return make_descriptor(call);
+        return known_if(fcntl_is_known(call->b));
+    case SYS_ioctl:
+        return is_connection(call->a) ? closed(call) : known_if(ioctl_is_known((unsigned long)call->b));
     case SYS_execve:
     case SYS_execveat: return execute(context);
     /* Other commands register the process. */
@@ -632,39 +615,44 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
     /* A filter may forbid what the runtime itself calls. */
     case SYS_seccomp: return HS_CALL_AT_SITE;
     case SYS_prctl:
-        if (call->a == PR_SET_SECCOMP || call->a == SYSCALL_USER_DISPATCH)
+        if ((int)call->a == PR_SET_SECCOMP || (int)call->a == SYSCALL_USER_DISPATCH)
             return HS_CALL_AT_SITE;
-        /* The worker's own, which the tool has not asked for. */
-        if (call->a == PR_GET_PDEATHSIG && call->b) {
-            *(int *)call->b = 0;
-            return done(call, 0);
-        }
-        return known_if(prctl_is_known(call->a));
+        return (int)call->a == PR_GET_PDEATHSIG ? death_signal(call) : known_if(prctl_is_known((int)call->a));
     case SYS_futex: return known_if(futex_is_known(call->b));
     case SYS_arch_prctl: return known_if(call->a == ARCH_GET_FS || call->a == ARCH_GET_GS);
     case SYS_personality: return known_if(call->a == 0xffffffff);
-    case SYS_rt_sigaction: return set_action(call);
-    case SYS_rt_sigprocmask: return set_mask(call, context);
-    case SYS_rt_sigsuspend: return wait_under(call, (const uint64_t *)call->a);
-    case SYS_ppoll: return wait_under(call, (const uint64_t *)call->d);
-    case SYS_pselect6: return wait_under(call, call->f ? *(const uint64_t *const *)call->f : NULL);
+    case SYS_rt_sigaction: return hs_signals_action(call, place->stack);
+    case SYS_rt_sigprocmask: return hs_signals_mask(call, context);
+    case SYS_rt_sigsuspend: return hs_signals_wait(call, call->a);
+    case SYS_ppoll:
+        look_for_connection(call->a, call->b);
+        return hs_signals_wait(call, call->d);
+    case SYS_pselect6:
+        if ((int)call->a > HS_CONTROL_FD)
+            hs_call_mark();
+        return hs_signals_select(call);
     case SYS_epoll_pwait:
-    case SYS_epoll_pwait2: return wait_under(call, (const uint64_t *)call->e);
-    case SYS_rt_sigreturn: return return_from_handler((ucontext_t *)place->stack);
-    case SYS_getrusage: return tell_usage(call);
-    case SYS_times: return tell_times(call);
-    case SYS_clock_gettime: return tell_clock(call);
+    case SYS_epoll_pwait2: return hs_signals_wait(call, call->e);
+    case SYS_rt_sigreturn: return hs_signals_return((void *)place->stack);
+    case SYS_getrusage: return hs_usage_tell(call);
+    case SYS_times: return hs_usage_times(call);
+    case SYS_clock_gettime: return hs_usage_clock(call);
+    case SYS_clock_nanosleep: return hs_usage_sleep(call);
     case SYS_getrlimit:
     case SYS_setrlimit:
-    case SYS_prlimit64: return limit(call);
+    case SYS_prlimit64: return hs_usage_limit(call);
     case SYS_setitimer:
     case SYS_alarm:
         see(HS_SEEN_TIMERS);
         return HS_CALL_NATIVE;
-    case SYS_fork: return clone_process(SIGCHLD);
-    case SYS_vfork: return clone_process(CLONE_VM | CLONE_VFORK | SIGCHLD);
-    case SYS_clone: return clone_process((unsigned long)call->a);
-    case SYS_clone3: return clone_process((unsigned long)*(const uint64_t *)call->a | (((const uint64_t *)call->a)[4] & 0xff));
+    case SYS_fork: return make_task(call, context, SIGCHLD, 0);
+    case SYS_vfork: return make_task(call, context, CLONE_VM | CLONE_VFORK | SIGCHLD, 0);
+    case SYS_clone: return make_task(call, context, (unsigned long)call->a, call->b != 0);
+    case SYS_clone3: return clone_by_list(call, context);
+    /* The mask of a thread that ends is nobody's. */
+    case SYS_exit:
+        hs_signals_set_blocks(0);
+        return HS_CALL_NATIVE;
     case SYS_set_robust_list:
     case SYS_rseq: return known_if(HS_SYS(SYS_gettid) != calls.process);
     case SYS_kill:
@@ -672,34 +660,18 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
     case SYS_tgkill:
     case SYS_rt_sigqueueinfo:
     case SYS_rt_tgsigqueueinfo:
-    case SYS_pidfd_send_signal: return send(call);
+    case SYS_pidfd_send_signal: return send_signal(call);
     default: return unknown();
     }
 }
 
-/* Before each run: what was used until now is none of it. */
+/* Before each run. */
 void hs_call_begin(void)
 {
-    struct timespec used;
     calls.seen = 0;
-    calls.blocks_sigsys = 0;
     calls.process = (int)HS_SYS(SYS_getpid);
-#ifdef HS_WITHOUT_USAGE
-    return;
-#endif
-    HS_SYS(SYS_getrusage, RUSAGE_SELF, &calls.own);
-    HS_SYS(SYS_getrusage, RUSAGE_CHILDREN, &calls.children);
-    HS_SYS(SYS_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &used);
-    calls.used_ns = (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
-    HS_SYS(SYS_getrusage, RUSAGE_THREAD, &calls.thread);
-    HS_SYS(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &used);
-    calls.thread_ns = (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
-}
-
-/* What earlier runs used, as the run began. */
-const struct rusage *hs_call_used(void)
-{
-    return &calls.own;
+    hs_signals_begin(calls.process);
+    hs_usage_begin();
 }
 
 #endif

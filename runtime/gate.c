@@ -285,15 +285,30 @@ static void forward(int number, siginfo_t *info, void *context)
     HS_SYS(SYS_kill, HS_SYS(SYS_getpid), SIGSYS);
 }
 
-/* Takes the gate away for the rest of the run, after which the worker is not used again. */
+/* Takes the gate away for the rest of the run, which is not followed any more. Another thread may be on its way to the handler
+ * with a call, which it then makes where it came from. */
 void hs_gate_reveal(void)
 {
     hs_call_mark();
     hs_mappings_make_real(1);
+    gate.is_revealed = 1;
     gate.selector = SELECTOR_ALLOW;
     dispatch(0);
+    if (!hs_state_has_threads())
+        HS_SYS(SYS_rt_sigaction, SIGSYS, &gate.theirs, 0, HS_SET_BYTES);
+}
+
+/* In a forked child, which the kernel has let out: SIGSYS is the tool's again. */
+void hs_gate_leave(void)
+{
     HS_SYS(SYS_rt_sigaction, SIGSYS, &gate.theirs, 0, HS_SET_BYTES);
     gate.is_revealed = 1;
+}
+
+/* Whether the tool ignores SIGSYS. */
+int hs_gate_ignores(void)
+{
+    return gate.theirs.handler == (void *)SIG_IGN;
 }
 
 /* In place of a system call: its number is in rax, and what follows it in rip. */
@@ -306,6 +321,10 @@ static void on_call(int number, siginfo_t *info, void *data)
     const uintptr_t site = place.back - CALL_BYTES;
     if (info->si_code != USER_DISPATCH) {
         forward(number, info, data);
+        return;
+    }
+    if (gate.is_revealed) {
+        regs[REG_RIP] -= CALL_BYTES;
         return;
     }
     note_site(site);
@@ -421,7 +440,9 @@ void hs_gate_join(void)
 #ifdef HS_WITHOUT_THREADS
     return;
 #endif
-    HS_SYS(SYS_rt_sigprocmask, SIG_UNBLOCK, &own, 0, HS_SET_BYTES);
+    uint64_t mask = 0;
+    HS_SYS(SYS_rt_sigprocmask, SIG_UNBLOCK, &own, &mask, HS_SET_BYTES);
+    hs_signals_set_blocks((mask & own) != 0);
     if (!dispatch(1))
         hs_call_mark();
 }

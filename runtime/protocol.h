@@ -128,7 +128,8 @@ enum hs_retirement {
     HS_RETIRED_SIGNALS = 1u << 3,  /* signals keep coming */
     HS_RETIRED_LIMITS = 1u << 4,   /* a limit cannot be raised again */
     HS_RETIRED_MAPPINGS = 1u << 5, /* a mapping of before main was changed, or one is left that nobody noticed */
-    HS_RETIRED_PROCESS = 1u << 6,  /* it changed its identity, priority, namespaces or the like */
+    HS_RETIRED_NUMBER = 1u << 6,   /* the tool has seen the process's number, or the process cannot leave its group */
+    HS_RETIRED_CALLS = 1u << 7,    /* a system call that is not known to be harmless: the run is not to be believed */
 };
 
 /* What an audit found not to be as it was. */
@@ -179,9 +180,16 @@ struct hs_slot {
 };
 #define HS_SLOTS 4096u
 
+/* What makes that a run need not be as in a fresh process. */
+enum hs_run_doubt {
+    HS_RUN_CALLS = 1,    /* a system call that is not known to be harmless and answered as in a fresh process */
+    HS_RUN_CHILDREN = 2, /* children, which may look at this process */
+};
+
 /* Shared by a worker and the runner. */
 struct hs_page {
-    volatile int32_t begun; /* 1 once main has begun */
+    volatile int32_t begun;        /* 1 once main has begun */
+    volatile int32_t doubts;       /* enum hs_run_doubt, of this run */
 };
 
 #endif

@@ -149,6 +149,7 @@ HS_HIDDEN int hs_child_holds_mutexes(void);
 /* worker.c: hs_worker_begin does not return. */
 HS_HIDDEN int hs_worker_open(void);
 HS_HIDDEN HS_GENERAL void hs_worker_ended(int status);
+HS_HIDDEN HS_GENERAL void hs_worker_doubts(enum hs_run_doubt doubt);
 HS_HIDDEN void hs_worker_begin(const struct hs_start *start, const struct hs_call *call, const struct hs_job *job);
 
 /* The two places in a run of which there are snapshots: before main, and where it parses its options. */
@@ -189,10 +190,12 @@ struct hs_call_place {
 };
 /* What a run has called. */
 enum hs_call_seen {
-    HS_SEEN_UNKNOWN = 1u << 0, /* something that is not known to leave nothing behind */
-    HS_SEEN_CHILDREN = 1u << 1,
-    HS_SEEN_TIMERS = 1u << 2,
-    HS_SEEN_LIMITS = 1u << 3,
+    HS_SEEN_UNKNOWN = 1u << 0, /* a call that is not known to leave nothing behind and to answer as in a fresh process */
+    HS_SEEN_NUMBER = 1u << 1,  /* the process's number */
+    HS_SEEN_CHILDREN = 1u << 2,
+    HS_SEEN_THREADS = 1u << 3,
+    HS_SEEN_TIMERS = 1u << 4,
+    HS_SEEN_LIMITS = 1u << 5,
 };
 HS_HIDDEN enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs_call_place *place);
 HS_HIDDEN int hs_call_may_be_patched(long number);
@@ -200,9 +203,31 @@ HS_HIDDEN void hs_call_mark(void);
 HS_HIDDEN uint32_t hs_call_seen(void);
 HS_HIDDEN uint64_t hs_call_actions(void);
 HS_HIDDEN void hs_call_note_action(long number);
+HS_HIDDEN void hs_call_note_limit(void);
 HS_HIDDEN void hs_call_begin(void);
+
+/* signals.c */
+HS_HIDDEN int hs_signals_fetch(void *to, long from, size_t size);
+HS_HIDDEN void hs_signals_begin(int process);
+HS_HIDDEN int hs_signals_blocks(void);
+HS_HIDDEN void hs_signals_set_blocks(int blocks);
+HS_HIDDEN int hs_signals_are_own(void);
+HS_HIDDEN void hs_signals_hand_over(void *context);
+HS_HIDDEN enum hs_call_outcome hs_signals_action(struct hs_system_call *call, uintptr_t stack);
+HS_HIDDEN enum hs_call_outcome hs_signals_mask(struct hs_system_call *call, void *context);
+HS_HIDDEN enum hs_call_outcome hs_signals_return(void *context);
+HS_HIDDEN enum hs_call_outcome hs_signals_wait(struct hs_system_call *call, long mask);
+HS_HIDDEN enum hs_call_outcome hs_signals_select(struct hs_system_call *call);
+
+/* usage.c */
 struct rusage;
-HS_HIDDEN const struct rusage *hs_call_used(void);
+HS_HIDDEN void hs_usage_begin(void);
+HS_HIDDEN const struct rusage *hs_usage_before(void);
+HS_HIDDEN enum hs_call_outcome hs_usage_tell(struct hs_system_call *call);
+HS_HIDDEN enum hs_call_outcome hs_usage_times(struct hs_system_call *call);
+HS_HIDDEN enum hs_call_outcome hs_usage_clock(struct hs_system_call *call);
+HS_HIDDEN enum hs_call_outcome hs_usage_sleep(const struct hs_system_call *call);
+HS_HIDDEN enum hs_call_outcome hs_usage_limit(struct hs_system_call *call);
 
 /* sites.c. A system call and the comparison behind it have so many bytes. */
 #define HS_TAIL_BYTES 8
@@ -215,7 +240,9 @@ HS_HIDDEN int hs_gate_open(void);
 HS_HIDDEN void hs_gate_close(void);
 HS_HIDDEN void hs_gate_lift(void);
 HS_HIDDEN void hs_gate_join(void);
+HS_HIDDEN void hs_gate_leave(void);
 HS_HIDDEN void hs_gate_reveal(void);
+HS_HIDDEN int hs_gate_ignores(void);
 HS_HIDDEN int hs_gate_patch(void);
 HS_HIDDEN int hs_gate_is_worker(void);
 HS_HIDDEN int hs_gate_raises(const struct hs_call_place *place);
@@ -253,6 +280,7 @@ HS_HIDDEN int hs_state_save(void);
 HS_HIDDEN void hs_state_save_point(void);
 HS_HIDDEN void hs_state_choose(enum hs_level level);
 HS_HIDDEN uint32_t hs_state_doubts(void);
+HS_HIDDEN HS_GENERAL int hs_state_has_threads(void);
 HS_HIDDEN void hs_state_restore(void);
 HS_HIDDEN uint32_t hs_state_differs(void);
 

@@ -9,7 +9,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,44 +31,12 @@ static uint64_t touched = ~0ull;
 /* Whether unshare tells if there is one thread only; where it is forbidden, /proc does. */
 static int can_unshare;
 
-static int several_threads(void)
+int hs_state_has_threads(void)
 {
     unsigned long total;
     if (can_unshare)
         return HS_SYS(SYS_unshare, CLONE_THREAD) != 0;
     return hs_count_entries("/proc/self/task", &total) != 1;
-}
-
-/* What another process can change of this one: a child may have. */
-struct rank {
-    long priority, policy, io, slack;
-    char out_of_memory[16], core[16];
-    struct sched_param param;
-    unsigned long processors[16];
-};
-static struct rank rank;
-
-static void read_rank(struct rank *out)
-{
-    memset(out, 0, sizeof *out);
-    out->priority = HS_SYS(SYS_getpriority, PRIO_PROCESS, 0);
-    out->policy = HS_SYS(SYS_sched_getscheduler, 0);
-    HS_SYS(SYS_sched_getparam, 0, &out->param);
-    out->slack = HS_SYS(SYS_prctl, PR_GET_TIMERSLACK);
-    hs_read_whole("/proc/self/oom_score_adj", out->out_of_memory, sizeof out->out_of_memory);
-    hs_read_whole("/proc/self/coredump_filter", out->core, sizeof out->core);
-    out->io = HS_SYS(SYS_ioprio_get, 1 /* IOPRIO_WHO_PROCESS */, 0);
-    HS_SYS(SYS_sched_getaffinity, 0, sizeof out->processors, out->processors);
-}
-
-static int rank_lost(void)
-{
-    struct rank now_has;
-#ifdef HS_WITHOUT_RANK
-    return 0;
-#endif
-    read_rank(&now_has);
-    return memcmp(&now_has, &rank, sizeof rank) != 0;
 }
 
 static void save(struct kept *to)
@@ -98,11 +65,10 @@ int hs_state_save(void)
 {
     can_unshare = HS_SYS(SYS_unshare, CLONE_THREAD) == 0;
     save(&kept[HS_AT_MAIN]);
-    read_rank(&rank);
     for (int which = 0; which < RLIM_NLIMITS; which++)
         if (HS_SYS(SYS_prlimit64, 0, which, 0, &limits[which]) != 0)
             return -1;
-    return several_threads() ? -1 : 0;
+    return hs_state_has_threads() ? -1 : 0;
 }
 
 /* Saves it again, later in main. */
@@ -135,15 +101,6 @@ static int timers_armed(void)
         if (HS_SYS(SYS_getitimer, which, &timer) == 0 && (timer.it_value.tv_sec || timer.it_value.tv_usec || timer.it_interval.tv_sec || timer.it_interval.tv_usec))
             return 1;
     return 0;
-}
-
-static int children_left(void)
-{
-    siginfo_t info;
-#ifdef HS_WITHOUT_CHILDREN
-    return 0;
-#endif
-    return HS_SYS(SYS_waitid, P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL, 0) == 0;
 }
 
 /* Puts limits back; whether that failed. */
@@ -195,22 +152,21 @@ uint32_t hs_state_doubts(void)
     const uint64_t all = ~0ull;
     const uint32_t seen = hs_call_seen();
     uint32_t found = 0;
-    if (seen && several_threads())
+    if (seen && hs_state_has_threads())
         return HS_RETIRED_THREADS;
     HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &all, 0, HS_SET_BYTES);
-    touched |= hs_call_actions() | now->resets | (seen & HS_SEEN_CHILDREN ? 1ull << (SIGNALS - 1) : 0);
+    touched |= hs_call_actions() | now->resets | (seen & HS_SEEN_THREADS ? 1ull << (SIGNALS - 1) : 0);
     if (signals_left() || stack_lost())
         found |= HS_RETIRED_SIGNALS;
     if (!seen)
         return found;
-    if (children_left())
+    /* One that still runs, or has left others behind, may know this process by its number, and change it. */
+    if (seen & HS_SEEN_CHILDREN)
         found |= HS_RETIRED_CHILDREN;
     if (timers_armed())
         found |= HS_RETIRED_TIMERS;
     if (limits_lost())
         found |= HS_RETIRED_LIMITS;
-    if (rank_lost())
-        found |= HS_RETIRED_PROCESS;
     return found;
 }
 

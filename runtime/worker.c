@@ -68,6 +68,7 @@ static void run(const struct hs_call *call)
     /* What the runtime itself has called does not count. */
     hs_marks_take();
     hs_call_begin();
+    page->doubts = 0;
     page->begun = 1;
     running = 1;
 #ifndef HS_WITHOUT_SEGMENTS
@@ -89,7 +90,7 @@ static uint64_t microseconds(struct timeval from, struct timeval to)
 
 static void account(struct hs_end *end)
 {
-    struct rusage now, before = *hs_call_used();
+    struct rusage now, before = *hs_usage_before();
     HS_SYS(SYS_getrusage, RUSAGE_SELF, &now);
     end->user_us = microseconds(before.ru_utime, now.ru_utime);
     end->system_us = microseconds(before.ru_stime, now.ru_stime);
@@ -146,13 +147,15 @@ static uint32_t retirement(void)
     if (found & HS_RETIRED_THREADS)
         return found;
     if (hs_call_seen() & HS_SEEN_UNKNOWN || hs_child_holds_mutexes())
-        found |= HS_RETIRED_PROCESS;
+        found |= HS_RETIRED_CALLS;
+    if (hs_call_seen() & HS_SEEN_NUMBER)
+        found |= HS_RETIRED_NUMBER;
     if (hs_mappings_lost())
         found |= HS_RETIRED_MAPPINGS;
     /* Out of the job's process group, before the end is told: what signals that group next is not for this process. The
      * leader of a session cannot leave. */
     if (HS_SYS(SYS_setpgid, 0, 0) != 0)
-        found |= HS_RETIRED_PROCESS;
+        found |= HS_RETIRED_NUMBER;
     return found;
 }
 
@@ -240,6 +243,13 @@ void hs_worker_ended(int status)
     running = 0;
     exit_code = status;
     hs_switch_stack(own_stack + sizeof own_stack, finish);
+}
+
+/* The runner is told at once: the tool may end in a way that comes not back here. */
+void hs_worker_doubts(enum hs_run_doubt doubt)
+{
+    if (hs_gate_is_worker())
+        page->doubts |= doubt;
 }
 
 static struct hs_call first_call;

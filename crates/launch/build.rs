@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 26] = [
+const SOURCES: [&str; 28] = [
     "entry.c",
     "io.c",
     "audit.c",
@@ -24,6 +24,8 @@ const SOURCES: [&str; 26] = [
     "gate.c",
     "sites.c",
     "calls.c",
+    "signals.c",
+    "usage.c",
     "mappings.c",
     "kept.c",
     "state.c",

@@ -188,6 +188,10 @@ static void all(void)
     pthread_t other;
     pthread_create(&other, NULL, thread, NULL);
     pthread_join(other, NULL);
+}
+
+static void have_children(void)
+{
     if (fork() == 0)
         exit(0); /* with its handlers and buffers, as a copy of this process would */
     while (wait(NULL) > 0)
@@ -292,7 +296,9 @@ static void leave(const char *how)
         pthread_mutex_t *held = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         pthread_mutex_init(held, &kind);
         pthread_mutex_lock(held);
-    } else if (!strcmp(how, "limited"))
+    } else if (!strcmp(how, "family"))
+        have_children();
+    else if (!strcmp(how, "limited"))
         be_limited();
     else if (!strcmp(how, "unnoticed"))
         unnoticed();

@@ -59,7 +59,7 @@ static void is_gone(const char *at, size_t pages)
 {
     unsigned char one;
     for (size_t page = 0; page < pages; page += pages > 1 ? pages - 1 : 1)
-        printf(" %s", mincore((void *)(at + page * PAGE), PAGE, &one) == 0 ? "there" : strerror(errno));
+        printf(" %s", msync((void *)(at + page * PAGE), PAGE, MS_ASYNC) == 0 ? "there" : strerror(errno));
 }
 
 static size_t pages_to_map(void)
@@ -151,9 +151,13 @@ static void change(size_t which)
     }
 }
 
+static int has_children;
+
 /* What a child has of the memory that was mapped since it was last changed. */
 static void child(void)
 {
+    if (!has_children)
+        return;
     const size_t pages = pages_to_map();
     char *at = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     int status;
@@ -303,6 +307,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
         if (*end == modes[i].letter)
             return modes[i].run();
+    has_children = *end == 'c';
     below(2);
     close_holes();
     for (int step = 0; step < 120; step++) {

@@ -19,6 +19,9 @@ pub struct Exit {
     /// The process was gone before the tool's `main` began, which only a warm start can be: nothing was run, and the
     /// status says nothing. Whoever started it starts it again, cold.
     pub lost: bool,
+    /// The run was lost, or what it did may differ from a cold one: in a worker it made a system call that is not known to be
+    /// answered as in a fresh process, or had children, or crashed. A verdict is not to rest on it.
+    pub doubtful: bool,
 }
 
 /// The kernel's account of a process, as `wait4` gives it.

@@ -25,7 +25,7 @@ struct State {
     /// The leader of the job's own process group, once one was asked for.
     anchor: Option<Anchor>,
     killed: bool,
-    lost: bool,
+    doubtful: bool,
     /// Programs that were started warm, once for each start.
     warm: Vec<Arc<Program>>,
     /// Runs in workers.
@@ -98,14 +98,14 @@ impl Group {
         self.state.lock().expect("no panic while locked").warm.len()
     }
 
-    /// Whether a process that was started warm was gone before its `main` began, or was killed from outside of the job: what
-    /// the job shows then says nothing.
-    pub fn has_lost(&self) -> bool {
-        self.state.lock().expect("no panic while locked").lost
+    /// Whether the job proves nothing, as one of its warm starts was doubtful ([`crate::Exit::doubtful`]) or killed from outside:
+    /// it has to run again, cold.
+    pub fn is_doubtful(&self) -> bool {
+        self.state.lock().expect("no panic while locked").doubtful
     }
 
-    pub(crate) fn lose(&self) {
-        self.state.lock().expect("no panic while locked").lost = true;
+    pub(crate) fn doubt(&self) {
+        self.state.lock().expect("no panic while locked").doubtful = true;
     }
 
     /// Runs of this job in workers that had run other commands before, at most `most` of these for each.

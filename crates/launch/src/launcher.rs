@@ -325,7 +325,8 @@ impl Child<'_> {
     /// Waits for its end.
     pub fn wait(mut self) -> Exit {
         let (pid, begun, via) = (self.pid, self.begun, self.via);
-        let exit = |status, usage| Exit { status, usage, wall: begun.elapsed(), via, lost: false };
+        let exit =
+            |status, usage| Exit { status, usage, wall: begun.elapsed(), via, lost: false, doubtful: false };
         let Some(mut tenure) = self.tenure.take() else {
             sys::wait::await_end(pid);
             let (status, usage) = self.leave(|| sys::wait::reap(pid));
@@ -347,17 +348,20 @@ impl Child<'_> {
         let (status, usage) = self.leave(|| sys::wait::reap(pid));
         tenure.finish(&ended);
         let lost = matches!(ended, Ended::NotRun);
-        if lost {
-            self.group.lose();
+        // After a crash nobody can tell what the process would have done without the gate.
+        let crashed = matches!(status, Status::Signaled(_)) && !self.group.is_killed();
+        let is_doubted = matches!(ended, Ended::Process { doubts, .. } if doubts.any());
+        let doubtful = lost || crashed || is_doubted;
+        if doubtful {
+            self.group.doubt();
         }
-        self.note_killed(status);
-        Exit { lost, ..exit(status, usage) }
+        Exit { lost, doubtful, ..exit(status, usage) }
     }
 
     /// A warm process that was killed, and not with its job, may have been taken for an idle one; so a cold run tells.
     fn note_killed(&self, status: Status) {
         if self.via.is_warm() && status == Status::Signaled(sys::wait::SIGKILL) && !self.group.is_killed() {
-            self.group.lose();
+            self.group.doubt();
         }
     }
 

@@ -141,8 +141,8 @@ pub(crate) fn check(run: &Run<'_>, job: JobId, attempt: u32, script: &Script, ra
     if ran.is_interrupted() || ran.warm_starts == 0 {
         return Believed::first(ran);
     }
-    if ran.is_lost || ran.had_no_room() {
-        // Something killed a worker between two runs, or hotstart could not run it: there is nothing to believe.
+    if ran.is_doubtful || ran.had_no_room() {
+        // A start was lost, or made a call that is not followed, or hotstart could not run it: there is nothing to believe.
         let cold = again(run, job, script, Way::Cold);
         return Believed::other(ran, cold.transcript);
     }
@@ -218,7 +218,7 @@ fn compare_again(run: &Run<'_>, job: JobId, script: &Script, believed: Believed)
         return Believed { transcript, ..believed };
     }
     let had_no_room = |seen: &Seen| matches!(seen.transcript.fault, Some(Fault::Internal(_)));
-    if ran.is_lost || had_no_room(&warm) || had_no_room(&cold) {
+    if ran.is_doubtful || had_no_room(&warm) || had_no_room(&cold) {
         return believed;
     }
     run.checks.compared.fetch_add(1, Ordering::Relaxed);

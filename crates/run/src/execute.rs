@@ -24,8 +24,8 @@ pub(crate) struct Ran {
     pub transcript: Transcript,
     /// How many of its processes were started warm.
     pub warm_starts: usize,
-    /// Whether a warm process was gone before its `main` began, so that the transcript says nothing.
-    pub is_lost: bool,
+    /// Whether one of its warm starts was doubtful, so that the transcript proves nothing.
+    pub is_doubtful: bool,
     /// Whether the time of the whole run was over before it ended.
     pub is_cut_short: bool,
     /// Its processes.
@@ -98,7 +98,13 @@ impl Execute for Processes<'_> {
         if is_cut_short {
             transcript.fault = Some(Fault::Interrupted);
         }
-        Ran { transcript, warm_starts: group.warm_starts(), is_lost: group.has_lost(), is_cut_short, group }
+        Ran {
+            transcript,
+            warm_starts: group.warm_starts(),
+            is_doubtful: group.is_doubtful(),
+            is_cut_short,
+            group,
+        }
     }
 
     fn distrust(&self, ran: &Ran) {

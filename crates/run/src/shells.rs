@@ -102,7 +102,7 @@ pub(crate) fn confirm(run: &Run<'_>, job: JobId, script: &Script, native: Ran) -
     let native_cold = again(script);
     if must_be_confirmed(&native.transcript) && native_cold.exit_code == Some(0) {
         // It is not the shell that makes a difference.
-        let is_warm = native.warm_starts > 0 && !native.is_lost;
+        let is_warm = native.warm_starts > 0 && !native.is_doubtful;
         let doubt = is_warm
             .then(|| flaky::report_script(run, job, script, (&native, &native_cold), &must_be_confirmed));
         return Believed { doubt, ..Believed::other(native, again(&asked)) };

@@ -16,10 +16,10 @@ pub struct Tried {
     pub differs: bool,
 }
 
-/// Two runs of `act`.
+/// Two runs of `act`. The first run of all is a fork, those after it are in one worker.
 pub fn twice(act: &str) -> Sequence {
-    let request = Request { acts: vec![act.to_owned()], ..Request::default() };
-    Sequence { before: Vec::new(), requests: vec![request; 2] }
+    let request = || Request { acts: vec![act.to_owned()], ..Request::default() };
+    Sequence { before: Vec::new(), requests: vec![Request::default(), request(), request()] }
 }
 
 /// A run of `act`, and one of all that may show what it has left behind.
@@ -28,7 +28,7 @@ pub fn observed(act: &str, catalogue: &Catalogue) -> Option<Sequence> {
     let observers = catalogue.of(Role::Observes, Some(&act.family));
     let observers: Vec<_> = observers.iter().map(|observer| observer.name.clone()).collect();
     let request = |acts| Request { acts, ..Request::default() };
-    let requests = vec![request(vec![act.name.clone()]), request(observers)];
+    let requests = vec![Request::default(), request(vec![act.name.clone()]), request(observers)];
     Some(Sequence { before: Vec::new(), requests })
 }
 
@@ -56,7 +56,7 @@ mod tests {
     fn what_disturbs_is_followed_by_what_observes_its_family() {
         let catalogue = Catalogue::parse("a x disturbs\nb x observes\nc y observes\nd x both\n").unwrap();
         let sequence = observed("a", &catalogue).unwrap();
-        assert_eq!([&sequence.requests[0].acts, &sequence.requests[1].acts], [&["a"], &["b"]]);
+        assert_eq!([&sequence.requests[1].acts, &sequence.requests[2].acts], [&["a"], &["b"]]);
         assert_eq!(observed("d", &catalogue), None);
         assert_eq!(twice("d").acts(), 2);
     }

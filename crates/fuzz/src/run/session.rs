@@ -49,6 +49,7 @@ impl Mode {
                 choice: choice.clone(),
                 rewind,
                 audit_one_in,
+                repeats_doubtful: true,
                 ..Policy::default()
             })
         };
@@ -72,8 +73,8 @@ pub struct Outcome {
     pub audit: Option<String>,
     /// After how many runs a worker was not used again.
     pub retired: u64,
-    /// Runs that were lost with a killed worker, and made again cold.
-    pub lost: usize,
+    /// Runs that were lost with a killed worker, or prove nothing, and were made again cold.
+    pub doubtful: usize,
 }
 
 /// Starts by mode, for the figures at the end.
@@ -85,8 +86,8 @@ pub struct Tally {
     pub reasons: BTreeMap<String, u64>,
     /// Runs after which a worker was not used again.
     pub retired: u64,
-    /// Runs that were lost and made again.
-    pub lost: u64,
+    /// Runs that proved nothing and were made again.
+    pub doubtful: u64,
 }
 
 impl Tally {
@@ -106,7 +107,7 @@ impl Tally {
             }
         }
         self.retired += outcome.retired;
-        self.lost += outcome.lost as u64;
+        self.doubtful += outcome.doubtful as u64;
     }
 
     /// Runs that were warm.
@@ -124,7 +125,7 @@ impl Tally {
             *self.reasons.entry(reason.clone()).or_default() += count;
         }
         self.retired += other.retired;
-        self.lost += other.lost;
+        self.doubtful += other.doubtful;
     }
 }
 
@@ -147,11 +148,14 @@ impl Session {
     pub fn run(&self, sequence: &Sequence, program: &Program, mode: Mode) -> io::Result<Outcome> {
         self.place.begin_sequence()?;
         let launcher = mode.launcher(program);
-        let mut outcome = Outcome { observed: Vec::new(), via: Vec::new(), audit: None, retired: 0, lost: 0 };
+        let mut outcome =
+            Outcome { observed: Vec::new(), via: Vec::new(), audit: None, retired: 0, doubtful: 0 };
         for request in &sequence.requests {
-            let (mut observed, via, lost) = self.one(&launcher, program, request)?;
-            if lost {
-                outcome.lost += 1;
+            let before = self.place.keep()?;
+            let (mut observed, via, doubtful) = self.one(&launcher, program, request)?;
+            if doubtful {
+                outcome.doubtful += 1;
+                self.place.put_back(&before)?;
                 observed = self.one(&self.cold, program, request)?.0;
             }
             outcome.observed.push(observed);
@@ -179,7 +183,7 @@ impl Session {
         drop(spec);
         let (exit, timed_out) = await_end(child, &group)?;
         let observed = Observed::take(&mut streams, &self.place.visible(), (exit.status, timed_out))?;
-        Ok((observed, exit.via, exit.lost))
+        Ok((observed, exit.via, exit.doubtful))
     }
 
     fn spec<'s>(&self, program: &Program, request: &Request, streams: &'s Streams) -> Spec<'s> {

@@ -412,7 +412,9 @@ impl Tenure<'_> {
         let Tenure { pool, program, mut worker, audited } = self;
         let again = match ended {
             Ended::Rewound { differs, at_point, .. } => program.rewound(audited, *differs, *at_point),
-            Ended::Process { retired } => return program.worker_retired(*retired),
+            Ended::Process { retired, doubts } => {
+                return program.worker_retired(*retired, doubts.of_calls() && !pool.policy.repeats_doubtful);
+            }
             Ended::NotRun => false,
         };
         if !again || worker.origin.starts.load(Ordering::Relaxed) >= pool.policy.starts_per_template {

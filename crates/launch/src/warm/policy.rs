@@ -84,6 +84,9 @@ pub struct Policy {
     /// Whether a request is taken up on the processor of who asks: good for many short runs, whose askers wait for them. A
     /// long one is better put where the kernel finds room, as the asker's processor may be somebody else's next.
     pub near: bool,
+    /// Whether the caller repeats a doubtful run cold ([`crate::Exit::doubtful`]). If not, a tool's first such run is the last one in
+    /// a worker.
+    pub repeats_doubtful: bool,
     /// One in so many rewinds is audited, after the first few of each tool; 0 for none.
     pub audit_one_in: u64,
     /// Directory in which it is kept what constructors of tools do; without, each runner finds it out.
@@ -171,6 +174,7 @@ impl Default for Policy {
             nested: None,
             workers_per_tool: (2 * cores).clamp(4, 32),
             near: true,
+            repeats_doubtful: false,
             audit_one_in: 200,
             cache: None,
         }

@@ -15,7 +15,7 @@ use super::place;
 use super::rewinding::{Rewinding, Stopped};
 use super::template::{Means, Template};
 use super::worker::Worker;
-use super::{Choice, Policy, ToolStatistics};
+use super::{Choice, Policy, Retirement, ToolStatistics};
 use crate::slots::Slots;
 use crate::{Allocators, EnvBlock, Reason, Spec, Via};
 
@@ -245,11 +245,15 @@ impl Program {
         self.lock().rewinding.stopped = Some(Stopped::Impossible);
     }
 
-    /// Takes note of a run after which its worker cannot go on, and gives up its place.
-    pub(crate) fn worker_retired(&self, why: u32) {
+    /// Takes note of a run after which its worker cannot go on, and gives up its place. A run that `cannot_stand` is to be the
+    /// last one in a worker.
+    pub(crate) fn worker_retired(&self, why: u32, cannot_stand: bool) {
         let mut state = self.lock();
         state.live_workers -= 1;
         state.rewinding.retired(why);
+        if cannot_stand {
+            state.rewinding.stop_for(Retirement::Calls);
+        }
     }
 
     /// Takes note of a run that was rewound, and whether it began where options are parsed; whether the worker can be used

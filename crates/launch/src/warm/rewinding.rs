@@ -28,20 +28,23 @@ pub enum Retirement {
     Limits,
     /// Memory was mapped or protected in a way that cannot be undone.
     Mappings,
-    /// The tool made a system call that is not known to leave nothing behind, or looked at its process number.
-    Process,
+    /// The tool has looked at its process number.
+    Number,
+    /// The tool made a system call that is not known to be harmless. Its run is not believed.
+    Calls,
     /// The process ended in a way that a worker does not come back from: by a signal, or as another program.
     Ended,
 }
 
-const RETIREMENTS: [Retirement; 7] = [
+const RETIREMENTS: [Retirement; 8] = [
     Retirement::Threads,
     Retirement::Children,
     Retirement::Timers,
     Retirement::Signals,
     Retirement::Limits,
     Retirement::Mappings,
-    Retirement::Process,
+    Retirement::Number,
+    Retirement::Calls,
 ];
 
 impl Retirement {
@@ -59,7 +62,8 @@ impl fmt::Display for Retirement {
             Retirement::Signals => "signals keep coming",
             Retirement::Limits => "it lowers limits for good",
             Retirement::Mappings => "it changes mappings that cannot be put back",
-            Retirement::Process => "it makes calls that are not known to leave nothing behind",
+            Retirement::Number => "it looks at its process number",
+            Retirement::Calls => "it makes system calls that are not known to be harmless",
             Retirement::Ended => "its process ends by a signal or as another program",
         })
     }
@@ -136,10 +140,15 @@ impl Rewinding {
         let why = Retirement::first(bits);
         *self.retired.entry(why).or_default() += 1;
         let total: u64 = self.retired.values().sum();
-        if total >= RETIRED_MIN && total * RETIRED_ONE_IN > self.runs && self.stopped.is_none() {
+        if total >= RETIRED_MIN && total * RETIRED_ONE_IN > self.runs {
             let most = self.retired.iter().max_by_key(|(_, count)| **count);
-            self.stopped = most.map(|(why, _)| Stopped::Retires(*why));
+            most.map(|(why, _)| *why).into_iter().for_each(|why| self.stop_for(why));
         }
+    }
+
+    /// Has no more runs in workers, unless that was decided before.
+    pub(crate) fn stop_for(&mut self, why: Retirement) {
+        self.stopped.get_or_insert(Stopped::Retires(why));
     }
 }
 

@@ -41,6 +41,10 @@ pub(crate) const OBSERVED: [u64; 3] = [0, 8, 16];
 const MARK: u64 = -0x6873_i64 as u64;
 /// Stage of a reply: no worker can be made of this tool here.
 pub(crate) const STAGE_REWIND: u32 = 6;
+/// Of `enum hs_retirement`: the run made a system call that is not known to be harmless.
+pub(crate) const RETIRED_CALLS: u32 = 1 << 7;
+/// Of `enum hs_run_doubt`: so did the run whose end is awaited.
+pub(crate) const RUN_CALLS: u32 = 1;
 /// Largest announcement: names of objects and of variables.
 pub(crate) const READY_MAX: usize = 80 * 1024;
 
@@ -235,6 +239,9 @@ mod tests {
             "HS_ENDING_REFUSED",
             "HS_SLOTS",
             "sizeof(struct hs_slot)",
+            "HS_RETIRED_CALLS",
+            "HS_RUN_CALLS",
+            "sizeof(struct hs_page)",
             "HS_MARK_MAIN",
             "HS_MARK_ALLOCATOR",
             "HS_MARK_ALLOCATED",
@@ -292,6 +299,9 @@ mod tests {
             REQUEST_ANYWHERE as i64,
             Ending::Refused as i64,
             SLOTS as i64,
+            Table::bytes(1) as i64,
+            RETIRED_CALLS as i64,
+            RUN_CALLS as i64,
             Table::bytes(1) as i64,
             MARK_MAIN as i64,
             MARK_ALLOCATOR as i64,

@@ -61,7 +61,7 @@ pub(crate) struct Origin {
 #[derive(Debug)]
 pub(crate) struct Link {
     pub socket: OwnedFd,
-    /// `struct hs_page`: whether `main` has begun.
+    /// `struct hs_page`: whether `main` has begun, and `enum hs_run_doubt`.
     pub page: Table,
 }
 
@@ -71,9 +71,30 @@ pub(crate) enum Ended {
     /// The worker can be used again, unless an audit found differences (`enum hs_difference`).
     Rewound { status: Status, usage: Usage, differs: u32, at_point: bool },
     /// The process has ended or is about to: with this status. Why it retired (`enum hs_retirement`), 0 if it just died.
-    Process { retired: u32 },
+    Process { retired: u32, doubts: Doubts },
     /// `main` was not run.
     NotRun,
+}
+
+/// Why a run need not be as in a fresh process (`enum hs_run_doubt`).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Doubts(u32);
+
+impl Doubts {
+    pub(crate) fn any(self) -> bool {
+        self.0 != 0
+    }
+
+    /// It made a system call of which nobody knows that a fresh process has the same answer.
+    pub(crate) fn of_calls(self) -> bool {
+        self.0 & wire::RUN_CALLS != 0
+    }
+}
+
+/// The words of a worker's page (`struct hs_page`).
+struct Marks {
+    has_begun: bool,
+    doubts: Doubts,
 }
 
 impl Ended {
@@ -179,18 +200,25 @@ impl Worker {
             }
             Some(end) if end.ending == Ending::Retired => {
                 self.is_dead = true;
-                Ended::Process { retired: end.retired }
+                Ended::Process { retired: end.retired, doubts: self.marks().doubts }
             }
             _ => {
                 self.is_dead = true;
-                let begun = self.link.page.slots()[0].load(Ordering::SeqCst) as i32 != 0;
-                if end.is_some() || !begun {
+                let Marks { has_begun, doubts } = self.marks();
+                if end.is_some() || !has_begun {
                     wait::kill(self.pid);
                     return Ended::NotRun;
                 }
-                Ended::Process { retired: 0 }
+                // Without the gate, a run ends as any process.
+                let retired = if doubts.of_calls() { wire::RETIRED_CALLS } else { 0 };
+                Ended::Process { retired, doubts }
             }
         }
+    }
+
+    fn marks(&self) -> Marks {
+        let page = self.link.page.slots()[0].load(Ordering::SeqCst);
+        Marks { has_begun: page as i32 != 0, doubts: Doubts((page >> 32) as u32) }
     }
 
     /// A descriptor that becomes readable when the run, or the process, ends. Good only while the worker is held.

@@ -73,7 +73,12 @@ pub fn warm_launcher(names: &[&str]) -> Launcher {
 /// Starts these tools in workers, each run audited.
 pub fn rewinding_launcher(names: &[&str]) -> Launcher {
     let choice = Choice::Only(names.iter().map(|n| n.to_string()).collect());
-    Launcher::new().with_policy(Policy { choice, audit_one_in: 1, ..Policy::default() })
+    Launcher::new().with_policy(Policy {
+        choice,
+        audit_one_in: 1,
+        repeats_doubtful: true,
+        ..Policy::default()
+    })
 }
 
 pub fn case(args: &[&str]) -> Case {

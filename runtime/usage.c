@@ -1,0 +1,195 @@
+/* Times and limits as a process has them that has run nothing before: what earlier runs of the worker used is subtracted.
+ *
+ * What cannot be told so, as the peak of its memory, makes the run one that is not followed (hs_call_mark).
+ */
+#define _GNU_SOURCE
+/* A patched call keeps vector registers, as the system call would. */
+#pragma GCC target("general-regs-only")
+#include <errno.h>
+#include <sys/resource.h>
+#include <sys/times.h>
+#include <time.h>
+
+#include "runtime.h"
+
+#if HS_REWIND
+
+/* What earlier runs used. */
+static struct {
+    struct rusage own, thread;
+    uint64_t own_ns, thread_ns;
+    void *first; /* the first thread's pointer */
+} used;
+
+static enum hs_call_outcome done(struct hs_system_call *call, long result)
+{
+    call->number = result;
+    return HS_CALL_DONE;
+}
+
+static int is_first_thread(void)
+{
+    return __builtin_thread_pointer() == used.first;
+}
+
+static struct timeval less(struct timeval now, struct timeval before)
+{
+    struct timeval left = {now.tv_sec - before.tv_sec, now.tv_usec - before.tv_usec};
+    if (left.tv_usec < 0) {
+        left.tv_usec += 1000000;
+        left.tv_sec--;
+    }
+    return left;
+}
+
+/* getrusage. The peak of memory is of all runs, and there is no other to tell. */
+enum hs_call_outcome hs_usage_tell(struct hs_system_call *call)
+{
+    struct rusage *usage = (struct rusage *)call->b;
+    /* A worker that has had children is not used again. */
+    const int whose = (int)call->a;
+    if (whose == RUSAGE_CHILDREN)
+        return HS_CALL_NATIVE;
+    hs_call_mark();
+    if (whose == RUSAGE_THREAD && !is_first_thread())
+        return HS_CALL_NATIVE;
+    const struct rusage *before = whose == RUSAGE_THREAD ? &used.thread : &used.own;
+    const long result = HS_SYS(SYS_getrusage, whose, usage);
+    if (result != 0)
+        return done(call, result);
+    usage->ru_utime = less(usage->ru_utime, before->ru_utime);
+    usage->ru_stime = less(usage->ru_stime, before->ru_stime);
+    usage->ru_minflt -= before->ru_minflt;
+    usage->ru_majflt -= before->ru_majflt;
+    usage->ru_inblock -= before->ru_inblock;
+    usage->ru_oublock -= before->ru_oublock;
+    usage->ru_nvcsw -= before->ru_nvcsw;
+    usage->ru_nivcsw -= before->ru_nivcsw;
+    return done(call, 0);
+}
+
+static long ticks(struct timeval time)
+{
+    return time.tv_sec * 100 + time.tv_usec / 10000;
+}
+
+enum hs_call_outcome hs_usage_times(struct hs_system_call *call)
+{
+    struct tms *out = (struct tms *)call->a;
+    const long result = HS_SYS(SYS_times, out);
+    if (out && result >= 0) {
+        out->tms_utime -= ticks(used.own.ru_utime);
+        out->tms_stime -= ticks(used.own.ru_stime);
+    }
+    return done(call, result);
+}
+
+/* clock_gettime. A negative number is that of some process's clock, and contains its number. */
+enum hs_call_outcome hs_usage_clock(struct hs_system_call *call)
+{
+    struct timespec *out = (struct timespec *)call->b;
+    const int clock = (int)call->a, is_process = clock == CLOCK_PROCESS_CPUTIME_ID;
+    if (clock < 0)
+        hs_call_mark();
+    if (!is_process && (clock != CLOCK_THREAD_CPUTIME_ID || !is_first_thread()))
+        return HS_CALL_NATIVE;
+    const long result = HS_SYS(SYS_clock_gettime, clock, out);
+    if (result == 0) {
+        const uint64_t all = (uint64_t)out->tv_sec * 1000000000u + (uint64_t)out->tv_nsec;
+        const uint64_t before = is_process ? used.own_ns : used.thread_ns;
+        const uint64_t own = all > before ? all - before : 0;
+        *out = (struct timespec){(time_t)(own / 1000000000u), (long)(own % 1000000000u)};
+    }
+    return done(call, result);
+}
+
+/* clock_nanosleep. A time on a clock that counts CPU time is one of all runs. */
+enum hs_call_outcome hs_usage_sleep(const struct hs_system_call *call)
+{
+    const int clock = (int)call->a;
+    if (clock < 0 || ((clock == CLOCK_PROCESS_CPUTIME_ID || clock == CLOCK_THREAD_CPUTIME_ID) && call->b & TIMER_ABSTIME))
+        hs_call_mark();
+    return HS_CALL_NATIVE;
+}
+
+/* The kernel counts the CPU time of all runs for the limit on it. Workers have none of their own (hs_state_limits_fit). */
+static void shift(struct rlimit *limit, int64_t seconds)
+{
+    if (limit->rlim_cur != RLIM_INFINITY)
+        limit->rlim_cur += (rlim_t)seconds;
+    if (limit->rlim_max != RLIM_INFINITY)
+        limit->rlim_max += (rlim_t)seconds;
+}
+
+static long limit_time(long given, struct rlimit *old)
+{
+    const int64_t seconds = (int64_t)(used.own_ns / 1000000000u);
+    struct rlimit changed;
+    if (given && !hs_signals_fetch(&changed, given, sizeof changed))
+        return -EFAULT;
+    if (given)
+        shift(&changed, seconds);
+    const long result = HS_SYS(SYS_prlimit64, 0, RLIMIT_CPU, given ? &changed : NULL, old);
+    if (result == 0 && old)
+        shift(old, -seconds);
+    return result;
+}
+
+/* Limits on what a worker has as any process. An earlier run may have made its stack deeper than a new limit allows, and it maps more
+ * than a fresh process. */
+static int may_be_set(int resource)
+{
+    switch (resource) {
+    case RLIMIT_CORE:
+    case RLIMIT_CPU:
+    case RLIMIT_FSIZE:
+    case RLIMIT_NOFILE:
+    case RLIMIT_NPROC:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* getrlimit, setrlimit, prlimit64. */
+enum hs_call_outcome hs_usage_limit(struct hs_system_call *call)
+{
+    const int is_old = call->number != SYS_prlimit64;
+    const int whose = is_old ? 0 : (int)call->a, resource = (int)(is_old ? call->a : call->b);
+    const long given = call->number == SYS_setrlimit ? call->b : is_old ? 0 : call->c;
+    const long old = call->number == SYS_getrlimit ? call->b : is_old ? 0 : call->d;
+    if (given)
+        hs_call_note_limit();
+    if (whose != 0 || (given && !may_be_set(resource)))
+        hs_call_mark();
+    /* The kernel counts pages that are kept, and does not ask where a break grows that it has already. */
+    if (given && whose == 0 && (resource == RLIMIT_DATA || resource == RLIMIT_AS))
+        hs_mappings_make_real(1);
+    if (whose == 0 && resource == RLIMIT_CPU)
+        return done(call, limit_time(given, (struct rlimit *)old));
+    return HS_CALL_NATIVE;
+}
+
+/* Before each run: what was used until now is none of it. */
+void hs_usage_begin(void)
+{
+    struct timespec now;
+    used.first = __builtin_thread_pointer();
+#ifdef HS_WITHOUT_USAGE
+    return;
+#endif
+    HS_SYS(SYS_getrusage, RUSAGE_SELF, &used.own);
+    HS_SYS(SYS_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &now);
+    used.own_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    HS_SYS(SYS_getrusage, RUSAGE_THREAD, &used.thread);
+    HS_SYS(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &now);
+    used.thread_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* What earlier runs used, as the run began. */
+const struct rusage *hs_usage_before(void)
+{
+    return &used.own;
+}
+
+#endif
