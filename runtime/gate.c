@@ -437,10 +437,10 @@ void hs_gate_lift(void)
 void hs_gate_join(void)
 {
     const uint64_t own = 1ull << (SIGSYS - 1);
+    uint64_t mask = 0;
 #ifdef HS_WITHOUT_THREADS
     return;
 #endif
-    uint64_t mask = 0;
     HS_SYS(SYS_rt_sigprocmask, SIG_UNBLOCK, &own, &mask, HS_SET_BYTES);
     hs_signals_set_blocks((mask & own) != 0);
     if (!dispatch(1))

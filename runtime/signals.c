@@ -170,6 +170,9 @@ enum hs_call_outcome hs_signals_mask(struct hs_system_call *call, void *context)
     uint64_t mask = 0;
     if (call->d != HS_SET_BYTES || !hs_signals_are_own())
         return HS_CALL_NATIVE;
+    /* In a handler whose action blocks SIGSYS it is not shown to be blocked. */
+    if (call->c && signals.masking)
+        hs_call_mark();
     if (hs_signals_blocks())
         HS_SYS(SYS_rt_sigprocmask, SIG_BLOCK, &own, 0, HS_SET_BYTES);
     const long result = HS_SYS(SYS_rt_sigprocmask, call->a, call->b, call->c, HS_SET_BYTES);

@@ -161,8 +161,10 @@ uint32_t hs_state_doubts(void)
     if (!seen)
         return found;
     /* One that still runs, or has left others behind, may know this process by its number, and change it. */
+#ifndef HS_WITHOUT_CHILDREN
     if (seen & HS_SEEN_CHILDREN)
         found |= HS_RETIRED_CHILDREN;
+#endif
     if (timers_armed())
         found |= HS_RETIRED_TIMERS;
     if (limits_lost())

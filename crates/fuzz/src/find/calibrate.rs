@@ -3,7 +3,7 @@
 use std::io;
 
 use super::Statistics;
-use super::check::compare;
+use super::{compare, run_against};
 use crate::generate::{Catalogue, Request, Role, Sequence};
 use crate::run::{Mode, Program, Session};
 
@@ -39,12 +39,10 @@ pub fn calibrate(
     statistics: &mut Statistics,
 ) -> io::Result<Tried> {
     statistics.covers(sequence);
-    let mut run = |mode| {
-        let outcome = session.run(sequence, program, mode)?;
-        statistics.tally.add(mode, &outcome);
-        io::Result::Ok(outcome)
-    };
-    let (cold, warm) = (run(Mode::Cold)?, run(Mode::Reset)?);
+    let cold = session.run(sequence, program, Mode::Cold)?;
+    statistics.tally.add(Mode::Cold, &cold);
+    let warm = run_against(session, (sequence, program), Mode::Reset, &cold)?;
+    statistics.tally.add(Mode::Reset, &warm);
     Ok(Tried { retires: warm.retired > 0, differs: compare(&cold, &warm, Mode::Reset).is_some() })
 }
 

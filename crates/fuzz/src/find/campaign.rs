@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::calibrate::{calibrate, observed, twice};
-use super::{Difference, Statistics, Verdict, check, compare, reproduce, shrink};
+use super::{Difference, Statistics, Verdict, check, compare, reproduce, run_against, shrink};
 use crate::generate::{Act, Catalogue, Draw, Known, Random, Role, Sequence};
 use crate::options::Options;
 use crate::run::{Mode, Place, Program, Session, Tally, Workshop, sources};
@@ -278,10 +278,10 @@ impl<'c> Job<'c> {
     /// Whether a sequence differs in `mode`, seen once, and is deterministic cold, seen twice.
     fn fails(&mut self, sequence: &Sequence, mode: Mode) -> bool {
         let Ok(program) = self.program(&sequence.before) else { return false };
-        let run = |mode| self.session.run(sequence, &program, mode);
-        let (Ok(cold), Ok(warm)) = (run(Mode::Cold), run(mode)) else { return false };
-        compare(&cold, &warm, mode).is_some()
-            && run(Mode::Cold).is_ok_and(|again| again.observed == cold.observed)
+        let run_cold = || self.session.run(sequence, &program, Mode::Cold);
+        let Ok(cold) = run_cold() else { return false };
+        let Ok(warm) = run_against(&self.session, (sequence, &program), mode, &cold) else { return false };
+        compare(&cold, &warm, mode).is_some() && run_cold().is_ok_and(|again| again.observed == cold.observed)
     }
 }
 

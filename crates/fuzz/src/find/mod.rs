@@ -8,7 +8,7 @@ mod shrink;
 mod statistics;
 
 pub use campaign::run;
-pub use check::{Difference, Verdict, check, compare};
+pub use check::{Difference, Verdict, check, compare, run_against};
 pub use reproduce::replay;
 pub use shrink::shrink;
 pub use statistics::Statistics;

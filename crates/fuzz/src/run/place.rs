@@ -1,6 +1,5 @@
 //! Where a sequence runs: a directory made anew for each sequence and mode, at the same path, so that paths can be compared.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -16,9 +15,6 @@ pub(super) const NOTES: &str = "notes";
 pub struct Place {
     root: PathBuf,
 }
-
-/// Files that runs share, by path; those that are no plain ones have no content.
-pub(super) type Kept = BTreeMap<PathBuf, Option<Vec<u8>>>;
 
 /// The open files of one run.
 pub(super) struct Streams {
@@ -51,33 +47,6 @@ impl Place {
         fs::create_dir_all(self.visible().join("shared"))?;
         fs::create_dir_all(self.visible().join(NOTES))?;
         fs::create_dir_all(self.root.join("streams"))
-    }
-
-    /// What runs have left for each other: the content of each plain file.
-    pub(super) fn keep(&self) -> io::Result<Kept> {
-        let mut kept = Kept::new();
-        for dir in ["shared", NOTES] {
-            for entry in fs::read_dir(self.visible().join(dir))? {
-                let entry = entry?;
-                let content = entry.file_type()?.is_file().then(|| fs::read(entry.path())).transpose()?;
-                kept.insert(entry.path(), content);
-            }
-        }
-        Ok(kept)
-    }
-
-    /// As if a run had not been. What is as it was stays the file that it is: others may have it open.
-    pub(super) fn put_back(&self, kept: &Kept) -> io::Result<()> {
-        let now = self.keep()?;
-        for path in now.keys().filter(|path| !kept.contains_key(*path)) {
-            fs::remove_file(path).or_else(|_| remove(path))?;
-        }
-        for (path, content) in kept.iter().filter(|(path, content)| now.get(*path) != Some(content)) {
-            if let Some(content) = content {
-                fs::write(path, content)?;
-            }
-        }
-        Ok(())
     }
 
     /// Makes the working directory anew, and opens the streams of a run.
@@ -130,28 +99,5 @@ fn remove(dir: &Path) -> io::Result<()> {
     match fs::remove_dir_all(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_run_that_does_not_count_leaves_nothing_to_later_ones() {
-        let root = tempfile::tempdir().unwrap();
-        let place = Place::new(root.path());
-        place.begin_sequence().unwrap();
-        let shared = place.visible().join("shared");
-        fs::write(shared.join("same"), "a").unwrap();
-        fs::write(shared.join("changed"), "b").unwrap();
-        fs::write(shared.join("removed"), "c").unwrap();
-        let kept = place.keep().unwrap();
-        fs::write(shared.join("changed"), "other").unwrap();
-        fs::remove_file(shared.join("removed")).unwrap();
-        fs::create_dir(shared.join("new")).unwrap();
-        fs::write(place.visible().join(NOTES).join("noted"), "d").unwrap();
-        place.put_back(&kept).unwrap();
-        assert_eq!(place.keep().unwrap(), kept);
     }
 }

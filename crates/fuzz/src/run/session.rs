@@ -1,11 +1,11 @@
 //! Runs a whole sequence in one mode: each run after the other, with one launcher, in one place.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::AsFd;
 
 use hotstart_launch::{
-    Child, Choice, EnvBlock, Group, Launcher, Limit, Policy, ProcessGroup, Resource, Spec, Stopped, Via,
+    Child, Choice, EnvBlock, Exit, Group, Launcher, Limit, Policy, ProcessGroup, Resource, Spec, Stopped, Via,
 };
 use hotstart_model::Environment;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -63,7 +63,7 @@ impl Mode {
 }
 
 /// What a sequence showed in one mode.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Of each run.
     pub observed: Vec<Observed>,
@@ -73,8 +73,10 @@ pub struct Outcome {
     pub audit: Option<String>,
     /// After how many runs a worker was not used again.
     pub retired: u64,
-    /// Runs that were lost with a killed worker, or prove nothing, and were made again cold.
-    pub doubtful: usize,
+    /// Runs that were lost with a killed worker, and made again cold.
+    pub lost: usize,
+    /// Runs that prove nothing, by their numbers: `hotstart` repeats them cold before it believes them.
+    pub doubtful: BTreeSet<usize>,
 }
 
 /// Starts by mode, for the figures at the end.
@@ -86,8 +88,8 @@ pub struct Tally {
     pub reasons: BTreeMap<String, u64>,
     /// Runs after which a worker was not used again.
     pub retired: u64,
-    /// Runs that proved nothing and were made again.
-    pub doubtful: u64,
+    /// Runs that were lost and made again.
+    pub lost: u64,
 }
 
 impl Tally {
@@ -107,7 +109,7 @@ impl Tally {
             }
         }
         self.retired += outcome.retired;
-        self.doubtful += outcome.doubtful as u64;
+        self.lost += outcome.lost as u64;
     }
 
     /// Runs that were warm.
@@ -125,7 +127,7 @@ impl Tally {
             *self.reasons.entry(reason.clone()).or_default() += count;
         }
         self.retired += other.retired;
-        self.doubtful += other.doubtful;
+        self.lost += other.lost;
     }
 }
 
@@ -146,20 +148,31 @@ impl Session {
 
     /// Runs `sequence` with `program` in `mode`. An error is the harness's, not the program's.
     pub fn run(&self, sequence: &Sequence, program: &Program, mode: Mode) -> io::Result<Outcome> {
+        self.run_some_cold(sequence, program, mode, &BTreeSet::new())
+    }
+
+    /// The same with the runs of these numbers started cold, whatever the mode.
+    pub fn run_some_cold(
+        &self,
+        sequence: &Sequence,
+        program: &Program,
+        mode: Mode,
+        cold: &BTreeSet<usize>,
+    ) -> io::Result<Outcome> {
         self.place.begin_sequence()?;
         let launcher = mode.launcher(program);
-        let mut outcome =
-            Outcome { observed: Vec::new(), via: Vec::new(), audit: None, retired: 0, doubtful: 0 };
-        for request in &sequence.requests {
-            let before = self.place.keep()?;
-            let (mut observed, via, doubtful) = self.one(&launcher, program, request)?;
-            if doubtful {
-                outcome.doubtful += 1;
-                self.place.put_back(&before)?;
+        let mut outcome = Outcome::default();
+        for (number, request) in sequence.requests.iter().enumerate() {
+            let launcher = if cold.contains(&number) { &self.cold } else { &launcher };
+            let (mut observed, exit) = self.one(launcher, program, request)?;
+            if exit.lost {
+                outcome.lost += 1;
                 observed = self.one(&self.cold, program, request)?.0;
+            } else if exit.doubtful {
+                outcome.doubtful.insert(number);
             }
             outcome.observed.push(observed);
-            outcome.via.push(via);
+            outcome.via.push(exit.via);
         }
         for tool in launcher.statistics().tools {
             outcome.retired += tool.retired.values().sum::<u64>();
@@ -170,12 +183,7 @@ impl Session {
         Ok(outcome)
     }
 
-    fn one(
-        &self,
-        launcher: &Launcher,
-        program: &Program,
-        request: &Request,
-    ) -> io::Result<(Observed, Via, bool)> {
+    fn one(&self, launcher: &Launcher, program: &Program, request: &Request) -> io::Result<(Observed, Exit)> {
         let mut streams = self.place.begin_run(request)?;
         let group = Group::new();
         let spec = self.spec(program, request, &streams);
@@ -183,7 +191,7 @@ impl Session {
         drop(spec);
         let (exit, timed_out) = await_end(child, &group)?;
         let observed = Observed::take(&mut streams, &self.place.visible(), (exit.status, timed_out))?;
-        Ok((observed, exit.via, exit.doubtful))
+        Ok((observed, exit))
     }
 
     fn spec<'s>(&self, program: &Program, request: &Request, streams: &'s Streams) -> Spec<'s> {
