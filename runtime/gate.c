@@ -366,7 +366,7 @@ void hs_gate_action(const struct hs_action *action, struct hs_action *old)
     if (action && gate.is_revealed)
         HS_SYS(SYS_rt_sigaction, SIGSYS, action, 0, HS_SET_BYTES);
     if (action)
-        gate.theirs = *action;
+        gate.theirs = hs_action_kept(action);
     if (old)
         *old = before;
 }

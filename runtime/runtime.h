@@ -68,6 +68,17 @@ struct hs_action {
 };
 #define HS_RESTORER 0x04000000ul
 #define HS_SET_BYTES 8
+/* The flags that the kernel keeps, since Linux 5.11. */
+#define HS_ACTION_FLAGS 0xdc000807ul
+
+/* An action as the kernel would tell it: SIGKILL and SIGSTOP cannot be blocked. */
+static inline struct hs_action hs_action_kept(const struct hs_action *given)
+{
+    struct hs_action kept = *given;
+    kept.flags &= HS_ACTION_FLAGS;
+    kept.mask &= ~(1ull << 8 | 1ull << 18);
+    return kept;
+}
 
 /* An entry of a directory, as getdents64 gives it. */
 struct hs_entry {

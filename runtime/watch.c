@@ -83,7 +83,7 @@ static void set_fault(const struct hs_action *action, struct hs_action *old)
 {
     const struct hs_action before = watch.theirs_fault;
     if (action)
-        watch.theirs_fault = *action;
+        watch.theirs_fault = hs_action_kept(action);
     if (old)
         *old = before;
 }

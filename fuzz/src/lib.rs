@@ -12,9 +12,9 @@ use std::sync::OnceLock;
 use hotstart_lit::boolexpr::{self, Features};
 use hotstart_lit::config::Substitution;
 use hotstart_lit::directives;
-use hotstart_lit::pyre::{Pattern, Replacement};
 use hotstart_lit::subst::{List, Pool, Substituter, TestPaths};
 use hotstart_model::Dialect;
+use hotstart_python::re::{Pattern, Replacement};
 use hotstart_shell::Ast;
 
 const DIALECTS: [Dialect; 2] = [Dialect::V19, Dialect::V23];
@@ -80,14 +80,16 @@ pub fn substitutions(data: &[u8]) {
 }
 
 /// Lines: a Python pattern, a text, and a template of what replaces its matches.
-pub fn pyre(data: &[u8]) {
+pub fn python_re(data: &[u8]) {
     let input = text(data);
     let mut lines = input.splitn(3, '\n');
     let [pattern, subject, template] = std::array::from_fn(|_| lines.next().unwrap_or_default());
     if pattern.len() > 80 || subject.len() > 80 || template.len() > 80 {
         return;
     }
-    let _ = Pattern::full(pattern).map(|full| full.is_match(subject));
+    for anchored in [Pattern::full, Pattern::at_start] {
+        let _ = anchored(pattern).map(|compiled| compiled.is_match(subject));
+    }
     let Ok(compiled) = Pattern::new(pattern) else { return };
     let literal = Replacement::Literal("<>".to_owned());
     let direct = compiled.sub(&literal, subject);

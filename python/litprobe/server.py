@@ -188,8 +188,7 @@ def hello():
     try:
         import lit
 
-        package = os.path.dirname(os.path.abspath(lit.__file__))
-        greeting["package_dir"] = os.path.dirname(package)
+        greeting["package_dir"] = os.path.dirname(os.path.abspath(lit.__file__))
         greeting["lit_version"] = list(lit.__versioninfo__)[:3]
         greeting["lit_version_text"] = lit.__version__
     except Exception as error:

@@ -6,9 +6,10 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::RwLock;
 
+use hotstart_python::re::Pattern;
+use hotstart_python::{repr, text};
+
 use crate::exception::Exception;
-use crate::pyre::Pattern;
-use crate::pytext::{self, repr};
 
 /// Deepest nesting that is parsed; Python's own limit is near it.
 const MAX_DEPTH: usize = 200;
@@ -107,9 +108,9 @@ impl Token<'_> {
 
 /// Takes a token and the blanks around it.
 fn next_token<'a>(rest: &mut &'a str) -> Result<Token<'a>, Exception> {
-    let text = pytext::strip_start(rest);
+    let text = text::strip_start(rest);
     let len = token_len(text);
-    let after = pytext::strip_start(&text[len..]);
+    let after = text::strip_start(&text[len..]);
     // lit's pattern wants all that follows a token on one line.
     if len == 0 || after.contains('\n') {
         return match *rest {

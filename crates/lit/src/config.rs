@@ -122,7 +122,7 @@ pub struct Session {
     pub lit_version_text: String,
     /// The rules that follow from it.
     pub dialect: Dialect,
-    /// Directory of the `lit` package's parent, which lit's `cat` and `diff` put into PYTHONPATH.
+    /// Directory of the `lit` package, which lit's `cat` and `diff` put into PYTHONPATH.
     pub package_dir: PathBuf,
     /// The Python that evaluates configs.
     pub python: PathBuf,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hotstart_model::{Command, Dialect, Fault, Interpreter, Outcome, RunBy, Script, Transcript, Verdict};
 
-use crate::exception::Exception;
+use crate::exception::{self, Exception};
 use crate::render::{self, Scene, View};
 use crate::script::Request;
 
@@ -160,7 +160,7 @@ fn output(pending: &Pending, transcript: &Transcript) -> String {
 pub(crate) fn of_fault(fault: &Fault) -> (Verdict, String) {
     let output = match fault {
         Fault::Parse { message, .. } => message.clone(),
-        Fault::Exception { kind, message } => Exception::new(kind, message).test_output(),
+        Fault::Exception { kind, message } => exception::test_output(&Exception::new(kind, message)),
         Fault::Internal(what) => format!(
             "hotstart could not run this test, for a reason of its own: {what}\n\
              This says nothing about the test. Please report it.\n"

@@ -12,7 +12,7 @@ use hotstart_model::{Dialect, JobId, JobSource, Outcome, RunScript, Transcript, 
 
 use crate::config::{Config, Format, ParallelismGroup, Session};
 use crate::delegate::{Helpers, Update};
-use crate::exception::Exception;
+use crate::exception::{self, Exception};
 use crate::executable;
 use crate::googletest::individual::{self, Final};
 use crate::googletest::shard::{self, Shard, Ways};
@@ -143,7 +143,7 @@ impl<'a> Plan<'a> {
                 self.await_end(job, Awaited::Executable { xfail: is_marked_xfail(test) });
                 Work::Script(Box::new(script))
             }
-            Err(error) => decided(test, Verdict::UNRESOLVED, error.test_output()),
+            Err(error) => decided(test, Verdict::UNRESOLVED, exception::test_output(&error)),
         }
     }
 
@@ -213,7 +213,7 @@ impl JobSource for Plan<'_> {
             None => {
                 let error = Exception::new("AttributeError", "'NoneType' object has no attribute 'execute'")
                     .at("the config sets no test_format; set one in the suite's config");
-                decided(test, Verdict::UNRESOLVED, error.test_output())
+                decided(test, Verdict::UNRESOLVED, exception::test_output(&error))
             }
         }
     }

@@ -11,13 +11,13 @@ use std::time::Duration;
 use hotstart_model::{
     ColdTools, Command, Dialect, Environment, ExternalShell, Interpreter, Outcome, Program, Script, Verdict,
 };
+use hotstart_python::{shlex, text};
 
 use crate::boolexpr::Features;
 use crate::config::{Config, Format, Session};
 use crate::directives::{self, Directive, Directives, Rejection};
-use crate::exception::Exception;
+use crate::exception::{self, Exception};
 use crate::judge::{self, Pending};
-use crate::pytext;
 use crate::subst::{Entry, List, Pool, Substituter, TestPaths, tmp_dir};
 use crate::suite::Test;
 
@@ -141,7 +141,7 @@ impl Decided {
 
 impl From<Exception> for Decided {
     fn from(error: Exception) -> Self {
-        Decided::new(Verdict::UNRESOLVED, error.test_output())
+        Decided::new(Verdict::UNRESOLVED, exception::test_output(&error))
     }
 }
 
@@ -301,7 +301,7 @@ fn commands(request: &Request<'_>, lines: Vec<String>, external: bool) -> Vec<Co
             let profile = coverage_profile(&request.test.path_in_suite(), session.dialect, index);
             format!("export LLVM_PROFILE_FILE={profile}; {text}")
         } else {
-            pytext::strip_start(text).to_owned()
+            text::strip_start(text).to_owned()
         };
         Command { label: label.to_owned(), text }
     };
@@ -339,7 +339,7 @@ fn read_files_by_cat(line: String) -> String {
     let mut rest = line.as_str();
     while let Some((before, after)) = rest.split_once(OPEN) {
         let Some((path, after)) = after.split_once('}') else { break };
-        out.push_str(&format!("{before}$(cat {})", pytext::shell_quote(path)));
+        out.push_str(&format!("{before}$(cat {})", shlex::quote(path)));
         tests.push_str(&format!(" && test -e {path}"));
         rest = after;
     }
@@ -347,9 +347,9 @@ fn read_files_by_cat(line: String) -> String {
 }
 
 /// Attempts that are allowed, the first included.
-fn attempts(request: &Request<'_>, own: Option<i64>) -> Result<u32, Exception> {
+fn attempts(request: &Request<'_>, own: Option<i128>) -> Result<u32, Exception> {
     let configured = request.config.test_retry_attempts.or(request.max_retries);
-    let retries = own.unwrap_or(i64::from(configured.unwrap_or(0)));
+    let retries = own.unwrap_or(i128::from(configured.unwrap_or(0)));
     match u32::try_from(retries.saturating_add(1)) {
         Ok(0) | Err(_) if retries < 0 => {
             let message = "cannot access local variable 'i' where it is not associated with a value";

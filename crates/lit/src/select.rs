@@ -2,8 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use hotstart_python::re::{Flags, Pattern};
+
 use crate::exception::Exception;
-use crate::pyre::{Flags, Pattern};
 use crate::settings::Settings;
 use crate::suite::{Marks, Test};
 

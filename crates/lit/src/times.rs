@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use hashbrown::{DefaultHashBuilder, HashTable, hash_table};
 use hotstart_model::{Diagnostic, Dialect, Severity};
+use hotstart_python::{repr, text};
 
-use crate::pytext;
 use crate::suite::{Suite, Test};
 
 const FILE: &str = ".lit_test_times.txt";
@@ -50,7 +50,7 @@ impl Malformed {
     pub fn diagnostic(&self) -> Diagnostic {
         let message = format!(
             "found malformed timing data in {}; remove the file to regenerate it",
-            pytext::repr(&self.0.to_string_lossy())
+            repr(&self.0.to_string_lossy())
         );
         Diagnostic { severity: Severity::Fatal, place: Some(format!("{}:1", self.0.display())), message }
     }
@@ -78,9 +78,9 @@ impl Times {
         for whole in text.split_inclusive('\n') {
             let start = next;
             next += whole.len();
-            let line = pytext::strip_start(whole.trim_end_matches(['\n', '\r']));
-            let (number, rest) = line.split_once(pytext::is_space)?;
-            let path = pytext::strip_start(rest);
+            let line = text::strip_start(whole.trim_end_matches(['\n', '\r']));
+            let (number, rest) = line.split_once(text::is_space)?;
+            let path = text::strip_start(rest);
             if path.is_empty() {
                 return None;
             }

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use common::Driver;
 use hotstart_lit::config::{Config, Format, Session, Substitution};
-use hotstart_lit::pyre::{Pattern, Replacement};
 use hotstart_lit::script::{CompiledConfig, Compiler, Prepared, Request, prepare};
 use hotstart_lit::suite::{Directory, Suite, Test};
 use hotstart_model::VerdictTable;
+use hotstart_python::re::{Pattern, Replacement};
 use serde_json::{Value, json};
 
 const BATCH: usize = 500;

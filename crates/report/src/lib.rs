@@ -17,7 +17,6 @@ pub mod files;
 pub mod histogram;
 pub mod listing;
 pub mod messages;
-mod python;
 mod reporter;
 mod result_lines;
 mod sink;

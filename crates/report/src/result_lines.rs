@@ -2,8 +2,9 @@
 
 use hotstart_model::{Dialect, MetricValue, Outcome, VerdictTable};
 
-use crate::python::{self, Json};
 use crate::{Levels, Sink, colors};
+use hotstart_python::json::Json;
+use hotstart_python::number::fixed;
 
 const STARS_20: &str = "********************";
 const STARS_10: &str = "**********";
@@ -130,7 +131,7 @@ fn sorted<T>(named: &[(String, T)]) -> Vec<&(String, T)> {
 fn format_metric(value: &MetricValue) -> String {
     match value {
         MetricValue::Int(value) => value.to_string(),
-        MetricValue::Real(value) => python::fixed(*value, 4),
+        MetricValue::Real(value) => fixed(*value, 4),
         MetricValue::Json(text) => Json::from_text(text).indented(0),
     }
 }

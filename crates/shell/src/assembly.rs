@@ -14,6 +14,9 @@ use std::time::Instant;
 
 use hotstart_launch::{Moment, Spec, StartError};
 use hotstart_model::Dialect;
+use hotstart_python::errors;
+use hotstart_python::path::{is_file, join};
+use hotstart_python::repr;
 use rustix::fs::MemfdFlags;
 use rustix::io::Errno;
 
@@ -27,9 +30,6 @@ use crate::lookup::which;
 use crate::pipeline::{self, Context, new_pipe};
 use crate::prefix::{self, Prefix, Prefixed};
 use crate::pump::{self, Port};
-use crate::python::errors;
-use crate::python::path::{is_file, join};
-use crate::python::text::repr;
 use crate::redirect::{self, Opened, Slot};
 use crate::stage::{Outlet, Outlets, Pending, Running};
 use crate::state::Shell;
@@ -108,7 +108,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
             if dialect == Dialect::V19 {
                 return Err(Halt::exception("TypeError", "unhashable type: 'GlobItem'"));
             }
-            stage.words[0] = Word::Text(crate::glob::resolve(pattern, shell.cwd()).swap_remove(0));
+            stage.words[0] = Word::Text(expand::files(pattern, shell.cwd()).swap_remove(0));
         }
         let name = stage.words[0].text();
         match builtin::find(name, dialect).filter(|_| !is_native || builtin::is_also_bashs(name)) {
@@ -168,17 +168,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         }
         let path = search_path(own.as_ref(), shell, self.dialect()).map(|path| path.into_owned().into());
         let target = own.as_mut().unwrap_or(shell);
-        let program = if is_native {
-            path?;
-            words[0].text().to_owned()
-        } else {
-            find_program(words[0].text(), target.cwd(), path)?
-        };
-        let args = expand::arguments(&words, target.cwd());
-        let task = match is_native {
-            true => Task::find(&args, self.dialect()),
-            false => refused_by_limits(target, &program, &args[0]),
-        };
+        let (program, args, task) = self.callee(target, &words, is_native, path)?;
         let wiring = self.wire(slots, task.is_some())?;
         match task {
             Some(task) => self.start_native(target, task, wiring, Running { negation, ..Running::default() }),
@@ -186,6 +176,30 @@ impl<'c, 'a> Assembly<'c, 'a> {
                 self.start_process(target, program, args, wiring, Running { negation, ..Running::default() })
             }
         }
+    }
+
+    /// The file to execute, the arguments, and the native stage that does it instead, if there is one.
+    fn callee(
+        &self,
+        shell: &Shell,
+        words: &[Word],
+        is_native: bool,
+        path: Halting<Cow<'_, str>>,
+    ) -> Halting<(String, Vec<String>, Option<Task>)> {
+        let mut args = expand::arguments(words, shell.cwd());
+        if !is_native {
+            let program = find_program(words[0].text(), shell.cwd(), path)?;
+            let task = refused_by_limits(shell, &program, &args[0]);
+            return Ok((program, args, task));
+        }
+        path?;
+        let task = Task::find(&args, self.dialect());
+        if task.is_none() {
+            let name = std::mem::take(&mut args[0]);
+            let program = self.by_python(&name).ok_or_else(|| Halt::internal(&name, "no Python is known"))?;
+            args.splice(0..1, program);
+        }
+        Ok((self.python(), args, task))
     }
 
     /// The Python that lit would start, for messages.
@@ -196,16 +210,21 @@ impl<'c, 'a> Assembly<'c, 'a> {
 
     /// Puts lit's program in the place of the name of a `cat` or `diff` that another program is to start.
     fn name_program(&self, words: &mut Vec<Word>) {
-        let script = self.context.script;
         let name = match words[0].text() {
             name @ ("cat" | "diff") if !self.context.is_native => name,
             _ => return,
         };
-        if let (Some(python), Some(package)) = (&script.lit_python, &script.lit_package_dir) {
-            let program = package.join("builtin_commands").join(format!("{name}.py"));
-            let word = |path: &Path| Word::Text(path.to_string_lossy().into_owned());
-            words.splice(0..1, [word(python), word(&program)]);
+        if let Some(program) = self.by_python(name) {
+            words.splice(0..1, program.map(Word::Text));
         }
+    }
+
+    /// The words by which lit starts its `cat` or `diff`.
+    fn by_python(&self, name: &str) -> Option<[String; 2]> {
+        let script = self.context.script;
+        let program = script.lit_package_dir.as_ref()?.join("builtin_commands").join(format!("{name}.py"));
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        Some([text(script.lit_python.as_ref()?), text(&program)])
     }
 
     /// Makes the pipes that a stage needs.
@@ -315,7 +334,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
             stdin => {
                 let text =
                     stdin.filter(|_| task.reads_stdin(&cwd)).map_or_else(Vec::new, |fd| pump::read_all(&fd));
-                self.ports.extend(running.deliver(task.run(text, &cwd), outlets));
+                self.ports.extend(running.deliver(task.run(text, &cwd)?, outlets));
                 running.ended = Some(self.begun.elapsed());
             }
         }

@@ -6,10 +6,9 @@
 use std::fs::File;
 use std::io::{self, Read};
 
+use hotstart_python::errors;
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
-
-use crate::python::errors;
 
 /// The error that executing `path` would end in.
 pub(crate) fn check(path: &str) -> io::Result<()> {

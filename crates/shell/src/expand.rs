@@ -3,11 +3,13 @@
 use std::fs;
 use std::io;
 
+use hotstart_python::glob::glob;
+use hotstart_python::path::join;
+use hotstart_python::shlex::quote;
+use hotstart_python::text::universal_newlines;
+
 use crate::ast::Word;
-use crate::glob;
 use crate::halt::{Halt, Halting};
-use crate::python::path::join;
-use crate::python::text::{shell_quote, universal_newlines};
 
 const READFILE: &str = "%{readfile:";
 
@@ -15,8 +17,18 @@ const READFILE: &str = "%{readfile:";
 pub(crate) fn word(word: &Word, cwd: &str) -> Vec<String> {
     match word {
         Word::Text(text) => vec![text.clone()],
-        Word::Glob(pattern) => glob::resolve(pattern, cwd),
+        Word::Glob(pattern) => files(pattern, cwd),
     }
+}
+
+/// The files that match `pattern` taken from `cwd`, sorted, or the pattern itself if there are none.
+pub(crate) fn files(pattern: &str, cwd: &str) -> Vec<String> {
+    let mut found = glob(&join(cwd, pattern));
+    if found.is_empty() {
+        return vec![pattern.to_owned()];
+    }
+    found.sort_unstable();
+    found
 }
 
 /// All arguments of a command; its first word stays as it is.
@@ -24,7 +36,7 @@ pub(crate) fn arguments(words: &[Word], cwd: &str) -> Vec<String> {
     let mut args = Vec::with_capacity(words.len());
     for (index, item) in words.iter().enumerate() {
         match item {
-            Word::Glob(pattern) if index > 0 => args.extend(glob::resolve(pattern, cwd)),
+            Word::Glob(pattern) if index > 0 => args.extend(files(pattern, cwd)),
             other => args.push(other.text().to_owned()),
         }
     }
@@ -56,7 +68,7 @@ pub(crate) fn readfile_external(command: &str) -> String {
     let mut names = Vec::new();
     let replaced = replace_each(command, |name| {
         names.push(name.to_owned());
-        Ok(format!("$(cat {})", shell_quote(name)))
+        Ok(format!("$(cat {})", quote(name)))
     });
     let mut out = replaced.unwrap_or_else(|_| command.to_owned());
     for name in names {

@@ -7,12 +7,13 @@ use std::fs;
 
 use hotstart_launch::{Group, Launcher};
 use hotstart_model::{Dialect, ExternalShell, Script, Transcript};
+use hotstart_python::shlex::quote;
+use hotstart_python::text::is_space;
 
 use crate::expand::readfile_external;
 use crate::halt::Halt;
 use crate::lookup::which;
 use crate::program::{self, Process};
-use crate::python::text::{is_space, shell_quote};
 
 /// Runs one attempt.
 pub(crate) fn run(script: &Script, shell: &ExternalShell, launcher: &Launcher, group: &Group) -> Transcript {
@@ -56,8 +57,8 @@ fn compose(script: &Script) -> String {
         let label = &command.label;
         let message = match (text.is_empty(), script.dialect) {
             (true, _) => format!("'{label}' has no command after substitutions"),
-            (false, Dialect::V19) => format!("'{label}': {}", shell_quote(text)),
-            (false, Dialect::V23) => format!("{} \\# '{label}'", shell_quote(text)),
+            (false, Dialect::V19) => format!("'{label}': {}", quote(text)),
+            (false, Dialect::V23) => format!("{} \\# '{label}'", quote(text)),
         };
         let _ = write!(out, "{{ set +x; }} 2>/dev/null && echo {message} >&2 && {{ set -x; }} 2>/dev/null");
         if !text.is_empty() {
@@ -72,7 +73,7 @@ fn compose(script: &Script) -> String {
 fn loader_exports(script: &Script) -> String {
     let vars = script.env.iter().filter(|(key, _)| key.to_string_lossy().starts_with("DYLD_"));
     let export = |(key, value): (&std::ffi::OsStr, &std::ffi::OsStr)| {
-        format!("export {}={};", key.to_string_lossy(), shell_quote(&value.to_string_lossy()))
+        format!("export {}={};", key.to_string_lossy(), quote(&value.to_string_lossy()))
     };
     vars.map(export).collect::<Vec<_>>().join("\n")
 }

@@ -3,10 +3,9 @@
 use std::io;
 use std::path::Path;
 
+use hotstart_python::errors;
+use hotstart_python::repr;
 use rustix::io::Errno;
-
-use crate::python::errors;
-use crate::python::text::repr;
 
 /// What ends a script before its last command.
 #[derive(Debug)]

@@ -7,6 +7,8 @@ use std::time::Instant;
 
 use hotstart_launch::{Group, Launcher};
 use hotstart_model::{Dialect, Fault, Script, Step, Transcript};
+use hotstart_python::errors;
+use hotstart_python::repr;
 
 use crate::ast::{Ast, Operator, Word};
 use crate::builtin::Done;
@@ -15,8 +17,6 @@ use crate::expand;
 use crate::halt::{Halt, Halting};
 use crate::parse::parse;
 use crate::pipeline::{self, Context};
-use crate::python::errors;
-use crate::python::text::repr;
 use crate::state::Shell;
 
 /// lit's status for an error of the shell itself.

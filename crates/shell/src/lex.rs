@@ -3,9 +3,9 @@
 //! lit's lexer dies of Python exceptions in places (an operator at the very end); these are errors here.
 
 use hotstart_model::Dialect;
+use hotstart_python::text::is_space;
 
 use crate::ast::Word;
-use crate::python::text::is_space;
 
 /// A token.
 #[derive(Clone, Debug, PartialEq, Eq)]

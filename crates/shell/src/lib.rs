@@ -16,7 +16,6 @@ mod expand;
 mod external;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
-mod glob;
 mod halt;
 mod interp;
 mod lex;
@@ -28,7 +27,7 @@ mod pipeline;
 mod prefix;
 mod program;
 mod pump;
-mod python;
+
 mod redirect;
 mod stage;
 mod state;

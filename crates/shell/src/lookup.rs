@@ -3,15 +3,13 @@
 use std::env;
 use std::path::Path;
 
-use crate::python::path::{is_file, join, join_into, normpath};
-
-/// Where programs are sought if PATH is empty.
-const DEFAULT_PATH: &str = "/bin:/usr/bin";
+use hotstart_python::path::{into_text, is_file, join, join_into, normpath};
+use hotstart_python::which::DEFAULT_PATH;
 
 /// The file to execute for `name`. Being executable is not asked for; that shows when it is started.
 pub(crate) fn which(name: &str, path: &str) -> Option<String> {
     if name.starts_with('/') && is_file(name) {
-        return Some(normpath(name));
+        return Some(into_text(normpath(name)));
     }
     let path = if path.is_empty() { DEFAULT_PATH } else { path };
     // One buffer for all: PATH is long, and most of it is passed in vain for each command.
@@ -33,10 +31,10 @@ fn exists_as_file(path: &str) -> bool {
 /// Entries of PATH that are relative mean the runner's own directory, as they mean lit's.
 fn absolute(path: &str) -> String {
     if path.starts_with('/') {
-        return normpath(path);
+        return into_text(normpath(path));
     }
     let here = env::current_dir().map(|dir| dir.to_string_lossy().into_owned()).unwrap_or_default();
-    normpath(&join(&here, path))
+    into_text(normpath(join(&here, path)))
 }
 
 #[cfg(test)]

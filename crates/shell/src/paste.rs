@@ -3,8 +3,9 @@
 //! Quotes are made anew: what was one word stays one word, whatever is in it. `not` and `!` before a stage, which
 //! lit's shell understands by itself, become the shell's `!` where there is no program `not`.
 
+use hotstart_python::shlex::quote;
+
 use crate::ast::{Command, Pipeline, Redirect, RedirectOp, Target, Word};
-use crate::python::text::shell_quote;
 
 /// The pipeline as text. `has_not` tells whether there is a program `not`.
 pub(crate) fn pipeline(pipeline: &Pipeline, has_not: bool) -> String {
@@ -56,13 +57,13 @@ fn file_contents(text: &str) -> String {
         .and_then(|(before, after)| after.split_once('}').map(|(name, after)| (before, name, after)))
     {
         if !before.is_empty() {
-            out.push_str(&shell_quote(before));
+            out.push_str(&quote(before));
         }
-        out.push_str(&format!("\"$(cat {})\"", shell_quote(name)));
+        out.push_str(&format!("\"$(cat {})\"", quote(name)));
         rest = after;
     }
     if !rest.is_empty() || out.is_empty() {
-        out.push_str(&shell_quote(rest));
+        out.push_str(&quote(rest));
     }
     out
 }
@@ -74,13 +75,13 @@ fn glob(pattern: &str) -> String {
     let mut rest = pattern;
     while let Some(at) = rest.find(is_magic) {
         if at > 0 {
-            out.push_str(&shell_quote(&rest[..at]));
+            out.push_str(&quote(&rest[..at]));
         }
         out.push_str(&rest[at..at + 1]);
         rest = &rest[at + 1..];
     }
     if !rest.is_empty() {
-        out.push_str(&shell_quote(rest));
+        out.push_str(&quote(rest));
     }
     out
 }

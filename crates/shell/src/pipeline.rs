@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use hotstart_launch::{Group, Launcher, ProcessGroup};
 use hotstart_model::{Again, Script, Stage, Status, Step, Taped};
+use hotstart_python::text::{decode, decode_pipe};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::SeekFrom;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -19,7 +20,6 @@ use crate::halt::{Halt, Halting};
 use crate::lookup::which;
 use crate::paste;
 use crate::pump::{self, Pump};
-use crate::python::text::{decode, decode_pipe};
 use crate::redirect;
 use crate::stage::Running;
 use crate::state::Shell;

@@ -3,12 +3,16 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Instant;
 
 use hotstart_launch::{EnvBlock, Group, Launcher, Spec, StartError};
 use hotstart_model::{Dialect, Fault, Program, Script, Status, Transcript};
+use hotstart_python::errors::io_error;
+use hotstart_python::repr_bytes;
+use hotstart_python::text::decode;
+use hotstart_python::which;
 use rustix::io::Errno;
 use rustix::process::Signal;
 
@@ -17,8 +21,6 @@ use crate::halt::{Halt, Halting};
 use crate::interp::make_dirs;
 use crate::pipeline::{self, new_pipe};
 use crate::pump::Pump;
-use crate::python::errors::io_error;
-use crate::python::text::{decode, repr_bytes};
 use crate::stage::Running;
 
 /// What is to be started.
@@ -40,17 +42,8 @@ pub(crate) fn run(script: &Script, program: &Program, launcher: &Launcher, group
 /// The file that a name means to Python's `subprocess`.
 fn find(script: &Script, argv: &[OsString]) -> Halting<OsString> {
     let name = argv.first().map_or(OsStr::new(""), OsString::as_os_str);
-    if name.as_encoded_bytes().contains(&b'/') {
-        return Ok(name.to_owned());
-    }
-    let path = script.env.get("PATH").unwrap_or(OsStr::new("/bin:/usr/bin"));
-    let files = std::env::split_paths(path).map(|dir| script.cwd.join(dir).join(name));
-    let executable =
-        |file: &&Path| file.is_file() && rustix::fs::access(*file, rustix::fs::Access::EXEC_OK).is_ok();
-    let candidates: Vec<_> = files.filter(|file| !name.is_empty() && file.is_file()).collect();
-    let best =
-        candidates.iter().map(|file| file.as_path()).find(executable).or(candidates.first().map(|f| &**f));
-    best.map(|file| file.as_os_str().to_owned()).ok_or_else(|| Halt::file(&io_error(Errno::NOENT), name))
+    let file = which::program(name, script.env.get("PATH"), &script.cwd);
+    file.map(PathBuf::into_os_string).ok_or_else(|| Halt::file(&io_error(Errno::NOENT), name))
 }
 
 /// Runs what `prepare` names, to its transcript.

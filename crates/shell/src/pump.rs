@@ -239,7 +239,7 @@ impl Pump<'_, '_> {
         let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         let mut kept = Vec::with_capacity(self.ports.len());
         for (mut port, ready) in std::mem::take(&mut self.ports).into_iter().zip(ready) {
-            if !ready || !self.advance(&mut port, &mut kept) {
+            if !ready || !self.advance(&mut port, &mut kept)? {
                 kept.push(port);
             }
         }
@@ -248,8 +248,8 @@ impl Pump<'_, '_> {
     }
 
     /// Moves bytes through one port; whether it is finished. A native stage that has its input adds ports.
-    fn advance(&mut self, port: &mut Port, added: &mut Vec<Port>) -> bool {
-        match &mut port.role {
+    fn advance(&mut self, port: &mut Port, added: &mut Vec<Port>) -> Halting<bool> {
+        Ok(match &mut port.role {
             Role::Stdout(stage) => read(&port.fd, &mut self.stages[*stage].stdout),
             Role::Stderr(stage) => read(&port.fd, &mut self.stages[*stage].stderr),
             Role::Feed(..) => port.write(),
@@ -261,15 +261,15 @@ impl Pump<'_, '_> {
             }
             Role::Input(stage, data) => {
                 if !read(&port.fd, data) {
-                    return false;
+                    return Ok(false);
                 }
                 let stage = &mut self.stages[*stage];
                 if let Some(pending) = stage.pending.take() {
-                    let written = pending.task.run(std::mem::take(data), &pending.cwd);
+                    let written = pending.task.run(std::mem::take(data), &pending.cwd)?;
                     added.extend(stage.deliver(written, pending.outlets));
                 }
                 true
             }
-        }
+        })
     }
 }

@@ -5,15 +5,15 @@ use std::os::unix::fs::FileTypeExt;
 use std::rc::Rc;
 
 use hotstart_model::{Dialect, RedirectedOutput};
+use hotstart_python::errors;
+use hotstart_python::path::join;
+use hotstart_python::{repr, repr_bytes};
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
 use crate::ast::{Command, Redirect, RedirectOp, Target, Word};
 use crate::expand;
 use crate::halt::{Halt, Halting};
-use crate::python::errors;
-use crate::python::path::join;
-use crate::python::text::{repr, repr_bytes};
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use hotstart_launch::{EnvBlock, Limit, Resource};
 use hotstart_model::Environment;
+use hotstart_python::path::{join, realpath};
 
 use crate::halt::{Halt, Halting};
-use crate::python::path::{join, realpath};
 
 /// The environment of commands, with the form in which processes take it, made when first needed.
 #[derive(Clone, Debug)]
@@ -99,8 +99,8 @@ impl Shell {
 
     /// Changes the directory without looking whether it exists: the next process will fail if it does not.
     pub fn change_dir(&mut self, dir: &str) {
-        let new = if dir.starts_with('/') { dir.to_owned() } else { realpath(&join(self.cwd(), dir)) };
-        self.cwd = Path::new(&new).into();
+        let new = if dir.starts_with('/') { dir.into() } else { realpath(join(self.cwd(), dir)) };
+        self.cwd = new.into();
     }
 
     pub fn return_to(&mut self, dir: Arc<Path>) {

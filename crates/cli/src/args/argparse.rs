@@ -6,9 +6,10 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
+use hotstart_python::repr;
+
 use super::flag::{Action, Flag};
 use super::low::LowArgs;
-use super::values::quoted;
 use super::words::Words;
 use super::{Invocation, table};
 
@@ -233,7 +234,12 @@ impl<'a> Parser<'a> {
                     return Ok(at + 1);
                 }
                 Some(rest) => {
-                    let ignored = || refuse(flag, &format!("ignored explicit argument {}", repr(&rest)));
+                    let ignored = || {
+                        refuse(
+                            flag,
+                            &format!("ignored explicit argument {}", repr(&String::from_utf8_lossy(&rest))),
+                        )
+                    };
                     if name.as_bytes()[1] == b'-' || rest.is_empty() {
                         return Err(ignored());
                     }
@@ -296,8 +302,4 @@ impl<'a> Parser<'a> {
 
 fn refuse(flag: &Flag, what: &str) -> Stop {
     Stop::Error(format!("argument {}: {what}", flag.title()))
-}
-
-fn repr(bytes: &[u8]) -> String {
-    quoted(&String::from_utf8_lossy(bytes))
 }

@@ -9,7 +9,6 @@
 //! Nothing here reads the environment, the terminal or the clock: all of it comes in an [`Invocation`]. Only argument
 //! files are read.
 
-mod argfile;
 mod argparse;
 mod builtin;
 mod console;
@@ -17,7 +16,6 @@ mod flag;
 mod help;
 mod low;
 mod options;
-mod shlex;
 mod table;
 mod values;
 mod warm;
@@ -26,10 +24,11 @@ mod words;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use hotstart_python::{argfile, shlex};
+
 pub use builtin::Builtin;
 pub use console::ConsoleOptions;
 pub use options::{AbOptions, LitOptions, Order, OwnOptions, SHELLS};
-pub use shlex::split as shell_words;
 pub use warm::{
     Allocator, AllocatorOptions, ConfigFile, Parity, Start, WarmOptions, allocator, allocator_tool,
     check_tool, is_percentage,

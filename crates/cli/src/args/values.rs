@@ -1,8 +1,11 @@
 //! Values of options, read as Python reads them, with lit's words for what is wrong with them.
 
 use std::ffi::OsStr;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
+use hotstart_python::number::{float, int};
+use hotstart_python::path::normpath;
+use hotstart_python::repr;
 use hotstart_report::histogram::Slowest;
 use hotstart_report::{DiagnosticLevel, Shown};
 
@@ -15,7 +18,7 @@ pub(super) fn text(value: &OsStr) -> String {
 
 /// An integer above zero.
 pub(super) fn positive(value: &OsStr) -> Result<usize, String> {
-    match integer(value) {
+    match value.to_str().and_then(|text| int(text, 10)) {
         Some(number) if number > 0 => Ok(usize::try_from(number).unwrap_or(usize::MAX)),
         _ => Err(format!("requires positive integer, but found '{}'", text(value))),
     }
@@ -23,59 +26,20 @@ pub(super) fn positive(value: &OsStr) -> Result<usize, String> {
 
 /// An integer from zero.
 pub(super) fn non_negative(value: &OsStr) -> Result<u64, String> {
-    match integer(value) {
+    match value.to_str().and_then(|text| int(text, 10)) {
         Some(number) if number >= 0 => Ok(u64::try_from(number).unwrap_or(u64::MAX)),
         _ => Err(format!("requires non-negative integer, but found '{}'", text(value))),
     }
 }
 
-/// Python's `int()`: blanks around it, a sign, single underscores between digits. Huge numbers saturate.
-fn integer(value: &OsStr) -> Option<i128> {
-    let text = strip(value.to_str()?);
-    let (negative, digits) = match text.strip_prefix('-') {
-        Some(digits) => (true, digits),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let digits = without_underscores(digits)?;
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let number = digits.parse().unwrap_or(i128::MAX);
-    Some(if negative { -number } else { number })
-}
-
 /// A real number from zero.
 pub(super) fn non_negative_float(value: &OsStr) -> Result<f64, String> {
-    match float(value) {
+    match value.to_str().and_then(float) {
         None => Err(format!("conversion error - requires non-negative float, but found '{}'", text(value))),
         // The same words as for text that is no number: lit words both failures by one handler.
         Some(number) if number >= 0.0 => Ok(number),
         Some(_) => Err(format!("requires non-negative float, but found '{}'", text(value))),
     }
-}
-
-/// Python's `float()`.
-fn float(value: &OsStr) -> Option<f64> {
-    without_underscores(strip(value.to_str()?))?.parse().ok()
-}
-
-/// Python's idea of blanks around a number.
-fn strip(text: &str) -> &str {
-    text.trim_matches(|c: char| c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c))
-}
-
-/// Takes out underscores, which may stand between two digits only.
-fn without_underscores(text: &str) -> Option<String> {
-    let bytes = text.as_bytes();
-    let is_digit =
-        |index: Option<usize>| index.and_then(|index| bytes.get(index)).is_some_and(u8::is_ascii_digit);
-    let misplaced = |(index, byte): (usize, &u8)| {
-        *byte == b'_' && !(is_digit(index.checked_sub(1)) && is_digit(Some(index + 1)))
-    };
-    if bytes.iter().enumerate().any(misplaced) {
-        return None;
-    }
-    Some(text.replace('_', ""))
 }
 
 /// How many of the slowest tests: a number or `all`.
@@ -121,8 +85,8 @@ pub(super) fn choice<T: Copy>(value: &OsStr, choices: &[(&str, T)]) -> Result<T,
     if let Some((_, chosen)) = choices.iter().find(|(name, _)| value == *name) {
         return Ok(*chosen);
     }
-    let names: Vec<_> = choices.iter().map(|(name, _)| quoted(name)).collect();
-    Err(format!("invalid choice: {} (choose from {})", quoted(&text(value)), names.join(", ")))
+    let names: Vec<_> = choices.iter().map(|(name, _)| repr(name)).collect();
+    Err(format!("invalid choice: {} (choose from {})", repr(&text(value)), names.join(", ")))
 }
 
 /// A list with semicolons.
@@ -141,38 +105,7 @@ pub(super) fn parameter(value: &OsStr) -> (String, String) {
 
 /// The path from the root, `.` and `..` resolved by name alone.
 pub(super) fn absolute(value: &OsStr, cwd: &Path) -> PathBuf {
-    let mut path = PathBuf::from("/");
-    for component in cwd.join(value).components() {
-        match component {
-            Component::ParentDir => {
-                path.pop();
-            }
-            Component::Normal(name) => path.push(name),
-            _ => {}
-        }
-    }
-    path
-}
-
-/// Python's `repr` of a string.
-pub(super) fn quoted(text: &str) -> String {
-    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
-    let mut repr = String::from(quote);
-    for c in text.chars() {
-        match c {
-            '\\' => repr.push_str("\\\\"),
-            '\n' => repr.push_str("\\n"),
-            '\r' => repr.push_str("\\r"),
-            '\t' => repr.push_str("\\t"),
-            _ if c == quote => repr.extend(['\\', c]),
-            '\0'..='\u{1f}' | '\u{7f}'..='\u{a0}' | '\u{ad}' => {
-                repr.push_str(&format!("\\x{:02x}", u32::from(c)));
-            }
-            _ => repr.push(c),
-        }
-    }
-    repr.push(quote);
-    repr
+    normpath(cwd.join(value))
 }
 
 #[cfg(test)]
@@ -209,11 +142,5 @@ mod tests {
         assert_eq!(absolute(OsStr::new("../c/./d"), cwd), Path::new("/a/c/d"));
         assert_eq!(absolute(OsStr::new("/x/../../y"), cwd), Path::new("/y"));
         assert_eq!(absolute(OsStr::new(""), cwd), cwd);
-    }
-
-    #[test]
-    fn quoting_is_pythons() {
-        assert_eq!(quoted("a'b"), "\"a'b\"");
-        assert_eq!(quoted("a'\"b\n"), r#"'a\'"b\n'"#);
     }
 }

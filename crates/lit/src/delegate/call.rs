@@ -7,12 +7,12 @@ use std::sync::Arc;
 use hotstart_model::{
     Command, ExternalShell, Fault, Interpreter, Program, RunBy, RunScript, Script, Step, Transcript,
 };
+use hotstart_python::text;
 
 use super::is_interruption;
 use crate::config::{Config, Session};
 use crate::probe::execute::{Answer, Call, Kind};
 use crate::probe::updaters::Described;
-use crate::pytext;
 use crate::render::{self, View};
 use crate::script::split_label;
 
@@ -91,7 +91,7 @@ impl<'a> Calls<'a> {
 
 fn command(line: &str) -> Command {
     let (label, text) = split_label(line);
-    Command { label: label.to_owned(), text: pytext::strip_start(text).to_owned() }
+    Command { label: label.to_owned(), text: text::strip_start(text).to_owned() }
 }
 
 fn values(call: &Call, script: &Script, transcript: Transcript) -> Answer {

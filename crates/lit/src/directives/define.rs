@@ -1,7 +1,8 @@
 //! DEFINE and REDEFINE: a test's own substitutions.
 
+use hotstart_python::text;
+
 use crate::exception::Exception;
-use crate::pytext;
 
 /// A DEFINE or REDEFINE with its continuation lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,17 +39,17 @@ impl Definition {
 
     /// Whether the next line belongs to it.
     pub fn continues(&self) -> bool {
-        pytext::strip_end(&self.body).ends_with('\\')
+        text::strip_end(&self.body).ends_with('\\')
     }
 
     /// Adds the next line.
     pub fn add_continuation(&mut self, line: usize, text: &str) -> Result<(), Exception> {
-        if pytext::strip(text).is_empty() {
+        if text::strip(text).is_empty() {
             return Err(Exception::value("Substitution's continuation is empty"));
         }
-        let head = pytext::strip_end(&self.body);
-        let head = pytext::strip_end(&head[..head.len() - 1]);
-        self.body = format!("{head} {}", pytext::strip_start(text));
+        let head = text::strip_end(&self.body);
+        let head = text::strip_end(&head[..head.len() - 1]);
+        self.body = format!("{head} {}", text::strip_start(text));
         self.lines.1 = line;
         self.parse()
     }
@@ -60,7 +61,7 @@ impl Definition {
         let Some((name, value)) = self.body.split_once('=') else {
             return Err(Exception::value("Substitution's definition does not contain '='"));
         };
-        let name = pytext::strip(name);
+        let name = text::strip(name);
         if !is_name(name) {
             return Err(Exception::value(format!(
                 "Substitution name '{name}' is malformed as it must start with '%{{', it must end with '}}', and \
@@ -69,7 +70,7 @@ impl Definition {
             )));
         }
         self.name = name.to_owned();
-        self.value = pytext::strip(value).to_owned();
+        self.value = text::strip(value).to_owned();
         Ok(())
     }
 }

@@ -11,10 +11,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use hotstart_model::ColdTools;
+use hotstart_python::number::int;
+use hotstart_python::{errors, repr, text};
 
 use crate::boolexpr::{self, Features};
 use crate::exception::Exception;
-use crate::pytext;
 
 pub use self::define::Definition;
 pub use self::scan::Keyword;
@@ -32,7 +33,7 @@ pub struct Directives {
     /// Items of UNSUPPORTED.
     pub unsupported: Vec<String>,
     /// ALLOW_RETRIES.
-    pub allowed_retries: Option<i64>,
+    pub allowed_retries: Option<i128>,
     /// HOTSTART-COLD.
     pub cold: ColdTools,
 }
@@ -101,22 +102,7 @@ pub fn used_features(path: &Path) -> Result<BTreeSet<String>, Rejection> {
 }
 
 fn os_error(error: &std::io::Error, path: &Path) -> Exception {
-    use std::io::ErrorKind;
-    let kind = match error.kind() {
-        ErrorKind::NotFound => "FileNotFoundError",
-        ErrorKind::PermissionDenied => "PermissionError",
-        ErrorKind::IsADirectory => "IsADirectoryError",
-        ErrorKind::NotADirectory => "NotADirectoryError",
-        _ => "OSError",
-    };
-    let path = pytext::repr(&path.to_string_lossy());
-    let Some(number) = error.raw_os_error() else {
-        return Exception::new(kind, format!("{error}: {path}"));
-    };
-    // Rust appends the number to the system's text; Python puts it in front.
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    Exception::new(kind, format!("[Errno {number}] {text}: {path}"))
+    Exception::new(errors::kind(error), errors::message(error, Some(&repr(&path.to_string_lossy()))))
 }
 
 /// lit names the directive in errors of syntax, and only in those.
@@ -130,7 +116,7 @@ fn in_directive(mut error: Exception, found: &scan::Found<'_>) -> Exception {
 
 struct Collector<'f> {
     found: Directives,
-    retries: Vec<i64>,
+    retries: Vec<i128>,
     features: &'f Features,
 }
 
@@ -138,7 +124,7 @@ impl Collector<'_> {
     /// Takes a directive; tells whether it ends the file.
     fn add(&mut self, found: &scan::Found<'_>) -> Result<bool, Exception> {
         match found.keyword {
-            Keyword::End => return Ok(pytext::strip(found.text).is_empty()),
+            Keyword::End => return Ok(text::strip(found.text).is_empty()),
             Keyword::Run => self.add_command(found.line, found.text),
             Keyword::Define | Keyword::Redefine => {
                 let text = line_numbers(found.text, found.line);
@@ -155,7 +141,7 @@ impl Collector<'_> {
             Keyword::Xfail => add_conditions(&mut self.found.xfails, found.text, self.features)?,
             Keyword::Requires => add_conditions(&mut self.found.requires, found.text, self.features)?,
             Keyword::Unsupported => add_conditions(&mut self.found.unsupported, found.text, self.features)?,
-            Keyword::AllowRetries => self.retries.push(pytext::parse_int(found.text).ok_or_else(|| {
+            Keyword::AllowRetries => self.retries.push(int(found.text, 10).ok_or_else(|| {
                 Exception::value(format!(
                     "INTEGER parser requires the input to be an integer (got {})",
                     found.text
@@ -171,12 +157,12 @@ impl Collector<'_> {
             && last.ends_with('\\')
         {
             last.pop();
-            last.push_str(pytext::strip_end(&text));
+            last.push_str(text::strip_end(&text));
             lines.1 = line;
             return;
         }
         let text = format!("%dbg(RUN: at line {line}) {text}");
-        let text = pytext::strip_end(&text).to_owned();
+        let text = text::strip_end(&text).to_owned();
         self.found.script.push(Directive::Command { text, lines: (line, line) });
     }
 
@@ -216,7 +202,7 @@ impl Collector<'_> {
 }
 
 fn add_conditions(list: &mut Vec<String>, text: &str, features: &Features) -> Result<(), Exception> {
-    let mut parts = text.split(',').map(pytext::strip).filter(|part| !part.is_empty());
+    let mut parts = text.split(',').map(text::strip).filter(|part| !part.is_empty());
     if let Some(last) = list.last_mut().filter(|last| last.ends_with('\\')) {
         let Some(next) = parts.next() else {
             return Err(Exception::new("IndexError", "list index out of range"));
@@ -266,10 +252,9 @@ fn relative_line(text: &str, line: usize) -> Option<(i128, usize)> {
         _ => return None,
     };
     let digits = signed[1..].trim_start_matches(' ');
-    let end =
-        digits.find(|c| !pytext::is_digit(c)).filter(|&end| end > 0 && digits[end..].starts_with(')'))?;
-    let number = pytext::parse_int(&digits[..end])?;
-    let value = line as i128 + sign * i128::from(number);
+    let end = digits.find(|c| !text::is_digit(c)).filter(|&end| end > 0 && digits[end..].starts_with(')'))?;
+    let number = int(&digits[..end], 10)?;
+    let value = (line as i128).saturating_add(sign * number);
     Some((value, text.len() - digits.len() + end + 1))
 }
 

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotstart_model::{Diagnostic, Environment, Severity};
+use hotstart_python::repr;
 
 use super::select_files::{Listing, is_googletest};
 use super::walk::{Name, Walk};
 use crate::config::Format;
 use crate::googletest::list::{self, Answer, Question};
 use crate::googletest::shards;
-use crate::pytext;
 use crate::suite::Detail;
 
 /// What has to wait for answers of executables.
@@ -81,7 +81,7 @@ impl Walk<'_, '_> {
     /// A suite within another has no tests, unless executables that were noted since have some.
     pub fn nested_without_tests(&mut self, suite: usize, since: usize) {
         if self.googletests.is_empty() {
-            let name = pytext::repr(&self.suites[suite].name);
+            let name = repr(&self.suites[suite].name);
             self.voice.warn(format!("test suite {name} contained no tests"));
         } else {
             self.googletests.push(Deferred::NestedSuite { suite, since });
@@ -124,7 +124,7 @@ impl Walk<'_, '_> {
             match item {
                 Some(Deferred::Repeated(message)) => self.voice.warn(message),
                 Some(Deferred::NestedSuite { suite, since }) if counts[since] == self.tests.len() => {
-                    let name = pytext::repr(&self.suites[suite].name);
+                    let name = repr(&self.suites[suite].name);
                     self.voice.warn(format!("test suite {name} contained no tests"));
                 }
                 Some(_) => {}

@@ -5,7 +5,6 @@
 //! change earlier ones. See lit-compat 2.1 to 2.5.
 
 mod googletest;
-mod paths;
 mod select_files;
 mod walk;
 
@@ -153,12 +152,12 @@ impl<'a> Voice<'a> {
 
 /// `repr` of a path.
 fn repr(path: &Path) -> String {
-    crate::pytext::repr(&path.to_string_lossy())
+    hotstart_python::repr(&path.to_string_lossy())
 }
 
 /// `repr` of a tuple of path components.
 fn repr_tuple(path: &Path) -> String {
-    let parts: Vec<String> = path.iter().map(|part| crate::pytext::repr(&part.to_string_lossy())).collect();
+    let parts: Vec<String> = path.iter().map(|part| hotstart_python::repr(&part.to_string_lossy())).collect();
     match &parts[..] {
         [one] => format!("({one},)"),
         parts => format!("({})", parts.join(", ")),

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotstart_model::{Dialect, Events};
+use hotstart_python::path::{normpath, realpath};
 
 use super::googletest::Deferred;
-use super::paths::{normalize, real_path};
 use super::select_files::{Listing, is_excluded, is_test};
 use super::{Voice, repr, repr_tuple, unreadable};
 use crate::config::{Config, Format};
@@ -119,12 +119,12 @@ impl<'a, 'g> Walk<'a, 'g> {
     /// Finds the tests of one path of the command line.
     pub fn input(&mut self, input: &Path) -> Result<(), ProbeError> {
         let before = (self.tests.len(), self.voice.given_up);
-        let item = normalize(&self.settings.cwd.join(input));
+        let item = normpath(self.settings.cwd.join(input));
         match self.owner_of_input(&item)? {
             Owner::Suite(suite, path) => {
                 let (name, path_repr) = (&self.suites[suite].name, || repr_tuple(&path));
                 self.voice.debug(|| {
-                    let name = crate::pytext::repr(name);
+                    let name = hotstart_python::repr(name);
                     format!("resolved input {} to {name}::{}", repr(input), path_repr())
                 });
                 self.visit(suite, &path)?;
@@ -152,7 +152,7 @@ impl<'a, 'g> Walk<'a, 'g> {
 
     /// The suite of an existing directory: the one whose config is in it or nearest above it.
     fn owner(&mut self, directory: &Path) -> Result<Owner, ProbeError> {
-        let real = real_path(directory);
+        let real = realpath(directory);
         if let Some(owner) = self.owners.get(&real) {
             return Ok(owner.clone());
         }
@@ -172,7 +172,7 @@ impl<'a, 'g> Walk<'a, 'g> {
 
     fn load_suite(&mut self, directory: &Path, mut path: PathBuf) -> Result<Owner, ProbeError> {
         if !self.settings.config_map.is_empty() {
-            path = real_path(&path);
+            path = realpath(path);
             if let Some((_, target)) = self.settings.config_map.iter().rev().find(|(from, _)| *from == path) {
                 path = target.clone();
             }
@@ -183,7 +183,7 @@ impl<'a, 'g> Walk<'a, 'g> {
         let config = self.config(id);
         let root = |named: &Option<PathBuf>| {
             let named = named.as_deref().filter(|root| !root.as_os_str().is_empty());
-            real_path(&self.settings.cwd.join(named.unwrap_or(directory)))
+            realpath(self.settings.cwd.join(named.unwrap_or(directory)))
         };
         let entry = SuiteEntry {
             name: config.name.clone(),

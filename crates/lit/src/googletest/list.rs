@@ -12,8 +12,9 @@ use std::sync::{Arc, Mutex};
 
 use hotstart_launch::{EnvBlock, Group, Launcher, Spec, StartError};
 use hotstart_model::{Environment, Status};
+use hotstart_python::{repr, repr_bytes, which};
 
-use crate::{lookup, pytext, render};
+use crate::render;
 
 /// An executable to ask.
 #[derive(Debug)]
@@ -91,9 +92,9 @@ fn ask(question: &Question, starter: Starter<'_>) -> Answer {
         Ok((Status::Exited(0), output)) => Answer::Tests(count(&output)),
         Ok((status, output)) => Answer::Failed(format!(
             "unable to discover google-tests in {}: {}. Process output: {}",
-            pytext::repr(&question.path),
+            repr(&question.path),
             ended(&argv, status),
-            pytext::repr_bytes(&output)
+            repr_bytes(&output)
         )),
         Err(error) => Answer::NotStarted(format!(
             "cannot ask '{}' for its tests: {error}; make it executable or remove it",
@@ -104,7 +105,7 @@ fn ask(question: &Question, starter: Starter<'_>) -> Answer {
 
 fn run(argv: &[OsString], question: &Question, starter: Starter<'_>) -> io::Result<(Status, Vec<u8>)> {
     let path = question.env.get("PATH");
-    let program = lookup::program(&argv[0], path, starter.cwd)
+    let program = which::program(&argv[0], path, starter.cwd)
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "a word of run_under is not found"))?;
     let (from, to) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let nothing = OpenOptions::new().read(true).open("/dev/null")?;
@@ -140,7 +141,7 @@ fn count(output: &[u8]) -> u64 {
 
 /// How Python describes the end of a process that did not succeed.
 fn ended(argv: &[OsString], status: Status) -> String {
-    let words: Vec<String> = argv.iter().map(|word| pytext::repr(&OsStr::to_string_lossy(word))).collect();
+    let words: Vec<String> = argv.iter().map(|word| repr(&OsStr::to_string_lossy(word))).collect();
     let command = format!("Command '[{}]'", words.join(", "));
     match status {
         Status::Exited(code) => format!("{command} returned non-zero exit status {code}."),

@@ -10,10 +10,10 @@ pub(crate) mod shard;
 use std::fs;
 use std::path::Path;
 
+use hotstart_python::repr;
 use serde_json::Value;
 
 use crate::exception::Exception;
-use crate::pytext;
 
 /// Tests in a shard, where there are enough shards to keep all cores busy.
 const SHARD_SIZE: u64 = 512;
@@ -44,16 +44,16 @@ fn read_results(path: &Path) -> Result<Value, Exception> {
 }
 
 fn member<'v>(value: &'v Value, key: &str) -> Result<&'v Value, Exception> {
-    value.get(key).ok_or_else(|| Exception::new("KeyError", pytext::repr(key)))
+    value.get(key).ok_or_else(|| Exception::new("KeyError", repr(key)))
 }
 
 fn text<'v>(value: &'v Value, key: &str) -> Result<&'v str, Exception> {
-    let not_text = || Exception::new("TypeError", format!("{} of a test is not a string", pytext::repr(key)));
+    let not_text = || Exception::new("TypeError", format!("{} of a test is not a string", repr(key)));
     member(value, key)?.as_str().ok_or_else(not_text)
 }
 
 fn list<'v>(value: &'v Value, key: &str) -> Result<&'v Vec<Value>, Exception> {
-    let not_list = || Exception::new("TypeError", format!("{} is not a list", pytext::repr(key)));
+    let not_list = || Exception::new("TypeError", format!("{} is not a list", repr(key)));
     member(value, key)?.as_array().ok_or_else(not_list)
 }
 

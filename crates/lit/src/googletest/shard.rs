@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotstart_model::{Environment, Outcome, Program, Script, Transcript, Verdict};
+use hotstart_python::text;
 use serde_json::Value;
 
 use super::{failures, header, list, member, read_results, text};
 use crate::config::{Config, Session};
-use crate::exception::Exception;
+use crate::exception::{self, Exception};
 use crate::judge;
 use crate::settings::{Order, Settings};
 use crate::suite::Test;
-use crate::{pytext, render, script};
+use crate::{render, script};
 
 /// What is known of a shard while it runs.
 #[derive(Debug)]
@@ -104,8 +105,9 @@ fn variables(results: &Path, components: &[String], ways: &Ways) -> Vec<(&'stati
 impl Shard {
     /// Its outcome, given what its program did.
     pub fn conclude(&self, transcript: &Transcript) -> Outcome {
-        let (verdict, output) =
-            self.judge(transcript).unwrap_or_else(|error| (Verdict::UNRESOLVED, error.test_output()));
+        let (verdict, output) = self
+            .judge(transcript)
+            .unwrap_or_else(|error| (Verdict::UNRESOLVED, exception::test_output(&error)));
         let (verdict, output) = judge::settle(verdict, output, &Ok(self.expected_to_fail));
         Outcome::decided(verdict, output)
     }
@@ -183,7 +185,7 @@ impl Shard {
 fn said_by(test: &str, output: &str) -> Result<String, Exception> {
     let (begin, end) = (format!("[ RUN      ] {test}"), format!("[  FAILED  ] {test}"));
     let mut own: Option<Vec<&str>> = None;
-    for line in pytext::split_lines(output) {
+    for line in text::split_lines(output) {
         if line.starts_with(&begin) {
             own.get_or_insert_default();
         } else if line.starts_with(&end) {

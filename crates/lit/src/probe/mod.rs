@@ -51,7 +51,7 @@ pub struct About {
     pub lit_version: (u32, u32, u32),
     /// The same as the package words it.
     pub lit_version_text: String,
-    /// Directory that the package is in.
+    /// Directory of the package.
     pub package_dir: PathBuf,
 }
 

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use hotstart_launch::{EnvBlock, Group, Launcher, ProcessGroup, Spec};
 use hotstart_model::{Environment, Severity};
+use hotstart_python::which;
 
 use super::wire::Request;
 use super::{About, Probe, ProbeError};
-use crate::lookup;
 use crate::settings::Settings;
 
 /// Version of what is said over the pipes; `PROTOCOL` in `litprobe/__init__.py`.
@@ -163,8 +163,8 @@ fn find_python(settings: &Settings) -> Result<PathBuf, ProbeError> {
         .unwrap_or_else(|| "python3".into());
     let missing = || ProbeError::NoPython(PathBuf::from(&name));
     let search = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
-    match lookup::program(&name, Some(&search), &settings.cwd) {
-        Some(path) if lookup::is_executable(&path) => Ok(path),
+    match which::program(&name, Some(&search), &settings.cwd) {
+        Some(path) if which::is_executable(&path) => Ok(path),
         Some(path) if path.exists() => Err(ProbeError::NotExecutable(path)),
         _ => Err(missing()),
     }

@@ -10,9 +10,9 @@ use std::fmt::Write;
 use std::path::Path;
 
 use hotstart_model::{Again, Command, Dialect, Environment, ExternalShell, Interpreter, Script, Transcript};
+use hotstart_python::{shlex, text};
 
 use super::failure_summary;
-use crate::pytext::{self, shell_quote};
 
 /// What is needed beside the transcript.
 #[derive(Clone, Debug)]
@@ -73,7 +73,7 @@ impl Scene {
         let text = &commands[failed].text;
         let again = if commands[..failed].iter().any(|earlier| changes_state(&earlier.text)) {
             let words = [shell.shell.to_string_lossy(), shell.script_path.to_string_lossy()];
-            let whole = words.map(|word| shell_quote(&word)).join(" ");
+            let whole = words.each_ref().map(|word| shlex::quote(word)).join(" ");
             self.paste(&self.cwd, &self.env, false, &whole)
         } else {
             self.paste(&self.cwd, &self.env, self.pipefail, text)
@@ -83,7 +83,7 @@ impl Scene {
 
     /// What the script says on standard error before it runs a command.
     fn announcement(&self, command: &Command) -> String {
-        let text = pytext::strip_start(&command.text);
+        let text = text::strip_start(&command.text);
         match self.dialect {
             Dialect::V19 => format!("{}: {text}", command.label),
             Dialect::V23 => format!("{text} # {}", command.label),
@@ -121,7 +121,7 @@ impl Scene {
             }
             let _ = match self.outside.get(name).filter(|_| shown == "PATH").and_then(|old| added(value, old))
             {
-                Some(dirs) => write!(set, " PATH={}:\"$PATH\"", shell_quote(&dirs)),
+                Some(dirs) => write!(set, " PATH={}:\"$PATH\"", shlex::quote(&dirs)),
                 None => write!(set, " {shown}={}", quoted(value)),
             };
         }
@@ -166,7 +166,7 @@ fn is_name(name: &str) -> bool {
 }
 
 fn quoted(text: &OsStr) -> String {
-    shell_quote(&text.to_string_lossy())
+    shlex::quote(&text.to_string_lossy()).into_owned()
 }
 
 /// Whether a command looks as if a later one in the same shell could depend on it other than by files.

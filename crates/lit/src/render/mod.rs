@@ -10,10 +10,10 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use hotstart_model::{Command, Dialect, Fault, Stage, Step, Transcript};
+use hotstart_python::{shlex, text};
 
 pub(crate) use self::diagnosis::Scene;
 pub use self::summary::{Ending, FailedStage, FailureSummary, failure_summary, signal_name};
-use crate::pytext;
 
 /// What is needed beside the transcript.
 pub struct View<'a> {
@@ -69,12 +69,12 @@ pub(crate) fn seconds(timeout: Duration) -> String {
 }
 
 fn shell_parser_error(command: &Command) -> String {
-    format!("# {}\n", pytext::split_lines(&parser_error(command)).join("\n# "))
+    format!("# {}\n", text::split_lines(&parser_error(command)).join("\n# "))
 }
 
 /// What lit's shell says of a command that it cannot parse.
 pub(crate) fn parser_error(command: &Command) -> String {
-    format!("shell parser error on {}: {}\n", command.label, pytext::strip_start(&command.text))
+    format!("shell parser error on {}: {}\n", command.label, text::strip_start(&command.text))
 }
 
 /// The execution trace of lit's internal shell.
@@ -105,7 +105,7 @@ fn push_command(out: &mut String, command: &Command, text: Option<&str>) {
     match text {
         None => out.push('\n'),
         Some("") => out.push_str(" has no command after substitutions\n"),
-        Some(text) => push(out, format_args!("\n{}\n", pytext::strip_start(text))),
+        Some(text) => push(out, format_args!("\n{}\n", text::strip_start(text))),
     }
 }
 
@@ -121,9 +121,9 @@ fn push_stage(out: &mut String, view: &View<'_>, stage: &Stage) {
         return;
     }
     let bangs = stage.args.iter().take_while(|word| *word == "!").count();
-    let words: Vec<_> = stage.args[bangs..].iter().map(|word| pytext::shell_quote(word)).collect();
+    let words: Vec<_> = stage.args[bangs..].iter().map(|word| shlex::quote(word)).collect();
     push(out, format_args!("# executed command: {}{}\n", "! ".repeat(bangs), words.join(" ")));
-    let blank = |text: &str| pytext::strip(text).is_empty();
+    let blank = |text: &str| text::strip(text).is_empty();
     let silent = blank(&stage.stdout) && blank(&stage.stderr);
     if view.timeout.is_none() && stage.status == 0 && silent {
         return;
@@ -159,7 +159,7 @@ fn push_stage(out: &mut String, view: &View<'_>, stage: &Stage) {
 const DASHES: usize = 26;
 
 fn push_block(out: &mut String, title: &str, text: &str, limit: usize, dialect: Dialect) {
-    if pytext::strip(text).is_empty() {
+    if text::strip(text).is_empty() {
         return;
     }
     let len = text.chars().count();
@@ -180,7 +180,7 @@ fn push_block(out: &mut String, title: &str, text: &str, limit: usize, dialect: 
     push(out, format_args!("# .---{title}{}\n", dashes(title)));
     match dialect {
         Dialect::V19 => {
-            pytext::split_lines(shown).iter().for_each(|line| push(out, format_args!("# | {line}\n")))
+            text::split_lines(shown).iter().for_each(|line| push(out, format_args!("# | {line}\n")))
         }
         Dialect::V23 => push_coloured(out, shown),
     }
@@ -191,7 +191,7 @@ fn push_block(out: &mut String, title: &str, text: &str, limit: usize, dialect: 
 fn push_coloured(out: &mut String, text: &str) {
     const RESET: &str = "\x1b[0m";
     let mut colour: Option<&str> = None;
-    for line in pytext::split_lines(text) {
+    for line in text::split_lines(text) {
         match colour {
             Some(colour) => push(out, format_args!("{RESET}# | {colour}{line}\n")),
             None => push(out, format_args!("# | {line}\n")),

@@ -3,8 +3,7 @@
 use std::fmt;
 
 use hotstart_model::{Command, Fault, Stage, Status, Step, Transcript};
-
-use crate::pytext;
+use hotstart_python::shlex;
 
 /// What made a script fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,7 +120,7 @@ impl fmt::Display for FailureSummary {
 
 impl fmt::Display for FailedStage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words: Vec<_> = self.args.iter().map(|word| pytext::shell_quote(word)).collect();
+        let words: Vec<_> = self.args.iter().map(|word| shlex::quote(word)).collect();
         let mut shown: String = words.join(" ").replace(['\n', '\r'], " ");
         if let Some((end, _)) = shown.char_indices().nth(SHOWN) {
             shown.truncate(end);

@@ -3,9 +3,10 @@
 //! The syntax is what lit's parser does with it, oddities included: an `%if` without condition vanishes together
 //! with its opening brace, and `%}` outside of a branch is text.
 
+use hotstart_python::text;
+
 use crate::boolexpr::Features;
 use crate::exception::Exception;
-use crate::pytext;
 
 /// Deepest nesting; Python's own limit is near it.
 const MAX_DEPTH: usize = 400;
@@ -52,10 +53,10 @@ fn condition<'a>(rest: &mut &'a str) -> Result<Option<&'a str>, Exception> {
 fn branches(rest: &mut &str, features: &Features, depth: usize) -> Result<(String, String), Exception> {
     let first = text(rest, features, depth + 1)?;
     close(rest, "if")?;
-    let Some(after) = pytext::strip_start(rest).strip_prefix("%else") else {
+    let Some(after) = text::strip_start(rest).strip_prefix("%else") else {
         return Ok((first, String::new()));
     };
-    let Some(after) = pytext::strip_start(after).strip_prefix("%{") else {
+    let Some(after) = text::strip_start(after).strip_prefix("%{") else {
         return Err(Exception::value("'%{' is missing for %else substitution"));
     };
     *rest = after;

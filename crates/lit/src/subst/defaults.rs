@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use hotstart_model::Dialect;
 
 use super::list::Entry;
-use super::realpath::real_path;
+use hotstart_python::path::{into_text, realpath};
 
 /// The paths of a test.
 #[derive(Debug)]
@@ -119,8 +119,8 @@ fn spell(path: String, spelling: Spelling) -> String {
     match spelling {
         Spelling::Plain => path,
         Spelling::Slashes => slashes(path),
-        Spelling::Real => real_path(&path),
-        Spelling::RealSlashes => slashes(real_path(&path)),
+        Spelling::Real => into_text(realpath(path)),
+        Spelling::RealSlashes => slashes(into_text(realpath(path))),
         Spelling::RegexReplacement => slashes(path).replace('@', "\\@").replace('&', "\\&"),
         Spelling::NoColon => path.strip_prefix('/').map(str::to_owned).unwrap_or(path),
     }

@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hotstart_model::Dialect;
+use hotstart_python::re::{Pattern, Replacement};
+use hotstart_python::repr;
 
 use super::defaults::{Default as TestValue, TestPaths, entries as default_entries};
 use super::pairs::Signature;
 use crate::config::Substitution;
 use crate::directives::Definition;
 use crate::exception::Exception;
-use crate::pyre::{Pattern, Replacement};
-use crate::pytext;
 
 /// One substitution, compiled. What is wrong with it is told when it is applied, as in lit.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Entry {
         let mut entry = Self::build(&substitution.key, |pattern| {
             if is_template {
                 Value::Fixed(Replacement::template(&substitution.value, pattern).map_err(|error| {
-                    let key = pytext::repr(&substitution.key);
+                    let key = repr(&substitution.key);
                     error.at(format!("value of the substitution {key}"))
                 }))
             } else {
@@ -64,8 +64,8 @@ impl Entry {
     }
 
     fn build(key: &str, value: impl FnOnce(&Pattern) -> Value) -> Self {
-        let pattern = Pattern::new(key)
-            .map_err(|error| error.at(format!("key of the substitution {}", pytext::repr(key))));
+        let pattern =
+            Pattern::new(key).map_err(|error| error.at(format!("key of the substitution {}", repr(key))));
         let (value, signature) = match &pattern {
             Ok(pattern) => (value(pattern), Signature::of(pattern.literal())),
             Err(error) => (Value::Fixed(Err(error.clone())), Signature::default()),

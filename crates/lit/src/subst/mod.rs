@@ -8,8 +8,9 @@ mod conditional;
 mod defaults;
 mod list;
 mod pairs;
-mod realpath;
 
+use hotstart_python::re::Replacement;
+use hotstart_python::text;
 use memchr::memmem;
 
 pub use self::defaults::{TestPaths, tmp_dir};
@@ -17,8 +18,6 @@ pub use self::list::{Entry, List, Pool, Value};
 use self::pairs::Pairs;
 use crate::boolexpr::Features;
 use crate::exception::Exception;
-use crate::pyre::Replacement;
-use crate::pytext;
 
 /// Stands for `%%` while substitutions are applied.
 const MARKER: &str = "#_MARKER_#";
@@ -88,7 +87,7 @@ impl Substituter<'_> {
                 unprotected = true;
             }
         }
-        Ok(pytext::strip(&line).to_owned())
+        Ok(text::strip(&line).to_owned())
     }
 
     fn per_test(&self, entry: &Entry, kind: defaults::Default) -> Result<Replacement, Exception> {

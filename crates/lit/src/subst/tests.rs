@@ -62,5 +62,5 @@ fn a_bad_key_is_named() {
         Entry::new(&Substitution { key: "%(".into(), value: String::new(), captures: false }, Dialect::V23);
     let error = entry.pattern().unwrap_err();
     assert_eq!(error.to_string(), "re.error: missing ), unterminated subpattern at position 1");
-    assert!(error.test_output().contains("key of the substitution '%('"));
+    assert!(crate::exception::test_output(&error).contains("key of the substitution '%('"));
 }

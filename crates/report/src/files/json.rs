@@ -7,7 +7,7 @@ use hotstart_model::{MetricValue, Outcome};
 
 use super::{Run, was_executed};
 use crate::TestRecord;
-use crate::python::{Json, write_document};
+use hotstart_python::json::{Json, write_document};
 
 pub(super) fn write(to: &mut dyn Write, records: &[TestRecord<'_>], run: &Run<'_>) -> io::Result<()> {
     let tests = records.iter().filter(|record| was_executed(record)).flat_map(|record| entries(record, run));
@@ -49,7 +49,7 @@ fn entry<'a>(name: Cow<'a, str>, outcome: &'a Outcome, run: &'a Run<'_>) -> Json
 
 fn metric(value: &MetricValue) -> Json<'_> {
     match value {
-        MetricValue::Int(value) => Json::Int(*value),
+        MetricValue::Int(value) => Json::Int((*value).into()),
         MetricValue::Real(value) => Json::Float(*value),
         MetricValue::Json(text) => Json::from_text(text),
     }

@@ -8,7 +8,7 @@ use hotstart_model::{Outcome, Verdict};
 use super::json::header;
 use super::{Run, was_executed};
 use crate::TestRecord;
-use crate::python::{Json, write_document};
+use hotstart_python::json::{Json, write_document};
 
 pub(super) fn write(to: &mut dyn Write, records: &[TestRecord<'_>], run: &Run<'_>) -> io::Result<()> {
     let tests = records.iter().filter(|record| was_executed(record)).flat_map(|record| entries(record, run));

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use super::is_skip;
 use crate::TestRecord;
-use crate::python::{Json, write_document};
+use hotstart_python::json::{Json, write_document};
 
 pub(super) fn write(to: &mut dyn Write, records: &[TestRecord<'_>]) -> io::Result<()> {
     // lit fails here if a test has no start; such a test just does not count.
@@ -21,9 +21,9 @@ fn event<'a>(record: &'a TestRecord<'_>, first: Option<SystemTime>) -> Json<'a> 
         (Some(started), Some(first)) => started.duration_since(first).unwrap_or_default(),
         _ => Duration::ZERO,
     };
-    let micros = |duration: Duration| Json::Int(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX));
+    let micros = |duration: Duration| Json::Int(duration.as_micros() as i128);
     Json::object([
-        ("pid", Json::Int(outcome.worker as i64)),
+        ("pid", Json::Int(outcome.worker as i128)),
         ("tid", Json::Int(1)),
         ("ph", Json::text("X")),
         ("ts", micros(since_first)),

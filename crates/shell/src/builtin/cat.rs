@@ -4,13 +4,14 @@ use std::fs;
 use std::io;
 
 use hotstart_model::Dialect;
+use hotstart_python::errors;
+use hotstart_python::getopt::gnu_getopt;
+use hotstart_python::path::join;
+use hotstart_python::repr;
+use hotstart_python::text::universal_newlines;
 use rustix::io::Errno;
 
 use super::native::Written;
-use crate::python::errors;
-use crate::python::getopt::gnu_getopt;
-use crate::python::path::join;
-use crate::python::text::{repr, universal_newlines};
 
 /// The size of Python's output buffer.
 const PYTHON_BUFFER: usize = 8192;

@@ -28,7 +28,7 @@ pub(super) fn echo(call: Call<'_>) -> Halting<Done> {
     // What was composed before an error is in the file, as it is in lit's buffer.
     let file = file.try_clone().map_err(|error| Halt::internal("cannot duplicate a descriptor", error))?;
     File::from(file).write_all(text.as_bytes()).map_err(|error| {
-        Halt::exception(crate::python::errors::kind(&error), crate::python::errors::message(&error, None))
+        Halt::exception(hotstart_python::errors::kind(&error), hotstart_python::errors::message(&error, None))
     })?;
     composed?;
     Ok(Done::default())

@@ -5,14 +5,14 @@ use std::io;
 use std::path::Path;
 
 use hotstart_model::Dialect;
+use hotstart_python::errors;
+use hotstart_python::getopt::gnu_getopt;
+use hotstart_python::path::{into_text, join, normpath, realpath, split};
+use hotstart_python::{repr, repr_bytes};
 
 use super::{Call, Done};
 use crate::expand;
 use crate::halt::{Halt, Halting};
-use crate::python::errors;
-use crate::python::getopt::gnu_getopt;
-use crate::python::path::{join, normpath, realpath, split};
-use crate::python::text::{repr, repr_bytes};
 
 pub(super) fn mkdir(call: Call<'_>) -> Halting<Done> {
     let cwd = call.shell.cwd();
@@ -40,13 +40,13 @@ pub(super) fn mkdir(call: Call<'_>) -> Halting<Done> {
 
 fn absolute(operand: &str, cwd: &str, dialect: Dialect) -> String {
     if !operand.starts_with('/') {
-        return realpath(&join(cwd, operand));
+        return into_text(realpath(join(cwd, operand)));
     }
     // lit 23 uses pathlib, which drops doubled slashes and dots, but not what follows `..`.
     match dialect {
         Dialect::V19 => operand.to_owned(),
         Dialect::V23 if operand.contains("..") => operand.to_owned(),
-        Dialect::V23 => normpath(operand),
+        Dialect::V23 => into_text(normpath(operand)),
     }
 }
 

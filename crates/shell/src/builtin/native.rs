@@ -6,6 +6,7 @@ use hotstart_model::Dialect;
 
 use super::cat::Cat;
 use super::diff::Diff;
+use crate::halt::Halting;
 
 /// What a native stage has written, and its status.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -35,12 +36,14 @@ pub(crate) enum Task {
 }
 
 impl Task {
-    /// The native stage that `args` call for, if they do.
+    /// The native stage that `args` call for; nothing if only lit's own program can do what they ask for.
     pub fn find(args: &[String], dialect: Dialect) -> Option<Task> {
         let task = match args[0].as_str() {
             "cat" => Cat::parse(&args[1..], dialect).map(Task::Cat),
-            "diff" => Diff::parse(&args[1..]).map(Task::Diff),
-            _ => return None,
+            _ => match Diff::parse(&args[1..]) {
+                Ok(diff) => Ok(Task::Diff(diff?)),
+                Err(written) => Err(written),
+            },
         };
         Some(task.unwrap_or_else(Task::Refused))
     }
@@ -55,11 +58,11 @@ impl Task {
     }
 
     /// Runs it.
-    pub fn run(self, stdin: Vec<u8>, cwd: &str) -> Written {
+    pub fn run(self, stdin: Vec<u8>, cwd: &str) -> Halting<Written> {
         match self {
-            Task::Cat(cat) => cat.run(stdin, cwd),
+            Task::Cat(cat) => Ok(cat.run(stdin, cwd)),
             Task::Diff(diff) => diff.run(&stdin, cwd),
-            Task::Refused(written) => written,
+            Task::Refused(written) => Ok(written),
         }
     }
 }

@@ -5,16 +5,16 @@ use std::io;
 use std::path::Path;
 
 use hotstart_model::Dialect;
+use hotstart_python::errors;
+use hotstart_python::getopt::gnu_getopt;
+use hotstart_python::path::{into_text, join, realpath};
+use hotstart_python::{repr, repr_bytes};
 use rustix::fs::{Access, Mode};
 use rustix::io::Errno;
 
 use super::{Call, Done};
 use crate::expand;
 use crate::halt::{Halt, Halting};
-use crate::python::errors;
-use crate::python::getopt::gnu_getopt;
-use crate::python::path::{join, realpath};
-use crate::python::text::{repr, repr_bytes};
 
 /// A failed removal, in Python's words.
 struct Failure(String);
@@ -45,7 +45,7 @@ pub(super) fn rm(call: Call<'_>) -> Halting<Done> {
     let mut done = Done::default();
     for operand in &operands {
         let absolute = operand.starts_with('/');
-        let path = if absolute { operand.clone() } else { realpath(&join(cwd, operand)) };
+        let path = if absolute { operand.clone() } else { into_text(realpath(join(cwd, operand))) };
         if removal.force && !Path::new(&path).exists() {
             continue;
         }

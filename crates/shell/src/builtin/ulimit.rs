@@ -1,10 +1,11 @@
 //! `ulimit -v|-n|-s|-f N|unlimited` (lit 23): for processes that are started later.
 
 use hotstart_launch::Resource;
+use hotstart_python::number::int;
+use hotstart_python::repr;
 
 use super::{Call, Done, text_or};
 use crate::halt::{Halt, Halting};
-use crate::python::text::{int, repr};
 
 const UNLIMITED: i128 = -1;
 

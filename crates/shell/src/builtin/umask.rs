@@ -1,8 +1,10 @@
 //! `umask OCT` (lit 23): for processes that are started later, not for the shell's own commands.
 
+use hotstart_python::number::int;
+use hotstart_python::repr;
+
 use super::{Call, Done, text_or};
 use crate::halt::{Halt, Halting};
-use crate::python::text::{int, repr};
 
 pub(super) fn umask(call: Call<'_>) -> Halting<Done> {
     let [_, mask] = call.words else { return Err(Halt::shell("'umask' supports only one argument")) };

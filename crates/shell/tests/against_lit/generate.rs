@@ -4,6 +4,8 @@
 
 use hotstart_model::Dialect;
 
+use crate::patterns::Grammar;
+
 /// splitmix64: small, and the same everywhere.
 struct Random(u64);
 
@@ -279,7 +281,7 @@ fn stage(random: &mut Random, index: usize, count: usize) -> String {
         let redirects = redirects(random, index, count);
         // The traceback with which lit's ends has more lines than ours, which whoever reads it can tell.
         let passes_on = out.contains("diff ") && index + 1 < count;
-        out.push_str(&if passes_on { redirects.replace(" 2>&1", "") } else { redirects });
+        out.push_str(if passes_on && redirects.contains("2>&") { "" } else { &redirects });
     }
     out
 }
@@ -344,20 +346,33 @@ fn diff(random: &mut Random) -> String {
         " -U1",
         " -U 0",
         " -U x",
-        " -I one",
+        " -I",
+        " -I",
         " -r",
         " --strip-trailing-cr",
         " -x",
         " -U-1",
         " -ub",
     ];
-    let mut out = format!("diff{}{}", random.pick(&flags), random.pick(&flags));
+    let mut out = "diff".to_owned();
+    for _ in 0..2 {
+        match random.pick(&flags) {
+            " -I" => out.push_str(&format!(" -I '{}'", pattern(random))),
+            flag => out.push_str(flag),
+        }
+    }
     let operands = [2, 2, 2, 2, 2, 2, 1, 3][random.below(8)];
     for _ in 0..operands {
         out.push(' ');
         out.push_str(if random.one_in(6) { "-" } else { random.pick(FILES) });
     }
     out
+}
+
+/// A Python pattern that may match a line of some file.
+fn pattern(random: &mut Random) -> String {
+    let mut below = |limit: usize| random.below(limit);
+    Grammar::new(&["one", "o", "t", "e", "w", "r", "2", "x", " "], &mut below).pattern()
 }
 
 /// Redirections whose outputs are this stage's alone. Where another stage follows, standard output is left as it is:

@@ -4,6 +4,8 @@ It only calls what lit defines (its parser, its executor) and reports the struct
 render; it decides nothing. Usage: lit_driver.py, with the lit package to be compared importable.
 """
 import gc
+import importlib
+import io
 import json
 import os
 import shlex
@@ -12,6 +14,7 @@ import subprocess
 import sys
 import time
 import traceback
+import warnings
 
 import lit.ShUtil as ShUtil
 import lit.TestRunner as TestRunner
@@ -113,6 +116,25 @@ def run(request):
         return {"exception": type(error).__name__, "message": str(error), "stages": []}
 
 
+def diff(args, cwd):
+    """lit's `diff`, without a process where it is made for that."""
+    try:
+        run_here = importlib.import_module("lit.builtin_commands.diff").run
+    except (ImportError, AttributeError):
+        package = os.path.dirname(os.path.abspath(TestRunner.__file__))
+        program = [sys.executable, os.path.join(package, "builtin_commands", "diff.py")]
+        done = subprocess.run(program + args, cwd=cwd, env={**os.environ, "PYTHONPATH": package}, capture_output=True)
+        return {"status": done.returncode, "stdout": done.stdout.decode()}
+    out = io.BytesIO()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            status = run_here(["diff", *args], io.BytesIO(), out, io.BytesIO(), cwd)
+    except Exception:
+        status = 1
+    return {"status": status, "stdout": out.getvalue().decode()}
+
+
 def reap():
     """Waits for processes of pipelines that lit gave up on, whose files are to be compared, too.
 
@@ -147,7 +169,8 @@ def main():
         os.umask(umask)
         try:
             with Patience():
-                answer = run(json.loads(line))
+                request = json.loads(line)
+                answer = diff(request["diff"], request["cwd"]) if "diff" in request else run(request)
         except Stuck:
             kill_children()
             answer = {"stuck": True}

@@ -8,6 +8,8 @@
 
 mod compare;
 mod generate;
+#[path = "../../../python/tests/against_python/patterns.rs"]
+mod patterns;
 mod reference;
 mod tree;
 

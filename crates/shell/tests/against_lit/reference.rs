@@ -67,6 +67,18 @@ impl Reference {
     }
 }
 
+impl Reference {
+    /// Status and output of lit's `diff`.
+    #[allow(dead_code, reason = "only one of the tests that share this asks")]
+    pub fn diff(&mut self, args: &[&str], cwd: &Path) -> (i32, String) {
+        let requests = self.requests.as_mut().expect("open until dropped");
+        writeln!(requests, "{}", json!({ "diff": args, "cwd": cwd })).expect("the driver reads");
+        let answer = line(&mut self.answers).expect("the driver answers");
+        let status = answer["status"].as_i64().unwrap_or_else(|| panic!("the driver failed: {answer}"));
+        (status as i32, answer["stdout"].as_str().expect("text").to_owned())
+    }
+}
+
 impl Drop for Reference {
     fn drop(&mut self) {
         self.requests = None;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use hotstart_bench::command::{Command, line};
 
-use crate::args::{self, LitOptions};
+use crate::args::LitOptions;
 
 /// Refuses options that ask for something else than a run, or for a file that the comparison needs itself.
 pub(super) fn refuse_other_work(options: &LitOptions) -> Result<(), String> {
@@ -34,7 +34,7 @@ pub(super) fn own(options: &LitOptions, results: &Path) -> Result<Command, Strin
 /// The command that `--ab` names, with lit's words; with all of them if it is hotstart again.
 pub(super) fn other(options: &LitOptions, cwd: &Path, results: &Path) -> Result<Command, String> {
     let typed = options.own.ab.with.as_deref().unwrap_or_default();
-    let typed = args::shell_words(typed).map_err(|error| format!("argument --ab: {error}"))?;
+    let typed = hotstart_python::shlex::split(typed).map_err(|error| format!("argument --ab: {error}"))?;
     if typed.is_empty() {
         return Err("argument --ab: no command; write for example --ab lit".to_owned());
     }

@@ -7,13 +7,16 @@ mod tree;
 use std::fs;
 use std::io;
 
-use fancy_regex::Regex;
+use hotstart_python::errors;
+use hotstart_python::getopt::{Opt, gnu_getopt};
+use hotstart_python::number::int;
+use hotstart_python::path::{into_text, join, realpath};
+use hotstart_python::re::Pattern;
+use hotstart_python::text::split;
+use hotstart_python::{Exception, repr};
 
 use super::native::Written;
-use crate::python::errors;
-use crate::python::getopt::{Opt, gnu_getopt};
-use crate::python::path::{join, realpath};
-use crate::python::text::{int, is_space, repr};
+use crate::halt::{Halt, Halting};
 use format::Layout;
 
 /// A call of `diff`.
@@ -29,7 +32,8 @@ struct Flags {
     space: Option<&'static str>,
     unified: bool,
     context: usize,
-    ignored_lines: Option<String>,
+    /// Lines whose start matches are passed over.
+    ignored_lines: Option<Pattern>,
     recursive: bool,
     strip_cr: bool,
 }
@@ -40,19 +44,29 @@ enum Failure {
     File(io::Error, String),
     /// An error of which the program dies.
     Python(String),
+    /// A match that took too long.
+    GaveUp(Exception),
 }
 
 impl Diff {
-    pub fn parse(args: &[String]) -> Result<Self, Written> {
+    /// Reads the arguments; nothing if only Python can do what they ask for.
+    pub fn parse(args: &[String]) -> Result<Option<Self>, Written> {
         let (options, operands) = gnu_getopt(args, "wbuI:U:r", &["strip-trailing-cr"])
             .map_err(|error| Written::error(format!("Unsupported: 'diff': {error}\n")))?;
-        let flags = Flags::parse(&options)?;
+        let mut flags = Flags::parse(&options)?;
         let operands = <[String; 2]>::try_from(operands)
             .map_err(|_| Written::error("Error: missing or extra operand\n".to_owned()))?;
         if flags.recursive && operands.iter().any(|operand| operand == "-") {
             return Err(Written::error("Error: cannot recursively compare '-'\n".to_owned()));
         }
-        Ok(Diff { flags, operands })
+        if let Some((_, pattern)) = options.iter().rev().find(|(option, _)| option == "-I") {
+            // Python tells of an invalid pattern by a traceback, and it may warn of a valid one.
+            match Pattern::at_start(pattern) {
+                Ok(pattern) if !pattern.warns() => flags.ignored_lines = Some(pattern),
+                _ => return Ok(None),
+            }
+        }
+        Ok(Some(Diff { flags, operands }))
     }
 
     /// Whether it comes to read standard input: not if a file before it cannot be read.
@@ -67,11 +81,11 @@ impl Diff {
         }
     }
 
-    pub fn run(self, stdin: &[u8], cwd: &str) -> Written {
+    pub fn run(self, stdin: &[u8], cwd: &str) -> Halting<Written> {
         let resolve = |operand: &String| match operand.as_str() {
             "-" => operand.clone(),
             absolute if absolute.starts_with('/') => operand.clone(),
-            relative => realpath(&join(cwd, relative)),
+            relative => into_text(realpath(join(cwd, relative))),
         };
         let paths = [resolve(&self.operands[0]), resolve(&self.operands[1])];
         let mut written = Written::default();
@@ -84,21 +98,23 @@ impl Diff {
             Ok(same) => written.status = i32::from(!same),
             Err(failure) => {
                 written.status = 1;
-                written.stderr = failure.message().into_bytes();
+                written.stderr = failure.message()?.into_bytes();
             }
         }
-        written
+        Ok(written)
     }
 }
 
 impl Failure {
-    fn message(self) -> String {
+    /// What the program writes to standard error.
+    fn message(self) -> Halting<String> {
         match self {
             Failure::File(error, path) => {
                 let message = errors::message(&error, Some(&repr(&path)));
-                format!("Error: 'diff' command failed, {message}\n")
+                Ok(format!("Error: 'diff' command failed, {message}\n"))
             }
-            Failure::Python(message) => format!("Traceback (most recent call last):\n{message}\n"),
+            Failure::Python(message) => Ok(format!("Traceback (most recent call last):\n{message}\n")),
+            Failure::GaveUp(error) => Err(Halt::internal("diff -I", error.message)),
         }
     }
 }
@@ -124,7 +140,7 @@ impl Flags {
                         .and_then(|n| usize::try_from(n).ok())
                         .ok_or_else(|| Written::error(format!("Error: invalid '-U' argument: {value}\n")))?;
                 }
-                "-I" => flags.ignored_lines = Some(value.clone()),
+                "-I" => {}
                 "-r" => flags.recursive = true,
                 _ => flags.strip_cr = true,
             }
@@ -137,8 +153,7 @@ impl Flags {
         let Some(separator) = self.space else {
             return if self.strip_cr { line.replace("\r\n", "\n") } else { line.to_owned() };
         };
-        let words: Vec<&str> = line.split(is_space).filter(|word| !word.is_empty()).collect();
-        words.join(separator) + "\n"
+        split(line).collect::<Vec<_>>().join(separator) + "\n"
     }
 }
 
@@ -175,17 +190,17 @@ fn compare_files(
 }
 
 fn text_lines(flags: &Flags, text: &str) -> Result<Vec<String>, Failure> {
-    let ignored = match &flags.ignored_lines {
-        // Python's `match` is anchored at the start.
-        Some(pattern) => Some(
-            Regex::new(&format!("\\A(?:{pattern})"))
-                .map_err(|error| Failure::Python(format!("re.error: {error}")))?,
-        ),
-        None => None,
-    };
-    let is_kept =
-        |line: &&str| ignored.as_ref().is_none_or(|pattern| !pattern.is_match(line).unwrap_or(false));
-    Ok(text.split_inclusive('\n').filter(is_kept).map(|line| flags.normalise(line)).collect())
+    let mut lines = Vec::new();
+    for line in text.split_inclusive('\n') {
+        let is_ignored = match &flags.ignored_lines {
+            Some(pattern) => pattern.is_match(line).map_err(Failure::GaveUp)?,
+            None => false,
+        };
+        if !is_ignored {
+            lines.push(flags.normalise(line));
+        }
+    }
+    Ok(lines)
 }
 
 /// Bytes that are not UTF-8 as `\xff`.
@@ -211,7 +226,7 @@ mod tests {
         let cwd = fs::canonicalize(dir.path()).unwrap();
         let cwd = cwd.to_str().unwrap();
         let written = match Diff::parse(&args) {
-            Ok(diff) => diff.run(b, cwd),
+            Ok(diff) => diff.expect("nothing for Python").run(b, cwd).unwrap(),
             Err(written) => written,
         };
         let text = [written.stdout, written.stderr].concat();
@@ -227,8 +242,24 @@ mod tests {
         assert_eq!(run(&["--strip-trailing-cr"], b"x\r\n", b"x\n").0, 0);
         assert_eq!(run(&["-I", "#"], b"#a\nx\n", b"x\n #").0, 1);
         assert_eq!(run(&["-I", "#"], b"#a\nx\n", b"x\n#b").0, 0);
+        for pattern in ["^keep.*$", "keep [^[]*", r"x}|[]]|keep", r"keep.*\n\Z"] {
+            assert_eq!(
+                run(&["-I", pattern], b"keep 1\nx\n", b"x\nkeep 2\n"),
+                (0, String::new()),
+                "{pattern}"
+            );
+        }
         assert_eq!(run(&["-U", "x"], b"", b""), (1, "Error: invalid '-U' argument: x\n".into()));
         assert_eq!(run(&["-u"], b"\xff\n", b"").1, "--- ./a\n+++ -\n@@ -1 +0,0 @@\n-\\xff\n");
         assert_eq!(run(&["b"], b"", b""), (1, "Error: missing or extra operand\n".into()));
+    }
+
+    #[test]
+    fn patterns_that_python_talks_about_are_left_to_it() {
+        let parse = |pattern: &str| Diff::parse(&["-I", pattern, "a", "b"].map(str::to_owned)).unwrap();
+        for pattern in ["(", "[[]x", "[a--b]", r"\N{DASH}", r"(?i)(a)\1"] {
+            assert!(parse(pattern).is_none(), "{pattern}");
+        }
+        assert!(parse("[]x[]").is_some());
     }
 }

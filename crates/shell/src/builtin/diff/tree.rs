@@ -3,8 +3,9 @@
 use std::fs;
 use std::io;
 
+use hotstart_python::path::join;
+
 use super::{Failure, Flags, compare_files};
-use crate::python::path::join;
 
 /// A directory entry, with its own entries if it is a directory.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]

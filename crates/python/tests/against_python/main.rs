@@ -1,0 +1,8 @@
+//! Everything in this crate against a real Python: for all characters, and for generated inputs.
+
+mod characters;
+mod driver;
+mod files;
+mod patterns;
+mod re;
+mod strings;
