@@ -595,8 +595,9 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
     const long number = call->number;
     if (!hs_gate_is_worker())
         return number == SYS_brk ? map(call) : HS_CALL_NATIVE;
-    switch (hs_watch_look(call, context)) {
+    switch (hs_watch_look(call)) {
     case HS_WATCH_ANSWERS: return HS_CALL_DONE;
+    case HS_WATCH_ARRIVES: return HS_CALL_ARRIVES;
     case HS_WATCH_PASSES: break;
     }
     if (number >= 0 && number < (long)sizeof plain && plain[number])

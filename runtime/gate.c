@@ -115,9 +115,12 @@ __attribute__((used)) static void hs_gate_called(struct passage *passage)
     /* Between two runs the runtime itself calls libc. */
     if (gate.is_revealed || gate.selector == SELECTOR_ALLOW)
         return;
-    switch (hs_call_decide(&passage->call, &place)) {
+    const enum hs_call_outcome outcome = hs_call_decide(&passage->call, &place);
+    hs_watch_wipe();
+    switch (outcome) {
     case HS_CALL_DONE: passage->next += CALL_BYTES; break;
     case HS_CALL_AT_SITE: hs_gate_reveal(); break;
+    case HS_CALL_ARRIVES: passage->next = hs_watch_arrive_by_slot(passage->next - NATIVE); break;
     default: break;
     }
 }
@@ -312,6 +315,7 @@ static void on_call(int number, siginfo_t *info, void *data)
     enum hs_call_outcome outcome = HS_CALL_AT_SITE;
     if (info->si_arch == AUDIT_ARCH_X86_64 && !(call.number & X32))
         outcome = hs_call_decide(&call, &place);
+    hs_watch_wipe();
     switch (outcome) {
     case HS_CALL_DONE:
         regs[REG_RAX] = call.number;
@@ -331,6 +335,9 @@ static void on_call(int number, siginfo_t *info, void *data)
     }
     case HS_CALL_LEAVES:
         regs[REG_RIP] = (greg_t)leave_by;
+        return;
+    case HS_CALL_ARRIVES:
+        hs_watch_arrive_by_signal(data, site);
         return;
     case HS_CALL_AT_SITE:
         break;

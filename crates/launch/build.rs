@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 26] = [
+const SOURCES: [&str; 28] = [
     "entry.c",
     "io.c",
     "audit.c",
@@ -28,6 +28,8 @@ const SOURCES: [&str; 26] = [
     "kept.c",
     "state.c",
     "point.c",
+    "delta.c",
+    "strings.c",
     "watch.c",
     "place.c",
     "text.c",

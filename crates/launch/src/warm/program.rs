@@ -252,7 +252,7 @@ impl Program {
         state.rewinding.retired(why);
     }
 
-    /// Takes note of a run that was rewound, and whether it began where options are parsed; whether the worker can be used
+    /// Takes note of a run that was rewound, and whether it began later than `main`; whether the worker can be used
     /// again.
     pub(crate) fn rewound(&self, audited: bool, differs: u32, at_point: bool) -> bool {
         let mut state = self.lock();

@@ -1,0 +1,158 @@
+/* Where main finds its request: arguments, environment and the pointers to them.
+ *
+ * In a worker each string lies at an address that depends on its index alone, and so does each pointer on the number of
+ * arguments. A tool that has copied the pointers, but has read no string, is then in the same state for all requests with as
+ * many arguments (point.c). A request with a string too long for its place is laid where it came instead.
+ *
+ * The arrays come before the strings: a tool that overwrites its arguments as one area, from the first to the last, meets
+ * nothing but strings.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+
+#include "runtime.h"
+
+extern char **environ;
+extern char *__progname, *__progname_full;
+extern char *program_invocation_name, *program_invocation_short_name;
+
+#define PAGE 4096
+/* Each argument but the first; a room is no power of two, so that they do not meet in the processor's caches. */
+#define ARGUMENTS_MAX 256
+#define ARGUMENT_ROOM 2112
+#define ENVIRONMENT_ROOM (64 * 1024)
+#define POINTERS_OF_PAGE (PAGE / sizeof(char *))
+
+static struct {
+    char *arguments[POINTERS_OF_PAGE];    /* at its end: the environment's array follows the arguments', as the kernel has it */
+    char *variables[7 * POINTERS_OF_PAGE]; /* and the auxiliary vector behind them */
+    char name[PAGE];
+    char argument[ARGUMENTS_MAX][ARGUMENT_ROOM];
+    char environment[ENVIRONMENT_ROOM];
+} laid __attribute__((aligned(PAGE)));
+_Static_assert(ARGUMENTS_MAX * ARGUMENT_ROOM % PAGE == 0, "the environment begins a page");
+
+static int is_apart, is_fixed;
+/* What the kernel laid on the stack behind the environment, and libraries look for there. */
+static const uintptr_t *auxiliary;
+static size_t auxiliary_words;
+
+/* From here on, main's arrays are apart from the ones that the kernel made. */
+void hs_strings_part(const struct hs_start *start)
+{
+    char **end = start->envp;
+    while (*end)
+        end++;
+    auxiliary = (const uintptr_t *)(end + 1);
+    for (auxiliary_words = 0; auxiliary[auxiliary_words]; auxiliary_words += 2)
+        ;
+    auxiliary_words += 2;
+    is_apart = 1;
+}
+
+static char **point_at(char **out, char *strings, uint32_t count)
+{
+    for (; count; count--) {
+        *out++ = strings;
+        strings += strlen(strings) + 1;
+    }
+    *out++ = NULL;
+    return out;
+}
+
+/* Where an argument is if each has its place. */
+static char *place_of(uint32_t index)
+{
+    return index ? laid.argument[index] : laid.name;
+}
+
+/* Copies each argument to its place; whether they fit. */
+static int place_arguments(const struct hs_job *job)
+{
+    const char *string = job->strings;
+    if (job->head->argc > ARGUMENTS_MAX)
+        return 0;
+    for (uint32_t i = 0; i < job->head->argc; i++) {
+        const size_t size = strlen(string) + 1;
+        if (size > (i ? sizeof laid.argument[i] : sizeof laid.name))
+            return 0;
+        memcpy(place_of(i), string, size);
+        string += size;
+    }
+    return 1;
+}
+
+/* Lays the request out at its fixed addresses; where argv begins, or NULL if it does not fit. */
+static char **lay_fixed(const struct hs_job *job)
+{
+    const uint32_t argc = job->head->argc, envc = job->head->envc;
+    const size_t size = (size_t)(job->end - job->environment);
+    if (size > sizeof laid.environment || envc + 1 + auxiliary_words > sizeof laid.variables / sizeof *laid.variables ||
+        !place_arguments(job))
+        return NULL;
+    memcpy(laid.environment, job->environment, size);
+    char **argv = laid.variables - (argc + 1);
+    for (uint32_t i = 0; i < argc; i++)
+        argv[i] = place_of(i);
+    argv[argc] = NULL;
+    point_at(laid.variables, laid.environment, envc);
+    return argv;
+}
+
+static char **lay_as_received(const struct hs_job *job, char **argv)
+{
+    point_at(point_at(argv, job->strings, job->head->argc), job->environment, job->head->envc);
+    return argv;
+}
+
+/* Puts the request's arguments and environment wherever libc, the kernel and main look for them; also into the array that
+ * the kernel laid on the stack, so that whoever kept a pointer to it sees the right ones. */
+void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, struct hs_call *call)
+{
+    const uint32_t argc = job->head->argc, count = argc + job->head->envc + 2;
+    char **argv = is_apart ? lay_fixed(job) : lay_as_received(job, start->argv);
+    is_fixed = is_apart && argv;
+    if (!argv)
+        argv = lay_as_received(job, laid.arguments);
+    if (is_apart) {
+        memcpy(start->argv, argv, count * sizeof *argv);
+        if ((char *)(argv + count + auxiliary_words) <= laid.name)
+            memcpy(argv + count, auxiliary, auxiliary_words * sizeof *auxiliary);
+    }
+    *call = (struct hs_call){(int)argc, argv, argv + argc + 1};
+    environ = call->envp;
+    char *slash = strrchr(argv[0], '/');
+    program_invocation_name = __progname_full = argv[0];
+    program_invocation_short_name = __progname = slash ? slash + 1 : argv[0];
+}
+
+/* Whether each string is where it is in every request. */
+int hs_strings_are_fixed(void)
+{
+    return is_fixed;
+}
+
+/* What tells of the request: its strings, but for the first, and the pointers to its environment. */
+void hs_strings_secrets(struct hs_secret out[HS_SECRETS])
+{
+    out[HS_SECRET_ARGUMENTS] = (struct hs_secret){laid.argument[0], sizeof laid.argument};
+    out[HS_SECRET_VARIABLES] = (struct hs_secret){(char *)laid.variables, sizeof laid.variables};
+    out[HS_SECRET_ENVIRONMENT] = (struct hs_secret){laid.environment, sizeof laid.environment};
+}
+
+/* Whether the tool has left all but its arguments' strings as they were laid, and has been given fixed addresses. */
+int hs_strings_are_untouched(const struct hs_job *job, const struct hs_call *call)
+{
+    const char *slash = strrchr(job->strings, '/');
+    const char *short_name = laid.name + (slash ? slash + 1 - job->strings : 0);
+    char **variable = laid.variables, *string = laid.environment;
+    int same = is_fixed && environ == call->envp && program_invocation_name == laid.name &&
+               program_invocation_short_name == short_name && strcmp(laid.name, job->strings) == 0 &&
+               memcmp(laid.environment, job->environment, (size_t)(job->end - job->environment)) == 0;
+    for (int i = 0; i <= call->argc; i++)
+        same &= call->argv[i] == (i < call->argc ? place_of((uint32_t)i) : NULL);
+    for (uint32_t i = 0; same && i < job->head->envc; i++, string += strlen(string) + 1)
+        same &= *variable++ == string;
+    return same && !*variable;
+}
