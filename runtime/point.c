@@ -5,8 +5,8 @@
  * instruction that is. The state there is saved, and later requests are entered there.
  *
  * Such a state can serve a request if all that may have gone into it is the same. That is its key: the number of arguments, whose
- * strings are at addresses that depend on it alone (strings.c); the first argument; variables that were asked for and are not
- * set; the whole environment, if the run has looked at one that is set. For each number of arguments there is a snapshot,
+ * strings are at addresses that depend on it alone (strings.c); the first argument; and of the environment the variables that were
+ * asked for and are not set, or the names of all and the values that the run has looked at. For each number of arguments there is a snapshot,
  * kept as what it has that the first one has not (delta.c).
  *
  * A snapshot is used when four runs have come to the same instruction with the same registers, and with the same memory in every
@@ -44,7 +44,8 @@ struct variant {
     int argc;
     enum { UNKNOWN, LEARNING, AGREED, REFUSED } stage;
     unsigned runs, agreeing, disagreeing, misses;
-    int reads_environment, saved_errno;
+    int saved_errno;
+    struct hs_looks looks;
     struct hs_delta delta;
     struct hs_arrival arrival;
 };
@@ -134,40 +135,55 @@ static int is_named(const char *variable, const char *wanted)
     return strncmp(variable, wanted, length) == 0 && variable[length] == '=';
 }
 
-static int is_set(const char *wanted, const struct hs_job *request)
+/* Whether a variable is among these strings. */
+static int is_set(const char *name, const char *environment, const char *end)
 {
-    const char *variable = request->environment;
-    for (uint32_t i = 0; i < request->head->envc; i++, variable += strlen(variable) + 1)
-        if (is_named(variable, wanted))
+    for (; environment < end; environment += strlen(environment) + 1)
+        if (is_named(environment, name))
             return 1;
     return 0;
 }
 
-static int has_environment(const struct hs_job *request)
+/* Whether a request has no variable that was asked for where it was not set. */
+static int lacks_what_lacked(const struct hs_job *request)
 {
-    return (size_t)(request->end - request->environment) == saved_size &&
-           memcmp(request->environment, saved_environment, saved_size) == 0;
+    const char *asked = hs_audit_asked_since();
+    for (; asked && *asked; asked += strlen(asked) + 1)
+        if (is_set(asked, request->environment, request->end) &&
+            !is_set(asked, saved_environment, saved_environment + saved_size))
+            return 0;
+    return asked != NULL;
+}
+
+/* Whether a request has the same variables in the same order, with the same values where these were looked at. */
+static int has_what_was_seen(const struct hs_job *request, const struct hs_looks *looks)
+{
+    const char *now = request->environment, *then = saved_environment;
+    const char *const end = saved_environment + saved_size;
+    for (uint32_t i = 0; i < request->head->envc; i++) {
+        const size_t name = (size_t)(strchrnul(now, '=') + 1 - now), length = strlen(now);
+        const size_t known = looks->values[i] || name > length ? length + 1 : name;
+        if (then >= end || strncmp(now, then, known) != 0)
+            return 0;
+        now += length + 1;
+        then += strlen(then) + 1;
+    }
+    return then == end;
 }
 
 /* Whether a request has the key of what is saved, but for the number of arguments. */
-static int is_as_saved(const struct hs_job *request, const struct variant *variant)
+static int has_key(const struct hs_job *request, const struct hs_looks *looks)
 {
-    const char *asked = hs_audit_asked_since();
-    if (!asked || strcmp(request->strings, saved_name) != 0)
+    if (strcmp(request->strings, saved_name) != 0)
         return 0;
-    if (has_environment(request))
-        return 1;
-    for (; *asked; asked += strlen(asked) + 1)
-        if (is_set(asked, request))
-            return 0;
-    return !variant->reads_environment;
+    return looks->names ? has_what_was_seen(request, looks) : lacks_what_lacked(request);
 }
 
 /* Whether there is a snapshot that can serve a request. */
 int hs_point_serves(const struct hs_job *request)
 {
     const struct variant *variant = variant_of(request);
-    return variant && variant->stage == AGREED && is_as_saved(request, variant);
+    return variant && variant->stage == AGREED && has_key(request, &variant->looks);
 }
 
 /* Whether a run that begins at main is to be watched though nobody audits it. */
@@ -176,7 +192,7 @@ int hs_point_learns_from(const struct hs_job *request)
     struct variant *variant = variant_of(request);
     if (!variant)
         return 0;
-    if (have_saved && !is_as_saved(request, variant)) {
+    if (have_saved && !has_key(request, &variant->looks)) {
         if (++others == OTHERS_MAX)
             forget();
         return 0;
@@ -200,14 +216,14 @@ void hs_point_watch(const struct hs_job *request, const struct hs_call *with)
 {
     differs = 0;
     watched = variant_of(request);
-    if (!watched || watched->stage == REFUSED || (have_saved && !is_as_saved(request, watched)))
+    if (!watched || watched->stage == REFUSED || (have_saved && !has_key(request, &watched->looks)))
         return;
     job = request;
     call = with;
     hs_zero((uintptr_t)&arrival, (uintptr_t)(&arrival + 1));
     is_watched = 1;
     hs_audit_resume();
-    hs_watch_begin(refuse);
+    hs_watch_begin(request, refuse);
 }
 
 /* Ends the watch of a run that has ended; what it showed, of enum hs_difference. */
@@ -251,7 +267,7 @@ static int agrees(struct variant *saved, uintptr_t given, int number)
     return given == saved_given && number == saved->saved_errno && arrival.place == saved->arrival.place &&
            arrival.flags == saved->arrival.flags &&
            memcmp(arrival.general, saved->arrival.general, sizeof arrival.general) == 0 &&
-           same_extended(&saved->arrival) && hs_watch_reads_environment() == saved->reads_environment &&
+           same_extended(&saved->arrival) && memcmp(hs_watch_looks(), &saved->looks, sizeof saved->looks) == 0 &&
            hs_state_is_at_point() && hs_delta_matches(&saved->delta, start, arrival.general[HS_RSP]);
 }
 
@@ -299,6 +315,10 @@ static void save(uintptr_t given, int number)
 {
     if (watched == whole && !is_ready)
         forget_whole();
+    if (have_saved && !has_key(job, hs_watch_looks())) {
+        watched->stage = ++watched->disagreeing < DISAGREEING_MAX ? UNKNOWN : REFUSED;
+        return;
+    }
     if (save_whole(given) != 0 || given != saved_given || !hs_state_is_at_point() ||
         hs_delta_take(&watched->delta, start, arrival.general[HS_RSP]) != 0) {
         watched->stage = REFUSED;
@@ -306,7 +326,7 @@ static void save(uintptr_t given, int number)
     }
     watched->arrival = arrival;
     watched->saved_errno = number;
-    watched->reads_environment = hs_watch_reads_environment();
+    watched->looks = *hs_watch_looks();
     watched->agreeing = 0;
     watched->stage = LEARNING;
 }

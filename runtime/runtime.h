@@ -53,6 +53,13 @@ struct hs_secret {
 };
 enum { HS_SECRET_ARGUMENTS, HS_SECRET_VARIABLES, HS_SECRET_ENVIRONMENT, HS_SECRETS };
 
+/* What a watched run has looked at of its environment: which variables there are, and the values of some. */
+#define HS_VARIABLES_MAX 128
+struct hs_looks {
+    int names;
+    unsigned char values[HS_VARIABLES_MAX];
+};
+
 /* One line of /proc/self/maps. */
 struct hs_mapping {
     uintptr_t from, to;
@@ -290,13 +297,13 @@ HS_HIDDEN void hs_delta_apply(const struct hs_delta *delta);
 /* watch.c */
 enum hs_watch_look { HS_WATCH_PASSES, HS_WATCH_ANSWERS, HS_WATCH_ARRIVES };
 typedef void hs_watch_failed(void);
-HS_HIDDEN void hs_watch_begin(hs_watch_failed *failed);
+HS_HIDDEN void hs_watch_begin(const struct hs_job *job, hs_watch_failed *failed);
 HS_HIDDEN void hs_watch_end(void);
 HS_HIDDEN void hs_watch_pass(const char *string);
 HS_HIDDEN void hs_watch_touch(void);
 HS_HIDDEN void hs_watch_wipe(void);
 HS_HIDDEN int hs_watch_ask(const char *name, char **value);
-HS_HIDDEN int hs_watch_reads_environment(void);
+HS_HIDDEN const struct hs_looks *hs_watch_looks(void);
 HS_HIDDEN enum hs_watch_look hs_watch_look(struct hs_system_call *call);
 HS_HIDDEN void hs_watch_arrive_by_signal(void *context, uintptr_t site);
 HS_HIDDEN uintptr_t hs_watch_arrive_by_slot(uintptr_t slot);

@@ -4,6 +4,9 @@
  * arguments. A tool that has copied the pointers, but has read no string, is then in the same state for all requests with as
  * many arguments (point.c). A request with a string too long for its place is laid where it came instead.
  *
+ * Of a variable, the name ends a page and the value begins the next, so that it shows which values a tool has looked at, and
+ * not just at names (watch.c).
+ *
  * The arrays come before the strings: a tool that overwrites its arguments as one area, from the first to the last, meets
  * nothing but strings.
  */
@@ -21,7 +24,6 @@ extern char *program_invocation_name, *program_invocation_short_name;
 /* Each argument but the first; a room is no power of two, so that they do not meet in the processor's caches. */
 #define ARGUMENTS_MAX 256
 #define ARGUMENT_ROOM 2112
-#define ENVIRONMENT_ROOM (64 * 1024)
 #define POINTERS_OF_PAGE (PAGE / sizeof(char *))
 
 static struct {
@@ -29,9 +31,11 @@ static struct {
     char *variables[7 * POINTERS_OF_PAGE]; /* and the auxiliary vector behind them */
     char name[PAGE];
     char argument[ARGUMENTS_MAX][ARGUMENT_ROOM];
-    char environment[ENVIRONMENT_ROOM];
+    struct {
+        char name[PAGE], value[PAGE];
+    } variable[HS_VARIABLES_MAX];
 } laid __attribute__((aligned(PAGE)));
-_Static_assert(ARGUMENTS_MAX * ARGUMENT_ROOM % PAGE == 0, "the environment begins a page");
+_Static_assert(ARGUMENTS_MAX * ARGUMENT_ROOM % PAGE == 0, "the variables begin a page");
 
 static int is_apart, is_fixed;
 /* What the kernel laid on the stack behind the environment, and libraries look for there. */
@@ -83,20 +87,35 @@ static int place_arguments(const struct hs_job *job)
     return 1;
 }
 
+/* Copies each variable to its place; whether they fit. */
+static int place_variables(const struct hs_job *job)
+{
+    const char *string = job->environment;
+    if (job->head->envc > HS_VARIABLES_MAX)
+        return 0;
+    for (uint32_t i = 0; i < job->head->envc; i++) {
+        const char *sign = strchr(string, '=');
+        const size_t name = sign ? (size_t)(sign + 1 - string) : PAGE + 1, value = sign ? strlen(sign + 1) + 1 : 0;
+        if (name > PAGE || value > PAGE)
+            return 0;
+        laid.variables[i] = memcpy(laid.variable[i].value - name, string, name);
+        memcpy(laid.variable[i].value, sign + 1, value);
+        string += name + value;
+    }
+    laid.variables[job->head->envc] = NULL;
+    return 1;
+}
+
 /* Lays the request out at its fixed addresses; where argv begins, or NULL if it does not fit. */
 static char **lay_fixed(const struct hs_job *job)
 {
-    const uint32_t argc = job->head->argc, envc = job->head->envc;
-    const size_t size = (size_t)(job->end - job->environment);
-    if (size > sizeof laid.environment || envc + 1 + auxiliary_words > sizeof laid.variables / sizeof *laid.variables ||
-        !place_arguments(job))
+    const uint32_t argc = job->head->argc;
+    if (!place_arguments(job) || !place_variables(job))
         return NULL;
-    memcpy(laid.environment, job->environment, size);
     char **argv = laid.variables - (argc + 1);
     for (uint32_t i = 0; i < argc; i++)
         argv[i] = place_of(i);
     argv[argc] = NULL;
-    point_at(laid.variables, laid.environment, envc);
     return argv;
 }
 
@@ -138,7 +157,7 @@ void hs_strings_secrets(struct hs_secret out[HS_SECRETS])
 {
     out[HS_SECRET_ARGUMENTS] = (struct hs_secret){laid.argument[0], sizeof laid.argument};
     out[HS_SECRET_VARIABLES] = (struct hs_secret){(char *)laid.variables, sizeof laid.variables};
-    out[HS_SECRET_ENVIRONMENT] = (struct hs_secret){laid.environment, sizeof laid.environment};
+    out[HS_SECRET_ENVIRONMENT] = (struct hs_secret){laid.variable[0].name, sizeof laid.variable};
 }
 
 /* Whether the tool has left all but its arguments' strings as they were laid, and has been given fixed addresses. */
@@ -146,13 +165,15 @@ int hs_strings_are_untouched(const struct hs_job *job, const struct hs_call *cal
 {
     const char *slash = strrchr(job->strings, '/');
     const char *short_name = laid.name + (slash ? slash + 1 - job->strings : 0);
-    char **variable = laid.variables, *string = laid.environment;
+    const char *string = job->environment;
     int same = is_fixed && environ == call->envp && program_invocation_name == laid.name &&
                program_invocation_short_name == short_name && strcmp(laid.name, job->strings) == 0 &&
-               memcmp(laid.environment, job->environment, (size_t)(job->end - job->environment)) == 0;
+               !laid.variables[job->head->envc];
     for (int i = 0; i <= call->argc; i++)
         same &= call->argv[i] == (i < call->argc ? place_of((uint32_t)i) : NULL);
-    for (uint32_t i = 0; same && i < job->head->envc; i++, string += strlen(string) + 1)
-        same &= *variable++ == string;
-    return same && !*variable;
+    for (uint32_t i = 0; same && i < job->head->envc; i++, string += strlen(string) + 1) {
+        const char *place = laid.variable[i].value - (strchr(string, '=') + 1 - string);
+        same &= laid.variables[i] == place && strcmp(place, string) == 0;
+    }
+    return same;
 }

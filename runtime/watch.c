@@ -4,8 +4,8 @@
  * nothing (memory, actions and stacks for signals, waking) are made. At any other, or at a look at an argument, the run has
  * arrived: nothing has gone into its state until then, and the state can serve other requests (point.c).
  *
- * The environment cannot be read either, but a look at it does not end the watch: it is noted, and from then on the whole
- * environment is among what the state depends on. Clocks that are read without a system call are noticed by audit.c, which then
+ * The environment cannot be read either, but a look at it does not end the watch. It is noted, and from then on the state depends on
+ * which variables there are, or on the value of one: each name, and each value, has a page of its own. Clocks that are read without a system call are noticed by audit.c, which then
  * touches an argument.
  *
  * The tool may set an action for the signal that is used here, and a stack for handlers: these are noted, and set when the
@@ -26,9 +26,12 @@
 
 /* linux/signal.h has it since 4.7. */
 #define AUTODISARM (1U << 31)
+#define PAGE 4096
 
 static struct {
-    int is_on, reads_environment;
+    int is_on;
+    const struct hs_job *job;
+    struct hs_looks looks;
     struct hs_secret secrets[HS_SECRETS];
     hs_watch_failed *failed;
     /* What the tool has set. */
@@ -47,22 +50,33 @@ static void protect(int which, int access)
     HS_SYS(SYS_mprotect, watch.secrets[which].from, watch.secrets[which].size, access);
 }
 
-static void protect_environment(int access)
+/* The pages of a variable: its name's, then its value's. */
+static void open_page(uint32_t page)
 {
-    protect(HS_SECRET_VARIABLES, access);
-    protect(HS_SECRET_ENVIRONMENT, access);
+    HS_SYS(SYS_mprotect, watch.secrets[HS_SECRET_ENVIRONMENT].from + page * PAGE, PAGE, PROT_READ | PROT_WRITE);
 }
 
-static void note_environment(void)
+/* The tool looks at names, or at the pointers, which tell how long names are. */
+static void note_names(void)
 {
-    watch.reads_environment = 1;
-    protect_environment(PROT_READ | PROT_WRITE);
+    if (watch.looks.names)
+        return;
+    watch.looks.names = 1;
+    protect(HS_SECRET_VARIABLES, PROT_READ | PROT_WRITE);
+    for (uint32_t i = 0; i < watch.job->head->envc; i++)
+        open_page(2 * i);
 }
 
-/* Whether the run that is watched, or was last, has looked at variables that are set. */
-int hs_watch_reads_environment(void)
+static void note_value(uint32_t index)
 {
-    return watch.reads_environment;
+    watch.looks.values[index] = 1;
+    open_page(2 * index + 1);
+}
+
+/* What the run that is watched, or was last, has looked at of its environment. */
+const struct hs_looks *hs_watch_looks(void)
+{
+    return &watch.looks;
 }
 
 /* Reads a byte: by one instruction, which is known. */
@@ -85,6 +99,22 @@ void hs_watch_touch(void)
     hs_watch_pass(watch.secrets[HS_SECRET_ARGUMENTS].from);
 }
 
+static int is_in(int which, const void *address)
+{
+    const char *at = address, *from = watch.secrets[which].from;
+    return at >= from && at < from + watch.secrets[which].size;
+}
+
+static uint32_t page_at(const void *address)
+{
+    return (uint32_t)(((const char *)address - watch.secrets[HS_SECRET_ENVIRONMENT].from) / PAGE);
+}
+
+static uint32_t variable_at(const void *address)
+{
+    return page_at(address) / 2;
+}
+
 static char *value_in(const char *variable, const char *name)
 {
     while (*name && *name == *variable)
@@ -92,8 +122,21 @@ static char *value_in(const char *variable, const char *name)
     return !*name && *variable == '=' ? (char *)variable + 1 : NULL;
 }
 
+/* Whether the request has a variable. By no function of libc's, which would leave strings in vector registers. */
+static int is_received(const char *name)
+{
+    const char *variable = watch.job->environment;
+    while (variable < watch.job->end) {
+        if (value_in(variable, name))
+            return 1;
+        while (*variable++)
+            ;
+    }
+    return 0;
+}
+
 /* As getenv, with what that leaves in registers and on the stack the same for each environment that lacks the name. 0 if no run
- * is watched. */
+ * is watched. As long as the tool has not looked at the environment, it has not changed it either. */
 int hs_watch_ask(const char *name, char **value)
 {
     extern char **environ;
@@ -101,14 +144,13 @@ int hs_watch_ask(const char *name, char **value)
     if (!watch.is_on)
         return 0;
     *value = NULL;
-    if (!watch.reads_environment)
-        protect_environment(PROT_READ | PROT_WRITE);
+    if (!watch.looks.names && !is_received(name))
+        return 1;
+    note_names();
     for (; *name && variable && *variable && !*value; variable++)
         *value = value_in(*variable, name);
-    if (*value)
-        watch.reads_environment = 1;
-    if (!watch.reads_environment)
-        protect_environment(PROT_NONE);
+    if (*value && is_in(HS_SECRET_ENVIRONMENT, *value))
+        note_value(variable_at(*value));
     return 1;
 }
 
@@ -213,12 +255,6 @@ __attribute__((noinline)) void hs_watch_wipe(void)
                      : "memory", "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11");
 }
 
-static int is_in(int which, const void *address)
-{
-    const char *at = address, *from = watch.secrets[which].from;
-    return at >= from && at < from + watch.secrets[which].size;
-}
-
 static int is_own(uintptr_t place)
 {
     extern const char __ehdr_start[] HS_HIDDEN, _end[] HS_HIDDEN;
@@ -257,6 +293,13 @@ uintptr_t hs_watch_arrive_by_slot(uintptr_t slot)
     return (uintptr_t)hs_point_arrive_by_slot;
 }
 
+/* Whether it is a variable's, and not seen yet: else the fault would come for ever. */
+static int may_look(const void *address)
+{
+    const uint32_t index = variable_at(address);
+    return index < watch.job->head->envc && !(page_at(address) % 2 ? watch.looks.values[index] : watch.looks.names);
+}
+
 /* At a look at the request, or a fault of the tool's own, which happens again, unwatched. */
 static void on_fault(int signal, siginfo_t *info, void *data)
 {
@@ -266,9 +309,10 @@ static void on_fault(int signal, siginfo_t *info, void *data)
     (void)signal;
     if (info->si_code == SEGV_ACCERR && is_in(HS_SECRET_ARGUMENTS, info->si_addr) && may_arrive) {
         arrive(context, place);
-    } else if (info->si_code == SEGV_ACCERR && !watch.reads_environment &&
-               (is_in(HS_SECRET_VARIABLES, info->si_addr) || is_in(HS_SECRET_ENVIRONMENT, info->si_addr))) {
-        note_environment();
+    } else if (info->si_code == SEGV_ACCERR && is_in(HS_SECRET_ENVIRONMENT, info->si_addr) && may_look(info->si_addr)) {
+        page_at(info->si_addr) % 2 ? note_value(variable_at(info->si_addr)) : note_names();
+    } else if (info->si_code == SEGV_ACCERR && is_in(HS_SECRET_VARIABLES, info->si_addr) && !watch.looks.names) {
+        note_names();
     } else {
         stop_in_handler(context);
         watch.failed();
@@ -276,14 +320,15 @@ static void on_fault(int signal, siginfo_t *info, void *data)
 }
 
 /* Watches from here on. `failed` is called, from a signal handler, when the watch ends by a fault of the tool's own. */
-void hs_watch_begin(hs_watch_failed *failed)
+void hs_watch_begin(const struct hs_job *job, hs_watch_failed *failed)
 {
     const stack_t stack = {.ss_sp = handler_stack, .ss_size = sizeof handler_stack, .ss_flags = (int)AUTODISARM};
     const unsigned long flags = SA_SIGINFO | SA_ONSTACK | HS_RESTORER;
     const struct hs_action fault = {(void *)on_fault, flags, (void *)restorer, 0};
     hs_strings_secrets(watch.secrets);
     watch.failed = failed;
-    watch.reads_environment = 0;
+    watch.job = job;
+    hs_zero((uintptr_t)&watch.looks, (uintptr_t)(&watch.looks + 1));
     HS_SYS(SYS_sigaltstack, &stack, &watch.theirs_stack);
     HS_SYS(SYS_rt_sigaction, SIGSEGV, &fault, &watch.theirs_fault, HS_SET_BYTES);
     watch.is_on = 1;

@@ -42,7 +42,7 @@ int look(int argc, const char *const *argv, const char *text)
 #define EARLY NOTHING
 #endif
 enum { NOTHING, UNSET, SET, ARGUMENT, FILES, DERIVED, OTHERS, WALKS, MAPS, SMALL_STACK, ODD, USAGE, COPIES, NAME, NAMED,
-       WRITES_NAME, WRITES_POINTER, SETS, CLOCK, TICKS, FAULTS, ASKS, BLOCKS, OWN_LINE };
+       WRITES_NAME, WRITES_POINTER, SETS, CLOCK, TICKS, FAULTS, ASKS, BLOCKS, OWN_LINE, CONSTANT, VALUES };
 
 extern char **environ;
 static int kept_argc, early_result;
@@ -89,6 +89,12 @@ static void before(int argc, char **argv)
     switch (EARLY) {
     case UNSET: kept_text = getenv("HS_EARLY"); break;
     case SET: kept_text = getenv("HS_ALWAYS"); break;
+    case CONSTANT: kept_text = getenv("HS_CONSTANT"); break;
+    case VALUES:
+        for (char **variable = environ; *variable; variable++)
+            for (char *at = *variable; *at; at++)
+                early_result = early_result * 31 + *at;
+        break;
     case ARGUMENT: early_result = argc > 1 ? argv[1][0] : 0; break;
     case FILES: early_result = access("/", R_OK); break;
     case DERIVED: early_result = argc * 2; break;

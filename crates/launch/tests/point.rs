@@ -139,10 +139,20 @@ fn what_was_unset_when_it_was_asked_for_must_be_unset() {
 }
 
 #[test]
-fn once_a_variable_was_looked_at_the_environment_must_be_the_same() {
-    for what in ["SET", "WALKS"] {
+fn a_value_that_was_looked_at_must_be_the_same() {
+    for what in ["SET", "VALUES"] {
         assert_entered_late(&early(what), same_environment, what);
         assert_entered_at_main(&early(what), request, what);
+    }
+}
+
+/// By whoever looks for one: there may be more variables, or fewer.
+#[test]
+fn values_that_were_not_looked_at_may_differ_and_names_must_not() {
+    for what in ["CONSTANT", "WALKS"] {
+        assert_entered_late(&early(what), same_environment, what);
+        let at_point = run(&early(what), &unaudited(), request);
+        assert!(at_point > MOST / 2 && at_point < ROUNDS as u64 * 4 / 5, "{what}: {at_point}");
     }
 }
 
