@@ -24,13 +24,17 @@ struct hs_frame {
     unsigned char extended[HS_EXTENDED_BYTES] __attribute__((aligned(64)));
 };
 
-/* The registers with which a function of up to six words is called. */
+/* All registers at one instruction of the tool. */
 struct hs_arrival {
-    uintptr_t kept[6]; /* as in hs_frame */
-    uintptr_t stack;
-    uintptr_t arguments[6];
+    uint64_t general[16]; /* rax, rbx, rcx, rdx, rsi, rdi, rbp, r8 to r15, rsp */
+    uint64_t flags;
+    uintptr_t place;
     unsigned char extended[HS_EXTENDED_BYTES] __attribute__((aligned(64)));
 };
+enum { HS_RSP = 15 };
+/* Flags as at a call, and the one that says that a fault's instruction is to be made again. */
+#define HS_FLAGS_PLAIN 0x202
+#define HS_FLAG_RESUME 0x10000ul
 
 #if defined(__x86_64__)
 #define HS_REWIND 1
@@ -95,31 +99,36 @@ __attribute__((noreturn)) static inline void hs_enter(int (*main)(int, char **, 
             "mov %rdx, %r9\n\tmov $-1, %eax\n\tmov $-1, %edx\n\txsave64 64(%r8)\n\tmov %r9, %rdx\n" \
             "1:\n\tjmp " #next)
 
-/* Notes how it was called, and continues in `work` on another stack, for good. The body of a naked function. */
-#define HS_NOTE_ARRIVAL(arrival, stack_top, work) \
-    __asm__("endbr64\n\tlea " #arrival "(%rip), %rax\n\t" \
-            "mov %rbx, 0(%rax)\n\tmov %rbp, 8(%rax)\n\tmov %r12, 16(%rax)\n\tmov %r13, 24(%rax)\n\t" \
-            "mov %r14, 32(%rax)\n\tmov %r15, 40(%rax)\n\tmov %rsp, 48(%rax)\n\t" \
-            "mov %rdi, 56(%rax)\n\tmov %rsi, 64(%rax)\n\tmov %rdx, 72(%rax)\n\tmov %rcx, 80(%rax)\n\t" \
-            "mov %r8, 88(%rax)\n\tmov %r9, 96(%rax)\n\t" \
-            "mov %rax, %rbx\n\tmov $-1, %eax\n\tmov $-1, %edx\n\txsave64 128(%rbx)\n\t" \
+/* Notes the general registers but for flags and place, and jumps to `next`. The body of a naked function. */
+#define HS_NOTE_GENERAL(arrival, next) \
+    __asm__("mov %rax, " #arrival "(%rip)\n\tmov %rbx, " #arrival "+8(%rip)\n\tmov %rcx, " #arrival "+16(%rip)\n\t" \
+            "mov %rdx, " #arrival "+24(%rip)\n\tmov %rsi, " #arrival "+32(%rip)\n\tmov %rdi, " #arrival "+40(%rip)\n\t" \
+            "mov %rbp, " #arrival "+48(%rip)\n\tmov %r8, " #arrival "+56(%rip)\n\tmov %r9, " #arrival "+64(%rip)\n\t" \
+            "mov %r10, " #arrival "+72(%rip)\n\tmov %r11, " #arrival "+80(%rip)\n\tmov %r12, " #arrival "+88(%rip)\n\t" \
+            "mov %r13, " #arrival "+96(%rip)\n\tmov %r14, " #arrival "+104(%rip)\n\tmov %r15, " #arrival "+112(%rip)\n\t" \
+            "mov %rsp, " #arrival "+120(%rip)\n\tjmp " #next)
+
+/* Notes the extended state, and continues in `work` on another stack, for good. The body of a naked function. */
+#define HS_NOTE_EXTENDED(arrival, stack_top, work) \
+    __asm__("lea " #arrival "(%rip), %rbx\n\tmov $-1, %eax\n\tmov $-1, %edx\n\txsave64 192(%rbx)\n\t" \
             "mov " #stack_top "(%rip), %rsp\n\tpush $0x202\n\tpopfq\n\txor %ebp, %ebp\n\tcall " #work "\n\tud2")
 
-/* Calls `function` as it was called when that was noted. */
-__attribute__((noreturn)) static inline void hs_arrive(const void *function, const struct hs_arrival *arrival)
+/* Goes on with the registers that were noted. `place` is a variable of its own, as no register is left to jump by. */
+__attribute__((noreturn)) static inline void hs_arrive(const struct hs_arrival *arrival, uintptr_t *place)
 {
     register const struct hs_arrival *from __asm__("r11") = arrival;
-    register const void *target __asm__("r10") = function;
-    _Static_assert(__builtin_offsetof(struct hs_arrival, extended) == 128, "as HS_NOTE_ARRIVAL has it");
+    _Static_assert(__builtin_offsetof(struct hs_arrival, extended) == 192, "as HS_NOTE_EXTENDED has it");
     _Static_assert(__builtin_offsetof(struct hs_frame, extended) == 64, "as HS_NOTE_FRAME has it");
-    __asm__ volatile("push $0x202\n\tpopfq\n\t" HS_LOAD_EXTENDED(r11, 128)
-                     "mov 0(%%r11), %%rbx\n\tmov 8(%%r11), %%rbp\n\tmov 16(%%r11), %%r12\n\tmov 24(%%r11), %%r13\n\t"
-                     "mov 32(%%r11), %%r14\n\tmov 40(%%r11), %%r15\n\tmov 48(%%r11), %%rsp\n\t"
-                     "mov 56(%%r11), %%rdi\n\tmov 64(%%r11), %%rsi\n\tmov 72(%%r11), %%rdx\n\tmov 80(%%r11), %%rcx\n\t"
-                     "mov 88(%%r11), %%r8\n\tmov 96(%%r11), %%r9\n\txor %%eax, %%eax\n\t"
-                     "jmp *%%r10"
+    *place = arrival->place;
+    __asm__ volatile(HS_LOAD_EXTENDED(r11, 192)
+                     "pushq 128(%%r11)\n\tpopfq\n\t"
+                     "mov 0(%%r11), %%rax\n\tmov 8(%%r11), %%rbx\n\tmov 16(%%r11), %%rcx\n\tmov 24(%%r11), %%rdx\n\t"
+                     "mov 32(%%r11), %%rsi\n\tmov 40(%%r11), %%rdi\n\tmov 48(%%r11), %%rbp\n\tmov 56(%%r11), %%r8\n\t"
+                     "mov 64(%%r11), %%r9\n\tmov 72(%%r11), %%r10\n\tmov 88(%%r11), %%r12\n\tmov 96(%%r11), %%r13\n\t"
+                     "mov 104(%%r11), %%r14\n\tmov 112(%%r11), %%r15\n\tmov 120(%%r11), %%rsp\n\t"
+                     "mov 80(%%r11), %%r11\n\tjmp *%1"
                      :
-                     : "r"(from), "r"(target)
+                     : "r"(from), "m"(*place)
                      : "memory");
     __builtin_unreachable();
 }
@@ -185,15 +194,6 @@ static inline int hs_shadow_stack(void)
     unsigned long pointer = 0;
     __asm__ volatile("rdsspq %0" : "+r"(pointer));
     return pointer != 0;
-}
-
-/* Length of a jump that can replace the beginning of a function, and the jump itself. */
-#define HS_JUMP_LENGTH 14
-static inline void hs_write_jump(unsigned char *at, const void *to)
-{
-    static const unsigned char jump[6] = {0xff, 0x25, 0, 0, 0, 0}; /* jmp *0(%rip) */
-    memcpy(at, jump, sizeof jump);
-    memcpy(at + sizeof jump, &to, sizeof to);
 }
 
 #elif defined(__aarch64__)

@@ -23,6 +23,9 @@ static size_t names_length;
 static uint32_t names_count;
 static uint32_t doubts;
 static int stopped;
+/* Where the names begin that main asked for; those before are in the template's key. */
+static size_t since;
+static int resumed;
 
 /* The next definition of each function; all are looked up before the snapshot at the latest, so that no copy has to. */
 static struct {
@@ -106,6 +109,11 @@ static int doubt(uint32_t what, const void *caller)
     resolve();
     if (stopped)
         return 0;
+    /* In a worker, a run is watched; what differs from run to run ends that before it is answered. */
+    if (resumed) {
+        hs_watch_touch();
+        return 0;
+    }
     const int allocator = is_allocator(caller);
     if (!allocator)
         doubts |= what;
@@ -138,10 +146,6 @@ static void ask(const char *name)
     if (!stopped)
         record(name);
 }
-
-/* Where the names begin that main asked for; those before are in the template's key. */
-static size_t since;
-static int resumed;
 
 /* Records again, in a worker, what main asks for. */
 void hs_audit_resume(void)
@@ -188,14 +192,6 @@ size_t hs_audit_names(char *out, size_t room, uint32_t *count)
     return length;
 }
 
-/* A variable that is set would be kept by its address, which the next request changes. */
-static char *answer(char *value)
-{
-    if (!stopped && resumed && value)
-        doubts |= HS_DOUBT_CAPTURED;
-    return value;
-}
-
 /* Tells an observer that constructors are over, and what they asked for. */
 void hs_audit_tell(void)
 {
@@ -206,22 +202,27 @@ void hs_audit_tell(void)
 #endif
 }
 
+static char *find(char *(*function)(const char *), const char *name)
+{
+    char *value;
+    if (!hs_watch_ask(name, &value))
+        return function(name);
+    hs_watch_wipe();
+    return value;
+}
+
 HS_EXPORT char *getenv(const char *name)
 {
+    hs_watch_pass(name);
     ask(name);
-    hs_watch_allow(1);
-    char *value = next.getenv(name);
-    hs_watch_allow(0);
-    return answer(value);
+    return find(next.getenv, name);
 }
 
 HS_EXPORT char *secure_getenv(const char *name)
 {
+    hs_watch_pass(name);
     ask(name);
-    hs_watch_allow(1);
-    char *value = next.secure_getenv(name);
-    hs_watch_allow(0);
-    return answer(value);
+    return find(next.secure_getenv, name);
 }
 
 HS_EXPORT char *getcwd(char *buffer, size_t size)

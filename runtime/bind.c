@@ -65,16 +65,43 @@ static const char *version_name(const struct object *object, ElfW(Half) index)
     return NULL;
 }
 
-static int knows_versions(void *address)
+/* Where a library's symbols may be, and whether they have versions. dladdr goes through all symbols of a library for each that
+ * is asked for, which took mlir-opt more than 20 seconds. */
+#define LIBRARIES_MAX 512
+static struct {
+    ElfW(Addr) low, high;
+    int knows_versions;
+} libraries[LIBRARIES_MAX];
+static size_t library_count;
+
+static int note_library(struct dl_phdr_info *info, size_t size, void *data)
 {
-    Dl_info info;
-    struct link_map *map = NULL;
-    if (!dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
+    (void)size, (void)data;
+    if (library_count == LIBRARIES_MAX)
         return 1;
-    for (const ElfW(Dyn) *entry = map->l_ld; entry->d_tag != DT_NULL; entry++)
-        if (entry->d_tag == DT_VERSYM)
-            return 1;
+    libraries[library_count].low = ~(ElfW(Addr))0;
+    libraries[library_count].high = 0;
+    libraries[library_count].knows_versions = 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        const ElfW(Addr) low = info->dlpi_addr + part->p_vaddr, high = low + part->p_memsz;
+        if (part->p_type == PT_LOAD && low < libraries[library_count].low)
+            libraries[library_count].low = low;
+        if (part->p_type == PT_LOAD && high > libraries[library_count].high)
+            libraries[library_count].high = high;
+        for (const ElfW(Dyn) *entry = (const void *)low; part->p_type == PT_DYNAMIC && entry->d_tag != DT_NULL; entry++)
+            libraries[library_count].knows_versions |= entry->d_tag == DT_VERSYM;
+    }
+    library_count++;
     return 0;
+}
+
+static int knows_versions(const void *address)
+{
+    for (size_t i = 0; i < library_count; i++)
+        if ((ElfW(Addr))address >= libraries[i].low && (ElfW(Addr))address < libraries[i].high)
+            return libraries[i].knows_versions;
+    return 1;
 }
 
 static int is_own(const void *address)
@@ -150,6 +177,7 @@ static struct range program_range(ElfW(Addr) base)
 void hs_bind_all(void)
 {
     const struct range program = program_range(_r_debug.r_map->l_addr);
+    dl_iterate_phdr(note_library, NULL);
     for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next) {
         struct object object;
         read_dynamic(map, &object);

@@ -38,6 +38,11 @@
 #define COPY_ALL 0x40049409ul   /* FICLONE */
 #define COPY_RANGE 0x4020940dul /* FICLONERANGE */
 #define FLAGS_GET 0x80086601ul  /* FS_IOC_GETFLAGS */
+/* asm/termbits.h, which does not go with termios.h, has them: glibc 2.43 asks so whether a descriptor is a terminal. */
+#define TERMINAL_GET 0x802c542aul    /* TCGETS2 */
+#define TERMINAL_SET 0x402c542bul    /* TCSETS2 */
+#define TERMINAL_SET_W 0x402c542cul  /* TCSETSW2 */
+#define TERMINAL_SET_F 0x402c542dul  /* TCSETSF2 */
 /* linux/prctl.h has it since 5.11. */
 #define SYSCALL_USER_DISPATCH 59
 /* linux/sched.h has it since 5.5: CLONE_CLEAR_SIGHAND. */
@@ -414,6 +419,10 @@ static int ioctl_is_known(unsigned long request)
     case TCSETSW:
     case TCSETSF:
     case TCGETA:
+    case TERMINAL_GET:
+    case TERMINAL_SET:
+    case TERMINAL_SET_W:
+    case TERMINAL_SET_F:
     case TIOCGWINSZ:
     case TIOCGPGRP:
     case FIONREAD:
@@ -572,8 +581,9 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
     const long number = call->number;
     if (!hs_gate_is_worker())
         return number == SYS_brk ? map(call) : HS_CALL_NATIVE;
-    switch (hs_watch_look(call, context)) {
+    switch (hs_watch_look(call)) {
     case HS_WATCH_ANSWERS: return HS_CALL_DONE;
+    case HS_WATCH_ARRIVES: return HS_CALL_ARRIVES;
     case HS_WATCH_PASSES: break;
     }
     if (number >= 0 && number < (long)sizeof plain && plain[number])

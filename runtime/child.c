@@ -18,13 +18,31 @@
 
 #include "runtime.h"
 
-static int *thread_number;
+/* Where libc keeps the thread's number, and what the kernel clears when the thread ends: the same until glibc 2.42. */
+static int *thread_number, *cleared;
 static void *robust_list;
 static size_t robust_size;
 
+/* What holds the number, if only one word does between the thread's block and what the kernel clears. */
+static int *find_number(void)
+{
+    const int number = (int)syscall(SYS_gettid);
+    int *found = *cleared == number ? cleared : NULL;
+    for (int *at = __builtin_thread_pointer(); !found && at < cleared; at++)
+        if (*at == number)
+            found = at;
+    for (int *at = found + 1; found && at < cleared; at++)
+        if (*at == number)
+            return NULL;
+    return found;
+}
+
 int hs_child_open(void)
 {
-    if (prctl(PR_GET_TID_ADDRESS, &thread_number, 0, 0, 0) != 0 || !thread_number)
+    if (prctl(PR_GET_TID_ADDRESS, &cleared, 0, 0, 0) != 0 || !cleared)
+        return -1;
+    thread_number = find_number();
+    if (!thread_number)
         return -1;
     return (int)syscall(SYS_get_robust_list, 0, &robust_list, &robust_size);
 }
@@ -107,6 +125,8 @@ void hs_child_fds(const struct hs_job *job, int keep)
 void hs_child_begin(const struct hs_job *job)
 {
     syscall(SYS_set_robust_list, robust_list, robust_size);
+    if (cleared != thread_number)
+        syscall(SYS_set_tid_address, cleared);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     /* The runner may have died before its death could be signalled. */
     if (syscall(SYS_getppid) != job->head->runner)

@@ -250,6 +250,7 @@ HS_EXPORT void __cxa_finalize(void *handle)
 HS_EXPORT int dlclose(void *handle)
 {
     resolve();
+    hs_watch_touch();
     __atomic_add_fetch(&closing, 1, __ATOMIC_RELAXED);
     const int result = next.dlclose(handle);
     __atomic_sub_fetch(&closing, 1, __ATOMIC_RELAXED);

@@ -6,7 +6,9 @@
  * runs, by a jump to a slot in the runtime's text. That asks calls.c by a plain call, and makes the system call itself.
  *
  * What is replaced is `mov $number, %eax`, right before the `syscall`, which stays: whoever jumped to that alone would still come
- * to the handler. Where there is no such instruction it is the `syscall` with the comparison behind it (sites.c).
+ * to the handler. Since glibc 2.41 all calls at which a thread can be cancelled are made by one `syscall`, and the number comes from the
+ * stack: there it is `mov n(%rsp), %rax`. Where there is no such instruction it is the `syscall` with the comparison behind it
+ * (sites.c).
  *
  * The kernel turns the dispatch off in children and new threads. Threads turn it on for themselves (threads.c). A child is
  * none of the gate's affair: a page that the kernel clears for children tells the two apart.
@@ -46,7 +48,7 @@
 /* What a function may use below its stack pointer. */
 #define RED_ZONE 128
 
-/* Offsets in a slot:  0 mov $number, %eax, or nothing   5 lea native(%rip), %rcx   12 jmp hs_gate_entry
+/* Offsets in a slot:  0 what loads the number, or nothing  5 lea native(%rip), %rcx   12 jmp hs_gate_entry
  *                     17 native: syscall   19 cmp $-4096, %rax   25 jmp *back(%rip)   32 back: where the site goes on
  * The comparison does no harm where it is not the site's own: a system call may change the flags. */
 #define NATIVE 17
@@ -115,9 +117,12 @@ __attribute__((used)) static void hs_gate_called(struct passage *passage)
     /* Between two runs the runtime itself calls libc. */
     if (gate.is_revealed || gate.selector == SELECTOR_ALLOW)
         return;
-    switch (hs_call_decide(&passage->call, &place)) {
+    const enum hs_call_outcome outcome = hs_call_decide(&passage->call, &place);
+    hs_watch_wipe();
+    switch (outcome) {
     case HS_CALL_DONE: passage->next += CALL_BYTES; break;
     case HS_CALL_AT_SITE: hs_gate_reveal(); break;
+    case HS_CALL_ARRIVES: passage->next = hs_watch_arrive_by_slot(passage->next - NATIVE); break;
     default: break;
     }
 }
@@ -147,18 +152,16 @@ static int writable(uintptr_t from, uintptr_t to, int is)
     return HS_SYS(SYS_mprotect, from, ((to + PAGE - 1) & -PAGE) - from, access) == 0;
 }
 
-/* A slot for a site. The number is -1 if the caller has set it. */
-static void write_slot(unsigned char *slot, int32_t number, uintptr_t back)
+/* A slot for a site; `load` is NULL if the number is there already. */
+static void write_slot(unsigned char *slot, const unsigned char *load, uintptr_t back)
 {
-    static const unsigned char nothing[MOVE_BYTES] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
-    static const unsigned char code[] = {0xb8, 0,    0,    0,    0,    0x48, 0x8d, 0x0d, 5,    0,    0,
+    static const unsigned char code[] = {0x0f, 0x1f, 0x44, 0x00, 0x00, 0x48, 0x8d, 0x0d, 5,    0,    0,
                                          0,    0xe9, 0,    0,    0,    0,    0x0f, 0x05, 0x48, 0x3d, 0x00,
                                          0xf0, 0xff, 0xff, 0xff, 0x25, BACK - 31, 0, 0, 0};
     const int32_t entry = (int32_t)((uintptr_t)hs_gate_entry - (uintptr_t)(slot + NATIVE));
     memcpy(slot, code, sizeof code);
-    memcpy(slot + 1, &number, sizeof number);
-    if (number < 0)
-        memcpy(slot, nothing, sizeof nothing);
+    if (load)
+        memcpy(slot, load, MOVE_BYTES);
     memcpy(slot + 13, &entry, sizeof entry);
     memcpy(slot + BACK, &back, sizeof back);
 }
@@ -171,18 +174,18 @@ static unsigned char *find_slot(uintptr_t back)
     return NULL;
 }
 
-static unsigned char *make_slot(uintptr_t back, int32_t number)
+static unsigned char *make_slot(uintptr_t back, const unsigned char *load)
 {
     unsigned char *slot = hs_gate_slots + (size_t)gate.slot_count * SLOT_BYTES;
     if (gate.slot_count == SLOTS || !writable((uintptr_t)slot, (uintptr_t)slot + SLOT_BYTES, 1))
         return NULL;
-    write_slot(slot, number, back);
+    write_slot(slot, load, back);
     gate.slot_back[gate.slot_count++] = back;
     return writable((uintptr_t)slot, (uintptr_t)slot + SLOT_BYTES, 0) ? slot : NULL;
 }
 
 /* The slot of a site that goes on at `back`; NULL if there are no more. No signal interrupts who has the lock. */
-static unsigned char *slot_of(uintptr_t back, int32_t number)
+static unsigned char *slot_of(uintptr_t back, const unsigned char *load)
 {
     const uint64_t all = ~0ull;
     uint64_t before;
@@ -191,7 +194,7 @@ static unsigned char *slot_of(uintptr_t back, int32_t number)
         HS_SYS(SYS_sched_yield);
     unsigned char *slot = find_slot(back);
     if (!slot)
-        slot = make_slot(back, number);
+        slot = make_slot(back, load);
     __atomic_store_n(&gate.lock, 0, __ATOMIC_RELEASE);
     HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, HS_SET_BYTES);
     return slot;
@@ -237,20 +240,37 @@ static int jump(unsigned char *at, const unsigned char *slot)
     return writable((uintptr_t)at, (uintptr_t)at + JUMP_BYTES, 0);
 }
 
-/* Replaces a call of libc or ld.so, if it looks as they write it; whether it did. */
+/* The instruction of libc or ld.so that loads the number right before the call at `site`; NULL if it does not look as they write
+ * it. */
+static unsigned char *load_of(uintptr_t site)
+{
+    /* mov %rcx, %r10; mov n(%rsp), %rax */
+    static const unsigned char from_stack[] = {0x49, 0x89, 0xca, 0x48, 0x8b, 0x44, 0x24};
+    unsigned char *load = (unsigned char *)site - MOVE_BYTES;
+    const uintptr_t from = (uintptr_t)load - 3;
+    if (!is_within(&gate.patched[0], from) && !is_within(&gate.patched[1], from))
+        return NULL;
+    return *load == 0xb8 || memcmp(load - 3, from_stack, sizeof from_stack) == 0 ? load : NULL;
+}
+
+static int may_be_patched(const unsigned char *load)
+{
+    int32_t number;
+    memcpy(&number, load + 1, sizeof number);
+    /* From the stack come the calls at which a thread can be cancelled; none of them raises a signal. */
+    return *load != 0xb8 || hs_call_may_be_patched(number);
+}
+
+/* Replaces a call of libc or ld.so; whether it did. */
 static int patch(uintptr_t site)
 {
-    unsigned char *move = (unsigned char *)site - MOVE_BYTES;
-    int32_t number;
-    if (find_slot(site + CALL_BYTES) && move[0] == 0xe9)
+    const unsigned char first = *((unsigned char *)site - MOVE_BYTES);
+    unsigned char *load = load_of(site);
+    if (find_slot(site + CALL_BYTES) && first == 0xe9)
         return 0;
-    if (hs_sites_tail_is_free(site) && move[0] != 0xb8)
-        return jump((unsigned char *)site, slot_of(site + HS_TAIL_BYTES, -1));
-    if ((!is_within(&gate.patched[0], site - MOVE_BYTES) && !is_within(&gate.patched[1], site - MOVE_BYTES)) ||
-        move[0] != 0xb8)
-        return 0;
-    memcpy(&number, move + 1, sizeof number);
-    return hs_call_may_be_patched(number) && jump(move, slot_of(site + CALL_BYTES, number));
+    if (!load && hs_sites_tail_is_free(site))
+        return jump((unsigned char *)site, slot_of(site + HS_TAIL_BYTES, NULL));
+    return load && may_be_patched(load) && jump(load, slot_of(site + CALL_BYTES, load));
 }
 
 /* Patches the sites that have come to the handler; between two runs, while there is one thread only. Whether any was. */
@@ -331,6 +351,7 @@ static void on_call(int number, siginfo_t *info, void *data)
     enum hs_call_outcome outcome = HS_CALL_AT_SITE;
     if (info->si_arch == AUDIT_ARCH_X86_64 && !(call.number & X32))
         outcome = hs_call_decide(&call, &place);
+    hs_watch_wipe();
     switch (outcome) {
     case HS_CALL_DONE:
         regs[REG_RAX] = call.number;
@@ -341,7 +362,7 @@ static void on_call(int number, siginfo_t *info, void *data)
         regs[REG_RIP] = (greg_t)resume;
         return;
     case HS_CALL_BRANCHES: {
-        unsigned char *slot = slot_of(place.back, (int32_t)call.number);
+        unsigned char *slot = slot_of(place.back, load_of(site));
         if (slot) {
             regs[REG_RIP] = (greg_t)(slot + NATIVE);
                 return;
@@ -350,6 +371,9 @@ static void on_call(int number, siginfo_t *info, void *data)
     }
     case HS_CALL_LEAVES:
         regs[REG_RIP] = (greg_t)leave_by;
+        return;
+    case HS_CALL_ARRIVES:
+        hs_watch_arrive_by_signal(data, site);
         return;
     case HS_CALL_AT_SITE:
         break;

@@ -374,22 +374,6 @@ long hs_mappings_call(const struct hs_system_call *call)
     }
 }
 
-static int open_page(const unsigned char *place, int access)
-{
-    uintptr_t from = (uintptr_t)place & -PAGE, to = round_up((uintptr_t)place + HS_JUMP_LENGTH);
-    return HS_SYS(SYS_mprotect, from, to - from, access) == 0 ? 0 : -1;
-}
-
-/* Writes code, in this worker's own copy of its page. That stays executable meanwhile: what is replaced may lie on the
- * page of what replaces it. */
-int hs_mappings_write_code(unsigned char *place, const unsigned char *code)
-{
-    if (open_page(place, PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
-        return -1;
-    memcpy(place, code, HS_JUMP_LENGTH);
-    return open_page(place, PROT_READ | PROT_EXEC);
-}
-
 /* Pages of all mappings together. */
 static unsigned long sum_of_mappings(void)
 {

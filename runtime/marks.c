@@ -150,6 +150,7 @@ void hs_marks_resolve(void)
     HS_EXPORT result name params \
     { \
         hs_marks_resolve(); \
+        hs_watch_touch(); \
         marked = 1; \
         return next.name args; \
     }
@@ -173,6 +174,7 @@ ACTING(DEFINE_ACTING)
 HS_EXPORT int timer_create(clockid_t clock, struct sigevent *restrict event, timer_t *restrict timer)
 {
     hs_marks_resolve();
+    hs_watch_touch();
     marked = timers_made = 1;
     return next.timer_create(clock, event, timer);
 }
@@ -180,6 +182,7 @@ HS_EXPORT int timer_create(clockid_t clock, struct sigevent *restrict event, tim
 HS_EXPORT int personality(unsigned long persona)
 {
     hs_marks_resolve();
+    hs_watch_touch();
     if (persona != 0xffffffff)
         marked = 1;
     return next.personality(persona);
@@ -216,6 +219,7 @@ HS_EXPORT int prctl(int option, ...)
     unsigned long c = va_arg(more, unsigned long), d = va_arg(more, unsigned long);
     va_end(more);
     hs_marks_resolve();
+    hs_watch_touch();
     if (!prctl_is_harmless(option))
         marked = 1;
     return next.prctl(option, a, b, c, d);
@@ -259,8 +263,10 @@ HS_EXPORT long syscall(long number, ...)
         a[i] = va_arg(more, long);
     va_end(more);
     hs_marks_resolve();
-    if (!call_is_harmless(number))
+    if (!call_is_harmless(number)) {
+        hs_watch_touch();
         marked = 1;
+    }
     return next.syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 

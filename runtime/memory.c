@@ -24,6 +24,8 @@
 #define SAVED_MAX (64ul << 20)
 /* A piece that was changed by so many runs is copied from then on, and not compared: in opt, two of three are. */
 #define ALWAYS 4
+/* So much of the stack is saved below what is in use later in main. */
+#define SLACK (32 * 1024ul)
 
 struct region {
     uintptr_t from, to;
@@ -186,21 +188,49 @@ int hs_memory_open_point(void)
     return room == MAP_FAILED ? -1 : 0;
 }
 
-/* Saves everything again, later in main: the same regions, the stack down to `stack`, and the heap up to `given`; -1 if
+/* How far the stack reaches down: it never shrinks, and mincore fails below its end. */
+uintptr_t hs_memory_stack_low(void)
+{
+    unsigned char one;
+    while (HS_SYS(SYS_mincore, stack_low - PAGE, PAGE, &one) == 0)
+        stack_low -= PAGE;
+    return stack_low;
+}
+
+/* The stack as deep as another run may be in it. What nobody uses is cleared there after each run, or put back: it costs the same. */
+static uintptr_t below(uintptr_t page)
+{
+    const uintptr_t low = hs_memory_stack_low(), wanted = page - SLACK;
+    return wanted > low ? wanted : low < page ? low : page;
+}
+
+/* What is not in use is as in a fresh stack. */
+static void clear_saved(uintptr_t from, uintptr_t to)
+{
+    for (size_t i = 0; i < now->count; i++) {
+        const struct region *region = &now->regions[i];
+        if (region->from <= from && to <= region->to)
+            memset(region->saved + (from - region->from), 0, to - from);
+    }
+}
+
+/* Saves everything again, later in main: the same regions, the stack in use from `stack` on, and the heap up to `given`; -1 if
  * there is too much of it. */
 int hs_memory_save_point(uintptr_t stack, uintptr_t given)
 {
     const struct snapshot *main = &snapshots[HS_AT_MAIN];
     now = &snapshots[HS_AT_POINT];
     *now = *main;
-    now->stack_page = stack & -PAGE;
+    now->stack_page = below(stack & -PAGE);
     now->heap_given = given;
     if (given > main->heap_end)
         now->heap_end = (given + PAGE - 1) & -PAGE;
     int failed = add(now->stack_page, main->stack_page) != 0 || add(main->heap_end, now->heap_end) != 0 ||
                  now->stack_page > main->stack_page || total_size() > SAVED_MAX;
-    if (!failed)
+    if (!failed) {
         save_into(room);
+        clear_saved(now->stack_page, stack);
+    }
     now = &snapshots[HS_AT_MAIN];
     return failed ? -1 : 0;
 }
@@ -209,6 +239,12 @@ int hs_memory_save_point(uintptr_t stack, uintptr_t given)
 void hs_memory_choose(enum hs_level level)
 {
     now = &snapshots[level];
+}
+
+/* Where the saved part of the stack begins. */
+uintptr_t hs_memory_point_stack(void)
+{
+    return snapshots[HS_AT_POINT].stack_page;
 }
 
 /* Calls `differs` for each word that is not as it was saved at the point; whether all calls returned 0. */
@@ -265,15 +301,6 @@ static size_t piece(uintptr_t at, uintptr_t to)
 {
     uintptr_t end = (at & -PAGE) + PAGE;
     return (end < to ? end : to) - at;
-}
-
-/* How far the stack reaches down: it never shrinks, and mincore fails below its end. */
-uintptr_t hs_memory_stack_low(void)
-{
-    unsigned char one;
-    while (HS_SYS(SYS_mincore, stack_low - PAGE, PAGE, &one) == 0)
-        stack_low -= PAGE;
-    return stack_low;
 }
 
 /* Makes whole pages zero; 0 if the kernel does not let it. Those that do not exist are not made; they are dropped, as they may

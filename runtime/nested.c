@@ -291,6 +291,7 @@ static __attribute__((noinline)) void execute(const char *file, int search, char
 static int own_execve(const char *file, char *const *argv, char *const *envp)
 {
     resolve();
+    hs_watch_touch();
     if (goes_through(file))
         execute(file, 0, argv, envp);
     return next.execve(file, argv, envp);
@@ -299,6 +300,7 @@ static int own_execve(const char *file, char *const *argv, char *const *envp)
 static int own_execv(const char *file, char *const *argv)
 {
     resolve();
+    hs_watch_touch();
     if (goes_through(file))
         execute(file, 0, argv, environ);
     return next.execv(file, argv);
@@ -307,6 +309,7 @@ static int own_execv(const char *file, char *const *argv)
 static int own_execvpe(const char *file, char *const *argv, char *const *envp)
 {
     resolve();
+    hs_watch_touch();
     if (goes_through(file))
         execute(file, 1, argv, envp);
     return next.execvpe(file, argv, envp);
@@ -315,6 +318,7 @@ static int own_execvpe(const char *file, char *const *argv, char *const *envp)
 static int own_execvp(const char *file, char *const *argv)
 {
     resolve();
+    hs_watch_touch();
     if (goes_through(file))
         execute(file, 1, argv, environ);
     return next.execvp(file, argv);
@@ -336,6 +340,7 @@ static int own_spawn(pid_t *pid, const char *file, const posix_spawn_file_action
                      const posix_spawnattr_t *attributes, char *const *argv, char *const *envp)
 {
     resolve();
+    hs_watch_touch();
     if (goes_through(file) && spawn(pid, file, 0, actions, attributes, argv, envp) == 0)
         return 0;
     return next.posix_spawn(pid, file, actions, attributes, argv, envp);
@@ -345,6 +350,7 @@ static int own_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actio
                       const posix_spawnattr_t *attributes, char *const *argv, char *const *envp)
 {
     resolve();
+    hs_watch_touch();
     if (goes_through(file) && spawn(pid, file, 1, actions, attributes, argv, envp) == 0)
         return 0;
     return next.posix_spawnp(pid, file, actions, attributes, argv, envp);
@@ -372,6 +378,7 @@ HS_EXPORT long ptrace(enum __ptrace_request request, ...)
     long a = va_arg(more, long), b = va_arg(more, long), c = va_arg(more, long);
     va_end(more);
     resolve();
+    hs_watch_touch();
     hs_marks_set();
     return next.ptrace((int)request, a, b, c);
 }

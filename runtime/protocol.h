@@ -84,14 +84,13 @@ struct hs_request {
     uint32_t flags; /* HS_REQUEST_* */
     uint32_t slot; /* where the copy's number is entered; below HS_SLOTS */
     uint32_t reserved;
-    uint64_t point; /* with HS_REQUEST_WORKER: where in the program's file options are parsed; 0 if it is not known */
 };
 
 /* The copy is to be a worker: it runs main, puts everything back, and takes the next request. Two more descriptors
  * come last: its socket and its page. */
 #define HS_REQUEST_WORKER 1u
 /* To a worker: compare everything with the snapshot before it reports the end. Every other such run is entered at main,
- * and compared with the snapshot at option parsing as well. */
+ * and compared with the snapshot later in main as well. */
 #define HS_REQUEST_AUDIT 2u
 /* To a template: put the tool's text on large pages first, which takes a while and pays after some tens of copies. */
 #define HS_REQUEST_ENLARGE 4u
@@ -140,7 +139,7 @@ enum hs_difference {
     HS_DIFFERS_SIGNALS = 1u << 3,
     HS_DIFFERS_LIMITS = 1u << 4,
     HS_DIFFERS_NAME = 1u << 5,
-    HS_DIFFERS_POINT = 1u << 6, /* what main does before it parses its options */
+    HS_DIFFERS_POINT = 1u << 6, /* what main does before it looks at its request */
 };
 
 /* Worker to runner, once for each request. */
@@ -151,7 +150,7 @@ struct hs_end {
     uint32_t ending; /* enum hs_ending */
     uint32_t retired; /* enum hs_retirement, why it cannot go on */
     uint32_t differs; /* enum hs_difference, if it was audited */
-    uint32_t point;   /* 1 if main was entered where it parses its options */
+    uint32_t point;   /* 1 if main was entered where it first looks at its request */
     uint32_t reserved;
     uint64_t user_us, system_us; /* what main used */
     uint64_t minor_faults, major_faults;

@@ -51,6 +51,14 @@ struct hs_secret {
     char *from;
     size_t size;
 };
+enum { HS_SECRET_ARGUMENTS, HS_SECRET_VARIABLES, HS_SECRET_ENVIRONMENT, HS_SECRETS };
+
+/* What a watched run has looked at of its environment: which variables there are, and the values of some. */
+#define HS_VARIABLES_MAX 128
+struct hs_looks {
+    int names;
+    unsigned char values[HS_VARIABLES_MAX];
+};
 
 /* One line of /proc/self/maps. */
 struct hs_mapping {
@@ -141,9 +149,13 @@ HS_HIDDEN int hs_decode(char *message, long length, uint32_t room, struct hs_job
 /* server.c: hs_serve returns in a copy only. */
 HS_HIDDEN void hs_serve(const struct hs_start *start, struct hs_call *call);
 HS_HIDDEN const struct hs_job *hs_serve_next(const struct hs_start *start, struct hs_call *call);
-HS_HIDDEN void hs_serve_strings(const struct hs_start *start, struct hs_call *call);
-HS_HIDDEN void hs_serve_apart(const struct hs_start *start);
-HS_HIDDEN void hs_serve_secrets(struct hs_secret out[2]);
+
+/* strings.c */
+HS_HIDDEN void hs_strings_part(const struct hs_start *start);
+HS_HIDDEN void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, struct hs_call *call);
+HS_HIDDEN int hs_strings_are_fixed(void);
+HS_HIDDEN void hs_strings_secrets(struct hs_secret out[HS_SECRETS]);
+HS_HIDDEN int hs_strings_are_untouched(const struct hs_job *job, const struct hs_call *call);
 
 /* child.c */
 HS_HIDDEN int hs_child_open(void);
@@ -159,11 +171,12 @@ HS_HIDDEN int hs_child_holds_mutexes(void);
 
 /* worker.c: hs_worker_begin does not return. */
 HS_HIDDEN int hs_worker_open(void);
+HS_HIDDEN int hs_worker_has_segments(void);
 HS_HIDDEN HS_GENERAL void hs_worker_ended(int status);
 HS_HIDDEN HS_GENERAL void hs_worker_doubts(enum hs_run_doubt doubt);
 HS_HIDDEN void hs_worker_begin(const struct hs_start *start, const struct hs_call *call, const struct hs_job *job);
 
-/* The two places in a run of which there are snapshots: before main, and where it parses its options. */
+/* The two places in a run of which there are snapshots: before main, and where it first looks at its request. */
 enum hs_level { HS_AT_MAIN, HS_AT_POINT, HS_LEVELS };
 
 /* The heap when it was saved: where it began and ended, and up to where libc had been given it; its end before main. */
@@ -177,6 +190,7 @@ HS_HIDDEN void hs_memory_learn(void);
 HS_HIDDEN int hs_memory_open_point(void);
 HS_HIDDEN int hs_memory_save_point(uintptr_t stack, uintptr_t given);
 HS_HIDDEN int hs_memory_compare_point(int (*differs)(uint32_t *place, uint32_t saved));
+HS_HIDDEN uintptr_t hs_memory_point_stack(void);
 HS_HIDDEN void hs_memory_choose(enum hs_level level);
 HS_HIDDEN void hs_memory_restore(void);
 HS_HIDDEN int hs_memory_differs(void);
@@ -192,6 +206,7 @@ enum hs_call_outcome {
     HS_CALL_BRANCHES, /* as that; it may return on another stack */
     HS_CALL_LEAVES,   /* as that; it does not return */
     HS_CALL_AT_SITE,  /* it is to be made by the very instruction that made it, and the run is not followed any more */
+    HS_CALL_ARRIVES,  /* it is to be made when a snapshot was taken of the moment before it (point.c) */
 };
 /* Where a system call was made. */
 struct hs_call_place {
@@ -265,7 +280,6 @@ HS_HIDDEN void hs_mappings_note_base(void);
 HS_HIDDEN void hs_mappings_make_real(int for_good);
 HS_HIDDEN int hs_mappings_have_code(void);
 HS_HIDDEN long hs_mappings_call(const struct hs_system_call *call);
-HS_HIDDEN int hs_mappings_write_code(unsigned char *place, const unsigned char *code);
 HS_HIDDEN int hs_mappings_touched(uintptr_t *given);
 HS_HIDDEN void hs_mappings_reset_heap(void);
 HS_HIDDEN int hs_mappings_lost(void);
@@ -289,6 +303,8 @@ HS_HIDDEN int hs_kept_differs(void);
 HS_HIDDEN int hs_state_limits_fit(void);
 HS_HIDDEN int hs_state_save(void);
 HS_HIDDEN void hs_state_save_point(void);
+HS_HIDDEN int hs_state_is_at_point(void);
+HS_HIDDEN int hs_state_blocks_nothing(void);
 HS_HIDDEN void hs_state_choose(enum hs_level level);
 HS_HIDDEN uint32_t hs_state_doubts(void);
 HS_HIDDEN HS_GENERAL int hs_state_has_threads(void);
@@ -296,22 +312,40 @@ HS_HIDDEN void hs_state_restore(void);
 HS_HIDDEN uint32_t hs_state_differs(void);
 
 /* point.c */
-HS_HIDDEN void hs_point_open(uint64_t offset, const struct hs_start *start);
-HS_HIDDEN void hs_point_name(const struct hs_job *job, const struct hs_call *with);
+HS_HIDDEN void hs_point_open(const struct hs_start *start);
 HS_HIDDEN int hs_point_is_ready(void);
 HS_HIDDEN int hs_point_serves(const struct hs_job *job);
 HS_HIDDEN int hs_point_learns_from(const struct hs_job *job);
 HS_HIDDEN void hs_point_watch(const struct hs_job *job, const struct hs_call *call);
 HS_HIDDEN uint32_t hs_point_unwatch(void);
-HS_HIDDEN void hs_point_enter(const struct hs_call *call) __attribute__((noreturn));
+HS_HIDDEN void hs_point_enter(const struct hs_job *job) __attribute__((noreturn));
+HS_HIDDEN struct hs_arrival *hs_point_arrival(void);
+HS_HIDDEN void hs_point_arrive(void);
+HS_HIDDEN void hs_point_arrive_by_slot(void);
+
+/* delta.c */
+#define HS_DELTA_MAX 8192
+struct hs_delta {
+    uint32_t first, count;
+};
+HS_HIDDEN void hs_delta_forget(void);
+HS_HIDDEN int hs_delta_take(struct hs_delta *delta, const struct hs_start *start, uintptr_t stack);
+HS_HIDDEN int hs_delta_matches(struct hs_delta *delta, const struct hs_start *start, uintptr_t stack);
+HS_HIDDEN void hs_delta_apply(const struct hs_delta *delta);
 
 /* watch.c */
-enum hs_watch_look { HS_WATCH_PASSES, HS_WATCH_ANSWERS };
+enum hs_watch_look { HS_WATCH_PASSES, HS_WATCH_ANSWERS, HS_WATCH_ARRIVES };
 typedef void hs_watch_failed(void);
-HS_HIDDEN int hs_watch_begin(const struct hs_secret secrets[2], hs_watch_failed *failed);
+HS_HIDDEN void hs_watch_begin(const struct hs_job *job, hs_watch_failed *failed);
 HS_HIDDEN void hs_watch_end(void);
-HS_HIDDEN void hs_watch_allow(int allowed);
-HS_HIDDEN enum hs_watch_look hs_watch_look(struct hs_system_call *call, void *context);
+HS_HIDDEN void hs_watch_pass(const char *string);
+HS_HIDDEN void hs_watch_touch(void);
+HS_HIDDEN void hs_watch_wipe(void);
+HS_HIDDEN int hs_watch_ask(const char *name, char **value);
+HS_HIDDEN const struct hs_looks *hs_watch_looks(void);
+HS_HIDDEN enum hs_watch_look hs_watch_look(struct hs_system_call *call);
+HS_HIDDEN void hs_watch_arrive_by_signal(void *context, uintptr_t site);
+HS_HIDDEN uintptr_t hs_watch_arrive_by_slot(uintptr_t slot);
 
 /* threads.c */
 HS_HIDDEN int hs_threads_end(void);

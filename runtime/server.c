@@ -18,10 +18,6 @@
 
 #include "runtime.h"
 
-extern char **environ;
-extern char *__progname, *__progname_full;
-extern char *program_invocation_name, *program_invocation_short_name;
-
 static char message[HS_MESSAGE_MAX] __attribute__((aligned(4096)));
 static struct hs_slot *slots;
 static struct hs_job job;
@@ -82,65 +78,6 @@ static int settle(void)
     return fcntl(HS_CONTROL_FD, F_SETFD, FD_CLOEXEC);
 }
 
-static char **point_at(char **out, char *strings, uint32_t count)
-{
-    for (; count; count--) {
-        *out++ = strings;
-        strings += strlen(strings) + 1;
-    }
-    *out++ = NULL;
-    return out;
-}
-
-/* Where a worker's pointers to arguments and environment are, at the same place for each request: that to the first argument on
- * a page of its own, so that the others can be out of reach while a run is watched (watch.c). */
-#define POINTERS_BYTES (7 * 4096)
-static char pointers[POINTERS_BYTES] __attribute__((aligned(4096)));
-static int is_apart;
-/* What the kernel laid on the stack behind the environment, and libraries look for there. */
-static const uintptr_t *auxiliary;
-static size_t auxiliary_words;
-
-/* From here on, main's arrays are apart from the ones that the kernel made. */
-void hs_serve_apart(const struct hs_start *start)
-{
-    char **end = start->envp;
-    while (*end)
-        end++;
-    auxiliary = (const uintptr_t *)(end + 1);
-    for (auxiliary_words = 0; auxiliary[auxiliary_words]; auxiliary_words += 2)
-        ;
-    auxiliary_words += 2;
-    is_apart = 1;
-}
-
-/* Puts the request's arguments and environment wherever libc, the kernel and main look for them; also into the array that
- * the kernel laid on the stack, so that whoever kept a pointer to it sees the right ones. */
-void hs_serve_strings(const struct hs_start *start, struct hs_call *call)
-{
-    const uint32_t argc = job.head->argc, count = argc + job.head->envc + 2;
-    char **argv = is_apart ? (char **)(pointers + 4096) - 1 : start->argv;
-    char **envp = point_at(argv, job.strings, argc);
-    char **end = point_at(envp, job.environment, job.head->envc);
-    if (is_apart) {
-        memcpy(start->argv, argv, count * sizeof *argv);
-        if ((char *)(end + auxiliary_words) <= pointers + sizeof pointers)
-            memcpy(end, auxiliary, auxiliary_words * sizeof *auxiliary);
-    }
-    *call = (struct hs_call){(int)argc, argv, envp};
-    environ = envp;
-    char *slash = strrchr(job.strings, '/');
-    program_invocation_name = __progname_full = job.strings;
-    program_invocation_short_name = __progname = slash ? slash + 1 : job.strings;
-}
-
-/* What tells of the request: its strings, and the pointers to all but the first. */
-void hs_serve_secrets(struct hs_secret out[2])
-{
-    out[0] = (struct hs_secret){message, sizeof message};
-    out[1] = (struct hs_secret){pointers + 4096, sizeof pointers - 4096};
-}
-
 static int limits_allowed(void)
 {
     for (uint32_t i = 0; i < job.head->limit_count; i++) {
@@ -164,7 +101,7 @@ static int prepare(const struct hs_start *start, struct hs_call *call)
         return HS_STAGE_LIMITS;
     if (hs_title_set(job.strings, job.environment, job.end) != 0)
         return HS_STAGE_TITLE;
-    hs_serve_strings(start, call);
+    hs_strings_lay(&job, start, call);
     umask(job.head->umask != HS_UMASK_KEEP ? job.head->umask : own_mask);
     return 0;
 }

@@ -77,6 +77,24 @@ void hs_state_save_point(void)
     save(&kept[HS_AT_POINT]);
 }
 
+/* Whether it is as it was saved then. */
+int hs_state_is_at_point(void)
+{
+    static struct kept here;
+    const struct kept *point = &kept[HS_AT_POINT];
+    save(&here);
+    return memcmp(here.actions, point->actions, sizeof here.actions) == 0 && here.stack.ss_sp == point->stack.ss_sp &&
+           here.stack.ss_size == point->stack.ss_size && here.stack.ss_flags == point->stack.ss_flags &&
+           strcmp(here.name, point->name) == 0;
+}
+
+int hs_state_blocks_nothing(void)
+{
+    uint64_t mask = 0;
+    HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, 0, &mask, HS_SET_BYTES);
+    return mask == 0;
+}
+
 /* Says which is meant from now on. */
 void hs_state_choose(enum hs_level level)
 {

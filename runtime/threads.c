@@ -199,6 +199,7 @@ HS_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes
                              void *argument)
 {
     hs_threads_resolve();
+    hs_watch_touch();
     /* Without a start of ours the thread is not followed, and the gate takes note of that. */
     struct start *start = hs_gate_is_worker() ? take_start(function, argument) : NULL;
     if (!start)

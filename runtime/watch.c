@@ -1,9 +1,12 @@
-/* Watches a piece of main: every system call that it makes, and every look at the request.
+/* Watches main on its way to the first thing that depends on its request, or on anything outside.
  *
- * A snapshot later than main can serve other requests only if nothing of this one went into it. So, on the way there, the gate
- * (gate.c) shows each system call here, and those that tell the tool nothing (memory, actions and stacks for signals, waking)
- * are made; and the pages that hold arguments, environment and the pointers to them cannot be read. At anything else the watch
- * is over, the tool goes on as if there had been none, and there will be no such snapshot.
+ * The arguments' strings cannot be read meanwhile, and the gate (gate.c) shows each system call here. Those that tell the tool
+ * nothing (memory, actions and stacks for signals, waking) are made. At any other, or at a look at an argument, the run has
+ * arrived: nothing has gone into its state until then, and the state can serve other requests (point.c).
+ *
+ * The environment cannot be read either, but a look at it does not end the watch. It is noted, and from then on the state depends on
+ * which variables there are, or on the value of one: each name, and each value, has a page of its own. Clocks that are read without a system call are noticed by audit.c, which then
+ * touches an argument.
  *
  * The tool may set an action for the signal that is used here, and a stack for handlers: these are noted, and set when the
  * watch ends. The handler runs on a stack of its own, so that nothing is left on the tool's.
@@ -23,11 +26,13 @@
 
 /* linux/signal.h has it since 4.7. */
 #define AUTODISARM (1U << 31)
-#define SECRETS 2
+#define PAGE 4096
 
 static struct {
     int is_on;
-    struct hs_secret secrets[SECRETS];
+    const struct hs_job *job;
+    struct hs_looks looks;
+    struct hs_secret secrets[HS_SECRETS];
     hs_watch_failed *failed;
     /* What the tool has set. */
     struct hs_action theirs_fault;
@@ -40,37 +45,139 @@ __attribute__((naked, used)) static void restorer(void)
     __asm__("mov $15, %rax\n\tsyscall");
 }
 
-static void protect(int access)
+static void protect(int which, int access)
 {
-    for (int i = 0; i < SECRETS; i++)
-        HS_SYS(SYS_mprotect, watch.secrets[i].from, watch.secrets[i].size, access);
+    HS_SYS(SYS_mprotect, watch.secrets[which].from, watch.secrets[which].size, access);
 }
 
-/* Makes the request readable for a moment, for a look that is known of. */
-void hs_watch_allow(int allowed)
+/* The pages of a variable: its name's, then its value's. */
+static void open_page(uint32_t page)
+{
+    HS_SYS(SYS_mprotect, watch.secrets[HS_SECRET_ENVIRONMENT].from + page * PAGE, PAGE, PROT_READ | PROT_WRITE);
+}
+
+/* The tool looks at names, or at the pointers, which tell how long names are. */
+static void note_names(void)
+{
+    if (watch.looks.names)
+        return;
+    watch.looks.names = 1;
+    protect(HS_SECRET_VARIABLES, PROT_READ | PROT_WRITE);
+    for (uint32_t i = 0; i < watch.job->head->envc; i++)
+        open_page(2 * i);
+}
+
+static void note_value(uint32_t index)
+{
+    watch.looks.values[index] = 1;
+    open_page(2 * index + 1);
+}
+
+/* What the run that is watched, or was last, has looked at of its environment. */
+const struct hs_looks *hs_watch_looks(void)
+{
+    return &watch.looks;
+}
+
+/* Reads a byte: by one instruction, which is known. */
+__attribute__((naked)) static char read_byte(const char *place __attribute__((unused)))
+{
+    __asm__("movb (%rdi), %al\n\tret");
+}
+
+/* Arrives if the tool passes a string of its request to a function that stands in for libc's, before that begins. */
+void hs_watch_pass(const char *string)
 {
     if (watch.is_on)
-        protect(allowed ? PROT_READ | PROT_WRITE : PROT_NONE);
+        read_byte(string);
+}
+
+/* Arrives: the tool asks for what differs from run to run, without a system call; or it calls one of the runtime's functions that
+ * stand in for libc's, and notes what is not put back, before that begins. */
+void hs_watch_touch(void)
+{
+    hs_watch_pass(watch.secrets[HS_SECRET_ARGUMENTS].from);
+}
+
+static int is_in(int which, const void *address)
+{
+    const char *at = address, *from = watch.secrets[which].from;
+    return at >= from && at < from + watch.secrets[which].size;
+}
+
+static uint32_t page_at(const void *address)
+{
+    return (uint32_t)(((const char *)address - watch.secrets[HS_SECRET_ENVIRONMENT].from) / PAGE);
+}
+
+static uint32_t variable_at(const void *address)
+{
+    return page_at(address) / 2;
+}
+
+static char *value_in(const char *variable, const char *name)
+{
+    while (*name && *name == *variable)
+        name++, variable++;
+    return !*name && *variable == '=' ? (char *)variable + 1 : NULL;
+}
+
+/* Whether the request has a variable. By no function of libc's, which would leave strings in vector registers. */
+static int is_received(const char *name)
+{
+    const char *variable = watch.job->environment;
+    while (variable < watch.job->end) {
+        if (value_in(variable, name))
+            return 1;
+        while (*variable++)
+            ;
+    }
+    return 0;
+}
+
+/* As getenv, with what that leaves in registers and on the stack the same for each environment that lacks the name. 0 if no run
+ * is watched. As long as the tool has not looked at the environment, it has not changed it either. */
+int hs_watch_ask(const char *name, char **value)
+{
+    extern char **environ;
+    char **variable = environ;
+    if (!watch.is_on)
+        return 0;
+    *value = NULL;
+    if (!watch.looks.names && !is_received(name))
+        return 1;
+    note_names();
+    for (; *name && variable && *variable && !*value; variable++)
+        *value = value_in(*variable, name);
+    if (*value && is_in(HS_SECRET_ENVIRONMENT, *value))
+        note_value(variable_at(*value));
+    return 1;
 }
 
 static void stop(void)
 {
     watch.is_on = 0;
-    protect(PROT_READ | PROT_WRITE);
+    for (int i = 0; i < HS_SECRETS; i++)
+        protect(i, PROT_READ | PROT_WRITE);
     HS_SYS(SYS_rt_sigaction, SIGSEGV, &watch.theirs_fault, 0, HS_SET_BYTES);
     hs_call_note_action(SIGSEGV);
 }
 
-/* The tool is to go on unwatched. From a handler, the kernel sets its signal stack on return: Linux 6.12 and newer set it before
- * they leave the handler's stack, and refuse to while on it unless that disarms itself. */
-static void give_up(ucontext_t *context)
+/* From a handler, the kernel sets its signal stack on return: Linux 6.12 and newer set it before they leave the handler's stack,
+ * and refuse to while on it unless that disarms itself. */
+static void stop_in_handler(ucontext_t *context)
 {
     stop();
-    if (context)
-        context->uc_stack = watch.theirs_stack;
-    else
-        HS_SYS(SYS_sigaltstack, &watch.theirs_stack, 0);
-    watch.failed();
+    context->uc_stack = watch.theirs_stack;
+}
+
+/* Ends the watch, if it lasts; from outside of handlers. */
+void hs_watch_end(void)
+{
+    if (!watch.is_on)
+        return;
+    stop();
+    HS_SYS(SYS_sigaltstack, &watch.theirs_stack, 0);
 }
 
 /* Whether the kernel would take it, whatever the processor's registers need on a stack. */
@@ -98,7 +205,7 @@ static void set_stack(const stack_t *stack, stack_t *old)
 }
 
 /* Looks at a system call: what depends on no request passes, or is answered here. */
-enum hs_watch_look hs_watch_look(struct hs_system_call *call, void *context)
+enum hs_watch_look hs_watch_look(struct hs_system_call *call)
 {
     if (!watch.is_on)
         return HS_WATCH_PASSES;
@@ -109,6 +216,9 @@ enum hs_watch_look hs_watch_look(struct hs_system_call *call, void *context)
     case SYS_mremap:
     case SYS_mprotect:
     case SYS_madvise:
+        return HS_WATCH_PASSES;
+    /* The run ends without having arrived. */
+    case SYS_exit_group:
         return HS_WATCH_PASSES;
     case SYS_futex:
         if ((call->b & ~FUTEX_PRIVATE_FLAG) != FUTEX_WAKE)
@@ -127,48 +237,124 @@ enum hs_watch_look hs_watch_look(struct hs_system_call *call, void *context)
         call->number = 0;
         return HS_WATCH_ANSWERS;
     }
-    give_up(context);
-    return HS_WATCH_PASSES;
+    return HS_WATCH_ARRIVES;
 }
 
-/* At a look at the request, or a fault of the tool's own; either happens again, unwatched. */
+/* Clears registers, and the stack below its caller, of what the runtime has left there: the tool may keep it unseen, in what it
+ * does not use. */
+__attribute__((noinline)) void hs_watch_wipe(void)
+{
+    char used[4096];
+    if (!watch.is_on)
+        return;
+    hs_zero((uintptr_t)used, (uintptr_t)(used + sizeof used));
+    __asm__ volatile("xor %%eax, %%eax\n\txor %%ecx, %%ecx\n\txor %%edx, %%edx\n\txor %%esi, %%esi\n\txor %%edi, %%edi\n\t"
+                     "xor %%r8d, %%r8d\n\txor %%r9d, %%r9d\n\txor %%r10d, %%r10d\n\txor %%r11d, %%r11d"
+                     :
+                     : "m"(used)
+                     : "memory", "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11");
+}
+
+static int is_own(uintptr_t place)
+{
+    extern const char __ehdr_start[] HS_HIDDEN, _end[] HS_HIDDEN;
+    return place >= (uintptr_t)__ehdr_start && place < (uintptr_t)_end;
+}
+
+/* Has the handler return to where the arrival is dealt with. */
+static void arrive(ucontext_t *context, uintptr_t place)
+{
+    static const int order[] = {REG_RAX, REG_RBX, REG_RCX, REG_RDX, REG_RSI, REG_RDI, REG_RBP, REG_R8,
+                                REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RSP};
+    greg_t *registers = context->uc_mcontext.gregs;
+    struct hs_arrival *arrival = hs_point_arrival();
+    stop_in_handler(context);
+    for (int i = 0; i < 16; i++)
+        arrival->general[i] = (uint64_t)registers[order[i]];
+    arrival->place = place;
+    arrival->flags = (uint64_t)registers[REG_EFL] & ~HS_FLAG_RESUME;
+    registers[REG_EFL] = HS_FLAGS_PLAIN;
+    registers[REG_RIP] = (greg_t)hs_point_arrive;
+}
+
+/* Arrives at a system call that came to the gate's handler. */
+void hs_watch_arrive_by_signal(void *context, uintptr_t site)
+{
+    arrive(context, site);
+    hs_point_arrival()->flags = HS_FLAGS_PLAIN;
+}
+
+/* Arrives at a system call that came by a slot; what the slot is to go on with, on the tool's stack and with its registers. */
+uintptr_t hs_watch_arrive_by_slot(uintptr_t slot)
+{
+    hs_watch_end();
+    hs_point_arrival()->place = slot;
+    hs_point_arrival()->flags = HS_FLAGS_PLAIN;
+    return (uintptr_t)hs_point_arrive_by_slot;
+}
+
+/* Whether it is a variable's, and not seen yet: else the fault would come for ever. */
+static int may_look(const void *address)
+{
+    const uint32_t index = variable_at(address);
+    return index < watch.job->head->envc && !(page_at(address) % 2 ? watch.looks.values[index] : watch.looks.names);
+}
+
+/* At a look at the request, or a fault of the tool's own, which happens again, unwatched. */
 static void on_fault(int signal, siginfo_t *info, void *data)
 {
+    ucontext_t *context = data;
+    const uintptr_t place = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+    const int may_arrive = !is_own(place) || place == (uintptr_t)read_byte;
     (void)signal;
-    (void)info;
-    give_up(data);
+    if (info->si_code == SEGV_ACCERR && is_in(HS_SECRET_ARGUMENTS, info->si_addr) && may_arrive) {
+        arrive(context, place);
+    } else if (info->si_code == SEGV_ACCERR && is_in(HS_SECRET_ENVIRONMENT, info->si_addr) && may_look(info->si_addr)) {
+        page_at(info->si_addr) % 2 ? note_value(variable_at(info->si_addr)) : note_names();
+    } else if (info->si_code == SEGV_ACCERR && is_in(HS_SECRET_VARIABLES, info->si_addr) && !watch.looks.names) {
+        note_names();
+    } else {
+        stop_in_handler(context);
+        watch.failed();
+    }
 }
 
-/* Watches from here on; -1 if the system cannot, and nothing is changed. `failed` is called, from a signal handler, when the
- * watch ends by what the tool does. */
-int hs_watch_begin(const struct hs_secret secrets[SECRETS], hs_watch_failed *failed)
+/* Watches from here on. `failed` is called, from a signal handler, when the watch ends by a fault of the tool's own. */
+void hs_watch_begin(const struct hs_job *job, hs_watch_failed *failed)
 {
     const stack_t stack = {.ss_sp = handler_stack, .ss_size = sizeof handler_stack, .ss_flags = (int)AUTODISARM};
     const unsigned long flags = SA_SIGINFO | SA_ONSTACK | HS_RESTORER;
     const struct hs_action fault = {(void *)on_fault, flags, (void *)restorer, 0};
-    memcpy(watch.secrets, secrets, sizeof watch.secrets);
+    hs_strings_secrets(watch.secrets);
     watch.failed = failed;
+    watch.job = job;
+    hs_zero((uintptr_t)&watch.looks, (uintptr_t)(&watch.looks + 1));
     HS_SYS(SYS_sigaltstack, &stack, &watch.theirs_stack);
     HS_SYS(SYS_rt_sigaction, SIGSEGV, &fault, &watch.theirs_fault, HS_SET_BYTES);
     watch.is_on = 1;
-    protect(PROT_NONE);
-    return 0;
-}
-
-/* Ends the watch, if it lasts; from outside of its handler. */
-void hs_watch_end(void)
-{
-    if (!watch.is_on)
-        return;
-    stop();
-    HS_SYS(SYS_sigaltstack, &watch.theirs_stack, 0);
+    for (int i = 0; i < HS_SECRETS; i++)
+        protect(i, PROT_NONE);
 }
 
 #else
 
-void hs_watch_allow(int allowed)
+void hs_watch_pass(const char *string)
 {
-    (void)allowed;
+    (void)string;
+}
+
+void hs_watch_touch(void)
+{
+}
+
+void hs_watch_wipe(void)
+{
+}
+
+int hs_watch_ask(const char *name, char **value)
+{
+    (void)name, (void)value;
+    return 0;
 }
 
 #endif

@@ -40,6 +40,14 @@ static uint32_t point_differs;
 static struct hs_segments segments;
 static int has_bases;
 
+/* Whether the tool has left segments as they are at main. */
+int hs_worker_has_segments(void)
+{
+    struct hs_segments now;
+    hs_segments_read(&now, has_bases);
+    return memcmp(&now, &segments, sizeof now) == 0;
+}
+
 /* Whether workers can be made here at all; done in the template. */
 int hs_worker_open(void)
 {
@@ -76,7 +84,7 @@ static void run(const struct hs_call *call)
 #endif
     hs_gate_close();
     if (level == HS_AT_POINT)
-        hs_point_enter(call);
+        hs_point_enter(job);
     errno = hs_first_errno;
     if (runs > 0 && (hs_point_learns_from(job) || job->head->flags & HS_REQUEST_AUDIT))
         hs_point_watch(job, call);
@@ -159,7 +167,7 @@ static uint32_t retirement(void)
     return found;
 }
 
-/* Whether the next run is to begin where options are parsed. Of those that are audited every other begins at main, to be
+/* Whether the next run is to begin where it first looks at its request. Of those that are audited every other begins at main, to be
  * compared there. */
 static int begins_at_point(void)
 {
@@ -175,7 +183,7 @@ static void back_to_main(struct hs_call *call)
     hs_mappings_reset_heap();
     hs_memory_restore();
     hs_state_restore();
-    hs_serve_strings(&start, call);
+    hs_strings_lay(job, &start, call);
 }
 
 static void take_next(void)
@@ -186,7 +194,6 @@ static void take_next(void)
         leave(0);
     if (level == HS_AT_POINT && !begins_at_point())
         back_to_main(&call);
-    hs_point_name(job, &call);
     if (job->head->fd_count > 3)
         hs_child_fds(job, HS_CONTROL_FD);
     run(&call);
@@ -267,12 +274,11 @@ static int settle(void)
     hs_child_fds(job, HS_CONTROL_FD);
     has_bases = (getauxval(AT_HWCAP2) & FSGSBASE) != 0;
     hs_segments_read(&segments, has_bases);
-    hs_point_open(job->head->point, &start);
-    hs_serve_apart(&start);
+    hs_point_open(&start);
+    hs_strings_part(&start);
     if (hs_state_save() != 0 || hs_gate_open() != 0 || hs_mappings_open() != 0)
         return -1;
-    hs_serve_strings(&start, &first_call);
-    hs_point_name(job, &first_call);
+    hs_strings_lay(job, &start, &first_call);
     return 0;
 }
 

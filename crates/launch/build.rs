@@ -30,6 +30,8 @@ const SOURCES: [&str; 28] = [
     "kept.c",
     "state.c",
     "point.c",
+    "delta.c",
+    "strings.c",
     "watch.c",
     "place.c",
     "text.c",

@@ -1,5 +1,5 @@
-//! Snapshots later than `main`, where a tool parses its options: used only where nothing of the request went into them, and
-//! then right for any request.
+//! Snapshots later than `main`, where a tool first looks at its request: used only where nothing of it went into them, and then
+//! right for any request.
 
 mod common;
 
@@ -8,40 +8,42 @@ use std::path::Path;
 use common::{Case, Victim, case, compile, rewinding_launcher, start};
 use hotstart_launch::{Choice, Launcher, Policy, ToolStatistics};
 
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/tests/parses.c");
-const ROUNDS: usize = 24;
-const MANY: usize = 60;
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/tests/looks.c");
+const ROUNDS: usize = 66;
+/// How many of those are entered late at least, where all can be: each of six numbers of arguments is learned by four runs.
+const MOST: u64 = 30;
+/// The same where each run is audited, and every other begins at `main` for that.
+const MOST_AUDITED: u64 = 12;
 
 fn program(flags: &[&str]) -> Victim {
     let dir = tempfile::tempdir().unwrap();
-    let program = dir.path().canonicalize().unwrap().join("parses");
+    let program = dir.path().canonicalize().unwrap().join("looks");
     compile(Path::new(SOURCE), &program, flags);
     Victim { dir, program }
 }
 
-/// With the function in a library, as in a distribution's LLVM; in a directory of their own, since a change to one in which
-/// libraries are looked for keeps a start cold.
+fn early(what: &str) -> Victim {
+    program(&[&format!("-DEARLY={what}")])
+}
+
+/// With the looking in a library; in a directory of their own, since a change to one in which libraries are looked for keeps
+/// a start cold.
 fn program_and_library() -> Victim {
     let dir = tempfile::tempdir().unwrap();
     let place = dir.path().canonicalize().unwrap().join("tool");
     std::fs::create_dir(&place).unwrap();
-    compile(Path::new(SOURCE), &place.join("libparses.so"), &["-DLIBRARY", "-shared", "-fPIC"]);
-    let program = place.join("parses");
+    compile(Path::new(SOURCE), &place.join("liblooks.so"), &["-DLIBRARY", "-shared", "-fPIC"]);
+    let program = place.join("looks");
     let find = format!("-L{}", place.display());
     // The library's own name must be found when the program is linked: options come before the source.
-    let flags = ["-DAPART", &find, "-Wl,-rpath,$ORIGIN", "-Wl,--no-as-needed", "-lparses"];
+    let flags = ["-DAPART", &find, "-Wl,-rpath,$ORIGIN", "-Wl,--no-as-needed", "-llooks"];
     compile(Path::new(SOURCE), &program, &flags);
     Victim { dir, program }
 }
 
 /// Requests that differ in everything that a request has.
 fn request(round: usize) -> Case {
-    request_with(round, round * 7 % 6)
-}
-
-fn request_with(round: usize, words: usize) -> Case {
-    let mut case = case(&["-S", "", "--passes=instcombine", "x", "-o"][..words]);
-    case.argv[0] = "parses".to_owned();
+    let mut case = same_environment(round);
     case.env.push(("HS_ALWAYS", format!("value {round}")));
     if round > 8 && round % 5 == 4 {
         case.env.push(("HS_EARLY", format!("early {round}")));
@@ -49,106 +51,164 @@ fn request_with(round: usize, words: usize) -> Case {
     case
 }
 
-fn run(victim: &Victim, warm: &Launcher) -> ToolStatistics {
-    run_each(victim, warm, ROUNDS, request)
+/// Requests that differ in their arguments only.
+fn same_environment(round: usize) -> Case {
+    let file = format!("file-{round}");
+    let words = ["-S", "", "--passes=instcombine", &file, "-o"];
+    let mut case = case(&words[..round * 7 % 6]);
+    case.argv[0] = "looks".to_owned();
+    case.env.push(("HS_CONSTANT", "the same".to_owned()));
+    case
 }
 
-fn run_each(
-    victim: &Victim,
-    warm: &Launcher,
-    rounds: usize,
-    request: impl Fn(usize) -> Case,
-) -> ToolStatistics {
-    for round in 0..rounds {
+/// Whatever the tool does with its process, each run is as a cold one.
+fn compare(victim: &Victim, warm: &Launcher, request: impl Fn(usize) -> Case) -> ToolStatistics {
+    for round in 0..ROUNDS {
         let case = request(round);
         let (expected, _) = start(&Launcher::new(), victim, &case);
         let (ran, exit) = start(warm, victim, &case);
         assert_eq!(ran, expected, "round {round}, {:?}", exit.via);
         assert!(exit.via.is_warm() && !exit.lost, "{exit:?}");
     }
-    let tool = warm.statistics().tools.remove(0);
+    warm.statistics().tools.remove(0)
+}
+
+/// The same with a tool that can be used again after each run. How many began late.
+fn run(victim: &Victim, warm: &Launcher, request: impl Fn(usize) -> Case) -> u64 {
+    let tool = compare(victim, warm, request);
     assert_eq!(tool.not_rewound, None, "{tool:?}");
-    assert_eq!((tool.forks, tool.rewinds), (1, rounds as u64 - 1), "{tool:?}");
-    tool
+    assert_eq!((tool.forks, tool.rewinds), (1, ROUNDS as u64 - 1), "{tool:?}");
+    tool.at_point
 }
 
 /// As it is used: the first runs are audited, the others not.
 fn unaudited() -> Launcher {
-    let choice = Choice::Only(vec!["parses".to_owned()]);
+    let choice = Choice::Only(vec!["looks".to_owned()]);
     Launcher::new().with_policy(Policy { choice, audit_one_in: 0, ..Policy::default() })
 }
 
-#[test]
-fn a_tool_that_keeps_nothing_is_entered_where_it_parses_its_options() {
-    for victim in [program(&[]), program(&["-no-pie"]), program_and_library()] {
-        let at_point = run(&victim, &unaudited()).at_point;
-        // Learning takes a few runs, and a few for each number of arguments.
-        assert!(at_point > ROUNDS as u64 / 3 && at_point < ROUNDS as u64 - 4, "{at_point}");
+fn audited() -> Launcher {
+    rewinding_launcher(&["looks"])
+}
+
+fn assert_entered_late(victim: &Victim, request: fn(usize) -> Case, what: &str) {
+    for (launcher, least) in [(unaudited(), MOST), (audited(), MOST_AUDITED)] {
+        let at_point = run(victim, &launcher, request);
+        assert!(at_point >= least, "{what}: {at_point}");
     }
 }
 
-/// All of the first runs have as many arguments as the one that the snapshot is of.
-fn others_come_late(round: usize) -> Case {
-    let words = if round < 8 { 2 } else { round % 5 };
-    Case { env: Vec::new(), ..request_with(round, words) }
-}
-
-#[test]
-fn the_number_of_arguments_is_learned_from_a_later_run_too() {
-    for victim in [program(&[]), program_and_library()] {
-        let at_point = run_each(&victim, &unaudited(), MANY, others_come_late).at_point;
-        // Five runs to learn the snapshot, and four for each of four other numbers.
-        assert_eq!(at_point, MANY as u64 - 5 - 16);
-    }
-}
-
-/// What depends on the number of arguments: twice it, whether it is odd, whether there are any.
-#[test]
-fn only_numbers_of_arguments_that_make_no_difference_are_entered_there() {
-    type Fits = fn(usize) -> bool;
-    let fitting: [(&str, Fits); 3] =
-        [("DERIVED", |argc| argc == 3), ("ODD", |argc| argc % 2 == 1), ("USAGE", |argc| argc > 1)];
-    for (early, fits) in fitting {
-        for launcher in [unaudited(), rewinding_launcher(&["parses"])] {
-            let tool = run_each(&program(&[&format!("-DEARLY={early}")]), &launcher, MANY, others_come_late);
-            let most = (0..MANY).filter(|round| fits(others_come_late(*round).argv.len())).count() as u64;
-            assert!(tool.at_point > 0 && tool.at_point <= most - 5, "{early}: {most}, {tool:?}");
-        }
-    }
-}
-
-/// Also where it is learned from a mixture, and what makes the difference comes last.
-#[test]
-fn a_number_of_arguments_that_was_never_seen_is_not_entered_there() {
-    let words = [2, 3, 2, 2, 3, 2, 3, 2, 0, 0, 1, 0, 2, 3, 0];
-    for launcher in [unaudited(), rewinding_launcher(&["parses"])] {
-        for early in ["USAGE", "ODD"] {
-            let request =
-                |round: usize| Case { env: Vec::new(), ..request_with(round, words[round % words.len()]) };
-            run_each(&program(&[&format!("-DEARLY={early}")]), &launcher, MANY, request);
-        }
+fn assert_entered_at_main(victim: &Victim, request: fn(usize) -> Case, what: &str) {
+    for launcher in [unaudited(), audited()] {
+        assert_eq!(run(victim, &launcher, request), 0, "{what}");
     }
 }
 
 #[test]
-fn audited_runs_begin_by_turns_there_and_at_main_and_agree() {
-    let tool = run(&program(&[]), &rewinding_launcher(&["parses"]));
-    assert_eq!(tool.audits, tool.rewinds);
-    assert!(tool.at_point > 4 && tool.at_point < tool.rewinds / 2, "{tool:?}");
+fn a_tool_is_entered_where_it_first_looks_at_its_arguments() {
+    for victim in [program(&[]), program(&["-no-pie"]), program(&["-s"]), program_and_library()] {
+        assert_entered_late(&victim, request, "nothing early");
+    }
+}
+
+/// They are where it is entered, and no later.
+#[test]
+fn what_a_tool_looks_at_early_makes_no_difference() {
+    let early_looks =
+        ["ARGUMENT", "NAMED", "ASKS", "FILES", "CLOCK", "SMALL_STACK", "BLOCKS", "OTHERS", "COPIES"];
+    for what in early_looks {
+        assert_entered_late(&early(what), same_environment, what);
+    }
+}
+
+/// Twice it, whether it is odd, whether there are any arguments.
+#[test]
+fn what_depends_on_the_number_of_arguments_is_as_it_should_be() {
+    for what in ["DERIVED", "ODD"] {
+        assert_entered_late(&early(what), request, what);
+    }
+    for launcher in [unaudited(), audited()] {
+        assert!(run(&early("USAGE"), &launcher, request) > MOST_AUDITED - 3);
+    }
 }
 
 #[test]
 fn what_was_unset_when_it_was_asked_for_must_be_unset() {
-    let at_point = run(&program(&["-DEARLY=UNSET"]), &unaudited()).at_point;
-    assert!(at_point > ROUNDS as u64 / 3, "{at_point}");
+    let at_point = run(&early("UNSET"), &unaudited(), request);
+    assert!(at_point > MOST / 2, "{at_point}");
 }
 
 #[test]
-fn whatever_else_a_tool_looks_at_before_keeps_it_at_main() {
-    for early in ["SET", "ARGUMENT", "FILES", "DERIVED", "OTHERS", "WALKS", "MAPS", "SMALL_STACK"] {
-        for launcher in [unaudited(), rewinding_launcher(&["parses"])] {
-            let tool = run(&program(&[&format!("-DEARLY={early}")]), &launcher);
-            assert_eq!(tool.at_point, 0, "{early}: {tool:?}");
-        }
+fn a_value_that_was_looked_at_must_be_the_same() {
+    for what in ["SET", "VALUES"] {
+        assert_entered_late(&early(what), same_environment, what);
+        assert_entered_at_main(&early(what), request, what);
     }
+}
+
+/// By whoever looks for one: there may be more variables, or fewer.
+#[test]
+fn values_that_were_not_looked_at_may_differ_and_names_must_not() {
+    for what in ["CONSTANT", "WALKS"] {
+        assert_entered_late(&early(what), same_environment, what);
+        let at_point = run(&early(what), &unaudited(), request);
+        assert!(at_point > MOST / 2 && at_point < ROUNDS as u64 * 4 / 5, "{what}: {at_point}");
+    }
+}
+
+/// One that was learned for a rare environment gives way to the common one.
+#[test]
+fn another_environment_is_learned_when_the_first_comes_no_more() {
+    let changes = |round: usize| if round < 6 { request(0) } else { same_environment(round % 2) };
+    assert!(run(&early("SET"), &unaudited(), changes) > 0);
+}
+
+#[test]
+fn the_first_argument_must_be_the_same() {
+    let names = ["looks", "./looks", "another"];
+    let renamed = |round: usize| {
+        let mut case = same_environment(0);
+        case.argv[0] = names[if round < 20 { 0 } else { round % 3 }].to_owned();
+        case
+    };
+    let at_point = compare(&early("NAME"), &unaudited(), renamed).at_point;
+    assert!(at_point > 10 && at_point < ROUNDS as u64 - 10, "{at_point}");
+}
+
+/// What cannot be put back to, is not told by the request, or was done to the request itself.
+#[test]
+fn whatever_else_a_tool_does_before_keeps_it_at_main() {
+    for what in ["MAPS", "WRITES_NAME", "SETS", "TICKS", "FAULTS"] {
+        assert_entered_at_main(&early(what), same_environment, what);
+    }
+    // Without arguments it writes to none.
+    for launcher in [unaudited(), audited()] {
+        assert!(run(&early("WRITES_POINTER"), &launcher, same_environment) < ROUNDS as u64 / 6);
+    }
+}
+
+/// A process that is asked for its command line tells that of the request; it is not used again.
+#[test]
+fn a_tool_that_reads_its_own_command_line_reads_the_right_one() {
+    for launcher in [unaudited(), audited()] {
+        compare(&early("OWN_LINE"), &launcher, request);
+    }
+}
+
+#[test]
+fn requests_that_do_not_fit_their_places_begin_at_main() {
+    let large = |round: usize| {
+        let mut case = same_environment(1);
+        match round % 4 {
+            1 => case.argv.push("long".repeat(1000)),
+            2 => case.argv.extend((0..600).map(|i| i.to_string())),
+            _ => {}
+        }
+        if round % 8 == 7 {
+            case.env.push(("HS_LARGE", "value".repeat(16_000)));
+        }
+        case
+    };
+    let at_point = run(&program(&[]), &unaudited(), large);
+    assert!(at_point > 10 && at_point < ROUNDS as u64 / 2, "{at_point}");
 }

@@ -40,8 +40,6 @@ pub(crate) struct Traits {
     pub search: Vec<PathBuf>,
     /// Such directories that are relative to the working directory; an empty one is that directory itself.
     pub relative: Vec<PathBuf>,
-    /// Where in its file options are parsed (runtime/point.c), if it contains that function and names it; else 0.
-    pub point: u64,
 }
 
 impl Traits {
@@ -105,7 +103,6 @@ fn examine_elf<'a, R: ReadRef<'a>>(
     examine_symbols(elf)?;
     let mut traits = Traits::default();
     examine_dynamic(elf, real, &mut traits)?;
-    traits.point = find_point(elf).unwrap_or(0);
     Ok(traits)
 }
 
@@ -204,22 +201,6 @@ fn examine_symbols<'a, R: ReadRef<'a>>(elf: &ElfFile64<'a, Endianness, R>) -> Re
         }
     }
     if starts_in_libc { Ok(()) } else { Err(Reason::OwnStart) }
-}
-
-/// `llvm::cl::ParseCommandLineOptions(int, char const* const*, …)`: what follows differs between versions.
-const POINT: &[u8] = b"_ZN4llvm2cl23ParseCommandLineOptionsEiPKPKc";
-
-/// Looks for the function in the table that debuggers use: tools that have LLVM linked in do not export it.
-fn find_point<'a, R: ReadRef<'a>>(elf: &ElfFile64<'a, Endianness, R>) -> Option<u64> {
-    let table = elf.elf_section_table().symbols(elf.endian(), elf.data(), elf::SHT_SYMTAB).ok()?;
-    let section = elf.section_by_index(table.string_section()).ok()?;
-    let names = section.data().ok()?;
-    // One look for the name in all of them first: most programs do not have it. Parts of a function have a dot in theirs.
-    let is_whole =
-        |at: &usize| memchr::memchr2(b'.', 0, &names[*at..]).is_none_or(|end| names[at + end] != b'.');
-    let at = memchr::memmem::find_iter(names, POINT).find(is_whole)?;
-    let is_named = |symbol: &&elf::Sym64<Endianness>| symbol.st_name.get(elf.endian()) as usize == at;
-    table.iter().find(is_named).map(|symbol| symbol.st_value.get(elf.endian()))
 }
 
 #[cfg(test)]

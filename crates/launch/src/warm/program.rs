@@ -256,7 +256,7 @@ impl Program {
         }
     }
 
-    /// Takes note of a run that was rewound, and whether it began where options are parsed; whether the worker can be used
+    /// Takes note of a run that was rewound, and whether it began later than `main`; whether the worker can be used
     /// again.
     pub(crate) fn rewound(&self, audited: bool, differs: u32, at_point: bool) -> bool {
         let mut state = self.lock();

@@ -26,8 +26,6 @@ pub(crate) struct Asked<'a> {
     pub flags: u32,
     /// Where a copy's number is entered.
     pub slot: u32,
-    /// Where in the program's file options are parsed; for a worker, 0 if not known.
-    pub point: u64,
     /// Whom it is for, to be brought to this processor.
     pub bind: Option<i32>,
     /// Descriptors that come after the process's.
@@ -110,6 +108,5 @@ fn head(spec: &Spec<'_>, asked: Asked<'_>, strings: &[u8], limits: &[u8]) -> wir
         runner: rustix::process::getpid().as_raw_nonzero().get(),
         flags: asked.flags,
         slot: asked.slot,
-        point: asked.point,
     }
 }

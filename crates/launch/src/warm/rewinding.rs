@@ -77,7 +77,7 @@ const DIFFERENCES: [&str; 7] = [
     "signals",
     "limits",
     "name",
-    "what main does before it parses its options",
+    "what main does before it looks at its request",
 ];
 
 /// What an audit found, in words.

@@ -37,7 +37,7 @@ pub struct ToolStatistics {
     pub rewind_time: Duration,
     /// Runs in workers after which everything was compared with the snapshot.
     pub audits: u64,
-    /// Runs in workers that began where the tool parses its options, not at `main`.
+    /// Runs in workers that began where the tool first looks at its request, not at `main`.
     pub at_point: u64,
     /// Workers that could not be used again, and why.
     pub retired: BTreeMap<Retirement, u64>,

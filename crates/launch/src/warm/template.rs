@@ -68,8 +68,6 @@ pub(crate) struct Template {
     /// Whether it was seen to be dead.
     pub is_dead: bool,
     pub last_use: u64,
-    /// Where in the program's file options are parsed; 0 if not known.
-    point: u64,
     /// From its own exec until it stopped: what each copy saves.
     pub start_time: Duration,
 }
@@ -117,7 +115,6 @@ impl Template {
             near: false,
             is_dead: false,
             last_use: 0,
-            point: traits.point,
             start_time: Duration::ZERO,
         };
         let ready = template.await_ready(spec, traits, observed, is_over);
@@ -236,8 +233,7 @@ impl Template {
         let (link, theirs, page) = link().map_err(|_| Failure::Request(Reason::System))?;
         let own = [theirs.as_raw_fd(), page.as_raw_fd()];
         let flags = wire::REQUEST_WORKER;
-        let asked =
-            Asked { pgid: request::group(spec), point: self.point, own: &own, flags, ..Asked::default() };
+        let asked = Asked { pgid: request::group(spec), own: &own, flags, ..Asked::default() };
         slot.expect(spec.process_group);
         let pid = self.ask(spec, slot, asked)?;
         let origin = Origin {

@@ -70,7 +70,6 @@ pub(crate) struct Request {
     pub runner: i32,
     pub flags: u32,
     pub slot: u32,
-    pub point: u64,
 }
 
 /// `struct hs_reply`: the copy's number, or what failed.
@@ -83,7 +82,7 @@ pub(crate) struct Reply {
 
 /// Sizes of the messages' fixed parts.
 pub(crate) const READY_SIZE: usize = 24;
-pub(crate) const REQUEST_SIZE: usize = 56;
+pub(crate) const REQUEST_SIZE: usize = 48;
 pub(crate) const REPLY_SIZE: usize = 24;
 pub(crate) const END_SIZE: usize = 88;
 
@@ -104,7 +103,7 @@ pub(crate) struct End {
     pub retired: u32,
     /// `enum hs_difference`.
     pub differs: u32,
-    /// Whether `main` was entered where it parses its options.
+    /// Whether `main` was entered where it first looks at its request.
     pub at_point: bool,
     pub user_us: u64,
     pub system_us: u64,
@@ -174,7 +173,6 @@ impl Request {
         for (chunk, word) in bytes.chunks_exact_mut(4).zip(words) {
             chunk.copy_from_slice(&word.to_ne_bytes());
         }
-        bytes[48..].copy_from_slice(&self.point.to_ne_bytes());
         bytes
     }
 }
@@ -250,7 +248,7 @@ mod tests {
         .map(|w| print(w))
         .chain(["pid", "doubts", "object_count", "name_count"].iter().map(|f| offset("hs_ready", f)))
         .chain(
-            ["argc", "envc", "fd_count", "limit_count", "pgid", "umask", "runner", "flags", "slot", "point"]
+            ["argc", "envc", "fd_count", "limit_count", "pgid", "umask", "runner", "flags", "slot"]
                 .iter()
                 .map(|f| offset("hs_request", f)),
         )
@@ -309,7 +307,7 @@ mod tests {
         ]
         .into_iter()
         .chain([8, 12, 16, 20])
-        .chain([8, 12, 16, 20, 24, 28, 32, 36, 40, 48])
+        .chain([8, 12, 16, 20, 24, 28, 32, 36, 40])
         .chain([0, 4])
         .chain([8, 12, 16])
         .chain([8, 12, 16, 20, 24, 32])

@@ -37,7 +37,7 @@ pub(crate) struct Worker {
     process: Option<OwnedFd>,
     /// Its memory, counted with that of all others once it has run.
     pub share: Option<Share>,
-    /// Whether it was entered where options are parsed, for which it keeps a second snapshot.
+    /// Whether it was entered where it first looks at its request, for which it keeps a second snapshot.
     pub has_point: bool,
     pub origin: Origin,
     pub last_use: u64,

@@ -73,7 +73,7 @@ fn ways(text: &mut String, tool: &ToolStatistics) {
         let ToolStatistics { forks, rewinds, audits, at_point, .. } = tool;
         let _ = writeln!(
             text,
-            "{:32}warm {rewinds}: rewound ({audits} audited, {at_point} to option parsing), {forks} copied",
+            "{:32}warm {rewinds}: rewound ({audits} audited, {at_point} begun late), {forks} copied",
             ""
         );
     }
@@ -170,7 +170,7 @@ mod tests {
             "     warm      cold      saved  tool",
             "     1000         5    19.00 s  /bin/opt",
             "                                allocator: /lib/libmimalloc.so",
-            "                                warm 900: rewound (7 audited, 0 to option parsing), 100 copied",
+            "                                warm 900: rewound (7 audited, 0 begun late), 100 copied",
             "                                not used again 1: it leaves threads",
             "                                copied only: an audit found that this was not put back: signals",
             "                                cold 3: every template was in use",

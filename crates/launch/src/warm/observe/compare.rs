@@ -3,6 +3,7 @@
 //! What differs for a known cause is on a list: the number of arguments and where the environment begins, where libc keeps
 //! them; the thread's number; on which processor it runs. Anything else is a result that another start would not have.
 
+use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
 
 use super::Refusal;
@@ -10,6 +11,7 @@ use super::calls::refuse;
 use super::maps::{self, Mapping};
 use super::run::{POINTER_GUARD, Run, lost};
 use crate::Reason;
+use crate::sys::trace;
 
 /// How much is read at a time.
 const CHUNK: usize = 256 << 10;
@@ -26,6 +28,8 @@ enum Owner {
 struct Pair<'r, 'a> {
     one: &'r Run<'a>,
     other: &'r Run<'a>,
+    /// libc's block of the thread, up to what the kernel clears when it ends. Since glibc 2.43 the number lies before that.
+    thread: RangeInclusive<u64>,
 }
 
 /// Refuses if anything differs that is not on the list. `runtime` is the inode of the runtime's file.
@@ -34,7 +38,12 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<()
     if maps.len() != others.len() || !maps.iter().zip(&others).all(|(a, b)| is_same(a, b)) {
         return refuse(Reason::ConstructorsDiffer, "mappings");
     }
-    let pair = Pair { one, other };
+    let (ends, others_ends) = (one.seen.thread_id & !7, other.seen.thread_id & !7);
+    let thread = trace::registers(one.pid).map_err(lost)?.fs_base..=ends;
+    if ends != others_ends {
+        return refuse(Reason::ConstructorsDiffer, "where the thread's number is");
+    }
+    let pair = Pair { one, other, thread };
     let owners = maps::owners(&maps);
     let ours = maps.iter().find(|mapping| mapping.inode == runtime).map(|mapping| mapping.path.as_str());
     for (mapping, owner) in maps.iter().zip(owners) {
@@ -93,9 +102,8 @@ impl Pair<'_, '_> {
     fn explain(&self, at: u64, a: u64, b: u64, whose: Owner) -> Result<(), Refusal> {
         let (one, other) = (&self.one.block, &self.other.block);
         let rseq = self.one.seen.rseq;
-        let is_thread = at == self.one.seen.thread_id & !7
-            && at == self.other.seen.thread_id & !7
-            && holds((a, b), (self.one.pid as u64, self.other.pid as u64));
+        let is_thread =
+            self.thread.contains(&at) && holds((a, b), (self.one.pid as u64, self.other.pid as u64));
         let is_rseq = (rseq.0..rseq.0 + rseq.1).contains(&at);
         // As libc keeps registers for a long jump.
         let plain = |word: u64| word.rotate_right(17) ^ POINTER_GUARD;

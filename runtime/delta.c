@@ -1,0 +1,106 @@
+/* What the memory of one deferred snapshot has that another's has not: words and their places.
+ *
+ * The snapshots for different numbers of arguments are alike but for few words. One is saved whole (memory.c); of the others
+ * these words are kept, in the order in which memory.c compares. */
+#define _GNU_SOURCE
+#include "runtime.h"
+
+#if HS_REWIND
+
+#define WORDS_MAX 32768
+/* What a function may use below its stack pointer. */
+#define RED_ZONE 128
+
+static struct {
+    uint32_t *place;
+    uint32_t value;
+} words[WORDS_MAX];
+static uint32_t used;
+
+/* The comparison that is under way. */
+static struct {
+    const struct hs_start *start;
+    uintptr_t low, stack;
+    struct hs_delta *delta;
+    uint32_t next;
+} now;
+
+void hs_delta_forget(void)
+{
+    used = 0;
+}
+
+/* What each request writes anew: the array of pointers that the kernel made. */
+static int is_of_request(const void *place)
+{
+    return place >= (const void *)now.start->argv && place < (const void *)(now.start->argv + now.start->argc + 2);
+}
+
+/* On the pages of the stack that are saved, below what is in use. */
+static int is_below_stack(const void *place)
+{
+    return (uintptr_t)place >= now.low && (uintptr_t)place < now.stack;
+}
+
+static int collect(uint32_t *place, uint32_t saved)
+{
+    (void)saved;
+    if (is_of_request(place) || is_below_stack(place))
+        return 0;
+    if (used == WORDS_MAX || now.delta->count == HS_DELTA_MAX)
+        return 1;
+    words[used].place = place;
+    words[used++].value = *place;
+    now.delta->count++;
+    return 0;
+}
+
+static int check(uint32_t *place, uint32_t saved)
+{
+    (void)saved;
+    if (is_of_request(place) || is_below_stack(place))
+        return 0;
+    if (now.next == now.delta->count)
+        return 1;
+    const uint32_t at = now.delta->first + now.next++;
+    return words[at].place != place || words[at].value != *place;
+}
+
+static void begin(struct hs_delta *delta, const struct hs_start *start, uintptr_t stack)
+{
+    now.start = start;
+    now.low = hs_memory_point_stack();
+    now.stack = stack - RED_ZONE;
+    now.delta = delta;
+    now.next = 0;
+}
+
+/* Collects what memory has that the saved snapshot has not, where the stack is in use from `stack` on; -1 if there is too much
+ * of it. */
+int hs_delta_take(struct hs_delta *delta, const struct hs_start *start, uintptr_t stack)
+{
+    *delta = (struct hs_delta){used, 0};
+    begin(delta, start, stack);
+    if (stack - RED_ZONE < now.low)
+        return -1;
+    if (hs_memory_compare_point(collect))
+        return 0;
+    used = delta->first;
+    return -1;
+}
+
+/* Whether memory is as the saved snapshot, but for just these words. */
+int hs_delta_matches(struct hs_delta *delta, const struct hs_start *start, uintptr_t stack)
+{
+    begin(delta, start, stack);
+    return stack - RED_ZONE >= now.low && hs_memory_compare_point(check) && now.next == delta->count;
+}
+
+/* Makes memory that is as the saved snapshot as the other. */
+void hs_delta_apply(const struct hs_delta *delta)
+{
+    for (uint32_t i = delta->first; i < delta->first + delta->count; i++)
+        *words[i].place = words[i].value;
+}
+
+#endif

@@ -1,0 +1,179 @@
+/* Where main finds its request: arguments, environment and the pointers to them.
+ *
+ * In a worker each string lies at an address that depends on its index alone, and so does each pointer on the number of
+ * arguments. A tool that has copied the pointers, but has read no string, is then in the same state for all requests with as
+ * many arguments (point.c). A request with a string too long for its place is laid where it came instead.
+ *
+ * Of a variable, the name ends a page and the value begins the next, so that it shows which values a tool has looked at, and
+ * not just at names (watch.c).
+ *
+ * The arrays come before the strings: a tool that overwrites its arguments as one area, from the first to the last, meets
+ * nothing but strings.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+
+#include "runtime.h"
+
+extern char **environ;
+extern char *__progname, *__progname_full;
+extern char *program_invocation_name, *program_invocation_short_name;
+
+#define PAGE 4096
+/* Each argument but the first; a room is no power of two, so that they do not meet in the processor's caches. */
+#define ARGUMENTS_MAX 256
+#define ARGUMENT_ROOM 2112
+#define POINTERS_OF_PAGE (PAGE / sizeof(char *))
+
+static struct {
+    char *arguments[POINTERS_OF_PAGE];    /* at its end: the environment's array follows the arguments', as the kernel has it */
+    char *variables[7 * POINTERS_OF_PAGE]; /* and the auxiliary vector behind them */
+    char name[PAGE];
+    char argument[ARGUMENTS_MAX][ARGUMENT_ROOM];
+    struct {
+        char name[PAGE], value[PAGE];
+    } variable[HS_VARIABLES_MAX];
+} laid __attribute__((aligned(PAGE)));
+_Static_assert(ARGUMENTS_MAX * ARGUMENT_ROOM % PAGE == 0, "the variables begin a page");
+
+static int is_apart, is_fixed;
+/* What the kernel laid on the stack behind the environment, and libraries look for there. */
+static const uintptr_t *auxiliary;
+static size_t auxiliary_words;
+
+/* From here on, main's arrays are apart from the ones that the kernel made. */
+void hs_strings_part(const struct hs_start *start)
+{
+    char **end = start->envp;
+    while (*end)
+        end++;
+    auxiliary = (const uintptr_t *)(end + 1);
+    for (auxiliary_words = 0; auxiliary[auxiliary_words]; auxiliary_words += 2)
+        ;
+    auxiliary_words += 2;
+    is_apart = 1;
+}
+
+static char **point_at(char **out, char *strings, uint32_t count)
+{
+    for (; count; count--) {
+        *out++ = strings;
+        strings += strlen(strings) + 1;
+    }
+    *out++ = NULL;
+    return out;
+}
+
+/* Where an argument is if each has its place. */
+static char *place_of(uint32_t index)
+{
+    return index ? laid.argument[index] : laid.name;
+}
+
+/* Copies each argument to its place; whether they fit. */
+static int place_arguments(const struct hs_job *job)
+{
+    const char *string = job->strings;
+    if (job->head->argc > ARGUMENTS_MAX)
+        return 0;
+    for (uint32_t i = 0; i < job->head->argc; i++) {
+        const size_t size = strlen(string) + 1;
+        if (size > (i ? sizeof laid.argument[i] : sizeof laid.name))
+            return 0;
+        memcpy(place_of(i), string, size);
+        string += size;
+    }
+    return 1;
+}
+
+/* Copies each variable to its place; whether they fit. */
+static int place_variables(const struct hs_job *job)
+{
+    const char *string = job->environment;
+    if (job->head->envc > HS_VARIABLES_MAX)
+        return 0;
+    for (uint32_t i = 0; i < job->head->envc; i++) {
+        const char *sign = strchr(string, '=');
+        const size_t name = sign ? (size_t)(sign + 1 - string) : PAGE + 1, value = sign ? strlen(sign + 1) + 1 : 0;
+        if (name > PAGE || value > PAGE)
+            return 0;
+        laid.variables[i] = memcpy(laid.variable[i].value - name, string, name);
+        memcpy(laid.variable[i].value, sign + 1, value);
+        string += name + value;
+    }
+    laid.variables[job->head->envc] = NULL;
+    return 1;
+}
+
+/* Lays the request out at its fixed addresses; where argv begins, or NULL if it does not fit. */
+static char **lay_fixed(const struct hs_job *job)
+{
+    const uint32_t argc = job->head->argc;
+    if (!place_arguments(job) || !place_variables(job))
+        return NULL;
+    char **argv = laid.variables - (argc + 1);
+    for (uint32_t i = 0; i < argc; i++)
+        argv[i] = place_of(i);
+    argv[argc] = NULL;
+    return argv;
+}
+
+static char **lay_as_received(const struct hs_job *job, char **argv)
+{
+    point_at(point_at(argv, job->strings, job->head->argc), job->environment, job->head->envc);
+    return argv;
+}
+
+/* Puts the request's arguments and environment wherever libc, the kernel and main look for them; also into the array that
+ * the kernel laid on the stack, so that whoever kept a pointer to it sees the right ones. */
+void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, struct hs_call *call)
+{
+    const uint32_t argc = job->head->argc, count = argc + job->head->envc + 2;
+    char **argv = is_apart ? lay_fixed(job) : lay_as_received(job, start->argv);
+    is_fixed = is_apart && argv;
+    if (!argv)
+        argv = lay_as_received(job, laid.arguments);
+    if (is_apart) {
+        memcpy(start->argv, argv, count * sizeof *argv);
+        if ((char *)(argv + count + auxiliary_words) <= laid.name)
+            memcpy(argv + count, auxiliary, auxiliary_words * sizeof *auxiliary);
+    }
+    *call = (struct hs_call){(int)argc, argv, argv + argc + 1};
+    environ = call->envp;
+    char *slash = strrchr(argv[0], '/');
+    program_invocation_name = __progname_full = argv[0];
+    program_invocation_short_name = __progname = slash ? slash + 1 : argv[0];
+}
+
+/* Whether each string is where it is in every request. */
+int hs_strings_are_fixed(void)
+{
+    return is_fixed;
+}
+
+/* What tells of the request: its strings, but for the first, and the pointers to its environment. */
+void hs_strings_secrets(struct hs_secret out[HS_SECRETS])
+{
+    out[HS_SECRET_ARGUMENTS] = (struct hs_secret){laid.argument[0], sizeof laid.argument};
+    out[HS_SECRET_VARIABLES] = (struct hs_secret){(char *)laid.variables, sizeof laid.variables};
+    out[HS_SECRET_ENVIRONMENT] = (struct hs_secret){laid.variable[0].name, sizeof laid.variable};
+}
+
+/* Whether the tool has left all but its arguments' strings as they were laid, and has been given fixed addresses. */
+int hs_strings_are_untouched(const struct hs_job *job, const struct hs_call *call)
+{
+    const char *slash = strrchr(job->strings, '/');
+    const char *short_name = laid.name + (slash ? slash + 1 - job->strings : 0);
+    const char *string = job->environment;
+    int same = is_fixed && environ == call->envp && program_invocation_name == laid.name &&
+               program_invocation_short_name == short_name && strcmp(laid.name, job->strings) == 0 &&
+               !laid.variables[job->head->envc];
+    for (int i = 0; i <= call->argc; i++)
+        same &= call->argv[i] == (i < call->argc ? place_of((uint32_t)i) : NULL);
+    for (uint32_t i = 0; same && i < job->head->envc; i++, string += strlen(string) + 1) {
+        const char *place = laid.variable[i].value - (strchr(string, '=') + 1 - string);
+        same &= laid.variables[i] == place && strcmp(place, string) == 0;
+    }
+    return same;
+}

@@ -1,0 +1,201 @@
+/* A tool that sets things up as a compiler does, and then looks at its arguments. Before that it does one thing more, or nothing
+ * (EARLY): each is one that could go into a snapshot of that moment wrongly. It prints whatever may have. Built as a
+ * program, or as program and library (LIBRARY, APART). */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+int look(int argc, const char *const *argv, const char *text);
+
+#ifndef APART
+int look(int argc, const char *const *argv, const char *text)
+{
+    /* As LLVM's do: pointers first, then strings. */
+    const char **copies = malloc((size_t)(argc + 1) * sizeof *copies);
+    for (int i = 0; i < argc; i++)
+        copies[i] = argv[i];
+    size_t length = 0;
+    for (int i = 0; i < argc; i++)
+        length += strlen(copies[i]);
+    printf("look %d %s %zu\n", argc, text, length);
+    for (int i = 0; i < argc; i++)
+        printf("  %s\n", copies[i]);
+    free(copies);
+    return argc;
+}
+#endif
+
+#ifndef LIBRARY
+#ifndef EARLY
+#define EARLY NOTHING
+#endif
+enum { NOTHING, UNSET, SET, ARGUMENT, FILES, DERIVED, OTHERS, WALKS, MAPS, SMALL_STACK, ODD, USAGE, COPIES, NAME, NAMED,
+       WRITES_NAME, WRITES_POINTER, SETS, CLOCK, TICKS, FAULTS, ASKS, BLOCKS, OWN_LINE, CONSTANT, VALUES };
+
+extern char **environ;
+static int kept_argc, early_result;
+static char *kept_block;
+static char **kept_argv;
+static const char *kept_text = "none";
+static struct timespec kept_time;
+static volatile unsigned long kept_ticks;
+static char handler_stack[16384];
+static sigjmp_buf back;
+
+static void handler(int signal)
+{
+    printf("signal %d\n", signal);
+}
+
+static void jump_back(int signal)
+{
+    siglongjmp(back, signal);
+}
+
+/* As a C++ program would: the first call of malloc asks for random bytes. */
+__attribute__((constructor)) static void construct(void)
+{
+    void *volatile block = malloc(10);
+    free(block);
+}
+
+static int own_line(void)
+{
+    char text[4096];
+    const int fd = open("/proc/self/cmdline", O_RDONLY);
+    const ssize_t length = read(fd, text, sizeof text);
+    int sum = 0;
+    for (ssize_t i = 0; i < length; i++)
+        sum = sum * 31 + text[i];
+    close(fd);
+    return sum;
+}
+
+static void before(int argc, char **argv)
+{
+    static char other[] = "other";
+    switch (EARLY) {
+    case UNSET: kept_text = getenv("HS_EARLY"); break;
+    case SET: kept_text = getenv("HS_ALWAYS"); break;
+    case CONSTANT: kept_text = getenv("HS_CONSTANT"); break;
+    case VALUES:
+        for (char **variable = environ; *variable; variable++)
+            for (char *at = *variable; *at; at++)
+                early_result = early_result * 31 + *at;
+        break;
+    case ARGUMENT: early_result = argc > 1 ? argv[1][0] : 0; break;
+    case FILES: early_result = access("/", R_OK); break;
+    case DERIVED: early_result = argc * 2; break;
+    case ODD: early_result = argc & 1; break;
+    case USAGE:
+        if (argc == 1)
+            exit(3);
+        break;
+    case WALKS:
+        for (char **variable = environ; *variable; variable++)
+            early_result += strncmp(*variable, "HS_EARLY=", 9) == 0;
+        break;
+    case SMALL_STACK: early_result = sigaltstack(&(stack_t){.ss_sp = handler_stack, .ss_size = 64}, NULL); break;
+    case MAPS: kept_text = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); break;
+    case COPIES:
+        kept_argv = malloc((size_t)(argc + 1) * sizeof *kept_argv);
+        memcpy(kept_argv, argv, (size_t)(argc + 1) * sizeof *kept_argv);
+        break;
+    case NAME: early_result = (int)strlen(argv[0]) + *program_invocation_short_name; break;
+    case NAMED: early_result = getopt(argc, argv, "So"); break;
+    case WRITES_NAME: argv[0][0] = 'X'; break;
+    case WRITES_POINTER:
+        if (argc > 1)
+            argv[1] = other;
+        break;
+    case SETS: setenv("HS_SET", "by itself", 1); break;
+    case CLOCK: clock_gettime(CLOCK_REALTIME, &kept_time); break;
+#if defined(__x86_64__)
+    case TICKS: kept_ticks = __rdtsc(); break;
+#endif
+    case FAULTS:
+        sigaction(SIGSEGV, &(struct sigaction){.sa_handler = jump_back, .sa_flags = SA_NODEFER}, NULL);
+        early_result = sigsetjmp(back, 0);
+        if (!early_result)
+            *(volatile int *)8 = 1;
+        signal(SIGSEGV, SIG_DFL);
+        break;
+    case ASKS: kept_text = argc > 1 ? getenv(argv[1]) : "no name"; break;
+    case BLOCKS: sigprocmask(SIG_BLOCK, &(sigset_t){{1ul << (SIGUSR2 - 1)}}, NULL); break;
+    case OWN_LINE: early_result = own_line(); break;
+    }
+}
+
+/* Whether the clock was read after the input was written. */
+static int is_later(void)
+{
+    struct stat input;
+    if (EARLY != CLOCK || fstat(0, &input) != 0)
+        return -1;
+    const struct timespec *written = &input.st_mtim;
+    return kept_time.tv_sec > written->tv_sec ||
+           (kept_time.tv_sec == written->tv_sec && kept_time.tv_nsec >= written->tv_nsec);
+}
+
+static void show(int argc, int number)
+{
+    sigset_t mask;
+    printf("%d %d %d %d %s %d\n", argc, number, kept_argc, early_result, kept_text ? kept_text : "unset", is_later());
+    for (int i = 0; kept_argv && i < argc; i++)
+        printf("kept %s\n", kept_argv[i]);
+    for (char **variable = environ; *variable; variable++)
+        puts(*variable);
+    printf("name %s %s\n", program_invocation_name, program_invocation_short_name);
+    sigprocmask(SIG_SETMASK, NULL, &mask);
+    printf("block %c %c %d\n", kept_block[0], kept_block[99999], sigismember(&mask, SIGUSR2));
+}
+
+int main(int argc, char **argv)
+{
+    const stack_t stack = {.ss_sp = handler_stack, .ss_size = sizeof handler_stack};
+    volatile int number = argc;
+    struct sigaction action, fault;
+    int skipped = EARLY == OTHERS;
+    kept_argc = argc;
+    kept_block = malloc(100000);
+    memset(kept_block, 'b', 100000);
+    sigaltstack(&stack, NULL);
+    sigaction(SIGUSR1, &(struct sigaction){.sa_handler = handler, .sa_flags = SA_ONSTACK}, NULL);
+    sigaction(SIGSYS, &(struct sigaction){.sa_handler = handler}, NULL);
+    sigaction(SIGSEGV, NULL, &fault);
+    before(argc, argv);
+    int looked = look(argc - skipped, (const char *const *)argv + skipped, "tool");
+    printf("%d %d\n", looked, fault.sa_handler == SIG_DFL);
+    show(argc, number);
+    raise(SIGUSR1);
+    sigaction(SIGSYS, NULL, &action);
+    printf("handler %d\n", action.sa_handler == handler);
+    stack_t old;
+    sigaltstack(NULL, &old);
+    printf("stack %d %zu %d\n", old.ss_sp == stack.ss_sp, old.ss_size, old.ss_flags);
+    /* What the next run must not see. */
+    number = kept_argc = -1;
+    memset(kept_block, 'x', 100000);
+    kept_text = "late";
+    early_result = 77;
+    signal(SIGUSR1, SIG_IGN);
+    free(kept_block);
+    kept_block = malloc(900000);
+    memset(kept_block, 'y', 900000);
+    for (int i = 0; i < argc; i++)
+        memset(argv[i], 'z', strlen(argv[i]));
+    return argc;
+}
+#endif
