@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 28] = [
+const SOURCES: [&str; 30] = [
     "entry.c",
     "io.c",
     "audit.c",
