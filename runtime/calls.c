@@ -575,6 +575,7 @@ static enum hs_call_outcome clone_process(unsigned long flags)
     const unsigned long thread = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
                                  CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
     see(HS_SEEN_CHILDREN);
+    hs_strings_show();
     if (flags & CLONE_THREAD) {
         if ((flags & ~(0xfful)) != thread || !hs_threads_creates())
             hs_call_mark();

@@ -109,12 +109,6 @@ OBSERVE(proc_arguments_place)
     say("same %d", got == total && !memcmp(text, own_argv[0], strlen(own_argv[0])));
 }
 
-DISTURB(proc_arguments_overwrite)
-{
-    memset(own_argv[0], 'z', strlen(own_argv[0]));
-    say_file("cmdline");
-}
-
 DISTURB(proc_comm_write)
 {
     set_file("comm", "renamed");
