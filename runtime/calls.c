@@ -539,6 +539,7 @@ static enum hs_call_outcome make_thread(unsigned long flags)
 static enum hs_call_outcome make_task(struct hs_system_call *call, void *context, unsigned long flags, int has_stack)
 {
     const unsigned long ids = CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | CLONE_PARENT_SETTID | 0xff;
+    hs_strings_show();
     if (flags & CLONE_THREAD)
         return make_thread(flags);
     see(HS_SEEN_CHILDREN);

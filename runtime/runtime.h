@@ -154,6 +154,7 @@ HS_HIDDEN const struct hs_job *hs_serve_next(const struct hs_start *start, struc
 HS_HIDDEN void hs_strings_part(const struct hs_start *start);
 HS_HIDDEN void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, struct hs_call *call);
 HS_HIDDEN int hs_strings_are_fixed(void);
+HS_HIDDEN HS_GENERAL void hs_strings_show(void);
 HS_HIDDEN void hs_strings_secrets(struct hs_secret out[HS_SECRETS]);
 HS_HIDDEN int hs_strings_are_untouched(const struct hs_job *job, const struct hs_call *call);
 

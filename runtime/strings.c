@@ -38,6 +38,10 @@ static struct {
 _Static_assert(ARGUMENTS_MAX * ARGUMENT_ROOM % PAGE == 0, "the variables begin a page");
 
 static int is_apart, is_fixed;
+/* How the strings of a request at its fixed addresses were received, where the kernel shows them. */
+static char *shown, *variables_shown;
+static uint32_t argument_count, variable_count;
+static uint16_t argument_size[ARGUMENTS_MAX], name_size[HS_VARIABLES_MAX], value_size[HS_VARIABLES_MAX];
 /* What the kernel laid on the stack behind the environment, and libraries look for there. */
 static const uintptr_t *auxiliary;
 static size_t auxiliary_words;
@@ -66,7 +70,7 @@ static char **point_at(char **out, char *strings, uint32_t count)
 }
 
 /* Where an argument is if each has its place. */
-static char *place_of(uint32_t index)
+HS_GENERAL static char *place_of(uint32_t index)
 {
     return index ? laid.argument[index] : laid.name;
 }
@@ -82,6 +86,7 @@ static int place_arguments(const struct hs_job *job)
         if (size > (i ? sizeof laid.argument[i] : sizeof laid.name))
             return 0;
         memcpy(place_of(i), string, size);
+        argument_size[i] = (uint16_t)size;
         string += size;
     }
     return 1;
@@ -100,6 +105,8 @@ static int place_variables(const struct hs_job *job)
             return 0;
         laid.variables[i] = memcpy(laid.variable[i].value - name, string, name);
         memcpy(laid.variable[i].value, sign + 1, value);
+        name_size[i] = (uint16_t)name;
+        value_size[i] = (uint16_t)value;
         string += name + value;
     }
     laid.variables[job->head->envc] = NULL;
@@ -112,6 +119,10 @@ static char **lay_fixed(const struct hs_job *job)
     const uint32_t argc = job->head->argc;
     if (!place_arguments(job) || !place_variables(job))
         return NULL;
+    shown = job->strings;
+    variables_shown = job->environment;
+    argument_count = argc;
+    variable_count = job->head->envc;
     char **argv = laid.variables - (argc + 1);
     for (uint32_t i = 0; i < argc; i++)
         argv[i] = place_of(i);
@@ -144,6 +155,26 @@ void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, stru
     char *slash = strrchr(argv[0], '/');
     program_invocation_name = __progname_full = argv[0];
     program_invocation_short_name = __progname = slash ? slash + 1 : argv[0];
+}
+
+/* Copies without vector registers. */
+static inline char *copy(char *to, const char *from, size_t count)
+{
+    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(count) : : "memory");
+    return to;
+}
+
+/* Has the kernel show others what the tool has made of its strings, which are at addresses that the kernel does not know. */
+HS_GENERAL void hs_strings_show(void)
+{
+    char *to = shown;
+    for (uint32_t i = 0; is_fixed && i < argument_count; i++)
+        to = copy(to, place_of(i), argument_size[i]);
+    to = variables_shown;
+    for (uint32_t i = 0; is_fixed && i < variable_count; i++) {
+        to = copy(to, laid.variable[i].value - name_size[i], name_size[i]);
+        to = copy(to, laid.variable[i].value, value_size[i]);
+    }
 }
 
 /* Whether each string is where it is in every request. */

@@ -71,9 +71,13 @@ __attribute__((constructor)) static void construct(void)
     free(block);
 }
 
-static int own_line(void)
+/* As it is after a change. */
+static int own_line(char **argv)
 {
     char text[4096];
+    for (char **argument = argv; *argument; argument++)
+        if (**argument)
+            **argument = 'Y';
     const int fd = open("/proc/self/cmdline", O_RDONLY);
     const ssize_t length = read(fd, text, sizeof text);
     int sum = 0;
@@ -134,7 +138,7 @@ static void before(int argc, char **argv)
         break;
     case ASKS: kept_text = argc > 1 ? getenv(argv[1]) : "no name"; break;
     case BLOCKS: sigprocmask(SIG_BLOCK, &(sigset_t){{1ul << (SIGUSR2 - 1)}}, NULL); break;
-    case OWN_LINE: early_result = own_line(); break;
+    case OWN_LINE: early_result = own_line(argv); break;
     }
 }
 
