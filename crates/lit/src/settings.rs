@@ -1,7 +1,8 @@
 //! What the user asked for, as far as it concerns which tests there are and how they are run.
 //!
-//! Plain data, filled in by the command line; see lit-compat 1.2 and 1.3 for the options. Output options are
-//! not here but for the two that change what is gathered: the level of diagnostics and whose output is wanted.
+//! Plain data, filled in by the command line; docs/reference/lit-compat.md, 1.2 and 1.3, has the options. Of the
+//! output options only those two are here that change what is gathered: the level of diagnostics and whose output
+//! is wanted.
 
 use std::path::PathBuf;
 use std::sync::Arc;
