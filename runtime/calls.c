@@ -603,9 +603,13 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
     /* A thread's number is its own. */
     case SYS_gettid: return number_if(HS_SYS(SYS_gettid) == calls.process && !hs_gate_raises(place));
     case SYS_getpid: return number_if(!hs_gate_raises(place));
-    case SYS_dup:
     case SYS_dup2:
     case SYS_dup3:
+        /* Before the runner sees that the connection is gone. */
+        if (is_connection(call->b))
+            hs_call_mark();
+        return is_connection(call->a) ? closed(call) : make_descriptor(call);
+    case SYS_dup:
     case SYS_accept:
     case SYS_accept4: return is_connection(call->a) ? closed(call) : make_descriptor(call);
     case SYS_socket:

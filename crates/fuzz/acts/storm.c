@@ -73,7 +73,7 @@ static void storm(void (*during)(void))
     storm_end(threads);
 }
 
-static void read_status(void)
+static void storm_reads_status(void)
 {
     char text[4096];
     say("read %d", slurp("/proc/self/status", text, sizeof text) > 100);
@@ -81,10 +81,10 @@ static void read_status(void)
 
 MIXED(storm_status)
 {
-    storm(read_status);
+    storm(storm_reads_status);
 }
 
-static void read_stat(void)
+static void storm_reads_stat(void)
 {
     char text[1024];
     say("read %d", slurp("/proc/self/stat", text, sizeof text) > 10 && atoi(text) == getpid());
@@ -92,7 +92,7 @@ static void read_stat(void)
 
 MIXED(storm_stat)
 {
-    storm(read_stat);
+    storm(storm_reads_stat);
 }
 
 static struct sock_filter filter_code[] = {

@@ -359,7 +359,7 @@ DISTURB(thread_sets_actions)
     in_thread(set_actions);
 }
 
-static void *set_limits(void *argument)
+static void *lower_limits(void *argument)
 {
     struct rlimit limit;
     (void)argument;
@@ -370,7 +370,7 @@ static void *set_limits(void *argument)
 
 DISTURB(thread_sets_limits)
 {
-    in_thread(set_limits);
+    in_thread(lower_limits);
 }
 
 static void *map_far(void *argument)

@@ -128,8 +128,12 @@ impl Campaign<'_> {
         if left.is_empty() || self.has_enough() || self.begun.elapsed() * 3 > self.deadline - self.begun {
             return None;
         }
+        // What observes comes first: it is known then which of that may be used for the others.
+        let observes = |act: &Act| act.role == Role::Observes;
+        let first = if left.iter().any(observes) { observes } else { |_: &Act| true };
+        let places: Vec<_> = (0..left.len()).filter(|at| first(&left[*at])).collect();
         let mut random = Random::new(self.options.seed, !(left.len() as u64));
-        let at = random.below(left.len());
+        let at = *random.pick(&places)?;
         Some(left.swap_remove(at))
     }
 
@@ -155,11 +159,10 @@ impl<'c> Job<'c> {
 
     /// Tries acts by themselves, and looks into what differs at once.
     fn calibrate(mut self) -> Result<Self, String> {
-        let catalogue = self.campaign.drawn();
         while let Some(act) = self.campaign.untried() {
             if self.try_out(&twice(&act.name))? {
                 self.campaign.retiring.lock().expect("no panic while locked").insert(act.name);
-            } else if let Some(sequence) = observed(&act.name, &catalogue) {
+            } else if let Some(sequence) = observed(&act.name, &self.campaign.drawn()) {
                 self.try_out(&sequence)?;
             }
         }
