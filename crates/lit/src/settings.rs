@@ -26,7 +26,7 @@ pub struct Settings {
     pub config_map: Vec<(PathBuf, PathBuf)>,
     /// `--config-prefix`.
     pub config_prefix: Option<String>,
-    /// The Python that evaluates configs; else HOTSTART_LIT_PYTHON, else `python3`.
+    /// The Python that evaluates configs; else HOTSTART_LIT_PYTHON, else the first one found that has lit.
     pub python: Option<PathBuf>,
     /// A `lit` package to use in place of that Python's: its directory, or the directory it is in.
     pub lit_package: Option<PathBuf>,
