@@ -1,8 +1,9 @@
 /* Saves the memory that a run of main can change, and puts it back.
  *
  * All writable private memory is compared, page by page, or just copied where several runs have changed it: there is little
- * of it (1 to 3 MiB in LLVM's tools, whose data is read-only after relocation), and comparing is faster here than asking the kernel what was written, which costs a
- * fault for each page's first write. The saved pages are made in the template, once for all its workers.
+ * of it (1 to 3 MiB in LLVM's tools, whose data is read-only after relocation), and comparing is faster here than asking the
+ * kernel what was written, which costs a fault for each page's first write. The saved pages are made in the template, once for
+ * all its workers.
  *
  * What the kernel itself writes into a process is left alone: the thread's number, and the area of restartable sequences.
  * The runtime's own data is not saved, since it is what does the putting back.

@@ -228,8 +228,8 @@ static int may_be_warm(void)
 {
     struct stat now;
     struct rlimit core;
-    return client && !hs_marks_seen() && !(hs_gate_is_worker() && hs_call_seen() & HS_SEEN_UNKNOWN) && !expects_crash() && stat(client, &now) == 0 && now.st_dev == client_file.st_dev &&
-           now.st_ino == client_file.st_ino &&
+    return client && !hs_marks_seen() && !(hs_gate_is_worker() && hs_call_seen() & HS_SEEN_UNKNOWN) && !expects_crash() &&
+           stat(client, &now) == 0 && now.st_dev == client_file.st_dev && now.st_ino == client_file.st_ino &&
            (cores_are_piped || (getrlimit(RLIMIT_CORE, &core) == 0 && core.rlim_cur == 0));
 }
 

@@ -116,7 +116,8 @@ static int timers_armed(void)
     return 0;
 #endif
     for (int which = ITIMER_REAL; which <= ITIMER_PROF; which++)
-        if (HS_SYS(SYS_getitimer, which, &timer) == 0 && (timer.it_value.tv_sec || timer.it_value.tv_usec || timer.it_interval.tv_sec || timer.it_interval.tv_usec))
+        if (HS_SYS(SYS_getitimer, which, &timer) == 0 &&
+            (timer.it_value.tv_sec || timer.it_value.tv_usec || timer.it_interval.tv_sec || timer.it_interval.tv_usec))
             return 1;
     return 0;
 }

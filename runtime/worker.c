@@ -2,8 +2,8 @@
  *
  * It runs on a stack of its own, because the tool's is among what is put back. main is entered on the tool's stack as libc
  * had called it, so that returning from it runs exit, handlers and the flushing of streams as in any process; the system call
- * that would end the process then comes here by the gate (gate.c). Whatever stands in the way of another run, the process ends as it would have
- * ended without us: an end that is reported as RETIRED is a true one.
+ * that would end the process then comes here by the gate (gate.c). Whatever stands in the way of another run, the process ends
+ * as it would have ended without us: an end that is reported as RETIRED is a true one.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,4 +1,6 @@
 //! Builds the client, which `image` embeds, and marks it so that clients know each other (`HX_MARK` in wire.h).
+//!
+//! HOTSTART_CC names the C compiler, as in the build of `launch`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,6 +10,7 @@ const HEADERS: [&str; 3] = ["wire.h", "client.h", "system.h"];
 const MARK: &[u8] = b"hotstrt";
 /// The padding of an ELF file's identification, which kernel and tools ignore.
 const MARK_OFFSET: usize = 9;
+const COMPILER: &str = "HOTSTART_CC";
 
 fn main() {
     let variable = |name: &str| PathBuf::from(std::env::var_os(name).expect("cargo sets it"));
@@ -16,7 +19,12 @@ fn main() {
     for file in SOURCES.iter().chain(&HEADERS) {
         println!("cargo::rerun-if-changed={}", sources.join(file).display());
     }
-    let compiler = cc::Build::new().cargo_metadata(false).get_compiler();
+    println!("cargo::rerun-if-env-changed={COMPILER}");
+    let mut build = cc::Build::new();
+    if let Some(named) = std::env::var_os(COMPILER).filter(|name| !name.is_empty()) {
+        build.compiler(named);
+    }
+    let compiler = build.cargo_metadata(false).get_compiler();
     let mut command = Command::new(compiler.path());
     // One segment of code and one of zeroes: each page of a new process costs a fault.
     command.args(["-std=gnu11", "-Os", "-ffreestanding", "-fno-stack-protector", "-fno-pie", "-no-pie"]);

@@ -2,6 +2,9 @@
 //!
 //! HOTSTART_WITHOUT=NAME,NAME leaves out parts of what makes warm starts right (`HS_WITHOUT_NAME` in the runtime): only for
 //! `tools/fuzz-bites`, which tests that the fuzzer notices.
+//!
+//! HOTSTART_CC names the C compiler. A build for an old glibc needs it: CC and the linker are zig's there, and the runtime
+//! needs GCC.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -42,6 +45,7 @@ const PRELOAD: &str = "preload.c";
 const HEADERS: [&str; 3] = ["protocol.h", "arch.h", "runtime.h"];
 
 const WITHOUT: &str = "HOTSTART_WITHOUT";
+const COMPILER: &str = "HOTSTART_CC";
 
 fn main() {
     println!("cargo::rerun-if-env-changed={WITHOUT}");
@@ -64,7 +68,7 @@ fn main() {
 }
 
 fn link(output: &Path, sources: &[PathBuf], options: &[&str], without: &[String]) {
-    let compiler = cc::Build::new().cargo_metadata(false).get_compiler();
+    let compiler = compiler();
     let mut command = Command::new(compiler.path());
     command.args(["-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra"]);
     command.args(without).args(options).args(["-Wl,--build-id=none", "-s", "-o"]).arg(output).args(sources);
@@ -72,6 +76,23 @@ fn link(output: &Path, sources: &[PathBuf], options: &[&str], without: &[String]
         Ok(status) if status.success() => {}
         other => panic!("cannot build the runtime with {}: {other:?}", compiler.path().display()),
     }
+}
+
+/// GCC. Others ignore `#pragma GCC target("general-regs-only")`, without which the gate would change a tool's vector
+/// registers.
+fn compiler() -> cc::Tool {
+    println!("cargo::rerun-if-env-changed={COMPILER}");
+    let mut build = cc::Build::new();
+    if let Some(named) = std::env::var_os(COMPILER).filter(|name| !name.is_empty()) {
+        build.compiler(named);
+    }
+    let compiler = build.cargo_metadata(false).get_compiler();
+    let path = compiler.path().display();
+    assert!(
+        compiler.is_like_gnu(),
+        "the runtime needs GCC, and {path} is another compiler; set {COMPILER}=gcc"
+    );
+    compiler
 }
 
 /// One macro for each part that is left out.

@@ -44,9 +44,12 @@ def is_program(path):
 
 
 def scripts():
-    """Where pip puts scripts, if it has installed this package: LIBRARY is lib/pythonX.Y/site-packages then."""
+    """Where pip puts scripts, if it has installed this package: LIBRARY is lib/pythonX.Y/site-packages then, Debian's
+    dist-packages, or the directory of `pip install --target`."""
+    if os.path.basename(LIBRARY) not in ("site-packages", "dist-packages"):
+        return [os.path.join(LIBRARY, "bin")]
     prefix = os.path.dirname(os.path.dirname(os.path.dirname(LIBRARY)))
-    return [os.path.join(prefix, "bin")] if os.path.basename(LIBRARY) == "site-packages" else []
+    return [os.path.join(prefix, "bin")]
 
 
 def built():

@@ -6,8 +6,8 @@ import signal
 from harness import CONFIG, MODES, WARM, Faults, of_role
 from test_ends import FATAL
 
-# The Rust runtime ignores SIGPIPE, and hotstart SIGXFSZ. Rust has a handler for SIGSEGV and SIGBUS, to tell a stack overflow, that goes on after a
-# signal for which there is no fault; a second one ends the process.
+# The Rust runtime ignores SIGPIPE, and hotstart SIGXFSZ. Rust has a handler for SIGSEGV and SIGBUS, which detects a stack
+# overflow and goes on after a signal for which there is no fault; a second one ends the process.
 IGNORED = {signal.SIGPIPE, signal.SIGXFSZ, signal.SIGSEGV, signal.SIGBUS}
 # A test that failed warm and passes cold may be told as flaky; it never fails.
 NOT_FAILED = ("PASS", "FLAKYPASS")

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use hotstart_report::Sink;
 
-use crate::{ab, doctor, exit_code, lit};
+use crate::{ab, doctor, exit_code, lit, version};
 
 const USAGE: &str = "\
 usage: hotstart COMMAND [ARGUMENTS]
@@ -18,7 +18,7 @@ usage: hotstart COMMAND [ARGUMENTS]
                                    measure what starting processes costs here; `hotstart doctor --help` says more
   hotstart exec -- COMMAND...      run a command warm, through a server of the user's; `hotstart exec --help`
   hotstart server status|stop      look at that server, end it; `hotstart server --help` says more
-  hotstart --version               print the version
+  hotstart --version [--verbose]   print the version; also the system, and which kinds of start work on it
   hotstart --help                  print this
 
 By the name of `lit`, `llvm-lit` or `hotstart-lit` (a link to hotstart), it is `hotstart lit`.
@@ -37,7 +37,10 @@ pub fn run(args: &[OsString]) -> ExitCode {
         Some("lit") => lit::run("lit", None, &rest[1..]),
         Some("ab") => ab::run(&rest[1..]),
         Some("doctor") => doctor::run(&rest[1..]),
-        Some("--version" | "-V") => said(&format!("hotstart {}\n", env!("CARGO_PKG_VERSION"))),
+        Some("--version" | "-V") => match rest.get(1).map(|word| word.to_string_lossy()).as_deref() {
+            Some("--verbose" | "-v") => said(&version::verbose()),
+            _ => said(&version::short()),
+        },
         Some("--help" | "-h" | "help") => said(USAGE),
         Some(other) => refused(&format!("hotstart: there is no command '{other}'\n\n{USAGE}")),
         None => refused(USAGE),

@@ -1,4 +1,4 @@
-//! hotstart's exit codes. Stable; the table in README.md lists the same.
+//! hotstart's exit codes. Stable; docs/guide/options.md lists the same.
 
 use std::process::ExitCode;
 

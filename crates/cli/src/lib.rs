@@ -11,3 +11,4 @@ pub mod doctor;
 pub mod exec;
 pub mod exit_code;
 pub mod lit;
+pub mod version;

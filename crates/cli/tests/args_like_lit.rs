@@ -1,8 +1,8 @@
 //! Random command lines, parsed by lit itself and by hotstart: same settings, or the same error.
 //!
 //! One Python process serves all cases. What hotstart does otherwise on purpose is kept out of the generator:
-//! hotstart's own options, a `--` joined to its option by `=`, abbreviations of `--time-tests` (which lit accepts and then forgets), and regular
-//! expressions that do not compile, whose error texts are the business of whoever compiles them.
+//! hotstart's own options, a `--` joined to its option by `=`, abbreviations of `--time-tests` (which lit accepts and
+//! then forgets), and regular expressions that do not compile, whose error texts `crates/python` tests.
 #![forbid(unsafe_code)]
 // One `json!` for all settings.
 #![recursion_limit = "256"]

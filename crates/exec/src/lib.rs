@@ -3,7 +3,7 @@
 //! A tiny client (`client/`, C without libc) stands in the command's place. It hands the command to the server over a
 //! socket, passes signals on and ends as the command did; whenever anything is in doubt it becomes the command
 //! itself. The server starts tools by [`hotstart_launch`], warm or not at all: only the client can start a command
-//! cold, since only it is the process that the build started. See docs/exec.md. A run of tests has a server of its own
+//! cold, since only it is the process that the build started. See docs/guide/builds.md. A run of tests has a server of its own
 //! for what its tools start ([`Prepared`]).
 #![forbid(unsafe_code)]
 

@@ -115,7 +115,8 @@ DISTURB(fd_owner)
     if (pipe(ends) != 0)
         return say_result("pipe", -1);
     signal(SIGIO, SIG_IGN);
-    SAY3("owner %ld signal %ld async %ld", fcntl(ends[0], F_SETOWN, getpid()), fcntl(ends[0], F_SETSIG, SIGIO), fcntl(ends[0], F_SETFL, O_ASYNC));
+    SAY3("owner %ld signal %ld async %ld", fcntl(ends[0], F_SETOWN, getpid()), fcntl(ends[0], F_SETSIG, SIGIO),
+         fcntl(ends[0], F_SETFL, O_ASYNC));
 }
 
 MIXED(fd_extra)

@@ -135,7 +135,8 @@ OBSERVE(priority_show)
 {
     cpu_set_t set;
     sched_getaffinity(0, sizeof set, &set);
-    SAY4("nice %ld io %ld policy %ld processors %ld", getpriority(PRIO_PROCESS, 0), RAW(SYS_ioprio_get, 1, 0), sched_getscheduler(0), CPU_COUNT(&set));
+    SAY4("nice %ld io %ld policy %ld processors %ld", getpriority(PRIO_PROCESS, 0), RAW(SYS_ioprio_get, 1, 0),
+         sched_getscheduler(0), CPU_COUNT(&set));
 }
 
 DISTURB(persona_set)

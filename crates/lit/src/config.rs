@@ -19,7 +19,7 @@ pub struct Config {
     pub origin: Option<Arc<Origin>>,
     /// The suite's name, first part of its tests' names.
     pub name: String,
-    /// See lit-compat 2.5 for how they are matched, which depends on the dialect.
+    /// Matching depends on the dialect: docs/reference/lit-compat.md, 2.5.
     pub suffixes: BTreeSet<String>,
     /// Exact basenames of files and directories that are passed over.
     pub excludes: BTreeSet<String>,

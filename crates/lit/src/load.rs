@@ -17,6 +17,7 @@ use crate::discover::{self, Found, Voice};
 use crate::exception::Exception;
 use crate::googletest::list::Starter;
 use crate::plan::Plan;
+use crate::probe::python::Interpreter;
 use crate::probe::{About, Probe, ProbeError, State, SuiteRef};
 use crate::select::{self, Selection};
 use crate::settings::Settings;
@@ -130,6 +131,9 @@ pub fn load_in<'g>(
     state.result_codes.iter().for_each(|code| {
         verdicts.intern(code.clone());
     });
+    // The helpers that come later are started in the same Python.
+    let Interpreter { python, lit_package } = about.interpreter.clone();
+    let settings_found = Settings { python: Some(python), lit_package, ..settings.clone() };
     let session = session(about, dialect, state, settings, &voice, tmp_dir);
     let timing = Timing { waited, after_last_answer: last_answer.elapsed(), total: begun.elapsed() };
     let discovered = Discovered {
@@ -142,7 +146,7 @@ pub fn load_in<'g>(
         timing,
         groups,
         origins,
-        settings: settings.clone(),
+        settings: settings_found,
     };
     Ok((discovered, probe))
 }

@@ -1,4 +1,5 @@
-//! The order in which tests are started, and that in which they are listed (lit-compat 1.5, 1.6).
+//! The order in which tests are started, and that in which they are listed
+//! (docs/reference/lit-compat.md, 1.5 and 1.6).
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};

@@ -1,4 +1,4 @@
-//! Which of the tests found are run: filters, shards, and lists of expectations (lit-compat 1.4).
+//! Selects the tests to run: filters, shards, and lists of expectations (docs/reference/lit-compat.md, 1.4).
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,7 +1,8 @@
 //! What the user asked for, as far as it concerns which tests there are and how they are run.
 //!
-//! Plain data, filled in by the command line; see lit-compat 1.2 and 1.3 for the options. Output options are
-//! not here but for the two that change what is gathered: the level of diagnostics and whose output is wanted.
+//! Plain data, filled in by the command line; docs/reference/lit-compat.md, 1.2 and 1.3, has the options. Of the
+//! output options only those two are here that change what is gathered: the level of diagnostics and whose output
+//! is wanted.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ pub struct Settings {
     pub config_map: Vec<(PathBuf, PathBuf)>,
     /// `--config-prefix`.
     pub config_prefix: Option<String>,
-    /// The Python that evaluates configs; else HOTSTART_LIT_PYTHON, else `python3`.
+    /// The Python that evaluates configs; else HOTSTART_LIT_PYTHON, else the first one found that has lit.
     pub python: Option<PathBuf>,
     /// A `lit` package to use in place of that Python's: its directory, or the directory it is in.
     pub lit_package: Option<PathBuf>,

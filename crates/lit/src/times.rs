@@ -1,6 +1,6 @@
 //! `.lit_test_times.txt`: how long each test took, negative if it failed.
 //!
-//! Shared with lit in both directions, so its form is lit's to the letter (lit-compat 1.5).
+//! Shared with lit in both directions, so its form is lit's to the letter (docs/reference/lit-compat.md, 1.5).
 
 use std::fmt::Write as _;
 use std::fs;

@@ -83,7 +83,8 @@ pub struct Script {
     pub tmp_base: PathBuf,
     /// Whether to record what goes through the pipes between stages, so that two runs can be compared.
     pub tape: bool,
-    /// Directory of the `lit` package, which lit's `cat` and `diff` put into PYTHONPATH of later commands; see lit-compat 5.7.
+    /// Directory of the `lit` package, which lit's `cat` and `diff` put into PYTHONPATH of later commands
+    /// (docs/reference/lit-compat.md, 5.7).
     pub lit_package_dir: Option<PathBuf>,
     /// The Python that runs the programs which lit has for `cat` and `diff`, where only a program will do.
     pub lit_python: Option<PathBuf>,

@@ -1,8 +1,8 @@
 //! Buffered output whose reader may go away.
 //!
 //! A closed pipe (`hotstart lit | head`) ends the output, not the run: the first error closes the sink and what
-//! follows is dropped. Any other error (a full disk) is kept, to be told at the end. Each event is flushed as a whole, so a reader sees complete lines and a quiet run makes no
-//! system calls.
+//! follows is dropped. Any other error (a full disk) is kept, to be reported at the end. Each event is flushed as a
+//! whole, so a reader sees complete lines and a quiet run makes no system calls.
 
 use std::io::{self, Write};
 

@@ -84,6 +84,10 @@ pub fn check(
         io::Result::Ok(outcome)
     };
     let cold = run(Mode::Cold, None)?;
+    // A cold run that takes too long says nothing of warm ones: the machine is busy.
+    if let Some(at) = cold.observed.iter().position(|run| run.timed_out) {
+        return Ok(Verdict::Nondeterministic(at));
+    }
     for mode in modes {
         let warm = run(*mode, Some(&cold))?;
         let Some(mut difference) = compare(&cold, &warm, *mode) else { continue };

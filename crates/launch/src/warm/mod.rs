@@ -1,7 +1,7 @@
 //! Starting by copying: a pool of tools stopped before `main`.
 //!
 //! Whoever wants to start something takes a template out of the pool, asks it for a copy and puts it back. What
-//! cannot be started so is told by a [`Reason`], and started cold; nothing is lost by it. See docs/design/warm.md.
+//! cannot be started so is told by a [`Reason`], and started cold; nothing is lost by it. See docs/design/fork-server.md.
 
 mod ahead;
 mod budget;

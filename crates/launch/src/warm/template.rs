@@ -28,7 +28,7 @@ use crate::{ProcessGroup, Reason, Spec};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// After how many copies a template's text is put on large pages. That takes about 60 ms for LLVM's 120 MB, and saves a
-/// copy 2 to 5 ms (docs/design/warm.md).
+/// copy 2 to 5 ms (docs/design/fork-server.md).
 const ENLARGE_AFTER: u32 = 32;
 
 /// How often to look whether a template is still wanted that is made ahead.

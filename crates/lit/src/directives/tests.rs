@@ -1,3 +1,5 @@
+//! Unit tests of the scan for directives. `tests/suite_against_lit.rs` compares it with lit.
+
 use super::*;
 
 fn parsed(content: &[u8]) -> Result<Directives, Rejection> {

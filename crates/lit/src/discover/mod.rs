@@ -2,7 +2,7 @@
 //!
 //! Python is asked only for the values of configs, in the order in which lit would evaluate them, as they may
 //! depend on each other. Nothing is kept per test but its name until the walk is over: later configs can still
-//! change earlier ones. See lit-compat 2.1 to 2.5.
+//! change earlier ones. See docs/reference/lit-compat.md, 2.1 to 2.5.
 
 mod googletest;
 mod select_files;

@@ -1,4 +1,4 @@
-//! Which entries of a directory are tests (lit-compat 2.5).
+//! Selects the entries of a directory that are tests (docs/reference/lit-compat.md, 2.5).
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,7 +1,7 @@
 //! googletest executables: how their tests are found, split into shards, run, and told apart afterwards.
 //!
 //! A job is a shard, as in lit, so live output names shards; after the run each shard is replaced by the tests
-//! that its executable reports in a file of JSON (lit-compat 2.8).
+//! that its executable reports in a file of JSON (docs/reference/lit-compat.md, 2.8).
 
 pub mod individual;
 pub(crate) mod list;

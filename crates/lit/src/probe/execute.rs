@@ -291,7 +291,8 @@ mod tests {
             fault: Some(("E".into(), "m".into())),
             ..Answer::default()
         };
-        let expected = "{\"out\":\"a\\u000ab\",\"err\":\"\",\"code\":-9,\"timed_out\":false,\"fatal\":null,\"failures\":[],\"fault\":[\"E\",\"m\"]}\n";
+        let expected = "{\"out\":\"a\\u000ab\",\"err\":\"\",\"code\":-9,\"timed_out\":false,\"fatal\":null,\
+                        \"failures\":[],\"fault\":[\"E\",\"m\"]}\n";
         assert_eq!(String::from_utf8(answer.line()).unwrap(), expected);
     }
 }

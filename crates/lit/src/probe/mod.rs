@@ -5,6 +5,7 @@
 //! user's, as configs may print. It ends when the request pipe is closed, be it because the runner died.
 
 pub(crate) mod execute;
+pub mod python;
 mod start;
 mod update;
 pub(crate) mod updaters;
@@ -21,6 +22,7 @@ use std::time::{Duration, Instant};
 use hotstart_launch::{Child, StartError};
 use hotstart_model::{Diagnostic, Severity, VerdictKind};
 
+use self::python::Interpreter;
 use self::wire::{Hello, Reply, Request, Text};
 use crate::ahead::{self, Announced, Listener};
 use crate::config::{Config, Origin};
@@ -47,6 +49,8 @@ pub struct Probe<'g> {
 pub struct About {
     /// The Python.
     pub python: PathBuf,
+    /// How it was started.
+    pub interpreter: Interpreter,
     /// Version of its `lit` package.
     pub lit_version: (u32, u32, u32),
     /// The same as the package words it.
@@ -61,6 +65,13 @@ pub enum ProbeError {
     /// No Python.
     #[error("cannot find '{}', which evaluates lit's configs; install Python 3 or name one by HOTSTART_LIT_PYTHON", .0.display())]
     NoPython(PathBuf),
+    /// No Python has lit, and these places were looked at.
+    #[error(
+        "no Python with the 'lit' package, which evaluates lit's configs, was found; looked at\n{}\ninstall it ('pip \
+         install lit') for one of these Pythons, or name another one by --lit-python or HOTSTART_LIT_PYTHON",
+        .0.iter().map(|tried| format!("  {tried}")).collect::<Vec<_>>().join("\n")
+    )]
+    Nowhere(Vec<String>),
     /// A Python that may not be executed.
     #[error("'{}', which is to evaluate lit's configs, is not executable; allow it with chmod +x, or name another Python", .0.display())]
     NotExecutable(PathBuf),

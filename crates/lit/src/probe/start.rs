@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hotstart_launch::{EnvBlock, Group, Launcher, ProcessGroup, Spec};
+use hotstart_launch::{EnvBlock, Group, Launcher, ProcessGroup, Spec, StartError};
 use hotstart_model::{Environment, Severity};
 use hotstart_python::which;
 
+use super::python::{Interpreter, Place, Surroundings};
 use super::wire::Request;
 use super::{About, Probe, ProbeError};
 use crate::settings::Settings;
@@ -38,10 +39,41 @@ const REQUESTS: i32 = 3;
 const REPLIES: i32 = 4;
 
 impl<'g> Probe<'g> {
-    /// Starts the helper as a part of `group` and waits until it is ready.
+    /// Starts the helper as a part of `group` and waits until it is ready. Where no Python is named, it is the first one
+    /// that has lit.
     pub fn start(settings: &Settings, launcher: &'g Launcher, group: &'g Group) -> Result<Self, ProbeError> {
+        if let Some(python) = named_python(settings)? {
+            let named = Interpreter { python, lit_package: settings.lit_package.clone() };
+            return Self::start_in(named, settings, launcher, group);
+        }
+        let mut tried = Vec::new();
+        for Place { name, found } in Surroundings::of_process().places(settings) {
+            let Some(mut interpreter) = found else {
+                tried.push(format!("{name}: there is none"));
+                continue;
+            };
+            interpreter.lit_package = interpreter.lit_package.or_else(|| settings.lit_package.clone());
+            let python = interpreter.python.clone();
+            let reason = match Self::start_in(interpreter, settings, launcher, group) {
+                Err(ProbeError::NoLit { reason, .. }) => reason,
+                Err(ProbeError::Start(StartError::Program { source, .. })) if is_no_program(&source) => {
+                    format!("it cannot be executed: {source}")
+                }
+                started => return started,
+            };
+            tried.push(format!("{name}: '{}': {reason}", python.display()));
+        }
+        Err(ProbeError::Nowhere(tried))
+    }
+
+    fn start_in(
+        interpreter: Interpreter,
+        settings: &Settings,
+        launcher: &'g Launcher,
+        group: &'g Group,
+    ) -> Result<Self, ProbeError> {
         let begun = Instant::now();
-        let python = find_python(settings)?;
+        let python = interpreter.python.clone();
         let flags = rustix::pipe::PipeFlags::CLOEXEC;
         let (for_helper, requests) = rustix::pipe::pipe_with(flags).map_err(io::Error::from)?;
         let (replies, from_helper) = rustix::pipe::pipe_with(flags).map_err(io::Error::from)?;
@@ -62,8 +94,10 @@ impl<'g> Probe<'g> {
         };
         let child = launcher.start(&spec, group)?;
         drop((for_helper, from_helper));
+        let package = interpreter.lit_package.clone();
         let about = About {
             python,
+            interpreter,
             lit_version: (0, 0, 0),
             lit_version_text: String::new(),
             package_dir: PathBuf::new(),
@@ -79,20 +113,20 @@ impl<'g> Probe<'g> {
             last_answer: begun,
             listener: None,
         };
-        probe.hand_over(settings);
+        probe.hand_over(settings, package.as_deref());
         probe.greet()?;
         probe.waited = begun.elapsed();
         Ok(probe)
     }
 
     /// Sends modules and settings. A helper that is gone already is noticed when its answer is read.
-    fn hand_over(&mut self, settings: &Settings) {
+    fn hand_over(&mut self, settings: &Settings, package: Option<&Path>) {
         let mut text = format!("{}\n", MODULES.len()).into_bytes();
         for (name, source) in MODULES {
             text.extend_from_slice(format!("{name} {}\n", source.len()).as_bytes());
         }
         MODULES.iter().for_each(|(_, source)| text.extend_from_slice(source.as_bytes()));
-        text.extend_from_slice(&describe(settings));
+        text.extend_from_slice(&describe(settings, package));
         if let Some(requests) = &mut self.requests
             && requests.write_all(&text).is_err()
         {
@@ -101,7 +135,7 @@ impl<'g> Probe<'g> {
     }
 }
 
-fn describe(settings: &Settings) -> Vec<u8> {
+fn describe(settings: &Settings, package: Option<&Path>) -> Vec<u8> {
     let texts = |pairs: &'_ [(String, String)]| -> Vec<(Vec<u8>, Vec<u8>)> {
         pairs.iter().map(|(key, value)| (key.clone().into_bytes(), value.clone().into_bytes())).collect()
     };
@@ -112,7 +146,7 @@ fn describe(settings: &Settings) -> Vec<u8> {
         Severity::Error | Severity::Fatal => "error",
     };
     let number = |value: Option<u64>| value.map_or("null".to_owned(), |value| value.to_string());
-    let package = settings.lit_package.as_deref().map(|package| package_parent(&settings.cwd, package));
+    let package = package.map(|package| package_parent(&settings.cwd, package));
     Request::new()
         .text("progname", &settings.progname)
         .list("argv", [settings.progname.as_bytes()])
@@ -156,16 +190,21 @@ fn package_parent(cwd: &Path, package: &Path) -> PathBuf {
     }
 }
 
-fn find_python(settings: &Settings) -> Result<PathBuf, ProbeError> {
+/// Whether this file can never be started, however busy the system is.
+fn is_no_program(error: &io::Error) -> bool {
+    let never = [rustix::io::Errno::NOENT, rustix::io::Errno::ACCESS, rustix::io::Errno::NOEXEC];
+    never.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+/// The Python that the user names by option or variable.
+fn named_python(settings: &Settings) -> Result<Option<PathBuf>, ProbeError> {
     let named = settings.python.clone().map(OsString::from);
-    let name = named
-        .or_else(|| std::env::var_os("HOTSTART_LIT_PYTHON").filter(|value| !value.is_empty()))
-        .unwrap_or_else(|| "python3".into());
-    let missing = || ProbeError::NoPython(PathBuf::from(&name));
+    let named = named.or_else(|| std::env::var_os("HOTSTART_LIT_PYTHON").filter(|value| !value.is_empty()));
+    let Some(name) = named else { return Ok(None) };
     let search = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
     match which::program(&name, Some(&search), &settings.cwd) {
-        Some(path) if which::is_executable(&path) => Ok(path),
+        Some(path) if which::is_executable(&path) => Ok(Some(path)),
         Some(path) if path.exists() => Err(ProbeError::NotExecutable(path)),
-        _ => Err(missing()),
+        _ => Err(ProbeError::NoPython(PathBuf::from(&name))),
     }
 }

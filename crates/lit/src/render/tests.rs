@@ -1,3 +1,5 @@
+//! Unit tests of the output that a transcript becomes, in the words of both lits.
+
 use hotstart_model::{RedirectedOutput, Status};
 
 use super::*;

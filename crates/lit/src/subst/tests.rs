@@ -1,3 +1,5 @@
+//! Unit tests of substitutions. `tests/suite_against_lit.rs` compares them with lit.
+
 use std::path::Path;
 
 use hotstart_model::Dialect;

@@ -5,6 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use hotstart_bench::command::{Command, line};
+use hotstart_lit::probe::python::Surroundings;
+use hotstart_lit::settings::Settings;
 
 use crate::args::LitOptions;
 
@@ -40,7 +42,7 @@ pub(super) fn other(options: &LitOptions, cwd: &Path, results: &Path) -> Result<
     }
     let path = std::env::var_os("PATH");
     let found = match Command::find(typed.clone(), path.as_deref(), cwd) {
-        Err(_) if typed == ["lit"] => Command::find(lit_of_python(options)?, path.as_deref(), cwd),
+        Err(_) if typed == ["lit"] => Command::find(lit_of_python(options, cwd)?, path.as_deref(), cwd),
         found => found,
     };
     let found = found.map_err(|error| format!("argument --ab: {error}"))?;
@@ -51,14 +53,14 @@ pub(super) fn other(options: &LitOptions, cwd: &Path, results: &Path) -> Result<
 }
 
 /// Where there is no command `lit`, the Python that evaluates the configs has one.
-fn lit_of_python(options: &LitOptions) -> Result<Vec<OsString>, String> {
+fn lit_of_python(options: &LitOptions, cwd: &Path) -> Result<Vec<OsString>, String> {
     if options.own.lit_package.is_some() {
         let how = "name the lit of --lit-package as `--ab 'python3 DIR/lit.py'`";
         return Err(format!("argument --ab: there is no program 'lit' along PATH; {how}"));
     }
     let named = options.own.lit_python.clone().map(OsString::from);
     let python = named.or_else(|| std::env::var_os("HOTSTART_LIT_PYTHON").filter(|name| !name.is_empty()));
-    let python = python.unwrap_or_else(|| "python3".into());
+    let python = python.or_else(|| python_with_script(cwd)).unwrap_or_else(|| "python3".into());
     // A virtual environment has the script that pip made beside its Python.
     let script = Path::new(&python).with_file_name("lit");
     if python.as_bytes().contains(&b'/') && script.exists() {
@@ -66,6 +68,15 @@ fn lit_of_python(options: &LitOptions) -> Result<Vec<OsString>, String> {
     }
     let call = "import sys; from lit.main import main; sys.exit(main())";
     Ok([&python, OsStr::new("-c"), OsStr::new(call)].map(OsString::from).to_vec())
+}
+
+/// The Python of an environment that has the script `lit`, from the places where a run looks for one.
+fn python_with_script(cwd: &Path) -> Option<OsString> {
+    let settings = Settings { cwd: cwd.to_path_buf(), ..Settings::default() };
+    let surroundings = Surroundings::of_process();
+    let found = surroundings.places(&settings).filter_map(|place| place.found);
+    let mut own = found.filter(|found| found.lit_package.is_none());
+    own.find(|found| found.python.with_file_name("lit").exists()).map(|found| found.python.into())
 }
 
 fn own_binary() -> Result<PathBuf, String> {

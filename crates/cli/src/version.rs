@@ -1,0 +1,100 @@
+//! `hotstart --version`. With `--verbose`, also the system, and which kinds of start work on it: each kind is tried, as a
+//! list of kernel features could miss what forbids one (a container's filter, an old glibc, another loader).
+
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use hotstart_launch::{Choice, EnvBlock, Group, Launcher, Policy, ProcessGroup, Spec, Via};
+use hotstart_model::Environment;
+use hotstart_python::which;
+use rustix::fs::MemfdFlags;
+
+/// A tool that does nothing, and that every system has.
+const TOOL: &str = "true";
+/// The first starts of a tool may be cold, or by fork, until it is known.
+const STARTS: usize = 4;
+
+/// The version alone.
+pub fn short() -> String {
+    format!("hotstart {}\n", env!("CARGO_PKG_VERSION"))
+}
+
+/// The version, the system, and the kinds of start.
+pub fn verbose() -> String {
+    let mut text = short();
+    let system = rustix::system::uname();
+    let part = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
+    let _ = writeln!(
+        text,
+        "system: {} {}, {}",
+        part(system.sysname()),
+        part(system.release()),
+        part(system.machine())
+    );
+    let memory = |name, flags| rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | flags).map(drop);
+    line(&mut text, "sealed memory files", answer(memory("a", MemfdFlags::ALLOW_SEALING)));
+    line(&mut text, "executable memory files (Linux 6.3)", answer(memory("b", MemfdFlags::EXEC)));
+    let search = std::env::var_os("PATH");
+    let found = which::program(OsStr::new(TOOL), search.as_deref(), Path::new("/"));
+    let Some(tool) = found.filter(|tool| which::is_executable(tool)) else {
+        let _ = writeln!(text, "kinds of start: not tried, as there is no program '{TOOL}' along PATH");
+        return text;
+    };
+    let _ = writeln!(text, "kinds of start, tried with {}:", tool.display());
+    for (kind, rewind) in [("fork", false), ("rewind", true)] {
+        line(&mut text, kind, tried(&tool, rewind).unwrap_or_else(|error| format!("no: {error}")));
+    }
+    line(&mut text, "cold", "yes".to_owned());
+    text
+}
+
+fn line(text: &mut String, what: &str, answer: String) {
+    let _ = writeln!(text, "  {what}: {answer}");
+}
+
+fn answer(result: rustix::io::Result<()>) -> String {
+    result.map_or_else(|error| format!("no: {error}"), |()| "yes".to_owned())
+}
+
+/// Starts the tool by fork, or in workers, and says whether it was, or else why not.
+fn tried(tool: &Path, rewind: bool) -> io::Result<String> {
+    let choice = Choice::Only(vec![TOOL.to_owned()]);
+    let launcher =
+        Launcher::new().with_policy(Policy { choice, rewind, repeats_doubtful: true, ..Policy::default() });
+    let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    let mut why = String::new();
+    for _ in 0..STARTS {
+        match start(&launcher, tool, &null)? {
+            Via::Rewind => return Ok("yes".to_owned()),
+            Via::Fork if !rewind => return Ok("yes".to_owned()),
+            Via::Fork => {}
+            Via::Cold(reason) => why = reason.to_string(),
+        }
+    }
+    let tools = launcher.statistics().tools;
+    let retired = tools.iter().flat_map(|tool| tool.retired.keys()).next().map(ToString::to_string);
+    let stopped = tools.iter().find_map(|tool| tool.not_rewound.as_ref()).map(ToString::to_string);
+    Ok(format!("no: {}", stopped.or(retired).unwrap_or(why)))
+}
+
+fn start(launcher: &Launcher, tool: &Path, null: &File) -> io::Result<Via> {
+    let group = Group::new();
+    let spec = Spec {
+        program: PathBuf::from(tool),
+        argv: vec![OsString::from(TOOL)],
+        env: EnvBlock::new(&Environment::new()),
+        cwd: Path::new("/").into(),
+        stdio: [null.as_fd(); 3],
+        extra_fds: Vec::new(),
+        umask: None,
+        limits: Vec::new(),
+        keep_cold: false,
+        process_group: ProcessGroup::New,
+    };
+    let child = launcher.start(&spec, &group).map_err(io::Error::other)?;
+    Ok(child.wait().via)
+}

@@ -1,0 +1,47 @@
+//! `hotstart --version`: one line, or what this system allows.
+
+use std::process::Command;
+
+fn version(args: &[&str], path: Option<&str>) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hotstart"));
+    command.arg("--version").args(args);
+    if let Some(path) = path {
+        command.env("PATH", path);
+    }
+    let output = command.output().expect("hotstart starts");
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn it_is_one_line_unless_more_is_asked_for() {
+    let short = version(&[], None);
+    assert_eq!(short, format!("hotstart {}\n", env!("CARGO_PKG_VERSION")));
+    let long = version(&["--verbose"], None);
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("Linux");
+    let system = format!("system: Linux {}, {}\n", release.trim(), std::env::consts::ARCH);
+    assert!(long.starts_with(&format!("{short}{system}")), "{long}");
+    assert!(long.contains("  sealed memory files: yes\n"), "{long}");
+}
+
+/// Where these tests run, tools are started warm; other tests need that as well.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn kinds_of_start_are_tried() {
+    let long = version(&["--verbose"], Some("/usr/bin:/bin"));
+    assert!(long.ends_with("/true:\n  fork: yes\n  rewind: yes\n  cold: yes\n"), "{long}");
+}
+
+#[test]
+fn a_kind_that_does_not_work_says_why() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let script = dir.path().join("true");
+    std::fs::write(&script, "#!/bin/sh\n").expect("a file");
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&script, executable).expect("it is ours");
+    let long = version(&["--verbose"], dir.path().to_str());
+    assert!(long.contains("  fork: no: ") && long.contains("  rewind: no: "), "{long}");
+    std::fs::remove_file(&script).expect("it is there");
+    let long = version(&["--verbose"], dir.path().to_str());
+    assert!(long.contains("not tried, as there is no program 'true' along PATH"), "{long}");
+}
