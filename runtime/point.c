@@ -6,8 +6,8 @@
  *
  * Such a state can serve a request if all that may have gone into it is the same. That is its key: the number of arguments, whose
  * strings are at addresses that depend on it alone (strings.c); the first argument; and of the environment the variables that were
- * asked for and are not set, or the names of all and the values that the run has looked at. For each number of arguments there is a snapshot,
- * kept as what it has that the first one has not (delta.c).
+ * asked for and are not set, or the names of all and the values that the run has looked at. For each number of arguments there is
+ * a snapshot, kept as what it has that the first one has not (delta.c).
  *
  * A snapshot is used when four runs have come to the same instruction with the same registers, and with the same memory in every
  * word. Audited runs are compared again.

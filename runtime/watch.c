@@ -5,8 +5,8 @@
  * arrived: nothing has gone into its state until then, and the state can serve other requests (point.c).
  *
  * The environment cannot be read either, but a look at it does not end the watch. It is noted, and from then on the state depends on
- * which variables there are, or on the value of one: each name, and each value, has a page of its own. Clocks that are read without a system call are noticed by audit.c, which then
- * touches an argument.
+ * which variables there are, or on the value of one: each name, and each value, has a page of its own. Clocks that are read without a
+ * system call are noticed by audit.c, which then touches an argument.
  *
  * The tool may set an action for the signal that is used here, and a stack for handlers: these are noted, and set when the
  * watch ends. The handler runs on a stack of its own, so that nothing is left on the tool's.
