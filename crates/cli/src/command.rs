@@ -6,23 +6,32 @@ use std::process::ExitCode;
 
 use hotstart_report::Sink;
 
+use crate::args::completions::Shell;
+use crate::args::man;
 use crate::{ab, doctor, exit_code, lit, version};
 
-const USAGE: &str = "\
-usage: hotstart COMMAND [ARGUMENTS]
+/// Commands and what they do.
+const COMMANDS: [(&str, &str); 7] = [
+    ("lit", "run tests in lit's place; `hotstart lit --help` lists the options"),
+    ("ab", "compare what commands cost, run by turns; `hotstart ab --help` says more"),
+    ("doctor", "measure what starting processes costs here; `hotstart doctor --help` says more"),
+    ("exec", "run a command warm, through a server of the user's; `hotstart exec --help` says more"),
+    ("server", "look at that server, end it; `hotstart server --help` says more"),
+    ("completions", "print completions for a shell: `hotstart completions bash|zsh|fish`"),
+    ("man", "write the manual page into a directory: `hotstart man DIR`"),
+];
 
-  hotstart lit [OPTIONS] PATH...   run tests in lit's place; `hotstart lit --help` lists the options
-  hotstart ab [OPTIONS] -- A... -- B...
-                                   compare what commands cost, run by turns; `hotstart ab --help` lists the options
-  hotstart doctor [OPTIONS] [TOOL...]
-                                   measure what starting processes costs here; `hotstart doctor --help` says more
-  hotstart exec -- COMMAND...      run a command warm, through a server of the user's; `hotstart exec --help`
-  hotstart server status|stop      look at that server, end it; `hotstart server --help` says more
-  hotstart --version [--verbose]   print the version; also the system, and which kinds of start work on it
-  hotstart --help                  print this
-
-By the name of `lit`, `llvm-lit` or `hotstart-lit` (a link to hotstart), it is `hotstart lit`.
-";
+fn usage() -> String {
+    let line = |(name, what): &(&str, &str)| format!("  hotstart {name:<12} {what}\n");
+    format!(
+        "usage: hotstart COMMAND [ARGUMENTS]\n\n{}\
+         \x20 hotstart --version [--verbose]\n\
+         \x20                       print the version; also the system, and which kinds of start work on it\n\
+         \x20 hotstart --help       print this\n\n\
+         By the name of `lit`, `llvm-lit` or `hotstart-lit` (a link to hotstart), it is `hotstart lit`.\n",
+        COMMANDS.iter().map(line).collect::<String>()
+    )
+}
 
 /// Runs the command that the arguments, the program's name first, ask for.
 pub fn run(args: &[OsString]) -> ExitCode {
@@ -37,13 +46,38 @@ pub fn run(args: &[OsString]) -> ExitCode {
         Some("lit") => lit::run("lit", None, &rest[1..]),
         Some("ab") => ab::run(&rest[1..]),
         Some("doctor") => doctor::run(&rest[1..]),
+        Some("completions") => completions(&rest[1..]),
+        Some("man") => man(&rest[1..]),
         Some("--version" | "-V") => match rest.get(1).map(|word| word.to_string_lossy()).as_deref() {
             Some("--verbose" | "-v") => said(&version::verbose()),
             _ => said(&version::short()),
         },
-        Some("--help" | "-h" | "help") => said(USAGE),
-        Some(other) => refused(&format!("hotstart: there is no command '{other}'\n\n{USAGE}")),
-        None => refused(USAGE),
+        Some("--help" | "-h" | "help") => said(&usage()),
+        Some(other) => refused(&format!("hotstart: there is no command '{other}'\n\n{}", usage())),
+        None => refused(&usage()),
+    }
+}
+
+fn completions(args: &[OsString]) -> ExitCode {
+    let shell = match args {
+        [name] => Shell::named(&name.to_string_lossy()),
+        _ => None,
+    };
+    match shell {
+        Some(shell) => said(&shell.completions(&COMMANDS)),
+        None => refused("usage: hotstart completions bash|zsh|fish\n"),
+    }
+}
+
+fn man(args: &[OsString]) -> ExitCode {
+    let [dir] = args else { return refused("usage: hotstart man DIR\n") };
+    let file = Path::new(dir).join("hotstart.1");
+    match std::fs::write(&file, man::page(&COMMANDS)) {
+        Ok(()) => exit_code::exit(exit_code::SUCCESS),
+        Err(error) => refused(&format!(
+            "hotstart: cannot write '{}': {error}; name a directory that exists\n",
+            file.display()
+        )),
     }
 }
 

@@ -11,10 +11,12 @@
 
 mod argparse;
 mod builtin;
+pub mod completions;
 mod console;
 mod flag;
 mod help;
 mod low;
+pub mod man;
 mod options;
 mod table;
 mod values;

@@ -1,0 +1,66 @@
+//! The manual page, from the table of options.
+
+use std::fmt::Write;
+
+use super::flag::Flag;
+use super::table::{self, Group};
+
+/// `hotstart.1`, with these commands and their explanations.
+pub fn page(commands: &[(&str, &str)]) -> String {
+    let mut text = format!(
+        ".TH HOTSTART 1 \"\" \"hotstart {}\" \"User Commands\"\n.SH NAME\nhotstart \\- run tests of compilers without \
+         paying for process start\n.SH SYNOPSIS\n.B hotstart\n.I COMMAND\n.RI [ ARGUMENTS ]\n.br\n.B hotstart lit\n\
+         .RI [ OPTIONS ]\n.IR TEST_PATH ...\n.SH COMMANDS\n",
+        escaped(env!("CARGO_PKG_VERSION"))
+    );
+    for (name, help) in commands {
+        entry(&mut text, &format!("\\fB{}\\fR", escaped(name)), help);
+    }
+    text.push_str(".SH OPTIONS OF HOTSTART LIT\nOptions can also be given in $LIT_OPTS, and in files, one a line, as @FILE.\n");
+    for Group { title, flags } in table::groups() {
+        let _ = writeln!(text, ".SS {}", escaped(title.unwrap_or("General")));
+        for flag in *flags {
+            flag.help.iter().for_each(|help| entry(&mut text, &names(flag), help));
+        }
+    }
+    text.push_str(
+        ".SH EXIT STATUS\n.TP\n0\nNo test failed.\n.TP\n1\nA test failed.\n.TP\n2\nWrong use, a configuration file \
+         that cannot be evaluated, or no tests found.\n",
+    );
+    text
+}
+
+fn names(flag: &Flag) -> String {
+    let after = escaped(&flag.after_name());
+    let names: Vec<_> = flag.names.iter().map(|name| format!("\\fB{}\\fR{after}", escaped(name))).collect();
+    names.join(", ")
+}
+
+fn entry(text: &mut String, names: &str, help: &str) {
+    let _ = writeln!(text, ".TP\n{names}\n{}", escaped(help));
+}
+
+/// As text of roff: hyphens stay ASCII, and a line's first dot is no request.
+fn escaped(text: &str) -> String {
+    let text = text.replace('\\', "\\e").replace('-', "\\-");
+    if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_has_all_options_and_no_stray_requests() {
+        let page = page(&[("lit", ".starts with a dot")]);
+        for flag in table::all().filter(|flag| flag.help.is_some()) {
+            assert!(page.contains(&format!("\n{}\n", names(flag))), "{}", flag.title());
+        }
+        assert!(page.contains("\n\\&.starts with a dot\n"));
+        let known = [".TH", ".SH", ".SS", ".TP", ".B", ".I", ".IR", ".RI", ".br"];
+        let requests = page.lines().filter(|line| line.starts_with(['.', '\'']));
+        let stray: Vec<_> =
+            requests.filter(|line| !known.contains(&line.split(' ').next().unwrap())).collect();
+        assert!(stray.is_empty(), "{stray:?}");
+    }
+}
