@@ -488,8 +488,8 @@ static int futex_is_known(long operation)
 /* A refusal may be due to what the worker has mapped beside the tool's own memory. */
 static enum hs_call_outcome map(struct hs_system_call *call)
 {
-    const long asked = call->number == SYS_brk ? call->a : 0, result = hs_mappings_call(call);
-    if (asked ? result != asked : result < 0 && result > -4096)
+    const long number = call->number, wanted = call->a, result = hs_mappings_call(call);
+    if (number == SYS_brk ? wanted && result != wanted : number == SYS_mmap && result == -ENOMEM)
         hs_call_mark();
     return done(call, result);
 }

@@ -84,7 +84,6 @@ OBSERVE(reserved_control)
     say_result("count", ioctl(RESERVED, FIONREAD, &value));
     say_result("lock", flock(RESERVED, LOCK_SH | LOCK_NB));
     say_result("directory", fchdir(RESERVED));
-    say_result("mode", fchmod(RESERVED, 0600));
     say_result("map", mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, RESERVED, 0) == MAP_FAILED ? -1 : 0);
 }
 
