@@ -1,12 +1,11 @@
 //! `hotstart --version`. With `--verbose`, also the system, and which kinds of start work on it: each kind is tried, as a
 //! list of kernel features could miss what forbids one (a container's filter, an old glibc, another loader).
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fmt::Write;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use hotstart_launch::{Choice, EnvBlock, Group, Launcher, Policy, ProcessGroup, Spec, Via};
 use hotstart_model::Environment;
@@ -83,18 +82,8 @@ fn tried(tool: &Path, rewind: bool) -> io::Result<String> {
 
 fn start(launcher: &Launcher, tool: &Path, null: &File) -> io::Result<Via> {
     let group = Group::new();
-    let spec = Spec {
-        program: PathBuf::from(tool),
-        argv: vec![OsString::from(TOOL)],
-        env: EnvBlock::new(&Environment::new()),
-        cwd: Path::new("/").into(),
-        stdio: [null.as_fd(); 3],
-        extra_fds: Vec::new(),
-        umask: None,
-        limits: Vec::new(),
-        keep_cold: false,
-        process_group: ProcessGroup::New,
-    };
+    let env = EnvBlock::new(&Environment::new());
+    let spec = Spec { process_group: ProcessGroup::New, ..Spec::plain(tool, TOOL.into(), env, null) };
     let child = launcher.start(&spec, &group).map_err(io::Error::other)?;
     Ok(child.wait().via)
 }

@@ -34,9 +34,8 @@ pub struct Spec<'fd> {
 }
 
 impl<'fd> Spec<'fd> {
-    /// A start without arguments in the root directory, with `null` for its input and output, as a process for nobody's use
-    /// is started.
-    pub(crate) fn plain(program: &Path, name: OsString, env: EnvBlock, null: &'fd impl AsFd) -> Self {
+    /// A start without arguments in the root directory, with `null` for its input and output: a process that nobody uses.
+    pub fn plain(program: &Path, name: OsString, env: EnvBlock, null: &'fd impl AsFd) -> Self {
         Spec {
             program: program.to_owned(),
             argv: vec![name],
