@@ -12,7 +12,7 @@ use common::{Case, Victim, await_age, case, compile, plain_spec, rewinding_launc
 use hotstart_launch::{Choice, EnvBlock, Group, Launcher, Limit, Policy, Reason, Resource, Spec, Via};
 use hotstart_model::{Environment, Status};
 
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/tests/before.c");
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/tests/before.c");
 
 /// A program whose constructor does `look`; it may read the file `watched` in a directory of its own.
 struct Looks {
