@@ -117,7 +117,7 @@ impl fmt::Display for Stopped {
 
 /// The record of one tool.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Rewinding {
+pub(crate) struct Health {
     clean_audits: u32,
     claimed: u64,
     runs: u64,
@@ -125,7 +125,7 @@ pub(crate) struct Rewinding {
     pub stopped: Option<Stopped>,
 }
 
-impl Rewinding {
+impl Health {
     /// Whether the next run is to be audited; counts it. `one_in` is the sample's period, 0 for none.
     pub(crate) fn audits_next(&mut self, one_in: u64) -> bool {
         self.claimed += 1;
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn first_runs_are_audited_and_then_a_sample() {
-        let mut record = Rewinding::default();
+        let mut record = Health::default();
         for _ in 0..3 {
             assert!(record.audits_next(0));
             record.rewound(true, 0);
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn one_difference_stops_it() {
-        let mut record = Rewinding::default();
+        let mut record = Health::default();
         record.rewound(true, 0b101);
         let what = record.stopped.unwrap().to_string();
         assert_eq!(what, "an audit found that this was not put back: memory, descriptors");
@@ -188,13 +188,13 @@ mod tests {
 
     #[test]
     fn retiring_often_stops_it_and_seldom_does_not() {
-        let mut often = Rewinding::default();
+        let mut often = Health::default();
         (0..4).for_each(|_| often.retired(1));
         assert_eq!(often.stopped, Some(Stopped::Retires(Retirement::Threads)));
-        let mut parent = Rewinding::default();
+        let mut parent = Health::default();
         parent.retired(0b10);
         assert_eq!(parent.stopped, Some(Stopped::Retires(Retirement::Children)));
-        let mut seldom = Rewinding::default();
+        let mut seldom = Health::default();
         for run in 0..1000 {
             if run % 20 == 19 { seldom.retired(0b10) } else { seldom.rewound(false, 0) }
         }
