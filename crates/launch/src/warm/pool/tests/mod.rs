@@ -62,13 +62,14 @@ fn in_a_crowd_a_start_waits_while_processes_come_back() {
     let first = trial.start(&spec).unwrap();
     let mut waiting = Waiting::default();
     assert!(trial.try_lease(&spec, &mut waiting, begun).unwrap().is_none());
+    let mut later = Waiting::default();
     first.run.unwrap().finish(&reset(0));
-    let second = trial.start(&spec).unwrap();
-    assert_eq!(second.via, Via::Rewind, "one that came back is for whoever asks first");
-    assert!(trial.try_lease(&spec, &mut waiting, after(14)).unwrap().is_none());
-    assert!(trial.try_lease(&spec, &mut waiting, after(28)).unwrap().is_none());
+    assert!(trial.try_lease(&spec, &mut later, after(1)).unwrap().is_none(), "not before its turn");
+    let lease = trial.try_lease(&spec, &mut waiting, after(2)).unwrap().unwrap();
+    assert_eq!(lease.holds(), [0, 1, 0]);
+    assert!(trial.try_lease(&spec, &mut later, after(30)).unwrap().is_none());
     // Nothing has come back for as long as one would.
-    let lease = trial.try_lease(&spec, &mut waiting, after(29)).unwrap().unwrap();
+    let lease = trial.try_lease(&spec, &mut later, after(60)).unwrap().unwrap();
     assert_eq!(lease.holds(), [1, 0, 1]);
 }
 
