@@ -333,7 +333,11 @@ impl Child<'_> {
             self.note_killed(status);
             return exit(status, usage);
         };
-        let ended = self.ended.take().unwrap_or_else(|| run.worker_mut().await_end());
+        let mut ended = self.ended.take().unwrap_or_else(|| run.worker_mut().await_end());
+        if self.starters.is_some() {
+            // The runner follows what such a tool starts: each of these is a start of its own.
+            ended.expect_children();
+        }
         if let Ended::Rewound { status, usage, .. } = ended {
             if ended.is_of_process() {
                 sys::wait::await_end(pid);

@@ -110,9 +110,14 @@ impl pool::Zygote for Template {
         self.copy(spec, slot)
     }
 
+    fn once(&mut self, spec: &Spec<'_>, slot: Slot<'_>, near: bool) -> Result<Worker, Failure> {
+        self.near = near;
+        Template::worker(self, spec, slot, true)
+    }
+
     fn worker(&mut self, spec: &Spec<'_>, slot: Slot<'_>, near: bool) -> Result<Worker, Failure> {
         self.near = near;
-        Template::worker(self, spec, slot)
+        Template::worker(self, spec, slot, false)
     }
 }
 

@@ -204,22 +204,30 @@ impl Template {
         self.files.unchanged()
     }
 
-    /// Makes a copy that runs `spec`. After an error no copy exists.
+    /// Makes a fork that runs `spec` without the gate. After an error there is none.
     pub(crate) fn copy(&mut self, spec: &Spec<'_>, slot: Slot<'_>) -> Result<i32, Failure> {
-        self.copies += 1;
         slot.expect(spec.process_group);
-        if self.copies != ENLARGE_AFTER {
-            return self.ask(spec, slot, Asked { pgid: request::group(spec), ..Asked::default() });
-        }
-        let asked = Asked { pgid: request::group(spec), flags: wire::REQUEST_ENLARGE, ..Asked::default() };
-        self.ask(spec, slot, asked)
+        let flags = self.count_fork();
+        self.ask(spec, slot, Asked { pgid: request::group(spec), flags, ..Asked::default() })
     }
 
-    /// Makes a worker, which runs `spec` first. After an error there is none.
-    pub(crate) fn worker(&mut self, spec: &Spec<'_>, slot: Slot<'_>) -> Result<Worker, Failure> {
+    /// Counts a fork; flags of the request for it.
+    fn count_fork(&mut self) -> u32 {
+        self.copies += 1;
+        if self.copies == ENLARGE_AFTER { wire::REQUEST_ENLARGE } else { 0 }
+    }
+
+    /// Makes a worker, which runs `spec` first, or, if it `is_once`, nothing else. After an error there is none.
+    pub(crate) fn worker(
+        &mut self,
+        spec: &Spec<'_>,
+        slot: Slot<'_>,
+        is_once: bool,
+    ) -> Result<Worker, Failure> {
         let (link, theirs, page) = link().map_err(|_| Failure::Request(Reason::System))?;
         let own = [theirs.as_raw_fd(), page.as_raw_fd()];
-        let flags = wire::REQUEST_WORKER;
+        let kind = if is_once { self.count_fork() | wire::REQUEST_ONCE } else { 0 };
+        let flags = wire::REQUEST_WORKER | kind;
         let asked = Asked { pgid: request::group(spec), own: &own, flags, ..Asked::default() };
         slot.expect(spec.process_group);
         let pid = self.ask(spec, slot, asked)?;

@@ -81,6 +81,11 @@ impl Doubts {
         self.0 != 0
     }
 
+    /// It started processes.
+    pub(crate) fn of_children(self) -> bool {
+        self.0 & wire::RUN_CHILDREN != 0
+    }
+
     /// It made a system call of which nobody knows that a fresh process has the same answer.
     pub(crate) fn of_calls(self) -> bool {
         self.0 & wire::RUN_CALLS != 0
@@ -94,6 +99,13 @@ struct Marks {
 }
 
 impl Ended {
+    /// It was known before that the tool starts others: that is no doubt.
+    pub(crate) fn expect_children(&mut self) {
+        if let Ended::Process { doubts, .. } = self {
+            doubts.0 &= !wire::RUN_CHILDREN;
+        }
+    }
+
     /// Whether the process has ended with the run, or is about to.
     pub(crate) fn is_of_process(&self) -> bool {
         matches!(self, Ended::Process { .. })

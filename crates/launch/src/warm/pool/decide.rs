@@ -118,7 +118,8 @@ impl<Z: Zygote, W> State<Z, W> {
             return Err(reason);
         }
         let key = key::of(spec, &self.asked);
-        let resets = policy.rewinds(spec) && self.health.stopped.is_none();
+        // A tool that starts others has left children after each run.
+        let resets = policy.rewinds(spec) && self.health.stopped.is_none() && !policy.follows(&spec.program);
         let step = self.in_turn(&key, resets, start, waiting);
         if let Some(step) = step.or_else(|| self.at_hand(&key, resets, start, waiting)) {
             return Ok(step);

@@ -46,6 +46,8 @@ pub(crate) struct ActiveRun<'p, M: Make> {
     tool: Arc<Tool<M>>,
     held: Held<M::Worker>,
     audited: bool,
+    /// Whether the process ends with the run, and has no place.
+    is_once: bool,
 }
 
 impl<M: Make> Started<'_, M> {
@@ -178,28 +180,47 @@ impl<'p, M: Make> Lease<'p, M> {
         }
     }
 
+    /// Has the zygote make a fork: behind the gate, where that can be.
     fn fork(
         &self,
         held: &mut Held<M::Zygote>,
         spec: &Spec<'_>,
         slot: Slot<'_>,
     ) -> Result<Started<'p, M>, Reason> {
-        let pid =
-            held.unit.process.fork(spec, slot, self.pool.policy.near).map_err(|failure| match failure {
-                Failure::Request(reason) => reason,
-                Failure::Died | Failure::NoWorker => Reason::TemplateDied,
-            })?;
+        let failed = |failure| match failure {
+            Failure::Request(reason) => reason,
+            Failure::Died | Failure::NoWorker => Reason::TemplateDied,
+        };
+        let near = self.pool.policy.near;
+        let zygote = &mut held.unit.process;
+        let started =
+            match if self.tool.has_gate() { zygote.once(spec, slot, near) } else { Err(Failure::NoWorker) } {
+                Ok(worker) => {
+                    let unit = Unit::worker(worker, &held.unit, place::current());
+                    let held = Held::new(unit, Permit::without_place());
+                    let run = ActiveRun { is_once: true, ..self.run(held, false) };
+                    Started { pid: run.worker().pid(), via: Via::Fork, run: Some(run) }
+                }
+                Err(Failure::NoWorker) => {
+                    self.tool.cannot_reset();
+                    Started { pid: zygote.fork(spec, slot, near).map_err(failed)?, via: Via::Fork, run: None }
+                }
+                Err(failure) => return Err(failed(failure)),
+            };
         held.unit.forks += 1;
         if held.unit.forks.is_multiple_of(MEASURE_EACH) {
             held.unit.base.resize(held.unit.process.mapped());
         }
-        Ok(Started { pid, via: Via::Fork, run: None })
+        Ok(started)
     }
 
     fn active(&self, held: Held<M::Worker>, audited: bool, via: Via) -> Started<'p, M> {
-        let pid = held.unit.process.pid();
-        let run = ActiveRun { pool: self.pool, tool: Arc::clone(&self.tool), held, audited };
-        Started { pid, via, run: Some(run) }
+        let run = self.run(held, audited);
+        Started { pid: run.worker().pid(), via, run: Some(run) }
+    }
+
+    fn run(&self, held: Held<M::Worker>, audited: bool) -> ActiveRun<'p, M> {
+        ActiveRun { pool: self.pool, tool: Arc::clone(&self.tool), held, audited, is_once: false }
     }
 }
 
@@ -232,19 +253,32 @@ impl<M: Make> ActiveRun<'_, M> {
         &self.held.unit.process
     }
 
+    /// Whether its process has no place.
+    #[cfg(test)]
+    pub(super) fn is_once(&self) -> bool {
+        self.is_once
+    }
+
     pub(crate) fn worker_mut(&mut self) -> &mut M::Worker {
         &mut self.held.unit.process
     }
 
     /// Gives the process back after `ended`, which it has reported; only then may it serve others.
     pub(crate) fn finish(self, ended: &Ended) {
-        let ActiveRun { pool, tool, mut held, audited } = self;
+        let ActiveRun { pool, tool, mut held, audited, is_once } = self;
+        let repeats = pool.policy.repeats_doubtful;
+        if is_once {
+            if let Ended::Process { doubts, .. } = ended {
+                tool.ran_once(*doubts, repeats);
+            }
+            return held.retire(Why::Gone);
+        }
         let deferred = match ended {
             Ended::Rewound { differs, at_point, .. } => {
                 tool.was_reset(audited, *differs, *at_point).then_some(*at_point)
             }
             Ended::Process { retired, doubts } => {
-                tool.retired(*retired, doubts.of_calls() && !pool.policy.repeats_doubtful);
+                tool.retired(*retired, *doubts, repeats);
                 None
             }
             Ended::NotRun => None,

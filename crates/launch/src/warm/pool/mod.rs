@@ -60,8 +60,10 @@ pub(crate) trait Zygote: Process {
     fn names(&self) -> &[Vec<u8>];
     /// What a warm start saves: the time from its own exec until it stopped.
     fn start_time(&self) -> Duration;
-    /// Makes a fork that runs `spec`; after an error there is none. If `near`, on this processor at first.
+    /// Makes a fork that runs `spec` without the gate; after an error there is none. If `near`, on this processor at first.
     fn fork(&mut self, spec: &Spec<'_>, slot: Slot<'_>, near: bool) -> Result<i32, Failure>;
+    /// Makes a process that runs `spec` behind the gate, once; after an error there is none.
+    fn once(&mut self, spec: &Spec<'_>, slot: Slot<'_>, near: bool) -> Result<Self::Worker, Failure>;
     /// Makes a persistent process, which runs `spec` first; after an error there is none.
     fn worker(&mut self, spec: &Spec<'_>, slot: Slot<'_>, near: bool) -> Result<Self::Worker, Failure>;
 }

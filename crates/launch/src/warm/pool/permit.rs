@@ -36,6 +36,11 @@ impl Permit {
         Permit { owner: Some(owner), kind, id, why: Why::default() }
     }
 
+    /// For a process that has no place: it ends with its only run.
+    pub(crate) fn without_place() -> Self {
+        Permit { owner: None, kind: Kind::Worker, id: Id::NONE, why: Why::default() }
+    }
+
     pub(crate) fn id(&self) -> Id {
         self.id
     }

@@ -13,6 +13,11 @@ use super::Unit;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Id(u64);
 
+impl Id {
+    /// No place has it.
+    pub(crate) const NONE: Id = Id(0);
+}
+
 /// Why a place was given up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Why {

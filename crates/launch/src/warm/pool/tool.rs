@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::decide::{Start, State, Step};
-use super::health::{Retirement, Stopped};
+use super::health::{Health, Stopped};
 use super::memory::{Base, Budget};
 use super::permit::{Held, Kind, Owner, Permit};
 use super::places::{Id, Why};
@@ -16,6 +16,7 @@ use super::statistics::ToolStatistics;
 use super::wait::{Waiting, processors_are_busy};
 use super::{Make, Process, Unit};
 use crate::warm::ahead::Made;
+use crate::warm::worker::Doubts;
 use crate::warm::{Policy, key, place};
 use crate::{Allocators, Reason, Spec, Via};
 
@@ -232,13 +233,35 @@ impl<M: Make> Tool<M> {
         self.lock().workers.made(permit.id(), key);
     }
 
-    /// Takes note of a run after which its process cannot go on. A run that `cannot_stand` is to be the last one in a
-    /// persistent process.
-    pub(crate) fn retired(&self, why: u32, cannot_stand: bool) {
-        let health = &mut self.lock().health;
-        health.retired(why);
-        if cannot_stand {
-            health.stop_for(Retirement::Calls);
+    /// Whether its forks can have the gate, as far as is known.
+    pub(crate) fn has_gate(&self) -> bool {
+        self.lock().health.stopped != Some(Stopped::Impossible)
+    }
+
+    /// Takes note of a run after which its process cannot go on, and of what is doubtful about it. If the caller `repeats`
+    /// doubtful runs there may be a few.
+    pub(crate) fn retired(&self, why: u32, doubts: Doubts, repeats: bool) {
+        self.note(|health| {
+            health.retired(why);
+            health.doubted(doubts, repeats);
+        });
+    }
+
+    /// Takes note of a run in a process of its own.
+    pub(crate) fn ran_once(&self, doubts: Doubts, repeats: bool) {
+        self.note(|health| {
+            health.ran_once();
+            health.doubted(doubts, repeats);
+        });
+    }
+
+    /// A tool whose runs are doubtful too often is cold.
+    fn note(&self, what: impl FnOnce(&mut Health)) {
+        let mut state = self.lock();
+        what(&mut state.health);
+        if state.health.is_doubtful && state.unfit.is_none() {
+            state.give_up(Reason::Doubtful);
+            state.queue.wake_all();
         }
     }
 

@@ -115,6 +115,10 @@ impl Zygote for Fake {
         self.ask().map(|()| 1)
     }
 
+    fn once(&mut self, spec: &Spec<'_>, slot: Slot<'_>, near: bool) -> Result<Fake, Failure> {
+        self.worker(spec, slot, near)
+    }
+
     fn worker(&mut self, _: &Spec<'_>, _: Slot<'_>, _: bool) -> Result<Fake, Failure> {
         self.ask().map(|()| Fake::new(&self.world, Vec::new(), Some(self)))
     }

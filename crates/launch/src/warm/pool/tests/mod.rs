@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use hotstart_model::Status;
 
+use super::Started;
 use super::wait::Waiting;
 use crate::warm::request::Failure;
 use crate::warm::worker::{Doubts, Ended};
-use crate::warm::{Choice, Policy, Retirement, Stopped, ToolStatistics};
+use crate::warm::{Choice, Policy, Stopped, ToolStatistics};
 use crate::{Reason, Usage, Via};
 use fake::{MIB, Trial, policy, spec};
 
@@ -47,10 +48,11 @@ fn a_persistent_process_is_used_again_and_again() {
 fn runs_at_a_time_have_a_process_each_up_to_the_limit() {
     let trial = Trial::new(policy());
     let started: Vec<_> = (0..5).map(|_| trial.start(&spec("a", 0, true)).unwrap()).collect();
-    assert_eq!(started.iter().filter(|started| started.run.is_some()).count(), 3);
-    assert_eq!((trial.alive(), statistics(&trial).not_grown_for_room), ([1, 3], 2));
+    let is_kept = |started: &&Started<'_, _>| started.run.as_ref().is_some_and(|run| !run.is_once());
+    assert_eq!(started.iter().filter(is_kept).count(), 3);
+    assert_eq!((trial.alive(), statistics(&trial).not_grown_for_room), ([1, 5], 2));
     started.into_iter().flat_map(|started| started.run).for_each(|run| run.finish(&reset(0)));
-    assert_eq!(run(&trial, "a", 0), Via::Rewind);
+    assert_eq!((run(&trial, "a", 0), trial.alive()), (Via::Rewind, [1, 3]));
 }
 
 #[test]
@@ -103,9 +105,9 @@ fn a_difference_or_calls_that_nobody_repeats_end_persistent_processes() {
     assert_eq!((run(&trial, "a", 0), trial.alive()), (Via::Fork, [1, 0]));
     assert_eq!(statistics(&trial).not_rewound, Some(Stopped::Differs("memory".to_owned())));
     let trial = Trial::new(Policy { repeats_doubtful: false, ..policy() });
-    let run = trial.start(&spec("a", 0, true)).unwrap().run.unwrap();
-    run.finish(&Ended::Process { retired: 1 << 7, doubts: Doubts::new(1) });
-    assert_eq!(statistics(&trial).not_rewound, Some(Stopped::Retires(Retirement::Calls)));
+    let first = trial.start(&spec("a", 0, true)).unwrap().run.unwrap();
+    first.finish(&Ended::Process { retired: 1 << 7, doubts: Doubts::new(1) });
+    assert_eq!((run(&trial, "a", 0), trial.alive()), (Via::Cold(Reason::Doubtful), [0, 0]));
 }
 
 #[test]

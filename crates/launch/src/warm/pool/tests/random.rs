@@ -165,7 +165,7 @@ impl Run<'_> {
             let is_of = |spec: &Spec<'_>| spec.program.ends_with(name);
             let leases = self.leases.iter().filter(|(spec, _)| is_of(spec)).map(|(_, lease)| lease.holds());
             let held = leases.fold([0; 3], |sum, held| [0, 1, 2].map(|at| sum[at] + held[at]));
-            let active = self.active.iter().filter(|(spec, _)| is_of(spec)).count();
+            let active = self.active.iter().filter(|(spec, run)| is_of(spec) && !run.is_once()).count();
             let [[places, idle], [worker_places, idle_workers]] =
                 self.trial.tool(&spec(name, 0, true)).census();
             prop_assert_eq!(places, idle + held[0], "zygotes of {}", name);
@@ -174,6 +174,7 @@ impl Run<'_> {
             zygotes += places;
             workers += worker_places - held[2];
         }
+        workers += self.active.iter().filter(|(_, run)| run.is_once()).count();
         prop_assert_eq!(self.trial.alive(), [zygotes as i64, workers as i64]);
         Ok(())
     }
