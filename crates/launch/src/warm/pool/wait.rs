@@ -19,7 +19,7 @@ const WORKER: Duration = Duration::from_millis(15);
 const FIRST: Duration = Duration::from_millis(60);
 
 /// In a crowd, how many times as long a start waits as its share of the processors explains.
-const TURNS: u32 = 4;
+const TURNS: u32 = 8;
 /// How patience grows while nothing comes back: by one for so many starts for each processor, up to a limit.
 const IDLE_EACH: u32 = 2;
 const IDLE_MOST: u32 = 8;
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(crowded.left(1, after(14), IDLE), Some(after(44)));
         assert_eq!(crowded.left(1, after(44), IDLE), None, "nothing came back for so long");
         let mut first = Patience::new(For::First, 2, 0, begun);
-        assert_eq!(first.left(0, after(100), IDLE), Some(after(480)), "it is being made");
+        assert_eq!(first.left(0, after(100), IDLE), Some(after(960)), "it is being made");
     }
 
     #[test]
@@ -191,8 +191,8 @@ mod tests {
         let after = |ms| begun + Duration::from_millis(ms);
         let mut crowded = Patience::new(For::Worker, 2, 0, begun);
         assert_eq!(crowded.left(0, after(60), BUSY), Some(after(75)));
-        assert_eq!(crowded.left(0, after(110), BUSY), Some(after(120)));
-        assert_eq!(crowded.left(0, after(120), BUSY), None, "not for ever");
+        assert_eq!(crowded.left(0, after(230), BUSY), Some(after(240)));
+        assert_eq!(crowded.left(0, after(240), BUSY), None, "not for ever");
     }
 
     #[test]
