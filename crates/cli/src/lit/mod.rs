@@ -253,6 +253,7 @@ impl Session<'_> {
             told(&nesting.told());
         }
         if self.warm.is_on() && !is_terse {
+            told(&warm::fallbacks(&statistics));
             told(&warm::counts(&statistics));
         }
         if self.warm.explain || !is_terse {
