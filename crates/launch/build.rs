@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 30] = [
+const SOURCES: [&str; 29] = [
     "fork/entry.c",
     "io.c",
     "fork/audit.c",
@@ -18,7 +18,6 @@ const SOURCES: [&str; 30] = [
     "fork/title.c",
     "fork/snapshot.c",
     "fork/bind.c",
-    "fork/finalize.c",
     "fork/child.c",
     "fork/decode.c",
     "fork/server.c",
