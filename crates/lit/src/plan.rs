@@ -41,6 +41,7 @@ pub struct Plan<'a> {
     no_execute: bool,
     max_retries: Option<u32>,
     annotate: bool,
+    line_times: bool,
     wants_all_output: bool,
     updates_tests: bool,
     ways: Ways,
@@ -74,6 +75,7 @@ impl<'a> Plan<'a> {
             no_execute: settings.no_execute,
             max_retries: settings.max_retries_per_test,
             annotate: settings.annotate,
+            line_times: settings.line_times,
             ways: Ways::new(settings),
             helpers,
             wants_all_output: settings.wants_all_output,
@@ -112,6 +114,7 @@ impl<'a> Plan<'a> {
             no_execute: self.no_execute,
             max_retries: self.max_retries,
             annotate: self.annotate,
+            line_times: self.line_times,
         };
         let begun = Instant::now();
         let prepared = script::prepare(&request);

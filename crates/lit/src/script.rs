@@ -93,6 +93,8 @@ pub struct Request<'a> {
     pub max_retries: Option<u32>,
     /// Whether a failing test says in a line which of its commands it was.
     pub annotate: bool,
+    /// Whether its outcome tells what each RUN line took.
+    pub line_times: bool,
 }
 
 /// What came of a test file.

@@ -48,6 +48,8 @@ pub struct Settings {
     pub wants_all_output: bool,
     /// Whether a failing test says in a line which of its commands it was.
     pub annotate: bool,
+    /// Whether outcomes tell what each RUN line took.
+    pub line_times: bool,
     /// Whether scripts for an external shell may be run by the internal one where both mean the same.
     pub native_shell: bool,
     /// Whether failing tests say which command failed and how to run it again; then the environment of the shell
@@ -133,6 +135,7 @@ impl Default for Settings {
             diagnostic_level: Severity::Note,
             wants_all_output: false,
             annotate: false,
+            line_times: false,
             native_shell: false,
             diagnose: None,
             order: Order::Smart,

@@ -224,6 +224,7 @@ fn prepared(session: &Session, config: &Arc<Config>, test: &Test) -> Value {
         no_execute: false,
         max_retries: None,
         annotate: false,
+        line_times: false,
     };
     match prepare(&request) {
         Prepared::Decided(outcome) => {

@@ -115,6 +115,7 @@ impl Comparison {
             no_execute: false,
             max_retries: None,
             annotate: false,
+            line_times: false,
         };
         let begin = Instant::now();
         let prepared = prepare(&request);

@@ -13,6 +13,7 @@ pub mod colors;
 mod console;
 mod diagnostics;
 mod display;
+mod filecheck;
 pub mod files;
 pub mod histogram;
 pub mod listing;

@@ -6,6 +6,7 @@ mod ab;
 mod conclude;
 mod listing;
 mod nesting;
+mod page;
 mod placed;
 mod records;
 mod settings;
@@ -282,7 +283,8 @@ impl Session<'_> {
         let tools = (launcher, checks, &helpers);
         let (end, results) = self.run_plan(discovered, &plan, diagnostics, stopper, tools, (begun, tally));
         let (end, tool_times) = ((end, begun.elapsed()), tally.tool_times.as_deref());
-        conclude::conclude(&self.options, self.cwd, discovered, plan, results, end, tool_times)
+        let facts = || page::facts(launcher, discovered, tool_times);
+        conclude::conclude(&self.options, self.cwd, discovered, plan, results, end, (tool_times, &facts))
     }
 
     fn run_plan(

@@ -55,6 +55,7 @@ pub(super) fn records<'a>(
             .map(|from| summary::relative_path(&test.file_path(), from).display().to_string()),
         suite: SuiteName { index: test.suite().index, name: &test.suite().name },
         path,
+        previous: test.previous,
         outcome,
     };
     tests.iter().zip(paths).zip(outcomes).map(record).collect()

@@ -51,6 +51,7 @@ pub(super) fn settings(options: &LitOptions, program: &str, cwd: &Path) -> Setti
         unsupported_not: options.unsupported_not.clone(),
         // What is said at the begin of a failure need not be said at its end.
         annotate: !options.own.diagnose,
+        line_times: options.reports.html.is_some() || options.reports.line_times,
         native_shell: options.own.native_shell.unwrap_or(false),
         diagnose: options.own.diagnose.then(|| Arc::new(std::env::vars_os().collect())),
     }

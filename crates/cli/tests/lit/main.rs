@@ -10,6 +10,7 @@ mod limits;
 mod live;
 mod native;
 mod nested;
+mod page;
 mod python;
 mod stop;
 mod suite;

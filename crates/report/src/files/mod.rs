@@ -1,6 +1,7 @@
 //! Reports in files, for other programs. Each format is a module; all are written after the run.
 
 mod json;
+mod page;
 mod resultdb;
 mod time_trace;
 mod xunit;
@@ -20,6 +21,8 @@ use hotstart_model::{Dialect, RunEnd, Verdict, VerdictTable};
 use crate::catalog::sort_by_suite_and_path;
 use crate::{KeepOutput, TestRecord};
 
+pub use page::{Facts, StartRow, write_page};
+
 /// Which reports are written, and where.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Requested {
@@ -31,10 +34,14 @@ pub struct Requested {
     pub resultdb: Option<PathBuf>,
     /// Chrome's tracing format.
     pub time_trace: Option<PathBuf>,
+    /// A page for people.
+    pub html: Option<PathBuf>,
     /// Whether only tests that failed are reported.
     pub failures_only: bool,
     /// Whether the XML tells of each test that was left out why, where lit has one text for all.
     pub skip_reasons: bool,
+    /// Whether the JSON tells what each RUN line took, which lit does not.
+    pub line_times: bool,
     /// Whether files get a unique part in their name, so that none is overwritten.
     pub unique_names: bool,
 }
@@ -43,8 +50,8 @@ impl Requested {
     /// Whose output the requested reports contain.
     pub fn keep_output(&self) -> KeepOutput {
         match (&self.json, &self.resultdb, &self.xunit) {
-            (None, None, None) => KeepOutput::None,
-            (None, None, Some(_)) => KeepOutput::OfFailures,
+            (None, None, None) if self.html.is_none() => KeepOutput::None,
+            (None, None, _) => KeepOutput::OfFailures,
             _ if self.failures_only => KeepOutput::OfFailures,
             _ => KeepOutput::OfAll,
         }
@@ -66,6 +73,8 @@ pub struct Run<'a> {
     pub end: RunEnd,
     /// Whether reasons of skips are told one by one.
     pub skip_reasons: bool,
+    /// Whether the JSON has the time of each RUN line.
+    pub line_times: bool,
 }
 
 /// A report could not be written.

@@ -8,7 +8,7 @@ use crate::args::flag::Flag;
 use crate::args::options::SHELLS;
 use crate::args::values;
 
-pub(super) static FLAGS: [Flag; 12] = [
+pub(super) static FLAGS: [Flag; 14] = [
     Flag::value(
         &["--lit-python"],
         "PATH",
@@ -94,6 +94,21 @@ pub(super) static FLAGS: [Flag; 12] = [
         &["--skip-reasons"],
         |low| low.reports.skip_reasons = true,
         "In the XML report, tell of each test that was left out why, where lit has one text for all",
+    ),
+    Flag::value(
+        &["--html"],
+        "FILE",
+        |low, value, _| {
+            low.reports.html = Some(value.into());
+            Ok(())
+        },
+        "Write one page for people to FILE: failures with what FileCheck expected and found, times by test, directory and \
+         tool, what workers did when, how processes were started, and the run before",
+    ),
+    Flag::switch(
+        &["--run-line-times"],
+        |low| low.reports.line_times = true,
+        "In the JSON report (-o), tell what each RUN line took",
     ),
     Flag::switch(&["--list"], |low| low.own.list = true, "List suites and tests as JSON, and exit"),
 ];
