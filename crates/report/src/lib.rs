@@ -15,6 +15,7 @@ mod diagnostics;
 mod display;
 mod filecheck;
 pub mod files;
+pub mod github;
 pub mod histogram;
 pub mod listing;
 pub mod messages;

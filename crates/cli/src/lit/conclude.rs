@@ -14,7 +14,7 @@ use hotstart_lit::times;
 use hotstart_model::{Diagnostic, RunEnd, Severity, Verdict};
 use hotstart_report::files::Facts;
 use hotstart_report::time_by::{self, TimeBy, ToolRow};
-use hotstart_report::{Diagnostics, Results, Sink, TestRecord, files, histogram, messages, summary};
+use hotstart_report::{Diagnostics, Results, Sink, TestRecord, files, github, histogram, messages, summary};
 use hotstart_run::{ToolTime, ToolTimes};
 
 use super::records;
@@ -68,6 +68,11 @@ pub(super) fn conclude(
     let shown = shown_codes(options, discovered);
     let contents = summary::Contents { shown_codes: &shown, terse: levels.terse_summary, elapsed };
     summary::write(&mut out, &records, &contents, &discovered.verdicts);
+    if options.reports.github {
+        let root = std::env::var_os("GITHUB_WORKSPACE").map_or_else(|| cwd.to_path_buf(), Into::into);
+        let file = |place: usize| tests[place].file_path();
+        github::write(&mut out, &records, &discovered.verdicts, &file, &root);
+    }
     let facts = || Facts { workers, ..facts() };
     let reports_failed =
         write_reports(options, discovered, records, (end, elapsed), (&mut diagnostics, &facts));

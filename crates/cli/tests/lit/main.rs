@@ -3,6 +3,7 @@
 mod ab;
 mod asked;
 mod bad_input;
+mod ci;
 mod failure;
 mod flaky;
 mod groups;

@@ -30,12 +30,16 @@ pub struct Requested {
     pub json: Option<PathBuf>,
     /// XML for CI servers.
     pub xunit: Option<PathBuf>,
+    /// The same for readers with a schema.
+    pub junit: Option<PathBuf>,
     /// LUCI's ResultDB.
     pub resultdb: Option<PathBuf>,
     /// Chrome's tracing format.
     pub time_trace: Option<PathBuf>,
     /// A page for people.
     pub html: Option<PathBuf>,
+    /// Whether failures are told to GitHub Actions, on standard output.
+    pub github: bool,
     /// Whether only tests that failed are reported.
     pub failures_only: bool,
     /// Whether the XML tells of each test that was left out why, where lit has one text for all.
@@ -50,11 +54,18 @@ impl Requested {
     /// Whose output the requested reports contain.
     pub fn keep_output(&self) -> KeepOutput {
         match (&self.json, &self.resultdb, &self.xunit) {
-            (None, None, None) if self.html.is_none() => KeepOutput::None,
+            (None, None, None) if !self.tells_failures() => KeepOutput::None,
             (None, None, _) => KeepOutput::OfFailures,
             _ if self.failures_only => KeepOutput::OfFailures,
             _ => KeepOutput::OfAll,
         }
+    }
+}
+
+impl Requested {
+    /// Whether something is written that has the output of failures.
+    fn tells_failures(&self) -> bool {
+        self.html.is_some() || self.junit.is_some() || self.github
     }
 }
 
@@ -112,11 +123,12 @@ pub fn write(requested: &Requested, mut records: Vec<TestRecord<'_>>, run: &Run<
         }
     };
     one(&requested.json, &|to| json::write(to, &records, run));
-    if requested.xunit.is_some() {
+    if requested.xunit.is_some() || requested.junit.is_some() {
         // lit sorts the list that all reports share, so those that follow come in this order.
         sort_by_suite_and_path(&mut records);
     }
-    one(&requested.xunit, &|to| xunit::write(to, &records, run));
+    one(&requested.xunit, &|to| xunit::write(to, &records, run, xunit::Form::Lit));
+    one(&requested.junit, &|to| xunit::write(to, &records, run, xunit::Form::Schema));
     one(&requested.resultdb, &|to| resultdb::write(to, &records, run));
     one(&requested.time_trace, &|to| time_trace::write(to, &records));
     errors

@@ -8,7 +8,7 @@ use crate::args::flag::Flag;
 use crate::args::options::SHELLS;
 use crate::args::values;
 
-pub(super) static FLAGS: [Flag; 14] = [
+pub(super) static FLAGS: [Flag; 16] = [
     Flag::value(
         &["--lit-python"],
         "PATH",
@@ -104,6 +104,21 @@ pub(super) static FLAGS: [Flag; 14] = [
         },
         "Write one page for people to FILE: failures with what FileCheck expected and found, times by test, directory and \
          tool, what workers did when, how processes were started, and the run before",
+    ),
+    Flag::value(
+        &["--junit"],
+        "FILE",
+        |low, value, _| {
+            low.reports.junit = Some(value.into());
+            Ok(())
+        },
+        "Write results as JUnit's XML to FILE, as readers with a schema want it (Jenkins, GitLab); --xunit-xml-output writes \
+         lit's",
+    ),
+    Flag::switch(
+        &["--github"],
+        |low| low.reports.github = true,
+        "After the summary, tell GitHub Actions of failures, so that it shows them beside the lines of a pull request",
     ),
     Flag::switch(
         &["--run-line-times"],
