@@ -135,7 +135,8 @@ def describe_environment(environment):
 
 
 def describe_names(names):
-    return [str(name) for name in names]
+    # They are sets, whose order differs from one Python to the next.
+    return sorted(str(name) for name in names)
 
 
 DESCRIBED = {

@@ -9,6 +9,15 @@ use std::sync::Arc;
 
 use hotstart_model::{Environment, Severity};
 
+/// Where evaluated configs are kept from one run to the next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigCache {
+    /// The directory.
+    pub dir: PathBuf,
+    /// Whether all configs are evaluated all the same, and compared.
+    pub checks: bool,
+}
+
 /// Settings of `load`. [`Settings::default`] is lit's behaviour without options.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -55,6 +64,8 @@ pub struct Settings {
     /// Whether failing tests say which command failed and how to run it again; then the environment of the shell
     /// into which that is pasted.
     pub diagnose: Option<Arc<Environment>>,
+    /// Where evaluated configs are kept; `None` to keep none.
+    pub config_cache: Option<ConfigCache>,
     /// `--order`.
     pub order: Order,
     /// `--per-test-coverage`.
@@ -136,6 +147,7 @@ impl Default for Settings {
             wants_all_output: false,
             annotate: false,
             line_times: false,
+            config_cache: None,
             native_shell: false,
             diagnose: None,
             order: Order::Smart,

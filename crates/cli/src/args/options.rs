@@ -29,6 +29,18 @@ pub enum Order {
 /// Who runs scripts for an external shell, by name: whether it may be the internal one.
 pub const SHELLS: [(&str, bool); 2] = [("auto", false), ("native", true)];
 
+/// What is done with evaluated configs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ConfigCacheUse {
+    /// They are kept, and used in place of an evaluation.
+    #[default]
+    On,
+    /// They are kept and compared with an evaluation.
+    Check,
+    /// Nothing.
+    Off,
+}
+
 /// hotstart's own options.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OwnOptions {
@@ -57,6 +69,8 @@ pub struct OwnOptions {
     pub time_by: Vec<TimeBy>,
     /// Whether tests are listed as JSON, and nothing is run.
     pub list: bool,
+    /// Whether evaluated configs are kept.
+    pub config_cache: ConfigCacheUse,
     /// The only tests to run, by full name, one after the other in this order.
     pub replay: Vec<String>,
 }

@@ -206,6 +206,10 @@ impl Session<'_> {
                 let tally = Tally::wanted(&self.options);
                 let nesting = nesting.serve(&launcher, tally.tool_times.clone());
                 let code = self.execute(discovered, diagnostics, stopper, (&launcher, &checks, &tally));
+                let kept = python.keep();
+                if self.options.own.debug_times {
+                    told(&format!("hotstart: configs were {kept}\n"));
+                }
                 // It ends while the rest is told and taken down. What configs have left for the end of lit (`atexit`) comes
                 // after the summary, as with lit.
                 python.close();

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hotstart_lit::settings::{self, Settings};
+use hotstart_lit::settings::{self, ConfigCache, Settings};
 use hotstart_model::{Dialect, Severity};
 use hotstart_report::{DiagnosticLevel, KeepOutput, Shown};
 
-use crate::args::{LitOptions, Order};
+use crate::args::{ConfigCacheUse, LitOptions, Order};
 
 /// The settings for these options. `program` is the name that diagnostics begin with.
 pub(super) fn settings(options: &LitOptions, program: &str, cwd: &Path) -> Settings {
@@ -30,6 +30,7 @@ pub(super) fn settings(options: &LitOptions, program: &str, cwd: &Path) -> Setti
         debug: options.debug,
         diagnostic_level: severity(levels.diagnostics),
         wants_all_output: shows_all(options) || options.reports.keep_output() == KeepOutput::OfAll,
+        config_cache: config_cache(options.own.config_cache),
         order: order(options.order),
         per_test_coverage: options.per_test_coverage,
         gtest_sharding: options.gtest_sharding,
@@ -60,6 +61,12 @@ pub(super) fn settings(options: &LitOptions, program: &str, cwd: &Path) -> Setti
 /// Whether either lit would show the output of every test: which one is followed is not known yet.
 fn shows_all(options: &LitOptions) -> bool {
     [Dialect::V19, Dialect::V23].iter().any(|dialect| options.console.levels(*dialect).output == Shown::All)
+}
+
+fn config_cache(wanted: ConfigCacheUse) -> Option<ConfigCache> {
+    let checks = wanted == ConfigCacheUse::Check;
+    let dir = hotstart_launch::cache_directory().filter(|_| wanted != ConfigCacheUse::Off)?;
+    Some(ConfigCache { dir: dir.join("configs"), checks })
 }
 
 fn order(order: Order) -> settings::Order {

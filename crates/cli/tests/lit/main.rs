@@ -4,6 +4,7 @@ mod ab;
 mod asked;
 mod bad_input;
 mod ci;
+mod config_cache;
 mod failure;
 mod flaky;
 mod groups;

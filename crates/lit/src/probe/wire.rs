@@ -89,6 +89,8 @@ pub(super) struct Reply {
     pub state: Option<State>,
     pub late: Vec<(u32, Changes)>,
     pub update: Option<super::updaters::UpdateWire>,
+    /// What all answers so far depend on.
+    pub trace: Option<super::cache::Told>,
     /// Not an answer yet: what the config has said before it waits for a process.
     pub ahead: Option<Ahead>,
 }

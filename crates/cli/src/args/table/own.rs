@@ -5,10 +5,10 @@ use std::ffi::OsStr;
 use hotstart_report::time_by::TimeBy;
 
 use crate::args::flag::Flag;
-use crate::args::options::SHELLS;
+use crate::args::options::{ConfigCacheUse, SHELLS};
 use crate::args::values;
 
-pub(super) static FLAGS: [Flag; 16] = [
+pub(super) static FLAGS: [Flag; 18] = [
     Flag::value(
         &["--lit-python"],
         "PATH",
@@ -45,6 +45,16 @@ pub(super) static FLAGS: [Flag; 16] = [
         |low, value, invocation| low.own.builtin.add(value, invocation.cwd),
         "Take parameters from JSON, an object or a file with one, as a wrapper such as llvm-lit hands them to \
          lit; its config_map leads from main configs to site configs; may be given more than once",
+    ),
+    Flag::switch(
+        &["--no-config-cache"],
+        |low| low.own.config_cache = ConfigCacheUse::Off,
+        "Evaluate config files in any case, and keep nothing of it for the next run",
+    ),
+    Flag::switch(
+        &["--check-config-cache"],
+        |low| low.own.config_cache = ConfigCacheUse::Check,
+        "Evaluate config files in any case, and compare with what is kept; one run of 64 does so by itself",
     ),
     Flag::switch(
         &["--debug-times"],
