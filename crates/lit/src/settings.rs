@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hotstart_model::{Environment, Severity};
+use hotstart_model::{Environment, Severity, Wrap};
 
 /// Where evaluated configs are kept from one run to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,6 +84,12 @@ pub struct Settings {
     pub filter_out: Option<String>,
     /// `--replay`: only these tests, by full name, in this order, whatever other options select.
     pub replay: Vec<String>,
+    /// `--alone`, a Python regular expression: tests that run one by one, after all others.
+    pub alone: Option<String>,
+    /// `--repeat`: how often each test runs, each time with temporary files of its own.
+    pub repeat: Option<u32>,
+    /// `--wrap`: tools that are started by other programs.
+    pub wraps: Arc<[Wrap]>,
     /// `--filter-failed`: only tests that failed last time.
     pub filter_failed: bool,
     /// `--run-shard` (from 1) and `--num-shards`.
@@ -160,6 +166,9 @@ impl Default for Settings {
             filter_out: None,
             replay: Vec::new(),
             filter_failed: false,
+            alone: None,
+            repeat: None,
+            wraps: Arc::default(),
             shard: None,
             max_tests: None,
             xfail: Vec::new(),

@@ -225,6 +225,8 @@ fn prepared(session: &Session, config: &Arc<Config>, test: &Test) -> Value {
         max_retries: None,
         annotate: false,
         line_times: false,
+        repetition: None,
+        wraps: &std::sync::Arc::default(),
     };
     match prepare(&request) {
         Prepared::Decided(outcome) => {

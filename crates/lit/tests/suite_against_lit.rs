@@ -116,6 +116,8 @@ impl Comparison {
             max_retries: None,
             annotate: false,
             line_times: false,
+            repetition: None,
+            wraps: &std::sync::Arc::default(),
         };
         let begin = Instant::now();
         let prepared = prepare(&request);

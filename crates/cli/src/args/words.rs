@@ -40,7 +40,9 @@ impl Words {
             Some(flag) if table::is_of_ab(flag) => Owner::Comparison,
             Some(flag) if table::is_report(flag) => Owner::Report,
             Some(flag) if flag.names == ["--replay"] => Owner::Replay,
-            Some(flag) if [["--html"], ["--junit"]].iter().any(|names| flag.names == names) => Owner::Page,
+            Some(flag) if [["--html"], ["--junit"], ["--record"]].iter().any(|names| flag.names == names) => {
+                Owner::Page
+            }
             Some(flag) if !table::is_of_lit(flag) => Owner::Hotstart,
             _ => Owner::Lit,
         };

@@ -36,6 +36,7 @@ pub(super) fn conclude(
     if let Some(why) = messages::cut_short(end) {
         diagnostics.put(why);
     }
+    diagnostics.put(&records::repetitions(discovered, &plan, &outcomes));
     let outcomes = records::outcomes(discovered, &plan, outcomes);
     // Reports know googletest's single tests in the place of shards.
     let single = plan.individual_tests(&outcomes);

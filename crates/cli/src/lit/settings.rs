@@ -7,10 +7,11 @@ use hotstart_lit::settings::{self, ConfigCache, Settings};
 use hotstart_model::{Dialect, Severity};
 use hotstart_report::{DiagnosticLevel, KeepOutput, Shown};
 
+use super::asked::Asked;
 use crate::args::{ConfigCacheUse, LitOptions, Order};
 
 /// The settings for these options. `program` is the name that diagnostics begin with.
-pub(super) fn settings(options: &LitOptions, program: &str, cwd: &Path) -> Settings {
+pub(super) fn settings(options: &LitOptions, asked: &Asked, program: &str, cwd: &Path) -> Settings {
     let levels = options.console.levels(Dialect::V23);
     Settings {
         paths: options.test_paths.iter().map(PathBuf::from).collect(),
@@ -41,7 +42,10 @@ pub(super) fn settings(options: &LitOptions, program: &str, cwd: &Path) -> Setti
         update_tests: options.update_tests,
         filter: options.filter.clone(),
         filter_out: options.filter_out.clone(),
-        replay: options.own.replay.clone(),
+        replay: asked.tests().unwrap_or_else(|| options.own.replay.clone()),
+        alone: options.own.alone.clone(),
+        repeat: options.own.repeat,
+        wraps: Arc::clone(&asked.wraps),
         filter_failed: options.filter_failed || options.own.rerun_failed,
         shard: options.shard,
         max_tests: options.max_tests,

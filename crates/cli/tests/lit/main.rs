@@ -18,3 +18,4 @@ mod stop;
 mod suite;
 mod verbosity;
 mod warm;
+mod wishes;

@@ -156,13 +156,14 @@ pub(super) struct Changes {
     pub test_exec_root: Option<Option<Text>>,
     #[serde(deserialize_with = "present")]
     pub max_individual_test_time: Option<Option<f64>>,
-    pub hotstart_cold: Option<ColdTools>,
+    pub hotstart_cold: Option<SomeOf>,
+    pub hotstart_alone: Option<SomeOf>,
 }
 
-/// `config.hotstart_cold`.
+/// `config.hotstart_cold` and `config.hotstart_alone`: all, or these.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
-pub(super) struct ColdTools {
+pub(super) struct SomeOf {
     pub all: bool,
     pub names: Vec<Text>,
 }

@@ -2,6 +2,7 @@
 
 mod json;
 mod page;
+pub mod record;
 mod resultdb;
 mod time_trace;
 mod xunit;
@@ -36,6 +37,8 @@ pub struct Requested {
     pub resultdb: Option<PathBuf>,
     /// Chrome's tracing format.
     pub time_trace: Option<PathBuf>,
+    /// What ran when, for running it again.
+    pub record: Option<PathBuf>,
     /// A page for people.
     pub html: Option<PathBuf>,
     /// Whether failures are told to GitHub Actions, on standard output.
@@ -112,10 +115,14 @@ impl std::error::Error for WriteError {
 
 /// Writes all requested reports of these tests. One that cannot be written does not keep the others from it.
 pub fn write(requested: &Requested, mut records: Vec<TestRecord<'_>>, run: &Run<'_>) -> Vec<WriteError> {
+    let mut errors = Vec::new();
+    if let Some(path) = &requested.record {
+        let written = write_one(path, requested.unique_names, &|to| record::write(to, &records, run));
+        errors.extend(written.err().map(|source| WriteError { path: path.clone(), source }));
+    }
     if requested.failures_only {
         records.retain(|record| run.table.kind(record.outcome.verdict).is_failure);
     }
-    let mut errors = Vec::new();
     let mut one = |path: &Option<PathBuf>, content: &dyn Fn(&mut dyn Write) -> io::Result<()>| {
         if let Some(path) = path {
             let written = write_one(path, requested.unique_names, content);

@@ -8,7 +8,7 @@ use crate::args::flag::Flag;
 use crate::args::options::{ConfigCacheUse, SHELLS};
 use crate::args::values;
 
-pub(super) static FLAGS: [Flag; 18] = [
+pub(super) static FLAGS: [Flag; 25] = [
     Flag::value(
         &["--lit-python"],
         "PATH",
@@ -114,6 +114,74 @@ pub(super) static FLAGS: [Flag; 18] = [
         },
         "Write one page for people to FILE: failures with what FileCheck expected and found, times by test, directory and \
          tool, what workers did when, how processes were started, and the run before",
+    ),
+    Flag::value(
+        &["--alone"],
+        "REGEX",
+        |low, value, invocation| {
+            low.own.alone = Some(values::pattern(value, invocation)?);
+            Ok(())
+        },
+        "Run tests whose name matches one by one, after all others; config.hotstart_alone says the same in a config",
+    ),
+    Flag::value(
+        &["--rerun-failed-serially"],
+        "REGEX",
+        |low, value, invocation| {
+            low.own.rerun_serially = Some(values::pattern(value, invocation)?);
+            Ok(())
+        },
+        "Run failed tests whose output matches once more, one by one after all others; those that pass then are FLAKYPASS",
+    ),
+    Flag::value(
+        &["--repeat"],
+        "N",
+        |low, value, _| {
+            let times = values::positive(value)?;
+            low.own.repeat = Some(u32::try_from(times).map_err(|_| "too many repetitions".to_owned())?);
+            Ok(())
+        },
+        "Run each test N times, each time with a directory for temporary files of its own; a test fails if one of them does",
+    ),
+    Flag::switch(
+        &["--until-fail"],
+        |low| low.own.until_fail = true,
+        "Repeat tests until one fails, at most 1000 times or as often as --repeat says",
+    ),
+    Flag::value(
+        &["--wrap"],
+        "TOOL=COMMAND",
+        |low, value, _| {
+            let text = values::text(value);
+            if !text.split_once('=').is_some_and(|(tool, words)| !tool.is_empty() && !words.trim().is_empty())
+            {
+                return Err(format!(
+                    "requires a tool and what starts it, as opt='perf record -o %t.%n --', but found '{text}'"
+                ));
+            }
+            low.own.wraps.push(text);
+            Ok(())
+        },
+        "Start this tool by another program, with its command after that of the program; %t is the test's temporary file, %n \
+         the number of the start in the test; may be given more than once",
+    ),
+    Flag::value(
+        &["--record"],
+        "FILE",
+        |low, value, _| {
+            low.reports.record = Some(value.into());
+            Ok(())
+        },
+        "Write to FILE which worker ran which test when",
+    ),
+    Flag::value(
+        &["--replay-record"],
+        "FILE",
+        |low, value, invocation| {
+            low.own.replay_record = Some(values::absolute(value, invocation.cwd));
+            Ok(())
+        },
+        "Run the tests of a record again, in its order, each by the worker that ran it",
     ),
     Flag::value(
         &["--junit"],
