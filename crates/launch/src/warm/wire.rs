@@ -30,6 +30,8 @@ pub(crate) const REQUEST_ENLARGE: u32 = 4;
 pub(crate) const REQUEST_BOUND: u32 = 8;
 /// With [`REQUEST_BOUND`]: it gets free by allowing itself all processors.
 pub(crate) const REQUEST_ANYWHERE: u32 = 16;
+/// With [`REQUEST_WORKER`]: the worker runs `main` once, behind the gate, and then ends as any process.
+pub(crate) const REQUEST_ONCE: u32 = 32;
 /// Argument of a `close` by which the runtime tells an observer that constructors are over.
 pub(crate) const MARK_MAIN: u64 = MARK;
 /// That the allocator asks for time or random bytes, and that it has them.
@@ -45,6 +47,8 @@ pub(crate) const STAGE_REWIND: u32 = 6;
 pub(crate) const RETIRED_CALLS: u32 = 1 << 7;
 /// Of `enum hs_run_doubt`: so did the run whose end is awaited.
 pub(crate) const RUN_CALLS: u32 = 1;
+/// It started processes.
+pub(crate) const RUN_CHILDREN: u32 = 2;
 /// Largest announcement: names of objects and of variables.
 pub(crate) const READY_MAX: usize = 80 * 1024;
 
@@ -206,7 +210,7 @@ mod tests {
     /// Compiles the header and prints what this file repeats.
     #[test]
     fn header_and_wire_agree() {
-        let header = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/protocol.h");
+        let header = concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/protocol.h");
         let dir = tempfile::tempdir().unwrap();
         let source = dir.path().join("wire.c");
         let binary = dir.path().join("wire");
@@ -234,11 +238,13 @@ mod tests {
             "HS_REQUEST_ENLARGE",
             "HS_REQUEST_BOUND",
             "HS_REQUEST_ANYWHERE",
+            "HS_REQUEST_ONCE",
             "HS_ENDING_REFUSED",
             "HS_SLOTS",
             "sizeof(struct hs_slot)",
             "HS_RETIRED_CALLS",
             "HS_RUN_CALLS",
+            "HS_RUN_CHILDREN",
             "sizeof(struct hs_page)",
             "HS_MARK_MAIN",
             "HS_MARK_ALLOCATOR",
@@ -295,11 +301,13 @@ mod tests {
             REQUEST_ENLARGE as i64,
             REQUEST_BOUND as i64,
             REQUEST_ANYWHERE as i64,
+            REQUEST_ONCE as i64,
             Ending::Refused as i64,
             SLOTS as i64,
             Table::bytes(1) as i64,
             RETIRED_CALLS as i64,
             RUN_CALLS as i64,
+            RUN_CHILDREN as i64,
             Table::bytes(1) as i64,
             MARK_MAIN as i64,
             MARK_ALLOCATOR as i64,
