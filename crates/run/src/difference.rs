@@ -63,7 +63,7 @@ fn tapes(script: &Script, a: &Transcript, b: &Transcript) -> Option<Difference> 
     })
 }
 
-/// The stage that recorded a tape, in words.
+/// The stage whose pipe was captured, in words.
 fn place(script: &Script, transcript: &Transcript, tape: &Taped) -> String {
     let mut command = 0;
     for step in &transcript.steps {

@@ -49,7 +49,7 @@ pub(super) fn settings(options: &LitOptions, program: &str, cwd: &Path) -> Setti
         exclude_xfail: options.exclude_xfail,
         unsupported: options.unsupported.clone(),
         unsupported_not: options.unsupported_not.clone(),
-        // What is said at the begin of a failure need not be said at its end.
+        // `--diagnose` has already printed this above the output.
         annotate: !options.own.diagnose,
         native_shell: options.own.native_shell.unwrap_or(false),
         diagnose: options.own.diagnose.then(|| Arc::new(std::env::vars_os().collect())),

@@ -1,16 +1,16 @@
-/* A snapshot later than main: where a run first looks at its arguments, or at anything outside.
+/* The deferred snapshot: a snapshot later than main, where a run first looks at its arguments or at anything outside.
  *
- * Until then many tools register and set up what they may need, which takes longer than a small test's own work, and is the same
- * in each run. So runs are watched (watch.c) until they come to the first thing that depends on their request, whatever
- * instruction that is. The state there is saved, and later requests are entered there.
+ * Until then many tools register and set up what they may need. That takes longer than a small test's own work, and is the same in each
+ * run. So watch.c watches runs until they come to the first instruction that depends on their request. The state there is saved, and
+ * later requests are entered there.
  *
- * Such a state can serve a request if all that may have gone into it is the same. That is its key: the number of arguments, whose
- * strings are at addresses that depend on it alone (strings.c); the first argument; and of the environment the variables that were
- * asked for and are not set, or the names of all and the values that the run has looked at. For each number of arguments there is
- * a snapshot, kept as what it has that the first one has not (delta.c).
+ * The state can serve a request if everything that may have gone into it is the same. That is the snapshot's key: the number of
+ * arguments, whose strings are at addresses that depend on it alone (strings.c); the first argument; and of the environment either the
+ * variables that were asked for and are not set, or all names and the values that the run has looked at. For each number of arguments
+ * there is a snapshot. All but the first are kept as their differences to it (delta.c).
  *
- * A snapshot is used when four runs have come to the same instruction with the same registers, and with the same memory in every
- * word. Audited runs are compared again.
+ * A snapshot is used once four runs have come to the same instruction with the same registers and the same memory in every word. Audited
+ * runs compare it again.
  */
 #define _GNU_SOURCE
 #include <errno.h>

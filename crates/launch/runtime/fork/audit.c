@@ -1,8 +1,8 @@
-/* Records what constructors ask for before main: names of variables, and whether they asked for things that differ
- * from process to process. The names join the template's key; the rest is a doubt that keeps the tool cold.
+/* Records the environment variables that constructors ask for, and calls whose answer differs from process to process. The names go
+ * into the zygote's key; any of the calls keeps the tool cold.
  *
- * Only calls across libraries are seen. What libc asks itself for (locale, allocator, time zone) goes by fixed names,
- * which are in the key anyway. After the snapshot each function is a plain forward to the next definition.
+ * Only calls across libraries are seen. libc's own questions (locale, allocator, time zone) are about fixed names, which are in the key
+ * anyway. After the snapshot each function only calls the next definition.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,10 +1,9 @@
-/* Binds what ld.so would bind at first call, so that each copy need not.
+/* Binds the functions that ld.so would bind at their first call, so that no fork has to.
  *
- * LD_BIND_NOW would do it too, but it also stays in force for libraries opened later, where it turns an undefined
- * function that is never called into an error. Here a slot is bound only where the answer cannot be another than
- * ld.so's own: the object is not searched first for itself, and the symbol is versioned or its definer knows no
- * versions. Every other slot stays lazy; so does one whose answer lies in the program itself, as that may be the
- * program's own jump to a function whose address it takes, which to ld.so is no answer to a call.
+ * LD_BIND_NOW would do so, too, but would stay in force for libraries opened later. There it turns an undefined function that is never
+ * called into an error. A slot is bound here only if ld.so can give no other answer: the object does not search itself first, and the
+ * symbol has a version or its definer has none. All other slots stay lazy. So does a slot whose answer lies in the program itself: that
+ * may be the program's own jump to a function whose address it takes, which ld.so does not use for calls.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

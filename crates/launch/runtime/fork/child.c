@@ -1,8 +1,8 @@
-/* Makes a copy of the template and turns it into the requested process.
+/* Clones the zygote and turns the clone into the requested process.
  *
- * A raw clone must do what libc's fork does to the child: let the kernel write the cached thread number and register
- * the list of robust mutexes again. Fork handlers are not run: to the tool there was no fork. The copy's part is
- * system calls that cannot fail for a request that the server has accepted.
+ * A raw clone must do for the child what libc's fork does: have the kernel write the cached thread number, and register the list of
+ * robust mutexes again. Handlers of pthread_atfork are not called, since the tool has not forked. The fork's own part consists of system
+ * calls that cannot fail for a request that the server has accepted.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,10 +1,10 @@
-/* Which system calls of libc can be replaced together with the comparison that follows them.
+/* Finds the system calls of libc that can be replaced together with the comparison that follows them.
  *
- * A jump takes five bytes and a `syscall` has two, so that what comes after it has to move as well: in libc that is the comparison
- * of the result with the errors. It may move only if nobody jumps to it. Whatever looks like a relative jump, at whatever byte of
- * libc's text, is taken for one; a jump that is none costs nothing but the replacement.
+ * A jump takes five bytes and a `syscall` two, so the instruction behind it has to move, too. In libc that is the comparison of the
+ * result with the errors. It may move only if nothing jumps to it. Every byte of libc's text is taken for a relative jump if it can be
+ * one. A mistake costs only the replacement.
  *
- * All of the text is read once, in the template: that takes about 2 ms.
+ * The zygote reads all of the text once, which takes about 2 ms.
  */
 #define _GNU_SOURCE
 #include <string.h>

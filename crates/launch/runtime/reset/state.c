@@ -1,6 +1,6 @@
-/* What the kernel keeps of a process, as far as a run of main can change it and it can be put back.
+/* Saves and restores the state that the kernel keeps of a process, as far as a run of main can change it.
  *
- * Working directory and file mode mask are not here: each request sets them.
+ * Working directory and file mode mask are not here, since each request sets them.
  */
 #define _GNU_SOURCE
 #include <sched.h>

@@ -1,14 +1,14 @@
-/* Where main finds its request: arguments, environment and the pointers to them.
+/* Places the arguments and environment of a request, and the pointers to them.
  *
- * In a worker each string lies at an address that depends on its index alone, and so does each pointer on the number of
- * arguments. A tool that has copied the pointers, but has read no string, is then in the same state for all requests with as
- * many arguments (point.c). A request with a string too long for its place is laid where it came instead.
+ * In a worker the address of each string depends on its index alone, and that of each pointer on the number of arguments. So a tool that
+ * has copied the pointers, but has read no string, is in the same state for all requests with as many arguments (point.c). A request with
+ * a string too long for its place keeps its strings where they were received.
  *
- * Of a variable, the name ends a page and the value begins the next, so that it shows which values a tool has looked at, and
- * not just at names (watch.c).
+ * The name of a variable ends a page and its value begins the next. So page faults tell whether a tool has read a value or only names
+ * (watch.c).
  *
- * The arrays come before the strings: a tool that overwrites its arguments as one area, from the first to the last, meets
- * nothing but strings.
+ * The arrays come before the strings. A tool that overwrites its arguments as one area, from the first to the last, then meets only
+ * strings.
  */
 #define _GNU_SOURCE
 #include <errno.h>

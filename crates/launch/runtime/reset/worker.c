@@ -1,9 +1,9 @@
-/* A copy that runs main again and again, and puts everything back in between.
+/* A persistent process: runs main again and again, and resets itself in between.
  *
- * It runs on a stack of its own, because the tool's is among what is put back. main is entered on the tool's stack as libc
- * had called it, so that returning from it runs exit, handlers and the flushing of streams as in any process; the system call
- * that would end the process then comes here by the gate (gate.c). Whatever stands in the way of another run, the process ends
- * as it would have ended without us: an end that is reported as RETIRED is a true one.
+ * It has a stack of its own, because the tool's stack is reset. main is entered on the tool's stack as libc had called it, so a return
+ * from it runs exit, its handlers and the flushing of streams as in any process. The gate (gate.c) passes the system call that would end
+ * the process to this file. If anything prevents another run, the process ends as it would have ended without the runtime: an end that
+ * is reported as RETIRED is a real one.
  */
 #define _GNU_SOURCE
 #include <errno.h>
