@@ -196,6 +196,7 @@ pub(crate) fn script() -> Script {
         lit_package_dir: None,
         lit_python: None,
         cold: ColdTools::None,
+        wraps: Default::default(),
     }
 }
 
@@ -231,6 +232,8 @@ impl Ended {
 
 pub(crate) fn settings() -> RunSettings {
     RunSettings {
+        order: crate::Order::default(),
+        serially: None,
         workers: 1,
         max_failures: None,
         deadline: None,

@@ -51,7 +51,7 @@ fn runs_at_a_time_have_a_process_each_up_to_the_limit() {
     assert_eq!(are_once.collect::<Vec<_>>(), [false, false, false, true, true]);
     assert_eq!((trial.alive(), statistics(&trial).not_grown_for_room), ([1, 3], 2));
     started.into_iter().flat_map(|started| started.run).for_each(|run| run.finish(&reset(0)));
-    assert_eq!(run(&trial, "a", 0), Via::Rewind);
+    assert_eq!((run(&trial, "a", 0), trial.alive()), (Via::Rewind, [1, 3]));
 }
 
 #[test]
@@ -63,13 +63,14 @@ fn in_a_crowd_a_start_waits_while_processes_come_back() {
     let first = trial.start(&spec).unwrap();
     let mut waiting = Waiting::default();
     assert!(trial.try_lease(&spec, &mut waiting, begun).unwrap().is_none());
+    let mut later = Waiting::default();
     first.run.unwrap().finish(&reset(0));
-    let second = trial.start(&spec).unwrap();
-    assert_eq!(second.via, Via::Rewind, "one that came back is for whoever asks first");
-    assert!(trial.try_lease(&spec, &mut waiting, after(14)).unwrap().is_none());
-    assert!(trial.try_lease(&spec, &mut waiting, after(28)).unwrap().is_none());
+    assert!(trial.try_lease(&spec, &mut later, after(1)).unwrap().is_none(), "not before its turn");
+    let lease = trial.try_lease(&spec, &mut waiting, after(2)).unwrap().unwrap();
+    assert_eq!(lease.holds(), [0, 1, 0]);
+    assert!(trial.try_lease(&spec, &mut later, after(30)).unwrap().is_none());
     // Nothing has come back for as long as one would.
-    let lease = trial.try_lease(&spec, &mut waiting, after(29)).unwrap().unwrap();
+    let lease = trial.try_lease(&spec, &mut later, after(60)).unwrap().unwrap();
     assert_eq!(lease.holds(), [1, 0, 1]);
 }
 
