@@ -1,9 +1,9 @@
-//! Process groups that no tool leads.
+//! Leads process groups, so that no tool does.
 //!
-//! Under lit no tool leads a process group, as all of them are in lit's own: `setsid` needs no fork, and `kill(0)` reaches
-//! every stage. Here each job has a group of its own, by which it can be ended. Its leader is an anchor: a child of the
-//! runner that has ended and is not reaped. Such a zombie keeps its number and its group, runs nothing, and no signal
-//! changes it, SIGKILL included. Making one takes about 30 µs, so an anchor is reused if its group is empty.
+//! Under lit no tool leads a process group, since all of them are in lit's own: `setsid` needs no fork, and `kill(0)` reaches
+//! every stage. Here each job has a group of its own, by which it can be ended. The group's leader is an anchor: a child of the
+//! runner that has ended and is not reaped. Such a zombie keeps its number and its group, runs nothing, and no signal changes
+//! it, SIGKILL included. An anchor takes about 30 µs to make, so it is reused if its group is empty.
 
 use std::io;
 use std::sync::Mutex;

@@ -1,8 +1,8 @@
-//! Starting by exec: always possible, always right.
+//! Cold starts, by exec: always possible, always right.
 //!
-//! `vfork` is used because its cost does not grow with the runner's memory. A spec that asks for limits or a file mode
-//! mask goes through a second exec of this very binary, which sets them and becomes the program: between `vfork` and
-//! exec a child does as little as it can. lit does the same with a Python script.
+//! `vfork` is used because its cost does not grow with the runner's memory. Between `vfork` and exec a child does as little as
+//! it can. So a spec with limits or a file mode mask goes through a second exec of this very binary, which sets them and becomes
+//! the program. lit does the same with a Python script.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;

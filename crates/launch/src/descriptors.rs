@@ -1,9 +1,8 @@
-//! How many descriptors this process may have open, and who may open how many of them.
+//! Limits the descriptors that the runner and its children may have open.
 //!
-//! A runner with many workers needs more than the usual soft limit of 1024, so it raises its own to the hard one. What
-//! it starts gets the limit that the runner was started with: a tool may print it, or keep an array of that length.
-//! Under a low hard limit, scripts take turns: each says how many descriptors it needs, all at once, so that none waits
-//! while it holds a part.
+//! A runner with many workers needs more than the usual soft limit of 1024, so it raises its own to the hard limit. Its
+//! children get the limit that the runner was started with: a tool may print it, or keep an array of that length. Under a low
+//! hard limit scripts take turns. Each reserves all its descriptors at once, so that none waits while it holds a part.
 
 use std::sync::{Condvar, Mutex, OnceLock};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! How a process ended, what it used, and how it had been started.
+//! The end of a process, the resources it used, and the way it was started.
 
 use std::fmt;
 use std::time::Duration;

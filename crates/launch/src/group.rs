@@ -1,7 +1,7 @@
 //! The processes of one job, so that a deadline or Ctrl-C can end them from another thread.
 //!
-//! A process is in the set from its start until it has been reaped, and the set is locked while either happens:
-//! a number that the kernel has given to somebody else is never signalled.
+//! A process is in the set from its start until it has been reaped. Both happen under the set's lock. So no signal goes to a
+//! number that the kernel has given to another process.
 
 use std::io;
 use std::sync::{Arc, Mutex};

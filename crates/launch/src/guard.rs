@@ -1,11 +1,11 @@
-//! Ends what the runner started if the runner itself is killed with SIGKILL, which it cannot notice.
+//! Ends all processes of a runner that is killed with SIGKILL, which the runner itself cannot notice.
 //!
-//! A second, tiny process of the same binary waits for the end of a pipe whose other end only the runner holds.
-//! A table in shared memory (`slots`) tells it which processes and process groups are alive at that moment. A process
-//! that is started by exec enters itself before its exec, and holds the pipe open until then: the guard cannot see the
-//! end of the pipe and miss the process. A copy is entered by the kernel before its first instruction; one that is made
-//! as the runner dies ends by itself, because its parent is another. (PR_SET_PDEATHSIG alone would miss grandchildren,
-//! and a tool started by exec could see it.)
+//! The guard is a second, tiny process of the same binary. It waits for the end of a pipe whose other end only the runner holds.
+//! A table in shared memory (`slots`) lists the processes and process groups that are alive. A process that is started by exec
+//! enters itself before its exec, and holds the pipe open until then, so the guard cannot see the end of the pipe and miss the
+//! process. The kernel enters a fork of a zygote before its first instruction. A fork that is made as the runner dies ends by
+//! itself, because its parent is another process. (PR_SET_PDEATHSIG alone would miss grandchildren, and a tool started by exec
+//! could see it.)
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

@@ -1,7 +1,7 @@
-//! What a worker ran before: if a run in it fails where a cold one passes, an earlier run may be the cause.
+//! Earlier runs of workers: if a run in a worker fails and a cold one passes, one of them may be the cause.
 //!
-//! Kept for reports only; nothing is decided by it. A worker keeps its last runs, and a job notes which workers ran
-//! its tools and how many runs each had behind it. Both cost one small allocation per start.
+//! They are kept for reports, and decide nothing. A worker keeps its last runs. A job records which workers ran its tools, and
+//! how many runs each had made before. Both cost one small allocation per start.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;

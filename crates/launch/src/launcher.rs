@@ -1,4 +1,4 @@
-//! The one door through which processes are started.
+//! The only public way to start a process.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};

@@ -1,8 +1,7 @@
-//! Experiments on the machine: what starting, faulting and allocating cost, for `hotstart doctor`.
+//! Experiments for `hotstart doctor`: the costs of starts, page faults and allocations on this machine.
 //!
-//! They are here because they need what no safe interface offers: fork, clone, mappings, and malloc itself. Each
-//! leaves nothing behind: no process, no mapping. Which experiments to make, how often, and what to conclude is the
-//! caller's business.
+//! They need interfaces that no safe library offers: fork, clone, mappings, and malloc itself. Each leaves no process and no
+//! mapping behind. The caller chooses the experiments and their number, and draws the conclusions.
 
 use std::io;
 use std::os::fd::BorrowedFd;

@@ -1,6 +1,6 @@
-//! Which job a running program belongs to whose own starts come back to the launcher through a server.
+//! Maps the pid of a tool that starts others through the exec server to its test's `Group`.
 //!
-//! What it starts so is a part of the same job: it ends with it, and is not trusted where the job is not.
+//! Such a start is part of the same job. It ends with the job, and is doubtful if the job is.
 
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex};

@@ -1,9 +1,9 @@
-//! Whether a warm run can be believed: cold is the specification.
+//! Decides whether a warm run can be believed. The cold run is the specification.
 //!
-//! A failure of commands that were started warm is confirmed cold; what passes cold is flaky (`flaky`). Some of the passes,
-//! or all of them (`--parity`), are run again both ways, with everything that passes between stages recorded, and
-//! compared byte for byte. A disagreement is hotstart's fault, unless two cold runs disagree as well: then the
-//! tool is not deterministic, which is only counted.
+//! A failure of commands that were started warm is confirmed cold. A test that then passes is flaky (`flaky`). A sample of the
+//! passes, or all of them (`--parity`), runs again both ways with the pipes between stages captured, and is compared byte for
+//! byte. A difference is hotstart's fault, unless two cold runs differ as well: then the test is nondeterministic, which is only
+//! counted.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Mutex;

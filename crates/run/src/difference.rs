@@ -1,4 +1,4 @@
-//! Where two runs of one script differ, as far as anybody could tell: bytes, statuses, files.
+//! Compares two runs of one script in everything that can be seen of them: bytes, statuses, files.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Running a script once, behind a trait: what is concluded from runs is tested without processes.
+//! Runs a script once, behind a trait, so that conclusions from runs are tested without processes.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The user's wish to stop, seen by every worker and by what they wait for.
+//! The user's interrupt, which reaches every worker and everything that one waits for.
 
 use std::sync::{Arc, Mutex};
 

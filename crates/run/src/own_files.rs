@@ -1,7 +1,6 @@
 //! The files that a script wrote: those whose name begins with its `%t`.
 //!
-//! By lit's convention a test writes nowhere else. Contents are kept as length and hash: what differs is named,
-//! not shown.
+//! By lit's convention a test writes nowhere else. Contents are kept as length and hash, so a difference is named and not shown.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,7 +1,7 @@
-//! Who ran scripts that ask for bash: the internal shell where both mean the same, else bash; and why.
+//! Counts and confirms scripts that ask for bash. The internal shell runs those that mean the same to both shells.
 //!
-//! A native run is believed only if it succeeded, and was to. Any other is run again by the shell that was asked for, from
-//! a clean start, and that run counts: a test never fails because of a difference between the shells.
+//! A native run is believed only if it succeeded and was meant to. After any other the requested shell runs the script again from
+//! a clean start, and that run counts. So no test fails because of a difference between the shells.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! How much time the tools took that tests ran, by the name of the tool.
+//! Adds up the time that tests spent in each tool.
 
 use std::collections::HashMap;
 use std::path::Path;

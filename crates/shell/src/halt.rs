@@ -1,4 +1,4 @@
-//! Why a script cannot go on.
+//! The reasons for which a script cannot go on.
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Runs a pipeline: has its stages started, waits for them and collects what came of them.
+//! Runs a pipeline: starts its stages, waits for them and collects their results.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! The words before a stage's program: `env`, `not`, `!`. They are the shell's own, not programs.
+//! The words before a stage's program: `env`, `not`, `!`. The shell itself implements them.
 
 use hotstart_model::Dialect;
 

@@ -1,5 +1,5 @@
-//! A single process of which all that it writes is captured: a test that is a program by itself, or an external
-//! shell that runs a script file.
+//! Runs a single process and captures all its output: a test that is a program by itself, or an external shell that runs a
+//! script file.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};

@@ -1,4 +1,4 @@
-//! Redirections of one stage to what its three descriptors are.
+//! Turns the redirections of one stage into its three descriptors.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;

@@ -1,4 +1,4 @@
-//! Where allocators' libraries lie.
+//! Finds the libraries of allocators.
 
 use std::path::{Path, PathBuf};
 

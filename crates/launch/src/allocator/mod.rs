@@ -1,9 +1,9 @@
-//! Another allocator than libc's, for the tools for which one was chosen.
+//! Gives chosen tools another allocator than libc's.
 //!
-//! It is a shared library that ld.so loads before libc. However a tool is started, it gets the same one: cold by
-//! LD_PRELOAD, which a second library takes out of the environment again before anything can see it (runtime/extra/preload.c);
-//! warm as a part of the template, whose copies are given the request's environment. So a verdict does not depend on the
-//! way of starting, and what a tool starts has the system's allocator, unless hotstart starts that, too.
+//! The allocator is a shared library that ld.so loads before libc. A tool gets the same one however it is started. A cold start
+//! loads it by LD_PRELOAD, and a second library takes the variable out of the environment before anything can read it
+//! (runtime/extra/preload.c). A zygote loads it once, and its forks get the request's environment. So no verdict depends on the
+//! way of starting. The tool's own children have the system's allocator, unless hotstart starts these, too.
 
 mod find;
 

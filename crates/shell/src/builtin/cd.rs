@@ -1,4 +1,4 @@
-//! `cd`, `pushd`, `popd`: they never look whether the directory exists, but for `cd` in the place of bash's.
+//! `cd`, `pushd`, `popd`. They do not test whether the directory exists, except for `cd` in place of bash's.
 
 use std::path::Path;
 

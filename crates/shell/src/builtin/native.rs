@@ -1,6 +1,6 @@
-//! `cat` and `diff` as stages of a pipeline: what lit runs as Python programs, without a process.
+//! `cat` and `diff` as stages of a pipeline, without a process. lit runs them as Python programs.
 //!
-//! A task is told apart from its run because one that reads standard input has to wait for it.
+//! A task and its run are separate, because a task that reads standard input has to wait for it.
 
 use hotstart_model::Dialect;
 
