@@ -30,7 +30,7 @@ impl Anchor {
     }
 }
 
-/// Reaps the anchors that nobody uses, each of which counts as a process; whether there were any.
+/// Reaps unused anchors, since each counts as a process. Returns whether there were any.
 pub(crate) fn free_idle() -> bool {
     let idle = std::mem::take(&mut *IDLE.lock().expect("no panic while locked"));
     idle.iter().for_each(|&pid| sys::anchor::reap(pid));

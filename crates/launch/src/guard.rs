@@ -95,7 +95,7 @@ pub fn enter_guard(args: &[OsString]) -> bool {
             await_all(runner, &table);
         }
         for dir in directories.split(|&byte| byte == 0).filter(|dir| !dir.is_empty()) {
-            // Nobody is left to be told.
+            // No one is left to report to.
             let _ = std::fs::remove_dir_all(OsStr::from_bytes(dir));
         }
     }
@@ -111,7 +111,7 @@ fn end_all(table: &Table) {
     }
 }
 
-/// Waits until nothing is left of what was ended, so that whoever waits for the guard can rely on it: neither the
+/// Waits until the ended processes are gone, so that a waiter for the guard can rely on it: neither the
 /// runner, at whose end the kernel signals the copies it knows of, nor the processes in the table. A killed process
 /// that hangs in the kernel (a dead network file system) is given up after a while.
 fn await_all(runner: Option<Pid>, table: &Table) {

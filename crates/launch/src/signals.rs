@@ -16,7 +16,7 @@ pub enum Stop {
 }
 
 /// Takes over the stop signals; to be called in `main` before any thread is started. A file that grows beyond its limit
-/// (SIGXFSZ) becomes an error of who writes it; children meet that signal as if nobody had ignored it.
+/// (SIGXFSZ) becomes an error of the writer. Children get the default action of that signal.
 pub fn take_over() {
     signal::ignore(libc::SIGINT);
     signal::ignore(libc::SIGXFSZ);

@@ -71,7 +71,7 @@ impl Slots {
         Some(Slots { table: Table::map(&file, SLOTS).ok()?, file })
     }
 
-    /// What maps the same memory in another process.
+    /// The descriptor by which another process maps the same memory.
     pub(crate) fn file(&self) -> &OwnedFd {
         &self.file
     }
@@ -103,12 +103,12 @@ impl Slot<'_> {
         self.index
     }
 
-    /// Where a process enters itself.
+    /// The place where a process enters itself.
     pub(crate) fn cell(&self) -> &AtomicI64 {
         self.cell
     }
 
-    /// What is in it.
+    /// Its content.
     pub(crate) fn entry(self) -> Entry {
         Entry::decode(self.cell.load(Ordering::Acquire))
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::Group;
 
-/// A program may ask a moment before it is entered, as it runs before whoever started it goes on.
+/// A program may ask a moment before it is entered, since it runs before its starter continues.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The jobs of such programs, by process number.
@@ -25,7 +25,7 @@ impl Starters {
         self.entered.notify_all();
     }
 
-    /// It has ended, or runs for somebody else from now on.
+    /// It has ended, or runs for another job from now on.
     pub(crate) fn leave(&self, pid: i32) {
         self.groups.lock().expect("no panic while locked").remove(&pid);
     }

@@ -14,7 +14,7 @@ use crate::flaky::{self, Contradiction, Doubt, Trials};
 use crate::schedule::Run;
 use crate::worker::run_attempt;
 
-/// What is known of the scripts of one job.
+/// The scripts of one job.
 #[derive(Default)]
 struct Scripts {
     /// Those that passed with warm starts and were believed.

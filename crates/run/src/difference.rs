@@ -18,13 +18,13 @@ pub(crate) struct Seen {
 pub(crate) struct Difference {
     /// What differs: `standard output of stage 1 of 2 (opt -S) of RUN: at line 3`.
     pub what: String,
-    /// What it was in the first run.
+    /// The first run's.
     pub first: String,
-    /// What it was in the second.
+    /// The second run's.
     pub second: String,
 }
 
-/// How much of a differing output is shown.
+/// Most bytes of a differing output that are shown.
 const SHOWN: usize = 4096;
 
 impl Difference {

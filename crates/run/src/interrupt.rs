@@ -31,7 +31,7 @@ impl Interrupt {
         }
     }
 
-    /// Whether it has happened.
+    /// Whether it has come.
     pub fn is_triggered(&self) -> bool {
         self.state.lock().expect("no panic while locked").triggered
     }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use hotstart_model::Script;
 
-/// What there is of each file, by path.
+/// The state of each file, by path.
 pub(crate) type Files = BTreeMap<PathBuf, Content>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(crate) fn read(script: &Script) -> Files {
 pub(crate) fn remove(script: &Script) {
     for path in own(script) {
         let is_dir = path.symlink_metadata().is_ok_and(|found| found.is_dir());
-        // What cannot be removed shows as a difference, or does not matter.
+        // A file that cannot be removed shows as a difference, or does not matter.
         let _ = if is_dir { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
     }
 }

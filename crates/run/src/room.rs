@@ -14,7 +14,7 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(crate) struct Room {
     state: Mutex<State>,
     left: Condvar,
-    /// Held by who runs again.
+    /// Held by a worker that repeats a run.
     again: Mutex<()>,
 }
 

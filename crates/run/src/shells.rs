@@ -14,11 +14,11 @@ use crate::flaky;
 use crate::own_files;
 use crate::schedule::Run;
 
-/// Counts scripts by who ran them. Called from all workers.
+/// Counts scripts by the shell that ran them. Called from all workers.
 #[derive(Debug, Default)]
 pub struct Shells(Mutex<ShellCounts>);
 
-/// Scripts that ask for an external shell, by who ran them.
+/// Scripts that ask for an external shell, by the shell that ran them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShellCounts {
     /// By the internal shell, with success.
@@ -39,7 +39,7 @@ impl ShellCounts {
 }
 
 impl Shells {
-    /// What was counted so far.
+    /// The counts so far.
     pub fn counts(&self) -> ShellCounts {
         self.0.lock().expect("no panic while locked").clone()
     }
@@ -62,7 +62,7 @@ pub(crate) fn as_asked(script: &Script) -> Option<Script> {
     }
 }
 
-/// Whether this run says nothing yet, as it failed natively.
+/// Whether this run failed natively, and so proves nothing yet.
 pub(crate) fn must_be_confirmed(transcript: &Transcript) -> bool {
     transcript.run_by == RunBy::Native
         && transcript.exit_code != Some(0)
@@ -76,7 +76,7 @@ pub(crate) fn passes_unexpectedly(run: &Run<'_>, job: JobId, attempt: u32, trans
         && run.source.would_fail(job, attempt, transcript)
 }
 
-/// Takes note of who ran a first attempt that needs no confirmation.
+/// Records the shell of a first attempt that needs no confirmation.
 pub(crate) fn note(run: &Run<'_>, transcript: &Transcript) {
     let Some(shells) = run.shells() else { return };
     match transcript.run_by {

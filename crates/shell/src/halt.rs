@@ -16,7 +16,7 @@ pub(crate) enum Halt {
         words: Option<Vec<String>>,
         message: String,
     },
-    /// What is a Python exception in lit.
+    /// An error that is a Python exception in lit.
     Exception { kind: String, message: String },
     /// The job was ended from outside.
     Killed,

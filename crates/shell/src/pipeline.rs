@@ -47,7 +47,7 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The reading end of a pipe that nobody can write to.
+    /// The reading end of a pipe without a writer.
     pub fn empty_input(&mut self) -> Halting<Rc<OwnedFd>> {
         if let Some(fd) = &self.empty {
             return Ok(fd.clone());

@@ -40,7 +40,7 @@ impl Negation {
     }
 }
 
-/// What a stage's leading words make of it.
+/// The effect of a stage's leading words.
 pub(crate) enum Prefix {
     Command(Prefixed),
     /// `env` and nothing more: the variables it prints.

@@ -31,7 +31,7 @@ pub struct AllocatorChoice {
     pub tools: Vec<(String, Option<PathBuf>)>,
 }
 
-/// Why no other allocator can be used.
+/// The reason for which no other allocator can be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AllocatorError {
     /// LD_PRELOAD cannot name it.
@@ -42,7 +42,7 @@ pub enum AllocatorError {
     Refused {
         /// The library.
         path: PathBuf,
-        /// What a process said that was started with it.
+        /// The message of a process that was started with it.
         said: String,
     },
     /// No file can be made that ld.so loads.
@@ -63,12 +63,12 @@ pub struct Allocators {
 /// A program's allocator: `None` is the system's, as is an error, which says why the chosen one cannot be given to it.
 pub(crate) type Allocation = Result<Option<Arc<Preload>>, Reason>;
 
-/// What is preloaded.
+/// The libraries that are preloaded.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Preload {
     /// The allocator.
     pub library: PathBuf,
-    /// What a cold start puts before the user's own LD_PRELOAD.
+    /// The entries that a cold start puts before the user's own LD_PRELOAD.
     pub cold: OsString,
 }
 
@@ -86,7 +86,7 @@ impl Allocators {
         Ok(Allocators { choice, _scrubber: file, scrubber, programs: Mutex::default() })
     }
 
-    /// What `program` is started with.
+    /// The libraries with which `program` is started.
     pub(crate) fn of(&self, program: &Path) -> Allocation {
         let mut programs = self.programs.lock().expect("no panic while locked");
         if let Some(known) = programs.get(program.as_os_str()) {

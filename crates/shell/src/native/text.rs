@@ -22,7 +22,7 @@ pub(super) fn accept(text: &str) -> Result<(), Refusal> {
     scan.word.end()
 }
 
-/// What a word contains.
+/// The content of a word.
 #[derive(Default)]
 struct Word {
     has_begun: bool,
