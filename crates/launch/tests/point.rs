@@ -161,7 +161,7 @@ fn values_that_were_not_looked_at_may_differ_and_names_must_not() {
     }
 }
 
-/// One that was learned for a rare environment gives way to the common one.
+/// The common environment replaces one that was learned for a rare environment.
 #[test]
 fn another_environment_is_learned_when_the_first_comes_no_more() {
     let changes = |round: usize| if round < 6 { request(0) } else { same_environment(round % 2) };
