@@ -38,6 +38,7 @@ struct hs_call {
 struct hs_job {
     const struct hs_request *head;
     const struct hs_limit *limits;
+    const uint64_t *counts;
     const int32_t *targets;
     int fds[HS_FDS_MAX];
     char *cwd;
@@ -151,6 +152,7 @@ HS_HIDDEN void hs_serve(const struct hs_start *start, struct hs_call *call);
 HS_HIDDEN const struct hs_job *hs_serve_next(const struct hs_start *start, struct hs_call *call);
 
 /* strings.c */
+HS_HIDDEN int hs_strings_learn_counts(const struct hs_job *job, const struct hs_start *start);
 HS_HIDDEN void hs_strings_part(const struct hs_start *start);
 HS_HIDDEN void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, struct hs_call *call);
 HS_HIDDEN int hs_strings_are_fixed(void);

@@ -142,6 +142,8 @@ static long next_request(uint32_t room, uint32_t *fd_count)
 /* Makes the copy that was asked for; returns 1 in it. */
 static int make_copy(const struct hs_start *start, struct hs_call *call, struct hs_reply *reply)
 {
+    if (hs_strings_learn_counts(&job, start) != 0)
+        return 0;
     if (job.head->flags & HS_REQUEST_WORKER && !workers_possible()) {
         reply->stage = HS_STAGE_REWIND;
         return 0;

@@ -7,6 +7,9 @@
  * Of a variable, the name ends a page and the value begins the next, so that it shows which values a tool has looked at, and
  * not just at names (watch.c).
  *
+ * Tools that keep the number of arguments before main (Rust's library does) have each request's number written into those
+ * words, which the runner has found by observing the tool (crates/launch/src/warm/observe/compare.rs).
+ *
  * The arrays come before the strings: a tool that overwrites its arguments as one area, from the first to the last, meets
  * nothing but strings.
  */
@@ -38,6 +41,8 @@ static struct {
 _Static_assert(ARGUMENTS_MAX * ARGUMENT_ROOM % PAGE == 0, "the variables begin a page");
 
 static int is_apart, is_fixed;
+/* Where the tool keeps the number of arguments. */
+static uint32_t *counts[HS_COUNTS_MAX], count_count;
 /* How the strings of a request at its fixed addresses were received, where the kernel shows them. */
 static char *shown, *variables_shown;
 static uint32_t argument_count, variable_count;
@@ -45,6 +50,20 @@ static uint16_t argument_size[ARGUMENTS_MAX], name_size[HS_VARIABLES_MAX], value
 /* What the kernel laid on the stack behind the environment, and libraries look for there. */
 static const uintptr_t *auxiliary;
 static size_t auxiliary_words;
+
+/* Takes note of where the tool keeps the number of arguments; -1 if it is not there. A worker knows it from its template. */
+int hs_strings_learn_counts(const struct hs_job *job, const struct hs_start *start)
+{
+    if (count_count || !job->head->count_count)
+        return count_count == job->head->count_count ? 0 : -1;
+    for (uint32_t i = 0; i < job->head->count_count; i++) {
+        counts[i] = (uint32_t *)(uintptr_t)job->counts[i];
+        if (*counts[i] != (uint32_t)start->argc)
+            return -1;
+    }
+    count_count = job->head->count_count;
+    return 0;
+}
 
 /* From here on, main's arrays are apart from the ones that the kernel made. */
 void hs_strings_part(const struct hs_start *start)
@@ -151,6 +170,8 @@ void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, stru
             memcpy(argv + count, auxiliary, auxiliary_words * sizeof *auxiliary);
     }
     *call = (struct hs_call){(int)argc, argv, argv + argc + 1};
+    for (uint32_t i = 0; i < count_count; i++)
+        *counts[i] = argc;
     environ = call->envp;
     char *slash = strrchr(argv[0], '/');
     program_invocation_name = __progname_full = argv[0];
@@ -200,6 +221,8 @@ int hs_strings_are_untouched(const struct hs_job *job, const struct hs_call *cal
     int same = is_fixed && environ == call->envp && program_invocation_name == laid.name &&
                program_invocation_short_name == short_name && strcmp(laid.name, job->strings) == 0 &&
                !laid.variables[job->head->envc];
+    for (uint32_t i = 0; i < count_count; i++)
+        same &= *counts[i] == job->head->argc;
     for (int i = 0; i <= call->argc; i++)
         same &= call->argv[i] == (i < call->argc ? place_of((uint32_t)i) : NULL);
     for (uint32_t i = 0; same && i < job->head->envc; i++, string += strlen(string) + 1) {

@@ -31,9 +31,9 @@ is run so; HOTSTART_EXEC_DIR names another directory for the server's socket.
 ";
 
 const SERVER_HELP: &str = "\
-usage: hotstart server status|stop|run
+usage: hotstart server status [--json] | stop | run
 
-  status                   what the user's server has started, warm and cold, and why
+  status                   what the user's server has started, warm and cold, and why; --json: for programs
   stop                     end it, after the jobs that run; the next `hotstart exec` starts another
   run                      be the server, until SIGTERM or idle; `hotstart exec` does this by itself
   -h, --help               print this
@@ -82,7 +82,8 @@ fn install(args: &[OsString]) -> ExitCode {
 fn server(args: &[OsString]) -> ExitCode {
     let words: Vec<_> = args.iter().map(|word| word.to_string_lossy()).collect();
     match words.iter().map(|word| &**word).collect::<Vec<_>>()[..] {
-        ["status"] => ask(hotstart_exec::status),
+        ["status"] => ask(|place| hotstart_exec::status(place, false)),
+        ["status", "--json"] => ask(|place| hotstart_exec::status(place, true)),
         ["stop"] => ask(|place| {
             let ended = |_| Answer::Text("the server ended\n".into());
             hotstart_exec::stop(place, |text| _ = said(text)).map(|answer| match answer {

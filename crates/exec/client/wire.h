@@ -30,7 +30,7 @@ struct hx_head {
     uint32_t kind;
 };
 
-enum hx_request_kind { HX_RUN = 1, HX_STATUS, HX_STOP, HX_SIGNAL };
+enum hx_request_kind { HX_RUN = 1, HX_STATUS, HX_STOP, HX_SIGNAL, HX_STATUS_JSON };
 
 struct hx_limit {
     uint64_t soft;

@@ -16,9 +16,9 @@ pub enum Answer {
     Text(String),
 }
 
-/// Asks the server for its status.
-pub fn status(place: &Place) -> io::Result<Answer> {
-    ask(place, Kind::Status, |_| ())
+/// Asks the server for its status, for people or as JSON.
+pub fn status(place: &Place, json: bool) -> io::Result<Answer> {
+    ask(place, if json { Kind::StatusJson } else { Kind::Status }, |_| ())
 }
 
 /// Asks the server to end, and waits until it has. What it says meanwhile is given to `said`.

@@ -46,6 +46,7 @@ pub(crate) fn serve(server: &Server, connection: OwnedFd, buffer: &mut Buffer, r
             None => answer_cold(server, &connection, Refusal::Malformed),
         },
         Some(wire::Kind::Status) => send(&connection, ReplyKind::Text, 0, &status(server)),
+        Some(wire::Kind::StatusJson) => send(&connection, ReplyKind::Text, 0, &status_json(server)),
         Some(wire::Kind::Stop) => {
             send(&connection, ReplyKind::Text, 0, &stopping(server));
             server.end(Some(connection));
@@ -208,12 +209,26 @@ fn receive<'b>(connection: &OwnedFd, buffer: &'b mut [u8]) -> Option<(&'b [u8], 
     Some((&buffer[..received.bytes], fds))
 }
 
+/// The jobs that run.
+fn running(server: &Server) -> usize {
+    let state = server.lock();
+    // This worker itself does not run one.
+    state.workers - state.idle - 1
+}
+
+fn status_json(server: &Server) -> String {
+    let head = serde_json::json!({
+        "server": std::process::id(),
+        "directory": server.place.directory().to_string_lossy(),
+        "protocol": PROTOCOL,
+        "seconds": server.begun.elapsed().as_secs_f64(),
+        "jobs": running(server),
+    });
+    server.counts.json(head, &server.launcher.statistics())
+}
+
 fn status(server: &Server) -> String {
-    let running = {
-        let state = server.lock();
-        // This worker itself does not run a job.
-        state.workers - state.idle - 1
-    };
+    let running = running(server);
     let since = server.begun.elapsed().as_secs();
     let head = format!(
         "server {} in {}, protocol {PROTOCOL}, for {since} s, {running} jobs running\n",
@@ -224,8 +239,7 @@ fn status(server: &Server) -> String {
 }
 
 fn stopping(server: &Server) -> String {
-    let state = server.lock();
-    match state.workers - state.idle - 1 {
+    match running(server) {
         0 => String::new(),
         running => format!("waiting for {running} jobs\n"),
     }

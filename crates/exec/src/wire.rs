@@ -26,6 +26,7 @@ pub(crate) enum Kind {
     Status,
     Stop,
     Signal,
+    StatusJson,
 }
 
 /// `enum hx_reply_kind`.
@@ -60,7 +61,8 @@ pub(crate) fn kind(message: &[u8]) -> Option<Kind> {
     if word(message, 8) as usize != message.len() {
         return None;
     }
-    [Kind::Run, Kind::Status, Kind::Stop, Kind::Signal].into_iter().find(|k| *k as u32 == word(message, 12))
+    let kinds = [Kind::Run, Kind::Status, Kind::Stop, Kind::Signal, Kind::StatusJson];
+    kinds.into_iter().find(|k| *k as u32 == word(message, 12))
 }
 
 impl Run {
@@ -152,6 +154,7 @@ mod tests {
             ("offsetof(struct hx_signal, signal)", 16),
             ("offsetof(struct hx_reply, value)", 16),
             ("HX_SIGNAL", Kind::Signal as usize),
+            ("HX_STATUS_JSON", Kind::StatusJson as usize),
             ("HX_TEXT", ReplyKind::Text as usize),
         ];
         let body: String =

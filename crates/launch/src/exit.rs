@@ -199,7 +199,7 @@ impl fmt::Display for Reason {
             Reason::Signals => "signals are blocked or pending before main",
             Reason::Stdio => "a standard stream is used before main",
             Reason::Children => "a child process exists before main",
-            Reason::KeepsArguments => "the argument list is kept before main",
+            Reason::KeepsArguments => "an argument, or their number, is kept before main",
             Reason::ReadsEnvironment => {
                 "the environment is used before main in a way that cannot be followed"
             }

@@ -208,12 +208,7 @@ impl Program {
         if let Some(reason) = self.lock().asked.refuses(spec) {
             return Err(reason);
         }
-        let mut made = Template::start(spec, &traits, means, Some(&observed));
-        if matches!(made, Err(Reason::KeepsArguments)) {
-            // The length that was found may be a number of the tool's own; next time it is another one.
-            made = Template::start(spec, &traits, means, Some(&observed));
-        }
-        let mut template = made?;
+        let mut template = Template::start(spec, &traits, means, Some(&observed))?;
         self.lock().learn(&mut template, |asked| key::of(spec, asked));
         Ok(template)
     }

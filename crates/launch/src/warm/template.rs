@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::MemfdFlags;
@@ -14,8 +14,8 @@ use rustix::fs::MemfdFlags;
 use super::budget::Share;
 use super::eligible::Traits;
 use super::identity::Files;
-use super::observe::Observed;
 use super::observe::stdio::{self, Class, Stand};
+use super::observe::{Observed, counts};
 use super::request::{self, Asked, Failure};
 use super::worker::{Link, Origin, Worker};
 use super::{key, starter, wire};
@@ -54,6 +54,8 @@ pub(crate) struct Template {
     files: Arc<Files>,
     /// What its constructors asked the environment for.
     pub names: Vec<Vec<u8>>,
+    /// Where it keeps the number of arguments.
+    counts: Vec<u64>,
     pub key: Vec<u8>,
     /// Memory it owns, in bytes.
     pub memory: u64,
@@ -107,6 +109,7 @@ impl Template {
             socket,
             files: Arc::default(),
             names: Vec::new(),
+            counts: Vec::new(),
             key: Vec::new(),
             memory: 0,
             share: None,
@@ -187,6 +190,8 @@ impl Template {
             return Err(Reason::RelativePath);
         }
         self.files = Arc::new(files);
+        let kept = observed.map_or(&[][..], |observed| &observed.counts);
+        self.counts = counts::addresses(kept, self.pid).ok_or(Reason::KeepsArguments)?;
         self.names = strings.take(ready.name_count as usize).map(<[u8]>::to_vec).collect();
         if self.names.iter().any(|n| n == b"LD_PRELOAD") {
             return Err(Reason::ReadsEnvironment);
@@ -245,7 +250,8 @@ impl Template {
     }
 
     fn ask(&mut self, spec: &Spec<'_>, slot: Slot<'_>, asked: Asked<'_>) -> Result<i32, Failure> {
-        let asked = Asked { slot: slot.index(), bind: self.near.then_some(self.pid), ..asked };
+        let bind = self.near.then_some(self.pid);
+        let asked = Asked { slot: slot.index(), bind, counts: &self.counts, ..asked };
         let sent = match request::send(&self.socket, spec, asked) {
             Err(Failure::Died) => None,
             Err(other) => return Err(other),
@@ -358,18 +364,11 @@ pub(super) fn spawn(
 
 fn spawn_stopped(spec: &Spec<'_>, ends: Ends, allocator: Option<&Path>) -> Result<i32, Reason> {
     let program = CString::new(spec.program.as_os_str().as_bytes()).map_err(|_| Reason::System)?;
-    let mut argv = vec![CString::default(); room()];
+    let mut argv = vec![CString::default(); wire::ROOM];
     argv[0] = name(spec).map_err(|_| Reason::System)?;
     let (env, count) = environment(spec, allocator);
     let start = move || spawn(&program, &argv, (&env, count), &ends, false);
     starter::ask(start).ok_or(Reason::System)?.map_err(|_| Reason::NotStopped)
-}
-
-/// How many arguments to start a template with, another number each time.
-fn room() -> usize {
-    static TURN: AtomicUsize = AtomicUsize::new(0);
-    let turn = TURN.fetch_add(1, Ordering::Relaxed);
-    wire::ROOM_MIN + (turn * 619 + 137) % wire::ROOM_MORE
 }
 
 /// The reason of the first doubt of `enum hs_doubt`.

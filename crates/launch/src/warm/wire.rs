@@ -17,9 +17,9 @@ pub(crate) const RUNTIME_FD: i32 = 63;
 /// The umask stays as it is.
 pub(crate) const UMASK_KEEP: u32 = u32::MAX;
 /// Fewest arguments that a template is started with, for the room they make on its stack.
-pub(crate) const ROOM_MIN: usize = 1500;
-/// Up to as many more.
-pub(crate) const ROOM_MORE: usize = 1000;
+pub(crate) const ROOM: usize = 2500;
+/// Words of a tool in which its constructors may keep the number of arguments.
+pub(crate) const COUNTS_MAX: usize = 8;
 /// Flag of a request: the copy is to be a worker.
 pub(crate) const REQUEST_WORKER: u32 = 1;
 /// Flag of a request to a worker: audit before the end is reported.
@@ -70,6 +70,7 @@ pub(crate) struct Request {
     pub runner: i32,
     pub flags: u32,
     pub slot: u32,
+    pub count_count: u32,
 }
 
 /// `struct hs_reply`: the copy's number, or what failed.
@@ -168,6 +169,7 @@ impl Request {
             self.runner as u32,
             self.flags,
             self.slot,
+            self.count_count,
         ];
         let mut bytes = [0; REQUEST_SIZE];
         for (chunk, word) in bytes.chunks_exact_mut(4).zip(words) {
@@ -226,8 +228,8 @@ mod tests {
             "sizeof(struct hs_reply)",
             "sizeof(struct hs_limit)",
             "HS_DOUBT_SIGNALS",
-            "HS_ROOM_MIN",
-            "HS_ROOM_MORE",
+            "HS_ROOM",
+            "HS_COUNTS_MAX",
             "sizeof(struct hs_end)",
             "HS_STAGE_REWIND",
             "HS_REQUEST_AUDIT",
@@ -248,9 +250,20 @@ mod tests {
         .map(|w| print(w))
         .chain(["pid", "doubts", "object_count", "name_count"].iter().map(|f| offset("hs_ready", f)))
         .chain(
-            ["argc", "envc", "fd_count", "limit_count", "pgid", "umask", "runner", "flags", "slot"]
-                .iter()
-                .map(|f| offset("hs_request", f)),
+            [
+                "argc",
+                "envc",
+                "fd_count",
+                "limit_count",
+                "pgid",
+                "umask",
+                "runner",
+                "flags",
+                "slot",
+                "count_count",
+            ]
+            .iter()
+            .map(|f| offset("hs_request", f)),
         )
         .chain(["group", "pid"].iter().map(|f| offset("hs_slot", f)))
         .chain(["pid", "error", "stage"].iter().map(|f| offset("hs_reply", f)))
@@ -287,8 +300,8 @@ mod tests {
             REPLY_SIZE as i64,
             24,
             1 << 14,
-            ROOM_MIN as i64,
-            ROOM_MORE as i64,
+            ROOM as i64,
+            COUNTS_MAX as i64,
             END_SIZE as i64,
             STAGE_REWIND as i64,
             REQUEST_AUDIT as i64,
@@ -307,7 +320,7 @@ mod tests {
         ]
         .into_iter()
         .chain([8, 12, 16, 20])
-        .chain([8, 12, 16, 20, 24, 28, 32, 36, 40])
+        .chain([8, 12, 16, 20, 24, 28, 32, 36, 40, 44])
         .chain([0, 4])
         .chain([8, 12, 16])
         .chain([8, 12, 16, 20, 24, 32])
