@@ -1,5 +1,8 @@
 /* What the runtime's files share.
  *
+ * Folders: fork/ is the template and its copies, gate/ passes the system calls of a run, reset/ puts a worker back, deferred/ finds
+ * a later snapshot, extra/ is whatever else a tool is loaded with.
+ *
  * Life of a template: ld.so loads the runtime first (entry.c), constructors run while audit.c records what they ask
  * for, snapshot.c looks at the stopped process, bind.c binds what is bound lazily, server.c takes requests, child.c
  * turns a copy into the requested process. Nothing here allocates; nothing is written to the tool's heap.
