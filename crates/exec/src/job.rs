@@ -91,7 +91,8 @@ fn start(server: &Server, connection: &OwnedFd, mut request: Request, client: i3
         Role::Run { .. } => server.launcher.group_of(seen.parent).ok_or(Refusal::Unseen)?,
     };
     let process_group = process_group(server, &group, &seen, client)?;
-    let spec = request.spec(seen.umask, limits, process_group);
+    let ignored = server.context.ignored(&seen);
+    let spec = request.spec(seen.umask, limits, ignored, process_group);
     let child = server.launcher.start_warm(&spec, &group).map_err(Refusal::Launch)?;
     drop(spec);
     // Whoever reads from a pipe that the job has closed must not wait for the server's copy of it.

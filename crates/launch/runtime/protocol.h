@@ -21,8 +21,9 @@
 #define HS_MESSAGE_MAX (120u * 1024u)
 #define HS_FDS_MAX 32
 #define HS_LIMITS_MAX 8
-/* Further descriptors of a request must have a smaller number than this. */
-#define HS_TARGET_MAX 60
+/* Descriptors of a request must have smaller numbers than this; those of a request to a worker, than the other. */
+#define HS_TARGET_MAX 1024
+#define HS_WORKER_TARGET_MAX 60
 
 /* A template is started with this many arguments: they make room on its stack for the pointers of later requests. */
 #define HS_ROOM 2500

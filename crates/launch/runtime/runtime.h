@@ -168,6 +168,7 @@ HS_HIDDEN int hs_child_open(void);
 HS_HIDDEN int hs_child_clone(int32_t *pid_cell, int32_t group);
 HS_HIDDEN void hs_child_install(const struct hs_job *job);
 HS_HIDDEN void hs_child_begin(const struct hs_job *job);
+HS_HIDDEN int hs_child_has_room(const struct hs_job *job);
 HS_HIDDEN void hs_child_fds(const struct hs_job *job, int keep);
 HS_HIDDEN int *hs_child_number(void);
 HS_HIDDEN int hs_child_holds_mutexes(void);

@@ -97,7 +97,7 @@ static int prepare(const struct hs_start *start, struct hs_call *call)
     if (chdir(job.cwd) != 0)
         return HS_STAGE_DIRECTORY;
     errno = EPERM;
-    if (!limits_allowed())
+    if (!limits_allowed() || !hs_child_has_room(&job))
         return HS_STAGE_LIMITS;
     if (hs_title_set(job.strings, job.environment, job.end) != 0)
         return HS_STAGE_TITLE;

@@ -38,7 +38,7 @@ pub use statistics::{Statistics, ToolStatistics};
 
 use crate::history::Mark;
 use crate::slots::{Entry, Slot, Slots};
-use crate::spec::Resource;
+use crate::spec::{IGNORABLE, Resource};
 use crate::{Allocators, ProcessGroup, Reason, Spec, Via};
 use budget::Budget;
 use program::Plan;
@@ -437,9 +437,11 @@ fn refuses(spec: &Spec<'_>) -> Option<Reason> {
     if spec.keep_cold {
         return Some(Reason::OptOut);
     }
-    let unfit = |limit: &crate::Limit| matches!(limit.resource, Resource::AddressSpace | Resource::Stack);
-    if spec.limits.iter().any(unfit) || spec.limits.len() > 8 {
+    if spec.limits.iter().any(|limit| limit.resource == Resource::AddressSpace) || spec.limits.len() > 8 {
         return Some(Reason::Limits);
+    }
+    if spec.ignored.is_some_and(|set| set & !IGNORABLE != 0) {
+        return Some(Reason::Signals);
     }
     let fits = |fd: &i32| (3..wire::TARGET_MAX).contains(fd);
     if spec.extra_fds.len() + 3 > wire::FDS_MAX || !spec.extra_fds.iter().all(|(to, _)| fits(to)) {

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use super::wire::FDS_MAX;
+use super::wire::{FDS_MAX, WORKER_TARGET_MAX};
 use crate::{ProcessGroup, Reason, Spec};
 
 /// Which tools are started warm.
@@ -136,7 +136,9 @@ impl Policy {
     /// kill must not reach the runner.
     pub(crate) fn rewinds(&self, spec: &Spec<'_>) -> bool {
         let own_group = spec.process_group != ProcessGroup::Inherit;
-        self.rewind && own_group && spec.limits.is_empty() && spec.extra_fds.len() + 5 <= FDS_MAX
+        let own_limits = spec.limits.iter().all(|limit| limit.resource.is_of_template());
+        let low = spec.extra_fds.iter().all(|(to, _)| *to < WORKER_TARGET_MAX);
+        self.rewind && own_group && own_limits && low && spec.extra_fds.len() + 5 <= FDS_MAX
     }
 
     /// Cold starts under one key before a template is made for it, but for the first start of an eager choice.

@@ -87,7 +87,7 @@ fn argument_strings(spec: &Spec<'_>) -> Option<Vec<u8>> {
 
 fn limit_bytes(spec: &Spec<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for limit in &spec.limits {
+    for limit in spec.limits.iter().filter(|limit| !limit.resource.is_of_template()) {
         let resource = limit.resource.number();
         bytes.extend_from_slice(&resource.to_ne_bytes());
         bytes.extend_from_slice(&[0; 4]);
@@ -107,7 +107,7 @@ fn head(spec: &Spec<'_>, asked: Asked<'_>, strings: &[u8], limits: &[u8]) -> wir
         argc: spec.argv.len() as u32,
         envc: spec.env.count() as u32,
         fd_count: fd_count as u32,
-        limit_count: spec.limits.len() as u32,
+        limit_count: (limits.len() / wire::LIMIT_SIZE) as u32,
         pgid: asked.pgid,
         umask: spec.umask.unwrap_or(wire::UMASK_KEEP),
         runner: rustix::process::getpid().as_raw_nonzero().get(),

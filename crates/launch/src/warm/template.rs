@@ -22,7 +22,7 @@ use super::{key, starter, wire};
 use crate::slots::{Entry, Slot, Slots};
 use crate::sys::shared::Table;
 use crate::sys::{channel, spawn, wait};
-use crate::{ProcessGroup, Reason, Spec};
+use crate::{Limit, ProcessGroup, Reason, Spec};
 
 /// How long a template may take to stop before main, and to answer.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -334,12 +334,26 @@ pub(super) fn name(spec: &Spec<'_>) -> io::Result<CString> {
     Ok(CString::new(spec.argv.first().map_or(&b""[..], |name| name.as_bytes()))?)
 }
 
+/// What a template has from its own exec, and each copy from it.
+pub(super) struct Inherited {
+    limits: Vec<Limit>,
+    ignored: Option<u64>,
+}
+
+impl Inherited {
+    pub(super) fn of(spec: &Spec<'_>) -> Inherited {
+        let limits = spec.limits.iter().filter(|limit| limit.resource.is_of_template()).copied();
+        Inherited { limits: limits.collect(), ignored: spec.ignored }
+    }
+}
+
 /// Starts a process as a template is started; `traced`, the thread that calls this traces it.
 pub(super) fn spawn(
     program: &CStr,
     argv: &[CString],
     (env, env_count): (&[u8], usize),
     ends: &Ends,
+    inherited: &Inherited,
     traced: bool,
 ) -> Result<i32, i32> {
     let extra = [
@@ -356,6 +370,8 @@ pub(super) fn spawn(
         stdio: ends.stdio.each_ref().map(|stand| stand.fd.as_fd()),
         extra_fds: &extra,
         process_group: ProcessGroup::New,
+        limits: &inherited.limits,
+        ignored: inherited.ignored,
         traced,
     };
     // A template sees by its socket that the runner is gone, and what is traced ends with its tracer.
@@ -367,7 +383,8 @@ fn spawn_stopped(spec: &Spec<'_>, ends: Ends, allocator: Option<&Path>) -> Resul
     let mut argv = vec![CString::default(); wire::ROOM];
     argv[0] = name(spec).map_err(|_| Reason::System)?;
     let (env, count) = environment(spec, allocator);
-    let start = move || spawn(&program, &argv, (&env, count), &ends, false);
+    let inherited = Inherited::of(spec);
+    let start = move || spawn(&program, &argv, (&env, count), &ends, &inherited, false);
     starter::ask(start).ok_or(Reason::System)?.map_err(|_| Reason::NotStopped)
 }
 

@@ -7,7 +7,9 @@ pub(crate) const MESSAGE_MAX: usize = 120 * 1024;
 /// Most descriptors of a request.
 pub(crate) const FDS_MAX: usize = 32;
 /// Further descriptors must have a smaller number.
-pub(crate) const TARGET_MAX: i32 = 60;
+pub(crate) const TARGET_MAX: i32 = 1024;
+/// Those of a request to a worker.
+pub(crate) const WORKER_TARGET_MAX: i32 = 60;
 /// Number of the shared page's descriptor in a template.
 pub(crate) const SLOTS_FD: i32 = 61;
 /// Number of the socket.
@@ -85,6 +87,7 @@ pub(crate) struct Reply {
 pub(crate) const READY_SIZE: usize = 24;
 pub(crate) const REQUEST_SIZE: usize = 48;
 pub(crate) const REPLY_SIZE: usize = 24;
+pub(crate) const LIMIT_SIZE: usize = 24;
 pub(crate) const END_SIZE: usize = 88;
 
 /// `enum hs_ending`: what became of a request to a worker.
@@ -219,6 +222,7 @@ mod tests {
             "HS_MESSAGE_MAX",
             "HS_FDS_MAX",
             "HS_TARGET_MAX",
+            "HS_WORKER_TARGET_MAX",
             "HS_SLOTS_FD",
             "HS_CONTROL_FD",
             "HS_RUNTIME_FD",
@@ -291,6 +295,7 @@ mod tests {
             MESSAGE_MAX as i64,
             FDS_MAX as i64,
             TARGET_MAX as i64,
+            WORKER_TARGET_MAX as i64,
             SLOTS_FD as i64,
             CONTROL_FD as i64,
             RUNTIME_FD as i64,
@@ -298,7 +303,7 @@ mod tests {
             READY_SIZE as i64,
             REQUEST_SIZE as i64,
             REPLY_SIZE as i64,
-            24,
+            LIMIT_SIZE as i64,
             1 << 14,
             ROOM as i64,
             COUNTS_MAX as i64,

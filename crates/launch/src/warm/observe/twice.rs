@@ -81,6 +81,7 @@ fn spawn(spec: &Spec<'_>, means: Means<'_>) -> std::io::Result<i32> {
     let mut arguments = vec![CString::default(); ARGUMENTS];
     arguments[0] = template::name(spec)?;
     arguments[1] = CString::new(vec![b'x'; filling])?;
-    template::spawn(&program, &arguments, (&environment, variables), &ends, true)
+    let inherited = template::Inherited::of(spec);
+    template::spawn(&program, &arguments, (&environment, variables), &ends, &inherited, true)
         .map_err(std::io::Error::from_raw_os_error)
 }
