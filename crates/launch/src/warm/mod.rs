@@ -287,6 +287,7 @@ impl<'p> Lease<'p> {
             }
             What::Template { mut template, grow } => {
                 template.near = self.pool.policy.near;
+                template.enlarge_after = self.pool.policy.enlarge_after;
                 let started =
                     if grow { self.grow(&mut template, spec, slot) } else { copy(&mut template, spec, slot) };
                 self.what = Some(What::Template { template, grow: false });

@@ -84,6 +84,9 @@ pub struct Policy {
     /// Whether a request is taken up on the processor of who asks: good for many short runs, whose askers wait for them. A
     /// long one is better put where the kernel finds room, as the asker's processor may be somebody else's next.
     pub near: bool,
+    /// After how many copies a template's text is put on large pages; 0 for never. That takes 60 ms for LLVM's 120 MB, ten times as
+    /// much where memory is in small pieces, and saves a copy 1 to 5 ms (docs/design/fork-server.md).
+    pub enlarge_after: u32,
     /// Whether the caller repeats a doubtful run cold ([`crate::Exit::doubtful`]). If not, a tool's first such run is the last one in
     /// a worker.
     pub repeats_doubtful: bool,
@@ -176,6 +179,7 @@ impl Default for Policy {
             nested: None,
             workers_per_tool: (2 * cores).clamp(4, 32),
             near: true,
+            enlarge_after: 32,
             repeats_doubtful: false,
             audit_one_in: 200,
             cache: None,

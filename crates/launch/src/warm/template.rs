@@ -27,10 +27,6 @@ use crate::{Limit, ProcessGroup, Reason, Spec};
 /// How long a template may take to stop before main, and to answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// After how many copies a template's text is put on large pages. That takes about 60 ms for LLVM's 120 MB, and saves a
-/// copy 2 to 5 ms (docs/design/fork-server.md).
-const ENLARGE_AFTER: u32 = 32;
-
 /// How often to look whether a template is still wanted that is made ahead.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -65,6 +61,8 @@ pub(crate) struct Template {
     pub starts: Arc<AtomicU32>,
     /// Copies made, workers not counted.
     copies: u32,
+    /// With which of them the text is put on large pages.
+    pub enlarge_after: u32,
     /// Whether it takes requests up on the asker's processor.
     pub near: bool,
     /// Whether it was seen to be dead.
@@ -115,6 +113,7 @@ impl Template {
             share: None,
             starts: Arc::default(),
             copies: 0,
+            enlarge_after: 0,
             near: false,
             is_dead: false,
             last_use: 0,
@@ -221,7 +220,7 @@ impl Template {
     pub(crate) fn copy(&mut self, spec: &Spec<'_>, slot: Slot<'_>) -> Result<i32, Failure> {
         self.copies += 1;
         slot.expect(spec.process_group);
-        if self.copies != ENLARGE_AFTER {
+        if self.copies != self.enlarge_after {
             return self.ask(spec, slot, Asked { pgid: request::group(spec), ..Asked::default() });
         }
         let asked = Asked { pgid: request::group(spec), flags: wire::REQUEST_ENLARGE, ..Asked::default() };
