@@ -167,6 +167,7 @@ HS_HIDDEN int hs_strings_are_untouched(const struct hs_job *job, const struct hs
 HS_HIDDEN int hs_child_open(void);
 HS_HIDDEN int hs_child_clone(int32_t *pid_cell, int32_t group);
 HS_HIDDEN void hs_child_install(const struct hs_job *job);
+HS_HIDDEN void hs_child_limit(const struct hs_job *job);
 HS_HIDDEN void hs_child_begin(const struct hs_job *job);
 HS_HIDDEN int hs_child_has_room(const struct hs_job *job);
 HS_HIDDEN void hs_child_fds(const struct hs_job *job, int keep);
