@@ -1,8 +1,10 @@
 //! One connection: a command from its request to its end.
 
+use std::ffi::OsStr;
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Instant;
 
@@ -47,6 +49,11 @@ pub(crate) fn serve(server: &Server, connection: OwnedFd, buffer: &mut Buffer, r
         },
         Some(wire::Kind::Status) => send(&connection, ReplyKind::Text, 0, &status(server)),
         Some(wire::Kind::StatusJson) => send(&connection, ReplyKind::Text, 0, &status_json(server)),
+        Some(wire::Kind::Warm) => {
+            let paths = message[wire::HEAD_SIZE..].split(|&byte| byte == 0).filter(|path| !path.is_empty());
+            paths.for_each(|path| server.launcher.make_eager(Path::new(OsStr::from_bytes(path))));
+            send(&connection, ReplyKind::Text, 0, "");
+        }
         Some(wire::Kind::Stop) => {
             send(&connection, ReplyKind::Text, 0, &stopping(server));
             server.end(Some(connection));

@@ -20,11 +20,13 @@ mod refusal;
 mod request;
 mod server;
 mod tools;
+mod warm_up;
 mod wire;
 mod workers;
 
 pub use ask::{Answer, status, stop};
 pub use attached::{Attached, Prepared};
-pub use image::{become_client, install};
+pub use image::{become_client, install, uninstall};
 pub use place::{Place, PlaceError};
 pub use server::{Ended, ServeError, Settings, serve};
+pub use warm_up::{Met, warm_up};

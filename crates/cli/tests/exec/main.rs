@@ -1,5 +1,6 @@
 //! `hotstart exec` and its server as a build meets them: the real binary, the real client, real processes.
 
+mod ahead;
 mod bench;
 mod build;
 mod clang;

@@ -143,14 +143,14 @@ impl Pool {
         }
     }
 
-    /// What is known of the program of `spec`.
-    pub(crate) fn program(&self, spec: &Spec<'_>, allocators: Option<&Allocators>) -> Arc<Program> {
+    /// What is known of a program.
+    pub(crate) fn program(&self, path: &Path, allocators: Option<&Allocators>) -> Arc<Program> {
         let mut programs = self.programs.lock().expect("no panic while locked");
-        if let Some(program) = programs.get(spec.program.as_os_str()) {
+        if let Some(program) = programs.get(path.as_os_str()) {
             return Arc::clone(program);
         }
-        let program = Arc::new(Program::new(&spec.program, allocators));
-        programs.insert(spec.program.clone().into(), Arc::clone(&program));
+        let program = Arc::new(Program::new(path, allocators));
+        programs.insert(path.into(), Arc::clone(&program));
         program
     }
 

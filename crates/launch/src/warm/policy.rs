@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
 use super::wire::{FDS_MAX, WORKER_TARGET_MAX};
 use crate::{ProcessGroup, Reason, Spec};
@@ -84,6 +85,10 @@ pub struct Policy {
     /// Whether a request is taken up on the processor of who asks: good for many short runs, whose askers wait for them. A
     /// long one is better put where the kernel finds room, as the asker's processor may be somebody else's next.
     pub near: bool,
+    /// How long a start waits for a tool's first template, which somebody else has begun to make. That takes as long as a cold start
+    /// does until `main`, or several times as long if its constructors must be observed: who waits loses little, and who did not
+    /// would take the processor from it.
+    pub first_wait: Duration,
     /// After how many copies a template's text is put on large pages; 0 for never. That takes 60 ms for LLVM's 120 MB, ten times as
     /// much where memory is in small pieces, and saves a copy 1 to 5 ms (docs/design/fork-server.md).
     pub enlarge_after: u32,
@@ -179,6 +184,7 @@ impl Default for Policy {
             nested: None,
             workers_per_tool: (2 * cores).clamp(4, 32),
             near: true,
+            first_wait: Duration::from_millis(60),
             enlarge_after: 32,
             repeats_doubtful: false,
             audit_one_in: 200,

@@ -24,9 +24,6 @@ const WAIT: Duration = Duration::from_millis(3);
 /// How long a start waits for a worker that others use, or for the template to make one: less than it takes to make
 /// another template of a large tool.
 const WORKER_WAIT: Duration = Duration::from_millis(15);
-/// How long a start waits for a tool's first template. Making it takes as long as a cold start does until `main`: who waits
-/// loses little, and who did not would take the processor from it.
-const FIRST_WAIT: Duration = Duration::from_millis(60);
 /// How long a first start waits for a template that was begun before: a cold start would take as long as that still does,
 /// unless the tool does not get to `main`.
 const AHEAD_WAIT: Duration = Duration::from_millis(500);
@@ -55,6 +52,8 @@ struct State {
     examined: bool,
     asked: Asked,
     was_started: bool,
+    /// Whether it is to be warm from the first start on under each key.
+    is_eager: bool,
     /// How often in a row there was no template because its files changed.
     changing: u32,
     /// Starts by key, while they are cold for being few.
@@ -160,7 +159,7 @@ impl Program {
             let (patience, until) = *waiting.get_or_insert_with(|| {
                 let is_in_use = rewinds && state.live > 0 && state.idle.is_empty();
                 let patience = match is_in_use {
-                    true if state.statistics.templates == 0 => FIRST_WAIT,
+                    true if state.statistics.templates == 0 => policy.first_wait,
                     true => WORKER_WAIT,
                     false => WAIT,
                 };
@@ -223,6 +222,11 @@ impl Program {
         if !of_request && !is_passing {
             state.give_up(reason);
         }
+    }
+
+    /// Has it warm from the next start on, under each key.
+    pub(crate) fn make_eager(&self) {
+        self.lock().is_eager = true;
     }
 
     /// Keeps it cold: a warm start was seen to differ from a cold one.
@@ -429,7 +433,7 @@ impl State {
 
     /// Whether there were enough starts under this key; counts this one.
     fn pays(&mut self, key: &[u8], policy: &Policy) -> bool {
-        if policy.cold_starts() == 0 {
+        if policy.cold_starts() == 0 || self.is_eager {
             return true;
         }
         if self.seen.len() >= KEYS_MAX && !self.seen.contains_key(key) {
