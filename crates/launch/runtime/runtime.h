@@ -358,6 +358,7 @@ HS_HIDDEN uintptr_t hs_watch_arrive_by_slot(uintptr_t slot);
 /* threads.c */
 HS_HIDDEN int hs_threads_end(void);
 HS_HIDDEN HS_GENERAL int hs_threads_creates(void);
+HS_HIDDEN HS_GENERAL int hs_threads_asks_for_stack(void);
 HS_HIDDEN void hs_threads_resolve(void);
 HS_HIDDEN void *hs_threads_stand_in(void *function);
 
@@ -372,6 +373,7 @@ HS_HIDDEN void *hs_marks_stand_in(void *function);
 
 /* nested.c */
 HS_HIDDEN void hs_nested_open(char *const *argv);
+HS_HIDDEN HS_GENERAL int hs_nested_is_build(void);
 HS_HIDDEN void *hs_nested_stand_in(void *function);
 
 /* io.c */
