@@ -60,6 +60,18 @@ impl Nested {
     }
 }
 
+/// What becomes of a tool after a doubtful run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnDoubt {
+    /// The caller repeats the run cold, so a few are borne. A tool of which many runs are doubtful is cold.
+    Repeat,
+    /// Nobody repeats the run: the first system call that is not known to be harmless makes the tool cold. Children are borne, as a
+    /// driver of compilers has them.
+    Stop,
+    /// All are borne. For tests that look at such runs.
+    Bear,
+}
+
 /// Settings of the pool of templates.
 #[derive(Clone, Debug)]
 pub struct Policy {
@@ -99,9 +111,8 @@ pub struct Policy {
     /// After how many copies a template's text is put on large pages; 0 for never. That takes 60 ms for LLVM's 120 MB, ten times as
     /// much where memory is in small pieces, and saves a copy 1 to 5 ms (docs/design/fork-server.md).
     pub enlarge_after: u32,
-    /// Whether the caller repeats a doubtful run cold ([`crate::Exit::doubtful`]). If not, a tool's first such run is the last one in
-    /// a worker.
-    pub repeats_doubtful: bool,
+    /// What becomes of a tool after a doubtful run ([`crate::Exit::doubtful`]).
+    pub on_doubt: OnDoubt,
     /// One in so many rewinds is audited, after the first few of each tool; 0 for none.
     pub audit_one_in: u64,
     /// Directory in which it is kept what constructors of tools do; without, each runner finds it out.
@@ -223,7 +234,7 @@ impl Default for Policy {
             near: true,
             first_wait: Duration::from_millis(60),
             enlarge_after: 32,
-            repeats_doubtful: false,
+            on_doubt: OnDoubt::Stop,
             audit_one_in: 200,
             cache: None,
         }
