@@ -11,16 +11,20 @@ use hotstart_exec::{Answer, Met, Place, ServeError, Settings};
 use hotstart_launch::{Choice, Policy, signals};
 use hotstart_report::Sink;
 
-use crate::exit_code;
+use crate::{compdb, exit_code};
 
 const EXEC_HELP: &str = "\
 usage: hotstart exec [--] COMMAND [ARGUMENTS]
+       hotstart exec --compdb FILE [-j N] [--filter RE]
        hotstart exec --install DIRECTORY [TOOL...] | --uninstall DIRECTORY
 
 Runs COMMAND warm through the user's server, which is started on first use, or as it is where that would not be the
 same. Exit status, signals, output, descriptors and environment are the command's own. `hotstart server status` tells
 what was started how, and why.
 
+  --compdb FILE            run every command of a compilation database (compile_commands.json), N at a time, of those
+                           files whose names RE (Python's) matches; tell at the end which have failed. A jobserver of
+                           make in MAKEFLAGS is heeded
   --install DIRECTORY      write the client, hotstart-exec, to DIRECTORY; it does the same with less start of its own.
                            With TOOLs (clang, clang++, ...), also links by their names: with DIRECTORY first in PATH,
                            builds use them
@@ -59,6 +63,7 @@ pub fn enter(args: &[OsString]) -> Option<ExitCode> {
 fn exec(args: &[OsString]) -> ExitCode {
     match args.first().and_then(|word| word.to_str()) {
         Some("-h" | "--help") => said(EXEC_HELP),
+        Some("--compdb") => compdb::run(&args[1..]),
         Some("--install") => install(&args[1..]),
         Some("--uninstall") => uninstall(&args[1..]),
         Some(option) if option.starts_with('-') && option != "--" => {

@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(uninstall(&place).unwrap().len(), 3);
         assert_eq!(std::fs::read_dir(&place).unwrap().count(), 1, "what is not ours stays");
         std::fs::remove_file(place.join("cc")).unwrap();
-        assert_eq!(uninstall(&place).unwrap(), [place.clone()]);
+        assert_eq!(uninstall(&place).unwrap(), std::slice::from_ref(&place));
         assert!(!place.exists());
     }
 }

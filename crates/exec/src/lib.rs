@@ -9,6 +9,7 @@
 
 mod ask;
 mod attached;
+mod batch;
 mod context;
 mod counts;
 #[cfg(feature = "fuzzing")]
@@ -26,6 +27,7 @@ mod workers;
 
 pub use ask::{Answer, status, stop};
 pub use attached::{Attached, Prepared};
+pub use batch::{Batch, Command, Outcome};
 pub use image::{become_client, install, uninstall};
 pub use place::{Place, PlaceError};
 pub use server::{Ended, ServeError, Settings, serve};

@@ -72,11 +72,12 @@ fn a_job_has_what_its_client_was_given(bench: &Bench) {
 #[test]
 fn a_client_ends_as_its_job_does() {
     let bench = Bench::new();
-    let tool = bench.tool("tool");
-    bench.warm_up(&tool);
     for (how, number) in
         [("exit", 0), ("exit", 1), ("exit", 255), ("die", 6), ("die", 9), ("die", 11), ("die", 15)]
     {
+        // A tool that has ended by a signal is cold from then on.
+        let tool = bench.tool(&format!("{how}-{number}"));
+        bench.warm_up(&tool);
         let run = |setting: &str| {
             let mut client = bench.client();
             client.env("HOTSTART_EXEC", setting).arg(&tool).args([how, &number.to_string()]);
@@ -166,13 +167,14 @@ fn a_link_runs_the_next_program_of_its_name() {
             .args(["exec", "--install"])
             .arg(bench.path(dir))
             .arg("tool")
+            .env("PATH", bench.path("real"))
             .output()
             .expect("it runs")
     };
-    // Two clients with links of the same name must not run each other for ever.
-    assert!(made("links").status.success() && made("others").status.success());
     std::fs::create_dir(bench.path("real")).unwrap();
     let tool = bench.tool("real/tool");
+    // Two clients with links of the same name must not run each other for ever.
+    assert!(made("links").status.success() && made("others").status.success());
     bench.warm_up(&tool);
     let path = ["links", "others", "real"].map(|dir| bench.path(dir).display().to_string()).join(":");
     let run = |name: &str| {
