@@ -109,6 +109,7 @@ pub fn plain_spec<'a>(program: &Path, argv: &[&str], cwd: &Path, stdio: [Borrowe
         extra_fds: Vec::new(),
         umask: None,
         limits: Vec::new(),
+        ignored: None,
         keep_cold: false,
         process_group: ProcessGroup::New,
     }
@@ -133,6 +134,7 @@ pub fn start(launcher: &Launcher, victim: &Victim, case: &Case) -> (Ran, Exit) {
         extra_fds: if case.extra { vec![(3, extra.as_fd()), (7, stdin.as_fd())] } else { Vec::new() },
         umask: case.umask,
         limits: case.limits.clone(),
+        ignored: None,
         keep_cold: false,
         process_group: case.group.unwrap_or_else(|| group.process_group().unwrap()),
     };

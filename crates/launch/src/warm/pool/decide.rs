@@ -33,6 +33,8 @@ pub(super) struct State<Z, W> {
     pub unfit: Option<Reason>,
     pub asked: Asked,
     was_started: bool,
+    /// Whether it is to be warm from the first start on under each key.
+    pub is_eager: bool,
     /// How often in a row there was no zygote because its files changed.
     changing: u32,
     /// Starts by key, while they are cold for being few.
@@ -97,6 +99,7 @@ impl<Z: Zygote, W> State<Z, W> {
             unfit: None,
             asked: Asked::default(),
             was_started: false,
+            is_eager: false,
             changing: 0,
             seen: HashMap::new(),
             price: 1,
@@ -187,7 +190,7 @@ impl<Z: Zygote, W> State<Z, W> {
         let is_made = self.zygotes.is_being_made(key);
         let is_in_use = resets && (is_made || self.zygotes.is_in_use(key));
         let what = match is_in_use {
-            true if is_made && self.workers.live_of(key) <= 1 => For::First,
+            true if is_made && self.workers.live_of(key) <= 1 => For::First(start.policy.first_wait),
             true => For::Worker,
             false => For::Zygote,
         };
@@ -312,7 +315,7 @@ impl<Z: Zygote, W> State<Z, W> {
 
     /// Whether there were enough starts under this key; counts this one.
     fn pays(&mut self, key: &[u8], policy: &Policy) -> bool {
-        if policy.cold_starts() == 0 {
+        if policy.cold_starts() == 0 || self.is_eager {
             return true;
         }
         if self.seen.len() >= KEYS_MAX && !self.seen.contains_key(key) {

@@ -216,6 +216,11 @@ impl<M: Make> Tool<M> {
         state.queue.wake_all();
     }
 
+    /// Has it warm from the next start on, under each key.
+    pub(crate) fn make_eager(&self) {
+        self.lock().is_eager = true;
+    }
+
     /// Keeps it cold: a warm start was seen to differ from a cold one.
     pub(crate) fn distrust(&self) {
         let mut state = self.lock();

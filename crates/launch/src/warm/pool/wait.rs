@@ -14,9 +14,6 @@ const ZYGOTE: Duration = Duration::from_millis(3);
 /// For a persistent process that others use, or for a zygote to make one: less than it takes to make another zygote of a large
 /// tool.
 const WORKER: Duration = Duration::from_millis(15);
-/// For a tool's first zygote. Making it takes as long as a cold start does until `main`: a start that waits loses little, and
-/// one that does not would take the processor from it.
-const FIRST: Duration = Duration::from_millis(60);
 
 /// In a crowd, how many times as long a start waits as its share of the processors explains.
 const TURNS: u32 = 8;
@@ -29,7 +26,8 @@ const IDLE_MOST: u32 = 8;
 pub(super) enum For {
     Zygote,
     Worker,
-    First,
+    /// A tool's first zygote, which is waited for so long.
+    First(Duration),
 }
 
 /// The waiting of one start.
@@ -111,7 +109,7 @@ impl For {
         match self {
             For::Zygote => ZYGOTE,
             For::Worker => WORKER,
-            For::First => FIRST,
+            For::First(patience) => patience,
         }
     }
 }
@@ -121,8 +119,11 @@ impl Patience {
     pub(super) fn new(what: For, crowding: u32, came_back: u64, now: Instant) -> Self {
         let most = what.base() * if crowding > 1 { TURNS * crowding } else { 1 };
         // A tool's first zygote is the first that comes back. The others come back after their turns on a processor.
-        let idle =
-            if what == For::First { most } else { what.base() * (crowding / IDLE_EACH).clamp(1, IDLE_MOST) };
+        let idle = if matches!(what, For::First(_)) {
+            most
+        } else {
+            what.base() * (crowding / IDLE_EACH).clamp(1, IDLE_MOST)
+        };
         Patience { until: now + most, idle, idle_until: now + idle, seen: came_back }
     }
 
@@ -166,7 +167,7 @@ mod tests {
         let mut crowded = Patience::new(For::Worker, 4, 0, begun);
         assert_eq!(crowded.left(1, after(14), IDLE), Some(after(44)));
         assert_eq!(crowded.left(1, after(44), IDLE), None, "nothing came back for so long");
-        let mut first = Patience::new(For::First, 2, 0, begun);
+        let mut first = Patience::new(For::First(Duration::from_millis(60)), 2, 0, begun);
         assert_eq!(first.left(0, after(100), IDLE), Some(after(960)), "it is being made");
     }
 

@@ -212,7 +212,7 @@ impl Trial {
     }
 
     pub(super) fn tool(&self, spec: &Spec<'_>) -> Arc<Tool<Maker>> {
-        self.pool.tool(spec, None)
+        self.pool.tool(&spec.program, None)
     }
 
     /// As [`Pool::lease`], but `None` where that would wait.
