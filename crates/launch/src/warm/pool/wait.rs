@@ -103,6 +103,8 @@ pub(super) struct Patience {
     /// How long before it looks whether waiting is of use.
     look: Duration,
     look_at: Instant,
+    /// Whether nothing was busy at the last look. A process may sleep for a moment only.
+    was_calm: bool,
 }
 
 impl For {
@@ -124,13 +126,17 @@ impl Patience {
             For::First => most,
             _ => what.base() * (crowding / LOOK_EACH).clamp(1, LOOK_MOST),
         };
-        Patience { until: now + most, look, look_at: now + look }
+        Patience { until: now + most, look, look_at: now + look, was_calm: false }
     }
 
     /// When to look again; `None` once the wait is over. It goes on while what is waited for is `busy`.
     pub(super) fn left(&mut self, now: Instant, busy: impl FnOnce() -> bool) -> Option<Instant> {
-        if self.look_at <= now && now < self.until && busy() {
-            self.look_at = now + self.look;
+        if self.look_at <= now && now < self.until {
+            let is_calm = !busy();
+            if !(is_calm && self.was_calm) {
+                self.look_at = now + if is_calm { self.look / 2 } else { self.look };
+            }
+            self.was_calm = is_calm;
         }
         let until = self.until.min(self.look_at);
         (now < until).then_some(until)
@@ -184,11 +190,12 @@ mod tests {
         let after = |ms| begun + Duration::from_millis(ms);
         let mut alone = Patience::new(For::Worker, 1, begun);
         assert_eq!(alone.left(after(14), IDLE), Some(after(15)));
-        assert_eq!(alone.left(after(15), BUSY), None);
+        assert_eq!(alone.left(after(15), BUSY), None, "not in a crowd");
         let mut crowded = Patience::new(For::Worker, 4, begun);
         assert_eq!(crowded.left(after(29), IDLE), Some(after(30)));
         assert_eq!(crowded.left(after(30), BUSY), Some(after(60)));
-        assert_eq!(crowded.left(after(60), IDLE), None);
+        assert_eq!(crowded.left(after(60), IDLE), Some(after(75)), "one look may deceive");
+        assert_eq!(crowded.left(after(75), IDLE), None);
         assert_eq!(crowded.left(after(479), BUSY), Some(after(480)));
         assert_eq!(crowded.left(after(480), BUSY), None, "not for ever");
         let mut first = Patience::new(For::First, 2, begun);
