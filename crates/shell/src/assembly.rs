@@ -33,6 +33,7 @@ use crate::pump::{self, Port};
 use crate::redirect::{self, Opened, Slot};
 use crate::stage::{Outlet, Outlets, Pending, Running};
 use crate::state::Shell;
+use crate::wrap;
 
 /// A pipeline whose stages are being started.
 pub(crate) struct Assembly<'c, 'a> {
@@ -266,6 +267,8 @@ impl<'c, 'a> Assembly<'c, 'a> {
         wiring: Wiring,
         mut running: Running<'a>,
     ) -> Halting<()> {
+        let number = (self.context.pipelines, self.stages.len() + 1);
+        let (program, args, is_wrapped) = wrap::wrapped(self.context.script, program, args, number);
         let stdin = match wiring.stdin {
             Some(fd) => fd,
             None => self.context.empty_input()?,
@@ -294,7 +297,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
             stdio: [stdin.as_fd(), stdout, stderr],
             extra_fds: Vec::new(),
             limits,
-            keep_cold: self.context.script.cold.covers(Path::new(&program)),
+            keep_cold: is_wrapped || self.context.script.cold.covers(Path::new(&program)),
             process_group,
         };
         let started = self.context.launcher.start(&spec, self.context.group);

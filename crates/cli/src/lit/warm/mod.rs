@@ -6,7 +6,7 @@ mod file;
 
 use std::path::PathBuf;
 
-use hotstart_launch::{AllocatorChoice, Allocators, Choice, Policy, allocator};
+use hotstart_launch::{AllocatorChoice, Allocators, Choice, OnDoubt, Policy, allocator};
 use hotstart_lit::load::Discovered;
 use hotstart_run::Checks;
 
@@ -135,7 +135,7 @@ impl WarmSettings {
             cold_below: tmp_dir.into_iter().collect(),
             output_below: exec_roots,
             rewind: self.start != Start::Fork,
-            repeats_doubtful: true,
+            on_doubt: OnDoubt::Repeat,
             cache: hotstart_launch::cache_directory(),
             audit_one_in: if self.parity == Some(Parity::Rewind) { 1 } else { default.audit_one_in },
             memory: self.template_memory.map_or(default.memory, |mib| mib.saturating_mul(1 << 20)),

@@ -17,7 +17,7 @@ use super::wait::{Waiting, are_busy};
 use super::{Make, Process, Unit};
 use crate::warm::ahead::Made;
 use crate::warm::worker::Doubts;
-use crate::warm::{Policy, key, place};
+use crate::warm::{OnDoubt, Policy, key, place};
 use crate::{Allocators, Reason, Spec, Via};
 
 type States<M> = State<<M as Make>::Zygote, <M as Make>::Worker>;
@@ -225,20 +225,19 @@ impl<M: Make> Tool<M> {
         self.lock().health.stopped != Some(Stopped::Impossible)
     }
 
-    /// Takes note of a run after which its process cannot go on, and of what is doubtful about it. If the caller `repeats`
-    /// doubtful runs there may be a few.
-    pub(crate) fn retired(&self, why: u32, doubts: Doubts, repeats: bool) {
+    /// Takes note of a run after which its process cannot go on, and of what is doubtful about it.
+    pub(crate) fn retired(&self, why: u32, doubts: Doubts, on_doubt: OnDoubt) {
         self.note(|health| {
             health.retired(why);
-            health.doubted(doubts, repeats);
+            health.doubted(doubts, on_doubt);
         });
     }
 
     /// Takes note of a run in a process of its own.
-    pub(crate) fn ran_once(&self, doubts: Doubts, repeats: bool) {
+    pub(crate) fn ran_once(&self, doubts: Doubts, on_doubt: OnDoubt) {
         self.note(|health| {
             health.ran_once();
-            health.doubted(doubts, repeats);
+            health.doubted(doubts, on_doubt);
         });
     }
 

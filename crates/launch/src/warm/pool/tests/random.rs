@@ -12,7 +12,7 @@ use crate::warm::pool::wait::Waiting;
 use crate::warm::pool::{ActiveRun, Lease};
 use crate::warm::request::Failure;
 use crate::warm::worker::{Doubts, Ended};
-use crate::warm::{Choice, Policy};
+use crate::warm::{Choice, OnDoubt, Policy};
 use crate::{Reason, Spec, Usage};
 
 const TOOLS: [&str; 3] = ["a", "b", "asks"];
@@ -91,7 +91,7 @@ fn settings() -> impl Strategy<Value = Policy> {
                 jobs,
                 memory: memory * MIB,
                 starts_per_template: starts,
-                repeats_doubtful: repeats,
+                on_doubt: if repeats { OnDoubt::Repeat } else { OnDoubt::Stop },
                 ..policy()
             }
         },
@@ -174,8 +174,9 @@ impl Run<'_> {
             zygotes += places;
             workers += worker_places - held[2];
         }
-        workers += self.active.iter().filter(|(_, run)| run.is_once()).count();
         prop_assert_eq!(self.trial.alive(), [zygotes as i64, workers as i64]);
+        let once = self.active.iter().filter(|(_, run)| run.is_once()).count();
+        prop_assert_eq!(self.trial.world.forks.load(Ordering::Relaxed), once as i64);
         Ok(())
     }
 
