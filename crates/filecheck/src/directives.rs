@@ -97,6 +97,10 @@ pub(crate) fn directives<'t>(text: &'t [u8], request: &Request) -> Certain<Vec<D
             Suffix::Comment(rest) => (rest, None),
             Suffix::Directive(kind, count, is_literal, rest) => (rest, Some((kind, count, is_literal))),
         };
+        if rest.is_empty() && directive.is_some() {
+            // At the very end of the file, FileCheck takes the directive's own name for its pattern.
+            return undecided("a directive at the end of the file");
+        }
         let pattern = pattern_text(rest, request);
         at = offset(text, pattern) + pattern.len();
         if let Some((kind, count, is_literal)) = directive {
