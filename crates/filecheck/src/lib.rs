@@ -36,18 +36,40 @@ fn undecided<T>(why: &'static str) -> Certain<T> {
     Err(Undecided(why))
 }
 
+/// A check file that was read for a request.
+#[derive(Debug)]
+pub struct Prepared {
+    request: Request,
+    checks: check::Checks,
+}
+
 impl Request {
-    /// Whether FileCheck passes with this check file and this input, with status 0 and without a word.
-    pub fn decide(&self, check_file: &[u8], input: &[u8]) -> Certain<()> {
-        if input.len() > MAX_INPUT || check_file.len() > MAX_INPUT {
+    /// Reads a check file. What FileCheck would complain of without any input is undecided.
+    pub fn prepare(self, check_file: &[u8]) -> Certain<Prepared> {
+        if check_file.len() > MAX_INPUT {
             return undecided("size");
         }
-        if input.is_empty() && !self.allow_empty {
+        let text = canonical::canonical(check_file, self.strict_whitespace)?;
+        let checks = check::Checks::parse(&self, &text)?;
+        Ok(Prepared { request: self, checks })
+    }
+
+    /// Whether FileCheck passes with this check file and this input, with status 0 and without a word.
+    pub fn decide(&self, check_file: &[u8], input: &[u8]) -> Certain<()> {
+        self.clone().prepare(check_file)?.decide(input)
+    }
+}
+
+impl Prepared {
+    /// Whether FileCheck passes with this input.
+    pub fn decide(self, input: &[u8]) -> Certain<()> {
+        if input.len() > MAX_INPUT {
+            return undecided("size");
+        }
+        if input.is_empty() && !self.request.allow_empty {
             return undecided("empty input");
         }
-        let text = canonical::canonical(check_file, self.strict_whitespace)?;
-        let input = canonical::canonical(input, self.strict_whitespace)?;
-        let checks = check::Checks::parse(self, &text)?;
-        checks.pass(self, &input)
+        let input = canonical::canonical(input, self.request.strict_whitespace)?;
+        self.checks.pass(&self.request, &input)
     }
 }

@@ -156,6 +156,10 @@ impl Pattern {
                 _ => filled.push(Element::Literal(value.into_owned())),
             }
         }
+        if filled.iter().all(|element| matches!(element, Element::Literal(text) if text.is_empty())) {
+            // To LLVM an empty expression is an error, and so matches nothing.
+            return undecided("an expression that is empty");
+        }
         Ok(Cow::Owned(filled))
     }
 }

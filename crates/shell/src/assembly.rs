@@ -25,6 +25,7 @@ use crate::builtin::native::{Task, Written};
 use crate::builtin::{self, Builtin, Call};
 use crate::executable;
 use crate::expand;
+use crate::filecheck::{Call as FileCheckCall, Waiting, regular_file, whole};
 use crate::halt::{Halt, Halting};
 use crate::lookup::which;
 use crate::pipeline::{self, Context, new_pipe};
@@ -169,6 +170,11 @@ impl<'c, 'a> Assembly<'c, 'a> {
         let path = search_path(own.as_ref(), shell, self.dialect()).map(|path| path.into_owned().into());
         let target = own.as_mut().unwrap_or(shell);
         let (program, args, task) = self.callee(target, &words, is_native, path)?;
+        let may_match = task.is_none() && negation.count == 0;
+        let args = match if may_match { self.file_check(target, &program, args, slots) } else { Err(args) } {
+            Ok(running) => return self.add(running),
+            Err(args) => args,
+        };
         let wiring = self.wire(slots, task.is_some())?;
         match task {
             Some(task) => self.start_native(target, task, wiring, Running { negation, ..Running::default() }),
@@ -176,6 +182,58 @@ impl<'c, 'a> Assembly<'c, 'a> {
                 self.start_process(target, program, args, wiring, Running { negation, ..Running::default() })
             }
         }
+    }
+
+    /// A FileCheck that needs no process, or none yet; else the arguments again. Only for the last stage, if what it writes
+    /// is captured and nothing is special about its start.
+    fn file_check(
+        &mut self,
+        shell: &mut Shell,
+        program: &str,
+        args: Vec<String>,
+        slots: [Slot; 3],
+    ) -> Result<Running<'a>, Vec<String>> {
+        let Some(filechecks) = self.context.filechecks else { return Err(args) };
+        let is_last = self.stages.len() + 1 == self.pipeline.stages.len();
+        let is_captured = slots[1] == Slot::Pipe && matches!(slots[2], Slot::Pipe | Slot::Stdout);
+        let is_plain = shell.limits.is_empty() && matches!(shell.process_umask(), Ok(None));
+        let program_path = Path::new(program);
+        let may_match = is_last && is_captured && is_plain && !self.context.script.cold.covers(program_path);
+        let has_upstream = slots[0] == Slot::Upstream && self.upstream.is_some();
+        if !may_match || !(has_upstream || self.pipeline.stages.len() == 1) {
+            return Err(args);
+        }
+        let env = shell.vars.all();
+        let call = FileCheckCall { program: program_path, args: &args[1..], env: &env, cwd: shell.cwd() };
+        let Some((prepared, input_file)) = filechecks.prepare(&call) else { return Err(args) };
+        let mut running = Running { stderr_is_piped: true, ..Running::default() };
+        if let (Some(upstream), None, true) = (&self.upstream, &input_file, has_upstream) {
+            self.ports.push(Port::input(self.stages.len(), upstream.clone()));
+            running.wait_for_input(Waiting {
+                prepared: Some(prepared),
+                filechecks,
+                launcher: self.context.launcher,
+                group: self.context.group,
+                program: program.to_owned(),
+                args,
+                env: shell.vars.block(),
+                cwd: shell.cwd_path(),
+                merges_errors: slots[2] == Slot::Stdout,
+            });
+            return Ok(running);
+        }
+        let input = match (input_file, slots[0]) {
+            _ if has_upstream => None,
+            (Some(file), _) => regular_file(&join(shell.cwd(), &file)),
+            (None, Slot::File(index)) => self.opened[index].file.as_ref().and_then(|file| whole(file)),
+            (None, _) => None,
+        };
+        if !input.is_some_and(|input| filechecks.decide(prepared, &input)) {
+            return Err(args);
+        }
+        running.has_matched();
+        running.ended = Some(self.begun.elapsed());
+        Ok(running)
     }
 
     /// The file to execute, the arguments, and the native stage that does it instead, if there is one.
@@ -328,7 +386,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         let index = self.stages.len();
         match stdin {
             Some(fd) if task.reads_stdin(&cwd) && from_stage => {
-                running.pending = Some(Pending { task, cwd, outlets });
+                running.pending = Some(Pending::Native { task, cwd, outlets });
                 self.ports.push(Port::input(index, fd));
             }
             stdin => {
