@@ -10,38 +10,38 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const SOURCES: [&str; 30] = [
-    "entry.c",
+    "fork/entry.c",
     "io.c",
-    "audit.c",
-    "marks.c",
+    "fork/audit.c",
+    "reset/marks.c",
     "maps.c",
-    "title.c",
-    "snapshot.c",
-    "bind.c",
-    "finalize.c",
-    "child.c",
-    "decode.c",
-    "server.c",
-    "worker.c",
-    "memory.c",
-    "gate.c",
-    "sites.c",
-    "calls.c",
-    "signals.c",
-    "usage.c",
-    "mappings.c",
-    "kept.c",
-    "state.c",
-    "point.c",
-    "delta.c",
-    "strings.c",
-    "watch.c",
-    "place.c",
-    "text.c",
-    "nested.c",
-    "threads.c",
+    "fork/title.c",
+    "fork/snapshot.c",
+    "fork/bind.c",
+    "fork/finalize.c",
+    "fork/child.c",
+    "fork/decode.c",
+    "fork/server.c",
+    "reset/worker.c",
+    "reset/memory.c",
+    "gate/gate.c",
+    "gate/sites.c",
+    "gate/calls.c",
+    "gate/signals.c",
+    "gate/usage.c",
+    "reset/mappings.c",
+    "reset/kept.c",
+    "reset/state.c",
+    "deferred/point.c",
+    "deferred/delta.c",
+    "reset/strings.c",
+    "deferred/watch.c",
+    "fork/place.c",
+    "extra/text.c",
+    "extra/nested.c",
+    "reset/threads.c",
 ];
-const PRELOAD: &str = "preload.c";
+const PRELOAD: &str = "extra/preload.c";
 const HEADERS: [&str; 3] = ["protocol.h", "arch.h", "runtime.h"];
 
 const WITHOUT: &str = "HOTSTART_WITHOUT";
@@ -50,15 +50,15 @@ const COMPILER: &str = "HOTSTART_CC";
 fn main() {
     println!("cargo::rerun-if-env-changed={WITHOUT}");
     let variable = |name: &str| PathBuf::from(std::env::var_os(name).expect("cargo sets it"));
-    let runtime = variable("CARGO_MANIFEST_DIR").join("../../runtime");
+    let runtime = variable("CARGO_MANIFEST_DIR").join("runtime");
     for file in SOURCES.iter().chain(&HEADERS).chain(&[PRELOAD]) {
         println!("cargo::rerun-if-changed={}", runtime.join(file).display());
     }
     let without = without(&runtime);
     let library = |name: &str, sources: &[&str], options: &[&str]| {
+        let options: Vec<_> = options.iter().map(|&option| option.to_owned()).collect();
         let output = variable("OUT_DIR").join(name);
-        let sources: Vec<_> = sources.iter().map(|file| runtime.join(file)).collect();
-        link(&output, &sources, options, &without);
+        link(&runtime, &output, sources, &[&options[..], &without].concat());
         output
     };
     let output = library("hotstart-runtime.so", &SOURCES, &["-Wl,-z,now"]);
@@ -67,11 +67,12 @@ fn main() {
     println!("cargo::rustc-env=HOTSTART_PRELOAD={}", output.display());
 }
 
-fn link(output: &Path, sources: &[PathBuf], options: &[&str], without: &[String]) {
+fn link(runtime: &Path, output: &Path, sources: &[&str], options: &[String]) {
     let compiler = compiler();
     let mut command = Command::new(compiler.path());
     command.args(["-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra"]);
-    command.args(without).args(options).args(["-Wl,--build-id=none", "-s", "-o"]).arg(output).args(sources);
+    command.arg("-I").arg(runtime).args(options).args(["-Wl,--build-id=none", "-s", "-o"]).arg(output);
+    command.args(sources.iter().map(|file| runtime.join(file)));
     match command.status() {
         Ok(status) if status.success() => {}
         other => panic!("cannot build the runtime with {}: {other:?}", compiler.path().display()),

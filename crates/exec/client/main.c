@@ -57,7 +57,7 @@ static int read_line(struct command *command, char **argv)
         command->hotstart = *argv + text_length("--hotstart=");
         argv++;
     }
-    /* From runtime/nested.c: which server, and the program, whose name may be another. */
+    /* From runtime/extra/nested.c: which server, and the program, whose name may be another. */
     command->is_of_run = *argv && text_begins(*argv, "--of-run=");
     if (*argv && (command->is_of_run || text_begins(*argv, "--server=")) && argv[1] && text_begins(argv[1], "--as=") &&
         argv[2]) {

@@ -112,9 +112,9 @@ mod tests {
     /// The runtime has its own list, of those that a warm tool starts warm.
     #[test]
     fn the_runtime_knows_the_same_names() {
-        let source = include_str!("../../../runtime/nested.c");
+        let source = include_str!("../../launch/runtime/extra/nested.c");
         for name in COMPILERS.iter().chain(&COMPANIONS) {
-            assert!(source.contains(&format!("\"{name}\",")), "runtime/nested.c lacks {name}");
+            assert!(source.contains(&format!("\"{name}\",")), "runtime/extra/nested.c lacks {name}");
         }
     }
 

@@ -297,3 +297,41 @@ MIXED(reserved_limit)
     close_range(10, 99, 0);
     setrlimit(RLIMIT_NOFILE, &files);
 }
+
+OBSERVE(reserved_access)
+{
+    say_result("access", access("/proc/self/fd/62", F_OK));
+    say_result("by /dev", access("/dev/fd/62", F_OK));
+    say_result("at", RAW(SYS_faccessat2, AT_FDCWD, "/dev/fd/62", F_OK, AT_SYMLINK_NOFOLLOW));
+}
+
+OBSERVE(reserved_access_by_link)
+{
+    say_result("link", symlink("/proc/self/fd/62", "to-reserved"));
+    say_result("access", access("to-reserved", F_OK));
+    unlink("to-reserved");
+}
+
+OBSERVE(reserved_access_from_there)
+{
+    int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    say_result("enter", chdir("/proc/self/fd"));
+    say_result("access", access("62", F_OK));
+    say_result("back", fchdir(here));
+    close(here);
+}
+
+OBSERVE(reserved_access_beside)
+{
+    struct statfs system;
+    int there = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    say_result("at", faccessat(there, "62", F_OK, 0));
+    close(there);
+    say_result("system", statfs("/proc/self/fd/62", &system));
+}
+
+OBSERVE(reserved_opened)
+{
+    int fd = open("/proc/self/fd/62", O_RDONLY | O_CLOEXEC);
+    say("%d", fd < 0 ? errno : 0);
+}

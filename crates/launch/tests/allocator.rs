@@ -9,7 +9,7 @@ use hotstart_launch::{
     AllocatorChoice, Allocators, Choice, Launcher, Limit, Policy, Reason, Resource, ToolStatistics, Via,
 };
 
-const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/tests");
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/tests");
 
 fn allocates() -> (Victim, PathBuf) {
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
 //! What libraries do at a process's end, and in which order, is as in a cold run, whoever is spared looking for something to
-//! do (runtime/finalize.c).
+//! do (runtime/fork/finalize.c).
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::path::Path;
 use common::{Case, Victim, case, compile, rewinding_launcher, start, warm_launcher};
 use hotstart_launch::{Launcher, Reason, Via};
 
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/tests/ends.c");
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/tests/ends.c");
 
 /// A program with libraries, one of which needs another; each with what its constructor registers. Those that are named
 /// only are beside it, to be opened.

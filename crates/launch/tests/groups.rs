@@ -19,7 +19,7 @@ const SIGKILL: i32 = 9;
 fn tool() -> Victim {
     let dir = tempfile::tempdir().unwrap();
     let program = dir.path().canonicalize().unwrap().join("groups");
-    compile(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/tests/groups.c")), &program, &[]);
+    compile(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/tests/groups.c")), &program, &[]);
     Victim { dir, program }
 }
 

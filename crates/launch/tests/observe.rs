@@ -12,7 +12,7 @@ use common::{Case, Victim, await_age, case, compile, plain_spec, rewinding_launc
 use hotstart_launch::{Choice, EnvBlock, Group, Launcher, Limit, Policy, Reason, Resource, Spec, Via};
 use hotstart_model::{Environment, Status};
 
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/tests/before.c");
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/tests/before.c");
 
 /// A program whose constructor does `look`; it may read the file `watched` in a directory of its own.
 struct Looks {
@@ -71,6 +71,10 @@ fn what_differs_from_start_to_start_keeps_a_tool_cold() {
         ("mask", Reason::ConstructorCall),
         ("terminal", Reason::Stdio),
         ("input", Reason::Stdio),
+        ("streams", Reason::Stdio),
+        ("stream_mode", Reason::ConstructorsDiffer),
+        ("stream_empty", Reason::ConstructorsDiffer),
+        ("stream_age", Reason::ConstructorsDiffer),
         ("directory", Reason::ReadsDirectory),
         ("variables", Reason::ReadsEnvironment),
         ("argument", Reason::KeepsArguments),

@@ -8,7 +8,7 @@ use std::path::Path;
 use common::{Case, Victim, case, compile, rewinding_launcher, start};
 use hotstart_launch::{Choice, Launcher, Policy, ToolStatistics};
 
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/tests/looks.c");
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/tests/looks.c");
 const ROUNDS: usize = 66;
 /// How many of those are entered late at least, where all can be: each of six numbers of arguments is learned by four runs.
 const MOST: u64 = 30;

@@ -15,7 +15,7 @@ fn dirty() -> Victim {
 fn tool(name: &str) -> Victim {
     let dir = tempfile::tempdir().unwrap();
     let program = dir.path().canonicalize().unwrap().join(name);
-    let source = format!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/tests/{}.c"), name);
+    let source = format!(concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/tests/{}.c"), name);
     compile(std::path::Path::new(&source), &program, &["-pthread"]);
     Victim { dir, program }
 }

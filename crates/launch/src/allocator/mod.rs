@@ -1,7 +1,7 @@
 //! Another allocator than libc's, for the tools for which one was chosen.
 //!
 //! It is a shared library that ld.so loads before libc. However a tool is started, it gets the same one: cold by
-//! LD_PRELOAD, which a second library takes out of the environment again before anything can see it (runtime/preload.c);
+//! LD_PRELOAD, which a second library takes out of the environment again before anything can see it (runtime/extra/preload.c);
 //! warm as a part of the template, whose copies are given the request's environment. So a verdict does not depend on the
 //! way of starting, and what a tool starts has the system's allocator, unless hotstart starts that, too.
 
@@ -54,7 +54,7 @@ pub enum AllocatorError {
 #[derive(Debug)]
 pub struct Allocators {
     choice: AllocatorChoice,
-    /// `runtime/preload.c`, as long as this lives.
+    /// `runtime/extra/preload.c`, as long as this lives.
     _scrubber: OwnedFd,
     scrubber: PathBuf,
     programs: Mutex<HashMap<OsString, Allocation>>,

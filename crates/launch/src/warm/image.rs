@@ -16,7 +16,7 @@ const RUNTIME: &[u8] = include_bytes!(env!("HOTSTART_RUNTIME"));
 /// What takes an allocator out of LD_PRELOAD again.
 pub(crate) const PRELOAD: &[u8] = include_bytes!(env!("HOTSTART_PRELOAD"));
 
-/// What stands before the slot of `runtime/nested.c`, and the slot's size with it.
+/// What stands before the slot of `runtime/extra/nested.c`, and the slot's size with it.
 const SLOT_MARK: &[u8] = b"hotstart-nested-client:\0";
 const SLOT_SIZE: usize = 1024;
 /// What stands last in the slot if the programs beside a tool go through the client, and not compilers and linkers.

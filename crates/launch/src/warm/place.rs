@@ -1,4 +1,4 @@
-//! Has a request taken up on the processor of who asks, who waits next (runtime/place.c).
+//! Has a request taken up on the processor of who asks, who waits next (runtime/fork/place.c).
 
 use std::sync::OnceLock;
 

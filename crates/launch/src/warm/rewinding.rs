@@ -8,8 +8,6 @@ use std::fmt;
 
 /// Runs that must be audited clean before others go unaudited.
 const FIRST_AUDITS: u32 = 3;
-/// Once this many workers could not be used again, their share of all runs decides.
-const RETIRED_MIN: u64 = 4;
 /// The largest share, as one in so many runs. Making a worker costs about as much as a few copies.
 const RETIRED_ONE_IN: u64 = 8;
 
@@ -50,6 +48,16 @@ const RETIREMENTS: [Retirement; 8] = [
 impl Retirement {
     fn first(bits: u32) -> Self {
         RETIREMENTS.get(bits.trailing_zeros() as usize).copied().unwrap_or(Retirement::Ended)
+    }
+
+    /// Once this many workers could not be used again for this cause, the share of all runs decides. After a doubtful run the
+    /// whole test runs again, cold, and a tool that starts others does so nearly always.
+    fn patience(self) -> u64 {
+        match self {
+            Retirement::Children => 1,
+            Retirement::Calls => 2,
+            _ => 4,
+        }
     }
 }
 
@@ -138,9 +146,11 @@ impl Rewinding {
     pub(crate) fn retired(&mut self, bits: u32) {
         self.runs += 1;
         let why = Retirement::first(bits);
-        *self.retired.entry(why).or_default() += 1;
+        let of_this = self.retired.entry(why).or_default();
+        *of_this += 1;
+        let is_enough = *of_this >= why.patience();
         let total: u64 = self.retired.values().sum();
-        if total >= RETIRED_MIN && total * RETIRED_ONE_IN > self.runs {
+        if is_enough && total * RETIRED_ONE_IN > self.runs {
             let most = self.retired.iter().max_by_key(|(_, count)| **count);
             most.map(|(why, _)| *why).into_iter().for_each(|why| self.stop_for(why));
         }
@@ -181,9 +191,12 @@ mod tests {
         let mut often = Rewinding::default();
         (0..4).for_each(|_| often.retired(1));
         assert_eq!(often.stopped, Some(Stopped::Retires(Retirement::Threads)));
+        let mut parent = Rewinding::default();
+        parent.retired(0b10);
+        assert_eq!(parent.stopped, Some(Stopped::Retires(Retirement::Children)));
         let mut seldom = Rewinding::default();
         for run in 0..1000 {
-            if run % 20 == 0 { seldom.retired(0b10) } else { seldom.rewound(false, 0) }
+            if run % 20 == 19 { seldom.retired(0b10) } else { seldom.rewound(false, 0) }
         }
         assert_eq!(seldom.stopped, None);
         assert_eq!(seldom.retired[&Retirement::Children], 50);

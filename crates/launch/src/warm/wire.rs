@@ -30,6 +30,8 @@ pub(crate) const REQUEST_ENLARGE: u32 = 4;
 pub(crate) const REQUEST_BOUND: u32 = 8;
 /// With [`REQUEST_BOUND`]: it gets free by allowing itself all processors.
 pub(crate) const REQUEST_ANYWHERE: u32 = 16;
+/// With [`REQUEST_WORKER`]: the worker runs `main` once, behind the gate, and then ends as any process.
+pub(crate) const REQUEST_ONCE: u32 = 32;
 /// Argument of a `close` by which the runtime tells an observer that constructors are over.
 pub(crate) const MARK_MAIN: u64 = MARK;
 /// That the allocator asks for time or random bytes, and that it has them.
@@ -206,7 +208,7 @@ mod tests {
     /// Compiles the header and prints what this file repeats.
     #[test]
     fn header_and_wire_agree() {
-        let header = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/protocol.h");
+        let header = concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/protocol.h");
         let dir = tempfile::tempdir().unwrap();
         let source = dir.path().join("wire.c");
         let binary = dir.path().join("wire");
@@ -234,6 +236,7 @@ mod tests {
             "HS_REQUEST_ENLARGE",
             "HS_REQUEST_BOUND",
             "HS_REQUEST_ANYWHERE",
+            "HS_REQUEST_ONCE",
             "HS_ENDING_REFUSED",
             "HS_SLOTS",
             "sizeof(struct hs_slot)",
@@ -295,6 +298,7 @@ mod tests {
             REQUEST_ENLARGE as i64,
             REQUEST_BOUND as i64,
             REQUEST_ANYWHERE as i64,
+            REQUEST_ONCE as i64,
             Ending::Refused as i64,
             SLOTS as i64,
             Table::bytes(1) as i64,

@@ -1,4 +1,4 @@
-//! One process that runs a tool's `main` again and again, and puts its memory back in between (runtime/worker.c).
+//! One process that runs a tool's `main` again and again, and puts its memory back in between (runtime/reset/worker.c).
 //!
 //! Its end is a message, not a death: only what could not be put back ends the process, with the status that the tool gave.
 //! What a dead worker leaves open is whether `main` had begun; a page shared with it tells.

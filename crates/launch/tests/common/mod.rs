@@ -57,7 +57,7 @@ pub fn await_age(path: &Path) {
 pub fn victim() -> Victim {
     let dir = tempfile::tempdir().unwrap();
     let program = dir.path().canonicalize().unwrap().join("victim");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/tests/victim.c");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/tests/victim.c");
     // What backtrace() would load while it runs; a worker in which something was loaded is not used again.
     let flags = ["-Wl,--push-state,--no-as-needed", "-lgcc_s", "-Wl,--pop-state"];
     compile(Path::new(source), &program, &flags);

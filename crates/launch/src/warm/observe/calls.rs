@@ -215,7 +215,12 @@ fn aspect(flags: i32) -> Aspect {
 
 fn stat(run: &mut Run<'_>, fd: i32, buffer: Option<u64>) -> Result<After, Refusal> {
     if is_standard(fd) {
-        run.seen.looks.stdio[fd as usize] = true;
+        let looked = &mut run.seen.looks.stdio;
+        looked[fd as usize] = true;
+        if looked.iter().filter(|is_looked| **is_looked).count() > 1 {
+            // Their kinds are in the key, but not how they relate: both may be one file.
+            return refuse(Reason::Stdio, "more than one standard descriptor");
+        }
         return Ok(buffer.map_or(After::Nothing, |buffer| After::Stat { buffer }));
     }
     if run.opened.contains_key(&fd) {

@@ -340,20 +340,29 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Shows another file of the same kind: what `fstat` has written is changed where it differs from file to file.
+    /// Shows another file of the same kind: every field of `struct stat` is changed but the file type and the number of the
+    /// null device, which are in the key. A constructor that keeps a field, or a decision made by it, differs between the runs.
     fn vary(&self, stat: u64) -> Result<(), Refusal> {
-        const RDEV: u64 = 40;
-        const SIZE: u64 = 48;
-        let kind = self.word(stat + 24)? as u32 & libc::S_IFMT;
-        let is_null = self.word(stat + RDEV)? == rustix::fs::makedev(1, 3);
-        let (regular, device) = (kind == libc::S_IFREG, kind == libc::S_IFCHR && !is_null);
-        // Device, inode, and three times; the size of a file; the number of a terminal.
-        let always = [0, 8, 72, 88, 104].into_iter();
-        for at in always.chain(regular.then_some(SIZE)).chain(device.then_some(RDEV)) {
-            let field = self.word(stat + at)?;
-            self.write(stat + at, &(field + 1).to_ne_bytes())?;
+        // Offsets in the kernel's `struct stat` of x86-64.
+        let [device, inode, links, mode_at, user, group, number] =
+            [0, 8, 16, 24, 28, 32, 40].map(|at| stat + at);
+        let [size, block_size, blocks, times] = [48, 56, 64, 72].map(|at| stat + at);
+        const PERMISSIONS: u32 = 0o7777;
+        let mode = self.word(mode_at)? as u32;
+        let is_null = self.word(number)? == rustix::fs::makedev(1, 3);
+        for at in [device, inode, block_size].into_iter().chain((!is_null).then_some(number)) {
+            self.write(at, &(self.word(at)? + 1).to_ne_bytes())?;
         }
-        Ok(())
+        // What is asked of these is whether they are zero.
+        for at in [links, size, blocks] {
+            self.write(at, &u64::from(self.word(at)? == 0).to_ne_bytes())?;
+        }
+        self.write(mode_at, &(mode ^ PERMISSIONS).to_ne_bytes())?;
+        for at in [user, group] {
+            self.write(at, &(self.word(at)? as u32 + 1).to_ne_bytes())?;
+        }
+        // Three times of two words, in 1970: older than any file they may be compared with.
+        self.write(times, &[0; 48])
     }
 
     /// A fault at the time stamp counter, or at a hidden string.

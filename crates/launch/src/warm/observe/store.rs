@@ -1,7 +1,7 @@
 //! What was observed, kept in a file for each program, so that the next runner need not observe it again.
 //!
 //! A file that cannot be read, or is not as it should be, is as good as none. What it says is believed only as long as every
-//! file that it names is what it was (`Files`), on the same machine and kernel, for the same build of the runtime and user.
+//! file that it names is what it was (`Files`), on the same machine and kernel, for the same rules, build of the runtime and user.
 
 use std::collections::BTreeSet;
 use std::ffi::{CString, OsString};
@@ -19,6 +19,29 @@ use crate::warm::image;
 use crate::warm::key::Looks;
 
 const FORMAT: &[u8] = b"hotstart constructors 1";
+/// A hash of the sources that hold the rules: a hotstart with stricter ones must not believe what an older one has allowed.
+const RULES: u64 = {
+    let sources: [&[u8]; 6] = [
+        include_bytes!("calls.rs"),
+        include_bytes!("compare.rs"),
+        include_bytes!("run.rs"),
+        include_bytes!("secret.rs"),
+        include_bytes!("twice.rs"),
+        include_bytes!("variables.rs"),
+    ];
+    // FNV-1a: a hash that can be written as a constant.
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut of = 0;
+    while of < sources.len() {
+        let mut at = 0;
+        while at < sources[of].len() {
+            hash = (hash ^ sources[of][at] as u64).wrapping_mul(0x0100_0000_01b3);
+            at += 1;
+        }
+        of += 1;
+    }
+    hash
+};
 /// Longest text of a file.
 const TEXT_MAX: u64 = 1 << 20;
 /// Largest file that is read.
@@ -131,6 +154,7 @@ fn context(of: &(PathBuf, Option<PathBuf>)) -> Vec<u8> {
         system.nodename().to_bytes(),
         system.release().to_bytes(),
         &image::build().to_le_bytes(),
+        &RULES.to_le_bytes(),
         &user.to_le_bytes(),
     ] {
         put_text(&mut bytes, part);

@@ -1,6 +1,6 @@
-/* Tests of the parts of runtime/bind.c that read tables. They are private to it, so it is included; what it asks of other
+/* Tests of the parts of runtime/fork/bind.c that read tables. They are private to it, so it is included; what it asks of other
  * files is answered here. */
-#include "../../bind.c"
+#include "fork/bind.c"
 #include "unit.h"
 
 #include <string.h>

@@ -135,13 +135,17 @@ void hs_child_begin(const struct hs_job *job)
         setpgid(0, 0);
 }
 
-void hs_child_install(const struct hs_job *job)
+void hs_child_limit(const struct hs_job *job)
 {
-    const struct hs_request *head = job->head;
-    hs_child_begin(job);
-    hs_child_fds(job, -1);
-    for (uint32_t i = 0; i < head->limit_count; i++) {
+    for (uint32_t i = 0; i < job->head->limit_count; i++) {
         struct rlimit limit = {job->limits[i].soft, job->limits[i].hard};
         setrlimit((int)job->limits[i].resource, &limit);
     }
+}
+
+void hs_child_install(const struct hs_job *job)
+{
+    hs_child_begin(job);
+    hs_child_fds(job, -1);
+    hs_child_limit(job);
 }

@@ -59,15 +59,15 @@ static struct {
 static const unsigned char plain[512] = {
 #define P(name) [SYS_##name] = 1
     P(read), P(write), P(close), P(lseek), P(pread64), P(pwrite64), P(readv),
-    P(writev), P(preadv), P(pwritev), P(preadv2), P(pwritev2), P(access), P(faccessat), P(faccessat2), 
+    P(writev), P(preadv), P(pwritev), P(preadv2), P(pwritev2),
     P(select), P(sched_yield), P(nanosleep), P(pause), P(sendfile),
     P(connect), P(sendto), P(recvfrom), P(shutdown),
     P(bind), P(listen), P(getsockname), P(getpeername), P(setsockopt), P(getsockopt), P(wait4), P(waitid),
     P(uname), P(flock), P(fsync), P(fdatasync), P(sync), P(syncfs), P(sync_file_range),
-    P(truncate), P(ftruncate), P(fallocate), P(getdents64), P(getdents), P(getcwd), P(chdir), P(fchdir), P(rename),
+    P(truncate), P(ftruncate), P(fallocate), P(getdents64), P(getdents), P(getcwd), P(fchdir), P(rename),
     P(renameat), P(renameat2), P(mkdir), P(mkdirat), P(rmdir), P(link), P(linkat), P(unlink), P(unlinkat), P(symlink),
     P(symlinkat), P(chmod), P(fchmod), P(fchmodat), P(chown), P(fchown), P(lchown), P(fchownat), P(umask), P(mknod),
-    P(mknodat), P(utime), P(utimes), P(utimensat), P(futimesat), P(statfs), P(fstatfs),
+    P(mknodat), P(utime), P(utimes), P(utimensat), P(futimesat), P(fstatfs),
     P(gettimeofday), P(time), P(clock_getres), P(sysinfo), P(getuid), P(getgid), P(geteuid), P(getegid), P(getgroups),
     P(getresuid), P(getresgid), P(getppid), P(getpgrp), P(getpgid), P(getsid), P(getpriority), P(sched_getparam),
     P(sched_getscheduler), P(sched_getaffinity), P(sched_get_priority_max), P(sched_get_priority_min), P(getcpu),
@@ -233,6 +233,9 @@ static int is_common(const char *path)
     return is_descriptor(path);
 }
 
+/* Of sockets without a name. */
+#define SOCKETS_MAGIC 0x534f434b
+
 /* File systems in which nothing is the process's own. */
 static int holds_files(long magic)
 {
@@ -353,6 +356,9 @@ static enum hs_call_outcome open_file(struct hs_system_call *call, const char *p
     const int writes = (flags & O_ACCMODE) != O_RDONLY || flags & (O_TRUNC | O_CREAT);
     const long fd = make(call);
     look_at(fd, path, writes);
+    /* A socket by its name in /proc: the runner's connection, for one. */
+    if (fd == -ENXIO)
+        hs_call_mark();
     note_descriptor(fd);
     return done(call, fd);
 }
@@ -366,6 +372,35 @@ static enum hs_call_outcome read_link(struct hs_system_call *call, long director
         if (fd < 0)
             hs_call_mark();
         look_at(fd, path, 0);
+        HS_SYS(SYS_close, fd);
+    }
+    return done(call, result);
+}
+
+/* From a directory of /proc, what it holds can be reached by names that do not tell. */
+static enum hs_call_outcome enter(struct hs_system_call *call)
+{
+    const long result = make(call);
+    if (result == 0) {
+        const long fd = HS_SYS(SYS_openat, AT_FDCWD, ".", O_PATH | O_CLOEXEC, 0);
+        if (fd < 0)
+            hs_call_mark();
+        look_at(fd, ".", 0);
+        HS_SYS(SYS_close, fd);
+    }
+    return done(call, result);
+}
+
+/* An answer about a path: what lies in /proc, or is reached through it, shows this process. */
+static enum hs_call_outcome look_up(struct hs_system_call *call, long directory, const char *path)
+{
+    const long result = make(call);
+    for (long follows = 0; follows < 2; follows++) {
+        const long fd = HS_SYS(SYS_openat, directory, path, O_PATH | O_CLOEXEC | (follows ? 0 : O_NOFOLLOW), 0);
+        struct statfs system;
+        look_at(fd, path, 0);
+        if (fd >= 0 && HS_SYS(SYS_fstatfs, fd, &system) == 0 && system.f_type == SOCKETS_MAGIC)
+            hs_call_mark();
         HS_SYS(SYS_close, fd);
     }
     return done(call, result);
@@ -604,6 +639,11 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
     case SYS_open: return open_file(call, (const char *)call->a, call->b);
     case SYS_openat: return open_file(call, (const char *)call->b, call->c);
     case SYS_creat: return open_file(call, (const char *)call->a, O_WRONLY | O_CREAT | O_TRUNC);
+    case SYS_access:
+    case SYS_statfs: return look_up(call, AT_FDCWD, (const char *)call->a);
+    case SYS_faccessat:
+    case SYS_faccessat2: return is_connection(call->a) ? closed(call) : look_up(call, call->a, (const char *)call->b);
+    case SYS_chdir: return enter(call);
     case SYS_stat:
     case SYS_lstat: return tell_of(call, call->b);
     case SYS_fstat: return is_connection(call->a) ? closed(call) : tell_of(call, call->b);

@@ -1,6 +1,6 @@
-/* Tests of the parts of runtime/snapshot.c that look at memory and names. They are private to it, so it is included; what
+/* Tests of the parts of runtime/fork/snapshot.c that look at memory and names. They are private to it, so it is included; what
  * it asks of other files is answered here. */
-#include "../../snapshot.c"
+#include "fork/snapshot.c"
 #include "unit.h"
 
 int hs_marks_timers(void)

@@ -34,6 +34,7 @@ static int process;
 static int exit_code;
 static struct stat channel;
 static int running;
+static int is_once; /* main runs here once only */
 static unsigned runs;
 static uint32_t point_differs;
 /* As a process has them at main. */
@@ -52,7 +53,7 @@ int hs_worker_has_segments(void)
 int hs_worker_open(void)
 {
     hs_gate_prepare();
-    return !hs_shadow_stack() && hs_extended_known && hs_state_limits_fit() && hs_memory_save() == 0 ? 0 : -1;
+    return !hs_shadow_stack() && hs_extended_known && hs_memory_save() == 0 ? 0 : -1;
 }
 
 __attribute__((noreturn)) static void leave(int status)
@@ -242,10 +243,10 @@ static void finish(void)
     take_next();
 }
 
-/* The tool ends by exit_group. Returns for a process that it made, and for a thread: these end as they would. */
+/* The tool ends by exit_group. Returns for a process that it made, for a thread, and after the only run: these end as they would. */
 void hs_worker_ended(int status)
 {
-    if (!running || HS_SYS(SYS_gettid) != process)
+    if (!running || is_once || HS_SYS(SYS_gettid) != process)
         return;
     running = 0;
     exit_code = status;
@@ -272,12 +273,14 @@ static int settle(void)
     if (dup3(job->fds[given], HS_CONTROL_FD, O_CLOEXEC) < 0 || fstat(HS_CONTROL_FD, &channel) != 0)
         return -1;
     hs_child_fds(job, HS_CONTROL_FD);
+    is_once = (job->head->flags & HS_REQUEST_ONCE) != 0;
     has_bases = (getauxval(AT_HWCAP2) & FSGSBASE) != 0;
     hs_segments_read(&segments, has_bases);
     hs_point_open(&start);
     hs_strings_part(&start);
     if (hs_state_save() != 0 || hs_gate_open() != 0 || hs_mappings_open() != 0)
         return -1;
+    hs_child_limit(job);
     hs_strings_lay(job, &start, &first_call);
     return 0;
 }

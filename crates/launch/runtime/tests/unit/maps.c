@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../runtime.h"
+#include "runtime.h"
 #include "unit.h"
 
 /* Entries are ended in place, so that each test needs a copy of its own. */

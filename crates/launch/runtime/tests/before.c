@@ -122,6 +122,30 @@ static inline void stream(int argc, char **argv)
     number = fstat(2, &seen) == 0 ? (long)(seen.st_mode & S_IFMT) : -1;
     number = number * 4 + (lseek(2, 0, SEEK_CUR) == -1 ? 1 : 0);
 }
+static inline void stream_mode(int argc, char **argv)
+{
+    struct stat seen;
+    nothing(argc, argv);
+    number = fstat(2, &seen) == 0 && (seen.st_mode & S_IWGRP) != 0;
+}
+static inline void stream_empty(int argc, char **argv)
+{
+    struct stat seen;
+    nothing(argc, argv);
+    number = fstat(2, &seen) == 0 && seen.st_size == 0;
+}
+static inline void stream_age(int argc, char **argv)
+{
+    struct stat seen;
+    nothing(argc, argv);
+    number = fstat(2, &seen) == 0 && seen.st_mtime > 1000000000;
+}
+static inline void streams(int argc, char **argv)
+{
+    struct stat out, error;
+    nothing(argc, argv);
+    number = fstat(1, &out) == 0 && fstat(2, &error) == 0 && out.st_ino == error.st_ino;
+}
 static inline void input(int argc, char **argv)
 {
     nothing(argc, argv);

@@ -112,17 +112,18 @@ static void close_fds(uint32_t count)
         close(job.fds[i]);
 }
 
-/* Whether workers can be made; found out at the first request for one. */
-static int workers_possible(void)
+/* Whether such a worker can be made; found out at the first request for one. */
+static int worker_possible(uint32_t flags)
 {
-    static int possible = -1;
 #if HS_REWIND
-    if (possible < 0)
-        possible = hs_worker_open() == 0;
+    static int is_open = -1;
+    if (is_open < 0)
+        is_open = hs_worker_open() == 0;
+    return is_open && (flags & HS_REQUEST_ONCE || hs_state_limits_fit());
 #else
-    possible = 0;
+    (void)flags;
+    return 0;
 #endif
-    return possible;
 }
 
 /* Receives a request and decodes it; its length, -1 if it cannot be served, and 0 if this process is to end: when the runner
@@ -142,7 +143,7 @@ static long next_request(uint32_t room, uint32_t *fd_count)
 /* Makes the copy that was asked for; returns 1 in it. */
 static int make_copy(const struct hs_start *start, struct hs_call *call, struct hs_reply *reply)
 {
-    if (job.head->flags & HS_REQUEST_WORKER && !workers_possible()) {
+    if (job.head->flags & HS_REQUEST_WORKER && !worker_possible(job.head->flags)) {
         reply->stage = HS_STAGE_REWIND;
         return 0;
     }

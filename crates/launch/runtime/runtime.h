@@ -1,5 +1,8 @@
 /* What the runtime's files share.
  *
+ * Folders: fork/ is the template and its copies, gate/ passes the system calls of a run, reset/ puts a worker back, deferred/ finds
+ * a later snapshot, extra/ is whatever else a tool is loaded with.
+ *
  * Life of a template: ld.so loads the runtime first (entry.c), constructors run while audit.c records what they ask
  * for, snapshot.c looks at the stopped process, bind.c binds what is bound lazily, server.c takes requests, child.c
  * turns a copy into the requested process. Nothing here allocates; nothing is written to the tool's heap.
@@ -162,6 +165,7 @@ HS_HIDDEN int hs_strings_are_untouched(const struct hs_job *job, const struct hs
 HS_HIDDEN int hs_child_open(void);
 HS_HIDDEN int hs_child_clone(int32_t *pid_cell, int32_t group);
 HS_HIDDEN void hs_child_install(const struct hs_job *job);
+HS_HIDDEN void hs_child_limit(const struct hs_job *job);
 HS_HIDDEN void hs_child_begin(const struct hs_job *job);
 HS_HIDDEN void hs_child_fds(const struct hs_job *job, int keep);
 HS_HIDDEN int *hs_child_number(void);

@@ -98,6 +98,9 @@ struct hs_request {
 #define HS_REQUEST_BOUND 8u
 /* With HS_REQUEST_BOUND: it gets free by allowing itself all processors, of which the system lets it have its cpuset's. */
 #define HS_REQUEST_ANYWHERE 16u
+/* With HS_REQUEST_WORKER: the worker runs main once, behind the gate, and then ends as any process. Only such a request may set
+ * limits. */
+#define HS_REQUEST_ONCE 32u
 
 enum hs_stage { HS_STAGE_REQUEST = 1, HS_STAGE_DIRECTORY, HS_STAGE_LIMITS, HS_STAGE_TITLE, HS_STAGE_CLONE,
                 HS_STAGE_REWIND };

@@ -1,9 +1,9 @@
-/* Tests of runtime/decode.c. Each message lies in a block of exactly its length, so that AddressSanitizer reports a read
+/* Tests of runtime/fork/decode.c. Each message lies in a block of exactly its length, so that AddressSanitizer reports a read
  * behind its end. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../runtime.h"
+#include "runtime.h"
 #include "unit.h"
 
 #define ROOM 100

@@ -1,9 +1,9 @@
-/* Tests of runtime/place.c: a process that was bound to one processor is free again. */
+/* Tests of runtime/fork/place.c: a process that was bound to one processor is free again. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <string.h>
 
-#include "../../runtime.h"
+#include "runtime.h"
 #include "unit.h"
 
 static cpu_set_t allowed(void)

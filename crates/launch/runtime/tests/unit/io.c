@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../runtime.h"
+#include "runtime.h"
 #include "unit.h"
 
 static char directory[64];

@@ -1,4 +1,4 @@
-/* Tests of runtime/title.c: what /proc shows as this process's command line and environment can be moved and put back. */
+/* Tests of runtime/fork/title.c: what /proc shows as this process's command line and environment can be moved and put back. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../runtime.h"
+#include "runtime.h"
 #include "unit.h"
 
 static ssize_t read_file(const char *path, char *out, size_t room)
