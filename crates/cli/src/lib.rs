@@ -10,5 +10,6 @@ pub mod command;
 pub mod doctor;
 pub mod exec;
 pub mod exit_code;
+pub mod filecheck;
 pub mod lit;
 pub mod version;

@@ -9,6 +9,7 @@ use hotstart_model::{Dialect, Fault, Script, Step, Transcript};
 use hotstart_python::errors;
 use hotstart_python::repr;
 
+use crate::Starts;
 use crate::ast::{Ast, Operator, Word};
 use crate::builtin::Done;
 use crate::clock::Clock;
@@ -16,7 +17,6 @@ use crate::expand;
 use crate::halt::{Halt, Halting};
 use crate::parse::parse;
 use crate::pipeline::{self, Context};
-use crate::Starts;
 use crate::state::Shell;
 
 /// lit's status for an error of the shell itself.

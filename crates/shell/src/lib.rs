@@ -35,6 +35,7 @@ mod state;
 
 pub use ast::{Ast, Command, Operator, Pipeline, Redirect, RedirectOp, Target, Word};
 pub use filecheck::{FileCheckCounts, FileChecks};
+pub use hotstart_filecheck::MAX_INPUT as MAX_FILECHECK_INPUT;
 pub use parse::{ParseError, parse};
 
 use hotstart_launch::{Group, Launcher};

@@ -15,8 +15,8 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::clock::Clock;
-use crate::halt::{Halt, Halting};
 use crate::filecheck::Started;
+use crate::halt::{Halt, Halting};
 use crate::stage::{Pending, Running};
 use hotstart_filecheck::MAX_INPUT;
 

@@ -64,7 +64,10 @@ fn filechecks(counts: &FileCheckCounts, explain: bool) -> String {
     let mut text = String::new();
     if *matched > 0 || (explain && !left.is_empty()) {
         let left = counts.left_total();
-        let _ = writeln!(text, "hotstart: FileCheck: {matched} passes decided without it, {left} runs left to it");
+        let _ = writeln!(
+            text,
+            "hotstart: FileCheck: {matched} passes decided without it, {left} runs left to it"
+        );
     }
     if explain {
         let mut reasons: Vec<_> = left.iter().collect();
@@ -99,7 +102,8 @@ mod tests {
     #[test]
     fn filechecks_are_told_of_if_any_was_matched() {
         let left = [("no match", 2), ("a bound", 3)].into();
-        let counts = FileCheckCounts { matched: 7, left, refused: vec![("/FileCheck".into(), "x".to_owned())] };
+        let counts =
+            FileCheckCounts { matched: 7, left, refused: vec![("/FileCheck".into(), "x".to_owned())] };
         let line = "hotstart: FileCheck: 7 passes decided without it, 5 runs left to it\n";
         assert_eq!(filechecks(&counts, false), line);
         let reasons = "        3  left to it: a bound\n        2  left to it: no match\n";

@@ -96,7 +96,13 @@ impl<'b> Bench<'b> {
     }
 
     /// How it ends, and all that it writes.
-    fn run_in(&self, env: EnvBlock, args: &[String], check: &[u8], input: &[u8]) -> Option<(Status, Vec<u8>)> {
+    fn run_in(
+        &self,
+        env: EnvBlock,
+        args: &[String],
+        check: &[u8],
+        input: &[u8],
+    ) -> Option<(Status, Vec<u8>)> {
         let path = |name: &str| self.dir.join(name);
         fs::write(path("check"), check).ok()?;
         fs::write(path("input"), input).ok()?;

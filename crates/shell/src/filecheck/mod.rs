@@ -118,6 +118,25 @@ impl FileChecks {
         self.trust.believes(&tool)
     }
 
+    /// Whether this FileCheck passes with these arguments, in this environment and directory. Standard input is asked for
+    /// only if it is needed.
+    pub fn passes(
+        &self,
+        program: &Path,
+        args: &[String],
+        (env, cwd): (&Environment, &str),
+        stdin: &mut dyn FnMut() -> Vec<u8>,
+    ) -> bool {
+        let Ok((prepared, input_file)) = self.attempt(&Call { program, args, env, cwd }) else {
+            return false;
+        };
+        let input = match input_file {
+            Some(file) => regular_file(&join(cwd, &file)),
+            None => Some(stdin()),
+        };
+        input.is_some_and(|input| self.decide(prepared, &input))
+    }
+
     /// The check of a call, ready for its input; nothing if FileCheck itself is to run.
     pub(crate) fn prepare(&self, call: &Call<'_>) -> Option<(Prepared, Option<String>)> {
         let name = call.program.file_name().unwrap_or_default().to_string_lossy();
