@@ -382,6 +382,6 @@ mod tests {
         assert_eq!(found.format.read(b"0x0000000a"), Ok(10));
         assert!(block(b"%X, A:", &mut variables).is_err(), "another format");
         assert!(block(b"%#u, B:", &mut variables).is_err());
-        assert_eq!(block(b"A + 1", &mut variables).unwrap().format.has_prefix, true);
+        assert!(block(b"A + 1", &mut variables).unwrap().format.has_prefix);
     }
 }

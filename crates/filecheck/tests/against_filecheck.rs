@@ -93,8 +93,8 @@ fn no_generated_pass_is_wrong() {
         let Ok(request) = Request::parse(&args, None) else { continue };
         let is_pass = request.decide(check.as_bytes(), input.as_bytes()).is_ok();
         decided += u64::from(is_pass);
-        // What is not decided tells only how much is missed: one in eight will do.
-        if !is_pass && cases % 8 != 0 {
+        // What is not decided tells only how much is missed: a few will do.
+        if !is_pass && cases % 128 != 0 {
             continue;
         }
         for tool in &tools {
@@ -108,7 +108,7 @@ fn no_generated_pass_is_wrong() {
             );
         }
     }
-    println!("{cases} cases, {decided} decided as passes, {missed} of an eighth of the others pass");
+    println!("{cases} cases, {decided} decided as passes, {missed} of one in 128 of the others pass");
     assert!(decided > 0, "the generator makes no passes");
 }
 

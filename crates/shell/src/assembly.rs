@@ -32,7 +32,7 @@ use crate::pipeline::{self, Context, new_pipe};
 use crate::prefix::{self, Prefix, Prefixed};
 use crate::pump::{self, Port};
 use crate::redirect::{self, Opened, Slot};
-use crate::stage::{Outlet, Outlets, Pending, Running};
+use crate::stage::{Native, Outlet, Outlets, Pending, Running};
 use crate::state::Shell;
 
 /// A pipeline whose stages are being started.
@@ -386,7 +386,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         let index = self.stages.len();
         match stdin {
             Some(fd) if task.reads_stdin(&cwd) && from_stage => {
-                running.pending = Some(Pending::Native { task, cwd, outlets });
+                running.pending = Some(Pending::Native(Box::new(Native { task, cwd, outlets })));
                 self.ports.push(Port::input(index, fd));
             }
             stdin => {

@@ -297,9 +297,9 @@ impl Pump<'_, '_> {
         let stage = &mut self.stages[index];
         match stage.pending.take() {
             None => Ok(Vec::new()),
-            Some(Pending::Native { task, cwd, outlets }) => {
-                let written = task.run(data, &cwd)?;
-                Ok(stage.deliver(written, outlets))
+            Some(Pending::Native(native)) => {
+                let written = native.task.run(data, &native.cwd)?;
+                Ok(stage.deliver(written, native.outlets))
             }
             Some(Pending::FileCheck(mut waiting)) => {
                 if waiting.passes(&data) {

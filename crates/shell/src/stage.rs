@@ -52,9 +52,16 @@ pub(crate) struct Running<'g> {
 /// What waits for its input.
 pub(crate) enum Pending<'g> {
     /// A native command.
-    Native { task: Task, cwd: String, outlets: Outlets },
+    Native(Box<Native>),
     /// A FileCheck that may pass without a process.
     FileCheck(Box<Waiting<'g>>),
+}
+
+/// A native command that waits for its input.
+pub(crate) struct Native {
+    pub task: Task,
+    pub cwd: String,
+    pub outlets: Outlets,
 }
 
 /// Where a native command's output goes.
