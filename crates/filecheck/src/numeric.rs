@@ -6,8 +6,9 @@
 use crate::variables::{Variable, Variables, split_name};
 use crate::{Certain, undecided};
 
-/// How many levels of parentheses are followed.
+/// How many levels of parentheses are followed, and operands in all.
 const MAX_DEPTH: usize = 32;
+const MAX_OPERANDS: usize = 100;
 
 /// How a number is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -242,7 +243,7 @@ fn format(text: &[u8]) -> Certain<Format> {
 }
 
 fn whole_expression(text: &[u8], variables: &Variables) -> Certain<Expression> {
-    let mut reader = Reader { text, variables, depth: 0 };
+    let mut reader = Reader { text, variables, depth: 0, operands: 0 };
     let expression = reader.sum()?;
     if reader.text.is_empty() { Ok(expression) } else { undecided("an expression") }
 }
@@ -251,6 +252,7 @@ struct Reader<'t, 'v> {
     text: &'t [u8],
     variables: &'v Variables,
     depth: usize,
+    operands: usize,
 }
 
 impl Reader<'_, '_> {
@@ -284,7 +286,8 @@ impl Reader<'_, '_> {
 
     fn operand(&mut self) -> Certain<Expression> {
         self.depth += 1;
-        if self.depth > MAX_DEPTH {
+        self.operands += 1;
+        if self.depth > MAX_DEPTH || self.operands > MAX_OPERANDS {
             return undecided("an expression");
         }
         let operand = if self.eat(b'(') {

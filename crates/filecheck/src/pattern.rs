@@ -13,6 +13,9 @@ use crate::{Certain, undecided};
 /// LLVM numbers back-references with one digit, and counts more groups than we do.
 const MAX_GROUPS_WITH_REFERENCES: usize = 9;
 
+/// More definitions in one pattern are not followed.
+const MAX_DEFINITIONS: usize = 100;
+
 /// What a capture is stored as.
 #[derive(Debug)]
 enum Definition {
@@ -79,6 +82,9 @@ impl Pattern {
                 builder.push(blanks);
             }
             builder.push(Element::Eol);
+        }
+        if builder.pattern.definitions.len() > MAX_DEFINITIONS {
+            return undecided("many definitions");
         }
         if builder.pattern.has_references && builder.pattern.groups > MAX_GROUPS_WITH_REFERENCES {
             return undecided("many groups and a back-reference");

@@ -11,6 +11,9 @@ use super::search::each_start;
 use super::{Element, Work};
 use crate::{Certain, undecided};
 
+/// More are not followed: each is a level of recursion.
+const MAX_ELEMENTS: usize = 200;
+
 /// A match with its captures.
 pub(crate) type Found = (Range<usize>, Vec<(usize, Range<usize>)>);
 
@@ -27,7 +30,7 @@ pub(crate) fn find(elements: &[Element], text: &[u8], work: &Work) -> Certain<Op
                 | Element::Back(_)
         )
     };
-    if !elements.iter().all(is_plain) {
+    if elements.len() > MAX_ELEMENTS || !elements.iter().all(is_plain) {
         return undecided("a back-reference in a pattern that is not plain");
     }
     let loose = without_references(elements)?;

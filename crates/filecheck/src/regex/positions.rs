@@ -165,6 +165,7 @@ fn repeat(
     let mut rounds = min;
     while rounds < max && !at.is_empty() {
         at = sequence(body, text, at, work)?;
+        work.spend(all.0.len() + at.0.len())?;
         let union = Positions::union(vec![all.clone(), at.clone()]);
         if union == all {
             break;

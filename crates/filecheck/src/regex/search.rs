@@ -11,10 +11,15 @@ use super::positions::{Positions, sequence};
 use super::{Element, Work};
 use crate::Certain;
 
+/// Bytes that a search for a literal passes over in one unit of work.
+const PER_UNIT: usize = 16;
+
 /// The leftmost longest match. Only for patterns without back-references, with all values filled in.
 pub(crate) fn find(elements: &[Element], text: &[u8], work: &Work) -> Certain<Option<Range<usize>>> {
     if let [Element::Literal(literal)] = elements {
-        return Ok(memmem::find(text, literal).map(|start| start..start + literal.len()));
+        let found = memmem::find(text, literal).map(|start| start..start + literal.len());
+        work.spend(found.as_ref().map_or(text.len(), |found| found.end) / PER_UNIT + 1)?;
+        return Ok(found);
     }
     let mut found = None;
     each_start(elements, text, work, &mut |start| {
@@ -39,11 +44,13 @@ pub(crate) fn each_start(
     let finder = Finder::new(anchor);
     let mut from = 0;
     while from <= text.len() {
-        let Some(next) = finder.find(&text[from..]) else { return Ok(()) };
+        let Some(next) = finder.find(&text[from..]) else {
+            return work.spend((text.len() - from) / PER_UNIT);
+        };
         let place = from + next;
         let line = memchr::memrchr(b'\n', &text[from..place]).map_or(from, |end| from + end + 1);
         let line_end = memchr::memchr(b'\n', &text[place..]).map_or(text.len(), |end| place + end);
-        work.spend(1)?;
+        work.spend(next / PER_UNIT + 1)?;
         if starts_within(elements, text, line..line_end + 1, work, attempt)? {
             return Ok(());
         }
@@ -83,7 +90,7 @@ fn starts_within(
             _ => Some(0),
         };
         let Some(next) = next.filter(|next| at + next < range.end) else { return Ok(false) };
-        work.spend(next / 16 + 1)?;
+        work.spend(next / PER_UNIT + 1)?;
         at += next;
         if attempt(at)? {
             return Ok(true);
