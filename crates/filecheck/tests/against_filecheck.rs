@@ -139,7 +139,10 @@ impl Random {
 }
 
 /// Words of few letters, so that matches overlap and repeat.
-const WORDS: [&str; 14] = ["a", "b", "ab", "ba", "aab", "abb", "%1", "%2", "12", "7", "0x1f", "x", "A", "aB"];
+const WORDS: [&str; 18] = [
+    "a", "b", "ab", "ba", "aab", "abb", "%1", "%2", "12", "7", "0x1f", "x", "A", "aB", "é", "a.b", "[a]",
+    "(b|a)*",
+];
 const SPACES: [&str; 6] = [" ", " ", " ", "  ", "\t", ""];
 
 fn generate(random: &mut Random) -> (Vec<String>, String, String) {
@@ -155,13 +158,17 @@ fn generate(random: &mut Random) -> (Vec<String>, String, String) {
         (6, "-DV=ab"),
         (6, "-D#N=12"),
         (12, "--allow-empty"),
+        (6, "--check-prefixes=CHECK,CHECK-A"),
+        (8, "--allow-unused-prefixes"),
+        (12, "--comment-prefixes=NO"),
+        (12, "--check-prefix=A"),
     ] {
         if random.one_in(odds) {
             args.push(option.to_owned());
         }
     }
     let lines: Vec<String> = (0..1 + random.below(7)).map(|_| line(random)).collect();
-    let mut input = lines.join("\n");
+    let mut input = lines.join(random.of(&["\n", "\n", "\n", "\r\n"]));
     if !random.one_in(5) {
         input.push('\n');
     }
@@ -169,6 +176,22 @@ fn generate(random: &mut Random) -> (Vec<String>, String, String) {
     let mut at = 0;
     for _ in 0..1 + random.below(6) {
         directive(random, &lines, &mut at, &mut check);
+        if random.one_in(12) {
+            let junk = [
+                "COM: CHECK: zz",
+                "RUN: CHECK: zz",
+                "xCHECK: zz",
+                "CHECK-FOO: zz",
+                "NO: CHECK: a",
+                "CHECK",
+                "; CHECK-A",
+            ];
+            check.push_str(random.of(&junk));
+            check.push_str(random.of(&["\n", "\n", "\r\n", " CHECK: a\n"]));
+        }
+    }
+    if random.one_in(6) {
+        check.pop();
     }
     (args, check, input)
 }
@@ -197,6 +220,8 @@ fn directive(random: &mut Random, lines: &[String], at: &mut usize, check: &mut 
         "-EMPTY",
         "-COUNT-2",
         "{LITERAL}",
+        "-NEXT{LITERAL}",
+        "-DAG{LITERAL}",
     ];
     let kind = random.of(&kinds);
     let space = random.of(&[" ", "  ", "", "\t"]);
@@ -212,7 +237,13 @@ fn directive(random: &mut Random, lines: &[String], at: &mut usize, check: &mut 
     if kind != "-NOT" && !random.one_in(4) {
         *at += 1;
     }
-    let _ = writeln!(check, "{}CHECK{kind}:{space}{pattern}", random.of(&["", "; ", "// "]));
+    let (before, prefix) =
+        (random.of(&["", "; ", "// "]), random.of(&["CHECK", "CHECK", "CHECK", "CHECK", "CHECK-A", "A"]));
+    let _ = write!(
+        check,
+        "{before}{prefix}{kind}:{space}{pattern}{}",
+        random.of(&["\n", "\n", "\n", " \n", "\r\n"])
+    );
 }
 
 /// A pattern made of a line: pieces of it as they are, or as expressions and blocks.
@@ -240,7 +271,20 @@ fn pattern(random: &mut Random, line: &str) -> String {
             }
             6 => {
                 let block = random.of(&[
-                    "#N:", "#", "#N", "#N+1", "#M:", "#M-1", "#%x,H:", "#%x,H", "@LINE", "#N:12", "#%.2u,P:",
+                    "#N:",
+                    "#",
+                    "#N",
+                    "#N+1",
+                    "#M:",
+                    "#M-1",
+                    "#%x,H:",
+                    "#%x,H",
+                    "@LINE",
+                    "@LINE-1",
+                    "#@LINE+add(1,N)",
+                    "#%X,max(N,M)",
+                    "#N:12",
+                    "#%.2u,P:",
                 ]);
                 let _ = write!(pattern, "[[{block}]]{}", random.of(&["", " "]));
             }
