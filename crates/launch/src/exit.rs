@@ -115,6 +115,8 @@ pub enum Reason {
     Refused,
     /// A warm start of it was seen to differ from a cold one.
     Distrusted,
+    /// Its warm runs are doubtful too often.
+    Doubtful,
     /// A constructor started a thread.
     Threads,
     /// A constructor opened a descriptor.
@@ -192,6 +194,7 @@ impl fmt::Display for Reason {
             Reason::TemplateDied => "the template died",
             Reason::Refused => "the template could not serve this request",
             Reason::Distrusted => "a warm start differed from a cold one",
+            Reason::Doubtful => "it starts others, or makes system calls that are not known to be harmless",
             Reason::Threads => "a thread runs before main",
             Reason::Descriptors => "a descriptor is opened before main",
             Reason::SharedMemory => "shared memory exists before main",

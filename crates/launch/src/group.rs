@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::anchor::Anchor;
 use crate::history::{Mark, Visit};
-use crate::warm::Program;
+use crate::warm::Tool;
 use crate::{ProcessGroup, sys};
 
 /// The processes of one job. Cheap to make; clones are the same job, for whoever may have to end it.
@@ -26,8 +26,8 @@ struct State {
     anchor: Option<Anchor>,
     killed: bool,
     doubtful: bool,
-    /// Programs that were started warm, once for each start.
-    warm: Vec<Arc<Program>>,
+    /// Tools that were started warm, once for each start.
+    warm: Vec<Arc<Tool>>,
     /// Runs in workers.
     visits: Vec<Mark>,
 }
@@ -125,14 +125,14 @@ impl Group {
     }
 
     /// Takes note of a warm start.
-    pub(crate) fn started_warm(&self, program: Arc<Program>) {
-        self.state.lock().expect("no panic while locked").warm.push(program);
+    pub(crate) fn started_warm(&self, tool: Arc<Tool>) {
+        self.state.lock().expect("no panic while locked").warm.push(tool);
     }
 
     /// Keeps every program cold from now on that this job started warm.
     pub(crate) fn distrust(&self) {
-        for program in &self.state.lock().expect("no panic while locked").warm {
-            program.distrust();
+        for tool in &self.state.lock().expect("no panic while locked").warm {
+            tool.distrust();
         }
     }
 

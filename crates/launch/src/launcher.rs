@@ -11,13 +11,13 @@ use hotstart_model::Status;
 use crate::guard::Guard;
 use crate::slots::{Entry, Slot, Slots};
 use crate::starters::Starters;
-use crate::warm::{self, Ahead, Ended, Policy, Pool, Program, Runtime, Started, Statistics, Tenure};
+use crate::warm::{self, ActiveRun, Ahead, Ended, Policy, Pool, Runtime, Started, Statistics, Tool};
 use crate::{Allocators, Exit, Group, ProcessGroup, Reason, Spec, Via, cold, sys};
 
 /// Starts processes. Shared by all workers.
 #[derive(Debug, Default)]
 pub struct Launcher {
-    /// What runs; without a guard and a pool nobody asks.
+    /// Table of live processes; `None` unless a guard or a pool needs it.
     slots: Option<Arc<Slots>>,
     guard: Option<Arc<Guard>>,
     pool: Option<Pool>,
@@ -71,9 +71,9 @@ pub struct Child<'g> {
     begun: Instant,
     group: &'g Group,
     slot: Option<Slot<'g>>,
-    /// The worker that runs it, if it is not a process of its own.
-    tenure: Option<Tenure<'g>>,
-    /// What the worker has told, or that it told nothing.
+    /// Its run in a persistent process, if it is not a process of its own.
+    run: Option<ActiveRun<'g>>,
+    /// What that process has reported, or that it reported nothing.
     ended: Option<Ended>,
     /// Where it is entered, if its own starts come through a server.
     starters: Option<&'g Starters>,
@@ -142,7 +142,7 @@ impl Launcher {
     pub fn with_policy(mut self, policy: Policy) -> Self {
         let ahead = self.ahead.take();
         ahead.iter().for_each(|ahead| ahead.settle(&policy));
-        self.pool = Some(Pool::new(policy, self.slots(), Arc::clone(&self.runtime), ahead));
+        self.pool = Some(warm::pool(policy, self.slots(), Arc::clone(&self.runtime), ahead));
         self
     }
 
@@ -186,8 +186,8 @@ impl Launcher {
             let start = |slot: Option<Slot<'_>>, _| Ok(Started::cold(self.start_cold(spec, slot)?, reason));
             return self.start_in(group, spec, begun, start).ok_or_else(ended)?;
         };
-        let program = pool.program(spec, self.allocators.as_deref());
-        let lease = pool.lease(&program, spec);
+        let tool = pool.tool(spec, self.allocators.as_deref());
+        let lease = pool.lease(&tool, spec);
         let child = self.start_in(group, spec, begun, |slot, alone| {
             match lease.and_then(|lease| lease.start(spec, slot, alone)) {
                 Ok(started) => Ok(started),
@@ -195,8 +195,8 @@ impl Launcher {
             }
         });
         let mut child = child.ok_or_else(ended)??;
-        pool.record(&program, child.via, begun.elapsed());
-        self.note_warm(pool, spec, group, (&mut child, program));
+        tool.record(child.via, begun.elapsed());
+        self.note_warm(pool, spec, group, (&mut child, tool));
         Ok(child)
     }
 
@@ -206,16 +206,16 @@ impl Launcher {
         pool: &Pool,
         spec: &Spec<'_>,
         group: &Group,
-        (child, program): (&mut Child<'g>, Arc<Program>),
+        (child, tool): (&mut Child<'g>, Arc<Tool>),
     ) {
         if !child.via.is_warm() {
             return;
         }
-        group.started_warm(program);
-        if let Some(tenure) = &child.tenure {
-            group.visited(tenure.note(spec, group.job()));
+        group.started_warm(tool);
+        if let Some(run) = &child.run {
+            group.visited(run.worker().note(spec, group.job()));
         }
-        if pool.follows(&spec.program) {
+        if pool.policy().follows(&spec.program) {
             self.starters.enter(child.pid, group);
             child.starters = Some(&self.starters);
         }
@@ -231,15 +231,15 @@ impl Launcher {
     pub fn start_warm<'g>(&'g self, spec: &Spec<'_>, group: &'g Group) -> Result<Child<'g>, Reason> {
         let begun = Instant::now();
         let pool = self.pool.as_ref().ok_or(Reason::OnlyWay)?;
-        let program = pool.program(spec, self.allocators.as_deref());
-        let child = pool.lease(&program, spec).and_then(|lease| {
+        let tool = pool.tool(spec, self.allocators.as_deref());
+        let child = pool.lease(&tool, spec).and_then(|lease| {
             self.start_in(group, spec, begun, |slot, alone| lease.start(spec, slot, alone))
                 .ok_or(Reason::Refused)?
         });
         let via = child.as_ref().map_or_else(|reason| Via::Cold(*reason), |child| child.via);
-        pool.record(&program, via, begun.elapsed());
+        tool.record(via, begun.elapsed());
         let mut child = child?;
-        self.note_warm(pool, spec, group, (&mut child, program));
+        self.note_warm(pool, spec, group, (&mut child, tool));
         Ok(child)
     }
 
@@ -254,7 +254,7 @@ impl Launcher {
         let mut child = None;
         let started = group.start(|alone| {
             let slot = self.slots.as_deref().and_then(Slots::take);
-            let Started { pid, via, tenure } = match start(slot, alone) {
+            let Started { pid, via, run } = match start(slot, alone) {
                 Ok(started) => started,
                 Err(error) => {
                     slot.into_iter().for_each(Slot::free);
@@ -269,7 +269,7 @@ impl Launcher {
             if let Some(slot) = &slot {
                 slot.enter(Entry { pid, pgid });
             }
-            child = Some(Child { pid, via, begun, group, slot, tenure, ended: None, starters: None });
+            child = Some(Child { pid, via, begun, group, slot, run, ended: None, starters: None });
             Ok((pid, pgid))
         })?;
         Some(started.map(|_| child.expect("made when it was started")))
@@ -291,8 +291,8 @@ impl Child<'_> {
 
     /// A descriptor that becomes readable when it has ended. Good until it is waited for.
     pub fn end_fd(&mut self) -> io::Result<OwnedFd> {
-        match &mut self.tenure {
-            Some(tenure) => tenure.end_fd(),
+        match &mut self.run {
+            Some(run) => run.worker_mut().end_fd(),
             None => sys::wait::pidfd(self.pid),
         }
     }
@@ -300,8 +300,8 @@ impl Child<'_> {
     /// To be asked when [`Child::end_fd`] has become readable: a descriptor that becomes readable when the process ends, if
     /// that has still to come. So it is with a worker that has become another program, or cannot be used again.
     pub fn process_fd(&mut self) -> Option<OwnedFd> {
-        let tenure = self.tenure.as_mut().filter(|_| self.ended.is_none())?;
-        let ended = tenure.await_end();
+        let run = self.run.as_mut().filter(|_| self.ended.is_none())?;
+        let ended = run.worker_mut().await_end();
         let process = ended.is_of_process().then(|| sys::wait::pidfd(self.pid).ok()).flatten();
         self.ended = Some(ended);
         process
@@ -327,13 +327,17 @@ impl Child<'_> {
         let (pid, begun, via) = (self.pid, self.begun, self.via);
         let exit =
             |status, usage| Exit { status, usage, wall: begun.elapsed(), via, lost: false, doubtful: false };
-        let Some(mut tenure) = self.tenure.take() else {
+        let Some(mut run) = self.run.take() else {
             sys::wait::await_end(pid);
             let (status, usage) = self.leave(|| sys::wait::reap(pid));
             self.note_killed(status);
             return exit(status, usage);
         };
-        let ended = self.ended.take().unwrap_or_else(|| tenure.await_end());
+        let mut ended = self.ended.take().unwrap_or_else(|| run.worker_mut().await_end());
+        if self.starters.is_some() {
+            // The runner follows what such a tool starts: each of these is a start of its own.
+            ended.expect_children();
+        }
         if let Ended::Rewound { status, usage, .. } = ended {
             if ended.is_of_process() {
                 sys::wait::await_end(pid);
@@ -341,12 +345,12 @@ impl Child<'_> {
             } else {
                 self.leave(|| ());
             }
-            tenure.finish(&ended);
+            run.finish(&ended);
             return exit(status, usage);
         }
         sys::wait::await_end(pid);
         let (status, usage) = self.leave(|| sys::wait::reap(pid));
-        tenure.finish(&ended);
+        run.finish(&ended);
         let lost = matches!(ended, Ended::NotRun);
         // After a crash nobody can tell what the process would have done without the gate.
         let crashed = matches!(status, Status::Signaled(_)) && !self.group.is_killed();

@@ -201,7 +201,8 @@ impl Session<'_> {
             }
             _ => {
                 let nesting = Nesting::prepare(&self.warm, &launcher);
-                let policy = Policy { nested: nesting.nested(), ..self.warm.policy(discovered) };
+                let policy =
+                    Policy { nested: nesting.nested(), ..self.warm.policy(discovered, self.options.workers) };
                 let launcher = Arc::new(launcher.with_policy(policy));
                 let checks = self.warm.checks();
                 let mut tally = Tally::wanted(&self.options);

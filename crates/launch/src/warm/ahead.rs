@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::observe::{self, Observed};
+use super::pool::Process;
 use super::template::{Means, Template};
 use super::{Policy, Runtime, eligible, key, try_runtime};
 use crate::slots::Slots;
@@ -40,14 +41,14 @@ struct State {
     policy: Policy,
     /// Of which there will be a template, unless it cannot be made.
     waiting: Vec<PathBuf>,
-    ready: Vec<Made>,
+    ready: Vec<Made<Template>>,
 }
 
-/// A template, and what its key is made of.
+/// A zygote, and what its key is made of.
 #[derive(Debug)]
-pub(crate) struct Made {
+pub(crate) struct Made<Z> {
     program: PathBuf,
-    pub template: Template,
+    pub zygote: Z,
     pub observed: Arc<Observed>,
     /// Whether it was found out for this.
     pub is_new: bool,
@@ -112,11 +113,11 @@ impl Ahead {
         let mut state = self.shared.lock();
         state.policy = policy.clone();
         state.waiting.retain(|program| allows(policy, program));
-        state.ready.retain(|made| allows(policy, &made.program) && made.template.memory <= policy.memory);
+        state.ready.retain(|made| allows(policy, &made.program) && made.zygote.mapped() <= policy.memory);
     }
 
     /// The template of `program`, if there is one; waits so long for one that is being made, and no second time.
-    pub(crate) fn take(&self, program: &Path, patience: Duration) -> Option<Made> {
+    pub(crate) fn take(&self, program: &Path, patience: Duration) -> Option<Made<Template>> {
         let is_coming = |state: &mut State| state.waiting.iter().any(|waiting| waiting == program);
         let waited = self.shared.made.wait_timeout_while(self.shared.lock(), patience, is_coming);
         let mut state = waited.expect("no panic while locked").0;
@@ -160,13 +161,13 @@ impl Shared {
         let mut state = self.lock();
         if let Some(at) = state.waiting.iter().position(|waiting| *waiting == program) {
             state.waiting.swap_remove(at);
-            let made = made.filter(|made| made.template.memory <= state.policy.memory);
+            let made = made.filter(|made| made.zygote.mapped() <= state.policy.memory);
             state.ready.extend(made);
         }
         self.made.notify_all();
     }
 
-    fn template(&self, program: PathBuf, guess: Guess) -> Option<Made> {
+    fn template(&self, program: PathBuf, guess: Guess) -> Option<Made<Template>> {
         let spec = guess.spec(&program);
         if key::refuses(&spec).is_some() || self.is_over.load(Ordering::Relaxed) {
             return None;
@@ -180,8 +181,8 @@ impl Shared {
         if observed.refusal.is_some() {
             return None;
         }
-        let template = Template::start(&spec, &traits, means, Some(&observed)).ok()?;
+        let zygote = Template::start(&spec, &traits, means, Some(&observed)).ok()?;
         drop(spec);
-        Some(Made { program, template, observed, is_new, guess })
+        Some(Made { program, zygote, observed, is_new, guess })
     }
 }

@@ -3,7 +3,9 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
 
+use super::pool::memory::default_budget;
 use super::wire::FDS_MAX;
 use crate::{ProcessGroup, Reason, Spec};
 
@@ -69,7 +71,7 @@ pub struct Policy {
     /// So are programs in a directory named `Output` somewhere below these: lit's tests write there, while the
     /// project's own tools lie in the same tree.
     pub output_below: Vec<PathBuf>,
-    /// Memory that all templates together may own, in bytes.
+    /// Memory that all zygotes and persistent processes together may own, in bytes.
     pub memory: u64,
     /// Templates of one tool at a time.
     pub templates_per_tool: usize,
@@ -79,8 +81,13 @@ pub struct Policy {
     pub rewind: bool,
     /// How programs are started that tools start themselves; as they are, without.
     pub nested: Option<Nested>,
-    /// Workers of one tool at a time.
+    /// Starts that go on at a time, at most about: tests that run at a time.
+    pub jobs: usize,
+    /// Persistent processes of one tool at a time.
     pub workers_per_tool: usize,
+    /// How many of them with one key suffice for all processors. Where more starts go on than there are processors, further ones are made
+    /// only if none comes back soon.
+    pub workers_at_once: usize,
     /// Whether a request is taken up on the processor of who asks: good for many short runs, whose askers wait for them. A
     /// long one is better put where the kernel finds room, as the asker's processor may be somebody else's next.
     pub near: bool,
@@ -132,6 +139,23 @@ impl Policy {
         is_output.then_some(Reason::TestOutput)
     }
 
+    /// Whether what `program` starts itself, once it is warm, is to be a part of its own job.
+    pub(crate) fn follows(&self, program: &Path) -> bool {
+        self.nested.as_ref().is_some_and(|nested| nested.is_starter(program))
+    }
+
+    /// For so many starts at a time.
+    pub fn for_jobs(jobs: usize) -> Self {
+        let default = Policy::default();
+        let workers_per_tool = (2 * jobs).clamp(default.workers_per_tool.min(4), WORKERS_MOST);
+        Policy { jobs, workers_per_tool, ..default }
+    }
+
+    /// Starts at a time for each processor, rounded up.
+    pub(crate) fn crowding(&self) -> u32 {
+        u32::try_from(self.jobs.div_ceil(processors())).unwrap_or(u32::MAX).clamp(1, CROWDING_MOST)
+    }
+
     /// Whether `spec` may be run by a worker, as far as settings and request go: limits would stay with it, and a group
     /// kill must not reach the runner.
     pub(crate) fn rewinds(&self, spec: &Spec<'_>) -> bool {
@@ -159,20 +183,33 @@ fn is_in_output(program: &Path, dir: &Path) -> bool {
 /// What runs below these must meet an ordinary exec.
 const DEBUGGERS: [&str; 8] = ["gdb", "lldb", "valgrind", "strace", "ltrace", "perf", "rr", "qemu-user"];
 
+/// Persistent processes of one tool, however many starts go on at a time.
+const WORKERS_MOST: usize = 256;
+/// The factor by which a start waits longer, at most.
+const CROWDING_MOST: u32 = 64;
+
+/// Processors that this process may use.
+pub(super) fn processors() -> usize {
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get()))
+}
+
 impl Default for Policy {
     fn default() -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let cores = processors();
         Policy {
             choice: Choice::Auto { after: 1 },
             never: Vec::new(),
             cold_below: Vec::new(),
             output_below: Vec::new(),
-            memory: 512 << 20,
+            memory: default_budget(),
             templates_per_tool: cores.clamp(2, 16),
             starts_per_template: 2000,
             rewind: true,
             nested: None,
-            workers_per_tool: (2 * cores).clamp(4, 32),
+            jobs: cores,
+            workers_per_tool: (2 * cores).clamp(4, WORKERS_MOST),
+            workers_at_once: cores.clamp(2, WORKERS_MOST),
             near: true,
             repeats_doubtful: false,
             audit_one_in: 200,

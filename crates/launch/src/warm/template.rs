@@ -11,9 +11,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::MemfdFlags;
 
-use super::budget::Share;
 use super::eligible::Traits;
-use super::identity::Files;
+use super::files::Files;
 use super::observe::Observed;
 use super::observe::stdio::{self, Class, Stand};
 use super::request::{self, Asked, Failure};
@@ -54,20 +53,14 @@ pub(crate) struct Template {
     files: Arc<Files>,
     /// What its constructors asked the environment for.
     pub names: Vec<Vec<u8>>,
-    pub key: Vec<u8>,
-    /// Memory it owns, in bytes.
-    pub memory: u64,
-    /// The same, counted with all other templates.
-    pub share: Option<Share>,
     /// Starts with its memory layout, those of its workers included.
-    pub starts: Arc<AtomicU32>,
+    starts: Arc<AtomicU32>,
     /// Copies made, workers not counted.
     copies: u32,
     /// Whether it takes requests up on the asker's processor.
     pub near: bool,
     /// Whether it was seen to be dead.
-    pub is_dead: bool,
-    pub last_use: u64,
+    is_dead: bool,
     /// From its own exec until it stopped: what each copy saves.
     pub start_time: Duration,
 }
@@ -107,14 +100,10 @@ impl Template {
             socket,
             files: Arc::default(),
             names: Vec::new(),
-            key: Vec::new(),
-            memory: 0,
-            share: None,
             starts: Arc::default(),
             copies: 0,
             near: false,
             is_dead: false,
-            last_use: 0,
             start_time: Duration::ZERO,
         };
         let ready = template.await_ready(spec, traits, observed, is_over);
@@ -128,7 +117,6 @@ impl Template {
             return Err(Reason::FilesChanging);
         }
         template.start_time = begun.elapsed();
-        template.memory = owned_memory(pid);
         Ok(template)
     }
 
@@ -197,6 +185,10 @@ impl Template {
         Ok(())
     }
 
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid
+    }
+
     /// Whether it can serve no more: its memory layout was used so often, or it is dead.
     pub(crate) fn is_worn(&self, starts: u32) -> bool {
         self.is_dead || self.starts.load(Ordering::Relaxed) >= starts
@@ -212,35 +204,34 @@ impl Template {
         self.files.unchanged()
     }
 
-    /// Makes a copy that runs `spec`. After an error no copy exists.
+    /// Makes a fork that runs `spec` without the gate. After an error there is none.
     pub(crate) fn copy(&mut self, spec: &Spec<'_>, slot: Slot<'_>) -> Result<i32, Failure> {
-        self.copies += 1;
         slot.expect(spec.process_group);
-        if self.copies != ENLARGE_AFTER {
-            return self.ask(spec, slot, Asked { pgid: request::group(spec), ..Asked::default() });
-        }
-        let asked = Asked { pgid: request::group(spec), flags: wire::REQUEST_ENLARGE, ..Asked::default() };
-        let copied = self.ask(spec, slot, asked);
-        self.memory = owned_memory(self.pid);
-        if let Some(share) = &mut self.share {
-            share.resize(self.memory);
-        }
-        copied
+        let flags = self.count_fork();
+        self.ask(spec, slot, Asked { pgid: request::group(spec), flags, ..Asked::default() })
     }
 
-    /// Makes a worker, which runs `spec` first. After an error there is none.
-    pub(crate) fn worker(&mut self, spec: &Spec<'_>, slot: Slot<'_>) -> Result<Worker, Failure> {
+    /// Counts a fork; flags of the request for it.
+    fn count_fork(&mut self) -> u32 {
+        self.copies += 1;
+        if self.copies == ENLARGE_AFTER { wire::REQUEST_ENLARGE } else { 0 }
+    }
+
+    /// Makes a worker, which runs `spec` first, or, if it `is_once`, nothing else. After an error there is none.
+    pub(crate) fn worker(
+        &mut self,
+        spec: &Spec<'_>,
+        slot: Slot<'_>,
+        is_once: bool,
+    ) -> Result<Worker, Failure> {
         let (link, theirs, page) = link().map_err(|_| Failure::Request(Reason::System))?;
         let own = [theirs.as_raw_fd(), page.as_raw_fd()];
-        let flags = wire::REQUEST_WORKER;
+        let kind = if is_once { self.count_fork() | wire::REQUEST_ONCE } else { 0 };
+        let flags = wire::REQUEST_WORKER | kind;
         let asked = Asked { pgid: request::group(spec), own: &own, flags, ..Asked::default() };
         slot.expect(spec.process_group);
         let pid = self.ask(spec, slot, asked)?;
-        let origin = Origin {
-            key: self.key.clone(),
-            files: Arc::clone(&self.files),
-            starts: Arc::clone(&self.starts),
-        };
+        let origin = Origin { files: Arc::clone(&self.files), starts: Arc::clone(&self.starts) };
         Ok(Worker::new(pid, link, origin))
     }
 
@@ -271,12 +262,10 @@ impl Template {
     fn bury(&mut self, slot: Slot<'_>) -> Result<i32, Failure> {
         wait::kill(self.pid);
         wait::await_end(self.pid);
+        self.is_dead = true;
         match slot.entry().pid {
             0 => Err(Failure::Died),
-            pid => {
-                self.is_dead = true;
-                Ok(pid)
-            }
+            pid => Ok(pid),
         }
     }
 }
@@ -392,12 +381,4 @@ fn doubt(bits: u32) -> Option<Reason> {
         Reason::Signals,
     ];
     (bits != 0).then(|| REASONS.get(bits.trailing_zeros() as usize).copied().unwrap_or(Reason::System))
-}
-
-/// What the process owns and shares with nobody.
-pub(crate) fn owned_memory(pid: i32) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
-    let pages: Vec<u64> = text.split_ascii_whitespace().filter_map(|n| n.parse().ok()).collect();
-    let pages = pages.get(1).copied().unwrap_or(0).saturating_sub(pages.get(2).copied().unwrap_or(0));
-    pages * rustix::param::page_size() as u64
 }

@@ -47,6 +47,8 @@ pub(crate) const STAGE_REWIND: u32 = 6;
 pub(crate) const RETIRED_CALLS: u32 = 1 << 7;
 /// Of `enum hs_run_doubt`: so did the run whose end is awaited.
 pub(crate) const RUN_CALLS: u32 = 1;
+/// It started processes.
+pub(crate) const RUN_CHILDREN: u32 = 2;
 /// Largest announcement: names of objects and of variables.
 pub(crate) const READY_MAX: usize = 80 * 1024;
 
@@ -242,6 +244,7 @@ mod tests {
             "sizeof(struct hs_slot)",
             "HS_RETIRED_CALLS",
             "HS_RUN_CALLS",
+            "HS_RUN_CHILDREN",
             "sizeof(struct hs_page)",
             "HS_MARK_MAIN",
             "HS_MARK_ALLOCATOR",
@@ -304,6 +307,7 @@ mod tests {
             Table::bytes(1) as i64,
             RETIRED_CALLS as i64,
             RUN_CALLS as i64,
+            RUN_CHILDREN as i64,
             Table::bytes(1) as i64,
             MARK_MAIN as i64,
             MARK_ALLOCATOR as i64,

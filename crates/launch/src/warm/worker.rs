@@ -12,12 +12,10 @@ use std::time::Duration;
 use hotstart_model::Status;
 use rustix::event::epoll;
 
-use super::budget::{Budget, Share};
-use super::identity::Files;
+use super::files::Files;
 use super::request::{self, Asked, Failure};
-use super::template::owned_memory;
 use super::wire::{End, Ending};
-use super::{place, starter, wire};
+use super::{starter, wire};
 use crate::history::{History, Mark};
 use crate::sys::anchor;
 use crate::sys::channel::{self, Received};
@@ -35,14 +33,7 @@ pub(crate) struct Worker {
     link: Link,
     /// Made when somebody wants to watch it end.
     process: Option<OwnedFd>,
-    /// Its memory, counted with that of all others once it has run.
-    pub share: Option<Share>,
-    /// Whether it was entered where it first looks at its request, for which it keeps a second snapshot.
-    pub has_point: bool,
-    pub origin: Origin,
-    pub last_use: u64,
-    /// The processor of who last had it run something.
-    pub asked_on: usize,
+    origin: Origin,
     /// What it ran, for reports.
     history: Arc<History>,
     is_dead: bool,
@@ -51,7 +42,6 @@ pub(crate) struct Worker {
 /// What a worker has of its template.
 #[derive(Debug)]
 pub(crate) struct Origin {
-    pub key: Vec<u8>,
     pub files: Arc<Files>,
     /// Starts with its memory layout.
     pub starts: Arc<AtomicU32>,
@@ -81,8 +71,19 @@ pub(crate) enum Ended {
 pub(crate) struct Doubts(u32);
 
 impl Doubts {
+    /// Of `enum hs_run_doubt`.
+    #[cfg(test)]
+    pub(crate) fn new(bits: u32) -> Self {
+        Doubts(bits)
+    }
+
     pub(crate) fn any(self) -> bool {
         self.0 != 0
+    }
+
+    /// It started processes.
+    pub(crate) fn of_children(self) -> bool {
+        self.0 & wire::RUN_CHILDREN != 0
     }
 
     /// It made a system call of which nobody knows that a fresh process has the same answer.
@@ -98,6 +99,13 @@ struct Marks {
 }
 
 impl Ended {
+    /// It was known before that the tool starts others: that is no doubt.
+    pub(crate) fn expect_children(&mut self) {
+        if let Ended::Process { doubts, .. } = self {
+            doubts.0 &= !wire::RUN_CHILDREN;
+        }
+    }
+
     /// Whether the process has ended with the run, or is about to.
     pub(crate) fn is_of_process(&self) -> bool {
         matches!(self, Ended::Process { .. })
@@ -109,18 +117,7 @@ impl Worker {
     pub(crate) fn new(pid: i32, link: Link, origin: Origin) -> Self {
         // Without patience a death could be missed; setting it fails for no socket.
         let _ = channel::set_patience(&link.socket, LOOK);
-        Worker {
-            pid,
-            link,
-            process: None,
-            share: None,
-            has_point: false,
-            origin,
-            last_use: 0,
-            asked_on: place::current(),
-            history: Arc::default(),
-            is_dead: false,
-        }
+        Worker { pid, link, process: None, origin, history: Arc::default(), is_dead: false }
     }
 
     pub(crate) fn pid(&self) -> i32 {
@@ -142,18 +139,13 @@ impl Worker {
         !self.history.is_doubted() && self.origin.files.unchanged()
     }
 
-    /// Counts the memory it owns now. What it still shares with its template is counted with both.
-    pub(crate) fn measure(&mut self, budget: &Budget) {
-        let memory = owned_memory(self.pid);
-        match &mut self.share {
-            Some(share) => share.resize(memory),
-            none => *none = Some(budget.take(memory)),
-        }
+    /// How many starts there were with its memory layout.
+    pub(crate) fn starts(&self) -> u32 {
+        self.origin.starts.load(Ordering::Relaxed)
     }
 
     /// Has it run `spec`, at first on this processor if it is `near`.
     pub(crate) fn start(&mut self, spec: &Spec<'_>, audit: bool, near: bool) -> Result<(), Failure> {
-        self.asked_on = place::current();
         self.link.page.slots()[0].store(0, Ordering::SeqCst);
         let flags = if audit { wire::REQUEST_AUDIT } else { 0 };
         let bind = near.then_some(self.pid);

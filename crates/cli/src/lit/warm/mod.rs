@@ -111,18 +111,23 @@ impl WarmSettings {
 
     /// What it will go by, as far as that is known before tests are found.
     pub fn early_policy(&self) -> Policy {
-        self.policy_for(0, Vec::new(), None)
+        self.policy_for((0, 1), Vec::new(), None)
     }
 
-    /// What the launcher goes by for the tests that were found.
-    pub fn policy(&self, discovered: &Discovered) -> Policy {
+    /// What the launcher goes by for the tests that were found, of which `jobs` run at a time.
+    pub fn policy(&self, discovered: &Discovered, jobs: usize) -> Policy {
         let exec_roots = discovered.suites.iter().map(|suite| suite.exec_root.clone());
         let tests = discovered.selection.tests().len();
-        self.policy_for(tests, exec_roots.collect(), discovered.session.tmp_dir.clone())
+        self.policy_for((tests, jobs), exec_roots.collect(), discovered.session.tmp_dir.clone())
     }
 
-    fn policy_for(&self, tests: usize, exec_roots: Vec<PathBuf>, tmp_dir: Option<PathBuf>) -> Policy {
-        let default = Policy::default();
+    fn policy_for(
+        &self,
+        (tests, jobs): (usize, usize),
+        exec_roots: Vec<PathBuf>,
+        tmp_dir: Option<PathBuf>,
+    ) -> Policy {
+        let default = Policy::for_jobs(jobs.min(tests).max(1));
         let choice = match (self.start, &self.warm) {
             (Start::Cold, _) => Choice::Cold,
             (_, Some(tools)) => Choice::Only(tools.clone()),
@@ -154,7 +159,7 @@ mod tests {
     }
 
     fn choice(options: WarmOptions, file: FileSettings) -> Choice {
-        WarmSettings::new(&options, file).policy_for(1, Vec::new(), None).choice
+        WarmSettings::new(&options, file).policy_for((1, 1), Vec::new(), None).choice
     }
 
     #[test]
@@ -166,7 +171,7 @@ mod tests {
         assert_eq!(choose(Some(Start::Rewind), None), Choice::Auto { after: 0 });
         assert_eq!(choose(None, tools(&["opt"])), Choice::Only(vec!["opt".into()]));
         let settings = WarmSettings::new(&WarmOptions::default(), FileSettings::default());
-        assert_eq!(settings.policy_for(MANY_TESTS, Vec::new(), None).choice, Choice::Eager);
+        assert_eq!(settings.policy_for((MANY_TESTS, 2), Vec::new(), None).choice, Choice::Eager);
         assert_eq!(choose(Some(Start::Cold), tools(&["opt"])), Choice::Cold);
     }
 
@@ -199,7 +204,7 @@ mod tests {
         let settings = WarmSettings::new(&options, file());
         assert_eq!((settings.verify, settings.explain), (0.0, true));
         assert!(settings.allocators().unwrap().is_none());
-        let policy = settings.policy_for(1, vec!["/obj".into()], Some("/tmp/x".into()));
+        let policy = settings.policy_for((1, 1), vec!["/obj".into()], Some("/tmp/x".into()));
         assert_eq!((policy.never, policy.memory), (Vec::new(), 2 << 20));
         assert_eq!((policy.output_below, policy.cold_below), (vec!["/obj".into()], vec!["/tmp/x".into()]));
     }
@@ -208,7 +213,8 @@ mod tests {
     fn only_fork_copies_always_and_parity_of_rewinding_audits_all() {
         let policy = |start, parity| {
             let options = WarmOptions { start, parity, ..Default::default() };
-            let policy = WarmSettings::new(&options, FileSettings::default()).policy_for(1, Vec::new(), None);
+            let policy =
+                WarmSettings::new(&options, FileSettings::default()).policy_for((1, 1), Vec::new(), None);
             (policy.rewind, policy.audit_one_in)
         };
         let usual = Policy::default().audit_one_in;
@@ -222,6 +228,6 @@ mod tests {
     fn defaults() {
         let settings = WarmSettings::new(&WarmOptions::default(), FileSettings::default());
         assert!(settings.is_on() && !settings.explain && settings.verify == 0.5);
-        assert_eq!(settings.policy_for(1, Vec::new(), None).memory, Policy::default().memory);
+        assert_eq!(settings.policy_for((1, 1), Vec::new(), None).memory, Policy::default().memory);
     }
 }

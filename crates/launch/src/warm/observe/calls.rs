@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use super::Refusal;
 use super::run::Run;
 use crate::Reason;
-use crate::warm::identity::Aspect;
+use crate::warm::files::Aspect;
 use crate::warm::wire;
 
 /// A system call at its entry.

@@ -31,7 +31,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::identity::Files;
+use super::files::Files;
 use super::key::{self, Asked, Looks};
 use super::template::Means;
 use crate::sys::wait;
@@ -179,6 +179,12 @@ fn observe_twice(_: &Spec<'_>, _: Means<'_>) -> Observed {
 }
 
 impl Observed {
+    /// Of a program that does nothing before `main`.
+    #[cfg(test)]
+    pub(crate) fn nothing() -> Observed {
+        Observed { refusal: None, ..Observed::refused(Reason::NotObserved, "") }
+    }
+
     fn refused(reason: Reason, detail: &str) -> Observed {
         Observed {
             names: Vec::new(),

@@ -15,7 +15,7 @@ use super::{Live, Refusal};
 use crate::Reason;
 use crate::sys::trace::{self, Call, Stop};
 use crate::sys::wait;
-use crate::warm::identity::{Aspect, Files};
+use crate::warm::files::{Aspect, Files};
 use crate::warm::key::Looks;
 use crate::warm::template::Means;
 use crate::warm::wire;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use super::{Observed, Refusal};
 use crate::Reason;
-use crate::warm::identity::{Aspect, Files, Identity};
+use crate::warm::files::{Aspect, Files, Identity};
 use crate::warm::image;
 use crate::warm::key::Looks;
 

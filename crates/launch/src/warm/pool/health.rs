@@ -1,15 +1,23 @@
 //! Whether a tool may be rewound: what its runs so far have shown.
 //!
 //! The first runs in workers are audited, and a sample of the later ones. One difference stops rewinding the tool, and
-//! is a fault of ours. A tool of which workers often cannot be used again is copied instead, since that is then cheaper.
+//! is a fault of ours. A tool of which workers often cannot be used again is forked for each run instead, since that is then
+//! cheaper. One whose runs are often doubtful is cold.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::warm::worker::Doubts;
+
 /// Runs that must be audited clean before others go unaudited.
 const FIRST_AUDITS: u32 = 3;
+/// Once this many workers could not be used again, their share of all runs decides.
+const RETIRED_MIN: u64 = 4;
 /// The largest share, as one in so many runs. Making a worker costs about as much as a few copies.
 const RETIRED_ONE_IN: u64 = 8;
+/// The same for doubtful runs: after each, the whole test runs again, cold.
+const DOUBTFUL_MIN: u64 = 2;
+const DOUBTFUL_ONE_IN: u64 = 8;
 
 /// Why a worker could not be used again (`enum hs_retirement`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -48,16 +56,6 @@ const RETIREMENTS: [Retirement; 8] = [
 impl Retirement {
     fn first(bits: u32) -> Self {
         RETIREMENTS.get(bits.trailing_zeros() as usize).copied().unwrap_or(Retirement::Ended)
-    }
-
-    /// Once this many workers could not be used again for this cause, the share of all runs decides. After a doubtful run the
-    /// whole test runs again, cold, and a tool that starts others does so nearly always.
-    fn patience(self) -> u64 {
-        match self {
-            Retirement::Children => 1,
-            Retirement::Calls => 2,
-            _ => 4,
-        }
     }
 }
 
@@ -117,15 +115,18 @@ impl fmt::Display for Stopped {
 
 /// The record of one tool.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Rewinding {
+pub(crate) struct Health {
     clean_audits: u32,
     claimed: u64,
     runs: u64,
+    doubtful_runs: u64,
     pub retired: BTreeMap<Retirement, u64>,
     pub stopped: Option<Stopped>,
+    /// Whether it is to be cold: too many of its runs prove nothing.
+    pub is_doubtful: bool,
 }
 
-impl Rewinding {
+impl Health {
     /// Whether the next run is to be audited; counts it. `one_in` is the sample's period, 0 for none.
     pub(crate) fn audits_next(&mut self, one_in: u64) -> bool {
         self.claimed += 1;
@@ -146,29 +147,41 @@ impl Rewinding {
     pub(crate) fn retired(&mut self, bits: u32) {
         self.runs += 1;
         let why = Retirement::first(bits);
-        let of_this = self.retired.entry(why).or_default();
-        *of_this += 1;
-        let is_enough = *of_this >= why.patience();
+        *self.retired.entry(why).or_default() += 1;
         let total: u64 = self.retired.values().sum();
-        if is_enough && total * RETIRED_ONE_IN > self.runs {
+        if total >= RETIRED_MIN && total * RETIRED_ONE_IN > self.runs {
             let most = self.retired.iter().max_by_key(|(_, count)| **count);
-            most.map(|(why, _)| *why).into_iter().for_each(|why| self.stop_for(why));
+            if let Some((why, _)) = most {
+                self.stopped.get_or_insert(Stopped::Retires(*why));
+            }
         }
     }
 
-    /// Has no more runs in workers, unless that was decided before.
-    pub(crate) fn stop_for(&mut self, why: Retirement) {
-        self.stopped.get_or_insert(Stopped::Retires(why));
+    /// Takes note of a run in a process of its own.
+    pub(crate) fn ran_once(&mut self) {
+        self.runs += 1;
+    }
+
+    /// Takes note of what is doubtful about a run that was counted. Who does not repeat doubtful runs believes those with
+    /// children, and no second one with a call that is not known.
+    pub(crate) fn doubted(&mut self, doubts: Doubts, repeats: bool) {
+        if !doubts.of_calls() && !(repeats && doubts.of_children()) {
+            return;
+        }
+        self.doubtful_runs += 1;
+        let is_often = self.doubtful_runs >= DOUBTFUL_MIN && self.doubtful_runs * DOUBTFUL_ONE_IN > self.runs;
+        self.is_doubtful |= !repeats || is_often;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::warm::wire;
 
     #[test]
     fn first_runs_are_audited_and_then_a_sample() {
-        let mut record = Rewinding::default();
+        let mut record = Health::default();
         for _ in 0..3 {
             assert!(record.audits_next(0));
             record.rewound(true, 0);
@@ -180,7 +193,7 @@ mod tests {
 
     #[test]
     fn one_difference_stops_it() {
-        let mut record = Rewinding::default();
+        let mut record = Health::default();
         record.rewound(true, 0b101);
         let what = record.stopped.unwrap().to_string();
         assert_eq!(what, "an audit found that this was not put back: memory, descriptors");
@@ -188,17 +201,32 @@ mod tests {
 
     #[test]
     fn retiring_often_stops_it_and_seldom_does_not() {
-        let mut often = Rewinding::default();
+        let mut often = Health::default();
         (0..4).for_each(|_| often.retired(1));
         assert_eq!(often.stopped, Some(Stopped::Retires(Retirement::Threads)));
-        let mut parent = Rewinding::default();
-        parent.retired(0b10);
-        assert_eq!(parent.stopped, Some(Stopped::Retires(Retirement::Children)));
-        let mut seldom = Rewinding::default();
+        let mut seldom = Health::default();
         for run in 0..1000 {
-            if run % 20 == 19 { seldom.retired(0b10) } else { seldom.rewound(false, 0) }
+            if run % 20 == 0 { seldom.retired(0b10) } else { seldom.rewound(false, 0) }
         }
         assert_eq!(seldom.stopped, None);
         assert_eq!(seldom.retired[&Retirement::Children], 50);
+    }
+
+    #[test]
+    fn doubtful_runs_are_few_or_the_tool_is_cold() {
+        let [calls, children] = [wire::RUN_CALLS, wire::RUN_CHILDREN].map(Doubts::new);
+        let doubted = |doubts, repeats, each: usize| {
+            let mut health = Health::default();
+            (0..100).find(|run| {
+                health.ran_once();
+                if run % each == 0 {
+                    health.doubted(doubts, repeats);
+                }
+                health.is_doubtful
+            })
+        };
+        assert_eq!([doubted(calls, true, 1), doubted(children, true, 1)], [Some(1), Some(1)]);
+        assert_eq!([doubted(calls, true, 5), doubted(calls, true, 16)], [Some(5), None]);
+        assert_eq!([doubted(calls, false, 1), doubted(children, false, 1)], [Some(0), None]);
     }
 }

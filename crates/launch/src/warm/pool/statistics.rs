@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Retirement, Stopped};
-use crate::Reason;
+use super::health::{Retirement, Stopped};
+use crate::{Reason, Via};
 
 /// All tools, by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// One entry for each program that was started.
     pub tools: Vec<ToolStatistics>,
+    /// The memory that all processes together might own, in bytes.
+    pub memory: u64,
 }
 
 /// One tool.
@@ -43,6 +45,14 @@ pub struct ToolStatistics {
     pub retired: BTreeMap<Retirement, u64>,
     /// Why it is not rewound any more.
     pub not_rewound: Option<Stopped>,
+    /// Idle processes that were ended because all together owned more memory than they may.
+    pub ended_for_memory: u64,
+    /// Idle processes that were ended for one of another key, as there may be so many of one tool.
+    pub ended_for_room: u64,
+    /// Forks that were made because no persistent process could be: one was ended for its memory shortly before.
+    pub not_grown_for_memory: u64,
+    /// Or because there were as many as there may be.
+    pub not_grown_for_room: u64,
     /// Time that starting it cold took the runner; the tool's own start-up comes on top of it.
     pub cold_time: Duration,
     /// Time that copying took the runner, templates included.
@@ -62,6 +72,23 @@ impl ToolStatistics {
     /// Starts that were warm in either way.
     pub fn warm_total(&self) -> u64 {
         self.forks + self.rewinds
+    }
+
+    pub(super) fn record(&mut self, via: Via, took: Duration) {
+        match via {
+            Via::Cold(reason) => {
+                *self.cold.entry(reason).or_default() += 1;
+                self.cold_time += took;
+            }
+            Via::Fork => {
+                self.forks += 1;
+                self.fork_time += took;
+            }
+            Via::Rewind => {
+                self.rewinds += 1;
+                self.rewind_time += took;
+            }
+        }
     }
 
     /// What warm starts saved: each was spared what making a template takes on average.

@@ -1,16 +1,20 @@
-//! Whether the files a template was made of are still the ones a cold start would find.
+//! Whether the files a zygote was made of are still those that a cold start would find, and the stat cache.
+//!
+//! The stages of a pipeline are started one after the other, and have most of their libraries in common. Nobody outside can
+//! tell whether a file was changed before the second of them or before the first, unless the one who starts them changes it.
+//! So the starts of one [`Moment`] look at each file once.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, OsStr};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::marker::PhantomData;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::Stat;
-
-use super::moment;
 
 /// The kernel stamps files by a clock that may be a tick behind, which is 10 ms at most.
 const TICK: Duration = Duration::from_millis(10);
@@ -117,7 +121,7 @@ impl Files {
 
     /// Whether every path still leads to the same file, unchanged.
     pub(crate) fn unchanged(&self) -> bool {
-        moment::looking(|look| {
+        looking(|look| {
             self.watched.iter().all(|w| match w.aspect {
                 Aspect::File => look(&w.path) == w.found,
                 Aspect::Place => look(&w.path).map(Identity::place) == w.found,
@@ -144,6 +148,52 @@ impl Files {
             maps.lines().filter_map(|line| line.split_ascii_whitespace().nth(4)?.parse().ok()).collect();
         self.watched.iter().take(count).all(|w| w.found.is_some_and(|f| inodes.contains(&f.inode)))
     }
+}
+
+/// What was found at paths, which are the same if they are at the same address ([`Files`]).
+type Found = Vec<(*const CStr, Option<Identity>)>;
+
+thread_local! {
+    static FOUND: RefCell<Option<Found>> = const { RefCell::new(None) };
+}
+
+/// While it lives, the starts of this thread are one.
+#[derive(Debug)]
+pub struct Moment(PhantomData<*const ()>);
+
+impl Moment {
+    /// From now on, until this is dropped.
+    pub fn begin() -> Moment {
+        FOUND.set(Some(Vec::new()));
+        Moment(PhantomData)
+    }
+
+    /// Takes note that this thread may have changed a file: the starts so far are not one with those to come.
+    pub fn begin_again(&self) {
+        FOUND.set(Some(Vec::new()));
+    }
+}
+
+impl Drop for Moment {
+    fn drop(&mut self) {
+        FOUND.set(None);
+    }
+}
+
+/// Calls `use_look` with a way to look at files, which asks the system once for each in a moment.
+fn looking<T>(use_look: impl FnOnce(&mut dyn FnMut(&Arc<CStr>) -> Option<Identity>) -> T) -> T {
+    FOUND.with_borrow_mut(|found| match found {
+        None => use_look(&mut |path| identify(path)),
+        Some(found) => use_look(&mut |path| {
+            let at = Arc::as_ptr(path);
+            if let Some((_, known)) = found.iter().find(|(known, _)| std::ptr::addr_eq(*known, at)) {
+                return *known;
+            }
+            let now = identify(path);
+            found.push((at, now));
+            now
+        }),
+    })
 }
 
 /// The one copy of a path. Programs and libraries are few, and stay.

@@ -1,0 +1,154 @@
+//! Makes a pool's processes: real ones, of programs that the runtime can stop.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::ahead::{Ahead, Made};
+use super::observe;
+use super::pool::{self, Findings};
+use super::request::Failure;
+use super::template::{Means, Template};
+use super::worker::Worker;
+use super::{Policy, Runtime, eligible, try_runtime};
+use crate::slots::{Slot, Slots};
+use crate::{Reason, Spec};
+
+/// How long a first start waits for a zygote that was begun before: a cold start would take as long as that still does,
+/// unless the tool does not get to `main`.
+const AHEAD_WAIT: Duration = Duration::from_millis(500);
+
+/// What processes are made with.
+#[derive(Debug)]
+pub(crate) struct Maker {
+    pub policy: Policy,
+    /// Where processes are entered; without it there are none.
+    pub slots: Option<Arc<Slots>>,
+    /// The runtime, and the one by which tools make their own starts through a client.
+    pub runtime: Arc<Runtime>,
+    pub nesting_runtime: Runtime,
+    pub ahead: Option<Arc<Ahead>>,
+}
+
+impl Maker {
+    fn means<'a>(&'a self, program: &Path, allocator: Option<&'a Path>) -> Option<Means<'a>> {
+        let slots = self.slots.as_deref()?;
+        let runtime = self.runtime_for(program, slots)?;
+        Some(Means { runtime, slots, allocator, kept: self.policy.cache.as_deref(), is_over: None })
+    }
+
+    fn runtime_for(&self, program: &Path, slots: &Slots) -> Option<&OwnedFd> {
+        let nested = self.policy.nested.as_ref().filter(|nested| nested.concerns(program));
+        try_runtime(if nested.is_some() { &self.nesting_runtime } else { &self.runtime }, nested, slots)
+    }
+}
+
+impl pool::Make for Maker {
+    type Zygote = Template;
+    type Worker = Worker;
+
+    fn made_ahead(&self, program: &Path) -> Option<Made<Template>> {
+        self.ahead.as_ref()?.take(program, AHEAD_WAIT)
+    }
+
+    fn observe(&self, spec: &Spec<'_>, allocator: Option<&Path>) -> Result<Findings, Reason> {
+        // Each time, as it may have been replaced since by one that would run past the runtime.
+        let traits = eligible::examine(&spec.program)?;
+        let means = self.means(&spec.program, allocator).ok_or(Reason::System)?;
+        let (observed, is_new) = observe::observe(spec, means);
+        Ok(Findings { traits, observed, is_new })
+    }
+
+    fn zygote(
+        &self,
+        spec: &Spec<'_>,
+        allocator: Option<&Path>,
+        findings: &Findings,
+    ) -> Result<Template, Reason> {
+        let means = self.means(&spec.program, allocator).ok_or(Reason::System)?;
+        let start = || Template::start(spec, &findings.traits, means, Some(&findings.observed));
+        match start() {
+            // The length that was found may be a number of the tool's own; next time it is another one.
+            Err(Reason::KeepsArguments) => start(),
+            made => made,
+        }
+    }
+}
+
+impl pool::Process for Template {
+    fn is_current(&self) -> bool {
+        Template::is_current(self)
+    }
+
+    fn is_worn(&self, starts: u32) -> bool {
+        Template::is_worn(self, starts)
+    }
+
+    fn is_shadowed(&self, cwd: &Path) -> bool {
+        Template::is_shadowed(self, cwd)
+    }
+
+    fn mapped(&self) -> u64 {
+        pool::memory::mapped(self.pid())
+    }
+}
+
+impl pool::Zygote for Template {
+    type Worker = Worker;
+
+    fn names(&self) -> &[Vec<u8>] {
+        &self.names
+    }
+
+    fn start_time(&self) -> Duration {
+        self.start_time
+    }
+
+    fn fork(&mut self, spec: &Spec<'_>, slot: Slot<'_>, near: bool) -> Result<i32, Failure> {
+        self.near = near;
+        self.copy(spec, slot)
+    }
+
+    fn once(&mut self, spec: &Spec<'_>, slot: Slot<'_>, near: bool) -> Result<Worker, Failure> {
+        self.near = near;
+        Template::worker(self, spec, slot, true)
+    }
+
+    fn worker(&mut self, spec: &Spec<'_>, slot: Slot<'_>, near: bool) -> Result<Worker, Failure> {
+        self.near = near;
+        Template::worker(self, spec, slot, false)
+    }
+}
+
+impl pool::Process for Worker {
+    fn is_current(&self) -> bool {
+        Worker::is_current(self)
+    }
+
+    fn is_worn(&self, starts: u32) -> bool {
+        self.starts() >= starts
+    }
+
+    fn is_shadowed(&self, cwd: &Path) -> bool {
+        Worker::is_shadowed(self, cwd)
+    }
+
+    fn mapped(&self) -> u64 {
+        pool::memory::mapped(self.pid())
+    }
+}
+
+impl pool::Worker for Worker {
+    fn pid(&self) -> i32 {
+        Worker::pid(self)
+    }
+
+    fn start(&mut self, spec: &Spec<'_>, audit: bool, near: bool) -> Result<(), Failure> {
+        Worker::start(self, spec, audit, near)
+    }
+
+    fn private(&self) -> Option<u64> {
+        pool::memory::private(Worker::pid(self))
+    }
+}

@@ -1,0 +1,337 @@
+//! What a tool's next start is to do: a state without locks, processes or clock, which are its caller's.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::health::Health;
+use super::places::{Id, Places, Why};
+use super::statistics::ToolStatistics;
+use super::wait::{For, Patience, Waiting};
+use super::{Unit, Zygote};
+use crate::warm::key::{self, Asked};
+use crate::warm::observe::Observed;
+use crate::warm::{Choice, Policy};
+use crate::{Reason, Spec};
+
+/// How many kinds of standard streams a tool has that looks at them: mostly pipes, files and the null device.
+const STREAM_KINDS: usize = 3;
+/// A tool whose files change so often while it is started stays cold: to try again costs more than a cold start.
+const CHANGING_MAX: u32 = 64;
+/// Keys that are counted; a tool whose environment never repeats stays cold.
+const KEYS_MAX: usize = 1024;
+/// The first persistent process after one was ended for its memory comes after so many forks, the next after twice as many.
+const REGROW_FIRST: u32 = 8;
+/// Forks in between, and cold starts between zygotes as a multiple of what is usual, at most.
+const REGROW_MOST: u32 = 1024;
+const PAY_MOST: u32 = 64;
+
+/// The state of one tool.
+#[derive(Debug)]
+pub(super) struct State<Z, W> {
+    /// Why it stays cold, if it does.
+    pub unfit: Option<Reason>,
+    pub asked: Asked,
+    was_started: bool,
+    /// How often in a row there was no zygote because its files changed.
+    changing: u32,
+    /// Starts by key, while they are cold for being few.
+    seen: HashMap<Vec<u8>, u32>,
+    /// By how much more starts have to pay for a zygote, as those before were ended for their memory.
+    price: u32,
+    /// How persistent processes are rationed after one was ended for its memory.
+    regrow: Regrow,
+    pub zygotes: Places<Z>,
+    pub workers: Places<W>,
+    /// Processes that have come back to their places, and places that were given up.
+    pub came_back: u64,
+    pub health: Health,
+    pub statistics: ToolStatistics,
+}
+
+/// A tool whose persistent processes push others' out is forked for a while.
+#[derive(Debug, Default)]
+struct Regrow {
+    /// Forks before the next.
+    left: u32,
+    /// Forks before the last.
+    last: u32,
+}
+
+/// What a start does next. Processes and places named here are now the caller's.
+#[derive(Debug)]
+pub(super) enum Step<Z, W> {
+    /// This persistent process runs it, audited or not.
+    Reset(Id, Unit<W>, bool),
+    /// This zygote forks. If there is a place beside it, it makes a persistent process for that.
+    Use(Id, Unit<Z>, Option<Id>),
+    /// A zygote is to be made for this place; then as with `Use`.
+    Make(Id, Option<Id>),
+    /// Nothing until something comes back, or until this moment.
+    Wait(Instant),
+}
+
+/// Whether a persistent process may be made.
+enum Grow {
+    No,
+    Yes(Id),
+    Wait(Instant),
+}
+
+/// One start, and when it asks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Start<'a> {
+    pub spec: &'a Spec<'a>,
+    pub policy: &'a Policy,
+    /// The processor of who asks.
+    pub here: usize,
+    pub now: Instant,
+    /// Whether all processors are busy; asked seldom.
+    pub busy: fn() -> bool,
+}
+
+impl<Z: Zygote, W> State<Z, W> {
+    pub(super) fn new(statistics: ToolStatistics) -> Self {
+        State {
+            unfit: None,
+            asked: Asked::default(),
+            was_started: false,
+            changing: 0,
+            seen: HashMap::new(),
+            price: 1,
+            regrow: Regrow::default(),
+            zygotes: Places::default(),
+            workers: Places::default(),
+            came_back: 0,
+            health: Health::default(),
+            statistics,
+        }
+    }
+
+    /// Decides. Everything may be another after a wait: a zygote that somebody else has made shows what the tool asks for, and
+    /// so what a key is; a check may have found the tool unfit.
+    pub(super) fn decide(&mut self, start: Start<'_>, waiting: &mut Waiting) -> Result<Step<Z, W>, Reason> {
+        let Start { spec, policy, .. } = start;
+        if let Some(reason) = self.unfit.or_else(|| self.asked.refuses(spec)) {
+            return Err(reason);
+        }
+        let key = key::of(spec, &self.asked);
+        // A tool that starts others has left children after each run.
+        let resets = policy.rewinds(spec) && self.health.stopped.is_none() && !policy.follows(&spec.program);
+        if let Some(step) = self.at_hand(&key, resets, start, waiting) {
+            return Ok(step);
+        }
+        if waiting.counted.as_ref() != Some(&key) {
+            if !self.pays(&key, policy) {
+                return Err(Reason::FewStarts);
+            }
+            waiting.counted = Some(key.clone());
+        }
+        self.new_zygote(&key, resets, start, waiting)
+    }
+
+    /// An idle process.
+    fn at_hand(
+        &mut self,
+        key: &[u8],
+        resets: bool,
+        start: Start<'_>,
+        waiting: &mut Waiting,
+    ) -> Option<Step<Z, W>> {
+        if resets && let Some(id) = self.nearest_worker(key, start.here) {
+            let audit = self.health.audits_next(start.policy.audit_one_in);
+            return Some(Step::Reset(id, self.workers.take(id)?, audit));
+        }
+        let of_key = self.zygotes.idle().filter(|(_, unit)| *unit.key == *key);
+        let (id, _) = of_key.max_by_key(|(_, unit)| unit.last_use())?;
+        let grow = if resets { self.grow(key, start, waiting) } else { Grow::No };
+        let worker = match grow {
+            Grow::Wait(until) => return Some(Step::Wait(until)),
+            Grow::Yes(worker) => Some(worker),
+            Grow::No => None,
+        };
+        Some(Step::Use(id, self.zygotes.take(id)?, worker))
+    }
+
+    /// A place for a zygote. One zygote makes all persistent processes, so it is waited for while others use it.
+    fn new_zygote(
+        &mut self,
+        key: &[u8],
+        resets: bool,
+        start: Start<'_>,
+        waiting: &mut Waiting,
+    ) -> Result<Step<Z, W>, Reason> {
+        let is_in_use = resets && self.zygotes.live() > 0 && self.zygotes.idle().next().is_none();
+        let what = match is_in_use {
+            true if self.statistics.templates == 0 => For::First,
+            true => For::Worker,
+            false => For::Zygote,
+        };
+        let (came_back, now) = (self.came_back, start.now);
+        let begin = || Patience::new(what, start.policy.crowding(), came_back, now);
+        let left = waiting.for_zygote.get_or_insert_with(begin).left(came_back, now, start.busy);
+        if !is_in_use || left.is_none() {
+            let room = self.room(start.policy.templates_per_tool);
+            if self.zygotes.live() < room || self.drop_zygote(Why::Room) {
+                let id = self.zygotes.claim(key.into());
+                let worker = if resets { self.claim_worker(key, start.policy) } else { None };
+                return Ok(Step::Make(id, worker));
+            }
+        }
+        left.map(Step::Wait).ok_or(Reason::Busy)
+    }
+
+    /// Of the idle persistent processes that were asked on processor `here`, else of all, the one that ran last: the memory of
+    /// a run is in that processor's caches, and the kernel wakes the next stage of a pipeline where the last one ran, so tests
+    /// that run at a time do not queue for one processor while another is idle.
+    fn nearest_worker(&self, key: &[u8], here: usize) -> Option<Id> {
+        let fitting = self.workers.idle().filter(|(_, unit)| *unit.key == *key);
+        fitting.max_by_key(|(_, unit)| (unit.asked_on == here, unit.last_use())).map(|(id, _)| id)
+    }
+
+    /// How many there may be of what there are `each` for a key: tests start one tool with several kinds of standard error.
+    fn room(&self, each: usize) -> usize {
+        each * if self.asked.has_streams() { STREAM_KINDS } else { 1 }
+    }
+
+    /// Whether the zygote is to make another persistent process. Where there are enough for all processors, and more starts
+    /// than those, one that is in use is waited for.
+    fn grow(&mut self, key: &[u8], start: Start<'_>, waiting: &mut Waiting) -> Grow {
+        let crowding = start.policy.crowding();
+        let are_enough = self.workers.live_of(key) >= start.policy.workers_at_once;
+        if are_enough && crowding > 1 && self.workers.is_in_use(key) {
+            let (came_back, now) = (self.came_back, start.now);
+            let begin = || Patience::new(For::Worker, crowding, came_back, now);
+            if let Some(until) = waiting.for_worker.get_or_insert_with(begin).left(came_back, now, start.busy)
+            {
+                return Grow::Wait(until);
+            }
+        }
+        self.claim_worker(key, start.policy).map_or(Grow::No, Grow::Yes)
+    }
+
+    /// Claims a place for a persistent process, if need be that of an idle one of another key.
+    fn claim_worker(&mut self, key: &[u8], policy: &Policy) -> Option<Id> {
+        if self.regrow.left > 0 {
+            self.regrow.left -= 1;
+            self.statistics.not_grown_for_memory += 1;
+            return None;
+        }
+        if self.workers.live() >= self.room(policy.workers_per_tool) && !self.drop_worker(Why::Room) {
+            self.statistics.not_grown_for_room += 1;
+            return None;
+        }
+        Some(self.workers.claim(key.into()))
+    }
+
+    /// Claims a place for a zygote in the place of one just ended.
+    pub(super) fn claim_zygote(&mut self, spec: &Spec<'_>, policy: &Policy) -> Result<Id, Reason> {
+        if self.zygotes.live() >= self.room(policy.templates_per_tool) {
+            return Err(Reason::Busy);
+        }
+        Ok(self.zygotes.claim(key::of(spec, &self.asked).into()))
+    }
+
+    /// Takes note of a zygote just made; its key, which is made of what the tool asks for.
+    pub(super) fn learn(&mut self, zygote: &Z, key: impl FnOnce(&Asked) -> Vec<u8>) -> Arc<[u8]> {
+        let mut learned = false;
+        for name in zygote.names() {
+            learned |= self.asked.add(name);
+        }
+        if learned {
+            // Older zygotes lack the new names in their keys; theirs is not known to be equal.
+            self.retire_idle();
+        }
+        self.changing = 0;
+        self.statistics.templates += 1;
+        self.statistics.template_time += zygote.start_time();
+        key(&self.asked).into()
+    }
+
+    /// Takes note of what constructors have looked at, which is in the key from now on.
+    pub(super) fn take_note(&mut self, observed: &Observed, is_new: bool) {
+        self.statistics.observed += u64::from(is_new);
+        let mut learned = self.asked.add_looks(&observed.looks);
+        for name in &observed.names {
+            learned |= self.asked.add(name);
+        }
+        if learned {
+            self.retire_idle();
+        }
+        self.statistics.constructors = observed.refusal.as_ref().map(|r| (r.reason, r.detail.clone()));
+    }
+
+    /// Takes note that no zygote could be made; a reason that lies in the tool keeps it cold.
+    pub(super) fn failed(&mut self, reason: Reason) {
+        let of_request = matches!(reason, Reason::Busy | Reason::LooksAtStream | Reason::Limits);
+        let is_passing = reason == Reason::FilesChanging && self.changing < CHANGING_MAX;
+        self.changing += u32::from(reason == Reason::FilesChanging);
+        if !of_request && !is_passing {
+            self.give_up(reason);
+        }
+    }
+
+    /// Keeps it cold; no process of it is of use any more.
+    pub(super) fn give_up(&mut self, reason: Reason) {
+        self.unfit = Some(reason);
+        self.retire_idle();
+    }
+
+    fn retire_idle(&mut self) {
+        self.zygotes.retire_idle(Why::Unfit);
+        self.workers.retire_idle(Why::Unfit);
+    }
+
+    /// Whether there were enough starts under this key; counts this one.
+    fn pays(&mut self, key: &[u8], policy: &Policy) -> bool {
+        if policy.cold_starts() == 0 {
+            return true;
+        }
+        if self.seen.len() >= KEYS_MAX && !self.seen.contains_key(key) {
+            self.seen.retain(|_, starts| *starts > 1);
+            if self.seen.len() >= KEYS_MAX {
+                return false;
+            }
+        }
+        let is_first = !std::mem::replace(&mut self.was_started, true);
+        let starts = self.seen.entry(key.to_vec()).or_default();
+        *starts += 1;
+        *starts > policy.cold_starts() * self.price || (is_first && policy.choice == Choice::Eager)
+    }
+
+    /// When the idle process that was not used for longest was used.
+    pub(super) fn oldest_idle(&self) -> Option<u64> {
+        let [zygote, worker] = [self.zygotes.oldest(), self.workers.oldest()].map(|o| o.map(|(_, at)| at));
+        zygote.into_iter().chain(worker).min()
+    }
+
+    /// Ends it for its memory, and makes the next one dearer; whether there was one. A persistent process goes before the
+    /// zygote that it shares most of its memory with.
+    pub(super) fn drop_oldest(&mut self) -> bool {
+        let at = |oldest: Option<(Id, u64)>| oldest.map_or(u64::MAX, |(_, last_use)| last_use);
+        let (zygote, worker) = (at(self.zygotes.oldest()), at(self.workers.oldest()));
+        if worker <= zygote && self.drop_worker(Why::Memory) {
+            self.regrow.last = (self.regrow.last * 2).clamp(REGROW_FIRST, REGROW_MOST);
+            self.regrow.left = self.regrow.last;
+            return true;
+        }
+        let dropped = self.drop_zygote(Why::Memory);
+        if dropped {
+            self.price = (self.price * 2).min(PAY_MOST);
+        }
+        dropped
+    }
+
+    fn drop_worker(&mut self, why: Why) -> bool {
+        self.workers.oldest().is_some_and(|(id, _)| self.workers.retire(id, why).is_some())
+    }
+
+    fn drop_zygote(&mut self, why: Why) -> bool {
+        let Some(unit) = self.zygotes.oldest().and_then(|(id, _)| self.zygotes.retire(id, why)) else {
+            return false;
+        };
+        // Where there is not room for all, each has to pay anew.
+        self.seen.remove(&*unit.key);
+        true
+    }
+}

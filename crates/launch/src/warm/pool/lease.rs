@@ -1,0 +1,306 @@
+//! A process of the pool on loan: for one start, or for one run.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::memory::{Base, Share};
+use super::permit::{Held, Permit};
+use super::places::Why;
+use super::tool::Tool;
+use super::{Make, Pool, Process, Unit, Worker, Zygote};
+use crate::slots::{Entry, Slot};
+use crate::warm::place;
+use crate::warm::request::Failure;
+use crate::warm::worker::Ended;
+use crate::{ProcessGroup, Reason, Spec, Via};
+
+/// The memory of a zygote is measured again after so many starts: it puts its text on large pages after some of them.
+const MEASURE_EACH: u32 = 16;
+
+/// A process that nobody else uses meanwhile. When it is dropped, the process goes back to the pool.
+#[derive(Debug)]
+pub(crate) struct Lease<'p, M: Make> {
+    pool: &'p Pool<M>,
+    tool: Arc<Tool<M>>,
+    what: Option<What<M>>,
+}
+
+#[derive(Debug)]
+enum What<M: Make> {
+    /// With a permit if it is to make a persistent process.
+    Zygote(Held<M::Zygote>, Option<Permit>),
+    Worker(Held<M::Worker>, bool),
+}
+
+/// A process that was started.
+pub(crate) struct Started<'p, M: Make> {
+    pub pid: i32,
+    pub via: Via,
+    /// Its run, if it is one in a persistent process.
+    pub run: Option<ActiveRun<'p, M>>,
+}
+
+/// A persistent process while it runs a request.
+pub(crate) struct ActiveRun<'p, M: Make> {
+    pool: &'p Pool<M>,
+    tool: Arc<Tool<M>>,
+    held: Held<M::Worker>,
+    audited: bool,
+    /// Whether the process ends with the run, and has no place.
+    is_once: bool,
+}
+
+impl<M: Make> Started<'_, M> {
+    /// One that was started by exec.
+    pub(crate) fn cold(pid: i32, reason: Reason) -> Self {
+        Started { pid, via: Via::Cold(reason), run: None }
+    }
+}
+
+impl<'p, M: Make> Lease<'p, M> {
+    pub(super) fn zygote(
+        pool: &'p Pool<M>,
+        tool: &Arc<Tool<M>>,
+        held: Held<M::Zygote>,
+        grown: Option<Permit>,
+    ) -> Self {
+        Lease { pool, tool: Arc::clone(tool), what: Some(What::Zygote(held, grown)) }
+    }
+
+    pub(super) fn worker(
+        pool: &'p Pool<M>,
+        tool: &Arc<Tool<M>>,
+        held: Held<M::Worker>,
+        audited: bool,
+    ) -> Self {
+        Lease { pool, tool: Arc::clone(tool), what: Some(What::Worker(held, audited)) }
+    }
+
+    /// Zygotes, persistent processes, and claims on one that is to be made.
+    #[cfg(test)]
+    pub(super) fn holds(&self) -> [usize; 3] {
+        match &self.what {
+            Some(What::Zygote(_, grown)) => [1, 0, usize::from(grown.is_some())],
+            Some(What::Worker(..)) => [0, 1, 0],
+            None => [0, 0, 0],
+        }
+    }
+
+    /// Whether a cold start in `cwd` might load other files than its process has.
+    pub(super) fn is_shadowed(&self, cwd: &std::path::Path) -> bool {
+        match &self.what {
+            Some(What::Zygote(held, _)) => held.unit.process.is_shadowed(cwd),
+            Some(What::Worker(held, _)) => held.unit.process.is_shadowed(cwd),
+            None => false,
+        }
+    }
+
+    /// Starts `spec` in `slot`; after an error nothing was started. Without a slot nothing can be. What is started `alone` is
+    /// waited for next.
+    pub(crate) fn start(
+        mut self,
+        spec: &Spec<'_>,
+        slot: Option<Slot<'_>>,
+        alone: bool,
+    ) -> Result<Started<'p, M>, Reason> {
+        let slot = slot.ok_or(Reason::System)?;
+        match self.what.take().expect("held until dropped") {
+            What::Worker(held, audited) => {
+                self.reset(held, audited, spec, slot, alone && self.pool.policy.near)
+            }
+            What::Zygote(mut held, grown) => {
+                let started = match grown {
+                    Some(permit) => self.grow(&mut held, permit, spec, slot),
+                    None => self.fork(&mut held, spec, slot),
+                };
+                // It goes back when this is dropped.
+                self.what = Some(What::Zygote(held, None));
+                started
+            }
+        }
+    }
+
+    fn reset(
+        &self,
+        mut held: Held<M::Worker>,
+        audited: bool,
+        spec: &Spec<'_>,
+        slot: Slot<'_>,
+        near: bool,
+    ) -> Result<Started<'p, M>, Reason> {
+        // A persistent process reports only at the end that it could not enter the directory.
+        if rustix::fs::access(spec.cwd.join("."), rustix::fs::Access::EXISTS).is_err() {
+            self.give_back_unused(held);
+            return Err(Reason::Refused);
+        }
+        let pid = held.unit.process.pid();
+        let pgid = if let ProcessGroup::Join(pgid) = spec.process_group { pgid } else { pid };
+        // What the tool starts is in this group, and must not be missed if this process is killed now.
+        slot.enter(Entry { pid, pgid });
+        held.unit.asked_on = place::current();
+        match held.unit.process.start(spec, audited, near) {
+            Ok(()) => Ok(self.active(held, audited, Via::Rewind)),
+            Err(Failure::Request(reason)) => {
+                self.give_back_unused(held);
+                Err(reason)
+            }
+            // Its process ends, and its place is free.
+            Err(Failure::Died | Failure::NoWorker) => Err(Reason::TemplateDied),
+        }
+    }
+
+    fn give_back_unused(&self, held: Held<M::Worker>) {
+        let last_use = held.unit.last_use();
+        self.tool.give_back_worker(held, last_use);
+    }
+
+    /// Has the zygote make a persistent process.
+    fn grow(
+        &self,
+        held: &mut Held<M::Zygote>,
+        permit: Permit,
+        spec: &Spec<'_>,
+        slot: Slot<'_>,
+    ) -> Result<Started<'p, M>, Reason> {
+        match held.unit.process.worker(spec, slot, self.pool.policy.near) {
+            Ok(worker) => {
+                // It keeps a copy of its memory for those that it makes.
+                held.unit.base.resize(held.unit.process.mapped());
+                let unit = Unit::worker(worker, &held.unit, place::current());
+                self.tool.grown(&permit, &unit.key);
+                Ok(self.active(Held::new(unit, permit), false, Via::Fork))
+            }
+            Err(Failure::NoWorker) => {
+                drop(permit);
+                self.tool.cannot_reset();
+                self.fork(held, spec, slot)
+            }
+            Err(Failure::Request(reason)) => Err(reason),
+            Err(Failure::Died) => Err(Reason::TemplateDied),
+        }
+    }
+
+    /// Has the zygote make a fork: behind the gate, where that can be.
+    fn fork(
+        &self,
+        held: &mut Held<M::Zygote>,
+        spec: &Spec<'_>,
+        slot: Slot<'_>,
+    ) -> Result<Started<'p, M>, Reason> {
+        let failed = |failure| match failure {
+            Failure::Request(reason) => reason,
+            Failure::Died | Failure::NoWorker => Reason::TemplateDied,
+        };
+        let near = self.pool.policy.near;
+        let zygote = &mut held.unit.process;
+        let started =
+            match if self.tool.has_gate() { zygote.once(spec, slot, near) } else { Err(Failure::NoWorker) } {
+                Ok(worker) => {
+                    let unit = Unit::worker(worker, &held.unit, place::current());
+                    let held = Held::new(unit, Permit::without_place());
+                    let run = ActiveRun { is_once: true, ..self.run(held, false) };
+                    Started { pid: run.worker().pid(), via: Via::Fork, run: Some(run) }
+                }
+                Err(Failure::NoWorker) => {
+                    self.tool.cannot_reset();
+                    Started { pid: zygote.fork(spec, slot, near).map_err(failed)?, via: Via::Fork, run: None }
+                }
+                Err(failure) => return Err(failed(failure)),
+            };
+        held.unit.forks += 1;
+        if held.unit.forks.is_multiple_of(MEASURE_EACH) {
+            held.unit.base.resize(held.unit.process.mapped());
+        }
+        Ok(started)
+    }
+
+    fn active(&self, held: Held<M::Worker>, audited: bool, via: Via) -> Started<'p, M> {
+        let run = self.run(held, audited);
+        Started { pid: run.worker().pid(), via, run: Some(run) }
+    }
+
+    fn run(&self, held: Held<M::Worker>, audited: bool) -> ActiveRun<'p, M> {
+        ActiveRun { pool: self.pool, tool: Arc::clone(&self.tool), held, audited, is_once: false }
+    }
+}
+
+impl<M: Make> Drop for Lease<'_, M> {
+    fn drop(&mut self) {
+        match self.what.take() {
+            None => {}
+            Some(What::Zygote(held, grown)) => {
+                drop(grown);
+                if held.unit.process.is_worn(self.pool.policy.starts_per_template) {
+                    held.retire(Why::Worn);
+                } else {
+                    self.tool.give_back_zygote(held, self.pool.tick());
+                    self.pool.evict();
+                }
+            }
+            Some(What::Worker(held, _)) => self.give_back_unused(held),
+        }
+    }
+}
+
+impl<M: Make> fmt::Debug for ActiveRun<'_, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ActiveRun").field(&self.held).finish()
+    }
+}
+
+impl<M: Make> ActiveRun<'_, M> {
+    pub(crate) fn worker(&self) -> &M::Worker {
+        &self.held.unit.process
+    }
+
+    pub(crate) fn worker_mut(&mut self) -> &mut M::Worker {
+        &mut self.held.unit.process
+    }
+
+    /// Gives the process back after `ended`, which it has reported; only then may it serve others.
+    pub(crate) fn finish(self, ended: &Ended) {
+        let ActiveRun { pool, tool, mut held, audited, is_once } = self;
+        let repeats = pool.policy.repeats_doubtful;
+        if is_once {
+            if let Ended::Process { doubts, .. } = ended {
+                tool.ran_once(*doubts, repeats);
+            }
+            return held.retire(Why::Gone);
+        }
+        let deferred = match ended {
+            Ended::Rewound { differs, at_point, .. } => {
+                tool.was_reset(audited, *differs, *at_point).then_some(*at_point)
+            }
+            Ended::Process { retired, doubts } => {
+                tool.retired(*retired, *doubts, repeats);
+                None
+            }
+            Ended::NotRun => None,
+        };
+        let Some(is_deferred) = deferred else { return held.retire(Why::Gone) };
+        if held.unit.process.is_worn(pool.policy.starts_per_template) {
+            return held.retire(Why::Worn);
+        }
+        held.unit.measure(is_deferred, |bytes| pool.budget.take(bytes));
+        tool.give_back_worker(held, pool.tick());
+        pool.evict();
+    }
+}
+
+impl<W: Worker> Unit<W> {
+    /// Counts the memory of a persistent process once it has run, and again when it has a deferred snapshot, which takes as
+    /// much as the first one.
+    fn measure(&mut self, is_deferred: bool, take: impl FnOnce(u64) -> Share) {
+        let has_grown = is_deferred && !self.is_deferred;
+        if !has_grown && self.own.is_some() {
+            return;
+        }
+        self.is_deferred |= has_grown;
+        let process = &self.process;
+        let bytes = Base::owned(&self.base, process.mapped(), self.is_deferred, || process.private());
+        match &self.own {
+            Some(share) => share.resize(bytes),
+            None => self.own = Some(take(bytes)),
+        }
+    }
+}

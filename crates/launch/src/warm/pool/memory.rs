@@ -1,0 +1,211 @@
+//! How much memory all processes of a pool own together, and how much they may.
+//!
+//! A page counts once. Those that a zygote shares with the processes made of it count as the zygote's, for as long as any of
+//! them exists; a persistent process counts with the pages that it has written to since.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// The sum of all shares, in bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Budget(Arc<AtomicU64>);
+
+/// What one process owns; no longer counted when dropped.
+#[derive(Debug)]
+pub(crate) struct Share {
+    used: Arc<AtomicU64>,
+    bytes: AtomicU64,
+}
+
+/// What a zygote and the processes made of it have in common.
+#[derive(Debug)]
+pub(crate) struct Base {
+    share: Share,
+    /// When the zygote, or one of those processes, was used last.
+    last_use: AtomicU64,
+    /// What a persistent process maps without owning it, once it was found out: before and after it has a deferred snapshot.
+    common: [AtomicU64; 2],
+}
+
+/// Not found out yet.
+const UNKNOWN: u64 = u64::MAX;
+
+impl Budget {
+    /// Counts `bytes` until the share is dropped.
+    pub(crate) fn take(&self, bytes: u64) -> Share {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+        Share { used: Arc::clone(&self.0), bytes: AtomicU64::new(bytes) }
+    }
+
+    /// What is taken now.
+    pub(crate) fn used(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Share {
+    /// Counts `bytes` from now on.
+    pub(crate) fn resize(&self, bytes: u64) {
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+        self.used.fetch_sub(self.bytes.swap(bytes, Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.used.fetch_sub(*self.bytes.get_mut(), Ordering::Relaxed);
+    }
+}
+
+impl Base {
+    pub(crate) fn new(share: Share) -> Arc<Base> {
+        let common = [UNKNOWN, UNKNOWN].map(AtomicU64::new);
+        Arc::new(Base { share, last_use: AtomicU64::new(0), common })
+    }
+
+    /// The zygote owns `bytes` from now on.
+    pub(crate) fn resize(&self, bytes: u64) {
+        self.share.resize(bytes);
+    }
+
+    pub(crate) fn last_use(&self) -> u64 {
+        self.last_use.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn touch(&self, now: u64) {
+        self.last_use.fetch_max(now, Ordering::Relaxed);
+    }
+
+    /// What a process owns that maps `mapped` bytes of private memory. `exact` asks the kernel, which walks over all of the
+    /// process's page tables: 3 ms for LLVM's opt. So it is asked once, and its answer holds for all processes of a zygote.
+    pub(crate) fn owned(&self, mapped: u64, is_deferred: bool, exact: impl FnOnce() -> Option<u64>) -> u64 {
+        let common = &self.common[usize::from(is_deferred)];
+        let known = common.load(Ordering::Relaxed);
+        if known != UNKNOWN {
+            return mapped.saturating_sub(known);
+        }
+        let owned = exact().unwrap_or(mapped);
+        common.store(mapped.saturating_sub(owned), Ordering::Relaxed);
+        owned
+    }
+}
+
+/// The private memory that a process maps, shared with a zygote or not; cheap to ask.
+pub(crate) fn mapped(pid: i32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+    let pages: Vec<u64> = text.split_ascii_whitespace().filter_map(|n| n.parse().ok()).collect();
+    let pages = pages.get(1).copied().unwrap_or(0).saturating_sub(pages.get(2).copied().unwrap_or(0));
+    pages * rustix::param::page_size() as u64
+}
+
+/// The memory that only this process has; see [`Base::owned`] for its price.
+pub(crate) fn private(pid: i32) -> Option<u64> {
+    kib(&std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?, "Private_Dirty:")
+}
+
+/// What processes may own together where nobody says: a quarter of what was free when this was asked first.
+pub(crate) fn default_budget() -> u64 {
+    static BUDGET: OnceLock<u64> = OnceLock::new();
+    *BUDGET.get_or_init(|| budget_for(free()))
+}
+
+/// At least what two large tools need, however little is free.
+fn budget_for(free: Option<u64>) -> u64 {
+    const LEAST: u64 = 256 << 20;
+    const UNKNOWN: u64 = 512 << 20;
+    free.map_or(UNKNOWN, |free| (free / 4).max(LEAST))
+}
+
+/// What the machine, and the control groups that this process is in, have left.
+fn free() -> Option<u64> {
+    let machine = kib(&std::fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")?;
+    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    Some(groups.lines().filter_map(group_directory).filter_map(|dir| left_in(&dir)).fold(machine, u64::min))
+}
+
+/// The directory of a group that may limit memory, by a line of `/proc/self/cgroup`.
+fn group_directory(line: &str) -> Option<String> {
+    let mut fields = line.splitn(3, ':').skip(1);
+    let (controllers, path) = (fields.next()?, fields.next()?);
+    let root = match controllers {
+        "" => "/sys/fs/cgroup",
+        named if named.split(',').any(|name| name == "memory") => "/sys/fs/cgroup/memory",
+        _ => return None,
+    };
+    Some(format!("{root}{path}"))
+}
+
+/// The least that this group and those around it have left. In a container the path may be the host's; the groups that are
+/// there count.
+fn left_in(directory: &str) -> Option<u64> {
+    const FILES: [(&str, &str); 2] =
+        [("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")];
+    let number = |dir: &Path, name: &str| -> Option<u64> {
+        std::fs::read_to_string(dir.join(name)).ok()?.trim().parse().ok()
+    };
+    let around = Path::new(directory).ancestors().take_while(|dir| dir.starts_with("/sys/fs/cgroup"));
+    let left = |dir: &Path| {
+        FILES.iter().find_map(|(most, used)| Some(number(dir, most)?.saturating_sub(number(dir, used)?)))
+    };
+    around.filter_map(left).min()
+}
+
+/// A figure of a file that has a name, a number and `kB` on each line.
+fn kib(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_share_is_free_again() {
+        let budget = Budget::default();
+        let (first, second) = (budget.take(3), budget.take(4));
+        assert_eq!(budget.used(), 7);
+        drop(first);
+        assert_eq!(budget.used(), 4);
+        second.resize(9);
+        assert_eq!(budget.used(), 9);
+        drop(second);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn what_is_shared_counts_once_and_until_the_last_is_gone() {
+        let budget = Budget::default();
+        let base = Base::new(budget.take(100));
+        let of_worker = Arc::clone(&base);
+        let owned = of_worker.owned(110, false, || Some(10));
+        let again = of_worker.owned(115, false, || unreachable!("asked once"));
+        let share = budget.take(owned + again);
+        assert_eq!((owned, again, budget.used()), (10, 15, 125));
+        assert_eq!(of_worker.owned(130, true, || None), 130, "as if all of it were its own");
+        drop(base);
+        assert_eq!(budget.used(), 125);
+        drop((share, of_worker));
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn a_quarter_of_what_is_free_is_the_default() {
+        assert_eq!(budget_for(Some(8 << 30)), 2 << 30);
+        assert_eq!(budget_for(Some(1 << 20)), 256 << 20);
+        assert_eq!(budget_for(None), 512 << 20);
+        assert!(default_budget() >= 256 << 20);
+    }
+
+    #[test]
+    fn the_kernels_files_are_understood() {
+        assert_eq!(kib("MemFree:  1 kB\nMemAvailable:       20 kB\n", "MemAvailable:"), Some(20 << 10));
+        assert_eq!(kib("MemFree:  1 kB\n", "MemAvailable:"), None);
+        assert_eq!(group_directory("0::/a/b"), Some("/sys/fs/cgroup/a/b".to_owned()));
+        assert_eq!(group_directory("4:cpu,memory:/x"), Some("/sys/fs/cgroup/memory/x".to_owned()));
+        assert_eq!(group_directory("4:cpuset:/x"), None);
+        let own = std::process::id() as i32;
+        assert!(mapped(own) > 0 && private(own).unwrap() > 0);
+    }
+}

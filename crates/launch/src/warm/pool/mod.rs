@@ -1,0 +1,281 @@
+//! The processes that a runner keeps for warm starts: which start gets which, when another is made, and when one goes.
+//!
+//! The pool knows no system call. It has its processes made by a [`Make`], so its decisions are tested without processes:
+//! `tests` drives it with random sequences of events. A start is served in three steps: [`Pool::lease`] chooses a process, or
+//! tells why the start is cold; [`Lease::start`] has it run the request; [`ActiveRun::finish`] gives a persistent process back.
+//! Each claim on a process is a value ([`permit::Permit`]).
+
+mod decide;
+pub(crate) mod health;
+mod lease;
+pub(crate) mod memory;
+pub(crate) mod permit;
+mod places;
+pub(crate) mod statistics;
+#[cfg(test)]
+mod tests;
+pub(crate) mod tool;
+mod wait;
+
+pub use health::{Retirement, Stopped};
+pub use statistics::{Statistics, ToolStatistics};
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::ahead::Made;
+use super::eligible::Traits;
+use super::observe::Observed;
+use super::request::Failure;
+use super::{Policy, refuses};
+use crate::slots::Slot;
+use crate::{Allocators, Reason, Spec};
+pub(crate) use lease::{ActiveRun, Lease, Started};
+use memory::{Base, Budget, Share};
+use permit::{Held, Permit};
+use places::Why;
+use tool::{Plan, Tool};
+
+/// A process that serves starts.
+pub(crate) trait Process: fmt::Debug + Send + 'static {
+    /// Whether a cold start would still load the very files that it was made of, and nobody doubts it.
+    fn is_current(&self) -> bool;
+    /// Whether it is dead, or its memory layout was used for so many starts.
+    fn is_worn(&self, starts: u32) -> bool;
+    /// Whether a cold start in `cwd` might load other files.
+    fn is_shadowed(&self, cwd: &Path) -> bool;
+    /// The private memory that it maps, in bytes.
+    fn mapped(&self) -> u64;
+}
+
+/// A tool stopped before `main`, which makes forks of itself.
+pub(crate) trait Zygote: Process {
+    type Worker: Worker;
+    /// Variables that its constructors asked for.
+    fn names(&self) -> &[Vec<u8>];
+    /// What a warm start saves: the time from its own exec until it stopped.
+    fn start_time(&self) -> Duration;
+    /// Makes a fork that runs `spec` without the gate; after an error there is none. If `near`, on this processor at first.
+    fn fork(&mut self, spec: &Spec<'_>, slot: Slot<'_>, near: bool) -> Result<i32, Failure>;
+    /// Makes a process that runs `spec` behind the gate, once; after an error there is none.
+    fn once(&mut self, spec: &Spec<'_>, slot: Slot<'_>, near: bool) -> Result<Self::Worker, Failure>;
+    /// Makes a persistent process, which runs `spec` first; after an error there is none.
+    fn worker(&mut self, spec: &Spec<'_>, slot: Slot<'_>, near: bool) -> Result<Self::Worker, Failure>;
+}
+
+/// A persistent process.
+pub(crate) trait Worker: Process {
+    fn pid(&self) -> i32;
+    /// Has it run `spec`, audited or not.
+    fn start(&mut self, spec: &Spec<'_>, audit: bool, near: bool) -> Result<(), Failure>;
+    /// The memory that only it has; costly to ask.
+    fn private(&self) -> Option<u64>;
+}
+
+/// What is known of a program before it has a zygote.
+#[derive(Debug)]
+pub(crate) struct Findings {
+    pub traits: Traits,
+    pub observed: Arc<Observed>,
+    /// Whether its constructors were observed just now.
+    pub is_new: bool,
+}
+
+/// Makes the processes of a pool.
+pub(crate) trait Make: fmt::Debug + Send + Sync + 'static {
+    type Zygote: Zygote<Worker = Self::Worker>;
+    type Worker: Worker;
+    /// The zygote of `program` that was made before anybody asked for it. It is asked once for each program.
+    fn made_ahead(&self, program: &Path) -> Option<Made<Self::Zygote>>;
+    /// Finds out what `spec`'s program does before `main`.
+    fn observe(&self, spec: &Spec<'_>, allocator: Option<&Path>) -> Result<Findings, Reason>;
+    /// Starts it up to its `main`.
+    fn zygote(
+        &self,
+        spec: &Spec<'_>,
+        allocator: Option<&Path>,
+        findings: &Findings,
+    ) -> Result<Self::Zygote, Reason>;
+}
+
+/// A process, and what the pool knows of it.
+#[derive(Debug)]
+pub(crate) struct Unit<P> {
+    pub process: P,
+    key: Arc<[u8]>,
+    base: Arc<Base>,
+    /// The memory of a persistent process beyond what it shares; a zygote has its base.
+    own: Option<Share>,
+    is_zygote: bool,
+    /// Forks that a zygote has made, persistent processes not counted.
+    forks: u32,
+    last_use: u64,
+    /// The processor of the thread that last had it run something.
+    asked_on: usize,
+    /// Whether a run of it began at a deferred snapshot.
+    is_deferred: bool,
+}
+
+/// All tools of a runner, and their processes.
+#[derive(Debug)]
+pub(crate) struct Pool<M: Make> {
+    policy: Policy,
+    maker: M,
+    tools: Mutex<HashMap<OsString, Arc<Tool<M>>>>,
+    budget: Budget,
+    clock: AtomicU64,
+}
+
+impl<P> Unit<P> {
+    fn zygote(process: P, key: Arc<[u8]>, base: Arc<Base>) -> Self {
+        Unit {
+            process,
+            key,
+            base,
+            own: None,
+            is_zygote: true,
+            forks: 0,
+            last_use: 0,
+            asked_on: usize::MAX,
+            is_deferred: false,
+        }
+    }
+
+    /// A persistent process made of the zygote `origin`, asked by a thread on processor `asked_on`.
+    fn worker<Z>(process: P, origin: &Unit<Z>, asked_on: usize) -> Self {
+        let unit = Unit::zygote(process, Arc::clone(&origin.key), Arc::clone(&origin.base));
+        Unit { is_zygote: false, asked_on, ..unit }
+    }
+
+    /// When it was used last. A zygote is in use as long as those that it has made: its memory is theirs.
+    fn last_use(&self) -> u64 {
+        if self.is_zygote { self.base.last_use() } else { self.last_use }
+    }
+
+    fn touch(&mut self, now: u64) {
+        self.last_use = now;
+        self.base.touch(now);
+    }
+}
+
+impl<M: Make> Pool<M> {
+    pub(crate) fn new(policy: Policy, maker: M) -> Self {
+        let policy = Policy {
+            templates_per_tool: crate::descriptors::fit(policy.templates_per_tool),
+            workers_per_tool: crate::descriptors::fit(policy.workers_per_tool),
+            ..policy
+        };
+        Pool { policy, maker, tools: Mutex::default(), budget: Budget::default(), clock: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// What is known of the program of `spec`.
+    pub(crate) fn tool(&self, spec: &Spec<'_>, allocators: Option<&Allocators>) -> Arc<Tool<M>> {
+        let mut tools = self.tools.lock().expect("no panic while locked");
+        if let Some(tool) = tools.get(spec.program.as_os_str()) {
+            return Arc::clone(tool);
+        }
+        let tool = Arc::new(Tool::new(&spec.program, allocators));
+        tools.insert(spec.program.clone().into(), Arc::clone(&tool));
+        tool
+    }
+
+    /// A process for `spec`, or why it is to be started cold.
+    pub(crate) fn lease(&self, tool: &Arc<Tool<M>>, spec: &Spec<'_>) -> Result<Lease<'_, M>, Reason> {
+        if let Some(reason) = self.policy.refuses(&spec.program).or_else(|| refuses(spec)) {
+            return Err(reason);
+        }
+        if tool.begin(&self.maker, &self.budget) {
+            self.evict();
+        }
+        loop {
+            let plan = tool.plan(spec, &self.policy)?;
+            if let Some(lease) = self.carry_out(tool, spec, plan)? {
+                return Ok(lease);
+            }
+        }
+    }
+
+    /// The process of `plan`, made if need be; `None` if it can serve no more, and something else has to be tried.
+    fn carry_out(
+        &self,
+        tool: &Arc<Tool<M>>,
+        spec: &Spec<'_>,
+        plan: Plan<M>,
+    ) -> Result<Option<Lease<'_, M>>, Reason> {
+        let lease = match plan {
+            Plan::Reset(held, _) if !held.unit.process.is_current() => {
+                held.retire(Why::Outdated);
+                return Ok(None);
+            }
+            Plan::Reset(held, audited) => Lease::worker(self, tool, held, audited),
+            Plan::Use(held, grown) => match self.end_of(&held.unit.process) {
+                None => Lease::zygote(self, tool, held, grown),
+                Some(why) => {
+                    held.retire(why);
+                    let permit = tool.claim(spec, &self.policy)?;
+                    Lease::zygote(self, tool, self.make(tool, spec, permit)?, grown)
+                }
+            },
+            Plan::Make(permit, grown) => Lease::zygote(self, tool, self.make(tool, spec, permit)?, grown),
+        };
+        if lease.is_shadowed(&spec.cwd) { Err(Reason::RelativePath) } else { Ok(Some(lease)) }
+    }
+
+    /// Why a zygote can serve no more, if so.
+    fn end_of(&self, zygote: &M::Zygote) -> Option<Why> {
+        if !zygote.is_current() {
+            return Some(Why::Outdated);
+        }
+        zygote.is_worn(self.policy.starts_per_template).then_some(Why::Worn)
+    }
+
+    /// Makes a zygote in the place of `permit`.
+    fn make(&self, tool: &Tool<M>, spec: &Spec<'_>, permit: Permit) -> Result<Held<M::Zygote>, Reason> {
+        let made = tool.make(spec, &self.maker, permit, |zygote| {
+            let memory = zygote.mapped();
+            let fits = memory <= self.policy.memory;
+            fits.then(|| Base::new(self.budget.take(memory))).ok_or(Reason::Memory)
+        });
+        match &made {
+            Ok(_) => self.evict(),
+            Err(reason) => tool.failed(*reason),
+        }
+        made
+    }
+
+    /// Ends the idle processes that were not used for longest, while all own more than they may.
+    fn evict(&self) {
+        if self.budget.used() <= self.policy.memory {
+            return;
+        }
+        let tools: Vec<_> = self.tools.lock().expect("no panic while locked").values().cloned().collect();
+        while self.budget.used() > self.policy.memory {
+            let oldest =
+                tools.iter().filter_map(|tool| Some((tool.oldest_idle()?, tool))).min_by_key(|(t, _)| *t);
+            if !oldest.is_some_and(|(_, tool)| tool.drop_oldest()) {
+                return;
+            }
+        }
+    }
+
+    fn tick(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// How the starts so far were made.
+    pub(crate) fn statistics(&self) -> Statistics {
+        let tools = self.tools.lock().expect("no panic while locked");
+        let mut tools: Vec<_> = tools.values().map(|tool| tool.statistics()).collect();
+        tools.sort_by(|a, b| a.program.cmp(&b.program));
+        Statistics { tools, memory: self.policy.memory }
+    }
+}

@@ -1,0 +1,213 @@
+//! The places of one tool's processes of one kind: zygotes, or persistent processes.
+//!
+//! A place is claimed before its process is made, and stays taken until that process is gone, so the number of places bounds
+//! the number of processes. [`Places::set`] is the only code that changes the state of a place. Whoever uses a process, or
+//! makes one, holds a [`super::permit::Permit`] for its place; an idle process lies in its place, and nobody holds a permit.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Unit;
+
+/// Names a place of one tool, for ever: numbers are not used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Id(u64);
+
+impl Id {
+    /// No place has it.
+    pub(crate) const NONE: Id = Id(0);
+}
+
+/// Why a place was given up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Why {
+    /// No process was made, or it ended.
+    #[default]
+    Gone,
+    /// It was used as often as its memory layout may be.
+    Worn,
+    /// A file that it was made of has changed, or a run of it is doubted.
+    Outdated,
+    /// All processes together own more than they may.
+    Memory,
+    /// A process of another key needed the place.
+    Room,
+    /// The tool is cold from now on, or only forked, or its keys have changed.
+    Unfit,
+}
+
+/// The state of a place.
+#[derive(Debug)]
+enum State<P> {
+    /// Claimed for a process that is being made.
+    Building,
+    /// Its process waits here.
+    Idle(Unit<P>),
+    /// Its process is with the one who holds the permit.
+    InUse,
+    /// Given up. Such a place is removed at once.
+    Retired(Why),
+}
+
+/// A place with its state.
+#[derive(Debug)]
+struct Place<P> {
+    id: Id,
+    /// The key of its process, or of the start that it is made for.
+    key: Arc<[u8]>,
+    state: State<P>,
+}
+
+/// All places of one kind.
+#[derive(Debug)]
+pub(crate) struct Places<P> {
+    next: u64,
+    places: Vec<Place<P>>,
+    retired: BTreeMap<Why, u64>,
+}
+
+impl<P> Default for Places<P> {
+    fn default() -> Self {
+        Places { next: 0, places: Vec::new(), retired: BTreeMap::new() }
+    }
+}
+
+impl<P> Places<P> {
+    /// The one place where a state changes. What was in the place comes back, to be dropped when nothing is locked.
+    fn set(&mut self, id: Id, to: State<P>) -> Option<Unit<P>> {
+        let at =
+            self.places.iter().position(|place| place.id == id).expect("a place lives as long as its permit");
+        let is_legal = match (&self.places[at].state, &to) {
+            (State::Building | State::InUse, State::Idle(_) | State::InUse | State::Retired(_)) => true,
+            (State::Idle(_), State::InUse | State::Retired(_)) => true,
+            (State::Idle(_), State::Idle(_)) | (_, State::Building) | (State::Retired(_), _) => false,
+        };
+        assert!(is_legal, "{id:?} cannot change so");
+        let retired = if let State::Retired(why) = to { Some(why) } else { None };
+        let before = std::mem::replace(&mut self.places[at].state, to);
+        if let Some(why) = retired {
+            self.places.swap_remove(at);
+            *self.retired.entry(why).or_default() += 1;
+        }
+        if let State::Idle(unit) = before { Some(unit) } else { None }
+    }
+
+    /// Claims a place for a process with this key. The caller knows that there is room.
+    pub(crate) fn claim(&mut self, key: Arc<[u8]>) -> Id {
+        self.next += 1;
+        let id = Id(self.next);
+        self.places.push(Place { id, key, state: State::Building });
+        id
+    }
+
+    /// The claimed process exists, and is in use.
+    pub(crate) fn made(&mut self, id: Id, key: &Arc<[u8]>) {
+        if let Some(place) = self.places.iter_mut().find(|place| place.id == id) {
+            place.key = Arc::clone(key);
+        }
+        self.set(id, State::InUse);
+    }
+
+    /// Puts a process back into its place.
+    pub(crate) fn park(&mut self, id: Id, unit: Unit<P>) {
+        self.set(id, State::Idle(unit));
+    }
+
+    /// Takes the idle process out of a place.
+    pub(crate) fn take(&mut self, id: Id) -> Option<Unit<P>> {
+        self.set(id, State::InUse)
+    }
+
+    /// Gives a place up, with the process that is idle in it.
+    pub(crate) fn retire(&mut self, id: Id, why: Why) -> Option<Unit<P>> {
+        self.set(id, State::Retired(why))
+    }
+
+    /// Gives up all places with idle processes.
+    pub(crate) fn retire_idle(&mut self, why: Why) -> Vec<Unit<P>> {
+        let ids: Vec<Id> = self.idle().map(|(id, _)| id).collect();
+        ids.into_iter().filter_map(|id| self.retire(id, why)).collect()
+    }
+
+    /// The idle processes with their places, in the order in which these were claimed, but for removed ones.
+    pub(crate) fn idle(&self) -> impl DoubleEndedIterator<Item = (Id, &Unit<P>)> {
+        self.places.iter().filter_map(|place| match &place.state {
+            State::Idle(unit) => Some((place.id, unit)),
+            _ => None,
+        })
+    }
+
+    /// The idle process that was not used for longest.
+    pub(crate) fn oldest(&self) -> Option<(Id, u64)> {
+        self.idle().map(|(id, unit)| (id, unit.last_use())).min_by_key(|(_, last_use)| *last_use)
+    }
+
+    /// Places that are taken.
+    pub(crate) fn live(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Those that are taken for this key.
+    pub(crate) fn live_of(&self, key: &[u8]) -> usize {
+        self.places.iter().filter(|place| *place.key == *key).count()
+    }
+
+    /// Whether a process with this key is in use, or being made.
+    pub(crate) fn is_in_use(&self, key: &[u8]) -> bool {
+        self.places.iter().any(|place| !matches!(place.state, State::Idle(_)) && *place.key == *key)
+    }
+
+    /// Whether there is more than one key.
+    pub(crate) fn has_several_keys(&self) -> bool {
+        self.places.iter().any(|place| place.key != self.places[0].key)
+    }
+
+    /// How many places were given up, for this reason.
+    pub(crate) fn retired(&self, why: Why) -> u64 {
+        self.retired.get(&why).copied().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::warm::pool::memory::{Base, Budget};
+
+    fn unit(name: u32, key: &[u8]) -> Unit<u32> {
+        Unit::zygote(name, key.into(), Base::new(Budget::default().take(0)))
+    }
+
+    #[test]
+    fn a_place_is_taken_from_its_claim_to_its_end() {
+        let mut places = Places::default();
+        let key: Arc<[u8]> = (*b"key").into();
+        let id = places.claim(Arc::clone(&key));
+        assert_eq!((places.live(), places.idle().count(), places.is_in_use(b"key")), (1, 0, true));
+        places.made(id, &key);
+        places.park(id, unit(7, b"key"));
+        assert_eq!((places.live(), places.idle().count(), places.is_in_use(b"key")), (1, 1, false));
+        assert_eq!(places.take(id).unwrap().process, 7);
+        assert!(places.retire(id, Why::Worn).is_none());
+        assert_eq!((places.live(), places.retired(Why::Worn)), (0, 1));
+    }
+
+    #[test]
+    fn what_is_idle_is_given_back_with_its_place() {
+        let mut places = Places::default();
+        let ids: Vec<Id> = (0..3).map(|_| places.claim((*b"").into())).collect();
+        places.park(ids[0], unit(0, b""));
+        places.park(ids[2], unit(2, b""));
+        let units = places.retire_idle(Why::Unfit);
+        assert_eq!(units.iter().map(|unit| unit.process).collect::<Vec<_>>(), [0, 2]);
+        assert_eq!(places.live(), 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "cannot change so")]
+    fn nothing_is_parked_twice() {
+        let mut places = Places::default();
+        let id = places.claim((*b"").into());
+        places.park(id, unit(0, b""));
+        places.park(id, unit(1, b""));
+    }
+}

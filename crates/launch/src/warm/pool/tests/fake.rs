@@ -1,0 +1,254 @@
+//! A pool whose processes are counters, and the start of one tool under one key.
+
+use std::fmt;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::{Duration, Instant};
+
+use crate::slots::{Slot, Slots};
+use crate::warm::ahead::Made;
+use crate::warm::eligible::Traits;
+use crate::warm::observe::Observed;
+use crate::warm::pool::decide::Start;
+use crate::warm::pool::wait::Waiting;
+use crate::warm::pool::{Findings, Lease, Make, Pool, Process, Started, Tool, Worker, Zygote};
+use crate::warm::request::Failure;
+use crate::warm::{Choice, Policy};
+use crate::{EnvBlock, ProcessGroup, Reason, Spec};
+
+/// Memory of each process.
+pub(super) const MIB: u64 = 1 << 20;
+
+/// What all fake processes have in common.
+#[derive(Debug, Default)]
+pub(super) struct World {
+    /// Processes that exist.
+    pub zygotes: AtomicI64,
+    pub workers: AtomicI64,
+    /// Those of an earlier generation are outdated.
+    pub generation: AtomicU64,
+    /// How the next attempt to make a zygote, and the next request, fail.
+    pub refuses: Mutex<Option<Reason>>,
+    pub fails: Mutex<Option<Failure>>,
+    /// How often a zygote was made.
+    pub made: AtomicU64,
+}
+
+#[derive(Debug)]
+pub(super) struct Maker(pub Arc<World>);
+
+/// A zygote, or a persistent process.
+#[derive(Debug)]
+pub(super) struct Fake {
+    world: Arc<World>,
+    is_zygote: bool,
+    names: Vec<Vec<u8>>,
+    generation: u64,
+    starts: Arc<AtomicU32>,
+    is_dead: bool,
+}
+
+impl Fake {
+    fn new(world: &Arc<World>, names: Vec<Vec<u8>>, of: Option<&Fake>) -> Fake {
+        let fake = Fake {
+            world: Arc::clone(world),
+            is_zygote: of.is_none(),
+            names,
+            generation: world.generation.load(Ordering::Relaxed),
+            starts: of.map(|of| Arc::clone(&of.starts)).unwrap_or_default(),
+            is_dead: false,
+        };
+        fake.count().fetch_add(1, Ordering::Relaxed);
+        fake
+    }
+
+    fn count(&self) -> &AtomicI64 {
+        if self.is_zygote { &self.world.zygotes } else { &self.world.workers }
+    }
+
+    fn ask(&mut self) -> Result<(), Failure> {
+        let failure = self.world.fails.lock().unwrap().take();
+        self.is_dead |= matches!(failure, Some(Failure::Died));
+        self.starts.fetch_add(1, Ordering::Relaxed);
+        failure.map_or(Ok(()), Err)
+    }
+}
+
+impl Drop for Fake {
+    fn drop(&mut self) {
+        self.count().fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Process for Fake {
+    fn is_current(&self) -> bool {
+        self.generation == self.world.generation.load(Ordering::Relaxed)
+    }
+
+    fn is_worn(&self, starts: u32) -> bool {
+        self.is_dead || self.starts.load(Ordering::Relaxed) >= starts
+    }
+
+    fn is_shadowed(&self, _: &Path) -> bool {
+        false
+    }
+
+    fn mapped(&self) -> u64 {
+        MIB
+    }
+}
+
+impl Zygote for Fake {
+    type Worker = Fake;
+
+    fn names(&self) -> &[Vec<u8>] {
+        &self.names
+    }
+
+    fn start_time(&self) -> Duration {
+        Duration::from_millis(20)
+    }
+
+    fn fork(&mut self, _: &Spec<'_>, _: Slot<'_>, _: bool) -> Result<i32, Failure> {
+        self.ask().map(|()| 1)
+    }
+
+    fn once(&mut self, spec: &Spec<'_>, slot: Slot<'_>, near: bool) -> Result<Fake, Failure> {
+        self.worker(spec, slot, near)
+    }
+
+    fn worker(&mut self, _: &Spec<'_>, _: Slot<'_>, _: bool) -> Result<Fake, Failure> {
+        self.ask().map(|()| Fake::new(&self.world, Vec::new(), Some(self)))
+    }
+}
+
+impl Worker for Fake {
+    fn pid(&self) -> i32 {
+        1
+    }
+
+    fn start(&mut self, _: &Spec<'_>, _: bool, _: bool) -> Result<(), Failure> {
+        self.ask()
+    }
+
+    fn private(&self) -> Option<u64> {
+        Some(MIB)
+    }
+}
+
+impl Make for Maker {
+    type Zygote = Fake;
+    type Worker = Fake;
+
+    fn made_ahead(&self, _: &Path) -> Option<Made<Fake>> {
+        None
+    }
+
+    fn observe(&self, _: &Spec<'_>, _: Option<&Path>) -> Result<Findings, Reason> {
+        match self.0.refuses.lock().unwrap().take() {
+            Some(reason) => Err(reason),
+            None => Ok(Findings {
+                traits: Traits::default(),
+                observed: Arc::new(Observed::nothing()),
+                is_new: false,
+            }),
+        }
+    }
+
+    fn zygote(&self, spec: &Spec<'_>, _: Option<&Path>, _: &Findings) -> Result<Fake, Reason> {
+        self.0.made.fetch_add(1, Ordering::Relaxed);
+        // One of the tools asks for a variable.
+        let asks = spec.program.ends_with("asks");
+        Ok(Fake::new(&self.0, asks.then(|| b"MODE".to_vec()).into_iter().collect(), None))
+    }
+}
+
+/// A pool, and what its processes are counted by.
+pub(super) struct Trial {
+    pub pool: Pool<Maker>,
+    pub world: Arc<World>,
+}
+
+impl fmt::Debug for Trial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.world.fmt(f)
+    }
+}
+
+/// Everything is warm at once, and nothing is crowded.
+pub(super) fn policy() -> Policy {
+    Policy {
+        choice: Choice::Auto { after: 0 },
+        memory: 1000 * MIB,
+        templates_per_tool: 2,
+        workers_per_tool: 3,
+        workers_at_once: 3,
+        jobs: 1,
+        audit_one_in: 0,
+        repeats_doubtful: true,
+        ..Policy::default()
+    }
+}
+
+impl Trial {
+    pub(super) fn new(policy: Policy) -> Trial {
+        let world = Arc::<World>::default();
+        Trial { pool: Pool::new(policy, Maker(Arc::clone(&world))), world }
+    }
+
+    pub(super) fn tool(&self, spec: &Spec<'_>) -> Arc<Tool<Maker>> {
+        self.pool.tool(spec, None)
+    }
+
+    /// As [`Pool::lease`], but `None` where that would wait.
+    pub(super) fn try_lease(
+        &self,
+        spec: &Spec<'_>,
+        waiting: &mut Waiting,
+        now: Instant,
+    ) -> Result<Option<Lease<'_, Maker>>, Reason> {
+        let (tool, policy) = (self.tool(spec), self.pool.policy());
+        while let Some(plan) = tool.try_plan(Start { spec, policy, here: 0, now, busy: || false }, waiting)? {
+            if let Some(lease) = self.pool.carry_out(&tool, spec, plan)? {
+                return Ok(Some(lease));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A lease that needs no wait.
+    pub(super) fn lease(&self, spec: &Spec<'_>) -> Result<Lease<'_, Maker>, Reason> {
+        Ok(self.try_lease(spec, &mut Waiting::default(), Instant::now())?.expect("without waiting"))
+    }
+
+    /// A start that needs no wait.
+    pub(super) fn start(&self, spec: &Spec<'_>) -> Result<Started<'_, Maker>, Reason> {
+        start(self.lease(spec)?, spec)
+    }
+
+    /// Processes that exist.
+    pub(super) fn alive(&self) -> [i64; 2] {
+        [&self.world.zygotes, &self.world.workers].map(|count| count.load(Ordering::Relaxed))
+    }
+}
+
+/// Has the process of `lease` run `spec`.
+pub(super) fn start<'p>(lease: Lease<'p, Maker>, spec: &Spec<'_>) -> Result<Started<'p, Maker>, Reason> {
+    static SLOTS: LazyLock<Slots> = LazyLock::new(|| Slots::new().expect("a table"));
+    let slot = SLOTS.take();
+    let started = lease.start(spec, slot, true);
+    slot.into_iter().for_each(Slot::free);
+    started
+}
+
+/// A start of a tool under the name `key`, in a persistent process if one `may_reset`.
+pub(super) fn spec(tool: &str, key: u8, may_reset: bool) -> Spec<'static> {
+    static NULL: LazyLock<File> = LazyLock::new(|| File::open("/dev/null").expect("a null device"));
+    let env = EnvBlock::new(&hotstart_model::Environment::new());
+    let program = PathBuf::from(format!("/tools/{tool}"));
+    let mut spec = Spec::plain(&program, format!("name-{key}").into(), env, &*NULL);
+    spec.process_group = if may_reset { ProcessGroup::New } else { ProcessGroup::Inherit };
+    spec
+}

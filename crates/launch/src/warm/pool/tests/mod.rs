@@ -1,0 +1,168 @@
+//! The pool's decisions, with processes that are counters.
+
+mod fake;
+mod random;
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use hotstart_model::Status;
+
+use super::wait::Waiting;
+use crate::warm::request::Failure;
+use crate::warm::worker::{Doubts, Ended};
+use crate::warm::{Choice, Policy, Retirement, Stopped, ToolStatistics};
+use crate::{Reason, Usage, Via};
+use fake::{MIB, Trial, policy, spec};
+
+fn reset(differs: u32) -> Ended {
+    Ended::Rewound { status: Status::Exited(0), usage: Usage::default(), differs, at_point: false }
+}
+
+fn statistics(trial: &Trial) -> ToolStatistics {
+    trial.pool.statistics().tools.remove(0)
+}
+
+/// How a start was made whose run, if it is one in a persistent process, ends well at once.
+fn run(trial: &Trial, tool: &str, key: u8) -> Via {
+    let started = match trial.start(&spec(tool, key, true)) {
+        Ok(started) => started,
+        Err(reason) => return Via::Cold(reason),
+    };
+    started.run.into_iter().for_each(|run| run.finish(&reset(0)));
+    started.via
+}
+
+#[test]
+fn a_persistent_process_is_used_again_and_again() {
+    let trial = Trial::new(policy());
+    let vias: Vec<Via> = (0..4).map(|_| run(&trial, "a", 0)).collect();
+    assert_eq!(vias, [Via::Fork, Via::Rewind, Via::Rewind, Via::Rewind]);
+    assert_eq!(trial.alive(), [1, 1]);
+    let statistics = statistics(&trial);
+    assert_eq!((statistics.templates, statistics.audits), (1, 3));
+}
+
+#[test]
+fn runs_at_a_time_have_a_process_each_up_to_the_limit() {
+    let trial = Trial::new(policy());
+    let started: Vec<_> = (0..5).map(|_| trial.start(&spec("a", 0, true)).unwrap()).collect();
+    assert_eq!(started.iter().filter(|started| started.run.is_some()).count(), 3);
+    assert_eq!((trial.alive(), statistics(&trial).not_grown_for_room), ([1, 3], 2));
+    started.into_iter().flat_map(|started| started.run).for_each(|run| run.finish(&reset(0)));
+    assert_eq!(run(&trial, "a", 0), Via::Rewind);
+}
+
+#[test]
+fn in_a_crowd_a_start_waits_while_processes_come_back() {
+    let processors = Policy::default().jobs;
+    let trial = Trial::new(Policy { workers_at_once: 1, jobs: 4 * processors, ..policy() });
+    let (spec, begun) = (spec("a", 0, true), Instant::now());
+    let after = |ms| begun + Duration::from_millis(ms);
+    let first = trial.start(&spec).unwrap();
+    let mut waiting = Waiting::default();
+    assert!(trial.try_lease(&spec, &mut waiting, begun).unwrap().is_none());
+    first.run.unwrap().finish(&reset(0));
+    let second = trial.start(&spec).unwrap();
+    assert_eq!(second.via, Via::Rewind, "one that came back is for whoever asks first");
+    assert!(trial.try_lease(&spec, &mut waiting, after(14)).unwrap().is_none());
+    assert!(trial.try_lease(&spec, &mut waiting, after(28)).unwrap().is_none());
+    // Nothing has come back for as long as one would.
+    let lease = trial.try_lease(&spec, &mut waiting, after(29)).unwrap().unwrap();
+    assert_eq!(lease.holds(), [1, 0, 1]);
+}
+
+#[test]
+fn one_lost_start_costs_one_process() {
+    let trial = Trial::new(policy());
+    run(&trial, "a", 0);
+    *trial.world.fails.lock().unwrap() = Some(Failure::Died);
+    assert_eq!(run(&trial, "a", 0), Via::Cold(Reason::TemplateDied));
+    assert_eq!(trial.alive(), [1, 0]);
+    *trial.world.fails.lock().unwrap() = Some(Failure::Died);
+    assert_eq!(run(&trial, "a", 0), Via::Cold(Reason::TemplateDied));
+    assert_eq!(trial.alive(), [0, 0]);
+    assert_eq!(run(&trial, "a", 0), Via::Fork);
+}
+
+#[test]
+fn a_tool_of_which_no_persistent_process_can_be_made_is_forked() {
+    let trial = Trial::new(policy());
+    *trial.world.fails.lock().unwrap() = Some(Failure::NoWorker);
+    assert_eq!([run(&trial, "a", 0), run(&trial, "a", 0)], [Via::Fork; 2]);
+    assert_eq!((trial.alive(), statistics(&trial).not_rewound), ([1, 0], Some(Stopped::Impossible)));
+}
+
+#[test]
+fn a_difference_or_calls_that_nobody_repeats_end_persistent_processes() {
+    let trial = Trial::new(policy());
+    let [one, other] = [(); 2].map(|()| trial.start(&spec("a", 0, true)).unwrap().run.unwrap());
+    one.finish(&reset(1));
+    other.finish(&reset(0));
+    assert_eq!((run(&trial, "a", 0), trial.alive()), (Via::Fork, [1, 0]));
+    assert_eq!(statistics(&trial).not_rewound, Some(Stopped::Differs("memory".to_owned())));
+    let trial = Trial::new(Policy { repeats_doubtful: false, ..policy() });
+    let run = trial.start(&spec("a", 0, true)).unwrap().run.unwrap();
+    run.finish(&Ended::Process { retired: 1 << 7, doubts: Doubts::new(1) });
+    assert_eq!(statistics(&trial).not_rewound, Some(Stopped::Retires(Retirement::Calls)));
+}
+
+#[test]
+fn outdated_and_worn_processes_are_replaced() {
+    let trial = Trial::new(Policy { starts_per_template: 4, ..policy() });
+    run(&trial, "a", 0);
+    trial.world.generation.fetch_add(1, Ordering::Relaxed);
+    let vias: Vec<Via> = (0..6).map(|_| run(&trial, "a", 0)).collect();
+    assert_eq!(vias[..2], [Via::Fork, Via::Rewind]);
+    assert_eq!(vias[4], Via::Fork, "four starts for each zygote");
+    assert_eq!((trial.alive(), trial.world.made.load(Ordering::Relaxed)), ([1, 1], 3));
+}
+
+#[test]
+fn a_tool_that_cannot_have_a_zygote_is_cold_for_ever_unless_it_was_the_request() {
+    let trial = Trial::new(policy());
+    *trial.world.refuses.lock().unwrap() = Some(Reason::Limits);
+    assert_eq!([run(&trial, "a", 0), run(&trial, "a", 0)], [Via::Cold(Reason::Limits), Via::Fork]);
+    *trial.world.refuses.lock().unwrap() = Some(Reason::Script);
+    assert_eq!([run(&trial, "b", 0), run(&trial, "b", 0)], [Via::Cold(Reason::Script); 2]);
+}
+
+#[test]
+fn starts_pay_for_a_zygote_under_each_key() {
+    let trial = Trial::new(Policy { choice: Choice::Eager, ..policy() });
+    let vias = [0, 1, 1, 0].map(|key| run(&trial, "a", key));
+    assert_eq!(vias, [Via::Fork, Via::Cold(Reason::FewStarts), Via::Fork, Via::Rewind]);
+}
+
+#[test]
+fn what_was_not_used_for_longest_goes_first_and_a_process_before_its_zygote() {
+    let trial = Trial::new(Policy { memory: 4 * MIB, ..policy() });
+    ["a", "b", "a"].iter().for_each(|tool| _ = run(&trial, tool, 0));
+    assert_eq!((trial.alive(), trial.pool.budget.used()), ([2, 2], 4 * MIB));
+    assert_eq!(run(&trial, "c", 0), Via::Fork);
+    let tools = ["a", "b", "c"].map(|tool| trial.tool(&spec(tool, 0, true)).census());
+    assert_eq!(tools, [[[1, 1]; 2], [[0, 0]; 2], [[1, 1]; 2]]);
+    assert_eq!(trial.pool.budget.used(), 4 * MIB);
+}
+
+#[test]
+fn a_tool_whose_process_went_for_its_memory_is_forked_for_a_while() {
+    // Each has its zygote; there is not room for both persistent processes.
+    let trial = Trial::new(Policy { memory: 3 * MIB, ..policy() });
+    for _ in 0..100 {
+        run(&trial, "a", 0);
+        run(&trial, "b", 0);
+    }
+    let all = trial.pool.statistics().tools;
+    let ended: u64 = all.iter().map(|tool| tool.ended_for_memory).sum();
+    let spared: u64 = all.iter().map(|tool| tool.not_grown_for_memory).sum();
+    assert!((2..12).contains(&ended) && spared > 20, "{ended} ended, {spared} spared");
+    assert!(trial.pool.budget.used() <= 3 * MIB);
+}
+
+#[test]
+fn a_zygote_larger_than_all_may_be_is_not_kept() {
+    let trial = Trial::new(Policy { memory: MIB - 1, ..policy() });
+    assert_eq!([run(&trial, "a", 0), run(&trial, "a", 0)], [Via::Cold(Reason::Memory); 2]);
+    assert_eq!((trial.alive(), trial.pool.budget.used()), ([0, 0], 0));
+}
