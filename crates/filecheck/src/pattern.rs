@@ -86,6 +86,10 @@ impl Pattern {
         if builder.pattern.definitions.len() > MAX_DEFINITIONS {
             return undecided("many definitions");
         }
+        if builder.pattern.has_references && request.ignore_case {
+            // References compare bytes even then.
+            return undecided("a back-reference where case is ignored");
+        }
         if builder.pattern.has_references && builder.pattern.groups > MAX_GROUPS_WITH_REFERENCES {
             return undecided("many groups and a back-reference");
         }
