@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::positions::{Positions, sequence};
 use super::search::each_start;
-use super::{Element, Work};
+use super::{Element, MANY, Work};
 use crate::{Certain, undecided};
 
 /// More are not followed: each is a level of recursion.
@@ -19,16 +19,11 @@ pub(crate) type Found = (Range<usize>, Vec<(usize, Range<usize>)>);
 
 /// The match of a pattern with back-references.
 pub(crate) fn find(elements: &[Element], text: &[u8], work: &Work) -> Certain<Option<Found>> {
-    let is_plain = |element: &Element| {
-        matches!(
-            element,
-            Element::Literal(_)
-                | Element::Set { .. }
-                | Element::Eol
-                | Element::Open(_)
-                | Element::Close(_)
-                | Element::Back(_)
-        )
+    let is_plain = |element: &Element| match element {
+        // What may be there or not, LLVM 15 and older lose track of here.
+        Element::Set { min, max, .. } => matches!((*min, *max), (0 | 1, MANY)) || min == max,
+        Element::Literal(_) | Element::Eol | Element::Open(_) | Element::Close(_) | Element::Back(_) => true,
+        _ => false,
     };
     if elements.len() > MAX_ELEMENTS || !elements.iter().all(is_plain) {
         return undecided("a back-reference in a pattern that is not plain");
