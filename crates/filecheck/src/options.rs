@@ -45,6 +45,30 @@ impl Request {
         Ok(request)
     }
 
+    /// Options that ask for the same, with one word each; without those that matter to failures, and without files.
+    pub fn options(&self) -> Vec<String> {
+        let flags = [
+            ("--strict-whitespace", self.strict_whitespace),
+            ("--ignore-case", self.ignore_case),
+            ("--allow-empty", self.allow_empty),
+            ("--allow-unused-prefixes", self.allow_unused_prefixes),
+            ("--match-full-lines", self.match_full_lines),
+            ("--enable-var-scope", self.enable_var_scope),
+            ("--allow-deprecated-dag-overlap", self.allow_dag_overlap),
+        ];
+        let flags = flags.into_iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| flag.to_owned());
+        let mut options: Vec<String> = flags.collect();
+        if !self.has_default_prefix {
+            options.push(format!("--check-prefixes={}", self.prefixes.join(",")));
+        }
+        if self.comment_prefixes != ["COM", "RUN"] {
+            options.push(format!("--comment-prefixes={}", self.comment_prefixes.join(",")));
+        }
+        options.extend(self.implicit_check_not.iter().map(|text| format!("--implicit-check-not={text}")));
+        options.extend(self.defines.iter().map(|define| format!("-D{define}")));
+        options
+    }
+
     /// Adds the default prefixes, and refuses what FileCheck refuses.
     fn complete_prefixes(&mut self) -> Certain<()> {
         if self.prefixes.is_empty() {
@@ -202,6 +226,8 @@ mod tests {
         assert_eq!(request.implicit_check_not, ["x y"]);
         assert_eq!(request.defines, ["V=a=b"]);
         assert!(request.allow_empty && !request.has_default_prefix);
+        let options = ["--allow-empty", "--check-prefixes=A,B,C", "--implicit-check-not=x y", "-DV=a=b"];
+        assert_eq!(request.options(), options);
     }
 
     #[test]

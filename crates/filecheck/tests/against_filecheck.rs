@@ -8,12 +8,17 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use hotstart_filecheck::{Request, battery};
+
+#[path = "oracle/client.rs"]
+mod client;
+
+use client::Oracle;
 
 fn filechecks() -> Vec<PathBuf> {
     if let Some(list) = std::env::var_os("HOTSTART_FILECHECKS") {
@@ -79,44 +84,29 @@ fn the_battery_is_as_it_says() {
 /// What says if FileCheck passes.
 enum Real {
     Program(PathBuf),
-    Oracle(PathBuf, Option<Child>),
+    Oracle(Oracle),
 }
 
 impl Real {
     fn all() -> Vec<Real> {
         match std::env::var_os("HOTSTART_FILECHECK_ORACLES") {
-            Some(list) => std::env::split_paths(&list).map(|path| Real::Oracle(path, None)).collect(),
+            Some(list) => std::env::split_paths(&list).map(|path| Real::Oracle(Oracle::new(path))).collect(),
             None => filechecks().into_iter().map(Real::Program).collect(),
         }
     }
 
     fn name(&self) -> &Path {
         match self {
-            Real::Program(path) | Real::Oracle(path, _) => path,
+            Real::Program(path) => path,
+            Real::Oracle(oracle) => &oracle.path,
         }
     }
 
     fn passes(&mut self, args: &[String], dir: &Path, check: &str, input: &str) -> bool {
-        let (path, child) = match self {
-            Real::Program(tool) => return passes(tool, args, dir, check, input),
-            Real::Oracle(path, child) => (path, child),
-        };
-        let asked = child.get_or_insert_with(|| {
-            Command::new(path).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
-        });
-        let mut question = (args.len() as u32).to_ne_bytes().to_vec();
-        for text in args.iter().map(String::as_str).chain([check, input]) {
-            question.extend((text.len() as u32).to_ne_bytes());
-            question.extend(text.as_bytes());
+        match self {
+            Real::Program(tool) => passes(tool, args, dir, check, input),
+            Real::Oracle(oracle) => oracle.passes(args, check.as_bytes(), input.as_bytes()),
         }
-        let mut answer = [0];
-        let sent = asked.stdin.as_mut().unwrap().write_all(&question);
-        if sent.and_then(|()| asked.stdout.as_mut().unwrap().read_exact(&mut answer)).is_err() {
-            // The library has ended it, as FileCheck would have ended.
-            _ = asked.wait();
-            *child = None;
-        }
-        answer == [1]
     }
 }
 

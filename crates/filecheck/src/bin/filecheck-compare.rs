@@ -3,18 +3,24 @@
 //! Only a pass of the matcher needs the real one: all else is left to it anyway. The exit status tells of wrong passes.
 #![forbid(unsafe_code)]
 
+#[path = "../../tests/oracle/client.rs"]
+mod client;
+
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
+use client::Oracle;
 use hotstart_filecheck::{Certain, Request, Undecided};
 
-const USAGE: &str = "usage: filecheck-compare CALLS [--filecheck PATH]... [--mutants N] [--seed N] [--part I/N]
+const USAGE: &str = "usage: filecheck-compare CALLS [--filecheck PATH]... [--oracle PATH]... [--mutants N] [--seed N]
+       [--part I/N]
 
 CALLS is the directory `calls` that bench/filecheck-record has written. Each call is judged by the matcher. What the
-matcher passes is judged by each FileCheck, too. With --mutants, N variants of each call as well: a line dropped,
-doubled or swapped, a byte changed, in the input or in the check file.";
+matcher passes is judged by each FileCheck, too, and by each oracle (tests/oracle/oracle.cpp). With --mutants, N variants
+of each call as well: a line dropped, doubled or swapped, a byte changed, in the input or in the check file.";
 
 /// A call that was recorded.
 struct Call {
@@ -39,6 +45,7 @@ struct Counts {
 struct Options {
     calls: PathBuf,
     filechecks: Vec<PathBuf>,
+    oracles: RefCell<Vec<Oracle>>,
     mutants: u64,
     seed: u64,
     part: (usize, usize),
@@ -74,11 +81,19 @@ fn main() -> ExitCode {
 fn options() -> Option<Options> {
     let mut words = std::env::args().skip(1);
     let calls = PathBuf::from(words.next().filter(|word| !word.starts_with('-'))?);
-    let mut options = Options { calls, filechecks: Vec::new(), mutants: 0, seed: 1, part: (0, 1) };
+    let mut options = Options {
+        calls,
+        filechecks: Vec::new(),
+        oracles: RefCell::default(),
+        mutants: 0,
+        seed: 1,
+        part: (0, 1),
+    };
     while let Some(word) = words.next() {
         let value = words.next()?;
         match word.as_str() {
             "--filecheck" => options.filechecks.push(value.into()),
+            "--oracle" => options.oracles.get_mut().push(Oracle::new(value.into())),
             "--mutants" => options.mutants = value.parse().ok()?,
             "--seed" => options.seed = value.parse().ok()?,
             "--part" => {
@@ -111,7 +126,10 @@ fn judge(call: &Call, name: &Path, seed: u64, options: &Options, scratch: &Path,
     count(&decision, counts);
     let Ok(request) = request else { return };
     // The share that is decided is one of the passes.
-    let passes = options.filechecks.first().map(|tool| real(tool, call, &request, scratch));
+    let passes = match options.oracles.borrow_mut().first_mut() {
+        Some(oracle) => Some(oracle.passes(&request.options(), &call.check, &call.input)),
+        None => options.filechecks.first().map(|tool| real(tool, call, &request, scratch)),
+    };
     counts.real_passes += u64::from(passes == Some(true));
     if decision.is_ok() {
         counts.passed += 1;
@@ -146,18 +164,28 @@ fn confirm(
     counts: &mut Counts,
 ) {
     for tool in &options.filechecks {
-        counts.compared += 1;
-        if !real(tool, call, request, scratch) {
-            counts.wrong += 1;
-            let kept =
-                std::env::temp_dir().join(format!("filecheck-wrong-{}-{}", std::process::id(), counts.wrong));
-            println!("WRONG PASS: {} with {}; kept in {}", name.display(), tool.display(), kept.display());
-            let _ = fs::create_dir_all(&kept);
-            let _ = fs::write(kept.join("args"), call.args.join("\n"));
-            let _ = fs::write(kept.join("check"), &call.check);
-            let _ = fs::write(kept.join("input"), &call.input);
-        }
+        let is_right = real(tool, call, request, scratch);
+        note(call, name, tool, is_right, counts);
     }
+    for oracle in options.oracles.borrow_mut().iter_mut() {
+        let is_right = oracle.passes(&request.options(), &call.check, &call.input);
+        note(call, name, &oracle.path, is_right, counts);
+    }
+}
+
+/// Counts an answer, and keeps the case if it shows that a pass was wrong.
+fn note(call: &Call, name: &Path, tool: &Path, is_right: bool, counts: &mut Counts) {
+    counts.compared += 1;
+    if is_right {
+        return;
+    }
+    counts.wrong += 1;
+    let kept = std::env::temp_dir().join(format!("filecheck-wrong-{}-{}", std::process::id(), counts.wrong));
+    println!("WRONG PASS: {} with {}; kept in {}", name.display(), tool.display(), kept.display());
+    let _ = fs::create_dir_all(&kept);
+    let _ = fs::write(kept.join("args"), call.args.join("\n"));
+    let _ = fs::write(kept.join("check"), &call.check);
+    let _ = fs::write(kept.join("input"), &call.input);
 }
 
 /// Whether a FileCheck passes without a word.
@@ -240,7 +268,7 @@ fn mutate(call: &Call, random: &mut Random) -> Call {
 
 fn report(counts: &Counts) {
     println!(
-        "{} calls, {} decided as passes, {} pass with the first FileCheck",
+        "{} calls, {} decided as passes, {} pass with the first oracle or FileCheck",
         counts.calls, counts.passed, counts.real_passes
     );
     println!("{} mutants, {} decided as passes", counts.mutants, counts.mutants_passed);
