@@ -35,7 +35,7 @@ test-long: setup venv build
 	tools/fuzz-parsers 225
 
 test-runtime:
-	tools/test-runtime
+	cargo test --locked -p hotstart-launch --test units -- --nocapture
 
 # Packages of the distribution that are missing; nothing when all are there.
 setup:

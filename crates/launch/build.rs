@@ -4,12 +4,12 @@
 //! `tools/fuzz-bites`, which tests that the fuzzer notices.
 //!
 //! HOTSTART_CC names the C compiler. A build for an old glibc needs it: CC and the linker are zig's there, and the runtime
-//! needs GCC.
+//! needs GCC. HOTSTART_WERROR makes its warnings errors, as continuous integration does.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 30] = [
+const SOURCES: [&str; 29] = [
     "fork/entry.c",
     "io.c",
     "fork/audit.c",
@@ -18,7 +18,6 @@ const SOURCES: [&str; 30] = [
     "fork/title.c",
     "fork/snapshot.c",
     "fork/bind.c",
-    "fork/finalize.c",
     "fork/child.c",
     "fork/decode.c",
     "fork/server.c",
@@ -46,6 +45,7 @@ const HEADERS: [&str; 3] = ["protocol.h", "arch.h", "runtime.h"];
 
 const WITHOUT: &str = "HOTSTART_WITHOUT";
 const COMPILER: &str = "HOTSTART_CC";
+const WERROR: &str = "HOTSTART_WERROR";
 
 fn main() {
     println!("cargo::rerun-if-env-changed={WITHOUT}");
@@ -68,9 +68,13 @@ fn main() {
 }
 
 fn link(runtime: &Path, output: &Path, sources: &[&str], options: &[String]) {
+    println!("cargo::rerun-if-env-changed={WERROR}");
     let compiler = compiler();
     let mut command = Command::new(compiler.path());
     command.args(["-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra"]);
+    if std::env::var_os(WERROR).is_some_and(|value| !value.is_empty()) {
+        command.arg("-Werror");
+    }
     command.arg("-I").arg(runtime).args(options).args(["-Wl,--build-id=none", "-s", "-o"]).arg(output);
     command.args(sources.iter().map(|file| runtime.join(file)));
     match command.status() {

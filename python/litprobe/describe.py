@@ -28,7 +28,8 @@ def snapshot(config):
         "test_source_root": config.test_source_root,
         "test_exec_root": config.test_exec_root,
         "max_individual_test_time": number(getattr(config, "maxIndividualTestTime", None), float),
-        "hotstart_cold": describe_cold(getattr(config, "hotstart_cold", False)),
+        "hotstart_cold": describe_some(getattr(config, "hotstart_cold", False)),
+        "hotstart_alone": describe_some(getattr(config, "hotstart_alone", False)),
     }
 
 
@@ -106,13 +107,13 @@ def describe_group(group):
     return None if group is None else {"kind": "named", "name": str(group)}
 
 
-def describe_cold(tools):
-    """hotstart's own attribute: true for all tools, or names of tools."""
-    if isinstance(tools, str):
-        tools = tools.replace(",", " ").split()
-    if isinstance(tools, (list, tuple, set, frozenset)):
-        return {"names": sorted(str(tool) for tool in tools)}
-    return {"all": bool(tools)}
+def describe_some(names):
+    """hotstart's own attributes: true for all tools or tests, or names of them."""
+    if isinstance(names, str):
+        names = names.replace(",", " ").split()
+    if isinstance(names, (list, tuple, set, frozenset)):
+        return {"names": sorted(str(name) for name in names)}
+    return {"all": bool(names)}
 
 
 def describe_substitutions(substitutions):
@@ -135,7 +136,8 @@ def describe_environment(environment):
 
 
 def describe_names(names):
-    return [str(name) for name in names]
+    # They are sets, whose order differs from one Python to the next.
+    return sorted(str(name) for name in names)
 
 
 DESCRIBED = {

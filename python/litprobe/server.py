@@ -36,7 +36,9 @@ class Server:
             "begin": self.begin,
             "run": self.run,
             "update": self.update,
+            "trace": self.tell_trace,
         }
+        self.traced = None
 
     def answer(self, request):
         """The reply to one request."""
@@ -149,6 +151,17 @@ class Server:
         """Lets updaters change a test."""
         return self.execution.update(request, self.suite(request), self.configs[request["config"]])
 
+    def end_part(self):
+        """What was looked at since the last time belongs to one answer."""
+        if self.traced:
+            self.traced.part()
+
+    def tell_trace(self, request):
+        """What all answers so far depend on."""
+        from litprobe import trace
+
+        return trace.tell(request) if self.traced else {"trace": {"why": "this Python is not known", "parts": []}}
+
     def stopped(self, stop):
         """A config called `lit_config.fatal`, or `sys.exit` with a value."""
         last = self.session.diagnostics[-1] if self.session.diagnostics else None
@@ -199,9 +212,14 @@ def hello():
 def serve(requests, replies):
     """Greets, takes the settings, and answers until the requests end."""
 
+    traced = None
+
     def put(value):
-        replies.write(encode(value) + b"\n")
+        line = encode(value) + b"\n"
+        replies.write(line)
         replies.flush()
+        if traced is not None and traced.trace is not None:
+            traced.trace.own += len(line)
 
     def send(value):
         # A config's own prints come before what it leads to.
@@ -219,6 +237,10 @@ def serve(requests, replies):
         return decode(line)
 
     settings = decode(requests.readline())
+    if settings.get("trace"):
+        from litprobe import trace as traced
+
+        traced.start()
     if settings["lit_package"]:
         sys.path.insert(0, settings["lit_package"])
     sys.argv = list(settings["argv"])
@@ -234,8 +256,12 @@ def serve(requests, replies):
     freeze()
     gc.enable()
     send({"ready": True, "diagnostics": server.session.take_diagnostics()})
+    server.traced = traced.trace if traced else None
+    server.end_part()
     for line in requests:
-        send(server.answer(decode(line)))
+        reply = server.answer(decode(line))
+        server.end_part()
+        send(reply)
     # Python's end looks through all objects for cycles, several times: 11 of its 17 ms, for which the runner waits.
     freeze()
 

@@ -7,7 +7,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-use hotstart_launch::{Choice, EnvBlock, Group, Launcher, Policy, ProcessGroup, Spec, Via};
+use hotstart_launch::{Choice, EnvBlock, Group, Launcher, OnDoubt, Policy, ProcessGroup, Spec, Via};
 use hotstart_model::Environment;
 use hotstart_python::which;
 use rustix::fs::MemfdFlags;
@@ -62,8 +62,12 @@ fn answer(result: rustix::io::Result<()>) -> String {
 /// Starts the tool by fork, or in workers, and says whether it was, or else why not.
 fn tried(tool: &Path, rewind: bool) -> io::Result<String> {
     let choice = Choice::Only(vec![TOOL.to_owned()]);
-    let launcher =
-        Launcher::new().with_policy(Policy { choice, rewind, repeats_doubtful: true, ..Policy::default() });
+    let launcher = Launcher::new().with_policy(Policy {
+        choice,
+        rewind,
+        on_doubt: OnDoubt::Repeat,
+        ..Policy::default()
+    });
     let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
     let mut why = String::new();
     for _ in 0..STARTS {

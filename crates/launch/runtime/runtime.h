@@ -134,11 +134,6 @@ HS_HIDDEN void hs_title_stack(uintptr_t *low, uintptr_t *high);
 HS_HIDDEN void hs_bind_all(void);
 HS_HIDDEN void hs_bind_learn(void *(*before)(void **place), void (*keep)(void **place));
 
-/* finalize.c */
-HS_HIDDEN void hs_finalize_open(void);
-HS_HIDDEN void hs_finalize_seal(void);
-HS_HIDDEN void *hs_finalize_stand_in(void *function);
-
 /* place.c */
 HS_HIDDEN void hs_place_open(void);
 HS_HIDDEN int hs_place_free(int to_anywhere);

@@ -35,8 +35,8 @@ pub use launcher::{Child, Launcher, StartError};
 pub use spec::{Limit, ProcessGroup, Resource, Spec};
 pub use sys::priority::io_priority;
 pub use warm::{
-    Ahead, Choice, Moment, Nested, NestedStarts, Policy, Retirement, Statistics, Stopped, ToolStatistics,
-    cache_directory,
+    Ahead, Choice, Moment, Nested, NestedStarts, OnDoubt, Policy, Retirement, Statistics, Stopped,
+    ToolStatistics, cache_directory,
 };
 
 /// Whether this process was started without a standard output.

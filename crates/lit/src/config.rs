@@ -53,6 +53,33 @@ pub struct Config {
     pub max_individual_test_time: Option<Duration>,
     /// `config.hotstart_cold`, which lit does not have: tools that are not to be started warm.
     pub hotstart_cold: ColdTools,
+    /// `config.hotstart_alone`, which lit does not have either: tests that run alone, after all others.
+    pub hotstart_alone: Alone,
+}
+
+/// Tests of a config that run alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Alone {
+    /// All of them.
+    All,
+    /// Those of these names, which are the last components of their paths.
+    Named(BTreeSet<String>),
+}
+
+impl Default for Alone {
+    fn default() -> Self {
+        Alone::Named(BTreeSet::new())
+    }
+}
+
+impl Alone {
+    /// Whether the test of this name is one of them.
+    pub fn has(&self, name: &str) -> bool {
+        match self {
+            Alone::All => true,
+            Alone::Named(names) => names.contains(name),
+        }
+    }
 }
 
 /// Where a config's values come from.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use hotstart_model::{Command, Dialect, Fault, Interpreter, Outcome, RunBy, Script, Transcript, Verdict};
 
 use crate::exception::{self, Exception};
+use crate::line_times;
 use crate::render::{self, Scene, View};
 use crate::script::Request;
 
@@ -20,6 +21,7 @@ pub struct Pending {
     expected_to_fail: Result<bool, String>,
     attempts: u32,
     annotate: bool,
+    line_times: bool,
     /// What updaters had to say, by attempt; empty without `--update-tests`.
     updates: Vec<String>,
     /// What a diagnosis of its failure needs, if one is asked for.
@@ -46,6 +48,7 @@ impl Pending {
             expected_to_fail,
             attempts,
             annotate: request.annotate,
+            line_times: request.line_times,
             updates: Vec::new(),
             scene: request.session.diagnose.clone().map(|outside| Scene::new(script, outside)),
         }
@@ -118,6 +121,9 @@ pub fn conclude(
     if pending.annotate && failed && wants_output {
         let summary = render::failure_summary(&pending.commands, transcript);
         outcome.blame = summary.map(|summary| summary.to_string()).unwrap_or_default();
+    }
+    if pending.line_times {
+        outcome.lines = line_times::of(&pending.commands, transcript);
     }
     Some(outcome)
 }
@@ -194,6 +200,7 @@ mod tests {
             expected_to_fail,
             attempts,
             annotate: false,
+            line_times: false,
             updates: Vec::new(),
             scene: None,
         }

@@ -17,6 +17,7 @@ mod executable;
 pub mod fuzzing;
 pub mod googletest;
 pub mod judge;
+mod line_times;
 pub mod load;
 pub mod order;
 pub mod plan;

@@ -133,7 +133,8 @@ pub fn load_in<'g>(
     });
     // The helpers that come later are started in the same Python.
     let Interpreter { python, lit_package } = about.interpreter.clone();
-    let settings_found = Settings { python: Some(python), lit_package, ..settings.clone() };
+    let settings_found =
+        Settings { python: Some(python), lit_package, config_cache: None, ..settings.clone() };
     let session = session(about, dialect, state, settings, &voice, tmp_dir);
     let timing = Timing { waited, after_last_answer: last_answer.elapsed(), total: begun.elapsed() };
     let discovered = Discovered {

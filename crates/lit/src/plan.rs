@@ -8,7 +8,9 @@ use std::io;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
-use hotstart_model::{Dialect, JobId, JobSource, Outcome, RunScript, Transcript, Verdict, Work};
+use hotstart_model::{Dialect, JobId, JobSource, Outcome, RunScript, Transcript, Verdict, Work, Wrap};
+
+use hotstart_python::re::Pattern;
 
 use crate::config::{Config, Format, ParallelismGroup, Session};
 use crate::delegate::{Helpers, Update};
@@ -19,6 +21,7 @@ use crate::googletest::shard::{self, Shard, Ways};
 use crate::judge::{self, Pending};
 use crate::read_ahead::ReadAhead;
 use crate::script::{self, CompiledConfig, Compiler, Prepared, Request};
+use crate::select;
 use crate::settings::Settings;
 use crate::suite::Test;
 use crate::tmp_dir::TmpDir;
@@ -31,6 +34,11 @@ pub struct Plan<'a> {
     /// Places in `tests`.
     selected: Arc<[u32]>,
     read_ahead: ReadAhead,
+    /// How many tests run before those that run alone; all of them if there are none.
+    together: u32,
+    /// How many different tests there are, if they are repeated.
+    repeated: Option<u32>,
+    wraps: Arc<[Wrap]>,
     failures: Vec<bool>,
     compiler: Compiler,
     /// By the numbers of the configs.
@@ -41,6 +49,7 @@ pub struct Plan<'a> {
     no_execute: bool,
     max_retries: Option<u32>,
     annotate: bool,
+    line_times: bool,
     wants_all_output: bool,
     updates_tests: bool,
     ways: Ways,
@@ -60,13 +69,16 @@ impl<'a> Plan<'a> {
         let configs = tests.iter().map(|test| test.config().id as usize + 1).max().unwrap_or(0);
         let tmp_dir = session.tmp_dir.as_deref().map(TmpDir::create).transpose()?;
         let updates_tests = settings.update_tests && session.dialect == Dialect::V23;
-        let selected: Arc<[u32]> = selected.into();
+        let (selected, together, repeated) = arranged(&tests, selected, settings);
         Ok(Plan {
             compiler: Compiler::new(session.dialect),
             session,
             read_ahead: ReadAhead::new(tests.clone(), selected.clone()),
             tests,
             selected,
+            together,
+            repeated,
+            wraps: Arc::clone(&settings.wraps),
             failures: helpers.verdicts().iter().map(|(_, kind)| kind.is_failure).collect(),
             compiled: (0..configs).map(|_| OnceLock::new()).collect(),
             pending: Mutex::default(),
@@ -74,6 +86,7 @@ impl<'a> Plan<'a> {
             no_execute: settings.no_execute,
             max_retries: settings.max_retries_per_test,
             annotate: settings.annotate,
+            line_times: settings.line_times,
             ways: Ways::new(settings),
             helpers,
             wants_all_output: settings.wants_all_output,
@@ -91,6 +104,16 @@ impl<'a> Plan<'a> {
     /// The job's test as a place in the list of all tests found.
     pub fn place(&self, job: JobId) -> u32 {
         self.selected[job.0 as usize]
+    }
+
+    /// The number of the first job that is to run alone, after all before it; `None` if there is none.
+    pub fn together(&self) -> Option<u32> {
+        (self.together < self.count()).then_some(self.together)
+    }
+
+    /// Which repetition of its test a job is, from 1; `None` if tests are not repeated.
+    pub fn repetition(&self, job: JobId) -> Option<u32> {
+        self.repeated.map(|tests| job.0 / tests.max(1) + 1)
     }
 
     /// Removes the directory for temporary files. On failure gives a warning.
@@ -112,6 +135,9 @@ impl<'a> Plan<'a> {
             no_execute: self.no_execute,
             max_retries: self.max_retries,
             annotate: self.annotate,
+            line_times: self.line_times,
+            repetition: self.repetition(job),
+            wraps: &self.wraps,
         };
         let begun = Instant::now();
         let prepared = script::prepare(&request);
@@ -286,6 +312,35 @@ enum Awaited {
     Shard(Box<Shard>),
     /// A file that is run itself.
     Executable { xfail: bool },
+}
+
+/// The jobs in the order in which they start: those last that run alone, and all of them as often as they are repeated. Then how many
+/// run together, and how many different ones there are if they are repeated.
+fn arranged(tests: &[Test], selected: &[u32], settings: &Settings) -> (Arc<[u32]>, u32, Option<u32>) {
+    let count = |tests: &[u32]| u32::try_from(tests.len()).expect("fewer than 2^32 tests");
+    if !settings.replay.is_empty() {
+        return (selected.into(), count(selected), None);
+    }
+    let pattern = settings.alone.as_deref().and_then(|pattern| select::compile_filter(pattern).ok());
+    let is_alone = |place: &u32| {
+        let test = &tests[*place as usize];
+        let of_config = || test.config().hotstart_alone.has(&test.name().to_string_lossy());
+        let matches = |pattern: &Pattern| pattern.is_match(&test.full_name()).unwrap_or(false);
+        pattern.as_ref().is_some_and(matches) || of_config()
+    };
+    let (alone, others): (Vec<u32>, Vec<u32>) = selected.iter().partition(|place| is_alone(place));
+    let times = settings.repeat.unwrap_or(1).max(1) as usize;
+    if alone.is_empty() && times == 1 {
+        return (selected.into(), count(selected), settings.repeat.map(|_| count(selected)));
+    }
+    let once: Vec<u32> = others.iter().chain(&alone).copied().collect();
+    if times == 1 {
+        return (once.into(), count(&others), settings.repeat.map(|_| count(selected)));
+    }
+    // Where repetitions meet tests that must be alone, all of them run one by one.
+    let jobs: Vec<u32> = once.repeat(times);
+    let together = if alone.is_empty() { count(&jobs) } else { 0 };
+    (jobs.into(), together, Some(count(&once)))
 }
 
 /// The verdict on a test for which there is nothing to run, whatever is expected of it.

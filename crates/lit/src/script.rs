@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use hotstart_model::{
     ColdTools, Command, Dialect, Environment, ExternalShell, Interpreter, Outcome, Program, Script, Verdict,
+    Wrap,
 };
 use hotstart_python::{shlex, text};
 
@@ -93,6 +94,12 @@ pub struct Request<'a> {
     pub max_retries: Option<u32>,
     /// Whether a failing test says in a line which of its commands it was.
     pub annotate: bool,
+    /// Whether its outcome tells what each RUN line took.
+    pub line_times: bool,
+    /// Which repetition of the test this is, if it is repeated.
+    pub repetition: Option<u32>,
+    /// Tools that are started by other programs.
+    pub wraps: &'a Arc<[Wrap]>,
 }
 
 /// What came of a test file.
@@ -269,7 +276,7 @@ fn substituted_lines(
     let wants_slashes = external
         || (session.dialect == Dialect::V23
             && session.params.get("use_normalized_slashes").is_some_and(|value| !value.is_empty()));
-    let paths = TestPaths::new(source, exec, session.dialect, wants_slashes);
+    let paths = TestPaths::new(source, (exec, request.repetition), session.dialect, wants_slashes);
     let mut substituter = Substituter {
         list: List::new(&request.compiled.entries),
         features: &request.compiled.features,
@@ -361,7 +368,7 @@ fn attempts(request: &Request<'_>, own: Option<i128>) -> Result<u32, Exception> 
 
 fn assemble(request: &Request<'_>, commands: Vec<Command>, exec: &Path, external: bool) -> Script {
     let session = request.session;
-    let tmp = tmp_dir(exec);
+    let tmp = tmp_dir(exec, request.repetition);
     let tmp_base = tmp.join(exec.file_name().unwrap_or_default());
     let interpreter = if external {
         let mut script = tmp_base.clone().into_os_string();
@@ -395,6 +402,7 @@ fn assemble(request: &Request<'_>, commands: Vec<Command>, exec: &Path, external
         lit_package_dir: Some(session.package_dir.clone()),
         lit_python: Some(session.python.clone()),
         cold: ColdTools::None,
+        wraps: Arc::clone(request.wraps),
     }
 }
 
@@ -414,6 +422,7 @@ pub(crate) fn of_program(program: Program, dialect: Dialect, cwd: &Path, env: Ar
         lit_package_dir: None,
         lit_python: None,
         cold: ColdTools::None,
+        wraps: Default::default(),
     }
 }
 

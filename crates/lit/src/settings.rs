@@ -7,7 +7,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hotstart_model::{Environment, Severity};
+use hotstart_model::{Environment, Severity, Wrap};
+
+/// Where evaluated configs are kept from one run to the next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigCache {
+    /// The directory.
+    pub dir: PathBuf,
+    /// Whether all configs are evaluated all the same, and compared.
+    pub checks: bool,
+}
 
 /// Settings of `load`. [`Settings::default`] is lit's behaviour without options.
 #[derive(Clone, Debug)]
@@ -48,11 +57,15 @@ pub struct Settings {
     pub wants_all_output: bool,
     /// Whether a failing test says in a line which of its commands it was.
     pub annotate: bool,
+    /// Whether outcomes tell what each RUN line took.
+    pub line_times: bool,
     /// Whether scripts for an external shell may be run by the internal one where both mean the same.
     pub native_shell: bool,
     /// Whether failing tests say which command failed and how to run it again; then the environment of the shell
     /// into which that is pasted.
     pub diagnose: Option<Arc<Environment>>,
+    /// Where evaluated configs are kept; `None` to keep none.
+    pub config_cache: Option<ConfigCache>,
     /// `--order`.
     pub order: Order,
     /// `--per-test-coverage`.
@@ -71,6 +84,12 @@ pub struct Settings {
     pub filter_out: Option<String>,
     /// `--replay`: only these tests, by full name, in this order, whatever other options select.
     pub replay: Vec<String>,
+    /// `--alone`, a Python regular expression: tests that run one by one, after all others.
+    pub alone: Option<String>,
+    /// `--repeat`: how often each test runs, each time with temporary files of its own.
+    pub repeat: Option<u32>,
+    /// `--wrap`: tools that are started by other programs.
+    pub wraps: Arc<[Wrap]>,
     /// `--filter-failed`: only tests that failed last time.
     pub filter_failed: bool,
     /// `--run-shard` (from 1) and `--num-shards`.
@@ -133,6 +152,8 @@ impl Default for Settings {
             diagnostic_level: Severity::Note,
             wants_all_output: false,
             annotate: false,
+            line_times: false,
+            config_cache: None,
             native_shell: false,
             diagnose: None,
             order: Order::Smart,
@@ -145,6 +166,9 @@ impl Default for Settings {
             filter_out: None,
             replay: Vec::new(),
             filter_failed: false,
+            alone: None,
+            repeat: None,
+            wraps: Arc::default(),
             shard: None,
             max_tests: None,
             xfail: Vec::new(),

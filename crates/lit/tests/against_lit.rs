@@ -224,6 +224,9 @@ fn prepared(session: &Session, config: &Arc<Config>, test: &Test) -> Value {
         no_execute: false,
         max_retries: None,
         annotate: false,
+        line_times: false,
+        repetition: None,
+        wraps: &std::sync::Arc::default(),
     };
     match prepare(&request) {
         Prepared::Decided(outcome) => {

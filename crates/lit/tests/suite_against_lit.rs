@@ -115,6 +115,9 @@ impl Comparison {
             no_execute: false,
             max_retries: None,
             annotate: false,
+            line_times: false,
+            repetition: None,
+            wraps: &std::sync::Arc::default(),
         };
         let begin = Instant::now();
         let prepared = prepare(&request);

@@ -18,6 +18,6 @@ pub use cold_tools::ColdTools;
 pub use environment::Environment;
 pub use event::{Diagnostic, Event, Events, RunEnd, Severity, StartCounts};
 pub use job::{JobId, JobSource, RunScript, Work};
-pub use outcome::{MetricValue, Outcome, Verdict, VerdictKind, VerdictTable};
-pub use script::{Command, Dialect, ExternalShell, Interpreter, Program, Script};
+pub use outcome::{LineTime, MetricValue, Outcome, Verdict, VerdictKind, VerdictTable};
+pub use script::{Command, Dialect, ExternalShell, Interpreter, Program, Script, Wrap};
 pub use transcript::{Again, Fault, RedirectedOutput, RunBy, Stage, Status, Step, Taped, Transcript};

@@ -103,6 +103,17 @@ pub enum MetricValue {
     Json(String),
 }
 
+/// What a RUN line took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineTime {
+    /// Where it stands, in lit's words: `RUN: at line 3`.
+    pub label: String,
+    /// From the start of its first pipeline to the end of its last one, what lies between them left out.
+    pub wall: Duration,
+    /// CPU time of its processes.
+    pub cpu: Duration,
+}
+
 /// All that is known of a test once it has ended.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -130,6 +141,8 @@ pub struct Outcome {
     pub diagnosis: String,
     /// Which command failed and how, in one line to be told beside the output; empty where it is not wanted.
     pub blame: String,
+    /// What each RUN line of the last attempt took, in order; empty unless it was asked for.
+    pub lines: Vec<LineTime>,
 }
 
 impl Outcome {
@@ -148,6 +161,7 @@ impl Outcome {
             missing_features: Vec::new(),
             diagnosis: String::new(),
             blame: String::new(),
+            lines: Vec::new(),
         }
     }
 }

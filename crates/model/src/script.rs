@@ -60,6 +60,15 @@ pub struct ExternalShell {
     pub may_be_native: bool,
 }
 
+/// A tool that is started by another program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrap {
+    /// The tool's name, which is the last component of its path.
+    pub tool: String,
+    /// The program and its arguments, before the tool's own; `%t` is the test's temporary file, `%n` the number of the start.
+    pub words: Vec<String>,
+}
+
 /// Everything needed to run one attempt of one test.
 #[derive(Clone, Debug)]
 pub struct Script {
@@ -90,4 +99,6 @@ pub struct Script {
     pub lit_python: Option<PathBuf>,
     /// Tools that are not to be started warm.
     pub cold: ColdTools,
+    /// Tools that are started by other programs.
+    pub wraps: Arc<[Wrap]>,
 }

@@ -31,6 +31,8 @@ pub struct TestRecord<'a> {
     pub suite: SuiteName<'a>,
     /// Components of its path in the suite; never empty.
     pub path: &'a [String],
+    /// Seconds it took the last time, negative if it failed; zero if that is not known.
+    pub previous: f64,
     /// Its result; EXCLUDED and SKIPPED tests have one too.
     pub outcome: &'a Outcome,
 }

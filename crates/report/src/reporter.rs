@@ -51,6 +51,7 @@ struct State {
     display: Option<Box<dyn Display>>,
     predictor: Predictor,
     jobs: u32,
+    workers: usize,
     completed: u32,
     outcomes: Vec<Option<Arc<Outcome>>>,
 }
@@ -64,6 +65,7 @@ impl<C: Catalog> Reporter<C> {
             display: None,
             predictor: Predictor::default(),
             jobs: 0,
+            workers: 0,
             completed: 0,
             outcomes: Vec::new(),
         };
@@ -81,7 +83,7 @@ impl<C: Catalog> Reporter<C> {
         let skipped = Arc::new(Outcome::decided(Verdict::SKIPPED, ""));
         let outcomes =
             state.outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|| skipped.clone())).collect();
-        Results { outcomes, out: state.out, diagnostics: state.diagnostics }
+        Results { outcomes, workers: state.workers, out: state.out, diagnostics: state.diagnostics }
     }
 
     /// A worker that panicked while it wrote is no reason to lose the other workers' results.
@@ -97,7 +99,7 @@ impl<C: Catalog> Reporter<C> {
         }
         display.begin(&mut state.out);
         state.display = Some(display);
-        state.jobs = jobs;
+        (state.jobs, state.workers) = (jobs, workers);
         state.outcomes.resize(jobs as usize, None);
     }
 
@@ -209,6 +211,8 @@ impl<C: Catalog> Events for Reporter<C> {
 pub struct Results {
     /// By job.
     pub outcomes: Vec<Arc<Outcome>>,
+    /// How many ran tests.
+    pub workers: usize,
     /// For the summary.
     pub out: Sink,
     /// For what is said at the end; its counts are the whole run's.

@@ -92,6 +92,7 @@ mod tests {
                 summary_name: None,
                 suite: SuiteName { index: 0, name: "s" },
                 path: &path,
+                previous: 0.0,
                 outcome,
             })
             .collect();

@@ -131,6 +131,7 @@ mod tests {
             summary_name: None,
             suite: SuiteName { index: 0, name: "s" },
             path,
+            previous: 0.0,
             outcome,
         };
         let records: Vec<_> = paths.iter().map(|path| &path[..]).zip(&outcomes).map(record).collect();

@@ -274,3 +274,7 @@ pub(crate) fn fault(run: &Run<'_>, job: JobId, warm: &[&Ran], found: &Difference
     );
     run.tell(if run.checks.parity { Severity::Error } else { Severity::Warning }, text);
 }
+
+#[cfg(test)]
+#[path = "check_tests.rs"]
+mod tests;

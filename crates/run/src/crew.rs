@@ -46,7 +46,8 @@ fn staying(had: usize, wanted: usize) -> usize {
 }
 
 /// Does all of a run's work with `workers` threads, or with as many as there can be.
-pub(crate) fn work(run: &Run<'_>, workers: usize) {
+/// What is to be done then by this thread alone is `last`.
+pub(crate) fn work(run: &Run<'_>, workers: usize, last: impl FnOnce(&Run<'_>)) {
     let muster = Muster::default();
     std::thread::scope(|scope| {
         let named = |name: String| std::thread::Builder::new().name(name);
@@ -82,6 +83,7 @@ pub(crate) fn work(run: &Run<'_>, workers: usize) {
         }
         worker::work(run, 0);
         handles.into_iter().for_each(join);
+        last(run);
         run.watch.close();
     });
 }

@@ -98,3 +98,7 @@ fn warm(run: &Run<'_>, job: JobId) -> Option<(Outcome, Scripts)> {
     })?;
     Some((outcome, scripts.into_inner()))
 }
+
+#[cfg(test)]
+#[path = "delegated_tests.rs"]
+mod tests;

@@ -174,6 +174,7 @@ mod tests {
             lit_package_dir: None,
             lit_python: None,
             cold: hotstart_model::ColdTools::None,
+            wraps: Default::default(),
         }
     }
 

@@ -33,6 +33,18 @@ pub(crate) fn fault(fault: Fault) -> Ran {
     Ran { transcript: Transcript { fault: Some(fault), ..Transcript::default() }, ..Ran::default() }
 }
 
+/// A run that was ended at its time limit.
+pub(crate) fn timeout() -> Ran {
+    let mut ran = code(-9);
+    ran.transcript.timed_out = true;
+    ran
+}
+
+/// A run that proves nothing.
+pub(crate) fn doubtful(ran: Ran) -> Ran {
+    Ran { is_doubtful: true, ..ran }
+}
+
 /// Runs end as listed; the last entry holds for all that follow.
 #[derive(Debug, Default)]
 pub(crate) struct FakeExecutor {
@@ -48,6 +60,16 @@ impl FakeExecutor {
     pub(crate) fn new(warm: Vec<Ran>, cold: Vec<Ran>) -> Self {
         let warm = warm.into_iter().map(|ran| Ran { warm_starts: 1, ..ran }).collect();
         FakeExecutor { warm: Mutex::new(warm), cold: Mutex::new(cold.into()), ..Self::default() }
+    }
+
+    /// Runs with the settings' launcher start no tool warm.
+    pub(crate) fn of_cold_tools(runs: Vec<Ran>) -> Self {
+        FakeExecutor { warm: Mutex::new(runs.into()), ..Self::default() }
+    }
+
+    /// For how many starts the tools of a run were given up.
+    pub(crate) fn distrusted(&self) -> usize {
+        self.distrusted.load(Ordering::Relaxed)
     }
 
     /// How many runs were made in this way.
@@ -176,6 +198,7 @@ pub(crate) fn script() -> Script {
         lit_package_dir: None,
         lit_python: None,
         cold: ColdTools::None,
+        wraps: Default::default(),
     }
 }
 
@@ -211,6 +234,8 @@ impl Ended {
 
 pub(crate) fn settings() -> RunSettings {
     RunSettings {
+        order: crate::Order::default(),
+        serially: None,
         workers: 1,
         max_failures: None,
         deadline: None,

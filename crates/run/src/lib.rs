@@ -18,13 +18,17 @@ mod interrupt;
 mod own_files;
 mod room;
 mod schedule;
+mod serial;
 mod shells;
 mod tool_times;
+mod turns;
 mod watch;
 mod worker;
 
 pub use check::{CheckCounts, Checks};
 pub use interrupt::Interrupt;
 pub use schedule::{Replay, RunSettings, run};
+pub use serial::Serially;
 pub use shells::{ShellCounts, Shells};
 pub use tool_times::{ToolTime, ToolTimes};
+pub use turns::Order;

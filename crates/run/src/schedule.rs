@@ -1,6 +1,5 @@
 //! One run: workers take jobs in order until none is left or something ends the run.
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -15,6 +14,8 @@ use crate::execute::{Execute, Processes, Ran, Way};
 use crate::gate::Gate;
 use crate::own_files;
 use crate::room::Room;
+use crate::serial::{PutOff, Serially};
+use crate::turns::{Order, Turns};
 use crate::watch::Watch;
 use crate::{Checks, Interrupt, Shells, ToolTimes, crew};
 
@@ -39,6 +40,10 @@ pub struct RunSettings {
     pub fail_flaky: bool,
     /// How to run tests again in a given order; `None` if there is no such command.
     pub replay: Option<Replay>,
+    /// What is settled of the order of jobs.
+    pub order: Order,
+    /// Which failures are run once more after all others, one by one.
+    pub serially: Option<Serially>,
 }
 
 /// The words of a command line around `--replay=TEST` for each test.
@@ -61,7 +66,8 @@ pub(crate) struct Run<'a> {
     room: Room,
     pub settings: &'a RunSettings,
     pub verdicts: &'a VerdictTable,
-    next: AtomicU32,
+    turns: Turns,
+    pub put_off: PutOff,
     progress: Mutex<Progress>,
 }
 
@@ -93,7 +99,7 @@ pub fn run(
     interrupt.reaches(&run.watch);
     let _companions = settings.companions.as_ref().map(|group| run.watch.over(group, settings.deadline));
     events.send(Event::RunStarted { jobs: source.count(), workers });
-    crew::work(&run, workers);
+    crew::work(&run, workers, |run| run.run_put_off());
     let end = run.end(interrupt);
     events.send(Event::RunFinished { end });
     end
@@ -119,7 +125,8 @@ impl<'a> Run<'a> {
             room: Room::default(),
             settings,
             verdicts,
-            next: AtomicU32::new(0),
+            turns: Turns::new(source.count(), settings.order.clone()),
+            put_off: PutOff::default(),
             progress: Mutex::default(),
         }
     }
@@ -154,22 +161,33 @@ impl<'a> Run<'a> {
         ran
     }
 
-    /// The next job, unless the run is over.
-    pub(crate) fn take(&self) -> Option<JobId> {
+    /// The next job of this worker, unless the run is over.
+    pub(crate) fn take(&self, worker: usize) -> Option<JobId> {
+        self.turns.take(worker, || self.is_over()).map(JobId)
+    }
+
+    /// Whether nothing more is to be started.
+    pub(crate) fn is_over(&self) -> bool {
         if self.settings.deadline.is_some_and(|at| at <= Instant::now()) {
             self.cut_short(RunEnd::MaxTime);
         }
-        if self.watch.is_killed() {
-            return None;
-        }
-        let index = self.next.fetch_add(1, Ordering::Relaxed);
-        (index < self.source.count()).then_some(JobId(index))
+        self.watch.is_killed()
+    }
+
+    /// Notes that a job was left, with or without an outcome.
+    pub(crate) fn left(&self) {
+        self.turns.ended();
     }
 
     /// Records an outcome and announces it, in one order for all workers.
     pub(crate) fn finished(&self, job: JobId, outcome: Outcome) {
+        self.announce(job, outcome, false);
+    }
+
+    /// The same; `late` of a job that had ended before the run did.
+    pub(crate) fn announce(&self, job: JobId, outcome: Outcome, late: bool) {
         let mut progress = self.progress.lock().expect("no panic while locked");
-        if progress.end.is_some() {
+        if progress.end.is_some() && !late {
             return;
         }
         progress.completed += 1;
@@ -179,7 +197,7 @@ impl<'a> Run<'a> {
         let completed = progress.completed;
         self.events.send(Event::Finished { job, completed, outcome: Arc::new(outcome) });
         if self.settings.max_failures.is_some_and(|most| progress.failures >= most) {
-            progress.end = Some(RunEnd::MaxFailures);
+            progress.end.get_or_insert(RunEnd::MaxFailures);
             self.watch.kill_all();
         }
     }

@@ -124,3 +124,7 @@ fn tell_difference(run: &Run<'_>, job: JobId, shells: &Shells) {
     );
     run.tell(Severity::Warning, message);
 }
+
+#[cfg(test)]
+#[path = "shells_tests.rs"]
+mod tests;

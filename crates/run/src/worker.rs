@@ -14,19 +14,26 @@ use crate::shells;
 
 /// Takes jobs until none is left.
 pub(crate) fn work(run: &Run<'_>, worker: usize) {
-    while let Some(job) = run.take() {
-        let _place = run.source.parallelism_group(job).map(|(name, size)| run.gate.enter(name, size));
-        run.events.send(Event::Started { job, worker });
-        let (started, begun) = (SystemTime::now(), Instant::now());
-        let outcome =
-            catch_unwind(AssertUnwindSafe(|| execute(run, job))).unwrap_or_else(|panic| Some(fault(&*panic)));
-        if let Some(mut outcome) = outcome {
-            outcome.started = Some(started);
-            outcome.elapsed = Some(begun.elapsed());
-            outcome.worker = worker;
+    while let Some(job) = run.take(worker) {
+        if let Some(outcome) = one(run, job, worker).and_then(|outcome| run.unless_put_off(job, outcome)) {
             run.finished(job, outcome);
         }
+        run.left();
     }
+}
+
+/// One job to its outcome; `None` if the run was cut short meanwhile.
+pub(crate) fn one(run: &Run<'_>, job: JobId, worker: usize) -> Option<Outcome> {
+    let _place = run.source.parallelism_group(job).map(|(name, size)| run.gate.enter(name, size));
+    run.events.send(Event::Started { job, worker });
+    let (started, begun) = (SystemTime::now(), Instant::now());
+    let outcome =
+        catch_unwind(AssertUnwindSafe(|| execute(run, job))).unwrap_or_else(|panic| Some(fault(&*panic)));
+    let mut outcome = outcome?;
+    outcome.started = Some(started);
+    outcome.elapsed = Some(begun.elapsed());
+    outcome.worker = worker;
+    Some(outcome)
 }
 
 /// Runs a job to its outcome; `None` if the run was cut short meanwhile.

@@ -25,7 +25,6 @@ use crate::builtin::native::{Task, Written};
 use crate::builtin::{self, Builtin, Call};
 use crate::executable;
 use crate::expand;
-use crate::filecheck::{Call as FileCheckCall, Waiting, regular_file, whole};
 use crate::halt::{Halt, Halting};
 use crate::lookup::which;
 use crate::pipeline::{self, Context, new_pipe};
@@ -34,17 +33,18 @@ use crate::pump::{self, Port};
 use crate::redirect::{self, Opened, Slot};
 use crate::stage::{Native, Outlet, Outlets, Pending, Running};
 use crate::state::Shell;
+use crate::wrap;
 
 /// A pipeline whose stages are being started.
 pub(crate) struct Assembly<'c, 'a> {
-    context: &'c mut Context<'a>,
-    pipeline: &'c Pipeline,
+    pub(crate) context: &'c mut Context<'a>,
+    pub(crate) pipeline: &'c Pipeline,
     pub stages: Vec<Running<'a>>,
     pub ports: Vec<Port>,
     pub opened: Vec<Opened>,
     /// What the next stage reads; nothing if there is only an empty pipe.
-    upstream: Option<Rc<OwnedFd>>,
-    begun: Instant,
+    pub(crate) upstream: Option<Rc<OwnedFd>>,
+    pub(crate) begun: Instant,
     /// In which several stages are started.
     pub moment: Option<Moment>,
 }
@@ -184,58 +184,6 @@ impl<'c, 'a> Assembly<'c, 'a> {
         }
     }
 
-    /// A FileCheck that needs no process, or none yet; else the arguments again. Only for the last stage, if what it writes
-    /// is captured and nothing is special about its start.
-    fn file_check(
-        &mut self,
-        shell: &mut Shell,
-        program: &str,
-        args: Vec<String>,
-        slots: [Slot; 3],
-    ) -> Result<Running<'a>, Vec<String>> {
-        let Some(filechecks) = self.context.filechecks else { return Err(args) };
-        let is_last = self.stages.len() + 1 == self.pipeline.stages.len();
-        let is_captured = slots[1] == Slot::Pipe && matches!(slots[2], Slot::Pipe | Slot::Stdout);
-        let is_plain = shell.limits.is_empty() && matches!(shell.process_umask(), Ok(None));
-        let program_path = Path::new(program);
-        let may_match = is_last && is_captured && is_plain && !self.context.script.cold.covers(program_path);
-        let has_upstream = slots[0] == Slot::Upstream && self.upstream.is_some();
-        if !may_match || !(has_upstream || self.pipeline.stages.len() == 1) {
-            return Err(args);
-        }
-        let env = shell.vars.all();
-        let call = FileCheckCall { program: program_path, args: &args[1..], env: &env, cwd: shell.cwd() };
-        let Some((prepared, input_file)) = filechecks.prepare(&call) else { return Err(args) };
-        let mut running = Running { stderr_is_piped: true, ..Running::default() };
-        if let (Some(upstream), None, true) = (&self.upstream, &input_file, has_upstream) {
-            self.ports.push(Port::input(self.stages.len(), upstream.clone()));
-            running.wait_for_input(Waiting {
-                prepared: Some(prepared),
-                filechecks,
-                launcher: self.context.launcher,
-                group: self.context.group,
-                program: program.to_owned(),
-                args,
-                env: shell.vars.block(),
-                cwd: shell.cwd_path(),
-                merges_errors: slots[2] == Slot::Stdout,
-            });
-            return Ok(running);
-        }
-        let input = match (input_file, slots[0]) {
-            _ if has_upstream => None,
-            (Some(file), _) => regular_file(&join(shell.cwd(), &file)),
-            (None, Slot::File(index)) => self.opened[index].file.as_ref().and_then(|file| whole(file)),
-            (None, _) => None,
-        };
-        if !input.is_some_and(|input| filechecks.decide(prepared, &input)) {
-            return Err(args);
-        }
-        running.has_matched();
-        running.ended = Some(self.begun.elapsed());
-        Ok(running)
-    }
-
     /// The file to execute, the arguments, and the native stage that does it instead, if there is one.
     fn callee(
         &self,
@@ -324,6 +272,8 @@ impl<'c, 'a> Assembly<'c, 'a> {
         wiring: Wiring,
         mut running: Running<'a>,
     ) -> Halting<()> {
+        let number = (self.context.pipelines, self.stages.len() + 1);
+        let (program, args, is_wrapped) = wrap::wrapped(self.context.script, program, args, number);
         let stdin = match wiring.stdin {
             Some(fd) => fd,
             None => self.context.empty_input()?,
@@ -352,7 +302,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
             stdio: [stdin.as_fd(), stdout, stderr],
             extra_fds: Vec::new(),
             limits,
-            keep_cold: self.context.script.cold.covers(Path::new(&program)),
+            keep_cold: is_wrapped || self.context.script.cold.covers(Path::new(&program)),
             process_group,
         };
         let started = self.context.launcher.start(&spec, self.context.group);

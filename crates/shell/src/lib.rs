@@ -32,6 +32,7 @@ mod pump;
 mod redirect;
 mod stage;
 mod state;
+mod wrap;
 
 pub use ast::{Ast, Command, Operator, Pipeline, Redirect, RedirectOp, Target, Word};
 pub use filecheck::{FileCheckCounts, FileChecks};

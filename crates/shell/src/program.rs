@@ -171,6 +171,7 @@ mod tests {
             lit_package_dir: None,
             lit_python: None,
             cold: Default::default(),
+            wraps: Default::default(),
         };
         run(&script, &program, &Launcher::new(), &Group::new())
     }

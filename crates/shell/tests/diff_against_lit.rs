@@ -70,6 +70,7 @@ fn ours(pattern: &str, cwd: &Path, reference: &Reference) -> (i32, String) {
         lit_package_dir: Some(reference.package.clone()),
         lit_python: Some(reference.python.clone().into()),
         cold: ColdTools::None,
+        wraps: Default::default(),
     };
     let transcript = hotstart_shell::run_script(&script, &Launcher::new(), &Group::new());
     assert!(transcript.fault.is_none(), "{pattern}: {:?}", transcript.fault);

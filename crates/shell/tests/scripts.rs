@@ -35,6 +35,7 @@ impl Space {
             tmp_base: self.dir.path().join("t"),
             tape: false,
             cold: hotstart_model::ColdTools::None,
+            wraps: Default::default(),
             lit_package_dir: Some("/lit".into()),
             lit_python: Some("/bin/echo".into()),
         }

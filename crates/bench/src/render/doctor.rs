@@ -1,9 +1,8 @@
 //! A diagnosis as text and as a page.
 
+use hotstart_page::{Axis, Mark, Plot, Series, escape, page, plot, table};
+
 use crate::doctor::{Diagnosis, Table};
-use crate::render::page::{page, table};
-use crate::render::seconds;
-use crate::render::svg::{Line, Mark, Plot, draw, escape};
 
 /// For the terminal: one table with a part for each thing measured, then the advice.
 pub fn text(diagnosis: &Diagnosis) -> String {
@@ -66,17 +65,15 @@ pub fn html(diagnosis: &Diagnosis) -> String {
 }
 
 fn curves(part: &Table) -> String {
-    let line = |curve: &crate::doctor::Curve| Line {
+    let series = |curve: &crate::doctor::Curve| Series {
         name: curve.name.clone(),
         points: curve.points.clone(),
         mark: Mark::Line,
     };
-    draw(&Plot {
+    plot(&Plot {
         title: &part.title,
-        x: &part.across,
-        x_text: |v| format!("{v}"),
-        y_text: seconds,
-        from_zero: true,
-        lines: part.curves.iter().filter(|curve| !curve.points.is_empty()).map(line).collect(),
+        x: Axis { label: &part.across, unit: "", zero: false },
+        y: Axis { label: "time", unit: "s", zero: true },
+        series: part.curves.iter().filter(|curve| !curve.points.is_empty()).map(series).collect(),
     })
 }

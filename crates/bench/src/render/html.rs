@@ -1,9 +1,9 @@
 //! The report as one page with plots, for keeping and sending around.
 
+use hotstart_page::{Axis, Mark, Plot, Series, escape, page, plot, table};
+
 use crate::compare::{Comparison, Report};
-use crate::render::page::{page, table};
-use crate::render::svg::{Line, Mark, Plot, draw, escape};
-use crate::render::{change, overhead, percent, ratio_cells, seconds, value};
+use crate::render::{change, overhead, percent, ratio_cells, value};
 use crate::stats::summary::{quantile, sorted};
 
 /// Bars of a distribution.
@@ -28,9 +28,9 @@ pub fn render(report: &Report) -> String {
         text += &format!("<p class=\"warn\">{}</p>\n", escape(warning));
     }
     text += "<h2>Wall time of each run</h2>\n";
-    text += &draw(&over_time(report));
+    text += &plot(&over_time(report));
     text += "<h2>Distribution of the wall times</h2>\n";
-    text += &draw(&distribution(report));
+    text += &plot(&distribution(report));
     for candidate in &report.candidates {
         text += &format!("<h2>{}: {}</h2>\n", escape(&candidate.letter), escape(&candidate.name));
         let row = |(metric, s): &(crate::measure::Metric, crate::stats::Summary)| {
@@ -47,18 +47,16 @@ pub fn render(report: &Report) -> String {
 }
 
 fn over_time(report: &Report) -> Plot<'_> {
-    let line = |candidate: &crate::compare::Described| Line {
+    let series = |candidate: &crate::compare::Described| Series {
         name: format!("{} {}", candidate.letter, candidate.name),
         points: candidate.places.iter().zip(candidate.walls()).map(|(p, w)| ((p + 1) as f64, w)).collect(),
         mark: Mark::Dots,
     };
     Plot {
         title: "Wall time of each run",
-        x: "run, in the order in which they ran",
-        x_text: |v| format!("{v:.0}"),
-        y_text: seconds,
-        from_zero: false,
-        lines: report.candidates.iter().map(line).collect(),
+        x: Axis { label: "run, in the order in which they ran", unit: "", zero: false },
+        y: Axis { label: "wall time", unit: "s", zero: false },
+        series: report.candidates.iter().map(series).collect(),
     }
 }
 
@@ -68,7 +66,7 @@ fn distribution(report: &Report) -> Plot<'_> {
     let low = all.first().copied().unwrap_or_default();
     let high = all.last().copied().unwrap_or_default().min(quantile(&all, 0.95) * 1.3).max(low + 1e-9);
     let step = (high - low) / BINS as f64;
-    let line = |candidate: &crate::compare::Described| {
+    let series = |candidate: &crate::compare::Described| {
         let mut counts = [0.0; BINS + 1];
         let walls = candidate.walls();
         for wall in &walls {
@@ -77,16 +75,14 @@ fn distribution(report: &Report) -> Plot<'_> {
         let point = |(bin, count): (usize, &f64)| (low + step * bin as f64, *count);
         let points =
             if walls.is_empty() { Vec::new() } else { counts.iter().enumerate().map(point).collect() };
-        Line { name: format!("{} {}", candidate.letter, candidate.name), points, mark: Mark::Steps }
+        Series { name: format!("{} {}", candidate.letter, candidate.name), points, mark: Mark::Steps }
     };
-    let lines = report.candidates.iter().map(line).filter(|line| !line.points.is_empty()).collect();
+    let series = report.candidates.iter().map(series).filter(|series| !series.points.is_empty()).collect();
     Plot {
         title: "Distribution of the wall times",
-        x: "wall time",
-        x_text: seconds,
-        y_text: |v| format!("{v:.0} %"),
-        from_zero: true,
-        lines,
+        x: Axis { label: "wall time", unit: "s", zero: false },
+        y: Axis { label: "share of the runs", unit: "%", zero: true },
+        series,
     }
 }
 

@@ -5,8 +5,6 @@ pub mod doctor;
 pub mod html;
 pub mod json;
 pub mod markdown;
-mod page;
-mod svg;
 pub mod terminal;
 mod units;
 

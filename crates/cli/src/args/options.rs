@@ -29,6 +29,21 @@ pub enum Order {
 /// Who runs scripts for an external shell, by name: whether it may be the internal one.
 pub const SHELLS: [(&str, bool); 2] = [("auto", false), ("native", true)];
 
+/// How often `--until-fail` repeats tests that do not fail, unless `--repeat` says.
+const UNTIL_FAIL: u32 = 1000;
+
+/// What is done with evaluated configs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ConfigCacheUse {
+    /// They are kept, and used in place of an evaluation.
+    #[default]
+    On,
+    /// They are kept and compared with an evaluation.
+    Check,
+    /// Nothing.
+    Off,
+}
+
 /// hotstart's own options.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OwnOptions {
@@ -59,6 +74,20 @@ pub struct OwnOptions {
     pub time_by: Vec<TimeBy>,
     /// Whether tests are listed as JSON, and nothing is run.
     pub list: bool,
+    /// Tests that run one by one, after all others.
+    pub alone: Option<String>,
+    /// Failures that are run once more, one by one after all others: those whose output matches.
+    pub rerun_serially: Option<String>,
+    /// How often each test runs.
+    pub repeat: Option<u32>,
+    /// Whether repetitions end at the first failure.
+    pub until_fail: bool,
+    /// Tools that are started by other programs: as typed.
+    pub wraps: Vec<String>,
+    /// A record of an earlier run, whose tests run in the same order by the same workers.
+    pub replay_record: Option<PathBuf>,
+    /// Whether evaluated configs are kept.
+    pub config_cache: ConfigCacheUse,
     /// The only tests to run, by full name, one after the other in this order.
     pub replay: Vec<String>,
 }
@@ -174,6 +203,9 @@ pub(super) fn resolve(low: LowArgs, invocation: &Invocation<'_>) -> Result<LitOp
     }
     let shard = shard(low.run_shard, low.num_shards)?;
     let mut own = low.own;
+    if own.until_fail {
+        own.repeat.get_or_insert(UNTIL_FAIL);
+    }
     let mut workers = low.workers.unwrap_or(invocation.cores).max(1);
     if !own.replay.is_empty() {
         workers = 1;

@@ -11,6 +11,8 @@ use hotstart_report::{DiagnosticLevel, Shown};
 
 use super::options::Order;
 
+use super::Invocation;
+
 /// Text for Python and for messages: bytes that are no UTF-8 are replaced.
 pub(super) fn text(value: &OsStr) -> String {
     value.to_string_lossy().into_owned()
@@ -21,6 +23,15 @@ pub(super) fn positive(value: &OsStr) -> Result<usize, String> {
     match value.to_str().and_then(|text| int(text, 10)) {
         Some(number) if number > 0 => Ok(usize::try_from(number).unwrap_or(usize::MAX)),
         _ => Err(format!("requires positive integer, but found '{}'", text(value))),
+    }
+}
+
+/// A regular expression of Python's.
+pub(super) fn pattern(value: &OsStr, invocation: &Invocation<'_>) -> Result<String, String> {
+    let pattern = text(value);
+    match (invocation.check_regex)(&pattern) {
+        Ok(()) => Ok(pattern),
+        Err(reason) => Err(format!("invalid regular expression: '{pattern}', {reason}")),
     }
 }
 

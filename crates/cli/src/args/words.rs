@@ -17,6 +17,8 @@ enum Owner {
     Hotstart,
     /// An option that names a file for results, with its value.
     Report,
+    /// An option that names a file for a report that only hotstart writes, with its value.
+    Page,
     /// An option that names tests to be run again, with its value.
     Replay,
     /// An option of the comparison.
@@ -38,6 +40,9 @@ impl Words {
             Some(flag) if table::is_of_ab(flag) => Owner::Comparison,
             Some(flag) if table::is_report(flag) => Owner::Report,
             Some(flag) if flag.names == ["--replay"] => Owner::Replay,
+            Some(flag) if [["--html"], ["--junit"], ["--record"]].iter().any(|names| flag.names == names) => {
+                Owner::Page
+            }
             Some(flag) if !table::is_of_lit(flag) => Owner::Hotstart,
             _ => Owner::Lit,
         };

@@ -12,8 +12,9 @@ use hotstart_lit::load::{Discovered, Timing};
 use hotstart_lit::plan::Plan;
 use hotstart_lit::times;
 use hotstart_model::{Diagnostic, RunEnd, Severity, Verdict};
+use hotstart_report::files::Facts;
 use hotstart_report::time_by::{self, TimeBy, ToolRow};
-use hotstart_report::{Diagnostics, Results, Sink, TestRecord, files, histogram, messages, summary};
+use hotstart_report::{Diagnostics, Results, Sink, TestRecord, files, github, histogram, messages, summary};
 use hotstart_run::{ToolTime, ToolTimes};
 
 use super::records;
@@ -28,13 +29,14 @@ pub(super) fn conclude(
     plan: Plan<'_>,
     results: Results,
     (end, elapsed): (RunEnd, Duration),
-    tool_times: Option<&ToolTimes>,
+    (tool_times, facts): (Option<&ToolTimes>, &dyn Fn() -> Facts),
 ) -> ExitCode {
-    let Results { outcomes, mut out, mut diagnostics } = results;
+    let Results { outcomes, workers, mut out, mut diagnostics } = results;
     let levels = options.console.levels(discovered.session.dialect);
     if let Some(why) = messages::cut_short(end) {
         diagnostics.put(why);
     }
+    diagnostics.put(&records::repetitions(discovered, &plan, &outcomes));
     let outcomes = records::outcomes(discovered, &plan, outcomes);
     // Reports know googletest's single tests in the place of shards.
     let single = plan.individual_tests(&outcomes);
@@ -67,7 +69,14 @@ pub(super) fn conclude(
     let shown = shown_codes(options, discovered);
     let contents = summary::Contents { shown_codes: &shown, terse: levels.terse_summary, elapsed };
     summary::write(&mut out, &records, &contents, &discovered.verdicts);
-    let reports_failed = write_reports(options, discovered, records, (end, elapsed), &mut diagnostics);
+    if options.reports.github {
+        let root = std::env::var_os("GITHUB_WORKSPACE").map_or_else(|| cwd.to_path_buf(), Into::into);
+        let file = |place: usize| tests[place].file_path();
+        github::write(&mut out, &records, &discovered.verdicts, &file, &root);
+    }
+    let facts = || Facts { workers, ..facts() };
+    let reports_failed =
+        write_reports(options, discovered, records, (end, elapsed), (&mut diagnostics, &facts));
     if let Err(warning) = plan.finish() {
         diagnostics.take(&plain(Severity::Warning, warning), &levels);
     }
@@ -88,10 +97,15 @@ fn write_times(
     if options.own.time_by.contains(&TimeBy::Directory) {
         time_by::write_directories(out, records);
     }
-    let row = |(name, ToolTime { runs, cpu, wall })| ToolRow { name, runs, cpu, wall };
-    if let Some(times) = tool_times {
-        time_by::write_tools(out, times.sorted().into_iter().map(row).collect());
+    if let Some(times) = tool_times.filter(|_| options.own.time_by.contains(&TimeBy::Tool)) {
+        time_by::write_tools(out, tool_rows(times));
     }
+}
+
+/// The time of each tool, as reports know it.
+pub(super) fn tool_rows(times: &ToolTimes) -> Vec<ToolRow> {
+    let row = |(name, ToolTime { runs, cpu, wall })| ToolRow { name, runs, cpu, wall };
+    times.sorted().into_iter().map(row).collect()
 }
 
 fn record_times(
@@ -116,7 +130,7 @@ fn write_reports(
     discovered: &Discovered,
     mut records: Vec<TestRecord<'_>>,
     (end, elapsed): (RunEnd, Duration),
-    diagnostics: &mut Diagnostics,
+    (diagnostics, facts): (&mut Diagnostics, &dyn Fn() -> Facts),
 ) -> bool {
     if options.shard.is_some() {
         records.retain(|record| record.outcome.verdict != Verdict::EXCLUDED);
@@ -128,8 +142,15 @@ fn write_reports(
         table: &discovered.verdicts,
         end,
         skip_reasons: options.reports.skip_reasons,
+        line_times: options.reports.line_times,
     };
-    let errors = files::write(&options.reports, records, &run);
+    let page = options.reports.html.as_ref().map(|path| {
+        let mut facts = facts();
+        facts.phases.push(("running tests", elapsed));
+        files::write_page(path, &records, &run, &facts)
+    });
+    let mut errors = files::write(&options.reports, records, &run);
+    errors.extend(page.and_then(Result::err));
     for error in &errors {
         diagnostics.put(&format!("error: {error}\n"));
     }

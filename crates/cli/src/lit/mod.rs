@@ -3,10 +3,12 @@
 //! Each stage's work is done elsewhere; here it is decided what follows what, and with which exit code.
 
 mod ab;
+mod asked;
 mod conclude;
 mod filechecks;
 mod listing;
 mod nesting;
+mod page;
 mod placed;
 mod records;
 mod settings;
@@ -29,13 +31,14 @@ use hotstart_lit::load::{self, Discovered, LoadError};
 use hotstart_lit::plan::Plan;
 use hotstart_lit::probe::Probe;
 use hotstart_lit::select::{self, Selection};
-use hotstart_model::{Event, Events, RunEnd};
+use hotstart_model::{Event, Events, JobSource, RunEnd};
 use hotstart_report::{Bar, Diagnostics, Levels, Reporter, Results, Settings, Sink, Terminal, messages};
 use hotstart_run::{Checks, Replay, RunSettings};
 use hotstart_shell::FileChecks;
 
 use crate::args::{self, Invocation, LitOptions, Request};
 use crate::exit_code::{self, ERROR, SUCCESS};
+use asked::Asked;
 use nesting::Nesting;
 use stop::Stopper;
 use tally::Tally;
@@ -78,7 +81,11 @@ fn start(program: &str, called: Option<&OsStr>, mut options: LitOptions, cwd: &P
         Ok(file) => {
             let own = &mut options.own;
             own.native_shell = own.native_shell.or(file.native_shell);
-            Session { warm: WarmSettings::new(&own.warm, file), options, program, cwd }.run()
+            let warm = WarmSettings::new(&own.warm, file);
+            match Asked::new(own, cwd) {
+                Ok(asked) => Session { warm, asked, options, program, cwd }.run(),
+                Err(error) => failed(&format!("{program}: error: {error}\n")),
+            }
         }
         Err(error) => failed(&format!("{program}: error: {error}\n")),
     }
@@ -88,6 +95,7 @@ fn start(program: &str, called: Option<&OsStr>, mut options: LitOptions, cwd: &P
 struct Session<'a> {
     options: LitOptions,
     warm: WarmSettings,
+    asked: Asked,
     program: &'a str,
     cwd: &'a Path,
 }
@@ -134,7 +142,7 @@ impl Session<'_> {
             diagnostics: Mutex::new(Diagnostics::new(self.program, Sink::stderr())),
             levels: self.options.console.levels(hotstart_model::Dialect::V23),
         };
-        let settings = settings::settings(&self.options, self.program, self.cwd);
+        let settings = settings::settings(&self.options, &self.asked, self.program, self.cwd);
         let begun = Instant::now();
         // Python stays until the run has ended, as the configs' lit does.
         let (starter, group) = (launcher.cold(), Group::new());
@@ -193,6 +201,15 @@ impl Session<'_> {
         if let Some(code) = listing::list(&self.options, discovered) {
             return code;
         }
+        if self.options.own.repeat.is_some()
+            && let Some(file) = asked::cannot_be_repeated(discovered)
+        {
+            let file = file.display();
+            return failed(&format!(
+                "{}: error: --repeat: '{file}' has no RUN lines, so that its runs cannot be kept apart; filter it out\n",
+                self.program
+            ));
+        }
         match &discovered.selection {
             Selection::NothingMatched => self.nothing_matched(discovered),
             Selection::EmptyShard => {
@@ -211,6 +228,10 @@ impl Session<'_> {
                 }
                 let nesting = nesting.serve(&launcher, tally.tool_times.clone());
                 let code = self.execute(discovered, diagnostics, stopper, (&launcher, &checks, &tally));
+                let kept = python.keep();
+                if self.options.own.debug_times {
+                    told(&format!("hotstart: configs were {kept}\n"));
+                }
                 // It ends while the rest is told and taken down. What configs have left for the end of lit (`atexit`) comes
                 // after the summary, as with lit.
                 python.close();
@@ -258,6 +279,7 @@ impl Session<'_> {
             told(&nesting.told());
         }
         if self.warm.is_on() && !is_terse {
+            told(&warm::fallbacks(&statistics));
             told(&warm::counts(&statistics));
         }
         if self.warm.explain || !is_terse {
@@ -288,7 +310,8 @@ impl Session<'_> {
         let tools = (launcher, checks, &helpers);
         let (end, results) = self.run_plan(discovered, &plan, diagnostics, stopper, tools, (begun, tally));
         let (end, tool_times) = ((end, begun.elapsed()), tally.tool_times.as_deref());
-        conclude::conclude(&self.options, self.cwd, discovered, plan, results, end, tool_times)
+        let facts = || page::facts(launcher, discovered, tool_times);
+        conclude::conclude(&self.options, self.cwd, discovered, plan, results, end, (tool_times, &facts))
     }
 
     fn run_plan(
@@ -303,8 +326,11 @@ impl Session<'_> {
         let options = &self.options;
         let most = |seconds: u64| begun.checked_add(Duration::from_secs(seconds));
         let run_settings = RunSettings {
-            workers: options.workers,
-            max_failures: options.max_failures.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
+            workers: self.asked.workers().unwrap_or(options.workers),
+            max_failures: match options.own.until_fail {
+                true => Some(1),
+                false => options.max_failures.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
+            },
             deadline: options.max_time.and_then(most),
             companions: Some(Arc::clone(helpers)),
             tool_times: tally.tool_times.clone(),
@@ -312,11 +338,13 @@ impl Session<'_> {
             filechecks: tally.filechecks.clone(),
             fail_flaky: options.own.warm.fail_flaky,
             replay: Some(self.replay()),
+            order: self.asked.order(plan),
+            serially: asked::serially(&options.own),
         };
         let report_settings = Settings {
             levels: Levels { colors: colors(), ..options.console.levels(discovered.session.dialect) },
             bar: bar(),
-            discovered: discovered.tests.len(),
+            discovered: discovered.tests.len().max(plan.count() as usize),
             table: discovered.verdicts.clone(),
             keep_output: options.reports.keep_output(),
         };

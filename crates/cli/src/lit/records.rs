@@ -1,5 +1,6 @@
 //! Tests under the names by which reports know them.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,7 +15,10 @@ pub(super) struct Names<'a, 'p>(pub &'a Plan<'p>);
 
 impl Catalog for Names<'_, '_> {
     fn full_name(&self, job: JobId) -> String {
-        self.0.label(job)
+        match self.0.repetition(job) {
+            Some(repetition) => format!("{} (repetition {repetition})", self.0.label(job)),
+            None => self.0.label(job),
+        }
     }
 
     fn previous_elapsed(&self, job: JobId) -> f64 {
@@ -22,7 +26,8 @@ impl Catalog for Names<'_, '_> {
     }
 }
 
-/// Every discovered test's outcome: EXCLUDED where it was not selected.
+/// Every discovered test's outcome: EXCLUDED where it was not selected. Of one that was repeated, the worst: a failure, if there was
+/// one, and that it was left out only if it always was.
 pub(super) fn outcomes(
     discovered: &Discovered,
     plan: &Plan<'_>,
@@ -32,9 +37,37 @@ pub(super) fn outcomes(
     let mut all = vec![excluded; discovered.tests.len()];
     for (job, outcome) in of_jobs.into_iter().enumerate() {
         let job = JobId(u32::try_from(job).expect("fewer than 2^32 jobs"));
-        all[plan.place(job) as usize] = outcome;
+        let place = plan.place(job) as usize;
+        let weight = |outcome: &Outcome| match discovered.verdicts.kind(outcome.verdict) {
+            kind if kind.is_failure => 3,
+            _ if outcome.verdict == Verdict::SKIPPED => 1,
+            _ if outcome.verdict == Verdict::EXCLUDED => 0,
+            _ => 2,
+        };
+        if weight(&outcome) > weight(&all[place]) {
+            all[place] = outcome;
+        }
     }
     all
+}
+
+/// How often tests failed that were repeated, one line for each that did; empty if they were not.
+pub(super) fn repetitions(discovered: &Discovered, plan: &Plan<'_>, of_jobs: &[Arc<Outcome>]) -> String {
+    let mut counts: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
+    for (job, outcome) in (0..).map(JobId).zip(of_jobs) {
+        if plan.repetition(job).is_none() || outcome.verdict == Verdict::SKIPPED {
+            continue;
+        }
+        let (failed, ran) = counts.entry(plan.place(job)).or_default();
+        *failed += u32::from(discovered.verdicts.kind(outcome.verdict).is_failure);
+        *ran += 1;
+    }
+    let failed = counts.iter().filter(|(_, (failed, _))| *failed > 0);
+    let line = |(place, (failed, ran)): (&u32, &(u32, u32))| {
+        let name = discovered.tests[*place as usize].full_name();
+        format!("hotstart: {name}: failed in {failed} of {ran} repetitions\n")
+    };
+    failed.map(line).collect()
 }
 
 /// Components of the tests' paths, which records only borrow.
@@ -55,6 +88,7 @@ pub(super) fn records<'a>(
             .map(|from| summary::relative_path(&test.file_path(), from).display().to_string()),
         suite: SuiteName { index: test.suite().index, name: &test.suite().name },
         path,
+        previous: test.previous,
         outcome,
     };
     tests.iter().zip(paths).zip(outcomes).map(record).collect()

@@ -3,14 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hotstart_lit::settings::{self, Settings};
+use hotstart_lit::settings::{self, ConfigCache, Settings};
 use hotstart_model::{Dialect, Severity};
 use hotstart_report::{DiagnosticLevel, KeepOutput, Shown};
 
-use crate::args::{LitOptions, Order};
+use super::asked::Asked;
+use crate::args::{ConfigCacheUse, LitOptions, Order};
 
 /// The settings for these options. `program` is the name that diagnostics begin with.
-pub(super) fn settings(options: &LitOptions, program: &str, cwd: &Path) -> Settings {
+pub(super) fn settings(options: &LitOptions, asked: &Asked, program: &str, cwd: &Path) -> Settings {
     let levels = options.console.levels(Dialect::V23);
     Settings {
         paths: options.test_paths.iter().map(PathBuf::from).collect(),
@@ -30,6 +31,7 @@ pub(super) fn settings(options: &LitOptions, program: &str, cwd: &Path) -> Setti
         debug: options.debug,
         diagnostic_level: severity(levels.diagnostics),
         wants_all_output: shows_all(options) || options.reports.keep_output() == KeepOutput::OfAll,
+        config_cache: config_cache(options.own.config_cache),
         order: order(options.order),
         per_test_coverage: options.per_test_coverage,
         gtest_sharding: options.gtest_sharding,
@@ -40,7 +42,10 @@ pub(super) fn settings(options: &LitOptions, program: &str, cwd: &Path) -> Setti
         update_tests: options.update_tests,
         filter: options.filter.clone(),
         filter_out: options.filter_out.clone(),
-        replay: options.own.replay.clone(),
+        replay: asked.tests().unwrap_or_else(|| options.own.replay.clone()),
+        alone: options.own.alone.clone(),
+        repeat: options.own.repeat,
+        wraps: Arc::clone(&asked.wraps),
         filter_failed: options.filter_failed || options.own.rerun_failed,
         shard: options.shard,
         max_tests: options.max_tests,
@@ -51,6 +56,7 @@ pub(super) fn settings(options: &LitOptions, program: &str, cwd: &Path) -> Setti
         unsupported_not: options.unsupported_not.clone(),
         // What is said at the begin of a failure need not be said at its end.
         annotate: !options.own.diagnose,
+        line_times: options.reports.html.is_some() || options.reports.line_times,
         native_shell: options.own.native_shell.unwrap_or(false),
         diagnose: options.own.diagnose.then(|| Arc::new(std::env::vars_os().collect())),
     }
@@ -59,6 +65,12 @@ pub(super) fn settings(options: &LitOptions, program: &str, cwd: &Path) -> Setti
 /// Whether either lit would show the output of every test: which one is followed is not known yet.
 fn shows_all(options: &LitOptions) -> bool {
     [Dialect::V19, Dialect::V23].iter().any(|dialect| options.console.levels(*dialect).output == Shown::All)
+}
+
+fn config_cache(wanted: ConfigCacheUse) -> Option<ConfigCache> {
+    let checks = wanted == ConfigCacheUse::Check;
+    let dir = hotstart_launch::cache_directory().filter(|_| wanted != ConfigCacheUse::Off)?;
+    Some(ConfigCache { dir: dir.join("configs"), checks })
 }
 
 fn order(order: Order) -> settings::Order {

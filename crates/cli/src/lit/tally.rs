@@ -20,8 +20,9 @@ pub(super) struct Tally {
 
 impl Tally {
     pub(super) fn wanted(options: &LitOptions) -> Self {
+        let by_tool = options.own.time_by.contains(&TimeBy::Tool) || options.reports.html.is_some();
         Tally {
-            tool_times: options.own.time_by.contains(&TimeBy::Tool).then(Arc::default),
+            tool_times: by_tool.then(Arc::default),
             shells: options.own.native_shell.unwrap_or(false).then(Arc::default),
             filechecks: None,
         }

@@ -44,10 +44,10 @@ fn a_clear_difference_is_found_and_reported_in_every_form() {
     assert!(ratio["estimate"].as_f64().is_some_and(|estimate| (1.5..20.0).contains(&estimate)), "{ratio}");
     assert_eq!(text("r.csv").lines().count(), 17);
     let page = text("r.html");
-    for outside in ["http:", "https:", "src=", "@import", "url("] {
+    for outside in ["href=\"http", "src=", "@import", "url("] {
         assert!(!page.contains(outside), "the page refers to {outside}");
     }
-    assert!(page.contains("<svg") && page.contains("prefers-color-scheme:dark"));
+    assert!(page.contains("<figure data-plot>") && page.contains("prefers-color-scheme: dark"));
 }
 
 #[test]

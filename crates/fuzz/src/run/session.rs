@@ -5,7 +5,8 @@ use std::io;
 use std::os::fd::AsFd;
 
 use hotstart_launch::{
-    Child, Choice, EnvBlock, Exit, Group, Launcher, Limit, Policy, ProcessGroup, Resource, Spec, Stopped, Via,
+    Child, Choice, EnvBlock, Exit, Group, Launcher, Limit, OnDoubt, Policy, ProcessGroup, Resource, Spec,
+    Stopped, Via,
 };
 use hotstart_model::Environment;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -49,7 +50,7 @@ impl Mode {
                 choice: choice.clone(),
                 rewind,
                 audit_one_in,
-                repeats_doubtful: true,
+                on_doubt: OnDoubt::Bear,
                 ..Policy::default()
             })
         };

@@ -11,35 +11,38 @@
 /* What a function may use below its stack pointer. */
 #define RED_ZONE 128
 
+/* Each delta is a row of `words` below `used`, in the order of their places' regions; rows do not overlap. */
 static struct {
-    uint32_t *place;
-    uint32_t value;
-} words[WORDS_MAX];
-static uint32_t used;
-
-/* The comparison that is under way. */
-static struct {
-    const struct hs_start *start;
-    uintptr_t low, stack;
-    struct hs_delta *delta;
-    uint32_t next;
-} now;
+    struct {
+        uint32_t *place;
+        uint32_t value;
+    } words[WORDS_MAX];
+    uint32_t used;
+    /* The comparison that is under way. */
+    struct {
+        const struct hs_start *start;
+        uintptr_t low, stack;
+        struct hs_delta *delta;
+        uint32_t next;
+    } now;
+} deltas;
 
 void hs_delta_forget(void)
 {
-    used = 0;
+    deltas.used = 0;
 }
 
 /* What each request writes anew: the array of pointers that the kernel made. */
 static int is_of_request(const void *place)
 {
-    return place >= (const void *)now.start->argv && place < (const void *)(now.start->argv + now.start->argc + 2);
+    const struct hs_start *start = deltas.now.start;
+    return place >= (const void *)start->argv && place < (const void *)(start->argv + start->argc + 2);
 }
 
 /* On the pages of the stack that are saved, below what is in use. */
 static int is_below_stack(const void *place)
 {
-    return (uintptr_t)place >= now.low && (uintptr_t)place < now.stack;
+    return (uintptr_t)place >= deltas.now.low && (uintptr_t)place < deltas.now.stack;
 }
 
 static int collect(uint32_t *place, uint32_t saved)
@@ -47,11 +50,11 @@ static int collect(uint32_t *place, uint32_t saved)
     (void)saved;
     if (is_of_request(place) || is_below_stack(place))
         return 0;
-    if (used == WORDS_MAX || now.delta->count == HS_DELTA_MAX)
+    if (deltas.used == WORDS_MAX || deltas.now.delta->count == HS_DELTA_MAX)
         return 1;
-    words[used].place = place;
-    words[used++].value = *place;
-    now.delta->count++;
+    deltas.words[deltas.used].place = place;
+    deltas.words[deltas.used++].value = *place;
+    deltas.now.delta->count++;
     return 0;
 }
 
@@ -60,32 +63,32 @@ static int check(uint32_t *place, uint32_t saved)
     (void)saved;
     if (is_of_request(place) || is_below_stack(place))
         return 0;
-    if (now.next == now.delta->count)
+    if (deltas.now.next == deltas.now.delta->count)
         return 1;
-    const uint32_t at = now.delta->first + now.next++;
-    return words[at].place != place || words[at].value != *place;
+    const uint32_t at = deltas.now.delta->first + deltas.now.next++;
+    return deltas.words[at].place != place || deltas.words[at].value != *place;
 }
 
 static void begin(struct hs_delta *delta, const struct hs_start *start, uintptr_t stack)
 {
-    now.start = start;
-    now.low = hs_memory_point_stack();
-    now.stack = stack - RED_ZONE;
-    now.delta = delta;
-    now.next = 0;
+    deltas.now.start = start;
+    deltas.now.low = hs_memory_point_stack();
+    deltas.now.stack = stack - RED_ZONE;
+    deltas.now.delta = delta;
+    deltas.now.next = 0;
 }
 
 /* Collects what memory has that the saved snapshot has not, where the stack is in use from `stack` on; -1 if there is too much
  * of it. */
 int hs_delta_take(struct hs_delta *delta, const struct hs_start *start, uintptr_t stack)
 {
-    *delta = (struct hs_delta){used, 0};
+    *delta = (struct hs_delta){deltas.used, 0};
     begin(delta, start, stack);
-    if (stack - RED_ZONE < now.low)
+    if (stack - RED_ZONE < deltas.now.low)
         return -1;
     if (hs_memory_compare_point(collect))
         return 0;
-    used = delta->first;
+    deltas.used = delta->first;
     return -1;
 }
 
@@ -93,14 +96,14 @@ int hs_delta_take(struct hs_delta *delta, const struct hs_start *start, uintptr_
 int hs_delta_matches(struct hs_delta *delta, const struct hs_start *start, uintptr_t stack)
 {
     begin(delta, start, stack);
-    return stack - RED_ZONE >= now.low && hs_memory_compare_point(check) && now.next == delta->count;
+    return stack - RED_ZONE >= deltas.now.low && hs_memory_compare_point(check) && deltas.now.next == delta->count;
 }
 
 /* Makes memory that is as the saved snapshot as the other. */
 void hs_delta_apply(const struct hs_delta *delta)
 {
     for (uint32_t i = delta->first; i < delta->first + delta->count; i++)
-        *words[i].place = words[i].value;
+        *deltas.words[i].place = deltas.words[i].value;
 }
 
 #endif

@@ -18,6 +18,9 @@
 
 #define NAMES_ROOM 4096
 
+/* No header has it. */
+int __cxa_atexit(void (*function)(void *), void *argument, void *library);
+
 static char names[NAMES_ROOM];
 static size_t names_length;
 static uint32_t names_count;
@@ -39,6 +42,7 @@ static struct {
     __typeof__(clock_gettime) *clock_gettime;
     __typeof__(getrandom) *getrandom;
     __typeof__(getentropy) *getentropy;
+    __typeof__(__cxa_atexit) *__cxa_atexit;
 } next;
 
 #define RESOLVE(name) (next.name = (__typeof__(next.name))dlsym(RTLD_NEXT, #name))
@@ -56,9 +60,9 @@ static void resolve(void)
     RESOLVE(gettimeofday);
     RESOLVE(clock_gettime);
     RESOLVE(getrandom);
+    RESOLVE(__cxa_atexit);
     RESOLVE(getentropy);
 }
-
 
 static int equal(const char *a, const char *b, size_t length)
 {
@@ -271,6 +275,30 @@ HS_EXPORT ssize_t getrandom(void *buffer, size_t size, unsigned flags)
 HS_EXPORT int getentropy(void *buffer, size_t size)
 {
     ANSWER(int, next.getentropy(buffer, size));
+}
+
+/* Clears the stack below the caller's frame. Takes and gives the result so that the caller need not save a register for it. */
+static __attribute__((noinline)) int wiped(int result)
+{
+    char used[1024];
+    memset(used, 0, sizeof used);
+    __asm__ volatile("" : : "r"(used) : "memory");
+    return result;
+}
+
+static __attribute__((noinline)) int register_end(void (*function)(void *), void *argument, void *library)
+{
+    resolve();
+    return next.__cxa_atexit(function, argument, library);
+}
+
+/* ld.so holds main's arguments in registers while it calls constructors, and libc saves these on the stack here. A constructor that
+ * then copies a variable which it has never set (padding, often) would copy them, and seem to have kept them. */
+HS_EXPORT int __cxa_atexit(void (*function)(void *), void *argument, void *library)
+{
+    if (stopped)
+        return next.__cxa_atexit(function, argument, library);
+    return wiped(register_end(function, argument, library));
 }
 
 /* What stands in for one of libc's functions that are recorded, or else the function itself. */

@@ -187,7 +187,7 @@ void hs_bind_all(void)
                 continue;
             void **place = (void **)(object.base + slot->r_offset);
             /* A lookup by version passes the runtime's own definitions by, which ld.so would find first. */
-            void *address = hs_finalize_stand_in(hs_marks_stand_in(find(&object, slot)));
+            void *address = hs_marks_stand_in(find(&object, slot));
             address = hs_threads_stand_in(hs_nested_stand_in(hs_audit_stand_in(address)));
             int own = (ElfW(Addr))address >= program.low && (ElfW(Addr))address < program.high;
             if (address && !own) {

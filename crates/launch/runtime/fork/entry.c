@@ -64,7 +64,6 @@ static int is_template(void)
 static __attribute__((noinline)) start_main *prepare(hs_main *main)
 {
     int saved = errno;
-    hs_finalize_seal();
     hs_real_main = main;
     first_main = is_template() ? FIRST : main;
 #if HS_REWIND

@@ -206,7 +206,6 @@ void hs_serve(const struct hs_start *start, struct hs_call *call)
     hs_audit_stop();
     hs_marks_resolve();
     hs_threads_resolve();
-    hs_finalize_open();
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || hs_title_open() != 0 || hs_child_open() != 0)
         doubts |= HS_DOUBT_KERNEL;
     doubts |= hs_audit_doubts() | hs_snapshot_doubts(start);

@@ -34,11 +34,14 @@ struct block {
     unsigned long since;
 };
 
-static struct block blocks[SLOTS];
-static uintptr_t kept;
-static unsigned long clock;
-/* Whether the places are known to be free. */
-static int usable;
+/* Unless it is empty, block i lies in [PLACE + i * STRIDE, + STRIDE), and is private memory without a file that no child gets. It is
+ * zero unless it is `dirty`. `bytes` is the sum of the sizes, at most MOST. mappings.c holds its lock around each call. */
+static struct {
+    struct block blocks[SLOTS];
+    uintptr_t bytes;
+    unsigned long clock; /* `since` of the last block */
+    int usable;          /* the places are known to be free */
+} cache;
 
 static size_t size_of(const struct block *block)
 {
@@ -47,20 +50,20 @@ static size_t size_of(const struct block *block)
 
 static int is_usable(void)
 {
-    if (!usable) {
+    if (!cache.usable) {
         long made = HS_SYS(SYS_mmap, PLACE, SLOTS * STRIDE, PROT_NONE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
         if (made > 0)
             HS_SYS(SYS_munmap, made, SLOTS * STRIDE);
-        usable = made == (long)PLACE;
+        cache.usable = made == (long)PLACE;
     }
-    return usable;
+    return cache.usable;
 }
 
 static void drop(struct block *block)
 {
     HS_SYS(SYS_munmap, block->from, size_of(block));
-    kept -= size_of(block);
+    cache.bytes -= size_of(block);
     *block = (struct block){0};
 }
 
@@ -69,12 +72,12 @@ static struct block *make_room(size_t size)
 {
     for (;;) {
         struct block *free = NULL, *oldest = NULL;
-        for (struct block *block = blocks; block < blocks + SLOTS; block++)
+        for (struct block *block = cache.blocks; block < cache.blocks + SLOTS; block++)
             if (!size_of(block))
                 free = block;
             else if (!oldest || block->since < oldest->since)
                 oldest = block;
-        if (free && kept + size <= MOST)
+        if (free && cache.bytes + size <= MOST)
             return free;
         drop(oldest);
     }
@@ -89,11 +92,11 @@ int hs_kept_take(uintptr_t from, uintptr_t to)
     if (size < LEAST || size > MOST || !is_usable() || HS_SYS(SYS_madvise, from, size, MADV_WIPEONFORK) != 0)
         return 0;
     struct block *block = make_room(size);
-    const uintptr_t place = PLACE + (uintptr_t)(block - blocks) * STRIDE;
+    const uintptr_t place = PLACE + (uintptr_t)(block - cache.blocks) * STRIDE;
     if (HS_SYS(SYS_mremap, from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, place) != (long)place)
         return 0;
-    *block = (struct block){place, place + size, 1, ++clock};
-    kept += size;
+    *block = (struct block){place, place + size, 1, ++cache.clock};
+    cache.bytes += size;
     return 1;
 }
 
@@ -101,7 +104,7 @@ int hs_kept_take(uintptr_t from, uintptr_t to)
 static struct block *find(size_t size)
 {
     struct block *best = NULL;
-    for (struct block *block = blocks; block < blocks + SLOTS; block++)
+    for (struct block *block = cache.blocks; block < cache.blocks + SLOTS; block++)
         if (size_of(block) >= size && (!best || size_of(block) < size_of(best)))
             best = block;
     return best;
@@ -116,7 +119,7 @@ int hs_kept_give(uintptr_t at, size_t size)
     if (HS_SYS(SYS_madvise, block->from, size, MADV_KEEPONFORK) == 0 &&
         HS_SYS(SYS_mremap, block->from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, at) == (long)at) {
         block->from += size;
-        kept -= size;
+        cache.bytes -= size;
         return 0;
     }
     drop(block);
@@ -128,8 +131,8 @@ int hs_kept_give(uintptr_t at, size_t size)
 /* Lets go of everything; whether there was anything. */
 int hs_kept_drop(void)
 {
-    const int had = kept != 0;
-    for (struct block *block = blocks; block < blocks + SLOTS; block++)
+    const int had = cache.bytes != 0;
+    for (struct block *block = cache.blocks; block < cache.blocks + SLOTS; block++)
         if (size_of(block))
             drop(block);
     return had;
@@ -141,7 +144,7 @@ void hs_kept_avoid(uintptr_t from, uintptr_t to)
     if (to <= PLACE || from >= PLACE + SLOTS * STRIDE)
         return;
     hs_kept_drop();
-    usable = 0;
+    cache.usable = 0;
 }
 
 /* Makes all of them zero. */
@@ -150,7 +153,7 @@ void hs_kept_clean(void)
 #ifdef HS_WITHOUT_KEPT
     return;
 #endif
-    for (struct block *block = blocks; block < blocks + SLOTS; block++)
+    for (struct block *block = cache.blocks; block < cache.blocks + SLOTS; block++)
         if (block->dirty && size_of(block)) {
             if (hs_memory_clear(block->from, block->to))
                 block->dirty = 0;
@@ -162,13 +165,13 @@ void hs_kept_clean(void)
 /* How many pages are mapped for it. */
 unsigned long hs_kept_pages(void)
 {
-    return kept / PAGE;
+    return cache.bytes / PAGE;
 }
 
 /* Whether a mapping is one of these. */
 int hs_kept_has(uintptr_t from, uintptr_t to)
 {
-    for (const struct block *block = blocks; block < blocks + SLOTS; block++)
+    for (const struct block *block = cache.blocks; block < cache.blocks + SLOTS; block++)
         if (size_of(block) && block->from == from && block->to == to)
             return 1;
     return 0;
@@ -177,7 +180,7 @@ int hs_kept_has(uintptr_t from, uintptr_t to)
 /* Whether anything is kept that is not zero. */
 int hs_kept_differs(void)
 {
-    for (const struct block *block = blocks; block < blocks + SLOTS; block++)
+    for (const struct block *block = cache.blocks; block < cache.blocks + SLOTS; block++)
         if (size_of(block) && !hs_memory_is_zero((char *)block->from, (char *)block->to))
             return 1;
     return 0;

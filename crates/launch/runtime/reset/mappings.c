@@ -34,46 +34,53 @@ struct range {
     int is_plain;
 };
 
-static struct range ranges[RANGES_MAX];
-static size_t range_count;
-/* Something was done that the list cannot tell how to undo. */
-static int lost;
-/* The thread that changes the list. */
-static int lock;
-static int process;
-
-static uintptr_t heap_start;  /* as the kernel has it */
-static uintptr_t kernel_end;  /* the kernel's break */
-static uintptr_t given_end;   /* libc's */
-static uintptr_t present;     /* up to here the heap's pages are in their place; the others, up to kernel_end, wait */
-static uintptr_t highest;     /* the most that libc was given in this run */
-static int cannot_park, mapped_code;
-static unsigned long base_pages; /* sum of all mappings when the worker began */
-static uintptr_t base_stack;
+/* The list: unless `lost`, `ranges` are disjoint and exactly what this run has mapped, while no thread holds `lock`.
+ *
+ * The heap: heap_start <= given_end <= kernel_end, and present <= round_up(kernel_end). Its pages are in their place below `present`,
+ * and wait in PARK from there to kernel_end, all zero. `cannot_park`: all are in their place. */
+static struct {
+    struct range ranges[RANGES_MAX];
+    size_t count;
+    int lost;             /* something was done that the list cannot tell how to undo */
+    int lock;             /* the thread that changes the list; 0: none */
+    int process;          /* the worker, and not a child of it */
+    int mapped_code;
+    int cannot_park;
+    uintptr_t heap_start; /* as the kernel has it */
+    uintptr_t kernel_end; /* the kernel's break */
+    uintptr_t given_end;  /* libc's */
+    uintptr_t present;
+    uintptr_t highest; /* the most that libc was given in this run */
+    /* When the worker began: all mappings, the sum of their pages, and the stack's low end. */
+    struct hs_mapping base[BASE_MAX];
+    size_t base_count;
+    unsigned long base_pages;
+    uintptr_t base_stack;
+} mappings;
 
 /* Threads of the tool may map at the same time. A handler that interrupts its own thread must not wait for itself, nor a
  * process that was forked meanwhile for a thread that it does not have; that is none of the worker's, and needs no list. */
 static int take_lock(void)
 {
     const int thread = (int)HS_SYS(SYS_gettid);
-    for (long i = 0; !lost && i < WAITS_MAX; i++) {
+    for (long i = 0; !mappings.lost && i < WAITS_MAX; i++) {
         int owner = 0;
-        if (__atomic_compare_exchange_n(&lock, &owner, thread, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        if (__atomic_compare_exchange_n(&mappings.lock, &owner, thread, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return 1;
         if (owner == thread)
             break;
-        if (i == 0 && (int)HS_SYS(SYS_getpid) != process)
+        if (i == 0 && (int)HS_SYS(SYS_getpid) != mappings.process)
             return 0;
         HS_SYS(SYS_sched_yield);
     }
-    lost = 1;
+    mappings.lost = 1;
     return 0;
 }
 
 static void give_lock(int taken)
 {
     if (taken)
-        __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
+        __atomic_store_n(&mappings.lock, 0, __ATOMIC_RELEASE);
 }
 
 static uintptr_t round_up(uintptr_t size)
@@ -83,41 +90,41 @@ static uintptr_t round_up(uintptr_t size)
 
 static void add(uintptr_t from, uintptr_t to, int plain)
 {
-    if (range_count < RANGES_MAX)
-        ranges[range_count++] = (struct range){from, to, plain};
+    if (mappings.count < RANGES_MAX)
+        mappings.ranges[mappings.count++] = (struct range){from, to, plain};
     else
-        lost = 1;
+        mappings.lost = 1;
 }
 
 /* Pages are not kept by a process that may have done to them what is not seen here, or may have lent them to a pipe. */
 static int may_keep(int taken)
 {
-    return taken && !lost && !(hs_call_seen() & HS_SEEN_UNKNOWN);
+    return taken && !mappings.lost && !(hs_call_seen() & HS_SEEN_UNKNOWN);
 }
 
 static int is_plain(uintptr_t from, uintptr_t to)
 {
-    for (size_t i = 0; i < range_count; i++)
-        if (ranges[i].from == from && ranges[i].to == to)
-            return ranges[i].is_plain;
+    for (size_t i = 0; i < mappings.count; i++)
+        if (mappings.ranges[i].from == from && mappings.ranges[i].to == to)
+            return mappings.ranges[i].is_plain;
     return 0;
 }
 
 /* From..to is something that a fresh mapping would not be. */
 static void make_special(uintptr_t from, uintptr_t to)
 {
-    for (size_t i = 0; i < range_count; i++)
-        if (ranges[i].from < to && from < ranges[i].to)
-            ranges[i].is_plain = 0;
+    for (size_t i = 0; i < mappings.count; i++)
+        if (mappings.ranges[i].from < to && from < mappings.ranges[i].to)
+            mappings.ranges[i].is_plain = 0;
 }
 
 /* How much of from..to this run has made. */
 static uintptr_t covered(uintptr_t from, uintptr_t to)
 {
     uintptr_t sum = 0;
-    for (size_t i = 0; i < range_count; i++) {
-        uintptr_t low = ranges[i].from > from ? ranges[i].from : from;
-        uintptr_t high = ranges[i].to < to ? ranges[i].to : to;
+    for (size_t i = 0; i < mappings.count; i++) {
+        uintptr_t low = mappings.ranges[i].from > from ? mappings.ranges[i].from : from;
+        uintptr_t high = mappings.ranges[i].to < to ? mappings.ranges[i].to : to;
         if (low < high)
             sum += high - low;
     }
@@ -126,13 +133,13 @@ static uintptr_t covered(uintptr_t from, uintptr_t to)
 
 static void take_out(uintptr_t from, uintptr_t to)
 {
-    for (size_t i = 0; i < range_count;) {
-        struct range now = ranges[i];
+    for (size_t i = 0; i < mappings.count;) {
+        struct range now = mappings.ranges[i];
         if (now.to <= from || now.from >= to) {
             i++;
             continue;
         }
-        ranges[i] = ranges[--range_count];
+        mappings.ranges[i] = mappings.ranges[--mappings.count];
         if (now.from < from)
             add(now.from, from, 0);
         if (now.to > to)
@@ -144,7 +151,7 @@ static void take_out(uintptr_t from, uintptr_t to)
 static void gone(uintptr_t from, uintptr_t to)
 {
     if (covered(from, to) != to - from)
-        lost = 1;
+        mappings.lost = 1;
     take_out(from, to);
 }
 
@@ -166,10 +173,10 @@ static void make_break_real(void);
 static void avoid(uintptr_t from, uintptr_t to)
 {
     hs_kept_avoid(from, to);
-    if (from < round_up(kernel_end) && to > present)
+    if (from < round_up(mappings.kernel_end) && to > mappings.present)
         make_break_real();
     if (from < PARK + PARK_BYTES && to > PARK)
-        lost = 1;
+        mappings.lost = 1;
 }
 
 static long map_memory(uintptr_t address, size_t length, long access, long flags, long fd, long offset)
@@ -182,11 +189,11 @@ static long map_memory(uintptr_t address, size_t length, long access, long flags
         uintptr_t from = (uintptr_t)made, to = from + round_up(length);
         int plain = !address && access == (PROT_READ | PROT_WRITE) && flags == (MAP_PRIVATE | MAP_ANONYMOUS);
         if (flags & MAP_FIXED && covered(from, to) != to - from)
-            lost = 1;
+            mappings.lost = 1;
         /* What is mapped so need not end as a process ends. */
         if (flags & (MAP_LOCKED | MAP_GROWSDOWN | MAP_HUGETLB))
-            lost = 1;
-        mapped_code |= (access & PROT_EXEC) != 0;
+            mappings.lost = 1;
+        mappings.mapped_code |= (access & PROT_EXEC) != 0;
         take_out(from, to);
         if (!plain || !may_keep(taken) || hs_kept_give(from, to - from) == 0)
             add(from, to, plain);
@@ -219,7 +226,7 @@ static long remap_memory(uintptr_t from, size_t length, size_t new_length, long 
         uintptr_t to = (uintptr_t)made;
         int plain = !(flags & ~MREMAP_MAYMOVE) && is_plain(from, from + round_up(length));
         if (flags & ~MREMAP_MAYMOVE)
-            lost = 1;
+            mappings.lost = 1;
         gone(from, from + round_up(length));
         take_out(to, to + round_up(new_length));
         add(to, to + round_up(new_length), plain);
@@ -233,7 +240,7 @@ static long protect_memory(uintptr_t from, size_t length, long access)
     int taken = take_lock();
     uintptr_t to = from + round_up(length);
     if (covered(from, to) != to - from)
-        lost = 1;
+        mappings.lost = 1;
     make_special(from, to);
     long result = HS_SYS(SYS_mprotect, from, length, access);
     give_lock(taken);
@@ -263,7 +270,7 @@ static long advise_memory(uintptr_t from, size_t length, long advice)
     int taken = leaves_nothing(advice) ? 0 : take_lock();
     if (taken) {
         if (covered(from, to) != to - from)
-            lost = 1;
+            mappings.lost = 1;
         make_special(from, to);
     }
     long result = HS_SYS(SYS_madvise, from, length, advice);
@@ -274,7 +281,7 @@ static long advise_memory(uintptr_t from, size_t length, long advice)
 /* Moves pages of the heap aside, or back to their place. */
 static int move_pages(uintptr_t from, uintptr_t to, int aside)
 {
-    const uintptr_t shift = PARK - heap_start;
+    const uintptr_t shift = PARK - mappings.heap_start;
     const uintptr_t source = aside ? from : from + shift, target = aside ? from + shift : from;
     return from >= to || HS_SYS(SYS_mremap, source, to - from, to - from, MREMAP_MAYMOVE | MREMAP_FIXED, target) == (long)target;
 }
@@ -285,61 +292,61 @@ static void set_present(uintptr_t end)
 #ifdef HS_WITHOUT_HEAP
     (void)end;
 #else
-    uintptr_t wanted = round_up(end), all = round_up(kernel_end);
-    if (cannot_park)
+    uintptr_t wanted = round_up(end), all = round_up(mappings.kernel_end);
+    if (mappings.cannot_park)
         return;
     if (wanted > all)
         wanted = all;
-    if (wanted < present ? move_pages(wanted, present, 1) : move_pages(present, wanted, 0))
-        present = wanted;
+    if (wanted < mappings.present ? move_pages(wanted, mappings.present, 1) : move_pages(mappings.present, wanted, 0))
+        mappings.present = wanted;
     else
-        lost = 1;
+        mappings.lost = 1;
 #endif
 }
 
 static int grow_kernel(uintptr_t wanted)
 {
-    const uintptr_t had = round_up(kernel_end);
-    kernel_end = (uintptr_t)HS_SYS(SYS_brk, wanted);
-    if (kernel_end < wanted && hs_kept_drop())
-        kernel_end = (uintptr_t)HS_SYS(SYS_brk, wanted);
-    if (present == had && kernel_end >= wanted)
-        present = round_up(kernel_end);
-    return kernel_end >= wanted;
+    const uintptr_t had = round_up(mappings.kernel_end);
+    mappings.kernel_end = (uintptr_t)HS_SYS(SYS_brk, wanted);
+    if (mappings.kernel_end < wanted && hs_kept_drop())
+        mappings.kernel_end = (uintptr_t)HS_SYS(SYS_brk, wanted);
+    if (mappings.present == had && mappings.kernel_end >= wanted)
+        mappings.present = round_up(mappings.kernel_end);
+    return mappings.kernel_end >= wanted;
 }
 
 /* The break as the tool has it; its request to move it fails as the kernel's would, by returning the old one. */
 static long move_break(uintptr_t wanted)
 {
     /* The kernel refuses to grow it over another mapping. */
-    if (wanted < heap_start || (wanted > present && covered(present, round_up(wanted)) != 0))
-        return (long)given_end;
-    if (cannot_park) {
-        given_end = kernel_end = (uintptr_t)HS_SYS(SYS_brk, wanted);
-        present = round_up(kernel_end);
-        highest = highest < given_end ? given_end : highest;
-        return (long)given_end;
+    if (wanted < mappings.heap_start || (wanted > mappings.present && covered(mappings.present, round_up(wanted)) != 0))
+        return (long)mappings.given_end;
+    if (mappings.cannot_park) {
+        mappings.given_end = mappings.kernel_end = (uintptr_t)HS_SYS(SYS_brk, wanted);
+        mappings.present = round_up(mappings.kernel_end);
+        mappings.highest = mappings.highest < mappings.given_end ? mappings.given_end : mappings.highest;
+        return (long)mappings.given_end;
     }
-    if (wanted > kernel_end) {
-        set_present(kernel_end);
+    if (wanted > mappings.kernel_end) {
+        set_present(mappings.kernel_end);
         if (!grow_kernel(wanted))
-            return (long)given_end;
+            return (long)mappings.given_end;
     }
-    if (wanted < given_end)
-        hs_zero(wanted, given_end);
+    if (wanted < mappings.given_end)
+        hs_zero(wanted, mappings.given_end);
     set_present(wanted);
-    given_end = wanted;
-    if (highest < wanted)
-        highest = wanted;
+    mappings.given_end = wanted;
+    if (mappings.highest < wanted)
+        mappings.highest = wanted;
     return (long)wanted;
 }
 
 /* Has the kernel's break where libc's is, for a run that is not followed any more. */
 static void make_break_real(void)
 {
-    set_present(kernel_end);
-    kernel_end = (uintptr_t)HS_SYS(SYS_brk, given_end);
-    present = round_up(kernel_end);
+    set_present(mappings.kernel_end);
+    mappings.kernel_end = (uintptr_t)HS_SYS(SYS_brk, mappings.given_end);
+    mappings.present = round_up(mappings.kernel_end);
 }
 
 /* The same before this process gets a child, which has a break of its own; and, if it is to be `for_good`, for the rest of the run,
@@ -349,14 +356,14 @@ void hs_mappings_make_real(int for_good)
     make_break_real();
     if (!for_good)
         return;
-    cannot_park = 1;
+    mappings.cannot_park = 1;
     hs_kept_drop();
 }
 
 /* Whether this run has mapped code: what ld.so has bound to it goes with it. */
 int hs_mappings_have_code(void)
 {
-    return mapped_code;
+    return mappings.mapped_code;
 }
 
 /* Makes a call that maps, and notes what it does. */
@@ -390,11 +397,8 @@ static unsigned long sum_of_mappings(void)
 
 static unsigned long grown_pages(void)
 {
-    return (round_up(kernel_end) - hs_memory_heap().first_end + base_stack - hs_memory_stack_low()) / PAGE;
+    return (round_up(mappings.kernel_end) - hs_memory_heap().first_end + mappings.base_stack - hs_memory_stack_low()) / PAGE;
 }
-
-static struct hs_mapping base[BASE_MAX];
-static size_t base_count;
 
 /* Whether a mapping holds pages that wait for the next run. */
 static int waits(const struct hs_mapping *map)
@@ -409,7 +413,7 @@ static const char *next_of_tool(const char *at, struct hs_mapping *out)
 {
     do
         at = hs_maps_next(at, out);
-    while (at && (waits(out) || (out->from >= heap_start && out->to <= present)));
+    while (at && (waits(out) || (out->from >= mappings.heap_start && out->to <= mappings.present)));
     return at;
 }
 
@@ -417,20 +421,20 @@ static int keep_base(void)
 {
     struct hs_mapping map;
     const char *at = hs_maps_read();
-    base_count = 0;
+    mappings.base_count = 0;
     while (at && (at = next_of_tool(at, &map))) {
-        if (base_count == BASE_MAX)
+        if (mappings.base_count == BASE_MAX)
             return -1;
-        base[base_count++] = map;
+        mappings.base[mappings.base_count++] = map;
     }
-    return base_count ? 0 : -1;
+    return mappings.base_count ? 0 : -1;
 }
 
 /* Notes the mappings anew, when the runtime itself has changed them. */
 void hs_mappings_note_base(void)
 {
     if (keep_base() != 0)
-        lost = 1;
+        mappings.lost = 1;
 }
 
 /* Whether the list of mappings is another than when the worker began, but for the heap and the stack's end. */
@@ -438,13 +442,13 @@ int hs_mappings_differ(void)
 {
     struct hs_mapping map;
     const char *at = hs_maps_read();
-    for (size_t i = 0; i < base_count; i++) {
+    for (size_t i = 0; i < mappings.base_count; i++) {
         if (!at || !(at = next_of_tool(at, &map)))
             return 1;
         const int is_stack = strcmp(map.path, "[stack]") == 0;
-        if (memcmp(map.access, base[i].access, sizeof map.access) != 0)
+        if (memcmp(map.access, mappings.base[i].access, sizeof map.access) != 0)
             return 1;
-        if ((map.from != base[i].from && !is_stack) || map.to != base[i].to)
+        if ((map.from != mappings.base[i].from && !is_stack) || map.to != mappings.base[i].to)
             return 1;
     }
     return !at || next_of_tool(at, &map) != NULL || hs_kept_differs();
@@ -453,91 +457,92 @@ int hs_mappings_differ(void)
 /* Begins to follow, in a new worker. */
 int hs_mappings_open(void)
 {
-    process = (int)HS_SYS(SYS_getpid);
-    heap_start = hs_memory_heap().start;
-    given_end = kernel_end = highest = (uintptr_t)HS_SYS(SYS_brk, 0);
-    present = round_up(kernel_end);
+    mappings.process = (int)HS_SYS(SYS_getpid);
+    mappings.heap_start = hs_memory_heap().start;
+    mappings.given_end = mappings.kernel_end = mappings.highest = (uintptr_t)HS_SYS(SYS_brk, 0);
+    mappings.present = round_up(mappings.kernel_end);
     /* The place has to be free. */
     const long made = HS_SYS(SYS_mmap, PARK, PARK_BYTES, PROT_NONE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     if (made != (long)PARK)
         return -1;
     HS_SYS(SYS_munmap, PARK, PARK_BYTES);
-    base_stack = hs_memory_stack_low();
-    base_pages = sum_of_mappings() - grown_pages();
-    return base_pages ? keep_base() : -1;
+    mappings.base_stack = hs_memory_stack_low();
+    mappings.base_pages = sum_of_mappings() - grown_pages();
+    return mappings.base_pages ? keep_base() : -1;
 }
 
 /* Whether a heap's page that waits is not zero. */
 int hs_mappings_heap_differs(void)
 {
-    const uintptr_t shift = PARK - heap_start, top = round_up(kernel_end);
-    return present < top && !hs_memory_is_zero((char *)present + shift, (char *)top + shift);
+    const uintptr_t shift = PARK - mappings.heap_start, top = round_up(mappings.kernel_end);
+    return mappings.present < top && !hs_memory_is_zero((char *)mappings.present + shift, (char *)top + shift);
 }
 
 /* Gives back what a heap has grown beyond what is kept. */
 static void trim_heap(void)
 {
     const uintptr_t end = hs_memory_heap().end + HEAP_KEPT;
-    if (kernel_end <= end)
+    if (mappings.kernel_end <= end)
         return;
-    set_present(kernel_end);
-    kernel_end = (uintptr_t)HS_SYS(SYS_brk, end);
-    present = round_up(kernel_end);
+    set_present(mappings.kernel_end);
+    mappings.kernel_end = (uintptr_t)HS_SYS(SYS_brk, end);
+    mappings.present = round_up(mappings.kernel_end);
 }
 
 static void reset_heap(void)
 {
     const struct hs_heap heap = hs_memory_heap();
     trim_heap();
-    if (kernel_end < heap.end) {
-        kernel_end = (uintptr_t)HS_SYS(SYS_brk, heap.end);
-        present = round_up(kernel_end);
+    if (mappings.kernel_end < heap.end) {
+        mappings.kernel_end = (uintptr_t)HS_SYS(SYS_brk, heap.end);
+        mappings.present = round_up(mappings.kernel_end);
     }
-    const uintptr_t shift = PARK - heap_start, top = highest < kernel_end ? highest : kernel_end;
+    const uintptr_t top = mappings.highest < mappings.kernel_end ? mappings.highest : mappings.kernel_end;
     /* What the tool has given back was made zero then. */
-    const uintptr_t end = top < present ? top : present;
-    (void)shift;
+    const uintptr_t end = top < mappings.present ? top : mappings.present;
     if (end > heap.end)
         hs_zero(heap.end, end);
-    given_end = highest = heap.given;
+    mappings.given_end = mappings.highest = heap.given;
     set_present(heap.end > heap.given ? heap.end : heap.given);
 }
 
-/* Whether this run has mapped, or changed, anything but the heap; up to where libc was given that. */
+/* Whether this run has mapped, or changed, anything but the heap, or that by too much; up to where libc was given it. What a heap has
+ * shrunk by is not in its place, and could not be saved. */
 int hs_mappings_touched(uintptr_t *given)
 {
-    *given = given_end;
-    return range_count != 0 || lost || given_end - hs_memory_heap().first_end > HEAP_KEPT / 2;
+    const uintptr_t least = hs_memory_heap().first_end;
+    *given = mappings.given_end;
+    return mappings.count != 0 || mappings.lost || mappings.given_end < least || mappings.given_end > least + HEAP_KEPT / 2;
 }
 
 /* Makes the heap as it was in the snapshot that is meant now. */
 void hs_mappings_reset_heap(void)
 {
-    highest = highest > given_end ? highest : given_end;
+    mappings.highest = mappings.highest > mappings.given_end ? mappings.highest : mappings.given_end;
     reset_heap();
-    mapped_code = 0;
+    mappings.mapped_code = 0;
 }
 
 /* Whether something has changed that cannot be undone. A thread that was ended may have held the lock, and not have noted
  * what it had done. What was changed unseen is told by the sum, which the runner looks up (hs_mappings_pages). */
 int hs_mappings_lost(void)
 {
-    return lost || lock;
+    return mappings.lost || mappings.lock;
 }
 
 /* Unmaps what a run has mapped, or keeps its pages; the heap is reset by itself. */
 int hs_mappings_undo(void)
 {
 #ifdef HS_WITHOUT_MAPPINGS
-    range_count = 0;
+    mappings.count = 0;
 #endif
-    for (size_t i = 0; i < range_count; i++)
-        if (!(ranges[i].is_plain && hs_kept_take(ranges[i].from, ranges[i].to)) &&
-            HS_SYS(SYS_munmap, ranges[i].from, ranges[i].to - ranges[i].from) != 0)
+    for (size_t i = 0; i < mappings.count; i++)
+        if (!(mappings.ranges[i].is_plain && hs_kept_take(mappings.ranges[i].from, mappings.ranges[i].to)) &&
+            HS_SYS(SYS_munmap, mappings.ranges[i].from, mappings.ranges[i].to - mappings.ranges[i].from) != 0)
             return -1;
-    range_count = 0;
-    cannot_park = 0;
+    mappings.count = 0;
+    mappings.cannot_park = 0;
     trim_heap();
     return 0;
 }
@@ -545,7 +550,7 @@ int hs_mappings_undo(void)
 /* How many pages all mappings have, after they were undone, if nothing was mapped or unmapped by a way that is not seen. */
 unsigned long hs_mappings_pages(void)
 {
-    return base_pages + grown_pages() + hs_kept_pages();
+    return mappings.base_pages + grown_pages() + hs_kept_pages();
 }
 
 /* Whether something was: for a run that is audited, which would find a difference that is nobody's fault. */

@@ -45,29 +45,38 @@ struct snapshot {
     unsigned char dirtied[SAVED_MAX / PAGE + 2 * REGIONS_MAX];
 };
 
-static struct snapshot snapshots[HS_LEVELS];
-static struct snapshot *now = &snapshots[HS_AT_MAIN];
-static uintptr_t own_low, own_high;
-static uintptr_t stack_low, heap_start;
-/* Room for the second snapshot's pages. */
-static char *room;
-
 struct hole {
     uintptr_t from, to;
 };
-static struct hole holes[2];
+
+/* Of each snapshot that was saved, `regions` are disjoint, and hold none of the holes and nothing of the runtime's own data. That at
+ * the point has the regions of that at main, and after these the stack and the heap that came since. `dirtied` has size / PAGE + 2
+ * entries for each. */
+static struct {
+    struct snapshot snapshots[HS_LEVELS];
+    enum hs_level level; /* the snapshot that is meant */
+    uintptr_t own_low, own_high;
+    uintptr_t stack_low, heap_start;
+    char *room;           /* for the second snapshot's pages */
+    struct hole holes[2]; /* in order */
+} memory;
+
+static struct snapshot *now(void)
+{
+    return &memory.snapshots[memory.level];
+}
 
 static int find_own(struct dl_phdr_info *info, size_t size, void *data)
 {
     (void)size;
     (void)data;
-    const uintptr_t here = (uintptr_t)&snapshots;
+    const uintptr_t here = (uintptr_t)&memory.snapshots;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &info->dlpi_phdr[i];
         uintptr_t low = info->dlpi_addr + part->p_vaddr, high = low + part->p_memsz;
         if (part->p_type == PT_LOAD && here >= low && here < high) {
-            own_low = low & -PAGE;
-            own_high = (high + PAGE - 1) & -PAGE;
+            memory.own_low = low & -PAGE;
+            memory.own_high = (high + PAGE - 1) & -PAGE;
             return 1;
         }
     }
@@ -78,9 +87,9 @@ static int add(uintptr_t from, uintptr_t to)
 {
     if (from >= to)
         return 0;
-    if (now->count == REGIONS_MAX)
+    if (now()->count == REGIONS_MAX)
         return -1;
-    now->regions[now->count++] = (struct region){from, to, NULL, 0};
+    now()->regions[now()->count++] = (struct region){from, to, NULL, 0};
     return 0;
 }
 
@@ -88,11 +97,11 @@ static int add(uintptr_t from, uintptr_t to)
 static int add_around(uintptr_t from, uintptr_t to)
 {
     for (size_t i = 0; i < 2; i++) {
-        if (holes[i].to <= from || holes[i].from >= to)
+        if (memory.holes[i].to <= from || memory.holes[i].from >= to)
             continue;
-        if (add(from, holes[i].from) != 0)
+        if (add(from, memory.holes[i].from) != 0)
             return -1;
-        from = holes[i].to;
+        from = memory.holes[i].to;
     }
     return add(from, to);
 }
@@ -106,8 +115,8 @@ static void find_holes(void)
         rseq.to = rseq.from + sizeof(struct rseq);
     }
     int swapped = rseq.from < tid.from;
-    holes[0] = swapped ? rseq : tid;
-    holes[1] = swapped ? tid : rseq;
+    memory.holes[0] = swapped ? rseq : tid;
+    memory.holes[1] = swapped ? tid : rseq;
 }
 
 static int add_mapping(const struct hs_mapping *map)
@@ -116,37 +125,38 @@ static int add_mapping(const struct hs_mapping *map)
     if (map->access[1] != 'w' || map->access[3] != 'p')
         return 0;
     if (sp >= map->from && sp < map->to) {
-        stack_low = map->from;
-        now->stack_page = sp & -PAGE;
-        return add(now->stack_page, map->to);
+        memory.stack_low = map->from;
+        now()->stack_page = sp & -PAGE;
+        return add(now()->stack_page, map->to);
     }
     if (strcmp(map->path, "[heap]") == 0) {
-        heap_start = map->from;
-        now->heap_end = map->to;
+        memory.heap_start = map->from;
+        now()->heap_end = map->to;
     }
-    if (map->to > own_low && map->from < own_high)
-        return add(map->from, own_low) != 0 || add(own_high, map->to) != 0 ? -1 : 0;
+    if (map->to > memory.own_low && map->from < memory.own_high)
+        return add(map->from, memory.own_low) != 0 || add(memory.own_high, map->to) != 0 ? -1 : 0;
     return add_around(map->from, map->to);
 }
 
 HS_GENERAL struct hs_heap hs_memory_heap(void)
 {
-    return (struct hs_heap){heap_start, now->heap_end, now->heap_given, snapshots[HS_AT_MAIN].heap_end};
+    const struct snapshot *snapshot = &memory.snapshots[memory.level];
+    return (struct hs_heap){memory.heap_start, snapshot->heap_end, snapshot->heap_given, memory.snapshots[HS_AT_MAIN].heap_end};
 }
 
 static size_t total_size(void)
 {
     size_t total = 0;
-    for (size_t i = 0; i < now->count; i++)
-        total += now->regions[i].to - now->regions[i].from;
+    for (size_t i = 0; i < now()->count; i++)
+        total += now()->regions[i].to - now()->regions[i].from;
     return total;
 }
 
 static void save_into(char *saved)
 {
     size_t pieces = 0;
-    for (size_t i = 0; i < now->count; i++) {
-        struct region *region = &now->regions[i];
+    for (size_t i = 0; i < now()->count; i++) {
+        struct region *region = &now()->regions[i];
         size_t size = region->to - region->from;
         region->first = pieces;
         pieces += size / PAGE + 2;
@@ -159,22 +169,22 @@ static void save_into(char *saved)
 int hs_memory_save(void)
 {
     struct hs_mapping map;
-    now->count = 0;
-    now->heap_end = now->stack_page = 0;
+    now()->count = 0;
+    now()->heap_end = now()->stack_page = 0;
     find_holes();
     dl_iterate_phdr(find_own, NULL);
     const char *at = hs_maps_read();
-    if (!at || !own_high)
+    if (!at || !memory.own_high)
         return -1;
     while ((at = hs_maps_next(at, &map)))
         if (add_mapping(&map) != 0)
             return -1;
     size_t total = total_size();
-    if (total > SAVED_MAX || !now->stack_page)
+    if (total > SAVED_MAX || !now()->stack_page)
         return -1;
-    now->heap_given = (uintptr_t)sbrk(0);
-    if (!now->heap_end)
-        heap_start = now->heap_end = now->heap_given;
+    now()->heap_given = (uintptr_t)sbrk(0);
+    if (!now()->heap_end)
+        memory.heap_start = now()->heap_end = now()->heap_given;
     char *saved = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (saved == MAP_FAILED)
         return -1;
@@ -185,17 +195,17 @@ int hs_memory_save(void)
 /* Makes room for a second snapshot, before it is noted what is mapped. */
 int hs_memory_open_point(void)
 {
-    room = mmap(NULL, SAVED_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return room == MAP_FAILED ? -1 : 0;
+    memory.room = mmap(NULL, SAVED_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory.room == MAP_FAILED ? -1 : 0;
 }
 
 /* How far the stack reaches down: it never shrinks, and mincore fails below its end. */
 uintptr_t hs_memory_stack_low(void)
 {
     unsigned char one;
-    while (HS_SYS(SYS_mincore, stack_low - PAGE, PAGE, &one) == 0)
-        stack_low -= PAGE;
-    return stack_low;
+    while (HS_SYS(SYS_mincore, memory.stack_low - PAGE, PAGE, &one) == 0)
+        memory.stack_low -= PAGE;
+    return memory.stack_low;
 }
 
 /* The stack as deep as another run may be in it. What nobody uses is cleared there after each run, or put back: it costs the same. */
@@ -208,8 +218,8 @@ static uintptr_t below(uintptr_t page)
 /* What is not in use is as in a fresh stack. */
 static void clear_saved(uintptr_t from, uintptr_t to)
 {
-    for (size_t i = 0; i < now->count; i++) {
-        const struct region *region = &now->regions[i];
+    for (size_t i = 0; i < now()->count; i++) {
+        const struct region *region = &now()->regions[i];
         if (region->from <= from && to <= region->to)
             memset(region->saved + (from - region->from), 0, to - from);
     }
@@ -219,39 +229,40 @@ static void clear_saved(uintptr_t from, uintptr_t to)
  * there is too much of it. */
 int hs_memory_save_point(uintptr_t stack, uintptr_t given)
 {
-    const struct snapshot *main = &snapshots[HS_AT_MAIN];
-    now = &snapshots[HS_AT_POINT];
-    *now = *main;
-    now->stack_page = below(stack & -PAGE);
-    now->heap_given = given;
+    const struct snapshot *main = &memory.snapshots[HS_AT_MAIN];
+    struct snapshot *point = &memory.snapshots[HS_AT_POINT];
+    memory.level = HS_AT_POINT;
+    *point = *main;
+    point->stack_page = below(stack & -PAGE);
+    point->heap_given = given;
     if (given > main->heap_end)
-        now->heap_end = (given + PAGE - 1) & -PAGE;
-    int failed = add(now->stack_page, main->stack_page) != 0 || add(main->heap_end, now->heap_end) != 0 ||
-                 now->stack_page > main->stack_page || total_size() > SAVED_MAX;
+        point->heap_end = (given + PAGE - 1) & -PAGE;
+    int failed = add(point->stack_page, main->stack_page) != 0 || add(main->heap_end, point->heap_end) != 0 ||
+                 point->stack_page > main->stack_page || total_size() > SAVED_MAX;
     if (!failed) {
-        save_into(room);
-        clear_saved(now->stack_page, stack);
+        save_into(memory.room);
+        clear_saved(point->stack_page, stack);
     }
-    now = &snapshots[HS_AT_MAIN];
+    memory.level = HS_AT_MAIN;
     return failed ? -1 : 0;
 }
 
 /* Says which snapshot is meant from now on. */
 void hs_memory_choose(enum hs_level level)
 {
-    now = &snapshots[level];
+    memory.level = level;
 }
 
 /* Where the saved part of the stack begins. */
 uintptr_t hs_memory_point_stack(void)
 {
-    return snapshots[HS_AT_POINT].stack_page;
+    return memory.snapshots[HS_AT_POINT].stack_page;
 }
 
 /* Calls `differs` for each word that is not as it was saved at the point; whether all calls returned 0. */
 int hs_memory_compare_point(int (*differs)(uint32_t *place, uint32_t saved))
 {
-    const struct snapshot *point = &snapshots[HS_AT_POINT];
+    const struct snapshot *point = &memory.snapshots[HS_AT_POINT];
     int found = 0;
     for (size_t i = 0; i < point->count; i++) {
         const struct region *region = &point->regions[i];
@@ -283,13 +294,13 @@ static void **saved_place(struct snapshot *snapshot, void **place)
 
 static void *saved_word(void **place)
 {
-    return *saved_place(now, place);
+    return *saved_place(now(), place);
 }
 
 static void keep_word(void **place)
 {
     for (size_t level = 0; level < HS_LEVELS; level++)
-        *saved_place(&snapshots[level], place) = *place;
+        *saved_place(&memory.snapshots[level], place) = *place;
 }
 
 /* Takes over what ld.so has bound in this run. */
@@ -334,9 +345,10 @@ void hs_memory_restore(void)
     /* The kernel's own area tells it where a restartable sequence is: the tool's is gone. */
     if (__rseq_size)
         ((struct rseq *)((uintptr_t)__builtin_thread_pointer() + (uintptr_t)__rseq_offset))->rseq_cs = 0;
-    for (size_t i = 0; i < now->count; i++) {
-        const struct region *region = &now->regions[i];
-        unsigned char *dirtied = now->dirtied + region->first;
+    struct snapshot *snapshot = now();
+    for (size_t i = 0; i < snapshot->count; i++) {
+        const struct region *region = &snapshot->regions[i];
+        unsigned char *dirtied = snapshot->dirtied + region->first;
         for (uintptr_t at = region->from; at < region->to; dirtied++) {
             size_t size = piece(at, region->to);
             const char *saved = region->saved + (at - region->from);
@@ -355,7 +367,7 @@ void hs_memory_restore(void)
     }
     /* The stack below main's frame, which nobody has used in a fresh process. */
 #ifndef HS_WITHOUT_STACK
-    hs_memory_clear(hs_memory_stack_low(), now->stack_page);
+    hs_memory_clear(hs_memory_stack_low(), snapshot->stack_page);
 #endif
 }
 
@@ -367,12 +379,12 @@ int hs_memory_is_zero(const char *from, const char *to)
 /* Whether anything is not as it was saved. */
 int hs_memory_differs(void)
 {
-    for (size_t i = 0; i < now->count; i++) {
-        const struct region *region = &now->regions[i];
+    for (size_t i = 0; i < now()->count; i++) {
+        const struct region *region = &now()->regions[i];
         if (memcmp((void *)region->from, region->saved, region->to - region->from) != 0)
             return 1;
     }
-    if (!hs_memory_is_zero((char *)stack_low, (char *)now->stack_page))
+    if (!hs_memory_is_zero((char *)memory.stack_low, (char *)now()->stack_page))
         return 1;
     return hs_mappings_heap_differs();
 }

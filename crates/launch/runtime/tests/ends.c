@@ -15,7 +15,6 @@
 
 extern void *__dso_handle;
 int __cxa_atexit(void (*function)(void *), void *argument, void *library);
-void __cxa_finalize(void *library);
 
 static int forks, quits;
 
@@ -106,7 +105,6 @@ static void wants(const char *what)
     /* Handles that no library's end asks for. */
     static int stranger, other_stranger;
     pthread_t thread;
-    pid_t child;
     if (strcmp(what, "atexit") == 0)
         atexit(at_end);
     if (strcmp(what, "object") == 0)
@@ -122,10 +120,6 @@ static void wants(const char *what)
         __cxa_atexit(at_numbered_end, (void *)1002, NULL);
     if (strcmp(what, "stranger_registers") == 0)
         __cxa_atexit(at_end_that_registers, NULL, &stranger);
-    if (strcmp(what, "all") == 0)
-        __cxa_finalize(NULL);
-    if (strncmp(what, "open:", 5) == 0)
-        dlclose(dlopen(what + 5, RTLD_NOW));
     if (strcmp(what, "status") == 0)
         __cxa_atexit((void (*)(void *))at_end_with_status, NULL, &__dso_handle);
     if (strcmp(what, "stranger_status") == 0)
@@ -140,13 +134,6 @@ static void wants(const char *what)
         pthread_join(thread, NULL);
     if (strcmp(what, "unseen") == 0)
         registers_unseen();
-    if (strcmp(what, "finalize") == 0)
-        __cxa_finalize(&__dso_handle);
-    if (strcmp(what, "child") == 0) {
-        if ((child = fork()) == 0)
-            exit(5);
-        waitpid(child, NULL, 0);
-    }
     if (strcmp(what, "quick") == 0)
         at_quick_exit(at_quick_end);
     if (strcmp(what, "atfork") == 0)
@@ -162,18 +149,6 @@ __attribute__((visibility("default"))) void JOIN(const char *what)
 {
     wants(what);
 }
-
-#ifdef WRAPS
-/* Stands before libc's, for all that come after. */
-int __cxa_atexit(void (*function)(void *), void *argument, void *library)
-{
-    static int (*next)(void (*)(void *), void *, void *);
-    if (!next)
-        next = (int (*)(void (*)(void *), void *, void *))dlsym(RTLD_NEXT, "__cxa_atexit");
-    say("registration seen");
-    return next(function, argument, library);
-}
-#endif
 
 #ifdef BEGIN
 __attribute__((constructor)) static void begin(void)
@@ -202,63 +177,6 @@ __attribute__((destructor)) static void end(void)
 void first_wants(const char *what);
 void second_wants(const char *what);
 
-/* Two threads that register functions for fork under handles of their own, at the same time; the handles of one are then
- * ended, those of the other after that. */
-#define HANDLES 110
-
-int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *library);
-void __cxa_finalize(void *library);
-
-static char handles[2][HANDLES];
-static int calls[2], steps[2];
-
-static void first_forks(void)
-{
-    calls[0]++;
-}
-
-static void second_forks(void)
-{
-    calls[1]++;
-}
-
-static void *registers(void *number)
-{
-    const int own = number != NULL;
-    for (int i = 0; i < HANDLES; i++) {
-        __atomic_store_n(&steps[own], i + 1, __ATOMIC_SEQ_CST);
-        while (__atomic_load_n(&steps[!own], __ATOMIC_SEQ_CST) < i + 1)
-            ;
-        __register_atfork(own ? second_forks : first_forks, NULL, NULL, &handles[own][i]);
-    }
-    return NULL;
-}
-
-static void fork_and_count(void)
-{
-    calls[0] = calls[1] = 0;
-    pid_t child = fork();
-    if (child == 0)
-        _exit(0);
-    waitpid(child, NULL, 0);
-    printf("%d and %d\n", calls[0], calls[1]);
-}
-
-static void race(void)
-{
-    pthread_t other;
-    if (pthread_create(&other, NULL, registers, &other) != 0)
-        abort();
-    registers(NULL);
-    pthread_join(other, NULL);
-    fork_and_count();
-    for (int own = 0; own < 2; own++) {
-        for (int i = 0; i < HANDLES; i++)
-            __cxa_finalize(&handles[own][i]);
-        fork_and_count();
-    }
-}
-
 /* Pairs of a library and what it wants; `open` and a library that is opened and closed again; how to end. */
 int main(int argc, char **argv)
 {
@@ -272,8 +190,6 @@ int main(int argc, char **argv)
         /* Where the next block lies in its page: what was allocated before decides it. */
         if (strcmp(argv[i], "heap") == 0)
             printf("heap %03x\n", (unsigned)((uintptr_t)malloc(24) & 0xfff));
-        if (strcmp(argv[i], "race") == 0)
-            race();
         if (strcmp(argv[i], "quick_exit") == 0)
             quick_exit(3);
     }

@@ -26,7 +26,7 @@ use std::sync::{Arc, OnceLock};
 
 pub use ahead::Ahead;
 pub use files::Moment;
-pub use policy::{Choice, Nested, NestedStarts, Policy, cache_directory};
+pub use policy::{Choice, Nested, NestedStarts, OnDoubt, Policy, cache_directory};
 pub use pool::{Retirement, Statistics, Stopped, ToolStatistics};
 
 use crate::slots::Slots;

@@ -59,6 +59,18 @@ impl Nested {
     }
 }
 
+/// What becomes of a tool after a doubtful run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnDoubt {
+    /// The caller repeats the run cold, so a few are borne. A tool of which many runs are doubtful is cold.
+    Repeat,
+    /// Nobody repeats the run: the first system call that is not known to be harmless makes the tool cold. Children are borne, as a
+    /// driver of compilers has them.
+    Stop,
+    /// All are borne. For tests that look at such runs.
+    Bear,
+}
+
 /// Settings of the pool of templates.
 #[derive(Clone, Debug)]
 pub struct Policy {
@@ -91,9 +103,8 @@ pub struct Policy {
     /// Whether a request is taken up on the processor of who asks: good for many short runs, whose askers wait for them. A
     /// long one is better put where the kernel finds room, as the asker's processor may be somebody else's next.
     pub near: bool,
-    /// Whether the caller repeats a doubtful run cold ([`crate::Exit::doubtful`]). If not, a tool's first such run is the last one in
-    /// a worker.
-    pub repeats_doubtful: bool,
+    /// What becomes of a tool after a doubtful run ([`crate::Exit::doubtful`]).
+    pub on_doubt: OnDoubt,
     /// One in so many rewinds is audited, after the first few of each tool; 0 for none.
     pub audit_one_in: u64,
     /// Directory in which it is kept what constructors of tools do; without, each runner finds it out.
@@ -211,7 +222,7 @@ impl Default for Policy {
             workers_per_tool: (2 * cores).clamp(4, WORKERS_MOST),
             workers_at_once: cores.clamp(2, WORKERS_MOST),
             near: true,
-            repeats_doubtful: false,
+            on_doubt: OnDoubt::Stop,
             audit_one_in: 200,
             cache: None,
         }

@@ -81,11 +81,6 @@ impl Doubts {
         self.0 != 0
     }
 
-    /// It started processes.
-    pub(crate) fn of_children(self) -> bool {
-        self.0 & wire::RUN_CHILDREN != 0
-    }
-
     /// It made a system call of which nobody knows that a fresh process has the same answer.
     pub(crate) fn of_calls(self) -> bool {
         self.0 & wire::RUN_CALLS != 0

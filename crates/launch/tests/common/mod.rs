@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, UNIX_EPOCH};
 
-use hotstart_launch::{Choice, EnvBlock, Exit, Group, Launcher, Limit, Policy, ProcessGroup, Spec};
+use hotstart_launch::{Choice, EnvBlock, Exit, Group, Launcher, Limit, OnDoubt, Policy, ProcessGroup, Spec};
 use hotstart_model::{Environment, Status};
 
 pub struct Victim {
@@ -67,7 +67,12 @@ pub fn victim() -> Victim {
 /// Starts these tools as copies.
 pub fn warm_launcher(names: &[&str]) -> Launcher {
     let choice = Choice::Only(names.iter().map(|n| n.to_string()).collect());
-    Launcher::new().with_policy(Policy { choice, rewind: false, ..Policy::default() })
+    Launcher::new().with_policy(Policy {
+        choice,
+        rewind: false,
+        on_doubt: OnDoubt::Bear,
+        ..Policy::default()
+    })
 }
 
 /// Starts these tools in workers, each run audited.
@@ -76,7 +81,7 @@ pub fn rewinding_launcher(names: &[&str]) -> Launcher {
     Launcher::new().with_policy(Policy {
         choice,
         audit_one_in: 1,
-        repeats_doubtful: true,
+        on_doubt: OnDoubt::Bear,
         ..Policy::default()
     })
 }

@@ -85,6 +85,7 @@ impl<'a> Calls<'a> {
             lit_package_dir: Some(self.session.package_dir.clone()),
             lit_python: Some(self.session.python.clone()),
             cold: self.config.hotstart_cold.clone(),
+            wraps: Arc::default(),
         }
     }
 }

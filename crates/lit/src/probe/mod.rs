@@ -4,7 +4,9 @@
 //! behind and none can be missing. It gets two descriptors of its own: standard output and error stay the
 //! user's, as configs may print. It ends when the request pipe is closed, be it because the runner died.
 
+mod cache;
 pub(crate) mod execute;
+mod line;
 pub mod python;
 mod start;
 mod update;
@@ -13,7 +15,7 @@ mod wire;
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufReader};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,8 +24,9 @@ use std::time::{Duration, Instant};
 use hotstart_launch::{Child, StartError};
 use hotstart_model::{Diagnostic, Severity, VerdictKind};
 
+use self::line::Memory;
 use self::python::Interpreter;
-use self::wire::{Hello, Reply, Request, Text};
+use self::wire::{Reply, Request, Text};
 use crate::ahead::{self, Announced, Listener};
 use crate::config::{Config, Origin};
 use crate::settings::Settings;
@@ -40,6 +43,8 @@ pub struct Probe<'g> {
     about: About,
     waited: Duration,
     last_answer: Instant,
+    /// Where answers are kept.
+    memory: Memory<'g>,
     /// Who is told what is to be expected, and of which run.
     listener: Option<(Listener<'g>, &'g Settings, Option<PathBuf>)>,
 }
@@ -98,6 +103,9 @@ pub enum ProbeError {
     /// Reading or writing failed.
     #[error("cannot talk to the configuration helper: {0}")]
     Io(#[from] io::Error),
+    /// What was kept of configs is not what they say now.
+    #[error("configs changed while they were evaluated; run it again")]
+    Changed,
     /// It sent what is not understood: a fault of hotstart.
     #[error("the configuration helper sent a malformed answer: {0}")]
     Malformed(String),
@@ -294,17 +302,10 @@ impl<'g> Probe<'g> {
 
     fn ask(&mut self, request: Request, about: &Path) -> Result<Reply, ProbeError> {
         let begun = Instant::now();
-        let Some(requests) = &mut self.requests else { return Err(ProbeError::Ended(about.to_path_buf())) };
-        if requests.write_all(&request.end()).is_err() {
-            return Err(ProbeError::Ended(about.to_path_buf()));
-        }
-        let mut reply: Reply = self.read()?.ok_or_else(|| ProbeError::Ended(about.to_path_buf()))?;
-        while let Some(ahead) = reply.ahead.take() {
-            self.tell(ahead, about);
-            reply = self.read()?.ok_or_else(|| ProbeError::Ended(about.to_path_buf()))?;
-        }
+        let reply = self.reply(&request.end(), about);
         self.last_answer = Instant::now();
         self.waited += self.last_answer - begun;
+        let reply = reply?;
         let Reply { diagnostics, exit, .. } = reply;
         self.diagnostics.extend(diagnostics.into_iter().map(describe_message));
         match exit {
@@ -331,19 +332,9 @@ impl<'g> Probe<'g> {
         }
     }
 
-    fn read<T: serde::de::DeserializeOwned>(&mut self) -> Result<Option<T>, ProbeError> {
-        self.line.clear();
-        let Some(replies) = &mut self.replies else { return Ok(None) };
-        if replies.read_until(b'\n', &mut self.line)? == 0 {
-            return Ok(None);
-        }
-        serde_json::from_slice(&self.line).map(Some).map_err(|error| ProbeError::Malformed(error.to_string()))
-    }
-
     fn greet(&mut self) -> Result<(), ProbeError> {
+        let (hello, ready) = self.greeting()?;
         let python = self.about.python.clone();
-        let ended = || ProbeError::NoLit { python: python.clone(), reason: "it ended at once".into() };
-        let hello: Hello = self.read()?.ok_or_else(ended)?;
         if hello.litprobe != start::PROTOCOL {
             return Err(ProbeError::Malformed(format!(
                 "protocol {} in place of {}",
@@ -363,7 +354,9 @@ impl<'g> Probe<'g> {
         self.about.lit_version = (part(0), part(1), part(2));
         self.about.lit_version_text = hello.lit_version_text.unwrap_or_default().into_string();
         self.about.package_dir = hello.package_dir.unwrap_or_default().into_path();
-        let ready: Reply = self.read()?.ok_or_else(ended)?;
+        let Some(ready) = ready else {
+            return Err(ProbeError::NoLit { python, reason: "it ended at once".into() });
+        };
         self.diagnostics.extend(ready.diagnostics.into_iter().map(describe_message));
         self.last_answer = Instant::now();
         match ready.error {

@@ -13,6 +13,8 @@ use hotstart_launch::{EnvBlock, Group, Launcher, ProcessGroup, Spec, StartError}
 use hotstart_model::{Environment, Severity};
 use hotstart_python::which;
 
+use super::cache::{self, Cache};
+use super::line::Memory;
 use super::python::{Interpreter, Place, Surroundings};
 use super::wire::Request;
 use super::{About, Probe, ProbeError};
@@ -23,13 +25,15 @@ pub(super) const PROTOCOL: u32 = 1;
 
 const LOADER: &str = include_str!("../../../../python/litprobe/loader.py");
 
-const MODULES: [(&str, &str); 8] = [
+const MODULES: [(&str, &str); 10] = [
     ("litprobe.ahead", include_str!("../../../../python/litprobe/ahead.py")),
     ("litprobe", include_str!("../../../../python/litprobe/__init__.py")),
     ("litprobe.describe", include_str!("../../../../python/litprobe/describe.py")),
     ("litprobe.execute", include_str!("../../../../python/litprobe/execute.py")),
     ("litprobe.later", include_str!("../../../../python/litprobe/later.py")),
+    ("litprobe.pure", include_str!("../../../../python/litprobe/pure.py")),
     ("litprobe.session", include_str!("../../../../python/litprobe/session.py")),
+    ("litprobe.trace", include_str!("../../../../python/litprobe/trace.py")),
     ("litprobe.update", include_str!("../../../../python/litprobe/update.py")),
     ("litprobe.server", include_str!("../../../../python/litprobe/server.py")),
 ];
@@ -72,8 +76,50 @@ impl<'g> Probe<'g> {
         launcher: &'g Launcher,
         group: &'g Group,
     ) -> Result<Self, ProbeError> {
+        let mut probe = Self::idle(interpreter, settings, launcher, group);
+        if !probe.memory.knows_greeting() {
+            probe.launch()?;
+        }
+        probe.greet()?;
+        Ok(probe)
+    }
+
+    /// A probe without a process.
+    fn idle(interpreter: Interpreter, settings: &Settings, launcher: &'g Launcher, group: &'g Group) -> Self {
+        let about = About {
+            python: interpreter.python.clone(),
+            interpreter,
+            lit_version: (0, 0, 0),
+            lit_version_text: String::new(),
+            package_dir: PathBuf::new(),
+        };
+        let package = about.interpreter.lit_package.as_deref();
+        let cache = settings.config_cache.as_ref().map(|wanted| {
+            let mut key = cache::surroundings(&about.python, &settings.cwd);
+            key.push(describe(settings, package));
+            let key: Vec<&[u8]> = key.iter().map(Vec::as_slice).collect();
+            (Cache::new(&wanted.dir, &key), wanted.checks)
+        });
+        Probe {
+            child: None,
+            requests: None,
+            replies: None,
+            line: Vec::new(),
+            diagnostics: Vec::new(),
+            about,
+            waited: Duration::ZERO,
+            last_answer: Instant::now(),
+            memory: Memory::new(cache, (settings.clone(), launcher, group)),
+            listener: None,
+        }
+    }
+
+    /// Starts the process.
+    pub(super) fn launch(&mut self) -> Result<(), ProbeError> {
         let begun = Instant::now();
-        let python = interpreter.python.clone();
+        let (settings, launcher, group) = self.memory.starter();
+        let settings = settings.clone();
+        let python = self.about.interpreter.python.clone();
         let flags = rustix::pipe::PipeFlags::CLOEXEC;
         let (for_helper, requests) = rustix::pipe::pipe_with(flags).map_err(io::Error::from)?;
         let (replies, from_helper) = rustix::pipe::pipe_with(flags).map_err(io::Error::from)?;
@@ -94,29 +140,13 @@ impl<'g> Probe<'g> {
         };
         let child = launcher.start(&spec, group)?;
         drop((for_helper, from_helper));
-        let package = interpreter.lit_package.clone();
-        let about = About {
-            python,
-            interpreter,
-            lit_version: (0, 0, 0),
-            lit_version_text: String::new(),
-            package_dir: PathBuf::new(),
-        };
-        let mut probe = Probe {
-            child: Some(child),
-            requests: Some(File::from(requests)),
-            replies: Some(BufReader::with_capacity(1 << 16, File::from(replies))),
-            line: Vec::new(),
-            diagnostics: Vec::new(),
-            about,
-            waited: Duration::ZERO,
-            last_answer: begun,
-            listener: None,
-        };
-        probe.hand_over(settings, package.as_deref());
-        probe.greet()?;
-        probe.waited = begun.elapsed();
-        Ok(probe)
+        self.child = Some(child);
+        self.requests = Some(File::from(requests));
+        self.replies = Some(BufReader::with_capacity(1 << 16, File::from(replies)));
+        let package = self.about.interpreter.lit_package.clone();
+        self.hand_over(&settings, package.as_deref());
+        self.waited += begun.elapsed();
+        Ok(())
     }
 
     /// Sends modules and settings. A helper that is gone already is noticed when its answer is read.
@@ -177,6 +207,7 @@ fn describe(settings: &Settings, package: Option<&Path>) -> Vec<u8> {
         .raw("max_retries_per_test", number(settings.max_retries_per_test.map(u64::from)))
         .raw("update_tests", settings.update_tests)
         .raw("timeout", number(settings.timeout))
+        .raw("trace", settings.config_cache.is_some())
         .end()
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use hotstart_model::{ColdTools, Environment};
 
 use super::wire::{self, Changes, Text};
-use crate::config::{Config, Format, ParallelismGroup, Substitution};
+use crate::config::{Alone, Config, Format, ParallelismGroup, Substitution};
 
 /// The variables that name the directory for temporary files, in the order in which lit sets them.
 const TMP_VARIABLES: [&str; 4] = ["TMP", "TMPDIR", "TEMP", "TEMPDIR"];
@@ -36,6 +36,7 @@ pub(super) fn apply(config: &mut Config, changes: Changes, tmp_dir: Option<&Path
         changes.max_individual_test_time.map(|limit| limit.and_then(seconds)),
     );
     set(&mut config.hotstart_cold, changes.hotstart_cold.map(cold_tools));
+    set(&mut config.hotstart_alone, changes.hotstart_alone.map(alone));
 }
 
 /// A limit in seconds; zero is none, as in Python.
@@ -43,11 +44,18 @@ pub(super) fn seconds(limit: f64) -> Option<Duration> {
     if limit > 0.0 { Duration::try_from_secs_f64(limit).ok() } else { None }
 }
 
-fn cold_tools(tools: wire::ColdTools) -> ColdTools {
+fn alone(tests: wire::SomeOf) -> Alone {
+    match tests {
+        wire::SomeOf { all: true, .. } => Alone::All,
+        wire::SomeOf { names, .. } => Alone::Named(strings(names)),
+    }
+}
+
+fn cold_tools(tools: wire::SomeOf) -> ColdTools {
     match tools {
-        wire::ColdTools { all: true, .. } => ColdTools::All,
-        wire::ColdTools { names, .. } if names.is_empty() => ColdTools::None,
-        wire::ColdTools { names, .. } => ColdTools::Named(strings(names)),
+        wire::SomeOf { all: true, .. } => ColdTools::All,
+        wire::SomeOf { names, .. } if names.is_empty() => ColdTools::None,
+        wire::SomeOf { names, .. } => ColdTools::Named(strings(names)),
     }
 }
 

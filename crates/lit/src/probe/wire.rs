@@ -89,6 +89,8 @@ pub(super) struct Reply {
     pub state: Option<State>,
     pub late: Vec<(u32, Changes)>,
     pub update: Option<super::updaters::UpdateWire>,
+    /// What all answers so far depend on.
+    pub trace: Option<super::cache::Told>,
     /// Not an answer yet: what the config has said before it waits for a process.
     pub ahead: Option<Ahead>,
 }
@@ -154,13 +156,14 @@ pub(super) struct Changes {
     pub test_exec_root: Option<Option<Text>>,
     #[serde(deserialize_with = "present")]
     pub max_individual_test_time: Option<Option<f64>>,
-    pub hotstart_cold: Option<ColdTools>,
+    pub hotstart_cold: Option<SomeOf>,
+    pub hotstart_alone: Option<SomeOf>,
 }
 
-/// `config.hotstart_cold`.
+/// `config.hotstart_cold` and `config.hotstart_alone`: all, or these.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
-pub(super) struct ColdTools {
+pub(super) struct SomeOf {
     pub all: bool,
     pub names: Vec<Text>,
 }

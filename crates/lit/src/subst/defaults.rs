@@ -67,12 +67,17 @@ pub enum Spelling {
 
 impl TestPaths {
     /// Takes the test's file and its place in the exec tree. `slashes` asks for forward slashes.
-    pub fn new(source: &Path, exec: &Path, dialect: Dialect, slashes: bool) -> Self {
+    pub fn new(
+        source: &Path,
+        (exec, repetition): (&Path, Option<u32>),
+        dialect: Dialect,
+        slashes: bool,
+    ) -> Self {
         let text = |path: &Path| match slashes {
             true => path.to_string_lossy().replace('\\', "/"),
             false => path.to_string_lossy().into_owned(),
         };
-        let tmp_dir = tmp_dir(exec);
+        let tmp_dir = tmp_dir(exec, repetition);
         let tmp_base = tmp_dir.join(exec.file_name().unwrap_or_default());
         TestPaths { dialect, source: text(source), tmp_dir: text(&tmp_dir), tmp_base: text(&tmp_base) }
     }
@@ -109,9 +114,13 @@ impl TestPaths {
     }
 }
 
-/// Directory for a test's temporary files.
-pub fn tmp_dir(exec: &Path) -> PathBuf {
-    exec.parent().unwrap_or(Path::new("/")).join("Output")
+/// Directory for a test's temporary files; each repetition has its own.
+pub fn tmp_dir(exec: &Path, repetition: Option<u32>) -> PathBuf {
+    let dir = exec.parent().unwrap_or(Path::new("/")).join("Output");
+    match repetition {
+        Some(number) => dir.join(format!("repeat-{number}")),
+        None => dir,
+    }
 }
 
 fn spell(path: String, spelling: Spelling) -> String {
@@ -191,7 +200,8 @@ mod tests {
 
     #[test]
     fn paths_are_spelled_as_lit_spells_them() {
-        let paths = TestPaths::new(Path::new("/s/d/a.b.ll"), Path::new("/x/d/a.b.ll"), Dialect::V23, false);
+        let paths =
+            TestPaths::new(Path::new("/s/d/a.b.ll"), (Path::new("/x/d/a.b.ll"), None), Dialect::V23, false);
         assert_eq!(paths.value(Default::Path(PathKind::Tmp, Spelling::Plain)), "/x/d/Output/a.b.ll.tmp");
         assert_eq!(paths.value(Default::Path(PathKind::SourceDir, Spelling::NoColon)), "s/d");
         assert_eq!(paths.value(Default::SourceStem), "a.b");

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use hotstart_model::{MetricValue, Outcome};
+use hotstart_model::{LineTime, MetricValue, Outcome};
 
 use super::{Run, was_executed};
 use crate::TestRecord;
@@ -44,7 +44,18 @@ fn entry<'a>(name: Cow<'a, str>, outcome: &'a Outcome, run: &'a Run<'_>) -> Json
         let metrics = outcome.metrics.iter().map(|(name, value)| (name, metric(value)));
         members.push(("metrics".into(), Json::object(metrics)));
     }
+    if run.line_times && !outcome.lines.is_empty() {
+        members.push(("run_lines".into(), Json::List(outcome.lines.iter().map(line).collect())));
+    }
     Json::Object(members)
+}
+
+fn line(time: &LineTime) -> Json<'_> {
+    Json::object([
+        ("line", Json::text(&time.label)),
+        ("elapsed", Json::Float(time.wall.as_secs_f64())),
+        ("cpu", Json::Float(time.cpu.as_secs_f64())),
+    ])
 }
 
 fn metric(value: &MetricValue) -> Json<'_> {

@@ -1,6 +1,8 @@
 //! Reports in files, for other programs. Each format is a module; all are written after the run.
 
 mod json;
+mod page;
+pub mod record;
 mod resultdb;
 mod time_trace;
 mod xunit;
@@ -20,6 +22,8 @@ use hotstart_model::{Dialect, RunEnd, Verdict, VerdictTable};
 use crate::catalog::sort_by_suite_and_path;
 use crate::{KeepOutput, TestRecord};
 
+pub use page::{Facts, StartRow, write_page};
+
 /// Which reports are written, and where.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Requested {
@@ -27,14 +31,24 @@ pub struct Requested {
     pub json: Option<PathBuf>,
     /// XML for CI servers.
     pub xunit: Option<PathBuf>,
+    /// The same for readers with a schema.
+    pub junit: Option<PathBuf>,
     /// LUCI's ResultDB.
     pub resultdb: Option<PathBuf>,
     /// Chrome's tracing format.
     pub time_trace: Option<PathBuf>,
+    /// What ran when, for running it again.
+    pub record: Option<PathBuf>,
+    /// A page for people.
+    pub html: Option<PathBuf>,
+    /// Whether failures are told to GitHub Actions, on standard output.
+    pub github: bool,
     /// Whether only tests that failed are reported.
     pub failures_only: bool,
     /// Whether the XML tells of each test that was left out why, where lit has one text for all.
     pub skip_reasons: bool,
+    /// Whether the JSON tells what each RUN line took, which lit does not.
+    pub line_times: bool,
     /// Whether files get a unique part in their name, so that none is overwritten.
     pub unique_names: bool,
 }
@@ -43,11 +57,18 @@ impl Requested {
     /// Whose output the requested reports contain.
     pub fn keep_output(&self) -> KeepOutput {
         match (&self.json, &self.resultdb, &self.xunit) {
-            (None, None, None) => KeepOutput::None,
-            (None, None, Some(_)) => KeepOutput::OfFailures,
+            (None, None, None) if !self.tells_failures() => KeepOutput::None,
+            (None, None, _) => KeepOutput::OfFailures,
             _ if self.failures_only => KeepOutput::OfFailures,
             _ => KeepOutput::OfAll,
         }
+    }
+}
+
+impl Requested {
+    /// Whether something is written that has the output of failures.
+    fn tells_failures(&self) -> bool {
+        self.html.is_some() || self.junit.is_some() || self.github
     }
 }
 
@@ -66,6 +87,8 @@ pub struct Run<'a> {
     pub end: RunEnd,
     /// Whether reasons of skips are told one by one.
     pub skip_reasons: bool,
+    /// Whether the JSON has the time of each RUN line.
+    pub line_times: bool,
 }
 
 /// A report could not be written.
@@ -92,10 +115,14 @@ impl std::error::Error for WriteError {
 
 /// Writes all requested reports of these tests. One that cannot be written does not keep the others from it.
 pub fn write(requested: &Requested, mut records: Vec<TestRecord<'_>>, run: &Run<'_>) -> Vec<WriteError> {
+    let mut errors = Vec::new();
+    if let Some(path) = &requested.record {
+        let written = write_one(path, requested.unique_names, &|to| record::write(to, &records, run));
+        errors.extend(written.err().map(|source| WriteError { path: path.clone(), source }));
+    }
     if requested.failures_only {
         records.retain(|record| run.table.kind(record.outcome.verdict).is_failure);
     }
-    let mut errors = Vec::new();
     let mut one = |path: &Option<PathBuf>, content: &dyn Fn(&mut dyn Write) -> io::Result<()>| {
         if let Some(path) = path {
             let written = write_one(path, requested.unique_names, content);
@@ -103,11 +130,12 @@ pub fn write(requested: &Requested, mut records: Vec<TestRecord<'_>>, run: &Run<
         }
     };
     one(&requested.json, &|to| json::write(to, &records, run));
-    if requested.xunit.is_some() {
+    if requested.xunit.is_some() || requested.junit.is_some() {
         // lit sorts the list that all reports share, so those that follow come in this order.
         sort_by_suite_and_path(&mut records);
     }
-    one(&requested.xunit, &|to| xunit::write(to, &records, run));
+    one(&requested.xunit, &|to| xunit::write(to, &records, run, xunit::Form::Lit));
+    one(&requested.junit, &|to| xunit::write(to, &records, run, xunit::Form::Schema));
     one(&requested.resultdb, &|to| resultdb::write(to, &records, run));
     one(&requested.time_trace, &|to| time_trace::write(to, &records));
     errors

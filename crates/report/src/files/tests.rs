@@ -15,7 +15,14 @@ fn outcome(verdict: Verdict, output: &str) -> Outcome {
 
 fn record<'a>(path: &'a [String], outcome: &'a Outcome) -> TestRecord<'a> {
     let full_name = format!("s.x :: {}", path.join("/"));
-    TestRecord { full_name, summary_name: None, suite: SuiteName { index: 0, name: "s.x" }, path, outcome }
+    TestRecord {
+        full_name,
+        summary_name: None,
+        suite: SuiteName { index: 0, name: "s.x" },
+        path,
+        previous: 0.0,
+        outcome,
+    }
 }
 
 fn written(name: &str, records: Vec<TestRecord<'_>>) -> String {
@@ -30,8 +37,15 @@ fn written(name: &str, records: Vec<TestRecord<'_>>) -> String {
     let table = VerdictTable::default();
     let elapsed = Duration::from_millis(2250);
     let (end, skip_reasons) = (RunEnd::Completed, false);
-    let run =
-        Run { elapsed, lit_version: (23, 1, 5), dialect: Dialect::V23, table: &table, end, skip_reasons };
+    let run = Run {
+        elapsed,
+        lit_version: (23, 1, 5),
+        dialect: Dialect::V23,
+        table: &table,
+        end,
+        skip_reasons,
+        line_times: false,
+    };
     assert!(write(&requested, records, &run).is_empty());
     fs::read_to_string(path).unwrap()
 }
@@ -96,6 +110,7 @@ fn an_unwritable_path_is_named_and_spares_the_others() {
         table: &table,
         end,
         skip_reasons,
+        line_times: false,
     };
     let errors = write(&requested, Vec::new(), &run);
     assert_eq!(errors.len(), 1);
@@ -117,6 +132,7 @@ fn unique_names_spare_existing_files() {
         table: &table,
         end,
         skip_reasons,
+        line_times: false,
     };
     for _ in 0..2 {
         assert!(write(&requested, Vec::new(), &run).is_empty());

@@ -1,4 +1,7 @@
 //! XML as CI servers read it. Expects tests sorted by suite.
+//!
+//! lit's form is read by most of them. A second one (`--junit`) has what readers with a schema want (Jenkins' xUnit plugin: `errors`,
+//! no control characters), and the failed command as the message of a failure.
 
 use std::io::{self, Write};
 
@@ -7,50 +10,78 @@ use hotstart_model::{Dialect, RunEnd, Verdict};
 use super::{Run, is_skip};
 use crate::TestRecord;
 
-pub(super) fn write(to: &mut dyn Write, records: &[TestRecord<'_>], run: &Run<'_>) -> io::Result<()> {
+/// Whose form it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// lit's, to the byte.
+    Lit,
+    /// That of readers with a schema.
+    Schema,
+}
+
+pub(super) fn write(
+    to: &mut dyn Write,
+    records: &[TestRecord<'_>],
+    run: &Run<'_>,
+    form: Form,
+) -> io::Result<()> {
     writeln!(to, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
     writeln!(to, "<testsuites time=\"{:.2}\">", run.elapsed.as_secs_f64())?;
     for suite in records.chunk_by(|a, b| a.suite.index == b.suite.index) {
-        write_suite(to, suite, run)?;
+        write_suite(to, suite, run, form)?;
     }
     writeln!(to, "</testsuites>")
 }
 
-fn write_suite(to: &mut dyn Write, records: &[TestRecord<'_>], run: &Run<'_>) -> io::Result<()> {
+fn write_suite(to: &mut dyn Write, records: &[TestRecord<'_>], run: &Run<'_>, form: Form) -> io::Result<()> {
     let name = records[0].suite.name.replace('.', "-");
     let is_failure = |record: &&TestRecord<'_>| run.table.kind(record.outcome.verdict).is_failure;
     let failures = records.iter().filter(is_failure).count();
     let skipped = records.iter().filter(|record| is_skip(record.outcome.verdict)).count();
     let seconds: f64 = records.iter().map(TestRecord::seconds).sum();
-    let time = match run.dialect {
-        Dialect::V19 => String::new(),
-        Dialect::V23 => format!(" time=\"{seconds:.2}\""),
+    let time = match (run.dialect, form) {
+        (_, Form::Schema) => format!(" errors=\"0\" time=\"{seconds:.3}\""),
+        (Dialect::V19, Form::Lit) => String::new(),
+        (Dialect::V23, Form::Lit) => format!(" time=\"{seconds:.2}\""),
     };
-    let quoted = attribute(&name);
+    let quoted = form.attribute(&name);
     let tests = records.len();
     writeln!(
         to,
         "<testsuite name={quoted} tests=\"{tests}\" failures=\"{failures}\" skipped=\"{skipped}\"{time}>"
     )?;
     for record in records {
-        write_test(to, record, &name, run)?;
+        write_test(to, record, &name, (run, form))?;
     }
     writeln!(to, "</testsuite>")
 }
 
-fn write_test(to: &mut dyn Write, record: &TestRecord<'_>, suite: &str, run: &Run<'_>) -> io::Result<()> {
+fn write_test(
+    to: &mut dyn Write,
+    record: &TestRecord<'_>,
+    suite: &str,
+    (run, form): (&Run<'_>, Form),
+) -> io::Result<()> {
     let (file, directory) = record.path.split_last().expect("a test has a name");
     let directory = directory.join("/").replace('.', "_");
     let class = format!("{suite}.{}", if directory.is_empty() { suite } else { &directory });
-    let (class, name) = (attribute(&class), attribute(file));
-    write!(to, "<testcase classname={class} name={name} time=\"{:.2}\"", record.seconds())?;
+    let (class, name) = (form.attribute(&class), form.attribute(file));
+    let seconds = record.seconds();
+    match form {
+        Form::Lit => write!(to, "<testcase classname={class} name={name} time=\"{seconds:.2}\"")?,
+        Form::Schema => write!(to, "<testcase classname={class} name={name} time=\"{seconds:.3}\"")?,
+    }
 
     let outcome = record.outcome;
     if run.table.kind(outcome.verdict).is_failure {
-        let output = character_data(&outcome.output);
-        writeln!(to, ">\n  <failure><![CDATA[{output}]]></failure>\n</testcase>")
+        let output = form.character_data(&outcome.output);
+        let about = match form {
+            Form::Lit => String::new(),
+            Form::Schema => about(record, run),
+        };
+        writeln!(to, ">\n  <failure{about}><![CDATA[{output}]]></failure>\n</testcase>")
     } else if is_skip(outcome.verdict) {
-        let reason = attribute(&skip_reason(record, run));
+        let reason = form.attribute(&skip_reason(record, run));
         writeln!(to, ">\n  <skipped message={reason}/>\n</testcase>")
     } else {
         writeln!(to, "/>")
@@ -78,6 +109,38 @@ fn not_run(end: RunEnd) -> &'static str {
         RunEnd::MaxTime => "Not run: the time given by --max-time was over",
         RunEnd::Interrupted | RunEnd::Completed => "User interrupt",
     }
+}
+
+/// The code of a failure, and the command that failed.
+fn about(record: &TestRecord<'_>, run: &Run<'_>) -> String {
+    let kind = run.table.kind(record.outcome.verdict);
+    let blame = record.outcome.blame.as_str();
+    let message = if blame.is_empty() { &kind.label } else { blame };
+    let attribute = |text: &str| Form::Schema.attribute(text);
+    format!(" type={} message={}", attribute(&kind.name), attribute(message))
+}
+
+impl Form {
+    fn attribute(self, text: &str) -> String {
+        match self {
+            Form::Lit => attribute(text),
+            Form::Schema => attribute(&allowed(text)),
+        }
+    }
+
+    fn character_data(self, text: &str) -> String {
+        match self {
+            Form::Lit => character_data(text),
+            Form::Schema => character_data(&allowed(text)),
+        }
+    }
+}
+
+/// Without the characters that XML 1.0 cannot have at all.
+fn allowed(text: &str) -> String {
+    let is_allowed =
+        |c: &char| (*c >= ' ' || matches!(c, '\t' | '\n' | '\r')) && !matches!(c, '\u{fffe}' | '\u{ffff}');
+    text.chars().filter(is_allowed).collect()
 }
 
 /// What may stand in a CDATA section: its end mark is split over two, control characters are dropped.

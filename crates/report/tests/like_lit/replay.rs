@@ -161,6 +161,7 @@ impl Replay {
             summary_name: self.relative_paths.then_some(relative),
             suite: SuiteName { index: *suite, name: suite::SUITES[*suite] },
             path,
+            previous: 0.0,
             outcome,
         }
     }
@@ -199,6 +200,7 @@ impl Replay {
             table: &table,
             end: RunEnd::Completed,
             skip_reasons: false,
+            line_times: false,
         };
         let errors = files::write(&requested, records, &run);
         assert!(errors.is_empty(), "{errors:?}");

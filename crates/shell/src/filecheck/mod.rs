@@ -5,6 +5,7 @@
 //! battery of cases, once for each FileCheck ([`trust`]). docs/design/filecheck.md has the rules.
 
 mod battery;
+mod stage;
 mod store;
 mod trust;
 mod waiting;

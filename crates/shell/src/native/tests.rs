@@ -27,6 +27,7 @@ fn script(text: &str, env: &[(&str, &str)]) -> Script {
         lit_package_dir: None,
         lit_python: None,
         cold: hotstart_model::ColdTools::None,
+        wraps: Default::default(),
     }
 }
 

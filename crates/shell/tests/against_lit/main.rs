@@ -124,5 +124,6 @@ fn script(
         lit_package_dir: Some(reference.package.clone()),
         lit_python: Some(reference.python.clone().into()),
         cold: hotstart_model::ColdTools::None,
+        wraps: Default::default(),
     }
 }

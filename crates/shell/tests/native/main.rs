@@ -109,6 +109,7 @@ impl Space {
             lit_package_dir: None,
             lit_python: None,
             cold: ColdTools::None,
+            wraps: Default::default(),
         }
     }
 

@@ -5,10 +5,10 @@ use std::ffi::OsStr;
 use hotstart_report::time_by::TimeBy;
 
 use crate::args::flag::Flag;
-use crate::args::options::SHELLS;
+use crate::args::options::{ConfigCacheUse, SHELLS};
 use crate::args::values;
 
-pub(super) static FLAGS: [Flag; 13] = [
+pub(super) static FLAGS: [Flag; 26] = [
     Flag::value(
         &["--lit-python"],
         "PATH",
@@ -45,6 +45,16 @@ pub(super) static FLAGS: [Flag; 13] = [
         |low, value, invocation| low.own.builtin.add(value, invocation.cwd),
         "Take parameters from JSON, an object or a file with one, as a wrapper such as llvm-lit hands them to \
          lit; its config_map leads from main configs to site configs; may be given more than once",
+    ),
+    Flag::switch(
+        &["--no-config-cache"],
+        |low| low.own.config_cache = ConfigCacheUse::Off,
+        "Evaluate config files in any case, and keep nothing of it for the next run",
+    ),
+    Flag::switch(
+        &["--check-config-cache"],
+        |low| low.own.config_cache = ConfigCacheUse::Check,
+        "Evaluate config files in any case, and compare with what is kept; one run of 64 does so by itself",
     ),
     Flag::switch(
         &["--debug-times"],
@@ -99,6 +109,104 @@ pub(super) static FLAGS: [Flag; 13] = [
         &["--skip-reasons"],
         |low| low.reports.skip_reasons = true,
         "In the XML report, tell of each test that was left out why, where lit has one text for all",
+    ),
+    Flag::value(
+        &["--html"],
+        "FILE",
+        |low, value, _| {
+            low.reports.html = Some(value.into());
+            Ok(())
+        },
+        "Write one page for people to FILE: failures with what FileCheck expected and found, times by test, directory and \
+         tool, what workers did when, how processes were started, and the run before",
+    ),
+    Flag::value(
+        &["--alone"],
+        "REGEX",
+        |low, value, invocation| {
+            low.own.alone = Some(values::pattern(value, invocation)?);
+            Ok(())
+        },
+        "Run tests whose name matches one by one, after all others; config.hotstart_alone says the same in a config",
+    ),
+    Flag::value(
+        &["--rerun-failed-serially"],
+        "REGEX",
+        |low, value, invocation| {
+            low.own.rerun_serially = Some(values::pattern(value, invocation)?);
+            Ok(())
+        },
+        "Run failed tests whose output matches once more, one by one after all others; those that pass then are FLAKYPASS",
+    ),
+    Flag::value(
+        &["--repeat"],
+        "N",
+        |low, value, _| {
+            let times = values::positive(value)?;
+            low.own.repeat = Some(u32::try_from(times).map_err(|_| "too many repetitions".to_owned())?);
+            Ok(())
+        },
+        "Run each test N times, each time with a directory for temporary files of its own; a test fails if one of them does",
+    ),
+    Flag::switch(
+        &["--until-fail"],
+        |low| low.own.until_fail = true,
+        "Repeat tests until one fails, at most 1000 times or as often as --repeat says",
+    ),
+    Flag::value(
+        &["--wrap"],
+        "TOOL=COMMAND",
+        |low, value, _| {
+            let text = values::text(value);
+            if !text.split_once('=').is_some_and(|(tool, words)| !tool.is_empty() && !words.trim().is_empty())
+            {
+                return Err(format!(
+                    "requires a tool and what starts it, as opt='perf record -o %t.%n --', but found '{text}'"
+                ));
+            }
+            low.own.wraps.push(text);
+            Ok(())
+        },
+        "Start this tool by another program, with its command after that of the program; %t is the test's temporary file, %n \
+         the number of the start in the test; may be given more than once",
+    ),
+    Flag::value(
+        &["--record"],
+        "FILE",
+        |low, value, _| {
+            low.reports.record = Some(value.into());
+            Ok(())
+        },
+        "Write to FILE which worker ran which test when",
+    ),
+    Flag::value(
+        &["--replay-record"],
+        "FILE",
+        |low, value, invocation| {
+            low.own.replay_record = Some(values::absolute(value, invocation.cwd));
+            Ok(())
+        },
+        "Run the tests of a record again, in its order, each by the worker that ran it",
+    ),
+    Flag::value(
+        &["--junit"],
+        "FILE",
+        |low, value, _| {
+            low.reports.junit = Some(value.into());
+            Ok(())
+        },
+        "Write results as JUnit's XML to FILE, as readers with a schema want it (Jenkins, GitLab); --xunit-xml-output writes \
+         lit's",
+    ),
+    Flag::switch(
+        &["--github"],
+        |low| low.reports.github = true,
+        "After the summary, tell GitHub Actions of failures, so that it shows them beside the lines of a pull request",
+    ),
+    Flag::switch(
+        &["--run-line-times"],
+        |low| low.reports.line_times = true,
+        "In the JSON report (-o), tell what each RUN line took",
     ),
     Flag::switch(&["--list"], |low| low.own.list = true, "List suites and tests as JSON, and exit"),
 ];

@@ -1,10 +1,8 @@
 //! Which tests run, and in which order.
 
-use std::ffi::OsStr;
-
 use crate::args::flag::Flag;
 use crate::args::options::Order;
-use crate::args::{Invocation, values};
+use crate::args::values;
 
 pub(super) static FLAGS: [Flag; 15] = [
     Flag::value(
@@ -46,7 +44,7 @@ pub(super) static FLAGS: [Flag; 15] = [
         &["--filter"],
         "REGEX",
         |low, value, invocation| {
-            low.filter = Some(regex(value, invocation)?);
+            low.filter = Some(values::pattern(value, invocation)?);
             Ok(())
         },
         "Run only tests whose names match REGEX, in any case of letters (default: $LIT_FILTER)",
@@ -56,7 +54,7 @@ pub(super) static FLAGS: [Flag; 15] = [
         &["--filter-out"],
         "REGEX",
         |low, value, invocation| {
-            low.filter_out = Some(regex(value, invocation)?);
+            low.filter_out = Some(values::pattern(value, invocation)?);
             Ok(())
         },
         "Leave out tests whose names match REGEX, in any case of letters (default: $LIT_FILTER_OUT)",
@@ -135,11 +133,3 @@ pub(super) static FLAGS: [Flag; 15] = [
     )
     .or_env("LIT_RUN_SHARD"),
 ];
-
-fn regex(value: &OsStr, invocation: &Invocation<'_>) -> Result<String, String> {
-    let pattern = values::text(value);
-    match (invocation.check_regex)(&pattern) {
-        Ok(()) => Ok(pattern),
-        Err(reason) => Err(format!("invalid regular expression: '{pattern}', {reason}")),
-    }
-}

@@ -97,7 +97,7 @@ pub(super) static FLAGS: [Flag; 12] = [
             low.own.warm.template_memory = Some(values::non_negative(value)?);
             Ok(())
         },
-        "Keep at most this much memory, in MiB, in tools that stand ready (default: 512)",
+        "Keep at most this much memory, in MiB, in tools that stand ready (default: a quarter of what is free)",
     ),
     Flag::value(
         &["--hotstart-config"],

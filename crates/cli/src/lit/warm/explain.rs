@@ -4,8 +4,11 @@ use std::cmp::Reverse;
 use std::fmt::Write;
 use std::time::Duration;
 
-use hotstart_launch::{Statistics, Stopped, ToolStatistics};
+use hotstart_launch::{Reason, Statistics, Stopped, ToolStatistics};
 use hotstart_run::CheckCounts;
+
+/// Less is not worth a line that nobody asked for.
+const FALLBACK_MIN: Duration = Duration::from_millis(500);
 
 /// The line at the end of a run; empty if nothing was started.
 pub fn counts(statistics: &Statistics) -> String {
@@ -40,6 +43,7 @@ pub fn table(statistics: &Statistics, checks: CheckCounts) -> String {
             &tool.program.display().to_string(),
         );
         ways(&mut text, tool);
+        limits(&mut text, tool, statistics.memory);
         let mut reasons: Vec<_> = tool.cold.iter().collect();
         reasons.sort_by_key(|(reason, count)| (Reverse(**count), **reason));
         for (reason, count) in reasons {
@@ -85,6 +89,60 @@ fn ways(text: &mut String, tool: &ToolStatistics) {
     }
 }
 
+/// What limits did to a tool's processes.
+fn limits(text: &mut String, tool: &ToolStatistics, memory: u64) {
+    let lines = [
+        (tool.ended_for_memory, format!("ended: all processes may own {} MiB together", memory >> 20)),
+        (tool.not_grown_for_memory, "forked: a process of it was ended for its memory before".to_owned()),
+        (tool.ended_for_room, "ended: other keys needed the places of this tool".to_owned()),
+        (tool.not_grown_for_room, "forked: the tool had as many processes as it may".to_owned()),
+    ];
+    for (count, what) in lines.into_iter().filter(|(count, _)| *count > 0) {
+        let _ = writeln!(text, "{:32}limit {count}: {what}", "");
+    }
+}
+
+/// One line on tools that fell back to a slower way, with an estimate of what it cost; empty if it was little.
+pub fn fallbacks(statistics: &Statistics) -> String {
+    let tools = statistics.tools.iter().filter_map(|tool| {
+        let name = tool.program.file_name().unwrap_or_default().display();
+        let (why, cost) = fallback(tool).into_iter().max_by_key(|(_, cost)| *cost)?;
+        (cost >= FALLBACK_MIN).then(|| format!("{name} {why} ({:.1} s)", cost.as_secs_f64()))
+    });
+    let tools = tools.collect::<Vec<_>>().join("; ");
+    match tools.as_str() {
+        "" => tools,
+        _ => format!("hotstart: slower than it could be: {tools}; --explain shows more\n"),
+    }
+}
+
+/// The ways in which a tool fell back, each with what it cost.
+fn fallback(tool: &ToolStatistics) -> Vec<(String, Duration)> {
+    let mean =
+        |time: Duration, count: u64| u32::try_from(count).ok().and_then(|count| time.checked_div(count));
+    let zygote = mean(tool.template_time, tool.templates).unwrap_or_default();
+    let fork = mean(tool.fork_time, tool.forks).unwrap_or_default();
+    // A fork does not pay for itself where a reset would do.
+    let more = fork.saturating_sub(mean(tool.rewind_time, tool.rewinds).unwrap_or_default());
+    let times = |each: Duration, count: u64| each * u32::try_from(count).unwrap_or(u32::MAX);
+    let cold = |reason| tool.cold.get(&reason).copied().unwrap_or(0);
+    let mut ways = Vec::new();
+    if cold(Reason::Distrusted) > 0 {
+        ways.push(("is cold, as a warm start differed".to_owned(), times(zygote, cold(Reason::Distrusted))));
+    }
+    if cold(Reason::Memory) > 0 {
+        ways.push(("is cold, as it needs more than --template-memory".to_owned(), tool.cold_time));
+    }
+    if let Some(why) = &tool.not_rewound {
+        ways.push((format!("is only forked, as {why}"), times(more, tool.forks)));
+    }
+    if tool.ended_for_memory > 0 {
+        let cost = times(zygote, tool.ended_for_memory) + times(more, tool.not_grown_for_memory);
+        ways.push((format!("lost {} processes to --template-memory", tool.ended_for_memory), cost));
+    }
+    ways
+}
+
 /// Tools of which an audit found that they were not put back; empty if there are none, as there should be.
 pub fn faults(statistics: &Statistics) -> String {
     let mut text = String::new();
@@ -126,7 +184,7 @@ fn row(text: &mut String, (warm, cold, saved): (u64, u64, Duration), what: &str)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hotstart_launch::{Reason, Retirement};
+    use hotstart_launch::Retirement;
 
     fn statistics() -> Statistics {
         let opt = ToolStatistics {
@@ -138,6 +196,8 @@ mod tests {
             allocator: Some("/lib/libmimalloc.so".into()),
             retired: [(Retirement::Threads, 1)].into(),
             not_rewound: Some(Stopped::Differs("signals".to_owned())),
+            ended_for_memory: 2,
+            not_grown_for_room: 3,
             fork_time: Duration::from_millis(900),
             rewind_time: Duration::from_millis(100),
             templates: 2,
@@ -152,7 +212,7 @@ mod tests {
             ..ToolStatistics::default()
         };
         let unused = ToolStatistics { program: "/bin/no".into(), ..ToolStatistics::default() };
-        Statistics { tools: vec![unused, sh, opt] }
+        Statistics { tools: vec![unused, sh, opt], memory: 512 << 20 }
     }
 
     #[test]
@@ -173,6 +233,8 @@ mod tests {
             "                                warm 900: rewound (7 audited, 0 begun late), 100 copied",
             "                                not used again 1: it leaves threads",
             "                                copied only: an audit found that this was not put back: signals",
+            "                                limit 2: ended: all processes may own 512 MiB together",
+            "                                limit 3: forked: the tool had as many processes as it may",
             "                                cold 3: every template was in use",
             "                                cold 2: not started often enough yet",
             "        0         1     0.00 s  /bin/sh",
@@ -198,6 +260,21 @@ mod tests {
                         this was not put back: signals; it is copied from now on\n";
         assert_eq!(faults(&statistics()), expected);
         assert_eq!(faults(&Statistics::default()), "");
+    }
+
+    #[test]
+    fn a_tool_that_fell_back_is_named_with_its_cost() {
+        let line = "hotstart: slower than it could be: opt is only forked, as an audit found that this was not put \
+                    back: signals (0.9 s); --explain shows more\n";
+        assert_eq!(fallbacks(&statistics()), line);
+        let mut seldom = statistics();
+        seldom.tools[2].fork_time = Duration::from_millis(400);
+        assert_eq!(fallbacks(&seldom), "");
+        let cold = &mut seldom.tools[2].cold;
+        cold.insert(Reason::Distrusted, 100);
+        let line = "hotstart: slower than it could be: opt is cold, as a warm start differed (2.0 s); --explain \
+                    shows more\n";
+        assert_eq!(fallbacks(&seldom), line);
     }
 
     #[test]

@@ -6,12 +6,12 @@ mod file;
 
 use std::path::PathBuf;
 
-use hotstart_launch::{AllocatorChoice, Allocators, Choice, Policy, allocator};
+use hotstart_launch::{AllocatorChoice, Allocators, Choice, OnDoubt, Policy, allocator};
 use hotstart_lit::load::Discovered;
 use hotstart_run::Checks;
 
 use crate::args::{Allocator, AllocatorOptions, Parity, Start, WarmOptions};
-pub(super) use explain::{counts, faults, flaky, table};
+pub(super) use explain::{counts, fallbacks, faults, flaky, table};
 pub(super) use file::{FileSettings, read};
 
 /// How many of a hundred passing warm starts are repeated cold, unless it is said.
@@ -141,7 +141,7 @@ impl WarmSettings {
             cold_below: tmp_dir.into_iter().collect(),
             output_below: exec_roots,
             rewind: self.start != Start::Fork,
-            repeats_doubtful: true,
+            on_doubt: OnDoubt::Repeat,
             cache: hotstart_launch::cache_directory(),
             audit_one_in: if self.parity == Some(Parity::Rewind) { 1 } else { default.audit_one_in },
             memory: self.template_memory.map_or(default.memory, |mib| mib.saturating_mul(1 << 20)),

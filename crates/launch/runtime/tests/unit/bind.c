@@ -10,11 +10,6 @@ void *hs_audit_stand_in(void *function)
     return function;
 }
 
-void *hs_finalize_stand_in(void *function)
-{
-    return function;
-}
-
 void *hs_marks_stand_in(void *function)
 {
     return function;

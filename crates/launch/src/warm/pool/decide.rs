@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::health::Health;
 use super::places::{Id, Places, Why};
 use super::statistics::ToolStatistics;
-use super::wait::{For, Patience, Waiting};
+use super::wait::{For, Patience, Queue, Waiting};
 use super::{Unit, Zygote};
 use crate::warm::key::{self, Asked};
 use crate::warm::observe::Observed;
@@ -45,6 +45,7 @@ pub(super) struct State<Z, W> {
     pub workers: Places<W>,
     /// Processes that have come back to their places, and places that were given up.
     pub came_back: u64,
+    pub queue: Queue,
     pub health: Health,
     pub statistics: ToolStatistics,
 }
@@ -67,8 +68,8 @@ pub(super) enum Step<Z, W> {
     Use(Id, Unit<Z>, Option<Id>),
     /// A zygote is to be made for this place; then as with `Use`.
     Make(Id, Option<Id>),
-    /// Nothing until something comes back, or until this moment.
-    Wait(Instant),
+    /// Nothing until something with this key comes back, or until this moment.
+    Wait(Instant, Vec<u8>),
 }
 
 /// Whether a persistent process may be made.
@@ -103,6 +104,7 @@ impl<Z: Zygote, W> State<Z, W> {
             zygotes: Places::default(),
             workers: Places::default(),
             came_back: 0,
+            queue: Queue::default(),
             health: Health::default(),
             statistics,
         }
@@ -118,7 +120,8 @@ impl<Z: Zygote, W> State<Z, W> {
         let key = key::of(spec, &self.asked);
         // A tool that starts others has left children after each run.
         let resets = policy.rewinds(spec) && self.health.stopped.is_none() && !policy.follows(&spec.program);
-        if let Some(step) = self.at_hand(&key, resets, start, waiting) {
+        let step = self.in_turn(&key, resets, start, waiting);
+        if let Some(step) = step.or_else(|| self.at_hand(&key, resets, start, waiting)) {
             return Ok(step);
         }
         if waiting.counted.as_ref() != Some(&key) {
@@ -128,6 +131,26 @@ impl<Z: Zygote, W> State<Z, W> {
             waiting.counted = Some(key.clone());
         }
         self.new_zygote(&key, resets, start, waiting)
+    }
+
+    /// In a crowd, waits while others wait longer for the same.
+    fn in_turn(
+        &self,
+        key: &[u8],
+        resets: bool,
+        start: Start<'_>,
+        waiting: &mut Waiting,
+    ) -> Option<Step<Z, W>> {
+        if !resets || start.policy.crowding() == 1 || self.queue.is_next(key, waiting.ticket) {
+            return None;
+        }
+        self.wait_for_worker(start, waiting).map(|until| Step::Wait(until, key.into()))
+    }
+
+    /// Until when to wait for a persistent process that is in use.
+    fn wait_for_worker(&self, start: Start<'_>, waiting: &mut Waiting) -> Option<Instant> {
+        let begin = || Patience::new(For::Worker, start.policy.crowding(), self.came_back, start.now);
+        waiting.for_worker.get_or_insert_with(begin).left(self.came_back, start.now, start.busy)
     }
 
     /// An idle process.
@@ -146,7 +169,7 @@ impl<Z: Zygote, W> State<Z, W> {
         let (id, _) = of_key.max_by_key(|(_, unit)| unit.last_use())?;
         let grow = if resets { self.grow(key, start, waiting) } else { Grow::No };
         let worker = match grow {
-            Grow::Wait(until) => return Some(Step::Wait(until)),
+            Grow::Wait(until) => return Some(Step::Wait(until, key.into())),
             Grow::Yes(worker) => Some(worker),
             Grow::No => None,
         };
@@ -161,9 +184,10 @@ impl<Z: Zygote, W> State<Z, W> {
         start: Start<'_>,
         waiting: &mut Waiting,
     ) -> Result<Step<Z, W>, Reason> {
-        let is_in_use = resets && self.zygotes.live() > 0 && self.zygotes.idle().next().is_none();
+        let is_made = self.zygotes.is_being_made(key);
+        let is_in_use = resets && (is_made || self.zygotes.is_in_use(key));
         let what = match is_in_use {
-            true if self.statistics.templates == 0 => For::First,
+            true if is_made && self.workers.live_of(key) <= 1 => For::First,
             true => For::Worker,
             false => For::Zygote,
         };
@@ -178,7 +202,7 @@ impl<Z: Zygote, W> State<Z, W> {
                 return Ok(Step::Make(id, worker));
             }
         }
-        left.map(Step::Wait).ok_or(Reason::Busy)
+        left.map(|until| Step::Wait(until, key.into())).ok_or(Reason::Busy)
     }
 
     /// Of the idle persistent processes that were asked on processor `here`, else of all, the one that ran last: the memory of
@@ -199,13 +223,12 @@ impl<Z: Zygote, W> State<Z, W> {
     fn grow(&mut self, key: &[u8], start: Start<'_>, waiting: &mut Waiting) -> Grow {
         let crowding = start.policy.crowding();
         let are_enough = self.workers.live_of(key) >= start.policy.workers_at_once;
-        if are_enough && crowding > 1 && self.workers.is_in_use(key) {
-            let (came_back, now) = (self.came_back, start.now);
-            let begin = || Patience::new(For::Worker, crowding, came_back, now);
-            if let Some(until) = waiting.for_worker.get_or_insert_with(begin).left(came_back, now, start.busy)
-            {
-                return Grow::Wait(until);
-            }
+        if are_enough
+            && crowding > 1
+            && self.workers.is_in_use(key)
+            && let Some(until) = self.wait_for_worker(start, waiting)
+        {
+            return Grow::Wait(until);
         }
         self.claim_worker(key, start.policy).map_or(Grow::No, Grow::Yes)
     }
@@ -239,8 +262,7 @@ impl<Z: Zygote, W> State<Z, W> {
             learned |= self.asked.add(name);
         }
         if learned {
-            // Older zygotes lack the new names in their keys; theirs is not known to be equal.
-            self.retire_idle();
+            self.forget_keys();
         }
         self.changing = 0;
         self.statistics.templates += 1;
@@ -256,7 +278,7 @@ impl<Z: Zygote, W> State<Z, W> {
             learned |= self.asked.add(name);
         }
         if learned {
-            self.retire_idle();
+            self.forget_keys();
         }
         self.statistics.constructors = observed.refusal.as_ref().map(|r| (r.reason, r.detail.clone()));
     }
@@ -275,6 +297,12 @@ impl<Z: Zygote, W> State<Z, W> {
     pub(super) fn give_up(&mut self, reason: Reason) {
         self.unfit = Some(reason);
         self.retire_idle();
+    }
+
+    /// Keys have changed: older zygotes lack the new names in theirs, which are not known to be equal.
+    fn forget_keys(&mut self) {
+        self.retire_idle();
+        self.queue.wake_all();
     }
 
     fn retire_idle(&mut self) {

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::warm::OnDoubt;
 use crate::warm::worker::Doubts;
 
 /// Runs that must be audited clean before others go unaudited.
@@ -162,15 +163,19 @@ impl Health {
         self.runs += 1;
     }
 
-    /// Takes note of what is doubtful about a run that was counted. Who does not repeat doubtful runs believes those with
-    /// children, and no second one with a call that is not known.
-    pub(crate) fn doubted(&mut self, doubts: Doubts, repeats: bool) {
-        if !doubts.of_calls() && !(repeats && doubts.of_children()) {
+    /// Takes note of what is doubtful about a run that was counted.
+    pub(crate) fn doubted(&mut self, doubts: Doubts, on_doubt: OnDoubt) {
+        let counts = match on_doubt {
+            OnDoubt::Repeat => doubts.any(),
+            OnDoubt::Stop => doubts.of_calls(),
+            OnDoubt::Bear => false,
+        };
+        if !counts {
             return;
         }
         self.doubtful_runs += 1;
         let is_often = self.doubtful_runs >= DOUBTFUL_MIN && self.doubtful_runs * DOUBTFUL_ONE_IN > self.runs;
-        self.is_doubtful |= !repeats || is_often;
+        self.is_doubtful |= is_often || on_doubt == OnDoubt::Stop;
     }
 }
 
@@ -215,18 +220,21 @@ mod tests {
     #[test]
     fn doubtful_runs_are_few_or_the_tool_is_cold() {
         let [calls, children] = [wire::RUN_CALLS, wire::RUN_CHILDREN].map(Doubts::new);
-        let doubted = |doubts, repeats, each: usize| {
+        let doubted = |doubts, on_doubt, each: usize| {
             let mut health = Health::default();
             (0..100).find(|run| {
                 health.ran_once();
                 if run % each == 0 {
-                    health.doubted(doubts, repeats);
+                    health.doubted(doubts, on_doubt);
                 }
                 health.is_doubtful
             })
         };
-        assert_eq!([doubted(calls, true, 1), doubted(children, true, 1)], [Some(1), Some(1)]);
-        assert_eq!([doubted(calls, true, 5), doubted(calls, true, 16)], [Some(5), None]);
-        assert_eq!([doubted(calls, false, 1), doubted(children, false, 1)], [Some(0), None]);
+        let repeated = |doubts, each| doubted(doubts, OnDoubt::Repeat, each);
+        assert_eq!([repeated(calls, 1), repeated(children, 1)], [Some(1), Some(1)]);
+        assert_eq!([repeated(calls, 5), repeated(calls, 16)], [Some(5), None]);
+        let final_ones = [calls, children].map(|doubts| doubted(doubts, OnDoubt::Stop, 1));
+        assert_eq!(final_ones, [Some(0), None]);
+        assert_eq!(doubted(calls, OnDoubt::Bear, 1), None);
     }
 }

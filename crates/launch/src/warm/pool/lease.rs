@@ -249,6 +249,12 @@ impl<M: Make> fmt::Debug for ActiveRun<'_, M> {
 }
 
 impl<M: Make> ActiveRun<'_, M> {
+    /// Whether its process ends with it, and has no place.
+    #[cfg(test)]
+    pub(super) fn is_once(&self) -> bool {
+        self.is_once
+    }
+
     pub(crate) fn worker(&self) -> &M::Worker {
         &self.held.unit.process
     }
@@ -260,10 +266,10 @@ impl<M: Make> ActiveRun<'_, M> {
     /// Gives the process back after `ended`, which it has reported; only then may it serve others.
     pub(crate) fn finish(self, ended: &Ended) {
         let ActiveRun { pool, tool, mut held, audited, is_once } = self;
-        let repeats = pool.policy.repeats_doubtful;
+        let on_doubt = pool.policy.on_doubt;
         if is_once {
             if let Ended::Process { doubts, .. } = ended {
-                tool.ran_once(*doubts, repeats);
+                tool.ran_once(*doubts, on_doubt);
             }
             return held.retire(Why::Gone);
         }
@@ -272,7 +278,7 @@ impl<M: Make> ActiveRun<'_, M> {
                 tool.was_reset(audited, *differs, *at_point).then_some(*at_point)
             }
             Ended::Process { retired, doubts } => {
-                tool.retired(*retired, *doubts, repeats);
+                tool.retired(*retired, *doubts, on_doubt);
                 None
             }
             Ended::NotRun => None,

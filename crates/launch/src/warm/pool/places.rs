@@ -157,9 +157,9 @@ impl<P> Places<P> {
         self.places.iter().any(|place| !matches!(place.state, State::Idle(_)) && *place.key == *key)
     }
 
-    /// Whether there is more than one key.
-    pub(crate) fn has_several_keys(&self) -> bool {
-        self.places.iter().any(|place| place.key != self.places[0].key)
+    /// Whether a process is being made for this key.
+    pub(crate) fn is_being_made(&self, key: &[u8]) -> bool {
+        self.places.iter().any(|place| matches!(place.state, State::Building) && *place.key == *key)
     }
 
     /// How many places were given up, for this reason.

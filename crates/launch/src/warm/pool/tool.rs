@@ -4,7 +4,7 @@
 //! made. A [`Permit`] locks the tool when it is dropped, so none is dropped while the tool is locked.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::decide::{Start, State, Step};
@@ -17,24 +17,18 @@ use super::wait::{Waiting, processors_are_busy};
 use super::{Make, Process, Unit};
 use crate::warm::ahead::Made;
 use crate::warm::worker::Doubts;
-use crate::warm::{Policy, key, place};
+use crate::warm::{OnDoubt, Policy, key, place};
 use crate::{Allocators, Reason, Spec, Via};
+
+type States<M> = State<<M as Make>::Zygote, <M as Make>::Worker>;
 
 /// One tool.
 #[derive(Debug)]
 pub(crate) struct Tool<M: Make> {
     path: PathBuf,
-    inner: Mutex<Inner<M>>,
-    came_back: Condvar,
+    state: Mutex<State<M::Zygote, M::Worker>>,
     /// Done once it has the zygote that was made ahead, if there is one.
     begun: Once,
-}
-
-#[derive(Debug)]
-struct Inner<M: Make> {
-    state: State<M::Zygote, M::Worker>,
-    /// Starts that wait for a process.
-    waiting: usize,
 }
 
 /// What a start is to do. All that it names is the caller's.
@@ -51,12 +45,13 @@ pub(crate) enum Plan<M: Make> {
 impl<M: Make> Owner for Tool<M> {
     fn free(&self, kind: Kind, id: Id, why: Why) {
         // Not a second panic if this is dropped by one.
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match kind {
-            Kind::Zygote => drop(inner.state.zygotes.retire(id, why)),
-            Kind::Worker => drop(inner.state.workers.retire(id, why)),
+            Kind::Zygote => drop(state.zygotes.retire(id, why)),
+            Kind::Worker => drop(state.workers.retire(id, why)),
         }
-        self.tell(&mut inner);
+        state.came_back += 1;
+        state.queue.wake_all();
     }
 }
 
@@ -67,30 +62,17 @@ impl<M: Make> Tool<M> {
         let allocator = allocation.ok().flatten().map(|preload| preload.library.clone());
         let statistics =
             ToolStatistics { program: path.to_owned(), allocator, no_allocator, ..ToolStatistics::default() };
-        let inner = Inner { state: State::new(statistics), waiting: 0 };
-        Tool {
-            path: path.to_owned(),
-            inner: Mutex::new(inner),
-            came_back: Condvar::new(),
-            begun: Once::new(),
-        }
+        Tool { path: path.to_owned(), state: Mutex::new(State::new(statistics)), begun: Once::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner<M>> {
-        self.inner.lock().expect("no panic while locked")
+    fn lock(&self) -> MutexGuard<'_, States<M>> {
+        self.state.lock().expect("no panic while locked")
     }
 
-    /// Takes note that something came back. `notify` makes a system call even if nobody waits. Where keys differ, all who wait
-    /// look, as the one that would be woken may need another key.
-    fn tell(&self, inner: &mut Inner<M>) {
-        inner.state.came_back += 1;
-        match inner.waiting {
-            0 => {}
-            _ if inner.state.unfit.is_some() || inner.state.workers.has_several_keys() => {
-                self.came_back.notify_all()
-            }
-            _ => self.came_back.notify_one(),
-        }
+    /// Takes note that something with this key came back.
+    fn came_back(state: &mut States<M>, key: &[u8]) {
+        state.came_back += 1;
+        state.queue.wake(key);
     }
 
     fn permit(self: &Arc<Self>, kind: Kind, id: Id) -> Permit {
@@ -109,8 +91,7 @@ impl<M: Make> Tool<M> {
             return false;
         };
         let base = Base::new(budget.take(zygote.mapped()));
-        let mut inner = self.lock();
-        let state = &mut inner.state;
+        let mut state = self.lock();
         // What is made ahead has libc's.
         if state.statistics.allocator.is_some() {
             return false;
@@ -126,8 +107,8 @@ impl<M: Make> Tool<M> {
     /// Decides how to start; waits shortly where all processes are in use.
     pub(crate) fn plan(self: &Arc<Self>, spec: &Spec<'_>, policy: &Policy) -> Result<Plan<M>, Reason> {
         let mut waiting = Waiting::default();
-        let mut inner = self.lock();
-        loop {
+        let mut state = self.lock();
+        let plan = loop {
             let start = Start {
                 spec,
                 policy,
@@ -135,38 +116,48 @@ impl<M: Make> Tool<M> {
                 now: Instant::now(),
                 busy: processors_are_busy,
             };
-            let until = match self.decide(&mut inner, start, &mut waiting)? {
-                Ok(plan) => return Ok(plan),
-                Err(until) => until,
+            let until = match self.decide(&mut state, start, &mut waiting) {
+                Ok(Err(until)) => until,
+                Ok(Ok(plan)) => break Ok(plan),
+                Err(reason) => break Err(reason),
             };
-            inner.waiting += 1;
-            let left = until.saturating_duration_since(Instant::now());
-            inner = self.came_back.wait_timeout(inner, left).expect("no panic while locked").0;
-            inner.waiting -= 1;
+            drop(state);
+            std::thread::park_timeout(until.saturating_duration_since(Instant::now()));
+            state = self.lock();
+        };
+        if waiting.ticket.is_some() {
+            state.queue.leave(waiting.ticket);
+            // More may have come back than one start takes.
+            let key = key::of(spec, &state.asked);
+            state.queue.wake(&key);
         }
+        plan
     }
 
     /// A plan without waiting, or until when to wait.
     fn decide(
         self: &Arc<Self>,
-        inner: &mut Inner<M>,
+        state: &mut States<M>,
         start: Start<'_>,
         waiting: &mut Waiting,
     ) -> Result<Result<Plan<M>, Instant>, Reason> {
         let worker = |id| self.permit(Kind::Worker, id);
         let zygote = |id| self.permit(Kind::Zygote, id);
-        Ok(Ok(match inner.state.decide(start, waiting)? {
+        Ok(Ok(match state.decide(start, waiting)? {
             Step::Reset(id, unit, audited) => Plan::Reset(Held::new(unit, worker(id)), audited),
             Step::Use(id, unit, grown) => Plan::Use(Held::new(unit, zygote(id)), grown.map(worker)),
             Step::Make(id, grown) => Plan::Make(zygote(id), grown.map(worker)),
-            Step::Wait(until) => return Ok(Err(until)),
+            Step::Wait(until, key) => {
+                state.queue.join(&key, &mut waiting.ticket);
+                return Ok(Err(until));
+            }
         }))
     }
 
     /// Places, and idle processes, of zygotes and of persistent processes.
     #[cfg(test)]
     pub(super) fn census(&self) -> [[usize; 2]; 2] {
-        let state = &self.lock().state;
+        let state = self.lock();
         [
             [state.zygotes.live(), state.zygotes.idle().count()],
             [state.workers.live(), state.workers.idle().count()],
@@ -179,12 +170,17 @@ impl<M: Make> Tool<M> {
         start: Start<'_>,
         waiting: &mut Waiting,
     ) -> Result<Option<Plan<M>>, Reason> {
-        self.decide(&mut self.lock(), start, waiting).map(Result::ok)
+        let mut state = self.lock();
+        let plan = self.decide(&mut state, start, waiting);
+        if !matches!(plan, Ok(Err(_))) {
+            state.queue.leave(waiting.ticket);
+        }
+        plan.map(Result::ok)
     }
 
     /// Claims a place for a zygote in the place of one just ended.
     pub(crate) fn claim(self: &Arc<Self>, spec: &Spec<'_>, policy: &Policy) -> Result<Permit, Reason> {
-        self.lock().state.claim_zygote(spec, policy).map(|id| self.permit(Kind::Zygote, id))
+        self.lock().claim_zygote(spec, policy).map(|id| self.permit(Kind::Zygote, id))
     }
 
     /// Has a zygote made in a claimed place, if `admit` finds room for its memory.
@@ -195,10 +191,10 @@ impl<M: Make> Tool<M> {
         permit: Permit,
         admit: impl FnOnce(&M::Zygote) -> Result<Arc<Base>, Reason>,
     ) -> Result<Held<M::Zygote>, Reason> {
-        let allocator = self.lock().state.statistics.allocator.clone();
+        let allocator = self.lock().statistics.allocator.clone();
         let findings = maker.observe(spec, allocator.as_deref())?;
         let noted = {
-            let state = &mut self.lock().state;
+            let mut state = self.lock();
             state.take_note(&findings.observed, findings.is_new);
             state.asked.refuses(spec)
         };
@@ -207,72 +203,71 @@ impl<M: Make> Tool<M> {
         }
         let zygote = maker.zygote(spec, allocator.as_deref(), &findings)?;
         let base = admit(&zygote)?;
-        let mut inner = self.lock();
-        let key = inner.state.learn(&zygote, |asked| key::of(spec, asked));
-        inner.state.zygotes.made(permit.id(), &key);
+        let mut state = self.lock();
+        let key = state.learn(&zygote, |asked| key::of(spec, asked));
+        state.zygotes.made(permit.id(), &key);
         Ok(Held::new(Unit::zygote(zygote, key, base), permit))
     }
 
     /// Takes note that no zygote could be made.
     pub(crate) fn failed(&self, reason: Reason) {
-        let mut inner = self.lock();
-        inner.state.failed(reason);
-        self.tell(&mut inner);
+        let mut state = self.lock();
+        state.failed(reason);
+        state.queue.wake_all();
     }
 
     /// Keeps it cold: a warm start was seen to differ from a cold one.
     pub(crate) fn distrust(&self) {
-        let mut inner = self.lock();
-        inner.state.give_up(Reason::Distrusted);
-        self.tell(&mut inner);
+        let mut state = self.lock();
+        state.give_up(Reason::Distrusted);
+        state.queue.wake_all();
     }
 
     /// No persistent process can be made of this tool.
     pub(crate) fn cannot_reset(&self) {
-        self.lock().state.health.stopped = Some(Stopped::Impossible);
+        self.lock().health.stopped = Some(Stopped::Impossible);
     }
 
     /// The persistent process of `permit` exists, and has this key.
     pub(crate) fn grown(&self, permit: &Permit, key: &Arc<[u8]>) {
-        self.lock().state.workers.made(permit.id(), key);
+        self.lock().workers.made(permit.id(), key);
     }
 
     /// Whether its forks can have the gate, as far as is known.
     pub(crate) fn has_gate(&self) -> bool {
-        self.lock().state.health.stopped != Some(Stopped::Impossible)
+        self.lock().health.stopped != Some(Stopped::Impossible)
     }
 
-    /// Takes note of a run after which its process cannot go on, and of what is doubtful about it. If the caller `repeats`
-    /// doubtful runs there may be a few.
-    pub(crate) fn retired(&self, why: u32, doubts: Doubts, repeats: bool) {
+    /// Takes note of a run after which its process cannot go on, and of what is doubtful about it.
+    pub(crate) fn retired(&self, why: u32, doubts: Doubts, on_doubt: OnDoubt) {
         self.note(|health| {
             health.retired(why);
-            health.doubted(doubts, repeats);
+            health.doubted(doubts, on_doubt);
         });
     }
 
     /// Takes note of a run in a process of its own.
-    pub(crate) fn ran_once(&self, doubts: Doubts, repeats: bool) {
+    pub(crate) fn ran_once(&self, doubts: Doubts, on_doubt: OnDoubt) {
         self.note(|health| {
             health.ran_once();
-            health.doubted(doubts, repeats);
+            health.doubted(doubts, on_doubt);
         });
     }
 
     /// A tool whose runs are doubtful too often is cold.
     fn note(&self, what: impl FnOnce(&mut Health)) {
-        let mut inner = self.lock();
-        what(&mut inner.state.health);
-        if inner.state.health.is_doubtful && inner.state.unfit.is_none() {
-            inner.state.give_up(Reason::Doubtful);
-            self.tell(&mut inner);
+        let mut state = self.lock();
+        what(&mut state.health);
+        if state.health.is_doubtful && state.unfit.is_none() {
+            state.give_up(Reason::Doubtful);
+            state.queue.wake_all();
         }
     }
 
     /// Takes note of a run that ended with a reset, and whether it began later than `main`; whether its process can be used
     /// again.
     pub(crate) fn was_reset(&self, audited: bool, differs: u32, is_deferred: bool) -> bool {
-        let state = &mut self.lock().state;
+        let mut state = self.lock();
         state.health.rewound(audited, differs);
         state.statistics.audits += u64::from(audited);
         state.statistics.at_point += u64::from(is_deferred);
@@ -280,41 +275,43 @@ impl<M: Make> Tool<M> {
     }
 
     pub(crate) fn give_back_worker(&self, mut held: Held<M::Worker>, now: u64) {
-        let mut inner = self.lock();
-        if inner.state.health.stopped.is_some() || inner.state.unfit.is_some() {
-            drop(inner);
+        let mut state = self.lock();
+        if state.health.stopped.is_some() || state.unfit.is_some() {
+            drop(state);
             return held.retire(Why::Unfit);
         }
         held.unit.touch(now);
         let (id, unit) = held.into_parts();
-        inner.state.workers.park(id, unit);
-        self.tell(&mut inner);
+        let key = Arc::clone(&unit.key);
+        state.workers.park(id, unit);
+        Self::came_back(&mut state, &key);
     }
 
     pub(crate) fn give_back_zygote(&self, mut held: Held<M::Zygote>, now: u64) {
-        let mut inner = self.lock();
-        if inner.state.unfit.is_some() {
-            drop(inner);
+        let mut state = self.lock();
+        if state.unfit.is_some() {
+            drop(state);
             return held.retire(Why::Unfit);
         }
         held.unit.touch(now);
         let (id, unit) = held.into_parts();
-        inner.state.zygotes.park(id, unit);
-        self.tell(&mut inner);
+        let key = Arc::clone(&unit.key);
+        state.zygotes.park(id, unit);
+        Self::came_back(&mut state, &key);
     }
 
     /// When the idle process that was not used for longest was used.
     pub(crate) fn oldest_idle(&self) -> Option<u64> {
-        self.lock().state.oldest_idle()
+        self.lock().oldest_idle()
     }
 
     /// Ends the idle process that was not used for longest, for its memory; whether there was one.
     pub(crate) fn drop_oldest(&self) -> bool {
-        self.lock().state.drop_oldest()
+        self.lock().drop_oldest()
     }
 
     pub(crate) fn statistics(&self) -> ToolStatistics {
-        let state = &self.lock().state;
+        let state = self.lock();
         let dropped = |why| state.workers.retired(why) + state.zygotes.retired(why);
         ToolStatistics {
             retired: state.health.retired.clone(),
@@ -327,6 +324,6 @@ impl<M: Make> Tool<M> {
 
     /// Takes note of a start and how long it took.
     pub(crate) fn record(&self, via: Via, took: Duration) {
-        self.lock().state.statistics.record(via, took);
+        self.lock().statistics.record(via, took);
     }
 }

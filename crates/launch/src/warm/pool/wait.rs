@@ -4,6 +4,7 @@
 //! start that waits for a process, and it costs what making it takes. So patience grows with the number of starts for each
 //! processor. It ends early if nothing comes back meanwhile though processors are idle: then tools wait for something else.
 
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use crate::warm::policy::processors;
@@ -17,10 +18,10 @@ const WORKER: Duration = Duration::from_millis(15);
 /// one that does not would take the processor from it.
 const FIRST: Duration = Duration::from_millis(60);
 
-/// In a crowd, whoever asks first gets what comes back, so a start may have to wait for some turns.
-const TURNS: u32 = 4;
+/// In a crowd, how many times as long a start waits as its share of the processors explains.
+const TURNS: u32 = 8;
 /// How patience grows while nothing comes back: by one for so many starts for each processor, up to a limit.
-const IDLE_EACH: u32 = 4;
+const IDLE_EACH: u32 = 2;
 const IDLE_MOST: u32 = 8;
 
 /// What a start waits for.
@@ -36,8 +37,62 @@ pub(super) enum For {
 pub(super) struct Waiting {
     /// The key under which this start was counted.
     pub counted: Option<Vec<u8>>,
+    /// Its place in the queue, once it has waited.
+    pub ticket: Option<u64>,
     pub for_zygote: Option<Patience>,
     pub for_worker: Option<Patience>,
+}
+
+/// The starts of one tool that wait, in the order in which they began to. If whoever asks first got what comes back, some starts
+/// would wait so long that they had another process made.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    next: u64,
+    starts: Vec<Queued>,
+}
+
+#[derive(Debug)]
+struct Queued {
+    ticket: u64,
+    key: Vec<u8>,
+    thread: Thread,
+}
+
+impl Queue {
+    /// Whether a start with this key may have what is idle now.
+    pub(super) fn is_next(&self, key: &[u8], ticket: Option<u64>) -> bool {
+        self.first(key).is_none_or(|first| Some(first.ticket) == ticket)
+    }
+
+    fn first(&self, key: &[u8]) -> Option<&Queued> {
+        self.starts.iter().find(|queued| queued.key == key)
+    }
+
+    /// This thread's start waits for something with `key`, and did so before with its ticket.
+    pub(super) fn join(&mut self, key: &[u8], ticket: &mut Option<u64>) {
+        if let Some(queued) = self.starts.iter_mut().find(|queued| Some(queued.ticket) == *ticket) {
+            queued.key = key.into();
+            return;
+        }
+        self.next += 1;
+        *ticket = Some(self.next);
+        self.starts.push(Queued { ticket: self.next, key: key.into(), thread: std::thread::current() });
+    }
+
+    /// It waits no more.
+    pub(super) fn leave(&mut self, ticket: Option<u64>) {
+        self.starts.retain(|queued| Some(queued.ticket) != ticket);
+    }
+
+    /// Wakes the start that waits longest for something with `key`.
+    pub(super) fn wake(&self, key: &[u8]) {
+        self.first(key).into_iter().for_each(|queued| queued.thread.unpark());
+    }
+
+    /// Wakes all.
+    pub(super) fn wake_all(&self) {
+        self.starts.iter().for_each(|queued| queued.thread.unpark());
+    }
 }
 
 /// How long to wait for one thing.
@@ -109,10 +164,25 @@ mod tests {
         assert_eq!(alone.left(1, after(14), IDLE), Some(after(15)));
         assert_eq!(alone.left(2, after(15), BUSY), None);
         let mut crowded = Patience::new(For::Worker, 4, 0, begun);
-        assert_eq!(crowded.left(1, after(14), IDLE), Some(after(29)));
-        assert_eq!(crowded.left(1, after(29), IDLE), None, "nothing came back for so long");
+        assert_eq!(crowded.left(1, after(14), IDLE), Some(after(44)));
+        assert_eq!(crowded.left(1, after(44), IDLE), None, "nothing came back for so long");
         let mut first = Patience::new(For::First, 2, 0, begun);
-        assert_eq!(first.left(0, after(100), IDLE), Some(after(480)), "it is being made");
+        assert_eq!(first.left(0, after(100), IDLE), Some(after(960)), "it is being made");
+    }
+
+    #[test]
+    fn what_comes_back_is_for_the_one_that_waits_longest() {
+        let (mut queue, [mut first, mut second, mut other]) = (Queue::default(), [None; 3]);
+        assert!(queue.is_next(b"a", None));
+        queue.join(b"a", &mut first);
+        queue.join(b"a", &mut second);
+        queue.join(b"b", &mut other);
+        queue.join(b"a", &mut first);
+        let is_next = |queue: &Queue| [first, second, other, None].map(|ticket| queue.is_next(b"a", ticket));
+        assert_eq!(is_next(&queue), [true, false, false, false]);
+        assert!(queue.is_next(b"b", other) && queue.is_next(b"c", None));
+        queue.leave(first);
+        assert_eq!(is_next(&queue), [false, true, false, false]);
     }
 
     #[test]
@@ -121,8 +191,8 @@ mod tests {
         let after = |ms| begun + Duration::from_millis(ms);
         let mut crowded = Patience::new(For::Worker, 2, 0, begun);
         assert_eq!(crowded.left(0, after(60), BUSY), Some(after(75)));
-        assert_eq!(crowded.left(0, after(110), BUSY), Some(after(120)));
-        assert_eq!(crowded.left(0, after(120), BUSY), None, "not for ever");
+        assert_eq!(crowded.left(0, after(230), BUSY), Some(after(240)));
+        assert_eq!(crowded.left(0, after(240), BUSY), None, "not for ever");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::warm::pool::decide::Start;
 use crate::warm::pool::wait::Waiting;
 use crate::warm::pool::{Findings, Lease, Make, Pool, Process, Started, Tool, Worker, Zygote};
 use crate::warm::request::Failure;
-use crate::warm::{Choice, Policy};
+use crate::warm::{Choice, OnDoubt, Policy};
 use crate::{EnvBlock, ProcessGroup, Reason, Spec};
 
 /// Memory of each process.
@@ -27,6 +27,8 @@ pub(super) struct World {
     /// Processes that exist.
     pub zygotes: AtomicI64,
     pub workers: AtomicI64,
+    /// Those that are there for one run.
+    pub forks: AtomicI64,
     /// Those of an earlier generation are outdated.
     pub generation: AtomicU64,
     /// How the next attempt to make a zygote, and the next request, fail.
@@ -39,11 +41,18 @@ pub(super) struct World {
 #[derive(Debug)]
 pub(super) struct Maker(pub Arc<World>);
 
-/// A zygote, or a persistent process.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Zygote,
+    Worker,
+    Fork,
+}
+
+/// A process of any kind.
 #[derive(Debug)]
 pub(super) struct Fake {
     world: Arc<World>,
-    is_zygote: bool,
+    kind: Kind,
     names: Vec<Vec<u8>>,
     generation: u64,
     starts: Arc<AtomicU32>,
@@ -51,10 +60,10 @@ pub(super) struct Fake {
 }
 
 impl Fake {
-    fn new(world: &Arc<World>, names: Vec<Vec<u8>>, of: Option<&Fake>) -> Fake {
+    fn new(world: &Arc<World>, kind: Kind, names: Vec<Vec<u8>>, of: Option<&Fake>) -> Fake {
         let fake = Fake {
             world: Arc::clone(world),
-            is_zygote: of.is_none(),
+            kind,
             names,
             generation: world.generation.load(Ordering::Relaxed),
             starts: of.map(|of| Arc::clone(&of.starts)).unwrap_or_default(),
@@ -65,7 +74,11 @@ impl Fake {
     }
 
     fn count(&self) -> &AtomicI64 {
-        if self.is_zygote { &self.world.zygotes } else { &self.world.workers }
+        match self.kind {
+            Kind::Zygote => &self.world.zygotes,
+            Kind::Worker => &self.world.workers,
+            Kind::Fork => &self.world.forks,
+        }
     }
 
     fn ask(&mut self) -> Result<(), Failure> {
@@ -115,12 +128,12 @@ impl Zygote for Fake {
         self.ask().map(|()| 1)
     }
 
-    fn once(&mut self, spec: &Spec<'_>, slot: Slot<'_>, near: bool) -> Result<Fake, Failure> {
-        self.worker(spec, slot, near)
+    fn once(&mut self, _: &Spec<'_>, _: Slot<'_>, _: bool) -> Result<Fake, Failure> {
+        self.ask().map(|()| Fake::new(&self.world, Kind::Fork, Vec::new(), Some(self)))
     }
 
     fn worker(&mut self, _: &Spec<'_>, _: Slot<'_>, _: bool) -> Result<Fake, Failure> {
-        self.ask().map(|()| Fake::new(&self.world, Vec::new(), Some(self)))
+        self.ask().map(|()| Fake::new(&self.world, Kind::Worker, Vec::new(), Some(self)))
     }
 }
 
@@ -161,7 +174,7 @@ impl Make for Maker {
         self.0.made.fetch_add(1, Ordering::Relaxed);
         // One of the tools asks for a variable.
         let asks = spec.program.ends_with("asks");
-        Ok(Fake::new(&self.0, asks.then(|| b"MODE".to_vec()).into_iter().collect(), None))
+        Ok(Fake::new(&self.0, Kind::Zygote, asks.then(|| b"MODE".to_vec()).into_iter().collect(), None))
     }
 }
 
@@ -187,7 +200,7 @@ pub(super) fn policy() -> Policy {
         workers_at_once: 3,
         jobs: 1,
         audit_one_in: 0,
-        repeats_doubtful: true,
+        on_doubt: OnDoubt::Repeat,
         ..Policy::default()
     }
 }

@@ -11,7 +11,7 @@ use hotstart_model::Status;
 use super::wait::Waiting;
 use crate::warm::request::Failure;
 use crate::warm::worker::{Doubts, Ended};
-use crate::warm::{Choice, Policy, Retirement, Stopped, ToolStatistics};
+use crate::warm::{Choice, OnDoubt, Policy, Retirement, Stopped, ToolStatistics};
 use crate::{Reason, Usage, Via};
 use fake::{MIB, Trial, policy, spec};
 
@@ -47,10 +47,11 @@ fn a_persistent_process_is_used_again_and_again() {
 fn runs_at_a_time_have_a_process_each_up_to_the_limit() {
     let trial = Trial::new(policy());
     let started: Vec<_> = (0..5).map(|_| trial.start(&spec("a", 0, true)).unwrap()).collect();
-    assert_eq!(started.iter().filter(|started| started.run.is_some()).count(), 3);
+    let are_once = started.iter().map(|started| started.run.as_ref().unwrap().is_once());
+    assert_eq!(are_once.collect::<Vec<_>>(), [false, false, false, true, true]);
     assert_eq!((trial.alive(), statistics(&trial).not_grown_for_room), ([1, 3], 2));
     started.into_iter().flat_map(|started| started.run).for_each(|run| run.finish(&reset(0)));
-    assert_eq!(run(&trial, "a", 0), Via::Rewind);
+    assert_eq!((run(&trial, "a", 0), trial.alive()), (Via::Rewind, [1, 3]));
 }
 
 #[test]
@@ -62,13 +63,14 @@ fn in_a_crowd_a_start_waits_while_processes_come_back() {
     let first = trial.start(&spec).unwrap();
     let mut waiting = Waiting::default();
     assert!(trial.try_lease(&spec, &mut waiting, begun).unwrap().is_none());
+    let mut later = Waiting::default();
     first.run.unwrap().finish(&reset(0));
-    let second = trial.start(&spec).unwrap();
-    assert_eq!(second.via, Via::Rewind, "one that came back is for whoever asks first");
-    assert!(trial.try_lease(&spec, &mut waiting, after(14)).unwrap().is_none());
-    assert!(trial.try_lease(&spec, &mut waiting, after(28)).unwrap().is_none());
+    assert!(trial.try_lease(&spec, &mut later, after(1)).unwrap().is_none(), "not before its turn");
+    let lease = trial.try_lease(&spec, &mut waiting, after(2)).unwrap().unwrap();
+    assert_eq!(lease.holds(), [0, 1, 0]);
+    assert!(trial.try_lease(&spec, &mut later, after(30)).unwrap().is_none());
     // Nothing has come back for as long as one would.
-    let lease = trial.try_lease(&spec, &mut waiting, after(29)).unwrap().unwrap();
+    let lease = trial.try_lease(&spec, &mut later, after(60)).unwrap().unwrap();
     assert_eq!(lease.holds(), [1, 0, 1]);
 }
 
@@ -101,10 +103,26 @@ fn a_difference_or_calls_that_nobody_repeats_end_persistent_processes() {
     other.finish(&reset(0));
     assert_eq!((run(&trial, "a", 0), trial.alive()), (Via::Fork, [1, 0]));
     assert_eq!(statistics(&trial).not_rewound, Some(Stopped::Differs("memory".to_owned())));
-    let trial = Trial::new(Policy { repeats_doubtful: false, ..policy() });
+    let trial = Trial::new(Policy { on_doubt: OnDoubt::Stop, ..policy() });
     let run = trial.start(&spec("a", 0, true)).unwrap().run.unwrap();
     run.finish(&Ended::Process { retired: 1 << 7, doubts: Doubts::new(1) });
-    assert_eq!(statistics(&trial).not_rewound, Some(Stopped::Retires(Retirement::Calls)));
+    assert_eq!(self::run(&trial, "a", 0), Via::Cold(Reason::Doubtful));
+}
+
+#[test]
+fn a_tool_whose_forks_are_doubtful_is_cold() {
+    let trial = Trial::new(policy());
+    let retired = |retired, doubts| Ended::Process { retired, doubts: Doubts::new(doubts) };
+    for _ in 0..4 {
+        trial.start(&spec("a", 0, true)).unwrap().run.unwrap().finish(&retired(1, 0));
+    }
+    assert_eq!(statistics(&trial).not_rewound, Some(Stopped::Retires(Retirement::Threads)));
+    for _ in 0..2 {
+        let fork = trial.start(&spec("a", 0, true)).unwrap();
+        assert_eq!((fork.via, fork.run.as_ref().unwrap().is_once()), (Via::Fork, true));
+        fork.run.unwrap().finish(&retired(0, 1));
+    }
+    assert_eq!((run(&trial, "a", 0), trial.alive()), (Via::Cold(Reason::Doubtful), [0, 0]));
 }
 
 #[test]

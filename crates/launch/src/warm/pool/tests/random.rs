@@ -12,7 +12,7 @@ use crate::warm::pool::wait::Waiting;
 use crate::warm::pool::{ActiveRun, Lease};
 use crate::warm::request::Failure;
 use crate::warm::worker::{Doubts, Ended};
-use crate::warm::{Choice, Policy};
+use crate::warm::{Choice, OnDoubt, Policy};
 use crate::{Reason, Spec, Usage};
 
 const TOOLS: [&str; 3] = ["a", "b", "asks"];
@@ -91,7 +91,7 @@ fn settings() -> impl Strategy<Value = Policy> {
                 jobs,
                 memory: memory * MIB,
                 starts_per_template: starts,
-                repeats_doubtful: repeats,
+                on_doubt: if repeats { OnDoubt::Repeat } else { OnDoubt::Stop },
                 ..policy()
             }
         },
@@ -165,7 +165,7 @@ impl Run<'_> {
             let is_of = |spec: &Spec<'_>| spec.program.ends_with(name);
             let leases = self.leases.iter().filter(|(spec, _)| is_of(spec)).map(|(_, lease)| lease.holds());
             let held = leases.fold([0; 3], |sum, held| [0, 1, 2].map(|at| sum[at] + held[at]));
-            let active = self.active.iter().filter(|(spec, _)| is_of(spec)).count();
+            let active = self.active.iter().filter(|(spec, run)| is_of(spec) && !run.is_once()).count();
             let [[places, idle], [worker_places, idle_workers]] =
                 self.trial.tool(&spec(name, 0, true)).census();
             prop_assert_eq!(places, idle + held[0], "zygotes of {}", name);
@@ -175,6 +175,8 @@ impl Run<'_> {
             workers += worker_places - held[2];
         }
         prop_assert_eq!(self.trial.alive(), [zygotes as i64, workers as i64]);
+        let once = self.active.iter().filter(|(_, run)| run.is_once()).count();
+        prop_assert_eq!(self.trial.world.forks.load(Ordering::Relaxed), once as i64);
         Ok(())
     }
 

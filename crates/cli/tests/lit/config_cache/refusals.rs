@@ -1,0 +1,91 @@
+//! What cannot be followed is not kept, and says why; what is kept is compared when that is asked for.
+
+use std::fs;
+
+use super::place::Place;
+
+fn run_with(extra: &str) -> String {
+    let at = Place::new();
+    let text = fs::read_to_string(at.path("lit.cfg.py")).unwrap();
+    at.file("lit.cfg.py", &format!("{text}\n{extra}\n"));
+    // The first run may find that files have just changed.
+    let runs: Vec<_> = (0..3).map(|_| at.run(&[])).collect();
+    for run in &runs {
+        assert!(run.err.contains("hotstart: configs were evaluated, and not kept: "), "{extra}: {run:#?}");
+    }
+    let line = runs[2].err.lines().find(|line| line.contains("not kept: ")).unwrap();
+    line.split_once("not kept: ").unwrap().1.to_owned()
+}
+
+#[test]
+fn what_may_depend_on_anything_is_not_kept() {
+    for (extra, why) in [
+        ("import time", "it imports time"),
+        ("import random as r", "it imports random"),
+        ("x = os.getpid()", "it uses os.getpid"),
+        ("from os import urandom", "it uses os.urandom"),
+        ("o = os", "it hands on the module os"),
+        ("x = getattr(os, 'get' + 'pid')()", "it hands on the module os"),
+        ("x = eval('1')", "it uses eval"),
+        ("x = os.path.getmtime(here)", "it uses os.path.getmtime"),
+        ("x = hash('a')", "it uses hash"),
+        ("x = glob.os.getpid()", "it reaches os through another module"),
+        ("x = lit.util.os.getpid()", "it reaches os through another module"),
+        ("x = sys.modules['os'].getpid()", "it uses sys.modules"),
+        ("f = getattr; x = f(glob, 'os').getpid()", "it hands on the module glob"),
+        ("x = sys.stdout.isatty()", "it uses sys.stdout"),
+    ] {
+        let told = run_with(extra);
+        assert!(told.ends_with(why), "{extra}: {told}");
+    }
+}
+
+#[test]
+fn what_leaves_something_behind_is_not_kept() {
+    for (extra, why) in [
+        ("print('hello')", "a config prints or writes"),
+        ("open(os.path.join(here, 'written'), 'w').close()", "a config writes"),
+        ("subprocess.call(['true'])", "a config starts 'true'"),
+        (
+            "subprocess.Popen(['sh', '-c', 'date'], stdout=subprocess.PIPE).wait()",
+            "a config starts '/usr/bin/sh -c date'",
+        ),
+        ("subprocess.check_output('true', shell=True)", "a config starts"),
+        ("subprocess.check_output(['true'], cwd=here)", "a config starts"),
+    ] {
+        let told = run_with(extra);
+        assert!(told.contains(why) || told.contains("a config starts"), "{extra}: {told}");
+    }
+}
+
+#[test]
+fn what_is_kept_is_compared_with_what_configs_say() {
+    let at = Place::new();
+    at.settle();
+    let run = at.run(&["--check-config-cache"]);
+    assert!(run.err.contains("configs were evaluated, and kept"), "{run:#?}");
+    assert!(!run.err.contains("a fault of hotstart"), "{run:#?}");
+    // As if the cache had kept something false.
+    let caches = fs::read_dir(at.dir().join("cache/configs")).unwrap();
+    for entry in caches.flat_map(|run| fs::read_dir(run.unwrap().path()).unwrap()) {
+        let path = entry.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replace("of_config_1", "of_config_X")).unwrap();
+    }
+    assert!(Place::seen(&at.run(&[])).contains("of_config_X"), "it was put there");
+    let checked = at.run(&["--check-config-cache"]);
+    assert!(
+        checked.err.contains("a fault of hotstart, not of the tests: what is kept of configs"),
+        "{checked:#?}"
+    );
+    assert!(Place::seen(&checked).contains("of_config_1"), "what configs say counts");
+    assert!(Place::seen(&at.run(&[])).contains("of_config_1"), "nothing of it was kept");
+}
+
+#[test]
+fn without_the_cache_nothing_is_kept() {
+    let at = Place::new();
+    let run = at.run(&["--no-config-cache"]);
+    assert!(run.err.contains("configs were evaluated, and not kept, as asked"), "{run:#?}");
+    assert!(!at.dir().join("cache/configs").exists());
+}

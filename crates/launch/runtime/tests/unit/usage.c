@@ -1,0 +1,230 @@
+/* Tests of runtime/gate/usage.c: what an earlier run used is subtracted, and a call whose answer would tell of it is marked. It is
+ * private to it what was used, so it is included; marks and notes, which are kept in calls.c, are counted here. */
+#define _GNU_SOURCE
+#include "runtime.h"
+
+static void fake_make_real(int for_good);
+#define hs_mappings_make_real fake_make_real
+#include "gate/usage.c"
+#include "unit.h"
+
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static int marks, limit_notes, made_real;
+
+static void fake_make_real(int for_good)
+{
+    made_real += for_good;
+}
+
+void hs_call_mark(void)
+{
+    marks++;
+}
+
+void hs_call_note_limit(void)
+{
+    limit_notes++;
+}
+
+/* As signals.c has it: a bad pointer is the caller's error. */
+int hs_signals_fetch(void *to, long from, size_t size)
+{
+    struct iovec own = {to, size}, other = {(void *)from, size};
+    return process_vm_readv(getpid(), &own, 1, &other, 1, 0) == (ssize_t)size;
+}
+
+#define BILLION 1000000000l
+
+static int64_t cpu_time(clockid_t clock)
+{
+    struct timespec now;
+    HS_SYS(SYS_clock_gettime, clock, &now);
+    return now.tv_sec * BILLION + now.tv_nsec;
+}
+
+/* As an earlier run would have. */
+static void use_cpu(int64_t ns)
+{
+    const int64_t end = cpu_time(CLOCK_PROCESS_CPUTIME_ID) + ns;
+    while (cpu_time(CLOCK_PROCESS_CPUTIME_ID) < end)
+        ;
+}
+
+static void subtracts_across_seconds(void)
+{
+    struct timeval left = less((struct timeval){5, 100}, (struct timeval){3, 999999});
+    CHECK_EQUAL(left.tv_sec, 1);
+    CHECK_EQUAL(left.tv_usec, 101);
+    left = less((struct timeval){5, 7}, (struct timeval){5, 7});
+    CHECK_EQUAL(left.tv_sec, 0);
+    CHECK_EQUAL(left.tv_usec, 0);
+    CHECK_EQUAL(ticks((struct timeval){3, 129999}), 312);
+}
+
+static void clocks_begin_with_the_run(void)
+{
+    const clockid_t clocks[] = {CLOCK_PROCESS_CPUTIME_ID, CLOCK_THREAD_CPUTIME_ID};
+    use_cpu(BILLION / 20);
+    hs_usage_begin();
+    for (size_t i = 0; i < 2; i++) {
+        struct timespec told;
+        struct hs_system_call call = {.number = SYS_clock_gettime, .a = clocks[i], .b = (long)&told};
+        CHECK_EQUAL(hs_usage_clock(&call), HS_CALL_DONE);
+        CHECK_EQUAL(call.number, 0);
+        const int64_t own = told.tv_sec * BILLION + told.tv_nsec;
+        CHECK(own >= 0 && own <= cpu_time(clocks[i]) - BILLION / 20);
+    }
+    CHECK_EQUAL(marks, 0);
+}
+
+static void other_clocks_are_the_kernels(void)
+{
+    struct hs_system_call call = {.number = SYS_clock_gettime, .a = CLOCK_MONOTONIC};
+    CHECK_EQUAL(hs_usage_clock(&call), HS_CALL_NATIVE);
+    CHECK_EQUAL(marks, 0);
+    call.a = -6;
+    CHECK_EQUAL(hs_usage_clock(&call), HS_CALL_NATIVE);
+    CHECK_EQUAL(marks, 1);
+}
+
+static void usage_is_that_of_the_run_and_marked(void)
+{
+    const int whose[] = {RUSAGE_SELF, RUSAGE_THREAD};
+    use_cpu(BILLION / 20);
+    hs_usage_begin();
+    for (int i = 0; i < 2; i++) {
+        struct rusage told, all;
+        struct hs_system_call call = {.number = SYS_getrusage, .a = whose[i], .b = (long)&told};
+        CHECK_EQUAL(hs_usage_tell(&call), HS_CALL_DONE);
+        getrusage(whose[i], &all);
+        CHECK_EQUAL(call.number, 0);
+        CHECK_EQUAL(marks, i + 1);
+        CHECK(told.ru_utime.tv_sec >= 0 && told.ru_utime.tv_usec >= 0);
+        const struct timeval own = less(all.ru_utime, told.ru_utime), system = less(all.ru_stime, told.ru_stime);
+        CHECK((own.tv_sec + system.tv_sec) * 1000000 + own.tv_usec + system.tv_usec >= 50000);
+        CHECK(told.ru_minflt <= all.ru_minflt - used.own.ru_minflt || i == 1);
+    }
+    struct hs_system_call children = {.number = SYS_getrusage, .a = RUSAGE_CHILDREN};
+    CHECK_EQUAL(hs_usage_tell(&children), HS_CALL_NATIVE);
+    CHECK_EQUAL(marks, 2);
+}
+
+static void ticks_are_those_of_the_run(void)
+{
+    struct tms told;
+    struct hs_system_call call = {.number = SYS_times, .a = (long)&told};
+    used.own.ru_utime = (struct timeval){100, 0};
+    used.own.ru_stime = (struct timeval){50, 20000};
+    CHECK_EQUAL(hs_usage_times(&call), HS_CALL_DONE);
+    CHECK(told.tms_utime < 0 && told.tms_utime >= -10000);
+    CHECK(told.tms_stime < 0 && told.tms_stime >= -5002);
+    call = (struct hs_system_call){.number = SYS_times, .a = 0};
+    CHECK_EQUAL(hs_usage_times(&call), HS_CALL_DONE);
+    CHECK(call.number > 0);
+}
+
+static void bad_pointers_are_the_callers_error(void)
+{
+    struct hs_system_call clock = {.a = CLOCK_PROCESS_CPUTIME_ID, .b = 8}, usage = {.a = RUSAGE_SELF, .b = 8}, times = {.a = 8};
+    struct hs_system_call limit = {.number = SYS_setrlimit, .a = RLIMIT_CPU, .b = 8};
+    hs_usage_begin();
+    hs_usage_clock(&clock);
+    hs_usage_tell(&usage);
+    hs_usage_times(&times);
+    hs_usage_limit(&limit);
+    CHECK_EQUAL(clock.number, -EFAULT);
+    CHECK_EQUAL(usage.number, -EFAULT);
+    CHECK_EQUAL(times.number, -EFAULT);
+    CHECK_EQUAL(limit.number, -EFAULT);
+}
+
+static void sleeps_until_a_cpu_time_are_marked(void)
+{
+    struct hs_system_call call = {.a = CLOCK_PROCESS_CPUTIME_ID, .b = 0};
+    CHECK_EQUAL(hs_usage_sleep(&call), HS_CALL_NATIVE);
+    call = (struct hs_system_call){.a = CLOCK_MONOTONIC, .b = TIMER_ABSTIME};
+    hs_usage_sleep(&call);
+    CHECK_EQUAL(marks, 0);
+    call.a = CLOCK_THREAD_CPUTIME_ID;
+    hs_usage_sleep(&call);
+    call = (struct hs_system_call){.a = -6};
+    hs_usage_sleep(&call);
+    CHECK_EQUAL(marks, 2);
+}
+
+static void limits_on_cpu_time_are_shifted(void)
+{
+    struct rlimit wanted = {100, 200}, real, told;
+    used.own_ns = 7 * BILLION + 5;
+    struct hs_system_call set = {.number = SYS_setrlimit, .a = RLIMIT_CPU, .b = (long)&wanted};
+    CHECK_EQUAL(hs_usage_limit(&set), HS_CALL_DONE);
+    CHECK_EQUAL(set.number, 0);
+    getrlimit(RLIMIT_CPU, &real);
+    CHECK_EQUAL(real.rlim_cur, 107);
+    CHECK_EQUAL(real.rlim_max, 207);
+    CHECK_EQUAL(wanted.rlim_cur, 100);
+    struct hs_system_call get = {.number = SYS_prlimit64, .a = 0, .b = RLIMIT_CPU, .c = 0, .d = (long)&told};
+    CHECK_EQUAL(hs_usage_limit(&get), HS_CALL_DONE);
+    CHECK_EQUAL(told.rlim_cur, 100);
+    CHECK_EQUAL(told.rlim_max, 200);
+    wanted.rlim_cur = RLIM_INFINITY;
+    shift(&wanted, 7);
+    CHECK(wanted.rlim_cur == RLIM_INFINITY);
+    CHECK_EQUAL(marks, 0);
+    CHECK_EQUAL(limit_notes, 1);
+}
+
+static void other_limits_are_marked_unless_they_are_those_of_any_process(void)
+{
+    static const struct {
+        int resource, marked;
+    } cases[] = {{RLIMIT_CORE, 0},  {RLIMIT_FSIZE, 0}, {RLIMIT_NOFILE, 0}, {RLIMIT_NPROC, 0}, {RLIMIT_STACK, 1},
+                 {RLIMIT_RTPRIO, 1}, {RLIMIT_NICE, 1},  {RLIMIT_LOCKS, 1},  {RLIMIT_RSS, 1},   {RLIMIT_MEMLOCK, 1}};
+    struct rlimit some = {RLIM_INFINITY, RLIM_INFINITY};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct hs_system_call get = {.number = SYS_getrlimit, .a = cases[i].resource, .b = (long)&some};
+        CHECK_EQUAL(hs_usage_limit(&get), HS_CALL_NATIVE);
+        CHECK_EQUAL(marks, 0);
+        struct hs_system_call set = {.number = SYS_setrlimit, .a = cases[i].resource, .b = (long)&some};
+        CHECK_EQUAL(hs_usage_limit(&set), HS_CALL_NATIVE);
+        CHECK_EQUAL(marks, cases[i].marked);
+        marks = 0;
+    }
+    CHECK_EQUAL(limit_notes, (long)(sizeof cases / sizeof *cases));
+    /* Another process's. */
+    struct hs_system_call other = {.number = SYS_prlimit64, .a = 1, .b = RLIMIT_NOFILE};
+    CHECK_EQUAL(hs_usage_limit(&other), HS_CALL_NATIVE);
+    CHECK_EQUAL(marks, 1);
+}
+
+/* Pages that are kept would count for these. */
+static void a_limit_on_memory_has_the_break_made_real(void)
+{
+    struct rlimit some = {RLIM_INFINITY, RLIM_INFINITY};
+    const int resources[] = {RLIMIT_DATA, RLIMIT_AS};
+    for (int i = 0; i < 2; i++) {
+        struct hs_system_call get = {.number = SYS_getrlimit, .a = resources[i], .b = (long)&some};
+        CHECK_EQUAL(hs_usage_limit(&get), HS_CALL_NATIVE);
+        CHECK_EQUAL(made_real, i);
+        struct hs_system_call set = {.number = SYS_prlimit64, .a = 0, .b = resources[i], .c = (long)&some};
+        CHECK_EQUAL(hs_usage_limit(&set), HS_CALL_NATIVE);
+        CHECK_EQUAL(made_real, i + 1);
+    }
+}
+
+const struct unit_test tests_of_usage[] = {
+    {"usage: a limit on memory has the break made real", a_limit_on_memory_has_the_break_made_real},
+    {"usage: subtracts across seconds", subtracts_across_seconds},
+    {"usage: clocks begin with the run", clocks_begin_with_the_run},
+    {"usage: other clocks are the kernel's", other_clocks_are_the_kernels},
+    {"usage: is that of the run, and marked", usage_is_that_of_the_run_and_marked},
+    {"usage: ticks are those of the run", ticks_are_those_of_the_run},
+    {"usage: bad pointers are the caller's error", bad_pointers_are_the_callers_error},
+    {"usage: sleeps until a CPU time are marked", sleeps_until_a_cpu_time_are_marked},
+    {"usage: limits on CPU time are shifted", limits_on_cpu_time_are_shifted},
+    {"usage: other limits are marked unless they are those of any process", other_limits_are_marked_unless_they_are_those_of_any_process},
+    {NULL, NULL},
+};

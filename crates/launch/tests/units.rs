@@ -1,0 +1,50 @@
+//! Unit tests of the C runtime, under AddressSanitizer and UndefinedBehaviorSanitizer: the parts that need no process of their own
+//! (`runtime/tests/unit`). The other tests here run the whole runtime in real tools.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const RUNTIME: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/runtime");
+/// Files that are tested through their functions. Units include the others, to reach what is private to them.
+const LINKED: [&str; 5] = ["io.c", "maps.c", "fork/decode.c", "fork/place.c", "fork/title.c"];
+
+fn units() -> Vec<PathBuf> {
+    let directory = Path::new(RUNTIME).join("tests/unit");
+    let files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|path| path.extension().is_some_and(|extension| extension == "c")).collect()
+}
+
+fn build(program: &Path) {
+    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let mut command = Command::new(&compiler);
+    command.args([
+        "-std=gnu11",
+        "-O1",
+        "-g",
+        "-fno-omit-frame-pointer",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-pthread",
+    ]);
+    command.args(["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-I", RUNTIME, "-o"]);
+    command.arg(program).args(units()).args(LINKED.map(|file| Path::new(RUNTIME).join(file))).arg("-ldl");
+    let built = command.output().unwrap_or_else(|error| panic!("{}: {error}", compiler.display()));
+    assert!(built.status.success(), "{command:?}:\n{}", text(&built));
+}
+
+fn text(output: &Output) -> String {
+    [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes)).concat()
+}
+
+#[test]
+fn units_of_the_runtime_hold_under_sanitizers() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("units");
+    build(&program);
+    // A tracer looks for leaks, which sandboxes often forbid; only the tests themselves allocate.
+    let ran = Command::new(&program).env("ASAN_OPTIONS", "detect_leaks=0").output().unwrap();
+    let text = text(&ran);
+    assert!(ran.status.success() && text.contains("test result: ok."), "{text}");
+    println!("{text}");
+}

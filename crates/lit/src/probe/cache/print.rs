@@ -1,0 +1,133 @@
+//! What a path looks like, in a word that changes whenever something of it does that a config can see.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+/// How a config looked at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Look {
+    /// It read the file.
+    Content,
+    /// It asked what the file is that a path leads to.
+    Kind,
+    /// It asked what the path itself is.
+    Link,
+    /// It asked where a link leads.
+    Target,
+    /// It listed the directory.
+    Listing,
+}
+
+impl Look {
+    /// By the helper's letter.
+    pub fn named(letter: &str) -> Option<Look> {
+        match letter {
+            "f" => Some(Look::Content),
+            "s" => Some(Look::Kind),
+            "l" => Some(Look::Link),
+            "r" => Some(Look::Target),
+            "d" => Some(Look::Listing),
+            _ => None,
+        }
+    }
+}
+
+/// What is not there.
+const MISSING: &str = "-";
+
+/// What the path looks like.
+pub(super) fn print(look: Look, path: &Path) -> String {
+    let seen = match look {
+        Look::Content | Look::Listing => fs::metadata(path).map(|data| whole(&data)),
+        Look::Kind => fs::metadata(path).map(|data| kind(path, &data)),
+        Look::Link => fs::symlink_metadata(path).map(|data| kind(path, &data)),
+        Look::Target => fs::read_link(path).map(|to| format!("{:?}", to.as_os_str().as_bytes())),
+    };
+    seen.unwrap_or_else(|error| match error.kind() {
+        io::ErrorKind::NotFound => MISSING.to_owned(),
+        _ => format!("{MISSING}{:?}", error.raw_os_error()),
+    })
+}
+
+/// Whether such a print is of something that is there.
+pub(super) fn is_there(print: &str) -> bool {
+    !print.starts_with(MISSING)
+}
+
+/// Everything that changes when the content does. The time of the last change of the inode cannot be set by programs.
+pub(super) fn whole(data: &Metadata) -> String {
+    let (dev, ino, mode, size) = (data.dev(), data.ino(), data.mode(), data.size());
+    format!(
+        "{dev} {ino} {mode:o} {size} {}.{} {}.{}",
+        data.mtime(),
+        data.mtime_nsec(),
+        data.ctime(),
+        data.ctime_nsec()
+    )
+}
+
+/// What it is and who may use it. Python looks at the times of its modules.
+fn kind(path: &Path, data: &Metadata) -> String {
+    if data.is_file() && is_module(path) {
+        whole(data)
+    } else {
+        format!("{:o} {} {}", data.mode(), data.uid(), data.gid())
+    }
+}
+
+fn is_module(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "py" || ending == "pyc")
+}
+
+/// Clocks of files tick in steps, so that two changes can bear the same time: what changed as late as this could change once more
+/// without looking any different.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Whether the path has not changed since a tick before `begun`.
+pub(super) fn is_settled(look: Look, path: &Path, begun: SystemTime) -> bool {
+    if !matches!(look, Look::Content | Look::Listing) && !is_module(path) {
+        return true;
+    }
+    let Ok(data) = fs::metadata(path) else { return true };
+    let since = begun.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().saturating_sub(TICK);
+    let changed = i128::from(data.ctime()) * 1_000_000_000 + i128::from(data.ctime_nsec());
+    changed < since.as_nanos() as i128
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_look_sees_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("f"), dir.path().join("l"));
+        let of = |look, path: &Path| print(look, path);
+        assert!(!is_there(&of(Look::Kind, &file)) && !is_there(&of(Look::Content, &file)));
+        fs::write(&file, "1").unwrap();
+        std::os::unix::fs::symlink("f", &link).unwrap();
+        let (content, kind_of) = (of(Look::Content, &file), of(Look::Kind, &file));
+        fs::write(&file, "22").unwrap();
+        assert_ne!(of(Look::Content, &file), content);
+        assert_eq!(of(Look::Kind, &file), kind_of, "it is the same kind of file");
+        let target = of(Look::Target, &link);
+        fs::remove_file(&link).unwrap();
+        std::os::unix::fs::symlink("./f", &link).unwrap();
+        assert_ne!(of(Look::Target, &link), target);
+        assert_eq!(of(Look::Kind, &link), kind_of, "it leads to the same");
+    }
+
+    #[test]
+    fn what_has_just_changed_is_not_settled() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("f");
+        fs::write(&file, "1").unwrap();
+        assert!(!is_settled(Look::Content, &file, SystemTime::now()));
+        assert!(is_settled(Look::Content, &file, SystemTime::now() + Duration::from_secs(1)));
+        assert!(is_settled(Look::Kind, &file, SystemTime::now()), "its kind is compared itself");
+    }
+}

@@ -1,0 +1,257 @@
+"""Judges whether what configs did depends on nothing but what was noted: their code, and the programs that they started.
+
+Code is judged by its names. Modules, and functions of modules that can look at the system, have to be on a list; what is not on it
+(the time, random numbers, process numbers, the network, code made of text) may be anything. Python's own library and the `lit`
+package are known and are not read. Programs have to be on a list as well, with their arguments.
+"""
+
+import ast
+import atexit
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import threading
+
+MODULES = frozenset(
+    """
+    __future__ abc argparse ast base64 codecs collections configparser contextlib copy csv dataclasses enum errno fnmatch functools glob
+    io itertools json keyword lit math numbers operator os pathlib pipes platform posixpath pprint re shlex shutil string struct
+    subprocess sys textwrap types typing warnings
+    """.split()
+)
+
+# Of modules that can look at more than what was noted, these names.
+NAMES = {
+    "os": """path environ getenv pathsep sep altsep name listdir walk scandir getcwd linesep extsep curdir pardir devnull fspath
+        fsdecode fsencode access F_OK R_OK W_OK X_OK defpath cpu_count getuid geteuid PathLike error uname putenv unsetenv
+        environb readlink get_exec_path sched_getaffinity""",
+    "os.path": """join exists isfile isdir islink lexists abspath basename dirname normpath realpath relpath expanduser expandvars
+        splitext split splitdrive commonprefix commonpath isabs normcase sep pathsep""",
+    "sys": """platform version version_info executable path exit maxsize byteorder argv prefix base_prefix exec_prefix hexversion
+        implementation builtin_module_names getfilesystemencoding getdefaultencoding abiflags float_info getwindowsversion
+        gettotalrefcount maxunicode api_version int_info thread_info""",
+    "platform": """system machine release processor architecture uname mac_ver version platform python_version python_version_tuple
+        python_implementation libc_ver win32_ver dist linux_distribution""",
+    "shutil": "which",
+    "subprocess": """Popen PIPE STDOUT DEVNULL run call check_call check_output CalledProcessError TimeoutExpired SubprocessError
+        list2cmdline CompletedProcess getoutput getstatusoutput""",
+}
+
+# Whatever they belong to.
+ATTRIBUTES = re.compile(
+    "st_.*|stat|lstat|get[amc]time|getsize|f_.*als|__(loader|subclasses|globals|builtins|dict|code|closure|getattribute)__"
+)
+# Modules are reached by their own names only, not as attributes of others that have imported them.
+OTHERS = frozenset(getattr(sys, "stdlib_module_names", ())) | frozenset(sys.builtin_module_names) | MODULES
+FUNCTIONS = frozenset("__import__ eval exec compile id hash input open_code breakpoint globals locals vars".split())
+
+# Tools whose answers to these questions depend on themselves alone.
+TOOLS = re.compile(r"(llvm-[a-z-]+|opt|llc|lli|FileCheck|not|count|true|false|ar|nm|as|objdump|gold|lld|ld(\.[a-z]+)?)(-\d+(\.\d+)*)?")
+QUESTIONS = frozenset("--version -version -v -V --help -help".split())
+OF_LLVM_CONFIG = frozenset("--version --assertion-mode --build-mode --build-system --targets-built --host-target --has-rtti".split())
+
+# At startup; a config that adds one wants it called at the end of lit.
+callbacks = atexit._ncallbacks() if hasattr(atexit, "_ncallbacks") else None
+
+
+def judge(trace):
+    """Gives up if anything is not known; else adds what programs and modules depend on."""
+    trace.parts = trace.parts or [{}]
+    if threading.active_count() > 1:
+        trace.give_up("a config has started a thread")
+    if callbacks is None or atexit._ncallbacks() != callbacks:
+        trace.give_up("a config has registered something for the end")
+    library = Library()
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and not file.endswith(".py") and not library.has(file):
+            trace.give_up("the module '%s' is not written in Python" % file)
+    for name in list(trace.codes):
+        if trace.why is None and not library.has(name):
+            judge_code(trace, name, library)
+    for program in trace.programs:
+        if trace.why is None:
+            judge_program(trace, program)
+    add_links(trace)
+    add_modules(trace, [path for path in sys.path if path])
+
+
+class Library:
+    """Python's own library and the `lit` package."""
+
+    def __init__(self):
+        import lit
+
+        paths = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
+        self.own = tuple(os.path.join(path, "") for path in paths if path)
+        self.added = tuple(path + name for path in self.own for name in ("site-packages/", "dist-packages/"))
+        self.lit = os.path.join(os.path.dirname(os.path.abspath(lit.__file__)), "")
+
+    def has(self, name):
+        if name.startswith((self.lit, "<frozen ", "litprobe/")):
+            return True
+        return name.startswith(self.own) and not name.startswith(self.added)
+
+
+def judge_code(trace, name, library):
+    if not os.path.isabs(name) or not os.path.isfile(name):
+        trace.give_up("there is no file of code named '%s'" % name)
+        return
+    with open(name, "rb") as file:
+        tree = ast.parse(file.read(), name)
+    try:
+        Reader(library).visit(tree)
+    except Unknown as unknown:
+        trace.give_up("%s:%d: %s" % (name, unknown.args[0], unknown.args[1]))
+
+
+class Unknown(Exception):
+    """Line, and what is not on a list."""
+
+
+class Reader(ast.NodeVisitor):
+    """Reads one file of code."""
+
+    def __init__(self, library):
+        self.library = library
+        self.modules = {}
+
+    def visit_Import(self, node):
+        for alias in node.names:
+            self.admit(node, alias.name)
+            self.modules[alias.asname or alias.name.split(".")[0]] = alias.name if alias.asname else alias.name.split(".")[0]
+
+    def visit_ImportFrom(self, node):
+        if node.level:
+            return
+        self.admit(node, node.module)
+        for alias in node.names:
+            self.allow(node, node.module, alias.name)
+            if node.module + "." + alias.name in NAMES:
+                self.modules[alias.asname or alias.name] = node.module + "." + alias.name
+
+    def admit(self, node, name):
+        top = name.split(".")[0]
+        if top in MODULES:
+            return
+        module = sys.modules.get(top)
+        file = getattr(module, "__file__", None) or ""
+        # One of the project's own is read as well, as it was run.
+        if not file.endswith(".py") or self.library.has(file):
+            raise Unknown(node.lineno, "it imports %s" % name)
+
+    def allow(self, node, module, name):
+        if module in NAMES and name not in NAMES[module].split():
+            raise Unknown(node.lineno, "it uses %s.%s" % (module, name))
+
+    def visit_Attribute(self, node):
+        module = self.module(node.value)
+        if module:
+            self.allow(node, module, node.attr)
+        else:
+            self.visit(node.value)
+        # Some have a function of their own name.
+        through = node.attr in OTHERS and node.attr != module and not (module and module + "." + node.attr in ("os.path", *NAMES))
+        if through and self.outermost(node) in self.modules and node.attr not in NAMES.get(module, "").split():
+            raise Unknown(node.lineno, "it reaches %s through another module" % node.attr)
+        if ATTRIBUTES.fullmatch(node.attr):
+            raise Unknown(node.lineno, "it uses .%s" % node.attr)
+
+    def outermost(self, node):
+        """The name with which a chain of attributes begins."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        return node.id if isinstance(node, ast.Name) else None
+
+    def module(self, node):
+        """The module that an expression is, if it is one."""
+        if isinstance(node, ast.Name):
+            return self.modules.get(node.id)
+        if isinstance(node, ast.Attribute):
+            outer = self.module(node.value)
+            inner = outer and outer + "." + node.attr
+            return inner if inner in NAMES else None
+        return None
+
+    def visit_Call(self, node):
+        """`hasattr(sys, "name")` is a question about Python alone."""
+        is_question = isinstance(node.func, ast.Name) and node.func.id == "hasattr" and len(node.args) == 2
+        if not is_question or not self.module(node.args[0]):
+            self.generic_visit(node)
+
+    def visit_Name(self, node):
+        if node.id in FUNCTIONS:
+            raise Unknown(node.lineno, "it uses %s" % node.id)
+        if node.id in self.modules:
+            raise Unknown(node.lineno, "it hands on the module %s" % node.id)
+
+
+def judge_program(trace, program):
+    path, words, environment, is_captured = program
+    name = os.path.basename(path)
+    if re.fullmatch(r"llvm-config(-\d+)?", name):
+        is_question = set(words) <= OF_LLVM_CONFIG
+    elif re.fullmatch(r"llvm-readobj(-\d+)?", name):
+        is_question = len(words) == 2 and words[0] == "--needed-libs"
+        trace.note("f", words[-1], 1)
+    else:
+        is_question = bool(TOOLS.fullmatch(name)) and len(words) == 1 and words[0] in QUESTIONS
+    if not is_question or not is_captured and name != "true":
+        trace.give_up("a config starts '%s'" % " ".join([path] + words))
+        return
+    add_program(trace, path, environment)
+
+
+def add_program(trace, path, environment):
+    """The program, and all places where the loader looks for its libraries."""
+    trace.note("f", path, 1)
+    with open(path, "rb") as file:
+        head = file.read(4096)
+    if not head.startswith(b"\x7fELF"):
+        trace.give_up("'%s' is a script" % path)
+        return
+    if b"/ld-linux" not in head:
+        return
+    asked = dict(environment, LD_TRACE_LOADED_OBJECTS="1", LD_DEBUG="libs")
+    done = subprocess.run([path], env=asked, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    found = re.findall(r"=> (/\S+) \(", done.stdout.decode()) + re.findall(r"^\s(/\S+) \(", done.stdout.decode(), re.M)
+    for name in re.findall(r"trying file=(\S+)", done.stderr.decode()) + found:
+        trace.note("f", name, int(os.path.exists(name)))
+    for name in ("/etc/ld.so.cache", "/etc/ld.so.preload"):
+        trace.note("f", name, int(os.path.exists(name)))
+
+
+def add_links(trace):
+    """A listing tells what its entries are; where links lead, it asks of each."""
+    for part in [*trace.parts, trace.fresh]:
+        for kind, path in list(part):
+            if kind == "d" and os.path.isdir(path):
+                with os.scandir(path) as entries:
+                    links = [entry.path for entry in entries if entry.is_symlink()]
+                for link in links:
+                    trace.note("s", link, int(os.path.exists(link)))
+
+
+def add_modules(trace, packages):
+    """What Python had read before anything was noted; it belongs to the first part."""
+    fresh, trace.fresh = trace.fresh, {}
+    for module in list(sys.modules.values()):
+        for name in {getattr(module, "__file__", None), getattr(module, "__cached__", None)}:
+            if isinstance(name, str) and os.path.isabs(name):
+                trace.note("f", name, int(os.path.exists(name)))
+    for directory in packages:
+        trace.note("s", directory, int(os.path.exists(directory)))
+        if os.path.isdir(directory):
+            trace.note("d", directory, 1)
+            for name in os.listdir(directory):
+                if name.endswith((".pth", "._pth")):
+                    trace.note("f", os.path.join(directory, name), 1)
+    here = os.path.dirname(sys.executable)
+    for name in (sys.executable, os.path.join(here, "pyvenv.cfg"), os.path.join(os.path.dirname(here), "pyvenv.cfg")):
+        trace.note("f", name, int(os.path.exists(name)))
+    # What programs and modules depend on counts from the beginning, for want of a better place.
+    trace.parts[0].update(fresh)
+    trace.parts[0].update(trace.fresh)
+    trace.fresh = {}
