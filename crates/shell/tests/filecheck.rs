@@ -56,6 +56,7 @@ impl Space {
             cold: hotstart_model::ColdTools::None,
             lit_package_dir: None,
             lit_python: None,
+            wraps: Default::default(),
         };
         let filechecks = matches.then_some(&self.filechecks);
         run_script_with(&script, Starts { launcher: &Launcher::new(), group: &Group::new(), filechecks })
