@@ -64,6 +64,8 @@ impl<'a> Assembly<'_, 'a> {
         let is_last = self.stages.len() + 1 == self.pipeline.stages.len();
         let is_captured = slots[1] == Slot::Pipe && matches!(slots[2], Slot::Pipe | Slot::Stdout);
         let is_plain = shell.limits.is_empty() && matches!(shell.process_umask(), Ok(None));
-        is_last && is_captured && is_plain && !self.context.script.cold.covers(Path::new(program))
+        let script = self.context.script;
+        let has_own_start = script.cold.covers(Path::new(program)) || !script.wraps.is_empty();
+        is_last && is_captured && is_plain && !has_own_start
     }
 }
