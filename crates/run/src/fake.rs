@@ -200,7 +200,7 @@ pub(crate) fn script() -> Script {
     }
 }
 
-/// Keeps what is announced.
+/// Keeps the announced events.
 #[derive(Default)]
 struct Kept(Mutex<Vec<Event>>);
 
@@ -210,7 +210,7 @@ impl Events for Kept {
     }
 }
 
-/// What came of the one job.
+/// The result of the one job.
 #[derive(Debug)]
 pub(crate) struct Ended {
     /// Its outcome, if it was not interrupted.
