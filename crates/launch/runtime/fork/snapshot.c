@@ -57,7 +57,7 @@ static int descriptors_opened(void)
     return count != 6 || total != 0 + 1 + 2 + HS_SLOTS_FD + HS_CONTROL_FD + HS_RUNTIME_FD;
 }
 
-/* What the tool's data keeps of the block on the stack. The argument list alone does no harm, as later requests are
+/* The parts of the block on the stack that the tool's data keeps. The argument list alone does no harm, as later requests are
  * laid into it, and is often found in memory that was never written (a register's leftover); with its length nearby
  * it was kept on purpose. */
 enum { KEPT_LIST = 1, KEPT_LENGTH = 2, KEPT_BOTH = 4, KEPT_STRING = 8, KEPT_ENVIRONMENT = 16 };
@@ -140,7 +140,7 @@ static int starts(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* libc, ld.so and the runtime keep such pointers by design; the server renews what they point to. */
+/* libc, ld.so and the runtime keep such pointers by design; the server renews their targets. */
 static int keeps_by_design(const char *path)
 {
     const char *name = strrchr(path, '/');
