@@ -41,6 +41,7 @@ struct hs_call {
 struct hs_job {
     const struct hs_request *head;
     const struct hs_limit *limits;
+    const uint64_t *counts;
     const int32_t *targets;
     int fds[HS_FDS_MAX];
     char *cwd;
@@ -149,6 +150,7 @@ HS_HIDDEN void hs_serve(const struct hs_start *start, struct hs_call *call);
 HS_HIDDEN const struct hs_job *hs_serve_next(const struct hs_start *start, struct hs_call *call);
 
 /* strings.c */
+HS_HIDDEN int hs_strings_learn_counts(const struct hs_job *job, const struct hs_start *start);
 HS_HIDDEN void hs_strings_part(const struct hs_start *start);
 HS_HIDDEN void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, struct hs_call *call);
 HS_HIDDEN int hs_strings_are_fixed(void);
@@ -162,6 +164,7 @@ HS_HIDDEN int hs_child_clone(int32_t *pid_cell, int32_t group);
 HS_HIDDEN void hs_child_install(const struct hs_job *job);
 HS_HIDDEN void hs_child_limit(const struct hs_job *job);
 HS_HIDDEN void hs_child_begin(const struct hs_job *job);
+HS_HIDDEN int hs_child_has_room(const struct hs_job *job);
 HS_HIDDEN void hs_child_fds(const struct hs_job *job, int keep);
 HS_HIDDEN int *hs_child_number(void);
 HS_HIDDEN int hs_child_holds_mutexes(void);
@@ -350,6 +353,7 @@ HS_HIDDEN uintptr_t hs_watch_arrive_by_slot(uintptr_t slot);
 /* threads.c */
 HS_HIDDEN int hs_threads_end(void);
 HS_HIDDEN HS_GENERAL int hs_threads_creates(void);
+HS_HIDDEN HS_GENERAL int hs_threads_asks_for_stack(void);
 HS_HIDDEN void hs_threads_resolve(void);
 HS_HIDDEN void *hs_threads_stand_in(void *function);
 
@@ -364,6 +368,7 @@ HS_HIDDEN void *hs_marks_stand_in(void *function);
 
 /* nested.c */
 HS_HIDDEN void hs_nested_open(char *const *argv);
+HS_HIDDEN HS_GENERAL int hs_nested_is_build(void);
 HS_HIDDEN void *hs_nested_stand_in(void *function);
 
 /* io.c */

@@ -57,6 +57,9 @@ impl Prepared {
             stdio: spec.stdio,
             extra_fds: &spec.extra_fds,
             process_group: spec.process_group,
+            // The second exec sets them.
+            limits: &[],
+            ignored: spec.ignored,
             traced: false,
         };
         let start = || until_not_busy(|| sys::spawn::vfork_exec(&request, slot.as_ref().map(Slot::cell)));
@@ -120,6 +123,7 @@ fn resource_name(resource: Resource) -> &'static str {
         Resource::OpenFiles => "open-files",
         Resource::Stack => "stack",
         Resource::FileSize => "file-size",
+        Resource::Core => "core",
     }
 }
 
@@ -168,10 +172,9 @@ fn apply_setting(name: &str, value: &str) -> io::Result<()> {
         sys::spawn::set_umask(value.parse().map_err(|_| invalid())?);
         return Ok(());
     }
-    let resource = [Resource::AddressSpace, Resource::OpenFiles, Resource::Stack, Resource::FileSize]
-        .into_iter()
-        .find(|r| resource_name(*r) == name)
-        .ok_or_else(invalid)?;
+    const ALL: [Resource; 5] =
+        [Resource::AddressSpace, Resource::OpenFiles, Resource::Stack, Resource::FileSize, Resource::Core];
+    let resource = ALL.into_iter().find(|r| resource_name(*r) == name).ok_or_else(invalid)?;
     let parse = |text: &str| match text {
         "unlimited" => Ok(None),
         number => number.parse().map(Some).map_err(|_| invalid()),

@@ -199,10 +199,10 @@ impl fmt::Display for Reason {
             Reason::Descriptors => "a descriptor is opened before main",
             Reason::SharedMemory => "shared memory exists before main",
             Reason::Timers => "a timer runs before main",
-            Reason::Signals => "signals are blocked or pending before main",
+            Reason::Signals => "signals are blocked, pending or ignored before main",
             Reason::Stdio => "a standard stream is used before main",
             Reason::Children => "a child process exists before main",
-            Reason::KeepsArguments => "the argument list is kept before main",
+            Reason::KeepsArguments => "an argument, or their number, is kept before main",
             Reason::ReadsEnvironment => {
                 "the environment is used before main in a way that cannot be followed"
             }

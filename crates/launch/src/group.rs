@@ -60,6 +60,11 @@ impl Group {
         }
     }
 
+    /// Whether both are the same job.
+    pub fn is_same(&self, other: &Group) -> bool {
+        Arc::ptr_eq(&self.state, &other.state)
+    }
+
     /// The process group for the job's processes, which none of them leads.
     pub fn process_group(&self) -> io::Result<ProcessGroup> {
         let mut state = self.state.lock().expect("no panic while locked");

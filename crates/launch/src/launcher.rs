@@ -186,7 +186,7 @@ impl Launcher {
             let start = |slot: Option<Slot<'_>>, _| Ok(Started::cold(self.start_cold(spec, slot)?, reason));
             return self.start_in(group, spec, begun, start).ok_or_else(ended)?;
         };
-        let tool = pool.tool(spec, self.allocators.as_deref());
+        let tool = pool.tool(&spec.program, self.allocators.as_deref());
         let lease = pool.lease(&tool, spec);
         let child = self.start_in(group, spec, begun, |slot, alone| {
             match lease.and_then(|lease| lease.start(spec, slot, alone)) {
@@ -227,11 +227,18 @@ impl Launcher {
         self.starters.group_of(pid)
     }
 
+    /// Has `program` warm from its next start on, under each key, where it can be.
+    pub fn make_eager(&self, program: &Path) {
+        if let Some(pool) = &self.pool {
+            pool.tool(program, self.allocators.as_deref()).make_eager();
+        }
+    }
+
     /// Starts `spec` as a part of `group` if that can be done warm; else tells why not, and nothing was started.
     pub fn start_warm<'g>(&'g self, spec: &Spec<'_>, group: &'g Group) -> Result<Child<'g>, Reason> {
         let begun = Instant::now();
         let pool = self.pool.as_ref().ok_or(Reason::OnlyWay)?;
-        let tool = pool.tool(spec, self.allocators.as_deref());
+        let tool = pool.tool(&spec.program, self.allocators.as_deref());
         let child = pool.lease(&tool, spec).and_then(|lease| {
             self.start_in(group, spec, begun, |slot, alone| lease.start(spec, slot, alone))
                 .ok_or(Reason::Refused)?

@@ -297,6 +297,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
             stdio: [stdin.as_fd(), stdout, stderr],
             extra_fds: Vec::new(),
             limits,
+            ignored: None,
             keep_cold: is_wrapped || self.context.script.cold.covers(Path::new(&program)),
             process_group,
         };

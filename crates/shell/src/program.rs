@@ -107,6 +107,7 @@ fn capture<'g>(
     let errors = stderr_write.as_ref().unwrap_or(&stdout_write);
     let file = PathBuf::from(process.file);
     let spec = Spec {
+        ignored: None,
         keep_cold: script.cold.covers(&file),
         program: file,
         argv: process.argv,

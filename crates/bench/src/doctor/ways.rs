@@ -126,6 +126,7 @@ fn once(command: &Command, launcher: &Launcher) -> Result<Exit, String> {
         extra_fds: Vec::new(),
         umask: None,
         limits: Vec::new(),
+        ignored: None,
         keep_cold: false,
         process_group: ProcessGroup::New,
     };

@@ -157,6 +157,12 @@ static int is_compiler(const char *file)
     return dash && is_one_of(names, dash + 1, length - (size_t)(dash + 1 - name));
 }
 
+/* Whether a server of `hotstart exec` has made this process: its jobs are builds. */
+HS_GENERAL int hs_nested_is_build(void)
+{
+    return client && !takes_siblings;
+}
+
 static int goes_through(const char *file)
 {
     return client && file && (takes_siblings || is_compiler(file));

@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -101,17 +102,20 @@ static void *base_of(const void *address)
 }
 
 /* An allocator that was put in the place of libc's asks for time and random bytes to lay out its memory, which a
- * zygote's forks share in any case. */
-static int is_allocator(const void *caller)
+ * zygote's forks share in any case. One within the executable cannot be told from the rest of that, which may ask for the
+ * time to keep it: only the coarse clock passes, by which jemalloc (in rustc) tells when to give memory back. */
+static int is_allocator(const void *caller, int is_coarse)
 {
-    static void *allocator;
-    if (!allocator)
-        allocator = base_of(dlsym(RTLD_NEXT, "malloc"));
-    return allocator && base_of(caller) == allocator;
+    static void *allocator, *program;
+    if (!allocator) {
+        allocator = base_of(dlsym(RTLD_DEFAULT, "malloc"));
+        program = base_of((void *)getauxval(AT_PHDR));
+    }
+    return allocator && base_of(caller) == allocator && (allocator != program || is_coarse);
 }
 
 /* Returns whether the allocator asks, which is then reported to an observer. */
-static int doubt(uint32_t what, const void *caller)
+static int doubt(uint32_t what, const void *caller, int is_coarse)
 {
     resolve();
     if (asked.stopped)
@@ -121,13 +125,13 @@ static int doubt(uint32_t what, const void *caller)
         hs_watch_touch();
         return 0;
     }
-    const int allocator = is_allocator(caller);
+    const int allocator = is_allocator(caller, is_coarse);
     if (!allocator)
         asked.doubts |= what;
     return allocator;
 }
 
-#define DOUBT(what) doubt(what, __builtin_return_address(0))
+#define DOUBT(what, is_coarse) doubt(what, __builtin_return_address(0), is_coarse)
 
 static void tell(int allocator, long mark)
 {
@@ -140,11 +144,11 @@ static void tell(int allocator, long mark)
 }
 
 /* Makes a call that tells the allocator the time, or gives it random bytes. */
-#define ANSWER(type, call)                              \
-    const int allocator = DOUBT(HS_DOUBT_CLOCK);        \
-    tell(allocator, HS_MARK_ALLOCATOR);                 \
-    const type answered = call;                         \
-    tell(allocator, HS_MARK_ALLOCATED);                 \
+#define ANSWER(type, call, is_coarse)                       \
+    const int allocator = DOUBT(HS_DOUBT_CLOCK, is_coarse); \
+    tell(allocator, HS_MARK_ALLOCATOR);                     \
+    const type answered = call;                             \
+    tell(allocator, HS_MARK_ALLOCATED);                     \
     return answered
 
 static void ask(const char *name)
@@ -234,42 +238,42 @@ HS_EXPORT char *secure_getenv(const char *name)
 
 HS_EXPORT char *getcwd(char *buffer, size_t size)
 {
-    DOUBT(HS_DOUBT_DIRECTORY);
+    DOUBT(HS_DOUBT_DIRECTORY, 0);
     return next.getcwd(buffer, size);
 }
 
 HS_EXPORT pid_t getpid(void)
 {
-    DOUBT(HS_DOUBT_IDENTITY);
+    DOUBT(HS_DOUBT_IDENTITY, 0);
     return next.getpid();
 }
 
 HS_EXPORT pid_t getppid(void)
 {
-    DOUBT(HS_DOUBT_IDENTITY);
+    DOUBT(HS_DOUBT_IDENTITY, 0);
     return next.getppid();
 }
 
 HS_EXPORT time_t time(time_t *out)
 {
-    ANSWER(time_t, next.time(out));
+    ANSWER(time_t, next.time(out), 0);
 }
 
 HS_EXPORT int gettimeofday(struct timeval *restrict out, void *restrict zone)
 {
-    ANSWER(int, next.gettimeofday(out, zone));
+    ANSWER(int, next.gettimeofday(out, zone), 0);
 }
 
 HS_EXPORT int clock_gettime(clockid_t clock, struct timespec *out)
 {
-    ANSWER(int, next.clock_gettime(clock, out));
+    ANSWER(int, next.clock_gettime(clock, out), clock == CLOCK_MONOTONIC_COARSE);
 }
 
 HS_EXPORT ssize_t getrandom(void *buffer, size_t size, unsigned flags)
 {
     /* A single byte is read to find out whether the call works (GnuTLS does); it is too little to seed anything. */
     if (size > 1) {
-        ANSWER(ssize_t, next.getrandom(buffer, size, flags));
+        ANSWER(ssize_t, next.getrandom(buffer, size, flags), 0);
     }
     resolve();
     return next.getrandom(buffer, size, flags);
@@ -277,7 +281,7 @@ HS_EXPORT ssize_t getrandom(void *buffer, size_t size, unsigned flags)
 
 HS_EXPORT int getentropy(void *buffer, size_t size)
 {
-    ANSWER(int, next.getentropy(buffer, size));
+    ANSWER(int, next.getentropy(buffer, size), 0);
 }
 
 /* Clears the stack below the caller's frame. Takes and gives the result so that the caller need not save a register for it. */

@@ -96,13 +96,31 @@ int *hs_child_number(void)
     return thread.number;
 }
 
-static void close_from(unsigned first, int keep)
+static void close_all(unsigned from, unsigned to, int keep)
 {
-    if (keep >= (int)first) {
-        syscall(SYS_close_range, first, keep - 1, 0);
-        first = (unsigned)keep + 1;
+    if (keep >= (int)from && (unsigned)keep <= to) {
+        syscall(SYS_close_range, from, keep - 1, 0);
+        from = (unsigned)keep + 1;
     }
-    syscall(SYS_close_range, first, ~0u, 0);
+    syscall(SYS_close_range, from, to, 0);
+}
+
+/* The highest number that a request wants, or that is in use here. */
+static int highest(const struct hs_job *job)
+{
+    int found = HS_RUNTIME_FD;
+    for (uint32_t i = 0; i < job->head->fd_count; i++)
+        if (job->targets[i] > found)
+            found = job->targets[i];
+    return found;
+}
+
+/* Whether there are as many numbers as hs_child_fds needs. */
+int hs_child_has_room(const struct hs_job *job)
+{
+    struct rlimit files;
+    return job->head->fd_count <= 3 || getrlimit(RLIMIT_NOFILE, &files) != 0 ||
+           (rlim_t)highest(job) + 1 + job->head->fd_count <= files.rlim_cur;
 }
 
 /* Gives the request's descriptors their numbers and closes all others but `keep`, -1 for none. Where a number is wanted
@@ -110,18 +128,15 @@ static void close_from(unsigned first, int keep)
 void hs_child_fds(const struct hs_job *job, int keep)
 {
     int fds[HS_FDS_MAX];
-    uint32_t count = job->head->fd_count;
+    const uint32_t count = job->head->fd_count;
+    const int last = count > 3 ? highest(job) : 2;
     for (uint32_t i = 0; i < count; i++)
-        fds[i] = count > 3 ? fcntl(job->fds[i], F_DUPFD, HS_RUNTIME_FD + 1) : job->fds[i];
+        fds[i] = count > 3 ? fcntl(job->fds[i], F_DUPFD, last + 1) : job->fds[i];
     if (count > 3)
-        syscall(SYS_close_range, 3, HS_CONTROL_FD - 1, 0);
-    unsigned first = 3;
-    for (uint32_t i = 0; i < count; i++) {
+        close_all(3, (unsigned)last, keep);
+    for (uint32_t i = 0; i < count; i++)
         dup2(fds[i], job->targets[i]);
-        if ((unsigned)job->targets[i] >= first)
-            first = (unsigned)job->targets[i] + 1;
-    }
-    close_from(first, keep);
+    close_all((unsigned)last + 1, ~0u, keep);
 }
 
 /* The first step of every fork: it registers with the kernel as a process of its own, and ends with the runner. */

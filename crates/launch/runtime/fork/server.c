@@ -97,7 +97,7 @@ static int prepare(const struct hs_start *start, struct hs_call *call)
     if (chdir(job.cwd) != 0)
         return HS_STAGE_DIRECTORY;
     errno = EPERM;
-    if (!limits_allowed())
+    if (!limits_allowed() || !hs_child_has_room(&job))
         return HS_STAGE_LIMITS;
     if (hs_title_set(job.strings, job.environment, job.end) != 0)
         return HS_STAGE_TITLE;
@@ -143,6 +143,8 @@ static long next_request(uint32_t room, uint32_t *fd_count)
 /* Makes the requested fork; returns 1 in it. */
 static int make_copy(const struct hs_start *start, struct hs_call *call, struct hs_reply *reply)
 {
+    if (hs_strings_learn_counts(&job, start) != 0)
+        return 0;
     if (job.head->flags & HS_REQUEST_WORKER && !worker_possible(job.head->flags)) {
         reply->stage = HS_STAGE_REWIND;
         return 0;

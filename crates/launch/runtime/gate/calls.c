@@ -230,6 +230,12 @@ static int is_common(const char *path)
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (equal(path, files[i]))
             return 1;
+    /* libc looks there for the limits of the first thread's stack, which are as in a fresh process; what else is in it nobody is
+     * told. How much memory is in use differs in any case, and is a known difference of builds: rustc asks at each start. */
+    if (equal(path, "/proc/self/maps"))
+        return hs_threads_asks_for_stack();
+    if (equal(path, "/proc/self/statm"))
+        return hs_nested_is_build();
     return is_descriptor(path);
 }
 
@@ -395,6 +401,9 @@ static enum hs_call_outcome enter(struct hs_system_call *call)
 static enum hs_call_outcome look_up(struct hs_system_call *call, long directory, const char *path)
 {
     const long result = make(call);
+    /* LLVM asks so whether there is a /proc. What the directory holds is not in the answer. */
+    if (result == 0 && call->number == SYS_access && equal(path, "/proc/self/fd"))
+        return done(call, result);
     for (long follows = 0; follows < 2; follows++) {
         const long fd = HS_SYS(SYS_openat, directory, path, O_PATH | O_CLOEXEC | (follows ? 0 : O_NOFOLLOW), 0);
         struct statfs system;
@@ -406,19 +415,36 @@ static enum hs_call_outcome look_up(struct hs_system_call *call, long directory,
     return done(call, result);
 }
 
-/* The kernel's answer about a file. Those of /proc show the process: how many descriptors it has, for one. */
+/* Whether an answer is about a descriptor, not about a path: what it leads to was looked at when it was opened. */
+static int is_of_descriptor(const struct hs_system_call *call)
+{
+    switch (call->number) {
+    case SYS_fstat: return 1;
+    case SYS_newfstatat: return call->d & AT_EMPTY_PATH && !*(const char *)call->b;
+    case SYS_statx: return call->c & AT_EMPTY_PATH && !*(const char *)call->b;
+    default: return 0;
+    }
+}
+
+/* The kernel's answer about a file. Those of /proc show the process: how many descriptors it has, for one. Of an open file there
+ * only its number differs, as it does from process to process. */
 static enum hs_call_outcome tell_of(struct hs_system_call *call, long about)
 {
     const long result = make(call);
+    dev_t device;
+    mode_t mode;
     if (result != 0)
         return done(call, result);
     if (call->number == SYS_statx) {
         const struct statx *found = (const struct statx *)about;
-        if (makedev(found->stx_dev_major, found->stx_dev_minor) == calls.proc)
-            hs_call_mark();
-    } else if (((const struct stat *)about)->st_dev == calls.proc) {
-        hs_call_mark();
+        device = makedev(found->stx_dev_major, found->stx_dev_minor);
+        mode = found->stx_mode;
+    } else {
+        device = ((const struct stat *)about)->st_dev;
+        mode = ((const struct stat *)about)->st_mode;
     }
+    if (device == calls.proc && !(S_ISREG(mode) && is_of_descriptor(call)))
+        hs_call_mark();
     return done(call, result);
 }
 

@@ -7,6 +7,9 @@
  * The name of a variable ends a page and its value begins the next. So page faults tell whether a tool has read a value or only names
  * (watch.c).
  *
+ * Tools that keep the number of arguments before main (Rust's library does) have each request's number written into those
+ * words, which the runner has found by observing the tool (crates/launch/src/warm/observe/compare.rs).
+ *
  * The arrays come before the strings. A tool that overwrites its arguments as one area, from the first to the last, then meets only
  * strings.
  */
@@ -45,10 +48,26 @@ static struct {
     char *shown, *variables_shown;
     uint32_t argument_count, variable_count;
     uint16_t argument_size[ARGUMENTS_MAX], name_size[HS_VARIABLES_MAX], value_size[HS_VARIABLES_MAX];
+    /* Where the tool keeps the number of arguments. */
+    uint32_t *counts[HS_COUNTS_MAX], count_count;
     /* The auxiliary vector, which the kernel laid behind the environment, and for which libraries look there. */
     const uintptr_t *auxiliary;
     size_t auxiliary_words;
 } layout;
+
+/* Takes note of where the tool keeps the number of arguments; -1 if it is not there. A worker knows it from its template. */
+int hs_strings_learn_counts(const struct hs_job *job, const struct hs_start *start)
+{
+    if (layout.count_count || !job->head->count_count)
+        return layout.count_count == job->head->count_count ? 0 : -1;
+    for (uint32_t i = 0; i < job->head->count_count; i++) {
+        layout.counts[i] = (uint32_t *)(uintptr_t)job->counts[i];
+        if (*layout.counts[i] != (uint32_t)start->argc)
+            return -1;
+    }
+    layout.count_count = job->head->count_count;
+    return 0;
+}
 
 /* From here on, main's arrays are apart from the ones that the kernel made. */
 void hs_strings_part(const struct hs_start *start)
@@ -155,6 +174,8 @@ void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, stru
             memcpy(argv + count, layout.auxiliary, layout.auxiliary_words * sizeof *layout.auxiliary);
     }
     *call = (struct hs_call){(int)argc, argv, argv + argc + 1};
+    for (uint32_t i = 0; i < layout.count_count; i++)
+        *layout.counts[i] = argc;
     environ = call->envp;
     char *slash = strrchr(argv[0], '/');
     program_invocation_name = __progname_full = argv[0];
@@ -204,6 +225,8 @@ int hs_strings_are_untouched(const struct hs_job *job, const struct hs_call *cal
     int same = layout.is_fixed && environ == call->envp && program_invocation_name == laid.name &&
                program_invocation_short_name == short_name && strcmp(laid.name, job->strings) == 0 &&
                !laid.variables[job->head->envc];
+    for (uint32_t i = 0; i < layout.count_count; i++)
+        same &= *layout.counts[i] == job->head->argc;
     for (int i = 0; i <= call->argc; i++)
         same &= call->argv[i] == (i < call->argc ? place_of((uint32_t)i) : NULL);
     for (uint32_t i = 0; same && i < job->head->envc; i++, string += strlen(string) + 1) {

@@ -19,11 +19,14 @@
 
 typedef int create_thread(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 static create_thread *next_create;
+static __typeof__(pthread_getattr_np) *next_getattr;
 
 void hs_threads_resolve(void)
 {
-    if (!next_create)
-        next_create = (create_thread *)dlsym(RTLD_NEXT, "pthread_create");
+    if (next_create)
+        return;
+    next_getattr = (__typeof__(next_getattr))dlsym(RTLD_NEXT, "pthread_getattr_np");
+    next_create = (create_thread *)dlsym(RTLD_NEXT, "pthread_create");
 }
 
 #if HS_REWIND
@@ -210,9 +213,33 @@ HS_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes
     return result;
 }
 
+/* The thread that asks for the limits of its stack. */
+static void *asking;
+
+HS_GENERAL int hs_threads_asks_for_stack(void)
+{
+    return __atomic_load_n(&asking, __ATOMIC_RELAXED) == __builtin_thread_pointer();
+}
+
+/* libc reads /proc/self/maps for it. Of several threads one is followed; a run in which others ask is doubtful. */
+HS_EXPORT int pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes)
+{
+    void *nobody = NULL;
+    hs_threads_resolve();
+    hs_watch_touch();
+    const int is_followed = __atomic_compare_exchange_n(&asking, &nobody, __builtin_thread_pointer(), 0, __ATOMIC_RELAXED,
+                                                        __ATOMIC_RELAXED);
+    const int result = next_getattr(thread, attributes);
+    if (is_followed)
+        __atomic_store_n(&asking, NULL, __ATOMIC_RELAXED);
+    return result;
+}
+
 void *hs_threads_stand_in(void *function)
 {
-    return function && function == (void *)next_create ? (void *)pthread_create : function;
+    if (function && function == (void *)next_create)
+        return (void *)pthread_create;
+    return function && function == (void *)next_getattr ? (void *)pthread_getattr_np : function;
 }
 
 #else

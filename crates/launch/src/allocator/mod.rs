@@ -178,6 +178,7 @@ fn said_by_shell(library: &Path, scrubber: &Path) -> std::io::Result<String> {
         extra_fds: Vec::new(),
         umask: None,
         limits: Vec::new(),
+        ignored: None,
         keep_cold: true,
         process_group: ProcessGroup::New,
     };

@@ -134,6 +134,7 @@ impl<'g> Probe<'g> {
             extra_fds: vec![(REQUESTS, for_helper.as_fd()), (REPLIES, from_helper.as_fd())],
             umask: None,
             limits: Vec::new(),
+            ignored: None,
             keep_cold: true,
             // Its own, so that what a config started ends with it when the group is killed.
             process_group: ProcessGroup::New,
