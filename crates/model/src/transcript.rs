@@ -168,4 +168,6 @@ pub struct Transcript {
     pub run_by: RunBy,
     /// External script or program only: CPU time of the process and of all that it waited for.
     pub cpu: Duration,
+    /// How many of its FileChecks passed without a process.
+    pub matched: usize,
 }

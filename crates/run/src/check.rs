@@ -260,9 +260,14 @@ pub(crate) fn unsteady(run: &Run<'_>) {
 /// Reports a difference that two cold runs do not have, and keeps the programs of the warm runs cold.
 pub(crate) fn fault(run: &Run<'_>, job: JobId, warm: &[&Ran], found: &Difference) {
     run.checks.faults.fetch_add(1, Ordering::Relaxed);
-    warm.iter().for_each(|ran| run.executor.distrust(ran));
-    let Difference { what, first, second } = found;
     let label = run.source.label(job);
+    for ran in warm {
+        run.executor.distrust(ran);
+        if found.may_be_a_wrong_match() {
+            run.executor.distrust_matches(ran, &label);
+        }
+    }
+    let Difference { what, first, second } = found;
     let text = format!(
         "a fault of hotstart, not of the test: {label}: started warm and cold, it differs in {what}. The cold run \
          counts, and its tools are started cold from now on. Please report this.\n--- warm\n{first}\n--- cold\n{second}\n---"

@@ -8,6 +8,8 @@ use hotstart_model::{
     Diagnostic, Event, Events, JobId, JobSource, Outcome, RunEnd, Script, Severity, Transcript, VerdictTable,
 };
 
+use hotstart_shell::FileChecks;
+
 use crate::execute::{Execute, Processes, Ran, Way};
 use crate::gate::Gate;
 use crate::own_files;
@@ -32,6 +34,8 @@ pub struct RunSettings {
     pub tool_times: Option<Arc<ToolTimes>>,
     /// Counts scripts for an external shell by the shell that ran them, if that can be chosen.
     pub shells: Option<Arc<Shells>>,
+    /// Who decides passes of FileCheck in warm runs, if anybody.
+    pub filechecks: Option<Arc<FileChecks>>,
     /// Whether a test counts as failed that failed when it was started warm and passed cold (`--fail-flaky`).
     pub fail_flaky: bool,
     /// The command that runs tests again in a given order; `None` if there is none.
@@ -89,7 +93,8 @@ pub fn run(
 ) -> RunEnd {
     let workers = settings.workers.clamp(1, source.count().max(1) as usize);
     let watch = Arc::new(Watch::default());
-    let executor = Processes::new(launcher, Arc::clone(&watch), settings.deadline);
+    let executor =
+        Processes::new(launcher, settings.filechecks.clone(), Arc::clone(&watch), settings.deadline);
     let run = Run::new(source, &executor, settings, checks, verdicts, events, watch);
     interrupt.reaches(&run.watch);
     let _companions = settings.companions.as_ref().map(|group| run.watch.over(group, settings.deadline));

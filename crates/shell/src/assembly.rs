@@ -31,20 +31,20 @@ use crate::pipeline::{self, Context, new_pipe};
 use crate::prefix::{self, Prefix, Prefixed};
 use crate::pump::{self, Port};
 use crate::redirect::{self, Opened, Slot};
-use crate::stage::{Outlet, Outlets, Pending, Running};
+use crate::stage::{Native, Outlet, Outlets, Pending, Running};
 use crate::state::Shell;
 use crate::wrap;
 
 /// A pipeline whose stages are being started.
 pub(crate) struct Assembly<'c, 'a> {
-    context: &'c mut Context<'a>,
-    pipeline: &'c Pipeline,
+    pub(crate) context: &'c mut Context<'a>,
+    pub(crate) pipeline: &'c Pipeline,
     pub stages: Vec<Running<'a>>,
     pub ports: Vec<Port>,
     pub opened: Vec<Opened>,
     /// The next stage's input; `None` if there is only an empty pipe.
-    upstream: Option<Rc<OwnedFd>>,
-    begun: Instant,
+    pub(crate) upstream: Option<Rc<OwnedFd>>,
+    pub(crate) begun: Instant,
     /// In which several stages are started.
     pub moment: Option<Moment>,
 }
@@ -170,6 +170,11 @@ impl<'c, 'a> Assembly<'c, 'a> {
         let path = search_path(own.as_ref(), shell, self.dialect()).map(|path| path.into_owned().into());
         let target = own.as_mut().unwrap_or(shell);
         let (program, args, task) = self.callee(target, &words, is_native, path)?;
+        let may_match = task.is_none() && negation.count == 0;
+        let args = match if may_match { self.file_check(target, &program, args, slots) } else { Err(args) } {
+            Ok(running) => return self.add(running),
+            Err(args) => args,
+        };
         let wiring = self.wire(slots, task.is_some())?;
         match task {
             Some(task) => self.start_native(target, task, wiring, Running { negation, ..Running::default() }),
@@ -332,7 +337,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         let index = self.stages.len();
         match stdin {
             Some(fd) if task.reads_stdin(&cwd) && from_stage => {
-                running.pending = Some(Pending { task, cwd, outlets });
+                running.pending = Some(Pending::Native(Box::new(Native { task, cwd, outlets })));
                 self.ports.push(Port::input(index, fd));
             }
             stdin => {

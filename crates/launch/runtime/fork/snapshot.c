@@ -58,7 +58,7 @@ static int descriptors_opened(void)
 }
 
 /* The parts of the block on the stack that the tool's data keeps. The argument list alone does no harm, as later requests are
- * laid into it. A kept length shows in observation runs (crates/launch/src/warm/observe/compare.rs). */
+ * laid into it. The observer finds tools that keep its length (crates/launch/src/warm/observe/compare.rs). */
 enum { KEPT_STRING = 1, KEPT_ENVIRONMENT = 2 };
 
 static unsigned kept(uintptr_t word, const struct hs_start *start, uintptr_t low, uintptr_t high)

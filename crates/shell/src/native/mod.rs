@@ -19,27 +19,26 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use hotstart_launch::{Group, Launcher};
 use hotstart_model::{Environment, ExternalShell, RunBy, Script, Transcript};
 
 use crate::ast::{Ast, Operator};
 use crate::lookup::which;
 use crate::parse::parse;
 use crate::state::Shell;
-use crate::{external, interp};
+use crate::{Starts, external, interp};
 
 /// Why a script is not within.
 pub(crate) type Refusal = &'static str;
 
 /// Runs one attempt: natively if the script is within, else by its own shell.
-pub(crate) fn run(script: &Script, shell: &ExternalShell, launcher: &Launcher, group: &Group) -> Transcript {
+pub(crate) fn run(script: &Script, shell: &ExternalShell, starts: Starts<'_>) -> Transcript {
     match accept(script, shell) {
         Ok((commands, state)) => {
-            let transcript = interp::run_native(script, commands, state, launcher, group);
+            let transcript = interp::run_native(script, commands, state, starts);
             Transcript { run_by: RunBy::Native, ..transcript }
         }
         Err(reason) => {
-            let transcript = external::run(script, shell, launcher, group);
+            let transcript = external::run(script, shell, starts.launcher, starts.group);
             Transcript { run_by: RunBy::Refused(reason), ..transcript }
         }
     }
