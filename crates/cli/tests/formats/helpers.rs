@@ -134,9 +134,9 @@ fn the_time_for_all_tests_ends_helpers() {
 /// warm one.
 #[test]
 fn a_failure_that_only_the_format_sees_is_confirmed_cold() {
-    let body = "        from lit.TestRunner import executeScriptInternal\n        place = os.path.dirname(test.getSourcePath())\n        \
+    let body = "        from lit.TestRunner import executeScriptInternal\n        place, seen = os.path.dirname(test.getSourcePath()), 'seen-' + test.path_in_suite[-1]\n        \
                 out = executeScriptInternal(test, lit_config, test.getExecPath() + '.tmp', \
-                ['sed -n 1p ' + test.getSourcePath(), 'test -e seen && echo again || echo first', 'touch seen'], place)[0]\n        \
+                ['sed -n 1p ' + test.getSourcePath(), 'test -e ' + seen + ' && echo again || echo first', 'touch ' + seen], place)[0]\n        \
                 code = lit.Test.FAIL if 'first' in out.replace('echo first', '') \
                 or test.path_in_suite[-1] == 'fails.t' else lit.Test.PASS\n        return code, 'it says ' + out\n";
     let suite = with_format(&format!("{HEAD}{body}"));
