@@ -8,13 +8,14 @@ use hotstart_report::Sink;
 
 use crate::args::completions::Shell;
 use crate::args::man;
-use crate::{ab, doctor, exit_code, lit, version};
+use crate::{ab, doctor, exit_code, filecheck, lit, version};
 
 /// Commands and what they do.
-const COMMANDS: [(&str, &str); 7] = [
+const COMMANDS: [(&str, &str); 8] = [
     ("lit", "run tests in lit's place; `hotstart lit --help` lists the options"),
     ("ab", "compare what commands cost, run by turns; `hotstart ab --help` says more"),
     ("doctor", "measure what starting processes costs here; `hotstart doctor --help` says more"),
+    ("filecheck", "FileCheck, run only where it may not pass; `hotstart filecheck --help` says more"),
     ("exec", "run a command warm, through a server of the user's; `hotstart exec --help` says more"),
     ("server", "look at that server, end it; `hotstart server --help` says more"),
     ("completions", "print completions for a shell: `hotstart completions bash|zsh|fish`"),
@@ -46,6 +47,7 @@ pub fn run(args: &[OsString]) -> ExitCode {
         Some("lit") => lit::run("lit", None, &rest[1..]),
         Some("ab") => ab::run(&rest[1..]),
         Some("doctor") => doctor::run(&rest[1..]),
+        Some("filecheck") => filecheck::run(&rest[1..]),
         Some("completions") => completions(&rest[1..]),
         Some("man") => man(&rest[1..]),
         Some("--version" | "-V") => match rest.get(1).map(|word| word.to_string_lossy()).as_deref() {

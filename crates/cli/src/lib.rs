@@ -11,5 +11,6 @@ pub mod compdb;
 pub mod doctor;
 pub mod exec;
 pub mod exit_code;
+pub mod filecheck;
 pub mod lit;
 pub mod version;

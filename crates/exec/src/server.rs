@@ -23,7 +23,7 @@ use crate::{image, wire, workers};
 const BACKLOG: i32 = 4096;
 /// How often the server looks whether it is still of use.
 const LOOK: Duration = Duration::from_secs(20);
-/// A server that served nobody for so long gives way to one that suits a client of other habits.
+/// A server that has served nobody for so long exits when a client with other settings comes, so that a matching one can start.
 const QUIET: Duration = Duration::from_secs(5);
 
 /// Bytes that a server must be able to write to one file: templates are made by one in memory.
@@ -251,7 +251,7 @@ impl Server {
         self.changed.notify_all();
     }
 
-    /// A client differs in a way that a server of its own making would not: gives way if nobody else is served.
+    /// The client does not match this server, but would match one that it started: exits if it serves nobody else.
     pub(crate) fn met(&self, aspect: Aspect) {
         let quiet = {
             let state = self.lock();

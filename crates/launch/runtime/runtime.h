@@ -1,11 +1,11 @@
-/* What the runtime's files share.
+/* Declarations that the runtime's files share.
  *
- * Folders: fork/ is the template and its copies, gate/ passes the system calls of a run, reset/ puts a worker back, deferred/ finds
- * a later snapshot, extra/ is whatever else a tool is loaded with.
+ * fork/ is the zygote and its forks, gate/ passes the system calls of a run, reset/ restores a worker, deferred/ takes snapshots later
+ * than main, and extra/ has what a tool gets besides.
  *
- * Life of a template: ld.so loads the runtime first (entry.c), constructors run while audit.c records what they ask
- * for, snapshot.c looks at the stopped process, bind.c binds what is bound lazily, server.c takes requests, child.c
- * turns a copy into the requested process. Nothing here allocates; nothing is written to the tool's heap.
+ * A zygote's life: ld.so loads the runtime first (entry.c). Constructors run, and audit.c records what they ask for. snapshot.c inspects
+ * the stopped process, bind.c binds lazily bound functions, server.c takes requests, and child.c turns a clone into the requested process.
+ * Nothing here allocates, and nothing is written to the tool's heap.
  */
 #ifndef HOTSTART_RUNTIME_H
 #define HOTSTART_RUNTIME_H
@@ -169,8 +169,8 @@ HS_HIDDEN void hs_child_fds(const struct hs_job *job, int keep);
 HS_HIDDEN int *hs_child_number(void);
 HS_HIDDEN int hs_child_holds_mutexes(void);
 
-/* What rewinding needs: worker.c runs main again and again, memory.c and mappings.c put memory back, state.c what
- * the kernel keeps, marks.c notices what cannot be put back. */
+/* Resets: worker.c runs main again and again, memory.c and mappings.c restore memory, state.c the kernel's state, and marks.c notices
+ * calls whose effect cannot be restored. */
 
 /* worker.c: hs_worker_begin does not return. */
 HS_HIDDEN int hs_worker_open(void);

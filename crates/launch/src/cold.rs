@@ -1,8 +1,8 @@
-//! Starting by exec: always possible, always right.
+//! Cold starts, by exec: always possible, always right.
 //!
-//! `vfork` is used because its cost does not grow with the runner's memory. A spec that asks for limits or a file mode
-//! mask goes through a second exec of this very binary, which sets them and becomes the program: between `vfork` and
-//! exec a child does as little as it can. lit does the same with a Python script.
+//! `vfork` is used because its cost does not grow with the runner's memory. Between `vfork` and exec a child does as little as
+//! it can. So a spec with limits or a file mode mask goes through a second exec of this very binary, which sets them and becomes
+//! the program. lit does the same with a Python script.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
@@ -26,7 +26,7 @@ pub(crate) struct Prepared {
     cwd: CString,
 }
 
-/// Whether the spec asks for something that is not set between `vfork` and exec.
+/// Whether the spec has a setting that cannot be made between `vfork` and exec.
 pub(crate) fn needs_trampoline(spec: &Spec<'_>) -> bool {
     spec.umask.is_some() || !spec.limits.is_empty()
 }
@@ -110,7 +110,7 @@ fn trampoline_argv(spec: &Spec<'_>, preload: Option<&Preload>) -> Vec<OsString> 
     // Not by this process's environment: the library that hides it would be loaded here already.
     argv.extend(preload.map(|preload| [OsStr::new("preload="), &preload.cold].join(OsStr::new(""))));
     argv.push("--".into());
-    // A script is told the path by which it is started: with limits the name it was called by, as by lit's Python.
+    // A script sees the path by which it is started: with limits its argument 0, as under lit's Python.
     let by_name = |name: &&OsString| !spec.limits.is_empty() && Path::new(name).components().nth(1).is_some();
     argv.push(spec.argv.first().filter(by_name).cloned().unwrap_or_else(|| spec.program.clone().into()));
     argv.extend(spec.argv.iter().cloned());

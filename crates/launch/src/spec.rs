@@ -1,4 +1,4 @@
-//! What to start.
+//! A start, as the caller wants it.
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd};

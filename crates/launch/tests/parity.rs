@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use common::{
     Case, Ran, Victim, await_age, case, compile, plain_spec, processes_of, rewinding_launcher, start, victim,
-    warm_launcher,
+    warm_launcher, without_channel,
 };
 use hotstart_launch::{Choice, Group, Launcher, Limit, Policy, ProcessGroup, Reason, Resource, Stopped, Via};
 use hotstart_model::Status;
@@ -97,11 +97,6 @@ fn as_fresh_processes(warm: &Launcher, concerns: impl Fn(&Case) -> bool) {
             assert_eq!(ran, expected);
         }
     }
-}
-
-/// A worker holds one descriptor more than a process that was exec'ed: a known difference.
-fn without_channel(stdout: &str) -> String {
-    stdout.split_inclusive('\n').filter(|line| !line.starts_with("fd 62 type 140000 flags 1")).collect()
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use common::{Case, Victim, case, compile, plain_spec, start, victim, warm_launcher};
+use common::{Case, Victim, case, compile, plain_spec, start, victim, warm_launcher, without_channel};
 use hotstart_launch::{Choice, EnvBlock, Exit, Group, Launcher, Limit, Policy, Reason, Resource, Spec, Via};
 use hotstart_model::{Environment, Status};
 use rustix::fs::{Mode, OFlags};
@@ -61,7 +61,7 @@ fn on_a_terminal() {
         let mut shown = Vec::new();
         // Ends with an error where a pipe would end.
         let _ = user.read_to_end(&mut shown);
-        let shown = String::from_utf8_lossy(&shown).into_owned();
+        let shown = without_channel(&String::from_utf8_lossy(&shown));
         assert!(shown.contains("tty 1") && shown.contains("in: typed"), "{shown}");
         ((exit.status, shown), exit.via)
     });

@@ -160,7 +160,7 @@ pub struct Transcript {
     pub stdout: String,
     /// External script or program only: what it wrote to standard error.
     pub stderr: String,
-    /// What went through the pipes between stages, if the script was to be taped.
+    /// The bytes that passed between stages, if the script asked for a pipe capture.
     pub tapes: Vec<Taped>,
     /// The pipeline that made the internal shell end with a failure.
     pub again: Option<Box<Again>>,
@@ -168,4 +168,6 @@ pub struct Transcript {
     pub run_by: RunBy,
     /// External script or program only: CPU time of the process and of all that it waited for.
     pub cpu: Duration,
+    /// How many of its FileChecks passed without a process.
+    pub matched: usize,
 }

@@ -1,4 +1,4 @@
-//! Running a script once, behind a trait: what is concluded from runs is tested without processes.
+//! Runs a script once, behind a trait, so that conclusions from runs are tested without processes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,9 +7,11 @@ use std::time::{Duration, Instant};
 use hotstart_launch::{Group, Launcher, Visit, descriptors};
 use hotstart_model::{Fault, Interpreter, JobId, Script, Transcript};
 
+use hotstart_shell::{FileChecks, Starts};
+
 use crate::watch::Watch;
 
-/// How tools are started.
+/// The way tools are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     /// As the settings say, warm where possible.
@@ -22,8 +24,10 @@ pub(crate) enum Way {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ran {
     pub transcript: Transcript,
-    /// How many of its processes were started warm.
+    /// Number of its processes that were started warm, and of FileChecks that passed without a process.
     pub warm_starts: usize,
+    /// Whether there were such FileChecks.
+    pub has_matched: bool,
     /// Whether one of its warm starts was doubtful, so that the transcript proves nothing.
     pub is_doubtful: bool,
     /// Whether the time of the whole run was over before it ended.
@@ -52,10 +56,13 @@ pub(crate) trait Execute: Sync + fmt::Debug {
     /// Starts the tools cold from now on that this run started warm.
     fn distrust(&self, ran: &Ran);
 
+    /// Lets no FileCheck pass without a process any more, if this run of `test` did.
+    fn distrust_matches(&self, ran: &Ran, test: &str);
+
     /// Ends the workers that took part in this run, without blame for their tools.
     fn doubt_workers(&self, ran: &Ran);
 
-    /// What workers had run before they took part in this run, at most `most` runs of each.
+    /// The runs of workers before they took part in this run, at most `most` of each.
     fn visits(&self, ran: &Ran, most: usize) -> Vec<Visit>;
 }
 
@@ -63,24 +70,31 @@ pub(crate) trait Execute: Sync + fmt::Debug {
 #[derive(Debug)]
 pub(crate) struct Processes<'a> {
     warm: &'a Launcher,
-    /// Starts everything cold: what a warm start is measured against.
+    /// Starts everything cold; warm starts are measured against it.
     cold: Launcher,
+    /// Decides passes of FileCheck in warm runs.
+    filechecks: Option<Arc<FileChecks>>,
     watch: Arc<Watch>,
     /// When the whole run must be over.
     deadline: Option<Instant>,
 }
 
 impl<'a> Processes<'a> {
-    pub(crate) fn new(warm: &'a Launcher, watch: Arc<Watch>, deadline: Option<Instant>) -> Self {
-        Processes { warm, cold: warm.cold(), watch, deadline }
+    pub(crate) fn new(
+        warm: &'a Launcher,
+        filechecks: Option<Arc<FileChecks>>,
+        watch: Arc<Watch>,
+        deadline: Option<Instant>,
+    ) -> Self {
+        Processes { warm, cold: warm.cold(), filechecks, watch, deadline }
     }
 }
 
 impl Execute for Processes<'_> {
     fn run(&self, job: JobId, script: &Script, way: Way) -> Ran {
-        let launcher = match way {
-            Way::Warm => self.warm,
-            Way::Cold => &self.cold,
+        let (launcher, filechecks) = match way {
+            Way::Warm => (self.warm, self.filechecks.as_deref()),
+            Way::Cold => (&self.cold, None),
         };
         let group = Arc::new(Group::of_job(job.0));
         // Before its time begins.
@@ -89,9 +103,9 @@ impl Execute for Processes<'_> {
         let deadline = [own, self.deadline].into_iter().flatten().min();
         let mut transcript = {
             let _watched = self.watch.over(&group, deadline);
-            hotstart_shell::run_script(script, launcher, &group)
+            hotstart_shell::run_script_with(script, Starts { launcher, group: &group, filechecks })
         };
-        // The run's own deadline is no test's timeout: what it cut off is not a result.
+        // The run's own deadline is no test's timeout: a script that it cut off has no result.
         let now = Instant::now() + Duration::from_millis(1);
         let is_cut_short =
             self.deadline.is_some_and(|at| at <= now) && group.is_killed() && own.is_none_or(|at| at > now);
@@ -99,8 +113,9 @@ impl Execute for Processes<'_> {
             transcript.fault = Some(Fault::Interrupted);
         }
         Ran {
+            warm_starts: group.warm_starts() + transcript.matched,
+            has_matched: transcript.matched > 0,
             transcript,
-            warm_starts: group.warm_starts(),
             is_doubtful: group.is_doubtful(),
             is_cut_short,
             group,
@@ -109,6 +124,12 @@ impl Execute for Processes<'_> {
 
     fn distrust(&self, ran: &Ran) {
         self.warm.distrust(&ran.group);
+    }
+
+    fn distrust_matches(&self, ran: &Ran, test: &str) {
+        if let Some(filechecks) = self.filechecks.as_ref().filter(|_| ran.has_matched) {
+            filechecks.distrust(test);
+        }
     }
 
     fn doubt_workers(&self, ran: &Ran) {
@@ -123,7 +144,7 @@ impl Execute for Processes<'_> {
 /// Descriptors that a stage needs while it is started and runs: its pipes, our ends of them, a temporary file, and what it
 /// is watched by.
 const STAGE: u64 = 8;
-/// What a script needs beside: an empty input, and a template or worker that is made for it.
+/// Descriptors that a script needs besides: an empty input, and a template or worker that is made for it.
 const SCRIPT: u64 = 6;
 
 /// The most descriptors that a script needs at a time. Signs in quotes are counted as well, which does no harm.

@@ -88,6 +88,8 @@ impl Execute for FakeExecutor {
         if queue.len() > 1 { queue.pop_front().unwrap() } else { queue[0].clone() }
     }
 
+    fn distrust_matches(&self, _: &Ran, _: &str) {}
+
     fn distrust(&self, _: &Ran) {
         self.distrusted.fetch_add(1, Ordering::Relaxed);
     }
@@ -200,7 +202,7 @@ pub(crate) fn script() -> Script {
     }
 }
 
-/// Keeps what is announced.
+/// Keeps the announced events.
 #[derive(Default)]
 struct Kept(Mutex<Vec<Event>>);
 
@@ -210,7 +212,7 @@ impl Events for Kept {
     }
 }
 
-/// What came of the one job.
+/// The result of the one job.
 #[derive(Debug)]
 pub(crate) struct Ended {
     /// Its outcome, if it was not interrupted.
@@ -240,6 +242,7 @@ pub(crate) fn settings() -> RunSettings {
         companions: None,
         tool_times: None,
         shells: None,
+        filechecks: None,
         fail_flaky: false,
         replay: None,
     }

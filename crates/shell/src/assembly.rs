@@ -31,20 +31,20 @@ use crate::pipeline::{self, Context, new_pipe};
 use crate::prefix::{self, Prefix, Prefixed};
 use crate::pump::{self, Port};
 use crate::redirect::{self, Opened, Slot};
-use crate::stage::{Outlet, Outlets, Pending, Running};
+use crate::stage::{Native, Outlet, Outlets, Pending, Running};
 use crate::state::Shell;
 use crate::wrap;
 
 /// A pipeline whose stages are being started.
 pub(crate) struct Assembly<'c, 'a> {
-    context: &'c mut Context<'a>,
-    pipeline: &'c Pipeline,
+    pub(crate) context: &'c mut Context<'a>,
+    pub(crate) pipeline: &'c Pipeline,
     pub stages: Vec<Running<'a>>,
     pub ports: Vec<Port>,
     pub opened: Vec<Opened>,
-    /// What the next stage reads; nothing if there is only an empty pipe.
-    upstream: Option<Rc<OwnedFd>>,
-    begun: Instant,
+    /// The next stage's input; `None` if there is only an empty pipe.
+    pub(crate) upstream: Option<Rc<OwnedFd>>,
+    pub(crate) begun: Instant,
     /// In which several stages are started.
     pub moment: Option<Moment>,
 }
@@ -54,12 +54,12 @@ type Ends = (Rc<OwnedFd>, OwnedFd);
 
 /// The pipes and files of one stage.
 struct Wiring {
-    /// What it reads; `None` is empty input.
+    /// Its input; `None` is empty.
     stdin: Option<Rc<OwnedFd>>,
     stdout: Sink,
     /// `None` is where standard output goes.
     stderr: Option<Sink>,
-    /// Standard error is what the next stage reads: `2>&1 > file`.
+    /// The next stage reads standard error: `2>&1 > file`.
     errors_feed_next: bool,
 }
 
@@ -170,6 +170,11 @@ impl<'c, 'a> Assembly<'c, 'a> {
         let path = search_path(own.as_ref(), shell, self.dialect()).map(|path| path.into_owned().into());
         let target = own.as_mut().unwrap_or(shell);
         let (program, args, task) = self.callee(target, &words, is_native, path)?;
+        let may_match = task.is_none() && negation.count == 0;
+        let args = match if may_match { self.file_check(target, &program, args, slots) } else { Err(args) } {
+            Ok(running) => return self.add(running),
+            Err(args) => args,
+        };
         let wiring = self.wire(slots, task.is_some())?;
         match task {
             Some(task) => self.start_native(target, task, wiring, Running { negation, ..Running::default() }),
@@ -209,7 +214,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         python.map_or_else(|| "python".to_owned(), |python| python.to_string_lossy().into_owned())
     }
 
-    /// Puts lit's program in the place of the name of a `cat` or `diff` that another program is to start.
+    /// Replaces the name of a `cat` or `diff` that another program is to start by lit's program.
     fn name_program(&self, words: &mut Vec<Word>) {
         let name = match words[0].text() {
             name @ ("cat" | "diff") if !self.context.is_native => name,
@@ -235,7 +240,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         let file = |index: usize| -> Rc<OwnedFd> {
             self.opened[index].file.clone().expect("open until all stages have started")
         };
-        // What a native stage writes for the transcript needs no pipe.
+        // The output of a native stage for the transcript needs no pipe.
         let captured = || if is_native { Ok(Sink::Temporary) } else { pipe() };
         let stdin = match slots[0] {
             Slot::File(index) => Some(file(index)),
@@ -332,7 +337,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         let index = self.stages.len();
         match stdin {
             Some(fd) if task.reads_stdin(&cwd) && from_stage => {
-                running.pending = Some(Pending { task, cwd, outlets });
+                running.pending = Some(Pending::Native(Box::new(Native { task, cwd, outlets })));
                 self.ports.push(Port::input(index, fd));
             }
             stdin => {
@@ -355,7 +360,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         index == last || self.pipeline.stages[index].same_to_lit(&self.pipeline.stages[last])
     }
 
-    /// Adds a started stage; what the next one reads is its standard output, or else `2>&1 > file`'s pipe.
+    /// Adds a started stage. The next one reads its standard output, or the pipe of `2>&1 > file`.
     fn add(&mut self, mut running: Running<'a>) -> Halting<()> {
         let is_last = self.stages.len() + 1 == self.pipeline.stages.len();
         let feeds_next = if running.errors_feed_next && running.stdout_end.is_none() {

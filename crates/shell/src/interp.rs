@@ -5,11 +5,11 @@ use std::io;
 use std::path::Path;
 use std::time::Instant;
 
-use hotstart_launch::{Group, Launcher};
 use hotstart_model::{Dialect, Fault, Script, Step, Transcript};
 use hotstart_python::errors;
 use hotstart_python::repr;
 
+use crate::Starts;
 use crate::ast::{Ast, Operator, Word};
 use crate::builtin::Done;
 use crate::clock::Clock;
@@ -23,11 +23,11 @@ use crate::state::Shell;
 const SHELL_ERROR: i32 = 127;
 
 /// Runs one attempt.
-pub(crate) fn run(script: &Script, launcher: &Launcher, group: &Group) -> Transcript {
-    let clock = Clock::start(script.timeout, group);
+pub(crate) fn run(script: &Script, starts: Starts<'_>) -> Transcript {
+    let clock = Clock::start(script.timeout, starts.group);
     let shell = Shell::new(script.env.clone(), &script.cwd);
     match prepare(script) {
-        Ok(commands) => run_prepared((script, false), &commands, shell, (launcher, group), clock),
+        Ok(commands) => run_prepared((script, false), &commands, shell, starts, clock),
         Err(fault) => Transcript { fault: Some(fault), ..Transcript::default() },
     }
 }
@@ -37,12 +37,11 @@ pub(crate) fn run_native(
     script: &Script,
     commands: Vec<Option<Ast>>,
     shell: Shell,
-    launcher: &Launcher,
-    group: &Group,
+    starts: Starts<'_>,
 ) -> Transcript {
-    let clock = Clock::start(script.timeout, group);
+    let clock = Clock::start(script.timeout, starts.group);
     match make_dirs(script) {
-        Ok(()) => run_prepared((script, true), &commands, shell, (launcher, group), clock),
+        Ok(()) => run_prepared((script, true), &commands, shell, starts, clock),
         Err(fault) => Transcript { fault: Some(fault), ..Transcript::default() },
     }
 }
@@ -51,14 +50,16 @@ fn run_prepared(
     (script, is_native): (&Script, bool),
     commands: &[Option<Ast>],
     shell: Shell,
-    (launcher, group): (&Launcher, &Group),
+    starts: Starts<'_>,
     clock: Clock<'_>,
 ) -> Transcript {
     let mut context = Context {
         script,
         is_native,
-        launcher,
-        group,
+        launcher: starts.launcher,
+        group: starts.group,
+        filechecks: starts.filechecks,
+        matched: 0,
         clock,
         steps: Vec::new(),
         announced: Vec::new(),
@@ -85,6 +86,7 @@ fn run_prepared(
     transcript.announced = context.announced;
     transcript.tapes = context.tapes;
     transcript.again = context.again;
+    transcript.matched = context.matched;
     transcript
 }
 

@@ -14,6 +14,7 @@ mod clock;
 mod executable;
 mod expand;
 mod external;
+mod filecheck;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod halt;
@@ -34,6 +35,8 @@ mod state;
 mod wrap;
 
 pub use ast::{Ast, Command, Operator, Pipeline, Redirect, RedirectOp, Target, Word};
+pub use filecheck::{FileCheckCounts, FileChecks};
+pub use hotstart_filecheck::MAX_INPUT as MAX_FILECHECK_INPUT;
 pub use parse::{ParseError, parse};
 
 use hotstart_launch::{Group, Launcher};
@@ -41,13 +44,30 @@ use hotstart_model::{Interpreter, Script, Transcript};
 
 /// Runs one attempt of a script, and returns when all its processes have ended.
 ///
-/// A deadline is kept elsewhere: whoever keeps it calls [`Group::kill`], and this function finds out from the
+/// A deadline is kept elsewhere: its keeper calls [`Group::kill`], and this function finds out from the
 /// group and its own clock whether that was the script's timeout or an interruption of the whole run.
 pub fn run_script(script: &Script, launcher: &Launcher, group: &Group) -> Transcript {
+    run_script_with(script, Starts { launcher, group, filechecks: None })
+}
+
+/// The same, where passes of FileCheck may be decided without a process.
+pub fn run_script_with(script: &Script, starts: Starts<'_>) -> Transcript {
+    let Starts { launcher, group, .. } = starts;
     match &script.interpreter {
-        Interpreter::Internal => interp::run(script, launcher, group),
-        Interpreter::External(shell) if shell.may_be_native => native::run(script, shell, launcher, group),
+        Interpreter::Internal => interp::run(script, starts),
+        Interpreter::External(shell) if shell.may_be_native => native::run(script, shell, starts),
         Interpreter::External(shell) => external::run(script, shell, launcher, group),
         Interpreter::Program(program) => program::run(script, program, launcher, group),
     }
+}
+
+/// How the processes of a script are started.
+#[derive(Clone, Copy, Debug)]
+pub struct Starts<'a> {
+    /// Starts them.
+    pub launcher: &'a Launcher,
+    /// Where they belong.
+    pub group: &'a Group,
+    /// Who decides passes of FileCheck, if anybody.
+    pub filechecks: Option<&'a FileChecks>,
 }

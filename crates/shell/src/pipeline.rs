@@ -1,4 +1,4 @@
-//! Runs a pipeline: has its stages started, waits for them and collects what came of them.
+//! Runs a pipeline: starts its stages, waits for them and collects their results.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
@@ -16,6 +16,7 @@ use crate::assembly::Assembly;
 use crate::ast::{Command, Pipeline};
 use crate::builtin;
 use crate::clock::Clock;
+use crate::filecheck::FileChecks;
 use crate::halt::{Halt, Halting};
 use crate::lookup::which;
 use crate::paste;
@@ -34,6 +35,10 @@ pub(crate) struct Context<'a> {
     pub is_native: bool,
     pub launcher: &'a Launcher,
     pub group: &'a Group,
+    /// Who decides passes of FileCheck, if anybody.
+    pub filechecks: Option<&'a FileChecks>,
+    /// FileChecks that passed without a process.
+    pub matched: usize,
     pub clock: Clock<'a>,
     pub steps: Vec<Step>,
     pub announced: Vec<(usize, Option<String>)>,
@@ -47,7 +52,7 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The reading end of a pipe that nobody can write to.
+    /// The reading end of a pipe without a writer.
     pub fn empty_input(&mut self) -> Halting<Rc<OwnedFd>> {
         if let Some(fd) = &self.empty {
             return Ok(fd.clone());
@@ -131,7 +136,11 @@ fn run_stages(context: &mut Context<'_>, shell: &mut Shell, pipeline: &Pipeline)
     let Assembly { mut stages, ports, mut opened, moment, .. } = assembly;
     drop(moment);
     opened.iter_mut().for_each(|file| file.file = None);
-    Pump { stages: &mut stages, ports, clock: &context.clock, begun }.run()?;
+    let pumped = Pump { stages: &mut stages, ports, clock: &context.clock, begun }.run();
+    if let Err(halt) = pumped {
+        abandon(stages);
+        return Err(halt);
+    }
     stages.iter_mut().rev().for_each(|stage| stage.wait(|| begun.elapsed()));
     collect(context, pipeline, stages, &opened)
 }
@@ -167,6 +176,7 @@ fn collect(
             return Err(Halt::exception("KeyboardInterrupt", ""));
         }
         let status = stage.negation.apply(stage.status);
+        context.matched += usize::from(stage.is_matched);
         let stderr = match &stage.stderr_file {
             Some(file) if rustix::fs::fstat(file).is_ok_and(|found| found.st_size > 0) => {
                 let _ = rustix::fs::seek(file, SeekFrom::Start(0));

@@ -15,8 +15,10 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::clock::Clock;
+use crate::filecheck::Started;
 use crate::halt::{Halt, Halting};
-use crate::stage::Running;
+use crate::stage::{Pending, Running};
+use hotstart_filecheck::MAX_INPUT;
 
 /// How often to look whether the job was ended while nothing moves. Ended processes close their pipes, so this
 /// matters only where one that got away still holds a pipe.
@@ -37,7 +39,7 @@ enum Role {
     Input(usize, Vec<u8>),
     /// The rest of a native stage's output, from this place on.
     Feed(Vec<u8>, usize),
-    /// Output of this stage on its way to the next, which is recorded.
+    /// Output of a stage on its way to the next.
     Tape(Tape),
     /// The end of a process.
     Exit,
@@ -45,7 +47,8 @@ enum Role {
 
 /// Bytes on their way from one pipe to another.
 struct Tape {
-    stage: usize,
+    /// Of which stage it is recorded.
+    stage: Option<usize>,
     from: Rc<OwnedFd>,
     to: Rc<OwnedFd>,
     waiting: Vec<u8>,
@@ -70,8 +73,18 @@ impl Port {
     pub fn tape(stage: usize, from: Rc<OwnedFd>, to: OwnedFd) -> Port {
         // Fails only for a descriptor that is none.
         let _ = rustix::fs::fcntl_setfl(&to, OFlags::NONBLOCK);
-        let tape = Tape { stage, from: from.clone(), to: Rc::new(to), waiting: Vec::new(), at: 0 };
+        let tape =
+            Tape { stage: Some(stage), from: from.clone(), to: Rc::new(to), waiting: Vec::new(), at: 0 };
         Port { fd: from, role: Role::Tape(tape) }
+    }
+
+    /// Hands on `waiting`, then what comes out of `from`.
+    pub fn pass(from: Rc<OwnedFd>, to: OwnedFd, waiting: Vec<u8>) -> Port {
+        // Fails only for a descriptor that is none.
+        let _ = rustix::fs::fcntl_setfl(&to, OFlags::NONBLOCK);
+        let to = Rc::new(to);
+        let tape = Tape { stage: None, from, to: to.clone(), waiting, at: 0 };
+        Port { fd: to, role: Role::Tape(tape) }
     }
 
     /// Whether it waits to write.
@@ -100,13 +113,15 @@ impl Port {
 
 impl Tape {
     /// Reads if nothing waits, and writes what fits; whether the end was reached and all of it was handed on.
-    fn advance(&mut self, record: &mut Vec<u8>) -> bool {
+    fn advance(&mut self, record: Option<&mut Vec<u8>>) -> bool {
         if self.at == self.waiting.len() {
             (self.waiting, self.at) = (Vec::new(), 0);
             if read(&self.from, &mut self.waiting) {
                 return true;
             }
-            record.extend_from_slice(&self.waiting);
+            if let Some(record) = record {
+                record.extend_from_slice(&self.waiting);
+            }
         }
         while self.at < self.waiting.len() {
             match rustix::io::write(&self.to, &self.waiting[self.at..]) {
@@ -255,21 +270,61 @@ impl Pump<'_, '_> {
             Role::Feed(..) => port.write(),
             Role::Exit => true,
             Role::Tape(tape) => {
-                let ended = tape.advance(&mut self.stages[tape.stage].tape);
+                let record = tape.stage.map(|stage| &mut self.stages[stage].tape);
+                let ended = tape.advance(record);
                 port.fd = if tape.at < tape.waiting.len() { tape.to.clone() } else { tape.from.clone() };
                 ended
             }
             Role::Input(stage, data) => {
                 if !read(&port.fd, data) {
-                    return Ok(false);
+                    let is_too_much = data.len() > MAX_INPUT
+                        && matches!(self.stages[*stage].pending, Some(Pending::FileCheck(_)));
+                    if is_too_much {
+                        let (index, data) = (*stage, std::mem::take(data));
+                        added.extend(self.hand_over(index, data, Some(port.fd.clone()))?);
+                    }
+                    return Ok(is_too_much);
                 }
-                let stage = &mut self.stages[*stage];
-                if let Some(pending) = stage.pending.take() {
-                    let written = pending.task.run(std::mem::take(data), &pending.cwd)?;
-                    added.extend(stage.deliver(written, pending.outlets));
-                }
+                let (index, data) = (*stage, std::mem::take(data));
+                added.extend(self.complete(index, data)?);
                 true
             }
         })
+    }
+
+    /// Lets a stage that waited have its whole input; further ports that come of it.
+    fn complete(&mut self, index: usize, data: Vec<u8>) -> Halting<Vec<Port>> {
+        let stage = &mut self.stages[index];
+        match stage.pending.take() {
+            None => Ok(Vec::new()),
+            Some(Pending::Native(native)) => {
+                let written = native.task.run(data, &native.cwd)?;
+                Ok(stage.deliver(written, native.outlets))
+            }
+            Some(Pending::FileCheck(mut waiting)) => {
+                if waiting.passes(&data) {
+                    stage.has_matched();
+                    return Ok(Vec::new());
+                }
+                stage.pending = Some(Pending::FileCheck(waiting));
+                self.hand_over(index, data, None)
+            }
+        }
+    }
+
+    /// Starts the FileCheck of a stage that waited, with the input so far and the `rest` of it.
+    fn hand_over(&mut self, index: usize, data: Vec<u8>, rest: Option<Rc<OwnedFd>>) -> Halting<Vec<Port>> {
+        let stage = &mut self.stages[index];
+        let Some(Pending::FileCheck(waiting)) = stage.pending.take() else { return Ok(Vec::new()) };
+        let Started { child, stdin, stdout, stderr } = waiting.start()?;
+        stage.child = Some(child);
+        stage.stderr_is_piped = stderr.is_some();
+        let mut ports = vec![Port { fd: Rc::new(stdout), role: Role::Stdout(index) }];
+        ports.extend(stderr.map(|fd| Port { fd: Rc::new(fd), role: Role::Stderr(index) }));
+        ports.extend(match rest {
+            Some(rest) => Some(Port::pass(rest, stdin, data)),
+            None => Port::feed(stdin, data),
+        });
+        Ok(ports)
     }
 }

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use hotstart_launch::Child;
 use hotstart_model::Status;
+use rustix::process::Signal;
 
 use crate::builtin::native::{Task, Written};
+use crate::filecheck::Waiting;
 use crate::prefix::Negation;
 use crate::pump::{self, Port};
 
@@ -19,7 +21,7 @@ const PYTHON_OUTPUT_LOST: i32 = 120;
 pub(crate) struct Running<'g> {
     pub child: Option<Child<'g>>,
     /// A native command that reads standard input, until it has all of it.
-    pub pending: Option<Pending>,
+    pub pending: Option<Pending<'g>>,
     /// lit's number for how it ended, before negation.
     pub status: i32,
     /// How the process ended.
@@ -27,26 +29,36 @@ pub(crate) struct Running<'g> {
     pub negation: Negation,
     /// Started under `ulimit`: lit's launcher stands between, and turns a signal into an exit code.
     pub is_limited: bool,
-    /// What was captured, as bytes.
+    /// The captured bytes.
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
     /// Standard error of a stage that is not the last.
     pub stderr_file: Option<OwnedFd>,
     /// Standard error came through a pipe, and so with line ends translated.
     pub stderr_is_piped: bool,
-    /// Standard error is what the next stage reads.
+    /// The next stage reads standard error.
     pub errors_feed_next: bool,
     /// Our ends of its pipes.
     pub stdout_end: Option<Rc<OwnedFd>>,
     pub stderr_end: Option<Rc<OwnedFd>>,
     pub ended: Option<Duration>,
     pub cpu: Duration,
-    /// What it handed to the next stage, if that is recorded.
+    /// The bytes for the next stage, if they are captured.
     pub tape: Vec<u8>,
+    /// A FileCheck that passed without a process.
+    pub is_matched: bool,
+}
+
+/// What waits for its input.
+pub(crate) enum Pending<'g> {
+    /// A native command.
+    Native(Box<Native>),
+    /// A FileCheck that may pass without a process.
+    FileCheck(Box<Waiting<'g>>),
 }
 
 /// A native command that waits for its input.
-pub(crate) struct Pending {
+pub(crate) struct Native {
     pub task: Task,
     pub cwd: String,
     pub outlets: Outlets,
@@ -70,8 +82,8 @@ pub(crate) enum Outlet {
     Stdout,
 }
 
-impl Running<'_> {
-    /// Sends what a native command has written to its places; what does not fit a pipe yet becomes a port.
+impl<'g> Running<'g> {
+    /// Sends the output of a native command to its places. The rest that does not fit a pipe yet becomes a port.
     pub fn deliver(&mut self, written: Written, outlets: Outlets) -> Vec<Port> {
         let Written { mut stdout, stderr, status, output_before_errors } = written;
         let mut lost = false;
@@ -93,7 +105,19 @@ impl Running<'_> {
         ports.into_iter().flatten().collect()
     }
 
-    /// Takes note of the end of the process, if there was one.
+    /// Lets a FileCheck wait. Should it be cut short, it was killed, as its process would have been.
+    pub fn wait_for_input(&mut self, waiting: Waiting<'g>) {
+        self.pending = Some(Pending::FileCheck(Box::new(waiting)));
+        self.process = Some(Status::Signaled(Signal::KILL.as_raw()));
+        self.status = -Signal::KILL.as_raw();
+    }
+
+    /// Takes note that a FileCheck has passed; to all who look, a process has.
+    pub fn has_matched(&mut self) {
+        (self.is_matched, self.status, self.process) = (true, 0, Some(Status::OK));
+    }
+
+    /// Records the end of the process, if there was one.
     pub fn wait(&mut self, since_start: impl Fn() -> Duration) {
         if let Some(child) = self.child.take() {
             let exit = child.wait();

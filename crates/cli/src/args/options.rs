@@ -64,6 +64,8 @@ pub struct OwnOptions {
     /// Whether scripts for an external shell are run by the internal one where both mean the same; `None` if the
     /// command line does not say.
     pub native_shell: Option<bool>,
+    /// Whether every FileCheck is run as a process, and no pass is decided without.
+    pub no_filecheck: bool,
     /// Whether a failing test's result line is followed by what failed and how to run that again.
     pub diagnose: bool,
     /// Whether only tests run that failed last time, and it is no error if there are none.

@@ -5,6 +5,7 @@
 mod ab;
 mod asked;
 mod conclude;
+mod filechecks;
 mod listing;
 mod nesting;
 mod page;
@@ -24,7 +25,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hotstart_bench::command::line;
-use hotstart_launch::{EnvBlock, Group, Launcher, Policy, descriptors};
+use hotstart_launch::{EnvBlock, Group, Launcher, Policy, cache_directory, descriptors};
 use hotstart_lit::ahead::{Expected, Listener};
 use hotstart_lit::load::{self, Discovered, LoadError};
 use hotstart_lit::plan::Plan;
@@ -33,6 +34,7 @@ use hotstart_lit::select::{self, Selection};
 use hotstart_model::{Event, Events, JobSource, RunEnd};
 use hotstart_report::{Bar, Diagnostics, Levels, Reporter, Results, Settings, Sink, Terminal, messages};
 use hotstart_run::{Checks, Replay, RunSettings};
+use hotstart_shell::FileChecks;
 
 use crate::args::{self, Invocation, LitOptions, Request};
 use crate::exit_code::{self, ERROR, SUCCESS};
@@ -220,7 +222,10 @@ impl Session<'_> {
                     Policy { nested: nesting.nested(), ..self.warm.policy(discovered, self.options.workers) };
                 let launcher = Arc::new(launcher.with_policy(policy));
                 let checks = self.warm.checks();
-                let tally = Tally::wanted(&self.options);
+                let mut tally = Tally::wanted(&self.options);
+                if self.warm.matches_filechecks() && !self.options.own.no_filecheck {
+                    tally.filechecks = Some(Arc::new(FileChecks::new(launcher.cold(), cache_directory())));
+                }
                 let nesting = nesting.serve(&launcher, tally.tool_times.clone());
                 let code = self.execute(discovered, diagnostics, stopper, (&launcher, &checks, &tally));
                 let kept = python.keep();
@@ -330,6 +335,7 @@ impl Session<'_> {
             companions: Some(Arc::clone(helpers)),
             tool_times: tally.tool_times.clone(),
             shells: tally.shells.clone(),
+            filechecks: tally.filechecks.clone(),
             fail_flaky: options.own.warm.fail_flaky,
             replay: Some(self.replay()),
             order: self.asked.order(plan),
@@ -347,6 +353,7 @@ impl Session<'_> {
         let verdicts = &discovered.verdicts;
         let run =
             || hotstart_run::run(plan, launcher, &run_settings, checks, verdicts, &interrupt, &reporter);
+        let run = || filechecks::while_testing(tally.filechecks.as_deref(), run);
         let end = match self.options.console.is_live() {
             true => ticker::while_ticking(TICK, &|| reporter.tick(), run),
             false => run(),

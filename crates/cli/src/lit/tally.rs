@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use hotstart_report::time_by::TimeBy;
 use hotstart_run::{ShellCounts, Shells, ToolTimes};
+use hotstart_shell::{FileCheckCounts, FileChecks};
 
 use crate::args::LitOptions;
 
@@ -14,6 +15,7 @@ use crate::args::LitOptions;
 pub(super) struct Tally {
     pub tool_times: Option<Arc<ToolTimes>>,
     pub shells: Option<Arc<Shells>>,
+    pub filechecks: Option<Arc<FileChecks>>,
 }
 
 impl Tally {
@@ -22,14 +24,16 @@ impl Tally {
         Tally {
             tool_times: by_tool.then(Arc::default),
             shells: options.own.native_shell.unwrap_or(false).then(Arc::default),
+            filechecks: None,
         }
     }
 
-    /// Who ran scripts that ask for an external shell: one line, and the reasons if `explain`. Empty if there were
-    /// none.
+    /// Who ran scripts that ask for an external shell, and FileChecks: a line each, and the reasons if `explain`. Empty if
+    /// there were none.
     pub(super) fn told(&self, explain: bool) -> String {
         let counts = self.shells.as_ref().map(|shells| shells.counts()).unwrap_or_default();
-        shells(&counts, explain)
+        let matches = self.filechecks.as_ref().map(|filechecks| filechecks.counts()).unwrap_or_default();
+        shells(&counts, explain) + &filechecks(&matches, explain)
     }
 }
 
@@ -56,6 +60,29 @@ fn shells(counts: &ShellCounts, explain: bool) -> String {
     text
 }
 
+fn filechecks(counts: &FileCheckCounts, explain: bool) -> String {
+    let FileCheckCounts { matched, left, refused } = counts;
+    let mut text = String::new();
+    if *matched > 0 || (explain && !left.is_empty()) {
+        let left = counts.left_total();
+        let _ = writeln!(
+            text,
+            "hotstart: FileCheck: {matched} passes decided without it, {left} runs left to it"
+        );
+    }
+    if explain {
+        let mut reasons: Vec<_> = left.iter().collect();
+        reasons.sort_by_key(|(reason, count)| (Reverse(**count), **reason));
+        for (reason, count) in reasons {
+            let _ = writeln!(text, "{count:>9}  left to it: {reason}");
+        }
+        for (program, why) in refused {
+            let _ = writeln!(text, "hotstart: '{}' is always run: {why}", program.display());
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,5 +98,18 @@ mod tests {
         assert_eq!(shells(&ShellCounts::default(), true), "");
         let differing = ShellCounts { differing: 1, ..counts };
         assert!(shells(&differing, false).ends_with("hotstart: of these, 1 failed natively only\n"));
+    }
+
+    #[test]
+    fn filechecks_are_told_of_if_any_was_matched() {
+        let left = [("no match", 2), ("a bound", 3)].into();
+        let counts =
+            FileCheckCounts { matched: 7, left, refused: vec![("/FileCheck".into(), "x".to_owned())] };
+        let line = "hotstart: FileCheck: 7 passes decided without it, 5 runs left to it\n";
+        assert_eq!(filechecks(&counts, false), line);
+        let reasons = "        3  left to it: a bound\n        2  left to it: no match\n";
+        let refused = "hotstart: '/FileCheck' is always run: x\n";
+        assert_eq!(filechecks(&counts, true), format!("{line}{reasons}{refused}"));
+        assert_eq!(filechecks(&FileCheckCounts::default(), true), "");
     }
 }

@@ -1,7 +1,8 @@
-/* What the memory of one deferred snapshot has that another's has not: words and their places.
+/* The differences between deferred snapshots: the words, and their places, in which a snapshot differs from the one saved whole.
  *
- * The snapshots for different numbers of arguments are alike but for few words. One is saved whole (memory.c); of the others
- * these words are kept, in the order in which memory.c compares. */
+ * Snapshots for different numbers of arguments differ in few words. memory.c saves one of them whole; of each other one these words are
+ * kept, in the order in which memory.c compares.
+ */
 #define _GNU_SOURCE
 #include "runtime.h"
 

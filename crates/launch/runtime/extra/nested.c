@@ -1,13 +1,12 @@
-/* A tool's own starts of others, by way of hotstart's client, so that they are warm as well: of compilers and linkers, or
- * of the programs beside its own, as the server says.
+/* Sends a tool's own starts of programs through hotstart's client, so that they are warm as well: those of compilers and linkers, or of
+ * the programs beside the tool, as the server says.
  *
- * Where a server gave the client's path (`warm::image` writes it into the slot), these functions stand in libc's place.
- * The child is the tool's own as before; it executes the client with the program and its arguments, and the client
- * becomes the program itself wherever it cannot be warm. That is done only where executing the program cannot fail as
- * far as can be seen, since a failure would come from the client then: an absolute path to an ELF file of this machine.
- * It is not done after a call that changes what a process may do, nor where a crash would leave a core file, of which
- * only the program itself can tell its parent. Everything else goes on to libc. Nothing is allocated and nothing
- * written but the stack: callers may share their memory with their parent (vfork).
+ * These functions are interposed if a server gave the client's path (`warm::image` writes it into the slot). The child is the tool's own
+ * as before. It executes the client with the program and its arguments, and the client becomes the program itself wherever that cannot
+ * be warm. A failure to execute would then come from the client. So only programs that can be executed, as far as can be seen, go this
+ * way: absolute paths to ELF files of this machine. A start stays with libc after a call that changes what a process may do, and where a
+ * crash would leave a core file, which the parent learns of from the program only. Nothing is allocated, and only the stack is written:
+ * a caller may share its memory with its parent (vfork).
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

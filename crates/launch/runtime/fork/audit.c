@@ -1,8 +1,8 @@
-/* Records what constructors ask for before main: names of variables, and whether they asked for things that differ
- * from process to process. The names join the template's key; the rest is a doubt that keeps the tool cold.
+/* Records the environment variables that constructors ask for, and calls whose answer differs from process to process. The names go
+ * into the zygote's key; any of the calls keeps the tool cold.
  *
- * Only calls across libraries are seen. What libc asks itself for (locale, allocator, time zone) goes by fixed names,
- * which are in the key anyway. After the snapshot each function is a plain forward to the next definition.
+ * Only calls across libraries are seen. libc's own questions (locale, allocator, time zone) are about fixed names, which are in the key
+ * anyway. After the snapshot each function only calls the next definition.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -22,14 +22,17 @@
 /* No header has it. */
 int __cxa_atexit(void (*function)(void *), void *argument, void *library);
 
-static char names[NAMES_ROOM];
-static size_t names_length;
-static uint32_t names_count;
-static uint32_t doubts;
-static int stopped;
-/* Where the names begin that main asked for; those before are in the template's key. */
-static size_t since;
-static int resumed;
+/* `names` holds `count` different names, each with its NUL, in `length` bytes. Those before `since` are in the zygote's key. Nothing is
+ * recorded while `stopped`. */
+static struct {
+    char names[NAMES_ROOM];
+    size_t length;
+    uint32_t count;
+    uint32_t doubts;
+    size_t since;
+    int stopped;
+    int resumed; /* main records, in a worker */
+} asked;
 
 /* The next definition of each function; all are looked up before the snapshot at the latest, so that no copy has to. */
 static struct {
@@ -72,8 +75,8 @@ static int equal(const char *a, const char *b, size_t length)
 
 static int recorded(const char *name, size_t length)
 {
-    for (size_t at = 0; at < names_length; at += strlen(names + at) + 1)
-        if (equal(names + at, name, length))
+    for (size_t at = 0; at < asked.length; at += strlen(asked.names + at) + 1)
+        if (equal(asked.names + at, name, length))
             return 1;
     return 0;
 }
@@ -83,13 +86,13 @@ static void record(const char *name)
     size_t length = strlen(name);
     if (recorded(name, length))
         return;
-    if (length + 1 > NAMES_ROOM - names_length) {
-        doubts |= HS_DOUBT_AUDIT_FULL;
+    if (length + 1 > NAMES_ROOM - asked.length) {
+        asked.doubts |= HS_DOUBT_AUDIT_FULL;
         return;
     }
-    memcpy(names + names_length, name, length + 1);
-    names_length += length + 1;
-    names_count++;
+    memcpy(asked.names + asked.length, name, length + 1);
+    asked.length += length + 1;
+    asked.count++;
 }
 
 static void *base_of(const void *address)
@@ -115,16 +118,16 @@ static int is_allocator(const void *caller, int is_coarse)
 static int doubt(uint32_t what, const void *caller, int is_coarse)
 {
     resolve();
-    if (stopped)
+    if (asked.stopped)
         return 0;
     /* In a worker, a run is watched; what differs from run to run ends that before it is answered. */
-    if (resumed) {
+    if (asked.resumed) {
         hs_watch_touch();
         return 0;
     }
     const int allocator = is_allocator(caller, is_coarse);
     if (!allocator)
-        doubts |= what;
+        asked.doubts |= what;
     return allocator;
 }
 
@@ -151,38 +154,38 @@ static void tell(int allocator, long mark)
 static void ask(const char *name)
 {
     resolve();
-    if (!stopped)
+    if (!asked.stopped)
         record(name);
 }
 
 /* Records again, in a worker, what main asks for. */
 void hs_audit_resume(void)
 {
-    if (!resumed)
-        since = names_length;
-    resumed = 1;
-    doubts = 0;
-    stopped = 0;
+    if (!asked.resumed)
+        asked.since = asked.length;
+    asked.resumed = 1;
+    asked.doubts = 0;
+    asked.stopped = 0;
 }
 
 /* The names since then, each ended by a NUL, an empty one last; NULL if they are not all there. */
 const char *hs_audit_asked_since(void)
 {
-    if (NAMES_ROOM - names_length == 0)
+    if (NAMES_ROOM - asked.length == 0)
         return NULL;
-    names[names_length] = 0;
-    return names + since;
+    asked.names[asked.length] = 0;
+    return asked.names + asked.since;
 }
 
 void hs_audit_stop(void)
 {
     resolve();
-    stopped = 1;
+    asked.stopped = 1;
 }
 
 uint32_t hs_audit_doubts(void)
 {
-    return doubts;
+    return asked.doubts;
 }
 
 /* Whether the variable of "NAME=value" was asked for. */
@@ -194,9 +197,9 @@ int hs_audit_asked(const char *assignment)
 
 size_t hs_audit_names(char *out, size_t room, uint32_t *count)
 {
-    size_t length = names_length <= room ? names_length : 0;
-    memcpy(out, names, length);
-    *count = length ? names_count : 0;
+    size_t length = asked.length <= room ? asked.length : 0;
+    memcpy(out, asked.names, length);
+    *count = length ? asked.count : 0;
     return length;
 }
 
@@ -205,7 +208,7 @@ void hs_audit_tell(void)
 {
 #if HS_REWIND
     extern char **environ;
-    const struct hs_observed observed = {(uintptr_t)names, names_length, (uintptr_t)&environ};
+    const struct hs_observed observed = {(uintptr_t)asked.names, asked.length, (uintptr_t)&environ};
     HS_SYS(SYS_close, HS_MARK_MAIN, &observed);
 #endif
 }
@@ -300,7 +303,7 @@ static __attribute__((noinline)) int register_end(void (*function)(void *), void
  * then copies a variable which it has never set (padding, often) would copy them, and seem to have kept them. */
 HS_EXPORT int __cxa_atexit(void (*function)(void *), void *argument, void *library)
 {
-    if (stopped)
+    if (asked.stopped)
         return next.__cxa_atexit(function, argument, library);
     return wiped(register_end(function, argument, library));
 }

@@ -1,8 +1,8 @@
-/* Makes a copy of the template and turns it into the requested process.
+/* Clones the zygote and turns the clone into the requested process.
  *
- * A raw clone must do what libc's fork does to the child: let the kernel write the cached thread number and register
- * the list of robust mutexes again. Fork handlers are not run: to the tool there was no fork. The copy's part is
- * system calls that cannot fail for a request that the server has accepted.
+ * A raw clone must do for the child what libc's fork does: have the kernel write the cached thread number, and register the list of
+ * robust mutexes again. Handlers of pthread_atfork are not called, since the tool has not forked. The fork's own part consists of system
+ * calls that cannot fail for a request that the server has accepted.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,20 +18,23 @@
 
 #include "runtime.h"
 
-/* Where libc keeps the thread's number, and what the kernel clears when the thread ends: the same until glibc 2.42. */
-static int *thread_number, *cleared;
-static void *robust_list;
-static size_t robust_size;
+/* Set by hs_child_open, in the zygote. */
+static struct {
+    int *number;  /* where libc keeps the thread's number */
+    int *cleared; /* what the kernel clears when the thread ends: the same until glibc 2.42 */
+    void *robust_list;
+    size_t robust_size;
+} thread;
 
 /* What holds the number, if only one word does between the thread's block and what the kernel clears. */
 static int *find_number(void)
 {
     const int number = (int)syscall(SYS_gettid);
-    int *found = *cleared == number ? cleared : NULL;
-    for (int *at = __builtin_thread_pointer(); !found && at < cleared; at++)
+    int *found = *thread.cleared == number ? thread.cleared : NULL;
+    for (int *at = __builtin_thread_pointer(); !found && at < thread.cleared; at++)
         if (*at == number)
             found = at;
-    for (int *at = found + 1; found && at < cleared; at++)
+    for (int *at = found + 1; found && at < thread.cleared; at++)
         if (*at == number)
             return NULL;
     return found;
@@ -39,12 +42,12 @@ static int *find_number(void)
 
 int hs_child_open(void)
 {
-    if (prctl(PR_GET_TID_ADDRESS, &cleared, 0, 0, 0) != 0 || !cleared)
+    if (prctl(PR_GET_TID_ADDRESS, &thread.cleared, 0, 0, 0) != 0 || !thread.cleared)
         return -1;
-    thread_number = find_number();
-    if (!thread_number)
+    thread.number = find_number();
+    if (!thread.number)
         return -1;
-    return (int)syscall(SYS_get_robust_list, 0, &robust_list, &robust_size);
+    return (int)syscall(SYS_get_robust_list, 0, &thread.robust_list, &thread.robust_size);
 }
 
 static void block(uint64_t signals)
@@ -74,7 +77,7 @@ int hs_child_clone(int32_t *pid_cell, int32_t group)
     block(~0ull);
     int pid = -1;
     if (group == HS_GROUP_OWN || setpgid(0, group) == 0)
-        pid = (int)hs_clone(flags, pid_cell, thread_number);
+        pid = (int)hs_clone(flags, pid_cell, thread.number);
     if (pid != 0)
         leave_group();
     block(0);
@@ -85,12 +88,12 @@ int hs_child_clone(int32_t *pid_cell, int32_t group)
 int hs_child_holds_mutexes(void)
 {
     /* An empty list points at itself. */
-    return *(void **)robust_list != robust_list;
+    return *(void **)thread.robust_list != thread.robust_list;
 }
 
 int *hs_child_number(void)
 {
-    return thread_number;
+    return thread.number;
 }
 
 static void close_all(unsigned from, unsigned to, int keep)
@@ -139,9 +142,9 @@ void hs_child_fds(const struct hs_job *job, int keep)
 /* What every copy does first: it is registered with the kernel as a process of its own, and ends with the runner. */
 void hs_child_begin(const struct hs_job *job)
 {
-    syscall(SYS_set_robust_list, robust_list, robust_size);
-    if (cleared != thread_number)
-        syscall(SYS_set_tid_address, cleared);
+    syscall(SYS_set_robust_list, thread.robust_list, thread.robust_size);
+    if (thread.cleared != thread.number)
+        syscall(SYS_set_tid_address, thread.cleared);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     /* The runner may have died before its death could be signalled. */
     if (syscall(SYS_getppid) != job->head->runner)

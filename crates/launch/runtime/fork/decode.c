@@ -1,6 +1,6 @@
-/* Takes a received request apart, in place.
+/* Decodes a received request in place.
  *
- * A file of its own, without any state, so that runtime/tests/unit can hand it malformed messages under a sanitizer.
+ * It has no state and a file of its own, so that tests/unit/decode.c can feed it malformed messages under sanitizers.
  */
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* Takes over main.
  *
- * Since glibc 2.34 the executable's own constructors run inside __libc_start_main, so the place to stop is main
- * itself: libc is handed `halt` instead. In a copy `halt` jumps into the real main, with libc's frame right above it,
- * so that returning from main exits, and a backtrace reads as in a process that was never stopped.
+ * Since glibc 2.34 __libc_start_main calls the executable's own constructors, so main is the place to stop: libc is given `halt` instead.
+ * In a fork `halt` jumps into the real main with libc's frame right above it. So a return from main exits, and a backtrace is that of a
+ * process that was never stopped.
  *
- * Loaded into any process that is not a template (a constructor's child that inherits LD_PRELOAD), it does nothing.
+ * In a process that is no zygote, such as a constructor's child that inherits LD_PRELOAD, it does nothing.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
-/* The template's life after the snapshot: tell the runner what was found, then take requests, a copy for each.
+/* Serves requests: reports what was found in the stopped process, then makes a fork or a worker for each request.
  *
- * Whatever can fail is done here, before the copy exists, so that a failed request has left no process and can be
- * started cold. All memory that a copy needs changed is changed here, too: the copy then takes no fault for it.
+ * Everything that can fail is done before the clone. So a failed request leaves no process, and the runner can start the tool cold.
+ * All memory that differs for a fork is written here as well, which saves the fork page faults.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Looks at the process stopped in place of main for anything by which a copy of it would differ from a fresh one. */
+/* Inspects the process that is stopped in place of main for anything by which a fork would differ from a fresh process. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>

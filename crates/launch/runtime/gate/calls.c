@@ -1,12 +1,12 @@
-/* What becomes of each system call that a run of main makes (gate.c).
+/* Decides what happens to each system call that a run of main makes (gate.c).
  *
- * A list of what is allowed: calls that leave nothing in the process but descriptors, which are closed after the run, or what
- * state.c and mappings.c put back, and whose answer is that of a fresh process. Any other call is made as well, but the run counts as
- * not followed: the worker is not used again, and the runner does not believe the run (HS_SEEN_UNKNOWN). A process number that the
- * tool has looked at ends the worker, too, as the next run would have the same one.
+ * It is an allow-list. A call on it leaves nothing in the process but descriptors, which are closed after the run, and state that state.c
+ * and mappings.c restore; and its answer is that of a fresh process. Any other call is made as well, but makes the run doubtful: the
+ * worker is not used again, and the runner does not believe the run (HS_SEEN_UNKNOWN). A look at the process's number retires the worker
+ * as well, since the next run would have the same one.
  *
- * Signals are followed in signals.c, times and limits in usage.c. No pointer of the tool's is followed before the kernel has done
- * so: a bad one is its error, not ours.
+ * signals.c follows signals, usage.c times and limits. The kernel reads a pointer of the tool's before this code does: a bad one is the
+ * tool's error.
  */
 #define _GNU_SOURCE
 /* A patched call keeps vector registers, as the system call would. */
@@ -104,7 +104,7 @@ static int takes_number(long call)
     }
 }
 
-/* A patched site is asked without a signal. Calls that raise one are left where they are, so that a backtrace is as ever. */
+/* A patched site is asked without a signal. Calls that raise one stay where they are, so that a backtrace is that of a fresh process. */
 int hs_call_may_be_patched(long number)
 {
     switch (number) {
@@ -626,7 +626,7 @@ static enum hs_call_outcome clone_by_list(struct hs_system_call *call, void *con
     return make_task(call, context, list[0] | (list[4] & 0xff), list[5] != 0);
 }
 
-/* A signal for this process. One that tells of a crash is raised where the tool does, so that a backtrace is as ever. */
+/* A signal for this process. One that tells of a crash is raised where the tool does, so that a backtrace is that of a fresh process. */
 static enum hs_call_outcome send_signal(const struct hs_system_call *call)
 {
     const int number = (int)(call->number == SYS_tgkill || call->number == SYS_rt_tgsigqueueinfo ? call->c : call->b);

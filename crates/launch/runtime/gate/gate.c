@@ -1,17 +1,16 @@
 /* The gate: every system call that a run of main makes passes here, so that none can change what the next run finds.
  *
- * The kernel hands each system call to a handler (PR_SET_SYSCALL_USER_DISPATCH, Linux 5.11), but for those of the runtime's own
- * text, whoever makes it: libc, ld.so or an instruction of the tool's own. calls.c decides what becomes of it. A signal for each
- * call would cost more than most calls, so an instruction of libc or ld.so that has come here once is replaced, between two
- * runs, by a jump to a slot in the runtime's text. That asks calls.c by a plain call, and makes the system call itself.
+ * The kernel hands each system call to a handler (PR_SET_SYSCALL_USER_DISPATCH, Linux 5.11), whether libc, ld.so or an instruction of the
+ * tool's makes it. Only calls in the runtime's own text are exempt. calls.c decides what happens to it. A signal for each call would cost
+ * more than most calls. So an instruction of libc or ld.so that has come here once is replaced, between two runs, by a jump to a slot in
+ * the runtime's text. The slot asks calls.c by a plain call, and makes the system call itself.
  *
- * What is replaced is `mov $number, %eax`, right before the `syscall`, which stays: whoever jumped to that alone would still come
- * to the handler. Since glibc 2.41 all calls at which a thread can be cancelled are made by one `syscall`, and the number comes from the
- * stack: there it is `mov n(%rsp), %rax`. Where there is no such instruction it is the `syscall` with the comparison behind it
- * (sites.c).
+ * The replaced instruction is `mov $number, %eax` right before the `syscall`, which stays: a jump to that alone still comes to the handler.
+ * Since glibc 2.41 one `syscall` makes all calls at which a thread can be cancelled, and the number comes from the stack; there it is
+ * `mov n(%rsp), %rax`. Without such an instruction it is the `syscall` with the comparison behind it (sites.c).
  *
- * The kernel turns the dispatch off in children and new threads. Threads turn it on for themselves (threads.c). A child is
- * none of the gate's affair: a page that the kernel clears for children tells the two apart.
+ * The kernel turns the dispatch off in children and new threads. Threads turn it on for themselves (threads.c). The gate does not concern
+ * a child: a page that the kernel clears for children tells it apart.
  */
 #define _GNU_SOURCE
 /* A patched call keeps vector registers, as the system call would. */

@@ -1,6 +1,6 @@
-/* Times and limits as a process has them that has run nothing before: what earlier runs of the worker used is subtracted.
+/* Times and limits as in a process that has run nothing before: the use of a worker's earlier runs is subtracted.
  *
- * What cannot be told so, as the peak of its memory, makes the run one that is not followed (hs_call_mark).
+ * An answer that cannot be corrected, such as the peak of memory, makes the run doubtful (hs_call_mark).
  */
 #define _GNU_SOURCE
 /* A patched call keeps vector registers, as the system call would. */

@@ -1,12 +1,11 @@
-/* Keeps pages that a run has mapped and given back, so that the next one need not fault them in again.
+/* The page cache of a worker: keeps pages that a run has mapped and unmapped, so that the next run need not fault them in again.
  *
- * A tool's allocator maps a large block and unmaps it when it is freed; of a small run of llc the faults on that one block
- * are a tenth. So the pages of such a block are moved aside instead of being unmapped, with their entries in the page table,
- * and moved to where the kernel puts the next block that they suffice for. The kernel chooses that place as ever: for the
- * tool, and for the choice, nothing is mapped where the pages wait, far from all that the kernel chooses by itself. They are
- * given as they would come from the kernel, all zero.
+ * A tool's allocator maps a large block and unmaps it when it is freed. In a small run of llc, the faults on that one block take a tenth
+ * of the time. So its pages, with their entries in the page table, are moved aside instead of being unmapped, and later moved to where
+ * the kernel has placed another block of at most that size. The kernel's choice of place stays the same, since the pages wait far from
+ * everything that it chooses by itself. They are given out all zero, as the kernel gives pages.
  *
- * Which mappings are plain memory, and may be kept, mappings.c knows, which also holds the lock.
+ * mappings.c knows which mappings are plain memory and may be kept. It also holds the lock.
  */
 #define _GNU_SOURCE
 /* What comes by the gate keeps vector registers, as the system call would. */

@@ -1,11 +1,11 @@
 /* Follows the mappings that a run of main makes, so that they can be undone.
  *
- * Each system call that maps, whoever makes it, comes here by way of the gate (gate.c), is made, and is noted in a list. A
- * change to a mapping that was there before main retires the worker.
+ * The gate (gate.c) passes each system call that maps to this file, which makes it and records it in a list. A change to a mapping from
+ * before main retires the worker.
  *
- * The heap's pages are kept for the next run, so that it takes no faults. To the tool the heap begins as small as it was, reads
- * as zero where it grows, and nothing is mapped beyond its end: pages that libc has not been given wait elsewhere (`PARK`) and
- * are moved to their place as the break grows.
+ * The heap's pages are kept for the next run, so that it takes no faults. The tool sees a heap that begins as small as it was, reads as
+ * zero where it grows, and has nothing mapped beyond its end. Pages that libc has not been given wait elsewhere (`PARK`), and are moved
+ * to their place as the break grows.
  */
 #define _GNU_SOURCE
 /* What comes by the gate keeps vector registers, as the system call would. */

@@ -1,8 +1,8 @@
-/* Notices calls that change the process in a way which a worker does not put back: it is not used again then. And calls that
- * set a signal's action, which need not be put back for all signals after each run.
+/* Interposes functions that change the process in a way that a reset does not restore: the worker is not used again then. Also those
+ * that set a signal's action, so that a reset need not restore the actions of all signals.
  *
- * Each function is a forward to the next definition. What reaches the kernel by another way (libc's own use of these,
- * instructions of the tool's own) is left to the audits.
+ * Each function calls the next definition. Other ways to the kernel, such as libc's own calls and instructions of the tool's, are left to
+ * the gate.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

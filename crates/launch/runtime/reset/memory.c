@@ -1,12 +1,11 @@
-/* Saves the memory that a run of main can change, and puts it back.
+/* Saves the memory that a run of main can change, and restores it.
  *
- * All writable private memory is compared, page by page, or just copied where several runs have changed it: there is little
- * of it (1 to 3 MiB in LLVM's tools, whose data is read-only after relocation), and comparing is faster here than asking the
- * kernel what was written, which costs a fault for each page's first write. The saved pages are made in the template, once for
- * all its workers.
+ * All writable private memory is compared page by page; pages that several runs have changed are copied without a comparison. LLVM's
+ * tools have only 1 to 3 MiB of it, since their data is read-only after relocation. Comparing is faster than asking the kernel for
+ * written pages, which costs a fault for the first write to each. The zygote saves the pages once for all its workers.
  *
- * What the kernel itself writes into a process is left alone: the thread's number, and the area of restartable sequences.
- * The runtime's own data is not saved, since it is what does the putting back.
+ * Two areas that the kernel itself writes are left alone: the thread's number, and the area of restartable sequences. The runtime's own
+ * data is not saved, since it does the restoring.
  */
 #define _GNU_SOURCE
 #include <link.h>

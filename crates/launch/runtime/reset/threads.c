@@ -1,9 +1,9 @@
-/* Threads of a worker: each new one turns the gate on for itself, as the kernel leaves it off. And those that main has left are
- * ended, as the end of the process would have ended them, so that the worker can go on.
+/* Threads of a worker. Each new one turns the gate on for itself, since the kernel leaves it off. Threads that main has left are ended,
+ * as the end of the process would have ended them, so that the worker can be reset.
  *
- * Pools of threads are left by linkers and compilers that end by _exit. Only threads that wait in a system call are
- * ended, as such pools do, by a signal whose handler leaves; one that has work to do, takes no signals, or has no room
- * for a handler on its stack keeps the worker from being used again. What they have mapped is undone with the rest.
+ * Linkers and compilers that end by _exit leave pools of threads. Only a thread that waits in a system call, as such pools do, is ended:
+ * by a signal whose handler leaves. A thread that works, takes no signals or has no room for a handler on its stack retires the worker.
+ * The mappings of threads are undone with the rest.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

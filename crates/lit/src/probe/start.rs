@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -94,7 +94,9 @@ impl<'g> Probe<'g> {
             package_dir: PathBuf::new(),
         };
         let package = about.interpreter.lit_package.as_deref();
-        let cache = settings.config_cache.as_ref().map(|wanted| {
+        // A script (a shim of pyenv's) chooses a Python by what nobody here follows.
+        let wanted = settings.config_cache.as_ref().filter(|_| is_elf(&about.python));
+        let cache = wanted.map(|wanted| {
             let mut key = cache::surroundings(&about.python, &settings.cwd);
             key.push(describe(settings, package));
             let key: Vec<&[u8]> = key.iter().map(Vec::as_slice).collect();
@@ -220,6 +222,11 @@ fn package_parent(cwd: &Path, package: &Path) -> PathBuf {
         Some(parent) if is_package => parent.to_path_buf(),
         _ => package,
     }
+}
+
+fn is_elf(path: &Path) -> bool {
+    let mut magic = [0; 4];
+    File::open(path).is_ok_and(|mut file| file.read_exact(&mut magic).is_ok()) && magic == *b"\x7fELF"
 }
 
 /// Whether this file can never be started, however busy the system is.

@@ -19,27 +19,26 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use hotstart_launch::{Group, Launcher};
 use hotstart_model::{Environment, ExternalShell, RunBy, Script, Transcript};
 
 use crate::ast::{Ast, Operator};
 use crate::lookup::which;
 use crate::parse::parse;
 use crate::state::Shell;
-use crate::{external, interp};
+use crate::{Starts, external, interp};
 
 /// Why a script is not within.
 pub(crate) type Refusal = &'static str;
 
 /// Runs one attempt: natively if the script is within, else by its own shell.
-pub(crate) fn run(script: &Script, shell: &ExternalShell, launcher: &Launcher, group: &Group) -> Transcript {
+pub(crate) fn run(script: &Script, shell: &ExternalShell, starts: Starts<'_>) -> Transcript {
     match accept(script, shell) {
         Ok((commands, state)) => {
-            let transcript = interp::run_native(script, commands, state, launcher, group);
+            let transcript = interp::run_native(script, commands, state, starts);
             Transcript { run_by: RunBy::Native, ..transcript }
         }
         Err(reason) => {
-            let transcript = external::run(script, shell, launcher, group);
+            let transcript = external::run(script, shell, starts.launcher, starts.group);
             Transcript { run_by: RunBy::Refused(reason), ..transcript }
         }
     }
@@ -61,7 +60,7 @@ fn accept(script: &Script, shell: &ExternalShell) -> Result<(Vec<Option<Ast>>, S
     Ok((commands, initial_state(script)?))
 }
 
-/// What the rules for stages depend on.
+/// The context of the rules for stages.
 pub(crate) struct Scope {
     /// Whether there is a program `not`.
     pub has_not: bool,
@@ -71,7 +70,7 @@ pub(crate) struct Scope {
     pub pipefail: bool,
 }
 
-/// Variables by which bash would not be what the rules take it for.
+/// Variables that change bash in a way that the rules do not expect.
 const STEERING: [&str; 14] = [
     "BASH_ENV",
     "BASHOPTS",

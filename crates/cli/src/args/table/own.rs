@@ -8,7 +8,7 @@ use crate::args::flag::Flag;
 use crate::args::options::{ConfigCacheUse, SHELLS};
 use crate::args::values;
 
-pub(super) static FLAGS: [Flag; 25] = [
+pub(super) static FLAGS: [Flag; 26] = [
     Flag::value(
         &["--lit-python"],
         "PATH",
@@ -70,6 +70,11 @@ pub(super) static FLAGS: [Flag; 25] = [
         },
         "Who runs the RUN lines of a suite that asks for an external shell: that shell (auto, the default), or \
          hotstart itself where the lines mean the same to both (native)",
+    ),
+    Flag::switch(
+        &["--no-filecheck"],
+        |low| low.own.no_filecheck = true,
+        "Run every FileCheck; without it, hotstart decides by itself where a FileCheck certainly passes",
     ),
     Flag::switch(
         &["--diagnose"],

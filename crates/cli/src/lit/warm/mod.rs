@@ -103,6 +103,12 @@ impl WarmSettings {
         self.start != Start::Cold
     }
 
+    /// Whether a FileCheck may pass without a process: where it may be started warm.
+    pub fn matches_filechecks(&self) -> bool {
+        let is_named = |list: &[String]| list.iter().any(|name| name == "FileCheck");
+        self.is_on() && !is_named(&self.keep_cold) && self.warm.as_deref().is_none_or(is_named)
+    }
+
     /// What it will go by, as far as that is known before tests are found.
     pub fn early_policy(&self) -> Policy {
         self.policy_for((0, 1), Vec::new(), None)

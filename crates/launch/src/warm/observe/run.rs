@@ -244,7 +244,7 @@ impl<'a> Run<'a> {
     }
 
     /// Puts it on one processor, another one for each run, so that what constructors make of its number shows; the tracer as
-    /// well, since they run by turns. Not before libraries are loaded: most stops are on the way there.
+    /// well, since the runs are interleaved. Not before libraries are loaded: most stops are on the way there.
     pub(super) fn place(&self) {
         let Some(all) = &self.everywhere else { return };
         let mut allowed = (0..CpuSet::MAX_CPU).filter(|&cpu| all.is_set(cpu));

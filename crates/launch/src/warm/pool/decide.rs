@@ -45,8 +45,6 @@ pub(super) struct State<Z, W> {
     regrow: Regrow,
     pub zygotes: Places<Z>,
     pub workers: Places<W>,
-    /// Processes that have come back to their places, and places that were given up.
-    pub came_back: u64,
     pub queue: Queue,
     pub health: Health,
     pub statistics: ToolStatistics,
@@ -89,8 +87,8 @@ pub(super) struct Start<'a> {
     /// The processor of who asks.
     pub here: usize,
     pub now: Instant,
-    /// Whether all processors are busy; asked seldom.
-    pub busy: fn() -> bool,
+    /// Whether these processes, or others if there are none, keep all processors busy; asked seldom.
+    pub busy: fn(&[i32]) -> bool,
 }
 
 impl<Z: Zygote, W> State<Z, W> {
@@ -106,7 +104,6 @@ impl<Z: Zygote, W> State<Z, W> {
             regrow: Regrow::default(),
             zygotes: Places::default(),
             workers: Places::default(),
-            came_back: 0,
             queue: Queue::default(),
             health: Health::default(),
             statistics,
@@ -147,13 +144,16 @@ impl<Z: Zygote, W> State<Z, W> {
         if !resets || start.policy.crowding() == 1 || self.queue.is_next(key, waiting.ticket) {
             return None;
         }
-        self.wait_for_worker(start, waiting).map(|until| Step::Wait(until, key.into()))
+        self.wait_for_worker(key, start, waiting).map(|until| Step::Wait(until, key.into()))
     }
 
     /// Until when to wait for a persistent process that is in use.
-    fn wait_for_worker(&self, start: Start<'_>, waiting: &mut Waiting) -> Option<Instant> {
-        let begin = || Patience::new(For::Worker, start.policy.crowding(), self.came_back, start.now);
-        waiting.for_worker.get_or_insert_with(begin).left(self.came_back, start.now, start.busy)
+    fn wait_for_worker(&self, key: &[u8], start: Start<'_>, waiting: &mut Waiting) -> Option<Instant> {
+        let begin = || Patience::new(For::Worker, start.policy.crowding(), start.now);
+        waiting
+            .for_worker
+            .get_or_insert_with(begin)
+            .left(start.now, || (start.busy)(&self.workers.pids_in_use(key)))
     }
 
     /// An idle process.
@@ -194,9 +194,8 @@ impl<Z: Zygote, W> State<Z, W> {
             true => For::Worker,
             false => For::Zygote,
         };
-        let (came_back, now) = (self.came_back, start.now);
-        let begin = || Patience::new(what, start.policy.crowding(), came_back, now);
-        let left = waiting.for_zygote.get_or_insert_with(begin).left(came_back, now, start.busy);
+        let begin = || Patience::new(what, start.policy.crowding(), start.now);
+        let left = waiting.for_zygote.get_or_insert_with(begin).left(start.now, || (start.busy)(&[]));
         if !is_in_use || left.is_none() {
             let room = self.room(start.policy.templates_per_tool);
             if self.zygotes.live() < room || self.drop_zygote(Why::Room) {
@@ -229,7 +228,7 @@ impl<Z: Zygote, W> State<Z, W> {
         if are_enough
             && crowding > 1
             && self.workers.is_in_use(key)
-            && let Some(until) = self.wait_for_worker(start, waiting)
+            && let Some(until) = self.wait_for_worker(key, start, waiting)
         {
             return Grow::Wait(until);
         }

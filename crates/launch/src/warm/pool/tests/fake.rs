@@ -223,7 +223,9 @@ impl Trial {
         now: Instant,
     ) -> Result<Option<Lease<'_, Maker>>, Reason> {
         let (tool, policy) = (self.tool(spec), self.pool.policy());
-        while let Some(plan) = tool.try_plan(Start { spec, policy, here: 0, now, busy: || false }, waiting)? {
+        while let Some(plan) =
+            tool.try_plan(Start { spec, policy, here: 0, now, busy: |_| false }, waiting)?
+        {
             if let Some(lease) = self.pool.carry_out(&tool, spec, plan)? {
                 return Ok(Some(lease));
             }

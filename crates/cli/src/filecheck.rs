@@ -1,0 +1,116 @@
+//! `hotstart filecheck`: FileCheck, where it certainly passes without FileCheck.
+//!
+//! Everything that is not a certain pass is the real FileCheck's, with the same arguments and input: its words, its
+//! status. It is put to the test first, once, like those of a run of tests.
+
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+
+use hotstart_launch::{Launcher, cache_directory};
+use hotstart_model::Environment;
+use hotstart_python::which;
+use hotstart_report::Sink;
+use hotstart_shell::FileChecks;
+
+use crate::exit_code;
+
+const HELP: &str = "\
+usage: hotstart filecheck [--filecheck PATH] ARGUMENTS
+
+Passes silently where FileCheck would with these arguments. For everything else, FileCheck itself is run: the one at PATH, or
+the first on PATH. Takes FileCheck's arguments; those that hotstart does not know are left to it.
+
+  --filecheck PATH         the FileCheck to be used; must be the first argument
+  --filecheck PATH --test  put it to the test, and tell whether it is believed; then no further arguments
+
+Exit code: FileCheck's.
+";
+
+/// Runs `hotstart filecheck` with the arguments after `filecheck`.
+pub fn run(args: &[OsString]) -> ExitCode {
+    let (named, rest) = match args {
+        [option, path, rest @ ..] if option == "--filecheck" => (Some(path.clone()), rest),
+        [help] if help == "--help" || help == "-h" => return told(Sink::stdout(), HELP, exit_code::SUCCESS),
+        rest => (None, rest),
+    };
+    let (env, cwd) =
+        (Environment::from_iter(std::env::vars_os()), std::env::current_dir().unwrap_or_default());
+    let name = named.unwrap_or_else(|| "FileCheck".into());
+    let Some(program) = which::program(&name, env.get("PATH"), &cwd) else {
+        let text = format!(
+            "hotstart filecheck: there is no '{}'; name one with --filecheck PATH\n",
+            name.to_string_lossy()
+        );
+        return told(Sink::stderr(), &text, exit_code::ERROR);
+    };
+    let filechecks = FileChecks::new(Launcher::new(), cache_directory());
+    let is_believed = filechecks.test_now(&program, &env);
+    if let [option] = rest
+        && option == "--test"
+    {
+        let answer = match filechecks.counts().refused.first() {
+            Some((_, why)) => format!("'{}' is always run: {why}\n", program.display()),
+            None => format!("'{}' answers the test cases as expected\n", program.display()),
+        };
+        return told(
+            Sink::stdout(),
+            &answer,
+            if is_believed { exit_code::SUCCESS } else { exit_code::FAILURE },
+        );
+    }
+    decide(&filechecks, &program, rest, (&env, &cwd), is_believed)
+}
+
+fn decide(
+    filechecks: &FileChecks,
+    program: &Path,
+    args: &[OsString],
+    (env, cwd): (&Environment, &Path),
+    is_believed: bool,
+) -> ExitCode {
+    let words: Option<Vec<String>> = args.iter().map(|arg| Some(arg.to_str()?.to_owned())).collect();
+    let mut read = None;
+    if let (true, Some(words), Some(cwd)) = (is_believed, words, cwd.to_str()) {
+        let mut stdin = || {
+            let mut input = Vec::new();
+            let most = hotstart_shell::MAX_FILECHECK_INPUT as u64 + 1;
+            // What fails to be read fails for FileCheck, too, which then gets what came before.
+            let _ = io::stdin().lock().take(most).read_to_end(&mut input);
+            read.insert(input).clone()
+        };
+        if filechecks.passes(program, &words, (env, cwd), &mut stdin) {
+            return exit_code::exit(exit_code::SUCCESS);
+        }
+    }
+    match start(program.to_owned(), args, read) {
+        Ok(status) => {
+            let code = status.code().or(status.signal().map(|signal| 128 + signal));
+            exit_code::exit(code.map_or(exit_code::ERROR, |code| code as u8))
+        }
+        Err(error) => {
+            let text = format!("hotstart filecheck: cannot run '{}': {error}\n", program.display());
+            told(Sink::stderr(), &text, exit_code::ERROR)
+        }
+    }
+}
+
+/// Becomes the real one if nothing was read; else runs it with that and the rest as its input.
+fn start(program: PathBuf, args: &[OsString], read: Option<Vec<u8>>) -> io::Result<ExitStatus> {
+    let mut command = Command::new(program);
+    command.args(args);
+    let Some(read) = read else { return Err(command.exec()) };
+    let mut child = command.stdin(Stdio::piped()).spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // It may be content early.
+        let _ = stdin.write_all(&read).and_then(|()| io::copy(&mut io::stdin().lock(), &mut stdin));
+    }
+    child.wait()
+}
+
+fn told(mut to: Sink, text: &str, code: u8) -> ExitCode {
+    to.put(text);
+    exit_code::written(&mut to, code)
+}

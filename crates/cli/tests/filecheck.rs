@@ -1,0 +1,104 @@
+//! `hotstart filecheck`, and FileChecks in `hotstart lit`, against a FileCheck that is installed.
+//!
+//! Needs a FileCheck of LLVM 15 or newer in /usr/lib/llvm-*/bin; without one, the tests say so and check nothing.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn installed() -> Option<PathBuf> {
+    let dirs = fs::read_dir("/usr/lib").ok()?.filter_map(|dir| Some(dir.ok()?.path()));
+    let version = |dir: &PathBuf| dir.file_name()?.to_str()?.strip_prefix("llvm-")?.parse::<u32>().ok();
+    let known = dirs.filter(|dir| version(dir).is_some_and(|version| version >= 15));
+    let found = known.map(|dir| dir.join("bin/FileCheck")).find(|file| file.is_file());
+    if found.is_none() {
+        eprintln!("no FileCheck of LLVM 15 or newer is installed: nothing to compare with");
+    }
+    found
+}
+
+fn run(program: &Path, args: &[&str], dir: &Path, input: &str) -> Output {
+    let mut child = Command::new(program)
+        .args(args)
+        .current_dir(dir)
+        .env("HOTSTART_CACHE_DIR", dir.join("cache"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It may end without reading.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn the_command_answers_as_filecheck_does() {
+    let Some(filecheck) = installed() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let hotstart = Path::new(env!("CARGO_BIN_EXE_hotstart"));
+    fs::write(dir.path().join("check"), "CHECK: a{{[0-9]+}}\n").unwrap();
+    let path = filecheck.to_str().unwrap();
+    let tested = run(hotstart, &["filecheck", "--filecheck", path, "--test"], dir.path(), "");
+    let text = String::from_utf8(tested.stdout).unwrap();
+    assert!(tested.status.success() && text.contains("answers the test cases as expected"), "{text}");
+    for (args, input) in [
+        (&["check"][..], "a12\n"),
+        (&["check"], "b\n"),
+        (&["check"], ""),
+        (&["check", "-v"], "a1\n"),
+        (&["missing"], "a1\n"),
+        (&["check", "--input-file=check"], ""),
+        (&[], ""),
+    ] {
+        let own = run(hotstart, &[&["filecheck", "--filecheck", path], args].concat(), dir.path(), input);
+        let real = run(&filecheck, args, dir.path(), input);
+        assert_eq!(own.status.code(), real.status.code(), "{args:?}");
+        assert_eq!((own.stdout, own.stderr), (real.stdout, real.stderr), "{args:?}");
+    }
+}
+
+#[test]
+fn a_filecheck_that_is_not_there_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_hotstart"))
+        .args(["filecheck", "check"])
+        .env("PATH", dir.path())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text.contains("there is no 'FileCheck'; name one with --filecheck PATH"), "{text}");
+}
+
+#[test]
+fn passes_in_a_run_are_decided_unless_that_is_switched_off() {
+    let Some(filecheck) = installed() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let hotstart = Path::new(env!("CARGO_BIN_EXE_hotstart"));
+    let python = std::env::var("HOTSTART_LIT_PYTHON")
+        .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../../.venv/bin/python").to_owned());
+    let config = "import lit.formats\nconfig.name = 't'\nconfig.suffixes = ['.test']\n\
+                  config.test_format = lit.formats.ShTest(execute_external=False)\n";
+    fs::write(dir.path().join("lit.cfg.py"), config).unwrap();
+    for (name, pattern) in [("passes.test", "a"), ("fails.test", "b")] {
+        let text = format!("RUN: echo a | {} %s\nCHECK: {pattern}\n", filecheck.display());
+        fs::write(dir.path().join(name), text).unwrap();
+    }
+    let path = filecheck.to_str().unwrap();
+    run(hotstart, &["filecheck", "--filecheck", path, "--test"], dir.path(), "");
+    let lit = |more: &[&str]| {
+        let args = [&["lit", "--lit-python", &python, "--explain", "-v"], more, &["."]].concat();
+        let output = run(hotstart, &args, dir.path(), "");
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let told = lit(&[]);
+    assert!(told.contains("FileCheck: 1 passes decided without it, 1 runs left to it\n"), "{told}");
+    assert!(told.contains("1  left to it: no match\n"), "{told}");
+    for switch in ["--no-filecheck", "--cold", "--keep-cold=FileCheck"] {
+        let told = lit(&[switch]);
+        assert!(!told.contains("passes decided"), "{switch}: {told}");
+    }
+}

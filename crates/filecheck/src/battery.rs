@@ -1,0 +1,46 @@
+//! Small cases by which a FileCheck is compared with the matcher before the matcher is believed in its place.
+//!
+//! Each case says whether FileCheck passes. Those that pass are decided by the matcher; those that fail are the near
+//! misses: a FileCheck with other rules would pass them. They are what differs between versions of LLVM and between
+//! dialects, and what is easy to get wrong: the order of DAGs, NOTs and labels, lines, blanks, scopes, expressions.
+//!
+//! A line of [`TEXT`] is a case: options, check file and input with `|` between, `/` for line ends, `+` or `-` before.
+
+/// A case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// Arguments; the check file is `check`.
+    pub args: Vec<String>,
+    /// The check file.
+    pub check: String,
+    /// The input.
+    pub input: String,
+    /// Whether FileCheck passes, without a word.
+    pub passes: bool,
+}
+
+/// All cases.
+pub fn cases() -> Vec<Case> {
+    TEXT.lines().filter(|line| !line.is_empty()).map(case).collect()
+}
+
+/// What tells this battery from others, for answers that are kept: the crate's version and a hash of the cases (FNV-1a).
+pub fn version() -> String {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = TEXT.bytes().fold(0xcbf2_9ce4_8422_2325, step);
+    format!("{}-{hash:016x}", env!("CARGO_PKG_VERSION"))
+}
+
+fn case(line: &str) -> Case {
+    let (mark, rest) = line.split_at(1);
+    let mut fields = rest.split('¦').map(str::trim);
+    let mut field = || fields.next().unwrap_or_default().to_owned();
+    let (options, check, input) = (field(), field(), field());
+    let mut args: Vec<String> = options.split_whitespace().map(|word| word.replace('~', " ")).collect();
+    args.push("check".to_owned());
+    let lines = |text: String| text.replace('⏎', "\n").replace('→', "\t").replace('·', " ");
+    Case { args, check: lines(check), input: lines(input), passes: mark == "+" }
+}
+
+/// `¦` separates, `⏎` is a line end, `→` a tab, `·` a blank that counts, `~` a blank within an option.
+const TEXT: &str = include_str!("battery.txt");

@@ -1,0 +1,127 @@
+//! Puts a FileCheck to the test: each case of the battery is run by it, cold, and answered by the matcher.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hotstart_filecheck::{Request, battery};
+use hotstart_launch::{EnvBlock, Group, Launcher, ProcessGroup, Spec};
+use hotstart_model::Status;
+
+use super::plain_block;
+use super::trust::{Mark, Tool, Verdict};
+
+/// What came of it; nothing if it could not be put to the test, or was changed meanwhile.
+pub(super) fn verdict(
+    tool: &Tool,
+    launcher: &Launcher,
+    group: &Group,
+    is_over: &(dyn Fn() -> bool + Sync),
+) -> Option<Verdict> {
+    let bench = Bench::new(tool, launcher, group)?;
+    let marks = bench.marks()?;
+    let mut refusal = None;
+    for case in battery::cases() {
+        if is_over() {
+            return None;
+        }
+        let (check, input) = (case.check.as_bytes(), case.input.as_bytes());
+        let request = Request::parse(&case.args, None);
+        let is_pass = request.is_ok_and(|request| request.decide(check, input).is_ok());
+        let (status, output) = bench.run(&case.args, check, input)?;
+        if matches!(status, Status::Signaled(_)) {
+            // Somebody ended it; that is no answer.
+            return None;
+        }
+        let passes = status == Status::OK && output.is_empty();
+        if passes != is_pass || passes != case.passes {
+            refusal = Some(format!("it answered otherwise: {case:?}"));
+            break;
+        }
+    }
+    (marks == bench.marks()?).then_some(Verdict { refusal, marks })
+}
+
+/// A directory in which a FileCheck is run.
+struct Bench<'b> {
+    tool: &'b Tool,
+    env: EnvBlock,
+    launcher: &'b Launcher,
+    group: &'b Group,
+    dir: PathBuf,
+}
+
+impl Drop for Bench<'_> {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+impl<'b> Bench<'b> {
+    fn new(tool: &'b Tool, launcher: &'b Launcher, group: &'b Group) -> Option<Self> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("hotstart-filecheck-{}-{number}", std::process::id()));
+        fs::create_dir(&dir).ok()?;
+        launcher.remove_if_killed(&dir);
+        Some(Bench { tool, env: plain_block(&tool.environment.0), launcher, group, dir })
+    }
+
+    /// The program's file and the libraries that the loader takes for it. Only for programs that are executed as they are.
+    fn marks(&self) -> Option<Vec<Mark>> {
+        let mut magic = [0; 4];
+        File::open(&self.tool.program).ok()?.read_exact(&mut magic).ok()?;
+        if magic != *b"\x7fELF" {
+            return None;
+        }
+        let trace = [(OsString::from("LD_TRACE_LOADED_OBJECTS"), OsString::from("1"))];
+        let env: Vec<_> = self.tool.environment.0.iter().chain(&trace).cloned().collect();
+        let (_, output) = self.run_in(plain_block(&env), &[], b"", b"")?;
+        let output = String::from_utf8(output).ok()?;
+        // `libm.so.6 => /lib/libm.so.6 (0x7f...)`; the loader itself has no arrow.
+        let libraries = output.lines().filter_map(|line| {
+            let path = line.rsplit("=> ").next()?.trim().split(" (").next()?;
+            path.starts_with('/').then(|| PathBuf::from(path))
+        });
+        let program = fs::canonicalize(&self.tool.program).ok()?;
+        let files = [self.tool.program.clone(), program].into_iter().chain(libraries);
+        files.map(|file| Mark::of(&file)).collect()
+    }
+
+    fn run(&self, args: &[String], check: &[u8], input: &[u8]) -> Option<(Status, Vec<u8>)> {
+        self.run_in(self.env.clone(), args, check, input)
+    }
+
+    /// How it ends, and all that it writes.
+    fn run_in(
+        &self,
+        env: EnvBlock,
+        args: &[String],
+        check: &[u8],
+        input: &[u8],
+    ) -> Option<(Status, Vec<u8>)> {
+        let path = |name: &str| self.dir.join(name);
+        fs::write(path("check"), check).ok()?;
+        fs::write(path("input"), input).ok()?;
+        let (stdin, output) = (File::open(path("input")).ok()?, File::create(path("output")).ok()?);
+        let name = self.tool.program.clone().into_os_string();
+        let spec = Spec {
+            program: self.tool.program.clone(),
+            argv: std::iter::once(name).chain(args.iter().map(OsString::from)).collect(),
+            env,
+            cwd: Path::new(&self.dir).into(),
+            stdio: [stdin.as_fd(), output.as_fd(), output.as_fd()],
+            extra_fds: Vec::new(),
+            umask: None,
+            ignored: None,
+            limits: Vec::new(),
+            keep_cold: true,
+            process_group: ProcessGroup::Inherit,
+        };
+        let exit = self.launcher.start(&spec, self.group).ok()?.wait();
+        Some((exit.status, fs::read(path("output")).ok()?))
+    }
+}

@@ -1,0 +1,71 @@
+//! FileChecks among the stages of a pipeline: which may pass without a process, and what they read.
+
+use std::path::Path;
+
+use hotstart_python::path::join;
+
+use super::{Call, Waiting, regular_file, whole};
+use crate::assembly::Assembly;
+use crate::pump::Port;
+use crate::redirect::Slot;
+use crate::stage::Running;
+use crate::state::Shell;
+
+impl<'a> Assembly<'_, 'a> {
+    /// A FileCheck that needs no process, or none yet; else the arguments again. Only for the last stage, if what it
+    /// writes is captured and nothing is special about its start.
+    pub(crate) fn file_check(
+        &mut self,
+        shell: &mut Shell,
+        program: &str,
+        args: Vec<String>,
+        slots: [Slot; 3],
+    ) -> Result<Running<'a>, Vec<String>> {
+        let Some(filechecks) = self.context.filechecks else { return Err(args) };
+        let has_upstream = slots[0] == Slot::Upstream && self.upstream.is_some();
+        if !self.may_match(shell, program, slots) || !(has_upstream || self.pipeline.stages.len() == 1) {
+            return Err(args);
+        }
+        let env = shell.vars.all();
+        let call = Call { program: Path::new(program), args: &args[1..], env: &env, cwd: shell.cwd() };
+        let Some((prepared, input_file)) = filechecks.prepare(&call) else { return Err(args) };
+        let mut running = Running { stderr_is_piped: true, ..Running::default() };
+        if let (Some(upstream), None, true) = (&self.upstream, &input_file, has_upstream) {
+            self.ports.push(Port::input(self.stages.len(), upstream.clone()));
+            running.wait_for_input(Waiting {
+                prepared: Some(prepared),
+                filechecks,
+                launcher: self.context.launcher,
+                group: self.context.group,
+                program: program.to_owned(),
+                args,
+                env: shell.vars.block(),
+                cwd: shell.cwd_path(),
+                merges_errors: slots[2] == Slot::Stdout,
+            });
+            return Ok(running);
+        }
+        let input = match (input_file, slots[0]) {
+            _ if has_upstream => None,
+            (Some(file), _) => regular_file(&join(shell.cwd(), &file)),
+            (None, Slot::File(index)) => self.opened[index].file.as_ref().and_then(|file| whole(file)),
+            (None, _) => None,
+        };
+        if !input.is_some_and(|input| filechecks.decide(prepared, &input)) {
+            return Err(args);
+        }
+        running.has_matched();
+        running.ended = Some(self.begun.elapsed());
+        Ok(running)
+    }
+
+    /// Whether a stage of this kind, at this place, may pass without a process.
+    fn may_match(&self, shell: &Shell, program: &str, slots: [Slot; 3]) -> bool {
+        let is_last = self.stages.len() + 1 == self.pipeline.stages.len();
+        let is_captured = slots[1] == Slot::Pipe && matches!(slots[2], Slot::Pipe | Slot::Stdout);
+        let is_plain = shell.limits.is_empty() && matches!(shell.process_umask(), Ok(None));
+        let script = self.context.script;
+        let has_own_start = script.cold.covers(Path::new(program)) || !script.wraps.is_empty();
+        is_last && is_captured && is_plain && !has_own_start
+    }
+}

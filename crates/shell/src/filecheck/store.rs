@@ -1,0 +1,105 @@
+//! Keeps the answers of FileChecks between runs: one small file for each, in the user's cache directory.
+//!
+//! A file is written whole and then renamed, so several runners and a crash do no harm. What cannot be read, is of
+//! another version, or is about another FileCheck is as if it were not there.
+
+use std::fmt::Write;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hotstart_filecheck::battery;
+
+use super::trust::{Mark, Tool, Verdict};
+
+/// Files changed so recently, in seconds, may change again within one tick of the clock that stamps them.
+const RECENT: i64 = 2;
+
+fn file(dir: &Path, tool: &Tool) -> PathBuf {
+    let mut hasher = DefaultHasher::new();
+    tool.hash(&mut hasher);
+    dir.join(format!("{:016x}", hasher.finish()))
+}
+
+/// What the file begins with: all that the answer depends on, the files aside.
+fn header(tool: &Tool) -> Option<String> {
+    let program = tool.program.to_str().filter(|path| !path.contains('\n'))?;
+    let loader = format!("{:?}", tool.loader).replace('\n', " ");
+    Some(format!("hotstart filecheck {}\n{program}\n{loader}\n", battery::version()))
+}
+
+/// What was kept of this FileCheck.
+pub(super) fn read(dir: &Path, tool: &Tool) -> Option<Verdict> {
+    let text = fs::read_to_string(file(dir, tool)).ok()?;
+    let rest = text.strip_prefix(&header(tool)?)?.strip_suffix("end\n")?;
+    let mut lines = rest.lines();
+    let refusal = match lines.next()?.split_once(' ')? {
+        ("passed", "") => None,
+        ("refused", why) => Some(why.to_owned()),
+        _ => return None,
+    };
+    let marks: Vec<Mark> = lines.map(mark).collect::<Option<_>>()?;
+    (!marks.is_empty()).then_some(Verdict { refusal, marks })
+}
+
+fn mark(line: &str) -> Option<Mark> {
+    let mut words = line.splitn(8, ' ');
+    let mut numbers = [0; 7];
+    for number in &mut numbers {
+        *number = words.next()?.parse().ok()?;
+    }
+    Some(Mark { path: words.next()?.into(), numbers })
+}
+
+/// Keeps an answer. If that is not possible, the next run puts the FileCheck to the test again.
+pub(super) fn write(dir: &Path, tool: &Tool, verdict: &Verdict) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs() as i64);
+    let is_recent = |mark: &Mark| mark.numbers[3].max(mark.numbers[5]) + RECENT > now;
+    if verdict.marks.is_empty() || verdict.marks.iter().any(is_recent) {
+        return;
+    }
+    let Some(mut text) = header(tool) else { return };
+    let _ = match &verdict.refusal {
+        None => writeln!(text, "passed "),
+        Some(why) => writeln!(text, "refused {}", why.replace('\n', " ")),
+    };
+    for mark in &verdict.marks {
+        let Some(path) = mark.path.to_str().filter(|path| !path.contains('\n')) else { return };
+        let numbers = mark.numbers.map(|number| number.to_string()).join(" ");
+        let _ = writeln!(text, "{numbers} {path}");
+    }
+    text.push_str("end\n");
+    let target = file(dir, tool);
+    let temporary = target.with_extension(format!("{}.new", std::process::id()));
+    let written = fs::create_dir_all(dir).and_then(|()| fs::write(&temporary, text));
+    if written.and_then(|()| fs::rename(&temporary, &target)).is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hotstart_model::Environment;
+
+    #[test]
+    fn answers_are_kept_and_damage_is_no_answer() {
+        let dir = tempfile::tempdir().unwrap();
+        let tool = Tool::new(Path::new("/bin/FileCheck"), &Environment::new());
+        let mark = Mark { path: "/a b".into(), numbers: [1, 2, 3, 4, 5, 6, 7] };
+        for refusal in [None, Some("case 3".to_owned())] {
+            let verdict = Verdict { refusal, marks: vec![mark.clone()] };
+            write(dir.path(), &tool, &verdict);
+            assert_eq!(read(dir.path(), &tool), Some(verdict));
+        }
+        let path = file(dir.path(), &tool);
+        let text = fs::read_to_string(&path).unwrap();
+        for length in 0..text.len() {
+            fs::write(&path, &text[..length]).unwrap();
+            assert_eq!(read(dir.path(), &tool), None, "cut after {length}");
+        }
+        let env = [("LD_LIBRARY_PATH", "/x")].into_iter().collect();
+        assert_eq!(read(dir.path(), &Tool::new(Path::new("/bin/FileCheck"), &env)), None);
+    }
+}

@@ -1,0 +1,72 @@
+//! A FileCheck that waits for its input, and may then pass or be started.
+
+use std::ffi::OsString;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+use hotstart_filecheck::Prepared;
+use hotstart_launch::{Child, EnvBlock, Group, Launcher, Spec, StartError};
+
+use super::FileChecks;
+use crate::halt::{Halt, Halting};
+use crate::pipeline::{new_pipe, process_group};
+
+/// All that is needed to decide a FileCheck, or to start it.
+pub(crate) struct Waiting<'g> {
+    pub prepared: Option<Prepared>,
+    pub filechecks: &'g FileChecks,
+    pub launcher: &'g Launcher,
+    pub group: &'g Group,
+    pub program: String,
+    pub args: Vec<String>,
+    pub env: EnvBlock,
+    pub cwd: Arc<Path>,
+    /// Standard error goes where standard output goes.
+    pub merges_errors: bool,
+}
+
+/// A FileCheck that was started, and our ends of its pipes.
+pub(crate) struct Started<'g> {
+    pub child: Child<'g>,
+    pub stdin: OwnedFd,
+    pub stdout: OwnedFd,
+    pub stderr: Option<OwnedFd>,
+}
+
+impl<'g> Waiting<'g> {
+    /// Whether it passes with this input. To be asked once.
+    pub fn passes(&mut self, input: &[u8]) -> bool {
+        self.prepared.take().is_some_and(|prepared| self.filechecks.decide(prepared, input))
+    }
+
+    /// Starts it, to be given its input.
+    pub fn start(self) -> Halting<Started<'g>> {
+        if self.prepared.is_some() {
+            self.filechecks.leave("size");
+        }
+        let (stdin_read, stdin) = new_pipe()?;
+        let (stdout, stdout_write) = new_pipe()?;
+        let errors = if self.merges_errors { None } else { Some(new_pipe()?) };
+        let stderr_write = errors.as_ref().map_or(&stdout_write, |(_, write)| write);
+        let spec = Spec {
+            program: self.program.into(),
+            argv: self.args.into_iter().map(OsString::from).collect(),
+            env: self.env,
+            cwd: self.cwd,
+            stdio: [stdin_read.as_fd(), stdout_write.as_fd(), stderr_write.as_fd()],
+            extra_fds: Vec::new(),
+            umask: None,
+            ignored: None,
+            limits: Vec::new(),
+            keep_cold: false,
+            process_group: process_group(self.group)?,
+        };
+        let child = self.launcher.start(&spec, self.group).map_err(|error| match error {
+            StartError::Ended { .. } => Halt::Killed,
+            // The run is then made again without this.
+            error => Halt::internal("cannot start FileCheck", error),
+        })?;
+        Ok(Started { child, stdin, stdout, stderr: errors.map(|(read, _)| read) })
+    }
+}

@@ -1,0 +1,150 @@
+//! FileChecks that pass without a process, and those that are handed their input: the record is the same as with a process.
+//!
+//! Needs a FileCheck of LLVM 15 or newer in /usr/lib/llvm-*/bin; without one, the tests say so and check nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hotstart_launch::{Group, Launcher};
+use hotstart_model::{Command, Dialect, Environment, Interpreter, Script, Stage, Step, Transcript};
+use hotstart_shell::{FileChecks, Starts, run_script_with};
+
+fn installed() -> Option<PathBuf> {
+    let dirs = fs::read_dir("/usr/lib").ok()?.filter_map(|dir| Some(dir.ok()?.path()));
+    let version = |dir: &PathBuf| dir.file_name()?.to_str()?.strip_prefix("llvm-")?.parse::<u32>().ok();
+    let known = dirs.filter(|dir| version(dir).is_some_and(|version| version >= 15));
+    let found = known.map(|dir| dir.join("bin/FileCheck")).find(|file| file.is_file());
+    if found.is_none() {
+        eprintln!("no FileCheck of LLVM 15 or newer is installed: nothing to compare with");
+    }
+    found
+}
+
+struct Space {
+    dir: tempfile::TempDir,
+    env: Arc<Environment>,
+    filechecks: FileChecks,
+}
+
+impl Space {
+    fn new(filecheck: &Path) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let path = format!("{}:/usr/bin:/bin", filecheck.parent().unwrap().display());
+        let env: Environment = [("PATH", path.as_str())].into_iter().collect();
+        let filechecks = FileChecks::new(Launcher::new(), None);
+        assert!(filechecks.test_now(filecheck, &env), "{:?}", filechecks.counts());
+        fs::write(dir.path().join("check"), "CHECK: a\nCHECK-NEXT: b\n").unwrap();
+        fs::write(dir.path().join("good"), "a\nb\n").unwrap();
+        fs::write(dir.path().join("bad"), "a\nc\n").unwrap();
+        Space { dir, env: Arc::new(env), filechecks }
+    }
+
+    fn run(&self, text: &str, matches: bool, tape: bool) -> Transcript {
+        let script = Script {
+            commands: vec![Command { label: "RUN: at line 1".into(), text: text.into() }],
+            dialect: Dialect::V23,
+            interpreter: Interpreter::Internal,
+            pipefail: true,
+            cwd: self.dir.path().canonicalize().unwrap(),
+            make_dirs: Vec::new(),
+            env: self.env.clone(),
+            timeout: None,
+            tmp_base: self.dir.path().join("t"),
+            tape,
+            cold: hotstart_model::ColdTools::None,
+            lit_package_dir: None,
+            lit_python: None,
+            wraps: Default::default(),
+        };
+        let filechecks = matches.then_some(&self.filechecks);
+        run_script_with(&script, Starts { launcher: &Launcher::new(), group: &Group::new(), filechecks })
+    }
+}
+
+/// The record without times.
+fn timeless(transcript: &Transcript) -> Transcript {
+    let mut timeless = Transcript { matched: 0, ..transcript.clone() };
+    for step in &mut timeless.steps {
+        if let Step::Stage(stage) = step {
+            *stage = Stage { wall: Duration::ZERO, cpu: Duration::ZERO, ..stage.clone() };
+        }
+    }
+    timeless
+}
+
+#[test]
+fn the_record_is_the_same() {
+    let Some(filecheck) = installed() else { return };
+    let space = Space::new(&filecheck);
+    let matched: &[(&str, usize)] = &[
+        ("cat good | FileCheck check", 1),
+        ("/bin/cat good | FileCheck check", 1),
+        ("/bin/cat good | FileCheck check 2>&1", 1),
+        ("/bin/cat good | /bin/cat | FileCheck check", 1),
+        ("FileCheck check < good", 1),
+        ("FileCheck check --input-file=good", 1),
+        ("/bin/cat good | env FILECHECK_OPTS=--match-full-lines FileCheck check", 1),
+        ("FileCheck check < good && /bin/cat good | FileCheck check", 2),
+        // Failures, and what is not certain.
+        ("cat bad | FileCheck check", 0),
+        ("/bin/cat bad | FileCheck check", 0),
+        ("/bin/cat bad | FileCheck check 2>&1", 0),
+        ("FileCheck check < bad", 0),
+        ("FileCheck check --input-file=bad", 0),
+        ("FileCheck check --input-file=missing", 0),
+        ("/bin/cat good | FileCheck missing", 0),
+        ("/bin/cat good | FileCheck check -v", 0),
+        ("FileCheck check", 0),
+        // Not for the matcher.
+        ("/bin/cat bad | not FileCheck check", 0),
+        ("/bin/cat good | FileCheck check | /bin/cat", 0),
+        ("/bin/cat good | FileCheck check > out", 0),
+        ("sh -c 'cat good; exit 3' | FileCheck check", 1),
+    ];
+    for &(text, count) in matched {
+        for tape in [false, true] {
+            let (with, without) = (space.run(text, true, tape), space.run(text, false, tape));
+            assert_eq!(timeless(&with), timeless(&without), "{text}");
+            assert_eq!(with.matched, count, "{text}: {:?}", space.filechecks.counts());
+        }
+    }
+}
+
+#[test]
+fn what_is_too_large_is_handed_over_as_it_comes() {
+    let Some(filecheck) = installed() else { return };
+    let space = Space::new(&filecheck);
+    fs::write(space.dir.path().join("check"), "CHECK: last\n").unwrap();
+    let text = "sh -c 'yes | head -c 40000000; echo last' | FileCheck check";
+    let transcript = space.run(text, true, false);
+    assert_eq!((transcript.exit_code, transcript.matched), (Some(0), 0));
+    assert_eq!(space.filechecks.counts().left.get("size"), Some(&1));
+}
+
+#[test]
+fn a_program_that_only_has_the_name_is_never_believed() {
+    let Some(filecheck) = installed() else { return };
+    let space = Space::new(&filecheck);
+    let wrapper = space.dir.path().join("FileCheck");
+    fs::write(&wrapper, format!("#!/bin/sh\nexec {} \"$@\"\n", filecheck.display())).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&wrapper, mode).unwrap();
+    assert!(!space.filechecks.test_now(&wrapper, &space.env));
+    // `true` passes whatever it is asked.
+    let pretender = space.dir.path().join("FileCheck-true");
+    fs::copy("/bin/true", &pretender).unwrap();
+    assert!(!space.filechecks.test_now(&pretender, &space.env));
+    let transcript = space.run(&format!("/bin/cat good | {} check", pretender.display()), true, false);
+    assert_eq!((transcript.exit_code, transcript.matched), (Some(0), 0));
+}
+
+#[test]
+fn a_difference_switches_it_off() {
+    let Some(filecheck) = installed() else { return };
+    let space = Space::new(&filecheck);
+    space.filechecks.distrust("suite :: test");
+    assert_eq!(space.run("/bin/cat good | FileCheck check", true, false).matched, 0);
+    assert!(space.filechecks.counts().refused[0].1.contains("suite :: test"));
+}
