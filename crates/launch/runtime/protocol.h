@@ -1,4 +1,4 @@
-/* The wire between the runner and a template: the one source of it.
+/* The wire format between the runner and a zygote, and its one source.
  *
  * crates/launch/src/warm/wire.rs repeats these numbers; a test there compiles this header and compares every size
  * and offset. Messages travel over a SOCK_SEQPACKET pair, one message each way per start, each beginning with
@@ -30,7 +30,7 @@
 /* Words of a tool in which its constructors may keep the number of arguments. */
 #define HS_COUNTS_MAX 8
 
-/* What was found at the snapshot that makes a copy differ from a fresh process. */
+/* Findings at the snapshot by which a fork would differ from a fresh process. */
 enum hs_doubt {
     HS_DOUBT_THREADS = 1u << 0,     /* a constructor started a thread */
     HS_DOUBT_DESCRIPTORS = 1u << 1, /* a constructor opened a descriptor */
@@ -117,7 +117,7 @@ struct hs_reply {
     uint32_t reserved;
 };
 
-/* What became of a request to a worker. */
+/* The results of a request to a worker. */
 enum hs_ending {
     HS_ENDING_REWOUND = 1, /* main has ended, and the worker can take the next request */
     HS_ENDING_RETIRED,     /* main has ended, and the process ends with that status now */
@@ -136,7 +136,7 @@ enum hs_retirement {
     HS_RETIRED_CALLS = 1u << 7,    /* a system call that is not known to be harmless: the run is not to be believed */
 };
 
-/* What an audit found not to be as it was. */
+/* The differences that an audit found. */
 enum hs_difference {
     HS_DIFFERS_MEMORY = 1u << 0,
     HS_DIFFERS_MAPPINGS = 1u << 1,

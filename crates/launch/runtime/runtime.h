@@ -30,7 +30,7 @@ struct hs_start {
     char **envp;
 };
 
-/* What the real main is called with. */
+/* The arguments of the real main. */
 struct hs_call {
     int argc;
     char **argv;
@@ -57,7 +57,7 @@ struct hs_secret {
 };
 enum { HS_SECRET_ARGUMENTS, HS_SECRET_VARIABLES, HS_SECRET_ENVIRONMENT, HS_SECRETS };
 
-/* What a watched run has looked at of its environment: which variables there are, and the values of some. */
+/* The parts of its environment that a watched run has looked at: the names of the variables, and the values of some. */
 #define HS_VARIABLES_MAX 128
 struct hs_looks {
     int names;
@@ -145,7 +145,7 @@ HS_HIDDEN void hs_text_enlarge(void);
 /* decode.c */
 HS_HIDDEN int hs_decode(char *message, long length, uint32_t room, struct hs_job *job);
 
-/* server.c: hs_serve returns in a copy only. */
+/* server.c: hs_serve returns in a fork only. */
 HS_HIDDEN void hs_serve(const struct hs_start *start, struct hs_call *call);
 HS_HIDDEN const struct hs_job *hs_serve_next(const struct hs_start *start, struct hs_call *call);
 
@@ -202,7 +202,7 @@ HS_HIDDEN int hs_memory_is_zero(const char *from, const char *to);
 HS_HIDDEN struct hs_heap hs_memory_heap(void);
 HS_HIDDEN uintptr_t hs_memory_stack_low(void);
 
-/* calls.c: what becomes of a system call. */
+/* calls.c: the outcomes of a system call. */
 enum hs_call_outcome {
     HS_CALL_DONE,     /* it was made, or answered: the result is in place of the number */
     HS_CALL_NATIVE,   /* it is to be made with the registers that it has */
@@ -217,7 +217,7 @@ struct hs_call_place {
     uintptr_t stack; /* the stack pointer */
     void *context;   /* the frame of the signal handler that is asked, if it is one */
 };
-/* What a run has called. */
+/* Calls that a run has made. */
 enum hs_call_seen {
     HS_SEEN_UNKNOWN = 1u << 0, /* a call that is not known to leave nothing behind and to answer as in a fresh process */
     HS_SEEN_NUMBER = 1u << 1,  /* the process's number */
@@ -258,7 +258,7 @@ HS_HIDDEN enum hs_call_outcome hs_usage_clock(struct hs_system_call *call);
 HS_HIDDEN enum hs_call_outcome hs_usage_sleep(const struct hs_system_call *call);
 HS_HIDDEN enum hs_call_outcome hs_usage_limit(struct hs_system_call *call);
 
-/* sites.c. A system call and the comparison behind it have so many bytes. */
+/* sites.c. Bytes of a system call and the comparison behind it. */
 #define HS_TAIL_BYTES 8
 HS_HIDDEN void hs_sites_open(uintptr_t from, uintptr_t to);
 HS_HIDDEN HS_GENERAL int hs_sites_tail_is_free(uintptr_t site);

@@ -9,7 +9,7 @@
 #if HS_REWIND
 
 #define WORDS_MAX 32768
-/* What a function may use below its stack pointer. */
+/* Bytes that a function may use below its stack pointer. */
 #define RED_ZONE 128
 
 /* Each delta is a row of `words` below `used`, in the order of their places' regions; rows do not overlap. */
@@ -33,7 +33,7 @@ void hs_delta_forget(void)
     deltas.used = 0;
 }
 
-/* What each request writes anew: the array of pointers that the kernel made. */
+/* The array of pointers that the kernel made, which each request writes anew. */
 static int is_of_request(const void *place)
 {
     const struct hs_start *start = deltas.now.start;

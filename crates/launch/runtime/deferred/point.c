@@ -94,7 +94,7 @@ struct hs_arrival *hs_point_arrival(void)
     return &arrival;
 }
 
-/* Prepares for learning, in a new worker, before it is noted what is mapped. */
+/* Prepares for learning, in a new worker, before its mappings are recorded. */
 void hs_point_open(const struct hs_start *from)
 {
     point.start = from;
@@ -229,7 +229,7 @@ void hs_point_watch(const struct hs_job *request, const struct hs_call *with)
     hs_watch_begin(request, refuse);
 }
 
-/* Ends the watch of a run that has ended; what it showed, of enum hs_difference. */
+/* Ends the watch of a run that has ended. Returns its findings, of enum hs_difference. */
 uint32_t hs_point_unwatch(void)
 {
     if (!point.is_watched)
@@ -285,7 +285,7 @@ static int is_plain(uintptr_t *given)
            hs_state_blocks_nothing() && hs_worker_has_segments() && hs_count_entries("/proc/self/fd", &total) >= 0 && total == wanted;
 }
 
-/* Saves all memory: the other snapshots are told by what they have that this has not. */
+/* Saves all memory. The other snapshots are kept as their differences to this one. */
 static int save_whole(uintptr_t given)
 {
     const size_t size = (size_t)(point.job->end - point.job->environment);
@@ -304,7 +304,7 @@ static int save_whole(uintptr_t given)
     return 0;
 }
 
-/* What was compared with it is learned anew; nothing of that is used yet. */
+/* The variants that were compared with it are learned anew; none of them is used yet. */
 static void forget_whole(void)
 {
     point.have_saved = 0;
@@ -350,7 +350,7 @@ static void learn(int number)
     point.is_ready |= point.watched->stage == AGREED;
 }
 
-/* The run has come to what depends on its request. */
+/* The run has come to an instruction that depends on its request. */
 static void arrived(void)
 {
     uintptr_t given;

@@ -34,7 +34,7 @@ static struct {
     struct hs_looks looks;
     struct hs_secret secrets[HS_SECRETS];
     hs_watch_failed *failed;
-    /* What the tool has set. */
+    /* As the tool has set them. */
     struct hs_action theirs_fault;
     stack_t theirs_stack;
 } watch;
@@ -73,7 +73,7 @@ static void note_value(uint32_t index)
     open_page(2 * index + 1);
 }
 
-/* What the run that is watched, or was last, has looked at of its environment. */
+/* The parts of its environment that the watched run, or the last one, has looked at. */
 const struct hs_looks *hs_watch_looks(void)
 {
     return &watch.looks;
@@ -204,7 +204,7 @@ static void set_stack(const stack_t *stack, stack_t *old)
         *old = before;
 }
 
-/* Looks at a system call: what depends on no request passes, or is answered here. */
+/* Judges a system call: one that depends on no request passes, or is answered here. */
 enum hs_watch_look hs_watch_look(struct hs_system_call *call)
 {
     if (!watch.is_on)

@@ -47,7 +47,7 @@ static struct {
     long (*ptrace)(int, long, long, long);
 } next;
 
-/* NULL until the process is a copy, and for good where there is no client. */
+/* NULL until the process is a fork, and for good if there is no client. */
 static const char *client;
 /* Of the tool's own program, if those beside it go through the client. */
 static struct stat own_directory;
@@ -105,13 +105,13 @@ static int is_client(const char *path)
     return got == sizeof head && memcmp(head + EI_PAD, "hotstrt", 7) == 0;
 }
 
-/* What `not --crash` starts is to crash, so that a crash of ours would not be noticed. */
+/* `not --crash` expects a crash of its child, and would not notice one of the client. */
 static int expects_crash(void)
 {
     return takes_siblings && own_argv[0] && own_argv[1] && strcmp(own_argv[1], "--crash") == 0;
 }
 
-/* Done in the template, after the constructors. */
+/* Called in the zygote, after the constructors. */
 void hs_nested_open(char *const *argv)
 {
     char pattern[256];
@@ -220,7 +220,7 @@ static int find(const char *file, int search, char *out, size_t room)
         memcpy(out, path, length);
         out[length] = '/';
         memcpy(out + length + 1, file, name);
-        /* What is there decides, also if it cannot be executed. */
+        /* The first file that is there decides, even if it cannot be executed. */
         struct stat found;
         if (stat(out, &found) == 0)
             return is_program(out) && is_beside(out);
@@ -388,7 +388,7 @@ HS_EXPORT long ptrace(enum __ptrace_request request, ...)
     return next.ptrace((int)request, a, b, c);
 }
 
-/* What to bind where libc's `function` would be bound. */
+/* The function to bind in place of libc's `function`. */
 void *hs_nested_stand_in(void *function)
 {
 #define STAND_IN(name, own) \

@@ -10,7 +10,7 @@
 
 static const char NAME[] = "LD_PRELOAD=";
 
-/* What stands behind our own entry and the allocator's, if only the end of the text; NULL if it is no value of ours. */
+/* The text behind our own entry and the allocator's, which may be empty; NULL if the value is not ours. */
 static char *users(char *value, const char *own)
 {
     const size_t length = strlen(own);

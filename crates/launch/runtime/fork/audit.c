@@ -34,7 +34,7 @@ static struct {
     int resumed; /* main records, in a worker */
 } asked;
 
-/* The next definition of each function; all are looked up before the snapshot at the latest, so that no copy has to. */
+/* The next definition of each function; all are looked up before the snapshot at the latest, so that no fork has to. */
 static struct {
     __typeof__(getenv) *getenv;
     __typeof__(secure_getenv) *secure_getenv;
@@ -102,7 +102,7 @@ static void *base_of(const void *address)
 }
 
 /* An allocator that was put in the place of libc's asks for time and random bytes to lay out its memory, which a
- * template's copies share in any case. One within the executable cannot be told from the rest of that, which may ask for the
+ * zygote's forks share in any case. One within the executable cannot be told from the rest of that, which may ask for the
  * time to keep it: only the coarse clock passes, by which jemalloc (in rustc) tells when to give memory back. */
 static int is_allocator(const void *caller, int is_coarse)
 {
@@ -114,13 +114,13 @@ static int is_allocator(const void *caller, int is_coarse)
     return allocator && base_of(caller) == allocator && (allocator != program || is_coarse);
 }
 
-/* Whether it is the allocator that asks, which an observer is then told. */
+/* Returns whether the allocator asks, which is then reported to an observer. */
 static int doubt(uint32_t what, const void *caller, int is_coarse)
 {
     resolve();
     if (asked.stopped)
         return 0;
-    /* In a worker, a run is watched; what differs from run to run ends that before it is answered. */
+    /* In a worker, a run is watched. A call whose answer differs from run to run ends the watch before it is answered. */
     if (asked.resumed) {
         hs_watch_touch();
         return 0;
@@ -158,7 +158,7 @@ static void ask(const char *name)
         record(name);
 }
 
-/* Records again, in a worker, what main asks for. */
+/* Records again, in a worker, the names that main asks for. */
 void hs_audit_resume(void)
 {
     if (!asked.resumed)
@@ -203,7 +203,7 @@ size_t hs_audit_names(char *out, size_t room, uint32_t *count)
     return length;
 }
 
-/* Tells an observer that constructors are over, and what they asked for. */
+/* Reports to an observer that constructors are over, and the names that they asked for. */
 void hs_audit_tell(void)
 {
 #if HS_REWIND
@@ -271,7 +271,7 @@ HS_EXPORT int clock_gettime(clockid_t clock, struct timespec *out)
 
 HS_EXPORT ssize_t getrandom(void *buffer, size_t size, unsigned flags)
 {
-    /* A single byte is read to find out whether the call works (GnuTLS does); nobody can seed anything with it. */
+    /* A single byte is read to find out whether the call works (GnuTLS does); it is too little to seed anything. */
     if (size > 1) {
         ANSWER(ssize_t, next.getrandom(buffer, size, flags), 0);
     }
@@ -308,7 +308,7 @@ HS_EXPORT int __cxa_atexit(void (*function)(void *), void *argument, void *libra
     return wiped(register_end(function, argument, library));
 }
 
-/* What stands in for one of libc's functions that are recorded, or else the function itself. */
+/* The function to bind in place of one of libc's: the interposed one, if it is recorded, or else itself. */
 #define STAND_IN(name) \
     if (function == (void *)next.name) \
         return (void *)name;

@@ -74,8 +74,8 @@ static struct {
         int knows_versions;
     } libraries[LIBRARIES_MAX];
     size_t library_count;
-    /* Slots that were left as they are, for ld.so to bind at the first call. A worker keeps what ld.so then says: it would say it
-     * again in each run. Each is in the list until it was bound. */
+    /* Slots that were left as they are, for ld.so to bind at the first call. A worker keeps ld.so's answer, which
+     * would be the same in each run. Each is in the list until it was bound. */
     void **lazy[LAZY_MAX];
     size_t lazy_count;
 } known;
@@ -143,7 +143,7 @@ static void *find(const struct object *object, const ElfW(Rela) *slot)
     return address && !knows_versions(address) ? address : NULL;
 }
 
-/* Calls `keep` for each slot that ld.so has bound since, and forgets it. `before` tells what a slot held. */
+/* Calls `keep` for each slot that ld.so has bound since, and forgets it. `before` returns the former content of a slot. */
 void hs_bind_learn(void *(*before)(void **place), void (*keep)(void **place))
 {
     size_t left = 0;

@@ -26,7 +26,7 @@ static struct {
     size_t robust_size;
 } thread;
 
-/* What holds the number, if only one word does between the thread's block and what the kernel clears. */
+/* The word that holds the number, if there is only one between the thread's block and the word that the kernel clears. */
 static int *find_number(void)
 {
     const int number = (int)syscall(SYS_gettid);
@@ -55,7 +55,7 @@ static void block(uint64_t signals)
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &signals, NULL, HS_SET_BYTES);
 }
 
-/* Back to the template's own process group. Signals that came for the other one are dropped. */
+/* Returns to the zygote's own process group. Signals that came for the other one are dropped. */
 static void leave_group(void)
 {
     const uint64_t all = ~0ull;
@@ -84,7 +84,7 @@ int hs_child_clone(int32_t *pid_cell, int32_t group)
     return pid;
 }
 
-/* Whether robust mutexes are held, of which the kernel tells others when a process ends. */
+/* Whether robust mutexes are held. The kernel notifies their waiters when a process ends. */
 int hs_child_holds_mutexes(void)
 {
     /* An empty list points at itself. */
@@ -139,7 +139,7 @@ void hs_child_fds(const struct hs_job *job, int keep)
     close_all((unsigned)last + 1, ~0u, keep);
 }
 
-/* What every copy does first: it is registered with the kernel as a process of its own, and ends with the runner. */
+/* The first step of every fork: it registers with the kernel as a process of its own, and ends with the runner. */
 void hs_child_begin(const struct hs_job *job)
 {
     syscall(SYS_set_robust_list, thread.robust_list, thread.robust_size);

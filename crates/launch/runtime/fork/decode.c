@@ -17,7 +17,7 @@ static char *skip_strings(char *at, uint32_t count, char *end)
     return at;
 }
 
-/* Finds the parts of a message; -1 if it is not what the protocol says. `room` is the number of pointers that arguments and
+/* Finds the parts of a message; -1 if it violates the protocol. `room` is the number of pointers that arguments and
  * environment may take. */
 int hs_decode(char *message, long length, uint32_t room, struct hs_job *job)
 {
@@ -28,7 +28,7 @@ int hs_decode(char *message, long length, uint32_t room, struct hs_job *job)
     if (head->limit_count > HS_LIMITS_MAX || head->fd_count > HS_FDS_MAX || head->fd_count < 3 || head->argc < 1 ||
         head->slot >= HS_SLOTS || head->count_count > HS_COUNTS_MAX)
         return -1;
-    /* The template was started with more arguments than anybody needs, to make room on its stack. */
+    /* The zygote was started with more arguments than any request has, to make room on its stack. */
     if ((uint64_t)head->argc + head->envc + 2 > room)
         return -1;
     const size_t fixed = sizeof *head + head->limit_count * sizeof *job->limits + head->count_count * sizeof *job->counts +

@@ -42,7 +42,7 @@ struct hs_frame hs_frame;
 /* Whether the processor's extended state is in hs_frame. */
 char hs_extended_known;
 
-/* Notes what libc gave to main, for a worker that enters it again, and goes on to `halt` without a frame. */
+/* Saves the registers with which libc calls main, for a worker that enters it again, and jumps to `halt` without a frame. */
 __attribute__((naked)) static int note_and_halt(int argc __attribute__((unused)),
                                                 char **argv __attribute__((unused)),
                                                 char **envp __attribute__((unused)))

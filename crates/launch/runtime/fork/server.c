@@ -140,7 +140,7 @@ static long next_request(uint32_t room, uint32_t *fd_count)
     return hs_decode(message, length, room, &job) == 0 && job.head->fd_count + own == *fd_count ? length : -1;
 }
 
-/* Makes the copy that was asked for; returns 1 in it. */
+/* Makes the requested fork; returns 1 in it. */
 static int make_copy(const struct hs_start *start, struct hs_call *call, struct hs_reply *reply)
 {
     if (hs_strings_learn_counts(&job, start) != 0)
@@ -164,7 +164,7 @@ static int make_copy(const struct hs_start *start, struct hs_call *call, struct 
     return 0;
 }
 
-/* Takes one request; returns 1 in the copy, 0 in the template. */
+/* Takes one request; returns 1 in the fork, 0 in the zygote. */
 static int take_request(const struct hs_start *start, struct hs_call *call)
 {
     uint32_t fd_count;
@@ -227,6 +227,6 @@ void hs_serve(const struct hs_start *start, struct hs_call *call)
         hs_worker_begin(start, call, &job);
 #endif
     hs_child_install(&job);
-    /* What the runtime itself has called does not count. */
+    /* Calls of the runtime itself do not count. */
     hs_marks_take();
 }

@@ -57,8 +57,8 @@ static int descriptors_opened(void)
     return count != 6 || total != 0 + 1 + 2 + HS_SLOTS_FD + HS_CONTROL_FD + HS_RUNTIME_FD;
 }
 
-/* What the tool's data keeps of the block on the stack. The argument list alone does no harm, as later requests are
- * laid into it. Who keeps its length is found by observing the tool (crates/launch/src/warm/observe/compare.rs). */
+/* The parts of the block on the stack that the tool's data keeps. The argument list alone does no harm, as later requests are
+ * laid into it. The observer finds tools that keep its length (crates/launch/src/warm/observe/compare.rs). */
 enum { KEPT_STRING = 1, KEPT_ENVIRONMENT = 2 };
 
 static unsigned kept(uintptr_t word, const struct hs_start *start, uintptr_t low, uintptr_t high)
@@ -117,7 +117,7 @@ static int starts(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* libc, ld.so and the runtime keep such pointers by design; the server renews what they point to. */
+/* libc, ld.so and the runtime keep such pointers by design; the server renews their targets. */
 static int keeps_by_design(const char *path)
 {
     const char *name = strrchr(path, '/');

@@ -42,7 +42,7 @@ static int apply(void)
     return prctl(PR_SET_MM, PR_SET_MM_MAP, &map, sizeof map, 0);
 }
 
-/* Reads the addresses and tries whether the kernel would take them back. */
+/* Reads the addresses, and tries whether the kernel accepts them. */
 int hs_title_open(void)
 {
     char text[2048];

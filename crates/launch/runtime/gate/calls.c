@@ -183,7 +183,7 @@ static int is_connection(long fd)
     return (int)fd == HS_CONTROL_FD;
 }
 
-/* The descriptor by which the runner is connected is none of the tool's. */
+/* The descriptor of the runner's connection is not the tool's. */
 static enum hs_call_outcome closed(struct hs_system_call *call)
 {
     hs_call_mark();
@@ -341,7 +341,7 @@ static enum hs_call_outcome hand_message(const struct hs_system_call *call)
     return HS_CALL_NATIVE;
 }
 
-/* Closes what lies on both sides of the runner's connection. */
+/* Closes the descriptors on both sides of the runner's connection. */
 static enum hs_call_outcome close_range_of(struct hs_system_call *call)
 {
     const unsigned from = (unsigned)call->a, to = (unsigned)call->b;

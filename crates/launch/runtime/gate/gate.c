@@ -44,7 +44,7 @@
 #define SLOT_BYTES 64
 #define SLOTS 192
 #define SITES_MAX 1024
-/* What a function may use below its stack pointer. */
+/* Bytes that a function may use below its stack pointer. */
 #define RED_ZONE 128
 
 /* Offsets in a slot:  0 what loads the number, or nothing  5 lea native(%rip), %rcx   12 jmp hs_gate_entry
@@ -60,7 +60,7 @@ __asm__(".pushsection .text\n\t.balign 4096\n\t.globl hs_gate_slots\n\t.hidden h
         ".fill 12288, 1, 0xcc\n\t.cfi_endproc\n\t.balign 4096\n\t.popsection");
 extern unsigned char hs_gate_slots[SLOTS * SLOT_BYTES];
 
-/* What a slot's call looks like on the stack; hs_gate_entry makes it. */
+/* A slot's call on the stack, as hs_gate_entry makes it. */
 struct passage {
     struct hs_system_call call;
     uintptr_t rbp, rbx;
@@ -260,7 +260,7 @@ static int may_be_patched(const unsigned char *load)
     return *load != 0xb8 || hs_call_may_be_patched(number);
 }
 
-/* Replaces a call of libc or ld.so; whether it did. */
+/* Replaces a call of libc or ld.so; returns whether it did. */
 static int patch(uintptr_t site)
 {
     const unsigned char first = *((unsigned char *)site - MOVE_BYTES);
@@ -289,7 +289,7 @@ static int dispatch(int on)
                   on ? gate.own.high - gate.own.low : 0, on ? &gate.selector : 0) == 0;
 }
 
-/* A SIGSYS that somebody has sent. */
+/* A SIGSYS that another process, or the tool itself, has sent. */
 static void forward(int number, siginfo_t *info, void *context)
 {
     void *handler = gate.theirs.handler;
@@ -420,7 +420,7 @@ static struct range text_of(uintptr_t address)
     return dl_iterate_phdr(find_text, &found) ? found.text : (struct range){0, 0};
 }
 
-/* Finds what can be replaced; done in the template. */
+/* Finds the calls that can be replaced; called in the zygote. */
 void hs_gate_prepare(void)
 {
     extern int *__errno_location(void);

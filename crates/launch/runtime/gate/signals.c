@@ -37,7 +37,7 @@ static long copy(void *own, long theirs, size_t size, long call)
     return HS_SYS(call, signals.process, &local, 1, &remote, 1, 0);
 }
 
-/* Reads memory of the tool's that may not be there; whether it was. */
+/* Reads memory of the tool's that may not be mapped; returns whether it was. */
 int hs_signals_fetch(void *to, long from, size_t size)
 {
     if (signals.cannot_copy) {

@@ -14,7 +14,7 @@
 
 #if HS_REWIND
 
-/* What earlier runs used. */
+/* The use of earlier runs. */
 static struct {
     struct rusage own, thread;
     uint64_t own_ns, thread_ns;
@@ -181,7 +181,7 @@ enum hs_call_outcome hs_usage_limit(struct hs_system_call *call)
     return HS_CALL_NATIVE;
 }
 
-/* Before each run: what was used until now is none of it. */
+/* Before each run: the use until now belongs to earlier runs. */
 void hs_usage_begin(void)
 {
     struct timespec now;
@@ -197,7 +197,7 @@ void hs_usage_begin(void)
     used.thread_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* What earlier runs used, as the run began. */
+/* The use of earlier runs, as the run began. */
 const struct rusage *hs_usage_before(void)
 {
     return &used.own;

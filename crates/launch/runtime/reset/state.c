@@ -125,7 +125,7 @@ static int timers_armed(void)
     return 0;
 }
 
-/* Puts limits back; whether that failed. */
+/* Restores limits; returns whether that failed. */
 static int limits_lost(void)
 {
     struct rlimit limit;
@@ -141,7 +141,7 @@ static int limits_lost(void)
     return 0;
 }
 
-/* Takes what is pending, which would be lost with the process; whether more comes all the time. */
+/* Takes pending signals, which would be lost with the process; returns whether more keep coming. */
 static int signals_left(void)
 {
     const uint64_t all = ~0ull;
@@ -156,7 +156,7 @@ static int signals_left(void)
     return 1;
 }
 
-/* Puts the signal stack back; whether that failed. A handler can set it without any call, by what it returns to. */
+/* Restores the signal stack; returns whether that failed. A handler can set it without any call, by the frame to which it returns. */
 static int stack_lost(void)
 {
     stack_t stack;
@@ -212,14 +212,14 @@ void hs_state_restore(void)
         if (state.touched & 1ull << (number - 1))
             restore_action(number);
 #endif
-    /* What was changed for another level. */
+    /* Actions that differ at another level. */
     if (state.touched == ~0ull)
         stack_lost();
 #ifndef HS_WITHOUT_NAME
     HS_SYS(SYS_prctl, PR_SET_NAME, state.now->name);
 #endif
     state.touched = 0;
-    /* What came since they were taken, as by the closing of the tool's descriptors. */
+    /* Signals that came since they were taken, such as by the closing of the tool's descriptors. */
     signals_left();
 #ifndef HS_WITHOUT_MASK
     HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &nothing, 0, HS_SET_BYTES);

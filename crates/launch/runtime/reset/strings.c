@@ -50,7 +50,7 @@ static struct {
     uint16_t argument_size[ARGUMENTS_MAX], name_size[HS_VARIABLES_MAX], value_size[HS_VARIABLES_MAX];
     /* Where the tool keeps the number of arguments. */
     uint32_t *counts[HS_COUNTS_MAX], count_count;
-    /* What the kernel laid on the stack behind the environment, and libraries look for there. */
+    /* The auxiliary vector, which the kernel laid behind the environment, and for which libraries look there. */
     const uintptr_t *auxiliary;
     size_t auxiliary_words;
 } layout;
@@ -160,7 +160,7 @@ static char **lay_as_received(const struct hs_job *job, char **argv)
 }
 
 /* Puts the request's arguments and environment wherever libc, the kernel and main look for them; also into the array that
- * the kernel laid on the stack, so that whoever kept a pointer to it sees the right ones. */
+ * the kernel laid on the stack, so that a kept pointer to it leads to the right ones. */
 void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, struct hs_call *call)
 {
     const uint32_t argc = job->head->argc, count = argc + job->head->envc + 2;

@@ -33,7 +33,7 @@ void hs_threads_resolve(void)
 
 #define PAGE 4096ul
 #define THREADS_MAX 256
-/* The last of the real-time signals; actions are put back with the rest. */
+/* The last of the real-time signals; actions are restored with the rest. */
 #define ENDING 64
 /* What a handler's frame may take, with all registers that processors have today, and what lies below the pointer. */
 #define FRAME_ROOM (16 * 1024ul)
@@ -203,7 +203,7 @@ HS_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes
 {
     hs_threads_resolve();
     hs_watch_touch();
-    /* Without a start of ours the thread is not followed, and the gate takes note of that. */
+    /* Without a start of ours the thread is not followed, and the gate records that. */
     struct start *start = hs_gate_is_worker() ? take_start(function, argument) : NULL;
     if (!start)
         return next_create(thread, attributes, function, argument);

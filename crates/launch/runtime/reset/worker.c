@@ -23,7 +23,7 @@
 #define STACK_BYTES (64 * 1024)
 /* In AT_HWCAP2: programs may set segment bases (HWCAP2_FSGSBASE of asm/hwcap2.h). */
 #define FSGSBASE 2ul
-/* After each of so many runs, and every so many runs after that, it is looked what ld.so has bound. */
+/* ld.so's new bindings are looked up after each of the first LEARNING runs, and once in LEARNING runs from then on. */
 #define LEARNING 16
 
 static char own_stack[STACK_BYTES] __attribute__((aligned(64)));
@@ -54,7 +54,7 @@ int hs_worker_has_segments(void)
     return memcmp(&now, &worker.segments, sizeof now) == 0;
 }
 
-/* Whether workers can be made here at all; done in the template. */
+/* Whether workers can be made here at all; called in the zygote. */
 int hs_worker_open(void)
 {
     hs_gate_prepare();
@@ -76,7 +76,7 @@ static void choose(enum hs_level wanted)
 
 static void run(const struct hs_call *call)
 {
-    /* What the runtime itself has called does not count. */
+    /* Calls of the runtime itself do not count. */
     hs_marks_take();
     hs_call_begin();
     worker.page->doubts = 0;

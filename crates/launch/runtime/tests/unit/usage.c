@@ -12,11 +12,16 @@ static void fake_make_real(int for_good);
 #include <sys/uio.h>
 #include <unistd.h>
 
-static int marks, limit_notes, made_real;
+static int marks, limit_notes, made_real, is_build;
 
 static void fake_make_real(int for_good)
 {
     made_real += for_good;
+}
+
+int hs_nested_is_build(void)
+{
+    return is_build;
 }
 
 void hs_call_mark(void)
@@ -107,6 +112,11 @@ static void usage_is_that_of_the_run_and_marked(void)
         CHECK((own.tv_sec + system.tv_sec) * 1000000 + own.tv_usec + system.tv_usec >= 50000);
         CHECK(told.ru_minflt <= all.ru_minflt - used.own.ru_minflt || i == 1);
     }
+    /* In a build it is a known difference. */
+    is_build = 1;
+    struct rusage told;
+    struct hs_system_call own = {.number = SYS_getrusage, .a = RUSAGE_SELF, .b = (long)&told};
+    CHECK_EQUAL(hs_usage_tell(&own), HS_CALL_DONE);
     struct hs_system_call children = {.number = SYS_getrusage, .a = RUSAGE_CHILDREN};
     CHECK_EQUAL(hs_usage_tell(&children), HS_CALL_NATIVE);
     CHECK_EQUAL(marks, 2);
@@ -181,7 +191,7 @@ static void other_limits_are_marked_unless_they_are_those_of_any_process(void)
 {
     static const struct {
         int resource, marked;
-    } cases[] = {{RLIMIT_CORE, 0},  {RLIMIT_FSIZE, 0}, {RLIMIT_NOFILE, 0}, {RLIMIT_NPROC, 0}, {RLIMIT_STACK, 1},
+    } cases[] = {{RLIMIT_CORE, 0},  {RLIMIT_FSIZE, 0}, {RLIMIT_NOFILE, 0}, {RLIMIT_NPROC, 0}, {RLIMIT_SIGPENDING, 1},
                  {RLIMIT_RTPRIO, 1}, {RLIMIT_NICE, 1},  {RLIMIT_LOCKS, 1},  {RLIMIT_RSS, 1},   {RLIMIT_MEMLOCK, 1}};
     struct rlimit some = {RLIM_INFINITY, RLIM_INFINITY};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -200,6 +210,31 @@ static void other_limits_are_marked_unless_they_are_those_of_any_process(void)
     CHECK_EQUAL(marks, 1);
 }
 
+/* Earlier runs may have made the stack as deep as the old limit allowed, and no deeper. */
+static void a_stack_limit_is_marked_unless_it_is_raised(void)
+{
+    struct rlimit now, wanted;
+    getrlimit(RLIMIT_STACK, &now);
+    now.rlim_cur = 4 << 20;
+    CHECK_EQUAL(setrlimit(RLIMIT_STACK, &now), 0);
+    const struct {
+        rlim_t lower, higher;
+        int marked;
+    } cases[] = {{0, 0, 0}, {0, 1 << 20, 0}, {1 << 20, 0, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        wanted = (struct rlimit){now.rlim_cur - cases[i].lower + cases[i].higher, now.rlim_max};
+        struct hs_system_call set = {.number = SYS_setrlimit, .a = RLIMIT_STACK, .b = (long)&wanted};
+        marks = 0;
+        CHECK_EQUAL(hs_usage_limit(&set), HS_CALL_NATIVE);
+        CHECK_EQUAL(marks, cases[i].marked);
+    }
+    wanted = (struct rlimit){now.rlim_cur, 8 << 20};
+    struct hs_system_call hard = {.number = SYS_setrlimit, .a = RLIMIT_STACK, .b = (long)&wanted};
+    marks = 0;
+    hs_usage_limit(&hard);
+    CHECK_EQUAL(marks, now.rlim_max != wanted.rlim_max);
+}
+
 /* Pages that are kept would count for these. */
 static void a_limit_on_memory_has_the_break_made_real(void)
 {
@@ -216,6 +251,7 @@ static void a_limit_on_memory_has_the_break_made_real(void)
 }
 
 const struct unit_test tests_of_usage[] = {
+    {"usage: a stack limit is marked unless it is raised", a_stack_limit_is_marked_unless_it_is_raised},
     {"usage: a limit on memory has the break made real", a_limit_on_memory_has_the_break_made_real},
     {"usage: subtracts across seconds", subtracts_across_seconds},
     {"usage: clocks begin with the run", clocks_begin_with_the_run},
