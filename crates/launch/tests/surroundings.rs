@@ -258,7 +258,7 @@ fn run_in(victim: &Victim, warm: Option<&Launcher>, setting: &Setting, high: boo
     let path = victim.dir.path().join("out");
     let null = File::options().read(true).write(true).open("/dev/null").unwrap();
     let out = File::create(&path).unwrap();
-    let numbers = if high { [62, 250] } else { [9, 30] };
+    let numbers = if high { [63, 250] } else { [9, 30] };
     let words = numbers.map(|number| number.to_string());
     let program = victim.program.to_str().unwrap();
     let line = format!("{}; exec {program} {} {} {}", setting.shell, setting.deep, words[0], words[1]);
@@ -314,6 +314,18 @@ fn with_limits_signals_and_descriptors_of_their_own() {
             }
         }
     }
+}
+
+/// The runtime's own number is the one that no request can have.
+#[test]
+fn the_number_of_the_runners_connection_is_cold() {
+    let victim = victim();
+    let warm = warm_launcher(&["victim"]);
+    let null = File::open("/dev/null").unwrap();
+    let spec = plain_spec(&victim.program, &["victim"], Path::new("/"), [null.as_fd(); 3]);
+    let spec = Spec { extra_fds: vec![(62, null.as_fd())], ..spec };
+    let exit = warm.start(&spec, &Group::new()).unwrap().wait();
+    assert_eq!(exit.via, Via::Cold(Reason::ManyDescriptors));
 }
 
 /// A template that ignores faults would not show what a tool does about them.

@@ -1,6 +1,6 @@
 //! `hotstart server warm`: tools are warm before a build begins, also what they start themselves.
 
-use crate::bench::{Bench, compile, told};
+use crate::bench::{Bench, await_that, compile, told};
 
 #[test]
 fn a_compiler_and_what_it_starts_are_warm_from_the_first_start() {
@@ -32,6 +32,9 @@ fn parallel_first_clients_are_warm() {
     bench.warm_up(&tool);
     let first = bench.path("first");
     compile(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/exec/victim.c").as_ref(), &first);
+    // A file that was changed a moment ago is cold.
+    let changed = std::fs::metadata(&first).unwrap().modified().unwrap();
+    await_that("the file to age", || changed.elapsed().is_ok_and(|age| age.as_millis() > 20));
     let before = bench.warm_starts();
     let mut clients: Vec<_> =
         (0..8).map(|_| bench.client().arg(&first).args(["exit", "0"]).spawn().expect("it runs")).collect();

@@ -91,7 +91,8 @@ fn refuses(spec: &Spec<'_>) -> Option<Reason> {
     if spec.ignored.is_some_and(|set| set & !IGNORABLE != 0) {
         return Some(Reason::Signals);
     }
-    let fits = |fd: &i32| (3..wire::TARGET_MAX).contains(fd);
+    // By one number each process behind the gate is connected to the runner.
+    let fits = |fd: &i32| (3..wire::TARGET_MAX).contains(fd) && *fd != wire::CONTROL_FD;
     if spec.extra_fds.len() + 3 > wire::FDS_MAX || !spec.extra_fds.iter().all(|(to, _)| fits(to)) {
         return Some(Reason::ManyDescriptors);
     }
