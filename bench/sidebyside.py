@@ -1,4 +1,4 @@
-"""Runs lit and hotstart by turns on the same tests, compares every verdict, and tabulates what they cost.
+"""Runs lit and hotstart interleaved on the same tests, compares every verdict, and tabulates what they cost.
 
 Shared by bench/llvm-suite, bench/runner-cost and demo/run, so that all of them mean the same by a figure:
 

@@ -30,6 +30,7 @@ for (const width of WIDTHS) {
     const wide = await view.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
     expect(`${width}: sideways scrolling`, wide, 0);
     await view.screenshot({ path: `${pictures}/${width}-${colorScheme}.png`, fullPage: true });
+    if (width === WIDTHS[0] && colorScheme === "light" && (await view.$(".list"))) await keys(view);
     if (width === WIDTHS[0] && colorScheme === "light" && json) await compare(view, JSON.parse(readFileSync(json, "utf8")));
     await context.close();
   }
@@ -45,6 +46,29 @@ function seconds(value) {
   const scaled = value * scale;
   const text = scaled === 0 ? "0" : scaled >= 100 ? scaled.toFixed(1) : scaled >= 10 ? scaled.toFixed(2) : scaled.toFixed(3);
   return `${text} ${unit}`;
+}
+
+// Everything that a pointer can do, by keys.
+async function keys(view) {
+  const focused = (selector) => view.evaluate((wanted) => document.activeElement.matches(wanted), selector);
+  await view.keyboard.press("/");
+  expect("`/` goes to the filter", await focused("input[type=search]"), true);
+  await view.focus(".list");
+  await view.keyboard.press("End");
+  await view.keyboard.press("ArrowUp");
+  const last = await view.$eval(".list .row[aria-selected=true]", (row) => row.children[1].textContent);
+  expect("arrow keys select", (await view.textContent(".panel")).includes(last), true);
+  if (await view.$(".map button")) {
+    await view.focus(".map button");
+    const told = await view.textContent(".tools [role=status]");
+    for (let level = 0; level < 8 && (await focused(".map button")); level += 1) await view.keyboard.press("Enter");
+    const [shown, all] = (await view.textContent(".tools [role=status]")).split(" of ");
+    expect("Enter goes to a directory's tests", parseInt(shown.replace(/,/g, ""), 10) <= parseInt(all.replace(/,/g, ""), 10), true);
+    if (told !== `${shown} of ${all}`) await view.click(".tools button");
+  }
+  await view.focus("canvas");
+  await view.keyboard.press("ArrowRight");
+  expect("arrow keys move along a worker", /^worker \d+, /.test(await view.textContent(".tip")), true);
 }
 
 async function compare(view, report) {

@@ -50,7 +50,7 @@ pub fn boolexpr(data: &[u8]) {
     }
 }
 
-/// Lines: the command, then keys and values of substitutions by turns.
+/// Lines: the command, then a key and a value for each substitution.
 pub fn substitutions(data: &[u8]) {
     // Each substitution may multiply the length of the line by that of its value.
     const LONGEST: [usize; 7] = [200, 40, 6, 40, 6, 40, 6];

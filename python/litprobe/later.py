@@ -36,8 +36,8 @@ class AsWithLit:
 
 
 class Later(type(sys)):
-    """A stand-in for the module `name` while its context lasts; after that, whoever asks it for more than `values` gets the
-    module's own."""
+    """Replaces the module `name` while its context lasts. After that it answers `values`, and passes on any other name to the
+    real module."""
 
     def __init__(self, name, **values):
         super().__init__(name)

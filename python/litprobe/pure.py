@@ -196,6 +196,9 @@ def judge_program(trace, program):
     elif re.fullmatch(r"llvm-readobj(-\d+)?", name):
         is_question = len(words) == 2 and words[0] == "--needed-libs"
         trace.note("f", words[-1], 1)
+    elif name == "uname":
+        # Python's own `platform`, before 3.9; the system is a part of the key.
+        is_question = set(words) <= {"-m", "-n", "-p", "-r", "-s", "-v"}
     else:
         is_question = bool(TOOLS.fullmatch(name)) and len(words) == 1 and words[0] in QUESTIONS
     if not is_question or not is_captured and name != "true":

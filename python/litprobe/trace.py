@@ -83,8 +83,9 @@ def written():
 def start():
     """Takes note from now on, if that is possible."""
     global trace
-    # What has taken the functions already would go on with them.
-    if not KNOWN[0] <= sys.version_info[:2] <= KNOWN[1] or "pathlib" in sys.modules:
+    version = sys.version_info[:2]
+    # Older ones of `pathlib` take the functions as they are imported, and would go on with those.
+    if not KNOWN[0] <= version <= KNOWN[1] or version < (3, 11) and "pathlib" in sys.modules:
         return
     trace = Trace()
     for name in ("stat", "lstat", "access", "readlink"):
@@ -152,8 +153,16 @@ def notice(event, arguments):
     elif event == "subprocess.Popen":
         frame = sys._getframe(1).f_locals
         started(arguments, frame.get("c2pwrite", -1) != -1)
+    elif event == "os.posix_spawn" and is_of_subprocess(sys._getframe(1)):
+        # The way in which Python 3.13 starts what it has announced.
+        pass
     elif event not in HARMLESS:
         trace.give_up("it is not known to be harmless: %s" % event)
+
+
+def is_of_subprocess(frame):
+    module = sys.modules.get("subprocess")
+    return module is not None and frame.f_code.co_filename == module.__file__
 
 
 def opened(path, mode, flags):

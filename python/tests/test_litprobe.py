@@ -315,10 +315,10 @@ class DescribeTest(unittest.TestCase):
         self.assertFalse(describe.same({"a": "1", "b": "2"}, {"b": "2", "a": "1"}))
 
     def test_tools_to_keep_cold_are_names_or_all(self):
-        self.assertEqual(describe.describe_cold(True), {"all": True})
-        self.assertEqual(describe.describe_cold(None), {"all": False})
-        self.assertEqual(describe.describe_cold("opt, llc"), {"names": ["llc", "opt"]})
-        self.assertEqual(describe.describe_cold(["opt"]), {"names": ["opt"]})
+        self.assertEqual(describe.describe_some(True), {"all": True})
+        self.assertEqual(describe.describe_some(None), {"all": False})
+        self.assertEqual(describe.describe_some("opt, llc"), {"names": ["llc", "opt"]})
+        self.assertEqual(describe.describe_some(["opt"]), {"names": ["opt"]})
 
 
 class ProtocolTest(unittest.TestCase):

@@ -139,7 +139,7 @@ impl Contrast {
     }
 }
 
-/// Measures the candidates by turns and draws the conclusions. A candidate is a command ([`crate::measure::Process`])
+/// Measures the candidates interleaved and draws the conclusions. A candidate is a command ([`crate::measure::Process`])
 /// or a closure that measures by itself ([`crate::measure::FromFn`]).
 pub fn ab(
     candidates: &mut [Box<dyn Candidate + '_>],

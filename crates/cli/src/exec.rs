@@ -7,23 +7,28 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use hotstart_exec::{Answer, Place, ServeError, Settings};
+use hotstart_exec::{Answer, Met, Place, ServeError, Settings};
 use hotstart_launch::{Choice, Policy, signals};
 use hotstart_report::Sink;
 
-use crate::exit_code;
+use crate::{compdb, exit_code};
 
 const EXEC_HELP: &str = "\
 usage: hotstart exec [--] COMMAND [ARGUMENTS]
-       hotstart exec --install DIRECTORY [TOOL...]
+       hotstart exec --compdb FILE [-j N] [--filter RE]
+       hotstart exec --install DIRECTORY [TOOL...] | --uninstall DIRECTORY
 
 Runs COMMAND warm through the user's server, which is started on first use, or as it is where that would not be the
 same. Exit status, signals, output, descriptors and environment are the command's own. `hotstart server status` tells
 what was started how, and why.
 
+  --compdb FILE            run every command of a compilation database (compile_commands.json), N at a time, of those
+                           files whose names RE (Python's) matches; tell at the end which have failed. A jobserver of
+                           make in MAKEFLAGS is heeded
   --install DIRECTORY      write the client, hotstart-exec, to DIRECTORY; it does the same with less start of its own.
                            With TOOLs (clang, clang++, ...), also links by their names: with DIRECTORY first in PATH,
                            builds use them
+  --uninstall DIRECTORY    remove what --install has made there
   -h, --help               print this
 
 Environment: HOTSTART_EXEC=cold runs everything as it is, HOTSTART_EXEC=explain says on standard error why a command
@@ -31,9 +36,11 @@ is run so; HOTSTART_EXEC_DIR names another directory for the server's socket.
 ";
 
 const SERVER_HELP: &str = "\
-usage: hotstart server status|stop|run
+usage: hotstart server status [--json] | warm TOOL... | stop | run
 
-  status                   what the user's server has started, warm and cold, and why
+  status                   what the user's server has started, warm and cold, and why; --json: for programs
+  warm TOOL...             before a build: start a server if none runs, and have these tools (clang, gcc, ...), and what
+                           they start themselves, warm from their first start on
   stop                     end it, after the jobs that run; the next `hotstart exec` starts another
   run                      be the server, until SIGTERM or idle; `hotstart exec` does this by itself
   -h, --help               print this
@@ -56,7 +63,9 @@ pub fn enter(args: &[OsString]) -> Option<ExitCode> {
 fn exec(args: &[OsString]) -> ExitCode {
     match args.first().and_then(|word| word.to_str()) {
         Some("-h" | "--help") => said(EXEC_HELP),
+        Some("--compdb") => compdb::run(&args[1..]),
         Some("--install") => install(&args[1..]),
+        Some("--uninstall") => uninstall(&args[1..]),
         Some(option) if option.starts_with('-') && option != "--" => {
             warn("exec", &format!("there is no option '{option}'; see --help"))
         }
@@ -79,10 +88,44 @@ fn install(args: &[OsString]) -> ExitCode {
     }
 }
 
+fn uninstall(args: &[OsString]) -> ExitCode {
+    let [directory] = args else { return warn("exec", "--uninstall: from which directory?") };
+    match hotstart_exec::uninstall(directory.as_ref()) {
+        Ok(gone) => {
+            said(&gone.iter().map(|path| format!("removed {}\n", path.display())).collect::<String>())
+        }
+        Err(error) => {
+            warn("exec", &format!("cannot uninstall from '{}': {error}", directory.to_string_lossy()))
+        }
+    }
+}
+
+fn warm(tools: &[OsString]) -> ExitCode {
+    let warmed = Place::find()
+        .map_err(|error| error.to_string())
+        .and_then(|place| hotstart_exec::warm_up(&place, tools).map_err(|error| error.to_string()));
+    match warmed {
+        Ok(met) => said(&met.iter().map(line).collect::<String>()),
+        Err(error) => warn("server", &error),
+    }
+}
+
+fn line(met: &Met) -> String {
+    let program = met.program.display();
+    met.cold.as_ref().map_or_else(|| format!("warm  {program}\n"), |why| format!("cold  {program}: {why}\n"))
+}
+
 fn server(args: &[OsString]) -> ExitCode {
+    if let [first, tools @ ..] = args
+        && first == "warm"
+        && !tools.is_empty()
+    {
+        return warm(tools);
+    }
     let words: Vec<_> = args.iter().map(|word| word.to_string_lossy()).collect();
     match words.iter().map(|word| &**word).collect::<Vec<_>>()[..] {
-        ["status"] => ask(hotstart_exec::status),
+        ["status"] => ask(|place| hotstart_exec::status(place, false)),
+        ["status", "--json"] => ask(|place| hotstart_exec::status(place, true)),
         ["stop"] => ask(|place| {
             let ended = |_| Answer::Text("the server ended\n".into());
             hotstart_exec::stop(place, |text| _ = said(text)).map(|answer| match answer {
@@ -93,7 +136,7 @@ fn server(args: &[OsString]) -> ExitCode {
         ["run"] => run(false),
         ["run", "--detached"] => run(true),
         ["-h" | "--help"] => said(SERVER_HELP),
-        _ => warn("server", "say status, stop or run; see --help"),
+        _ => warn("server", "say status, warm, stop or run; see --help"),
     }
 }
 

@@ -7,6 +7,7 @@
 pub mod ab;
 pub mod args;
 pub mod command;
+pub mod compdb;
 pub mod doctor;
 pub mod exec;
 pub mod exit_code;

@@ -30,12 +30,14 @@ struct hx_head {
     uint32_t kind;
 };
 
-enum hx_request_kind { HX_RUN = 1, HX_STATUS, HX_STOP, HX_SIGNAL };
+enum hx_request_kind { HX_RUN = 1, HX_STATUS, HX_STOP, HX_SIGNAL, HX_STATUS_JSON, HX_WARM };
 
 struct hx_limit {
     uint64_t soft;
     uint64_t hard;
 };
+
+/* HX_WARM is followed by paths of programs, each ended by a NUL: they are to be warm from their next start on. */
 
 /* What the server cannot see from outside is told by the client. Followed by `fd_count` int32 numbers that the
  * descriptors shall have, then strings, each ended by a NUL: working directory, program, arguments, environment. */

@@ -1,6 +1,8 @@
 //! What a user asks a server: its status, and to end.
 
 use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
@@ -16,17 +18,24 @@ pub enum Answer {
     Text(String),
 }
 
-/// Asks the server for its status.
-pub fn status(place: &Place) -> io::Result<Answer> {
-    ask(place, Kind::Status, |_| ())
+/// Asks the server for its status, for people or as JSON.
+pub fn status(place: &Place, json: bool) -> io::Result<Answer> {
+    ask(place, if json { Kind::StatusJson } else { Kind::Status }, b"", |_| ())
+}
+
+/// Has the server start these programs warm from their next start on.
+pub(crate) fn warm(place: &Place, programs: &[PathBuf]) -> io::Result<Answer> {
+    let paths: Vec<u8> =
+        programs.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect();
+    ask(place, Kind::Warm, &paths, |_| ())
 }
 
 /// Asks the server to end, and waits until it has. What it says meanwhile is given to `said`.
 pub fn stop(place: &Place, said: impl FnMut(&str)) -> io::Result<Answer> {
-    ask(place, Kind::Stop, said)
+    ask(place, Kind::Stop, b"", said)
 }
 
-fn ask(place: &Place, kind: Kind, mut said: impl FnMut(&str)) -> io::Result<Answer> {
+fn ask(place: &Place, kind: Kind, text: &[u8], mut said: impl FnMut(&str)) -> io::Result<Answer> {
     use rustix::io::Errno;
     let socket =
         rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
@@ -34,7 +43,7 @@ fn ask(place: &Place, kind: Kind, mut said: impl FnMut(&str)) -> io::Result<Answ
         Err(Errno::NOENT | Errno::CONNREFUSED) => return Ok(Answer::None),
         other => other?,
     }
-    rustix::net::send(&socket, &wire::question(kind), SendFlags::NOSIGNAL)?;
+    rustix::net::send(&socket, &wire::question(kind, text), SendFlags::NOSIGNAL)?;
     let mut text = String::new();
     let mut buffer = vec![0; wire::MESSAGE_MAX];
     loop {

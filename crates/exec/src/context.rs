@@ -5,7 +5,7 @@
 
 use std::os::fd::OwnedFd;
 
-use hotstart_launch::{Limit, Resource, descriptors};
+use hotstart_launch::{IGNORABLE, Limit, Resource, descriptors};
 use rustix::fs::{AtFlags, Mode, OFlags};
 
 use crate::refusal::{Aspect, Refusal};
@@ -17,6 +17,8 @@ const RESET: u64 = 1 << (13 - 1) | 1 << (25 - 1);
 /// Used by libc inside a process; glibc ignores them in what it spawns. No program can use them.
 const INTERNAL: u64 = 1 << (32 - 1) | 1 << (33 - 1);
 const ADDRESS_SPACE: usize = 9;
+const STACK: usize = 3;
+const CORE: usize = 4;
 const OPEN_FILES: usize = 7;
 const FILE_SIZE: usize = 1;
 const UNLIMITED: u64 = u64::MAX;
@@ -82,11 +84,17 @@ impl Context {
             (seen.scheduling != own.scheduling, Aspect::Scheduling),
             (run.io_priority != self.io_priority, Aspect::Scheduling),
             (seen.affinity != own.affinity, Aspect::Affinity),
-            (seen.ignored != own.ignored & !RESET || run.blocked != 0, Aspect::Signals),
+            (self.ignored(seen).is_some_and(|set| set & !IGNORABLE != 0), Aspect::Signals),
+            (run.blocked != 0, Aspect::Signals),
             (run.personality != self.personality, Aspect::Personality),
             (seen.out_of_memory != own.out_of_memory, Aspect::OutOfMemory),
         ];
         rights.into_iter().chain(habits).find_map(|(differs, aspect)| differs.then_some(aspect))
+    }
+
+    /// The signals that a job must find ignored, if they are not what the launcher gives it by itself.
+    pub(crate) fn ignored(&self, seen: &Seen) -> Option<u64> {
+        (seen.ignored != self.seen.ignored & !RESET).then_some(seen.ignored)
     }
 
     /// The limits that a job must be given, as they are not the server's.
@@ -100,13 +108,19 @@ impl Context {
                 OPEN_FILES => Resource::OpenFiles,
                 FILE_SIZE => Resource::FileSize,
                 ADDRESS_SPACE => Resource::AddressSpace,
+                // The server could not give more than it may have itself.
+                STACK if wanted.1 <= own.1 => Resource::Stack,
+                CORE if wanted.1 <= own.1 => Resource::Core,
                 _ => return Err(Refusal::Differs(Aspect::Limits)),
             };
-            let value = |value: u64| (value != UNLIMITED).then_some(value);
             limits.push(Limit { resource, soft: value(wanted.0), hard: value(wanted.1) });
         }
         Ok(limits)
     }
+}
+
+fn value(value: u64) -> Option<u64> {
+    (value != UNLIMITED).then_some(value)
 }
 
 fn own_limits() -> [(u64, u64); LIMITS] {
@@ -257,8 +271,9 @@ mod tests {
         assert_eq!(differs(|s| s.control_group.push(b'x')), Some(Aspect::ControlGroup));
         assert_eq!(differs(|s| s.scheduling[0] += 1), Some(Aspect::Scheduling));
         assert_eq!(differs(|s| s.affinity.push(b'1')), Some(Aspect::Affinity));
-        assert_eq!(differs(|s| s.ignored ^= 2), Some(Aspect::Signals));
-        assert_eq!(differs(|s| s.ignored |= 1 << 12), Some(Aspect::Signals), "SIGPIPE");
+        assert_eq!(differs(|s| s.ignored |= 1 << 10), Some(Aspect::Signals), "SIGSEGV");
+        assert_eq!(differs(|s| s.ignored |= 1 << 34), Some(Aspect::Signals), "a real-time signal");
+        assert_eq!(differs(|s| s.ignored |= 1 | 1 << 12), None, "SIGHUP, SIGPIPE");
         assert_eq!(differs(|s| s.out_of_memory.push(b'1')), Some(Aspect::OutOfMemory));
         let mut blocked = run(&context);
         blocked.blocked = 1 << 14;
@@ -272,6 +287,10 @@ mod tests {
         wanted.limits[OPEN_FILES] = (100, 200);
         let passed = Limit { resource: Resource::OpenFiles, soft: Some(100), hard: Some(200) };
         assert_eq!(context.limits(&wanted), Ok(vec![passed]));
+        wanted.limits[STACK].0 = 64 << 20;
+        let stack =
+            Limit { resource: Resource::Stack, soft: Some(64 << 20), hard: value(wanted.limits[STACK].1) };
+        assert_eq!(context.limits(&wanted), Ok(vec![stack, passed]));
         wanted.limits[0] = (1, 1);
         assert_eq!(context.limits(&wanted), Err(Refusal::Differs(Aspect::Limits)));
     }

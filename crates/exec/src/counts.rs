@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Mutex;
 
-use hotstart_launch::Statistics;
+use hotstart_launch::{Statistics, ToolStatistics};
+use serde_json::{Map, Value, json};
 
 use crate::refusal::Refusal;
 
@@ -62,15 +63,61 @@ impl Counts {
     pub(crate) fn text(&self, tools: &Statistics) -> String {
         let mut text = self.of_jobs();
         if !tools.tools.is_empty() {
-            text.push_str("     warm      cold      saved  tool\n");
+            text.push_str("    reset    forked      cold      saved  tool\n");
         }
         for tool in &tools.tools {
-            let saved = tool.saved().as_secs_f64();
-            let (warm, cold, name) = (tool.warm_total(), tool.cold_total(), tool.program.display());
-            let _ = writeln!(text, "{warm:>9} {cold:>9} {saved:>8.2} s  {name}");
+            let saved = format!("{:.2} s", tool.saved().as_secs_f64());
+            let ToolStatistics { forks, rewinds, program, .. } = tool;
+            let _ = writeln!(
+                text,
+                "{rewinds:>9} {forks:>9} {:>9} {saved:>10}  {}",
+                tool.cold_total(),
+                program.display()
+            );
+            notes(tool).iter().for_each(|note| _ = writeln!(text, "{:42}{note}", ""));
         }
         text
     }
+
+    /// All of it for programs, as one JSON object behind `head`.
+    pub(crate) fn json(&self, head: Value, tools: &Statistics) -> String {
+        let state = self.state.lock().expect("no panic while locked");
+        let mut value = head;
+        value["warm"] = state.warm.into();
+        value["cold"] = state.cold.values().sum::<u64>().into();
+        value["ended_with_client"] = state.killed.into();
+        let reasons = state.cold.iter().map(|(why, count)| (why.to_string(), json!(count)));
+        value["reasons"] = reasons.collect::<Map<_, _>>().into();
+        value["tools"] = tools.tools.iter().map(tool_json).collect();
+        format!("{value:#}\n")
+    }
+}
+
+/// Why a tool is not reset, or not warm.
+fn notes(tool: &ToolStatistics) -> Vec<String> {
+    let mut notes: Vec<_> = tool.cold.iter().map(|(why, count)| format!("cold {count}: {why}")).collect();
+    if let Some((reason, detail)) = &tool.constructors {
+        notes.push(format!("before main: {reason} ({detail})"));
+    }
+    notes.extend(tool.retired.iter().map(|(why, count)| format!("not used again {count}: {why}")));
+    notes.extend(tool.not_rewound.iter().map(|why| format!("forked only: {why}")));
+    notes
+}
+
+fn tool_json(tool: &ToolStatistics) -> Value {
+    let cold = tool.cold.iter().map(|(why, count)| (why.to_string(), json!(count)));
+    let retired = tool.retired.iter().map(|(why, count)| (why.to_string(), json!(count)));
+    json!({
+        "program": tool.program.to_string_lossy(),
+        "reset": tool.rewinds,
+        "forked": tool.forks,
+        "cold": tool.cold_total(),
+        "saved_seconds": tool.saved().as_secs_f64(),
+        "cold_reasons": cold.collect::<Map<_, _>>(),
+        "before_main": tool.constructors.as_ref().map(|(reason, detail)| format!("{reason} ({detail})")),
+        "retired": retired.collect::<Map<_, _>>(),
+        "forked_only": tool.not_rewound.as_ref().map(ToString::to_string),
+    })
 }
 
 #[cfg(test)]

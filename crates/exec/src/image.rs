@@ -13,7 +13,7 @@ use rustix::process::Resource;
 
 const IMAGE: &[u8] = include_bytes!(env!("HOTSTART_CLIENT"));
 /// The client's name. By a name that begins otherwise it runs the program of that name.
-const NAME: &str = "hotstart-exec";
+pub(crate) const NAME: &str = "hotstart-exec";
 
 /// Becomes the client, with these arguments behind its name; returns only an error. Where the system does not let
 /// files be run from memory, or a limit forbids one of this size, becomes the command itself.
@@ -60,6 +60,11 @@ fn in_memory() -> io::Result<OwnedFd> {
 /// Writes the client to `directory`, with a link to this binary beside it, by which it starts a server, and links to
 /// the client by the names of tools. Returns what it made.
 pub fn install(directory: &Path, tools: &[OsString]) -> io::Result<Vec<PathBuf>> {
+    if let Some(tool) =
+        tools.iter().find(|tool| Path::new(tool).file_name() == Some(tool) && find(tool).is_none())
+    {
+        return Err(nowhere(tool));
+    }
     std::fs::create_dir_all(directory)?;
     let client = directory.join(NAME);
     // A running client's file cannot be written to, but replaced.
@@ -77,6 +82,51 @@ pub fn install(directory: &Path, tools: &[OsString]) -> io::Result<Vec<PathBuf>>
         made.push(link(Path::new(NAME), directory, tool)?);
     }
     Ok(made)
+}
+
+/// Removes what [`install`] has made in `directory`, and that itself if nothing else is in it. Returns what it removed.
+pub fn uninstall(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut removed = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        let leads_to = std::fs::read_link(&path).unwrap_or_default();
+        let is_link = leads_to == Path::new(NAME)
+            || (path.file_name() == Some(OsStr::new("hotstart")) && !leads_to.as_os_str().is_empty());
+        if is_link || (path.file_name() == Some(OsStr::new(NAME)) && is_client(&path)) {
+            std::fs::remove_file(&path)?;
+            removed.push(path);
+        }
+    }
+    if std::fs::read_dir(directory)?.next().is_none() {
+        std::fs::remove_dir(directory)?;
+        removed.push(directory.to_path_buf());
+    }
+    removed.sort();
+    Ok(removed)
+}
+
+/// The program that a link by this name would run: the first in PATH that is no client.
+pub(crate) fn find(name: &OsStr) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    let is_program = |path: &PathBuf| {
+        std::fs::metadata(path).is_ok_and(|found| found.is_file())
+            && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+    };
+    let found = std::env::split_paths(&path).map(|dir| dir.join(name));
+    found.filter(is_program).find(|path| !is_client(path)).and_then(|path| std::path::absolute(path).ok())
+}
+
+/// That there is none.
+pub(crate) fn nowhere(name: &OsStr) -> io::Error {
+    let what = format!("there is no program '{}' in PATH that it could run", name.to_string_lossy());
+    io::Error::new(io::ErrorKind::NotFound, what)
+}
+
+/// Whether a file carries the client's mark.
+fn is_client(path: &Path) -> bool {
+    let mut start = [0; 16];
+    let read = std::fs::File::open(path).and_then(|mut file| io::Read::read_exact(&mut file, &mut start));
+    read.is_ok() && start[9..] == IMAGE[9..16]
 }
 
 fn link(target: &Path, directory: &Path, name: &OsStr) -> io::Result<PathBuf> {
@@ -106,13 +156,22 @@ mod tests {
         assert_eq!(&IMAGE[9..16], b"hotstrt");
         let dir = tempfile::tempdir().unwrap();
         let place = dir.path().join("bin");
-        let made = install(&place, &["clang".into()]).unwrap();
+        let made = install(&place, &["sh".into()]).unwrap();
         assert_eq!(made.len(), 3);
-        assert_eq!(std::fs::read(place.join("clang")).unwrap(), IMAGE);
+        assert_eq!(std::fs::read(place.join("sh")).unwrap(), IMAGE);
         assert_eq!(std::fs::canonicalize(place.join("hotstart")).unwrap(), std::env::current_exe().unwrap());
-        install(&place, &["clang".into()]).expect("a second time");
+        install(&place, &["sh".into()]).expect("a second time");
+        assert!(is_client(&place.join("sh")) && !is_client(Path::new("/bin/sh")));
         std::fs::write(place.join("cc"), "mine").unwrap();
         assert!(install(&place, &["cc".into()]).unwrap_err().to_string().contains("not a link"));
         assert!(install(&place, &["a/b".into()]).is_err());
+        let nowhere = install(&dir.path().join("none"), &["absent-tool".into()]).unwrap_err();
+        assert!(nowhere.to_string().contains("no program 'absent-tool' in PATH"));
+        assert!(!dir.path().join("none").exists());
+        assert_eq!(uninstall(&place).unwrap().len(), 3);
+        assert_eq!(std::fs::read_dir(&place).unwrap().count(), 1, "what is not ours stays");
+        std::fs::remove_file(place.join("cc")).unwrap();
+        assert_eq!(uninstall(&place).unwrap(), std::slice::from_ref(&place));
+        assert!(!place.exists());
     }
 }

@@ -1,8 +1,10 @@
 //! One connection: a command from its request to its end.
 
+use std::ffi::OsStr;
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Instant;
 
@@ -46,6 +48,12 @@ pub(crate) fn serve(server: &Server, connection: OwnedFd, buffer: &mut Buffer, r
             None => answer_cold(server, &connection, Refusal::Malformed),
         },
         Some(wire::Kind::Status) => send(&connection, ReplyKind::Text, 0, &status(server)),
+        Some(wire::Kind::StatusJson) => send(&connection, ReplyKind::Text, 0, &status_json(server)),
+        Some(wire::Kind::Warm) => {
+            let paths = message[wire::HEAD_SIZE..].split(|&byte| byte == 0).filter(|path| !path.is_empty());
+            paths.for_each(|path| server.launcher.make_eager(Path::new(OsStr::from_bytes(path))));
+            send(&connection, ReplyKind::Text, 0, "");
+        }
         Some(wire::Kind::Stop) => {
             send(&connection, ReplyKind::Text, 0, &stopping(server));
             server.end(Some(connection));
@@ -90,7 +98,8 @@ fn start(server: &Server, connection: &OwnedFd, mut request: Request, client: i3
         Role::Run { .. } => server.launcher.group_of(seen.parent).ok_or(Refusal::Unseen)?,
     };
     let process_group = process_group(server, &group, &seen, client)?;
-    let spec = request.spec(seen.umask, limits, process_group);
+    let ignored = server.context.ignored(&seen);
+    let spec = request.spec(seen.umask, limits, ignored, process_group);
     let child = server.launcher.start_warm(&spec, &group).map_err(Refusal::Launch)?;
     drop(spec);
     // Whoever reads from a pipe that the job has closed must not wait for the server's copy of it.
@@ -208,12 +217,26 @@ fn receive<'b>(connection: &OwnedFd, buffer: &'b mut [u8]) -> Option<(&'b [u8], 
     Some((&buffer[..received.bytes], fds))
 }
 
+/// The jobs that run.
+fn running(server: &Server) -> usize {
+    let state = server.lock();
+    // This worker itself does not run one.
+    state.workers - state.idle - 1
+}
+
+fn status_json(server: &Server) -> String {
+    let head = serde_json::json!({
+        "server": std::process::id(),
+        "directory": server.place.directory().to_string_lossy(),
+        "protocol": PROTOCOL,
+        "seconds": server.begun.elapsed().as_secs_f64(),
+        "jobs": running(server),
+    });
+    server.counts.json(head, &server.launcher.statistics())
+}
+
 fn status(server: &Server) -> String {
-    let running = {
-        let state = server.lock();
-        // This worker itself does not run a job.
-        state.workers - state.idle - 1
-    };
+    let running = running(server);
     let since = server.begun.elapsed().as_secs();
     let head = format!(
         "server {} in {}, protocol {PROTOCOL}, for {since} s, {running} jobs running\n",
@@ -224,8 +247,7 @@ fn status(server: &Server) -> String {
 }
 
 fn stopping(server: &Server) -> String {
-    let state = server.lock();
-    match state.workers - state.idle - 1 {
+    match running(server) {
         0 => String::new(),
         running => format!("waiting for {running} jobs\n"),
     }

@@ -9,6 +9,7 @@
 
 mod ask;
 mod attached;
+mod batch;
 mod context;
 mod counts;
 #[cfg(feature = "fuzzing")]
@@ -20,11 +21,14 @@ mod refusal;
 mod request;
 mod server;
 mod tools;
+mod warm_up;
 mod wire;
 mod workers;
 
 pub use ask::{Answer, status, stop};
 pub use attached::{Attached, Prepared};
-pub use image::{become_client, install};
+pub use batch::{Batch, Command, Outcome};
+pub use image::{become_client, install, uninstall};
 pub use place::{Place, PlaceError};
 pub use server::{Ended, ServeError, Settings, serve};
+pub use warm_up::{Met, warm_up};

@@ -46,7 +46,7 @@ pub(crate) enum Aspect {
     Group,
     /// Resource limits other than those that can be passed.
     Limits,
-    /// Ignored or blocked signals.
+    /// Blocked signals, or ignored ones that cannot be passed.
     Signals,
     /// Execution domain (`setarch`).
     Personality,
@@ -92,7 +92,7 @@ impl fmt::Display for Aspect {
             Aspect::Affinity => "other processors or memory nodes than the server's",
             Aspect::Group => "another process group than its test's",
             Aspect::Limits => "other resource limits than the server's",
-            Aspect::Signals => "other ignored or blocked signals than the server's",
+            Aspect::Signals => "signals are blocked, or such are ignored as tell of a fault",
             Aspect::Personality => "another execution domain than the server's",
             Aspect::OutOfMemory => "another oom_score_adj than the server's",
             Aspect::Directory => "its working directory was renamed",

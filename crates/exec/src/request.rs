@@ -10,7 +10,7 @@ use hotstart_launch::{EnvBlock, Limit, ProcessGroup, Spec};
 
 use crate::wire::{RUN_SIZE, Run};
 
-/// The launcher's requests can carry numbers below this.
+/// Persistent processes can be given numbers below this; for others there is a copy.
 const HIGH: i32 = 60;
 
 /// A command to run.
@@ -56,7 +56,7 @@ impl Request {
         (!argv.is_empty()).then_some(Request { run, program, directory, argv, env, fds })
     }
 
-    /// Leaves out descriptors that no request to a template can carry, where nothing tells the tool of their numbers:
+    /// Leaves out descriptors that no request to a worker can carry, where nothing tells the tool of their numbers:
     /// terminals and editors leave such open for all that is started below them. Only for tools that use no
     /// descriptors but those they are told of.
     pub(crate) fn leave_out_unmentioned(&mut self) {
@@ -70,7 +70,13 @@ impl Request {
     }
 
     /// As the launcher takes it.
-    pub(crate) fn spec(&self, umask: u32, limits: Vec<Limit>, process_group: ProcessGroup) -> Spec<'_> {
+    pub(crate) fn spec(
+        &self,
+        umask: u32,
+        limits: Vec<Limit>,
+        ignored: Option<u64>,
+        process_group: ProcessGroup,
+    ) -> Spec<'_> {
         let fd = |index: usize| self.fds[index].1.as_fd();
         Spec {
             program: self.program.clone(),
@@ -81,6 +87,7 @@ impl Request {
             extra_fds: self.fds[3..].iter().map(|(number, fd)| (*number, fd.as_fd())).collect(),
             umask: Some(umask),
             limits,
+            ignored,
             keep_cold: false,
             process_group,
         }
@@ -121,7 +128,7 @@ mod tests {
     fn a_request_is_taken_apart() {
         let strings = b"/dir\0/bin/cc\0cc\0\0A=1\0odd\0";
         let request = Request::decode(&message(2, 2, &[1, 0, 2, 7], strings), fds(4)).unwrap();
-        let spec = request.spec(0o22, Vec::new(), ProcessGroup::New);
+        let spec = request.spec(0o22, Vec::new(), None, ProcessGroup::New);
         assert_eq!(spec.program, Path::new("/bin/cc"));
         assert_eq!(&*spec.cwd, Path::new("/dir"));
         assert_eq!(spec.argv, ["cc", ""]);
@@ -136,7 +143,7 @@ mod tests {
             let mut request = Request::decode(&message, fds(6)).unwrap();
             request.leave_out_unmentioned();
             request
-                .spec(0, Vec::new(), ProcessGroup::New)
+                .spec(0, Vec::new(), None, ProcessGroup::New)
                 .extra_fds
                 .iter()
                 .map(|(to, _)| *to)

@@ -23,11 +23,15 @@ use crate::{image, wire, workers};
 const BACKLOG: i32 = 4096;
 /// How often the server looks whether it is still of use.
 const LOOK: Duration = Duration::from_secs(20);
-/// A server that served nobody for so long gives way to one that suits a client of other habits.
+/// A server that has served nobody for so long exits when a client with other settings comes, so that a matching one can start.
 const QUIET: Duration = Duration::from_secs(5);
 
 /// Bytes that a server must be able to write to one file: templates are made by one in memory.
 const FILE_SIZE: u64 = 16 << 20;
+/// Builds are shorter than runs of tests, and what is forked in them is not started as often.
+const ENLARGE_AFTER: u32 = 400;
+/// How long parallel first clients wait for the one template that all of them can use.
+const FIRST_WAIT: Duration = Duration::from_millis(400);
 
 /// How a server is to be.
 #[derive(Clone, Debug)]
@@ -136,7 +140,13 @@ pub fn serve(settings: &Settings) -> Result<(), ServeError> {
     let starts = NestedStarts::Compilers;
     let nested = client.as_ref().map(|(_, path)| Nested { client: path.clone(), directory, starts });
     // Compilations are long, and each client waits on a processor of its own choice.
-    let policy = Policy { nested, near: false, ..settings.policy.clone() };
+    let policy = Policy {
+        nested,
+        near: false,
+        first_wait: FIRST_WAIT,
+        enlarge_after: ENLARGE_AFTER,
+        ..settings.policy.clone()
+    };
     let launcher = Launcher::new().with_guard_holding(alive.as_fd()).with_policy(policy);
     let (server, _) = Server::open(Role::User, place, Arc::new(launcher))?;
     server.place.started();
@@ -241,7 +251,7 @@ impl Server {
         self.changed.notify_all();
     }
 
-    /// A client differs in a way that a server of its own making would not: gives way if nobody else is served.
+    /// The client does not match this server, but would match one that it started: exits if it serves nobody else.
     pub(crate) fn met(&self, aspect: Aspect) {
         let quiet = {
             let state = self.lock();

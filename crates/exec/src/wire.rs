@@ -26,6 +26,8 @@ pub(crate) enum Kind {
     Status,
     Stop,
     Signal,
+    StatusJson,
+    Warm,
 }
 
 /// `enum hx_reply_kind`.
@@ -60,7 +62,8 @@ pub(crate) fn kind(message: &[u8]) -> Option<Kind> {
     if word(message, 8) as usize != message.len() {
         return None;
     }
-    [Kind::Run, Kind::Status, Kind::Stop, Kind::Signal].into_iter().find(|k| *k as u32 == word(message, 12))
+    let kinds = [Kind::Run, Kind::Status, Kind::Stop, Kind::Signal, Kind::StatusJson, Kind::Warm];
+    kinds.into_iter().find(|k| *k as u32 == word(message, 12))
 }
 
 impl Run {
@@ -89,10 +92,11 @@ pub(crate) fn signal(message: &[u8]) -> Option<i32> {
     (1..=64).contains(&number).then_some(number)
 }
 
-/// A request without parameters.
-pub(crate) fn question(kind: Kind) -> [u8; HEAD_SIZE] {
-    let mut bytes = [0; HEAD_SIZE];
-    put(&mut bytes, &[MAGIC, VERSION, HEAD_SIZE as u32, kind as u32]);
+/// A request of a user's, with a text behind it.
+pub(crate) fn question(kind: Kind, text: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0; HEAD_SIZE];
+    put(&mut bytes, &[MAGIC, VERSION, (HEAD_SIZE + text.len()) as u32, kind as u32]);
+    bytes.extend_from_slice(text);
     bytes
 }
 
@@ -152,6 +156,7 @@ mod tests {
             ("offsetof(struct hx_signal, signal)", 16),
             ("offsetof(struct hx_reply, value)", 16),
             ("HX_SIGNAL", Kind::Signal as usize),
+            ("HX_WARM", Kind::Warm as usize),
             ("HX_TEXT", ReplyKind::Text as usize),
         ];
         let body: String =
@@ -171,11 +176,11 @@ mod tests {
 
     #[test]
     fn messages_of_other_versions_and_lengths_are_refused() {
-        let message = question(Kind::Status);
+        let message = question(Kind::Status, b"");
         assert_eq!(kind(&message), Some(Kind::Status));
         assert_eq!(kind(&message[..12]), None);
         for (at, wrong) in [(0, 0), (4, 9), (8, 17), (12, 99)] {
-            let mut message = message;
+            let mut message = message.clone();
             message[at] = wrong;
             assert_eq!(kind(&message), None, "byte {at}");
         }

@@ -119,6 +119,43 @@ TELL(before_arguments_kept)
 }
 #endif
 
+#ifdef WITH_before_arguments_counted
+static int counted_arguments;
+static struct {
+    long count;
+    char **list;
+} both_arguments;
+CONSTRUCT(note_arguments)
+{
+    (void)envp;
+    counted_arguments = argc;
+    both_arguments.count = argc;
+    both_arguments.list = argv;
+}
+TELL(before_arguments_counted)
+{
+    say("%d", counted_arguments);
+    for (long i = 0; i < both_arguments.count; i++)
+        say("%s", both_arguments.list[i] ? both_arguments.list[i] : "(none)");
+    counted_arguments = -1;
+    both_arguments.count = 7;
+}
+#endif
+
+#ifdef WITH_before_arguments_bounded
+static int few_arguments, has_arguments;
+CONSTRUCT(bound_arguments)
+{
+    (void)argv, (void)envp;
+    few_arguments = argc < 3 ? argc : 3;
+    has_arguments = argc > 1;
+}
+TELL(before_arguments_bounded)
+{
+    say("%d %d", few_arguments, has_arguments);
+}
+#endif
+
 #ifdef WITH_before_arguments_hidden
 static uintptr_t hidden_arguments;
 CONSTRUCT(hide_arguments)

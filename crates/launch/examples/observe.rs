@@ -32,6 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 extra_fds: Vec::new(),
                 umask: None,
                 limits: Vec::new(),
+                ignored: None,
                 keep_cold: false,
                 process_group: ProcessGroup::New,
             };

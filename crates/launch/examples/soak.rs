@@ -47,6 +47,7 @@ fn run(launcher: &Launcher, command: &Command, env: &EnvBlock) -> (Status, Vec<u
         extra_fds: Vec::new(),
         umask: None,
         limits: Vec::new(),
+        ignored: None,
         keep_cold: false,
         process_group: ProcessGroup::New,
     };

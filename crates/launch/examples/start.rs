@@ -1,7 +1,7 @@
-//! Measures what starting a tool costs, cold, as a copy and rewound, by turns: `start [-n COUNT] [-i FILE] [-w] TOOL ARGS`.
+//! Measures what starting a tool costs, cold, forked and reset, interleaved: `start [-n COUNT] [-i FILE] [-w] TOOL ARGS`.
 //! With -w nothing is started cold, as for a look at the others from outside. `bench/start` runs it on a list of tools.
 //!
-//! Times are from the request until the process has been waited for, its output thrown away. By turns, a rewound start
+//! Times are from the request until the process has been waited for, its output thrown away. Interleaved, a start in a worker
 //! follows a cold one, which leaves the processor's caches full of other things; the last line is for as many rewound
 //! starts in a row.
 
@@ -58,6 +58,7 @@ fn run(launcher: &Launcher, command: &Command, env: &EnvBlock) -> Exit {
         extra_fds: Vec::new(),
         umask: None,
         limits: Vec::new(),
+        ignored: None,
         keep_cold: false,
         process_group: ProcessGroup::New,
     };

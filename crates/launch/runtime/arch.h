@@ -1,7 +1,7 @@
-/* What differs between processors: the order of clone's arguments, relocation types, and for rewinding the registers,
- * stacks and jumps.
+/* The parts that differ between processors: the order of clone's arguments, relocation types, and for resets the registers, stacks
+ * and jumps.
  *
- * HS_REWIND says whether this processor's part of rewinding is written.
+ * HS_REWIND is 1 if resets are implemented for this processor.
  */
 #ifndef HOTSTART_ARCH_H
 #define HOTSTART_ARCH_H

@@ -1,5 +1,6 @@
-/* Files, directories and messages without stdio and without allocation. Files are read by calls of the runtime's own text, which do
- * not count as the tool's (gate.c). */
+/* Reads files and directories and exchanges messages, without stdio and without allocation. Files are read by system calls in the
+ * runtime's own text, which do not count as the tool's (gate.c).
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* The wire between the runner and a template: the one source of it.
+/* The wire format between the runner and a zygote, and its one source.
  *
  * crates/launch/src/warm/wire.rs repeats these numbers; a test there compiles this header and compares every size
  * and offset. Messages travel over a SOCK_SEQPACKET pair, one message each way per start, each beginning with
@@ -21,15 +21,16 @@
 #define HS_MESSAGE_MAX (120u * 1024u)
 #define HS_FDS_MAX 32
 #define HS_LIMITS_MAX 8
-/* Further descriptors of a request must have a smaller number than this. */
-#define HS_TARGET_MAX 60
+/* Descriptors of a request must have smaller numbers than this; those of a request to a worker, than the other. */
+#define HS_TARGET_MAX 1024
+#define HS_WORKER_TARGET_MAX 60
 
-/* A template is started with this many arguments, and up to as many more: they make room on its stack for the
- * pointers of later requests, and a number that no other value is likely to have shows who kept the count. */
-#define HS_ROOM_MIN 1500
-#define HS_ROOM_MORE 1000
+/* A template is started with this many arguments: they make room on its stack for the pointers of later requests. */
+#define HS_ROOM 2500
+/* Words of a tool in which its constructors may keep the number of arguments. */
+#define HS_COUNTS_MAX 8
 
-/* What was found at the snapshot that makes a copy differ from a fresh process. */
+/* Findings at the snapshot by which a fork would differ from a fresh process. */
 enum hs_doubt {
     HS_DOUBT_THREADS = 1u << 0,     /* a constructor started a thread */
     HS_DOUBT_DESCRIPTORS = 1u << 1, /* a constructor opened a descriptor */
@@ -38,7 +39,7 @@ enum hs_doubt {
     HS_DOUBT_ENVIRON = 1u << 4,     /* a constructor changed the environment */
     HS_DOUBT_STDIO = 1u << 5,       /* a standard stream has a buffer, or something was written */
     HS_DOUBT_CHILDREN = 1u << 6,    /* a constructor left a child process */
-    HS_DOUBT_ARGUMENTS = 1u << 7,   /* a constructor kept the argument list and its length */
+    HS_DOUBT_ARGUMENTS = 1u << 7,   /* a constructor kept an argument */
     HS_DOUBT_CAPTURED = 1u << 8,    /* a constructor kept a pointer into the environment unseen by the audit */
     HS_DOUBT_DIRECTORY = 1u << 9,   /* a constructor asked for the working directory */
     HS_DOUBT_IDENTITY = 1u << 10,   /* a constructor asked for the process's number */
@@ -69,8 +70,9 @@ struct hs_limit {
 #define HS_GROUP_OWN 0      /* becomes the leader of a new group */
 #define HS_UMASK_KEEP 0xffffffffu
 
-/* Runner to template. Descriptors come as SCM_RIGHTS. Followed by `limit_count` hs_limit, `fd_count` int32 numbers
- * that the descriptors shall have, then strings, each ended by a NUL: cwd, arguments, environment. */
+/* Runner to template. Descriptors come as SCM_RIGHTS. Followed by `limit_count` hs_limit, `count_count` uint64
+ * addresses of words in which the tool keeps the number of arguments (to a template only, whose workers know them from it),
+ * `fd_count` int32 numbers that the descriptors shall have, then strings, each ended by a NUL: cwd, arguments, environment. */
 struct hs_request {
     uint32_t version;
     uint32_t length; /* of the whole message */
@@ -83,7 +85,7 @@ struct hs_request {
     int32_t runner; /* the process whose child the copy is */
     uint32_t flags; /* HS_REQUEST_* */
     uint32_t slot; /* where the copy's number is entered; below HS_SLOTS */
-    uint32_t reserved;
+    uint32_t count_count;
 };
 
 /* The copy is to be a worker: it runs main, puts everything back, and takes the next request. Two more descriptors
@@ -115,7 +117,7 @@ struct hs_reply {
     uint32_t reserved;
 };
 
-/* What became of a request to a worker. */
+/* The results of a request to a worker. */
 enum hs_ending {
     HS_ENDING_REWOUND = 1, /* main has ended, and the worker can take the next request */
     HS_ENDING_RETIRED,     /* main has ended, and the process ends with that status now */
@@ -134,7 +136,7 @@ enum hs_retirement {
     HS_RETIRED_CALLS = 1u << 7,    /* a system call that is not known to be harmless: the run is not to be believed */
 };
 
-/* What an audit found not to be as it was. */
+/* The differences that an audit found. */
 enum hs_difference {
     HS_DIFFERS_MEMORY = 1u << 0,
     HS_DIFFERS_MAPPINGS = 1u << 1,

@@ -1,11 +1,11 @@
-/* What the runtime's files share.
+/* Declarations that the runtime's files share.
  *
- * Folders: fork/ is the template and its copies, gate/ passes the system calls of a run, reset/ puts a worker back, deferred/ finds
- * a later snapshot, extra/ is whatever else a tool is loaded with.
+ * fork/ is the zygote and its forks, gate/ passes the system calls of a run, reset/ restores a worker, deferred/ takes snapshots later
+ * than main, and extra/ has what a tool gets besides.
  *
- * Life of a template: ld.so loads the runtime first (entry.c), constructors run while audit.c records what they ask
- * for, snapshot.c looks at the stopped process, bind.c binds what is bound lazily, server.c takes requests, child.c
- * turns a copy into the requested process. Nothing here allocates; nothing is written to the tool's heap.
+ * A zygote's life: ld.so loads the runtime first (entry.c). Constructors run, and audit.c records what they ask for. snapshot.c inspects
+ * the stopped process, bind.c binds lazily bound functions, server.c takes requests, and child.c turns a clone into the requested process.
+ * Nothing here allocates, and nothing is written to the tool's heap.
  */
 #ifndef HOTSTART_RUNTIME_H
 #define HOTSTART_RUNTIME_H
@@ -30,7 +30,7 @@ struct hs_start {
     char **envp;
 };
 
-/* What the real main is called with. */
+/* The arguments of the real main. */
 struct hs_call {
     int argc;
     char **argv;
@@ -41,6 +41,7 @@ struct hs_call {
 struct hs_job {
     const struct hs_request *head;
     const struct hs_limit *limits;
+    const uint64_t *counts;
     const int32_t *targets;
     int fds[HS_FDS_MAX];
     char *cwd;
@@ -56,7 +57,7 @@ struct hs_secret {
 };
 enum { HS_SECRET_ARGUMENTS, HS_SECRET_VARIABLES, HS_SECRET_ENVIRONMENT, HS_SECRETS };
 
-/* What a watched run has looked at of its environment: which variables there are, and the values of some. */
+/* The parts of its environment that a watched run has looked at: the names of the variables, and the values of some. */
 #define HS_VARIABLES_MAX 128
 struct hs_looks {
     int names;
@@ -144,11 +145,12 @@ HS_HIDDEN void hs_text_enlarge(void);
 /* decode.c */
 HS_HIDDEN int hs_decode(char *message, long length, uint32_t room, struct hs_job *job);
 
-/* server.c: hs_serve returns in a copy only. */
+/* server.c: hs_serve returns in a fork only. */
 HS_HIDDEN void hs_serve(const struct hs_start *start, struct hs_call *call);
 HS_HIDDEN const struct hs_job *hs_serve_next(const struct hs_start *start, struct hs_call *call);
 
 /* strings.c */
+HS_HIDDEN int hs_strings_learn_counts(const struct hs_job *job, const struct hs_start *start);
 HS_HIDDEN void hs_strings_part(const struct hs_start *start);
 HS_HIDDEN void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, struct hs_call *call);
 HS_HIDDEN int hs_strings_are_fixed(void);
@@ -162,12 +164,13 @@ HS_HIDDEN int hs_child_clone(int32_t *pid_cell, int32_t group);
 HS_HIDDEN void hs_child_install(const struct hs_job *job);
 HS_HIDDEN void hs_child_limit(const struct hs_job *job);
 HS_HIDDEN void hs_child_begin(const struct hs_job *job);
+HS_HIDDEN int hs_child_has_room(const struct hs_job *job);
 HS_HIDDEN void hs_child_fds(const struct hs_job *job, int keep);
 HS_HIDDEN int *hs_child_number(void);
 HS_HIDDEN int hs_child_holds_mutexes(void);
 
-/* What rewinding needs: worker.c runs main again and again, memory.c and mappings.c put memory back, state.c what
- * the kernel keeps, marks.c notices what cannot be put back. */
+/* Resets: worker.c runs main again and again, memory.c and mappings.c restore memory, state.c the kernel's state, and marks.c notices
+ * calls whose effect cannot be restored. */
 
 /* worker.c: hs_worker_begin does not return. */
 HS_HIDDEN int hs_worker_open(void);
@@ -199,7 +202,7 @@ HS_HIDDEN int hs_memory_is_zero(const char *from, const char *to);
 HS_HIDDEN struct hs_heap hs_memory_heap(void);
 HS_HIDDEN uintptr_t hs_memory_stack_low(void);
 
-/* calls.c: what becomes of a system call. */
+/* calls.c: the outcomes of a system call. */
 enum hs_call_outcome {
     HS_CALL_DONE,     /* it was made, or answered: the result is in place of the number */
     HS_CALL_NATIVE,   /* it is to be made with the registers that it has */
@@ -214,7 +217,7 @@ struct hs_call_place {
     uintptr_t stack; /* the stack pointer */
     void *context;   /* the frame of the signal handler that is asked, if it is one */
 };
-/* What a run has called. */
+/* Calls that a run has made. */
 enum hs_call_seen {
     HS_SEEN_UNKNOWN = 1u << 0, /* a call that is not known to leave nothing behind and to answer as in a fresh process */
     HS_SEEN_NUMBER = 1u << 1,  /* the process's number */
@@ -255,7 +258,7 @@ HS_HIDDEN enum hs_call_outcome hs_usage_clock(struct hs_system_call *call);
 HS_HIDDEN enum hs_call_outcome hs_usage_sleep(const struct hs_system_call *call);
 HS_HIDDEN enum hs_call_outcome hs_usage_limit(struct hs_system_call *call);
 
-/* sites.c. A system call and the comparison behind it have so many bytes. */
+/* sites.c. Bytes of a system call and the comparison behind it. */
 #define HS_TAIL_BYTES 8
 HS_HIDDEN void hs_sites_open(uintptr_t from, uintptr_t to);
 HS_HIDDEN HS_GENERAL int hs_sites_tail_is_free(uintptr_t site);
@@ -350,6 +353,7 @@ HS_HIDDEN uintptr_t hs_watch_arrive_by_slot(uintptr_t slot);
 /* threads.c */
 HS_HIDDEN int hs_threads_end(void);
 HS_HIDDEN HS_GENERAL int hs_threads_creates(void);
+HS_HIDDEN HS_GENERAL int hs_threads_asks_for_stack(void);
 HS_HIDDEN void hs_threads_resolve(void);
 HS_HIDDEN void *hs_threads_stand_in(void *function);
 
@@ -364,6 +368,7 @@ HS_HIDDEN void *hs_marks_stand_in(void *function);
 
 /* nested.c */
 HS_HIDDEN void hs_nested_open(char *const *argv);
+HS_HIDDEN HS_GENERAL int hs_nested_is_build(void);
 HS_HIDDEN void *hs_nested_stand_in(void *function);
 
 /* io.c */

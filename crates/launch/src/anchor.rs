@@ -1,9 +1,9 @@
-//! Process groups that no tool leads.
+//! Leads process groups, so that no tool does.
 //!
-//! Under lit no tool leads a process group, as all of them are in lit's own: `setsid` needs no fork, and `kill(0)` reaches
-//! every stage. Here each job has a group of its own, by which it can be ended. Its leader is an anchor: a child of the
-//! runner that has ended and is not reaped. Such a zombie keeps its number and its group, runs nothing, and no signal
-//! changes it, SIGKILL included. Making one takes about 30 µs, so an anchor is reused if its group is empty.
+//! Under lit no tool leads a process group, since all of them are in lit's own: `setsid` needs no fork, and `kill(0)` reaches
+//! every stage. Here each job has a group of its own, by which it can be ended. The group's leader is an anchor: a child of the
+//! runner that has ended and is not reaped. Such a zombie keeps its number and its group, runs nothing, and no signal changes
+//! it, SIGKILL included. An anchor takes about 30 µs to make, so it is reused if its group is empty.
 
 use std::io;
 use std::sync::Mutex;
@@ -30,7 +30,7 @@ impl Anchor {
     }
 }
 
-/// Reaps the anchors that nobody uses, each of which counts as a process; whether there were any.
+/// Reaps unused anchors, since each counts as a process. Returns whether there were any.
 pub(crate) fn free_idle() -> bool {
     let idle = std::mem::take(&mut *IDLE.lock().expect("no panic while locked"));
     idle.iter().for_each(|&pid| sys::anchor::reap(pid));

@@ -1,8 +1,8 @@
-//! Starting by exec: always possible, always right.
+//! Cold starts, by exec: always possible, always right.
 //!
-//! `vfork` is used because its cost does not grow with the runner's memory. A spec that asks for limits or a file mode
-//! mask goes through a second exec of this very binary, which sets them and becomes the program: between `vfork` and
-//! exec a child does as little as it can. lit does the same with a Python script.
+//! `vfork` is used because its cost does not grow with the runner's memory. Between `vfork` and exec a child does as little as
+//! it can. So a spec with limits or a file mode mask goes through a second exec of this very binary, which sets them and becomes
+//! the program. lit does the same with a Python script.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
@@ -26,7 +26,7 @@ pub(crate) struct Prepared {
     cwd: CString,
 }
 
-/// Whether the spec asks for something that is not set between `vfork` and exec.
+/// Whether the spec has a setting that cannot be made between `vfork` and exec.
 pub(crate) fn needs_trampoline(spec: &Spec<'_>) -> bool {
     spec.umask.is_some() || !spec.limits.is_empty()
 }
@@ -57,6 +57,9 @@ impl Prepared {
             stdio: spec.stdio,
             extra_fds: &spec.extra_fds,
             process_group: spec.process_group,
+            // The second exec sets them.
+            limits: &[],
+            ignored: spec.ignored,
             traced: false,
         };
         let start = || until_not_busy(|| sys::spawn::vfork_exec(&request, slot.as_ref().map(Slot::cell)));
@@ -107,7 +110,7 @@ fn trampoline_argv(spec: &Spec<'_>, preload: Option<&Preload>) -> Vec<OsString> 
     // Not by this process's environment: the library that hides it would be loaded here already.
     argv.extend(preload.map(|preload| [OsStr::new("preload="), &preload.cold].join(OsStr::new(""))));
     argv.push("--".into());
-    // A script is told the path by which it is started: with limits the name it was called by, as by lit's Python.
+    // A script sees the path by which it is started: with limits its argument 0, as under lit's Python.
     let by_name = |name: &&OsString| !spec.limits.is_empty() && Path::new(name).components().nth(1).is_some();
     argv.push(spec.argv.first().filter(by_name).cloned().unwrap_or_else(|| spec.program.clone().into()));
     argv.extend(spec.argv.iter().cloned());
@@ -120,6 +123,7 @@ fn resource_name(resource: Resource) -> &'static str {
         Resource::OpenFiles => "open-files",
         Resource::Stack => "stack",
         Resource::FileSize => "file-size",
+        Resource::Core => "core",
     }
 }
 
@@ -168,10 +172,9 @@ fn apply_setting(name: &str, value: &str) -> io::Result<()> {
         sys::spawn::set_umask(value.parse().map_err(|_| invalid())?);
         return Ok(());
     }
-    let resource = [Resource::AddressSpace, Resource::OpenFiles, Resource::Stack, Resource::FileSize]
-        .into_iter()
-        .find(|r| resource_name(*r) == name)
-        .ok_or_else(invalid)?;
+    const ALL: [Resource; 5] =
+        [Resource::AddressSpace, Resource::OpenFiles, Resource::Stack, Resource::FileSize, Resource::Core];
+    let resource = ALL.into_iter().find(|r| resource_name(*r) == name).ok_or_else(invalid)?;
     let parse = |text: &str| match text {
         "unlimited" => Ok(None),
         number => number.parse().map(Some).map_err(|_| invalid()),

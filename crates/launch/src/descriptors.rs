@@ -1,9 +1,8 @@
-//! How many descriptors this process may have open, and who may open how many of them.
+//! Limits the descriptors that the runner and its children may have open.
 //!
-//! A runner with many workers needs more than the usual soft limit of 1024, so it raises its own to the hard one. What
-//! it starts gets the limit that the runner was started with: a tool may print it, or keep an array of that length.
-//! Under a low hard limit, scripts take turns: each says how many descriptors it needs, all at once, so that none waits
-//! while it holds a part.
+//! A runner with many workers needs more than the usual soft limit of 1024, so it raises its own to the hard limit. Its
+//! children get the limit that the runner was started with: a tool may print it, or keep an array of that length. Under a low
+//! hard limit scripts take turns. Each reserves all its descriptors at once, so that none waits while it holds a part.
 
 use std::sync::{Condvar, Mutex, OnceLock};
 use std::time::Duration;
@@ -12,7 +11,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The most that a runner makes use of, whatever the hard limit is.
 const MOST: u64 = 1 << 20;
-/// How often one that waits looks whether it still needs to.
+/// Interval at which a waiter looks whether it still has to wait.
 const LOOK: Duration = Duration::from_millis(100);
 
 static OWN: OnceLock<Own> = OnceLock::new();
@@ -41,13 +40,13 @@ pub fn inherited() -> Option<(Option<u64>, Option<u64>)> {
     OWN.get().map(|own| (own.inherited.current, own.inherited.maximum))
 }
 
-/// At most so many templates or workers of one tool, of which each holds a few descriptors.
+/// Most templates or workers of one tool. Each holds a few descriptors.
 pub(crate) fn fit(per_tool: usize) -> usize {
     let limit = OWN.get().map_or(MOST, |own| own.limit);
     per_tool.min(usize::try_from(limit / 256).unwrap_or(usize::MAX)).max(1)
 }
 
-/// What is left for scripts: three quarters, less what files and directories need that are read one at a time.
+/// The share of scripts: three quarters, less the descriptors for files and directories that are read one at a time.
 fn for_scripts(limit: u64) -> u64 {
     (limit - limit / 4).saturating_sub(limit.min(2048) / 8).max(1)
 }
@@ -85,7 +84,7 @@ impl Budget {
     }
 
     fn reserve(&self, count: u64, is_over: impl Fn() -> bool) -> Reserved<'_> {
-        // Who needs more than there are runs alone.
+        // A script that needs more than there are runs alone.
         let count = count.min(self.size);
         let mut state = self.state.lock().expect("no panic while locked");
         while state.free < count {

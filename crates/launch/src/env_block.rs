@@ -1,4 +1,4 @@
-//! An environment in the form in which processes are started: built once, used for many starts.
+//! An environment in the form in which processes are started. It is built once and used for many starts.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,4 @@
-//! How a process ended, what it used, and how it had been started.
+//! The end of a process, the resources it used, and the way it was started.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use hotstart_model::Status;
 pub struct Exit {
     /// Exit code or signal.
     pub status: Status,
-    /// What the kernel accounted.
+    /// Resources, as the kernel accounted them.
     pub usage: Usage,
     /// From the request to start it until it was waited for.
     pub wall: Duration,
-    /// How it was started.
+    /// The way it was started.
     pub via: Via,
     /// The process was gone before the tool's `main` began, which only a warm start can be: nothing was run, and the
-    /// status says nothing. Whoever started it starts it again, cold.
+    /// status says nothing. The caller starts it again, cold.
     pub lost: bool,
     /// The run was lost, or what it did may differ from a cold one: in a worker it made a system call that is not known to be
     /// answered as in a fresh process, or had children, or crashed. A verdict is not to rest on it.
@@ -43,18 +43,18 @@ pub struct Usage {
     pub involuntary_switches: u64,
 }
 
-/// How a process was started.
+/// The way a process was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Via {
     /// By exec, and why so.
     Cold(Reason),
     /// As a copy of the tool stopped before its `main`.
     Fork,
-    /// In a copy that had run its `main` before and was put back to where it stopped.
+    /// In a persistent process, which had run `main` before and was reset.
     Rewind,
 }
 
-/// Why a process was started cold. Cold is always right; the reason tells what it would take to be faster.
+/// The reason for a cold start. Cold is always right; the reason shows how it could be faster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
     /// This launcher knows no other way.
@@ -141,13 +141,13 @@ pub enum Reason {
     ReadsIdentity,
     /// A constructor asked for the time or random bytes.
     ReadsClock,
-    /// A constructor read what the system tells about itself.
+    /// A constructor read information about the system.
     ReadsSystem,
     /// A constructor wrote, made or removed a file.
     WritesFiles,
     /// A constructor made a system call that is not known to be harmless.
     ConstructorCall,
-    /// What constructors compute differs between two starts.
+    /// Results of constructors differ between two starts.
     ConstructorsDiffer,
     /// A constructor looks at a standard stream, which here is of a kind that no template has.
     LooksAtStream,
@@ -199,10 +199,10 @@ impl fmt::Display for Reason {
             Reason::Descriptors => "a descriptor is opened before main",
             Reason::SharedMemory => "shared memory exists before main",
             Reason::Timers => "a timer runs before main",
-            Reason::Signals => "signals are blocked or pending before main",
+            Reason::Signals => "signals are blocked, pending or ignored before main",
             Reason::Stdio => "a standard stream is used before main",
             Reason::Children => "a child process exists before main",
-            Reason::KeepsArguments => "the argument list is kept before main",
+            Reason::KeepsArguments => "an argument, or their number, is kept before main",
             Reason::ReadsEnvironment => {
                 "the environment is used before main in a way that cannot be followed"
             }

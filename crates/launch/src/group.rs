@@ -1,7 +1,7 @@
 //! The processes of one job, so that a deadline or Ctrl-C can end them from another thread.
 //!
-//! A process is in the set from its start until it has been reaped, and the set is locked while either happens:
-//! a number that the kernel has given to somebody else is never signalled.
+//! A process is in the set from its start until it has been reaped. Both happen under the set's lock. So no signal goes to a
+//! number that the kernel has given to another process.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use crate::history::{Mark, Visit};
 use crate::warm::Tool;
 use crate::{ProcessGroup, sys};
 
-/// The processes of one job. Cheap to make; clones are the same job, for whoever may have to end it.
+/// The processes of one job. Cheap to make. Clones are the same job, for the threads that may have to end it.
 #[derive(Clone, Debug, Default)]
 pub struct Group {
     state: Arc<Mutex<State>>,
@@ -58,6 +58,11 @@ impl Group {
             }
             sys::wait::kill(pid);
         }
+    }
+
+    /// Whether both are the same job.
+    pub fn is_same(&self, other: &Group) -> bool {
+        Arc::ptr_eq(&self.state, &other.state)
     }
 
     /// The process group for the job's processes, which none of them leads.
@@ -119,12 +124,12 @@ impl Group {
         self.state.lock().expect("no panic while locked").visits.iter().for_each(Mark::doubt);
     }
 
-    /// Takes note of a run in a worker.
+    /// Records a run in a worker.
     pub(crate) fn visited(&self, mark: Mark) {
         self.state.lock().expect("no panic while locked").visits.push(mark);
     }
 
-    /// Takes note of a warm start.
+    /// Records a warm start.
     pub(crate) fn started_warm(&self, tool: Arc<Tool>) {
         self.state.lock().expect("no panic while locked").warm.push(tool);
     }
@@ -136,7 +141,7 @@ impl Group {
         }
     }
 
-    /// Starts a process under the lock, told whether it is the job's only one; `None` if the job was ended before.
+    /// Starts a process under the lock; `start` gets whether it is the job's only one. `None` if the job was ended before.
     pub(crate) fn start<E>(
         &self,
         start: impl FnOnce(bool) -> Result<(i32, i32), E>,

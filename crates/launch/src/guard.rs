@@ -1,11 +1,11 @@
-//! Ends what the runner started if the runner itself is killed with SIGKILL, which it cannot notice.
+//! Ends all processes of a runner that is killed with SIGKILL, which the runner itself cannot notice.
 //!
-//! A second, tiny process of the same binary waits for the end of a pipe whose other end only the runner holds.
-//! A table in shared memory (`slots`) tells it which processes and process groups are alive at that moment. A process
-//! that is started by exec enters itself before its exec, and holds the pipe open until then: the guard cannot see the
-//! end of the pipe and miss the process. A copy is entered by the kernel before its first instruction; one that is made
-//! as the runner dies ends by itself, because its parent is another. (PR_SET_PDEATHSIG alone would miss grandchildren,
-//! and a tool started by exec could see it.)
+//! The guard is a second, tiny process of the same binary. It waits for the end of a pipe whose other end only the runner holds.
+//! A table in shared memory (`slots`) lists the processes and process groups that are alive. A process that is started by exec
+//! enters itself before its exec, and holds the pipe open until then, so the guard cannot see the end of the pipe and miss the
+//! process. The kernel enters a fork of a zygote before its first instruction. A fork that is made as the runner dies ends by
+//! itself, because its parent is another process. (PR_SET_PDEATHSIG alone would miss grandchildren, and a tool started by exec
+//! could see it.)
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -95,7 +95,7 @@ pub fn enter_guard(args: &[OsString]) -> bool {
             await_all(runner, &table);
         }
         for dir in directories.split(|&byte| byte == 0).filter(|dir| !dir.is_empty()) {
-            // Nobody is left to be told.
+            // No one is left to report to.
             let _ = std::fs::remove_dir_all(OsStr::from_bytes(dir));
         }
     }
@@ -111,7 +111,7 @@ fn end_all(table: &Table) {
     }
 }
 
-/// Waits until nothing is left of what was ended, so that whoever waits for the guard can rely on it: neither the
+/// Waits until the ended processes are gone, so that a waiter for the guard can rely on it: neither the
 /// runner, at whose end the kernel signals the copies it knows of, nor the processes in the table. A killed process
 /// that hangs in the kernel (a dead network file system) is given up after a while.
 fn await_all(runner: Option<Pid>, table: &Table) {

@@ -1,7 +1,7 @@
-//! What a worker ran before: if a run in it fails where a cold one passes, an earlier run may be the cause.
+//! Earlier runs of workers: if a run in a worker fails and a cold one passes, one of them may be the cause.
 //!
-//! Kept for reports only; nothing is decided by it. A worker keeps its last runs, and a job notes which workers ran
-//! its tools and how many runs each had behind it. Both cost one small allocation per start.
+//! They are kept for reports, and decide nothing. A worker keeps its last runs. A job records which workers ran its tools, and
+//! how many runs each had made before. Both cost one small allocation per start.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -29,9 +29,9 @@ pub struct Served {
 pub struct Visit {
     /// The worker's process.
     pub worker: i32,
-    /// What this job ran in it.
+    /// The command that this job ran in it.
     pub command: String,
-    /// How many runs came before it.
+    /// Number of runs before it.
     pub earlier: u64,
     /// The last of these, the oldest first.
     pub last: Vec<Served>,
@@ -86,7 +86,7 @@ impl Mark {
         self.history.is_doubted.store(true, Ordering::Relaxed);
     }
 
-    /// What came before, at most `most` runs of it.
+    /// The runs before this one, at most `most` of them.
     pub(crate) fn visit(&self, most: usize) -> Visit {
         let kept = self.history.kept.lock().expect("no panic while locked");
         let first = kept.count - kept.last.len() as u64;
@@ -139,7 +139,7 @@ mod tests {
         let last: Vec<_> = visit.last.iter().map(|run| (run.job, run.command.as_str())).collect();
         assert_eq!(last, [(Some(95), "tool 95"), (Some(96), "tool 96"), (Some(97), "tool 97")]);
         assert_eq!(marks[0].visit(3).last, []);
-        // What is no longer kept is not told.
+        // Runs that are no longer kept are not reported.
         assert_eq!(marks[36].visit(3).last, []);
         assert_eq!(marks[37].visit(3).last.len(), 1);
     }

@@ -1,4 +1,4 @@
-//! The one door through which processes are started.
+//! The only public way to start a process.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -21,15 +21,15 @@ pub struct Launcher {
     slots: Option<Arc<Slots>>,
     guard: Option<Arc<Guard>>,
     pool: Option<Pool>,
-    /// Shared with who tries it before there is a pool.
+    /// Shared with the thread that tries it before there is a pool.
     runtime: Arc<Runtime>,
     ahead: Option<Arc<Ahead>>,
     allocators: Option<Arc<Allocators>>,
-    /// What runs of those whose own starts come through a server.
+    /// Running tools, such as `not`, whose own starts come through a server.
     starters: Starters,
 }
 
-/// Why a process could not be started.
+/// The reason for which a process could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The working directory cannot be entered.
@@ -123,14 +123,14 @@ impl Launcher {
         let runtime = Arc::clone(&self.runtime);
         if let Some(slots) = self.slots() {
             let name = "runtime".to_owned();
-            // If no thread can be started, it is as if nobody had asked.
+            // Best effort: without the thread, the first warm start tries it.
             let _ = std::thread::Builder::new().name(name).spawn(move || {
                 warm::try_runtime(&runtime, None, &slots);
             });
         }
     }
 
-    /// What makes templates of tools before there is a policy, or anything to start: `policy` is what is known of it. `None`
+    /// Creates a prefork that makes templates before the final policy is known; `policy` is provisional. `None`
     /// if the system refuses what they need.
     pub fn ahead(&mut self, policy: Policy) -> Option<Arc<Ahead>> {
         let slots = self.slots()?;
@@ -186,7 +186,7 @@ impl Launcher {
             let start = |slot: Option<Slot<'_>>, _| Ok(Started::cold(self.start_cold(spec, slot)?, reason));
             return self.start_in(group, spec, begun, start).ok_or_else(ended)?;
         };
-        let tool = pool.tool(spec, self.allocators.as_deref());
+        let tool = pool.tool(&spec.program, self.allocators.as_deref());
         let lease = pool.lease(&tool, spec);
         let child = self.start_in(group, spec, begun, |slot, alone| {
             match lease.and_then(|lease| lease.start(spec, slot, alone)) {
@@ -200,7 +200,7 @@ impl Launcher {
         Ok(child)
     }
 
-    /// Takes note of a start, if it was warm.
+    /// Records a start, if it was warm.
     fn note_warm<'g>(
         &'g self,
         pool: &Pool,
@@ -227,11 +227,18 @@ impl Launcher {
         self.starters.group_of(pid)
     }
 
+    /// Has `program` warm from its next start on, under each key, where it can be.
+    pub fn make_eager(&self, program: &Path) {
+        if let Some(pool) = &self.pool {
+            pool.tool(program, self.allocators.as_deref()).make_eager();
+        }
+    }
+
     /// Starts `spec` as a part of `group` if that can be done warm; else tells why not, and nothing was started.
     pub fn start_warm<'g>(&'g self, spec: &Spec<'_>, group: &'g Group) -> Result<Child<'g>, Reason> {
         let begun = Instant::now();
         let pool = self.pool.as_ref().ok_or(Reason::OnlyWay)?;
-        let tool = pool.tool(spec, self.allocators.as_deref());
+        let tool = pool.tool(&spec.program, self.allocators.as_deref());
         let child = pool.lease(&tool, spec).and_then(|lease| {
             self.start_in(group, spec, begun, |slot, alone| lease.start(spec, slot, alone))
                 .ok_or(Reason::Refused)?
@@ -352,7 +359,7 @@ impl Child<'_> {
         let (status, usage) = self.leave(|| sys::wait::reap(pid));
         run.finish(&ended);
         let lost = matches!(ended, Ended::NotRun);
-        // After a crash nobody can tell what the process would have done without the gate.
+        // After a crash it is unknown how the process would have behaved without the gate.
         let crashed = matches!(status, Status::Signaled(_)) && !self.group.is_killed();
         let is_doubted = matches!(ended, Ended::Process { doubts, .. } if doubts.any());
         let doubtful = lost || crashed || is_doubted;

@@ -32,7 +32,7 @@ pub use group::Group;
 pub use guard::enter_guard;
 pub use history::{Served, Visit};
 pub use launcher::{Child, Launcher, StartError};
-pub use spec::{Limit, ProcessGroup, Resource, Spec};
+pub use spec::{IGNORABLE, Limit, ProcessGroup, Resource, Spec};
 pub use sys::priority::io_priority;
 pub use warm::{
     Ahead, Choice, Moment, Nested, NestedStarts, OnDoubt, Policy, Retirement, Statistics, Stopped,

@@ -1,8 +1,7 @@
-//! Experiments on the machine: what starting, faulting and allocating cost, for `hotstart doctor`.
+//! Experiments for `hotstart doctor`: the costs of starts, page faults and allocations on this machine.
 //!
-//! They are here because they need what no safe interface offers: fork, clone, mappings, and malloc itself. Each
-//! leaves nothing behind: no process, no mapping. Which experiments to make, how often, and what to conclude is the
-//! caller's business.
+//! They need interfaces that no safe library offers: fork, clone, mappings, and malloc itself. Each leaves no process and no
+//! mapping behind. The caller chooses the experiments and their number, and draws the conclusions.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -29,7 +28,7 @@ impl Way {
     pub const ALL: [Way; 4] = [Way::PosixSpawn, Way::Vfork, Way::ForkExec, Way::Fork];
 }
 
-/// What one start cost.
+/// Costs of one start.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StartCost {
     /// Until the call returned.
@@ -61,7 +60,7 @@ impl Ballast {
     }
 }
 
-/// How pages come to be.
+/// The ways in which pages are made.
 #[derive(Clone, Copy, Debug)]
 pub enum Fault<'fd> {
     /// Zeroed memory, by small pages.
@@ -76,7 +75,7 @@ pub enum Fault<'fd> {
     File(BorrowedFd<'fd>),
 }
 
-/// Who makes the pages come to be, at the same time, each with memory of its own.
+/// The processes or threads that fault pages in at the same time, each in memory of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workers {
     /// Threads of one process.
@@ -85,7 +84,7 @@ pub enum Workers {
     Processes(usize),
 }
 
-/// What a fault experiment took.
+/// Costs of a fault experiment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faulted {
     /// From the start of the first worker to the end of the last.
@@ -99,7 +98,7 @@ pub fn fault(kind: Fault<'_>, workers: Workers, bytes: usize) -> io::Result<Faul
     sys::fault(kind, workers, bytes)
 }
 
-/// What filling memory took.
+/// Costs of filling memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Filled {
     /// The first time, faults included.

@@ -1,9 +1,8 @@
-//! How the runner itself meets SIGINT, SIGTERM and SIGHUP: one thread waits for them, no handler runs. SIGXFSZ is ignored, as
-//! in lit's Python: a write beyond the limit on file size fails, and does not end the runner. Children get its default.
+//! The runner's own SIGINT, SIGTERM and SIGHUP: one thread waits for them, and no handler runs. SIGXFSZ is ignored, as in
+//! lit's Python: a write beyond the limit on file size fails, and does not end the runner. Children get its default.
 //!
-//! SIGINT is *ignored* in every test process, because lit's workers ignore it and children inherit that. A signal
-//! that is both ignored and blocked is still queued by Linux, so the runner can ignore it for its children and
-//! yet be told of it here.
+//! Every test process ignores SIGINT, because lit's workers ignore it and children inherit that. Linux still queues a signal
+//! that is both ignored and blocked. So the runner can ignore it for its children and receive it here.
 
 use crate::sys::signal;
 
@@ -17,7 +16,7 @@ pub enum Stop {
 }
 
 /// Takes over the stop signals; to be called in `main` before any thread is started. A file that grows beyond its limit
-/// (SIGXFSZ) becomes an error of who writes it; children meet that signal as if nobody had ignored it.
+/// (SIGXFSZ) becomes an error of the writer. Children get the default action of that signal.
 pub fn take_over() {
     signal::ignore(libc::SIGINT);
     signal::ignore(libc::SIGXFSZ);

@@ -1,9 +1,8 @@
-//! The table in shared memory that says which processes are alive.
+//! The table in shared memory that lists the processes that are alive.
 //!
-//! The runner takes a slot before it starts a process; whoever makes the process, or the kernel for it, enters its
-//! number there before its first instruction could outlive the runner: a child of the runner before its exec, a
-//! template's copy by the very clone that makes it. The guard reads the table when the runner was killed, and the runner
-//! itself when a template died before it could tell what it had made.
+//! The runner takes a slot before it starts a process. The process's number is entered before the process's first instruction
+//! could outlive the runner: by a child of the runner before its exec, or by the very clone that makes a zygote's fork. The guard
+//! reads the table when the runner was killed. The runner reads it when a zygote died before it could report its fork.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -72,7 +71,7 @@ impl Slots {
         Some(Slots { table: Table::map(&file, SLOTS).ok()?, file })
     }
 
-    /// What maps the same memory in another process.
+    /// The descriptor by which another process maps the same memory.
     pub(crate) fn file(&self) -> &OwnedFd {
         &self.file
     }
@@ -104,12 +103,12 @@ impl Slot<'_> {
         self.index
     }
 
-    /// Where a process enters itself.
+    /// The place where a process enters itself.
     pub(crate) fn cell(&self) -> &AtomicI64 {
         self.cell
     }
 
-    /// What is in it.
+    /// Its content.
     pub(crate) fn entry(self) -> Entry {
         Entry::decode(self.cell.load(Ordering::Acquire))
     }

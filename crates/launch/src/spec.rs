@@ -1,4 +1,4 @@
-//! What to start.
+//! A start, as the caller wants it.
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::EnvBlock;
 
 /// A process to start. Nothing is inherited but what is named here: the process gets these descriptors, this
-/// environment, this directory; SIGINT's disposition and everything else is the runner's own.
+/// environment, this directory; everything else is the runner's own.
 #[derive(Clone, Debug)]
 pub struct Spec<'fd> {
     /// The file to execute; found already, no search along PATH is made. A relative path is taken from `cwd`.
@@ -27,6 +27,8 @@ pub struct Spec<'fd> {
     pub umask: Option<u32>,
     /// Resource limits that are not the runner's.
     pub limits: Vec<Limit>,
+    /// Signals that it is to find ignored, if they are not the runner's: bit n - 1 for signal n.
+    pub ignored: Option<u64>,
     /// Whether a cold start was asked for, whatever the launcher's policy.
     pub keep_cold: bool,
     /// Process group to put it in.
@@ -45,11 +47,44 @@ impl<'fd> Spec<'fd> {
             extra_fds: Vec::new(),
             umask: None,
             limits: Vec::new(),
+            ignored: None,
             keep_cold: false,
             process_group: ProcessGroup::Inherit,
         }
     }
 }
+
+/// Signals that a start may have ignored and be warm: those that come from outside, and none that tells of a fault.
+pub const IGNORABLE: u64 = {
+    const NUMBERS: [i32; 19] = [
+        libc::SIGHUP,
+        libc::SIGINT,
+        libc::SIGQUIT,
+        libc::SIGUSR1,
+        libc::SIGUSR2,
+        libc::SIGPIPE,
+        libc::SIGALRM,
+        libc::SIGTERM,
+        libc::SIGTSTP,
+        libc::SIGTTIN,
+        libc::SIGTTOU,
+        libc::SIGURG,
+        libc::SIGXCPU,
+        libc::SIGXFSZ,
+        libc::SIGVTALRM,
+        libc::SIGPROF,
+        libc::SIGWINCH,
+        libc::SIGIO,
+        libc::SIGPWR,
+    ];
+    let mut set = 0;
+    let mut at = 0;
+    while at < NUMBERS.len() {
+        set |= 1 << (NUMBERS[at] - 1);
+        at += 1;
+    }
+    set
+};
 
 /// Soft and hard value of one resource limit; `None` is unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +97,7 @@ pub struct Limit {
     pub hard: Option<u64>,
 }
 
-/// The resources that lit's `ulimit` names.
+/// The resources that lit's `ulimit` names, and what builds set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Resource {
     /// Virtual memory, in bytes.
@@ -73,6 +108,8 @@ pub enum Resource {
     Stack,
     /// Size of files written, in bytes.
     FileSize,
+    /// Size of a core file, in bytes.
+    Core,
 }
 
 impl Resource {
@@ -83,7 +120,14 @@ impl Resource {
             Resource::OpenFiles => libc::RLIMIT_NOFILE,
             Resource::Stack => libc::RLIMIT_STACK,
             Resource::FileSize => libc::RLIMIT_FSIZE,
+            Resource::Core => libc::RLIMIT_CORE,
         }
+    }
+
+    /// Whether a template has it from its own exec, as the layout of memory depends on it, and libc reads it before `main`.
+    /// The other limits are set in each copy.
+    pub(crate) fn is_of_template(self) -> bool {
+        matches!(self, Resource::Stack | Resource::Core)
     }
 }
 

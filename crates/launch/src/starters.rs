@@ -1,6 +1,6 @@
-//! Which job a running program belongs to whose own starts come back to the launcher through a server.
+//! Maps the pid of a tool that starts others through the exec server to its test's `Group`.
 //!
-//! What it starts so is a part of the same job: it ends with it, and is not trusted where the job is not.
+//! Such a start is part of the same job. It ends with the job, and is doubtful if the job is.
 
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::Group;
 
-/// A program may ask a moment before it is entered, as it runs before whoever started it goes on.
+/// A program may ask a moment before it is entered, since it runs before its starter continues.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The jobs of such programs, by process number.
@@ -25,7 +25,7 @@ impl Starters {
         self.entered.notify_all();
     }
 
-    /// It has ended, or runs for somebody else from now on.
+    /// It has ended, or runs for another job from now on.
     pub(crate) fn leave(&self, pid: i32) {
         self.groups.lock().expect("no panic while locked").remove(&pid);
     }

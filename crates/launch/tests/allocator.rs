@@ -100,3 +100,30 @@ fn a_program_that_cannot_have_it_is_started_as_it_is() {
     assert_eq!(via, Via::Cold(Reason::Static));
     assert_eq!((tool(&launcher).allocator, tool(&launcher).no_allocator), (None, Some(Reason::Static)));
 }
+
+/// Nothing tells what such an allocator asks for from what the rest of the program does: only jemalloc's clock passes.
+#[test]
+fn an_allocator_within_the_program_may_read_the_coarse_clock_only() {
+    for (clock, seeds, cold) in [
+        ("CLOCK_MONOTONIC_COARSE", 0, None),
+        ("CLOCK_MONOTONIC", 0, Some(Reason::ReadsClock)),
+        ("CLOCK_MONOTONIC_COARSE", 1, Some(Reason::ReadsClock)),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().canonicalize().unwrap().join("allocates");
+        let flags = [format!("-DALLOCATOR_CLOCK={clock}"), format!("-DALLOCATOR_SEEDS={seeds}")];
+        let own = Path::new(SOURCES).join("allocator.c");
+        let options = [&*flags[0], &*flags[1], "-fno-builtin", "-rdynamic", own.to_str().unwrap()];
+        compile(&Path::new(SOURCES).join("allocates.c"), &program, &options);
+        let victim = Victim { dir, program };
+        let choice = Choice::Only(vec!["allocates".into()]);
+        let launcher = Launcher::new().with_policy(Policy { choice, audit_one_in: 1, ..Policy::default() });
+        let (expected, _) = run(&Launcher::new(), &victim, &case(&[]));
+        assert!(expected.stdout.contains("allocator chosen"), "{expected:?}");
+        for _ in 0..4 {
+            let (ran, via) = run(&launcher, &victim, &case(&[]));
+            assert_eq!((&ran, via.is_warm()), (&expected, cold.is_none()), "{clock} {via:?}");
+            assert!(cold.is_none_or(|reason| via == Via::Cold(reason)), "{clock} {via:?}");
+        }
+    }
+}

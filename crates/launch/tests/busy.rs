@@ -22,6 +22,7 @@ fn start(launcher: &Launcher, program: &Path) -> Exit {
         extra_fds: Vec::new(),
         umask: None,
         limits: Vec::new(),
+        ignored: None,
         keep_cold: false,
         process_group: ProcessGroup::New,
     };

@@ -78,7 +78,10 @@ fn what_differs_from_start_to_start_keeps_a_tool_cold() {
         ("directory", Reason::ReadsDirectory),
         ("variables", Reason::ReadsEnvironment),
         ("argument", Reason::KeepsArguments),
-        ("count", Reason::KeepsArguments),
+        ("count_others", Reason::ConstructorsDiffer),
+        ("count_some", Reason::ConstructorsDiffer),
+        ("count_most", Reason::ConstructorsDiffer),
+        ("count_away", Reason::KeepsArguments),
         ("log_line", Reason::WritesFiles),
         ("make_directory", Reason::WritesFiles),
         ("child", Reason::Threads),
@@ -134,6 +137,24 @@ fn what_is_the_same_at_every_start_is_warm() {
             for words in [&["before"][..], &["before", "a"], &["before", "b", "c"]] {
                 assert!(tool.agrees(&warm, &case(words)).is_warm(), "{look}");
             }
+        }
+    }
+}
+
+/// Rust's library keeps it so, and the list with it.
+#[test]
+fn the_number_of_arguments_that_a_constructor_keeps_is_that_of_each_start() {
+    let many: Vec<&str> = std::iter::repeat_n("x", 300).collect();
+    for look in ["count", "count_twice", "list"] {
+        let tool = looks(look);
+        for warm in launchers() {
+            for round in 0..20 {
+                let words = [&[][..], &["a"], &["b", "c"], &many][round % 4];
+                let via = tool.agrees(&warm, &case(words));
+                assert!(via.is_warm(), "{look} {round}: {via:?}");
+            }
+            let tool = warm.statistics().tools.remove(0);
+            assert!(tool.not_rewound.is_none() && tool.retired.is_empty(), "{tool:?}");
         }
     }
 }

@@ -6,7 +6,7 @@ mod common;
 use std::path::Path;
 
 use common::{Case, Victim, case, compile, rewinding_launcher, start};
-use hotstart_launch::{Choice, Launcher, Policy, ToolStatistics};
+use hotstart_launch::{Choice, Launcher, OnDoubt, Policy, ToolStatistics};
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/tests/looks.c");
 const ROUNDS: usize = 66;
@@ -84,7 +84,12 @@ fn run(victim: &Victim, warm: &Launcher, request: impl Fn(usize) -> Case) -> u64
 /// As it is used: the first runs are audited, the others not.
 fn unaudited() -> Launcher {
     let choice = Choice::Only(vec!["looks".to_owned()]);
-    Launcher::new().with_policy(Policy { choice, audit_one_in: 0, ..Policy::default() })
+    Launcher::new().with_policy(Policy {
+        choice,
+        audit_one_in: 0,
+        on_doubt: OnDoubt::Bear,
+        ..Policy::default()
+    })
 }
 
 fn audited() -> Launcher {
@@ -156,7 +161,7 @@ fn values_that_were_not_looked_at_may_differ_and_names_must_not() {
     }
 }
 
-/// One that was learned for a rare environment gives way to the common one.
+/// The common environment replaces one that was learned for a rare environment.
 #[test]
 fn another_environment_is_learned_when_the_first_comes_no_more() {
     let changes = |round: usize| if round < 6 { request(0) } else { same_environment(round % 2) };

@@ -143,6 +143,7 @@ impl Tool {
             extra_fds: Vec::new(),
             umask: None,
             limits: Vec::new(),
+            ignored: None,
             keep_cold: false,
             process_group: ProcessGroup::New,
         };

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Case, Victim, case, compile, processes_of, rewinding_launcher, start};
-use hotstart_launch::{Choice, Launcher, Policy, Retirement, Stopped, ToolStatistics, Via};
+use hotstart_launch::{Choice, Launcher, OnDoubt, Policy, Retirement, Stopped, ToolStatistics, Via};
 use hotstart_model::Status;
 
 const ROUNDS: usize = 6;
@@ -132,7 +132,12 @@ fn hold_a_file(how: &str) -> ToolStatistics {
     let victim = dirty();
     // Audited runs tell their end later.
     let choice = Choice::Only(vec!["dirty".to_owned()]);
-    let warm = Launcher::new().with_policy(Policy { choice, audit_one_in: 0, ..Policy::default() });
+    let warm = Launcher::new().with_policy(Policy {
+        choice,
+        audit_one_in: 0,
+        on_doubt: OnDoubt::Bear,
+        ..Policy::default()
+    });
     let file = victim.dir.path().join("held");
     let how = format!("{how}={}", file.display());
     for round in 0..30 {

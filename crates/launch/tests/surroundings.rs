@@ -8,8 +8,8 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use common::{Case, Victim, case, compile, plain_spec, start, victim, warm_launcher};
-use hotstart_launch::{EnvBlock, Exit, Group, Launcher, Reason, Spec, Via};
+use common::{Case, Victim, case, compile, plain_spec, start, victim, warm_launcher, without_channel};
+use hotstart_launch::{Choice, EnvBlock, Exit, Group, Launcher, Limit, Policy, Reason, Resource, Spec, Via};
 use hotstart_model::{Environment, Status};
 use rustix::fs::{Mode, OFlags};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -61,7 +61,7 @@ fn on_a_terminal() {
         let mut shown = Vec::new();
         // Ends with an error where a pipe would end.
         let _ = user.read_to_end(&mut shown);
-        let shown = String::from_utf8_lossy(&shown).into_owned();
+        let shown = without_channel(&String::from_utf8_lossy(&shown));
         assert!(shown.contains("tty 1") && shown.contains("in: typed"), "{shown}");
         ((exit.status, shown), exit.via)
     });
@@ -218,4 +218,114 @@ fn with_a_seed_of_its_own() {
     assert!(drawn.iter().any(|hash| *hash != drawn[0]), "{drawn:?}");
     assert_eq!(hash(&warm, "7").0, expected);
     println!("python3 is started by {:?}", hash(&warm, "7").1);
+}
+
+/// A process with what it has from its exec, how a shell would set that, and how many MiB of the stack it uses.
+struct Setting {
+    shell: &'static str,
+    limits: Vec<Limit>,
+    ignored: Option<u64>,
+    deep: &'static str,
+}
+
+fn settings() -> Vec<Setting> {
+    let stack = |mib: u64| Limit { resource: Resource::Stack, soft: Some(mib << 20), hard: None };
+    let core = Limit { resource: Resource::Core, soft: Some(0), hard: Some(1 << 20) };
+    let files = Limit { resource: Resource::OpenFiles, soft: Some(300), hard: Some(1000) };
+    let set = |numbers: &[i32]| Some(numbers.iter().fold(0, |set, number| set | 1 << (number - 1)));
+    let setting =
+        |shell, limits: &[Limit], ignored, deep| Setting { shell, limits: limits.to_vec(), ignored, deep };
+    vec![
+        setting(":", &[], None, "1"),
+        setting("ulimit -Ss 65536", &[stack(64)], None, "60"),
+        setting("ulimit -Ss 65536; trap '' HUP INT QUIT PIPE", &[stack(64)], set(&[1, 2, 3, 13]), "60"),
+        setting("ulimit -Sc 0; ulimit -Hc 2048", &[core], set(&[]), "7"),
+        setting(
+            "ulimit -Ss 2048; ulimit -Sc 0; ulimit -Hc 2048; ulimit -Sn 300; ulimit -Hn 1000; trap '' INT",
+            &[stack(2), core, files],
+            set(&[2]),
+            "1",
+        ),
+        // Dies.
+        setting("ulimit -Ss 2048", &[stack(2)], None, "4"),
+    ]
+}
+
+/// Runs the program with high or low numbers of descriptors; without a launcher, cold in a shell.
+fn run_in(victim: &Victim, warm: Option<&Launcher>, setting: &Setting, high: bool) -> (Status, String, Via) {
+    let file = tempfile::tempfile().unwrap();
+    (&file).write_all(b"read").unwrap();
+    let path = victim.dir.path().join("out");
+    let null = File::options().read(true).write(true).open("/dev/null").unwrap();
+    let out = File::create(&path).unwrap();
+    let numbers = if high { [62, 250] } else { [9, 30] };
+    let words = numbers.map(|number| number.to_string());
+    let program = victim.program.to_str().unwrap();
+    let line = format!("{}; exec {program} {} {} {}", setting.shell, setting.deep, words[0], words[1]);
+    let spec = plain_spec(
+        if warm.is_some() { &victim.program } else { Path::new("/bin/sh") },
+        &if warm.is_some() {
+            vec![program, setting.deep, &words[0], &words[1]]
+        } else {
+            vec!["sh", "-c", &line]
+        },
+        Path::new("/"),
+        [null.as_fd(), out.as_fd(), null.as_fd()],
+    );
+    let mut spec = Spec { extra_fds: numbers.map(|number| (number, file.as_fd())).to_vec(), ..spec };
+    if warm.is_some() {
+        (spec.limits, spec.ignored) = (setting.limits.clone(), setting.ignored);
+    }
+    let exit = warm.unwrap_or(&Launcher::new()).start(&spec, &Group::new()).unwrap().wait();
+    (exit.status, std::fs::read_to_string(path).unwrap(), exit.via)
+}
+
+/// What a process has from its exec: a template has the same.
+#[test]
+fn with_limits_signals_and_descriptors_of_their_own() {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/tests/inherits.c");
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().canonicalize().unwrap().join("inherits");
+    compile(Path::new(source), &program, &[]);
+    let victim = Victim { dir, program };
+    let settings = settings();
+    // One for each setting, and a worker.
+    let many = |rewind| {
+        let choice = Choice::Only(vec!["inherits".to_owned()]);
+        Policy {
+            choice,
+            rewind,
+            templates_per_tool: 8,
+            workers_per_tool: 8,
+            audit_one_in: 1,
+            ..Policy::default()
+        }
+    };
+    for rewinds in [false, true] {
+        let warm = &Launcher::new().with_policy(many(rewinds));
+        for round in 0..4 {
+            for (setting, high) in settings.iter().flat_map(|setting| [(setting, true), (setting, false)]) {
+                let (status, expected, _) = run_in(&victim, None, setting, high);
+                let (ended, ran, via) = run_in(&victim, Some(warm), setting, high);
+                assert_eq!((ended, &ran), (status, &expected), "{via:?} in round {round}: {}", setting.shell);
+                let only_forks = !rewinds || high || setting.limits.len() == 3 || setting.deep == "4";
+                let resets = !only_forks && round > 0;
+                assert!(via == Via::Rewind || (!resets && via == Via::Fork), "{via:?}: {}", setting.shell);
+            }
+        }
+    }
+}
+
+/// A template that ignores faults would not show what a tool does about them.
+#[test]
+fn ignored_faults_are_cold() {
+    let victim = victim();
+    let warm = warm_launcher(&["victim"]);
+    let null = File::open("/dev/null").unwrap();
+    let spec = Spec {
+        ignored: Some(1 << (11 - 1)),
+        ..plain_spec(&victim.program, &["victim"], Path::new("/"), [null.as_fd(); 3])
+    };
+    let exit = warm.start(&spec, &Group::new()).unwrap().wait();
+    assert_eq!(exit.via, Via::Cold(Reason::Signals));
 }

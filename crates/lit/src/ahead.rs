@@ -119,7 +119,7 @@ fn next_file(places: &mut VecDeque<PathBuf>, left: &mut usize) -> Option<PathBuf
     }
 }
 
-/// The begin of a regular file.
+/// The beginning of a regular file.
 fn head(path: &Path) -> Option<Vec<u8>> {
     let mut content = Vec::new();
     open_regular(path)?.take(HEAD).read_to_end(&mut content).ok()?;

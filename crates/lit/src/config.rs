@@ -120,7 +120,7 @@ pub enum Format {
         test_sub_dirs: Vec<String>,
         /// End of an executable's name.
         test_suffix: String,
-        /// Begin of an executable's name (lit 23).
+        /// Beginning of an executable's name (lit 23).
         test_prefix: Option<String>,
         /// Words put before the command.
         run_under: Vec<String>,

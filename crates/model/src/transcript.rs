@@ -160,7 +160,7 @@ pub struct Transcript {
     pub stdout: String,
     /// External script or program only: what it wrote to standard error.
     pub stderr: String,
-    /// What went through the pipes between stages, if the script was to be taped.
+    /// The bytes that passed between stages, if the script asked for a pipe capture.
     pub tapes: Vec<Taped>,
     /// The pipeline that made the internal shell end with a failure.
     pub again: Option<Box<Again>>,

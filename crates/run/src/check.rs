@@ -1,9 +1,9 @@
-//! Whether a warm run can be believed: cold is the specification.
+//! Decides whether a warm run can be believed. The cold run is the specification.
 //!
-//! A failure of commands that were started warm is confirmed cold; what passes cold is flaky (`flaky`). Some of the passes,
-//! or all of them (`--parity`), are run again both ways, with everything that passes between stages recorded, and
-//! compared byte for byte. A disagreement is hotstart's fault, unless two cold runs disagree as well: then the
-//! tool is not deterministic, which is only counted.
+//! A failure of commands that were started warm is confirmed cold. A test that then passes is flaky (`flaky`). A sample of the
+//! passes, or all of them (`--parity`), runs again both ways with the pipes between stages captured, and is compared byte for
+//! byte. A difference is hotstart's fault, unless two cold runs differ as well: then the test is nondeterministic, which is only
+//! counted.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Mutex;
@@ -18,14 +18,14 @@ use crate::flaky::{self, Doubt, end};
 use crate::own_files;
 use crate::schedule::Run;
 
-/// Cold runs that must agree before a warm one that differs is called a fault: so many, and more of them as long as they
-/// take no longer than that together. (Of two forms that a tool's output takes by half, six runs in a row are one in one of
+/// Cold runs that must agree before a warm one that differs is called a fault: the least number, the most, and the time after
+/// which no more than the least begin. (Of two forms that a tool's output takes by half, six runs in a row are one in one of
 /// 64 cases, and a folder of LLVM's has dozens of such tests.)
 const COLD_RUNS: u32 = 6;
 const MORE_COLD_RUNS: u32 = 60;
 const MORE_FOR: Duration = Duration::from_secs(5);
 
-/// Which warm runs are compared with cold ones, and what came of it.
+/// Chooses the warm runs that are compared with cold ones, and counts the results.
 #[derive(Debug)]
 pub struct Checks {
     /// Share of passing tests that are compared, from 0 to 1.
@@ -41,7 +41,7 @@ pub struct Checks {
     flaky: Mutex<Vec<String>>,
 }
 
-/// What was checked in a run.
+/// Counts of the checks in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckCounts {
     /// Failures confirmed by a cold run.
@@ -76,7 +76,7 @@ impl Checks {
         Checks { parity: true, ..Self::sampled(1.0) }
     }
 
-    /// What was checked so far.
+    /// The counts so far.
     pub fn counts(&self) -> CheckCounts {
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
         CheckCounts {
@@ -93,7 +93,7 @@ impl Checks {
         self.flaky.lock().expect("no panic while locked").clone()
     }
 
-    /// Takes note of such a test, and of whether that is a fault of hotstart or its own nature.
+    /// Records such a test, and whether it is a fault of hotstart or nondeterministic.
     pub(crate) fn note_flaky(&self, label: &str, is_fault: bool, is_unsteady: bool) {
         self.flaky.lock().expect("no panic while locked").push(label.to_owned());
         self.faults.fetch_add(u64::from(is_fault), Ordering::Relaxed);
@@ -112,7 +112,7 @@ impl Checks {
     }
 }
 
-/// What is believed of an attempt.
+/// The believed result of an attempt.
 #[derive(Debug)]
 pub(crate) struct Believed {
     pub transcript: Transcript,
@@ -136,7 +136,7 @@ impl Believed {
     }
 }
 
-/// What to believe, given a run in which processes may have been started warm.
+/// Decides what to believe of a run in which processes may have been started warm.
 pub(crate) fn check(run: &Run<'_>, job: JobId, attempt: u32, script: &Script, ran: Ran) -> Believed {
     if ran.is_interrupted() || ran.warm_starts == 0 {
         return Believed::first(ran);
@@ -207,7 +207,7 @@ fn compare(run: &Run<'_>, job: JobId, script: &Script, ran: Ran) -> Believed {
     compare_again(run, job, script, Believed::first(ran))
 }
 
-/// The same where it is settled what counts if there is no difference.
+/// The same; `believed` counts if there is no difference.
 fn compare_again(run: &Run<'_>, job: JobId, script: &Script, believed: Believed) -> Believed {
     let script = Script { tape: true, ..script.clone() };
     let (warm, ran) = see(run, job, &script, Way::Warm);

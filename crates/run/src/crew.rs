@@ -1,7 +1,7 @@
-//! The threads that do a run's work, and what is done if the system gives fewer of them.
+//! The threads that do a run's work, and fewer of them if the system refuses some.
 //!
-//! A limit on processes counts threads, too. Where it is met, most of the threads are given up again before the first test
-//! begins: tests need processes of their own.
+//! A limit on processes counts threads, too. If it is reached, most of the threads are given up before the first test begins,
+//! since tests need processes of their own.
 
 use std::io;
 use std::sync::{Condvar, Mutex};

@@ -1,7 +1,7 @@
-//! Tests whose format runs their scripts and judges by itself: a script's exit status says little about the verdict.
+//! Tests whose format runs their scripts and judges by itself. A script's exit status says little about their verdict.
 //!
-//! So it is the verdict that is confirmed: a failure of which a script was started warm, and was believed as it was,
-//! counts only if the format comes to it once more with everything cold.
+//! So the verdict is confirmed. If a script was started warm and believed as it was, a failure counts only if the format comes
+//! to it once more with everything cold.
 
 use std::cell::RefCell;
 
@@ -14,7 +14,7 @@ use crate::flaky::{self, Contradiction, Doubt, Trials};
 use crate::schedule::Run;
 use crate::worker::run_attempt;
 
-/// What is known of the scripts of one job.
+/// The scripts of one job.
 #[derive(Default)]
 struct Scripts {
     /// Those that passed with warm starts and were believed.

@@ -1,4 +1,4 @@
-//! Where two runs of one script differ, as far as anybody could tell: bytes, statuses, files.
+//! Compares two runs of one script in everything that can be seen of them: bytes, statuses, files.
 
 use std::fmt;
 
@@ -18,13 +18,13 @@ pub(crate) struct Seen {
 pub(crate) struct Difference {
     /// What differs: `standard output of stage 1 of 2 (opt -S) of RUN: at line 3`.
     pub what: String,
-    /// What it was in the first run.
+    /// The first run's.
     pub first: String,
-    /// What it was in the second.
+    /// The second run's.
     pub second: String,
 }
 
-/// How much of a differing output is shown.
+/// Most bytes of a differing output that are shown.
 const SHOWN: usize = 4096;
 
 impl Difference {
@@ -70,7 +70,7 @@ fn tapes(script: &Script, a: &Transcript, b: &Transcript) -> Option<Difference> 
     })
 }
 
-/// The stage that recorded a tape, in words.
+/// The stage whose pipe was captured, in words.
 fn place(script: &Script, transcript: &Transcript, tape: &Taped) -> String {
     let mut command = 0;
     for step in &transcript.steps {

@@ -1,4 +1,4 @@
-//! Running a script once, behind a trait: what is concluded from runs is tested without processes.
+//! Runs a script once, behind a trait, so that conclusions from runs are tested without processes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use hotstart_shell::{FileChecks, Starts};
 
 use crate::watch::Watch;
 
-/// How tools are started.
+/// The way tools are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     /// As the settings say, warm where possible.
@@ -24,7 +24,7 @@ pub(crate) enum Way {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ran {
     pub transcript: Transcript,
-    /// How many of its processes were started warm, or were FileChecks that passed without a process.
+    /// Number of its processes that were started warm, and of FileChecks that passed without a process.
     pub warm_starts: usize,
     /// Whether there were such FileChecks.
     pub has_matched: bool,
@@ -62,7 +62,7 @@ pub(crate) trait Execute: Sync + fmt::Debug {
     /// Ends the workers that took part in this run, without blame for their tools.
     fn doubt_workers(&self, ran: &Ran);
 
-    /// What workers had run before they took part in this run, at most `most` runs of each.
+    /// The runs of workers before they took part in this run, at most `most` of each.
     fn visits(&self, ran: &Ran, most: usize) -> Vec<Visit>;
 }
 
@@ -70,7 +70,7 @@ pub(crate) trait Execute: Sync + fmt::Debug {
 #[derive(Debug)]
 pub(crate) struct Processes<'a> {
     warm: &'a Launcher,
-    /// Starts everything cold: what a warm start is measured against.
+    /// Starts everything cold; warm starts are measured against it.
     cold: Launcher,
     /// Decides passes of FileCheck in warm runs.
     filechecks: Option<Arc<FileChecks>>,
@@ -105,7 +105,7 @@ impl Execute for Processes<'_> {
             let _watched = self.watch.over(&group, deadline);
             hotstart_shell::run_script_with(script, Starts { launcher, group: &group, filechecks })
         };
-        // The run's own deadline is no test's timeout: what it cut off is not a result.
+        // The run's own deadline is no test's timeout: a script that it cut off has no result.
         let now = Instant::now() + Duration::from_millis(1);
         let is_cut_short =
             self.deadline.is_some_and(|at| at <= now) && group.is_killed() && own.is_none_or(|at| at > now);
@@ -144,7 +144,7 @@ impl Execute for Processes<'_> {
 /// Descriptors that a stage needs while it is started and runs: its pipes, our ends of them, a temporary file, and what it
 /// is watched by.
 const STAGE: u64 = 8;
-/// What a script needs beside: an empty input, and a template or worker that is made for it.
+/// Descriptors that a script needs besides: an empty input, and a template or worker that is made for it.
 const SCRIPT: u64 = 6;
 
 /// The most descriptors that a script needs at a time. Signs in quotes are counted as well, which does no harm.

@@ -202,7 +202,7 @@ pub(crate) fn script() -> Script {
     }
 }
 
-/// Keeps what is announced.
+/// Keeps the announced events.
 #[derive(Default)]
 struct Kept(Mutex<Vec<Event>>);
 
@@ -212,7 +212,7 @@ impl Events for Kept {
     }
 }
 
-/// What came of the one job.
+/// The result of the one job.
 #[derive(Debug)]
 pub(crate) struct Ended {
     /// Its outcome, if it was not interrupted.

@@ -15,23 +15,23 @@ use crate::execute::{Ran, Way};
 use crate::own_files;
 use crate::schedule::{Replay, Run};
 
-/// Cold runs by which the cause is looked for: at most so many, and no more after this time.
+/// Most cold runs that look for the cause, and the time after which no more begin.
 const COLD_RUNS: u32 = 6;
 const COLD_RUNS_FOR: Duration = Duration::from_secs(5);
 /// Bytes that are shown of each output.
 const OUTPUT_MAX: usize = 4096;
-/// How many workers are shown, and how many earlier runs of each.
+/// Most workers that are shown, and most earlier runs of each.
 const WORKERS_SHOWN: usize = 8;
 const EARLIER_SHOWN: usize = 16;
 
 /// A failure of a warm run that the cold run did not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Doubt {
-    /// What was told of it.
+    /// The report on it.
     pub text: String,
 }
 
-/// What is known of both runs.
+/// The two runs that contradict each other.
 pub(crate) struct Contradiction<'c> {
     pub job: JobId,
     /// The runs in which tools were started warm.
@@ -50,10 +50,10 @@ pub(crate) struct Trials<'t> {
     pub warm: &'t dyn Fn() -> Option<bool>,
 }
 
-/// Why a test failed warm only.
+/// The reason for which a test failed warm only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cause {
-    /// Cold runs fail, too: so many, of so many.
+    /// Cold runs fail, too: their number, and that of all.
     Nondeterministic(u32, u32),
     /// Every warm run fails.
     Warm(u32),
@@ -61,7 +61,7 @@ enum Cause {
     Unknown(u32),
     /// The time limit was reached once.
     Late(u32),
-    /// The run was interrupted before it could be told.
+    /// The run was interrupted before the cause was found.
     Interrupted,
 }
 
@@ -163,7 +163,7 @@ pub(crate) fn report_script(
     report(run, &found, &trials)
 }
 
-/// How a script ended, apart from what it wrote.
+/// The end of a script, without its output.
 pub(crate) fn end(transcript: &Transcript) -> impl PartialEq {
     (transcript.exit_code, transcript.fault.clone(), transcript.timed_out)
 }

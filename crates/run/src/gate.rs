@@ -1,4 +1,4 @@
-//! Parallelism groups: of the jobs in one, only so many run at once.
+//! Parallelism groups: limits how many jobs of a group run at once.
 
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex};

@@ -1,4 +1,4 @@
-//! The user's wish to stop, seen by every worker and by what they wait for.
+//! The user's interrupt, which reaches every worker and everything that one waits for.
 
 use std::sync::{Arc, Mutex};
 
@@ -31,7 +31,7 @@ impl Interrupt {
         }
     }
 
-    /// Whether it has happened.
+    /// Whether it has come.
     pub fn is_triggered(&self) -> bool {
         self.state.lock().expect("no panic while locked").triggered
     }

@@ -1,7 +1,6 @@
 //! The files that a script wrote: those whose name begins with its `%t`.
 //!
-//! By lit's convention a test writes nowhere else. Contents are kept as length and hash: what differs is named,
-//! not shown.
+//! By lit's convention a test writes nowhere else. Contents are kept as length and hash, so a difference is named and not shown.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use hotstart_model::Script;
 
-/// What there is of each file, by path.
+/// The state of each file, by path.
 pub(crate) type Files = BTreeMap<PathBuf, Content>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +34,7 @@ pub(crate) fn read(script: &Script) -> Files {
 pub(crate) fn remove(script: &Script) {
     for path in own(script) {
         let is_dir = path.symlink_metadata().is_ok_and(|found| found.is_dir());
-        // What cannot be removed shows as a difference, or does not matter.
+        // A file that cannot be removed shows as a difference, or does not matter.
         let _ = if is_dir { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
     }
 }

@@ -1,7 +1,7 @@
-//! Runs for which the system had no room: out of descriptors, processes or memory.
+//! Repeats runs for which the system had no room: too few descriptors or processes, or too little memory.
 //!
-//! That says nothing about the test. Such a run waits until another has ended and is made again, from a clean start, one
-//! at a time. It is given up only if it fails so while no other is under way.
+//! Such a run proves nothing about the test. It waits until another has ended, and is made again from a clean start, one at a
+//! time. It is given up only if it fails so while no other is running.
 
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
@@ -14,7 +14,7 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(crate) struct Room {
     state: Mutex<State>,
     left: Condvar,
-    /// Held by who runs again.
+    /// Held by a worker that repeats a run.
     again: Mutex<()>,
 }
 

@@ -24,23 +24,23 @@ use crate::{Checks, Interrupt, Shells, ToolTimes, crew};
 pub struct RunSettings {
     /// Jobs at once; at least 1.
     pub workers: usize,
-    /// Ends the run after so many failures (`--max-failures`).
+    /// Ends the run after this number of failures (`--max-failures`).
     pub max_failures: Option<u32>,
     /// Ends the run at this time (`--max-time`).
     pub deadline: Option<Instant>,
     /// Processes that serve the whole run, and are killed when it is cut short.
     pub companions: Option<Arc<Group>>,
-    /// Where the time is added up that tools take, if somebody wants to know.
+    /// Adds up the time of tools, if that is wanted.
     pub tool_times: Option<Arc<ToolTimes>>,
-    /// Where it is counted who ran scripts for an external shell, if that can be chosen.
+    /// Counts scripts for an external shell by the shell that ran them, if that can be chosen.
     pub shells: Option<Arc<Shells>>,
     /// Who decides passes of FileCheck in warm runs, if anybody.
     pub filechecks: Option<Arc<FileChecks>>,
     /// Whether a test counts as failed that failed when it was started warm and passed cold (`--fail-flaky`).
     pub fail_flaky: bool,
-    /// How to run tests again in a given order; `None` if there is no such command.
+    /// The command that runs tests again in a given order; `None` if there is none.
     pub replay: Option<Replay>,
-    /// What is settled of the order of jobs.
+    /// The settled part of the order of jobs.
     pub order: Order,
     /// Which failures are run once more after all others, one by one.
     pub serially: Option<Serially>,
@@ -55,7 +55,7 @@ pub struct Replay {
     pub after: String,
 }
 
-/// What the workers of one run share.
+/// The state that the workers of one run share.
 pub(crate) struct Run<'a> {
     pub source: &'a dyn JobSource,
     pub executor: &'a dyn Execute,
@@ -202,14 +202,14 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Takes note of what an attempt's tools took.
+    /// Records the time of an attempt's tools.
     pub(crate) fn took(&self, script: &Script, transcript: &Transcript, begun: Instant) {
         if let Some(times) = &self.settings.tool_times {
             times.add(script, transcript, begun.elapsed());
         }
     }
 
-    /// Where it is counted who ran scripts for an external shell.
+    /// The counts of scripts by shell.
     pub(crate) fn shells(&self) -> Option<&Shells> {
         self.settings.shells.as_deref()
     }

@@ -38,7 +38,7 @@ impl Run<'_> {
         }
     }
 
-    /// Runs what was put off, after everything else.
+    /// Runs the postponed jobs, after everything else.
     pub(crate) fn run_put_off(&self) {
         let mut jobs = std::mem::take(&mut *self.put_off.0.lock().expect("no panic while locked"));
         jobs.sort_by_key(|(job, _)| *job);

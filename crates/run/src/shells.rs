@@ -1,7 +1,7 @@
-//! Who ran scripts that ask for bash: the internal shell where both mean the same, else bash; and why.
+//! Counts and confirms scripts that ask for bash. The internal shell runs those that mean the same to both shells.
 //!
-//! A native run is believed only if it succeeded, and was to. Any other is run again by the shell that was asked for, from
-//! a clean start, and that run counts: a test never fails because of a difference between the shells.
+//! A native run is believed only if it succeeded and was meant to. After any other the requested shell runs the script again from
+//! a clean start, and that run counts. So no test fails because of a difference between the shells.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -14,11 +14,11 @@ use crate::flaky;
 use crate::own_files;
 use crate::schedule::Run;
 
-/// Counts scripts by who ran them. Called from all workers.
+/// Counts scripts by the shell that ran them. Called from all workers.
 #[derive(Debug, Default)]
 pub struct Shells(Mutex<ShellCounts>);
 
-/// Scripts that ask for an external shell, by who ran them.
+/// Scripts that ask for an external shell, by the shell that ran them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShellCounts {
     /// By the internal shell, with success.
@@ -39,7 +39,7 @@ impl ShellCounts {
 }
 
 impl Shells {
-    /// What was counted so far.
+    /// The counts so far.
     pub fn counts(&self) -> ShellCounts {
         self.0.lock().expect("no panic while locked").clone()
     }
@@ -62,7 +62,7 @@ pub(crate) fn as_asked(script: &Script) -> Option<Script> {
     }
 }
 
-/// Whether this run says nothing yet, as it failed natively.
+/// Whether this run failed natively, and so proves nothing yet.
 pub(crate) fn must_be_confirmed(transcript: &Transcript) -> bool {
     transcript.run_by == RunBy::Native
         && transcript.exit_code != Some(0)
@@ -76,7 +76,7 @@ pub(crate) fn passes_unexpectedly(run: &Run<'_>, job: JobId, attempt: u32, trans
         && run.source.would_fail(job, attempt, transcript)
 }
 
-/// Takes note of who ran a first attempt that needs no confirmation.
+/// Records the shell of a first attempt that needs no confirmation.
 pub(crate) fn note(run: &Run<'_>, transcript: &Transcript) {
     let Some(shells) = run.shells() else { return };
     match transcript.run_by {

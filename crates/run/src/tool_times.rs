@@ -1,4 +1,4 @@
-//! How much time the tools took that tests ran, by the name of the tool.
+//! Adds up the time that tests spent in each tool.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,10 +11,10 @@ use hotstart_model::{Interpreter, Script, Step, Transcript};
 #[derive(Debug, Default)]
 pub struct ToolTimes(Mutex<HashMap<String, ToolTime>>);
 
-/// What one tool took.
+/// The time of one tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ToolTime {
-    /// How often it ran.
+    /// Number of its runs.
     pub runs: u64,
     /// CPU time, that of processes included for which it waited.
     pub cpu: Duration,

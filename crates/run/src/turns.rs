@@ -6,7 +6,7 @@ use std::time::Duration;
 /// How often one that waits looks whether the whole run was ended.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What is settled of the order of jobs.
+/// The settled part of the order of jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Order {
     /// Jobs from this number on run one by one, after all others.

@@ -1,4 +1,4 @@
-//! What one worker does with one job.
+//! Runs one job in one worker, from preparation to outcome.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Instant, SystemTime};

@@ -42,7 +42,7 @@ pub(crate) struct Assembly<'c, 'a> {
     pub stages: Vec<Running<'a>>,
     pub ports: Vec<Port>,
     pub opened: Vec<Opened>,
-    /// What the next stage reads; nothing if there is only an empty pipe.
+    /// The next stage's input; `None` if there is only an empty pipe.
     pub(crate) upstream: Option<Rc<OwnedFd>>,
     pub(crate) begun: Instant,
     /// In which several stages are started.
@@ -54,12 +54,12 @@ type Ends = (Rc<OwnedFd>, OwnedFd);
 
 /// The pipes and files of one stage.
 struct Wiring {
-    /// What it reads; `None` is empty input.
+    /// Its input; `None` is empty.
     stdin: Option<Rc<OwnedFd>>,
     stdout: Sink,
     /// `None` is where standard output goes.
     stderr: Option<Sink>,
-    /// Standard error is what the next stage reads: `2>&1 > file`.
+    /// The next stage reads standard error: `2>&1 > file`.
     errors_feed_next: bool,
 }
 
@@ -214,7 +214,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         python.map_or_else(|| "python".to_owned(), |python| python.to_string_lossy().into_owned())
     }
 
-    /// Puts lit's program in the place of the name of a `cat` or `diff` that another program is to start.
+    /// Replaces the name of a `cat` or `diff` that another program is to start by lit's program.
     fn name_program(&self, words: &mut Vec<Word>) {
         let name = match words[0].text() {
             name @ ("cat" | "diff") if !self.context.is_native => name,
@@ -240,7 +240,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         let file = |index: usize| -> Rc<OwnedFd> {
             self.opened[index].file.clone().expect("open until all stages have started")
         };
-        // What a native stage writes for the transcript needs no pipe.
+        // The output of a native stage for the transcript needs no pipe.
         let captured = || if is_native { Ok(Sink::Temporary) } else { pipe() };
         let stdin = match slots[0] {
             Slot::File(index) => Some(file(index)),
@@ -302,6 +302,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
             stdio: [stdin.as_fd(), stdout, stderr],
             extra_fds: Vec::new(),
             limits,
+            ignored: None,
             keep_cold: is_wrapped || self.context.script.cold.covers(Path::new(&program)),
             process_group,
         };
@@ -359,7 +360,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         index == last || self.pipeline.stages[index].same_to_lit(&self.pipeline.stages[last])
     }
 
-    /// Adds a started stage; what the next one reads is its standard output, or else `2>&1 > file`'s pipe.
+    /// Adds a started stage. The next one reads its standard output, or the pipe of `2>&1 > file`.
     fn add(&mut self, mut running: Running<'a>) -> Halting<()> {
         let is_last = self.stages.len() + 1 == self.pipeline.stages.len();
         let feeds_next = if running.errors_feed_next && running.stdout_end.is_none() {

@@ -1,4 +1,4 @@
-//! What a command means to lit's shell, as plain data.
+//! The meaning of a command to lit's shell, as plain data.
 //!
 //! There is no nesting: the language has neither subshells nor precedence, so a command is a flat list.
 

@@ -1,4 +1,4 @@
-//! Was it the timeout? Tells a deadline from an interruption.
+//! Distinguishes a deadline from an interruption.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
-//! Whether a file can be executed, found out without doing it.
+//! Tests whether a file can be executed, without executing it.
 //!
-//! Only for processes with a mask or limits of their own: these are started through a second exec, whose failure
-//! would look like the program's own. All others are simply started, and the kernel says what is wrong.
+//! It is for processes with a mask or limits of their own. These are started through a second exec, whose failure would look
+//! like the program's own. All others are simply started, and the kernel reports the error.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,4 +1,4 @@
-//! Words to arguments: file names for globs, file contents for `%{readfile:...}`.
+//! Expands words to arguments: file names for globs, file contents for `%{readfile:...}`.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! Why a script cannot go on.
+//! The reasons for which a script cannot go on.
 
 use std::io;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub(crate) enum Halt {
         words: Option<Vec<String>>,
         message: String,
     },
-    /// What is a Python exception in lit.
+    /// An error that is a Python exception in lit.
     Exception { kind: String, message: String },
     /// The job was ended from outside.
     Killed,

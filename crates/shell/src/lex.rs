@@ -1,6 +1,6 @@
-//! Text to tokens, with lit's oddities: no comments, no expansions, a lone backslash at a word's start is itself.
+//! Splits text into tokens, with lit's oddities: no comments, no expansions, and a lone backslash at a word's start is itself.
 //!
-//! lit's lexer dies of Python exceptions in places (an operator at the very end); these are errors here.
+//! lit's lexer raises Python exceptions in places, such as for an operator at the very end. These are errors here.
 
 use hotstart_model::Dialect;
 use hotstart_python::text::is_space;

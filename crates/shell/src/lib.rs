@@ -44,7 +44,7 @@ use hotstart_model::{Interpreter, Script, Transcript};
 
 /// Runs one attempt of a script, and returns when all its processes have ended.
 ///
-/// A deadline is kept elsewhere: whoever keeps it calls [`Group::kill`], and this function finds out from the
+/// A deadline is kept elsewhere: its keeper calls [`Group::kill`], and this function finds out from the
 /// group and its own clock whether that was the script's timeout or an interruption of the whole run.
 pub fn run_script(script: &Script, launcher: &Launcher, group: &Group) -> Transcript {
     run_script_with(script, Starts { launcher, group, filechecks: None })

@@ -1,4 +1,4 @@
-//! Which file a command's name means. Nothing is cached: a test may create its tools as it goes.
+//! Finds the file that a command's name means. Nothing is cached, since a test may create its tools as it goes.
 
 use std::env;
 use std::path::Path;

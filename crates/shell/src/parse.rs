@@ -1,4 +1,4 @@
-//! Tokens to an [`Ast`]. Everything is parsed before anything runs.
+//! Parses tokens to an [`Ast`]. Everything is parsed before anything runs.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
-//! A pipeline of lit's shell in the words of a POSIX shell, for people who want to run it by hand.
+//! Writes a pipeline of lit's shell in the words of a POSIX shell, for people who want to run it by hand.
 //!
-//! Quotes are made anew: what was one word stays one word, whatever is in it. `not` and `!` before a stage, which
-//! lit's shell understands by itself, become the shell's `!` where there is no program `not`.
+//! Words are quoted anew, so each stays one word, whatever is in it. lit's shell understands `not` and `!` before a stage by
+//! itself; they become the shell's `!` if there is no program `not`.
 
 use hotstart_python::shlex::quote;
 

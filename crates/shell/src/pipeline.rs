@@ -1,4 +1,4 @@
-//! Runs a pipeline: has its stages started, waits for them and collects what came of them.
+//! Runs a pipeline: starts its stages, waits for them and collects their results.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
@@ -52,7 +52,7 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The reading end of a pipe that nobody can write to.
+    /// The reading end of a pipe without a writer.
     pub fn empty_input(&mut self) -> Halting<Rc<OwnedFd>> {
         if let Some(fd) = &self.empty {
             return Ok(fd.clone());

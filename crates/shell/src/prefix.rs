@@ -1,4 +1,4 @@
-//! The words before a stage's program: `env`, `not`, `!`. They are the shell's own, not programs.
+//! The words before a stage's program: `env`, `not`, `!`. The shell itself implements them.
 
 use hotstart_model::Dialect;
 
@@ -40,7 +40,7 @@ impl Negation {
     }
 }
 
-/// What a stage's leading words make of it.
+/// The effect of a stage's leading words.
 pub(crate) enum Prefix {
     Command(Prefixed),
     /// `env` and nothing more: the variables it prints.

@@ -1,5 +1,5 @@
-//! A single process of which all that it writes is captured: a test that is a program by itself, or an external
-//! shell that runs a script file.
+//! Runs a single process and captures all its output: a test that is a program by itself, or an external shell that runs a
+//! script file.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
@@ -23,7 +23,7 @@ use crate::pipeline::{self, new_pipe};
 use crate::pump::Pump;
 use crate::stage::Running;
 
-/// What is to be started.
+/// The process to be started.
 pub(crate) struct Process {
     /// The file to execute.
     pub file: OsString,
@@ -84,7 +84,7 @@ pub(crate) fn conclude(
     transcript
 }
 
-/// lit 19 shows what is not UTF-8 as Python would show the bytes.
+/// lit 19 shows bytes that are not UTF-8 as Python would.
 fn text(bytes: Vec<u8>, dialect: Dialect) -> String {
     match (dialect, std::str::from_utf8(&bytes)) {
         (Dialect::V19, Err(_)) => repr_bytes(&bytes),
@@ -107,6 +107,7 @@ fn capture<'g>(
     let errors = stderr_write.as_ref().unwrap_or(&stdout_write);
     let file = PathBuf::from(process.file);
     let spec = Spec {
+        ignored: None,
         keep_cold: script.cold.covers(&file),
         program: file,
         argv: process.argv,

@@ -1,4 +1,4 @@
-//! Redirections of one stage to what its three descriptors are.
+//! Turns the redirections of one stage into its three descriptors.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;
@@ -33,7 +33,7 @@ pub(crate) struct Opened {
     pub file: Option<Rc<OwnedFd>>,
 }
 
-/// What a descriptor of a stage is.
+/// The kinds of descriptors of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
     /// What comes from the stage before.
@@ -52,7 +52,7 @@ enum Wanted {
     File(usize),
 }
 
-/// Opens what a command's redirections name, into `opened`; returns the three descriptors.
+/// Opens the files that a command's redirections name, into `opened`; returns the three descriptors.
 pub(crate) fn process(
     command: &Command,
     cwd: &str,
@@ -180,7 +180,7 @@ fn open_file(path: &str, mode: FileMode) -> Result<OwnedFd, Errno> {
 /// The files that output went to, for the report of a failing stage, in lit's order.
 pub(crate) fn outputs(opened: &[Opened]) -> Halting<Vec<RedirectedOutput>> {
     let mut sorted: Vec<&Opened> = opened.iter().collect();
-    // lit sorts tuples of name, mode and file object, and fails where it comes to compare what has no order.
+    // lit sorts tuples of name, mode and file object, and fails if it has to compare file objects.
     if let Some(at) = sorted.iter().position(|o| o.word.literal().is_none())
         && sorted.len() > 1
     {

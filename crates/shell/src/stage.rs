@@ -29,21 +29,21 @@ pub(crate) struct Running<'g> {
     pub negation: Negation,
     /// Started under `ulimit`: lit's launcher stands between, and turns a signal into an exit code.
     pub is_limited: bool,
-    /// What was captured, as bytes.
+    /// The captured bytes.
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
     /// Standard error of a stage that is not the last.
     pub stderr_file: Option<OwnedFd>,
     /// Standard error came through a pipe, and so with line ends translated.
     pub stderr_is_piped: bool,
-    /// Standard error is what the next stage reads.
+    /// The next stage reads standard error.
     pub errors_feed_next: bool,
     /// Our ends of its pipes.
     pub stdout_end: Option<Rc<OwnedFd>>,
     pub stderr_end: Option<Rc<OwnedFd>>,
     pub ended: Option<Duration>,
     pub cpu: Duration,
-    /// What it handed to the next stage, if that is recorded.
+    /// The bytes for the next stage, if they are captured.
     pub tape: Vec<u8>,
     /// A FileCheck that passed without a process.
     pub is_matched: bool,
@@ -83,7 +83,7 @@ pub(crate) enum Outlet {
 }
 
 impl<'g> Running<'g> {
-    /// Sends what a native command has written to its places; what does not fit a pipe yet becomes a port.
+    /// Sends the output of a native command to its places. The rest that does not fit a pipe yet becomes a port.
     pub fn deliver(&mut self, written: Written, outlets: Outlets) -> Vec<Port> {
         let Written { mut stdout, stderr, status, output_before_errors } = written;
         let mut lost = false;
@@ -117,7 +117,7 @@ impl<'g> Running<'g> {
         (self.is_matched, self.status, self.process) = (true, 0, Some(Status::OK));
     }
 
-    /// Takes note of the end of the process, if there was one.
+    /// Records the end of the process, if there was one.
     pub fn wait(&mut self, since_start: impl Fn() -> Duration) {
         if let Some(child) = self.child.take() {
             let exit = child.wait();

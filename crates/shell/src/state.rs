@@ -1,4 +1,4 @@
-//! What a script changes as it runs: directory, environment, mask and limits. Never the runner's own.
+//! The state that a script changes as it runs: directory, environment, mask and limits. The runner's own never changes.
 
 use std::ffi::OsStr;
 use std::path::Path;

@@ -123,6 +123,7 @@ fn ask(allocator: &Allocator, threads: usize, own_binary: &Path) -> Result<Strin
         extra_fds: Vec::new(),
         umask: None,
         limits: Vec::new(),
+        ignored: None,
         keep_cold: true,
         process_group: ProcessGroup::New,
     };

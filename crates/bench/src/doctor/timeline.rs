@@ -87,6 +87,7 @@ pub(super) fn run(
         extra_fds: Vec::new(),
         umask: None,
         limits: Vec::new(),
+        ignored: None,
         keep_cold: true,
         process_group: ProcessGroup::New,
     };

@@ -141,7 +141,7 @@ fn describe_relocations(
         s.relative
     ));
     let wall = |exit: Exit| exit.wall.as_secs_f64();
-    // By turns, so that a busy moment meets both.
+    // Interleaved, so that a busy moment meets both.
     let pairs = share.repeat(|| {
         let (lazy, _) = timeline::run(command, &[], Wait::Sleep)?;
         let (now, _) = timeline::run(command, &[("LD_BIND_NOW", "1")], Wait::Sleep)?;

@@ -46,7 +46,7 @@ fn ways(name: &str) -> [Way; 3] {
     ]
 }
 
-/// Starts the tool by turns in each way.
+/// Starts the tool in each way, interleaved.
 pub(super) fn compare(command: &Command, line: &str, share: &Share<'_>) -> (Table, Vec<Finding>) {
     let heads = ["", "median", "faults", "against cold"];
     let mut table = Table::new(&format!("{line}: started cold and warm, by turns"), &heads);
@@ -126,6 +126,7 @@ fn once(command: &Command, launcher: &Launcher) -> Result<Exit, String> {
         extra_fds: Vec::new(),
         umask: None,
         limits: Vec::new(),
+        ignored: None,
         keep_cold: false,
         process_group: ProcessGroup::New,
     };

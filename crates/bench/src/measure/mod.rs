@@ -1,4 +1,4 @@
-//! Running candidates by turns and keeping what each run cost.
+//! Runs candidates interleaved and keeps the costs of each run.
 //!
 //! `session` decides who runs when and until when; a [`Candidate`] is anything that can run once. That is a command
 //! here ([`Process`]), and whatever a caller makes of two closures ([`FromFn`]).

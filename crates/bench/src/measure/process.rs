@@ -140,6 +140,7 @@ impl<'s> Process<'s> {
             umask: None,
             limits: Vec::new(),
             process_group: ProcessGroup::New,
+            ignored: None,
             keep_cold: false,
         };
         let child = settings.launcher.start(&spec, &running.group);

@@ -78,7 +78,7 @@ pub struct Series {
     pub same_output: bool,
 }
 
-/// Measures the candidates by turns. What fails ends the measurement, and is in the series with all that was
+/// Measures the candidates interleaved. What fails ends the measurement, and is in the series with all that was
 /// measured until then.
 pub fn measure(
     candidates: &mut [Box<dyn Candidate + '_>],

@@ -130,7 +130,7 @@ mod tests {
     /// The noise of the n-th run of a measurement, as a share; the state is its own from run to run.
     type Noise = fn(&mut Random, usize, &mut f64) -> f64;
 
-    /// Of 100 comparisons of 100 with 102 ms by turns: how many intervals hold the truth, and how many leave no room
+    /// Of 100 comparisons of 100 with 102 ms, interleaved: how many intervals hold the truth, and how many leave no room
     /// for equality. The first is also how often equal commands are not told apart: intervals move with the values.
     fn hundred(pairs: usize, noise: Noise) -> (usize, usize) {
         let mut random = Random::new(11);

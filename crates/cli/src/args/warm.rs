@@ -15,7 +15,7 @@ pub enum Start {
     Cold,
     /// Warm from the first start, by copying.
     Fork,
-    /// Warm from the first start, by rewinding where a tool can be.
+    /// Warm from the first start, in a persistent process where a tool can be reset.
     Rewind,
 }
 

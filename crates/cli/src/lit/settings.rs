@@ -54,7 +54,7 @@ pub(super) fn settings(options: &LitOptions, asked: &Asked, program: &str, cwd: 
         exclude_xfail: options.exclude_xfail,
         unsupported: options.unsupported.clone(),
         unsupported_not: options.unsupported_not.clone(),
-        // What is said at the begin of a failure need not be said at its end.
+        // `--diagnose` has already printed this above the output.
         annotate: !options.own.diagnose,
         line_times: options.reports.html.is_some() || options.reports.line_times,
         native_shell: options.own.native_shell.unwrap_or(false),

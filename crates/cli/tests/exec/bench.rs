@@ -79,6 +79,12 @@ impl Bench {
         if asked.status.success() { String::from_utf8(asked.stdout).expect("text") } else { String::new() }
     }
 
+    /// The same for programs.
+    pub fn status_json(&self) -> serde_json::Value {
+        let asked = self.hotstart().args(["server", "status", "--json"]).output().expect("it runs");
+        serde_json::from_slice(&asked.stdout).expect("JSON")
+    }
+
     /// The server's process.
     pub fn server(&self) -> Option<Pid> {
         let status = self.status();

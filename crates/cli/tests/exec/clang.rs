@@ -104,3 +104,17 @@ fn clang_links_with_a_warm_linker() {
     // The driver, itself as a compiler for each input, and the linker.
     assert_eq!(bench.warm_starts() - before, 4, "{}", bench.status());
 }
+
+/// Each compilation looks for /proc/self/fd, among others: none of that may cost the persistent process.
+#[test]
+fn clang_is_reset_after_a_compilation() {
+    let bench = Bench::new();
+    bench.warm_up(&bench.tool("tool"));
+    for _ in 0..4 {
+        run(&bench, "warm", &["-c", "a.c"], |_| ());
+    }
+    let status = bench.status_json();
+    let tools = status["tools"].as_array().unwrap();
+    let clang = tools.iter().find(|tool| tool["program"].as_str().unwrap().contains("clang")).unwrap();
+    assert!(clang["reset"].as_u64().unwrap() >= 2 && clang["forked_only"].is_null(), "{clang}");
+}

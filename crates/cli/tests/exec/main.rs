@@ -1,8 +1,10 @@
 //! `hotstart exec` and its server as a build meets them: the real binary, the real client, real processes.
 
+mod ahead;
 mod bench;
 mod build;
 mod clang;
+mod compdb;
 mod death;
 mod nested;
 mod parity;

@@ -29,17 +29,17 @@ fn what_cannot_be_passed_on_is_a_reason() {
     let reasons = [
         ("", ""),
         ("exec nice -n 3", "another priority or scheduling policy than the server's"),
-        ("trap '' INT; exec", "other ignored or blocked signals than the server's"),
-        ("ulimit -c 7; exec", "other resource limits than the server's"),
+        ("trap '' SEGV; exec", "signals are blocked, or such are ignored as tell of a fault"),
+        ("ulimit -t 700; exec", "other resource limits than the server's"),
         ("exec setarch -R", "another execution domain than the server's"),
         ("exec 0<&-;", "a standard stream is closed"),
-        ("exec 99</dev/null;", "too many descriptors, or too high numbers"),
+        ("exec 1999</dev/null;", "too many descriptors, or too high numbers"),
         ("exec setpriv --no-new-privs", "another seccomp filter or no_new_privs than the server's"),
     ];
     for (before, why) in reasons {
         // A shell without bash's numbers above 9 is asked through bash; setpriv and setarch are util-linux.
         let line =
-            if before.contains("99") { "exec bash -c 'exec 99</dev/null; exec \"$@\"' -" } else { before };
+            if before.contains("99") { "exec bash -c 'exec 1999</dev/null; exec \"$@\"' -" } else { before };
         assert_eq!(reason(&bench, line, &tool), why, "{before}");
     }
     let status = bench.status();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::compare::{Seen, hotstart, lit, seen};
 use crate::suite::Suite;
 
-/// An updater that tells what it is given, one that raises, and a stand-in for LLVM's split-file.
+/// An updater that tells what it is given, one that raises, and a substitute for LLVM's split-file.
 const CONFIG: &str = r#"
 import os
 config.excludes = ['bin']

@@ -1,4 +1,4 @@
-//! `--ab`: another lit by turns with this one, verdicts and times compared.
+//! `--ab`: another lit interleaved with this one, verdicts and times compared.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

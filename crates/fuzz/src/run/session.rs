@@ -215,6 +215,7 @@ impl Session {
                 .collect(),
             umask: request.umask,
             limits: request.limits.iter().copied().map(limit).collect(),
+            ignored: None,
             keep_cold: false,
             process_group: ProcessGroup::New,
         }

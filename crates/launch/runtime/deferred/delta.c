@@ -1,14 +1,15 @@
-/* What the memory of one deferred snapshot has that another's has not: words and their places.
+/* The differences between deferred snapshots: the words, and their places, in which a snapshot differs from the one saved whole.
  *
- * The snapshots for different numbers of arguments are alike but for few words. One is saved whole (memory.c); of the others
- * these words are kept, in the order in which memory.c compares. */
+ * Snapshots for different numbers of arguments differ in few words. memory.c saves one of them whole; of each other one these words are
+ * kept, in the order in which memory.c compares.
+ */
 #define _GNU_SOURCE
 #include "runtime.h"
 
 #if HS_REWIND
 
 #define WORDS_MAX 32768
-/* What a function may use below its stack pointer. */
+/* Bytes that a function may use below its stack pointer. */
 #define RED_ZONE 128
 
 /* Each delta is a row of `words` below `used`, in the order of their places' regions; rows do not overlap. */
@@ -32,7 +33,7 @@ void hs_delta_forget(void)
     deltas.used = 0;
 }
 
-/* What each request writes anew: the array of pointers that the kernel made. */
+/* The array of pointers that the kernel made, which each request writes anew. */
 static int is_of_request(const void *place)
 {
     const struct hs_start *start = deltas.now.start;

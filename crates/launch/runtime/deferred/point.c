@@ -1,16 +1,16 @@
-/* A snapshot later than main: where a run first looks at its arguments, or at anything outside.
+/* The deferred snapshot: a snapshot later than main, where a run first looks at its arguments or at anything outside.
  *
- * Until then many tools register and set up what they may need, which takes longer than a small test's own work, and is the same
- * in each run. So runs are watched (watch.c) until they come to the first thing that depends on their request, whatever
- * instruction that is. The state there is saved, and later requests are entered there.
+ * Until then many tools register and set up what they may need. That takes longer than a small test's own work, and is the same in each
+ * run. So watch.c watches runs until they come to the first instruction that depends on their request. The state there is saved, and
+ * later requests are entered there.
  *
- * Such a state can serve a request if all that may have gone into it is the same. That is its key: the number of arguments, whose
- * strings are at addresses that depend on it alone (strings.c); the first argument; and of the environment the variables that were
- * asked for and are not set, or the names of all and the values that the run has looked at. For each number of arguments there is
- * a snapshot, kept as what it has that the first one has not (delta.c).
+ * The state can serve a request if everything that may have gone into it is the same. That is the snapshot's key: the number of
+ * arguments, whose strings are at addresses that depend on it alone (strings.c); the first argument; and of the environment either the
+ * variables that were asked for and are not set, or all names and the values that the run has looked at. For each number of arguments
+ * there is a snapshot. All but the first are kept as their differences to it (delta.c).
  *
- * A snapshot is used when four runs have come to the same instruction with the same registers, and with the same memory in every
- * word. Audited runs are compared again.
+ * A snapshot is used once four runs have come to the same instruction with the same registers and the same memory in every word. Audited
+ * runs compare it again.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -49,25 +49,28 @@ struct variant {
     struct hs_delta delta;
     struct hs_arrival arrival;
 };
-static struct variant variants[VARIANTS_MAX], *whole; /* the one that is saved whole */
-static unsigned variant_count;
-/* Which variant a number of arguments has, counted from 1. */
-static unsigned char number_of[ARGUMENTS_MAX];
+/* While `have_saved`, memory.c and state.c hold the snapshot of `whole`, and saved_* its key. A variant that is AGREED, of which there is
+ * one if `is_ready`, has been reached by AGREEING runs in the same state; that state is the whole snapshot with the variant's delta. */
+static struct {
+    struct variant variants[VARIANTS_MAX], *whole;
+    unsigned count;
+    unsigned char number_of[ARGUMENTS_MAX]; /* which variant a number of arguments has, counted from 1; 0: none */
+    const struct hs_start *start;
+    int is_open, is_ready, have_saved;
+    unsigned others; /* requests in a row that had another key */
+    uint32_t differs;
+    uintptr_t saved_given;
+    char saved_name[NAME_BYTES];
+    char saved_environment[ENVIRONMENT_BYTES];
+    size_t saved_size;
+    /* The request that is watched. */
+    int is_watched;
+    const struct hs_job *job;
+    const struct hs_call *call;
+    struct variant *watched;
+} point;
 
-static const struct hs_start *start;
-static int is_open, is_ready, is_watched, have_saved;
-static unsigned others;
-static uint32_t differs;
-static uintptr_t saved_given;
-static char saved_name[NAME_BYTES];
-static char saved_environment[ENVIRONMENT_BYTES];
-static size_t saved_size;
-
-/* The request that is watched. */
-static const struct hs_job *job;
-static const struct hs_call *call;
-static struct variant *watched;
-
+/* Named by the code that saves registers. */
 static struct hs_arrival arrival;
 static uintptr_t go_on;
 static char stack[STACK_BYTES] __attribute__((aligned(64)));
@@ -91,42 +94,42 @@ struct hs_arrival *hs_point_arrival(void)
     return &arrival;
 }
 
-/* Prepares for learning, in a new worker, before it is noted what is mapped. */
+/* Prepares for learning, in a new worker, before its mappings are recorded. */
 void hs_point_open(const struct hs_start *from)
 {
-    start = from;
-    is_open = hs_memory_open_point() == 0;
+    point.start = from;
+    point.is_open = hs_memory_open_point() == 0;
 }
 
 int hs_point_is_ready(void)
 {
-    return is_ready;
+    return point.is_ready;
 }
 
 static void forget(void)
 {
     hs_delta_forget();
-    memset(number_of, 0, sizeof number_of);
-    for (unsigned i = 0; i < variant_count; i++)
-        variants[i] = (struct variant){.stage = UNKNOWN};
-    variant_count = 0;
-    is_ready = have_saved = 0;
-    others = 0;
+    memset(point.number_of, 0, sizeof point.number_of);
+    for (unsigned i = 0; i < point.count; i++)
+        point.variants[i] = (struct variant){.stage = UNKNOWN};
+    point.count = 0;
+    point.is_ready = point.have_saved = 0;
+    point.others = 0;
 }
 
 /* The variant of a request, NULL if there cannot be one. */
 static struct variant *variant_of(const struct hs_job *request)
 {
     const uint32_t argc = request->head->argc;
-    if (!is_open || argc >= ARGUMENTS_MAX || !hs_strings_are_fixed())
+    if (!point.is_open || argc >= ARGUMENTS_MAX || !hs_strings_are_fixed())
         return NULL;
-    if (!number_of[argc]) {
-        if (variant_count == VARIANTS_MAX)
+    if (!point.number_of[argc]) {
+        if (point.count == VARIANTS_MAX)
             return NULL;
-        variants[variant_count].argc = (int)argc;
-        number_of[argc] = (unsigned char)++variant_count;
+        point.variants[point.count].argc = (int)argc;
+        point.number_of[argc] = (unsigned char)++point.count;
     }
-    return &variants[number_of[argc] - 1];
+    return &point.variants[point.number_of[argc] - 1];
 }
 
 static int is_named(const char *variable, const char *wanted)
@@ -150,7 +153,7 @@ static int lacks_what_lacked(const struct hs_job *request)
     const char *asked = hs_audit_asked_since();
     for (; asked && *asked; asked += strlen(asked) + 1)
         if (is_set(asked, request->environment, request->end) &&
-            !is_set(asked, saved_environment, saved_environment + saved_size))
+            !is_set(asked, point.saved_environment, point.saved_environment + point.saved_size))
             return 0;
     return asked != NULL;
 }
@@ -158,8 +161,8 @@ static int lacks_what_lacked(const struct hs_job *request)
 /* Whether a request has the same variables in the same order, with the same values where these were looked at. */
 static int has_what_was_seen(const struct hs_job *request, const struct hs_looks *looks)
 {
-    const char *now = request->environment, *then = saved_environment;
-    const char *const end = saved_environment + saved_size;
+    const char *now = request->environment, *then = point.saved_environment;
+    const char *const end = point.saved_environment + point.saved_size;
     for (uint32_t i = 0; i < request->head->envc; i++) {
         const size_t name = (size_t)(strchrnul(now, '=') + 1 - now), length = strlen(now);
         const size_t known = looks->values[i] || name > length ? length + 1 : name;
@@ -174,7 +177,7 @@ static int has_what_was_seen(const struct hs_job *request, const struct hs_looks
 /* Whether a request has the key of what is saved, but for the number of arguments. */
 static int has_key(const struct hs_job *request, const struct hs_looks *looks)
 {
-    if (strcmp(request->strings, saved_name) != 0)
+    if (strcmp(request->strings, point.saved_name) != 0)
         return 0;
     return looks->names ? has_what_was_seen(request, looks) : lacks_what_lacked(request);
 }
@@ -192,52 +195,52 @@ int hs_point_learns_from(const struct hs_job *request)
     struct variant *variant = variant_of(request);
     if (!variant)
         return 0;
-    if (have_saved && !has_key(request, &variant->looks)) {
-        if (++others == OTHERS_MAX)
+    if (point.have_saved && !has_key(request, &variant->looks)) {
+        if (++point.others == OTHERS_MAX)
             forget();
         return 0;
     }
-    others = 0;
-    return ++variant->runs >= (have_saved ? PAYS_AT : 1) && variant->stage < AGREED;
+    point.others = 0;
+    return ++variant->runs >= (point.have_saved ? PAYS_AT : 1) && variant->stage < AGREED;
 }
 
 /* From a signal handler, too. */
 static void refuse(void)
 {
-    if (watched->stage == AGREED)
-        differs = HS_DIFFERS_POINT;
-    watched->stage = REFUSED;
+    if (point.watched->stage == AGREED)
+        point.differs = HS_DIFFERS_POINT;
+    point.watched->stage = REFUSED;
     hs_audit_stop();
-    is_watched = 0;
+    point.is_watched = 0;
 }
 
 /* Watches the run that is about to begin. */
 void hs_point_watch(const struct hs_job *request, const struct hs_call *with)
 {
-    differs = 0;
-    watched = variant_of(request);
-    if (!watched || watched->stage == REFUSED || (have_saved && !has_key(request, &watched->looks)))
+    point.differs = 0;
+    point.watched = variant_of(request);
+    if (!point.watched || point.watched->stage == REFUSED || (point.have_saved && !has_key(request, &point.watched->looks)))
         return;
-    job = request;
-    call = with;
+    point.job = request;
+    point.call = with;
     hs_zero((uintptr_t)&arrival, (uintptr_t)(&arrival + 1));
-    is_watched = 1;
+    point.is_watched = 1;
     hs_audit_resume();
     hs_watch_begin(request, refuse);
 }
 
-/* Ends the watch of a run that has ended; what it showed, of enum hs_difference. */
+/* Ends the watch of a run that has ended. Returns its findings, of enum hs_difference. */
 uint32_t hs_point_unwatch(void)
 {
-    if (!is_watched)
-        return differs;
+    if (!point.is_watched)
+        return point.differs;
     hs_watch_end();
     hs_audit_stop();
-    is_watched = 0;
-    if (watched->stage == AGREED)
+    point.is_watched = 0;
+    if (point.watched->stage == AGREED)
         return HS_DIFFERS_POINT;
-    if (++watched->misses == MISSES_MAX)
-        watched->stage = REFUSED;
+    if (++point.watched->misses == MISSES_MAX)
+        point.watched->stage = REFUSED;
     return 0;
 }
 
@@ -264,100 +267,100 @@ static int same_extended(const struct hs_arrival *saved)
 /* Whether this run has arrived in the same state as the one that is saved. */
 static int agrees(struct variant *saved, uintptr_t given, int number)
 {
-    return given == saved_given && number == saved->saved_errno && arrival.place == saved->arrival.place &&
+    return given == point.saved_given && number == saved->saved_errno && arrival.place == saved->arrival.place &&
            arrival.flags == saved->arrival.flags &&
            memcmp(arrival.general, saved->arrival.general, sizeof arrival.general) == 0 &&
            same_extended(&saved->arrival) && memcmp(hs_watch_looks(), &saved->looks, sizeof saved->looks) == 0 &&
-           hs_state_is_at_point() && hs_delta_matches(&saved->delta, start, arrival.general[HS_RSP]);
+           hs_state_is_at_point() && hs_delta_matches(&saved->delta, point.start, arrival.general[HS_RSP]);
 }
 
 /* Whether the process is in a state that can be saved and returned to. */
 static int is_plain(uintptr_t *given)
 {
     unsigned long total, wanted = HS_CONTROL_FD;
-    for (uint32_t i = 0; i < job->head->fd_count; i++)
-        wanted += (unsigned long)job->targets[i];
+    for (uint32_t i = 0; i < point.job->head->fd_count; i++)
+        wanted += (unsigned long)point.job->targets[i];
     return !hs_mappings_touched(given) && !hs_audit_doubts() && hs_audit_asked_since() && !hs_child_holds_mutexes() &&
-           hs_strings_are_untouched(job, call) && arrival.general[HS_RSP] - RED_ZONE >= hs_memory_stack_low() &&
+           hs_strings_are_untouched(point.job, point.call) && arrival.general[HS_RSP] - RED_ZONE >= hs_memory_stack_low() &&
            hs_state_blocks_nothing() && hs_worker_has_segments() && hs_count_entries("/proc/self/fd", &total) >= 0 && total == wanted;
 }
 
-/* Saves all memory: the other snapshots are told by what they have that this has not. */
+/* Saves all memory. The other snapshots are kept as their differences to this one. */
 static int save_whole(uintptr_t given)
 {
-    const size_t size = (size_t)(job->end - job->environment);
-    if (have_saved)
+    const size_t size = (size_t)(point.job->end - point.job->environment);
+    if (point.have_saved)
         return 0;
-    if (strlen(job->strings) >= sizeof saved_name || size > sizeof saved_environment ||
+    if (strlen(point.job->strings) >= sizeof point.saved_name || size > sizeof point.saved_environment ||
         hs_memory_save_point(arrival.general[HS_RSP] - RED_ZONE, given) != 0)
         return -1;
-    strcpy(saved_name, job->strings);
-    memcpy(saved_environment, job->environment, size);
-    saved_size = size;
-    saved_given = given;
+    strcpy(point.saved_name, point.job->strings);
+    memcpy(point.saved_environment, point.job->environment, size);
+    point.saved_size = size;
+    point.saved_given = given;
     hs_state_save_point();
-    have_saved = 1;
-    whole = watched;
+    point.have_saved = 1;
+    point.whole = point.watched;
     return 0;
 }
 
-/* What was compared with it is learned anew; nothing of that is used yet. */
+/* The variants that were compared with it are learned anew; none of them is used yet. */
 static void forget_whole(void)
 {
-    have_saved = 0;
+    point.have_saved = 0;
     hs_delta_forget();
-    for (unsigned i = 0; i < variant_count; i++)
-        if (variants[i].stage == LEARNING)
-            variants[i].stage = UNKNOWN;
+    for (unsigned i = 0; i < point.count; i++)
+        if (point.variants[i].stage == LEARNING)
+            point.variants[i].stage = UNKNOWN;
 }
 
 static void save(uintptr_t given, int number)
 {
-    if (watched == whole && !is_ready)
+    if (point.watched == point.whole && !point.is_ready)
         forget_whole();
-    if (have_saved && !has_key(job, hs_watch_looks())) {
-        watched->stage = ++watched->disagreeing < DISAGREEING_MAX ? UNKNOWN : REFUSED;
+    if (point.have_saved && !has_key(point.job, hs_watch_looks())) {
+        point.watched->stage = ++point.watched->disagreeing < DISAGREEING_MAX ? UNKNOWN : REFUSED;
         return;
     }
-    if (save_whole(given) != 0 || given != saved_given || !hs_state_is_at_point() ||
-        hs_delta_take(&watched->delta, start, arrival.general[HS_RSP]) != 0) {
-        watched->stage = REFUSED;
+    if (save_whole(given) != 0 || given != point.saved_given || !hs_state_is_at_point() ||
+        hs_delta_take(&point.watched->delta, point.start, arrival.general[HS_RSP]) != 0) {
+        point.watched->stage = REFUSED;
         return;
     }
-    watched->arrival = arrival;
-    watched->saved_errno = number;
-    watched->looks = *hs_watch_looks();
-    watched->agreeing = 0;
-    watched->stage = LEARNING;
+    point.watched->arrival = arrival;
+    point.watched->saved_errno = number;
+    point.watched->looks = *hs_watch_looks();
+    point.watched->agreeing = 0;
+    point.watched->stage = LEARNING;
 }
 
 static void learn(int number)
 {
     uintptr_t given;
     if (!is_plain(&given))
-        watched->stage = REFUSED;
-    else if (watched->stage == UNKNOWN)
+        point.watched->stage = REFUSED;
+    else if (point.watched->stage == UNKNOWN)
         save(given, number);
-    else if (agrees(watched, given, number))
-        watched->stage = ++watched->agreeing == AGREEING ? AGREED : LEARNING;
-    else if (++watched->disagreeing < DISAGREEING_MAX)
+    else if (agrees(point.watched, given, number))
+        point.watched->stage = ++point.watched->agreeing == AGREEING ? AGREED : LEARNING;
+    else if (++point.watched->disagreeing < DISAGREEING_MAX)
         save(given, number);
     else
-        watched->stage = REFUSED;
-    is_ready |= watched->stage == AGREED;
+        point.watched->stage = REFUSED;
+    point.is_ready |= point.watched->stage == AGREED;
 }
 
-/* The run has come to what depends on its request. */
+/* The run has come to an instruction that depends on its request. */
 static void arrived(void)
 {
     uintptr_t given;
     const int now = errno;
     hs_audit_stop();
-    is_watched = 0;
-    if (watched->stage != AGREED)
+    point.is_watched = 0;
+    if (point.watched->stage != AGREED)
         learn(now);
-    else if (!(is_plain(&given) && agrees(watched, given, now)))
-        differs = HS_DIFFERS_POINT;
+    else if (!(is_plain(&given) && agrees(point.watched, given, now)))
+        point.differs = HS_DIFFERS_POINT;
     errno = now;
     hs_arrive(&arrival, &go_on);
 }

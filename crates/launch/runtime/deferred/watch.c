@@ -1,15 +1,15 @@
-/* Watches main on its way to the first thing that depends on its request, or on anything outside.
+/* Watches a run on its way to the first instruction that depends on its request, or on anything outside.
  *
- * The arguments' strings cannot be read meanwhile, and the gate (gate.c) shows each system call here. Those that tell the tool
- * nothing (memory, actions and stacks for signals, waking) are made. At any other, or at a look at an argument, the run has
- * arrived: nothing has gone into its state until then, and the state can serve other requests (point.c).
+ * The strings of the arguments cannot be read meanwhile, and the gate (gate.c) shows each system call to this file. Calls that give the
+ * tool no information (memory, actions and stacks for signals, waking) are made. At any other call, or at a look at an argument, the run
+ * has arrived. Until then nothing has gone into its state, and the state can serve other requests (point.c).
  *
- * The environment cannot be read either, but a look at it does not end the watch. It is noted, and from then on the state depends on
- * which variables there are, or on the value of one: each name, and each value, has a page of its own. Clocks that are read without a
- * system call are noticed by audit.c, which then touches an argument.
+ * The environment cannot be read either, but a look at it does not end the watch. It is recorded, and from then on the state depends on
+ * the names of the variables, or on the value of one: each name and each value has a page of its own. audit.c notices clocks that are
+ * read without a system call, and touches an argument.
  *
- * The tool may set an action for the signal that is used here, and a stack for handlers: these are noted, and set when the
- * watch ends. The handler runs on a stack of its own, so that nothing is left on the tool's.
+ * The tool may set an action for the signal that is used here, and a stack for handlers. These are recorded, and set when the watch ends.
+ * The handler runs on a stack of its own, so that it leaves nothing on the tool's.
  */
 #define _GNU_SOURCE
 #pragma GCC target("general-regs-only")
@@ -34,7 +34,7 @@ static struct {
     struct hs_looks looks;
     struct hs_secret secrets[HS_SECRETS];
     hs_watch_failed *failed;
-    /* What the tool has set. */
+    /* As the tool has set them. */
     struct hs_action theirs_fault;
     stack_t theirs_stack;
 } watch;
@@ -73,7 +73,7 @@ static void note_value(uint32_t index)
     open_page(2 * index + 1);
 }
 
-/* What the run that is watched, or was last, has looked at of its environment. */
+/* The parts of its environment that the watched run, or the last one, has looked at. */
 const struct hs_looks *hs_watch_looks(void)
 {
     return &watch.looks;
@@ -204,7 +204,7 @@ static void set_stack(const stack_t *stack, stack_t *old)
         *old = before;
 }
 
-/* Looks at a system call: what depends on no request passes, or is answered here. */
+/* Judges a system call: one that depends on no request passes, or is answered here. */
 enum hs_watch_look hs_watch_look(struct hs_system_call *call)
 {
     if (!watch.is_on)

@@ -1,13 +1,12 @@
-/* A tool's own starts of others, by way of hotstart's client, so that they are warm as well: of compilers and linkers, or
- * of the programs beside its own, as the server says.
+/* Sends a tool's own starts of programs through hotstart's client, so that they are warm as well: those of compilers and linkers, or of
+ * the programs beside the tool, as the server says.
  *
- * Where a server gave the client's path (`warm::image` writes it into the slot), these functions stand in libc's place.
- * The child is the tool's own as before; it executes the client with the program and its arguments, and the client
- * becomes the program itself wherever it cannot be warm. That is done only where executing the program cannot fail as
- * far as can be seen, since a failure would come from the client then: an absolute path to an ELF file of this machine.
- * It is not done after a call that changes what a process may do, nor where a crash would leave a core file, of which
- * only the program itself can tell its parent. Everything else goes on to libc. Nothing is allocated and nothing
- * written but the stack: callers may share their memory with their parent (vfork).
+ * These functions are interposed if a server gave the client's path (`warm::image` writes it into the slot). The child is the tool's own
+ * as before. It executes the client with the program and its arguments, and the client becomes the program itself wherever that cannot
+ * be warm. A failure to execute would then come from the client. So only programs that can be executed, as far as can be seen, go this
+ * way: absolute paths to ELF files of this machine. A start stays with libc after a call that changes what a process may do, and where a
+ * crash would leave a core file, which the parent learns of from the program only. Nothing is allocated, and only the stack is written:
+ * a caller may share its memory with its parent (vfork).
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -48,7 +47,7 @@ static struct {
     long (*ptrace)(int, long, long, long);
 } next;
 
-/* NULL until the process is a copy, and for good where there is no client. */
+/* NULL until the process is a fork, and for good if there is no client. */
 static const char *client;
 /* Of the tool's own program, if those beside it go through the client. */
 static struct stat own_directory;
@@ -106,13 +105,13 @@ static int is_client(const char *path)
     return got == sizeof head && memcmp(head + EI_PAD, "hotstrt", 7) == 0;
 }
 
-/* What `not --crash` starts is to crash, so that a crash of ours would not be noticed. */
+/* `not --crash` expects a crash of its child, and would not notice one of the client. */
 static int expects_crash(void)
 {
     return takes_siblings && own_argv[0] && own_argv[1] && strcmp(own_argv[1], "--crash") == 0;
 }
 
-/* Done in the template, after the constructors. */
+/* Called in the zygote, after the constructors. */
 void hs_nested_open(char *const *argv)
 {
     char pattern[256];
@@ -156,6 +155,12 @@ static int is_compiler(const char *file)
         return 1;
     dash = memrchr(name, '-', length);
     return dash && is_one_of(names, dash + 1, length - (size_t)(dash + 1 - name));
+}
+
+/* Whether a server of `hotstart exec` has made this process: its jobs are builds. */
+HS_GENERAL int hs_nested_is_build(void)
+{
+    return client && !takes_siblings;
 }
 
 static int goes_through(const char *file)
@@ -215,7 +220,7 @@ static int find(const char *file, int search, char *out, size_t room)
         memcpy(out, path, length);
         out[length] = '/';
         memcpy(out + length + 1, file, name);
-        /* What is there decides, also if it cannot be executed. */
+        /* The first file that is there decides, even if it cannot be executed. */
         struct stat found;
         if (stat(out, &found) == 0)
             return is_program(out) && is_beside(out);
@@ -383,7 +388,7 @@ HS_EXPORT long ptrace(enum __ptrace_request request, ...)
     return next.ptrace((int)request, a, b, c);
 }
 
-/* What to bind where libc's `function` would be bound. */
+/* The function to bind in place of libc's `function`. */
 void *hs_nested_stand_in(void *function)
 {
 #define STAND_IN(name, own) \

@@ -1,9 +1,8 @@
-/* Takes an allocator out of LD_PRELOAD again, before anything else in the process can look at its environment.
+/* Takes an allocator out of LD_PRELOAD before anything else in the process can read its environment.
  *
- * A tool for which another allocator was chosen is started cold with LD_PRELOAD=THIS:ALLOCATOR[:THE USER'S OWN]. ld.so
- * has loaded both when this runs; what stays is what the user had set, if anything, so that neither the tool nor what it
- * starts can tell, and a copy of a template, which never sees the variable, is no different. Linked to be initialised
- * first (-z initfirst).
+ * A tool with a chosen allocator is started cold with LD_PRELOAD=THIS:ALLOCATOR[:THE USER'S OWN]. ld.so has loaded both libraries when
+ * this code runs. Only the user's own setting stays, if there is one. So neither the tool nor its children can see a difference, and a
+ * fork of a zygote, which never sees the variable, is the same. The linker flag -z initfirst has it initialised first.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -11,7 +10,7 @@
 
 static const char NAME[] = "LD_PRELOAD=";
 
-/* What stands behind our own entry and the allocator's, if only the end of the text; NULL if it is no value of ours. */
+/* The text behind our own entry and the allocator's, which may be empty; NULL if the value is not ours. */
 static char *users(char *value, const char *own)
 {
     const size_t length = strlen(own);

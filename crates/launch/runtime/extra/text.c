@@ -1,9 +1,9 @@
 /* Puts large text on large pages.
  *
- * A tool such as those of LLVM brings 100 MB of text, of which each run touches a few MB in many places. Mapped from the
- * file in small pages, a copy takes a fault for each place, and a worker's address translation misses all the time. Here
- * the text is copied once, into anonymous memory on large pages, and moved to the address of the mapping: all copies and
- * workers of the template share it. The bytes are the same; what /proc/self/maps shows for them is not.
+ * LLVM's tools have 100 MB of text, of which each run touches a few MB in many places. With small pages of the file, a fork takes a fault
+ * for each place, and the address translation of a worker misses all the time. Here the text is copied once into anonymous memory on
+ * large pages, which is moved to the address of the mapping. All forks and workers of the zygote share it. The bytes are the same, and
+ * the line in /proc/self/maps is another.
  */
 #define _GNU_SOURCE
 #include <stdint.h>

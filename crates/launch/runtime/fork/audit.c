@@ -1,13 +1,14 @@
-/* Records what constructors ask for before main: names of variables, and whether they asked for things that differ
- * from process to process. The names join the template's key; the rest is a doubt that keeps the tool cold.
+/* Records the environment variables that constructors ask for, and calls whose answer differs from process to process. The names go
+ * into the zygote's key; any of the calls keeps the tool cold.
  *
- * Only calls across libraries are seen. What libc asks itself for (locale, allocator, time zone) goes by fixed names,
- * which are in the key anyway. After the snapshot each function is a plain forward to the next definition.
+ * Only calls across libraries are seen. libc's own questions (locale, allocator, time zone) are about fixed names, which are in the key
+ * anyway. After the snapshot each function only calls the next definition.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -21,16 +22,19 @@
 /* No header has it. */
 int __cxa_atexit(void (*function)(void *), void *argument, void *library);
 
-static char names[NAMES_ROOM];
-static size_t names_length;
-static uint32_t names_count;
-static uint32_t doubts;
-static int stopped;
-/* Where the names begin that main asked for; those before are in the template's key. */
-static size_t since;
-static int resumed;
+/* `names` holds `count` different names, each with its NUL, in `length` bytes. Those before `since` are in the zygote's key. Nothing is
+ * recorded while `stopped`. */
+static struct {
+    char names[NAMES_ROOM];
+    size_t length;
+    uint32_t count;
+    uint32_t doubts;
+    size_t since;
+    int stopped;
+    int resumed; /* main records, in a worker */
+} asked;
 
-/* The next definition of each function; all are looked up before the snapshot at the latest, so that no copy has to. */
+/* The next definition of each function; all are looked up before the snapshot at the latest, so that no fork has to. */
 static struct {
     __typeof__(getenv) *getenv;
     __typeof__(secure_getenv) *secure_getenv;
@@ -71,8 +75,8 @@ static int equal(const char *a, const char *b, size_t length)
 
 static int recorded(const char *name, size_t length)
 {
-    for (size_t at = 0; at < names_length; at += strlen(names + at) + 1)
-        if (equal(names + at, name, length))
+    for (size_t at = 0; at < asked.length; at += strlen(asked.names + at) + 1)
+        if (equal(asked.names + at, name, length))
             return 1;
     return 0;
 }
@@ -82,13 +86,13 @@ static void record(const char *name)
     size_t length = strlen(name);
     if (recorded(name, length))
         return;
-    if (length + 1 > NAMES_ROOM - names_length) {
-        doubts |= HS_DOUBT_AUDIT_FULL;
+    if (length + 1 > NAMES_ROOM - asked.length) {
+        asked.doubts |= HS_DOUBT_AUDIT_FULL;
         return;
     }
-    memcpy(names + names_length, name, length + 1);
-    names_length += length + 1;
-    names_count++;
+    memcpy(asked.names + asked.length, name, length + 1);
+    asked.length += length + 1;
+    asked.count++;
 }
 
 static void *base_of(const void *address)
@@ -98,33 +102,36 @@ static void *base_of(const void *address)
 }
 
 /* An allocator that was put in the place of libc's asks for time and random bytes to lay out its memory, which a
- * template's copies share in any case. */
-static int is_allocator(const void *caller)
+ * zygote's forks share in any case. One within the executable cannot be told from the rest of that, which may ask for the
+ * time to keep it: only the coarse clock passes, by which jemalloc (in rustc) tells when to give memory back. */
+static int is_allocator(const void *caller, int is_coarse)
 {
-    static void *allocator;
-    if (!allocator)
-        allocator = base_of(dlsym(RTLD_NEXT, "malloc"));
-    return allocator && base_of(caller) == allocator;
+    static void *allocator, *program;
+    if (!allocator) {
+        allocator = base_of(dlsym(RTLD_DEFAULT, "malloc"));
+        program = base_of((void *)getauxval(AT_PHDR));
+    }
+    return allocator && base_of(caller) == allocator && (allocator != program || is_coarse);
 }
 
-/* Whether it is the allocator that asks, which an observer is then told. */
-static int doubt(uint32_t what, const void *caller)
+/* Returns whether the allocator asks, which is then reported to an observer. */
+static int doubt(uint32_t what, const void *caller, int is_coarse)
 {
     resolve();
-    if (stopped)
+    if (asked.stopped)
         return 0;
-    /* In a worker, a run is watched; what differs from run to run ends that before it is answered. */
-    if (resumed) {
+    /* In a worker, a run is watched. A call whose answer differs from run to run ends the watch before it is answered. */
+    if (asked.resumed) {
         hs_watch_touch();
         return 0;
     }
-    const int allocator = is_allocator(caller);
+    const int allocator = is_allocator(caller, is_coarse);
     if (!allocator)
-        doubts |= what;
+        asked.doubts |= what;
     return allocator;
 }
 
-#define DOUBT(what) doubt(what, __builtin_return_address(0))
+#define DOUBT(what, is_coarse) doubt(what, __builtin_return_address(0), is_coarse)
 
 static void tell(int allocator, long mark)
 {
@@ -137,48 +144,48 @@ static void tell(int allocator, long mark)
 }
 
 /* Makes a call that tells the allocator the time, or gives it random bytes. */
-#define ANSWER(type, call)                              \
-    const int allocator = DOUBT(HS_DOUBT_CLOCK);        \
-    tell(allocator, HS_MARK_ALLOCATOR);                 \
-    const type answered = call;                         \
-    tell(allocator, HS_MARK_ALLOCATED);                 \
+#define ANSWER(type, call, is_coarse)                       \
+    const int allocator = DOUBT(HS_DOUBT_CLOCK, is_coarse); \
+    tell(allocator, HS_MARK_ALLOCATOR);                     \
+    const type answered = call;                             \
+    tell(allocator, HS_MARK_ALLOCATED);                     \
     return answered
 
 static void ask(const char *name)
 {
     resolve();
-    if (!stopped)
+    if (!asked.stopped)
         record(name);
 }
 
-/* Records again, in a worker, what main asks for. */
+/* Records again, in a worker, the names that main asks for. */
 void hs_audit_resume(void)
 {
-    if (!resumed)
-        since = names_length;
-    resumed = 1;
-    doubts = 0;
-    stopped = 0;
+    if (!asked.resumed)
+        asked.since = asked.length;
+    asked.resumed = 1;
+    asked.doubts = 0;
+    asked.stopped = 0;
 }
 
 /* The names since then, each ended by a NUL, an empty one last; NULL if they are not all there. */
 const char *hs_audit_asked_since(void)
 {
-    if (NAMES_ROOM - names_length == 0)
+    if (NAMES_ROOM - asked.length == 0)
         return NULL;
-    names[names_length] = 0;
-    return names + since;
+    asked.names[asked.length] = 0;
+    return asked.names + asked.since;
 }
 
 void hs_audit_stop(void)
 {
     resolve();
-    stopped = 1;
+    asked.stopped = 1;
 }
 
 uint32_t hs_audit_doubts(void)
 {
-    return doubts;
+    return asked.doubts;
 }
 
 /* Whether the variable of "NAME=value" was asked for. */
@@ -190,18 +197,18 @@ int hs_audit_asked(const char *assignment)
 
 size_t hs_audit_names(char *out, size_t room, uint32_t *count)
 {
-    size_t length = names_length <= room ? names_length : 0;
-    memcpy(out, names, length);
-    *count = length ? names_count : 0;
+    size_t length = asked.length <= room ? asked.length : 0;
+    memcpy(out, asked.names, length);
+    *count = length ? asked.count : 0;
     return length;
 }
 
-/* Tells an observer that constructors are over, and what they asked for. */
+/* Reports to an observer that constructors are over, and the names that they asked for. */
 void hs_audit_tell(void)
 {
 #if HS_REWIND
     extern char **environ;
-    const struct hs_observed observed = {(uintptr_t)names, names_length, (uintptr_t)&environ};
+    const struct hs_observed observed = {(uintptr_t)asked.names, asked.length, (uintptr_t)&environ};
     HS_SYS(SYS_close, HS_MARK_MAIN, &observed);
 #endif
 }
@@ -231,42 +238,42 @@ HS_EXPORT char *secure_getenv(const char *name)
 
 HS_EXPORT char *getcwd(char *buffer, size_t size)
 {
-    DOUBT(HS_DOUBT_DIRECTORY);
+    DOUBT(HS_DOUBT_DIRECTORY, 0);
     return next.getcwd(buffer, size);
 }
 
 HS_EXPORT pid_t getpid(void)
 {
-    DOUBT(HS_DOUBT_IDENTITY);
+    DOUBT(HS_DOUBT_IDENTITY, 0);
     return next.getpid();
 }
 
 HS_EXPORT pid_t getppid(void)
 {
-    DOUBT(HS_DOUBT_IDENTITY);
+    DOUBT(HS_DOUBT_IDENTITY, 0);
     return next.getppid();
 }
 
 HS_EXPORT time_t time(time_t *out)
 {
-    ANSWER(time_t, next.time(out));
+    ANSWER(time_t, next.time(out), 0);
 }
 
 HS_EXPORT int gettimeofday(struct timeval *restrict out, void *restrict zone)
 {
-    ANSWER(int, next.gettimeofday(out, zone));
+    ANSWER(int, next.gettimeofday(out, zone), 0);
 }
 
 HS_EXPORT int clock_gettime(clockid_t clock, struct timespec *out)
 {
-    ANSWER(int, next.clock_gettime(clock, out));
+    ANSWER(int, next.clock_gettime(clock, out), clock == CLOCK_MONOTONIC_COARSE);
 }
 
 HS_EXPORT ssize_t getrandom(void *buffer, size_t size, unsigned flags)
 {
-    /* A single byte is read to find out whether the call works (GnuTLS does); nobody can seed anything with it. */
+    /* A single byte is read to find out whether the call works (GnuTLS does); it is too little to seed anything. */
     if (size > 1) {
-        ANSWER(ssize_t, next.getrandom(buffer, size, flags));
+        ANSWER(ssize_t, next.getrandom(buffer, size, flags), 0);
     }
     resolve();
     return next.getrandom(buffer, size, flags);
@@ -274,7 +281,7 @@ HS_EXPORT ssize_t getrandom(void *buffer, size_t size, unsigned flags)
 
 HS_EXPORT int getentropy(void *buffer, size_t size)
 {
-    ANSWER(int, next.getentropy(buffer, size));
+    ANSWER(int, next.getentropy(buffer, size), 0);
 }
 
 /* Clears the stack below the caller's frame. Takes and gives the result so that the caller need not save a register for it. */
@@ -296,12 +303,12 @@ static __attribute__((noinline)) int register_end(void (*function)(void *), void
  * then copies a variable which it has never set (padding, often) would copy them, and seem to have kept them. */
 HS_EXPORT int __cxa_atexit(void (*function)(void *), void *argument, void *library)
 {
-    if (stopped)
+    if (asked.stopped)
         return next.__cxa_atexit(function, argument, library);
     return wiped(register_end(function, argument, library));
 }
 
-/* What stands in for one of libc's functions that are recorded, or else the function itself. */
+/* The function to bind in place of one of libc's: the interposed one, if it is recorded, or else itself. */
 #define STAND_IN(name) \
     if (function == (void *)next.name) \
         return (void *)name;

@@ -1,10 +1,9 @@
-/* Binds what ld.so would bind at first call, so that each copy need not.
+/* Binds the functions that ld.so would bind at their first call, so that no fork has to.
  *
- * LD_BIND_NOW would do it too, but it also stays in force for libraries opened later, where it turns an undefined
- * function that is never called into an error. Here a slot is bound only where the answer cannot be another than
- * ld.so's own: the object is not searched first for itself, and the symbol is versioned or its definer knows no
- * versions. Every other slot stays lazy; so does one whose answer lies in the program itself, as that may be the
- * program's own jump to a function whose address it takes, which to ld.so is no answer to a call.
+ * LD_BIND_NOW would do so, too, but would stay in force for libraries opened later. There it turns an undefined function that is never
+ * called into an error. A slot is bound here only if ld.so can give no other answer: the object does not search itself first, and the
+ * symbol has a version or its definer has none. All other slots stay lazy. So does a slot whose answer lies in the program itself: that
+ * may be the program's own jump to a function whose address it takes, which ld.so does not use for calls.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -68,39 +67,46 @@ static const char *version_name(const struct object *object, ElfW(Half) index)
 /* Where a library's symbols may be, and whether they have versions. dladdr goes through all symbols of a library for each that
  * is asked for, which took mlir-opt more than 20 seconds. */
 #define LIBRARIES_MAX 512
+#define LAZY_MAX 65536
 static struct {
-    ElfW(Addr) low, high;
-    int knows_versions;
-} libraries[LIBRARIES_MAX];
-static size_t library_count;
+    struct {
+        ElfW(Addr) low, high;
+        int knows_versions;
+    } libraries[LIBRARIES_MAX];
+    size_t library_count;
+    /* Slots that were left as they are, for ld.so to bind at the first call. A worker keeps ld.so's answer, which
+     * would be the same in each run. Each is in the list until it was bound. */
+    void **lazy[LAZY_MAX];
+    size_t lazy_count;
+} known;
 
 static int note_library(struct dl_phdr_info *info, size_t size, void *data)
 {
     (void)size, (void)data;
-    if (library_count == LIBRARIES_MAX)
+    if (known.library_count == LIBRARIES_MAX)
         return 1;
-    libraries[library_count].low = ~(ElfW(Addr))0;
-    libraries[library_count].high = 0;
-    libraries[library_count].knows_versions = 0;
+    known.libraries[known.library_count].low = ~(ElfW(Addr))0;
+    known.libraries[known.library_count].high = 0;
+    known.libraries[known.library_count].knows_versions = 0;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &info->dlpi_phdr[i];
         const ElfW(Addr) low = info->dlpi_addr + part->p_vaddr, high = low + part->p_memsz;
-        if (part->p_type == PT_LOAD && low < libraries[library_count].low)
-            libraries[library_count].low = low;
-        if (part->p_type == PT_LOAD && high > libraries[library_count].high)
-            libraries[library_count].high = high;
+        if (part->p_type == PT_LOAD && low < known.libraries[known.library_count].low)
+            known.libraries[known.library_count].low = low;
+        if (part->p_type == PT_LOAD && high > known.libraries[known.library_count].high)
+            known.libraries[known.library_count].high = high;
         for (const ElfW(Dyn) *entry = (const void *)low; part->p_type == PT_DYNAMIC && entry->d_tag != DT_NULL; entry++)
-            libraries[library_count].knows_versions |= entry->d_tag == DT_VERSYM;
+            known.libraries[known.library_count].knows_versions |= entry->d_tag == DT_VERSYM;
     }
-    library_count++;
+    known.library_count++;
     return 0;
 }
 
 static int knows_versions(const void *address)
 {
-    for (size_t i = 0; i < library_count; i++)
-        if ((ElfW(Addr))address >= libraries[i].low && (ElfW(Addr))address < libraries[i].high)
-            return libraries[i].knows_versions;
+    for (size_t i = 0; i < known.library_count; i++)
+        if ((ElfW(Addr))address >= known.libraries[i].low && (ElfW(Addr))address < known.libraries[i].high)
+            return known.libraries[i].knows_versions;
     return 1;
 }
 
@@ -137,23 +143,17 @@ static void *find(const struct object *object, const ElfW(Rela) *slot)
     return address && !knows_versions(address) ? address : NULL;
 }
 
-/* Slots that were left as they are, for ld.so to bind at the first call. A worker keeps what ld.so then says: it would say
- * it again in each run. */
-#define LAZY_MAX 65536
-static void **lazy[LAZY_MAX];
-static size_t lazy_count;
-
-/* Calls `keep` for each slot that ld.so has bound since, and forgets it. `before` tells what a slot held. */
+/* Calls `keep` for each slot that ld.so has bound since, and forgets it. `before` returns the former content of a slot. */
 void hs_bind_learn(void *(*before)(void **place), void (*keep)(void **place))
 {
     size_t left = 0;
-    for (size_t i = 0; i < lazy_count; i++) {
-        if (*lazy[i] != before(lazy[i]))
-            keep(lazy[i]);
+    for (size_t i = 0; i < known.lazy_count; i++) {
+        if (*known.lazy[i] != before(known.lazy[i]))
+            keep(known.lazy[i]);
         else
-            lazy[left++] = lazy[i];
+            known.lazy[left++] = known.lazy[i];
     }
-    lazy_count = left;
+    known.lazy_count = left;
 }
 
 struct range {
@@ -193,8 +193,8 @@ void hs_bind_all(void)
             if (address && !own) {
                 if (*place != address)
                     *place = address;
-            } else if (lazy_count < LAZY_MAX) {
-                lazy[lazy_count++] = place;
+            } else if (known.lazy_count < LAZY_MAX) {
+                known.lazy[known.lazy_count++] = place;
             }
         }
     }

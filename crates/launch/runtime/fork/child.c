@@ -1,8 +1,8 @@
-/* Makes a copy of the template and turns it into the requested process.
+/* Clones the zygote and turns the clone into the requested process.
  *
- * A raw clone must do what libc's fork does to the child: let the kernel write the cached thread number and register
- * the list of robust mutexes again. Fork handlers are not run: to the tool there was no fork. The copy's part is
- * system calls that cannot fail for a request that the server has accepted.
+ * A raw clone must do for the child what libc's fork does: have the kernel write the cached thread number, and register the list of
+ * robust mutexes again. Handlers of pthread_atfork are not called, since the tool has not forked. The fork's own part consists of system
+ * calls that cannot fail for a request that the server has accepted.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,20 +18,23 @@
 
 #include "runtime.h"
 
-/* Where libc keeps the thread's number, and what the kernel clears when the thread ends: the same until glibc 2.42. */
-static int *thread_number, *cleared;
-static void *robust_list;
-static size_t robust_size;
+/* Set by hs_child_open, in the zygote. */
+static struct {
+    int *number;  /* where libc keeps the thread's number */
+    int *cleared; /* what the kernel clears when the thread ends: the same until glibc 2.42 */
+    void *robust_list;
+    size_t robust_size;
+} thread;
 
-/* What holds the number, if only one word does between the thread's block and what the kernel clears. */
+/* The word that holds the number, if there is only one between the thread's block and the word that the kernel clears. */
 static int *find_number(void)
 {
     const int number = (int)syscall(SYS_gettid);
-    int *found = *cleared == number ? cleared : NULL;
-    for (int *at = __builtin_thread_pointer(); !found && at < cleared; at++)
+    int *found = *thread.cleared == number ? thread.cleared : NULL;
+    for (int *at = __builtin_thread_pointer(); !found && at < thread.cleared; at++)
         if (*at == number)
             found = at;
-    for (int *at = found + 1; found && at < cleared; at++)
+    for (int *at = found + 1; found && at < thread.cleared; at++)
         if (*at == number)
             return NULL;
     return found;
@@ -39,12 +42,12 @@ static int *find_number(void)
 
 int hs_child_open(void)
 {
-    if (prctl(PR_GET_TID_ADDRESS, &cleared, 0, 0, 0) != 0 || !cleared)
+    if (prctl(PR_GET_TID_ADDRESS, &thread.cleared, 0, 0, 0) != 0 || !thread.cleared)
         return -1;
-    thread_number = find_number();
-    if (!thread_number)
+    thread.number = find_number();
+    if (!thread.number)
         return -1;
-    return (int)syscall(SYS_get_robust_list, 0, &robust_list, &robust_size);
+    return (int)syscall(SYS_get_robust_list, 0, &thread.robust_list, &thread.robust_size);
 }
 
 static void block(uint64_t signals)
@@ -52,7 +55,7 @@ static void block(uint64_t signals)
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &signals, NULL, HS_SET_BYTES);
 }
 
-/* Back to the template's own process group. Signals that came for the other one are dropped. */
+/* Returns to the zygote's own process group. Signals that came for the other one are dropped. */
 static void leave_group(void)
 {
     const uint64_t all = ~0ull;
@@ -74,32 +77,50 @@ int hs_child_clone(int32_t *pid_cell, int32_t group)
     block(~0ull);
     int pid = -1;
     if (group == HS_GROUP_OWN || setpgid(0, group) == 0)
-        pid = (int)hs_clone(flags, pid_cell, thread_number);
+        pid = (int)hs_clone(flags, pid_cell, thread.number);
     if (pid != 0)
         leave_group();
     block(0);
     return pid;
 }
 
-/* Whether robust mutexes are held, of which the kernel tells others when a process ends. */
+/* Whether robust mutexes are held. The kernel notifies their waiters when a process ends. */
 int hs_child_holds_mutexes(void)
 {
     /* An empty list points at itself. */
-    return *(void **)robust_list != robust_list;
+    return *(void **)thread.robust_list != thread.robust_list;
 }
 
 int *hs_child_number(void)
 {
-    return thread_number;
+    return thread.number;
 }
 
-static void close_from(unsigned first, int keep)
+static void close_all(unsigned from, unsigned to, int keep)
 {
-    if (keep >= (int)first) {
-        syscall(SYS_close_range, first, keep - 1, 0);
-        first = (unsigned)keep + 1;
+    if (keep >= (int)from && (unsigned)keep <= to) {
+        syscall(SYS_close_range, from, keep - 1, 0);
+        from = (unsigned)keep + 1;
     }
-    syscall(SYS_close_range, first, ~0u, 0);
+    syscall(SYS_close_range, from, to, 0);
+}
+
+/* The highest number that a request wants, or that is in use here. */
+static int highest(const struct hs_job *job)
+{
+    int found = HS_RUNTIME_FD;
+    for (uint32_t i = 0; i < job->head->fd_count; i++)
+        if (job->targets[i] > found)
+            found = job->targets[i];
+    return found;
+}
+
+/* Whether there are as many numbers as hs_child_fds needs. */
+int hs_child_has_room(const struct hs_job *job)
+{
+    struct rlimit files;
+    return job->head->fd_count <= 3 || getrlimit(RLIMIT_NOFILE, &files) != 0 ||
+           (rlim_t)highest(job) + 1 + job->head->fd_count <= files.rlim_cur;
 }
 
 /* Gives the request's descriptors their numbers and closes all others but `keep`, -1 for none. Where a number is wanted
@@ -107,26 +128,23 @@ static void close_from(unsigned first, int keep)
 void hs_child_fds(const struct hs_job *job, int keep)
 {
     int fds[HS_FDS_MAX];
-    uint32_t count = job->head->fd_count;
+    const uint32_t count = job->head->fd_count;
+    const int last = count > 3 ? highest(job) : 2;
     for (uint32_t i = 0; i < count; i++)
-        fds[i] = count > 3 ? fcntl(job->fds[i], F_DUPFD, HS_RUNTIME_FD + 1) : job->fds[i];
+        fds[i] = count > 3 ? fcntl(job->fds[i], F_DUPFD, last + 1) : job->fds[i];
     if (count > 3)
-        syscall(SYS_close_range, 3, HS_CONTROL_FD - 1, 0);
-    unsigned first = 3;
-    for (uint32_t i = 0; i < count; i++) {
+        close_all(3, (unsigned)last, keep);
+    for (uint32_t i = 0; i < count; i++)
         dup2(fds[i], job->targets[i]);
-        if ((unsigned)job->targets[i] >= first)
-            first = (unsigned)job->targets[i] + 1;
-    }
-    close_from(first, keep);
+    close_all((unsigned)last + 1, ~0u, keep);
 }
 
-/* What every copy does first: it is registered with the kernel as a process of its own, and ends with the runner. */
+/* The first step of every fork: it registers with the kernel as a process of its own, and ends with the runner. */
 void hs_child_begin(const struct hs_job *job)
 {
-    syscall(SYS_set_robust_list, robust_list, robust_size);
-    if (cleared != thread_number)
-        syscall(SYS_set_tid_address, cleared);
+    syscall(SYS_set_robust_list, thread.robust_list, thread.robust_size);
+    if (thread.cleared != thread.number)
+        syscall(SYS_set_tid_address, thread.cleared);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     /* The runner may have died before its death could be signalled. */
     if (syscall(SYS_getppid) != job->head->runner)

@@ -1,6 +1,6 @@
-/* Takes a received request apart, in place.
+/* Decodes a received request in place.
  *
- * A file of its own, without any state, so that runtime/tests/unit can hand it malformed messages under a sanitizer.
+ * It has no state and a file of its own, so that tests/unit/decode.c can feed it malformed messages under sanitizers.
  */
 #include <string.h>
 
@@ -17,7 +17,7 @@ static char *skip_strings(char *at, uint32_t count, char *end)
     return at;
 }
 
-/* Finds the parts of a message; -1 if it is not what the protocol says. `room` is the number of pointers that arguments and
+/* Finds the parts of a message; -1 if it violates the protocol. `room` is the number of pointers that arguments and
  * environment may take. */
 int hs_decode(char *message, long length, uint32_t room, struct hs_job *job)
 {
@@ -26,17 +26,19 @@ int hs_decode(char *message, long length, uint32_t room, struct hs_job *job)
     if (length < (long)sizeof *head || head->version != HS_VERSION || head->length != (uint32_t)length)
         return -1;
     if (head->limit_count > HS_LIMITS_MAX || head->fd_count > HS_FDS_MAX || head->fd_count < 3 || head->argc < 1 ||
-        head->slot >= HS_SLOTS)
+        head->slot >= HS_SLOTS || head->count_count > HS_COUNTS_MAX)
         return -1;
-    /* The template was started with more arguments than anybody needs, to make room on its stack. */
+    /* The zygote was started with more arguments than any request has, to make room on its stack. */
     if ((uint64_t)head->argc + head->envc + 2 > room)
         return -1;
-    const size_t fixed = sizeof *head + head->limit_count * sizeof *job->limits + head->fd_count * sizeof *job->targets;
+    const size_t fixed = sizeof *head + head->limit_count * sizeof *job->limits + head->count_count * sizeof *job->counts +
+                         head->fd_count * sizeof *job->targets;
     if (fixed > (size_t)length)
         return -1;
     job->head = head;
     job->limits = (const struct hs_limit *)(head + 1);
-    job->targets = (const int32_t *)(job->limits + head->limit_count);
+    job->counts = (const uint64_t *)(job->limits + head->limit_count);
+    job->targets = (const int32_t *)(job->counts + head->count_count);
     for (uint32_t i = 0; i < head->fd_count; i++)
         if (job->targets[i] < 0 || job->targets[i] >= HS_TARGET_MAX)
             return -1;

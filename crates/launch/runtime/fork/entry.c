@@ -1,10 +1,10 @@
 /* Takes over main.
  *
- * Since glibc 2.34 the executable's own constructors run inside __libc_start_main, so the place to stop is main
- * itself: libc is handed `halt` instead. In a copy `halt` jumps into the real main, with libc's frame right above it,
- * so that returning from main exits, and a backtrace reads as in a process that was never stopped.
+ * Since glibc 2.34 __libc_start_main calls the executable's own constructors, so main is the place to stop: libc is given `halt` instead.
+ * In a fork `halt` jumps into the real main with libc's frame right above it. So a return from main exits, and a backtrace is that of a
+ * process that was never stopped.
  *
- * Loaded into any process that is not a template (a constructor's child that inherits LD_PRELOAD), it does nothing.
+ * In a process that is no zygote, such as a constructor's child that inherits LD_PRELOAD, it does nothing.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -42,7 +42,7 @@ struct hs_frame hs_frame;
 /* Whether the processor's extended state is in hs_frame. */
 char hs_extended_known;
 
-/* Notes what libc gave to main, for a worker that enters it again, and goes on to `halt` without a frame. */
+/* Saves the registers with which libc calls main, for a worker that enters it again, and jumps to `halt` without a frame. */
 __attribute__((naked)) static int note_and_halt(int argc __attribute__((unused)),
                                                 char **argv __attribute__((unused)),
                                                 char **envp __attribute__((unused)))

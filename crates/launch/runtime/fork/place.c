@@ -1,11 +1,12 @@
-/* The processor on which a request is taken up.
+/* Affinity: a request is taken up on the processor of its sender.
  *
- * Who asks waits for the answer: its processor is about to be free, and the request is in its caches. The kernel, which does
- * not know that, wakes the process that was asked on another processor if one is idle, and waking that takes many times as
- * long as the switch. So the runner binds whom it asks to its own processor, and before anything is done with the request it
- * is free to go wherever the tool could go: nobody can see that it was not. (The runner has tried on itself which of the two
- * ways back leaves no trace. In the root cpuset a process may use processors that are not there yet, too, but is told of
- * those that are; `anywhere` gives it all that its cpuset has, also if that has changed since.)
+ * The sender is about to wait, so its processor becomes free, and its caches hold the request. The kernel does not know that: it wakes
+ * the receiver on another processor if one is idle, which takes many times as long as a switch. So the runner binds the receiver to its
+ * own processor. The receiver restores its affinity before it does anything for the request, so that no tool can see the difference.
+ *
+ * There are two ways to restore it, and one of them would be visible. The runner has tried on itself which one. In the root cpuset a
+ * process may also use processors that are not there yet, but the kernel lists only those that are. `anywhere` allows all that the
+ * process's cpuset has, even if that has changed since.
  */
 #define _GNU_SOURCE
 #include <string.h>

@@ -1,7 +1,7 @@
-/* The template's life after the snapshot: tell the runner what was found, then take requests, a copy for each.
+/* Serves requests: reports what was found in the stopped process, then makes a fork or a worker for each request.
  *
- * Whatever can fail is done here, before the copy exists, so that a failed request has left no process and can be
- * started cold. All memory that a copy needs changed is changed here, too: the copy then takes no fault for it.
+ * Everything that can fail is done before the clone. So a failed request leaves no process, and the runner can start the tool cold.
+ * All memory that differs for a fork is written here as well, which saves the fork page faults.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -97,7 +97,7 @@ static int prepare(const struct hs_start *start, struct hs_call *call)
     if (chdir(job.cwd) != 0)
         return HS_STAGE_DIRECTORY;
     errno = EPERM;
-    if (!limits_allowed())
+    if (!limits_allowed() || !hs_child_has_room(&job))
         return HS_STAGE_LIMITS;
     if (hs_title_set(job.strings, job.environment, job.end) != 0)
         return HS_STAGE_TITLE;
@@ -140,9 +140,11 @@ static long next_request(uint32_t room, uint32_t *fd_count)
     return hs_decode(message, length, room, &job) == 0 && job.head->fd_count + own == *fd_count ? length : -1;
 }
 
-/* Makes the copy that was asked for; returns 1 in it. */
+/* Makes the requested fork; returns 1 in it. */
 static int make_copy(const struct hs_start *start, struct hs_call *call, struct hs_reply *reply)
 {
+    if (hs_strings_learn_counts(&job, start) != 0)
+        return 0;
     if (job.head->flags & HS_REQUEST_WORKER && !worker_possible(job.head->flags)) {
         reply->stage = HS_STAGE_REWIND;
         return 0;
@@ -162,7 +164,7 @@ static int make_copy(const struct hs_start *start, struct hs_call *call, struct 
     return 0;
 }
 
-/* Takes one request; returns 1 in the copy, 0 in the template. */
+/* Takes one request; returns 1 in the fork, 0 in the zygote. */
 static int take_request(const struct hs_start *start, struct hs_call *call)
 {
     uint32_t fd_count;
@@ -225,6 +227,6 @@ void hs_serve(const struct hs_start *start, struct hs_call *call)
         hs_worker_begin(start, call, &job);
 #endif
     hs_child_install(&job);
-    /* What the runtime itself has called does not count. */
+    /* Calls of the runtime itself do not count. */
     hs_marks_take();
 }

@@ -1,4 +1,4 @@
-/* Looks at the process stopped in place of main for anything by which a copy of it would differ from a fresh one. */
+/* Inspects the process that is stopped in place of main for anything by which a fork would differ from a fresh process. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
@@ -57,17 +57,12 @@ static int descriptors_opened(void)
     return count != 6 || total != 0 + 1 + 2 + HS_SLOTS_FD + HS_CONTROL_FD + HS_RUNTIME_FD;
 }
 
-/* What the tool's data keeps of the block on the stack. The argument list alone does no harm, as later requests are
- * laid into it, and is often found in memory that was never written (a register's leftover); with its length nearby
- * it was kept on purpose. */
-enum { KEPT_LIST = 1, KEPT_LENGTH = 2, KEPT_BOTH = 4, KEPT_STRING = 8, KEPT_ENVIRONMENT = 16 };
-#define NEARBY 1024
+/* The parts of the block on the stack that the tool's data keeps. The argument list alone does no harm, as later requests are
+ * laid into it. The observer finds tools that keep its length (crates/launch/src/warm/observe/compare.rs). */
+enum { KEPT_STRING = 1, KEPT_ENVIRONMENT = 2 };
 
-/* Only exact pointers count for the list: in padding, half of an old one may stand beside other values. */
-static unsigned kept_pointer(uintptr_t word, const struct hs_start *start, uintptr_t low, uintptr_t high)
+static unsigned kept(uintptr_t word, const struct hs_start *start, uintptr_t low, uintptr_t high)
 {
-    if (word == (uintptr_t)start->argv)
-        return KEPT_LIST;
     if (word == (uintptr_t)start->envp)
         return KEPT_ENVIRONMENT;
     if (word < low || word >= high)
@@ -80,12 +75,6 @@ static unsigned kept_pointer(uintptr_t word, const struct hs_start *start, uintp
     return 0;
 }
 
-static unsigned kept(uintptr_t word, const struct hs_start *start, uintptr_t low, uintptr_t high)
-{
-    int length = (uint32_t)word == (uint32_t)start->argc || word >> 32 == (uint32_t)start->argc;
-    return (length ? KEPT_LENGTH : 0) | kept_pointer(word, start, low, high);
-}
-
 /* Variables of libc that point there by design, which ld.so may have placed in the program's own data. */
 static int of_libc(const uintptr_t *place)
 {
@@ -95,18 +84,6 @@ static int of_libc(const uintptr_t *place)
         if (place == own[i])
             return 1;
     return 0;
-}
-
-/* Pages are walked upwards, so that the last place of either is the nearest below. */
-static unsigned pair(unsigned found, uintptr_t place)
-{
-    static uintptr_t list, length;
-    if (found & KEPT_LIST)
-        list = place;
-    if (found & KEPT_LENGTH)
-        length = place;
-    uintptr_t apart = list > length ? list - length : length - list;
-    return found & (KEPT_LIST | KEPT_LENGTH) && list && length && apart <= NEARBY ? found | KEPT_BOTH : found;
 }
 
 /* Only pages that exist are looked at: reading others would make them. */
@@ -128,7 +105,7 @@ static unsigned scan(uintptr_t from, uintptr_t to, const struct hs_start *start)
             const uintptr_t *word = (const uintptr_t *)(from + page * page_size);
             for (size_t i = 0; i < page_size / sizeof *word; i++)
                 if (!of_libc(&word[i]))
-                    found |= pair(kept(word[i], start, low, high), (uintptr_t)&word[i]);
+                    found |= kept(word[i], start, low, high);
         }
         from += size;
     }
@@ -140,7 +117,7 @@ static int starts(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* libc, ld.so and the runtime keep such pointers by design; the server renews what they point to. */
+/* libc, ld.so and the runtime keep such pointers by design; the server renews their targets. */
 static int keeps_by_design(const char *path)
 {
     const char *name = strrchr(path, '/');
@@ -169,7 +146,7 @@ static uint32_t mapping_doubts(const struct hs_start *start)
         else if (strcmp(now.path, "[heap]") == 0 || !keeps_by_design(now.path))
             keeps |= scan(now.from, now.to, start);
     }
-    if (keeps & (KEPT_STRING | KEPT_BOTH))
+    if (keeps & KEPT_STRING)
         found |= HS_DOUBT_ARGUMENTS;
     if (keeps & KEPT_ENVIRONMENT)
         found |= HS_DOUBT_CAPTURED;

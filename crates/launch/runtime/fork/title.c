@@ -1,5 +1,6 @@
-/* What /proc shows as command line and environment of a process: the kernel keeps the addresses, and lets a process
- * move them all at once (PR_SET_MM_MAP, which needs no capability; setting them one by one does). */
+/* The command line and environment of a process as /proc shows them. The kernel keeps their addresses, and PR_SET_MM_MAP sets all of
+ * them at once without a capability. Setting them one by one needs one.
+ */
 #define _GNU_SOURCE
 #include <linux/prctl.h>
 #include <string.h>
@@ -41,7 +42,7 @@ static int apply(void)
     return prctl(PR_SET_MM, PR_SET_MM_MAP, &map, sizeof map, 0);
 }
 
-/* Reads the addresses and tries whether the kernel would take them back. */
+/* Reads the addresses, and tries whether the kernel accepts them. */
 int hs_title_open(void)
 {
     char text[2048];

@@ -1,12 +1,12 @@
-/* What becomes of each system call that a run of main makes (gate.c).
+/* Decides what happens to each system call that a run of main makes (gate.c).
  *
- * A list of what is allowed: calls that leave nothing in the process but descriptors, which are closed after the run, or what
- * state.c and mappings.c put back, and whose answer is that of a fresh process. Any other call is made as well, but the run counts as
- * not followed: the worker is not used again, and the runner does not believe the run (HS_SEEN_UNKNOWN). A process number that the
- * tool has looked at ends the worker, too, as the next run would have the same one.
+ * It is an allow-list. A call on it leaves nothing in the process but descriptors, which are closed after the run, and state that state.c
+ * and mappings.c restore; and its answer is that of a fresh process. Any other call is made as well, but makes the run doubtful: the
+ * worker is not used again, and the runner does not believe the run (HS_SEEN_UNKNOWN). A look at the process's number retires the worker
+ * as well, since the next run would have the same one.
  *
- * Signals are followed in signals.c, times and limits in usage.c. No pointer of the tool's is followed before the kernel has done
- * so: a bad one is its error, not ours.
+ * signals.c follows signals, usage.c times and limits. The kernel reads a pointer of the tool's before this code does: a bad one is the
+ * tool's error.
  */
 #define _GNU_SOURCE
 /* A patched call keeps vector registers, as the system call would. */
@@ -104,7 +104,7 @@ static int takes_number(long call)
     }
 }
 
-/* A patched site is asked without a signal. Calls that raise one are left where they are, so that a backtrace is as ever. */
+/* A patched site is asked without a signal. Calls that raise one stay where they are, so that a backtrace is that of a fresh process. */
 int hs_call_may_be_patched(long number)
 {
     switch (number) {
@@ -183,7 +183,7 @@ static int is_connection(long fd)
     return (int)fd == HS_CONTROL_FD;
 }
 
-/* The descriptor by which the runner is connected is none of the tool's. */
+/* The descriptor of the runner's connection is not the tool's. */
 static enum hs_call_outcome closed(struct hs_system_call *call)
 {
     hs_call_mark();
@@ -230,6 +230,12 @@ static int is_common(const char *path)
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (equal(path, files[i]))
             return 1;
+    /* libc looks there for the limits of the first thread's stack, which are as in a fresh process; what else is in it nobody is
+     * told. How much memory is in use differs in any case, and is a known difference of builds: rustc asks at each start. */
+    if (equal(path, "/proc/self/maps"))
+        return hs_threads_asks_for_stack();
+    if (equal(path, "/proc/self/statm"))
+        return hs_nested_is_build();
     return is_descriptor(path);
 }
 
@@ -335,7 +341,7 @@ static enum hs_call_outcome hand_message(const struct hs_system_call *call)
     return HS_CALL_NATIVE;
 }
 
-/* Closes what lies on both sides of the runner's connection. */
+/* Closes the descriptors on both sides of the runner's connection. */
 static enum hs_call_outcome close_range_of(struct hs_system_call *call)
 {
     const unsigned from = (unsigned)call->a, to = (unsigned)call->b;
@@ -395,6 +401,9 @@ static enum hs_call_outcome enter(struct hs_system_call *call)
 static enum hs_call_outcome look_up(struct hs_system_call *call, long directory, const char *path)
 {
     const long result = make(call);
+    /* LLVM asks so whether there is a /proc. What the directory holds is not in the answer. */
+    if (result == 0 && call->number == SYS_access && equal(path, "/proc/self/fd"))
+        return done(call, result);
     for (long follows = 0; follows < 2; follows++) {
         const long fd = HS_SYS(SYS_openat, directory, path, O_PATH | O_CLOEXEC | (follows ? 0 : O_NOFOLLOW), 0);
         struct statfs system;
@@ -406,19 +415,36 @@ static enum hs_call_outcome look_up(struct hs_system_call *call, long directory,
     return done(call, result);
 }
 
-/* The kernel's answer about a file. Those of /proc show the process: how many descriptors it has, for one. */
+/* Whether an answer is about a descriptor, not about a path: what it leads to was looked at when it was opened. */
+static int is_of_descriptor(const struct hs_system_call *call)
+{
+    switch (call->number) {
+    case SYS_fstat: return 1;
+    case SYS_newfstatat: return call->d & AT_EMPTY_PATH && !*(const char *)call->b;
+    case SYS_statx: return call->c & AT_EMPTY_PATH && !*(const char *)call->b;
+    default: return 0;
+    }
+}
+
+/* The kernel's answer about a file. Those of /proc show the process: how many descriptors it has, for one. Of an open file there
+ * only its number differs, as it does from process to process. */
 static enum hs_call_outcome tell_of(struct hs_system_call *call, long about)
 {
     const long result = make(call);
+    dev_t device;
+    mode_t mode;
     if (result != 0)
         return done(call, result);
     if (call->number == SYS_statx) {
         const struct statx *found = (const struct statx *)about;
-        if (makedev(found->stx_dev_major, found->stx_dev_minor) == calls.proc)
-            hs_call_mark();
-    } else if (((const struct stat *)about)->st_dev == calls.proc) {
-        hs_call_mark();
+        device = makedev(found->stx_dev_major, found->stx_dev_minor);
+        mode = found->stx_mode;
+    } else {
+        device = ((const struct stat *)about)->st_dev;
+        mode = ((const struct stat *)about)->st_mode;
     }
+    if (device == calls.proc && !(S_ISREG(mode) && is_of_descriptor(call)))
+        hs_call_mark();
     return done(call, result);
 }
 
@@ -600,7 +626,7 @@ static enum hs_call_outcome clone_by_list(struct hs_system_call *call, void *con
     return make_task(call, context, list[0] | (list[4] & 0xff), list[5] != 0);
 }
 
-/* A signal for this process. One that tells of a crash is raised where the tool does, so that a backtrace is as ever. */
+/* A signal for this process. One that tells of a crash is raised where the tool does, so that a backtrace is that of a fresh process. */
 static enum hs_call_outcome send_signal(const struct hs_system_call *call)
 {
     const int number = (int)(call->number == SYS_tgkill || call->number == SYS_rt_tgsigqueueinfo ? call->c : call->b);

@@ -1,17 +1,16 @@
 /* The gate: every system call that a run of main makes passes here, so that none can change what the next run finds.
  *
- * The kernel hands each system call to a handler (PR_SET_SYSCALL_USER_DISPATCH, Linux 5.11), but for those of the runtime's own
- * text, whoever makes it: libc, ld.so or an instruction of the tool's own. calls.c decides what becomes of it. A signal for each
- * call would cost more than most calls, so an instruction of libc or ld.so that has come here once is replaced, between two
- * runs, by a jump to a slot in the runtime's text. That asks calls.c by a plain call, and makes the system call itself.
+ * The kernel hands each system call to a handler (PR_SET_SYSCALL_USER_DISPATCH, Linux 5.11), whether libc, ld.so or an instruction of the
+ * tool's makes it. Only calls in the runtime's own text are exempt. calls.c decides what happens to it. A signal for each call would cost
+ * more than most calls. So an instruction of libc or ld.so that has come here once is replaced, between two runs, by a jump to a slot in
+ * the runtime's text. The slot asks calls.c by a plain call, and makes the system call itself.
  *
- * What is replaced is `mov $number, %eax`, right before the `syscall`, which stays: whoever jumped to that alone would still come
- * to the handler. Since glibc 2.41 all calls at which a thread can be cancelled are made by one `syscall`, and the number comes from the
- * stack: there it is `mov n(%rsp), %rax`. Where there is no such instruction it is the `syscall` with the comparison behind it
- * (sites.c).
+ * The replaced instruction is `mov $number, %eax` right before the `syscall`, which stays: a jump to that alone still comes to the handler.
+ * Since glibc 2.41 one `syscall` makes all calls at which a thread can be cancelled, and the number comes from the stack; there it is
+ * `mov n(%rsp), %rax`. Without such an instruction it is the `syscall` with the comparison behind it (sites.c).
  *
- * The kernel turns the dispatch off in children and new threads. Threads turn it on for themselves (threads.c). A child is
- * none of the gate's affair: a page that the kernel clears for children tells the two apart.
+ * The kernel turns the dispatch off in children and new threads. Threads turn it on for themselves (threads.c). The gate does not concern
+ * a child: a page that the kernel clears for children tells it apart.
  */
 #define _GNU_SOURCE
 /* A patched call keeps vector registers, as the system call would. */
@@ -45,7 +44,7 @@
 #define SLOT_BYTES 64
 #define SLOTS 192
 #define SITES_MAX 1024
-/* What a function may use below its stack pointer. */
+/* Bytes that a function may use below its stack pointer. */
 #define RED_ZONE 128
 
 /* Offsets in a slot:  0 what loads the number, or nothing  5 lea native(%rip), %rcx   12 jmp hs_gate_entry
@@ -61,7 +60,7 @@ __asm__(".pushsection .text\n\t.balign 4096\n\t.globl hs_gate_slots\n\t.hidden h
         ".fill 12288, 1, 0xcc\n\t.cfi_endproc\n\t.balign 4096\n\t.popsection");
 extern unsigned char hs_gate_slots[SLOTS * SLOT_BYTES];
 
-/* What a slot's call looks like on the stack; hs_gate_entry makes it. */
+/* A slot's call on the stack, as hs_gate_entry makes it. */
 struct passage {
     struct hs_system_call call;
     uintptr_t rbp, rbx;
@@ -261,7 +260,7 @@ static int may_be_patched(const unsigned char *load)
     return *load != 0xb8 || hs_call_may_be_patched(number);
 }
 
-/* Replaces a call of libc or ld.so; whether it did. */
+/* Replaces a call of libc or ld.so; returns whether it did. */
 static int patch(uintptr_t site)
 {
     const unsigned char first = *((unsigned char *)site - MOVE_BYTES);
@@ -290,7 +289,7 @@ static int dispatch(int on)
                   on ? gate.own.high - gate.own.low : 0, on ? &gate.selector : 0) == 0;
 }
 
-/* A SIGSYS that somebody has sent. */
+/* A SIGSYS that another process, or the tool itself, has sent. */
 static void forward(int number, siginfo_t *info, void *context)
 {
     void *handler = gate.theirs.handler;
@@ -421,7 +420,7 @@ static struct range text_of(uintptr_t address)
     return dl_iterate_phdr(find_text, &found) ? found.text : (struct range){0, 0};
 }
 
-/* Finds what can be replaced; done in the template. */
+/* Finds the calls that can be replaced; called in the zygote. */
 void hs_gate_prepare(void)
 {
     extern int *__errno_location(void);

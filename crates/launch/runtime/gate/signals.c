@@ -1,9 +1,9 @@
-/* Signals as the tool believes them to be, while SIGSYS is the gate's own (gate.c).
+/* Shows signals to the tool as it has set them, while SIGSYS belongs to the gate (gate.c).
  *
- * The kernel never has SIGSYS blocked in a run, as it would end a process that makes a dispatched call then. Where the tool blocks
- * it, that is noted here and shown when it asks: in its masks, and in those of its actions.
+ * SIGSYS is never blocked in a run, since a dispatched call would then end the process. If the tool blocks it, that is recorded here, and
+ * shown in its masks and in those of its actions.
  *
- * The kernel reads and writes the tool's memory first, so that a bad pointer is its error, not ours.
+ * The kernel reads and writes the tool's memory before this code does: a bad pointer is the tool's error.
  */
 #define _GNU_SOURCE
 /* A patched call keeps vector registers, as the system call would. */
@@ -37,7 +37,7 @@ static long copy(void *own, long theirs, size_t size, long call)
     return HS_SYS(call, signals.process, &local, 1, &remote, 1, 0);
 }
 
-/* Reads memory of the tool's that may not be there; whether it was. */
+/* Reads memory of the tool's that may not be mapped; returns whether it was. */
 int hs_signals_fetch(void *to, long from, size_t size)
 {
     if (signals.cannot_copy) {

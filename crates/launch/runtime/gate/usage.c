@@ -1,6 +1,6 @@
-/* Times and limits as a process has them that has run nothing before: what earlier runs of the worker used is subtracted.
+/* Times and limits as in a process that has run nothing before: the use of a worker's earlier runs is subtracted.
  *
- * What cannot be told so, as the peak of its memory, makes the run one that is not followed (hs_call_mark).
+ * An answer that cannot be corrected, such as the peak of memory, makes the run doubtful (hs_call_mark).
  */
 #define _GNU_SOURCE
 /* A patched call keeps vector registers, as the system call would. */
@@ -14,7 +14,7 @@
 
 #if HS_REWIND
 
-/* What earlier runs used. */
+/* The use of earlier runs. */
 static struct {
     struct rusage own, thread;
     uint64_t own_ns, thread_ns;
@@ -50,7 +50,9 @@ enum hs_call_outcome hs_usage_tell(struct hs_system_call *call)
     const int whose = (int)call->a;
     if (whose == RUSAGE_CHILDREN)
         return HS_CALL_NATIVE;
-    hs_call_mark();
+    /* In a build the figures of a job are its own and its zygote's, a known difference. */
+    if (!hs_nested_is_build())
+        hs_call_mark();
     if (whose == RUSAGE_THREAD && !is_first_thread())
         return HS_CALL_NATIVE;
     const struct rusage *before = whose == RUSAGE_THREAD ? &used.thread : &used.own;
@@ -151,6 +153,15 @@ static int may_be_set(int resource)
     }
 }
 
+/* A stack that may become deeper, as gcc's: what earlier runs have made of it was within the old limit. */
+static int raises_stack(int resource, long given)
+{
+    struct rlimit now, wanted;
+    return resource == RLIMIT_STACK && hs_signals_fetch(&wanted, given, sizeof wanted) &&
+           HS_SYS(SYS_prlimit64, 0, RLIMIT_STACK, NULL, &now) == 0 && wanted.rlim_cur >= now.rlim_cur &&
+           wanted.rlim_max == now.rlim_max;
+}
+
 /* getrlimit, setrlimit, prlimit64. */
 enum hs_call_outcome hs_usage_limit(struct hs_system_call *call)
 {
@@ -160,7 +171,7 @@ enum hs_call_outcome hs_usage_limit(struct hs_system_call *call)
     const long old = call->number == SYS_getrlimit ? call->b : is_old ? 0 : call->d;
     if (given)
         hs_call_note_limit();
-    if (whose != 0 || (given && !may_be_set(resource)))
+    if (whose != 0 || (given && !may_be_set(resource) && !raises_stack(resource, given)))
         hs_call_mark();
     /* The kernel counts pages that are kept, and does not ask where a break grows that it has already. */
     if (given && whose == 0 && (resource == RLIMIT_DATA || resource == RLIMIT_AS))
@@ -170,7 +181,7 @@ enum hs_call_outcome hs_usage_limit(struct hs_system_call *call)
     return HS_CALL_NATIVE;
 }
 
-/* Before each run: what was used until now is none of it. */
+/* Before each run: the use until now belongs to earlier runs. */
 void hs_usage_begin(void)
 {
     struct timespec now;
@@ -186,7 +197,7 @@ void hs_usage_begin(void)
     used.thread_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* What earlier runs used, as the run began. */
+/* The use of earlier runs, as the run began. */
 const struct rusage *hs_usage_before(void)
 {
     return &used.own;

@@ -1,15 +1,14 @@
-/* Keeps pages that a run has mapped and given back, so that the next one need not fault them in again.
+/* The page cache of a worker: keeps pages that a run has mapped and unmapped, so that the next run need not fault them in again.
  *
- * A tool's allocator maps a large block and unmaps it when it is freed; of a small run of llc the faults on that one block
- * are a tenth. So the pages of such a block are moved aside instead of being unmapped, with their entries in the page table,
- * and moved to where the kernel puts the next block that they suffice for. The kernel chooses that place as ever: for the
- * tool, and for the choice, nothing is mapped where the pages wait, far from all that the kernel chooses by itself. They are
- * given as they would come from the kernel, all zero.
+ * A tool's allocator maps a large block and unmaps it when it is freed. In a small run of llc, the faults on that one block take a tenth
+ * of the time. So its pages, with their entries in the page table, are moved aside instead of being unmapped, and later moved to where
+ * the kernel has placed another block of at most that size. The kernel's choice of place stays the same, since the pages wait far from
+ * everything that it chooses by itself. They are given out all zero, as the kernel gives pages.
  *
- * Which mappings are plain memory, and may be kept, mappings.c knows, which also holds the lock.
+ * mappings.c knows which mappings are plain memory and may be kept. It also holds the lock.
  */
 #define _GNU_SOURCE
-/* What comes by the gate keeps vector registers, as the system call would. */
+/* Code that the gate calls keeps vector registers, as the system call would. */
 #pragma GCC target("general-regs-only")
 #include <errno.h>
 #include <string.h>
@@ -67,7 +66,7 @@ static void drop(struct block *block)
     *block = (struct block){0};
 }
 
-/* A slot for so many bytes; those that wait for longest give way. */
+/* A slot for a block of this size. The oldest blocks are dropped to make room. */
 static struct block *make_room(size_t size)
 {
     for (;;) {
@@ -83,9 +82,8 @@ static struct block *make_room(size_t size)
     }
 }
 
-/* Takes the pages of a block that nobody uses any more, instead of unmapping it; whether it did. What has come in its place
- * by a way that is not seen is told by the advice, which only private memory without a file can be given; and a child process
- * need not have copies of what waits. */
+/* Takes the pages of an unused block instead of unmapping it; returns whether it did. MADV_WIPEONFORK fails on anything but private
+ * memory without a file, so it detects a mapping that was replaced unseen. It also spares forked children a copy. */
 int hs_kept_take(uintptr_t from, uintptr_t to)
 {
     const size_t size = to - from;
@@ -128,7 +126,7 @@ int hs_kept_give(uintptr_t at, size_t size)
     return again == (long)at || again == -EEXIST ? 0 : -1;
 }
 
-/* Lets go of everything; whether there was anything. */
+/* Drops all blocks; returns whether there were any. */
 int hs_kept_drop(void)
 {
     const int had = cache.bytes != 0;
@@ -138,7 +136,7 @@ int hs_kept_drop(void)
     return had;
 }
 
-/* Lets go of everything if the tool wants to map something where blocks wait. */
+/* Drops all blocks if the tool wants to map something where blocks wait. */
 void hs_kept_avoid(uintptr_t from, uintptr_t to)
 {
     if (to <= PLACE || from >= PLACE + SLOTS * STRIDE)
@@ -177,7 +175,7 @@ int hs_kept_has(uintptr_t from, uintptr_t to)
     return 0;
 }
 
-/* Whether anything is kept that is not zero. */
+/* Whether a kept page is not zero. */
 int hs_kept_differs(void)
 {
     for (const struct block *block = cache.blocks; block < cache.blocks + SLOTS; block++)

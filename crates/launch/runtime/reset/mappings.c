@@ -1,14 +1,14 @@
 /* Follows the mappings that a run of main makes, so that they can be undone.
  *
- * Each system call that maps, whoever makes it, comes here by way of the gate (gate.c), is made, and is noted in a list. A
- * change to a mapping that was there before main retires the worker.
+ * The gate (gate.c) passes each system call that maps to this file, which makes it and records it in a list. A change to a mapping from
+ * before main retires the worker.
  *
- * The heap's pages are kept for the next run, so that it takes no faults. To the tool the heap begins as small as it was, reads
- * as zero where it grows, and nothing is mapped beyond its end: pages that libc has not been given wait elsewhere (`PARK`) and
- * are moved to their place as the break grows.
+ * The heap's pages are kept for the next run, so that it takes no faults. The tool sees a heap that begins as small as it was, reads as
+ * zero where it grows, and has nothing mapped beyond its end. Pages that libc has not been given wait elsewhere (`PARK`), and are moved
+ * to their place as the break grows.
  */
 #define _GNU_SOURCE
-/* What comes by the gate keeps vector registers, as the system call would. */
+/* Code that the gate calls keeps vector registers, as the system call would. */
 #pragma GCC target("general-regs-only")
 #include <errno.h>
 #include <string.h>
@@ -59,7 +59,7 @@ static struct {
 } mappings;
 
 /* Threads of the tool may map at the same time. A handler that interrupts its own thread must not wait for itself, nor a
- * process that was forked meanwhile for a thread that it does not have; that is none of the worker's, and needs no list. */
+ * process that was forked meanwhile for a thread that it does not have; a child is not the worker, and needs no list. */
 static int take_lock(void)
 {
     const int thread = (int)HS_SYS(SYS_gettid);
@@ -96,7 +96,7 @@ static void add(uintptr_t from, uintptr_t to, int plain)
         mappings.lost = 1;
 }
 
-/* Pages are not kept by a process that may have done to them what is not seen here, or may have lent them to a pipe. */
+/* Pages are not kept after a call that is not known: it may have changed them unseen, or lent them to a pipe. */
 static int may_keep(int taken)
 {
     return taken && !mappings.lost && !(hs_call_seen() & HS_SEEN_UNKNOWN);
@@ -147,7 +147,7 @@ static void take_out(uintptr_t from, uintptr_t to)
     }
 }
 
-/* Notes that from..to is no longer what it was. */
+/* Records that from..to was unmapped or replaced. */
 static void gone(uintptr_t from, uintptr_t to)
 {
     if (covered(from, to) != to - from)
@@ -190,7 +190,7 @@ static long map_memory(uintptr_t address, size_t length, long access, long flags
         int plain = !address && access == (PROT_READ | PROT_WRITE) && flags == (MAP_PRIVATE | MAP_ANONYMOUS);
         if (flags & MAP_FIXED && covered(from, to) != to - from)
             mappings.lost = 1;
-        /* What is mapped so need not end as a process ends. */
+        /* Such a mapping need not end when a process ends. */
         if (flags & (MAP_LOCKED | MAP_GROWSDOWN | MAP_HUGETLB))
             mappings.lost = 1;
         mappings.mapped_code |= (access & PROT_EXEC) != 0;
@@ -247,7 +247,7 @@ static long protect_memory(uintptr_t from, size_t length, long access)
     return result;
 }
 
-/* What leaves nothing in the mapping but its contents, which are put back. */
+/* Advice that changes only the contents of a mapping, which are restored. */
 static int leaves_nothing(long advice)
 {
     switch (advice) {
@@ -341,7 +341,7 @@ static long move_break(uintptr_t wanted)
     return (long)wanted;
 }
 
-/* Has the kernel's break where libc's is, for a run that is not followed any more. */
+/* Moves the kernel's break to libc's, for a run that is not followed any more. */
 static void make_break_real(void)
 {
     set_present(mappings.kernel_end);
@@ -360,13 +360,13 @@ void hs_mappings_make_real(int for_good)
     hs_kept_drop();
 }
 
-/* Whether this run has mapped code: what ld.so has bound to it goes with it. */
+/* Whether this run has mapped code. Slots that ld.so has bound to it must not be kept. */
 int hs_mappings_have_code(void)
 {
     return mappings.mapped_code;
 }
 
-/* Makes a call that maps, and notes what it does. */
+/* Makes a call that maps, and records its effect. */
 long hs_mappings_call(const struct hs_system_call *call)
 {
     const uintptr_t at = (uintptr_t)call->a;
@@ -408,7 +408,7 @@ static int waits(const struct hs_mapping *map)
     return hs_kept_has(map->from, map->to) || (map->from >= PARK && map->to <= PARK + PARK_BYTES);
 }
 
-/* The next mapping that is none of these, nor a part of the heap as it is to be now: the kernel may keep that in pieces. */
+/* The next mapping that neither waits nor is a part of the heap, which the kernel may keep in pieces. */
 static const char *next_of_tool(const char *at, struct hs_mapping *out)
 {
     do
@@ -479,7 +479,7 @@ int hs_mappings_heap_differs(void)
     return mappings.present < top && !hs_memory_is_zero((char *)mappings.present + shift, (char *)top + shift);
 }
 
-/* Gives back what a heap has grown beyond what is kept. */
+/* Gives back the part of the heap that exceeds the kept size. */
 static void trim_heap(void)
 {
     const uintptr_t end = hs_memory_heap().end + HEAP_KEPT;
@@ -499,7 +499,7 @@ static void reset_heap(void)
         mappings.present = round_up(mappings.kernel_end);
     }
     const uintptr_t top = mappings.highest < mappings.kernel_end ? mappings.highest : mappings.kernel_end;
-    /* What the tool has given back was made zero then. */
+    /* Memory that the tool has given back was made zero then. */
     const uintptr_t end = top < mappings.present ? top : mappings.present;
     if (end > heap.end)
         hs_zero(heap.end, end);
@@ -525,7 +525,7 @@ void hs_mappings_reset_heap(void)
 }
 
 /* Whether something has changed that cannot be undone. A thread that was ended may have held the lock, and not have noted
- * what it had done. What was changed unseen is told by the sum, which the runner looks up (hs_mappings_pages). */
+ * what it had done. Unseen changes show in the sum, which the runner looks up (hs_mappings_pages). */
 int hs_mappings_lost(void)
 {
     return mappings.lost || mappings.lock;

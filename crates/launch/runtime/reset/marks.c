@@ -1,8 +1,8 @@
-/* Notices calls that change the process in a way which a worker does not put back: it is not used again then. And calls that
- * set a signal's action, which need not be put back for all signals after each run.
+/* Interposes functions that change the process in a way that a reset does not restore: the worker is not used again then. Also those
+ * that set a signal's action, so that a reset need not restore the actions of all signals.
  *
- * Each function is a forward to the next definition. What reaches the kernel by another way (libc's own use of these,
- * instructions of the tool's own) is left to the audits.
+ * Each function calls the next definition. Other ways to the kernel, such as libc's own calls and instructions of the tool's, are left to
+ * the gate.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -44,7 +44,7 @@ uint64_t hs_marks_actions(void)
     return was;
 }
 
-/* Whether anything was marked, which goes on to be known. */
+/* Whether anything was marked. The mark stays. */
 int hs_marks_seen(void)
 {
     return marked;
@@ -55,13 +55,13 @@ void hs_marks_set(void)
     marked = 1;
 }
 
-/* Whether there may be timers which a copy would lack; not every kernel lists them in /proc. */
+/* Whether there may be timers, which a fork would lack; not every kernel lists them in /proc. */
 int hs_marks_timers(void)
 {
     return timers_made;
 }
 
-/* name, result, parameters, arguments. (vmsplice lets a pipe have pages that are read when they would have been put back.) */
+/* name, result, parameters, arguments. (vmsplice lets a pipe have pages that are read when they would have been restored.) */
 #define FORWARDS(X) \
     X(unshare, int, (int flags), (flags)) \
     X(setns, int, (int fd, int type), (fd, type)) \
@@ -133,7 +133,7 @@ static struct {
 
 #define RESOLVE(name, ...) next.name = (__typeof__(next.name))dlsym(RTLD_NEXT, #name);
 
-/* Looks all of them up; done before the snapshot, so that no copy has to. */
+/* Looks all of them up before the snapshot, so that no fork has to. */
 void hs_marks_resolve(void)
 {
     if (next.syscall)
@@ -188,7 +188,7 @@ HS_EXPORT int personality(unsigned long persona)
     return next.personality(persona);
 }
 
-/* Names are put back, and reading changes nothing. */
+/* Names are restored, and reading changes nothing. */
 static int prctl_is_harmless(int option)
 {
     switch (option) {
@@ -225,7 +225,7 @@ HS_EXPORT int prctl(int option, ...)
     return next.prctl(option, a, b, c, d);
 }
 
-/* What leaves nothing behind but descriptors, which are closed. */
+/* Calls that leave only descriptors behind, which are closed. */
 static int call_is_harmless(long number)
 {
     switch (number) {
@@ -273,7 +273,7 @@ HS_EXPORT long syscall(long number, ...)
 /* Some of these are deprecated, and yet called. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
-/* What stands in for one of libc's functions that are noticed, or else the function itself. */
+/* The function to bind in place of one of libc's: the interposed one, if there is one, or else itself. */
 #define STAND_IN(name, ...) \
     if (function == (void *)next.name) \
         return (void *)name;

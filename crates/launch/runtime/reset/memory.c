@@ -1,12 +1,11 @@
-/* Saves the memory that a run of main can change, and puts it back.
+/* Saves the memory that a run of main can change, and restores it.
  *
- * All writable private memory is compared, page by page, or just copied where several runs have changed it: there is little
- * of it (1 to 3 MiB in LLVM's tools, whose data is read-only after relocation), and comparing is faster here than asking the
- * kernel what was written, which costs a fault for each page's first write. The saved pages are made in the template, once for
- * all its workers.
+ * All writable private memory is compared page by page; pages that several runs have changed are copied without a comparison. LLVM's
+ * tools have only 1 to 3 MiB of it, since their data is read-only after relocation. Comparing is faster than asking the kernel for
+ * written pages, which costs a fault for the first write to each. The zygote saves the pages once for all its workers.
  *
- * What the kernel itself writes into a process is left alone: the thread's number, and the area of restartable sequences.
- * The runtime's own data is not saved, since it is what does the putting back.
+ * Two areas that the kernel itself writes are left alone: the thread's number, and the area of restartable sequences. The runtime's own
+ * data is not saved, since it does the restoring.
  */
 #define _GNU_SOURCE
 #include <link.h>
@@ -23,9 +22,9 @@
 #define REGIONS_MAX 512
 /* A tool that has more before main is only copied. */
 #define SAVED_MAX (64ul << 20)
-/* A piece that was changed by so many runs is copied from then on, and not compared: in opt, two of three are. */
+/* After this number of runs that changed a piece, it is copied without a comparison. In opt two of three pieces are. */
 #define ALWAYS 4
-/* So much of the stack is saved below what is in use later in main. */
+/* Bytes of the stack that are saved below the part in use at the deferred snapshot. */
 #define SLACK (32 * 1024ul)
 
 struct region {
@@ -34,7 +33,7 @@ struct region {
     size_t first; /* its first piece, in `dirtied` */
 };
 
-/* What a run is put back to. */
+/* The memory to which a worker is reset. */
 struct snapshot {
     struct region regions[REGIONS_MAX];
     size_t count, last;   /* where a word was found last */
@@ -93,7 +92,7 @@ static int add(uintptr_t from, uintptr_t to)
     return 0;
 }
 
-/* Adds what lies outside the holes, which are in order. */
+/* Adds the parts outside the holes, which are in order. */
 static int add_around(uintptr_t from, uintptr_t to)
 {
     for (size_t i = 0; i < 2; i++) {
@@ -192,7 +191,7 @@ int hs_memory_save(void)
     return 0;
 }
 
-/* Makes room for a second snapshot, before it is noted what is mapped. */
+/* Makes room for a second snapshot, before mappings are recorded. */
 int hs_memory_open_point(void)
 {
     memory.room = mmap(NULL, SAVED_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -208,14 +207,14 @@ uintptr_t hs_memory_stack_low(void)
     return memory.stack_low;
 }
 
-/* The stack as deep as another run may be in it. What nobody uses is cleared there after each run, or put back: it costs the same. */
+/* The stack as deep as another run may be in it. Its unused part is cleared or restored after each run, at the same cost. */
 static uintptr_t below(uintptr_t page)
 {
     const uintptr_t low = hs_memory_stack_low(), wanted = page - SLACK;
     return wanted > low ? wanted : low < page ? low : page;
 }
 
-/* What is not in use is as in a fresh stack. */
+/* The unused part is saved as zero, as in a fresh stack. */
 static void clear_saved(uintptr_t from, uintptr_t to)
 {
     for (size_t i = 0; i < now()->count; i++) {
@@ -303,7 +302,7 @@ static void keep_word(void **place)
         *saved_place(&memory.snapshots[level], place) = *place;
 }
 
-/* Takes over what ld.so has bound in this run. */
+/* Takes over the slots that ld.so has bound in this run. */
 void hs_memory_learn(void)
 {
     hs_bind_learn(saved_word, keep_word);
@@ -339,7 +338,7 @@ HS_GENERAL int hs_memory_clear(uintptr_t from, uintptr_t to)
     return 1;
 }
 
-/* Puts everything back. */
+/* Restores everything. */
 void hs_memory_restore(void)
 {
     /* The kernel's own area tells it where a restartable sequence is: the tool's is gone. */
@@ -365,7 +364,7 @@ void hs_memory_restore(void)
             at += size;
         }
     }
-    /* The stack below main's frame, which nobody has used in a fresh process. */
+    /* The stack below main's frame, which is unused in a fresh process. */
 #ifndef HS_WITHOUT_STACK
     hs_memory_clear(hs_memory_stack_low(), snapshot->stack_page);
 #endif
@@ -376,7 +375,7 @@ int hs_memory_is_zero(const char *from, const char *to)
     return from >= to || (*from == 0 && memcmp(from, from + 1, (size_t)(to - from) - 1) == 0);
 }
 
-/* Whether anything is not as it was saved. */
+/* Whether anything differs from the snapshot. */
 int hs_memory_differs(void)
 {
     for (size_t i = 0; i < now()->count; i++) {

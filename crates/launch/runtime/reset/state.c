@@ -1,6 +1,6 @@
-/* What the kernel keeps of a process, as far as a run of main can change it and it can be put back.
+/* Saves and restores the state that the kernel keeps of a process, as far as a run of main can change it.
  *
- * Working directory and file mode mask are not here: each request sets them.
+ * Working directory and file mode mask are not here, since each request sets them.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -17,24 +17,27 @@
 #if HS_REWIND
 
 #define SIGNALS 64
-static struct kept {
+struct kept {
     struct hs_action actions[SIGNALS + 1];
     /* Those that the kernel sets to the default when they come. */
     uint64_t resets;
     stack_t stack;
     char name[16];
-} kept[HS_LEVELS];
-static const struct kept *now = &kept[HS_AT_MAIN];
-static struct rlimit limits[RLIM_NLIMITS];
-/* Signals whose action is to be put back: of the run that has just ended, or all after a change of the level. */
-static uint64_t touched = ~0ull;
-/* Whether unshare tells if there is one thread only; where it is forbidden, /proc does. */
-static int can_unshare;
+};
+
+/* The state at each level, once it was saved there. The action of a signal that is not in `touched` is that of the level. */
+static struct {
+    struct kept kept[HS_LEVELS];
+    const struct kept *now;
+    struct rlimit limits[RLIM_NLIMITS];
+    uint64_t touched; /* bit n-1 for signal n; all after a change of the level */
+    int can_unshare;  /* unshare tells if there is one thread only; where it is forbidden, /proc does */
+} state = {.now = &state.kept[HS_AT_MAIN], .touched = ~0ull};
 
 int hs_state_has_threads(void)
 {
     unsigned long total;
-    if (can_unshare)
+    if (state.can_unshare)
         return HS_SYS(SYS_unshare, CLONE_THREAD) != 0;
     return hs_count_entries("/proc/self/task", &total) != 1;
 }
@@ -63,10 +66,10 @@ int hs_state_limits_fit(void)
 
 int hs_state_save(void)
 {
-    can_unshare = HS_SYS(SYS_unshare, CLONE_THREAD) == 0;
-    save(&kept[HS_AT_MAIN]);
+    state.can_unshare = HS_SYS(SYS_unshare, CLONE_THREAD) == 0;
+    save(&state.kept[HS_AT_MAIN]);
     for (int which = 0; which < RLIM_NLIMITS; which++)
-        if (HS_SYS(SYS_prlimit64, 0, which, 0, &limits[which]) != 0)
+        if (HS_SYS(SYS_prlimit64, 0, which, 0, &state.limits[which]) != 0)
             return -1;
     return hs_state_has_threads() ? -1 : 0;
 }
@@ -74,14 +77,14 @@ int hs_state_save(void)
 /* Saves it again, later in main. */
 void hs_state_save_point(void)
 {
-    save(&kept[HS_AT_POINT]);
+    save(&state.kept[HS_AT_POINT]);
 }
 
 /* Whether it is as it was saved then. */
 int hs_state_is_at_point(void)
 {
     static struct kept here;
-    const struct kept *point = &kept[HS_AT_POINT];
+    const struct kept *point = &state.kept[HS_AT_POINT];
     save(&here);
     return memcmp(here.actions, point->actions, sizeof here.actions) == 0 && here.stack.ss_sp == point->stack.ss_sp &&
            here.stack.ss_size == point->stack.ss_size && here.stack.ss_flags == point->stack.ss_flags &&
@@ -98,15 +101,15 @@ int hs_state_blocks_nothing(void)
 /* Says which is meant from now on. */
 void hs_state_choose(enum hs_level level)
 {
-    if (now != &kept[level])
-        touched = ~0ull;
-    now = &kept[level];
+    if (state.now != &state.kept[level])
+        state.touched = ~0ull;
+    state.now = &state.kept[level];
 }
 
 static int same_stack(const stack_t *stack)
 {
-    return stack->ss_flags == now->stack.ss_flags && stack->ss_sp == now->stack.ss_sp &&
-           stack->ss_size == now->stack.ss_size;
+    return stack->ss_flags == state.now->stack.ss_flags && stack->ss_sp == state.now->stack.ss_sp &&
+           stack->ss_size == state.now->stack.ss_size;
 }
 
 static int timers_armed(void)
@@ -122,7 +125,7 @@ static int timers_armed(void)
     return 0;
 }
 
-/* Puts limits back; whether that failed. */
+/* Restores limits; returns whether that failed. */
 static int limits_lost(void)
 {
     struct rlimit limit;
@@ -131,14 +134,14 @@ static int limits_lost(void)
 #endif
     for (int which = 0; which < RLIM_NLIMITS; which++) {
         HS_SYS(SYS_prlimit64, 0, which, 0, &limit);
-        if (memcmp(&limit, &limits[which], sizeof limit) != 0 &&
-            HS_SYS(SYS_prlimit64, 0, which, &limits[which], 0) != 0)
+        if (memcmp(&limit, &state.limits[which], sizeof limit) != 0 &&
+            HS_SYS(SYS_prlimit64, 0, which, &state.limits[which], 0) != 0)
             return 1;
     }
     return 0;
 }
 
-/* Takes what is pending, which would be lost with the process; whether more comes all the time. */
+/* Takes pending signals, which would be lost with the process; returns whether more keep coming. */
 static int signals_left(void)
 {
     const uint64_t all = ~0ull;
@@ -153,7 +156,7 @@ static int signals_left(void)
     return 1;
 }
 
-/* Puts the signal stack back; whether that failed. A handler can set it without any call, by what it returns to. */
+/* Restores the signal stack; returns whether that failed. A handler can set it without any call, by the frame to which it returns. */
 static int stack_lost(void)
 {
     stack_t stack;
@@ -161,7 +164,7 @@ static int stack_lost(void)
 #ifdef HS_WITHOUT_ALTSTACK
     return 0;
 #endif
-    return !same_stack(&stack) && HS_SYS(SYS_sigaltstack, &now->stack, 0) != 0;
+    return !same_stack(&stack) && HS_SYS(SYS_sigaltstack, &state.now->stack, 0) != 0;
 }
 
 /* enum hs_retirement: what keeps the process from being used again. Blocks all signals meanwhile and after. What no call of
@@ -174,7 +177,7 @@ uint32_t hs_state_doubts(void)
     if (seen && hs_state_has_threads())
         return HS_RETIRED_THREADS;
     HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &all, 0, HS_SET_BYTES);
-    touched |= hs_call_actions() | now->resets | (seen & HS_SEEN_THREADS ? 1ull << (SIGNALS - 1) : 0);
+    state.touched |= hs_call_actions() | state.now->resets | (seen & HS_SEEN_THREADS ? 1ull << (SIGNALS - 1) : 0);
     if (signals_left() || stack_lost())
         found |= HS_RETIRED_SIGNALS;
     if (!seen)
@@ -195,9 +198,9 @@ uint32_t hs_state_doubts(void)
 static void restore_action(int number)
 {
     if (number == SIGSYS)
-        hs_gate_action(&now->actions[number], NULL);
+        hs_gate_action(&state.now->actions[number], NULL);
     else if (number != SIGKILL && number != SIGSTOP)
-        HS_SYS(SYS_rt_sigaction, number, &now->actions[number], 0, HS_SET_BYTES);
+        HS_SYS(SYS_rt_sigaction, number, &state.now->actions[number], 0, HS_SET_BYTES);
 }
 
 /* Signals are unblocked last, when nothing of the tool's can be called any more. */
@@ -205,18 +208,18 @@ void hs_state_restore(void)
 {
     const uint64_t nothing = 0;
 #ifndef HS_WITHOUT_ACTIONS
-    for (int number = 1; touched && number <= SIGNALS; number++)
-        if (touched & 1ull << (number - 1))
+    for (int number = 1; state.touched && number <= SIGNALS; number++)
+        if (state.touched & 1ull << (number - 1))
             restore_action(number);
 #endif
-    /* What was changed for another level. */
-    if (touched == ~0ull)
+    /* Actions that differ at another level. */
+    if (state.touched == ~0ull)
         stack_lost();
 #ifndef HS_WITHOUT_NAME
-    HS_SYS(SYS_prctl, PR_SET_NAME, now->name);
+    HS_SYS(SYS_prctl, PR_SET_NAME, state.now->name);
 #endif
-    touched = 0;
-    /* What came since they were taken, as by the closing of the tool's descriptors. */
+    state.touched = 0;
+    /* Signals that came since they were taken, such as by the closing of the tool's descriptors. */
     signals_left();
 #ifndef HS_WITHOUT_MASK
     HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &nothing, 0, HS_SET_BYTES);
@@ -233,7 +236,7 @@ static int signals_differ(void)
         HS_SYS(SYS_rt_sigaction, number, 0, &action, HS_SET_BYTES);
         if (number == SIGSYS)
             hs_gate_action(NULL, &action);
-        if (memcmp(&action, &now->actions[number], sizeof action) != 0)
+        if (memcmp(&action, &state.now->actions[number], sizeof action) != 0)
             return 1;
     }
     HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, 0, &mask, HS_SET_BYTES);
@@ -253,10 +256,10 @@ uint32_t hs_state_differs(void)
     if (signals_differ())
         found |= HS_DIFFERS_SIGNALS;
     for (int which = 0; which < RLIM_NLIMITS; which++)
-        if (HS_SYS(SYS_prlimit64, 0, which, 0, &limit) != 0 || memcmp(&limit, &limits[which], sizeof limit) != 0)
+        if (HS_SYS(SYS_prlimit64, 0, which, 0, &limit) != 0 || memcmp(&limit, &state.limits[which], sizeof limit) != 0)
             found |= HS_DIFFERS_LIMITS;
     HS_SYS(SYS_prctl, PR_GET_NAME, called);
-    if (strcmp(called, now->name) != 0)
+    if (strcmp(called, state.now->name) != 0)
         found |= HS_DIFFERS_NAME;
     return found;
 }

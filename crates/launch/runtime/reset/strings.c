@@ -1,14 +1,17 @@
-/* Where main finds its request: arguments, environment and the pointers to them.
+/* Places the arguments and environment of a request, and the pointers to them.
  *
- * In a worker each string lies at an address that depends on its index alone, and so does each pointer on the number of
- * arguments. A tool that has copied the pointers, but has read no string, is then in the same state for all requests with as
- * many arguments (point.c). A request with a string too long for its place is laid where it came instead.
+ * In a worker the address of each string depends on its index alone, and that of each pointer on the number of arguments. So a tool that
+ * has copied the pointers, but has read no string, is in the same state for all requests with as many arguments (point.c). A request with
+ * a string too long for its place keeps its strings where they were received.
  *
- * Of a variable, the name ends a page and the value begins the next, so that it shows which values a tool has looked at, and
- * not just at names (watch.c).
+ * The name of a variable ends a page and its value begins the next. So page faults tell whether a tool has read a value or only names
+ * (watch.c).
  *
- * The arrays come before the strings: a tool that overwrites its arguments as one area, from the first to the last, meets
- * nothing but strings.
+ * Tools that keep the number of arguments before main (Rust's library does) have each request's number written into those
+ * words, which the runner has found by observing the tool (crates/launch/src/warm/observe/compare.rs).
+ *
+ * The arrays come before the strings. A tool that overwrites its arguments as one area, from the first to the last, then meets only
+ * strings.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -37,14 +40,34 @@ static struct {
 } laid __attribute__((aligned(PAGE)));
 _Static_assert(ARGUMENTS_MAX * ARGUMENT_ROOM % PAGE == 0, "the variables begin a page");
 
-static int is_apart, is_fixed;
-/* How the strings of a request at its fixed addresses were received, where the kernel shows them. */
-static char *shown, *variables_shown;
-static uint32_t argument_count, variable_count;
-static uint16_t argument_size[ARGUMENTS_MAX], name_size[HS_VARIABLES_MAX], value_size[HS_VARIABLES_MAX];
-/* What the kernel laid on the stack behind the environment, and libraries look for there. */
-static const uintptr_t *auxiliary;
-static size_t auxiliary_words;
+/* While `is_fixed`, the request lies at its fixed addresses, with the counts and sizes that are noted here; `shown` and
+ * `variables_shown` are its strings as they were received, where the kernel shows them. */
+static struct {
+    int is_apart; /* main's arrays are not the kernel's */
+    int is_fixed;
+    char *shown, *variables_shown;
+    uint32_t argument_count, variable_count;
+    uint16_t argument_size[ARGUMENTS_MAX], name_size[HS_VARIABLES_MAX], value_size[HS_VARIABLES_MAX];
+    /* Where the tool keeps the number of arguments. */
+    uint32_t *counts[HS_COUNTS_MAX], count_count;
+    /* The auxiliary vector, which the kernel laid behind the environment, and for which libraries look there. */
+    const uintptr_t *auxiliary;
+    size_t auxiliary_words;
+} layout;
+
+/* Takes note of where the tool keeps the number of arguments; -1 if it is not there. A worker knows it from its template. */
+int hs_strings_learn_counts(const struct hs_job *job, const struct hs_start *start)
+{
+    if (layout.count_count || !job->head->count_count)
+        return layout.count_count == job->head->count_count ? 0 : -1;
+    for (uint32_t i = 0; i < job->head->count_count; i++) {
+        layout.counts[i] = (uint32_t *)(uintptr_t)job->counts[i];
+        if (*layout.counts[i] != (uint32_t)start->argc)
+            return -1;
+    }
+    layout.count_count = job->head->count_count;
+    return 0;
+}
 
 /* From here on, main's arrays are apart from the ones that the kernel made. */
 void hs_strings_part(const struct hs_start *start)
@@ -52,11 +75,11 @@ void hs_strings_part(const struct hs_start *start)
     char **end = start->envp;
     while (*end)
         end++;
-    auxiliary = (const uintptr_t *)(end + 1);
-    for (auxiliary_words = 0; auxiliary[auxiliary_words]; auxiliary_words += 2)
+    layout.auxiliary = (const uintptr_t *)(end + 1);
+    for (layout.auxiliary_words = 0; layout.auxiliary[layout.auxiliary_words]; layout.auxiliary_words += 2)
         ;
-    auxiliary_words += 2;
-    is_apart = 1;
+    layout.auxiliary_words += 2;
+    layout.is_apart = 1;
 }
 
 static char **point_at(char **out, char *strings, uint32_t count)
@@ -86,7 +109,7 @@ static int place_arguments(const struct hs_job *job)
         if (size > (i ? sizeof laid.argument[i] : sizeof laid.name))
             return 0;
         memcpy(place_of(i), string, size);
-        argument_size[i] = (uint16_t)size;
+        layout.argument_size[i] = (uint16_t)size;
         string += size;
     }
     return 1;
@@ -105,8 +128,8 @@ static int place_variables(const struct hs_job *job)
             return 0;
         laid.variables[i] = memcpy(laid.variable[i].value - name, string, name);
         memcpy(laid.variable[i].value, sign + 1, value);
-        name_size[i] = (uint16_t)name;
-        value_size[i] = (uint16_t)value;
+        layout.name_size[i] = (uint16_t)name;
+        layout.value_size[i] = (uint16_t)value;
         string += name + value;
     }
     laid.variables[job->head->envc] = NULL;
@@ -119,10 +142,10 @@ static char **lay_fixed(const struct hs_job *job)
     const uint32_t argc = job->head->argc;
     if (!place_arguments(job) || !place_variables(job))
         return NULL;
-    shown = job->strings;
-    variables_shown = job->environment;
-    argument_count = argc;
-    variable_count = job->head->envc;
+    layout.shown = job->strings;
+    layout.variables_shown = job->environment;
+    layout.argument_count = argc;
+    layout.variable_count = job->head->envc;
     char **argv = laid.variables - (argc + 1);
     for (uint32_t i = 0; i < argc; i++)
         argv[i] = place_of(i);
@@ -137,20 +160,22 @@ static char **lay_as_received(const struct hs_job *job, char **argv)
 }
 
 /* Puts the request's arguments and environment wherever libc, the kernel and main look for them; also into the array that
- * the kernel laid on the stack, so that whoever kept a pointer to it sees the right ones. */
+ * the kernel laid on the stack, so that a kept pointer to it leads to the right ones. */
 void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, struct hs_call *call)
 {
     const uint32_t argc = job->head->argc, count = argc + job->head->envc + 2;
-    char **argv = is_apart ? lay_fixed(job) : lay_as_received(job, start->argv);
-    is_fixed = is_apart && argv;
+    char **argv = layout.is_apart ? lay_fixed(job) : lay_as_received(job, start->argv);
+    layout.is_fixed = layout.is_apart && argv;
     if (!argv)
         argv = lay_as_received(job, laid.arguments);
-    if (is_apart) {
+    if (layout.is_apart) {
         memcpy(start->argv, argv, count * sizeof *argv);
-        if ((char *)(argv + count + auxiliary_words) <= laid.name)
-            memcpy(argv + count, auxiliary, auxiliary_words * sizeof *auxiliary);
+        if ((char *)(argv + count + layout.auxiliary_words) <= laid.name)
+            memcpy(argv + count, layout.auxiliary, layout.auxiliary_words * sizeof *layout.auxiliary);
     }
     *call = (struct hs_call){(int)argc, argv, argv + argc + 1};
+    for (uint32_t i = 0; i < layout.count_count; i++)
+        *layout.counts[i] = argc;
     environ = call->envp;
     char *slash = strrchr(argv[0], '/');
     program_invocation_name = __progname_full = argv[0];
@@ -167,20 +192,20 @@ static inline char *copy(char *to, const char *from, size_t count)
 /* Has the kernel show others what the tool has made of its strings, which are at addresses that the kernel does not know. */
 HS_GENERAL void hs_strings_show(void)
 {
-    char *to = shown;
-    for (uint32_t i = 0; is_fixed && i < argument_count; i++)
-        to = copy(to, place_of(i), argument_size[i]);
-    to = variables_shown;
-    for (uint32_t i = 0; is_fixed && i < variable_count; i++) {
-        to = copy(to, laid.variable[i].value - name_size[i], name_size[i]);
-        to = copy(to, laid.variable[i].value, value_size[i]);
+    char *to = layout.shown;
+    for (uint32_t i = 0; layout.is_fixed && i < layout.argument_count; i++)
+        to = copy(to, place_of(i), layout.argument_size[i]);
+    to = layout.variables_shown;
+    for (uint32_t i = 0; layout.is_fixed && i < layout.variable_count; i++) {
+        to = copy(to, laid.variable[i].value - layout.name_size[i], layout.name_size[i]);
+        to = copy(to, laid.variable[i].value, layout.value_size[i]);
     }
 }
 
 /* Whether each string is where it is in every request. */
 int hs_strings_are_fixed(void)
 {
-    return is_fixed;
+    return layout.is_fixed;
 }
 
 /* What tells of the request: its strings, but for the first, and the pointers to its environment. */
@@ -197,9 +222,11 @@ int hs_strings_are_untouched(const struct hs_job *job, const struct hs_call *cal
     const char *slash = strrchr(job->strings, '/');
     const char *short_name = laid.name + (slash ? slash + 1 - job->strings : 0);
     const char *string = job->environment;
-    int same = is_fixed && environ == call->envp && program_invocation_name == laid.name &&
+    int same = layout.is_fixed && environ == call->envp && program_invocation_name == laid.name &&
                program_invocation_short_name == short_name && strcmp(laid.name, job->strings) == 0 &&
                !laid.variables[job->head->envc];
+    for (uint32_t i = 0; i < layout.count_count; i++)
+        same &= *layout.counts[i] == job->head->argc;
     for (int i = 0; i <= call->argc; i++)
         same &= call->argv[i] == (i < call->argc ? place_of((uint32_t)i) : NULL);
     for (uint32_t i = 0; same && i < job->head->envc; i++, string += strlen(string) + 1) {

@@ -1,9 +1,9 @@
-/* Threads of a worker: each new one turns the gate on for itself, as the kernel leaves it off. And those that main has left are
- * ended, as the end of the process would have ended them, so that the worker can go on.
+/* Threads of a worker. Each new one turns the gate on for itself, since the kernel leaves it off. Threads that main has left are ended,
+ * as the end of the process would have ended them, so that the worker can be reset.
  *
- * Pools of threads are left by linkers and compilers that end by _exit. Only threads that wait in a system call are
- * ended, as such pools do, by a signal whose handler leaves; one that has work to do, takes no signals, or has no room
- * for a handler on its stack keeps the worker from being used again. What they have mapped is undone with the rest.
+ * Linkers and compilers that end by _exit leave pools of threads. Only a thread that waits in a system call, as such pools do, is ended:
+ * by a signal whose handler leaves. A thread that works, takes no signals or has no room for a handler on its stack retires the worker.
+ * The mappings of threads are undone with the rest.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -19,18 +19,21 @@
 
 typedef int create_thread(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 static create_thread *next_create;
+static __typeof__(pthread_getattr_np) *next_getattr;
 
 void hs_threads_resolve(void)
 {
-    if (!next_create)
-        next_create = (create_thread *)dlsym(RTLD_NEXT, "pthread_create");
+    if (next_create)
+        return;
+    next_getattr = (__typeof__(next_getattr))dlsym(RTLD_NEXT, "pthread_getattr_np");
+    next_create = (create_thread *)dlsym(RTLD_NEXT, "pthread_create");
 }
 
 #if HS_REWIND
 
 #define PAGE 4096ul
 #define THREADS_MAX 256
-/* The last of the real-time signals; actions are put back with the rest. */
+/* The last of the real-time signals; actions are restored with the rest. */
 #define ENDING 64
 /* What a handler's frame may take, with all registers that processors have today, and what lies below the pointer. */
 #define FRAME_ROOM (16 * 1024ul)
@@ -200,7 +203,7 @@ HS_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes
 {
     hs_threads_resolve();
     hs_watch_touch();
-    /* Without a start of ours the thread is not followed, and the gate takes note of that. */
+    /* Without a start of ours the thread is not followed, and the gate records that. */
     struct start *start = hs_gate_is_worker() ? take_start(function, argument) : NULL;
     if (!start)
         return next_create(thread, attributes, function, argument);
@@ -210,9 +213,33 @@ HS_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes
     return result;
 }
 
+/* The thread that asks for the limits of its stack. */
+static void *asking;
+
+HS_GENERAL int hs_threads_asks_for_stack(void)
+{
+    return __atomic_load_n(&asking, __ATOMIC_RELAXED) == __builtin_thread_pointer();
+}
+
+/* libc reads /proc/self/maps for it. Of several threads one is followed; a run in which others ask is doubtful. */
+HS_EXPORT int pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes)
+{
+    void *nobody = NULL;
+    hs_threads_resolve();
+    hs_watch_touch();
+    const int is_followed = __atomic_compare_exchange_n(&asking, &nobody, __builtin_thread_pointer(), 0, __ATOMIC_RELAXED,
+                                                        __ATOMIC_RELAXED);
+    const int result = next_getattr(thread, attributes);
+    if (is_followed)
+        __atomic_store_n(&asking, NULL, __ATOMIC_RELAXED);
+    return result;
+}
+
 void *hs_threads_stand_in(void *function)
 {
-    return function && function == (void *)next_create ? (void *)pthread_create : function;
+    if (function && function == (void *)next_create)
+        return (void *)pthread_create;
+    return function && function == (void *)next_getattr ? (void *)pthread_getattr_np : function;
 }
 
 #else

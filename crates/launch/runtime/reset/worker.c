@@ -1,9 +1,9 @@
-/* A copy that runs main again and again, and puts everything back in between.
+/* A persistent process: runs main again and again, and resets itself in between.
  *
- * It runs on a stack of its own, because the tool's is among what is put back. main is entered on the tool's stack as libc
- * had called it, so that returning from it runs exit, handlers and the flushing of streams as in any process; the system call
- * that would end the process then comes here by the gate (gate.c). Whatever stands in the way of another run, the process ends
- * as it would have ended without us: an end that is reported as RETIRED is a true one.
+ * It has a stack of its own, because the tool's stack is reset. main is entered on the tool's stack as libc had called it, so a return
+ * from it runs exit, its handlers and the flushing of streams as in any process. The gate (gate.c) passes the system call that would end
+ * the process to this file. If anything prevents another run, the process ends as it would have ended without the runtime: an end that
+ * is reported as RETIRED is a real one.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,33 +23,38 @@
 #define STACK_BYTES (64 * 1024)
 /* In AT_HWCAP2: programs may set segment bases (HWCAP2_FSGSBASE of asm/hwcap2.h). */
 #define FSGSBASE 2ul
-/* After each of so many runs, and every so many runs after that, it is looked what ld.so has bound. */
+/* ld.so's new bindings are looked up after each of the first LEARNING runs, and once in LEARNING runs from then on. */
 #define LEARNING 16
 
 static char own_stack[STACK_BYTES] __attribute__((aligned(64)));
-static struct hs_page *page;
-static struct hs_start start;
-static const struct hs_job *job;
-static int process;
-static int exit_code;
-static struct stat channel;
-static int running;
-static int is_once; /* main runs here once only */
-static unsigned runs;
-static uint32_t point_differs;
-/* As a process has them at main. */
-static struct hs_segments segments;
-static int has_bases;
+/* `running` from right before main until it ends. Between two runs all is as in the snapshot at `level`, where the next one begins. */
+static struct {
+    struct hs_page *page; /* shared with the runner */
+    struct hs_start start;
+    const struct hs_job *job;
+    struct hs_call first_call;
+    int process;
+    struct stat channel; /* the socket, by which it is known again */
+    int is_once;         /* main runs here once only */
+    int running;
+    int exit_code;
+    unsigned runs, audits;
+    enum hs_level level;
+    uint32_t point_differs;
+    /* As a process has them at main. */
+    struct hs_segments segments;
+    int has_bases;
+} worker;
 
 /* Whether the tool has left segments as they are at main. */
 int hs_worker_has_segments(void)
 {
     struct hs_segments now;
-    hs_segments_read(&now, has_bases);
-    return memcmp(&now, &segments, sizeof now) == 0;
+    hs_segments_read(&now, worker.has_bases);
+    return memcmp(&now, &worker.segments, sizeof now) == 0;
 }
 
-/* Whether workers can be made here at all; done in the template. */
+/* Whether workers can be made here at all; called in the zygote. */
 int hs_worker_open(void)
 {
     hs_gate_prepare();
@@ -62,33 +67,30 @@ __attribute__((noreturn)) static void leave(int status)
         HS_SYS(SYS_exit_group, status);
 }
 
-/* What is put back to, and with it what the next run begins from. */
-static enum hs_level level;
-
 static void choose(enum hs_level wanted)
 {
-    level = wanted;
+    worker.level = wanted;
     hs_memory_choose(wanted);
     hs_state_choose(wanted);
 }
 
 static void run(const struct hs_call *call)
 {
-    /* What the runtime itself has called does not count. */
+    /* Calls of the runtime itself do not count. */
     hs_marks_take();
     hs_call_begin();
-    page->doubts = 0;
-    page->begun = 1;
-    running = 1;
+    worker.page->doubts = 0;
+    worker.page->begun = 1;
+    worker.running = 1;
 #ifndef HS_WITHOUT_SEGMENTS
-    hs_segments_write(&segments, has_bases);
+    hs_segments_write(&worker.segments, worker.has_bases);
 #endif
     hs_gate_close();
-    if (level == HS_AT_POINT)
-        hs_point_enter(job);
+    if (worker.level == HS_AT_POINT)
+        hs_point_enter(worker.job);
     errno = hs_first_errno;
-    if (runs > 0 && (hs_point_learns_from(job) || job->head->flags & HS_REQUEST_AUDIT))
-        hs_point_watch(job, call);
+    if (worker.runs > 0 && (hs_point_learns_from(worker.job) || worker.job->head->flags & HS_REQUEST_AUDIT))
+        hs_point_watch(worker.job, call);
     hs_enter(hs_real_main, call->argc, call->argv, call->envp, &hs_frame);
 }
 
@@ -124,13 +126,13 @@ static void report(const struct hs_end *end)
 static int is_connected(void)
 {
     struct stat now;
-    return HS_SYS(SYS_fstat, HS_CONTROL_FD, &now) == 0 && now.st_ino == channel.st_ino &&
-           now.st_dev == channel.st_dev;
+    return HS_SYS(SYS_fstat, HS_CONTROL_FD, &now) == 0 && now.st_ino == worker.channel.st_ino &&
+           now.st_dev == worker.channel.st_dev;
 }
 
 static uint32_t audit(void)
 {
-    uint32_t found = point_differs | hs_state_differs();
+    uint32_t found = worker.point_differs | hs_state_differs();
     if (hs_memory_differs())
         found |= HS_DIFFERS_MEMORY;
     if (hs_mappings_differ())
@@ -172,10 +174,9 @@ static uint32_t retirement(void)
  * compared there. */
 static int begins_at_point(void)
 {
-    static unsigned audits;
-    if (!hs_point_is_ready() || (job->head->flags & HS_REQUEST_AUDIT && audits++ % 2 == 0))
+    if (!hs_point_is_ready() || (worker.job->head->flags & HS_REQUEST_AUDIT && worker.audits++ % 2 == 0))
         return 0;
-    return hs_point_serves(job);
+    return hs_point_serves(worker.job);
 }
 
 static void back_to_main(struct hs_call *call)
@@ -184,34 +185,34 @@ static void back_to_main(struct hs_call *call)
     hs_mappings_reset_heap();
     hs_memory_restore();
     hs_state_restore();
-    hs_strings_lay(job, &start, call);
+    hs_strings_lay(worker.job, &worker.start, call);
 }
 
 static void take_next(void)
 {
     struct hs_call call;
-    job = hs_serve_next(&start, &call);
-    if (!job)
+    worker.job = hs_serve_next(&worker.start, &call);
+    if (!worker.job)
         leave(0);
-    if (level == HS_AT_POINT && !begins_at_point())
+    if (worker.level == HS_AT_POINT && !begins_at_point())
         back_to_main(&call);
-    if (job->head->fd_count > 3)
-        hs_child_fds(job, HS_CONTROL_FD);
+    if (worker.job->head->fd_count > 3)
+        hs_child_fds(worker.job, HS_CONTROL_FD);
     run(&call);
 }
 
 /* main has ended. */
 static void finish(void)
 {
-    struct hs_end end = {.version = HS_VERSION, .length = sizeof end, .status = exit_code & 0xff};
+    struct hs_end end = {.version = HS_VERSION, .length = sizeof end, .status = worker.exit_code & 0xff};
     hs_gate_lift();
     /* Until then the request cannot be read. */
-    point_differs = hs_point_unwatch();
-    const int audited = job->head->flags & HS_REQUEST_AUDIT;
+    worker.point_differs = hs_point_unwatch();
+    const int audited = worker.job->head->flags & HS_REQUEST_AUDIT;
     if (!is_connected())
-        leave(exit_code);
+        leave(worker.exit_code);
     account(&end);
-    end.point = level == HS_AT_POINT;
+    end.point = worker.level == HS_AT_POINT;
     choose(hs_point_is_ready() ? HS_AT_POINT : HS_AT_MAIN);
     end.retired = retirement();
     /* A mapping keeps its file open, and the lock on it: it is gone before anybody goes on, as with a process. */
@@ -222,12 +223,12 @@ static void finish(void)
     if (end.retired || !audited)
         report(&end);
     if (end.retired)
-        leave(exit_code);
+        leave(worker.exit_code);
     const int has_code = hs_mappings_have_code();
     hs_mappings_reset_heap();
-    if (!has_code && (runs < LEARNING || runs % LEARNING == 0))
+    if (!has_code && (worker.runs < LEARNING || worker.runs % LEARNING == 0))
         hs_memory_learn();
-    runs++;
+    worker.runs++;
     hs_memory_restore();
     hs_kept_clean();
     hs_state_restore();
@@ -235,7 +236,7 @@ static void finish(void)
         end.differs = audit();
         report(&end);
         if (end.differs)
-            leave(exit_code);
+            leave(worker.exit_code);
     }
     /* A page that is written becomes a mapping of its own. */
     if (hs_gate_patch())
@@ -246,10 +247,10 @@ static void finish(void)
 /* The tool ends by exit_group. Returns for a process that it made, for a thread, and after the only run: these end as they would. */
 void hs_worker_ended(int status)
 {
-    if (!running || is_once || HS_SYS(SYS_gettid) != process)
+    if (!worker.running || worker.is_once || HS_SYS(SYS_gettid) != worker.process)
         return;
-    running = 0;
-    exit_code = status;
+    worker.running = 0;
+    worker.exit_code = status;
     hs_switch_stack(own_stack + sizeof own_stack, finish);
 }
 
@@ -257,31 +258,29 @@ void hs_worker_ended(int status)
 void hs_worker_doubts(enum hs_run_doubt doubt)
 {
     if (hs_gate_is_worker())
-        page->doubts |= doubt;
+        worker.page->doubts |= doubt;
 }
-
-static struct hs_call first_call;
 
 static int settle(void)
 {
-    const int given = (int)job->head->fd_count;
-    process = (int)HS_SYS(SYS_getpid);
-    hs_child_begin(job);
-    page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, job->fds[given + 1], 0);
-    if (page == MAP_FAILED || madvise(page, sizeof *page, MADV_DONTFORK) != 0)
+    const int given = (int)worker.job->head->fd_count;
+    worker.process = (int)HS_SYS(SYS_getpid);
+    hs_child_begin(worker.job);
+    worker.page = mmap(NULL, sizeof *worker.page, PROT_READ | PROT_WRITE, MAP_SHARED, worker.job->fds[given + 1], 0);
+    if (worker.page == MAP_FAILED || madvise(worker.page, sizeof *worker.page, MADV_DONTFORK) != 0)
         return -1;
-    if (dup3(job->fds[given], HS_CONTROL_FD, O_CLOEXEC) < 0 || fstat(HS_CONTROL_FD, &channel) != 0)
+    if (dup3(worker.job->fds[given], HS_CONTROL_FD, O_CLOEXEC) < 0 || fstat(HS_CONTROL_FD, &worker.channel) != 0)
         return -1;
-    hs_child_fds(job, HS_CONTROL_FD);
-    is_once = (job->head->flags & HS_REQUEST_ONCE) != 0;
-    has_bases = (getauxval(AT_HWCAP2) & FSGSBASE) != 0;
-    hs_segments_read(&segments, has_bases);
-    hs_point_open(&start);
-    hs_strings_part(&start);
+    hs_child_fds(worker.job, HS_CONTROL_FD);
+    worker.is_once = (worker.job->head->flags & HS_REQUEST_ONCE) != 0;
+    worker.has_bases = (getauxval(AT_HWCAP2) & FSGSBASE) != 0;
+    hs_segments_read(&worker.segments, worker.has_bases);
+    hs_point_open(&worker.start);
+    hs_strings_part(&worker.start);
     if (hs_state_save() != 0 || hs_gate_open() != 0 || hs_mappings_open() != 0)
         return -1;
-    hs_child_limit(job);
-    hs_strings_lay(job, &start, &first_call);
+    hs_child_limit(worker.job);
+    hs_strings_lay(worker.job, &worker.start, &worker.first_call);
     return 0;
 }
 
@@ -289,14 +288,14 @@ static void first(void)
 {
     if (settle() != 0)
         leave(127);
-    run(&first_call);
+    run(&worker.first_call);
 }
 
 void hs_worker_begin(const struct hs_start *from, const struct hs_call *call, const struct hs_job *request)
 {
-    start = *from;
-    first_call = *call;
-    job = request;
+    worker.start = *from;
+    worker.first_call = *call;
+    worker.job = request;
     hs_switch_stack(own_stack + sizeof own_stack, first);
 }
 

@@ -13,6 +13,10 @@
 
 #define ARENA (8ul << 20)
 #define LARGE (1ul << 20)
+#ifndef ALLOCATOR_CLOCK
+#define ALLOCATOR_CLOCK CLOCK_MONOTONIC
+#define ALLOCATOR_SEEDS 1
+#endif
 #define COOKIE 0x616c6c6f63617465ul
 
 struct head {
@@ -26,8 +30,8 @@ static struct timespec begun;
 
 __attribute__((constructor)) static void begin(void)
 {
-    clock_gettime(CLOCK_MONOTONIC, &begun);
-    if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
+    clock_gettime(ALLOCATOR_CLOCK, &begun);
+    if (ALLOCATOR_SEEDS && getrandom(&seed, sizeof seed, 0) != sizeof seed)
         _exit(99);
 }
 

@@ -24,7 +24,9 @@
 extern char **environ;
 static char text[512];
 static long number;
-static int kept;
+static int kept, numbered;
+static int *allocated;
+static char **arguments;
 
 static inline void nothing(int argc, char **argv) { (void)argc, (void)argv; }
 
@@ -90,8 +92,18 @@ static inline void timespec(int argc, char **argv)
     number = now.tv_nsec;
 }
 static inline void used_time(int argc, char **argv) { nothing(argc, argv); number = clock(); }
-static inline void process(int argc, char **argv) { nothing(argc, argv); number = syscall(SYS_getpid); }
-static inline void thread_number(int argc, char **argv) { nothing(argc, argv); number = syscall(SYS_gettid); }
+static inline void process(int argc, char **argv)
+{
+    nothing(argc, argv);
+    number = syscall(SYS_getpid);
+    numbered = 1;
+}
+static inline void thread_number(int argc, char **argv)
+{
+    nothing(argc, argv);
+    number = syscall(SYS_gettid);
+    numbered = 1;
+}
 static inline void group(int argc, char **argv) { nothing(argc, argv); number = getpgrp(); }
 static inline void mask(int argc, char **argv)
 {
@@ -171,6 +183,17 @@ static inline void variable_of_libc(int argc, char **argv)
 }
 static inline void argument(int argc, char **argv) { number = argc > 1 && strcmp(argv[1], "one") == 0; }
 static inline void count(int argc, char **argv) { nothing(argc, argv); kept = argc; }
+static inline void count_twice(int argc, char **argv) { nothing(argc, argv); kept = argc; number = argc; }
+static inline void count_others(int argc, char **argv) { nothing(argc, argv); number = argc - 1; }
+static inline void count_some(int argc, char **argv) { nothing(argc, argv); number = argc > 16 ? argc : 16; }
+static inline void count_most(int argc, char **argv) { nothing(argc, argv); number = argc < 99 ? argc : 99; }
+static inline void count_away(int argc, char **argv)
+{
+    nothing(argc, argv);
+    allocated = malloc(sizeof *allocated);
+    *allocated = argc;
+}
+static inline void list(int argc, char **argv) { kept = argc; arguments = argv; }
 static inline void log_line(int argc, char **argv)
 {
     nothing(argc, argv);
@@ -213,8 +236,10 @@ __attribute__((constructor)) static void look(int argc, char **argv, char **envp
     LOOK(argc, argv);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    printf("%ld %s %d %d\n", number, text, number == getpid(), kept == 1);
+    printf("%ld %s %d %d %d\n", number, text, numbered && number == getpid(), kept, allocated && *allocated == argc);
+    for (int i = 0; arguments && i < kept; i++)
+        printf("%s%c", arguments[i], arguments == argv || arguments[i] ? '\n' : '?');
     return errno == ENOSYS;
 }

@@ -1,4 +1,4 @@
-//! Where allocators' libraries lie.
+//! Finds the libraries of allocators.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 pub struct Known {
     /// Its name.
     pub name: &'static str,
-    /// How its library's file name begins.
+    /// Beginning of its library's file name.
     prefix: &'static str,
     /// Which package has it.
     package: &'static str,
@@ -27,7 +27,7 @@ pub fn known(name: &str) -> Option<Known> {
 }
 
 impl Known {
-    /// How to get it, where there is none.
+    /// The way to get it, if it is missing.
     pub fn missing(&self) -> String {
         let Known { name, prefix, package } = self;
         let prefix = prefix.trim_end_matches(".so");
@@ -40,7 +40,7 @@ impl Known {
     }
 }
 
-/// Where libraries lie: what came with this binary first, then the system's.
+/// Directories of libraries: those that came with this binary, then the system's.
 pub fn directories() -> Vec<PathBuf> {
     let own =
         std::env::current_exe().ok().and_then(|exe| exe.parent().map(|dir| dir.join("../lib/hotstart")));

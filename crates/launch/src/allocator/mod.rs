@@ -1,9 +1,9 @@
-//! Another allocator than libc's, for the tools for which one was chosen.
+//! Gives chosen tools another allocator than libc's.
 //!
-//! It is a shared library that ld.so loads before libc. However a tool is started, it gets the same one: cold by
-//! LD_PRELOAD, which a second library takes out of the environment again before anything can see it (runtime/extra/preload.c);
-//! warm as a part of the template, whose copies are given the request's environment. So a verdict does not depend on the
-//! way of starting, and what a tool starts has the system's allocator, unless hotstart starts that, too.
+//! The allocator is a shared library that ld.so loads before libc. A tool gets the same one however it is started. A cold start
+//! loads it by LD_PRELOAD, and a second library takes the variable out of the environment before anything can read it
+//! (runtime/extra/preload.c). A zygote loads it once, and its forks get the request's environment. So no verdict depends on the
+//! way of starting. The tool's own children have the system's allocator, unless hotstart starts these, too.
 
 mod find;
 
@@ -31,7 +31,7 @@ pub struct AllocatorChoice {
     pub tools: Vec<(String, Option<PathBuf>)>,
 }
 
-/// Why no other allocator can be used.
+/// The reason for which no other allocator can be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AllocatorError {
     /// LD_PRELOAD cannot name it.
@@ -42,7 +42,7 @@ pub enum AllocatorError {
     Refused {
         /// The library.
         path: PathBuf,
-        /// What a process said that was started with it.
+        /// The message of a process that was started with it.
         said: String,
     },
     /// No file can be made that ld.so loads.
@@ -63,12 +63,12 @@ pub struct Allocators {
 /// A program's allocator: `None` is the system's, as is an error, which says why the chosen one cannot be given to it.
 pub(crate) type Allocation = Result<Option<Arc<Preload>>, Reason>;
 
-/// What is preloaded.
+/// The libraries that are preloaded.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Preload {
     /// The allocator.
     pub library: PathBuf,
-    /// What a cold start puts before the user's own LD_PRELOAD.
+    /// The entries that a cold start puts before the user's own LD_PRELOAD.
     pub cold: OsString,
 }
 
@@ -86,7 +86,7 @@ impl Allocators {
         Ok(Allocators { choice, _scrubber: file, scrubber, programs: Mutex::default() })
     }
 
-    /// What `program` is started with.
+    /// The libraries with which `program` is started.
     pub(crate) fn of(&self, program: &Path) -> Allocation {
         let mut programs = self.programs.lock().expect("no panic while locked");
         if let Some(known) = programs.get(program.as_os_str()) {
@@ -178,6 +178,7 @@ fn said_by_shell(library: &Path, scrubber: &Path) -> std::io::Result<String> {
         extra_fds: Vec::new(),
         umask: None,
         limits: Vec::new(),
+        ignored: None,
         keep_cold: true,
         process_group: ProcessGroup::New,
     };

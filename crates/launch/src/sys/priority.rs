@@ -1,4 +1,4 @@
-//! The priority of a process's input and output, which no library tells.
+//! The priority of a process's input and output, for which no library has a function.
 
 /// This process's own, in the kernel's form.
 pub fn io_priority() -> u32 {

@@ -1,4 +1,4 @@
-//! A table of numbers in memory that two processes share, and descriptors known only by their number.
+//! A table of numbers in memory that two processes share, and descriptors that are known by number only.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};

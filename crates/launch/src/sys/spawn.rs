@@ -27,6 +27,10 @@ pub(crate) struct Request<'a> {
     pub stdio: [BorrowedFd<'a>; 3],
     pub extra_fds: &'a [(i32, BorrowedFd<'a>)],
     pub process_group: ProcessGroup,
+    /// Limits that it has from its exec on.
+    pub limits: &'a [Limit],
+    /// Signals that it finds ignored: bit n - 1 for signal n. Without, those that the runner ignores.
+    pub ignored: Option<u64>,
     /// Whether the starting thread traces it; it stops when it has become the program.
     pub traced: bool,
 }
@@ -151,6 +155,9 @@ impl Order<'_> {
             for copy in self.copies.clone() {
                 Self::check(libc::close(copy))?;
             }
+            for limit in self.request.limits {
+                Self::check(libc::setrlimit(limit.resource.number() as _, &limit.raw()))?;
+            }
             // Last: until here, numbers are needed that may be beyond it.
             if let Some(limit) = &self.open_files {
                 Self::check(libc::setrlimit(libc::RLIMIT_NOFILE, limit))?;
@@ -170,10 +177,18 @@ impl Order<'_> {
     }
 
     /// No handler of the runner's, and default dispositions for the two signals that Rust and Python runtimes ignore.
-    /// What else is ignored stays so, as with nohup.
+    /// What else is ignored stays so, as with nohup, unless the request says what is.
     fn default_signals(&self) {
+        let ignore = MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: zeros are an action without flags, whose handler may be this constant.
+        let ignore = unsafe { libc::sigaction { sa_sigaction: libc::SIG_IGN, ..ignore.assume_init() } };
         for signal in SIGNALS {
-            let always = matches!(signal, libc::SIGPIPE | libc::SIGXFSZ);
+            if self.request.ignored.is_some_and(|set| set >> (signal - 1) & 1 == 1) {
+                // SAFETY: the pointer is to an action that lives during the call.
+                unsafe { libc::sigaction(signal, &ignore, ptr::null_mut()) };
+                continue;
+            }
+            let always = self.request.ignored.is_some() || matches!(signal, libc::SIGPIPE | libc::SIGXFSZ);
             let mut action = MaybeUninit::<libc::sigaction>::zeroed();
             // SAFETY: the pointers are valid, and zeros are an action: the default one, without flags. Numbers that
             // cannot be asked for or set are refused by an error return.
@@ -260,15 +275,24 @@ pub(crate) fn set_umask(mask: u32) {
     unsafe { libc::umask(mask) };
 }
 
+impl Limit {
+    fn raw(&self) -> libc::rlimit {
+        libc::rlimit {
+            rlim_cur: self.soft.unwrap_or(libc::RLIM_INFINITY),
+            rlim_max: self.hard.unwrap_or(libc::RLIM_INFINITY),
+        }
+    }
+}
+
 /// Sets a limit of this process.
 pub(crate) fn set_limit(limit: Limit) -> io::Result<()> {
     let resource = limit.resource.number();
-    let raw = libc::rlimit {
-        rlim_cur: limit.soft.unwrap_or(libc::RLIM_INFINITY),
-        rlim_max: limit.hard.unwrap_or(libc::RLIM_INFINITY),
-    };
     // SAFETY: the pointer is to an initialised rlimit that lives during the call.
-    if unsafe { libc::setrlimit(resource, &raw) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if unsafe { libc::setrlimit(resource, &limit.raw()) } == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Closes, on exec, every descriptor above 2 that this process itself was started with: what is not named in a

@@ -1,6 +1,6 @@
-//! Whether standard output was open when this process was started.
+//! Records whether standard output was open when this process was started.
 //!
-//! Rust's runtime opens `/dev/null` in the place of a standard stream that is closed, so it must be asked before that.
+//! Rust's runtime opens `/dev/null` in place of a closed standard stream, so this is recorded before that.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

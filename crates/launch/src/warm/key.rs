@@ -93,7 +93,9 @@ impl Asked {
         }
         let is_others = |limit: &&Limit| {
             let number = limit.resource.number();
-            self.looks.limits.contains(&number) && limits::own(number) != [limit.soft, limit.hard]
+            !limit.resource.is_of_template()
+                && self.looks.limits.contains(&number)
+                && limits::own(number) != [limit.soft, limit.hard]
         };
         spec.limits.iter().find(is_others).map(|_| Reason::Limits)
     }
@@ -154,7 +156,23 @@ fn in_key(name: &[u8]) -> bool {
 pub(crate) fn of(spec: &Spec<'_>, asked: &Asked) -> Vec<u8> {
     let mut key = of_parts(spec.argv.first().map_or(OsStr::new(""), |name| name), &spec.env, asked);
     asked.look(spec, &mut key);
+    inherit(spec, &mut key);
     key
+}
+
+/// Appends what a template has from its exec that is not the runner's.
+fn inherit(spec: &Spec<'_>, key: &mut Vec<u8>) {
+    for limit in spec.limits.iter().filter(|limit| limit.resource.is_of_template()) {
+        key.push(b'L');
+        key.extend_from_slice(&limit.resource.number().to_ne_bytes());
+        for value in [limit.soft, limit.hard] {
+            key.extend_from_slice(&value.unwrap_or(u64::MAX).to_ne_bytes());
+        }
+    }
+    if let Some(ignored) = spec.ignored {
+        key.push(b'I');
+        key.extend_from_slice(&ignored.to_ne_bytes());
+    }
 }
 
 /// The key of starts of a program called `name` with `env`.

@@ -67,12 +67,9 @@ impl pool::Make for Maker {
         findings: &Findings,
     ) -> Result<Template, Reason> {
         let means = self.means(&spec.program, allocator).ok_or(Reason::System)?;
-        let start = || Template::start(spec, &findings.traits, means, Some(&findings.observed));
-        match start() {
-            // The length that was found may be a number of the tool's own; next time it is another one.
-            Err(Reason::KeepsArguments) => start(),
-            made => made,
-        }
+        let mut zygote = Template::start(spec, &findings.traits, means, Some(&findings.observed))?;
+        zygote.enlarge_after = self.policy.enlarge_after;
+        Ok(zygote)
     }
 }
 

@@ -30,7 +30,7 @@ pub use policy::{Choice, Nested, NestedStarts, OnDoubt, Policy, cache_directory}
 pub use pool::{Retirement, Statistics, Stopped, ToolStatistics};
 
 use crate::slots::Slots;
-use crate::spec::Resource;
+use crate::spec::{IGNORABLE, Resource};
 use crate::{EnvBlock, Reason, Spec};
 use maker::Maker;
 use template::{Means, Template};
@@ -85,9 +85,11 @@ fn refuses(spec: &Spec<'_>) -> Option<Reason> {
     if spec.keep_cold {
         return Some(Reason::OptOut);
     }
-    let unfit = |limit: &crate::Limit| matches!(limit.resource, Resource::AddressSpace | Resource::Stack);
-    if spec.limits.iter().any(unfit) || spec.limits.len() > 8 {
+    if spec.limits.iter().any(|limit| limit.resource == Resource::AddressSpace) || spec.limits.len() > 8 {
         return Some(Reason::Limits);
+    }
+    if spec.ignored.is_some_and(|set| set & !IGNORABLE != 0) {
+        return Some(Reason::Signals);
     }
     let fits = |fd: &i32| (3..wire::TARGET_MAX).contains(fd);
     if spec.extra_fds.len() + 3 > wire::FDS_MAX || !spec.extra_fds.iter().all(|(to, _)| fits(to)) {

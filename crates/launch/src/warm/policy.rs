@@ -4,9 +4,10 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use super::pool::memory::default_budget;
-use super::wire::FDS_MAX;
+use super::wire::{FDS_MAX, WORKER_TARGET_MAX};
 use crate::{ProcessGroup, Reason, Spec};
 
 /// Which tools are started warm.
@@ -103,6 +104,13 @@ pub struct Policy {
     /// Whether a request is taken up on the processor of who asks: good for many short runs, whose askers wait for them. A
     /// long one is better put where the kernel finds room, as the asker's processor may be somebody else's next.
     pub near: bool,
+    /// How long a start waits for a tool's first template, which somebody else has begun to make. That takes as long as a cold start
+    /// does until `main`, or several times as long if its constructors must be observed: who waits loses little, and who did not
+    /// would take the processor from it.
+    pub first_wait: Duration,
+    /// After how many copies a template's text is put on large pages; 0 for never. That takes 60 ms for LLVM's 120 MB, ten times as
+    /// much where memory is in small pieces, and saves a copy 1 to 5 ms (docs/design/fork-server.md).
+    pub enlarge_after: u32,
     /// What becomes of a tool after a doubtful run ([`crate::Exit::doubtful`]).
     pub on_doubt: OnDoubt,
     /// One in so many rewinds is audited, after the first few of each tool; 0 for none.
@@ -171,7 +179,9 @@ impl Policy {
     /// kill must not reach the runner.
     pub(crate) fn rewinds(&self, spec: &Spec<'_>) -> bool {
         let own_group = spec.process_group != ProcessGroup::Inherit;
-        self.rewind && own_group && spec.limits.is_empty() && spec.extra_fds.len() + 5 <= FDS_MAX
+        let own_limits = spec.limits.iter().all(|limit| limit.resource.is_of_template());
+        let low = spec.extra_fds.iter().all(|(to, _)| *to < WORKER_TARGET_MAX);
+        self.rewind && own_group && own_limits && low && spec.extra_fds.len() + 5 <= FDS_MAX
     }
 
     /// Cold starts under one key before a template is made for it, but for the first start of an eager choice.
@@ -222,6 +232,8 @@ impl Default for Policy {
             workers_per_tool: (2 * cores).clamp(4, WORKERS_MOST),
             workers_at_once: cores.clamp(2, WORKERS_MOST),
             near: true,
+            first_wait: Duration::from_millis(60),
+            enlarge_after: 32,
             on_doubt: OnDoubt::Stop,
             audit_one_in: 200,
             cache: None,

@@ -30,6 +30,8 @@ pub(crate) struct Asked<'a> {
     pub bind: Option<i32>,
     /// Descriptors that come after the process's.
     pub own: &'a [RawFd],
+    /// Where the tool keeps the number of arguments.
+    pub counts: &'a [u64],
 }
 
 /// Sends `spec`.
@@ -46,6 +48,7 @@ pub(crate) fn send(socket: &OwnedFd, spec: &Spec<'_>, asked: Asked<'_>) -> Resul
     fds[fd_count..fd_count + own.len()].copy_from_slice(own);
     let strings = argument_strings(spec).ok_or(Failure::Request(Reason::System))?;
     let limits = limit_bytes(spec);
+    let counts: Vec<u8> = asked.counts.iter().flat_map(|count| count.to_ne_bytes()).collect();
     let mut head = head(spec, asked, &strings, &limits);
     if head.length as usize > wire::MESSAGE_MAX {
         return Err(Failure::Request(Reason::LargeRequest));
@@ -56,7 +59,8 @@ pub(crate) fn send(socket: &OwnedFd, spec: &Spec<'_>, asked: Asked<'_>) -> Resul
     {
         head.flags |= place.way_back.flags();
     }
-    let parts: [&[u8]; 5] = [&head.encode(), &limits, &targets[..fd_count * 4], &strings, spec.env.blob()];
+    let targets = &targets[..fd_count * 4];
+    let parts: [&[u8]; 6] = [&head.encode(), &limits, &counts, targets, &strings, spec.env.blob()];
     channel::send(socket, &parts, &fds[..fd_count + own.len()]).map_err(|_| Failure::Died)
 }
 
@@ -83,7 +87,7 @@ fn argument_strings(spec: &Spec<'_>) -> Option<Vec<u8>> {
 
 fn limit_bytes(spec: &Spec<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for limit in &spec.limits {
+    for limit in spec.limits.iter().filter(|limit| !limit.resource.is_of_template()) {
         let resource = limit.resource.number();
         bytes.extend_from_slice(&resource.to_ne_bytes());
         bytes.extend_from_slice(&[0; 4]);
@@ -96,17 +100,19 @@ fn limit_bytes(spec: &Spec<'_>) -> Vec<u8> {
 
 fn head(spec: &Spec<'_>, asked: Asked<'_>, strings: &[u8], limits: &[u8]) -> wire::Request {
     let fd_count = 3 + spec.extra_fds.len();
-    let length = wire::REQUEST_SIZE + limits.len() + fd_count * 4 + strings.len() + spec.env.blob().len();
+    let fixed = wire::REQUEST_SIZE + limits.len() + asked.counts.len() * 8 + fd_count * 4;
+    let length = fixed + strings.len() + spec.env.blob().len();
     wire::Request {
         length: length as u32,
         argc: spec.argv.len() as u32,
         envc: spec.env.count() as u32,
         fd_count: fd_count as u32,
-        limit_count: spec.limits.len() as u32,
+        limit_count: (limits.len() / wire::LIMIT_SIZE) as u32,
         pgid: asked.pgid,
         umask: spec.umask.unwrap_or(wire::UMASK_KEEP),
         runner: rustix::process::getpid().as_raw_nonzero().get(),
         flags: asked.flags,
         slot: asked.slot,
+        count_count: asked.counts.len() as u32,
     }
 }

@@ -6,29 +6,25 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::MemfdFlags;
 
 use super::eligible::Traits;
 use super::files::Files;
-use super::observe::Observed;
 use super::observe::stdio::{self, Class, Stand};
+use super::observe::{Observed, counts};
 use super::request::{self, Asked, Failure};
 use super::worker::{Link, Origin, Worker};
 use super::{key, starter, wire};
 use crate::slots::{Entry, Slot, Slots};
 use crate::sys::shared::Table;
 use crate::sys::{channel, spawn, wait};
-use crate::{ProcessGroup, Reason, Spec};
+use crate::{Limit, ProcessGroup, Reason, Spec};
 
 /// How long a template may take to stop before main, and to answer.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-/// After how many copies a template's text is put on large pages. That takes about 60 ms for LLVM's 120 MB, and saves a
-/// copy 2 to 5 ms (docs/design/fork-server.md).
-const ENLARGE_AFTER: u32 = 32;
 
 /// How often to look whether a template is still wanted that is made ahead.
 const LOOK: Duration = Duration::from_millis(20);
@@ -53,10 +49,14 @@ pub(crate) struct Template {
     files: Arc<Files>,
     /// What its constructors asked the environment for.
     pub names: Vec<Vec<u8>>,
+    /// Where it keeps the number of arguments.
+    counts: Vec<u64>,
     /// Starts with its memory layout, those of its workers included.
     starts: Arc<AtomicU32>,
     /// Copies made, workers not counted.
     copies: u32,
+    /// With which of them the text is put on large pages.
+    pub enlarge_after: u32,
     /// Whether it takes requests up on the asker's processor.
     pub near: bool,
     /// Whether it was seen to be dead.
@@ -100,8 +100,10 @@ impl Template {
             socket,
             files: Arc::default(),
             names: Vec::new(),
+            counts: Vec::new(),
             starts: Arc::default(),
             copies: 0,
+            enlarge_after: 0,
             near: false,
             is_dead: false,
             start_time: Duration::ZERO,
@@ -175,6 +177,8 @@ impl Template {
             return Err(Reason::RelativePath);
         }
         self.files = Arc::new(files);
+        let kept = observed.map_or(&[][..], |observed| &observed.counts);
+        self.counts = counts::addresses(kept, self.pid).ok_or(Reason::KeepsArguments)?;
         self.names = strings.take(ready.name_count as usize).map(<[u8]>::to_vec).collect();
         if self.names.iter().any(|n| n == b"LD_PRELOAD") {
             return Err(Reason::ReadsEnvironment);
@@ -214,7 +218,7 @@ impl Template {
     /// Counts a fork; flags of the request for it.
     fn count_fork(&mut self) -> u32 {
         self.copies += 1;
-        if self.copies == ENLARGE_AFTER { wire::REQUEST_ENLARGE } else { 0 }
+        if self.copies == self.enlarge_after { wire::REQUEST_ENLARGE } else { 0 }
     }
 
     /// Makes a worker, which runs `spec` first, or, if it `is_once`, nothing else. After an error there is none.
@@ -236,7 +240,8 @@ impl Template {
     }
 
     fn ask(&mut self, spec: &Spec<'_>, slot: Slot<'_>, asked: Asked<'_>) -> Result<i32, Failure> {
-        let asked = Asked { slot: slot.index(), bind: self.near.then_some(self.pid), ..asked };
+        let bind = self.near.then_some(self.pid);
+        let asked = Asked { slot: slot.index(), bind, counts: &self.counts, ..asked };
         let sent = match request::send(&self.socket, spec, asked) {
             Err(Failure::Died) => None,
             Err(other) => return Err(other),
@@ -317,12 +322,26 @@ pub(super) fn name(spec: &Spec<'_>) -> io::Result<CString> {
     Ok(CString::new(spec.argv.first().map_or(&b""[..], |name| name.as_bytes()))?)
 }
 
+/// What a template has from its own exec, and each copy from it.
+pub(super) struct Inherited {
+    limits: Vec<Limit>,
+    ignored: Option<u64>,
+}
+
+impl Inherited {
+    pub(super) fn of(spec: &Spec<'_>) -> Inherited {
+        let limits = spec.limits.iter().filter(|limit| limit.resource.is_of_template()).copied();
+        Inherited { limits: limits.collect(), ignored: spec.ignored }
+    }
+}
+
 /// Starts a process as a template is started; `traced`, the thread that calls this traces it.
 pub(super) fn spawn(
     program: &CStr,
     argv: &[CString],
     (env, env_count): (&[u8], usize),
     ends: &Ends,
+    inherited: &Inherited,
     traced: bool,
 ) -> Result<i32, i32> {
     let extra = [
@@ -339,6 +358,8 @@ pub(super) fn spawn(
         stdio: ends.stdio.each_ref().map(|stand| stand.fd.as_fd()),
         extra_fds: &extra,
         process_group: ProcessGroup::New,
+        limits: &inherited.limits,
+        ignored: inherited.ignored,
         traced,
     };
     // A template sees by its socket that the runner is gone, and what is traced ends with its tracer.
@@ -347,18 +368,12 @@ pub(super) fn spawn(
 
 fn spawn_stopped(spec: &Spec<'_>, ends: Ends, allocator: Option<&Path>) -> Result<i32, Reason> {
     let program = CString::new(spec.program.as_os_str().as_bytes()).map_err(|_| Reason::System)?;
-    let mut argv = vec![CString::default(); room()];
+    let mut argv = vec![CString::default(); wire::ROOM];
     argv[0] = name(spec).map_err(|_| Reason::System)?;
     let (env, count) = environment(spec, allocator);
-    let start = move || spawn(&program, &argv, (&env, count), &ends, false);
+    let inherited = Inherited::of(spec);
+    let start = move || spawn(&program, &argv, (&env, count), &ends, &inherited, false);
     starter::ask(start).ok_or(Reason::System)?.map_err(|_| Reason::NotStopped)
-}
-
-/// How many arguments to start a template with, another number each time.
-fn room() -> usize {
-    static TURN: AtomicUsize = AtomicUsize::new(0);
-    let turn = TURN.fetch_add(1, Ordering::Relaxed);
-    wire::ROOM_MIN + (turn * 619 + 137) % wire::ROOM_MORE
 }
 
 /// The reason of the first doubt of `enum hs_doubt`.

@@ -7,7 +7,9 @@ pub(crate) const MESSAGE_MAX: usize = 120 * 1024;
 /// Most descriptors of a request.
 pub(crate) const FDS_MAX: usize = 32;
 /// Further descriptors must have a smaller number.
-pub(crate) const TARGET_MAX: i32 = 60;
+pub(crate) const TARGET_MAX: i32 = 1024;
+/// Those of a request to a worker.
+pub(crate) const WORKER_TARGET_MAX: i32 = 60;
 /// Number of the shared page's descriptor in a template.
 pub(crate) const SLOTS_FD: i32 = 61;
 /// Number of the socket.
@@ -17,9 +19,9 @@ pub(crate) const RUNTIME_FD: i32 = 63;
 /// The umask stays as it is.
 pub(crate) const UMASK_KEEP: u32 = u32::MAX;
 /// Fewest arguments that a template is started with, for the room they make on its stack.
-pub(crate) const ROOM_MIN: usize = 1500;
-/// Up to as many more.
-pub(crate) const ROOM_MORE: usize = 1000;
+pub(crate) const ROOM: usize = 2500;
+/// Words of a tool in which its constructors may keep the number of arguments.
+pub(crate) const COUNTS_MAX: usize = 8;
 /// Flag of a request: the copy is to be a worker.
 pub(crate) const REQUEST_WORKER: u32 = 1;
 /// Flag of a request to a worker: audit before the end is reported.
@@ -74,6 +76,7 @@ pub(crate) struct Request {
     pub runner: i32,
     pub flags: u32,
     pub slot: u32,
+    pub count_count: u32,
 }
 
 /// `struct hs_reply`: the copy's number, or what failed.
@@ -88,6 +91,7 @@ pub(crate) struct Reply {
 pub(crate) const READY_SIZE: usize = 24;
 pub(crate) const REQUEST_SIZE: usize = 48;
 pub(crate) const REPLY_SIZE: usize = 24;
+pub(crate) const LIMIT_SIZE: usize = 24;
 pub(crate) const END_SIZE: usize = 88;
 
 /// `enum hs_ending`: what became of a request to a worker.
@@ -172,6 +176,7 @@ impl Request {
             self.runner as u32,
             self.flags,
             self.slot,
+            self.count_count,
         ];
         let mut bytes = [0; REQUEST_SIZE];
         for (chunk, word) in bytes.chunks_exact_mut(4).zip(words) {
@@ -221,6 +226,7 @@ mod tests {
             "HS_MESSAGE_MAX",
             "HS_FDS_MAX",
             "HS_TARGET_MAX",
+            "HS_WORKER_TARGET_MAX",
             "HS_SLOTS_FD",
             "HS_CONTROL_FD",
             "HS_RUNTIME_FD",
@@ -230,8 +236,8 @@ mod tests {
             "sizeof(struct hs_reply)",
             "sizeof(struct hs_limit)",
             "HS_DOUBT_SIGNALS",
-            "HS_ROOM_MIN",
-            "HS_ROOM_MORE",
+            "HS_ROOM",
+            "HS_COUNTS_MAX",
             "sizeof(struct hs_end)",
             "HS_STAGE_REWIND",
             "HS_REQUEST_AUDIT",
@@ -254,9 +260,20 @@ mod tests {
         .map(|w| print(w))
         .chain(["pid", "doubts", "object_count", "name_count"].iter().map(|f| offset("hs_ready", f)))
         .chain(
-            ["argc", "envc", "fd_count", "limit_count", "pgid", "umask", "runner", "flags", "slot"]
-                .iter()
-                .map(|f| offset("hs_request", f)),
+            [
+                "argc",
+                "envc",
+                "fd_count",
+                "limit_count",
+                "pgid",
+                "umask",
+                "runner",
+                "flags",
+                "slot",
+                "count_count",
+            ]
+            .iter()
+            .map(|f| offset("hs_request", f)),
         )
         .chain(["group", "pid"].iter().map(|f| offset("hs_slot", f)))
         .chain(["pid", "error", "stage"].iter().map(|f| offset("hs_reply", f)))
@@ -284,6 +301,7 @@ mod tests {
             MESSAGE_MAX as i64,
             FDS_MAX as i64,
             TARGET_MAX as i64,
+            WORKER_TARGET_MAX as i64,
             SLOTS_FD as i64,
             CONTROL_FD as i64,
             RUNTIME_FD as i64,
@@ -291,10 +309,10 @@ mod tests {
             READY_SIZE as i64,
             REQUEST_SIZE as i64,
             REPLY_SIZE as i64,
-            24,
+            LIMIT_SIZE as i64,
             1 << 14,
-            ROOM_MIN as i64,
-            ROOM_MORE as i64,
+            ROOM as i64,
+            COUNTS_MAX as i64,
             END_SIZE as i64,
             STAGE_REWIND as i64,
             REQUEST_AUDIT as i64,
@@ -315,7 +333,7 @@ mod tests {
         ]
         .into_iter()
         .chain([8, 12, 16, 20])
-        .chain([8, 12, 16, 20, 24, 28, 32, 36, 40])
+        .chain([8, 12, 16, 20, 24, 28, 32, 36, 40, 44])
         .chain([0, 4])
         .chain([8, 12, 16])
         .chain([8, 12, 16, 20, 24, 32])

@@ -109,6 +109,7 @@ pub fn plain_spec<'a>(program: &Path, argv: &[&str], cwd: &Path, stdio: [Borrowe
         extra_fds: Vec::new(),
         umask: None,
         limits: Vec::new(),
+        ignored: None,
         keep_cold: false,
         process_group: ProcessGroup::New,
     }
@@ -133,6 +134,7 @@ pub fn start(launcher: &Launcher, victim: &Victim, case: &Case) -> (Ran, Exit) {
         extra_fds: if case.extra { vec![(3, extra.as_fd()), (7, stdin.as_fd())] } else { Vec::new() },
         umask: case.umask,
         limits: case.limits.clone(),
+        ignored: None,
         keep_cold: false,
         process_group: case.group.unwrap_or_else(|| group.process_group().unwrap()),
     };
@@ -154,4 +156,9 @@ pub fn processes_of(program: &Path) -> Vec<i32> {
     let pids = entries.filter_map(|e| e.file_name().to_str()?.parse().ok());
     pids.filter(|pid| std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == program))
         .collect()
+}
+
+/// A warm process holds one descriptor more than one that was exec'ed. A run that sees it is doubtful.
+pub fn without_channel(stdout: &str) -> String {
+    stdout.split_inclusive('\n').filter(|line| !line.starts_with("fd 62 type 140000 flags 1")).collect()
 }

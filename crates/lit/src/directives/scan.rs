@@ -77,7 +77,7 @@ pub struct Found<'a> {
 /// An iterator over the directives in a file. The first keyword on a line takes the rest of it.
 pub struct Scanner<'a> {
     content: &'a [u8],
-    /// Where to go on; always the begin of a line once something was found.
+    /// Where to go on; always the beginning of a line once something was found.
     at: usize,
     line: usize,
     counted: usize,

@@ -119,6 +119,7 @@ fn run(argv: &[OsString], question: &Question, starter: Starter<'_>) -> io::Resu
         extra_fds: Vec::new(),
         umask: None,
         limits: Vec::new(),
+        ignored: None,
         keep_cold: false,
         process_group: starter.group.process_group()?,
     };

@@ -158,7 +158,7 @@ impl Probe<'_> {
     /// Keeps what was evaluated for the next run; says what became of it.
     pub fn keep(&mut self) -> String {
         match self.memory.cache {
-            None => "evaluated, and not kept, as asked".to_owned(),
+            None => "evaluated, and not kept: that was asked for, or the Python is a script".to_owned(),
             Some(_) if self.child.is_none() => {
                 "not evaluated, as nothing they depend on has changed".to_owned()
             }

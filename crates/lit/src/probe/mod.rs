@@ -384,7 +384,7 @@ impl Drop for Probe<'_> {
 
 #[cfg(feature = "fuzzing")]
 pub(crate) fn fuzz_line(line: &[u8]) {
-    drop(serde_json::from_slice::<Hello>(line));
+    drop(serde_json::from_slice::<wire::Hello>(line));
     let Ok(reply) = serde_json::from_slice::<Reply>(line) else { return };
     reply.diagnostics.into_iter().map(describe_message).for_each(drop);
     drop(reply.error.map(|failure| describe_failure(failure, Path::new("lit.cfg"))));

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -94,7 +94,9 @@ impl<'g> Probe<'g> {
             package_dir: PathBuf::new(),
         };
         let package = about.interpreter.lit_package.as_deref();
-        let cache = settings.config_cache.as_ref().map(|wanted| {
+        // A script (a shim of pyenv's) chooses a Python by what nobody here follows.
+        let wanted = settings.config_cache.as_ref().filter(|_| is_elf(&about.python));
+        let cache = wanted.map(|wanted| {
             let mut key = cache::surroundings(&about.python, &settings.cwd);
             key.push(describe(settings, package));
             let key: Vec<&[u8]> = key.iter().map(Vec::as_slice).collect();
@@ -134,6 +136,7 @@ impl<'g> Probe<'g> {
             extra_fds: vec![(REQUESTS, for_helper.as_fd()), (REPLIES, from_helper.as_fd())],
             umask: None,
             limits: Vec::new(),
+            ignored: None,
             keep_cold: true,
             // Its own, so that what a config started ends with it when the group is killed.
             process_group: ProcessGroup::New,
@@ -219,6 +222,11 @@ fn package_parent(cwd: &Path, package: &Path) -> PathBuf {
         Some(parent) if is_package => parent.to_path_buf(),
         _ => package,
     }
+}
+
+fn is_elf(path: &Path) -> bool {
+    let mut magic = [0; 4];
+    File::open(path).is_ok_and(|mut file| file.read_exact(&mut magic).is_ok()) && magic == *b"\x7fELF"
 }
 
 /// Whether this file can never be started, however busy the system is.

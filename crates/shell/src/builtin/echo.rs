@@ -25,7 +25,7 @@ pub(super) fn echo(call: Call<'_>) -> Halting<Done> {
         composed?;
         return Ok(Done { stdout: text, ..Done::default() });
     };
-    // What was composed before an error is in the file, as it is in lit's buffer.
+    // The text before an error goes to the file, since it is in lit's buffer.
     let file = file.try_clone().map_err(|error| Halt::internal("cannot duplicate a descriptor", error))?;
     File::from(file).write_all(text.as_bytes()).map_err(|error| {
         Halt::exception(hotstart_python::errors::kind(&error), hotstart_python::errors::message(&error, None))

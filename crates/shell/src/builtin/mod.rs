@@ -30,7 +30,7 @@ pub(crate) struct Call<'a> {
     pub must_exist: bool,
 }
 
-/// What came of a builtin.
+/// The result of a builtin.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
     pub stdout: String,

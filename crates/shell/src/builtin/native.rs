@@ -1,6 +1,6 @@
-//! `cat` and `diff` as stages of a pipeline: what lit runs as Python programs, without a process.
+//! `cat` and `diff` as stages of a pipeline, without a process. lit runs them as Python programs.
 //!
-//! A task is told apart from its run because one that reads standard input has to wait for it.
+//! A task and its run are separate, because a task that reads standard input has to wait for it.
 
 use hotstart_model::Dialect;
 
@@ -8,7 +8,7 @@ use super::cat::Cat;
 use super::diff::Diff;
 use crate::halt::Halting;
 
-/// What a native stage has written, and its status.
+/// The output of a native stage, and its status.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Written {
     pub stdout: Vec<u8>,
@@ -36,7 +36,7 @@ pub(crate) enum Task {
 }
 
 impl Task {
-    /// The native stage that `args` call for; nothing if only lit's own program can do what they ask for.
+    /// The native stage for `args`; `None` if only lit's own program can run them.
     pub fn find(args: &[String], dialect: Dialect) -> Option<Task> {
         let task = match args[0].as_str() {
             "cat" => Cat::parse(&args[1..], dialect).map(Task::Cat),

@@ -82,7 +82,7 @@ impl Removal {
         fs::remove_file(path).map_err(|error| self.failure(&error, path))
     }
 
-    /// Removes a directory and what is in it. With `-f` every failure is tried once more.
+    /// Removes a directory and its content. With `-f` each failed removal is tried once more.
     fn remove_tree(&self, path: &str) -> Result<(), Failure> {
         let entries = match fs::read_dir(path) {
             Ok(entries) => entries,

@@ -1,4 +1,4 @@
-//! `ulimit -v|-n|-s|-f N|unlimited` (lit 23): for processes that are started later.
+//! `ulimit -v|-n|-s|-f N|unlimited` (lit 23), for processes that are started later.
 
 use hotstart_launch::Resource;
 use hotstart_python::number::int;

@@ -1,4 +1,4 @@
-//! `umask OCT` (lit 23): for processes that are started later, not for the shell's own commands.
+//! `umask OCT` (lit 23), for processes that are started later and not for the shell's own commands.
 
 use hotstart_python::number::int;
 use hotstart_python::repr;

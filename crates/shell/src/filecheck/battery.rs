@@ -116,6 +116,7 @@ impl<'b> Bench<'b> {
             stdio: [stdin.as_fd(), output.as_fd(), output.as_fd()],
             extra_fds: Vec::new(),
             umask: None,
+            ignored: None,
             limits: Vec::new(),
             keep_cold: true,
             process_group: ProcessGroup::Inherit,

@@ -57,6 +57,7 @@ impl<'g> Waiting<'g> {
             stdio: [stdin_read.as_fd(), stdout_write.as_fd(), stderr_write.as_fd()],
             extra_fds: Vec::new(),
             umask: None,
+            ignored: None,
             limits: Vec::new(),
             keep_cold: false,
             process_group: process_group(self.group)?,

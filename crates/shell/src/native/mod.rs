@@ -60,7 +60,7 @@ fn accept(script: &Script, shell: &ExternalShell) -> Result<(Vec<Option<Ast>>, S
     Ok((commands, initial_state(script)?))
 }
 
-/// What the rules for stages depend on.
+/// The context of the rules for stages.
 pub(crate) struct Scope {
     /// Whether there is a program `not`.
     pub has_not: bool,
@@ -70,7 +70,7 @@ pub(crate) struct Scope {
     pub pipefail: bool,
 }
 
-/// Variables by which bash would not be what the rules take it for.
+/// Variables that change bash in a way that the rules do not expect.
 const STEERING: [&str; 14] = [
     "BASH_ENV",
     "BASHOPTS",

@@ -1,4 +1,4 @@
-//! What was parsed: commands whose name or redirections mean something else to bash are refused.
+//! Refuses parsed commands whose name or redirections mean something else to bash.
 
 use super::{Refusal, Scope, is_plain_absolute};
 use crate::ast::{Command, Pipeline, Redirect, RedirectOp, Target, Word};

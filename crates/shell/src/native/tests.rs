@@ -1,4 +1,4 @@
-//! Which scripts are within; that both shells agree on them is shown by tests/native.
+//! Tests which scripts are accepted. tests/native shows that both shells agree on these.
 
 use super::*;
 use hotstart_model::{Command, Dialect, Interpreter};

@@ -1,7 +1,7 @@
-//! The characters of a command: whatever one of the two shells gives a meaning that the other does not is refused.
+//! Refuses characters of a command to which one of the two shells gives a meaning that the other does not.
 //!
-//! Words and quotes are followed as far as is needed for that; that quotes, blanks and operators divide the text
-//! alike is what is left when this has passed.
+//! Words and quotes are followed as far as that needs. In a command that passes, quotes, blanks and operators divide the text
+//! alike for both shells.
 
 use super::Refusal;
 
@@ -22,7 +22,7 @@ pub(super) fn accept(text: &str) -> Result<(), Refusal> {
     scan.word.end()
 }
 
-/// What a word contains.
+/// The content of a word.
 #[derive(Default)]
 struct Word {
     has_begun: bool,

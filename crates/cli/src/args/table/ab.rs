@@ -1,4 +1,4 @@
-//! Running another lit by turns with this one.
+//! Options that run another lit interleaved with this one.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;

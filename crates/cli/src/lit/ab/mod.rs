@@ -1,4 +1,4 @@
-//! `hotstart lit --ab COMMAND`: another lit and this one by turns, on the same tests with the same options.
+//! `hotstart lit --ab COMMAND`: another lit and this one interleaved, on the same tests with the same options.
 //!
 //! Both are processes of their own, started as a user starts them, so that what is compared is what a user waits
 //! for: Python's start and discovery included, and nothing of this process. Each run writes its results to a file,

@@ -65,7 +65,7 @@ pub fn table(statistics: &Statistics, checks: CheckCounts) -> String {
     text
 }
 
-/// Its allocator, if one was chosen; in which ways a tool was started warm, if it was by rewinding, or why not.
+/// Its allocator, if one was chosen; the ways in which a tool was started warm, resets among them, or why there were none.
 fn ways(text: &mut String, tool: &ToolStatistics) {
     if let Some(library) = &tool.allocator {
         let _ = writeln!(text, "{:32}allocator: {}", "", library.display());

@@ -135,6 +135,11 @@ fn another_python_is_asked_itself() {
     let mut at = Place::new();
     at.settle();
     at.env.push(("HOTSTART_LIT_PYTHON".into(), at.other_python()));
-    let run = at.run(&[]);
-    assert!(run.err.contains("configs were evaluated"), "{run:#?}");
+    for _ in 0..3 {
+        let run = at.run(&[]);
+        assert!(
+            run.err.contains("configs were evaluated, and not kept: "),
+            "a script may choose any: {run:#?}"
+        );
+    }
 }

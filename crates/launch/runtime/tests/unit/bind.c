@@ -112,18 +112,18 @@ static void learns_each_slot_once(void)
 {
     void *slots[] = {saved, saved, saved};
     for (size_t i = 0; i < 3; i++)
-        lazy[i] = &slots[i];
-    lazy_count = 3;
+        known.lazy[i] = &slots[i];
+    known.lazy_count = 3;
     hs_bind_learn(before, keep);
     CHECK_EQUAL(kept_count, 0);
     slots[1] = saved + 1;
     hs_bind_learn(before, keep);
     CHECK_EQUAL(kept_count, 1);
-    CHECK_EQUAL(lazy_count, 2);
-    CHECK(lazy[1] == &slots[2]);
+    CHECK_EQUAL(known.lazy_count, 2);
+    CHECK(known.lazy[1] == &slots[2]);
     hs_bind_learn(before, keep);
     CHECK_EQUAL(kept_count, 1);
-    lazy_count = 0;
+    known.lazy_count = 0;
 }
 
 static void knows_the_program_and_itself(void)

@@ -12,6 +12,7 @@
 struct parts {
     struct hs_request head;
     struct hs_limit limits[2];
+    uint64_t counts[1];
     int32_t targets[4];
     char strings[sizeof STRINGS - 1];
 } __attribute__((packed));
@@ -19,8 +20,10 @@ struct parts {
 static struct parts good(void)
 {
     struct parts parts = {
-        .head = {.version = HS_VERSION, .length = sizeof parts, .argc = 2, .envc = 1, .fd_count = 4, .limit_count = 2},
+        .head = {.version = HS_VERSION, .length = sizeof parts, .argc = 2, .envc = 1, .fd_count = 4, .limit_count = 2,
+                 .count_count = 1},
         .limits = {{.resource = 7, .soft = 10, .hard = 20}, {.resource = 1, .soft = 30, .hard = 40}},
+        .counts = {0x123456789},
         .targets = {0, 1, 2, 9},
     };
     memcpy(parts.strings, STRINGS, sizeof parts.strings);
@@ -43,6 +46,7 @@ static int decode(const void *message, size_t length, void (*look)(const struct 
 static void look_at_good(const struct hs_job *job)
 {
     CHECK_EQUAL(job->limits[1].hard, 40);
+    CHECK_EQUAL(job->counts[0], 0x123456789);
     CHECK_EQUAL(job->targets[3], 9);
     CHECK_TEXT(job->cwd, "/dir");
     CHECK_TEXT(job->strings, "cc");
@@ -71,17 +75,18 @@ static void refuses_what_is_cut_off(void)
 static void refuses_wrong_counts(void)
 {
     const struct hs_request wrong[] = {
-        {.version = HS_VERSION + 1, .argc = 2, .envc = 1, .fd_count = 4, .limit_count = 2},
-        {.version = HS_VERSION, .argc = 0, .envc = 3, .fd_count = 4, .limit_count = 2},
-        {.version = HS_VERSION, .argc = 3, .envc = 1, .fd_count = 4, .limit_count = 2},
-        {.version = HS_VERSION, .argc = 1, .envc = 1, .fd_count = 4, .limit_count = 2},
-        {.version = HS_VERSION, .argc = 2, .envc = 0, .fd_count = 4, .limit_count = 2},
-        {.version = HS_VERSION, .argc = 2, .envc = 1, .fd_count = 2, .limit_count = 2},
-        {.version = HS_VERSION, .argc = 2, .envc = 1, .fd_count = HS_FDS_MAX + 1, .limit_count = 2},
-        {.version = HS_VERSION, .argc = 2, .envc = 1, .fd_count = 4, .limit_count = HS_LIMITS_MAX + 1},
-        {.version = HS_VERSION, .argc = 2, .envc = 1, .fd_count = 4, .limit_count = 0xffffffff},
-        {.version = HS_VERSION, .argc = 2, .envc = 1, .fd_count = 4, .limit_count = 2, .slot = HS_SLOTS},
-        {.version = HS_VERSION, .argc = 0xffffffff, .envc = 0xffffffff, .fd_count = 4, .limit_count = 2},
+        {.version = HS_VERSION + 1, .argc = 2, .envc = 1, .fd_count = 4, .limit_count = 2, .count_count = 1},
+        {.version = HS_VERSION, .argc = 0, .envc = 3, .fd_count = 4, .limit_count = 2, .count_count = 1},
+        {.version = HS_VERSION, .argc = 3, .envc = 1, .fd_count = 4, .limit_count = 2, .count_count = 1},
+        {.version = HS_VERSION, .argc = 1, .envc = 1, .fd_count = 4, .limit_count = 2, .count_count = 1},
+        {.version = HS_VERSION, .argc = 2, .envc = 0, .fd_count = 4, .limit_count = 2, .count_count = 1},
+        {.version = HS_VERSION, .argc = 2, .envc = 1, .fd_count = 2, .limit_count = 2, .count_count = 1},
+        {.version = HS_VERSION, .argc = 2, .envc = 1, .fd_count = HS_FDS_MAX + 1, .limit_count = 2, .count_count = 1},
+        {.version = HS_VERSION, .argc = 2, .envc = 1, .fd_count = 4, .limit_count = HS_LIMITS_MAX + 1, .count_count = 1},
+        {.version = HS_VERSION, .argc = 2, .envc = 1, .fd_count = 4, .limit_count = 0xffffffff, .count_count = 1},
+        {.version = HS_VERSION, .argc = 2, .envc = 1, .fd_count = 4, .limit_count = 2, .count_count = 1, .slot = HS_SLOTS},
+        {.version = HS_VERSION, .argc = 2, .envc = 1, .fd_count = 4, .limit_count = 2, .count_count = HS_COUNTS_MAX + 1},
+        {.version = HS_VERSION, .argc = 0xffffffff, .envc = 0xffffffff, .fd_count = 4, .limit_count = 2, .count_count = 1},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct parts parts = good();
@@ -93,7 +98,7 @@ static void refuses_wrong_counts(void)
 
 static void refuses_descriptors_out_of_range(void)
 {
-    const int32_t wrong[] = {-1, HS_TARGET_MAX, HS_CONTROL_FD, INT32_MIN, INT32_MAX};
+    const int32_t wrong[] = {-1, HS_TARGET_MAX, INT32_MIN, INT32_MAX};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct parts parts = good();
         parts.targets[3] = wrong[i];
@@ -101,13 +106,15 @@ static void refuses_descriptors_out_of_range(void)
     }
 }
 
-/* A message that is right but for its number of limits and descriptors. */
-static int decode_with(uint32_t limits, uint32_t descriptors)
+/* A message that is right but for its number of limits, counts and descriptors. */
+static int decode_with(uint32_t limits, uint32_t counts, uint32_t descriptors)
 {
     static const char strings[] = "/dir\0cc";
     static char message[4096] __attribute__((aligned(8)));
-    struct hs_request head = {.version = HS_VERSION, .argc = 1, .fd_count = descriptors, .limit_count = limits};
-    const size_t fixed = sizeof head + limits * sizeof(struct hs_limit) + descriptors * sizeof(int32_t);
+    struct hs_request head = {
+        .version = HS_VERSION, .argc = 1, .fd_count = descriptors, .limit_count = limits, .count_count = counts};
+    const size_t fixed =
+        sizeof head + limits * sizeof(struct hs_limit) + counts * sizeof(uint64_t) + descriptors * sizeof(int32_t);
     memset(message, 0, sizeof message);
     head.length = (uint32_t)(fixed + sizeof strings);
     memcpy(message, &head, sizeof head);
@@ -117,11 +124,12 @@ static int decode_with(uint32_t limits, uint32_t descriptors)
 
 static void takes_as_many_as_there_is_room_for(void)
 {
-    CHECK_EQUAL(decode_with(0, 3), 0);
-    CHECK_EQUAL(decode_with(0, 2), -1);
-    CHECK_EQUAL(decode_with(HS_LIMITS_MAX, HS_FDS_MAX), 0);
-    CHECK_EQUAL(decode_with(HS_LIMITS_MAX + 1, 3), -1);
-    CHECK_EQUAL(decode_with(0, HS_FDS_MAX + 1), -1);
+    CHECK_EQUAL(decode_with(0, 0, 3), 0);
+    CHECK_EQUAL(decode_with(0, 0, 2), -1);
+    CHECK_EQUAL(decode_with(HS_LIMITS_MAX, HS_COUNTS_MAX, HS_FDS_MAX), 0);
+    CHECK_EQUAL(decode_with(HS_LIMITS_MAX + 1, 0, 3), -1);
+    CHECK_EQUAL(decode_with(0, HS_COUNTS_MAX + 1, 3), -1);
+    CHECK_EQUAL(decode_with(0, 0, HS_FDS_MAX + 1), -1);
 }
 
 /* Arguments, environment and a NULL behind each take up to `ROOM` pointers. */

@@ -190,7 +190,7 @@ fn advise(call: Entry) -> Result<After, Refusal> {
     refuse(Reason::ConstructorCall, format!("madvise({advice})"))
 }
 
-/// libc reads the limit of the stack at every start; a request with another one is cold.
+/// libc reads the limit of the stack at every start; it is in each key that is not the runner's.
 fn limit(run: &mut Run<'_>, resource: u64) -> Result<After, Refusal> {
     let resource = u32::try_from(resource).unwrap_or(u32::MAX);
     if resource != libc::RLIMIT_STACK {

@@ -1,17 +1,20 @@
 //! Whether two observation runs have come to the same: every word that a constructor can have written is compared.
 //!
 //! What differs for a known cause is on a list: the number of arguments and where the environment begins, where libc keeps
-//! them; the thread's number; on which processor it runs. Anything else is a result that another start would not have.
+//! them; the thread's number; on which processor it runs. The number of arguments may also be in the tool's own data, and is
+//! then renewed for each start. Anything else is a result that another start would not have.
 
 use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
 
 use super::Refusal;
 use super::calls::refuse;
+use super::counts::{self, Place};
 use super::maps::{self, Mapping};
 use super::run::{POINTER_GUARD, Run, lost};
 use crate::Reason;
 use crate::sys::trace;
+use crate::warm::wire;
 
 /// How much is read at a time.
 const CHUNK: usize = 256 << 10;
@@ -30,20 +33,26 @@ struct Pair<'r, 'a> {
     other: &'r Run<'a>,
     /// libc's block of the thread, up to what the kernel clears when it ends. Since glibc 2.43 the number lies before that.
     thread: RangeInclusive<u64>,
+    /// Where the tool keeps the number of arguments.
+    counts: Vec<u64>,
 }
 
-/// Refuses if anything differs that is not on the list. `runtime` is the inode of the runtime's file.
-pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<(), Refusal> {
+/// Refuses if anything differs that is not on the list, or is not the number of arguments; tells where that is kept. `runtime`
+/// is the inode of the runtime's file.
+pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Vec<Place>, Refusal> {
     let (maps, others) = (one.maps()?, other.maps()?);
-    if maps.len() != others.len() || !maps.iter().zip(&others).all(|(a, b)| is_same(a, b)) {
-        return refuse(Reason::ConstructorsDiffer, "mappings");
+    if let Some((a, b)) = maps.iter().zip(&others).find(|(a, b)| !is_same(a, b)) {
+        return refuse(Reason::ConstructorsDiffer, format!("mapped {a} and {b}"));
+    }
+    if maps.len() != others.len() {
+        return refuse(Reason::ConstructorsDiffer, format!("{} and {} mappings", maps.len(), others.len()));
     }
     let (ends, others_ends) = (one.seen.thread_id & !7, other.seen.thread_id & !7);
     let thread = trace::registers(one.pid).map_err(lost)?.fs_base..=ends;
     if ends != others_ends {
         return refuse(Reason::ConstructorsDiffer, "where the thread's number is");
     }
-    let pair = Pair { one, other, thread };
+    let mut pair = Pair { one, other, thread, counts: Vec::new() };
     let owners = maps::owners(&maps);
     let ours = maps.iter().find(|mapping| mapping.inode == runtime).map(|mapping| mapping.path.as_str());
     for (mapping, owner) in maps.iter().zip(owners) {
@@ -60,7 +69,11 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<()
         pair.compare(from, to, whose)
             .map_err(|refusal| Refusal { detail: format!("{} in '{owner}'", refusal.detail), ..refusal })?;
     }
-    Ok(())
+    let found = pair.counts.iter().map(|&address| counts::place(&maps, address)).collect::<Option<Vec<_>>>();
+    match found {
+        Some(found) if found.len() <= wire::COUNTS_MAX => Ok(found),
+        _ => refuse(Reason::KeepsArguments, format!("their number at {:#x?}", pair.counts)),
+    }
 }
 
 /// The stack may have grown by another amount.
@@ -70,7 +83,7 @@ fn is_same(a: &Mapping, b: &Mapping) -> bool {
 }
 
 impl Pair<'_, '_> {
-    fn compare(&self, from: u64, to: u64, whose: Owner) -> Result<(), Refusal> {
+    fn compare(&mut self, from: u64, to: u64, whose: Owner) -> Result<(), Refusal> {
         let (mut ours, mut theirs) = (vec![0; CHUNK], vec![0; CHUNK]);
         let mut at = from;
         while at < to {
@@ -86,7 +99,7 @@ impl Pair<'_, '_> {
         Ok(())
     }
 
-    fn words(&self, at: u64, ours: &[u8], theirs: &[u8], whose: Owner) -> Result<(), Refusal> {
+    fn words(&mut self, at: u64, ours: &[u8], theirs: &[u8], whose: Owner) -> Result<(), Refusal> {
         let words = |bytes: &[u8]| -> Vec<u64> {
             let word = |chunk: &[u8]| u64::from_ne_bytes(chunk.try_into().expect("eight bytes"));
             bytes.chunks_exact(8).map(word).collect()
@@ -99,7 +112,7 @@ impl Pair<'_, '_> {
         Ok(())
     }
 
-    fn explain(&self, at: u64, a: u64, b: u64, whose: Owner) -> Result<(), Refusal> {
+    fn explain(&mut self, at: u64, a: u64, b: u64, whose: Owner) -> Result<(), Refusal> {
         let (one, other) = (&self.one.block, &self.other.block);
         let rseq = self.one.seen.rseq;
         let is_thread =
@@ -114,8 +127,12 @@ impl Pair<'_, '_> {
         if is_thread || is_rseq || is_environ || (is_call && whose != Owner::Tool) {
             return Ok(());
         }
+        if holds((a, b), (one.argc, other.argc)) {
+            let halves = [(at, a as u32 != b as u32), (at + 4, a >> 32 != b >> 32)];
+            self.counts.extend(halves.iter().filter(|(_, differs)| *differs).map(|(half, _)| half));
+            return Ok(());
+        }
         let reason = match (a, b) {
-            pair if holds(pair, (one.argc, other.argc)) => Reason::KeepsArguments,
             pair if pair == (one.envp, other.envp) => Reason::ReadsEnvironment,
             _ => Reason::ConstructorsDiffer,
         };

@@ -9,8 +9,17 @@ pub(super) struct Mapping {
     pub to: u64,
     /// As in "rw-p".
     pub access: [u8; 4],
+    /// Where in the file.
+    pub offset: u64,
     pub inode: u64,
     pub path: String,
+}
+
+impl std::fmt::Display for Mapping {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let access = String::from_utf8_lossy(&self.access);
+        write!(f, "{:x}-{:x} {access} {:x} {}", self.from, self.to, self.offset, self.path)
+    }
 }
 
 pub(super) fn of(pid: i32) -> io::Result<Vec<Mapping>> {
@@ -19,14 +28,15 @@ pub(super) fn of(pid: i32) -> io::Result<Vec<Mapping>> {
     text.lines().map(|line| parse(line).ok_or_else(|| io::ErrorKind::InvalidData.into())).collect()
 }
 
-fn parse(line: &str) -> Option<Mapping> {
+pub(super) fn parse(line: &str) -> Option<Mapping> {
     let mut fields = line.splitn(6, ' ');
     let (from, to) = fields.next()?.split_once('-')?;
     let access = fields.next()?.as_bytes().try_into().ok()?;
-    let inode = fields.nth(2)?.parse().ok()?;
+    let offset = fields.next()?;
+    let inode = fields.nth(1)?.parse().ok()?;
     let path = fields.next().unwrap_or_default().trim_start().to_owned();
     let number = |text| u64::from_str_radix(text, 16).ok();
-    Some(Mapping { from: number(from)?, to: number(to)?, access, inode, path })
+    Some(Mapping { from: number(from)?, to: number(to)?, access, offset: number(offset)?, inode, path })
 }
 
 /// To whom each mapping belongs: the tail of an object's data has no name of its own.
@@ -40,6 +50,7 @@ pub(super) fn owners(maps: &[Mapping]) -> Vec<&str> {
 }
 
 /// Whether this is libc or the loader.
+#[cfg(target_arch = "x86_64")]
 pub(super) fn is_libc(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     name.starts_with("libc.so.") || name.starts_with("libc-2.") || name.starts_with("ld-")

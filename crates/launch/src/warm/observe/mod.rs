@@ -10,7 +10,7 @@
 mod calls;
 #[cfg(target_arch = "x86_64")]
 mod compare;
-#[cfg(target_arch = "x86_64")]
+pub(super) mod counts;
 mod maps;
 #[cfg(target_arch = "x86_64")]
 mod run;
@@ -59,6 +59,8 @@ pub(crate) struct Observed {
     pub files: Files,
     /// Where the loader looked in vain, from the working directory.
     pub relative: Vec<PathBuf>,
+    /// Where they keep the number of arguments.
+    pub counts: Vec<counts::Place>,
     /// Why it is to be cold, if it is.
     pub refusal: Option<Refusal>,
     key: Vec<u8>,
@@ -191,6 +193,7 @@ impl Observed {
             looks: Looks::default(),
             files: Files::default(),
             relative: Vec::new(),
+            counts: Vec::new(),
             refusal: Some(Refusal { reason, detail: detail.to_owned() }),
             key: Vec::new(),
         }

@@ -69,6 +69,8 @@ pub(super) struct Block {
     pub argc: u64,
     pub argv: u64,
     pub envp: u64,
+    /// The second string: from there on they fill whole pages.
+    pub strings: u64,
 }
 
 /// A traced process, which is gone when this is dropped.
@@ -160,7 +162,7 @@ impl<'a> Run<'a> {
         let argc = self.word(start)?;
         let argv = start + 8;
         let envp = argv + 8 * (argc + 1);
-        self.block = Block { start, argc, argv, envp };
+        self.block = Block { start, argc, argv, envp, strings: self.word(argv + 8)? };
         let mut at = envp;
         while self.word(at)? != 0 {
             at += 8;
@@ -230,19 +232,19 @@ impl<'a> Run<'a> {
 
     /// Makes the last arguments variables.
     fn shorten(&mut self, fewer: u64) -> Result<(), Refusal> {
-        let Block { start, argc, argv, envp } = self.block;
+        let Block { start, argc, argv, envp, strings } = self.block;
         let moved = argv + 8 * (argc - fewer);
         let mut pointers = vec![0; 8 * fewer as usize];
         self.memory.read_exact_at(&mut pointers, moved).map_err(lost)?;
         self.write(start, &(argc - fewer).to_ne_bytes())?;
         self.write(moved, &[0; 8])?;
         self.write(moved + 8, &pointers)?;
-        self.block = Block { start, argc: argc - fewer, argv, envp: envp - 8 * fewer };
+        self.block = Block { start, argc: argc - fewer, argv, envp: envp - 8 * fewer, strings };
         Ok(())
     }
 
     /// Puts it on one processor, another one for each run, so that what constructors make of its number shows; the tracer as
-    /// well, since they run by turns. Not before libraries are loaded: most stops are on the way there.
+    /// well, since the runs are interleaved. Not before libraries are loaded: most stops are on the way there.
     pub(super) fn place(&self) {
         let Some(all) = &self.everywhere else { return };
         let mut allowed = (0..CpuSet::MAX_CPU).filter(|&cpu| all.is_set(cpu));

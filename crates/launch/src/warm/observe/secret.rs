@@ -44,8 +44,8 @@ const READABLE: i32 = libc::PROT_READ | libc::PROT_WRITE;
 
 /// Hides the strings, at the entry of a system call, which is then made again.
 pub(super) fn hide(run: &mut Run<'_>, call: Entry) -> Result<(), Refusal> {
-    let from = run.word(run.block.argv + 8)?;
-    if from % PAGE != 0 {
+    let from = run.block.strings;
+    if !from.is_multiple_of(PAGE) {
         return refuse(Reason::NotObserved, "the strings of a process do not lie where they should");
     }
     let stack = run.maps()?.into_iter().find(|mapping| (mapping.from..mapping.to).contains(&from));

@@ -12,18 +12,20 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::counts::Place;
 use super::{Observed, Refusal};
 use crate::Reason;
 use crate::warm::files::{Aspect, Files, Identity};
 use crate::warm::image;
 use crate::warm::key::Looks;
 
-const FORMAT: &[u8] = b"hotstart constructors 1";
+const FORMAT: &[u8] = b"hotstart constructors 2";
 /// A hash of the sources that hold the rules: a hotstart with stricter ones must not believe what an older one has allowed.
 const RULES: u64 = {
-    let sources: [&[u8]; 6] = [
+    let sources: [&[u8]; 7] = [
         include_bytes!("calls.rs"),
         include_bytes!("compare.rs"),
+        include_bytes!("counts.rs"),
         include_bytes!("run.rs"),
         include_bytes!("secret.rs"),
         include_bytes!("twice.rs"),
@@ -181,6 +183,13 @@ fn put_observed(bytes: &mut Vec<u8>, observed: &Observed) {
     observed.looks.limits.iter().for_each(|limit| put(bytes, u64::from(*limit)));
     put(bytes, observed.relative.len() as u64);
     observed.relative.iter().for_each(|path| put_text(bytes, path.as_os_str().as_bytes()));
+    put(bytes, observed.counts.len() as u64);
+    for count in &observed.counts {
+        put_text(bytes, count.path.as_bytes());
+        put_text(bytes, &count.access);
+        put(bytes, count.offset);
+        put(bytes, count.distance);
+    }
     put(bytes, observed.files.watched().len() as u64);
     for watched in observed.files.watched() {
         put_text(bytes, watched.path.to_bytes());
@@ -234,9 +243,16 @@ impl Reader<'_> {
         let limits = self.list(|reader| u32::try_from(reader.number()?).ok())?;
         let looks = Looks { stdio, processors, limits: BTreeSet::from_iter(limits) };
         let relative = self.list(Self::path)?;
+        let counts = self.list(Self::count)?;
         let files = Files::of_kept(self.list(Self::watched)?);
         let refusal = if self.flag()? { Some(self.refusal()?) } else { None };
-        Some(Observed { names, looks, files, relative, refusal, key })
+        Some(Observed { names, looks, files, relative, counts, refusal, key })
+    }
+
+    fn count(&mut self) -> Option<Place> {
+        let path = String::from_utf8(self.text()?).ok()?;
+        let access = self.text()?.try_into().ok()?;
+        Some(Place { path, access, offset: self.number()?, distance: self.number()? })
     }
 
     fn watched(&mut self) -> Option<(CString, Aspect, Option<Identity>)> {
@@ -271,6 +287,7 @@ mod tests {
             looks: Looks { stdio: [false, false, true], processors: true, limits: [7].into() },
             files,
             relative: vec!["lib/x".into()],
+            counts: vec![Place { path: "/bin/tool".into(), offset: 4096, access: *b"rw-p", distance: 8 }],
             refusal: Some(Refusal { reason: Reason::ReadsClock, detail: "time".to_owned() }),
             key: vec![1, 0, 2],
         }

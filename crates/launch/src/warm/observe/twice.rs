@@ -4,6 +4,7 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 
 use super::calls::refuse;
+use super::counts::Place;
 use super::run::{Run, Seen};
 use super::{Live, Observed, Refusal, compare, secret, stdio};
 use crate::Reason;
@@ -12,26 +13,32 @@ use crate::sys::channel;
 use crate::warm::template::{self, Means};
 use crate::warm::wire;
 
-/// Arguments of the first run, and how many of them are variables in the second: to constructors an empty one is as good as
-/// another, but where they begin to be variables differs, and with it the number of arguments.
-const ARGUMENTS: usize = wire::ROOM_MIN;
-const FEWER: u64 = 1000;
+/// Arguments of the first run, as many as a start can have. In the second all but the name are variables: to constructors an
+/// empty one is as good as another, but where they begin to be variables differs, and with it the number of arguments. A word
+/// that is equal to the number in both is so for all numbers in between, whatever bounds its maker may have set it.
+const ARGUMENTS: usize = wire::ROOM;
+const FEWER: u64 = ARGUMENTS as u64 - 1;
 
 /// Runs the program twice up to its main, and tells what was found.
 pub(super) fn observe(spec: &Spec<'_>, means: Means<'_>, live: &Live) -> Observed {
     let mut seen = Seen::default();
-    let refusal = run_twice(spec, means, live, &mut seen).err();
+    let (refusal, counts) = match run_twice(spec, means, live, &mut seen) {
+        Ok(counts) => (None, counts),
+        Err(refusal) => (Some(refusal), Vec::new()),
+    };
     Observed {
         names: seen.names,
         looks: seen.looks,
         files: seen.files,
         relative: seen.relative.into_iter().collect(),
+        counts,
         refusal,
         key: Vec::new(),
     }
 }
 
-fn run_twice(spec: &Spec<'_>, means: Means<'_>, live: &Live, seen: &mut Seen) -> Result<(), Refusal> {
+/// Tells where the number of arguments is kept.
+fn run_twice(spec: &Spec<'_>, means: Means<'_>, live: &Live, seen: &mut Seen) -> Result<Vec<Place>, Refusal> {
     seen.files.watch(&spec.program);
     let runtime = rustix::fs::fstat(means.runtime).map_or(0, |stat| stat.st_ino);
     let everywhere = rustix::thread::sched_getaffinity(None).ok();
@@ -74,6 +81,7 @@ fn spawn(spec: &Spec<'_>, means: Means<'_>) -> std::io::Result<i32> {
     let mut arguments = vec![CString::default(); ARGUMENTS];
     arguments[0] = template::name(spec)?;
     arguments[1] = CString::new(vec![b'x'; filling])?;
-    template::spawn(&program, &arguments, (&environment, variables), &ends, true)
+    let inherited = template::Inherited::of(spec);
+    template::spawn(&program, &arguments, (&environment, variables), &ends, &inherited, true)
         .map_err(std::io::Error::from_raw_os_error)
 }

@@ -33,6 +33,8 @@ pub(super) struct State<Z, W> {
     pub unfit: Option<Reason>,
     pub asked: Asked,
     was_started: bool,
+    /// Whether it is to be warm from the first start on under each key.
+    pub is_eager: bool,
     /// How often in a row there was no zygote because its files changed.
     changing: u32,
     /// Starts by key, while they are cold for being few.
@@ -43,8 +45,6 @@ pub(super) struct State<Z, W> {
     regrow: Regrow,
     pub zygotes: Places<Z>,
     pub workers: Places<W>,
-    /// Processes that have come back to their places, and places that were given up.
-    pub came_back: u64,
     pub queue: Queue,
     pub health: Health,
     pub statistics: ToolStatistics,
@@ -87,8 +87,8 @@ pub(super) struct Start<'a> {
     /// The processor of who asks.
     pub here: usize,
     pub now: Instant,
-    /// Whether all processors are busy; asked seldom.
-    pub busy: fn() -> bool,
+    /// Whether these processes, or others if there are none, keep all processors busy; asked seldom.
+    pub busy: fn(&[i32]) -> bool,
 }
 
 impl<Z: Zygote, W> State<Z, W> {
@@ -97,13 +97,13 @@ impl<Z: Zygote, W> State<Z, W> {
             unfit: None,
             asked: Asked::default(),
             was_started: false,
+            is_eager: false,
             changing: 0,
             seen: HashMap::new(),
             price: 1,
             regrow: Regrow::default(),
             zygotes: Places::default(),
             workers: Places::default(),
-            came_back: 0,
             queue: Queue::default(),
             health: Health::default(),
             statistics,
@@ -144,13 +144,16 @@ impl<Z: Zygote, W> State<Z, W> {
         if !resets || start.policy.crowding() == 1 || self.queue.is_next(key, waiting.ticket) {
             return None;
         }
-        self.wait_for_worker(start, waiting).map(|until| Step::Wait(until, key.into()))
+        self.wait_for_worker(key, start, waiting).map(|until| Step::Wait(until, key.into()))
     }
 
     /// Until when to wait for a persistent process that is in use.
-    fn wait_for_worker(&self, start: Start<'_>, waiting: &mut Waiting) -> Option<Instant> {
-        let begin = || Patience::new(For::Worker, start.policy.crowding(), self.came_back, start.now);
-        waiting.for_worker.get_or_insert_with(begin).left(self.came_back, start.now, start.busy)
+    fn wait_for_worker(&self, key: &[u8], start: Start<'_>, waiting: &mut Waiting) -> Option<Instant> {
+        let begin = || Patience::new(For::Worker, start.policy.crowding(), start.now);
+        waiting
+            .for_worker
+            .get_or_insert_with(begin)
+            .left(start.now, || (start.busy)(&self.workers.pids_in_use(key)))
     }
 
     /// An idle process.
@@ -187,13 +190,12 @@ impl<Z: Zygote, W> State<Z, W> {
         let is_made = self.zygotes.is_being_made(key);
         let is_in_use = resets && (is_made || self.zygotes.is_in_use(key));
         let what = match is_in_use {
-            true if is_made && self.workers.live_of(key) <= 1 => For::First,
+            true if is_made && self.workers.live_of(key) <= 1 => For::First(start.policy.first_wait),
             true => For::Worker,
             false => For::Zygote,
         };
-        let (came_back, now) = (self.came_back, start.now);
-        let begin = || Patience::new(what, start.policy.crowding(), came_back, now);
-        let left = waiting.for_zygote.get_or_insert_with(begin).left(came_back, now, start.busy);
+        let begin = || Patience::new(what, start.policy.crowding(), start.now);
+        let left = waiting.for_zygote.get_or_insert_with(begin).left(start.now, || (start.busy)(&[]));
         if !is_in_use || left.is_none() {
             let room = self.room(start.policy.templates_per_tool);
             if self.zygotes.live() < room || self.drop_zygote(Why::Room) {
@@ -226,7 +228,7 @@ impl<Z: Zygote, W> State<Z, W> {
         if are_enough
             && crowding > 1
             && self.workers.is_in_use(key)
-            && let Some(until) = self.wait_for_worker(start, waiting)
+            && let Some(until) = self.wait_for_worker(key, start, waiting)
         {
             return Grow::Wait(until);
         }
@@ -312,7 +314,7 @@ impl<Z: Zygote, W> State<Z, W> {
 
     /// Whether there were enough starts under this key; counts this one.
     fn pays(&mut self, key: &[u8], policy: &Policy) -> bool {
-        if policy.cold_starts() == 0 {
+        if policy.cold_starts() == 0 || self.is_eager {
             return true;
         }
         if self.seen.len() >= KEYS_MAX && !self.seen.contains_key(key) {

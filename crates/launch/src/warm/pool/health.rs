@@ -1,6 +1,6 @@
 //! Whether a tool may be rewound: what its runs so far have shown.
 //!
-//! The first runs in workers are audited, and a sample of the later ones. One difference stops rewinding the tool, and
+//! The first runs in workers are audited, and a sample of the later ones. After one difference the tool is only forked, and
 //! is a fault of ours. A tool of which workers often cannot be used again is forked for each run instead, since that is then
 //! cheaper. One whose runs are often doubtful is cold.
 

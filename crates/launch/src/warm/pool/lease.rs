@@ -167,7 +167,7 @@ impl<'p, M: Make> Lease<'p, M> {
                 // It keeps a copy of its memory for those that it makes.
                 held.unit.base.resize(held.unit.process.mapped());
                 let unit = Unit::worker(worker, &held.unit, place::current());
-                self.tool.grown(&permit, &unit.key);
+                self.tool.grown(&permit, &unit.key, unit.process.pid());
                 Ok(self.active(Held::new(unit, permit), false, Via::Fork))
             }
             Err(Failure::NoWorker) => {

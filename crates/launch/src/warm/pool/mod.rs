@@ -177,14 +177,14 @@ impl<M: Make> Pool<M> {
         &self.policy
     }
 
-    /// What is known of the program of `spec`.
-    pub(crate) fn tool(&self, spec: &Spec<'_>, allocators: Option<&Allocators>) -> Arc<Tool<M>> {
+    /// What is known of a program.
+    pub(crate) fn tool(&self, program: &Path, allocators: Option<&Allocators>) -> Arc<Tool<M>> {
         let mut tools = self.tools.lock().expect("no panic while locked");
-        if let Some(tool) = tools.get(spec.program.as_os_str()) {
+        if let Some(tool) = tools.get(program.as_os_str()) {
             return Arc::clone(tool);
         }
-        let tool = Arc::new(Tool::new(&spec.program, allocators));
-        tools.insert(spec.program.clone().into(), Arc::clone(&tool));
+        let tool = Arc::new(Tool::new(program, allocators));
+        tools.insert(program.into(), Arc::clone(&tool));
         tool
     }
 

@@ -55,6 +55,8 @@ struct Place<P> {
     id: Id,
     /// The key of its process, or of the start that it is made for.
     key: Arc<[u8]>,
+    /// The number of its process; 0 before that is made.
+    pid: i32,
     state: State<P>,
 }
 
@@ -96,14 +98,15 @@ impl<P> Places<P> {
     pub(crate) fn claim(&mut self, key: Arc<[u8]>) -> Id {
         self.next += 1;
         let id = Id(self.next);
-        self.places.push(Place { id, key, state: State::Building });
+        self.places.push(Place { id, key, pid: 0, state: State::Building });
         id
     }
 
     /// The claimed process exists, and is in use.
-    pub(crate) fn made(&mut self, id: Id, key: &Arc<[u8]>) {
+    pub(crate) fn made(&mut self, id: Id, key: &Arc<[u8]>, pid: i32) {
         if let Some(place) = self.places.iter_mut().find(|place| place.id == id) {
             place.key = Arc::clone(key);
+            place.pid = pid;
         }
         self.set(id, State::InUse);
     }
@@ -157,6 +160,12 @@ impl<P> Places<P> {
         self.places.iter().any(|place| !matches!(place.state, State::Idle(_)) && *place.key == *key)
     }
 
+    /// The numbers of the processes with this key that are in use.
+    pub(crate) fn pids_in_use(&self, key: &[u8]) -> Vec<i32> {
+        let of_key = self.places.iter().filter(|place| *place.key == *key && place.pid > 0);
+        of_key.filter(|place| matches!(place.state, State::InUse)).map(|place| place.pid).collect()
+    }
+
     /// Whether a process is being made for this key.
     pub(crate) fn is_being_made(&self, key: &[u8]) -> bool {
         self.places.iter().any(|place| matches!(place.state, State::Building) && *place.key == *key)
@@ -183,7 +192,7 @@ mod tests {
         let key: Arc<[u8]> = (*b"key").into();
         let id = places.claim(Arc::clone(&key));
         assert_eq!((places.live(), places.idle().count(), places.is_in_use(b"key")), (1, 0, true));
-        places.made(id, &key);
+        places.made(id, &key, 1);
         places.park(id, unit(7, b"key"));
         assert_eq!((places.live(), places.idle().count(), places.is_in_use(b"key")), (1, 1, false));
         assert_eq!(places.take(id).unwrap().process, 7);

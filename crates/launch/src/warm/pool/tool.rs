@@ -13,7 +13,7 @@ use super::memory::{Base, Budget};
 use super::permit::{Held, Kind, Owner, Permit};
 use super::places::{Id, Why};
 use super::statistics::ToolStatistics;
-use super::wait::{Waiting, processors_are_busy};
+use super::wait::{Waiting, are_busy};
 use super::{Make, Process, Unit};
 use crate::warm::ahead::Made;
 use crate::warm::worker::Doubts;
@@ -50,7 +50,6 @@ impl<M: Make> Owner for Tool<M> {
             Kind::Zygote => drop(state.zygotes.retire(id, why)),
             Kind::Worker => drop(state.workers.retire(id, why)),
         }
-        state.came_back += 1;
         state.queue.wake_all();
     }
 }
@@ -67,12 +66,6 @@ impl<M: Make> Tool<M> {
 
     fn lock(&self) -> MutexGuard<'_, States<M>> {
         self.state.lock().expect("no panic while locked")
-    }
-
-    /// Takes note that something with this key came back.
-    fn came_back(state: &mut States<M>, key: &[u8]) {
-        state.came_back += 1;
-        state.queue.wake(key);
     }
 
     fn permit(self: &Arc<Self>, kind: Kind, id: Id) -> Permit {
@@ -109,13 +102,7 @@ impl<M: Make> Tool<M> {
         let mut waiting = Waiting::default();
         let mut state = self.lock();
         let plan = loop {
-            let start = Start {
-                spec,
-                policy,
-                here: place::current(),
-                now: Instant::now(),
-                busy: processors_are_busy,
-            };
+            let start = Start { spec, policy, here: place::current(), now: Instant::now(), busy: are_busy };
             let until = match self.decide(&mut state, start, &mut waiting) {
                 Ok(Err(until)) => until,
                 Ok(Ok(plan)) => break Ok(plan),
@@ -205,7 +192,7 @@ impl<M: Make> Tool<M> {
         let base = admit(&zygote)?;
         let mut state = self.lock();
         let key = state.learn(&zygote, |asked| key::of(spec, asked));
-        state.zygotes.made(permit.id(), &key);
+        state.zygotes.made(permit.id(), &key, 0);
         Ok(Held::new(Unit::zygote(zygote, key, base), permit))
     }
 
@@ -214,6 +201,11 @@ impl<M: Make> Tool<M> {
         let mut state = self.lock();
         state.failed(reason);
         state.queue.wake_all();
+    }
+
+    /// Has it warm from the next start on, under each key.
+    pub(crate) fn make_eager(&self) {
+        self.lock().is_eager = true;
     }
 
     /// Keeps it cold: a warm start was seen to differ from a cold one.
@@ -229,8 +221,8 @@ impl<M: Make> Tool<M> {
     }
 
     /// The persistent process of `permit` exists, and has this key.
-    pub(crate) fn grown(&self, permit: &Permit, key: &Arc<[u8]>) {
-        self.lock().workers.made(permit.id(), key);
+    pub(crate) fn grown(&self, permit: &Permit, key: &Arc<[u8]>, pid: i32) {
+        self.lock().workers.made(permit.id(), key, pid);
     }
 
     /// Whether its forks can have the gate, as far as is known.
@@ -284,7 +276,7 @@ impl<M: Make> Tool<M> {
         let (id, unit) = held.into_parts();
         let key = Arc::clone(&unit.key);
         state.workers.park(id, unit);
-        Self::came_back(&mut state, &key);
+        state.queue.wake(&key);
     }
 
     pub(crate) fn give_back_zygote(&self, mut held: Held<M::Zygote>, now: u64) {
@@ -297,7 +289,7 @@ impl<M: Make> Tool<M> {
         let (id, unit) = held.into_parts();
         let key = Arc::clone(&unit.key);
         state.zygotes.park(id, unit);
-        Self::came_back(&mut state, &key);
+        state.queue.wake(&key);
     }
 
     /// When the idle process that was not used for longest was used.

@@ -2,34 +2,33 @@
 //!
 //! If more starts go on at a time than there are processors, a process that waits for a processor is of no more use than a
 //! start that waits for a process, and it costs what making it takes. So patience grows with the number of starts for each
-//! processor. It ends early if nothing comes back meanwhile though processors are idle: then tools wait for something else.
+//! processor. It ends early if nothing comes back meanwhile because tools wait for something else than a processor.
 
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use crate::warm::policy::processors;
+use crate::warm::wire;
 
 /// For a zygote that others use: about the time of two forks.
 const ZYGOTE: Duration = Duration::from_millis(3);
 /// For a persistent process that others use, or for a zygote to make one: less than it takes to make another zygote of a large
 /// tool.
 const WORKER: Duration = Duration::from_millis(15);
-/// For a tool's first zygote. Making it takes as long as a cold start does until `main`: a start that waits loses little, and
-/// one that does not would take the processor from it.
-const FIRST: Duration = Duration::from_millis(60);
 
 /// In a crowd, how many times as long a start waits as its share of the processors explains.
 const TURNS: u32 = 8;
-/// How patience grows while nothing comes back: by one for so many starts for each processor, up to a limit.
-const IDLE_EACH: u32 = 2;
-const IDLE_MOST: u32 = 8;
+/// How seldom it looks whether to go on: by one unit for so many starts for each processor, up to a limit.
+const LOOK_EACH: u32 = 2;
+const LOOK_MOST: u32 = 8;
 
 /// What a start waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum For {
     Zygote,
     Worker,
-    First,
+    /// A tool's first zygote, which is waited for so long.
+    First(Duration),
 }
 
 /// The waiting of one start.
@@ -99,11 +98,11 @@ impl Queue {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
     until: Instant,
-    /// How long if nothing comes back.
-    idle: Duration,
-    idle_until: Instant,
-    /// How many processes had come back when something last did.
-    seen: u64,
+    /// How long before it looks whether waiting is of use.
+    look: Duration,
+    look_at: Instant,
+    /// Whether nothing was busy at the last look. A process may sleep for a moment only.
+    was_calm: bool,
 }
 
 impl For {
@@ -111,36 +110,64 @@ impl For {
         match self {
             For::Zygote => ZYGOTE,
             For::Worker => WORKER,
-            For::First => FIRST,
+            For::First(patience) => patience,
         }
     }
 }
 
 impl Patience {
-    /// From `now` on, with so many starts for each processor; so many processes have come back until now.
-    pub(super) fn new(what: For, crowding: u32, came_back: u64, now: Instant) -> Self {
+    /// From `now` on, with so many starts for each processor.
+    pub(super) fn new(what: For, crowding: u32, now: Instant) -> Self {
         let most = what.base() * if crowding > 1 { TURNS * crowding } else { 1 };
-        // A tool's first zygote is the first that comes back. The others come back after their turns on a processor.
-        let idle =
-            if what == For::First { most } else { what.base() * (crowding / IDLE_EACH).clamp(1, IDLE_MOST) };
-        Patience { until: now + most, idle, idle_until: now + idle, seen: came_back }
+        let look = match what {
+            // It is being made.
+            For::First(_) => most,
+            _ => what.base() * (crowding / LOOK_EACH).clamp(1, LOOK_MOST),
+        };
+        Patience { until: now + most, look, look_at: now + look, was_calm: false }
     }
 
-    /// When to look again; `None` once the wait is over. All processors may be `busy`.
-    pub(super) fn left(&mut self, came_back: u64, now: Instant, busy: fn() -> bool) -> Option<Instant> {
-        if self.seen != came_back || (self.idle_until <= now && now < self.until && busy()) {
-            self.seen = came_back;
-            self.idle_until = now + self.idle;
+    /// When to look again; `None` once the wait is over. It goes on while what is waited for is `busy`.
+    pub(super) fn left(&mut self, now: Instant, busy: impl FnOnce() -> bool) -> Option<Instant> {
+        if self.look_at <= now && now < self.until {
+            let is_calm = !busy();
+            if !(is_calm && self.was_calm) {
+                self.look_at = now + if is_calm { self.look / 2 } else { self.look };
+            }
+            self.was_calm = is_calm;
         }
-        let until = self.until.min(self.idle_until);
+        let until = self.until.min(self.look_at);
         (now < until).then_some(until)
     }
 }
 
-/// Whether more threads want to run than there are processors.
-pub(super) fn processors_are_busy() -> bool {
-    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    runnable(&text).is_some_and(|runnable| runnable > processors())
+/// Whether more threads want to run than there are processors, and these processes are slower for it, or one of them.
+pub(super) fn are_busy(pids: &[i32]) -> bool {
+    let file = |pid: &i32, name: &str| read(&format!("/proc/{pid}/{name}"));
+    let is_busy = |pid: &i32| is_busy(&file(pid, "stat"), || file(pid, "syscall"));
+    runnable(&read("/proc/loadavg")).is_some_and(|runnable| runnable > processors())
+        && (pids.is_empty() || pids.iter().any(is_busy))
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+/// A process that could run, that reads its standard input, which the stage before it has still to write, or that waits for its
+/// next request already: the thread that takes note of that could run. One that sleeps for another reason is no sooner done if
+/// nothing else runs.
+fn is_busy(stat: &str, call: impl FnOnce() -> String) -> bool {
+    // The state is the field behind the name, which may have spaces and parentheses in it.
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    match state {
+        Some('R' | 'D') => true,
+        Some('S') => {
+            let (call, requests) = (call(), format!("{:#x}", wire::CONTROL_FD));
+            let is_input = call.starts_with(&format!("{} 0x0 ", libc::SYS_read));
+            is_input || call.split(' ').nth(1) == Some(&requests)
+        }
+        _ => false,
+    }
 }
 
 /// The fourth figure: those that run or could run, of all.
@@ -156,18 +183,21 @@ mod tests {
     const BUSY: fn() -> bool = || true;
 
     #[test]
-    fn patience_lasts_while_something_comes_back_and_grows_with_the_crowd() {
+    fn patience_lasts_while_processes_are_busy_and_grows_with_the_crowd() {
         let begun = Instant::now();
         let after = |ms| begun + Duration::from_millis(ms);
-        let mut alone = Patience::new(For::Worker, 1, 0, begun);
-        assert_eq!(alone.left(0, after(14), IDLE), Some(after(15)));
-        assert_eq!(alone.left(1, after(14), IDLE), Some(after(15)));
-        assert_eq!(alone.left(2, after(15), BUSY), None);
-        let mut crowded = Patience::new(For::Worker, 4, 0, begun);
-        assert_eq!(crowded.left(1, after(14), IDLE), Some(after(44)));
-        assert_eq!(crowded.left(1, after(44), IDLE), None, "nothing came back for so long");
-        let mut first = Patience::new(For::First, 2, 0, begun);
-        assert_eq!(first.left(0, after(100), IDLE), Some(after(960)), "it is being made");
+        let mut alone = Patience::new(For::Worker, 1, begun);
+        assert_eq!(alone.left(after(14), IDLE), Some(after(15)));
+        assert_eq!(alone.left(after(15), BUSY), None, "not in a crowd");
+        let mut crowded = Patience::new(For::Worker, 4, begun);
+        assert_eq!(crowded.left(after(29), IDLE), Some(after(30)));
+        assert_eq!(crowded.left(after(30), BUSY), Some(after(60)));
+        assert_eq!(crowded.left(after(60), IDLE), Some(after(75)), "one look may deceive");
+        assert_eq!(crowded.left(after(75), IDLE), None);
+        assert_eq!(crowded.left(after(479), BUSY), Some(after(480)));
+        assert_eq!(crowded.left(after(480), BUSY), None, "not for ever");
+        let mut first = Patience::new(For::First(Duration::from_millis(60)), 2, begun);
+        assert_eq!(first.left(after(100), IDLE), Some(after(960)), "it is being made");
     }
 
     #[test]
@@ -186,13 +216,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_need_come_back_while_processors_are_busy() {
-        let begun = Instant::now();
-        let after = |ms| begun + Duration::from_millis(ms);
-        let mut crowded = Patience::new(For::Worker, 2, 0, begun);
-        assert_eq!(crowded.left(0, after(60), BUSY), Some(after(75)));
-        assert_eq!(crowded.left(0, after(230), BUSY), Some(after(240)));
-        assert_eq!(crowded.left(0, after(240), BUSY), None, "not for ever");
+    fn a_process_is_busy_that_could_run_or_waits_for_another_stage() {
+        let input = || format!("{} 0x0 0x7f 0x1000\n", libc::SYS_read);
+        assert!(is_busy("7 (a) S b) R 1 7", String::new));
+        assert!(is_busy("7 (a) S 1 7", input));
+        assert!(is_busy("7 (a) S 1 7", || format!("{} 0x3e 0x7f\n", libc::SYS_recvmsg)));
+        assert!(!is_busy("7 (a) S 1 7", || format!("{} 0x3 0x7f\n", libc::SYS_read)));
+        assert!(!is_busy("7 (a) Z 1 7", input) && !is_busy("", input));
     }
 
     #[test]

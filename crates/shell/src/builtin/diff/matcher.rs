@@ -1,7 +1,7 @@
-//! Python's `difflib.SequenceMatcher` over lines: which blocks two files have in common.
+//! Python's `difflib.SequenceMatcher` over lines: finds the blocks that two files have in common.
 //!
-//! Not the shortest edit script, and popular lines are not used as anchors in long files; hunks must come out
-//! exactly as Python cuts them, so its steps are followed one by one.
+//! It does not find the shortest edit script, and does not use popular lines as anchors in long files. Hunks must equal
+//! Python's, so this follows its steps one by one.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -49,7 +49,7 @@ enum Failure {
 }
 
 impl Diff {
-    /// Reads the arguments; nothing if only Python can do what they ask for.
+    /// Reads the arguments; `None` if only Python can run them.
     pub fn parse(args: &[String]) -> Result<Option<Self>, Written> {
         let (options, operands) = gnu_getopt(args, "wbuI:U:r", &["strip-trailing-cr"])
             .map_err(|error| Written::error(format!("Unsupported: 'diff': {error}\n")))?;
@@ -106,7 +106,7 @@ impl Diff {
 }
 
 impl Failure {
-    /// What the program writes to standard error.
+    /// The program's standard error.
     fn message(self) -> Halting<String> {
         match self {
             Failure::File(error, path) => {

@@ -212,7 +212,7 @@ impl Trial {
     }
 
     pub(super) fn tool(&self, spec: &Spec<'_>) -> Arc<Tool<Maker>> {
-        self.pool.tool(spec, None)
+        self.pool.tool(&spec.program, None)
     }
 
     /// As [`Pool::lease`], but `None` where that would wait.
@@ -223,7 +223,9 @@ impl Trial {
         now: Instant,
     ) -> Result<Option<Lease<'_, Maker>>, Reason> {
         let (tool, policy) = (self.tool(spec), self.pool.policy());
-        while let Some(plan) = tool.try_plan(Start { spec, policy, here: 0, now, busy: || false }, waiting)? {
+        while let Some(plan) =
+            tool.try_plan(Start { spec, policy, here: 0, now, busy: |_| false }, waiting)?
+        {
             if let Some(lease) = self.pool.carry_out(&tool, spec, plan)? {
                 return Ok(Some(lease));
             }

@@ -1,0 +1,104 @@
+//! `hotstart exec --compdb`: every entry of a compilation database.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::bench::{Bench, await_begun, await_gone, kill, pid, told};
+
+fn database(bench: &Bench, entries: &[(&str, &[&str])]) {
+    let tool = bench.path("tool").display().to_string();
+    let entry = |(file, words): &(&str, &[&str])| {
+        let arguments: Vec<&str> = std::iter::once(&*tool).chain(words.iter().copied()).collect();
+        json!({"directory": bench.path("").display().to_string(), "file": file, "arguments": arguments})
+    };
+    let list: Vec<_> = entries.iter().map(entry).collect();
+    std::fs::write(bench.path("db.json"), json!(list).to_string()).unwrap();
+}
+
+fn run(bench: &Bench, words: &[&str]) -> Command {
+    let mut command = bench.hotstart();
+    command.args(["exec", "--compdb", "db.json"]).args(words);
+    command
+}
+
+#[test]
+fn all_entries_run_warm_and_failures_are_listed_with_their_commands() {
+    let bench = Bench::new();
+    bench.warm_up(&bench.tool("tool"));
+    let good: &[&str] = &["exit", "0"];
+    database(
+        &bench,
+        &[("a.c", good), ("b's.c", &["exit", "3", "b's"]), ("c.c", good), ("d.c", &["die", "15"])],
+    );
+    let before = bench.warm_starts();
+    let ran = run(&bench, &["-j", "2"]).output().expect("it runs");
+    let text = told(&ran);
+    assert_eq!(ran.status.code(), Some(1), "{text}");
+    assert_eq!(bench.warm_starts(), before + 4, "{}", bench.status());
+    let tool = bench.path("tool").display().to_string();
+    for line in [
+        "failed: b's.c: exit status 3".to_owned(),
+        format!("&& {tool} exit 3 'b'\"'\"'s'"),
+        "failed: d.c: signal 15".to_owned(),
+        "2 of 4 failed".to_owned(),
+    ] {
+        assert!(text.contains(&line), "{line} is not in {text}");
+    }
+    let some = run(&bench, &["--filter", "^[ac]"]).output().expect("it runs");
+    assert!(some.status.success() && some.stderr.is_empty(), "{}", told(&some));
+    assert_eq!(bench.warm_starts(), before + 6);
+    // What an entry says is told, with its file.
+    database(&bench, &[("a.c", &["tells"])]);
+    let said = told(&run(&bench, &[]).output().expect("it runs"));
+    assert!(said.contains("[1/1] a.c\n") && said.contains("argument tells"), "{said}");
+}
+
+#[test]
+fn a_stop_leaves_nothing() {
+    for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
+        let bench = Bench::new();
+        bench.warm_up(&bench.tool("tool"));
+        let logs = ["one", "two"].map(|name| bench.path(name));
+        let words = logs.clone().map(|log| log.display().to_string());
+        let waits = words.each_ref().map(|log| ["wait", log, "gate"]);
+        database(&bench, &[("a", &waits[0]), ("b", &waits[1]), ("c", &["exit", "1"])]);
+        let mut batch = run(&bench, &["-j2"]).stderr(Stdio::piped()).spawn().expect("it runs");
+        let jobs = logs.each_ref().map(|log| await_begun(log));
+        kill(pid(&batch), signal);
+        let ended = batch.wait().expect("it ends");
+        assert_eq!(ended.signal(), Some(signal.as_raw()));
+        jobs.into_iter().for_each(await_gone);
+    }
+}
+
+/// Of make's two tokens one is its own: with none to take, one entry runs at a time.
+#[test]
+fn a_jobserver_is_heeded() {
+    let bench = Bench::new();
+    bench.warm_up(&bench.tool("tool"));
+    let good: &[&str] = &["exit", "0"];
+    database(&bench, &[("a", good), ("b", good), ("c", good)]);
+    let makefile = "all:\n\t+@\"$(HOTSTART)\" exec --compdb db.json -j8\n";
+    std::fs::write(bench.path("Makefile"), makefile).unwrap();
+    for jobs in ["-j1", "-j3"] {
+        let mut make = bench.command("make".as_ref());
+        make.arg(jobs).env("HOTSTART", env!("CARGO_BIN_EXE_hotstart"));
+        let made = make.output().expect("make runs");
+        assert!(made.status.success(), "{}", told(&made));
+    }
+}
+
+#[test]
+fn a_database_that_cannot_be_used_is_an_error_that_names_it() {
+    let bench = Bench::new();
+    for (text, why) in
+        [("{", "'db.json': "), ("{}", "not a list"), ("[{\"file\": 1}]", "entry 0: it needs 'directory'")]
+    {
+        std::fs::write(bench.path("db.json"), text).unwrap();
+        let ran = run(&bench, &[]).output().expect("it runs");
+        assert!(ran.status.code() == Some(2) && told(&ran).contains(why), "{}", told(&ran));
+    }
+}

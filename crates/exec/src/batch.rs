@@ -1,0 +1,277 @@
+//! Many commands by way of clients, so many at a time: what `hotstart exec --compdb` runs.
+//!
+//! Each command has a process group of its own and a guard, so a stop ends all of it, also where this process is killed. A
+//! jobserver of make (MAKEFLAGS) is asked for a token before each command but one.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, PipeReader, PipeWriter, Read, Seek, Write};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use hotstart_launch::{EnvBlock, Group, Launcher, Spec, StartError};
+use hotstart_model::Status;
+use rustix::event::{PollFd, PollFlags};
+
+use crate::image::{self, NAME};
+
+/// A command to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// Its working directory, absolute.
+    pub directory: PathBuf,
+    /// The program, and its arguments.
+    pub argv: Vec<OsString>,
+}
+
+/// What came of a command.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Which of the commands.
+    pub index: usize,
+    /// `None` if it could not be started; the output then tells why.
+    pub status: Option<Status>,
+    /// What it wrote, to either stream.
+    pub output: Vec<u8>,
+}
+
+/// Commands that can be stopped from another thread.
+#[derive(Debug, Default)]
+pub struct Batch {
+    running: Mutex<Vec<Group>>,
+    stopped: AtomicBool,
+    next: AtomicUsize,
+}
+
+impl Batch {
+    /// Ends what runs, and starts nothing more.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        self.running.lock().expect("no panic while locked").iter().for_each(Group::kill);
+    }
+
+    /// Runs the commands, `jobs` at a time; calls `ended` with each end, from several threads.
+    pub fn run(&self, commands: &[Command], jobs: usize, ended: &(dyn Fn(Outcome) + Sync)) -> io::Result<()> {
+        let (_image, client) = image::for_tools()?;
+        let launcher = Launcher::new().with_guard();
+        let starter = Starter { client, own: std::env::current_exe()?, env: own_environment(), launcher };
+        let tokens = Tokens::of_make()?;
+        std::thread::scope(|scope| {
+            for thread in 0..jobs.min(commands.len()) {
+                let (starter, tokens) = (&starter, &tokens);
+                std::thread::Builder::new().name("command".into()).spawn_scoped(scope, move || {
+                    self.work(commands, starter, tokens.as_ref().map(|tokens| (tokens, thread > 0)), ended);
+                })?;
+            }
+            Ok(())
+        })
+    }
+
+    fn work(
+        &self,
+        commands: &[Command],
+        starter: &Starter,
+        tokens: Option<(&Tokens, bool)>,
+        ended: &(dyn Fn(Outcome) + Sync),
+    ) {
+        loop {
+            // Before a command is chosen: another thread may be through with the last one.
+            // make has given this process one for itself.
+            let needed = tokens.filter(|(_, needs)| *needs);
+            let token = needed.and_then(|(tokens, _)| tokens.take());
+            if needed.is_some() && token.is_none() {
+                return;
+            }
+            let index = self.next.fetch_add(1, Ordering::SeqCst);
+            let command = commands.get(index).filter(|_| !self.stopped.load(Ordering::SeqCst));
+            if let Some(command) = command {
+                ended(self.run_one(index, command, starter));
+            }
+            if let Some(((tokens, _), token)) = tokens.zip(token) {
+                tokens.give(token);
+            }
+            if command.is_none() {
+                tokens.into_iter().for_each(|(tokens, _)| tokens.end());
+                return;
+            }
+        }
+    }
+
+    fn run_one(&self, index: usize, command: &Command, starter: &Starter) -> Outcome {
+        let group = Group::new();
+        self.running.lock().expect("no panic while locked").push(group.clone());
+        // After that, a stop ends the group; before, nothing is started.
+        if self.stopped.load(Ordering::SeqCst) {
+            group.kill();
+        }
+        let (status, output) = match starter.run(command, &group) {
+            Ok((status, output)) => (Some(status), output),
+            Err(error) => (None, format!("{error}\n").into_bytes()),
+        };
+        let mut running = self.running.lock().expect("no panic while locked");
+        running.retain(|other| !other.is_same(&group));
+        Outcome { index, status, output }
+    }
+}
+
+/// What all commands are started with.
+struct Starter {
+    client: PathBuf,
+    own: PathBuf,
+    env: EnvBlock,
+    launcher: Launcher,
+}
+
+impl Starter {
+    fn run(&self, command: &Command, group: &Group) -> io::Result<(Status, Vec<u8>)> {
+        let null = File::options().read(true).write(true).open("/dev/null")?;
+        let flags = rustix::fs::MemfdFlags::CLOEXEC;
+        let mut output = File::from(rustix::fs::memfd_create("hotstart-output", flags)?);
+        let mut own = OsString::from("--hotstart=");
+        own.push(&self.own);
+        let leading = [NAME.into(), own, "--".into()];
+        let spec = Spec {
+            argv: leading.into_iter().chain(command.argv.iter().cloned()).collect(),
+            env: self.env.clone(),
+            cwd: Path::new(&command.directory).into(),
+            stdio: [null.as_fd(), output.as_fd(), output.as_fd()],
+            process_group: group.process_group()?,
+            ..Spec::plain(&self.client, NAME.into(), self.env.clone(), &null)
+        };
+        let started = |error: StartError| io::Error::other(error.to_string());
+        let status = self.launcher.start(&spec, group).map_err(started)?.wait().status;
+        let mut text = Vec::new();
+        output.rewind()?;
+        output.read_to_end(&mut text)?;
+        Ok((status, text))
+    }
+}
+
+/// This process's variables, in their order.
+fn own_environment() -> EnvBlock {
+    let mut blob = Vec::new();
+    for (name, value) in std::env::vars_os() {
+        blob.extend_from_slice(name.as_bytes());
+        blob.push(b'=');
+        blob.extend_from_slice(value.as_bytes());
+        blob.push(0);
+    }
+    EnvBlock::from_strings(&blob).expect("each variable ends with a NUL")
+}
+
+/// A jobserver of make.
+#[derive(Debug)]
+struct Tokens {
+    take: File,
+    give: File,
+    /// Its other end is closed when no more tokens are needed.
+    over: PipeReader,
+    needed: Mutex<Option<PipeWriter>>,
+}
+
+impl Tokens {
+    /// That of MAKEFLAGS, if it can be reached.
+    fn of_make() -> io::Result<Option<Tokens>> {
+        let flags = std::env::var_os("MAKEFLAGS").unwrap_or_default();
+        let Some((take, give)) = ends(flags.as_bytes()) else { return Ok(None) };
+        // Somebody else may take the token that was there a moment ago. Only this opening of the pipe does not block.
+        let no_wait = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+        let take = File::options().read(true).custom_flags(no_wait).open(take);
+        let give = File::options().write(true).open(give);
+        let (Ok(take), Ok(give)) = (take, give) else { return Ok(None) };
+        Tokens::new(take, give).map(Some)
+    }
+
+    fn new(take: File, give: File) -> io::Result<Tokens> {
+        let (over, needed) = io::pipe()?;
+        Ok(Tokens { take, give, over, needed: Mutex::new(Some(needed)) })
+    }
+
+    /// Waits for a token; `None` if there is none to come, or no more is needed.
+    fn take(&self) -> Option<u8> {
+        loop {
+            let polled = [self.over.as_fd(), self.take.as_fd()];
+            let mut polled = polled.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+            // A signal is no reason to stop.
+            let _ = rustix::event::poll(&mut polled, None);
+            if !polled[0].revents().is_empty() {
+                return None;
+            }
+            let mut token = [0];
+            match (&self.take).read(&mut token) {
+                Ok(1) => return Some(token[0]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                _ => return None,
+            }
+        }
+    }
+
+    /// No more are needed.
+    fn end(&self) {
+        *self.needed.lock().expect("no panic while locked") = None;
+    }
+
+    fn give(&self, token: u8) {
+        // A make that is gone needs none back.
+        let _ = (&self.give).write_all(&[token]);
+    }
+}
+
+/// Files by which tokens are taken and given: a FIFO, or two inherited descriptors.
+fn ends(flags: &[u8]) -> Option<(PathBuf, PathBuf)> {
+    let words = flags.split(|&byte| byte == b' ');
+    let named = ["--jobserver-auth=", "--jobserver-fds="];
+    let value = words
+        .filter_map(|word| named.iter().find_map(|name| word.strip_prefix(name.as_bytes())))
+        .next_back()?;
+    if let Some(path) = value.strip_prefix(b"fifo:") {
+        let path = PathBuf::from(OsString::from_vec(path.to_vec()));
+        return Some((path.clone(), path));
+    }
+    let (take, give) = std::str::from_utf8(value).ok()?.split_once(',')?;
+    let descriptor = |text: &str| {
+        let number: u32 = text.parse().ok()?;
+        Some(PathBuf::from(format!("/proc/self/fd/{number}")))
+    };
+    Some((descriptor(take)?, descriptor(give)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_jobserver_is_a_fifo_or_two_descriptors() {
+        let of = |flags: &str| {
+            ends(flags.as_bytes())
+                .map(|(take, give)| (take.display().to_string(), give.display().to_string()))
+        };
+        let fds = |a: &str, b: &str| Some((format!("/proc/self/fd/{a}"), format!("/proc/self/fd/{b}")));
+        assert_eq!(of("k -j4 --jobserver-auth=3,4"), fds("3", "4"));
+        assert_eq!(of("--jobserver-fds=5,6 -j"), fds("5", "6"));
+        assert_eq!(of(" -j --jobserver-auth=fifo:/tmp/f"), Some(("/tmp/f".into(), "/tmp/f".into())));
+        assert_eq!(of("--jobserver-auth=3,4 --jobserver-auth=7,8"), fds("7", "8"), "the last one counts");
+        assert_eq!([of("-j4"), of("--jobserver-auth=-2,-2"), of("")], [None, None, None]);
+    }
+
+    #[test]
+    fn tokens_are_given_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("fifo");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
+            .unwrap();
+        let both = File::options().read(true).write(true).open(&path).unwrap();
+        (&both).write_all(b"+").unwrap();
+        let tokens = Tokens::new(both.try_clone().unwrap(), both.try_clone().unwrap()).unwrap();
+        let token = tokens.take().unwrap();
+        tokens.give(token);
+        assert_eq!(tokens.take(), Some(b'+'));
+        tokens.end();
+        assert_eq!(tokens.take(), None, "nobody waits for what nobody gives");
+    }
+}
