@@ -134,11 +134,15 @@ fn the_time_for_all_tests_ends_helpers() {
 /// warm one.
 #[test]
 fn a_failure_that_only_the_format_sees_is_confirmed_cold() {
-    let body = "        from lit.TestRunner import executeScriptInternal\n        place, seen = os.path.dirname(test.getSourcePath()), 'seen-' + test.path_in_suite[-1]\n        \
-                out = executeScriptInternal(test, lit_config, test.getExecPath() + '.tmp', \
-                ['sed -n 1p ' + test.getSourcePath(), 'test -e ' + seen + ' && echo again || echo first', 'touch ' + seen], place)[0]\n        \
-                code = lit.Test.FAIL if 'first' in out.replace('echo first', '') \
-                or test.path_in_suite[-1] == 'fails.t' else lit.Test.PASS\n        return code, 'it says ' + out\n";
+    let body = concat!(
+        "        from lit.TestRunner import executeScriptInternal\n",
+        "        place, seen = os.path.dirname(test.getSourcePath()), 'seen-' + test.path_in_suite[-1]\n",
+        "        lines = ['sed -n 1p ' + test.getSourcePath(), 'test -e ' + seen + ' && echo again || echo first', 'touch ' + seen]\n",
+        "        out = executeScriptInternal(test, lit_config, test.getExecPath() + '.tmp', lines, place)[0]\n",
+        "        is_first = 'first' in out.replace('echo first', '')\n",
+        "        code = lit.Test.FAIL if is_first or test.path_in_suite[-1] == 'fails.t' else lit.Test.PASS\n",
+        "        return code, 'it says ' + out\n",
+    );
     let suite = with_format(&format!("{HEAD}{body}"));
     suite.file("fails.t", "");
     suite.file("warm.t", "");
