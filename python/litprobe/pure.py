@@ -13,6 +13,7 @@ import subprocess
 import sys
 import sysconfig
 import threading
+import types
 
 MODULES = frozenset(
     """
@@ -27,8 +28,8 @@ NAMES = {
     "os": """path environ getenv pathsep sep altsep name listdir walk scandir getcwd linesep extsep curdir pardir devnull fspath
         fsdecode fsencode access F_OK R_OK W_OK X_OK defpath cpu_count getuid geteuid PathLike error uname putenv unsetenv
         environb readlink get_exec_path sched_getaffinity""",
-    "os.path": """join exists isfile isdir islink lexists abspath basename dirname normpath realpath relpath expanduser expandvars
-        splitext split splitdrive commonprefix commonpath isabs normcase sep pathsep""",
+    "os.path": """join exists isfile isdir islink lexists abspath basename dirname normpath realpath relpath expandvars splitext
+        split splitdrive commonprefix commonpath isabs normcase sep pathsep""",
     "sys": """platform version version_info executable path exit maxsize byteorder argv prefix base_prefix exec_prefix hexversion
         implementation builtin_module_names getfilesystemencoding getdefaultencoding abiflags float_info getwindowsversion
         gettotalrefcount maxunicode api_version int_info thread_info""",
@@ -125,12 +126,21 @@ class Reader(ast.NodeVisitor):
 
     def visit_ImportFrom(self, node):
         if node.level:
-            return
+            raise Unknown(node.lineno, "it imports by a relative name")
         self.admit(node, node.module)
         for alias in node.names:
             self.allow(node, node.module, alias.name)
-            if node.module + "." + alias.name in NAMES:
-                self.modules[alias.asname or alias.name] = node.module + "." + alias.name
+            full = node.module + "." + alias.name
+            if full in NAMES:
+                self.modules[alias.asname or alias.name] = full
+            elif alias.name == "*" or self.is_other_module(node.module, alias.name):
+                raise Unknown(node.lineno, "it imports %s from %s" % (alias.name, node.module))
+
+    def is_other_module(self, module, name):
+        """Whether it is a module, and not one that lies in `module`: modules are reached by their own names only."""
+        value = getattr(sys.modules.get(module), name, None)
+        own = isinstance(value, types.ModuleType) and value.__name__ == module + "." + name
+        return not own and (isinstance(value, types.ModuleType) or name in OTHERS)
 
     def admit(self, node, name):
         top = name.split(".")[0]

@@ -31,7 +31,8 @@ impl Request {
         if before.contains(['"', '\'', '\\']) {
             return undecided("quotes in FILECHECK_OPTS");
         }
-        let before = before.split_ascii_whitespace();
+        // LLVM takes no other bytes for blanks.
+        let before = before.split([' ', '\t', '\r', '\n']).filter(|word| !word.is_empty());
         let words: Vec<&str> = before.chain(args.iter().map(AsRef::as_ref)).collect();
         let mut reader = Reader { request: Request::default(), words: &words, at: 0, seen: Vec::new() };
         while let Some(word) = reader.next() {
@@ -184,7 +185,12 @@ impl<'w> Reader<'w> {
     fn set(&mut self, name: &'w str, value: &str) -> Certain<()> {
         let list = || value.split(',').map(str::to_owned);
         let is_known = match name {
-            "check-prefix" | "check-prefixes" => {
+            // Only the other spelling takes a list; a comma is no part of a prefix.
+            "check-prefix" => {
+                self.request.prefixes.push(value.to_owned());
+                !value.contains(',')
+            }
+            "check-prefixes" => {
                 self.request.prefixes.extend(list());
                 true
             }
@@ -204,7 +210,11 @@ impl<'w> Reader<'w> {
             // These matter to failures only: nothing is printed for a pass.
             "dump-input" => matches!(value, "fail" | "never"),
             "dump-input-filter" => matches!(value, "all" | "annotation-full" | "annotation" | "error"),
-            _ => value.len() < 6 && value.bytes().all(|byte| byte.is_ascii_digit()),
+            // LLVM reads a number that begins with 0 as octal.
+            _ => {
+                let is_number = value.len() < 6 && value.bytes().all(|byte| byte.is_ascii_digit());
+                is_number && (value == "0" || !value.starts_with('0'))
+            }
         };
         if is_known { Ok(()) } else { undecided("the value of an option") }
     }
@@ -217,7 +227,7 @@ mod tests {
     #[test]
     fn both_spellings_are_read() {
         let request = Request::parse(
-            &["-check-prefix=A,B", "--check-prefixes", "C", "t.ll", "--implicit-check-not", "x y", "-DV=a=b"],
+            &["-check-prefix=A", "--check-prefixes", "B,C", "t.ll", "--implicit-check-not", "x y", "-DV=a=b"],
             Some(" --dump-input=fail  -allow-empty "),
         )
         .unwrap();
@@ -241,6 +251,8 @@ mod tests {
             &["t", "--allow-empty", "--allow-empty"],
             &["t", "--check-prefix"],
             &["t", "--check-prefix=A,"],
+            &["t", "--check-prefix=A,B"],
+            &["t", "--dump-input-context=09"],
             &["t", "--check-prefix=A", "--check-prefix=A"],
             &["t", "--check-prefix=RUN"],
             &["t", "-DX"],

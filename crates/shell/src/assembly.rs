@@ -429,7 +429,7 @@ fn refused_by_limits(shell: &Shell, program: &str, name: &str) -> Option<Task> {
 }
 
 /// Whether a process could have been started in this directory.
-fn enterable(cwd: &str) -> io::Result<()> {
+pub(crate) fn enterable(cwd: &str) -> io::Result<()> {
     match fs::metadata(cwd)?.is_dir() {
         true => Ok(()),
         false => Err(errors::io_error(Errno::NOTDIR)),

@@ -14,6 +14,9 @@ use crate::{Certain, undecided};
 /// More are not followed: each is a level of recursion.
 const MAX_ELEMENTS: usize = 200;
 
+/// LLVM's engine recurses for each repetition, and crashes where the stack ends.
+const MAX_SPAN: usize = 10_000;
+
 /// A match with its captures.
 pub(crate) type Found = (Range<usize>, Vec<(usize, Range<usize>)>);
 
@@ -33,6 +36,9 @@ pub(crate) fn find(elements: &[Element], text: &[u8], work: &Work) -> Certain<Op
     each_start(&loose, text, work, &mut |start| {
         let ends = sequence(&loose, text, Positions::one(start), work)?;
         for end in ends.descending() {
+            if end - start > MAX_SPAN {
+                return undecided("a back-reference in a long match");
+            }
             let mut matcher = Matcher { elements, text, end, work, captures: Vec::new() };
             if matcher.matches(0, start)? {
                 found = Some((start..end, matcher.captures));

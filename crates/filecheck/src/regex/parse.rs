@@ -13,6 +13,8 @@ use crate::{Certain, undecided};
 /// LLVM's limit for bounds.
 const MAX_BOUND: u32 = 255;
 const MAX_DEPTH: usize = 32;
+/// LLVM's engine runs out of memory, or crashes, beyond some millions.
+const MAX_STATES: u64 = 100_000;
 
 /// Reads a whole expression.
 pub(crate) fn parse(text: &[u8], ignores_case: bool) -> Certain<Vec<Element>> {
@@ -24,7 +26,25 @@ pub(crate) fn parse(text: &[u8], ignores_case: bool) -> Certain<Vec<Element>> {
     if parser.at < text.len() {
         return undecided("an unbalanced parenthesis");
     }
+    if alternatives.iter().map(|one| states(one)).sum::<u64>() > MAX_STATES {
+        return undecided("a large regular expression");
+    }
     joined(alternatives)
+}
+
+/// The states that LLVM's engine makes of it: it writes bounded repetitions out.
+fn states(elements: &[Element]) -> u64 {
+    let times = |min: u32, max: u32| u64::from(if max == MANY { min.max(1) } else { max });
+    let of = |element: &Element| match element {
+        Element::Literal(text) => text.len() as u64,
+        Element::Set { min, max, .. } => times(*min, *max),
+        Element::Group(group) => match &**group {
+            Group::Either(all) => all.iter().map(|one| states(one)).sum(),
+            Group::Repeat { body, min, max } => states(body).saturating_mul(times(*min, *max)),
+        },
+        _ => 1,
+    };
+    elements.iter().map(of).fold(0, u64::saturating_add)
 }
 
 /// Adds a byte that stands for itself.

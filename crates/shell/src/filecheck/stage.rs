@@ -5,11 +5,14 @@ use std::path::Path;
 use hotstart_python::path::join;
 
 use super::{Call, Waiting, regular_file, whole};
-use crate::assembly::Assembly;
+use crate::assembly::{Assembly, enterable};
 use crate::pump::Port;
 use crate::redirect::Slot;
 use crate::stage::Running;
 use crate::state::Shell;
+
+/// Arguments and environment that any process can be started with, whatever its stack limit: the kernel takes 128 KiB at least.
+const MAX_STRINGS: usize = 64 * 1024;
 
 impl<'a> Assembly<'_, 'a> {
     /// A FileCheck that needs no process, or none yet; else the arguments again. Only for the last stage, if what it
@@ -27,6 +30,11 @@ impl<'a> Assembly<'_, 'a> {
             return Err(args);
         }
         let env = shell.vars.all();
+        let strings =
+            args.iter().map(String::len).chain(env.iter().map(|(name, value)| name.len() + value.len()));
+        if enterable(shell.cwd()).is_err() || strings.sum::<usize>() > MAX_STRINGS {
+            return Err(args);
+        }
         let call = Call { program: Path::new(program), args: &args[1..], env: &env, cwd: shell.cwd() };
         let Some((prepared, input_file)) = filechecks.prepare(&call) else { return Err(args) };
         let mut running = Running { stderr_is_piped: true, ..Running::default() };
