@@ -113,6 +113,24 @@ fn the_record_is_the_same() {
 }
 
 #[test]
+fn a_filecheck_that_cannot_be_started_does_not_pass() {
+    let Some(filecheck) = installed() else { return };
+    let space = Space::new(&filecheck);
+    let dir = space.dir.path().canonicalize().unwrap();
+    let dir = dir.display();
+    let gone = format!(
+        "mkdir gone && cd gone && rm -rf {dir}/gone && FileCheck {dir}/check --input-file={dir}/good"
+    );
+    let large = format!("FileCheck check --input-file=good -DX={}", "a".repeat(200_000));
+    for text in [gone, large] {
+        let _ = fs::remove_dir(space.dir.path().join("gone"));
+        let (with, without) = (space.run(&text, true, false), space.run(&text, false, false));
+        assert_eq!(timeless(&with), timeless(&without));
+        assert!(with.matched == 0 && with.exit_code != Some(0), "{with:?}");
+    }
+}
+
+#[test]
 fn what_is_too_large_is_handed_over_as_it_comes() {
     let Some(filecheck) = installed() else { return };
     let space = Space::new(&filecheck);
