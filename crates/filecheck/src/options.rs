@@ -261,5 +261,9 @@ mod tests {
         ] {
             assert!(Request::parse(args, None).is_err(), "{args:?}");
         }
+        assert!(
+            Request::parse(&["t"], Some("--allow-empty\u{c}--ignore-case")).is_err(),
+            "a form feed is no blank"
+        );
     }
 }

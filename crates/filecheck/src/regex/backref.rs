@@ -145,6 +145,14 @@ mod tests {
     }
 
     #[test]
+    fn a_long_match_is_left_to_filecheck() {
+        let elements =
+            [Element::Open(0), parse(b"a*", false).unwrap().remove(0), Element::Close(0), Element::Back(0)];
+        let text = vec![b'a'; 2 * MAX_SPAN];
+        assert!(find(&elements, &text, &Work::new(u64::MAX)).is_err());
+    }
+
+    #[test]
     fn a_reference_is_the_same_text() {
         assert_eq!(found("ab=ac xy=xyz"), Some((6..11, vec![(0, 6..8)])));
         assert_eq!(found("aab=ab"), Some((1..6, vec![(0, 1..3)])));
