@@ -36,12 +36,11 @@ fn verdicts(run: &Run) -> Vec<&str> {
     verdicts
 }
 
-/// How many failures were seen warm and run again cold; and how many faults of hotstart there were.
-fn checks(run: &Run) -> (u64, u64) {
+/// How many faults of hotstart there were.
+fn faults(run: &Run) -> u64 {
     let line = run.err.lines().find(|l| l.starts_with("hotstart: failures confirmed cold"));
-    let number = |part: &str| part.rsplit(' ').next().expect("words").parse().expect("a number");
-    let parts: Vec<u64> = line.expect("--explain says it").split(';').map(number).collect();
-    (parts[0], parts[3])
+    let last = line.expect("--explain says it").rsplit(' ').next().expect("words");
+    last.parse().expect("a number")
 }
 
 /// How many starts met a template that was dead.
@@ -52,35 +51,38 @@ fn met_dead(run: &Run) -> u64 {
     run.err.lines().filter_map(count).sum()
 }
 
-/// Or a worker. Copies have the runtime in memory as well, but neither slots nor a page; the runner, and its children on
-/// the way to exec, have these, but not the runtime.
-fn is_template(pid: i32) -> bool {
+/// What a process must have mapped, besides the runtime, to be killed: the slots are a zygote's alone, a page is what a
+/// process has that runs a tool. The runner, and its children on the way to exec, have both, but not the runtime.
+const ZYGOTES: &[&str] = &["hotstart-slots"];
+const ZYGOTES_AND_TOOLS: &[&str] = &["hotstart-slots", "hotstart-page"];
+
+fn maps_one_of(pid: i32, targets: &[&str]) -> bool {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-    let shares = maps.contains("hotstart-slots") || maps.contains("hotstart-page");
-    shares && maps.contains("hotstart-runtime")
+    maps.contains("hotstart-runtime") && targets.iter().any(|target| maps.contains(target))
 }
 
-/// Kills templates of the runner until it has ended; how many.
-fn hail(runner: u32, over: &AtomicBool, random: &mut Random) -> u64 {
+/// Kills processes of the runner until it has ended; how many.
+fn hail(runner: u32, targets: &[&str], over: &AtomicBool, random: &mut Random) -> u64 {
     let mut killed = 0;
     while !over.load(Ordering::SeqCst) {
-        let templates: Vec<_> = children_of(runner).into_iter().filter(|&pid| is_template(pid)).collect();
-        if !templates.is_empty() {
-            let unlucky = templates[random.below(templates.len() as u64) as usize];
+        let found: Vec<_> =
+            children_of(runner).into_iter().filter(|&pid| maps_one_of(pid, targets)).collect();
+        if !found.is_empty() {
+            let unlucky = found[random.below(found.len() as u64) as usize];
             let pid = Pid::from_raw(unlucky).expect("not zero");
             killed += u64::from(kill_process(pid, Signal::KILL).is_ok());
         }
-        // Templates shall live for different times.
+        // Processes shall live for different times.
         std::thread::sleep(Duration::from_micros(random.below(12_000)));
     }
     killed
 }
 
-fn run_in_hail(results: &Path, start: &str, random: &mut Random) -> (Run, u64) {
+fn run_in_hail(results: &Path, start: &str, targets: &[&str], random: &mut Random) -> (Run, u64) {
     let child = command(results, &[start]).spawn().expect("hotstart starts");
     let (runner, over) = (child.id(), AtomicBool::new(false));
     std::thread::scope(|scope| {
-        let hail = scope.spawn(|| hail(runner, &over, random));
+        let hail = scope.spawn(|| hail(runner, targets, &over, random));
         let output = child.wait_with_output();
         over.store(true, Ordering::SeqCst);
         (Run::from(output.expect("it ends")), hail.join().expect("no panic"))
@@ -98,17 +100,17 @@ fn killed_templates_lose_no_test_and_change_no_verdict() {
     let dir = tempfile::tempdir().unwrap();
     let results = |number: u64| -> PathBuf { dir.path().join(number.to_string()) };
     let calm = Run::from(command(&results(0), &["--start=fork"]).output().expect("hotstart starts"));
-    let (expected, expected_checks) = (verdicts(&calm), checks(&calm));
+    let expected = verdicts(&calm);
     assert!(expected.len() > 100, "{calm:#?}");
     let (mut random, mut killed, mut dead, mut runs) = (Random::new(3), 0, 0, 0);
     while killed < wanted {
         runs += 1;
         assert!(runs < 10 + wanted, "{killed} templates killed in {runs} runs");
-        let (run, now) = run_in_hail(&results(runs), "--start=fork", &mut random);
+        let (run, now) = run_in_hail(&results(runs), "--start=fork", ZYGOTES, &mut random);
         assert_eq!(verdicts(&run), expected, "{run:#?}");
         assert_eq!(run.code, calm.code, "{run:#?}");
-        // Tests that fail on purpose are the only ones; where such a command met a dead template, it was cold at once.
-        assert!(checks(&run).0 <= expected_checks.0 && checks(&run).1 == 0, "{:?}: {run:#?}", checks(&run));
+        // A failure seen warm and put right cold is a FLAKYPASS, so the verdicts would differ.
+        assert_eq!(faults(&run), 0, "{run:#?}");
         killed += now;
         dead += met_dead(&run);
         alone.await_nobody();
@@ -131,7 +133,7 @@ fn killed_workers_change_no_verdict() {
     while killed < wanted {
         runs += 1;
         assert!(runs < 10 + wanted, "{killed} processes killed in {runs} runs");
-        let (run, now) = run_in_hail(&results(runs), "--start=rewind", &mut random);
+        let (run, now) = run_in_hail(&results(runs), "--start=rewind", ZYGOTES_AND_TOOLS, &mut random);
         assert_eq!(verdicts(&run), expected, "{run:#?}");
         assert_eq!(run.code, calm.code, "{run:#?}");
         killed += now;
