@@ -159,6 +159,44 @@ fn the_number_of_arguments_that_a_constructor_keeps_is_that_of_each_start() {
     }
 }
 
+/// Two numbers that were seen tell nothing about a third one, which a constructor may compare with.
+#[test]
+fn a_constructor_that_tests_for_one_number_of_arguments_is_found_out() {
+    // Whether its first start has another number than the one that counts, and whether it is then known from the cache.
+    for (look, others, kept) in ["count_equal", "count_file"]
+        .iter()
+        .flat_map(|look| [(look, 0, false), (look, 3, false), (look, 3, true)])
+    {
+        let tool = looks(look);
+        let cache = tempfile::tempdir().unwrap();
+        let launcher = || {
+            let choice = Choice::Only(vec!["before".into()]);
+            let cache = kept.then(|| cache.path().join("observed"));
+            let mut launcher = Launcher::new().with_policy(Policy { choice, cache, ..Policy::default() });
+            launcher.prepare_warm();
+            launcher
+        };
+        let mut warm = launcher();
+        for round in 0..others {
+            let words = [&[][..], &["a"], &["a", "b", "c"]][round % 3];
+            let via = tool.agrees(&warm, &case(words));
+            assert!(via.is_warm(), "{look} {round}: {via:?}");
+            if kept {
+                warm = launcher();
+            }
+        }
+        for _ in 0..2 {
+            if kept {
+                warm = launcher();
+            }
+            let via = tool.agrees(&warm, &case(&["a", "b"]));
+            assert_eq!(via, Via::Cold(Reason::ConstructorsDiffer), "{look}");
+        }
+        let said = warm.statistics().tools.remove(0).constructors;
+        assert!(said.is_some_and(|(_, detail)| !detail.is_empty()), "{look}");
+    }
+}
+
 #[test]
 fn a_file_that_is_read_before_main_may_change() {
     for (look, warm) in ["config", "exists"].into_iter().flat_map(|look| launchers().map(|warm| (look, warm)))

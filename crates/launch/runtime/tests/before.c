@@ -187,6 +187,12 @@ static inline void count_twice(int argc, char **argv) { nothing(argc, argv); kep
 static inline void count_others(int argc, char **argv) { nothing(argc, argv); number = argc - 1; }
 static inline void count_some(int argc, char **argv) { nothing(argc, argv); number = argc > 16 ? argc : 16; }
 static inline void count_most(int argc, char **argv) { nothing(argc, argv); number = argc < 99 ? argc : 99; }
+static inline void count_equal(int argc, char **argv) { nothing(argc, argv); number = argc == 3; }
+static inline void count_file(int argc, char **argv)
+{
+    nothing(argc, argv);
+    number = argc == 3 && access(FILE_PATH, F_OK) == 0;
+}
 static inline void count_away(int argc, char **argv)
 {
     nothing(argc, argv);

@@ -89,6 +89,17 @@ impl Files {
         }
     }
 
+    /// Whether every path that `other` has noted, and what was behind it, was noted here, too.
+    pub(super) fn cover(&self, other: &Files) -> bool {
+        let has = |theirs: &Watched| {
+            let is_same = |own: &Watched| {
+                (&own.path, own.aspect, own.found) == (&theirs.path, theirs.aspect, theirs.found)
+            };
+            self.watched.iter().any(is_same)
+        };
+        other.watched.iter().all(has)
+    }
+
     /// All that was noted, as it can be kept.
     pub(super) fn watched(&self) -> &[Watched] {
         &self.watched

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ahead::{Ahead, Made};
-use super::observe;
+use super::observe::{self, Observed, Refusal};
 use super::pool::{self, Findings};
 use super::request::Failure;
 use super::template::{Means, Template};
@@ -58,6 +58,12 @@ impl pool::Make for Maker {
         let means = self.means(&spec.program, allocator).ok_or(Reason::System)?;
         let (observed, is_new) = observe::observe(spec, means);
         Ok(Findings { traits, observed, is_new })
+    }
+
+    fn extend(&self, observed: &Observed, spec: &Spec<'_>, allocator: Option<&Path>) -> Result<(), Refusal> {
+        let none = || Refusal { reason: Reason::System, detail: String::new() };
+        let means = self.means(&spec.program, allocator).ok_or_else(none)?;
+        observe::extend(observed, spec, means)
     }
 
     fn zygote(

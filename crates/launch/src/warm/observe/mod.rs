@@ -1,17 +1,21 @@
-//! What constructors do before `main`, seen by watching them do it: a program is started twice under ptrace, up to where a
-//! template stops, before there is a template of it.
+//! What constructors do before `main`, seen by watching them do it: a program is started under ptrace, several times, up to
+//! where a template stops, before there is a template of it.
 //!
 //! A template's constructors have run once, for all its copies. That is right where they would have done and found the same
 //! in each: so each of their system calls must be on a list (`calls`); what they look at outside joins the template's key or
-//! its files; arguments and environment cannot be read unseen (`secret`); and what two runs leave behind must be equal
-//! (`compare`).
+//! its files; arguments and environment cannot be read unseen (`secret`); and what the runs leave behind must be equal
+//! (`compare`), whatever the number of arguments. Where a constructor can read that (`arguments`), a start with a number that was
+//! not observed is cold (`numbers`).
 
+#[cfg(target_arch = "x86_64")]
+mod arguments;
 #[cfg(target_arch = "x86_64")]
 mod calls;
 #[cfg(target_arch = "x86_64")]
 mod compare;
 pub(super) mod counts;
 mod maps;
+mod numbers;
 #[cfg(target_arch = "x86_64")]
 mod run;
 #[cfg(target_arch = "x86_64")]
@@ -36,8 +40,9 @@ use super::key::{self, Asked, Looks};
 use super::template::Means;
 use crate::sys::wait;
 use crate::{Reason, Spec};
+use numbers::Numbers;
 
-/// How long both runs may take.
+/// How long all runs may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How often to look whether they are still wanted.
 const LOOK: Duration = Duration::from_millis(20);
@@ -61,6 +66,8 @@ pub(crate) struct Observed {
     pub relative: Vec<PathBuf>,
     /// Where they keep the number of arguments.
     pub counts: Vec<counts::Place>,
+    /// For which numbers of arguments they were observed.
+    numbers: Arc<Numbers>,
     /// Why it is to be cold, if it is.
     pub refusal: Option<Refusal>,
     key: Vec<u8>,
@@ -80,6 +87,25 @@ impl Observed {
         asked
     }
 
+    /// Whether constructors were observed with as many arguments as `spec` has.
+    pub(crate) fn covers(&self, spec: &Spec<'_>) -> bool {
+        self.numbers.has(numbers::of(spec))
+    }
+
+    /// What a further observation `found` that was not known; nothing, if it shows the same.
+    fn difference(&self, found: &Observed) -> Option<Refusal> {
+        if let Some(refusal) = &found.refusal {
+            return Some(refusal.clone());
+        }
+        let is_same = found.names.iter().all(|name| self.names.contains(name))
+            && !self.asked().add_looks(&found.looks)
+            && found.relative.iter().all(|path| self.relative.contains(path))
+            && found.counts == self.counts
+            && self.files.cover(&found.files);
+        let detail = "with another number of arguments".to_owned();
+        (!is_same).then_some(Refusal { reason: Reason::ConstructorsDiffer, detail })
+    }
+
     /// Whether it tells about this start, now.
     fn serves(&self, spec: &Spec<'_>) -> bool {
         key::of(spec, &self.asked()) == self.key && self.files.unchanged()
@@ -88,12 +114,12 @@ impl Observed {
 
 /// What is known, or can be found out, about the constructors of `spec`'s program; whether it was found out now.
 pub(crate) fn observe(spec: &Spec<'_>, means: Means<'_>) -> (Arc<Observed>, bool) {
-    let of = (spec.program.clone(), means.allocator.map(PathBuf::from));
+    let of = of(spec, means);
     if let Some(known) = find(&of, spec, means.kept) {
         return (known, false);
     }
     let begun = SystemTime::now();
-    let mut observed = observe_twice(spec, means);
+    let mut observed = watched(means, |live| twice::observe(spec, means, live));
     observed.key = key::of(spec, &observed.asked());
     // What was changed meanwhile may have been read as it was before, or by one run only.
     if !observed.files.unchanged_since(begun) || !observed.files.unchanged() {
@@ -105,6 +131,39 @@ pub(crate) fn observe(spec: &Spec<'_>, means: Means<'_>) -> (Arc<Observed>, bool
         keep(of, Arc::clone(&observed), means.kept);
     }
     (observed, true)
+}
+
+fn of(spec: &Spec<'_>, means: Means<'_>) -> Of {
+    (spec.program.clone(), means.allocator.map(PathBuf::from))
+}
+
+/// Observes the constructors for `spec`'s number of arguments, too: what they make of another number tells nothing about this
+/// one, as they may compare it with a constant. Whether that number was `observed`, or is now; else why a start with it is
+/// cold. Only one caller at a time observes a number.
+pub(crate) fn extend(observed: &Observed, spec: &Spec<'_>, means: Means<'_>) -> Result<(), Refusal> {
+    let passing = |reason| Err(Refusal { reason, detail: String::new() });
+    let number = numbers::of(spec);
+    let Some(_claim) = observed.numbers.claim(number) else {
+        return if observed.covers(spec) { Ok(()) } else { passing(Reason::FewStarts) };
+    };
+    let begun = SystemTime::now();
+    let found = watched(means, |live| twice::extend(spec, means, live));
+    if !observed.files.unchanged_since(begun) || !observed.files.unchanged() {
+        return passing(Reason::FilesChanging);
+    }
+    let of = of(spec, means);
+    let Some(refusal) = observed.difference(&found) else {
+        observed.numbers.insert(number);
+        save(&of, means.kept);
+        return Ok(());
+    };
+    if store::is_kept(Some(refusal.reason)) {
+        // It takes the place of what was believed until now.
+        forget(&of, &observed.key, means.kept);
+        let refused = Observed { refusal: Some(refusal.clone()), ..observed.clone() };
+        keep(of, Arc::new(refused), means.kept);
+    }
+    Err(refusal)
 }
 
 fn find(of: &Of, spec: &Spec<'_>, kept: Option<&Path>) -> Option<Arc<Observed>> {
@@ -127,6 +186,20 @@ fn keep(of: Of, observed: Arc<Observed>, kept: Option<&Path>) {
     }
 }
 
+fn forget(of: &Of, key: &[u8], kept: Option<&Path>) {
+    let mut known = KNOWN.lock().expect("no panic while locked");
+    let place = (of.clone(), kept.map(PathBuf::from));
+    known.get_or_insert_default().entry(place).or_default().retain(|observed| observed.key != key);
+}
+
+/// Keeps what has become known of a program.
+fn save(of: &Of, kept: Option<&Path>) {
+    let Some(directory) = kept else { return };
+    let mut known = KNOWN.lock().expect("no panic while locked");
+    let place = (of.clone(), kept.map(PathBuf::from));
+    store::save(directory, of, known.get_or_insert_default().entry(place).or_default());
+}
+
 /// The runs that go on, so that they can be ended.
 #[derive(Debug, Default)]
 struct Live(Mutex<Vec<OwnedFd>>);
@@ -146,8 +219,8 @@ impl Live {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-fn observe_twice(spec: &Spec<'_>, means: Means<'_>) -> Observed {
+/// Has `observe` start its runs, and ends them if they take too long or nobody wants to know any more.
+fn watched(means: Means<'_>, observe: impl FnOnce(&Live) -> Observed + Send) -> Observed {
     let live = Live::default();
     let (sender, receiver) = std::sync::mpsc::channel();
     let until = Instant::now() + PATIENCE;
@@ -155,7 +228,7 @@ fn observe_twice(spec: &Spec<'_>, means: Means<'_>) -> Observed {
     std::thread::scope(|scope| {
         let work = || {
             // It is waited for below.
-            let _ = sender.send(twice::observe(spec, means, &live));
+            let _ = sender.send(observe(&live));
         };
         if std::thread::Builder::new().name("observer".into()).spawn_scoped(scope, work).is_err() {
             return Observed::refused(Reason::NotObserved, "no thread for it");
@@ -176,15 +249,26 @@ fn observe_twice(spec: &Spec<'_>, means: Means<'_>) -> Observed {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn observe_twice(_: &Spec<'_>, _: Means<'_>) -> Observed {
-    Observed::refused(Reason::NotObserved, "not on this kind of processor")
+mod twice {
+    //! Observing needs what is written for one kind of processor.
+
+    use super::{Live, Observed};
+    use crate::warm::template::Means;
+    use crate::{Reason, Spec};
+
+    pub(super) fn observe(_: &Spec<'_>, _: Means<'_>, _: &Live) -> Observed {
+        Observed::refused(Reason::NotObserved, "not on this kind of processor")
+    }
+
+    pub(super) use observe as extend;
 }
 
 impl Observed {
-    /// Of a program that does nothing before `main`.
+    /// Of a program that does nothing before `main`, with any number of arguments.
     #[cfg(test)]
     pub(crate) fn nothing() -> Observed {
-        Observed { refusal: None, ..Observed::refused(Reason::NotObserved, "") }
+        let numbers = Numbers::all();
+        Observed { refusal: None, numbers, ..Observed::refused(Reason::NotObserved, "") }
     }
 
     fn refused(reason: Reason, detail: &str) -> Observed {
@@ -194,6 +278,7 @@ impl Observed {
             files: Files::default(),
             relative: Vec::new(),
             counts: Vec::new(),
+            numbers: Arc::default(),
             refusal: Some(Refusal { reason, detail: detail.to_owned() }),
             key: Vec::new(),
         }

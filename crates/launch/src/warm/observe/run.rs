@@ -78,7 +78,7 @@ pub(super) struct Block {
 pub(super) struct Run<'a> {
     pub pid: i32,
     means: Means<'a>,
-    /// Which of the two it is.
+    /// 1 for the first run, 2 for one made of it.
     turn: u8,
     /// Where this process may run.
     everywhere: Option<CpuSet>,
@@ -192,7 +192,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// A second run of the same exec, which has the same layout: a fork of this one before its first instruction. It has
+    /// Another run of the same exec, which has the same layout: a fork of this one before its first instruction. It has
     /// fewer arguments, and as many more empty variables.
     pub(super) fn fork(&self, fewer: u64, live: &Live) -> Result<Run<'a>, Refusal> {
         let start = trace::registers(self.pid).map_err(lost)?;
@@ -243,17 +243,29 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// Puts it on the processor of its tracer: to wake one on another processor takes longer than most calls.
+    fn stay_together(&self) {
+        let mut one = CpuSet::new();
+        one.set(rustix::thread::sched_getcpu());
+        self.put_on(&one);
+    }
+
     /// Puts it on one processor, another one for each run, so that what constructors make of its number shows; the tracer as
-    /// well, since the runs are interleaved. Not before libraries are loaded: most stops are on the way there.
+    /// well, since the runs are interleaved.
     pub(super) fn place(&self) {
         let Some(all) = &self.everywhere else { return };
         let mut allowed = (0..CpuSet::MAX_CPU).filter(|&cpu| all.is_set(cpu));
         let Some(cpu) = allowed.nth(usize::from(self.turn) - 1) else { return };
         let mut one = CpuSet::new();
         one.set(cpu);
+        self.put_on(&one);
+    }
+
+    /// Puts it and its tracer on these processors.
+    fn put_on(&self, processors: &CpuSet) {
         for process in [None, rustix::process::Pid::from_raw(self.pid)] {
             // Where it is refused, the kernel chooses.
-            let _ = rustix::thread::sched_setaffinity(process, &one);
+            let _ = rustix::thread::sched_setaffinity(process, processors);
         }
     }
 
@@ -267,6 +279,7 @@ impl<'a> Run<'a> {
 
     /// Lets it run until the runtime takes over.
     pub(super) fn reach_main(&mut self) -> Result<(), Refusal> {
+        self.stay_together();
         loop {
             trace::resume(self.pid).map_err(lost)?;
             match self.wait()? {
@@ -477,5 +490,11 @@ impl<'a> Run<'a> {
         if self.seen.known.insert((first.to_owned(), aspect)) {
             self.seen.files.watch_for(first, aspect);
         }
+    }
+}
+
+impl super::arguments::Memory for Run<'_> {
+    fn read(&self, at: u64, bytes: &mut [u8]) -> bool {
+        self.memory.read_exact_at(bytes, at).is_ok()
     }
 }

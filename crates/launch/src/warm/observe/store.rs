@@ -13,19 +13,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::counts::Place;
+use super::numbers::Numbers;
 use super::{Observed, Refusal};
 use crate::Reason;
 use crate::warm::files::{Aspect, Files, Identity};
 use crate::warm::image;
 use crate::warm::key::Looks;
 
-const FORMAT: &[u8] = b"hotstart constructors 2";
+const FORMAT: &[u8] = b"hotstart constructors 3";
 /// A hash of the sources that hold the rules: a hotstart with stricter ones must not believe what an older one has allowed.
 const RULES: u64 = {
-    let sources: [&[u8]; 7] = [
+    let sources: [&[u8]; 9] = [
+        include_bytes!("arguments.rs"),
         include_bytes!("calls.rs"),
         include_bytes!("compare.rs"),
         include_bytes!("counts.rs"),
+        include_bytes!("numbers.rs"),
         include_bytes!("run.rs"),
         include_bytes!("secret.rs"),
         include_bytes!("twice.rs"),
@@ -190,6 +193,10 @@ fn put_observed(bytes: &mut Vec<u8>, observed: &Observed) {
         put(bytes, count.offset);
         put(bytes, count.distance);
     }
+    put(bytes, u64::from(observed.numbers.are_all()));
+    let numbers = observed.numbers.observed();
+    put(bytes, numbers.len() as u64);
+    numbers.iter().for_each(|number| put(bytes, *number as u64));
     put(bytes, observed.files.watched().len() as u64);
     for watched in observed.files.watched() {
         put_text(bytes, watched.path.to_bytes());
@@ -244,9 +251,12 @@ impl Reader<'_> {
         let looks = Looks { stdio, processors, limits: BTreeSet::from_iter(limits) };
         let relative = self.list(Self::path)?;
         let counts = self.list(Self::count)?;
+        let are_all = self.flag()?;
+        let numbers = Numbers::of(self.list(|reader| usize::try_from(reader.number()?).ok())?);
+        let numbers = if are_all { Numbers::all() } else { numbers };
         let files = Files::of_kept(self.list(Self::watched)?);
         let refusal = if self.flag()? { Some(self.refusal()?) } else { None };
-        Some(Observed { names, looks, files, relative, counts, refusal, key })
+        Some(Observed { names, looks, files, relative, counts, numbers, refusal, key })
     }
 
     fn count(&mut self) -> Option<Place> {
@@ -288,6 +298,7 @@ mod tests {
             files,
             relative: vec!["lib/x".into()],
             counts: vec![Place { path: "/bin/tool".into(), offset: 4096, access: *b"rw-p", distance: 8 }],
+            numbers: Numbers::of([1, 3]),
             refusal: Some(Refusal { reason: Reason::ReadsClock, detail: "time".to_owned() }),
             key: vec![1, 0, 2],
         }

@@ -329,6 +329,14 @@ impl<Z: Zygote, W> State<Z, W> {
         *starts > policy.cold_starts() * self.price || (is_first && policy.choice == Choice::Eager)
     }
 
+    /// Whether there were enough starts with as many arguments as `spec` has under its key; counts this one.
+    pub(super) fn pays_for_number(&mut self, spec: &Spec<'_>, policy: &Policy) -> bool {
+        let mut key = key::of(spec, &self.asked);
+        key.push(b'#');
+        key.extend_from_slice(&spec.argv.len().to_ne_bytes());
+        self.pays(&key, policy)
+    }
+
     /// When the idle process that was not used for longest was used.
     pub(super) fn oldest_idle(&self) -> Option<u64> {
         let [zygote, worker] = [self.zygotes.oldest(), self.workers.oldest()].map(|o| o.map(|(_, at)| at));

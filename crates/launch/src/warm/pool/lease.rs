@@ -9,6 +9,7 @@ use super::places::Why;
 use super::tool::Tool;
 use super::{Make, Pool, Process, Unit, Worker, Zygote};
 use crate::slots::{Entry, Slot};
+use crate::warm::observe::Observed;
 use crate::warm::place;
 use crate::warm::request::Failure;
 use crate::warm::worker::Ended;
@@ -83,6 +84,14 @@ impl<'p, M: Make> Lease<'p, M> {
             Some(What::Zygote(_, grown)) => [1, 0, usize::from(grown.is_some())],
             Some(What::Worker(..)) => [0, 1, 0],
             None => [0, 0, 0],
+        }
+    }
+
+    /// What the constructors of its process were seen to do.
+    pub(super) fn observed(&self) -> Option<Arc<Observed>> {
+        match self.what.as_ref()? {
+            What::Zygote(held, _) => Some(Arc::clone(&held.unit.observed)),
+            What::Worker(held, _) => Some(Arc::clone(&held.unit.observed)),
         }
     }
 

@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use super::ahead::Made;
 use super::eligible::Traits;
-use super::observe::Observed;
+use super::observe::{Observed, Refusal};
 use super::request::Failure;
 use super::{Policy, refuses};
 use crate::slots::Slot;
@@ -94,6 +94,8 @@ pub(crate) trait Make: fmt::Debug + Send + Sync + 'static {
     fn made_ahead(&self, program: &Path) -> Option<Made<Self::Zygote>>;
     /// Finds out what `spec`'s program does before `main`.
     fn observe(&self, spec: &Spec<'_>, allocator: Option<&Path>) -> Result<Findings, Reason>;
+    /// Observes it with as many arguments as `spec` has, too; or tells why a start with so many is cold.
+    fn extend(&self, observed: &Observed, spec: &Spec<'_>, allocator: Option<&Path>) -> Result<(), Refusal>;
     /// Starts it up to its `main`.
     fn zygote(
         &self,
@@ -108,6 +110,8 @@ pub(crate) trait Make: fmt::Debug + Send + Sync + 'static {
 pub(crate) struct Unit<P> {
     pub process: P,
     key: Arc<[u8]>,
+    /// What its constructors were seen to do.
+    observed: Arc<Observed>,
     base: Arc<Base>,
     /// The memory of a persistent process beyond what it shares; a zygote has its base.
     own: Option<Share>,
@@ -132,10 +136,11 @@ pub(crate) struct Pool<M: Make> {
 }
 
 impl<P> Unit<P> {
-    fn zygote(process: P, key: Arc<[u8]>, base: Arc<Base>) -> Self {
+    fn zygote(process: P, key: Arc<[u8]>, observed: Arc<Observed>, base: Arc<Base>) -> Self {
         Unit {
             process,
             key,
+            observed,
             base,
             own: None,
             is_zygote: true,
@@ -148,7 +153,8 @@ impl<P> Unit<P> {
 
     /// A persistent process made of the zygote `origin`, asked by a thread on processor `asked_on`.
     fn worker<Z>(process: P, origin: &Unit<Z>, asked_on: usize) -> Self {
-        let unit = Unit::zygote(process, Arc::clone(&origin.key), Arc::clone(&origin.base));
+        let (key, observed, base) = (&origin.key, &origin.observed, &origin.base);
+        let unit = Unit::zygote(process, Arc::clone(key), Arc::clone(observed), Arc::clone(base));
         Unit { is_zygote: false, asked_on, ..unit }
     }
 
@@ -198,9 +204,13 @@ impl<M: Make> Pool<M> {
         }
         loop {
             let plan = tool.plan(spec, &self.policy)?;
-            if let Some(lease) = self.carry_out(tool, spec, plan)? {
+            let Some(lease) = self.carry_out(tool, spec, plan)? else { continue };
+            let Some(observed) = lease.observed().filter(|observed| !observed.covers(spec)) else {
                 return Ok(lease);
-            }
+            };
+            // Others can use the process meanwhile.
+            drop(lease);
+            tool.extend(spec, &self.maker, &observed, &self.policy)?;
         }
     }
 

@@ -180,10 +180,11 @@ impl<P> Places<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::warm::observe::Observed;
     use crate::warm::pool::memory::{Base, Budget};
 
     fn unit(name: u32, key: &[u8]) -> Unit<u32> {
-        Unit::zygote(name, key.into(), Base::new(Budget::default().take(0)))
+        Unit::zygote(name, key.into(), Arc::new(Observed::nothing()), Base::new(Budget::default().take(0)))
     }
 
     #[test]

@@ -16,6 +16,7 @@ use super::statistics::ToolStatistics;
 use super::wait::{Waiting, are_busy};
 use super::{Make, Process, Unit};
 use crate::warm::ahead::Made;
+use crate::warm::observe::{Observed, Refusal};
 use crate::warm::worker::Doubts;
 use crate::warm::{OnDoubt, Policy, key, place};
 use crate::{Allocators, Reason, Spec, Via};
@@ -93,7 +94,7 @@ impl<M: Make> Tool<M> {
         let spec = guess.spec(&self.path);
         let key = state.learn(&zygote, |asked| key::of(&spec, asked));
         let id = state.zygotes.claim(Arc::clone(&key));
-        state.zygotes.park(id, Unit::zygote(zygote, key, base));
+        state.zygotes.park(id, Unit::zygote(zygote, key, observed, base));
         true
     }
 
@@ -193,7 +194,33 @@ impl<M: Make> Tool<M> {
         let mut state = self.lock();
         let key = state.learn(&zygote, |asked| key::of(spec, asked));
         state.zygotes.made(permit.id(), &key, 0);
-        Ok(Held::new(Unit::zygote(zygote, key, base), permit))
+        Ok(Held::new(Unit::zygote(zygote, key, findings.observed, base), permit))
+    }
+
+    /// Has its constructors observed with as many arguments as `spec` has, if there were enough starts with so many.
+    pub(crate) fn extend(
+        &self,
+        spec: &Spec<'_>,
+        maker: &M,
+        observed: &Observed,
+        policy: &Policy,
+    ) -> Result<(), Reason> {
+        let allocator = {
+            let mut state = self.lock();
+            if !state.pays_for_number(spec, policy) {
+                return Err(Reason::FewStarts);
+            }
+            state.statistics.allocator.clone()
+        };
+        let Err(Refusal { reason, detail }) = maker.extend(observed, spec, allocator.as_deref()) else {
+            self.lock().statistics.observed += 1;
+            return Ok(());
+        };
+        if reason != Reason::FewStarts {
+            self.lock().statistics.constructors = Some((reason, detail));
+            self.failed(reason);
+        }
+        Err(reason)
     }
 
     /// Takes note that no zygote could be made.

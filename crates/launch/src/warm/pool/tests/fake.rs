@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::slots::{Slot, Slots};
 use crate::warm::ahead::Made;
 use crate::warm::eligible::Traits;
-use crate::warm::observe::Observed;
+use crate::warm::observe::{Observed, Refusal};
 use crate::warm::pool::decide::Start;
 use crate::warm::pool::wait::Waiting;
 use crate::warm::pool::{Findings, Lease, Make, Pool, Process, Started, Tool, Worker, Zygote};
@@ -168,6 +168,10 @@ impl Make for Maker {
                 is_new: false,
             }),
         }
+    }
+
+    fn extend(&self, _: &Observed, _: &Spec<'_>, _: Option<&Path>) -> Result<(), Refusal> {
+        unreachable!("all numbers are observed")
     }
 
     fn zygote(&self, spec: &Spec<'_>, _: Option<&Path>, _: &Findings) -> Result<Fake, Reason> {
