@@ -8,6 +8,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::sync::Arc;
 
 use hotstart_launch::{Launcher, cache_directory};
 use hotstart_model::Environment;
@@ -46,7 +47,7 @@ pub fn run(args: &[OsString]) -> ExitCode {
         );
         return told(Sink::stderr(), &text, exit_code::ERROR);
     };
-    let filechecks = FileChecks::new(Launcher::new(), cache_directory());
+    let filechecks = FileChecks::new(Arc::new(Launcher::new()), cache_directory());
     let is_believed = filechecks.test_now(&program, &env);
     if let [option] = rest
         && option == "--test"

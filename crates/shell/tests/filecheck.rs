@@ -33,7 +33,7 @@ impl Space {
         let dir = tempfile::tempdir().unwrap();
         let path = format!("{}:/usr/bin:/bin", filecheck.parent().unwrap().display());
         let env: Environment = [("PATH", path.as_str())].into_iter().collect();
-        let filechecks = FileChecks::new(Launcher::new(), None);
+        let filechecks = FileChecks::new(Arc::new(Launcher::new()), None);
         assert!(filechecks.test_now(filecheck, &env), "{:?}", filechecks.counts());
         fs::write(dir.path().join("check"), "CHECK: a\nCHECK-NEXT: b\n").unwrap();
         fs::write(dir.path().join("good"), "a\nb\n").unwrap();

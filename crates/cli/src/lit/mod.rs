@@ -224,7 +224,8 @@ impl Session<'_> {
                 let checks = self.warm.checks();
                 let mut tally = Tally::wanted(&self.options);
                 if self.warm.matches_filechecks() && !self.options.own.no_filecheck {
-                    tally.filechecks = Some(Arc::new(FileChecks::new(launcher.cold(), cache_directory())));
+                    tally.filechecks =
+                        Some(Arc::new(FileChecks::new(Arc::clone(&launcher), cache_directory())));
                 }
                 let nesting = nesting.serve(&launcher, tally.tool_times.clone());
                 let code = self.execute(discovered, diagnostics, stopper, (&launcher, &checks, &tally));

@@ -55,26 +55,29 @@ pub(crate) struct Made<Z> {
     pub guess: Guess,
 }
 
-/// A start that is expected: with pipes for its output, as tests have.
+/// A start that is expected: as a stage of a pipeline that is not the last, with a pipe for its output and a file for its
+/// errors. Constructors of LLVM's tools look at standard error.
 #[derive(Debug)]
 pub(crate) struct Guess {
     name: OsString,
     env: EnvBlock,
     null: OwnedFd,
     pipe: [OwnedFd; 2],
+    errors: OwnedFd,
 }
 
 impl Guess {
     fn new(name: OsString, env: EnvBlock) -> Option<Guess> {
         let null = File::options().read(true).write(true).open("/dev/null").ok()?.into();
         let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).ok()?;
-        Some(Guess { name, env, null, pipe: [read, write] })
+        let errors = rustix::fs::memfd_create("hotstart-errors", rustix::fs::MemfdFlags::CLOEXEC).ok()?;
+        Some(Guess { name, env, null, pipe: [read, write], errors })
     }
 
     /// The start of `program`.
     pub(crate) fn spec(&self, program: &Path) -> Spec<'_> {
         let [_, write] = &self.pipe;
-        let stdio = [self.null.as_fd(), write.as_fd(), write.as_fd()];
+        let stdio = [self.null.as_fd(), write.as_fd(), self.errors.as_fd()];
         Spec { stdio, ..Spec::plain(program, self.name.clone(), self.env.clone(), &self.null) }
     }
 }

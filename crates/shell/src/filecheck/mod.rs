@@ -15,8 +15,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use hotstart_filecheck::{MAX_INPUT, Prepared, Request, Undecided};
 use hotstart_launch::{EnvBlock, Group, Launcher};
@@ -33,7 +33,7 @@ pub(crate) use waiting::{Started, Waiting};
 #[derive(Debug)]
 pub struct FileChecks {
     /// Starts the FileChecks that are put to the test.
-    launcher: Launcher,
+    launcher: Arc<Launcher>,
     /// Their processes.
     group: Group,
     trust: Trust,
@@ -70,7 +70,7 @@ pub(crate) struct Call<'c> {
 
 impl FileChecks {
     /// `launcher` starts what is put to the test; answers are kept below `dir`, or not at all.
-    pub fn new(launcher: Launcher, dir: Option<PathBuf>) -> Self {
+    pub fn new(launcher: Arc<Launcher>, dir: Option<PathBuf>) -> Self {
         FileChecks {
             launcher,
             group: Group::new(),

@@ -13,8 +13,8 @@ use hotstart_model::Environment;
 
 use super::store;
 
-/// Uses in a run before a FileCheck is put to the test, which takes about as long as so many runs of it.
-const USES: u32 = 200;
+/// Uses in a run before a FileCheck is put to the test, which takes about as long as so many runs of it, warm.
+const USES: u32 = 60;
 
 /// A FileCheck, as a call names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -32,7 +32,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::files::Files;
@@ -78,6 +78,9 @@ type Of = (PathBuf, Option<PathBuf>);
 /// By what it is about, and where it is kept.
 type Known = HashMap<(Of, Option<PathBuf>), Vec<Arc<Observed>>>;
 static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+/// Programs that are being observed. Who wants to know the same waits, as it needs all of a processor.
+static UNDER_WAY: Mutex<Vec<Of>> = Mutex::new(Vec::new());
+static ENDED: Condvar = Condvar::new();
 
 impl Observed {
     fn asked(&self) -> Asked {
@@ -118,6 +121,10 @@ pub(crate) fn observe(spec: &Spec<'_>, means: Means<'_>) -> (Arc<Observed>, bool
     if let Some(known) = find(&of, spec, means.kept) {
         return (known, false);
     }
+    let _turn = Turn::take(&of);
+    if let Some(known) = find(&of, spec, means.kept) {
+        return (known, false);
+    }
     let begun = SystemTime::now();
     let mut observed = watched(means, |live| twice::observe(spec, means, live));
     observed.key = key::of(spec, &observed.asked());
@@ -131,6 +138,30 @@ pub(crate) fn observe(spec: &Spec<'_>, means: Means<'_>) -> (Arc<Observed>, bool
         keep(of, Arc::clone(&observed), means.kept);
     }
     (observed, true)
+}
+
+/// The right to observe a program, until it is dropped.
+#[derive(Debug)]
+struct Turn(Of);
+
+impl Turn {
+    /// Waits until nobody else observes the same program.
+    fn take(of: &Of) -> Turn {
+        let under_way = UNDER_WAY.lock().expect("no panic while locked");
+        let mut under_way =
+            ENDED.wait_while(under_way, |under_way| under_way.contains(of)).expect("no panic while locked");
+        under_way.push(of.clone());
+        Turn(of.clone())
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        // Not a second panic if this is dropped by one.
+        let mut under_way = UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner);
+        under_way.retain(|of| *of != self.0);
+        ENDED.notify_all();
+    }
 }
 
 fn of(spec: &Spec<'_>, means: Means<'_>) -> Of {
