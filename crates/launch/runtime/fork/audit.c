@@ -68,14 +68,26 @@ static void resolve(void)
     RESOLVE(getentropy);
 }
 
+/* The functions below serve a tool that asks for a variable. libc's string functions would leave in vector and mask registers what lies
+ * behind a name: a watched run keeps its registers (point.c). */
+static size_t length_of(const char *string)
+{
+    const char *end = string;
+    for (; *end; end++)
+        __asm__ volatile("" : "+r"(end)); /* else the compiler may call strlen */
+    return (size_t)(end - string);
+}
+
 static int equal(const char *a, const char *b, size_t length)
 {
-    return strlen(a) == length && memcmp(a, b, length) == 0;
+    for (; length && *a == *b; length--)
+        a++, b++;
+    return !length && !*a;
 }
 
 static int recorded(const char *name, size_t length)
 {
-    for (size_t at = 0; at < asked.length; at += strlen(asked.names + at) + 1)
+    for (size_t at = 0; at < asked.length; at += length_of(asked.names + at) + 1)
         if (equal(asked.names + at, name, length))
             return 1;
     return 0;
@@ -83,14 +95,17 @@ static int recorded(const char *name, size_t length)
 
 static void record(const char *name)
 {
-    size_t length = strlen(name);
+    size_t length = length_of(name);
     if (recorded(name, length))
         return;
     if (length + 1 > NAMES_ROOM - asked.length) {
         asked.doubts |= HS_DOUBT_AUDIT_FULL;
         return;
     }
-    memcpy(asked.names + asked.length, name, length + 1);
+    for (size_t i = 0; i <= length; i++) {
+        asked.names[asked.length + i] = name[i];
+        __asm__ volatile("" : : : "memory"); /* nor memcpy */
+    }
     asked.length += length + 1;
     asked.count++;
 }
