@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 29] = [
+const SOURCES: [&str; 30] = [
     "fork/entry.c",
     "io.c",
     "fork/audit.c",
@@ -20,6 +20,7 @@ const SOURCES: [&str; 29] = [
     "fork/bind.c",
     "fork/child.c",
     "fork/decode.c",
+    "fork/loader.c",
     "fork/server.c",
     "reset/worker.c",
     "reset/memory.c",

@@ -149,6 +149,11 @@ HS_HIDDEN int hs_decode(char *message, long length, uint32_t room, struct hs_job
 HS_HIDDEN void hs_serve(const struct hs_start *start, struct hs_call *call);
 HS_HIDDEN const struct hs_job *hs_serve_next(const struct hs_start *start, struct hs_call *call);
 
+/* loader.c */
+HS_HIDDEN void hs_loader_find(const struct hs_start *start);
+HS_HIDDEN int hs_loader_is_known(void);
+HS_HIDDEN void hs_loader_tell(const struct hs_call *call);
+
 /* strings.c */
 HS_HIDDEN int hs_strings_learn_counts(const struct hs_job *job, const struct hs_start *start);
 HS_HIDDEN void hs_strings_part(const struct hs_start *start);

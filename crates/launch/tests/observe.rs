@@ -78,6 +78,8 @@ fn what_differs_from_start_to_start_keeps_a_tool_cold() {
         ("directory", Reason::ReadsDirectory),
         ("variables", Reason::ReadsEnvironment),
         ("argument", Reason::KeepsArguments),
+        ("call_with_argument", Reason::KeepsArguments),
+        ("open_pages", Reason::KeepsArguments),
         ("count_others", Reason::ConstructorsDiffer),
         ("count_some", Reason::ConstructorsDiffer),
         ("count_most", Reason::ConstructorsDiffer),
@@ -155,6 +157,44 @@ fn the_number_of_arguments_that_a_constructor_keeps_is_that_of_each_start() {
             }
             let tool = warm.statistics().tools.remove(0);
             assert!(tool.not_rewound.is_none() && tool.retired.is_empty(), "{tool:?}");
+        }
+    }
+}
+
+/// What it keeps could be libc's own otherwise.
+#[test]
+fn a_tool_is_not_taken_for_the_loader_by_its_name() {
+    for (look, is_warm) in [("count", true), ("count_others", false), ("count_equal", false)] {
+        let mut tool = looks(look);
+        let renamed = tool.victim.program.with_file_name("ld-before");
+        std::fs::rename(&tool.victim.program, &renamed).unwrap();
+        await_age(&renamed);
+        tool.victim.program = renamed;
+        for warm in [warm_launcher(&["ld-before"]), rewinding_launcher(&["ld-before"])] {
+            for words in [&["a", "b"][..], &["a"]] {
+                assert_eq!(tool.agrees(&warm, &case(words)).is_warm(), is_warm, "{look}");
+            }
+        }
+    }
+}
+
+/// ld.so hands its own record of the arguments to a library that main opens.
+#[test]
+fn the_constructor_of_a_library_that_is_opened_later_has_the_arguments_of_the_start() {
+    let source = Path::new(SOURCE).with_file_name("plugin.c");
+    let home = tempfile::tempdir().unwrap();
+    let at = |name: &str| home.path().canonicalize().unwrap().join(name);
+    compile(&source, &at("plugin.so"), &["-DPLUGIN", "-shared", "-fPIC"]);
+    let path = format!("-DPLUGIN_PATH=\"{}\"", at("plugin.so").display());
+    compile(&source, &at("opens"), &[&path]);
+    let tool = Victim { dir: tempfile::tempdir().unwrap(), program: at("opens") };
+    for warm in [warm_launcher(&["opens"]), rewinding_launcher(&["opens"])] {
+        for round in 0..12 {
+            let words = [&["a"][..], &["a", "b"], &[]][round % 3];
+            let (cold, _) = start(&Launcher::new(), &tool, &case(words));
+            let (ran, exit) = start(&warm, &tool, &case(words));
+            assert_eq!((cold.status, &ran.stdout), (Status::Exited(0), &cold.stdout), "{round}");
+            assert!(exit.via.is_warm(), "{round}: {:?}", exit.via);
         }
     }
 }

@@ -211,6 +211,7 @@ void hs_serve(const struct hs_start *start, struct hs_call *call)
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || hs_title_open() != 0 || hs_child_open() != 0)
         doubts |= HS_DOUBT_KERNEL;
     doubts |= hs_audit_doubts() | hs_snapshot_doubts(start);
+    hs_loader_find(start);
     hs_nested_open(start->argv);
     hs_bind_all();
     hs_place_open();

@@ -546,10 +546,14 @@ static int futex_is_known(long operation)
     }
 }
 
-/* A refusal may be due to what the worker has mapped beside the tool's own memory. */
+/* A refusal may be due to what the worker has mapped beside the tool's own memory. The constructors of a library that is opened now are
+ * given the arguments of the zygote, unless the loader was told others. */
 static enum hs_call_outcome map(struct hs_system_call *call)
 {
-    const long number = call->number, wanted = call->a, result = hs_mappings_call(call);
+    const long number = call->number, wanted = call->a;
+    if (number == SYS_mmap && call->c & PROT_EXEC && !(call->d & MAP_ANONYMOUS) && !hs_loader_is_known())
+        hs_call_mark();
+    const long result = hs_mappings_call(call);
     if (number == SYS_brk ? wanted && result != wanted : number == SYS_mmap && result == -ENOMEM)
         hs_call_mark();
     return done(call, result);

@@ -168,6 +168,7 @@ void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, stru
     layout.is_fixed = layout.is_apart && argv;
     if (!argv)
         argv = lay_as_received(job, laid.arguments);
+    ((long *)start->argv)[-1] = argc; /* as __libc_stack_end leads there */
     if (layout.is_apart) {
         memcpy(start->argv, argv, count * sizeof *argv);
         if ((char *)(argv + count + layout.auxiliary_words) <= laid.name)
@@ -176,6 +177,7 @@ void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, stru
     *call = (struct hs_call){(int)argc, argv, argv + argc + 1};
     for (uint32_t i = 0; i < layout.count_count; i++)
         *layout.counts[i] = argc;
+    hs_loader_tell(call);
     environ = call->envp;
     char *slash = strrchr(argv[0], '/');
     program_invocation_name = __progname_full = argv[0];

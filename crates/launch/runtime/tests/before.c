@@ -6,9 +6,12 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -226,6 +229,18 @@ static inline void fault(int argc, char **argv)
 {
     nothing(argc, argv);
     __builtin_trap();
+}
+static inline void call_with_argument(int argc, char **argv)
+{
+    sigset_t now;
+    if (argc > 1 && syscall(SYS_rt_sigprocmask, SIG_SETMASK, argv[1], NULL, 8) == 0)
+        number = sigprocmask(SIG_SETMASK, NULL, &now) == 0 && sigismember(&now, SIGINT);
+}
+static inline void open_pages(int argc, char **argv)
+{
+    nothing(argc, argv);
+    const char *name = (const char *)getauxval(AT_EXECFN);
+    number = mprotect((void *)((uintptr_t)name & -4096), 4096, PROT_READ | PROT_WRITE);
 }
 static inline void unknown(int argc, char **argv) { nothing(argc, argv); number = getpriority(PRIO_PROCESS, 0); }
 static inline void computes(int argc, char **argv)

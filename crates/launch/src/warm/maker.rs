@@ -60,10 +60,16 @@ impl pool::Make for Maker {
         Ok(Findings { traits, observed, is_new })
     }
 
-    fn extend(&self, observed: &Observed, spec: &Spec<'_>, allocator: Option<&Path>) -> Result<(), Refusal> {
+    fn extend(
+        &self,
+        observed: &Observed,
+        numbers: &[usize],
+        spec: &Spec<'_>,
+        allocator: Option<&Path>,
+    ) -> Result<(), Refusal> {
         let none = || Refusal { reason: Reason::System, detail: String::new() };
         let means = self.means(&spec.program, allocator).ok_or_else(none)?;
-        observe::extend(observed, spec, means)
+        observe::extend(observed, numbers, spec, means)
     }
 
     fn zygote(

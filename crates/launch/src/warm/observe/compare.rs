@@ -54,14 +54,19 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Ve
     }
     let mut pair = Pair { one, other, thread, counts: Vec::new() };
     let owners = maps::owners(&maps);
+    let mut dirty = maps::written(one.pid).map_err(lost)?;
+    dirty.extend(maps::written(other.pid).map_err(lost)?);
     let ours = maps.iter().find(|mapping| mapping.inode == runtime).map(|mapping| mapping.path.as_str());
     for (mapping, owner) in maps.iter().zip(owners) {
-        if mapping.access[1] != b'w' || Some(owner) == ours {
+        // What the loader has relocated is read-only now. It may depend on a function's answer (IFUNC). The loader's own has the
+        // processor's number.
+        let is_relocated = dirty.contains(&mapping.from) && !one.is_libc(owner);
+        if (mapping.access[1] != b'w' && !is_relocated) || Some(owner) == ours {
             continue;
         }
         let whose = match owner {
             "[stack]" => Owner::Stack,
-            path if maps::is_libc(path) => Owner::Libc,
+            path if one.is_libc(path) => Owner::Libc,
             _ => Owner::Tool,
         };
         let from = if whose == Owner::Stack { mapping.from.max(one.stack) } else { mapping.from };

@@ -1,5 +1,7 @@
 //! What a traced process has mapped.
 
+#[cfg(target_arch = "x86_64")]
+use std::collections::HashSet;
 use std::io;
 
 /// One line of /proc/PID/maps.
@@ -28,6 +30,26 @@ pub(super) fn of(pid: i32) -> io::Result<Vec<Mapping>> {
     text.lines().map(|line| parse(line).ok_or_else(|| io::ErrorKind::InvalidData.into())).collect()
 }
 
+/// Where the mappings begin that a process has written to.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn written(pid: i32) -> io::Result<HashSet<u64>> {
+    let text = std::fs::read(format!("/proc/{pid}/smaps"))?;
+    Ok(written_in(&String::from_utf8_lossy(&text)))
+}
+
+#[cfg(target_arch = "x86_64")]
+fn written_in(smaps: &str) -> HashSet<u64> {
+    let (mut written, mut from) = (HashSet::new(), 0);
+    for line in smaps.lines() {
+        if let Some(mapping) = parse(line) {
+            from = mapping.from;
+        } else if line.strip_prefix("Private_Dirty:").is_some_and(|size| size.trim() != "0 kB") {
+            written.insert(from);
+        }
+    }
+    written
+}
+
 pub(super) fn parse(line: &str) -> Option<Mapping> {
     let mut fields = line.splitn(6, ' ');
     let (from, to) = fields.next()?.split_once('-')?;
@@ -49,11 +71,14 @@ pub(super) fn owners(maps: &[Mapping]) -> Vec<&str> {
     owners
 }
 
-/// Whether this is libc or the loader.
+/// Whether this file is the loader, or the libc beside it: another file may have such a name.
 #[cfg(target_arch = "x86_64")]
-pub(super) fn is_libc(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or_default();
-    name.starts_with("libc.so.") || name.starts_with("libc-2.") || name.starts_with("ld-")
+pub(super) fn is_libc(path: &str, loader: &str) -> bool {
+    let place = |path: &str| path.rsplit_once('/').map(|(place, name)| (place.to_owned(), name.to_owned()));
+    let (Some((place, name)), Some((home, _))) = (place(path), place(loader)) else { return false };
+    let is_version = |version: &str| version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let old = name.strip_prefix("libc-").and_then(|name| name.strip_suffix(".so"));
+    path == loader || (place == home && (name == "libc.so.6" || old.is_some_and(is_version)))
 }
 
 #[cfg(test)]
@@ -68,7 +93,34 @@ mod tests {
         let maps = [line("1000-3000", "/lib/libc.so.6"), line("3000-4000", ""), line("6000-7000", "")];
         assert_eq!((maps[0].from, maps[0].to, maps[0].inode), (0x1000, 0x3000, 42));
         assert_eq!(owners(&maps), ["/lib/libc.so.6", "/lib/libc.so.6", ""]);
-        assert!(is_libc("/lib/libc.so.6") && is_libc("/lib64/ld-linux-x86-64.so.2"));
-        assert!(!is_libc("/lib/libcap.so.2") && !is_libc(""));
+        let loader = "/lib/ld-linux-x86-64.so.2";
+        for libc in [loader, "/lib/libc.so.6", "/lib/libc-2.31.so"] {
+            assert!(is_libc(libc, loader), "{libc}");
+        }
+        for other in [
+            "/lib/libcap.so.2",
+            "",
+            "/tool/libc.so.6",
+            "/lib/libc.so.mine",
+            "/lib/libc-count.so",
+            "/tool/ld-new",
+        ] {
+            assert!(!is_libc(other, loader), "{other}");
+        }
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn what_was_written_is_told_by_the_kernel() {
+        let smaps = "1000-2000 r--p 00000000 fe:00 42  /bin/tool
+Size:                  4 kB
+Private_Dirty:         0 kB
+2000-3000 r--p 00001000 fe:00 42  /bin/tool
+Private_Dirty:         4 kB
+VmFlags: rd mr mw me ac
+3000-4000 rw-p 00000000 00:00 0
+Private_Dirty:         0 kB
+";
+        assert_eq!(written_in(smaps), HashSet::from([0x2000]));
     }
 }

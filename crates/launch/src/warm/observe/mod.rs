@@ -4,11 +4,8 @@
 //! A template's constructors have run once, for all its copies. That is right where they would have done and found the same
 //! in each: so each of their system calls must be on a list (`calls`); what they look at outside joins the template's key or
 //! its files; arguments and environment cannot be read unseen (`secret`); and what the runs leave behind must be equal
-//! (`compare`), whatever the number of arguments. Where a constructor can read that (`arguments`), a start with a number that was
-//! not observed is cold (`numbers`).
+//! (`compare`), whatever the number of arguments. A start with a number that was not observed is cold (`numbers`).
 
-#[cfg(target_arch = "x86_64")]
-mod arguments;
 #[cfg(target_arch = "x86_64")]
 mod calls;
 #[cfg(target_arch = "x86_64")]
@@ -27,7 +24,7 @@ mod twice;
 #[cfg(target_arch = "x86_64")]
 mod variables;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -168,23 +165,30 @@ fn of(spec: &Spec<'_>, means: Means<'_>) -> Of {
     (spec.program.clone(), means.allocator.map(PathBuf::from))
 }
 
-/// Observes the constructors for `spec`'s number of arguments, too: what they make of another number tells nothing about this
-/// one, as they may compare it with a constant. Whether that number was `observed`, or is now; else why a start with it is
-/// cold. Only one caller at a time observes a number.
-pub(crate) fn extend(observed: &Observed, spec: &Spec<'_>, means: Means<'_>) -> Result<(), Refusal> {
+/// Observes the constructors for these `numbers` of arguments, `spec`'s among them: what they make of other numbers tells nothing,
+/// as they may compare the number with a constant. Whether `spec`'s was `observed`, or is now; else why such a start is cold.
+/// Only one caller at a time observes a number.
+pub(crate) fn extend(
+    observed: &Observed,
+    numbers: &[usize],
+    spec: &Spec<'_>,
+    means: Means<'_>,
+) -> Result<(), Refusal> {
     let passing = |reason| Err(Refusal { reason, detail: String::new() });
-    let number = numbers::of(spec);
-    let Some(_claim) = observed.numbers.claim(number) else {
+    let claims: Vec<_> = numbers.iter().filter_map(|&number| observed.numbers.claim(number)).collect();
+    let own = numbers::of(spec);
+    if !claims.iter().any(|claim| claim.number == own) {
         return if observed.covers(spec) { Ok(()) } else { passing(Reason::FewStarts) };
-    };
+    }
+    let numbers: BTreeSet<usize> = claims.iter().map(|claim| claim.number).collect();
     let begun = SystemTime::now();
-    let found = watched(means, |live| twice::extend(spec, means, live));
+    let found = watched(means, |live| twice::extend(spec, &numbers, means, live));
     if !observed.files.unchanged_since(begun) || !observed.files.unchanged() {
         return passing(Reason::FilesChanging);
     }
     let of = of(spec, means);
     let Some(refusal) = observed.difference(&found) else {
-        observed.numbers.insert(number);
+        numbers.iter().for_each(|&number| observed.numbers.insert(number));
         save(&of, means.kept);
         return Ok(());
     };
@@ -283,6 +287,8 @@ fn watched(means: Means<'_>, observe: impl FnOnce(&Live) -> Observed + Send) -> 
 mod twice {
     //! Observing needs what is written for one kind of processor.
 
+    use std::collections::BTreeSet;
+
     use super::{Live, Observed};
     use crate::warm::template::Means;
     use crate::{Reason, Spec};
@@ -291,7 +297,9 @@ mod twice {
         Observed::refused(Reason::NotObserved, "not on this kind of processor")
     }
 
-    pub(super) use observe as extend;
+    pub(super) fn extend(spec: &Spec<'_>, _: &BTreeSet<usize>, means: Means<'_>, live: &Live) -> Observed {
+        observe(spec, means, live)
+    }
 }
 
 impl Observed {

@@ -1,5 +1,4 @@
-//! For which numbers of arguments it is known what constructors do: for those that were observed, and for all where no
-//! constructor can read the number.
+//! For which numbers of arguments constructors were observed.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -12,7 +11,7 @@ pub(super) struct Numbers(Mutex<Sets>);
 
 #[derive(Debug, Default)]
 struct Sets {
-    /// Whether it is known for all.
+    /// For tests of what does not observe.
     all: bool,
     known: BTreeSet<usize>,
     /// Those that are being observed.
@@ -30,12 +29,10 @@ impl Numbers {
         Arc::new(Numbers(Mutex::new(Sets { known, ..Sets::default() })))
     }
 
+    /// As if each number had been observed.
+    #[cfg(test)]
     pub(super) fn all() -> Arc<Self> {
         Arc::new(Numbers(Mutex::new(Sets { all: true, ..Sets::default() })))
-    }
-
-    pub(super) fn are_all(&self) -> bool {
-        self.lock().all
     }
 
     fn lock(&self) -> MutexGuard<'_, Sets> {
@@ -72,7 +69,7 @@ impl Sets {
 #[derive(Debug)]
 pub(super) struct Claim<'n> {
     numbers: &'n Numbers,
-    number: usize,
+    pub number: usize,
 }
 
 impl Drop for Claim<'_> {

@@ -84,6 +84,8 @@ pub(super) struct Run<'a> {
     everywhere: Option<CpuSet>,
     pub memory: File,
     loader: (u64, u64),
+    /// The loader's file, as the kernel names it.
+    loader_file: String,
     pub block: Block,
     pub opened: HashMap<i32, Opened>,
     pub seen: Seen,
@@ -140,6 +142,7 @@ impl<'a> Run<'a> {
             everywhere,
             memory,
             loader: (0, 0),
+            loader_file: String::new(),
             block: Block::default(),
             opened: HashMap::new(),
             seen: Seen::default(),
@@ -189,6 +192,7 @@ impl<'a> Run<'a> {
         };
         let end = maps.iter().filter(|mapping| mapping.path == path).map(|mapping| mapping.to).max();
         self.loader = (base, end.unwrap_or(base));
+        self.loader_file = path;
         Ok(())
     }
 
@@ -210,6 +214,7 @@ impl<'a> Run<'a> {
         live.enter(pid).map_err(lost)?;
         let mut other = Run::new(pid, self.means, self.everywhere)?;
         (other.turn, other.loader, other.block) = (2, self.loader, self.block);
+        other.loader_file.clone_from(&self.loader_file);
         self.expect(self.pid, Stop::Call, true)?;
         self.expect(pid, Stop::Signal(libc::SIGSTOP), false)?;
         for run in [self, &other] {
@@ -314,6 +319,7 @@ impl<'a> Run<'a> {
                 secret::hide(self, call)?;
                 continue;
             }
+            secret::guard(self, call)?;
             let after = calls::judge(self, call)?;
             self.finish(after)?;
         }
@@ -341,6 +347,10 @@ impl<'a> Run<'a> {
         let Call::Exit { result } = trace::call(self.pid).map_err(lost)? else {
             return refuse(Reason::NotObserved, "a system call has not returned");
         };
+        if result == -i64::from(libc::EFAULT) {
+            // Maybe for what is hidden only now.
+            return refuse(Reason::KeepsArguments, "the system reads what cannot be read");
+        }
         match after {
             After::Opened(what) if result >= 0 => drop(self.opened.insert(result as i32, what)),
             After::Stat { buffer } if result == 0 && self.turn == 2 => self.vary(buffer)?,
@@ -461,6 +471,11 @@ impl<'a> Run<'a> {
         (self.loader.0..self.loader.1).contains(&ip)
     }
 
+    /// Whether this file is the loader, or the libc that belongs to it.
+    pub(super) fn is_libc(&self, path: &str) -> bool {
+        maps::is_libc(path, &self.loader_file)
+    }
+
     /// Whether time and random bytes are asked for by an allocator, as far as can be told.
     pub(super) fn is_allocator(&self) -> bool {
         self.is_allocator || self.means.allocator.is_some()
@@ -477,7 +492,7 @@ impl<'a> Run<'a> {
         let Ok(maps) = self.maps() else { return false };
         let owner = maps::owners(&maps);
         let at = maps.iter().position(|mapping| (mapping.from..mapping.to).contains(&address));
-        at.is_some_and(|at| maps[at].access[1] == b'w' && maps::is_libc(owner[at]))
+        at.is_some_and(|at| maps[at].access[1] == b'w' && self.is_libc(owner[at]))
     }
 
     /// Takes note of what is behind a path now. Of one that is not there, which part of it is the first that is not.
@@ -490,11 +505,5 @@ impl<'a> Run<'a> {
         if self.seen.known.insert((first.to_owned(), aspect)) {
             self.seen.files.watch_for(first, aspect);
         }
-    }
-}
-
-impl super::arguments::Memory for Run<'_> {
-    fn read(&self, at: u64, bytes: &mut [u8]) -> bool {
-        self.memory.read_exact_at(bytes, at).is_ok()
     }
 }

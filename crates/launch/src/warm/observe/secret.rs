@@ -38,6 +38,23 @@ pub(super) fn filling(program: &CString, environment: usize, other_arguments: us
     (PAGE as usize - size % PAGE as usize) % PAGE as usize
 }
 
+/// Refuses a call that gives the system a pointer to the strings, or changes their pages.
+pub(super) fn guard(run: &Run<'_>, call: Entry) -> Result<(), Refusal> {
+    let Some(secret) = run.secret else { return Ok(()) };
+    let [start, size, ..] = call.args;
+    let is_memory =
+        [libc::SYS_mmap, libc::SYS_munmap, libc::SYS_mremap, libc::SYS_mprotect, libc::SYS_madvise]
+            .contains(&call.number);
+    let covers = is_memory && start < secret.to && start.saturating_add(size.max(1)) > secret.from;
+    if covers || call.args.iter().any(|&argument| secret.has(argument)) {
+        return refuse(
+            Reason::KeepsArguments,
+            format!("system call {} on the arguments' pages", call.number),
+        );
+    }
+    Ok(())
+}
+
 /// Length of the instruction that makes a system call.
 const CALL_BYTES: u64 = 2;
 const READABLE: i32 = libc::PROT_READ | libc::PROT_WRITE;

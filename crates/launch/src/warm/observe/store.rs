@@ -23,16 +23,20 @@ use crate::warm::key::Looks;
 const FORMAT: &[u8] = b"hotstart constructors 3";
 /// A hash of the sources that hold the rules: a hotstart with stricter ones must not believe what an older one has allowed.
 const RULES: u64 = {
-    let sources: [&[u8]; 9] = [
-        include_bytes!("arguments.rs"),
+    let sources: [&[u8]; 13] = [
         include_bytes!("calls.rs"),
         include_bytes!("compare.rs"),
         include_bytes!("counts.rs"),
+        include_bytes!("maps.rs"),
+        include_bytes!("mod.rs"),
         include_bytes!("numbers.rs"),
         include_bytes!("run.rs"),
         include_bytes!("secret.rs"),
+        include_bytes!("stdio.rs"),
         include_bytes!("twice.rs"),
         include_bytes!("variables.rs"),
+        include_bytes!("../files.rs"),
+        include_bytes!("../key.rs"),
     ];
     // FNV-1a: a hash that can be written as a constant.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
@@ -193,7 +197,6 @@ fn put_observed(bytes: &mut Vec<u8>, observed: &Observed) {
         put(bytes, count.offset);
         put(bytes, count.distance);
     }
-    put(bytes, u64::from(observed.numbers.are_all()));
     let numbers = observed.numbers.observed();
     put(bytes, numbers.len() as u64);
     numbers.iter().for_each(|number| put(bytes, *number as u64));
@@ -251,9 +254,7 @@ impl Reader<'_> {
         let looks = Looks { stdio, processors, limits: BTreeSet::from_iter(limits) };
         let relative = self.list(Self::path)?;
         let counts = self.list(Self::count)?;
-        let are_all = self.flag()?;
         let numbers = Numbers::of(self.list(|reader| usize::try_from(reader.number()?).ok())?);
-        let numbers = if are_all { Numbers::all() } else { numbers };
         let files = Files::of_kept(self.list(Self::watched)?);
         let refusal = if self.flag()? { Some(self.refusal()?) } else { None };
         Some(Observed { names, looks, files, relative, counts, numbers, refusal, key })

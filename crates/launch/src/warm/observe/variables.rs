@@ -9,7 +9,7 @@ use object::{Endianness, Object, ObjectSymbol, ReadCache};
 
 use super::calls::{self, Opened};
 use super::run::{Run, lost};
-use super::{Refusal, maps, secret};
+use super::{Refusal, secret};
 use crate::sys::trace::{self, Stop};
 
 const BREAKPOINT: u8 = 0xcc;
@@ -25,7 +25,8 @@ pub(super) struct Variables {
 /// When the loader has mapped libc, and closes its file: nothing of it has run.
 pub(super) fn watch(run: &mut Run<'_>, fd: i32) -> Result<(), Refusal> {
     let Some(Opened::At(path)) = run.opened.get(&fd) else { return Ok(()) };
-    if run.variables.function.is_some() || !maps::is_libc(&path.to_string_lossy()) {
+    let file = std::fs::canonicalize(path).unwrap_or_default();
+    if run.variables.function.is_some() || !run.is_libc(&file.to_string_lossy()) {
         return Ok(());
     }
     let inode = std::fs::metadata(path).map(|meta| std::os::unix::fs::MetadataExt::ino(&meta));

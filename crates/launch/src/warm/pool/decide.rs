@@ -1,6 +1,6 @@
 //! What a tool's next start is to do: a state without locks, processes or clock, which are its caller's.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -20,6 +20,9 @@ const STREAM_KINDS: usize = 3;
 const CHANGING_MAX: u32 = 64;
 /// Keys that are counted; a tool whose environment never repeats stays cold.
 const KEYS_MAX: usize = 1024;
+/// Numbers of arguments are observed after so many starts with others than are known, as a multiple of what a zygote comes
+/// after: the observation runs take as long as some cold starts.
+const NUMBER_PRICE: u32 = 3;
 /// The first persistent process after one was ended for its memory comes after so many forks, the next after twice as many.
 const REGROW_FIRST: u32 = 8;
 /// Forks in between, and cold starts between zygotes as a multiple of what is usual, at most.
@@ -39,6 +42,8 @@ pub(super) struct State<Z, W> {
     changing: u32,
     /// Starts by key, while they are cold for being few.
     seen: HashMap<Vec<u8>, u32>,
+    /// By key, the numbers of arguments of starts that were cold because these were not observed.
+    numbers: HashMap<Vec<u8>, BTreeSet<usize>>,
     /// By how much more starts have to pay for a zygote, as those before were ended for their memory.
     price: u32,
     /// How persistent processes are rationed after one was ended for its memory.
@@ -100,6 +105,7 @@ impl<Z: Zygote, W> State<Z, W> {
             is_eager: false,
             changing: 0,
             seen: HashMap::new(),
+            numbers: HashMap::new(),
             price: 1,
             regrow: Regrow::default(),
             zygotes: Places::default(),
@@ -314,6 +320,10 @@ impl<Z: Zygote, W> State<Z, W> {
 
     /// Whether there were enough starts under this key; counts this one.
     fn pays(&mut self, key: &[u8], policy: &Policy) -> bool {
+        self.pays_after(policy.cold_starts() * self.price, key, policy)
+    }
+
+    fn pays_after(&mut self, starts_before: u32, key: &[u8], policy: &Policy) -> bool {
         if policy.cold_starts() == 0 || self.is_eager {
             return true;
         }
@@ -326,15 +336,24 @@ impl<Z: Zygote, W> State<Z, W> {
         let is_first = !std::mem::replace(&mut self.was_started, true);
         let starts = self.seen.entry(key.to_vec()).or_default();
         *starts += 1;
-        *starts > policy.cold_starts() * self.price || (is_first && policy.choice == Choice::Eager)
+        *starts > starts_before || (is_first && policy.choice == Choice::Eager)
     }
 
-    /// Whether there were enough starts with as many arguments as `spec` has under its key; counts this one.
-    pub(super) fn pays_for_number(&mut self, spec: &Spec<'_>, policy: &Policy) -> bool {
-        let mut key = key::of(spec, &self.asked);
-        key.push(b'#');
-        key.extend_from_slice(&spec.argv.len().to_ne_bytes());
-        self.pays(&key, policy)
+    /// The numbers of arguments to observe, `spec`'s among them, if there were enough starts with numbers that were not observed;
+    /// counts this one. One observation of several numbers is cheaper than several.
+    pub(super) fn numbers_due(&mut self, spec: &Spec<'_>, policy: &Policy) -> Option<Vec<usize>> {
+        let key = key::of(spec, &self.asked);
+        let unknown = [&key[..], b"#"].concat();
+        let is_due = self.pays_after(policy.cold_starts() * NUMBER_PRICE, &unknown, policy);
+        if is_due {
+            self.seen.remove(&unknown);
+        }
+        if self.numbers.len() >= KEYS_MAX {
+            self.numbers.clear();
+        }
+        let seen = self.numbers.entry(key).or_default();
+        seen.insert(spec.argv.len().max(1));
+        is_due.then(|| std::mem::take(seen).into_iter().collect())
     }
 
     /// When the idle process that was not used for longest was used.

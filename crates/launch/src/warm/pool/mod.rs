@@ -94,8 +94,14 @@ pub(crate) trait Make: fmt::Debug + Send + Sync + 'static {
     fn made_ahead(&self, program: &Path) -> Option<Made<Self::Zygote>>;
     /// Finds out what `spec`'s program does before `main`.
     fn observe(&self, spec: &Spec<'_>, allocator: Option<&Path>) -> Result<Findings, Reason>;
-    /// Observes it with as many arguments as `spec` has, too; or tells why a start with so many is cold.
-    fn extend(&self, observed: &Observed, spec: &Spec<'_>, allocator: Option<&Path>) -> Result<(), Refusal>;
+    /// Observes it with these `numbers` of arguments, too, `spec`'s among them; or tells why such a start is cold.
+    fn extend(
+        &self,
+        observed: &Observed,
+        numbers: &[usize],
+        spec: &Spec<'_>,
+        allocator: Option<&Path>,
+    ) -> Result<(), Refusal>;
     /// Starts it up to its `main`.
     fn zygote(
         &self,

@@ -197,7 +197,7 @@ impl<M: Make> Tool<M> {
         Ok(Held::new(Unit::zygote(zygote, key, findings.observed, base), permit))
     }
 
-    /// Has its constructors observed with as many arguments as `spec` has, if there were enough starts with so many.
+    /// Has its constructors observed with as many arguments as `spec` has, if there were enough starts with unknown numbers.
     pub(crate) fn extend(
         &self,
         spec: &Spec<'_>,
@@ -205,14 +205,13 @@ impl<M: Make> Tool<M> {
         observed: &Observed,
         policy: &Policy,
     ) -> Result<(), Reason> {
-        let allocator = {
+        let (numbers, allocator) = {
             let mut state = self.lock();
-            if !state.pays_for_number(spec, policy) {
-                return Err(Reason::FewStarts);
-            }
-            state.statistics.allocator.clone()
+            let numbers = state.numbers_due(spec, policy).ok_or(Reason::FewStarts)?;
+            (numbers, state.statistics.allocator.clone())
         };
-        let Err(Refusal { reason, detail }) = maker.extend(observed, spec, allocator.as_deref()) else {
+        let extended = maker.extend(observed, &numbers, spec, allocator.as_deref());
+        let Err(Refusal { reason, detail }) = extended else {
             self.lock().statistics.observed += 1;
             return Ok(());
         };

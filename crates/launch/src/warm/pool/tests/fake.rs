@@ -170,7 +170,7 @@ impl Make for Maker {
         }
     }
 
-    fn extend(&self, _: &Observed, _: &Spec<'_>, _: Option<&Path>) -> Result<(), Refusal> {
+    fn extend(&self, _: &Observed, _: &[usize], _: &Spec<'_>, _: Option<&Path>) -> Result<(), Refusal> {
         unreachable!("all numbers are observed")
     }
 

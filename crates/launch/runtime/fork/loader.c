@@ -1,0 +1,113 @@
+/* The loader's and libc's own records of main's arguments.
+ *
+ * ld.so calls the constructors of a library that is opened later (dlopen) with the number of arguments and the list that it, or libc, was
+ * given. In a zygote those are stand-ins, so each start has its own written there. glibc keeps these words to itself. Both files have the
+ * list followed by the number, once. Where that is not so, a run that opens a library is doubtful (calls.c).
+ *
+ * The loader has made its own words read-only; their page is made writable before a snapshot is taken.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <link.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+#include "runtime.h"
+
+#define PAGE 4096
+
+struct record {
+    char **argv;
+    int argc;
+};
+
+enum { LOADER, LIBC, FILES };
+
+/* All or none are known. */
+static struct {
+    struct record *records[FILES];
+    int is_known;
+} loader;
+
+/* While the data of both files is searched. */
+struct search {
+    const struct hs_start *start;
+    /* A place within each file. */
+    uintptr_t inside[FILES];
+    unsigned found[FILES];
+};
+
+static int is_inside(const struct dl_phdr_info *info, uintptr_t place)
+{
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const uintptr_t from = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && place >= from && place < from + info->dlpi_phdr[i].p_memsz)
+            return 1;
+    }
+    return 0;
+}
+
+static void search_in(struct search *search, int file, uintptr_t from, uintptr_t to)
+{
+    for (from = (from + 7) & ~(uintptr_t)7; from + sizeof(struct record) <= to; from += sizeof(char **)) {
+        struct record *record = (struct record *)from;
+        if (record->argv != search->start->argv || record->argc != search->start->argc)
+            continue;
+        loader.records[file] = record;
+        search->found[file]++;
+    }
+}
+
+static int search_file(struct dl_phdr_info *info, size_t size, void *data)
+{
+    struct search *search = data;
+    (void)size;
+    for (int file = 0; file < FILES; file++) {
+        if (!is_inside(info, search->inside[file]))
+            continue;
+        for (int i = 0; i < info->dlpi_phnum; i++) {
+            const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+            const uintptr_t from = info->dlpi_addr + part->p_vaddr;
+            if (part->p_type == PT_LOAD && part->p_flags & PF_W)
+                search_in(search, file, from, from + part->p_memsz);
+        }
+    }
+    return 0;
+}
+
+static int make_writable(const struct record *record)
+{
+    const uintptr_t from = (uintptr_t)record & -(uintptr_t)PAGE;
+    const uintptr_t to = ((uintptr_t)(record + 1) + PAGE - 1) & -(uintptr_t)PAGE;
+    return mprotect((void *)from, to - from, PROT_READ | PROT_WRITE);
+}
+
+/* In a zygote, when its constructors are done. */
+void hs_loader_find(const struct hs_start *start)
+{
+    struct search search = {.start = start};
+    search.inside[LOADER] = (uintptr_t)dlsym(RTLD_DEFAULT, "_dl_argv");
+    search.inside[LIBC] = (uintptr_t)dlsym(RTLD_NEXT, "__libc_start_main");
+    if (!search.inside[LOADER] || !search.inside[LIBC])
+        return;
+    dl_iterate_phdr(search_file, &search);
+    for (int file = 0; file < FILES; file++)
+        if (search.found[file] != 1 || make_writable(loader.records[file]) != 0)
+            return;
+    loader.is_known = 1;
+}
+
+/* Whether libraries that are opened now are given the arguments of the start. */
+int hs_loader_is_known(void)
+{
+    return loader.is_known;
+}
+
+/* Tells them what main is given. */
+void hs_loader_tell(const struct hs_call *call)
+{
+    for (int file = 0; loader.is_known && file < FILES; file++) {
+        loader.records[file]->argv = call->argv;
+        loader.records[file]->argc = call->argc;
+    }
+}
