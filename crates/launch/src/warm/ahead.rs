@@ -44,6 +44,9 @@ struct State {
     ready: Vec<Made<Template>>,
 }
 
+/// How many arguments most commands of tests have, the name counted, beside none: `opt -passes=… -S < FILE`, `FileCheck FILE`.
+const NUMBERS: [usize; 3] = [2, 3, 4];
+
 /// A zygote, and what its key is made of.
 #[derive(Debug)]
 pub(crate) struct Made<Z> {
@@ -180,7 +183,7 @@ impl Shared {
         let cache = self.lock().policy.cache.clone();
         let (slots, is_over) = (&self.slots, Some(&self.is_over));
         let means = Means { runtime, slots, allocator: None, kept: cache.as_deref(), is_over };
-        let (observed, is_new) = observe::observe(&spec, means);
+        let (observed, is_new) = observe::observe(&spec, &NUMBERS, means);
         if observed.refusal.is_some() {
             return None;
         }

@@ -56,7 +56,7 @@ impl pool::Make for Maker {
         // Each time, as it may have been replaced since by one that would run past the runtime.
         let traits = eligible::examine(&spec.program)?;
         let means = self.means(&spec.program, allocator).ok_or(Reason::System)?;
-        let (observed, is_new) = observe::observe(spec, means);
+        let (observed, is_new) = observe::observe(spec, &[], means);
         Ok(Findings { traits, observed, is_new })
     }
 

@@ -112,8 +112,9 @@ impl Observed {
     }
 }
 
-/// What is known, or can be found out, about the constructors of `spec`'s program; whether it was found out now.
-pub(crate) fn observe(spec: &Spec<'_>, means: Means<'_>) -> (Arc<Observed>, bool) {
+/// What is known, or can be found out, about the constructors of `spec`'s program; whether it was found out now. Then they are
+/// observed with as many arguments as `spec` has, and with these `numbers` of them.
+pub(crate) fn observe(spec: &Spec<'_>, numbers: &[usize], means: Means<'_>) -> (Arc<Observed>, bool) {
     let of = of(spec, means);
     if let Some(known) = find(&of, spec, means.kept) {
         return (known, false);
@@ -123,7 +124,7 @@ pub(crate) fn observe(spec: &Spec<'_>, means: Means<'_>) -> (Arc<Observed>, bool
         return (known, false);
     }
     let begun = SystemTime::now();
-    let mut observed = watched(means, |live| twice::observe(spec, means, live));
+    let mut observed = watched(means, |live| twice::observe(spec, numbers, means, live));
     observed.key = key::of(spec, &observed.asked());
     // What was changed meanwhile may have been read as it was before, or by one run only.
     if !observed.files.unchanged_since(begun) || !observed.files.unchanged() {
@@ -293,12 +294,12 @@ mod twice {
     use crate::warm::template::Means;
     use crate::{Reason, Spec};
 
-    pub(super) fn observe(_: &Spec<'_>, _: Means<'_>, _: &Live) -> Observed {
+    pub(super) fn observe(_: &Spec<'_>, _: &[usize], _: Means<'_>, _: &Live) -> Observed {
         Observed::refused(Reason::NotObserved, "not on this kind of processor")
     }
 
     pub(super) fn extend(spec: &Spec<'_>, _: &BTreeSet<usize>, means: Means<'_>, live: &Live) -> Observed {
-        observe(spec, means, live)
+        observe(spec, &[], means, live)
     }
 }
 

@@ -23,10 +23,11 @@ use crate::warm::wire;
 /// start itself as well.
 const ARGUMENTS: usize = wire::ROOM;
 
-/// Runs the program up to its main with the most and the fewest arguments, and with as many as `spec` has; tells what was
-/// found.
-pub(super) fn observe(spec: &Spec<'_>, means: Means<'_>, live: &Live) -> Observed {
-    run_all(spec, &BTreeSet::from([1, numbers::of(spec)]), means, live)
+/// Runs the program up to its main with the most and the fewest arguments, with as many as `spec` has, and with these
+/// `others`; tells what was found.
+pub(super) fn observe(spec: &Spec<'_>, others: &[usize], means: Means<'_>, live: &Live) -> Observed {
+    let numbers = [1, numbers::of(spec)].into_iter().chain(others.iter().copied());
+    run_all(spec, &numbers.collect(), means, live)
 }
 
 /// Runs it with the most arguments, and with these numbers of them.
