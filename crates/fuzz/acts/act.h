@@ -95,6 +95,7 @@ void say_child(pid_t child);
 int any_set(const volatile void *from, size_t size);
 
 /* The name by which this run was called, and its own path; for acts that execute. */
+extern int own_argc;
 extern char **own_argv;
 extern const char *own_path;
 extern const char *current_act;

@@ -156,6 +156,34 @@ TELL(before_arguments_bounded)
 }
 #endif
 
+#ifdef WITH_before_arguments_equal
+static int equal_arguments;
+CONSTRUCT(compare_arguments)
+{
+    (void)argv, (void)envp;
+    for (int number = 1; number < 16; number++)
+        equal_arguments |= (argc == number) << number;
+}
+TELL(before_arguments_equal)
+{
+    say("%d", equal_arguments);
+}
+#endif
+
+#ifdef WITH_before_arguments_on_stack
+extern void *__libc_stack_end;
+static int odd_arguments;
+CONSTRUCT(look_at_stack_end)
+{
+    UNUSED;
+    odd_arguments = *(long *)__libc_stack_end % 3 == 1;
+}
+TELL(before_arguments_on_stack)
+{
+    say("%d %d", odd_arguments, *(long *)__libc_stack_end == own_argc);
+}
+#endif
+
 #ifdef WITH_before_arguments_hidden
 static uintptr_t hidden_arguments;
 CONSTRUCT(hide_arguments)

@@ -6,6 +6,7 @@
 /* The linker makes these, unless a finding has no act at all. */
 extern const struct act *const __start_acts[] __attribute__((weak)), *const __stop_acts[] __attribute__((weak));
 
+int own_argc;
 char **own_argv;
 const char *own_path;
 const char *current_act = "start";
@@ -189,6 +190,7 @@ int main(int argc, char **argv)
     static char path[4096];
     if (argc == 2 && !strcmp(argv[1], "--list"))
         return list();
+    own_argc = argc;
     own_argv = argv;
     ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
     own_path = length > 0 ? path : argv[0];
