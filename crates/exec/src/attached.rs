@@ -40,7 +40,7 @@ pub struct Attached {
     ended: mpsc::Receiver<Infallible>,
     /// Closed when the run is over.
     lifeline: Option<OwnedFd>,
-    // Declared last: fields drop in order, and the server may use the directory until its end.
+    // Removed after `drop` has waited for the server's end.
     _directory: Directory,
     _image: OwnedFd,
 }

@@ -78,7 +78,7 @@ fn start(server: &Server, connection: &OwnedFd, mut request: Request, client: i3
         return Err(Refusal::Differs(aspect));
     }
     let limits = server.context.limits(&request.run)?;
-    // The path may lead elsewhere by now, or to another mount than in the client's namespace.
+    // The path may lead elsewhere by now, or to another mount than the client's directory.
     let directory = rustix::fs::stat(&*request.directory).map(|found| (found.st_dev, found.st_ino));
     if directory != Ok(request.run.directory) {
         return Err(Refusal::Differs(Aspect::Directory));
@@ -88,7 +88,7 @@ fn start(server: &Server, connection: &OwnedFd, mut request: Request, client: i3
         Kind::Other if seen.has_terminal && server.role.is_user() => return Err(Refusal::Terminal),
         Kind::Other => {}
     }
-    // The path is relative to the client's directory. The tool's argv[0] stays as it is.
+    // A relative path starts at the client's directory. The tool's argv[0] stays as it is.
     request.program = request.directory.join(&request.program);
     if !tools::is_repeatable(&request.program, &request.argv) {
         send(connection, ReplyKind::Starting, 0, "");

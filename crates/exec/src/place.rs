@@ -20,7 +20,7 @@ pub struct Place {
     directory: PathBuf,
 }
 
-/// Why there can be no server.
+/// The reason why there can be no server.
 #[derive(Debug)]
 pub enum PlaceError {
     /// Another user may have made the directory.

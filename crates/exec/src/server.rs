@@ -21,7 +21,7 @@ use crate::{image, wire, workers};
 
 /// Most clients that wait to be accepted; more run cold.
 const BACKLOG: i32 = 4096;
-/// How often the server checks whether it is still of use.
+/// The time between two checks whether the server is still of use.
 const LOOK: Duration = Duration::from_secs(20);
 /// If no job started for this long, the server exits when a client with other settings comes, so that a matching one can start.
 const QUIET: Duration = Duration::from_secs(5);
@@ -30,7 +30,7 @@ const QUIET: Duration = Duration::from_secs(5);
 const FILE_SIZE: u64 = 16 << 20;
 /// Forks of a zygote before its text is put on large pages. Builds are shorter than runs of tests and start each tool less often.
 const ENLARGE_AFTER: u32 = 400;
-/// How long the first clients, if parallel, wait for the one zygote that all of them can use.
+/// The time for which parallel first clients wait for the one zygote that all of them can use.
 const FIRST_WAIT: Duration = Duration::from_millis(400);
 
 /// Settings of a user's server.
@@ -49,7 +49,7 @@ pub enum ServeError {
     Running,
     /// Its directory is unsuitable.
     Place(PlaceError),
-    /// A system call failed; the text says for what.
+    /// A step failed, which the text names.
     Io(&'static str, io::Error),
 }
 

@@ -19,9 +19,9 @@ use crate::place::Place;
 /// In a tool's first run it may turn out that it cannot be reset; its own starts are then cold. In the second run the server
 /// meets the programs that the tool starts, and in the third they are warm.
 const ROUNDS: usize = 3;
-/// How long a server may take to answer.
+/// The time within which a server must answer.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How often to check whether it answers.
+/// The time between two checks for its answer.
 const LOOK: Duration = Duration::from_millis(2);
 /// Names of compilers that compile and link C with the options of cc.
 const DRIVERS: [&str; 6] = ["clang", "clang++", "gcc", "g++", "cc", "c++"];
@@ -31,7 +31,7 @@ const DRIVERS: [&str; 6] = ["clang", "clang++", "gcc", "g++", "cc", "c++"];
 pub struct Met {
     /// Its path.
     pub program: PathBuf,
-    /// Why it is cold; `None` if it is warm.
+    /// The reason if it is cold; `None` if it is warm.
     pub cold: Option<String>,
 }
 

@@ -136,7 +136,7 @@ fn ask(allocator: &Allocator, threads: usize, own_binary: &Path) -> Result<Strin
     if exit.status.success() { Ok(said) } else { Err(crate::measure::describe(exit.status)) }
 }
 
-/// Runs in the measured process. Returns the nanoseconds per allocation, and whether a preloaded allocator is mapped.
+/// Runs in the measured process. Returns as text the nanoseconds per allocation, and whether a preloaded allocator is mapped.
 pub fn allocate_here(threads: usize) -> String {
     probe::allocate(threads, COUNT / 10);
     let time = probe::allocate(threads, COUNT);

@@ -146,7 +146,7 @@ pub(super) fn filling(patience: &Patience) -> (Table, Vec<Finding>) {
 
 /// Fewest bytes that give a meaningful time for filling.
 const LEAST: usize = 64 * MIB;
-/// How long filling once may take.
+/// Most time for filling once.
 const FILL: Duration = Duration::from_millis(2500);
 
 /// Returns how much of `bytes` can be filled in bearable time, estimated by filling a little.

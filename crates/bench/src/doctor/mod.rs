@@ -43,7 +43,7 @@ pub struct Request {
 /// A measured table, or the reasons why there is none.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Table {
-    /// What it shows.
+    /// Its title.
     pub title: String,
     /// Heads of the columns, the first above the labels.
     pub head: Vec<String>,

@@ -37,7 +37,7 @@ pub enum Failure {
     NotFound {
         /// The program as written in the command.
         program: String,
-        /// Where it was searched.
+        /// The places that were searched.
         searched: &'static str,
     },
     /// The process could not be started.

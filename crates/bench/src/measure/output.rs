@@ -15,7 +15,7 @@ use rustix::pipe::PipeFlags;
 const HEAD: usize = 1 << 20;
 /// Bytes kept of the end, to show the last output of a failing command.
 const TAIL: usize = 4096;
-/// How often a reader checks whether the command has ended while nothing arrives.
+/// The time after which a reader checks whether the command has ended, if nothing arrives.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// The digest of a stream: length, hashes, beginning and end.

@@ -20,7 +20,7 @@ const TIME_MIN: Duration = Duration::from_secs(5);
 /// The plan of a measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// How much to measure; without it, at least ten rounds and five seconds.
+    /// The amount; without it, at least ten rounds and five seconds.
     pub amount: Option<Amount>,
     /// Untimed runs of each candidate after the check.
     pub warmups: usize,

@@ -9,7 +9,7 @@ use super::low::LowArgs;
 pub(super) struct Flag {
     /// All its names, in the order in which messages list them.
     pub names: &'static [&'static str],
-    /// What it does, and whether it takes a value.
+    /// Its effect, and its value if it takes one.
     pub action: Action,
     /// The environment variable that replaces it if it is not given.
     pub env: Option<&'static str>,

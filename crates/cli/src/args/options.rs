@@ -57,7 +57,7 @@ pub struct OwnOptions {
     pub builtin: Builtin,
     /// Whether the times of the phases before the first test are printed.
     pub debug_times: bool,
-    /// How tools are started.
+    /// The way in which tools are started.
     pub warm: WarmOptions,
     /// The comparison with another lit.
     pub ab: AbOptions,

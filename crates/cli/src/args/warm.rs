@@ -85,7 +85,7 @@ pub struct WarmOptions {
 }
 
 impl WarmOptions {
-    /// Starts tools as an earlier run did: in persistent processes, and without runs for comparison in between.
+    /// Starts tools as an earlier run did: in persistent processes unless forks are chosen, and without comparisons in between.
     pub(super) fn repeat_exactly(&mut self) {
         if self.start != Some(Start::Fork) {
             self.start = Some(Start::Rewind);

@@ -64,7 +64,7 @@ impl Words {
         self.select(|owner| owner != Owner::Comparison)
     }
 
-    /// Returns hotstart's words without those that write reports or name tests to rerun.
+    /// Returns hotstart's words without those that compare, write reports or name tests to rerun.
     pub fn for_replay(&self) -> Vec<OsString> {
         self.select(|owner| matches!(owner, Owner::Lit | Owner::Hotstart))
     }
