@@ -48,7 +48,7 @@ pub struct Report {
     pub failure: Option<String>,
     /// Seconds from the first timed run to the last.
     pub elapsed_s: f64,
-    /// Median cost of a run beyond the command itself, in microseconds.
+    /// Median cost of a run beyond the command itself and its hooks, in microseconds.
     pub own_cost_us: f64,
     /// Whether outputs were compared and found equal.
     pub same_output: bool,

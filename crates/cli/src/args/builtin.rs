@@ -1,4 +1,4 @@
-//! Parameters that a wrapper such as a build tree's `llvm-lit` hands to lit's main function, as JSON.
+//! Parameters that a wrapper such as a build tree's `llvm-lit` passes to lit's main function, as JSON.
 //!
 //! They are an object of names and values of any type. One name is not a parameter for configs: `config_map`, an object that
 //! maps the main configs of source trees to the configs to load in their place.

@@ -50,7 +50,7 @@ pub type AllocatorOptions = Vec<(Option<String>, Allocator)>;
 /// The source of further settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ConfigFile {
-    /// The nearest `hotstart.toml` above the working directory, if there is one.
+    /// The nearest `hotstart.toml` at or above the working directory, if there is one.
     #[default]
     LookedUp,
     /// No file.
@@ -72,7 +72,7 @@ pub struct WarmOptions {
     pub allocators: Option<AllocatorOptions>,
     /// Share of passing tests to run again, warm and cold, and to compare, in percent.
     pub verify: Option<f64>,
-    /// Most memory in MiB that all zygotes together may own.
+    /// Most memory in MiB that all zygotes and persistent processes together may own.
     pub template_memory: Option<u64>,
     /// Whether to report how each tool was started.
     pub explain: bool,

@@ -27,7 +27,7 @@ pub struct FileSettings {
     pub allocators: Option<AllocatorOptions>,
     /// Share of passing tests to compare, in percent.
     pub verify: Option<f64>,
-    /// Most memory of all zygotes, in MiB.
+    /// Most memory of all zygotes and persistent processes together, in MiB.
     pub template_memory: Option<u64>,
     pub explain: Option<bool>,
     /// Whether the internal shell may run scripts for an external shell.
