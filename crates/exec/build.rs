@@ -1,4 +1,4 @@
-//! Builds the client, which `image` embeds, and marks it so that clients know each other (`HX_MARK` in wire.h).
+//! Builds the client that `image` embeds, and marks it, so that one client recognizes another (`HX_MARK` in wire.h).
 //!
 //! HOTSTART_CC names the C compiler, as in the build of `launch`.
 
@@ -26,7 +26,7 @@ fn main() {
     }
     let compiler = build.cargo_metadata(false).get_compiler();
     let mut command = Command::new(compiler.path());
-    // One segment of code and one of zeroes: each page of a new process costs a fault.
+    // One segment of code and one of zeroes: a new process pays a page fault for each page.
     command.args(["-std=gnu11", "-Os", "-ffreestanding", "-fno-stack-protector", "-fno-pie", "-no-pie"]);
     command.args(["-fno-asynchronous-unwind-tables", "-Wall", "-Wextra", "-nostdlib", "-static"]);
     command.args(["-Wl,-z,noseparate-code,-z,norelro,-z,noexecstack,--build-id=none", "-s", "-o"]);

@@ -1,4 +1,4 @@
-//! Command lines to compare: words to programs, and `{1,2,4}` to one command for each value.
+//! Command lines to compare: finds their programs, and expands `{1,2,4}` to one command for each value.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -45,12 +45,12 @@ fn is_executable(path: &Path) -> bool {
     path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
-/// Words as they would be typed.
+/// Returns the words as a user would type them, quoted where needed.
 pub fn line(words: &[OsString]) -> String {
     words.iter().map(|word| shown(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// A word as it would be typed.
+/// Returns a word as a user would type it.
 fn shown(word: &OsStr) -> String {
     let text = word.to_string_lossy().into_owned();
     let plain = |c: char| c.is_alphanumeric() || "-_./=+:,@%^".contains(c);
@@ -61,9 +61,8 @@ fn shown(word: &OsStr) -> String {
     }
 }
 
-/// All commands that a line with sweeps stands for: `make -j {1,2}` is `make -j 1` and `make -j 2`, and of several
-/// sweeps all combinations, the last one varying fastest. A sweep has no blanks and no empty values, so that
-/// neither `{print $1, $2}` nor `{}` is one.
+/// Expands a line with sweeps: `make -j {1,2}` becomes `make -j 1` and `make -j 2`. Several sweeps give all combinations;
+/// the last one varies fastest. A sweep has no blanks and no empty values, so that neither `{print $1, $2}` nor `{}` is one.
 pub fn sweep(words: &[OsString]) -> Vec<Vec<OsString>> {
     let mut lines = vec![Vec::new()];
     for word in words {
@@ -88,7 +87,7 @@ fn alternatives(word: &[u8]) -> Vec<Vec<u8>> {
     values.iter().flat_map(join).collect()
 }
 
-/// Text before a sweep, its values, text after it.
+/// The text before a sweep, its values, and the text after it.
 type Split<'w> = (&'w [u8], Vec<&'w [u8]>, &'w [u8]);
 
 fn first_sweep(word: &[u8]) -> Option<Split<'_>> {

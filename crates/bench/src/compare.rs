@@ -1,8 +1,8 @@
-//! From what was measured to what can be said: contrasts with their intervals, a verdict in words, warnings.
+//! Draws conclusions from measured runs: contrasts with their intervals, a verdict in words, warnings.
 //!
-//! Each candidate is compared with the first. Runs are paired by round, so that what a round's time had in common
-//! (a busy moment of the machine) drops out. With several comparisons, each interval is widened so that the
-//! confidence holds for all of them together (Bonferroni).
+//! Each candidate is compared with the first. Runs are paired by round, which cancels what a round's runs have in common (a
+//! busy moment of the machine). With several comparisons, each interval is widened so that the confidence holds for all of
+//! them together (Bonferroni).
 
 use serde::Serialize;
 
@@ -10,16 +10,16 @@ use crate::machine::{Machine, Quiet, Watch};
 use crate::measure::{Candidate, Failure, Halt, Metric, Observer, Plan, Runs, Series, measure};
 use crate::stats::{Drift, Interval, Summary, drift, interval, summary};
 
-/// What the user wants of the statistics.
+/// Options of the statistics.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// Confidence of the intervals, as a share.
+    /// Confidence of the intervals, as a share (0.95 for 95 %).
     pub confidence: f64,
     /// Seed of the resampling.
     pub seed: u64,
-    /// Jobs that ran in parallel within each command, for the estimate of the overhead per process.
+    /// Number of jobs that ran in parallel within each command, for the estimate of the overhead per process.
     pub jobs: Option<f64>,
-    /// Processes that each command started, for the same.
+    /// Number of processes that each command started, for the same estimate.
     pub processes: Option<f64>,
 }
 
@@ -29,107 +29,107 @@ impl Default for Options {
     }
 }
 
-/// All that is known after a measurement.
+/// The result of a measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Where.
+    /// The machine it ran on.
     pub machine: Machine,
-    /// How quiet it was.
+    /// How quiet the machine was.
     pub quiet: Quiet,
-    /// Confidence for all comparisons together.
+    /// Confidence for all comparisons together, as a share.
     pub confidence: f64,
-    /// Confidence of each interval.
+    /// Confidence of each interval, as a share.
     pub confidence_each: f64,
     /// Seed of the resampling.
     pub seed: u64,
-    /// Whether all was measured that was asked for.
+    /// Whether all planned runs were measured.
     pub complete: bool,
-    /// Why not.
+    /// The reason if not.
     pub failure: Option<String>,
     /// Seconds from the first timed run to the last.
     pub elapsed_s: f64,
-    /// Median cost of a run beyond the command itself, in microseconds.
+    /// Median cost of a run beyond the command itself and its hooks, in microseconds.
     pub own_cost_us: f64,
     /// Whether outputs were compared and found equal.
     pub same_output: bool,
     /// The candidates.
     pub candidates: Vec<Described>,
-    /// Each other candidate against the first.
+    /// The comparison of each other candidate with the first.
     pub comparisons: Vec<Comparison>,
-    /// What was found beside the costs, in words; nothing unless a caller adds it.
+    /// Findings beside the costs, in words. Empty unless a caller adds some.
     pub remarks: Vec<String>,
-    /// What to beware of.
+    /// Reasons to doubt the figures.
     pub warnings: Vec<String>,
 }
 
-/// One candidate.
+/// The description of one candidate.
 #[derive(Clone, Debug, Serialize)]
 pub struct Described {
     /// Letter by which tables refer to it.
     pub letter: String,
     /// Its name.
     pub name: String,
-    /// By metric.
+    /// The summary of each metric.
     pub metrics: Vec<(Metric, Summary)>,
-    /// Rounds, from 1, whose wall time lies far off.
+    /// Rounds, from 1, whose wall time is an outlier.
     pub outliers: Vec<usize>,
     /// Trend of the wall time.
     pub drift: Option<Drift>,
-    /// All wall times and other costs, in order.
+    /// The cost of every run, in order.
     pub runs: Vec<crate::measure::Sample>,
-    /// Place of each run within all timed runs.
+    /// Position of each run among all timed runs.
     pub places: Vec<usize>,
 }
 
 impl Described {
-    /// The summary of one metric.
+    /// Returns the summary of one metric; all zero if it was not measured.
     pub fn summary(&self, metric: Metric) -> Summary {
         self.metrics.iter().find(|(m, _)| *m == metric).map(|(_, s)| *s).unwrap_or_default()
     }
 
-    /// All wall times.
+    /// Returns all wall times, in seconds.
     pub fn walls(&self) -> Vec<f64> {
         self.runs.iter().map(|run| run.wall).collect()
     }
 }
 
-/// One candidate against the first.
+/// The comparison of one candidate with the first.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
-    /// Index of the reference.
+    /// Index of the reference candidate.
     pub reference: usize,
-    /// Index of the other.
+    /// Index of the other candidate.
     pub other: usize,
-    /// In words.
+    /// The verdict, in words.
     pub verdict: String,
-    /// By metric.
+    /// The contrast of each metric.
     pub contrasts: Vec<Contrast>,
     /// Time saved × parallel jobs ÷ processes, in seconds per process.
     pub overhead_per_process: Option<Interval>,
 }
 
 impl Comparison {
-    /// The contrast of the wall times.
+    /// Returns the contrast of the wall times.
     pub fn wall(&self) -> Option<&Contrast> {
         self.contrasts.iter().find(|c| c.metric == Metric::Wall)
     }
 }
 
-/// How one metric differs.
+/// The difference of one metric between two candidates.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Contrast {
-    /// Which.
+    /// The metric.
     pub metric: Metric,
-    /// Other minus reference, round by round: the least, mean, median and most.
+    /// Summary of the differences, other minus reference, round by round.
     pub difference: Summary,
     /// Trimmed mean of the differences, with its interval.
     pub difference_interval: Option<Interval>,
-    /// Other divided by reference; `None` where a value is 0 or rounds are too few.
+    /// Other divided by reference; `None` if a value is 0 or there are too few rounds.
     pub ratio: Option<Interval>,
 }
 
 impl Contrast {
-    /// Whether the interval leaves no room for equality.
+    /// Returns whether the interval excludes equality.
     pub fn is_clear(&self) -> bool {
         match (self.ratio, self.difference_interval) {
             (Some(ratio), _) => !ratio.contains(1.0),
@@ -139,8 +139,8 @@ impl Contrast {
     }
 }
 
-/// Measures the candidates interleaved and draws the conclusions. A candidate is a command ([`crate::measure::Process`])
-/// or a closure that measures by itself ([`crate::measure::FromFn`]).
+/// Measures the candidates interleaved and draws conclusions. A candidate is a command ([`crate::measure::Process`]) or a
+/// closure that measures by itself ([`crate::measure::FromFn`]).
 pub fn ab(
     candidates: &mut [Box<dyn Candidate + '_>],
     plan: Plan,
@@ -154,7 +154,7 @@ pub fn ab(
     report(&series, machine, watch.end(used), options)
 }
 
-/// Draws the conclusions.
+/// Draws conclusions from measured runs.
 pub fn report(series: &Series, machine: Machine, quiet: Quiet, options: &Options) -> Report {
     let others = series.runs.len().saturating_sub(1).max(1);
     let confidence_each = 1.0 - (1.0 - options.confidence) / others as f64;
@@ -182,7 +182,7 @@ pub fn report(series: &Series, machine: Machine, quiet: Quiet, options: &Options
     report
 }
 
-/// A, B, … Z, then numbers.
+/// Returns A, B, … Z, then numbers.
 fn letter(index: usize) -> String {
     if index < 26 { char::from(b'A' + index as u8).to_string() } else { format!("#{}", index + 1) }
 }
@@ -236,7 +236,7 @@ fn contrast(metric: Metric, a: &Runs, b: &Runs, confidence: f64, seed: u64) -> C
     }
 }
 
-/// In words, what the wall times say.
+/// Says in words what the wall times show.
 fn verdict(wall: &Contrast, pairs: usize, a: &str, b: &str, confidence: f64) -> String {
     let Some(ratio) = wall.ratio else {
         let least = interval::PAIRS_MIN;
@@ -272,7 +272,7 @@ fn signed_percent(ratio: f64) -> String {
     format!("{} % {word}", number((ratio - 1.0).abs() * 100.0))
 }
 
-/// Two significant digits at least, no more than two decimals.
+/// Formats a number with at least two significant digits and at most two decimals.
 fn number(value: f64) -> String {
     let text = if value >= 10.0 { format!("{value:.1}") } else { format!("{value:.2}") };
     match text.contains('.') {
@@ -281,7 +281,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// Things that make the figures doubtful, each with what to do.
+/// Returns the reasons to doubt the figures, each with a remedy.
 fn warnings(report: &Report) -> Vec<String> {
     let mut warnings = Vec::new();
     for candidate in &report.candidates {
@@ -314,7 +314,7 @@ fn warnings(report: &Report) -> Vec<String> {
     warnings
 }
 
-/// A process counts the memory it began with: until its exec that is its parent's.
+/// The kernel's peak memory of a process includes the time before its exec, when it has its parent's memory.
 fn memory_warning(report: &Report) -> Option<String> {
     let own = report.machine.own_memory_kib? as f64;
     let hidden = |candidate: &&Described| {

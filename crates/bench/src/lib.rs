@@ -1,8 +1,8 @@
-//! Measures commands against each other, and what starting processes costs on a machine.
+//! Compares the costs of commands, and measures the cost of starting processes on a machine.
 //!
-//! `measure` runs, `stats` calculates, `compare` draws conclusions, `render` writes them down; `doctor` measures the
-//! machine and single tools. Nothing here prints: renderers return text. All processes are started by
-//! `hotstart_launch`, and what needs unsafe code (faults, forks) is its `probe` module's business.
+//! `measure` runs commands, `stats` calculates, `compare` draws conclusions, and `render` writes them down; `doctor`
+//! measures the machine and single tools. Nothing here prints: renderers return text. `hotstart_launch` starts all
+//! processes, and its `probe` module contains the unsafe code (faults, forks).
 #![forbid(unsafe_code)]
 
 pub mod command;

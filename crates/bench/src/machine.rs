@@ -1,6 +1,6 @@
-//! What a figure was measured on, and how quiet it was there.
+//! The machine behind a figure, and how quiet it was during the measurement.
 //!
-//! Read from /proc and /sys; what cannot be read is left out, never guessed.
+//! Read from /proc and /sys. A value that cannot be read is left out, never guessed.
 
 use std::time::Instant;
 
@@ -8,31 +8,31 @@ use serde::Serialize;
 
 use crate::stats::summary::{quantile, sorted};
 
-/// A machine, as far as it matters to times.
+/// The properties of a machine that affect times.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Machine {
     /// Model of the processor.
     pub processor: Option<String>,
     /// Processors that this process may use.
     pub processors: usize,
-    /// Whether the processor says that it is a virtual machine's.
+    /// Whether the processor reports that it is virtual.
     pub virtual_machine: bool,
-    /// Kernel and its version.
+    /// Name and version of the kernel.
     pub kernel: Option<String>,
     /// Memory in MiB.
     pub memory_mib: Option<u64>,
-    /// How the processors' speed is governed.
+    /// The CPU frequency governor.
     pub governor: Option<String>,
-    /// Whether memory is mapped by huge pages: the selected word of the kernel's setting.
+    /// The kernel's setting for transparent huge pages: its selected word.
     pub huge_pages: Option<String>,
     /// Load average over one minute.
     pub load: Option<f64>,
-    /// Peak memory of this very process, below which that of a process it starts cannot be seen.
+    /// Peak memory of this process. A smaller peak of a process it starts cannot be seen.
     pub own_memory_kib: Option<u64>,
 }
 
 impl Machine {
-    /// Reads all of it.
+    /// Reads all values.
     pub fn read() -> Machine {
         let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let field = |name: &str| {
@@ -52,7 +52,7 @@ impl Machine {
         }
     }
 
-    /// In one line.
+    /// Returns the description as one line.
     pub fn line(&self) -> String {
         let mut parts = Vec::new();
         parts.extend(self.processor.clone());
@@ -73,19 +73,19 @@ fn own_memory() -> Option<u64> {
     line.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// A line of /proc/meminfo in MiB.
+/// Returns a value of /proc/meminfo, in MiB.
 pub fn meminfo(name: &str) -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')))?;
     Some(line.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()? / 1024)
 }
 
-/// A small file without the white space around it.
+/// Reads a small file, without the white space around its text.
 pub fn read(path: &str) -> Option<String> {
     Some(std::fs::read_to_string(path).ok()?.trim().to_owned())
 }
 
-/// The word in brackets.
+/// Returns the word in brackets, the selected one of a kernel setting.
 pub fn selected(line: &str) -> Option<String> {
     let (_, rest) = line.split_once('[')?;
     Some(rest.split_once(']')?.0.to_owned())
@@ -94,16 +94,16 @@ pub fn selected(line: &str) -> Option<String> {
 /// How quiet the machine was while something was measured.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Quiet {
-    /// How much longer than its median the slowest tenth of equal pieces of arithmetic took, as a share; the worse
-    /// of before and after.
+    /// Excess of the slowest tenth of equal pieces of arithmetic over the median, as a share; the larger of the values
+    /// before and after.
     pub jitter: f64,
-    /// Share of all processor time used by processes other than those measured.
+    /// Share of all processor time that unmeasured processes used.
     pub others: Option<f64>,
-    /// Share of all processor time that a hypervisor gave to others.
+    /// Share of all processor time that a hypervisor gave to other machines.
     pub stolen: Option<f64>,
 }
 
-/// Begun before a measurement, ended after it.
+/// A watch over the machine, started before a measurement and ended after it.
 #[derive(Debug)]
 pub struct Watch {
     jitter: f64,
@@ -111,12 +111,12 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Takes about 40 ms.
+    /// Starts watching. Takes about 40 ms.
     pub fn start() -> Watch {
         Watch { jitter: jitter(), begun: Jiffies::read() }
     }
 
-    /// `own` is the processor time that the measured processes used, in seconds.
+    /// Ends watching. `own` is the processor time that the measured processes used, in seconds.
     pub fn end(self, own: f64) -> Quiet {
         let ended = Jiffies::read();
         let mut quiet = Quiet { jitter: self.jitter.max(jitter()), ..Quiet::default() };
@@ -145,7 +145,7 @@ impl Jiffies {
         Jiffies::parse(&std::fs::read_to_string("/proc/stat").ok()?)
     }
 
-    /// The first line: user nice system idle iowait irq softirq steal.
+    /// Parses the first line: user nice system idle iowait irq softirq steal.
     fn parse(text: &str) -> Option<Jiffies> {
         let line = text.lines().next()?.strip_prefix("cpu ")?;
         let fields: Vec<u64> = line.split_ascii_whitespace().take(8).filter_map(|n| n.parse().ok()).collect();

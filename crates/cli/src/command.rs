@@ -1,4 +1,4 @@
-//! hotstart's commands, and the names under which the binary is one of them.
+//! hotstart's commands, and the names by which the binary is called as one of them.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::args::completions::Shell;
 use crate::args::man;
 use crate::{ab, doctor, exit_code, filecheck, lit, version};
 
-/// Commands and what they do.
+/// The commands and their explanations.
 const COMMANDS: [(&str, &str); 8] = [
     ("lit", "run tests in lit's place; `hotstart lit --help` lists the options"),
     ("ab", "compare what commands cost, run by turns; `hotstart ab --help` says more"),
@@ -34,7 +34,7 @@ fn usage() -> String {
     )
 }
 
-/// Runs the command that the arguments, the program's name first, ask for.
+/// Runs the command that the arguments name; the first argument is the program's name.
 pub fn run(args: &[OsString]) -> ExitCode {
     let name = args.first().map(|name| Path::new(name).file_stem().unwrap_or_default().to_string_lossy());
     let name = name.unwrap_or_default();

@@ -1,7 +1,7 @@
-//! `hotstart exec --compdb`: every entry of a compilation database, warm.
+//! `hotstart exec --compdb`: runs every entry of a compilation database, warm.
 //!
-//! The format is clang's (JSON Compilation Database). Entries run in their order, so many at a time; what fails is listed at the
-//! end, with its command.
+//! The format is clang's (JSON Compilation Database). Entries start in their order, several at a time. Failures are listed
+//! at the end, with their commands.
 
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
@@ -33,7 +33,7 @@ struct Options {
     filter: Option<String>,
 }
 
-/// Runs with the words behind `--compdb`.
+/// Runs the entries that the words after `--compdb` select.
 pub fn run(words: &[OsString]) -> ExitCode {
     let read = parse(words).and_then(|options| Ok((read(&options)?, options)));
     match read {
@@ -100,7 +100,7 @@ fn entry(value: &Value) -> Option<Entry> {
     (!argv.is_empty()).then_some(Entry { command: Command { directory, argv }, file })
 }
 
-/// What is told while they run.
+/// The progress shown while the entries run.
 struct Progress<'e> {
     entries: &'e [Entry],
     err: Sink,
@@ -131,7 +131,7 @@ impl Progress<'_> {
         self.failed.push((outcome.index, how));
     }
 
-    /// The failures, in the order of the database.
+    /// Lists the failures, in the order of the database.
     fn end(mut self) -> ExitCode {
         if self.is_terminal && self.done > 0 {
             self.err.put("\n");
@@ -169,7 +169,7 @@ fn run_all(entries: &[Entry], jobs: usize) -> ExitCode {
     let progress = Mutex::new(progress);
     let commands: Vec<Command> = entries.iter().map(|entry| entry.command.clone()).collect();
     let ended = |outcome| {
-        // What was ended by a stop has not failed.
+        // A command that a stop has ended has not failed.
         if stopped.lock().expect("no panic while locked").is_none() {
             progress.lock().expect("no panic while locked").note(outcome);
         }

@@ -1,4 +1,4 @@
-//! `hotstart doctor`: what process start costs here, as a table and as a page.
+//! `hotstart doctor`: the cost of process start on this machine, as a table and as an HTML page.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -26,10 +26,10 @@ Takes less than a minute with a few tools, and needs no privileges.
 Exit code: 0 if it ran, even if something could not be measured; 2 if the command line or a file was wrong.
 ";
 
-/// What a command line asks for.
+/// The request of a command line.
 enum Asked {
     Help,
-    /// Allocate in this process: asked by the doctor of itself, with a library preloaded.
+    /// Allocate in this process. The doctor starts itself so, with a library preloaded.
     Allocate(usize),
     Diagnose(Request, Option<PathBuf>),
 }
@@ -79,7 +79,7 @@ fn parse(args: &[OsString]) -> Result<Asked, String> {
 }
 
 fn diagnose(request: &Request, html: Option<PathBuf>) -> ExitCode {
-    // Nothing is kept of a diagnosis that is stopped; its children end by themselves at once.
+    // A stopped diagnosis leaves nothing to save; its children end by themselves at once.
     let attend = || match signals::wait_for_stop() {
         Stop::Interrupt => signals::die_of_interrupt(),
         Stop::Terminate(signal) => signals::die_of(signal),

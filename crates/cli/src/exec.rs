@@ -1,7 +1,7 @@
-//! `hotstart exec` and `hotstart server`: commands through a per-user server of warm tools.
+//! `hotstart exec` and `hotstart server`: run commands through a per-user server of warm tools.
 //!
-//! Both are entered before this process changes how it meets signals: `exec` becomes the client, which hands down
-//! what it was given, and so do the server's tools.
+//! Both are entered before this process changes its signal handling: `exec` becomes the client, which passes on what it
+//! inherited, and the server's tools inherit it too.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -50,7 +50,7 @@ HOTSTART_SERVER_MEMORY=MIB for the halted tools (512); HOTSTART_SERVER_START=aut
 from the first start in that way; HOTSTART_SERVER_COLD=TOOL,... are never started warm.
 ";
 
-/// Runs the command if it is one of these; `args` begin with the program's name.
+/// Runs `exec` or `server` if the arguments name one of them. The first argument is the program's name.
 pub fn enter(args: &[OsString]) -> Option<ExitCode> {
     let rest = args.get(2..).unwrap_or_default();
     match args.get(1)?.to_str()? {
@@ -155,7 +155,7 @@ fn ask(question: impl FnOnce(&Place) -> std::io::Result<Answer>) -> ExitCode {
     }
 }
 
-/// A server that a client started for later has nobody to tell that there is one already.
+/// Runs the server. With `detached`, a client has started it for later ones, and it is no error if one already runs.
 fn run(detached: bool) -> ExitCode {
     let settings = match settings() {
         Ok(settings) => settings,
@@ -197,7 +197,7 @@ fn settings() -> Result<Settings, String> {
 fn number(name: &str) -> Result<Option<u64>, String> {
     let Some(value) = std::env::var_os(name) else { return Ok(None) };
     let value = value.to_string_lossy();
-    // The product with 2^20 must be a number, too.
+    // The product with 2^20 must not overflow.
     let number = value.parse().ok().filter(|&number: &u64| number < 1 << 40);
     number.map(Some).ok_or_else(|| format!("{name}: '{value}' is not a number of that kind"))
 }

@@ -1,22 +1,22 @@
-//! hotstart's exit codes. Stable; docs/guide/options.md lists the same.
+//! hotstart's exit codes. They are stable; docs/guide/options.md lists them too.
 
 use std::process::ExitCode;
 
 use hotstart_report::Sink;
 
-/// Every selected test has a result that is no failure.
+/// No selected test has failed.
 pub const SUCCESS: u8 = 0;
 /// A test failed.
 pub const FAILURE: u8 = 1;
-/// Something was wrong with the command line, a path or a config; other tests ran as far as possible.
+/// The command line, a path or a config was wrong; other tests ran as far as possible.
 pub const ERROR: u8 = 2;
 
-/// The code as `main` returns it.
+/// Converts the code for `main`.
 pub fn exit(code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// What remains of standard output is written; if any of it was lost, that is told and the code is [`ERROR`].
+/// Flushes standard output. If any of it was lost, reports that and returns [`ERROR`].
 pub fn written(out: &mut Sink, code: u8) -> ExitCode {
     let Some(why) = lost(out) else { return exit(code) };
     let mut err = Sink::stderr();
@@ -25,7 +25,7 @@ pub fn written(out: &mut Sink, code: u8) -> ExitCode {
     exit(ERROR)
 }
 
-/// What to tell if some of standard output was lost.
+/// Returns the message that some of standard output was lost, if so.
 pub fn lost(out: &mut Sink) -> Option<String> {
     out.flush();
     let why = match out.failure() {

@@ -1,7 +1,7 @@
-//! `hotstart filecheck`: FileCheck, where it certainly passes without FileCheck.
+//! `hotstart filecheck`: passes without starting FileCheck where FileCheck would certainly pass.
 //!
-//! Everything that is not a certain pass is the real FileCheck's, with the same arguments and input: its words, its
-//! status. It is put to the test first, once, like those of a run of tests.
+//! Everything else goes to the real FileCheck, with the same arguments and input, so its messages and status are exact. That
+//! FileCheck is tested first, once, as in a run of tests.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -78,7 +78,7 @@ fn decide(
         let mut stdin = || {
             let mut input = Vec::new();
             let most = hotstart_shell::MAX_FILECHECK_INPUT as u64 + 1;
-            // What fails to be read fails for FileCheck, too, which then gets what came before.
+            // If reading fails here, it fails for FileCheck too, which then gets the input before the failure.
             let _ = io::stdin().lock().take(most).read_to_end(&mut input);
             read.insert(input).clone()
         };
@@ -98,14 +98,14 @@ fn decide(
     }
 }
 
-/// Becomes the real one if nothing was read; else runs it with that and the rest as its input.
+/// Executes the real FileCheck if nothing was read. Otherwise runs it with the read bytes and the rest as its input.
 fn start(program: PathBuf, args: &[OsString], read: Option<Vec<u8>>) -> io::Result<ExitStatus> {
     let mut command = Command::new(program);
     command.args(args);
     let Some(read) = read else { return Err(command.exec()) };
     let mut child = command.stdin(Stdio::piped()).spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
-        // It may be content early.
+        // FileCheck may stop reading early.
         let _ = stdin.write_all(&read).and_then(|()| io::copy(&mut io::stdin().lock(), &mut stdin));
     }
     child.wait()

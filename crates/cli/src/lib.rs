@@ -1,7 +1,7 @@
-//! The parts of the `hotstart` command, and how they are joined.
+//! The commands of the `hotstart` binary, and how they combine the other crates.
 //!
-//! `args` reads lit's command line, `lit` joins the stages of a run, `command` chooses between hotstart's commands.
-//! No stage's work is done here.
+//! `args` parses lit's command line, `lit` connects the stages of a run, and `command` chooses between hotstart's commands.
+//! The work of each stage is done in other crates.
 #![forbid(unsafe_code)]
 
 pub mod ab;

@@ -1,4 +1,4 @@
-//! The `hotstart` binary: glue only. What it goes by is decided in the library beside it.
+//! The `hotstart` binary: only glue. The library beside it makes all decisions.
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
-    // This binary is also started by itself, for work that needs a process of its own.
+    // hotstart also starts this binary itself, for work that needs a separate process.
     if let Some(code) = hotstart_launch::enter_trampoline(&args) {
         return code.into();
     }

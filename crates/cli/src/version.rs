@@ -1,5 +1,5 @@
-//! `hotstart --version`. With `--verbose`, also the system, and which kinds of start work on it: each kind is tried, as a
-//! list of kernel features could miss what forbids one (a container's filter, an old glibc, another loader).
+//! `hotstart --version`. With `--verbose`, also the system, and the kinds of start that work on it. Each kind is tried,
+//! since a list of kernel features could miss an obstacle (a container's filter, an old glibc, another loader).
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -12,17 +12,17 @@ use hotstart_model::Environment;
 use hotstart_python::which;
 use rustix::fs::MemfdFlags;
 
-/// A tool that does nothing, and that every system has.
+/// A tool that does nothing and that every system has.
 const TOOL: &str = "true";
-/// The first starts of a tool may be cold, or by fork, until it is known.
+/// The first starts of a tool may be cold or forks, until the launcher knows it.
 const STARTS: usize = 4;
 
-/// The version alone.
+/// Returns the version alone.
 pub fn short() -> String {
     format!("hotstart {}\n", env!("CARGO_PKG_VERSION"))
 }
 
-/// The version, the system, and the kinds of start.
+/// Returns the version, the system, and the kinds of start.
 pub fn verbose() -> String {
     let mut text = short();
     let system = rustix::system::uname();
@@ -59,7 +59,7 @@ fn answer(result: rustix::io::Result<()>) -> String {
     result.map_or_else(|error| format!("no: {error}"), |()| "yes".to_owned())
 }
 
-/// Starts the tool by fork, or in workers, and says whether it was, or else why not.
+/// Starts the tool by fork, or in a persistent process. Says whether that worked, or why not.
 fn tried(tool: &Path, rewind: bool) -> io::Result<String> {
     let choice = Choice::Only(vec![TOOL.to_owned()]);
     let launcher = Launcher::new().with_policy(Policy {

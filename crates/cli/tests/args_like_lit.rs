@@ -1,8 +1,8 @@
 //! Random command lines, parsed by lit itself and by hotstart: same settings, or the same error.
 //!
-//! One Python process serves all cases. What hotstart does otherwise on purpose is kept out of the generator:
-//! hotstart's own options, a `--` joined to its option by `=`, abbreviations of `--time-tests` (which lit accepts and
-//! then forgets), and regular expressions that do not compile, whose error texts `crates/python` tests.
+//! One Python process serves all cases. The generator leaves out the deliberate differences of hotstart: its own options, a
+//! `--` joined to its option by `=`, abbreviations of `--time-tests` (which lit accepts and then forgets), and regular
+//! expressions that do not compile, whose error texts `crates/python` tests.
 #![forbid(unsafe_code)]
 // One `json!` for all settings.
 #![recursion_limit = "256"]
@@ -54,7 +54,7 @@ for line in sys.stdin:
     print(json.dumps(answer), flush=True)
 "#;
 
-/// A persistent Python with lit.
+/// A Python process with lit that answers all cases.
 struct Lit {
     process: Child,
     to: ChildStdin,
@@ -90,7 +90,7 @@ impl Drop for Lit {
     }
 }
 
-/// The Python that has the lit package, made by `make venv`.
+/// Returns the Python that has the lit package, made by `make venv`.
 fn lit_python() -> PathBuf {
     let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
     let python = std::env::var_os("HOTSTART_LIT_PYTHON").map_or_else(default, PathBuf::from);
@@ -98,7 +98,7 @@ fn lit_python() -> PathBuf {
     python
 }
 
-/// A small generator of numbers (SplitMix64), seeded, so that a failure can be repeated.
+/// A small random number generator (SplitMix64), seeded, so that a failure can be repeated.
 struct Random(u64);
 
 impl Random {
@@ -302,7 +302,7 @@ fn random_argv(random: &mut Random) -> Vec<String> {
     argv
 }
 
-/// A value for the same argument. Python 3.11 takes `--` for a separator even there, and the value is lost.
+/// Returns a value for the same argument. Python 3.11 takes `--` for a separator even there, and loses the value.
 fn joined_value(random: &mut Random) -> &'static str {
     match random.pick(VALUES) {
         "--" => "---",
@@ -350,7 +350,7 @@ fn hotstarts(argv: &[String], env: &HashMap<&str, String>, cwd: &Path) -> Value 
     }
 }
 
-/// The settings under lit's names.
+/// Returns the settings under lit's names.
 fn settings(options: &LitOptions) -> Value {
     let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.to_str().expect("UTF-8").to_owned());
     let levels = options.console.levels(Dialect::V23);
@@ -430,7 +430,7 @@ fn level(shown: Shown) -> &'static str {
     }
 }
 
-/// lit's empty list is a list of one empty name, which matches as little.
+/// An empty list in lit is a list of one empty name, which matches no more.
 fn list(names: &[String]) -> Value {
     if names.is_empty() { json!([""]) } else { json!(names) }
 }
@@ -440,10 +440,10 @@ fn python_float(value: f64) -> String {
     text.to_lowercase()
 }
 
-/// Brings lit's namespace into the form of [`settings`].
+/// Converts lit's namespace to the form of [`settings`].
 fn normalized(mut lits: Value) -> Value {
     let Some(settings) = lits.as_object_mut() else { return lits };
-    // Parts of what is compared as a whole, and places of shorthands, which lit leaves empty.
+    // Fields that are compared as parts of another one, and those of shorthands, which lit leaves empty.
     let joined = ["reports", "numShards", "runShard"];
     let shorthands = ["quiet", "succinct", "verbose", "echo_all_commands", "show_all"];
     for name in joined.into_iter().chain(shorthands) {

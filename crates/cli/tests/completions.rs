@@ -10,7 +10,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("text")
 }
 
-/// What bash offers for the last of these words.
+/// Returns bash's completions of the last word.
 fn offered(words: &[&str]) -> Vec<String> {
     let script = text(&hotstart(&["completions", "bash"]).stdout).to_owned();
     let ask = "\nCOMP_WORDS=(\"$@\") COMP_CWORD=$(($# - 1))\n_hotstart\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n";

@@ -1,4 +1,4 @@
-//! `hotstart doctor` as its users meet it.
+//! `hotstart doctor` from its users' point of view.
 
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! `hotstart filecheck`, and FileChecks in `hotstart lit`, against a FileCheck that is installed.
+//! `hotstart filecheck`, and FileChecks in `hotstart lit`, compared with an installed FileCheck.
 //!
 //! Needs a FileCheck of LLVM 15 or newer in /usr/lib/llvm-*/bin; without one, the tests say so and check nothing.
 
@@ -28,7 +28,7 @@ fn run(program: &Path, args: &[&str], dir: &Path, input: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // It may end without reading.
+    // FileCheck may end without reading.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait_with_output().unwrap()
 }

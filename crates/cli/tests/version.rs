@@ -1,4 +1,4 @@
-//! `hotstart --version`: one line, or what this system allows.
+//! `hotstart --version`: one line, or the kinds of start that this system allows.
 
 use std::process::Command;
 
@@ -24,7 +24,7 @@ fn it_is_one_line_unless_more_is_asked_for() {
     assert!(long.contains("  sealed memory files: yes\n"), "{long}");
 }
 
-/// Where these tests run, tools are started warm; other tests need that as well.
+/// Warm starts work on systems where these tests run; other tests need them too.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn kinds_of_start_are_tried() {

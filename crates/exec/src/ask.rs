@@ -1,4 +1,4 @@
-//! What a user asks a server: its status, and to end.
+//! Requests of a user to a server: report the status, prepare warm tools, end.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -9,28 +9,28 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use crate::place::Place;
 use crate::wire::{self, Kind};
 
-/// What came of a question.
+/// The answer of a server.
 #[derive(Debug)]
 pub enum Answer {
     /// No server runs.
     None,
-    /// What it said.
+    /// The text of its replies.
     Text(String),
 }
 
-/// Asks the server for its status, for people or as JSON.
+/// Asks the server for its status, as text for people or as JSON.
 pub fn status(place: &Place, json: bool) -> io::Result<Answer> {
     ask(place, if json { Kind::StatusJson } else { Kind::Status }, b"", |_| ())
 }
 
-/// Has the server start these programs warm from their next start on.
+/// Asks the server to start these programs warm from their next start on.
 pub(crate) fn warm(place: &Place, programs: &[PathBuf]) -> io::Result<Answer> {
     let paths: Vec<u8> =
         programs.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect();
     ask(place, Kind::Warm, &paths, |_| ())
 }
 
-/// Asks the server to end, and waits until it has. What it says meanwhile is given to `said`.
+/// Asks the server to end, and waits until it has. Passes each message of the server to `said`.
 pub fn stop(place: &Place, said: impl FnMut(&str)) -> io::Result<Answer> {
     ask(place, Kind::Stop, b"", said)
 }

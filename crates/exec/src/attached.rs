@@ -1,7 +1,8 @@
-//! A server in a run's own process, for what the run's tools start themselves.
+//! A server in a run's own process, for commands that the run's tools start themselves.
 //!
-//! It shares the run's launcher, and so its templates, workers, audits and counts; it ends with the run. Nobody but the
-//! run's own tools is told of it. No client waits for it when it dies: then the run is over, and its guard ends them.
+//! It shares the run's launcher, and so its zygotes, persistent processes, audits and counts; it ends with the run. Only the
+//! run's own tools know its directory. If the process dies, no client is left waiting: the run is over, and its guard ends
+//! the clients.
 
 use std::convert::Infallible;
 use std::fs::DirBuilder;
@@ -20,10 +21,10 @@ use crate::image;
 use crate::place::Place;
 use crate::server::{Ended, Role, ServeError, Server};
 
-/// Longest path of a server's directory (`client/connect.c`).
+/// Longest path of a server's directory, in bytes (`client/connect.c`).
 const DIRECTORY_MAX: usize = 83;
 
-/// What must be there before the launcher is told its policy.
+/// The parts of a server that must exist before the launcher gets its policy.
 #[derive(Debug)]
 pub struct Prepared {
     directory: Directory,
@@ -34,17 +35,17 @@ pub struct Prepared {
 /// A server that serves until it is dropped.
 #[derive(Debug)]
 pub struct Attached {
-    /// Until it is dropped.
+    /// `None` only while it is dropped.
     server: Option<Arc<Server>>,
     ended: mpsc::Receiver<Infallible>,
     /// Closed when the run is over.
     lifeline: Option<OwnedFd>,
-    // Dropped after the server's end.
+    // Removed after `drop` has waited for the server's end.
     _directory: Directory,
     _image: OwnedFd,
 }
 
-/// Removed when dropped.
+/// A directory that is removed when dropped.
 #[derive(Debug)]
 struct Directory(PathBuf);
 
@@ -64,21 +65,21 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // Nobody is left to be told.
+        // Best effort: nobody is left who could act on an error.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
 impl Prepared {
-    /// Makes a private directory in the one for temporary files, and has the client in memory. `announce` is told of the
-    /// directory before it is there. An error means that what tools start themselves has to be cold.
+    /// Creates a private directory in the one for temporary files, and writes the client to memory. Passes the directory to
+    /// `announce` before it creates it. After an error, commands that tools start themselves must be cold.
     pub fn new(announce: impl FnOnce(&Path)) -> io::Result<Prepared> {
         let directory = Directory::create(announce)?;
         let (image, client) = image::for_tools()?;
         Ok(Prepared { directory, client, image })
     }
 
-    /// For the launcher's policy: what programs of these names start of those beside them goes through the server.
+    /// Returns the part of the launcher's policy by which tools of these names start the programs beside them through the server.
     pub fn nested(&self, names: &[&str]) -> Nested {
         Nested {
             client: self.client.clone(),
@@ -87,7 +88,7 @@ impl Prepared {
         }
     }
 
-    /// Begins to serve. `ended` is called with each job's program and its end.
+    /// Starts the server. It calls `ended` with the program and the exit of each job.
     pub fn serve(self, launcher: Arc<Launcher>, ended: Ended) -> Result<Attached, ServeError> {
         let place = Place::at(&self.directory.0);
         let opened = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)
@@ -104,7 +105,7 @@ impl Prepared {
                 _image: self.image,
             }),
             Err(error) => {
-                // The launcher goes by its number, which must not become another file's.
+                // The launcher knows the client by the number of this descriptor, which must not become another file's.
                 std::mem::forget(self.image);
                 Err(error)
             }
@@ -113,7 +114,7 @@ impl Prepared {
 }
 
 impl Attached {
-    /// What was started, and why some of it cold, as lines of text; empty if nothing was asked for.
+    /// Returns lines of text: the number of warm and cold starts, and the reasons for the cold ones. Empty if there was no request.
     pub fn told(&self) -> String {
         let counts = self.server.as_ref().map(|server| &server.counts).filter(|counts| !counts.is_empty());
         counts.map(Counts::of_jobs).unwrap_or_default()
@@ -121,14 +122,14 @@ impl Attached {
 }
 
 impl Drop for Attached {
-    /// Ends what is left of the jobs, as all tests are over, and waits until no thread has the launcher.
+    /// Ends the remaining jobs, since all tests are over, and waits until no thread holds the launcher.
     fn drop(&mut self) {
         self.lifeline = None;
         if let Some(server) = self.server.take() {
             server.close();
             drop(server);
         }
-        // Nothing is ever sent.
+        // Nothing is ever sent: this waits until the sender is dropped.
         let Err(mpsc::RecvError) = self.ended.recv();
     }
 }

@@ -1,7 +1,7 @@
-//! Many commands by way of clients, so many at a time: what `hotstart exec --compdb` runs.
+//! Runs many commands through clients, a fixed number at a time, for `hotstart exec --compdb`.
 //!
-//! Each command has a process group of its own and a guard, so a stop ends all of it, also where this process is killed. A
-//! jobserver of make (MAKEFLAGS) is asked for a token before each command but one.
+//! Each command has its own process group and a guard, so a stop ends all its processes, even if this process is killed. If
+//! make provides a jobserver (MAKEFLAGS), every running command but one needs a token.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -24,22 +24,22 @@ use crate::image::{self, NAME};
 pub struct Command {
     /// Its working directory, absolute.
     pub directory: PathBuf,
-    /// The program, and its arguments.
+    /// The program and its arguments.
     pub argv: Vec<OsString>,
 }
 
-/// What came of a command.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Which of the commands.
+    /// Index of the command in the list.
     pub index: usize,
-    /// `None` if it could not be started; the output then tells why.
+    /// `None` if the command could not be started; `output` then says why.
     pub status: Option<Status>,
-    /// What it wrote, to either stream.
+    /// Its standard output and standard error, together.
     pub output: Vec<u8>,
 }
 
-/// Commands that can be stopped from another thread.
+/// A run of commands, which another thread can stop.
 #[derive(Debug, Default)]
 pub struct Batch {
     running: Mutex<Vec<Group>>,
@@ -48,13 +48,13 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Ends what runs, and starts nothing more.
+    /// Ends the running commands and starts no more.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
         self.running.lock().expect("no panic while locked").iter().for_each(Group::kill);
     }
 
-    /// Runs the commands, `jobs` at a time; calls `ended` with each end, from several threads.
+    /// Runs the commands, `jobs` at a time. Calls `ended` after each one, from several threads.
     pub fn run(&self, commands: &[Command], jobs: usize, ended: &(dyn Fn(Outcome) + Sync)) -> io::Result<()> {
         let (_image, client) = image::for_tools()?;
         let launcher = Launcher::new().with_guard();
@@ -79,8 +79,8 @@ impl Batch {
         ended: &(dyn Fn(Outcome) + Sync),
     ) {
         loop {
-            // Before a command is chosen: another thread may be through with the last one.
-            // make has given this process one for itself.
+            // Get the token before choosing a command: meanwhile another thread may take the last one.
+            // make has given this process one token, which the first thread uses.
             let needed = tokens.filter(|(_, needs)| *needs);
             let token = needed.and_then(|(tokens, _)| tokens.take());
             if needed.is_some() && token.is_none() {
@@ -104,7 +104,7 @@ impl Batch {
     fn run_one(&self, index: usize, command: &Command, starter: &Starter) -> Outcome {
         let group = Group::new();
         self.running.lock().expect("no panic while locked").push(group.clone());
-        // After that, a stop ends the group; before, nothing is started.
+        // A later stop finds the group in the list. After an earlier one, the killed group starts nothing.
         if self.stopped.load(Ordering::SeqCst) {
             group.kill();
         }
@@ -118,7 +118,7 @@ impl Batch {
     }
 }
 
-/// What all commands are started with.
+/// The parameters that all commands share.
 struct Starter {
     client: PathBuf,
     own: PathBuf,
@@ -151,7 +151,7 @@ impl Starter {
     }
 }
 
-/// This process's variables, in their order.
+/// Returns this process's variables in their order.
 fn own_environment() -> EnvBlock {
     let mut blob = Vec::new();
     for (name, value) in std::env::vars_os() {
@@ -168,17 +168,17 @@ fn own_environment() -> EnvBlock {
 struct Tokens {
     take: File,
     give: File,
-    /// Its other end is closed when no more tokens are needed.
+    /// Reports a hang-up once `needed` is dropped, when no more tokens are needed.
     over: PipeReader,
     needed: Mutex<Option<PipeWriter>>,
 }
 
 impl Tokens {
-    /// That of MAKEFLAGS, if it can be reached.
+    /// Opens the jobserver that MAKEFLAGS names; `None` if it cannot be reached.
     fn of_make() -> io::Result<Option<Tokens>> {
         let flags = std::env::var_os("MAKEFLAGS").unwrap_or_default();
         let Some((take, give)) = ends(flags.as_bytes()) else { return Ok(None) };
-        // Somebody else may take the token that was there a moment ago. Only this opening of the pipe does not block.
+        // Another process may take the token between poll and read. Reopening keeps O_NONBLOCK to this descriptor.
         let no_wait = rustix::fs::OFlags::NONBLOCK.bits() as i32;
         let take = File::options().read(true).custom_flags(no_wait).open(take);
         let give = File::options().write(true).open(give);
@@ -191,12 +191,12 @@ impl Tokens {
         Ok(Tokens { take, give, over, needed: Mutex::new(Some(needed)) })
     }
 
-    /// Waits for a token; `None` if there is none to come, or no more is needed.
+    /// Waits for a token. Returns `None` if none can come, or if no more are needed.
     fn take(&self) -> Option<u8> {
         loop {
             let polled = [self.over.as_fd(), self.take.as_fd()];
             let mut polled = polled.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-            // A signal is no reason to stop.
+            // An interrupted poll is repeated by the loop.
             let _ = rustix::event::poll(&mut polled, None);
             if !polled[0].revents().is_empty() {
                 return None;
@@ -211,18 +211,18 @@ impl Tokens {
         }
     }
 
-    /// No more are needed.
+    /// Ends all waiting for tokens.
     fn end(&self) {
         *self.needed.lock().expect("no panic while locked") = None;
     }
 
     fn give(&self, token: u8) {
-        // A make that is gone needs none back.
+        // If make is gone, it needs no token back.
         let _ = (&self.give).write_all(&[token]);
     }
 }
 
-/// Files by which tokens are taken and given: a FIFO, or two inherited descriptors.
+/// Returns the files by which tokens are taken and given: a FIFO, or two inherited descriptors.
 fn ends(flags: &[u8]) -> Option<(PathBuf, PathBuf)> {
     let words = flags.split(|&byte| byte == b' ');
     let named = ["--jobserver-auth=", "--jobserver-fds="];

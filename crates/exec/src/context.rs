@@ -1,7 +1,7 @@
-//! What a process hands down to what it starts. A job of the server has the server's; the client's must be equal.
+//! The attributes that a process passes on to its children. A job inherits the server's, so the client's must be equal.
 //!
-//! Most is read from `/proc`, where a client cannot tell anything but the truth: one in a sandbox must not get out of
-//! it by way of the server. The rest is the client's own word, and no matter of rights.
+//! Most are read from `/proc`, which a client cannot forge: a sandboxed client must not escape its sandbox through the
+//! server. The client reports the rest itself; none of these is a matter of rights.
 
 use std::os::fd::OwnedFd;
 
@@ -14,7 +14,7 @@ use crate::wire::{LIMITS, Run};
 const NAMESPACES: [&str; 8] = ["mnt", "user", "net", "ipc", "uts", "cgroup", "time", "pid_for_children"];
 /// SIGPIPE and SIGXFSZ: the launcher gives every process the default, whatever the server's own are.
 const RESET: u64 = 1 << (13 - 1) | 1 << (25 - 1);
-/// Used by libc inside a process; glibc ignores them in what it spawns. No program can use them.
+/// Signals that libc uses inside a process; glibc ignores them in its children. No program can use them.
 const INTERNAL: u64 = 1 << (32 - 1) | 1 << (33 - 1);
 const ADDRESS_SPACE: usize = 9;
 const STACK: usize = 3;
@@ -23,7 +23,7 @@ const OPEN_FILES: usize = 7;
 const FILE_SIZE: usize = 1;
 const UNLIMITED: u64 = u64::MAX;
 
-/// What `/proc` tells of one process.
+/// The attributes of one process, as `/proc` shows them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     identity: Vec<u8>,
@@ -44,7 +44,7 @@ pub(crate) struct Seen {
     out_of_memory: Vec<u8>,
 }
 
-/// The server's own, once for all comparisons.
+/// The server's own attributes, read once.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
     seen: Seen,
@@ -55,7 +55,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// That of this process.
+    /// Reads those of this process.
     pub(crate) fn own() -> Option<Context> {
         let personality = std::fs::read_to_string("/proc/self/personality").ok()?;
         Some(Context {
@@ -67,7 +67,8 @@ impl Context {
         })
     }
 
-    /// What of a client differs; nothing if a job of the server is as its own child.
+    /// Returns the first attribute of a client that differs. `None`: a job of the server is indistinguishable from the
+    /// client's own child.
     pub(crate) fn difference(&self, seen: &Seen, run: &Run) -> Option<Aspect> {
         let own = &self.seen;
         let rights = [
@@ -92,12 +93,12 @@ impl Context {
         rights.into_iter().chain(habits).find_map(|(differs, aspect)| differs.then_some(aspect))
     }
 
-    /// The signals that a job must find ignored, if they are not what the launcher gives it by itself.
+    /// Returns the signals that a job must find ignored; `None` if the launcher's default is the same.
     pub(crate) fn ignored(&self, seen: &Seen) -> Option<u64> {
         (seen.ignored != self.seen.ignored & !RESET).then_some(seen.ignored)
     }
 
-    /// The limits that a job must be given, as they are not the server's.
+    /// Returns the limits that differ from the server's, which the job must be given.
     pub(crate) fn limits(&self, run: &Run) -> Result<Vec<Limit>, Refusal> {
         let mut limits = Vec::new();
         for (index, (wanted, own)) in run.limits.iter().zip(&self.limits).enumerate() {
@@ -108,7 +109,7 @@ impl Context {
                 OPEN_FILES => Resource::OpenFiles,
                 FILE_SIZE => Resource::FileSize,
                 ADDRESS_SPACE => Resource::AddressSpace,
-                // The server could not give more than it may have itself.
+                // The server cannot give a job more than it may have itself.
                 STACK if wanted.1 <= own.1 => Resource::Stack,
                 CORE if wanted.1 <= own.1 => Resource::Core,
                 _ => return Err(Refusal::Differs(Aspect::Limits)),
@@ -132,7 +133,7 @@ fn own_limits() -> [(u64, u64); LIMITS] {
     ];
     ALL.map(|resource| {
         let mut limit = rustix::process::getrlimit(resource);
-        // What it starts is given the limit that it was started with.
+        // A child process is given the limit on descriptors that this process was started with.
         if let (rustix::process::Resource::Nofile, Some((soft, hard))) = (resource, descriptors::inherited())
         {
             (limit.current, limit.maximum) = (soft, hard);
@@ -142,7 +143,7 @@ fn own_limits() -> [(u64, u64); LIMITS] {
 }
 
 impl Seen {
-    /// Looks at the process of this number, or "self".
+    /// Reads the attributes of the process with this number, or of "self".
     pub(crate) fn of(process: &str) -> Option<Seen> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let dir = rustix::fs::open(format!("/proc/{process}"), flags, Mode::empty()).ok()?;
@@ -154,7 +155,7 @@ impl Seen {
         seen.out_of_memory = read(&dir, "oom_score_adj", &mut buffer)?.to_vec();
         seen.root = identity(&dir, "root")?;
         for (namespace, found) in NAMESPACES.iter().zip(&mut seen.namespaces) {
-            // Kernels are built without some of them; then all processes lack them.
+            // Kernels can be built without some of them; then no process has them.
             *found = identity(&dir, &format!("ns/{namespace}")).unwrap_or_default();
         }
         Some(seen)
@@ -198,9 +199,9 @@ impl Seen {
     }
 }
 
-/// The parent; the process group; whether there is a controlling terminal; nice value, real-time priority and policy.
+/// Returns the parent, the process group, whether there is a controlling terminal, and nice value, real-time priority and policy.
 fn parse_stat(stat: &[u8]) -> Option<(i32, i32, bool, [i64; 3])> {
-    // The second field, the name, may have spaces and parentheses in it.
+    // The second field, the name, may contain spaces and parentheses.
     let behind = stat.iter().rposition(|&byte| byte == b')')?;
     let text = std::str::from_utf8(&stat[behind + 1..]).ok()?;
     let fields: Vec<&str> = text.split_ascii_whitespace().collect();
@@ -215,7 +216,7 @@ fn number(text: &[u8], base: u32) -> Option<u64> {
 fn read<'b>(dir: &OwnedFd, name: &str, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
     let file = rustix::fs::openat(dir, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let length = rustix::io::read(&file, &mut *buffer).ok()?;
-    // What fills the buffer is perhaps not all.
+    // If the text fills the buffer, some of it may be missing.
     (length < buffer.len()).then(|| &buffer[..length])
 }
 

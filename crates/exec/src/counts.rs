@@ -1,4 +1,4 @@
-//! What a server has done, for `hotstart server status`.
+//! Counts of a server's starts, for `hotstart server status`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -31,18 +31,18 @@ impl Counts {
         *self.state.lock().expect("no panic while locked").cold.entry(why).or_default() += 1;
     }
 
-    /// A job was ended because its client was gone.
+    /// Counts a job that was ended because its client was gone.
     pub(crate) fn killed(&self) {
         self.state.lock().expect("no panic while locked").killed += 1;
     }
 
-    /// Whether anything was asked for.
+    /// Returns whether no client has asked for anything.
     pub(crate) fn is_empty(&self) -> bool {
         let state = self.state.lock().expect("no panic while locked");
         state.warm == 0 && state.cold.is_empty()
     }
 
-    /// The counts as lines of text.
+    /// Returns the counts as lines of text.
     pub(crate) fn of_jobs(&self) -> String {
         let state = self.state.lock().expect("no panic while locked");
         let mut text = String::new();
@@ -59,7 +59,7 @@ impl Counts {
         text
     }
 
-    /// The same, and the tools from the launcher's point of view behind it.
+    /// Returns the same text, followed by the launcher's statistics of each tool.
     pub(crate) fn text(&self, tools: &Statistics) -> String {
         let mut text = self.of_jobs();
         if !tools.tools.is_empty() {
@@ -79,7 +79,7 @@ impl Counts {
         text
     }
 
-    /// All of it for programs, as one JSON object behind `head`.
+    /// Returns all of it as one JSON object, after the fields of `head`.
     pub(crate) fn json(&self, head: Value, tools: &Statistics) -> String {
         let state = self.state.lock().expect("no panic while locked");
         let mut value = head;
@@ -93,7 +93,7 @@ impl Counts {
     }
 }
 
-/// Why a tool is not reset, or not warm.
+/// Says why a tool is not reset, or not warm.
 fn notes(tool: &ToolStatistics) -> Vec<String> {
     let mut notes: Vec<_> = tool.cold.iter().map(|(why, count)| format!("cold {count}: {why}")).collect();
     if let Some((reason, detail)) = &tool.constructors {

@@ -1,4 +1,4 @@
-//! Entry points for fuzz/: parsers that are private otherwise.
+//! Entry points for fuzz/ to parsers that are otherwise private.
 
 use std::os::fd::OwnedFd;
 
@@ -7,8 +7,7 @@ use hotstart_launch::ProcessGroup;
 use crate::request::Request;
 use crate::wire::{self, FDS_MAX, Kind, Run};
 
-/// Reads a message of a client, and takes a request apart as the server does. `descriptor` gives the descriptors that
-/// come with it.
+/// Decodes a client's message, and a request as the server does. `descriptor` supplies the descriptors that come with it.
 pub fn client_message(message: &[u8], descriptor: impl Fn() -> OwnedFd) {
     match wire::kind(message) {
         Some(Kind::Run) => {}

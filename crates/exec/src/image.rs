@@ -1,4 +1,4 @@
-//! The client's file: embedded here, run from memory by `hotstart exec`, and installed where builds find it.
+//! The client's file: embedded in this binary, run from memory by `hotstart exec`, and installed where builds find it.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -12,11 +12,11 @@ use rustix::fs::MemfdFlags;
 use rustix::process::Resource;
 
 const IMAGE: &[u8] = include_bytes!(env!("HOTSTART_CLIENT"));
-/// The client's name. By a name that begins otherwise it runs the program of that name.
+/// The client's name. If its argv[0] begins otherwise, the client runs the program of that name.
 pub(crate) const NAME: &str = "hotstart-exec";
 
-/// Becomes the client, with these arguments behind its name; returns only an error. Where the system does not let
-/// files be run from memory, or a limit forbids one of this size, becomes the command itself.
+/// Executes the client with these arguments after its name. Returns only an error. If the system does not let files be run
+/// from memory, or a limit forbids a file of this size, executes the command itself.
 pub fn become_client(arguments: &[OsString]) -> io::Error {
     let own = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
     let mut named = OsString::from("--hotstart=");
@@ -35,7 +35,7 @@ pub fn become_client(arguments: &[OsString]) -> io::Error {
     }
 }
 
-/// The client in memory, for what this process starts to execute by the path that comes with it.
+/// Writes the client to memory. Processes that this one starts can execute it by the returned path.
 pub(crate) fn for_tools() -> io::Result<(OwnedFd, PathBuf)> {
     let memory = in_memory()?;
     let path = format!("/proc/{}/fd/{}", std::process::id(), memory.as_raw_fd());
@@ -43,11 +43,11 @@ pub(crate) fn for_tools() -> io::Result<(OwnedFd, PathBuf)> {
 }
 
 fn in_memory() -> io::Result<OwnedFd> {
-    // Beyond the limit, to write would end this process.
+    // A write beyond the limit would end this process (SIGXFSZ).
     if rustix::process::getrlimit(Resource::Fsize).current.is_some_and(|most| most < IMAGE.len() as u64) {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
-    // Kernels before 6.3 know no EXEC and refuse it; there it is not needed.
+    // Kernels before 6.3 do not know MFD_EXEC and refuse it; they do not need it either.
     let memory = rustix::fs::memfd_create(NAME, MemfdFlags::CLOEXEC | MemfdFlags::EXEC)
         .or_else(|_| rustix::fs::memfd_create(NAME, MemfdFlags::CLOEXEC))?;
     let mut rest = IMAGE;
@@ -57,8 +57,8 @@ fn in_memory() -> io::Result<OwnedFd> {
     Ok(memory)
 }
 
-/// Writes the client to `directory`, with a link to this binary beside it, by which it starts a server, and links to
-/// the client by the names of tools. Returns what it made.
+/// Writes the client to `directory`, with links to it by the names of `tools`. Unless the binary itself is there, also makes
+/// the link `hotstart` to it, by which the client starts a server. Returns the paths it made.
 pub fn install(directory: &Path, tools: &[OsString]) -> io::Result<Vec<PathBuf>> {
     if let Some(tool) =
         tools.iter().find(|tool| Path::new(tool).file_name() == Some(tool) && find(tool).is_none())
@@ -67,7 +67,7 @@ pub fn install(directory: &Path, tools: &[OsString]) -> io::Result<Vec<PathBuf>>
     }
     std::fs::create_dir_all(directory)?;
     let client = directory.join(NAME);
-    // A running client's file cannot be written to, but replaced.
+    // A running client's file can be replaced but not written to.
     let new = directory.join(format!(".{NAME}.{}", std::process::id()));
     let mut file = std::fs::File::options().write(true).create(true).truncate(true).mode(0o755).open(&new)?;
     io::Write::write_all(&mut file, IMAGE)?;
@@ -84,7 +84,7 @@ pub fn install(directory: &Path, tools: &[OsString]) -> io::Result<Vec<PathBuf>>
     Ok(made)
 }
 
-/// Removes what [`install`] has made in `directory`, and that itself if nothing else is in it. Returns what it removed.
+/// Removes the files that [`install`] has made in `directory`, and the directory if it is empty then. Returns the paths it removed.
 pub fn uninstall(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut removed = Vec::new();
     for entry in std::fs::read_dir(directory)? {
@@ -105,7 +105,7 @@ pub fn uninstall(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(removed)
 }
 
-/// The program that a link by this name would run: the first in PATH that is no client.
+/// Returns the program that a link by this name would run: the first in PATH that is no client.
 pub(crate) fn find(name: &OsStr) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
     let is_program = |path: &PathBuf| {
@@ -116,13 +116,13 @@ pub(crate) fn find(name: &OsStr) -> Option<PathBuf> {
     found.filter(is_program).find(|path| !is_client(path)).and_then(|path| std::path::absolute(path).ok())
 }
 
-/// That there is none.
+/// Returns the error that PATH has no such program.
 pub(crate) fn nowhere(name: &OsStr) -> io::Error {
     let what = format!("there is no program '{}' in PATH that it could run", name.to_string_lossy());
     io::Error::new(io::ErrorKind::NotFound, what)
 }
 
-/// Whether a file carries the client's mark.
+/// Returns whether a file carries the client's mark.
 fn is_client(path: &Path) -> bool {
     let mut start = [0; 16];
     let read = std::fs::File::open(path).and_then(|mut file| io::Read::read_exact(&mut file, &mut start));

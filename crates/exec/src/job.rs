@@ -1,4 +1,4 @@
-//! One connection: a command from its request to its end.
+//! Serves one connection: a command from its request to its end.
 
 use std::ffi::OsStr;
 use std::io::{IoSlice, IoSliceMut};
@@ -24,7 +24,7 @@ use crate::server::{PROTOCOL, Role, Server};
 use crate::tools::{self, Kind};
 use crate::wire::{self, ReplyKind};
 
-/// Space for one message, kept by a worker.
+/// Space for one message, which a worker reuses.
 pub(crate) struct Buffer(Vec<u8>);
 
 impl Default for Buffer {
@@ -33,10 +33,10 @@ impl Default for Buffer {
     }
 }
 
-/// Serves one connection. `refuse` says that there is no worker for a job.
+/// Serves one connection. With `refuse`, a request to run is refused, since no worker is left for it.
 pub(crate) fn serve(server: &Server, connection: OwnedFd, buffer: &mut Buffer, refuse: bool) {
     let Ok(peer) = socket_peercred(&connection) else { return };
-    // The directory keeps others out; this does not depend on it.
+    // The directory's mode keeps other users out already; this is a second check.
     if peer.uid != rustix::process::geteuid() {
         return;
     }
@@ -71,14 +71,14 @@ fn run(server: &Server, connection: &OwnedFd, request: Request, client: i32) {
     }
 }
 
-/// Runs the job if it can be started warm; an error means that nothing was started.
+/// Runs the job if it can be started warm. After an error, nothing was started.
 fn start(server: &Server, connection: &OwnedFd, mut request: Request, client: i32) -> Result<(), Refusal> {
     let seen = Seen::of(&client.to_string()).ok_or(Refusal::Unseen)?;
     if let Some(aspect) = server.context.difference(&seen, &request.run) {
         return Err(Refusal::Differs(aspect));
     }
     let limits = server.context.limits(&request.run)?;
-    // A path may lead elsewhere by now, or to another mount than the client's.
+    // The path may lead elsewhere by now, or to another mount than the client's directory.
     let directory = rustix::fs::stat(&*request.directory).map(|found| (found.st_dev, found.st_ino));
     if directory != Ok(request.run.directory) {
         return Err(Refusal::Differs(Aspect::Directory));
@@ -88,7 +88,7 @@ fn start(server: &Server, connection: &OwnedFd, mut request: Request, client: i3
         Kind::Other if seen.has_terminal && server.role.is_user() => return Err(Refusal::Terminal),
         Kind::Other => {}
     }
-    // The file is found from the client's directory; the name that the tool is given stays as it is.
+    // A relative path starts at the client's directory. The tool's argv[0] stays as it is.
     request.program = request.directory.join(&request.program);
     if !tools::is_repeatable(&request.program, &request.argv) {
         send(connection, ReplyKind::Starting, 0, "");
@@ -102,7 +102,7 @@ fn start(server: &Server, connection: &OwnedFd, mut request: Request, client: i3
     let spec = request.spec(seen.umask, limits, ignored, process_group);
     let child = server.launcher.start_warm(&spec, &group).map_err(Refusal::Launch)?;
     drop(spec);
-    // Whoever reads from a pipe that the job has closed must not wait for the server's copy of it.
+    // Close the server's copies of the descriptors: a reader of a pipe that the job has closed must see its end.
     let program = std::mem::take(&mut request.program);
     drop(request);
     server.counts.warm();
@@ -111,8 +111,8 @@ fn start(server: &Server, connection: &OwnedFd, mut request: Request, client: i3
     Ok(())
 }
 
-/// The process group in which the command would find itself without a server, as far as it can tell: it leads one only
-/// where the client does. What a test starts is in its test's.
+/// Returns the process group that the command would have without a server, as far as the command can tell: it leads a group
+/// only if the client does. A job of a run is in the group of its test.
 fn process_group(server: &Server, group: &Group, seen: &Seen, client: i32) -> Result<ProcessGroup, Refusal> {
     if server.role.is_user() && seen.group == client {
         return Ok(ProcessGroup::New);
@@ -124,7 +124,7 @@ fn process_group(server: &Server, group: &Group, seen: &Seen, client: i32) -> Re
     Ok(own)
 }
 
-/// From the job's start to its end: passes signals on to it, and ends it if its client is gone.
+/// Follows a job from its start to its end: passes signals on, and ends the job if the client is gone.
 fn accompany(server: &Server, connection: &OwnedFd, mut child: Child<'_>, group: &Group, program: &Path) {
     let mut event = child.end_fd().ok();
     let over = if let Role::Run { over, .. } = &server.role { Some(over) } else { None };
@@ -157,13 +157,13 @@ fn accompany(server: &Server, connection: &OwnedFd, mut child: Child<'_>, group:
     }
 }
 
-/// Passes a signal on. A user's job has a process group for itself, and gets it as if it were in the client's; that of a test
-/// has the client in it, and perhaps the signal already.
+/// Passes a signal on. A user's job has its own process group, which gets the signal as the client's group would. A test's
+/// job shares its group with the client, and that group may have got the signal already.
 fn signal_job(server: &Server, child: &Child<'_>, signal: i32) {
     if server.role.is_user() { child.signal_group(signal) } else { child.signal(signal) }
 }
 
-/// Takes one message of a client whose job runs; `false` if the client is gone.
+/// Receives one message of a client whose job runs. Returns `false` if the client is gone.
 fn pass_signal(server: &Server, connection: &OwnedFd, child: &Child<'_>) -> bool {
     let mut message = [0; wire::SIGNAL_SIZE];
     match rustix::net::recv(connection, &mut message[..], RecvFlags::DONTWAIT) {
@@ -186,7 +186,7 @@ fn answer_cold(server: &Server, connection: &OwnedFd, why: Refusal) {
     send(connection, ReplyKind::Cold, 0, &why.to_string());
 }
 
-/// A client that is gone needs no answer.
+/// Sends a reply. Errors are ignored: a client that is gone needs no answer.
 fn send(connection: &OwnedFd, kind: ReplyKind, value: i32, text: &str) {
     let head = wire::reply(kind, value, text);
     let parts = [IoSlice::new(&head), IoSlice::new(text.as_bytes())];
@@ -194,7 +194,7 @@ fn send(connection: &OwnedFd, kind: ReplyKind, value: i32, text: &str) {
     let _ = rustix::net::sendmsg(connection.as_fd(), &parts, &mut nothing, SendFlags::NOSIGNAL);
 }
 
-/// One whole message with its descriptors.
+/// Receives one whole message with its descriptors.
 fn receive<'b>(connection: &OwnedFd, buffer: &'b mut [u8]) -> Option<(&'b [u8], Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(wire::FDS_MAX))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -217,10 +217,10 @@ fn receive<'b>(connection: &OwnedFd, buffer: &'b mut [u8]) -> Option<(&'b [u8], 
     Some((&buffer[..received.bytes], fds))
 }
 
-/// The jobs that run.
+/// Returns the number of running jobs.
 fn running(server: &Server) -> usize {
     let state = server.lock();
-    // This worker itself does not run one.
+    // This worker answers a question and runs no job.
     state.workers - state.idle - 1
 }
 

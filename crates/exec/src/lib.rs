@@ -1,10 +1,10 @@
-//! `hotstart exec`: one command through a per-user server of warm tools.
+//! `hotstart exec`: runs one command through a per-user server of warm tools.
 //!
-//! A tiny client (`client/`, C without libc) stands in the command's place. It hands the command to the server over a
-//! socket, passes signals on and ends as the command did; whenever anything is in doubt it becomes the command
-//! itself. The server starts tools by [`hotstart_launch`], warm or not at all: only the client can start a command
-//! cold, since only it is the process that the build started. See docs/guide/builds.md. A run of tests has a server of its own
-//! for what its tools start ([`Prepared`]).
+//! A tiny client (`client/`, C without libc) takes the command's place. It sends the command to the server over a socket,
+//! passes signals on and ends as the command did. Whenever anything is in doubt, it execs the command itself. The server
+//! starts tools by [`hotstart_launch`], warm or not at all: only the client is the process that the build started, so only
+//! the client can start the command cold. See docs/guide/builds.md. A run of tests has its own server for the commands that
+//! its tools start ([`Prepared`]).
 #![forbid(unsafe_code)]
 
 mod ask;

@@ -1,7 +1,7 @@
 //! The directory in which a user's server and clients meet.
 //!
-//! Only its owner may enter it: whoever can reach the socket can run programs as the user. `client/connect.c` chooses
-//! and checks by the same rules.
+//! Only its owner may enter it, since access to the socket is enough to run programs as the user. `client/connect.c` chooses
+//! and checks the directory by the same rules.
 
 use std::fmt;
 use std::fs::File;
@@ -14,18 +14,18 @@ use rustix::net::SocketAddrUnix;
 
 use crate::wire;
 
-/// A directory that is known to be the user's own and closed to others.
+/// A directory that belongs to the user and is closed to others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     directory: PathBuf,
 }
 
-/// Why there can be no server.
+/// The reason why there can be no server.
 #[derive(Debug)]
 pub enum PlaceError {
-    /// Somebody else may have made it.
+    /// Another user may have made the directory.
     Unsafe(PathBuf, &'static str),
-    /// It can be neither found nor made.
+    /// The directory can be neither found nor made.
     Io(PathBuf, io::Error),
 }
 
@@ -46,7 +46,7 @@ impl fmt::Display for PlaceError {
 impl std::error::Error for PlaceError {}
 
 impl Place {
-    /// The directory that the environment asks for, made if it is not there.
+    /// Finds the directory that the environment asks for, and makes it if it is missing.
     pub fn find() -> Result<Place, PlaceError> {
         let directory = choose();
         match std::fs::DirBuilder::new().mode(0o700).create(&directory) {
@@ -58,7 +58,7 @@ impl Place {
         Self::check(directory)
     }
 
-    /// One that this process has just made for itself.
+    /// Returns a directory that this process has just made for itself, unchecked.
     pub(crate) fn at(directory: &Path) -> Place {
         Place { directory: directory.to_path_buf() }
     }
@@ -95,12 +95,12 @@ impl Place {
         Ok(SocketAddrUnix::new(self.socket())?)
     }
 
-    /// Takes the right to be this user's server; `None` if another has it.
+    /// Takes the lock of this user's server; `None` if another process has it.
     pub(crate) fn lock(&self) -> io::Result<Option<File>> {
         Self::locked(&self.directory.join(format!("{}.lock", wire::SOCKET)))
     }
 
-    /// A file whose lock tells that this server or its guard lives. Removes those of servers that are gone.
+    /// Creates a file whose lock shows that this server or its guard lives. Removes those of dead servers.
     pub(crate) fn alive(&self) -> io::Result<File> {
         for entry in std::fs::read_dir(&self.directory)?.flatten() {
             let is_old = entry.file_name().to_string_lossy().starts_with("alive-");
@@ -128,13 +128,13 @@ impl Place {
         }
     }
 
-    /// Lets clients start the next server at once, should this one end.
+    /// Removes the file `starting`, so that clients can start the next server at once if this one ends.
     pub(crate) fn started(&self) {
-        // Without the file nothing is to be done.
+        // If the file is missing, there is nothing to do.
         let _ = std::fs::remove_file(self.directory.join("starting"));
     }
 
-    /// Removes what a server that ends in order leaves.
+    /// Removes the file that an orderly end would leave.
     pub(crate) fn left(&self) {
         let _ = std::fs::remove_file(self.alive_file());
     }
@@ -149,7 +149,7 @@ fn choose() -> PathBuf {
     if let Some(named) = variable("HOTSTART_EXEC_DIR") {
         return named;
     }
-    // After `su` it may be another user's.
+    // After `su` the variable may name another user's directory.
     let is_own = |path: &PathBuf| {
         std::fs::metadata(path).is_ok_and(|found| found.is_dir() && found.uid() == own_user())
     };

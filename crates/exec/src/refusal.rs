@@ -1,4 +1,4 @@
-//! Why a command was not started warm, so that the client runs it as it is.
+//! The reasons why a command was not started warm, so that the client executes it itself.
 
 use std::fmt;
 
@@ -7,21 +7,21 @@ use hotstart_launch::Reason;
 /// A reason, counted and shown by `hotstart server status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Refusal {
-    /// The launcher's own reasons.
+    /// A reason of the launcher.
     Launch(Reason),
-    /// Everything that the client has and the tools of this server do not.
+    /// The client has an inherited attribute that the tools of this server do not have.
     Differs(Aspect),
-    /// A program that may use its terminal, which a job of the server has not.
+    /// The program may use its terminal, which a job of the server does not have.
     Terminal,
-    /// The request is not what the protocol says.
+    /// The request does not follow the protocol.
     Malformed,
-    /// As many jobs run as the server takes.
+    /// The server already runs as many jobs as it takes.
     Busy,
-    /// The client cannot be looked at, or ended meanwhile.
+    /// The client cannot be inspected, or has ended meanwhile.
     Unseen,
 }
 
-/// What of a process its children inherit, and no request can pass on.
+/// Attributes that a process passes on to its children and that no request can carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Aspect {
     /// User, group, supplementary groups.
@@ -42,7 +42,7 @@ pub(crate) enum Aspect {
     Scheduling,
     /// Processors and memory nodes.
     Affinity,
-    /// Process group, where it is to be the job's own.
+    /// Process group, if it should be the job's own.
     Group,
     /// Resource limits other than those that can be passed.
     Limits,
@@ -50,14 +50,14 @@ pub(crate) enum Aspect {
     Signals,
     /// Execution domain (`setarch`).
     Personality,
-    /// How the kernel chooses whom to kill when memory runs out.
+    /// The kernel's preference for killing the process when memory runs out (`oom_score_adj`).
     OutOfMemory,
-    /// The working directory is not the one that its path leads to.
+    /// The path of the working directory leads to another directory.
     Directory,
 }
 
 impl Aspect {
-    /// Whether a server started by this client would suit it: it is no matter of rights.
+    /// Returns whether a server that this client starts would suit it: the attribute is no matter of rights.
     pub(crate) fn is_of_habit(self) -> bool {
         use Aspect::*;
         matches!(self, ControlGroup | Scheduling | Affinity | Limits | Signals | Personality | OutOfMemory)

@@ -1,4 +1,4 @@
-//! A request as it was received: what to start, and the descriptors for it.
+//! A received request: the command to start, and its descriptors.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,7 +10,7 @@ use hotstart_launch::{EnvBlock, Limit, ProcessGroup, Spec};
 
 use crate::wire::{RUN_SIZE, Run};
 
-/// Persistent processes can be given numbers below this; for others there is a copy.
+/// Persistent processes can be given descriptors with numbers below this; others need a fork.
 const HIGH: i32 = 60;
 
 /// A command to run.
@@ -21,12 +21,12 @@ pub(crate) struct Request {
     pub directory: Arc<Path>,
     pub argv: Vec<OsString>,
     env: EnvBlock,
-    /// The descriptors with their numbers, in ascending order.
+    /// The descriptors with the numbers they shall have, in ascending order.
     fds: Vec<(i32, OwnedFd)>,
 }
 
 impl Request {
-    /// Takes a message apart; `None` if it is not what the protocol says.
+    /// Decodes a message; `None` if it does not follow the protocol.
     pub(crate) fn decode(message: &[u8], fds: Vec<OwnedFd>) -> Option<Request> {
         let run = Run::decode(message)?;
         let (numbers, strings) = message[RUN_SIZE..].split_at_checked(run.fd_count.checked_mul(4)?)?;
@@ -56,9 +56,9 @@ impl Request {
         (!argv.is_empty()).then_some(Request { run, program, directory, argv, env, fds })
     }
 
-    /// Leaves out descriptors that no request to a worker can carry, where nothing tells the tool of their numbers:
-    /// terminals and editors leave such open for all that is started below them. Only for tools that use no
-    /// descriptors but those they are told of.
+    /// Drops descriptors that no request to a persistent process can carry, unless an argument or a variable mentions their
+    /// numbers. Terminals and editors leave such descriptors open for every process below them. Call it only for tools that
+    /// use no other descriptors than those they are given by number.
     pub(crate) fn leave_out_unmentioned(&mut self) {
         let (argv, env) = (&self.argv, &self.env);
         let is_mentioned = |number: i32| {
@@ -69,7 +69,7 @@ impl Request {
         self.fds.retain(|(number, _)| *number < HIGH || is_mentioned(*number));
     }
 
-    /// As the launcher takes it.
+    /// Converts the request to the launcher's form.
     pub(crate) fn spec(
         &self,
         umask: u32,
@@ -94,14 +94,14 @@ impl Request {
     }
 }
 
-/// Whether a variable may tell of descriptors: a jobserver's, or a path to one.
+/// Returns whether a variable may name descriptors: a jobserver's, or a path to one.
 fn tells_descriptors(variable: &[u8]) -> bool {
     let name = variable.split(|&byte| byte == b'=').next().unwrap_or_default();
     let has = |text: &[u8], part: &[u8]| text.windows(part.len()).any(|window| window == part);
     has(name, b"FLAGS") || has(name, b"FD") || has(variable, b"/fd/")
 }
 
-/// Whether the number stands in the text, not as a part of a longer one.
+/// Returns whether the text contains the number, not as a part of a longer one.
 fn mentions(text: &[u8], number: &[u8]) -> bool {
     text.split(|byte| !byte.is_ascii_digit()).any(|part| part == number)
 }

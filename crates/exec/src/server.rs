@@ -1,4 +1,4 @@
-//! The server: one for each user, from its first use until nobody needs it.
+//! The server: one for each user, from its first use until it is idle for long.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -19,37 +19,37 @@ use crate::place::{Place, PlaceError};
 use crate::refusal::Aspect;
 use crate::{image, wire, workers};
 
-/// As many clients may wait to be accepted; more run cold.
+/// Most clients that wait to be accepted; more run cold.
 const BACKLOG: i32 = 4096;
-/// How often the server looks whether it is still of use.
+/// The time between two checks whether the server is still of use.
 const LOOK: Duration = Duration::from_secs(20);
-/// A server that has served nobody for so long exits when a client with other settings comes, so that a matching one can start.
+/// If no job started for this long, the server exits when a client with other settings comes, so that a matching one can start.
 const QUIET: Duration = Duration::from_secs(5);
 
-/// Bytes that a server must be able to write to one file: templates are made by one in memory.
+/// Bytes that a server must be able to write to one file: zygotes are made through a file in memory.
 const FILE_SIZE: u64 = 16 << 20;
-/// Builds are shorter than runs of tests, and what is forked in them is not started as often.
+/// Forks of a zygote before its text is put on large pages. Builds are shorter than runs of tests and start each tool less often.
 const ENLARGE_AFTER: u32 = 400;
-/// How long parallel first clients wait for the one template that all of them can use.
+/// The time for which parallel first clients wait for the one zygote that all of them can use.
 const FIRST_WAIT: Duration = Duration::from_millis(400);
 
-/// How a server is to be.
+/// Settings of a user's server.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// It ends when nothing was asked of it for so long.
+    /// The server ends after this long without a request.
     pub idle: Duration,
-    /// What is started warm.
+    /// The rules by which tools are started warm.
     pub policy: Policy,
 }
 
-/// Why a server does not run.
+/// The reason why a server does not run.
 #[derive(Debug)]
 pub enum ServeError {
-    /// There is one.
+    /// There is one already.
     Running,
-    /// Its directory will not do.
+    /// Its directory is unsuitable.
     Place(PlaceError),
-    /// The system refuses something.
+    /// A step failed, which the text names.
     Io(&'static str, io::Error),
 }
 
@@ -65,21 +65,21 @@ impl std::fmt::Display for ServeError {
 
 impl std::error::Error for ServeError {}
 
-/// Whose server it is.
+/// The clients that a server serves.
 pub(crate) enum Role {
-    /// The user's, in a session of its own, for clients of all kinds.
+    /// The user's server, in its own session, for clients of all kinds.
     User,
-    /// A run's own (`attached`): clients have its terminal, and there is no other server for those that differ. What they ask
-    /// for belongs to the jobs of those who started them.
+    /// The server of one run (`attached`). Its clients have the run's terminal, and no other server takes clients that
+    /// differ. A job belongs to the group of the tool that started the client.
     Run {
-        /// Told of each end.
+        /// Called at the end of each job.
         ended: Ended,
-        /// The end of this pipe tells that the run is over.
+        /// Becomes readable when the run is over, since the other end of this pipe is closed.
         over: OwnedFd,
     },
 }
 
-/// Called with a job's program and its end.
+/// Called with a job's program and its exit.
 pub type Ended = Box<dyn Fn(&Path, &Exit) + Send + Sync>;
 
 impl Role {
@@ -94,7 +94,7 @@ impl std::fmt::Debug for Role {
     }
 }
 
-/// What all workers share.
+/// The state that all workers share.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub role: Role,
@@ -106,7 +106,7 @@ pub(crate) struct Server {
     pub begun: Instant,
     state: Mutex<State>,
     changed: Condvar,
-    /// Its other end tells when all of this was dropped, by whichever thread had it last. Stays behind the rest.
+    /// Disconnects when the last thread drops the server. Keep last: fields drop in order.
     _lives: mpsc::Sender<Infallible>,
 }
 
@@ -116,30 +116,30 @@ pub(crate) struct State {
     pub idle: usize,
     pub last_use: Instant,
     pub last_served: Instant,
-    /// Asked to end: no new connections.
+    /// The server was asked to end and takes no new connections.
     ending: bool,
-    /// Those who wait for the end: their connections are closed with the process.
+    /// Connections of clients that wait for the end; they close with the process.
     waiting: Vec<OwnedFd>,
 }
 
-/// Serves until asked to end, or idle. Signals must be held ([`signals::hold`]) before.
+/// Serves until it is asked to end, or is idle. Signals must be held ([`signals::hold`]) before.
 pub fn serve(settings: &Settings) -> Result<(), ServeError> {
     let refused = |what| move |error: io::Error| ServeError::Io(what, error);
     let place = Place::find().map_err(ServeError::Place)?;
     if let Err(error) = allow_files() {
-        // The next client may start one that can.
+        // Let the next client start a server at once: its limit may be higher.
         place.started();
         return Err(ServeError::Io("serve under this limit on file size (ulimit -f)", error));
     }
     let lock = place.lock().map_err(refused("lock the server's directory"))?;
     let Some(_lock) = lock else { return Err(ServeError::Running) };
     let alive = place.alive().map_err(refused("lock a file in the server's directory"))?;
-    // Where files cannot be run from memory, what tools start themselves is cold.
+    // If files cannot be run from memory, commands that tools start themselves are cold.
     let client = image::for_tools().ok();
     let directory = place.directory().to_path_buf();
     let starts = NestedStarts::Compilers;
     let nested = client.as_ref().map(|(_, path)| Nested { client: path.clone(), directory, starts });
-    // Compilations are long, and each client waits on a processor of its own choice.
+    // No affinity: compilations are long, and each client waits on a processor of its own choice.
     let policy = Policy {
         nested,
         near: false,
@@ -183,7 +183,7 @@ fn listen(place: &Place) -> io::Result<OwnedFd> {
     Ok(listener)
 }
 
-/// SIGTERM and Ctrl-C end the server in order, a second one at once: then the guard ends the jobs.
+/// Ends the server in order at SIGTERM or Ctrl-C, and at once at the second signal; the guard then ends the jobs.
 fn watch_signals(server: &Arc<Server>) -> io::Result<()> {
     let server = Arc::clone(server);
     let watch = move || {
@@ -197,7 +197,7 @@ fn watch_signals(server: &Arc<Server>) -> io::Result<()> {
 }
 
 impl Server {
-    /// Begins to serve. What comes with the server is closed when it is gone.
+    /// Opens the socket and starts the first worker. The receiver disconnects when the server has been dropped.
     pub(crate) fn open(
         role: Role,
         place: Place,
@@ -237,7 +237,7 @@ impl Server {
         self.state.lock().expect("no panic while locked")
     }
 
-    /// Takes no more connections. `waiting` is closed when the server has ended.
+    /// Accepts no more connections. `waiting` is closed when the server has ended.
     pub(crate) fn end(&self, waiting: Option<OwnedFd>) {
         let mut state = self.lock();
         state.ending = true;
@@ -245,17 +245,17 @@ impl Server {
         self.changed.notify_all();
     }
 
-    /// To be called by a worker that ends.
+    /// Accounts for a worker that ends.
     pub(crate) fn worker_left(&self, state: &mut State) {
         state.workers -= 1;
         self.changed.notify_all();
     }
 
-    /// The client does not match this server, but would match one that it started: exits if it serves nobody else.
+    /// Handles a client that does not match this server but would match one that it started: exits if no other client is served.
     pub(crate) fn met(&self, aspect: Aspect) {
         let quiet = {
             let state = self.lock();
-            // The one worker at work is the one that met this client.
+            // The one busy worker is the one that serves this client.
             state.workers - state.idle <= 1 && state.last_served.elapsed() > QUIET
         };
         if self.role.is_user() && aspect.is_of_habit() && quiet {
@@ -276,7 +276,7 @@ impl Server {
         self.close();
     }
 
-    /// Clients that come from now on find no socket. Those that wait are served before the workers end; returns then.
+    /// Removes the socket, so that new clients find none. Serves the waiting ones, and returns when all workers have ended.
     pub(crate) fn close(&self) {
         let _ = std::fs::remove_file(self.place.socket());
         let _ = rustix::net::shutdown(&self.listener, Shutdown::Both);
@@ -287,12 +287,12 @@ impl Server {
     }
 }
 
-/// The file that a client would start as a server now.
+/// Identifies the file that a client would start as a server now: device, inode, modification time.
 fn own_file() -> Option<(u64, u64, i64)> {
     let path: PathBuf = std::env::current_exe().ok()?;
     let found = File::open(path).and_then(|file| file.metadata()).ok()?;
     Some((found.dev(), found.ino(), found.mtime()))
 }
 
-/// The socket's file name says the protocol's version; so does the status.
+/// The protocol's version, as in the socket's file name and in the status.
 pub(crate) const PROTOCOL: u32 = wire::VERSION;

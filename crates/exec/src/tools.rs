@@ -1,9 +1,9 @@
-//! What a tool's name tells: whether it can do without its terminal, and whether it can be run twice.
+//! Rules by a tool's name: whether it works without its terminal, and whether it can be run twice.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// Compilers and linkers: they read files and make files anew.
+/// Compilers and linkers: they read files and write new ones.
 const COMPILERS: [&str; 23] = [
     "clang",
     "clang++",
@@ -29,7 +29,7 @@ const COMPILERS: [&str; 23] = [
     "llc",
     "opt",
 ];
-/// Tools that go with them.
+/// Tools that accompany compilers.
 const COMPANIONS: [&str; 12] = [
     "ar", "ranlib", "nm", "strip", "objcopy", "objdump", "readelf", "size", "strings", "mc", "tblgen",
     "dsymutil",
@@ -43,7 +43,7 @@ pub(crate) enum Kind {
     Other,
 }
 
-/// What the name of `program` tells, targets before and versions behind it apart.
+/// Returns the kind of `program` by its name, without the target before it and the version after it.
 pub(crate) fn kind(program: &Path) -> Kind {
     let name = program.file_name().unwrap_or_default().to_string_lossy();
     let is_version = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit() || b == b'.');
@@ -67,8 +67,8 @@ pub(crate) fn kind(program: &Path) -> Kind {
     }
 }
 
-/// Whether running the command again after it was killed gives what running it once gives: a compiler that writes
-/// files, and neither reads what can be read only once nor writes where nothing can be taken back.
+/// Returns whether the command can be repeated after it was killed, with the same result: it is a compiler that writes
+/// files, and neither reads nor writes a stream.
 pub(crate) fn is_repeatable(program: &Path, argv: &[OsString]) -> bool {
     if kind(program) != Kind::Compiler {
         return false;
@@ -109,7 +109,7 @@ mod tests {
         }
     }
 
-    /// The runtime has its own list, of those that a warm tool starts warm.
+    /// The runtime has its own list of the tools that a warm tool starts warm.
     #[test]
     fn the_runtime_knows_the_same_names() {
         let source = include_str!("../../launch/runtime/extra/nested.c");

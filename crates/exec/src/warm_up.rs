@@ -1,7 +1,7 @@
-//! `hotstart server warm`: has tools warm before a build begins.
+//! `hotstart server warm`: prepares warm tools before a build begins.
 //!
-//! A server cannot know what a tool starts itself (gcc its cc1), nor how a build will call it. So each tool compiles and links an
-//! empty file once, by way of the client; whatever the server has met then is warm from its next start on.
+//! A server cannot know what a tool starts itself (gcc its cc1), nor how a build will call it. So each tool compiles and
+//! links an empty file once through the client. Every program that the server has met then is warm from its next start on.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -16,27 +16,27 @@ use crate::ask::{self, Answer};
 use crate::image::{self, NAME};
 use crate::place::Place;
 
-/// The first run of a tool may show that it cannot be reset, and what it starts is cold then. In the second the server meets what
-/// it starts, and in the third that is warm.
+/// In a tool's first run it may turn out that it cannot be reset; its own starts are then cold. In the second run the server
+/// meets the programs that the tool starts, and in the third they are warm.
 const ROUNDS: usize = 3;
-/// How long a server may take to answer.
+/// The time within which a server must answer.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How often to look whether it does.
+/// The time between two checks for its answer.
 const LOOK: Duration = Duration::from_millis(2);
-/// Names of compilers that compile and link C by the options of cc.
+/// Names of compilers that compile and link C with the options of cc.
 const DRIVERS: [&str; 6] = ["clang", "clang++", "gcc", "g++", "cc", "c++"];
 
-/// A program that the server has met meanwhile.
+/// A program that the server has met during the preparation.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Met {
     /// Its path.
     pub program: PathBuf,
-    /// Why it is cold, if it is.
+    /// The reason if it is cold; `None` if it is warm.
     pub cold: Option<String>,
 }
 
-/// Starts a server if there is none, and has it start `tools` warm, and what they start. Names are looked for as the links of an
-/// installation do.
+/// Starts a server if there is none, and prepares `tools` and the programs that they start. Names are looked up as the links
+/// of an installation do.
 pub fn warm_up(place: &Place, tools: &[OsString]) -> io::Result<Vec<Met>> {
     let programs = tools.iter().map(|tool| resolve(tool)).collect::<io::Result<Vec<_>>>()?;
     await_server(place)?;
@@ -67,7 +67,7 @@ fn resolve(tool: &OsStr) -> io::Result<PathBuf> {
     image::find(tool).ok_or_else(|| image::nowhere(tool))
 }
 
-/// The client starts a server for those who come later.
+/// Waits for the server that a client starts for later ones.
 fn await_server(place: &Place) -> io::Result<()> {
     let until = Instant::now() + PATIENCE;
     let mut asked = false;
@@ -84,7 +84,7 @@ fn await_server(place: &Place) -> io::Result<()> {
     Ok(())
 }
 
-/// Has a tool do next to nothing, as a build would start it: its output goes into pipes.
+/// Runs a tool with next to no work, as a build would start it: its output goes into pipes.
 fn try_out(program: &Path, dir: &Path) -> io::Result<()> {
     let name = program.file_name().unwrap_or_default().to_string_lossy();
     let front = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.').trim_end_matches('-');
@@ -102,7 +102,7 @@ fn try_out(program: &Path, dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Runs a command by way of the client; what came of it is the tool's own matter.
+/// Runs a command through the client. Its status does not matter here.
 fn client(words: &[&OsStr], dir: &Path) -> io::Result<()> {
     let (_image, path) = image::for_tools()?;
     let mut own = OsString::from("--hotstart=");

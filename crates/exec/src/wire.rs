@@ -1,4 +1,4 @@
-//! The messages of `client/wire.h`, which is their one source; a test compares sizes and offsets.
+//! The messages of `client/wire.h`, the one source of their layout; a test compares sizes and offsets.
 
 /// First word of every message.
 pub(crate) const MAGIC: u32 = 0x7473_7368;
@@ -6,7 +6,7 @@ pub(crate) const MAGIC: u32 = 0x7473_7368;
 pub(crate) const VERSION: u32 = 1;
 /// Name of the socket in its directory.
 pub(crate) const SOCKET: &str = "exec-1.socket";
-/// Longest message.
+/// Longest message, in bytes.
 pub(crate) const MESSAGE_MAX: usize = 128 * 1024;
 /// Most descriptors of a request.
 pub(crate) const FDS_MAX: usize = 32;
@@ -54,7 +54,7 @@ pub(crate) struct Run {
     pub limits: [(u64, u64); LIMITS],
 }
 
-/// What a message is, if it is one of this protocol and as long as it says.
+/// Returns the kind of a message; `None` if its magic, version or length is wrong.
 pub(crate) fn kind(message: &[u8]) -> Option<Kind> {
     if message.len() < HEAD_SIZE || word(message, 0) != MAGIC || word(message, 4) != VERSION {
         return None;
@@ -67,7 +67,7 @@ pub(crate) fn kind(message: &[u8]) -> Option<Kind> {
 }
 
 impl Run {
-    /// Reads the fixed part.
+    /// Decodes the fixed part.
     pub(crate) fn decode(message: &[u8]) -> Option<Run> {
         if message.len() < RUN_SIZE {
             return None;
@@ -86,13 +86,13 @@ impl Run {
     }
 }
 
-/// The number of a signal message.
+/// Returns the number in a signal message.
 pub(crate) fn signal(message: &[u8]) -> Option<i32> {
     let number = (message.len() == SIGNAL_SIZE).then(|| word(message, 16) as i32)?;
     (1..=64).contains(&number).then_some(number)
 }
 
-/// A request of a user's, with a text behind it.
+/// Encodes a user's request, followed by a text.
 pub(crate) fn question(kind: Kind, text: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; HEAD_SIZE];
     put(&mut bytes, &[MAGIC, VERSION, (HEAD_SIZE + text.len()) as u32, kind as u32]);
@@ -100,7 +100,7 @@ pub(crate) fn question(kind: Kind, text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The fixed part of a reply that `text` follows.
+/// Encodes the fixed part of a reply, which `text` follows.
 pub(crate) fn reply(kind: ReplyKind, value: i32, text: &str) -> [u8; REPLY_SIZE] {
     let mut bytes = [0; REPLY_SIZE];
     let length = (REPLY_SIZE + text.len()) as u32;
@@ -126,7 +126,7 @@ fn long(bytes: &[u8], at: usize) -> u64 {
 mod tests {
     use super::*;
 
-    /// Compiles the header and prints what this file repeats.
+    /// Compiles the header and prints the values that this file repeats.
     #[test]
     fn header_and_wire_agree() {
         let header = concat!(env!("CARGO_MANIFEST_DIR"), "/client/wire.h");

@@ -1,5 +1,5 @@
-//! The threads that serve connections. All wait in `accept`; the last idle one never takes a job, so that a client
-//! that is one too many is told at once to run cold, and never waits for somebody else's job.
+//! The threads that serve connections. All wait in `accept`. The last idle one never takes a job, so that a client that is
+//! one too many runs cold at once and never waits for another client's job.
 
 use std::io;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use rustix::net::SocketFlags;
 use crate::job::{self, Buffer};
 use crate::server::Server;
 
-/// Jobs at a time, and one worker who refuses.
+/// 128 jobs at a time, and one worker that refuses more.
 const MOST: usize = 129;
-/// Idle workers that are kept.
+/// Most idle workers that are kept.
 const KEPT: usize = 8;
 
 /// Starts the first worker.
@@ -25,12 +25,12 @@ pub(crate) fn start(server: &Arc<Server>) -> io::Result<()> {
     Ok(())
 }
 
-/// The caller counts it.
+/// Starts a worker, which the caller counts.
 fn add(server: &Arc<Server>) -> io::Result<()> {
     let server = Arc::clone(server);
     let thread = std::thread::Builder::new().name("worker".into()).stack_size(256 << 10);
     let work = move || {
-        // A job whose worker is gone would never be waited for. The guard ends all jobs, and the clients know.
+        // Nobody would wait for the job of a worker that is gone. On abort the guard ends all jobs, and the clients see it.
         if std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&server))).is_err() {
             std::process::abort();
         }
@@ -44,7 +44,7 @@ fn work(server: &Arc<Server>) {
     loop {
         let connection = match rustix::net::accept_with(&server.listener, SocketFlags::CLOEXEC) {
             Ok(connection) => connection,
-            // Descriptors or memory are short: others are about to give some back.
+            // Descriptors or memory are short; other workers are about to free some.
             Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
                 std::thread::sleep(Duration::from_millis(1));
                 continue;
@@ -70,7 +70,7 @@ fn leave_idle(server: &Server) -> std::sync::MutexGuard<'_, crate::server::State
     state
 }
 
-/// Becomes busy; makes sure that another worker is idle, or tells that none can be.
+/// Marks this worker busy and ensures that another is idle. Returns `true` if none can be: this worker must refuse.
 fn take(server: &Arc<Server>) -> bool {
     let mut state = server.lock();
     state.idle -= 1;

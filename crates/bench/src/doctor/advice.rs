@@ -1,4 +1,4 @@
-//! From findings to advice: each piece names the setting to change and the figure it rests on.
+//! Turns findings into advice. Each piece names the setting to change and the figure behind it.
 
 use std::path::PathBuf;
 
@@ -10,31 +10,31 @@ use crate::render::seconds;
 /// A figure that may call for a change.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Finding {
-    /// Starting from a parent of 450 MiB, in seconds.
+    /// Starting a process from a parent of 450 MiB, in seconds.
     ForkOfLargeProcess {
-        /// By posix_spawn.
+        /// With posix_spawn.
         spawn: f64,
-        /// By fork and exec.
+        /// With fork and exec.
         fork: f64,
     },
-    /// Time for 4 KiB, in one thread.
+    /// Time for 4 KiB of new memory in one thread, in seconds.
     Faults {
-        /// By small pages.
+        /// With small pages.
         fresh: f64,
-        /// By huge pages.
+        /// With huge pages.
         huge: Option<f64>,
         /// In bulk.
         bulk: Option<f64>,
-        /// Copied after a fork.
+        /// With pages copied after a fork.
         copied: Option<f64>,
     },
-    /// Time for an allocation, in one thread.
+    /// Time for an allocation in one thread, in seconds.
     Allocator {
         /// The library to preload.
         library: PathBuf,
-        /// With the system's.
+        /// With the system's allocator.
         system: f64,
-        /// With this one.
+        /// With this library.
         time: f64,
     },
     /// Share of relocation in ld.so's time.
@@ -44,25 +44,25 @@ pub enum Finding {
         /// The share.
         share: f64,
     },
-    /// A tool started both ways, in seconds.
+    /// The time of a tool's start, in seconds.
     Warm {
         /// The tool.
         tool: String,
-        /// Cold.
+        /// Of a cold start.
         cold: f64,
-        /// Warm.
+        /// Of a warm start.
         warm: f64,
     },
     /// A tool that cannot be warm.
     NotWarm {
         /// The tool.
         tool: String,
-        /// Why.
+        /// The reason.
         reason: Reason,
     },
 }
 
-/// What to change.
+/// Returns the changes that the findings call for.
 pub fn advise(findings: &[Finding], machine: &Machine) -> Vec<String> {
     let mut advice: Vec<String> = findings.iter().filter_map(|finding| of(finding, machine)).collect();
     if let Some(governor) = machine.governor.as_deref().filter(|g| *g != "performance") {
@@ -115,7 +115,7 @@ fn of(finding: &Finding, machine: &Machine) -> Option<String> {
     }
 }
 
-/// What would make a tool fit to be warm, where something does.
+/// Returns a change that would make the tool eligible for warm starts, if there is one.
 fn remedy(reason: Reason) -> &'static str {
     match reason {
         Reason::Static => "; link it dynamically (LLVM: no -static in CMAKE_EXE_LINKER_FLAGS)",

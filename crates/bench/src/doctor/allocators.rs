@@ -1,7 +1,7 @@
-//! What allocating costs with the system's allocator and with others, in processes of their own.
+//! The cost of allocations with the system's allocator and with others, measured in separate processes.
 //!
-//! Others are preloaded from the libraries that `hotstart lit --allocator` finds, so that they replace `malloc` exactly as they would in a
-//! tool; linking them in would measure something else and make everybody build them.
+//! Other allocators are preloaded from the libraries that `hotstart lit --allocator` finds, so that they replace `malloc`
+//! exactly as they would in a tool. Linking them in would measure something else, and every build would need them.
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -15,23 +15,23 @@ use super::patience::Patience;
 use super::{Curve, Finding, Request, Table, cell};
 use crate::stats::summary::median;
 
-/// Allocations of each thread.
+/// Allocations per thread.
 const COUNT: usize = 400_000;
 const THREADS: [usize; 3] = [1, 2, 4];
-/// How often, and how long that may take before it is less often.
+/// Number of repetitions, and the time after which the lower bound is enough.
 const TIMES: std::ops::RangeInclusive<usize> = 1..=3;
 const TIME: Duration = Duration::from_millis(500);
 
-/// One allocator and where its library is.
+/// An allocator and the path of its library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allocator {
     /// Its name.
     pub name: String,
-    /// To be preloaded; `None` is the system's own.
+    /// The library to preload; `None` is the system's own allocator.
     pub library: Option<PathBuf>,
 }
 
-/// Time per allocation, by allocator and threads.
+/// Measures the time per allocation, by allocator and number of threads.
 pub(super) fn measure(request: &Request, patience: &Patience) -> (Table, Vec<Finding>) {
     let heads = ["", "1 thread", "2 threads", "4 threads"];
     let mut table = Table::new("malloc and free: time for each of all threads together", &heads);
@@ -84,7 +84,7 @@ fn allocators(request: &Request, table: &mut Table) -> Vec<Allocator> {
     all
 }
 
-/// Runs [`allocate_here`] in another process with the allocator preloaded; seconds per allocation.
+/// Runs [`allocate_here`] in another process with the allocator preloaded. Returns seconds per allocation.
 fn in_process(
     allocator: &Allocator,
     threads: usize,
@@ -95,7 +95,7 @@ fn in_process(
         let text = ask(allocator, threads, own_binary)?;
         let words: Vec<&str> = text.split_whitespace().collect();
         let [nanoseconds, maps @ ..] = &words[..] else { return Err("the process said nothing".to_owned()) };
-        // A preloaded library that cannot be loaded is skipped by ld.so with a warning.
+        // ld.so skips a library that it cannot load, and only prints a warning.
         if allocator.library.is_some() && maps != ["preloaded"] {
             return Err("the library could not be preloaded".to_owned());
         }
@@ -136,7 +136,7 @@ fn ask(allocator: &Allocator, threads: usize, own_binary: &Path) -> Result<Strin
     if exit.status.success() { Ok(said) } else { Err(crate::measure::describe(exit.status)) }
 }
 
-/// The other side: allocates in this process; nanoseconds, and whether a preloaded allocator is in its memory.
+/// Runs in the measured process. Returns as text the nanoseconds per allocation, and whether a preloaded allocator is mapped.
 pub fn allocate_here(threads: usize) -> String {
     probe::allocate(threads, COUNT / 10);
     let time = probe::allocate(threads, COUNT);

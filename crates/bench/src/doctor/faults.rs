@@ -1,4 +1,4 @@
-//! What it costs that memory comes to be: by kind of page, and with several threads or processes at it.
+//! The cost of new memory: by kind of page, and with several threads or processes that fault at once.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -10,10 +10,10 @@ use super::patience::Patience;
 use super::{Curve, Finding, MIB, Table, affordable, cell};
 use crate::render::seconds;
 
-/// Memory of each worker.
+/// Bytes that each worker touches.
 const EACH: usize = 32 * MIB;
-/// How often, and how long that may take before it is less often. The least counts: what others do on the machine, or
-/// the kernel to free a huge page by moving small ones, only ever adds to it.
+/// Number of repetitions, and the time after which the lower bound is enough. The shortest time counts: other processes, or
+/// the kernel's compaction for a huge page, only ever add to it.
 const TIMES: std::ops::RangeInclusive<usize> = 2..=8;
 const TIME: Duration = Duration::from_millis(400);
 const PAGE: f64 = 4096.0;
@@ -26,7 +26,7 @@ const WORKERS: [Workers; 6] = [
     Workers::Processes(4),
 ];
 
-/// Time per 4 KiB, by kind and workers.
+/// Measures the time per 4 KiB, by kind of page and number of workers.
 pub(super) fn by_kind(patience: &Patience) -> (Table, Vec<Finding>) {
     let heads = ["", "1 thread", "2 threads", "4 threads", "1 process", "2 processes", "4 processes"];
     let mut table = Table::new("page faults: time for each 4 KiB of all workers together", &heads);
@@ -93,7 +93,7 @@ fn per_page(kind: Fault<'_>, workers: Workers, patience: &Patience) -> Result<f6
     Ok(times.into_iter().fold(f64::INFINITY, f64::min))
 }
 
-/// Why there are no huge pages, if so.
+/// Returns an error that says why there are no huge pages, if there are none.
 fn huge_pages() -> Result<(), String> {
     let path = "/sys/kernel/mm/transparent_hugepage/enabled";
     let setting = crate::machine::read(path).ok_or("the kernel has no transparent huge pages")?;
@@ -103,7 +103,7 @@ fn huge_pages() -> Result<(), String> {
     }
 }
 
-/// A file without a name whose pages were all just written.
+/// Creates an unnamed file whose pages were all just written.
 fn page_cache_file() -> Result<File, String> {
     let text = |error: std::io::Error| format!("no temporary file could be written: {error}");
     let dir = std::env::temp_dir();
@@ -117,7 +117,7 @@ fn page_cache_file() -> Result<File, String> {
     Ok(file)
 }
 
-/// Filling memory, as a linker does with its output.
+/// Measures filling memory, as a linker does with its output.
 pub(super) fn filling(patience: &Patience) -> (Table, Vec<Finding>) {
     let mut table = Table::new("filling memory", &["", "first time", "once more", "faults"]);
     let bytes = match affordable(1024 * MIB, 64 * MIB).and_then(|bytes| bearable(bytes, patience)) {
@@ -131,7 +131,7 @@ pub(super) fn filling(patience: &Patience) -> (Table, Vec<Finding>) {
     for (label, huge) in [("4 KiB pages", false), ("2 MiB pages", true)] {
         let usable = if huge { huge_pages() } else { Ok(()) };
         let fill = || probe::fill(bytes, huge).map_err(|error| error.to_string());
-        // Twice, and the last counts: a hypervisor hands out memory only when it is touched for the first time.
+        // Run twice and keep the last: a hypervisor provides memory only when it is touched for the first time.
         match usable.and_then(|()| patience.repeat(2..=2, Duration::ZERO, fill)) {
             Ok(filled) => {
                 let last = filled[filled.len() - 1];
@@ -144,12 +144,12 @@ pub(super) fn filling(patience: &Patience) -> (Table, Vec<Finding>) {
     (table, Vec::new())
 }
 
-/// Least that says something about filling.
+/// Fewest bytes that give a meaningful time for filling.
 const LEAST: usize = 64 * MIB;
-/// How long filling once may take.
+/// Most time for filling once.
 const FILL: Duration = Duration::from_millis(2500);
 
-/// How much of `bytes` can be filled in bearable time, judged by a little of it.
+/// Returns how much of `bytes` can be filled in bearable time, estimated by filling a little.
 fn bearable(bytes: usize, patience: &Patience) -> Result<usize, String> {
     let fill = || probe::fill(LEAST, false).map_err(|error| error.to_string());
     let little = patience.repeat(1..=1, Duration::ZERO, fill)?[0].first.as_secs_f64();

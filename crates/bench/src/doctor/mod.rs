@@ -1,8 +1,7 @@
-//! What starting processes costs on this machine, and what could make it cost less.
+//! The cost of starting processes on this machine, and advice to lower it.
 //!
-//! Each part measures one thing and answers with a [`Table`] that says what it could not measure and why, and with
-//! the findings on which [`advice`] is based. Everything is done as an ordinary user, by the process itself or by
-//! children of it.
+//! Each part measures one thing. It returns a [`Table`], which also says what could not be measured and why, and the
+//! findings on which [`advice`] is based. Everything runs as an ordinary user, in this process or in its children.
 
 pub mod advice;
 mod allocators;
@@ -25,38 +24,38 @@ pub use advice::Finding;
 pub use allocators::{Allocator, allocate_here};
 use patience::Patience;
 
-/// For everything, with some seconds left below a minute for what is under way when it ends.
+/// Time for everything. It leaves some seconds below a minute for a measurement that is running at the end.
 const PATIENCE: Duration = Duration::from_secs(44);
-/// Of it, at most, for all tools together.
+/// At most this part of it is for all tools together.
 const PATIENCE_TOOLS: Duration = Duration::from_secs(20);
 
-/// What to measure.
+/// The tools and allocators to measure.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// Command lines of tools, each with what makes it do next to nothing; `--version` is added to a lone name.
+    /// Command lines of tools, each with arguments by which it does next to nothing. A lone name gets `--version`.
     pub tools: Vec<String>,
-    /// Allocators beside those found: a name and a shared library.
+    /// Allocators beside those found: names and shared libraries.
     pub allocators: Vec<(String, PathBuf)>,
-    /// This very binary, for measuring in processes of their own.
+    /// This program's own binary, for measurements in separate processes.
     pub own_binary: PathBuf,
 }
 
-/// A measured table, or several lines of why there is none.
+/// A measured table, or the reasons why there is none.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Table {
-    /// What it shows.
+    /// Its title.
     pub title: String,
     /// Heads of the columns, the first above the labels.
     pub head: Vec<String>,
-    /// Labels and cells.
+    /// Labels and cells, row by row.
     pub rows: Vec<Vec<String>>,
-    /// What is to be known when reading it.
+    /// Notes for the reader of the table.
     pub notes: Vec<String>,
     /// Lines `X could not be measured because Y`.
     pub gaps: Vec<String>,
-    /// Curves for the page.
+    /// Curves for the HTML page.
     pub curves: Vec<Curve>,
-    /// What the curves' x values are.
+    /// Label of the curves' x axis.
     pub across: String,
 }
 
@@ -83,7 +82,7 @@ impl Table {
         self.notes.push(text.into());
     }
 
-    /// Notes once that something could not be measured.
+    /// Notes, at most once, that something could not be measured.
     fn gap(&mut self, what: &str, why: impl std::fmt::Display) {
         let line = format!("{what} could not be measured because {why}");
         if !self.gaps.contains(&line) {
@@ -92,29 +91,29 @@ impl Table {
     }
 }
 
-/// All that was found.
+/// The result of a diagnosis.
 #[derive(Clone, Debug, Serialize)]
 pub struct Diagnosis {
-    /// Where.
+    /// The machine it ran on.
     pub machine: Machine,
-    /// How quiet it was.
+    /// How quiet the machine was.
     pub quiet: Quiet,
-    /// What was measured.
+    /// The measured tables.
     pub tables: Vec<Table>,
-    /// What to change.
+    /// The changes to make.
     pub advice: Vec<String>,
-    /// How long it took.
+    /// Elapsed time in seconds.
     pub elapsed_s: f64,
 }
 
-/// Measures everything; `progress` is told what comes next.
+/// Measures everything. Calls `progress` with the name of each part before it begins.
 pub fn diagnose(request: &Request, mut progress: impl FnMut(&str)) -> Diagnosis {
     let begun = std::time::Instant::now();
     let machine = Machine::read();
     let (watch, used) = (Watch::start(), processor_time());
     let patience = Patience::new(PATIENCE);
     let mut parts = Vec::new();
-    // The tools first: a child begins with its parent's peak memory, which the other parts raise to a gigabyte.
+    // Measure the tools first: a child begins with its parent's peak memory, which the other parts raise to a gigabyte.
     for line in &request.tools {
         progress(line);
         parts.extend(tool::measure(line, &patience, PATIENCE_TOOLS / request.tools.len() as u32));
@@ -139,23 +138,23 @@ pub fn diagnose(request: &Request, mut progress: impl FnMut(&str)) -> Diagnosis 
     Diagnosis { machine, quiet, tables, advice, elapsed_s: begun.elapsed().as_secs_f64() }
 }
 
-/// Seconds that this process and its children have used so far.
+/// Returns the seconds of processor time that this process and its children have used so far.
 fn processor_time() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // After the name, which may contain anything: the state, then numbers; 11 to 14 are the four times.
+    // After the name, which may contain anything, come the state and numbers; 11 to 14 are the four times.
     let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
     let ticks: u64 = rest.split(' ').skip(11).take(4).filter_map(|n| n.parse::<u64>().ok()).sum();
     ticks as f64 / rustix::param::clock_ticks_per_second() as f64
 }
 
-/// A cell: the time, or a dash for what is explained below the table.
+/// Formats a cell: the time, or a dash for a gap that is explained below the table.
 fn cell(value: Option<f64>) -> String {
     value.map_or("–".to_owned(), seconds)
 }
 
 const MIB: usize = 1 << 20;
 
-/// How much of `wanted` can be used without harm: half of what is free. Or why not even `least`.
+/// Returns how much of `wanted` bytes can be used without harm: at most half of the free memory. An error if even `least` is too much.
 fn affordable(wanted: usize, least: usize) -> Result<usize, String> {
     let free = crate::machine::meminfo("MemAvailable").unwrap_or(256) as usize * MIB;
     let usable = (free / 2).min(wanted) / (2 * MIB) * (2 * MIB);

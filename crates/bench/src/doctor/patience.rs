@@ -1,7 +1,7 @@
-//! The time that a diagnosis may take, and how much of it one figure gets.
+//! The time limit of a diagnosis, and the share of each figure.
 //!
-//! On a busy machine everything takes several times as long. Then fewer repetitions are made, and what comes last is
-//! not measured at all and said to be missing: an answer within a minute is worth more than a complete one.
+//! On a busy machine everything takes several times as long. Then there are fewer repetitions, and the last parts are
+//! reported as not measured: an answer within a minute is worth more than a complete one.
 
 use std::ops::RangeInclusive;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use hotstart_launch::Group;
 
-/// Until when something may be measured.
+/// The time at which measuring ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
     end: Instant,
@@ -20,7 +20,7 @@ impl Patience {
         Patience { end: Instant::now() + time }
     }
 
-    /// For a part of it, which takes no longer than `time`.
+    /// Returns the patience for one part, which takes no longer than `time`.
     pub(super) fn part(&self, time: Duration) -> Patience {
         Patience { end: self.end.min(Instant::now() + time) }
     }
@@ -29,8 +29,7 @@ impl Patience {
         Instant::now() >= self.end
     }
 
-    /// Repeats a measurement: as often as `time` allows within these bounds, and once at least, if there is any
-    /// patience left.
+    /// Repeats a measurement: as often as `time` allows within these bounds, and at least once if any patience is left.
     pub(super) fn repeat<T>(
         &self,
         times: RangeInclusive<usize>,
@@ -54,8 +53,8 @@ impl Patience {
     }
 }
 
-/// Calls `run`, which starts and awaits a process of `group`, and ends the group if it takes longer than `limit`;
-/// an error then.
+/// Calls `run`, which starts a process of `group` and waits for it. Ends the group and returns an error if that takes longer
+/// than `limit`.
 pub(super) fn within<T>(limit: Duration, group: &Group, run: impl FnOnce() -> T) -> Result<T, String> {
     let (ended, end) = channel::<()>();
     std::thread::scope(|scope| {

@@ -1,6 +1,6 @@
-//! What the four ways to start a process cost, against the size of the parent and its threads.
+//! The cost of the four ways to start a process, by the parent's size and its threads.
 //!
-//! The child is a program of two instructions, so that what is seen is the start itself and not a tool's.
+//! The child is a program of two instructions, so that the figures show the start itself and not a tool's work.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use super::patience::Patience;
 use super::{Curve, Finding, MIB, Table, affordable, cell};
 use crate::stats::summary::median;
 
-/// Starts of each kind, and how long they may take before there are fewer.
+/// Starts of each kind, and the time after which the lower bound is enough.
 const TIMES: std::ops::RangeInclusive<usize> = 3..=15;
 const TIME: Duration = Duration::from_millis(300);
-/// Sizes of the parent in MiB, beside its own few.
+/// Sizes of the parent in MiB, in addition to its own few.
 const SIZES: [usize; 5] = [0, 64, 256, 450, 1024];
 
-/// The program that children run; a file of its own is removed when dropped.
+/// The program that children run. If this process wrote it, it is removed when dropped.
 struct Program {
     path: PathBuf,
     own: bool,
@@ -35,7 +35,7 @@ impl Program {
         if made && probe::start(Way::PosixSpawn, &path).is_ok() {
             return Program { path, own: true };
         }
-        // A directory from which nothing may be executed, or a processor that we know no instructions of.
+        // The directory forbids execution, or the instructions of this processor are unknown here.
         std::fs::remove_file(&path).ok();
         Program { path: "/bin/true".into(), own: false }
     }
@@ -57,7 +57,7 @@ impl Drop for Program {
     }
 }
 
-/// An ELF file whose only code is exit(0).
+/// Builds an ELF file whose only code is exit(0).
 fn tiny_elf() -> Option<Vec<u8>> {
     let (machine, code): (u16, &[u8]) = match std::env::consts::ARCH {
         "x86_64" => (62, &[0xb8, 60, 0, 0, 0, 0x31, 0xff, 0x0f, 0x05]),
@@ -90,16 +90,16 @@ fn label(way: Way) -> &'static str {
     }
 }
 
-/// Median seconds until the child was waited for.
+/// Returns the median seconds from a start until the child was waited for.
 fn cost(way: Way, program: &Path, patience: &Patience) -> Result<f64, String> {
     let once = || probe::start(way, program).map_err(|error| error.to_string());
-    // The first finds nothing in the caches.
+    // The first start finds cold caches.
     once()?;
     let starts: Vec<StartCost> = patience.repeat(TIMES, TIME, once)?;
     Ok(median(&starts.iter().map(|start| start.ended.as_secs_f64()).collect::<Vec<_>>()))
 }
 
-/// Each way, against the size of the parent.
+/// Measures each way by the size of the parent.
 pub(super) fn by_size(patience: &Patience) -> (Table, Vec<Finding>) {
     let program = Program::new();
     let heads: Vec<String> = SIZES.iter().map(|&mib| size_label(mib)).collect();
@@ -143,10 +143,10 @@ fn ballast(mib: usize) -> Result<Option<Ballast>, String> {
     Ballast::take(mib * MIB).map(Some).map_err(|error| error.to_string())
 }
 
-/// Threads beside the one that forks: idle ones, and ones that write to memory all the time.
+/// Threads beside the one that forks: their number, and whether they write to memory all the time.
 const THREADS: [(usize, bool); 5] = [(0, false), (4, false), (16, false), (1, true), (2, true)];
 
-/// Forking and spawning while other threads exist, from a parent of 64 MiB.
+/// Measures forking and spawning while other threads exist, from a parent of 64 MiB.
 pub(super) fn with_threads(patience: &Patience) -> (Table, Vec<Finding>) {
     let program = Program::new();
     let heads = ["other threads", "none", "4 idle", "16 idle", "1 writing", "2 writing"];
@@ -168,7 +168,7 @@ pub(super) fn with_threads(patience: &Patience) -> (Table, Vec<Finding>) {
     (table, Vec::new())
 }
 
-/// What `measure` says while so many other threads are there.
+/// Returns the result of `measure`, called while `count` other threads exist.
 fn with<T>(count: usize, busy: bool, ballast: Option<&Ballast>, measure: impl FnOnce() -> T) -> T {
     let over = AtomicBool::new(false);
     let ready = std::sync::Barrier::new(count + 1);

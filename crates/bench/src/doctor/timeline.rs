@@ -1,10 +1,10 @@
-//! Where a dynamic tool's time goes, read off what ld.so says about itself while the tool runs.
+//! Measures the phases of a dynamic tool's start, from the lines that ld.so prints while the tool runs.
 //!
-//! `LD_DEBUG=libs` makes ld.so print a line when it looks for a library, calls a constructor, hands over to the
-//! program and calls a destructor; the time at which each arrives is the time at which it happened, give or take
-//! the pipe. `LD_DEBUG=statistics` says how loading and relocation share what is before the first constructor; only
-//! the shares are used, as the unit of its times is not the same everywhere.
-//! Nothing is attached to the process, so an ordinary user may do this anywhere.
+//! `LD_DEBUG=libs` makes ld.so print a line when it looks for a library, calls a constructor, hands over to the program and
+//! calls a destructor. The time at which a line arrives is the time at which it happened, give or take the pipe.
+//! `LD_DEBUG=statistics` says how loading and relocation share the time before the first constructor. Only the shares are
+//! used, since the unit of its times differs between machines.
+//! No debugger is attached, so an ordinary user may do this anywhere.
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,56 +19,56 @@ use rustix::pipe::PipeFlags;
 use super::patience::within;
 use crate::command::Command;
 
-/// A tool that takes longer for what should be next to nothing is ended.
+/// A tool that takes longer than this for next to nothing is ended.
 pub(super) const LIMIT: Duration = Duration::from_secs(5);
-/// Silence after which the reader sleeps.
+/// After this long without a line, the reader sleeps.
 const SPIN: Duration = Duration::from_millis(20);
 
-/// Points in the life of a process, in seconds since it was asked for.
+/// Points in the life of a process, in seconds since the request to start it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Timeline {
-    /// The first word of ld.so.
+    /// The first line of ld.so.
     pub loader: f64,
     /// The first constructor.
     pub constructors: f64,
     /// The program's own start.
     pub main: f64,
-    /// The first destructor, if the program ends by way of exit().
+    /// The first destructor, if the program ends through exit().
     pub exit: Option<f64>,
-    /// Waited for.
+    /// The process was waited for.
     pub end: f64,
-    /// Constructors that were called, one for each library and the program.
+    /// Number of constructors called, one for each library and the program.
     pub libraries: usize,
-    /// Times at which something arrived: the more, the better what happened can be told apart.
+    /// Number of pieces in which the lines arrived. More pieces separate the events better.
     pub pieces: usize,
 }
 
-/// How the reader waits. Which one tells more depends on how busy the machine is: woken up it comes late on an idle
-/// one, and looking all the time it loses its processor on a busy one, just when something arrives.
+/// How the reader waits. The better way depends on how busy the machine is: a sleeping reader wakes up late on an idle
+/// machine, and a polling reader on a busy one loses its processor just when something arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// Looks again and again.
+    /// Polls.
     Spin,
     /// Sleeps until something arrives.
     Sleep,
 }
 
-/// ld.so's own account.
+/// ld.so's own statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Statistics {
-    /// Share of relocation in ld.so's time.
+    /// Relocation's share of ld.so's time.
     pub relocation: f64,
-    /// Share of finding and mapping libraries.
+    /// The share of finding and mapping libraries.
     pub loading: f64,
-    /// Symbols looked up at start.
+    /// Symbols looked up at the start.
     pub relocations: u64,
-    /// Symbols looked up by the end, those bound late included.
+    /// Symbols looked up by the end, including those bound late.
     pub final_relocations: u64,
-    /// Addresses adjusted without a look-up.
+    /// Addresses adjusted without a lookup.
     pub relative: u64,
 }
 
-/// Runs the command with this environment; what it writes to standard error, with the time of each piece.
+/// Runs the command with these variables. Returns its exit and the pieces of its standard error, each with its time.
 pub(super) fn run(
     command: &Command,
     settings: &[(&str, &str)],
@@ -101,7 +101,7 @@ pub(super) fn run(
     })
 }
 
-/// All that arrives, with its time.
+/// Reads until the end. Returns each piece with the time of its arrival.
 fn read(from: &OwnedFd, begun: Instant, wait: Wait) -> Vec<(f64, String)> {
     let mut last = begun;
     let (mut pieces, mut buffer) = (Vec::new(), vec![0; 1 << 16]);
@@ -126,7 +126,7 @@ fn read(from: &OwnedFd, begun: Instant, wait: Wait) -> Vec<(f64, String)> {
     pieces
 }
 
-/// The timeline of one run.
+/// Returns the timeline of one run.
 pub(super) fn timeline(command: &Command, wait: Wait) -> Result<Timeline, String> {
     let (exit, pieces) = run(command, &[("LD_DEBUG", "libs")], wait)?;
     read_timeline(&pieces, exit.wall.as_secs_f64())
@@ -140,7 +140,7 @@ fn read_timeline(pieces: &[(f64, String)], end: f64) -> Result<Timeline, String>
     for (time, line) in lines.by_ref() {
         let (number, text) = line.split_once(':').unwrap_or(("", line));
         if text.contains("calling init:") {
-            // Children say the same about themselves, under numbers of their own.
+            // Children print the same lines under their own process numbers.
             if *process.get_or_insert(number) == number {
                 constructors.get_or_insert(time);
                 libraries += 1;
@@ -156,7 +156,7 @@ fn read_timeline(pieces: &[(f64, String)], end: f64) -> Result<Timeline, String>
     Ok(Timeline { loader, constructors, main, exit, end, libraries, pieces: pieces.len() })
 }
 
-/// ld.so's account of one run.
+/// Returns ld.so's statistics of one run.
 pub(super) fn statistics(command: &Command, settings: &[(&str, &str)]) -> Result<Statistics, String> {
     let (_, pieces) = run(command, &[&[("LD_DEBUG", "statistics")], settings].concat(), Wait::Sleep)?;
     let text: String = pieces.into_iter().map(|(_, text)| text).collect();

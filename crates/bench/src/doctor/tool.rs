@@ -1,4 +1,4 @@
-//! What one tool's start is made of.
+//! The phases of one tool's start, and their costs.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use crate::measure::describe;
 use crate::render::{bytes_from_kib, seconds};
 use crate::stats::summary::median;
 
-/// The most that one of a tool's four parts gets.
+/// Most time for one of a tool's four parts.
 const TIME: Duration = Duration::from_millis(1000);
 /// Runs of each part.
 const RUNS: std::ops::RangeInclusive<usize> = 5..=60;
 
-/// How long to repeat the parts of one tool, and when to give up.
+/// The time for one tool, and for each of its parts.
 pub(super) struct Share<'p> {
     all: &'p Patience,
     each: Duration,
@@ -30,7 +30,7 @@ impl Share<'_> {
     }
 }
 
-/// The sections of one tool, for which there is so much time.
+/// Measures the sections of one tool within `time`.
 pub(super) fn measure(line: &str, patience: &Patience, time: Duration) -> Vec<(Table, Vec<Finding>)> {
     let mut words: Vec<std::ffi::OsString> = line.split_whitespace().map(Into::into).collect();
     if words.len() == 1 {
@@ -76,7 +76,7 @@ pub(super) fn middle<T>(all: &[T], value: impl Fn(&T) -> f64) -> f64 {
     median(&all.iter().map(value).collect::<Vec<_>>())
 }
 
-/// The third of all runs that told most: the rest was read too late to tell one thing from the next.
+/// Returns the third of all runs with the most pieces. The others were read too late to separate the events.
 fn timelines(command: &Command, share: &Share<'_>) -> Result<Vec<Timeline>, String> {
     let pairs = share.repeat(|| {
         Ok([timeline::timeline(command, Wait::Sleep)?, timeline::timeline(command, Wait::Spin)?])
@@ -102,7 +102,7 @@ fn split(command: &Command, table: &mut Table, share: &Share<'_>) -> Vec<Finding
         table.row(label, [seconds(time), format!("{:.0} %", time / whole * 100.0)]);
     };
     row("exec, until ld.so has begun", exec);
-    // What of ld.so's time is neither: its own start, mostly, is put to loading.
+    // The rest of ld.so's time, mostly its own start, counts as loading.
     let relocation = statistics.map(|s| loader * s.relocation.min(1.0));
     row(
         if statistics.is_some() { "loading libraries" } else { "loading and relocation" },
@@ -141,7 +141,7 @@ fn describe_relocations(
         s.relative
     ));
     let wall = |exit: Exit| exit.wall.as_secs_f64();
-    // Interleaved, so that a busy moment meets both.
+    // Interleaved, so that a busy moment affects both.
     let pairs = share.repeat(|| {
         let (lazy, _) = timeline::run(command, &[], Wait::Sleep)?;
         let (now, _) = timeline::run(command, &[("LD_BIND_NOW", "1")], Wait::Sleep)?;

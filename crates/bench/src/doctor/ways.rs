@@ -1,4 +1,4 @@
-//! What starting a tool warm saves, by each way there is, and why it cannot be warm.
+//! The time saved by each way to start a tool warm, or the reason why it cannot be warm.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -14,7 +14,7 @@ use super::{Finding, Table};
 use crate::command::Command;
 use crate::render::seconds;
 
-/// Rounds left out: they fill caches, make templates, and are audited.
+/// First rounds, not counted: they fill caches, make zygotes, and are audited.
 const FIRST: usize = 4;
 
 /// A way to start the tool.
@@ -46,7 +46,7 @@ fn ways(name: &str) -> [Way; 3] {
     ]
 }
 
-/// Starts the tool in each way, interleaved.
+/// Starts the tool in each way, interleaved, and compares the times.
 pub(super) fn compare(command: &Command, line: &str, share: &Share<'_>) -> (Table, Vec<Finding>) {
     let heads = ["", "median", "faults", "against cold"];
     let mut table = Table::new(&format!("{line}: started cold and warm, by turns"), &heads);
@@ -84,7 +84,7 @@ pub(super) fn compare(command: &Command, line: &str, share: &Share<'_>) -> (Tabl
     (table, found)
 }
 
-/// Why no run was of the way wanted.
+/// Says why no run was started in the wanted way.
 fn why_not(last: Via, launcher: &Launcher) -> String {
     if let Via::Cold(reason) = last {
         return format!("it cannot be warm: {reason}");

@@ -1,16 +1,16 @@
-//! Anything that can be run once and says what that cost.
+//! The interface of everything that can be run once and reports its cost.
 
 use super::{Digest, Failure, Phase, Sample};
 
-/// One of the things that are compared.
+/// One of the compared things.
 pub trait Candidate {
     /// Its name in reports.
     fn name(&self) -> &str;
 
-    /// Runs once before all timing; what it printed, if that is to be compared.
+    /// Runs once before all timing. Returns the output if it is to be compared.
     fn check(&mut self) -> Result<Option<Digest>, Failure>;
 
-    /// What must be done before a run and is not timed.
+    /// Prepares a run, untimed.
     fn prepare(&mut self) -> Result<(), Failure> {
         Ok(())
     }
@@ -18,21 +18,21 @@ pub trait Candidate {
     /// Runs once, timed.
     fn run(&mut self, phase: Phase) -> Result<Sample, Failure>;
 
-    /// What must be done after a run and is not timed.
+    /// Cleans up after a run, untimed.
     fn conclude(&mut self) -> Result<(), Failure> {
         Ok(())
     }
 }
 
-/// A candidate made of a closure, which measures by itself: for comparisons that look at more than a process, as
-/// that of two lit runs whose verdicts must be the same.
+/// A candidate made of a closure that measures by itself. It serves comparisons of more than a process, such as two lit runs
+/// whose verdicts must be equal.
 pub struct FromFn<F> {
     name: String,
     run: F,
 }
 
 impl<F: FnMut(Phase) -> Result<Sample, Failure>> FromFn<F> {
-    /// Names the closure.
+    /// Creates a candidate from a name and a closure.
     pub fn new(name: impl Into<String>, run: F) -> Self {
         FromFn { name: name.into(), run }
     }

@@ -1,4 +1,4 @@
-//! Why a measurement stopped early. What was measured before stays.
+//! The reasons why a measurement stopped early. The runs measured before are kept.
 
 use std::fmt;
 use std::io;
@@ -8,12 +8,12 @@ use std::time::Duration;
 use hotstart_launch::StartError;
 use hotstart_model::Status;
 
-/// Where in a measurement something happened.
+/// The part of a measurement in which something happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// The first run, untimed, whose output is looked at.
+    /// The first run, untimed, whose output is checked.
     Check,
-    /// A run to fill caches; counted from 1.
+    /// An untimed run that fills caches; counted from 1.
     Warmup(usize),
     /// A timed run; counted from 1.
     Run(usize),
@@ -29,15 +29,15 @@ impl fmt::Display for Phase {
     }
 }
 
-/// Why a measurement stopped early.
+/// The reason why a measurement stopped early.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// There is no such program.
     #[error("there is no program '{program}' {searched}; give its path, or correct the command")]
     NotFound {
-        /// As written in the command.
+        /// The program as written in the command.
         program: String,
-        /// Where it was looked for.
+        /// The places that were searched.
         searched: &'static str,
     },
     /// The process could not be started.
@@ -45,12 +45,12 @@ pub enum Failure {
     Start {
         /// The candidate.
         name: String,
-        /// When.
+        /// The part of the measurement.
         phase: Phase,
-        /// What the system said.
+        /// The launcher's error.
         source: StartError,
     },
-    /// It ended otherwise than expected.
+    /// The process ended in another way than expected.
     #[error(
         "'{name}' {} {phase}, where {expected} was expected; `--exit-code` takes other codes{}",
         describe(*status),
@@ -59,77 +59,77 @@ pub enum Failure {
     Status {
         /// The candidate.
         name: String,
-        /// When.
+        /// The part of the measurement.
         phase: Phase,
         /// How it ended.
         status: Status,
-        /// What was expected.
+        /// The accepted ends.
         expected: String,
-        /// The end of what it printed to standard error, in the check.
+        /// The end of its standard error, in the check.
         said: String,
     },
-    /// It ran for too long and was killed, with all its process group.
+    /// The process ran for too long and was killed with its process group.
     #[error("'{name}' had not ended {phase} after {} s and was killed; `--timeout` allows more", limit.as_secs_f64())]
     Timeout {
         /// The candidate.
         name: String,
-        /// When.
+        /// The part of the measurement.
         phase: Phase,
         /// The limit.
         limit: Duration,
     },
-    /// It printed more than allowed and was killed.
+    /// The process printed more than allowed and was killed.
     #[error("'{name}' printed more than {limit} bytes {phase} and was killed; `--output-limit` allows more")]
     Output {
         /// The candidate.
         name: String,
-        /// When.
+        /// The part of the measurement.
         phase: Phase,
-        /// The limit.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// Two candidates were to print the same and do not.
+    /// Two candidates should print the same and do not.
     #[error("'{other}' does not print what '{reference}' prints: {difference}; nothing was timed")]
     Differ {
         /// The first candidate.
         reference: String,
         /// The one that differs.
         other: String,
-        /// Where.
+        /// The first difference.
         difference: String,
     },
     /// A command before or after the runs failed.
     #[error("the {hook} command `{command}` {}{}", describe(*status), quoted(said))]
     Hook {
-        /// Which one.
+        /// The kind of hook.
         hook: &'static str,
-        /// As given.
+        /// The command as given.
         command: String,
         /// How it ended.
         status: Status,
-        /// The end of what it printed.
+        /// The end of its output.
         said: String,
     },
-    /// Something of our own could not be had.
+    /// A file that the measurement itself needs could not be opened.
     #[error("cannot open '{}': {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A pipe could not be made.
     #[error("cannot make a pipe for the output: {0}")]
     Pipe(io::Error),
-    /// A closure's own reason.
+    /// The failure of a closure.
     #[error("{0}")]
     Other(String),
-    /// Ctrl-C.
+    /// The user pressed Ctrl-C.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// The end of a process, for people.
+/// Describes the end of a process for people.
 pub fn describe(status: Status) -> String {
     match status {
         Status::Exited(code) => format!("ended with exit code {code}"),
@@ -140,7 +140,7 @@ pub fn describe(status: Status) -> String {
     }
 }
 
-/// The signals by which programs commonly end; the same numbers on all of Linux's current architectures.
+/// The signals that commonly end programs. All current Linux architectures give them the same numbers.
 const SIGNALS: [(i32, &str); 15] = [
     (1, "SIGHUP"),
     (2, "SIGINT"),

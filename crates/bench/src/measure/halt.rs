@@ -1,7 +1,7 @@
-//! Ending a run from outside: by a deadline, or by Ctrl-C.
+//! Ends a run from outside: at a deadline, or at Ctrl-C.
 //!
-//! The thread that watches the deadline is not woken when a run starts or ends, as that would disturb what is
-//! measured: it sleeps for as long as the limit, looks what runs then, and sleeps until that one's deadline.
+//! The watching thread is not woken when a run starts or ends, since that would disturb the measurement. It sleeps for as
+//! long as the limit, then checks the current run, and sleeps until that run's deadline.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use hotstart_launch::Group;
 
-/// Shared by the session, the watch and whoever hears of Ctrl-C.
+/// Shared by the session, the watching thread and the Ctrl-C handler.
 #[derive(Clone, Debug, Default)]
 pub struct Halt(Arc<Shared>);
 
@@ -36,19 +36,19 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Whether its time was up.
+    /// Returns whether its time was up.
     pub(super) fn timed_out(&self) -> bool {
         self.timed_out.load(Ordering::SeqCst)
     }
 }
 
 impl Halt {
-    /// Nothing runs, nobody has interrupted.
+    /// Creates a state in which nothing runs and nobody has interrupted.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Ends what runs and lets nothing more begin.
+    /// Ends the current run and lets no further one begin.
     pub fn interrupt(&self) {
         self.0.interrupted.store(true, Ordering::SeqCst);
         if let Some(running) = &self.lock().current {
@@ -56,12 +56,12 @@ impl Halt {
         }
     }
 
-    /// Whether [`Halt::interrupt`] was called.
+    /// Returns whether [`Halt::interrupt`] was called.
     pub fn is_interrupted(&self) -> bool {
         self.0.interrupted.load(Ordering::SeqCst)
     }
 
-    /// A run that ends at the latest after `limit`.
+    /// Registers a new run, which is ended after `limit` at the latest.
     pub(super) fn begin(&self, limit: Option<Duration>) -> Arc<Running> {
         let deadline = limit.map(|limit| Instant::now() + limit);
         let running = Arc::new(Running { deadline, ..Running::default() });
@@ -72,19 +72,19 @@ impl Halt {
             std::thread::spawn(move || halt.watch(limit));
         }
         state.current = Some(Arc::clone(&running));
-        // An interrupt between two runs found nothing to end.
+        // An interrupt between two runs found no run to end.
         if self.is_interrupted() {
             running.group.kill();
         }
         running
     }
 
-    /// The run has ended.
+    /// Removes the current run, which has ended.
     pub(super) fn end(&self) {
         self.lock().current = None;
     }
 
-    /// Ends the thread that watches.
+    /// Ends the watching thread.
     pub(super) fn finish(&self) {
         self.lock().over = true;
         self.0.changed.notify_all();

@@ -1,7 +1,7 @@
 //! Runs candidates interleaved and keeps the costs of each run.
 //!
-//! `session` decides who runs when and until when; a [`Candidate`] is anything that can run once. That is a command
-//! here ([`Process`]), and whatever a caller makes of two closures ([`FromFn`]).
+//! `session` decides the order of the runs and their number. A [`Candidate`] is anything that can run once: a command
+//! ([`Process`]), or a caller's closure ([`FromFn`]).
 
 mod candidate;
 mod failure;

@@ -1,10 +1,10 @@
-//! Who runs when: A B B A for two, rotated and mirrored for more.
+//! The order of the runs: A B B A for two candidates, rotated and mirrored for more.
 //!
-//! Every second round is the mirror of the one before, so that within two rounds each candidate has the same mean
-//! place: what changes evenly over time (a warming machine) cancels out. With more than two, each pair of rounds
-//! begins with another one, so that each follows each other one.
+//! Every second round mirrors the one before, so that within two rounds each candidate has the same mean position. Even
+//! changes over time, such as a warming machine, cancel out. With more than two, each pair of rounds begins with the next
+//! candidate; with three, each one follows each other one.
 
-/// Indices of `count` candidates in the order of this round.
+/// Returns the indices of `count` candidates in the order of this round, which counts from 0.
 pub fn order(round: usize, count: usize) -> Vec<usize> {
     let start = if count > 2 { round / 2 % count } else { 0 };
     let mut order: Vec<usize> = (0..count).map(|n| (n + start) % count).collect();

@@ -1,7 +1,7 @@
-//! What a command printed, in bounded memory: enough to tell whether two outputs are equal, and where they part.
+//! Reads a command's output in bounded memory: enough to compare two outputs and to find their first difference.
 //!
-//! Outputs are read through pipes and hashed, so that a gigabyte is neither kept in memory nor written to disk. A
-//! reader ends when the command has ended, even if something it left behind keeps the pipe open.
+//! Outputs are read through pipes and hashed, so that a gigabyte is neither kept in memory nor written to disk. A reader
+//! ends when the command has ended, even if a process that it left behind keeps the pipe open.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,14 +11,14 @@ use std::thread::JoinHandle;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::PipeFlags;
 
-/// Kept of the beginning, to show where outputs part.
+/// Bytes kept of the beginning, to show where outputs differ.
 const HEAD: usize = 1 << 20;
-/// Kept of the end, to show what a failing command said.
+/// Bytes kept of the end, to show the last output of a failing command.
 const TAIL: usize = 4096;
-/// How often a reader looks whether the command has ended while nothing arrives.
+/// The time after which a reader checks whether the command has ended, if nothing arrives.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
-/// A stream, as far as it is needed.
+/// The digest of a stream: length, hashes, beginning and end.
 #[derive(Clone, Debug, Default)]
 pub struct Digest {
     length: u64,
@@ -28,14 +28,14 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// Digests data that is at hand.
+    /// Digests data that is in memory.
     pub fn of(data: &[u8]) -> Digest {
         let mut reading = Reading::new();
         reading.take(data);
         reading.finish()
     }
 
-    /// The end of the stream as text, whole lines where possible.
+    /// Returns the end of the stream as text, in whole lines where possible.
     pub(super) fn said(&self) -> String {
         let text = String::from_utf8_lossy(&self.tail).into_owned();
         if self.length <= TAIL as u64 {
@@ -44,7 +44,7 @@ impl Digest {
         format!("[…]{}", text.split_once('\n').map_or(text.as_str(), |(_, rest)| rest))
     }
 
-    /// Where `other` differs, for people; `None` if it is equal.
+    /// Describes the first difference from `other` for people; `None` if they are equal.
     pub fn difference(&self, other: &Digest) -> Option<String> {
         if self.length == other.length && self.hashes == other.hashes {
             return None;
@@ -74,7 +74,7 @@ fn line_around(data: &[u8], place: usize) -> String {
     if line.chars().count() > 120 { line.chars().take(120).chain("…".chars()).collect() } else { line }
 }
 
-/// A digest being made.
+/// A digest under construction.
 struct Reading {
     digest: Digest,
     hashers: [DefaultHasher; 2],
@@ -106,27 +106,27 @@ impl Reading {
 /// Shared by the readers of one command's streams.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
-    /// The command has ended; what the pipe still holds is the rest.
+    /// The command has ended; the pipe holds only the rest.
     pub ended: AtomicBool,
     /// Bytes read from all streams.
     pub read: AtomicU64,
-    /// Most that may be read.
+    /// Most bytes that may be read.
     pub limit: u64,
 }
 
 impl Budget {
-    /// Whether more was printed than allowed.
+    /// Returns whether the command printed more than allowed.
     pub(super) fn is_exceeded(&self) -> bool {
         self.read.load(Ordering::SeqCst) > self.limit
     }
 }
 
-/// A pipe: the end that is read, then the one for the command.
+/// Creates a pipe: the end to read from, then the command's end.
 pub(super) fn pipe() -> std::io::Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?)
 }
 
-/// Reads a stream on a thread of its own; calls `exceeded` once the budget is used up.
+/// Reads a stream in a new thread. Calls `exceeded` once the budget is used up.
 pub(super) fn read(
     from: OwnedFd,
     budget: std::sync::Arc<Budget>,
@@ -136,7 +136,7 @@ pub(super) fn read(
         let mut reading = Reading::new();
         let mut buffer = vec![0; 1 << 16];
         loop {
-            // Looked at first: nothing is written after the end, so one more empty poll is the end of the data.
+            // Load this before polling: nothing is written after the end, so one more empty poll means the end of the data.
             let ended = budget.ended.load(Ordering::SeqCst);
             let mut fds = [PollFd::from_borrowed_fd(from.as_fd(), PollFlags::IN)];
             match poll(&mut fds, Some(&LOOK)) {

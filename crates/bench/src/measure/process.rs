@@ -15,33 +15,33 @@ use super::output::{self, Budget};
 use super::{Candidate, Digest, Failure, Halt, Phase, Sample};
 use crate::command::Command;
 
-/// What all commands of a comparison have in common.
+/// The settings that all commands of a comparison share.
 #[derive(Debug)]
 pub struct ProcessSettings {
-    /// Starts them.
+    /// Starts the commands.
     pub launcher: Launcher,
-    /// Ends them.
+    /// Ends the commands.
     pub halt: Halt,
-    /// Their environment.
+    /// Their environment variables.
     pub env: EnvBlock,
-    /// Their directory.
+    /// Their working directory.
     pub cwd: Arc<Path>,
-    /// Read as standard input; the null device if there is none.
+    /// The file for standard input; `None` is the null device.
     pub input: Option<PathBuf>,
-    /// After this a run is ended.
+    /// A run is ended after this time.
     pub timeout: Option<Duration>,
-    /// How a run may end.
+    /// The accepted ends of a run.
     pub accepted: Accepted,
-    /// Whether what they print is compared.
+    /// Whether the outputs are compared.
     pub same_output: bool,
-    /// Most that may be printed in the check.
+    /// Most bytes that a command may print in the check.
     pub output_limit: u64,
-    /// Commands before and after the runs.
+    /// Commands to run before and after the runs.
     pub hooks: Hooks,
 }
 
 impl ProcessSettings {
-    /// This process's environment and directory, no hooks, exit code 0, no limits.
+    /// Returns settings with this process's environment and directory, exit code 0, and neither hooks nor limits.
     pub fn here() -> std::io::Result<Self> {
         Ok(ProcessSettings {
             launcher: Launcher::new(),
@@ -64,7 +64,7 @@ impl Drop for ProcessSettings {
     }
 }
 
-/// How a run may end.
+/// The accepted ends of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Accepted {
     /// With one of these exit codes.
@@ -93,7 +93,7 @@ impl Accepted {
     }
 }
 
-/// Commands for `sh -c` around the runs. None of them is timed.
+/// Command lines for `sh -c`, to run before and after each run, untimed.
 #[derive(Clone, Debug, Default)]
 pub struct Hooks {
     /// Before each run.
@@ -102,7 +102,7 @@ pub struct Hooks {
     pub conclude: Option<String>,
 }
 
-/// A command that can be run.
+/// A command that can be run as a candidate.
 pub struct Process<'s> {
     command: Command,
     settings: &'s ProcessSettings,
@@ -110,7 +110,7 @@ pub struct Process<'s> {
 }
 
 impl<'s> Process<'s> {
-    /// Looks the program up.
+    /// Creates the candidate. Fails if /dev/null cannot be opened.
     pub fn new(command: Command, settings: &'s ProcessSettings) -> Result<Self, Failure> {
         let path = Path::new("/dev/null");
         let null = File::options().read(true).write(true).open(path);
@@ -118,7 +118,7 @@ impl<'s> Process<'s> {
         Ok(Process { command, settings, null })
     }
 
-    /// Starts it and waits for its end, in time or not.
+    /// Starts the command and waits for its end. After a timeout or an interrupt, returns an error.
     fn execute(
         &self,
         out: [BorrowedFd<'_>; 2],
@@ -217,7 +217,7 @@ impl Candidate for Process<'_> {
     }
 }
 
-/// Runs a command line with `sh`, untimed; an error if it fails.
+/// Runs a command line with `sh`, untimed. Returns an error if it fails.
 pub fn run_hook(settings: &ProcessSettings, hook: &'static str, line: &str) -> Result<(), Failure> {
     let command = Command {
         name: format!("the {hook} command"),
@@ -233,7 +233,7 @@ pub fn run_hook(settings: &ProcessSettings, hook: &'static str, line: &str) -> R
 }
 
 impl Process<'_> {
-    /// Runs a hook: as the check does, whatever the settings accept of the candidates.
+    /// Runs a hook like a check. It must succeed, whichever ends the settings accept of candidates.
     fn check_any(&self) -> Result<(), Failure> {
         let running = self.settings.halt.begin(self.settings.timeout);
         let (from, to) = output::pipe().map_err(Failure::Pipe)?;

@@ -1,16 +1,16 @@
-//! What one run cost.
+//! The cost of one run.
 
 use hotstart_launch::Exit;
 use serde::Serialize;
 
-/// The cost of one run. Times are in seconds; plain numbers, as all of it goes into statistics.
+/// The cost of one run. Times are in seconds. All values are plain numbers, since they go into statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Sample {
-    /// From the request to start it until it was waited for.
+    /// Time from the request to start the process until it was waited for.
     pub wall: f64,
-    /// CPU time in user mode, of the process and of those it waited for.
+    /// CPU time in user mode, of the process and of the children it waited for.
     pub user: f64,
-    /// CPU time in the kernel, likewise.
+    /// CPU time in the kernel, of the same processes.
     pub system: f64,
     /// Peak resident memory of the largest process, in KiB.
     pub memory: f64,
@@ -18,9 +18,9 @@ pub struct Sample {
     pub minor_faults: f64,
     /// Page faults that read from disk.
     pub major_faults: f64,
-    /// Context switches because it waited.
+    /// Context switches because the process waited.
     pub voluntary_switches: f64,
-    /// Context switches because others were preferred.
+    /// Context switches because another process was preferred.
     pub involuntary_switches: f64,
 }
 
@@ -50,22 +50,22 @@ pub enum Metric {
     User,
     /// CPU time in the kernel.
     System,
-    /// Both together, which the kernel counts exactly where it divides them by sampling.
+    /// CPU time in user mode and in the kernel. The kernel counts the sum exactly, but may divide it by sampling.
     Cpu,
     /// Peak memory.
     Memory,
-    /// Faults without reading.
+    /// Page faults without reading.
     MinorFaults,
-    /// Faults with reading.
+    /// Page faults with reading.
     MajorFaults,
-    /// Switches by waiting.
+    /// Context switches by waiting.
     VoluntarySwitches,
-    /// Switches by preemption.
+    /// Context switches by preemption.
     InvoluntarySwitches,
 }
 
 impl Metric {
-    /// All, in the order in which they are reported.
+    /// All metrics, in the order of reports.
     pub const ALL: [Metric; 9] = [
         Metric::Wall,
         Metric::User,
@@ -78,7 +78,7 @@ impl Metric {
         Metric::InvoluntarySwitches,
     ];
 
-    /// The value of this figure.
+    /// Returns the value of this metric.
     pub fn of(self, sample: &Sample) -> f64 {
         match self {
             Metric::Wall => sample.wall,
@@ -93,7 +93,7 @@ impl Metric {
         }
     }
 
-    /// Its name for people.
+    /// Returns the metric's name for people.
     pub fn label(self) -> &'static str {
         match self {
             Metric::Wall => "wall time",
@@ -108,7 +108,7 @@ impl Metric {
         }
     }
 
-    /// Its name in JSON and CSV, unit included.
+    /// Returns the metric's name in JSON and CSV, unit included.
     pub fn key(self) -> &'static str {
         match self {
             Metric::Wall => "wall_s",
@@ -123,7 +123,7 @@ impl Metric {
         }
     }
 
-    /// Whether it is a time, in seconds.
+    /// Returns whether the metric is a time, in seconds.
     pub fn is_time(self) -> bool {
         matches!(self, Metric::Wall | Metric::User | Metric::System | Metric::Cpu)
     }

@@ -1,53 +1,53 @@
-//! Who runs when and until when: check, warm-ups, then rounds in which each candidate runs once.
+//! Runs a measurement: check, warm-ups, then rounds in which each candidate runs once.
 
 use std::time::{Duration, Instant};
 
 use super::{Candidate, Failure, Halt, Phase, Sample, order};
 
-/// How much is measured.
+/// The length of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Amount {
-    /// So many rounds.
+    /// A number of rounds.
     Rounds(usize),
     /// As many rounds as fit into this time.
     Time(Duration),
 }
 
-/// Least rounds, and time, where nothing is said.
+/// Least rounds and time if no amount is given.
 const ROUNDS_MIN: usize = 10;
 const TIME_MIN: Duration = Duration::from_secs(5);
 
-/// How a measurement is to go.
+/// The plan of a measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// How much; without it at least ten rounds and five seconds.
+    /// The amount; without it, at least ten rounds and five seconds.
     pub amount: Option<Amount>,
     /// Untimed runs of each candidate after the check.
     pub warmups: usize,
 }
 
-/// Where a measurement is; given to the observer after each run.
+/// The progress of a measurement, passed to the observer after each run.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress<'a> {
-    /// Since timing began.
+    /// Time since the first timed run began.
     pub elapsed: Duration,
     /// Complete rounds.
     pub rounds: usize,
-    /// Rounds in all, as far as can be told.
+    /// Estimated number of all rounds.
     pub expected_rounds: usize,
-    /// All runs so far.
+    /// The runs so far, by candidate.
     pub runs: &'a [Runs],
 }
 
-/// Watches a measurement. Its time is spent between runs and is part of the own cost.
+/// Watches a measurement. It is called between runs; its time counts as hotstart's own cost.
 pub trait Observer {
-    /// An untimed step begins.
+    /// Called before an untimed step.
     fn preparing(&mut self, _name: &str, _phase: Phase) {}
-    /// A timed run ended.
+    /// Called after a timed run.
     fn ran(&mut self, _progress: &Progress<'_>) {}
 }
 
-/// Does not look.
+/// An observer that does nothing.
 pub struct Silent;
 
 impl Observer for Silent {}
@@ -55,22 +55,22 @@ impl Observer for Silent {}
 /// All timed runs of one candidate, in order; the one at index `n` belongs to round `n`.
 #[derive(Clone, Debug, Default)]
 pub struct Runs {
-    /// The candidate.
+    /// The candidate's name.
     pub name: String,
-    /// What its runs cost.
+    /// The costs of its runs.
     pub samples: Vec<Sample>,
-    /// Place of each run within all timed runs of the session.
+    /// Position of each run among all timed runs of the session.
     pub places: Vec<usize>,
 }
 
-/// What was measured, complete or not.
+/// The measured runs, complete or not.
 #[derive(Debug)]
 pub struct Series {
-    /// By candidate.
+    /// The runs of each candidate.
     pub runs: Vec<Runs>,
-    /// What each run cost beyond the command itself and its hooks, in seconds.
+    /// The cost of each run beyond the command itself and its hooks, in seconds.
     pub own_cost: Vec<f64>,
-    /// Why it stopped early.
+    /// The reason why it stopped early.
     pub failure: Option<Failure>,
     /// Time from the first timed run to the last.
     pub elapsed: Duration,
@@ -78,8 +78,7 @@ pub struct Series {
     pub same_output: bool,
 }
 
-/// Measures the candidates interleaved. What fails ends the measurement, and is in the series with all that was
-/// measured until then.
+/// Measures the candidates interleaved. A failure ends the measurement; the series contains it, and all runs before it.
 pub fn measure(
     candidates: &mut [Box<dyn Candidate + '_>],
     plan: Plan,
@@ -104,7 +103,7 @@ struct Session<'a, 'c> {
 }
 
 impl Session<'_, '_> {
-    /// Check and warm-ups.
+    /// Runs the check and the warm-ups.
     fn prepare(&mut self, series: &mut Series) -> Result<(), Failure> {
         let mut reference = None;
         for candidate in self.candidates.iter_mut() {
@@ -152,7 +151,7 @@ impl Session<'_, '_> {
         Ok(())
     }
 
-    /// Runs one candidate; its sample, and the time that its hooks took.
+    /// Runs one candidate. Returns its sample and the time that its hooks took.
     fn run(&mut self, index: usize, phase: Phase) -> Result<(Sample, Duration), Failure> {
         if self.halt.is_interrupted() {
             return Err(Failure::Interrupted);
@@ -167,7 +166,7 @@ impl Session<'_, '_> {
         Ok((sample, prepared + ended.elapsed()))
     }
 
-    /// Rounds in all, judged by how long those so far took.
+    /// Estimates the number of all rounds from the time of those so far.
     fn expected(&self, rounds: usize, elapsed: Duration) -> usize {
         let fitting = |time: Duration| {
             let each = elapsed.as_secs_f64() / rounds.max(1) as f64;

@@ -1,9 +1,9 @@
-//! Every run as one line of comma-separated values (RFC 4180), for whoever wants other statistics.
+//! Writes every run as one line of comma-separated values (RFC 4180), for other statistics.
 
 use crate::compare::Report;
 use crate::measure::Metric;
 
-/// A header line and a line for each run, in the order in which they ran.
+/// Returns a header line and a line for each run, in the order in which they ran.
 pub fn render(report: &Report) -> String {
     let keys: Vec<&str> = Metric::ALL.iter().map(|metric| metric.key()).collect();
     let mut text = format!("place,round,letter,command,{}\n", keys.join(","));

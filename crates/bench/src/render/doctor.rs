@@ -1,10 +1,10 @@
-//! A diagnosis as text and as a page.
+//! Writes a diagnosis as text and as an HTML page.
 
 use hotstart_page::{Axis, Mark, Plot, Series, escape, page, plot, table};
 
 use crate::doctor::{Diagnosis, Table};
 
-/// For the terminal: one table with a part for each thing measured, then the advice.
+/// Returns the text for the terminal: one table for each measured part, then the advice.
 pub fn text(diagnosis: &Diagnosis) -> String {
     let mut text = format!("{}\n", diagnosis.machine.line());
     diagnosis.tables.iter().for_each(|part| text += &part_text(part));
@@ -13,7 +13,7 @@ pub fn text(diagnosis: &Diagnosis) -> String {
     text + &format!("\n{}\n", closing(diagnosis))
 }
 
-/// How long it took, and whether others disturbed it.
+/// Says how long it took, and whether other processes disturbed it.
 fn closing(diagnosis: &Diagnosis) -> String {
     let took = format!("measured in {:.0} s", diagnosis.elapsed_s);
     match diagnosis.quiet.others.filter(|share| *share > 0.1) {
@@ -46,7 +46,7 @@ fn row(cells: &[String], label: usize) -> String {
     text + "\n"
 }
 
-/// The page.
+/// Returns the HTML page.
 pub fn html(diagnosis: &Diagnosis) -> String {
     let mut text = String::from("<h2>Advice</h2>\n<ul>\n");
     diagnosis.advice.iter().for_each(|line| text += &format!("<li>{}</li>\n", escape(line)));

@@ -1,4 +1,4 @@
-//! The report as one page with plots, for keeping and sending around.
+//! Writes the report as one HTML page with plots, which can be kept and sent.
 
 use hotstart_page::{Axis, Mark, Plot, Series, escape, page, plot, table};
 
@@ -6,10 +6,10 @@ use crate::compare::{Comparison, Report};
 use crate::render::{change, overhead, percent, ratio_cells, value};
 use crate::stats::summary::{quantile, sorted};
 
-/// Bars of a distribution.
+/// Bars of a distribution plot.
 const BINS: usize = 60;
 
-/// The page.
+/// Returns the page.
 pub fn render(report: &Report) -> String {
     let mut text = String::new();
     if let Some(failure) = &report.failure {
@@ -60,7 +60,7 @@ fn over_time(report: &Report) -> Plot<'_> {
     }
 }
 
-/// Shares of the runs by time. What lies beyond 1.3 times the 95th percentile counts in the last step.
+/// Plots the shares of the runs by time. The last step includes all runs beyond 1.3 times the 95th percentile.
 fn distribution(report: &Report) -> Plot<'_> {
     let all = sorted(&report.candidates.iter().flat_map(|c| c.walls()).collect::<Vec<_>>());
     let low = all.first().copied().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The report as one JSON object: everything that the other forms show, and every run.
+//! Writes the report as one JSON object: everything that the other forms show, and every run.
 
 use serde_json::{Map, Value, json};
 
@@ -6,10 +6,10 @@ use crate::compare::{Comparison, Described, Report};
 use crate::measure::Metric;
 use crate::stats::{Interval, Summary};
 
-/// Version of the object's form; raised when a member changes its meaning.
+/// Version of the object's form. Raise it when a member changes its meaning.
 const VERSION: u32 = 1;
 
-/// The report, indented.
+/// Returns the report as indented JSON.
 pub fn render(report: &Report) -> String {
     let value = json!({
         "version": VERSION,

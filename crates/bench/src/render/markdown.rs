@@ -1,10 +1,10 @@
-//! The report as Markdown tables, for documents and pull requests.
+//! Writes the report as Markdown tables, for documents and pull requests.
 
 use crate::compare::{Comparison, Described, Report};
 use crate::measure::Metric;
 use crate::render::{change, overhead, percent, ratio_cells, seconds, value};
 
-/// Verdicts, one table for all candidates, one for each comparison, warnings.
+/// Returns the verdicts, one table for all candidates, one for each comparison, and the warnings.
 pub fn render(report: &Report) -> String {
     let mut text = String::new();
     if let Some(failure) = &report.failure {
@@ -72,7 +72,7 @@ fn contrasts(report: &Report, comparison: &Comparison) -> String {
     text
 }
 
-/// A command in a cell: neither backticks nor bars may end it early.
+/// Formats a command for a cell: neither backticks nor bars may end it early.
 fn code(text: &str) -> String {
     let text = text.replace('|', "\\|").replace('\n', " ");
     if text.contains('`') { format!("`` {text} ``") } else { format!("`{text}`") }

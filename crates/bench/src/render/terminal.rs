@@ -1,6 +1,6 @@
-//! The report for a terminal, and the one line that shows progress.
+//! Writes the report for a terminal, and the one line that shows progress.
 //!
-//! Verdicts come last, where the eye is when a command ends.
+//! Verdicts come last, where the user looks when a command ends.
 
 use crate::compare::{Comparison, Described, Report};
 use crate::measure::Progress;
@@ -12,7 +12,7 @@ const BAR: usize = 40;
 /// Rows of a histogram.
 const ROWS: usize = 10;
 
-/// The whole report.
+/// Returns the whole report.
 pub fn render(report: &Report) -> String {
     let mut text = format!("{}\n", report.machine.line());
     report.candidates.iter().for_each(|candidate| text += &described(candidate));
@@ -75,7 +75,7 @@ fn row(label: &str, cells: &[&str]) -> String {
     text + "\n"
 }
 
-/// One histogram of the wall times for each candidate, all to the same scale.
+/// Draws one histogram of the wall times for each candidate, all to the same scale.
 fn histograms(report: &Report) -> String {
     let all: Vec<f64> = report.candidates.iter().flat_map(Described::walls).collect();
     let sorted = crate::stats::summary::sorted(&all);
@@ -83,7 +83,7 @@ fn histograms(report: &Report) -> String {
     if high <= low {
         return String::new();
     }
-    // A far outlier would squeeze everything else into one bar: it is counted in the last one.
+    // A far outlier would squeeze all other runs into one bar, so the last bar includes it.
     let high = high.min(crate::stats::summary::quantile(&sorted, 0.95) * 1.3);
     let mut text = String::new();
     for candidate in &report.candidates {
@@ -109,7 +109,7 @@ fn bins(values: &[f64], low: f64, high: f64) -> [usize; ROWS] {
     counts
 }
 
-/// A bar in eighths of a column.
+/// Draws a bar in eighths of a column.
 fn bar(count: usize, most: usize) -> String {
     let eighths = (count * BAR * 8).div_ceil(most.max(1));
     let part = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'][eighths % 8];
@@ -120,7 +120,7 @@ fn bar(count: usize, most: usize) -> String {
     bar
 }
 
-/// Where a measurement is, in one line without its end.
+/// Describes the progress of a measurement in one line, without a newline.
 pub fn progress(progress: &Progress<'_>) -> String {
     let (done, all) = (progress.rounds, progress.expected_rounds.max(1));
     let each = progress.elapsed.as_secs_f64() / done.max(1) as f64;

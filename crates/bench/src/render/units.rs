@@ -1,9 +1,9 @@
-//! Values with the unit in which they are read most easily.
+//! Formats values in the unit that is easiest to read.
 
 use crate::compare::{Comparison, Contrast};
 use crate::measure::Metric;
 
-/// A time, with three or four digits.
+/// Formats a time in seconds with three or four digits.
 pub fn seconds(seconds: f64) -> String {
     let size = seconds.abs();
     let (scale, unit) = match size {
@@ -15,7 +15,7 @@ pub fn seconds(seconds: f64) -> String {
     format!("{} {unit}", digits(seconds * scale))
 }
 
-/// Memory given in KiB.
+/// Formats an amount of memory in KiB.
 pub fn bytes_from_kib(kib: f64) -> String {
     let size = kib.abs();
     match size {
@@ -34,7 +34,7 @@ fn digits(value: f64) -> String {
     }
 }
 
-/// A figure of this kind.
+/// Formats a value of this metric.
 pub fn value(metric: Metric, value: f64) -> String {
     match metric {
         _ if metric.is_time() => seconds(value),
@@ -44,19 +44,19 @@ pub fn value(metric: Metric, value: f64) -> String {
     }
 }
 
-/// A difference of two figures of this kind, with its sign.
+/// Formats a difference of two values of this metric, with its sign.
 pub fn change(metric: Metric, difference: f64) -> String {
     let sign = if difference > 0.0 { "+" } else { "" };
     format!("{sign}{}", value(metric, difference))
 }
 
-/// A share as a percentage with no more decimals than it needs.
+/// Formats a share as a percentage with no more decimals than it needs.
 pub fn percent(share: f64) -> String {
     let text = format!("{:.2}", share * 100.0);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// What a process costs by itself, in words, where that can be estimated.
+/// Describes the overhead of a process in words, if it could be estimated.
 pub fn overhead(comparison: &Comparison, confidence: f64) -> Option<String> {
     let overhead = comparison.overhead_per_process?;
     Some(format!(
@@ -68,7 +68,7 @@ pub fn overhead(comparison: &Comparison, confidence: f64) -> Option<String> {
     ))
 }
 
-/// The ratio and its interval; where there is no ratio, as some values are 0, the difference's interval.
+/// Returns cells for the ratio and its interval. If some values are 0 and give no ratio, the second cell is the difference's interval.
 pub fn ratio_cells(contrast: &Contrast) -> [String; 2] {
     if let Some(ratio) = contrast.ratio.filter(|ratio| ratio.high < 1e4 && ratio.low > 1e-4) {
         return [format!("{:.4}", ratio.estimate), format!("{:.4} – {:.4}", ratio.low, ratio.high)];

@@ -1,7 +1,7 @@
-//! Whether values rise or fall over the time of a run: rank correlation with their order.
+//! Tests whether values rise or fall over a run: rank correlation with their order.
 //!
-//! Ranks, so that one slow run is no drift; the slope is the median of all slopes between two values (Theil and
-//! Sen), thinned for long runs, for the same reason.
+//! Ranks are used so that one slow run is no drift. For the same reason the slope is the median of all slopes between two
+//! values (Theil and Sen), thinned for long runs.
 
 use serde::Serialize;
 
@@ -12,14 +12,14 @@ pub struct Drift {
     pub correlation: f64,
     /// Change from the first to the last value by the median slope, as a share of the median.
     pub change: f64,
-    /// Whether chance alone does this less than once in a thousand runs, and the change is over half a percent.
+    /// Whether chance alone would do this less than once in a thousand runs, and the change is over half a percent.
     pub clear: bool,
 }
 
-/// Values beyond this are thinned for the slope: 300 give 45,000 pairs.
+/// Most values for the slope; more are thinned. 300 give 45,000 pairs.
 const SLOPE_VALUES: usize = 300;
 
-/// Looks for a trend; `None` below 8 values, or if all are equal.
+/// Looks for a trend. Returns `None` for fewer than 8 values, or if all are equal.
 pub fn drift(values: &[f64]) -> Option<Drift> {
     let count = values.len();
     if count < 8 {
@@ -34,7 +34,7 @@ pub fn drift(values: &[f64]) -> Option<Drift> {
     Some(Drift { correlation, change, clear: improbable && change.abs() > 0.005 })
 }
 
-/// Ranks from 0; equal values share the mean of theirs.
+/// Returns ranks from 0. Equal values share the mean of their ranks.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
@@ -62,7 +62,7 @@ fn correlation(a: &[f64], b: &[f64]) -> Option<f64> {
     (product > 0.0).then(|| both / product.sqrt())
 }
 
-/// Median change per step.
+/// Returns the median change per step.
 fn slope(values: &[f64]) -> f64 {
     let step = values.len().div_ceil(SLOPE_VALUES);
     let kept: Vec<(f64, f64)> =

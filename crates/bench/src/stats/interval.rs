@@ -1,29 +1,28 @@
 //! The confidence interval of a difference between paired values.
 //!
-//! What is estimated is the 20 % trimmed mean of the pairs' differences (of logarithms, where a ratio is wanted):
-//! nearly as sharp as the mean on well-behaved noise, and unmoved by the few runs that an interrupt made slow. Its
-//! interval is a symmetric studentized bootstrap (Tukey and McLaughlin's error by Winsorized variance; Wilcox,
-//! *Introduction to Robust Estimation*, 4.4.3), which keeps its promise from about ten pairs on, where plain
-//! percentiles of a median are too narrow.
+//! The estimate is the 20 % trimmed mean of the pairs' differences (of logarithms, if a ratio is wanted). It is nearly as
+//! sharp as the mean on well-behaved noise, and the few runs that an interrupt made slow do not move it. The interval is a
+//! symmetric studentized bootstrap (Tukey and McLaughlin's error by Winsorized variance; Wilcox, *Introduction to Robust
+//! Estimation*, 4.4.3). Its coverage is right from about ten pairs on, where plain percentiles of a median are too narrow.
 //!
-//! Resampling takes the pairs as independent. Where slow pairs follow slow pairs they are not, and the interval would
-//! be too narrow: it is widened by the correlation of neighbours, as that of a first-order autoregression. By chance
-//! this also widens some intervals of independent pairs, a few percent of their width on average; the error is on the
-//! safe side. bench/ab-calibration counts how often the promise is kept, on real processes.
+//! Resampling assumes independent pairs. If slow pairs follow slow pairs, the interval would be too narrow. So it is widened
+//! by the correlation of neighbours, as that of a first-order autoregression. By chance this also widens some intervals of
+//! independent pairs, a few percent of their width on average; that error is on the safe side. bench/ab-calibration counts
+//! how often intervals contain the truth, on real processes.
 
 use serde::Serialize;
 
 use super::random::Random;
 use super::summary::{mean, quantile, sorted};
 
-/// Pairs below which no interval is given.
+/// Fewest pairs for an interval.
 pub const PAIRS_MIN: usize = 6;
-/// Share of the pairs left out at either end.
+/// Share of the pairs left out at each end.
 const TRIM: f64 = 0.2;
-/// Pairs below which the correlation of neighbours cannot be told from chance.
+/// Fewest pairs for which the correlation of neighbours can be told from chance.
 const NEIGHBOURS_MIN: f64 = 12.0;
 
-/// An estimate and where the truth lies with the confidence asked for.
+/// An estimate, and the range that contains the truth with the requested confidence.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
     /// The estimate.
@@ -35,18 +34,18 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Whether `value` lies within.
+    /// Returns whether the interval contains `value`.
     pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
 
-    /// Applies a rising function to all three.
+    /// Applies a rising function to all three values.
     pub fn map(self, f: impl Fn(f64) -> f64) -> Interval {
         Interval { estimate: f(self.estimate), low: f(self.low), high: f(self.high) }
     }
 }
 
-/// Trimmed mean of the differences with its interval; `None` below [`PAIRS_MIN`] pairs.
+/// Returns the trimmed mean of the differences with its interval; `None` below [`PAIRS_MIN`] pairs.
 pub fn interval(differences: &[f64], confidence: f64, seed: u64) -> Option<Interval> {
     let count = differences.len();
     if count < PAIRS_MIN {
@@ -63,7 +62,7 @@ pub fn interval(differences: &[f64], confidence: f64, seed: u64) -> Option<Inter
         resample.fill_with(|| differences[random.below(count)]);
         resample.sort_unstable_by(f64::total_cmp);
         let (middle, its_error) = trimmed(&resample);
-        // A resample without any spread says that the true one may be far off: it counts as infinitely far.
+        // A resample without any spread says that the true value may be far off: its distance counts as infinite.
         distances.push(if its_error > 0.0 { (middle - estimate).abs() / its_error } else { f64::MAX });
     }
     distances.sort_unstable_by(f64::total_cmp);
@@ -71,11 +70,11 @@ pub fn interval(differences: &[f64], confidence: f64, seed: u64) -> Option<Inter
     Some(Interval { estimate, low: estimate - reach, high: estimate + reach })
 }
 
-/// How much wider the interval must be as neighbours are alike; 1 if they are not.
+/// Returns the factor by which correlation of neighbours widens the interval; 1 without correlation.
 fn widening(differences: &[f64]) -> f64 {
     let count = differences.len() as f64;
     let sorted = sorted(differences);
-    // A single far value would hide the correlation of all others.
+    // A single far value would hide the correlation of the others.
     let (low, high) = (quantile(&sorted, TRIM / 2.0), quantile(&sorted, 1.0 - TRIM / 2.0));
     let values: Vec<f64> = differences.iter().map(|d| d.clamp(low, high)).collect();
     let middle = mean(&values);
@@ -89,12 +88,12 @@ fn widening(differences: &[f64]) -> f64 {
     ((1.0 + correlation) / (1.0 - correlation)).sqrt()
 }
 
-/// Fewer for many pairs: the time is bounded, and with so many pairs the quantile is steady anyway.
+/// Returns fewer resamples for many pairs, to bound the time. With many pairs the quantile is steady anyway.
 fn resamples(count: usize) -> usize {
     (4_000_000 / count).clamp(2000, 10_000)
 }
 
-/// Where the middle of the values has no spread at all (counts, mostly), the interval is as wide as the values.
+/// Returns the interval for values whose middle has no spread at all (mostly counts): it is as wide as the values.
 fn flat(differences: &[f64], estimate: f64) -> Interval {
     let all_equal = differences.iter().all(|d| *d == differences[0]);
     if all_equal {
@@ -108,7 +107,7 @@ fn flat(differences: &[f64], estimate: f64) -> Interval {
     }
 }
 
-/// Trimmed mean of sorted values and its standard error.
+/// Returns the trimmed mean of sorted values and its standard error.
 fn trimmed(sorted: &[f64]) -> (f64, f64) {
     let count = sorted.len();
     let cut = (count as f64 * TRIM) as usize;
@@ -127,11 +126,11 @@ fn trimmed(sorted: &[f64]) -> (f64, f64) {
 mod tests {
     use super::*;
 
-    /// The noise of the n-th run of a measurement, as a share; the state is its own from run to run.
+    /// Returns the noise of the n-th run, as a share. Its state is kept from run to run.
     type Noise = fn(&mut Random, usize, &mut f64) -> f64;
 
-    /// Of 100 comparisons of 100 with 102 ms, interleaved: how many intervals hold the truth, and how many leave no room
-    /// for equality. The first is also how often equal commands are not told apart: intervals move with the values.
+    /// Makes 100 comparisons of 100 with 102 ms, interleaved. Returns how many intervals contain the truth, and how many
+    /// exclude equality. The first is also how often equal commands are found equal: intervals move with the values.
     fn hundred(pairs: usize, noise: Noise) -> (usize, usize) {
         let mut random = Random::new(11);
         let (mut holds, mut clear) = (0, 0);

@@ -1,4 +1,4 @@
-//! Numbers in, numbers out: nothing here knows what was measured.
+//! Statistics of plain numbers: nothing here knows what was measured.
 
 pub mod drift;
 pub mod interval;

@@ -1,6 +1,6 @@
-//! Random numbers for resampling: SplitMix64, seeded, so that the same samples always give the same interval.
+//! Random numbers for resampling: SplitMix64 with a seed, so that the same samples always give the same interval.
 //!
-//! No library: the generator is ten lines and its sequence must not change with a library's version.
+//! This is no library's generator: it has ten lines, and its sequence must not change with a library's version.
 
 /// A generator; equal seeds give equal sequences.
 #[derive(Clone, Debug)]
@@ -12,7 +12,7 @@ impl Random {
         Random(seed)
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -21,18 +21,18 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`, which must not be 0. (Multiply and shift; its bias is below `bound` / 2^64.)
+    /// Returns a number below `bound`, which must not be 0. (Multiply and shift; its bias is below `bound` / 2^64.)
     pub fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.bits()) * bound as u128) >> 64) as usize
     }
 
-    /// A number in 0..1.
+    /// Returns a number in 0..1.
     #[cfg(test)]
     pub(crate) fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A number of the normal distribution with mean 0 and deviation 1.
+    /// Returns a number of the normal distribution with mean 0 and deviation 1.
     #[cfg(test)]
     pub(crate) fn normal(&mut self) -> f64 {
         let radius = (-2.0 * self.unit().max(1e-300).ln()).sqrt();

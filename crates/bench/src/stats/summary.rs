@@ -1,26 +1,26 @@
-//! Describing one list of values.
+//! Describes a list of values by a few figures.
 
 use serde::Serialize;
 
-/// The figures that are printed of a list.
+/// The figures that reports print of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
-    /// How many values.
+    /// Number of values.
     pub count: usize,
-    /// The smallest.
+    /// The smallest value.
     pub min: f64,
     /// The arithmetic mean.
     pub mean: f64,
-    /// The middle.
+    /// The median.
     pub median: f64,
-    /// The largest.
+    /// The largest value.
     pub max: f64,
     /// Median distance from the median, scaled so that it is the standard deviation of a normal distribution.
     pub spread: f64,
 }
 
 impl Summary {
-    /// Describes the values; all zero for none.
+    /// Describes the values. All figures are 0 for an empty list.
     pub fn of(values: &[f64]) -> Summary {
         let sorted = sorted(values);
         let (Some(&min), Some(&max)) = (sorted.first(), sorted.last()) else { return Summary::default() };
@@ -35,19 +35,19 @@ impl Summary {
     }
 }
 
-/// The values in rising order.
+/// Returns the values in rising order.
 pub fn sorted(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted
 }
 
-/// The arithmetic mean; 0 for no values.
+/// Returns the arithmetic mean; 0 for no values.
 pub fn mean(values: &[f64]) -> f64 {
     if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
 }
 
-/// The value below which `share` of the sorted values lie, interpolated (R's type 7). 0 for no values.
+/// Returns the value below which `share` of the sorted values lie, interpolated (R's type 7); 0 for no values.
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
     let place = share.clamp(0.0, 1.0) * last as f64;
@@ -56,22 +56,22 @@ pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     sorted[low] + (sorted[high] - sorted[low]) * part
 }
 
-/// Median of unsorted values.
+/// Returns the median of unsorted values.
 pub fn median(values: &[f64]) -> f64 {
     quantile(&sorted(values), 0.5)
 }
 
-/// Scaled median absolute deviation.
+/// Returns the scaled median absolute deviation.
 pub fn deviation(values: &[f64]) -> f64 {
     let middle = median(values);
     let distances: Vec<f64> = values.iter().map(|v| (v - middle).abs()).collect();
     1.4826 * median(&distances)
 }
 
-/// Indices of the values that lie further from the median than 3.5 scaled deviations (Iglewicz and Hoaglin).
+/// Returns the indices of the values that lie further from the median than 3.5 scaled deviations (Iglewicz and Hoaglin).
 ///
-/// Where more than half of the values are equal the deviation is 0 and tells nothing; then a value counts as far
-/// if it is off by a tenth of the median. Below eight values none is said to be far from the others.
+/// If more than half of the values are equal, the deviation is 0 and useless. Then a value is an outlier if it differs from
+/// the median by a tenth. Fewer than eight values have no outliers.
 pub fn outliers(values: &[f64]) -> Vec<usize> {
     if values.len() < 8 {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! `hotstart ab`: command line to settings, settings to a measurement, the report to the terminal and to files.
+//! `hotstart ab`: connects the command line, the measurement, and the report to the terminal and to files.
 
 mod options;
 mod progress;
@@ -21,7 +21,7 @@ pub(crate) use progress::observer;
 pub(crate) use publish::{Render, publish, warn};
 pub(crate) use stop::Stopper;
 
-/// How messages begin.
+/// The beginning of messages.
 const PROGRAM: &str = "hotstart ab";
 
 /// Runs `hotstart ab` with the arguments after `ab`.

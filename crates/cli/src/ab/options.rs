@@ -1,6 +1,6 @@
 //! The command line of `hotstart ab`.
 //!
-//! Not lit's parser: that one follows Python's argparse in every abbreviation, which nobody expects here.
+//! It does not use lit's parser, which follows Python's argparse in every abbreviation; nobody expects that here.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -48,7 +48,7 @@ what to say
 Exit code: 0 if all was measured, 2 if not. Ctrl-C ends a measurement with a report of the runs so far.
 ";
 
-/// What a command line asks for.
+/// The request of a command line.
 pub(super) enum Asked {
     Help,
     Measure(Box<Options>),
@@ -95,7 +95,7 @@ impl Options {
     }
 }
 
-/// Reads the arguments after `ab`.
+/// Parses the arguments after `ab`.
 pub(super) fn parse(args: &[OsString]) -> Result<Asked, String> {
     let mut options = Options::new();
     let split = args.iter().position(|word| word == "--").unwrap_or(args.len());

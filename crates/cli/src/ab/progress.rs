@@ -1,4 +1,4 @@
-//! The line that says how far a measurement is, on terminals only.
+//! The progress line of a measurement, on terminals only.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -7,10 +7,10 @@ use hotstart_bench::measure::{Observer, Phase, Progress, Silent};
 use hotstart_bench::render::terminal;
 use hotstart_report::Sink;
 
-/// Drawn no more often than this, and only between runs.
+/// Shortest time between two drawings, which happen only between runs.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Draws on standard error if that is a terminal.
+/// Returns an observer that draws on standard error if that is a terminal.
 pub(crate) fn observer(quiet: bool) -> Box<dyn Observer> {
     if quiet || !std::io::stderr().is_terminal() {
         return Box::new(Silent);

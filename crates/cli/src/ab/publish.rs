@@ -1,4 +1,4 @@
-//! A report to the terminal and to files, and what the exit code says of it.
+//! Writes a report to the terminal and to files, and chooses the exit code.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,10 +9,10 @@ use hotstart_report::Sink;
 use super::stop::Stopper;
 use crate::exit_code;
 
-/// A form of the report.
+/// Writes the report in one format.
 pub(crate) type Render = fn(&Report) -> String;
 
-/// Writes the report everywhere. `success` is the exit code if all was measured and written.
+/// Writes the report everywhere. `success` is the exit code if everything was measured and written.
 pub(crate) fn publish(
     program: &str,
     report: &Report,
@@ -40,7 +40,7 @@ pub(crate) fn publish(
     exit_code::written(&mut out, code)
 }
 
-/// Says what is wrong; the exit code for that.
+/// Prints the error and returns the exit code for it.
 pub(crate) fn warn(program: &str, text: &str) -> u8 {
     let mut err = Sink::stderr();
     err.line(&format!("{program}: {text}"));

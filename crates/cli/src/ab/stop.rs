@@ -1,20 +1,20 @@
-//! Ctrl-C, SIGTERM and SIGHUP during a measurement: hours of it are not to be lost because a terminal was closed.
+//! Ctrl-C, SIGTERM and SIGHUP during a measurement: hours of it must not be lost because a terminal was closed.
 //!
-//! The first signal ends what runs, the report of the runs so far is written, and then this process dies of the
-//! signal. A second one ends everything at once.
+//! The first signal ends the current run; the report of the runs so far is written, and then this process dies of the
+//! signal. A second signal ends everything at once.
 
 use std::sync::{Arc, Mutex};
 
 use hotstart_bench::measure::Halt;
 use hotstart_launch::signals::{self, Stop};
 
-/// Waits for signals on a thread of its own.
+/// A thread that waits for signals.
 pub(crate) struct Stopper {
     first: Arc<Mutex<Option<Stop>>>,
 }
 
 impl Stopper {
-    /// Begins to wait; `halt` is told of the first signal. The error is for the user.
+    /// Starts waiting. The first signal interrupts `halt`. The error is for the user.
     pub(crate) fn start(halt: Halt) -> Result<Stopper, String> {
         let first: Arc<Mutex<Option<Stop>>> = Arc::default();
         let shared = Arc::clone(&first);
@@ -33,7 +33,7 @@ impl Stopper {
         Ok(Stopper { first })
     }
 
-    /// Ends this process if there was a signal.
+    /// Ends this process by the signal if there was one.
     pub(crate) fn die_if_stopped(&self) {
         let first = *self.first.lock().expect("no panic while locked");
         if let Some(stop) = first {

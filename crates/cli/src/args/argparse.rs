@@ -1,7 +1,7 @@
-//! Python's argparse, as far as lit's options reach: which argument is an option, what belongs to it, what is left.
+//! Python's argparse, for the features that lit uses: it finds options, their values, and the remaining arguments.
 //!
-//! The order of work is argparse's, because the first error found is the one that is told: all arguments are told
-//! apart before any is acted upon, values are checked as options are met, defaults from the environment after that.
+//! The order of work is argparse's, since only the first error is reported: all arguments are classified before any takes
+//! effect, values are checked when their options are processed, and defaults from the environment come last.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -13,7 +13,7 @@ use super::low::LowArgs;
 use super::words::Words;
 use super::{Invocation, table};
 
-/// Why parsing ended before its end.
+/// The reason why parsing ended early.
 #[derive(Debug)]
 pub(super) enum Stop {
     Help,
@@ -21,13 +21,13 @@ pub(super) enum Stop {
     Error(String),
 }
 
-/// An argument, told apart from the others.
+/// The class of an argument.
 enum Kind {
     /// `--`, the first one.
     Separator,
     /// A path, or an option's value.
     Plain,
-    /// Looks like an option; `None` if there is no such option.
+    /// It looks like an option; `None` if there is no such option.
     Option(Option<Match>),
 }
 
@@ -36,11 +36,11 @@ struct Match {
     flag: &'static Flag,
     /// The full name.
     name: &'static str,
-    /// What was written after it in the same argument.
+    /// The text after the name in the same argument.
     explicit: Option<Vec<u8>>,
 }
 
-/// Parses arguments, all files expanded.
+/// Parses arguments in which argument files are already expanded.
 pub(super) fn run(argv: &[OsString], invocation: &Invocation<'_>, low: &mut LowArgs) -> Result<(), Stop> {
     let kinds = classify(argv)?;
     let mut words = Words::new(argv);
@@ -103,8 +103,8 @@ fn classify_one(arg: &OsStr) -> Result<Kind, String> {
     if is_negative_number(bytes) || bytes.contains(&b' ') { Ok(Kind::Plain) } else { Ok(Kind::Option(None)) }
 }
 
-/// Options of which this is a prefix. hotstart's own count only where lit has none, so that they take no
-/// abbreviation away.
+/// Returns the options of which this is a prefix. hotstart's own options count only if lit has none, so that they make no
+/// abbreviation ambiguous.
 fn long_candidates(arg: &[u8]) -> Vec<Match> {
     let (prefix, explicit) = match split_at_equals(arg) {
         Some((prefix, value)) => (prefix, Some(value)),
@@ -121,7 +121,7 @@ fn long_candidates(arg: &[u8]) -> Vec<Match> {
     if of_lit.is_empty() { matching(&mut table::own()) } else { of_lit }
 }
 
-/// `-j4` and `-sv`: the letter's option with the rest as its value, or longer names with one dash.
+/// Returns the options for `-j4` and `-sv`: the letter's option with the rest as its value, or longer names with one dash.
 fn short_candidates(arg: &[u8]) -> Vec<Match> {
     let names = table::all().flat_map(|flag| flag.names.iter().map(move |name| (flag, *name)));
     names
@@ -142,7 +142,7 @@ fn split_at_equals(arg: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&arg[..at], &arg[at + 1..]))
 }
 
-/// `-5`, `-.5`, `-1.5`.
+/// Returns whether the argument looks like `-5`, `-.5` or `-1.5`.
 fn is_negative_number(arg: &[u8]) -> bool {
     let Some(number) = arg.strip_prefix(b"-") else { return false };
     let (whole, fraction) = match number.iter().position(|byte| *byte == b'.') {
@@ -162,13 +162,13 @@ struct Parser<'a> {
     invocation: &'a Invocation<'a>,
     low: &'a mut LowArgs,
     words: &'a mut Words,
-    /// First names of options that were given.
+    /// First names of the given options.
     seen: Vec<&'static str>,
     extras: Vec<&'a OsStr>,
 }
 
 impl<'a> Parser<'a> {
-    /// Takes paths and options in turn, up to the last option; then paths again.
+    /// Processes paths and options alternately, up to the last option; then the remaining paths.
     fn consume(&mut self) -> Result<(), Stop> {
         let mut at = 0;
         while let Some(next_option) = self.next_option(at) {
@@ -200,7 +200,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes the one group of paths there may be, and returns the place after it.
+    /// Processes the single group of paths, and returns the index after it.
     fn consume_paths(&mut self, from: usize) -> usize {
         if !self.low.test_paths.is_empty() {
             return from;
@@ -215,7 +215,7 @@ impl<'a> Parser<'a> {
         end
     }
 
-    /// Takes an argument with one or several options in it, and a value if the last one needs one.
+    /// Processes an argument with one or several options, and a value if the last one needs one.
     fn consume_option(&mut self, at: usize) -> Result<usize, Stop> {
         let Kind::Option(Some(Match { mut flag, mut name, explicit })) =
             std::mem::replace(&mut self.kinds[at], Kind::Option(None))
@@ -249,7 +249,7 @@ impl<'a> Parser<'a> {
                     explicit = Some(rest[1..].to_vec()).filter(|rest| !rest.is_empty());
                 }
                 None => {
-                    // Whether there is a value is found out before anything of the bundle is done.
+                    // Look for the value before any option of the bundle takes effect.
                     let value = if takes_value { Some(self.value_at(at + 1, flag)?) } else { None };
                     self.act_on_all(&bundle)?;
                     self.act(flag, value.unwrap_or_default())?;
@@ -285,7 +285,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What the environment says about options that were not given.
+    /// Applies environment variables for options that were not given.
     fn apply_defaults(&mut self) -> Result<(), Stop> {
         for flag in table::all() {
             let Some(variable) = flag.env else { continue };

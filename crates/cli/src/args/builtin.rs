@@ -1,24 +1,24 @@
-//! Parameters that a wrapper such as a build tree's `llvm-lit` hands to lit's main function, as JSON.
+//! Parameters that a wrapper such as a build tree's `llvm-lit` passes to lit's main function, as JSON.
 //!
-//! An object of names and values of any kind. One name is not a parameter for configs: `config_map`, an object that
-//! leads from the main configs of source trees to the configs to load in their place.
+//! They are an object of names and values of any type. One name is not a parameter for configs: `config_map`, an object that
+//! maps the main configs of source trees to the configs to load in their place.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-/// What one or more `--builtin-parameters` said.
+/// The contents of one or more `--builtin-parameters`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Builtin {
-    /// Names, and values as JSON, in order; later ones win.
+    /// Names, and values as JSON, in order; later entries win.
     pub params: Vec<(String, String)>,
-    /// Real paths of main configs, and what is loaded instead; later ones win.
+    /// Real paths of main configs, and the configs to load instead; later entries win.
     pub config_map: Vec<(PathBuf, PathBuf)>,
 }
 
 impl Builtin {
-    /// Adds the object in `value`, which is JSON, or the name of a file with JSON in it.
+    /// Adds the object in `value`, which is JSON or the name of a JSON file.
     pub(super) fn add(&mut self, value: &OsStr, cwd: &Path) -> Result<(), String> {
         let text = match value.to_str() {
             Some(text) if text.trim_start().starts_with('{') => text.to_owned(),

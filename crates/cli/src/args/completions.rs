@@ -1,9 +1,9 @@
-//! Completion for bash, zsh and fish, from the table of options.
+//! Completion scripts for bash, zsh and fish, generated from the table of options.
 
 use super::flag::{Action, Flag};
 use super::table;
 
-/// A shell that completes.
+/// A shell with completion scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shell {
     /// bash.
@@ -15,7 +15,7 @@ pub enum Shell {
 }
 
 impl Shell {
-    /// The shell of this name.
+    /// Returns the shell of this name.
     pub fn named(name: &str) -> Option<Shell> {
         Some(match name {
             "bash" => Shell::Bash,
@@ -25,7 +25,7 @@ impl Shell {
         })
     }
 
-    /// A script that completes these commands of hotstart, each with its explanation, and lit's options after `lit`.
+    /// Returns a script that completes these commands of hotstart, each with its explanation, and lit's options after `lit`.
     pub fn completions(self, commands: &[(&str, &str)]) -> String {
         match self {
             Shell::Bash => bash(commands),
@@ -145,7 +145,7 @@ fn fish(commands: &[(&str, &str)]) -> String {
     text + "complete -c hotstart-lit -w 'hotstart lit'\n"
 }
 
-/// As one word of bash or zsh.
+/// Quotes the text as one word of bash or zsh.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }

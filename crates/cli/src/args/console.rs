@@ -1,13 +1,12 @@
-//! How much is to be shown, as both lits understand it.
+//! The options that decide how much is shown, as lit 19 and lit 23 understand them.
 //!
-//! The command line is read before it is known which lit is followed, and the two read the same words differently:
-//! to lit 19 `-q` is a switch that turns everything off, to lit 23 a shorthand for several levels. So both readings
-//! are kept.
+//! The command line is parsed before the version of lit is known, and the two read the same words differently: for lit 19
+//! `-q` is a switch that turns everything off, for lit 23 a shorthand for several levels. So both readings are kept.
 
 use hotstart_model::Dialect;
 use hotstart_report::{DiagnosticLevel, Levels, Shown};
 
-/// Both readings of the options that decide what is shown.
+/// Both readings of the options that decide how much is shown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConsoleOptions {
     results: Shown,
@@ -17,7 +16,7 @@ pub struct ConsoleOptions {
     progress_bar: bool,
     min_output_interval: f64,
     old: OldSwitches,
-    /// Whether an option was used that lit 19 does not have: then its reading makes no sense.
+    /// Whether the command line has an option that lit 19 lacks, so that its reading is meaningless.
     uses_levels: bool,
     debug: bool,
     live: bool,
@@ -51,7 +50,7 @@ impl Default for ConsoleOptions {
 }
 
 impl ConsoleOptions {
-    /// The levels that hold when this lit is followed.
+    /// Returns the levels for this dialect of lit.
     pub fn levels(&self, dialect: Dialect) -> Levels {
         let OldSwitches { quiet, succinct, verbose, show_all, no_progress_bar } = self.old;
         let levels = Levels {
@@ -84,18 +83,18 @@ impl ConsoleOptions {
         Levels { results, output, progress_bar, terse_summary: quiet, diagnostics, ..levels }
     }
 
-    /// Whether what runs now is shown.
+    /// Returns whether running tests are shown.
     pub fn is_live(&self) -> bool {
         self.live
     }
 
-    /// `--print-result-after`: no output is shown of a test without a result line.
+    /// Sets `--print-result-after`: a test without a result line shows no output.
     pub(super) fn set_results(&mut self, shown: Shown) {
         self.results = shown;
         self.output = self.output.min(shown);
     }
 
-    /// `--test-output`: a test of which output is shown has a result line.
+    /// Sets `--test-output`: a test whose output is shown has a result line.
     pub(super) fn set_output(&mut self, shown: Shown) {
         self.output = shown;
         self.results = self.results.max(shown);

@@ -1,4 +1,4 @@
-//! One option of the command line: its names, what it takes, what it does, and how it is explained.
+//! One option of the command line: its names, value, effect and help text.
 
 use std::ffi::OsStr;
 
@@ -9,25 +9,25 @@ use super::low::LowArgs;
 pub(super) struct Flag {
     /// All its names, in the order in which messages list them.
     pub names: &'static [&'static str],
-    /// What it does, and whether it takes a value.
+    /// Its effect, and its value if it takes one.
     pub action: Action,
-    /// The variable that stands in for it where it is not given.
+    /// The environment variable that replaces it if it is not given.
     pub env: Option<&'static str>,
-    /// Its explanation; `None` for one that is not listed.
+    /// Its help text; `None` for a hidden option.
     pub help: Option<&'static str>,
 }
 
-/// Records a value; fails with what is wrong with it.
+/// Records a value. The error describes the fault of the value.
 pub(super) type Record = fn(&mut LowArgs, &OsStr, &Invocation<'_>) -> Result<(), String>;
 
-/// What an option does.
+/// The effect of an option.
 #[derive(Clone, Copy)]
 pub(super) enum Action {
     /// Takes no value.
     Switch(fn(&mut LowArgs)),
-    /// Takes a value, which help calls by this name.
+    /// Takes a value; help shows the name.
     Value(&'static str, Record),
-    /// Takes a value only in the same argument, after `=`; it is empty where there is none.
+    /// Takes a value only in the same argument, after `=`; without one, the value is empty.
     Maybe(&'static str, Record),
     /// Prints help.
     Help,
@@ -36,7 +36,7 @@ pub(super) enum Action {
 }
 
 impl Flag {
-    /// An option without a value.
+    /// Creates an option without a value.
     pub(super) const fn switch(
         names: &'static [&'static str],
         record: fn(&mut LowArgs),
@@ -45,7 +45,7 @@ impl Flag {
         Flag { names, action: Action::Switch(record), env: None, help: Some(help) }
     }
 
-    /// An option with a value.
+    /// Creates an option with a value.
     pub(super) const fn value(
         names: &'static [&'static str],
         metavar: &'static str,
@@ -55,7 +55,7 @@ impl Flag {
         Flag { names, action: Action::Value(metavar, record), env: None, help: Some(help) }
     }
 
-    /// An option that may have a value after `=`.
+    /// Creates an option with an optional value after `=`.
     pub(super) const fn maybe(
         names: &'static [&'static str],
         metavar: &'static str,
@@ -65,22 +65,22 @@ impl Flag {
         Flag { names, action: Action::Maybe(metavar, record), env: None, help: Some(help) }
     }
 
-    /// The same, with a variable that stands in for it.
+    /// Adds an environment variable that replaces the option.
     pub(super) const fn or_env(self, name: &'static str) -> Flag {
         Flag { env: Some(name), ..self }
     }
 
-    /// The same, not listed in help.
+    /// Hides the option from help.
     pub(super) const fn hidden(self) -> Flag {
         Flag { help: None, ..self }
     }
 
-    /// As messages name it: `-j/--threads/--workers`.
+    /// Returns the name in messages: `-j/--threads/--workers`.
     pub(super) fn title(&self) -> String {
         self.names.join("/")
     }
 
-    /// What help writes after a name of it: ` VALUE`, `[=VALUE]` or nothing.
+    /// Returns the text after a name in help: ` VALUE`, `[=VALUE]` or nothing.
     pub(super) fn after_name(&self) -> String {
         match self.action {
             Action::Value(metavar, _) => format!(" {metavar}"),

@@ -1,4 +1,4 @@
-//! Usage and help, set as argparse sets them.
+//! Usage and help text, formatted as argparse does.
 
 use super::flag::Flag;
 use super::table::{self, Group};
@@ -6,10 +6,10 @@ use super::table::{self, Group};
 /// The column at which explanations begin.
 const HELP_COLUMN: usize = 24;
 
-/// A line length below which nothing can be set well.
+/// The shortest line length at which the text remains readable.
 const LEAST_WIDTH: usize = 40;
 
-/// The `usage: lit …` lines for a terminal of this width.
+/// Returns the `usage: lit …` lines for a terminal of this width.
 pub(super) fn usage(columns: usize) -> String {
     const BEGIN: &str = "usage: lit ";
     let listed = table::all().filter(|flag| flag.help.is_some());
@@ -29,7 +29,7 @@ pub(super) fn usage(columns: usize) -> String {
     text
 }
 
-/// All of the help.
+/// Returns the whole help text.
 pub(super) fn help(columns: usize) -> String {
     let mut text = usage(columns);
     text.push_str(
@@ -53,7 +53,7 @@ fn names(flag: &Flag) -> String {
     with_value.collect::<Vec<_>>().join(", ")
 }
 
-/// Names to the left, explanation to the right, in lines of their own if the names are long.
+/// Appends an option: its names on the left, help on the right, which begins on a new line if the names are long.
 fn entry(text: &mut String, names: &str, help: &str, columns: usize) {
     let begin = format!("  {names}");
     let mut lines = wrap(help, width(columns) - HELP_COLUMN).into_iter();

@@ -1,4 +1,4 @@
-//! What was typed, one field for each thing that can be.
+//! The command line as typed, one field for each option.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use super::console::ConsoleOptions;
 use super::options::{Order, OwnOptions};
 use super::words::Words;
 
-/// The arguments as typed, values checked one by one. `None` is what was not typed.
+/// The arguments as typed, values checked one by one. `None` means not given.
 #[derive(Debug, Default)]
 pub(super) struct LowArgs {
     pub test_paths: Vec<OsString>,

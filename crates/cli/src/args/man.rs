@@ -1,11 +1,11 @@
-//! The manual page, from the table of options.
+//! The manual page, generated from the table of options.
 
 use std::fmt::Write;
 
 use super::flag::Flag;
 use super::table::{self, Group};
 
-/// `hotstart.1`, with these commands and their explanations.
+/// Returns `hotstart.1`, with these commands and their explanations.
 pub fn page(commands: &[(&str, &str)]) -> String {
     let mut text = format!(
         ".TH HOTSTART 1 \"\" \"hotstart {}\" \"User Commands\"\n.SH NAME\nhotstart \\- run tests of compilers without \
@@ -40,7 +40,7 @@ fn entry(text: &mut String, names: &str, help: &str) {
     let _ = writeln!(text, ".TP\n{names}\n{}", escaped(help));
 }
 
-/// As text of roff: hyphens stay ASCII, and a line's first dot is no request.
+/// Escapes text for roff: hyphens stay ASCII, and a dot at the beginning of a line is no request.
 fn escaped(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
     if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }

@@ -1,13 +1,12 @@
 //! The command line of `hotstart lit`, which is lit's.
 //!
-//! lit parses with Python's argparse, whose habits build scripts have come to rely on: unique prefixes stand for long
-//! options, `-sv` is a bundle but `-vv` an option of its own, `@FILE` is replaced by the file's lines before anything
-//! else is looked at, LIT_OPTS comes after the command line. Libraries for Rust cannot follow these rules, so
-//! `argparse` here does, over one table of options (`table`). What was typed becomes [`low::LowArgs`], and that
-//! [`LitOptions`], which is all that later stages see.
+//! lit parses with Python's argparse, and build scripts rely on its rules: unique prefixes abbreviate long options; `-sv` is
+//! a bundle but `-vv` a single option; `@FILE` is replaced by the file's lines before anything else is parsed; LIT_OPTS
+//! comes after the command line. Rust's libraries do not implement these rules, so `argparse` here does, over one table of
+//! options (`table`). The typed arguments become [`low::LowArgs`], and those become [`LitOptions`], the only form that later
+//! stages see.
 //!
-//! Nothing here reads the environment, the terminal or the clock: all of it comes in an [`Invocation`]. Only argument
-//! files are read.
+//! Nothing here reads the environment, the terminal or the clock: an [`Invocation`] provides them. Only argument files are read.
 
 mod argparse;
 mod builtin;
@@ -40,7 +39,7 @@ pub use words::Words;
 use argparse::Stop;
 use low::LowArgs;
 
-/// All that parsing depends on.
+/// Everything that parsing depends on.
 #[derive(Clone, Copy)]
 pub struct Invocation<'a> {
     /// Arguments after the program's name (and after `lit`).
@@ -49,26 +48,26 @@ pub struct Invocation<'a> {
     pub env: &'a dyn Fn(&str) -> Option<OsString>,
     /// The working directory, absolute.
     pub cwd: &'a Path,
-    /// Processors that can be used: the number of workers unless another is given.
+    /// Number of usable processors, the default number of workers.
     pub cores: usize,
-    /// Width of the terminal, for help and usage.
+    /// Width of the terminal in columns, for help and usage.
     pub columns: usize,
-    /// Whether a filter is a regular expression; if not, Python's words for what is wrong with it.
+    /// Checks that a filter is a regular expression. The error is Python's message.
     pub check_regex: &'a dyn Fn(&str) -> Result<(), String>,
 }
 
-/// What the command line asks for.
+/// The request of a command line.
 #[derive(Debug)]
 pub enum Request {
-    /// To run tests, or to list them.
+    /// Run tests, or list them.
     Run(Box<LitOptions>),
-    /// To print this help to standard output.
+    /// Print this help to standard output.
     Help(String),
-    /// To print the version.
+    /// Print the version.
     Version,
 }
 
-/// A command line that cannot be followed: a text for standard error that ends in a newline. The exit code is 2.
+/// An error in the command line: a text for standard error that ends in a newline. The exit code is 2.
 #[derive(Debug, PartialEq, Eq)]
 pub struct UsageError(pub String);
 
@@ -97,8 +96,8 @@ fn parse_low(invocation: &Invocation<'_>) -> Result<LowArgs, Stop> {
     Ok(low)
 }
 
-/// Takes out `--time-tests`, whose value is optional and only ever follows a `=`. lit does so before it looks at
-/// anything else, so the words go even where they are another option's value. The other words, and those.
+/// Removes `--time-tests`, whose value is optional and only follows a `=`. lit does so before any other parsing, even where
+/// such a word is another option's value. Returns the remaining words and the removed ones.
 fn take_time_tests(argv: Vec<OsString>, low: &mut LowArgs) -> Result<(Vec<OsString>, Vec<OsString>), String> {
     let (mut rest, mut taken) = (Vec::with_capacity(argv.len()), Vec::new());
     for arg in argv {

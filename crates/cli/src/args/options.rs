@@ -1,4 +1,4 @@
-//! What a run is to do: the command line with defaults filled in and options that belong together joined.
+//! The options of a run: the command line with defaults filled in and related options combined.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -14,114 +14,114 @@ use super::low::LowArgs;
 use super::warm::WarmOptions;
 use super::words::Words;
 
-/// In which order tests start.
+/// The order in which tests start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// By name.
     Lexical,
     /// Shuffled.
     Random,
-    /// What failed last time first, then what took longest.
+    /// Tests that failed last time first, then the longest ones.
     #[default]
     Smart,
 }
 
-/// Who runs scripts for an external shell, by name: whether it may be the internal one.
+/// Values of `--shell`, and whether each permits the internal shell.
 pub const SHELLS: [(&str, bool); 2] = [("auto", false), ("native", true)];
 
-/// How often `--until-fail` repeats tests that do not fail, unless `--repeat` says.
+/// Number of repetitions of a test under `--until-fail`, unless `--repeat` gives one.
 const UNTIL_FAIL: u32 = 1000;
 
-/// What is done with evaluated configs.
+/// The use of the config cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConfigCacheUse {
-    /// They are kept, and used in place of an evaluation.
+    /// Configs are stored, and used instead of an evaluation.
     #[default]
     On,
-    /// They are kept and compared with an evaluation.
+    /// Configs are stored and compared with an evaluation.
     Check,
-    /// Nothing.
+    /// The cache is not used.
     Off,
 }
 
 /// hotstart's own options.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OwnOptions {
-    /// The Python that evaluates configs; `None` to look for one.
+    /// The Python that evaluates configs; `None` searches for one.
     pub lit_python: Option<PathBuf>,
-    /// The `lit` package that evaluates configs, or its parent directory; `None` for the one that Python has.
+    /// The `lit` package that evaluates configs, or its parent directory; `None` takes the one that Python finds.
     pub lit_package: Option<PathBuf>,
-    /// The CMake build tree whose site configs are meant by paths in its source trees.
+    /// The CMake build tree whose site configs are used for paths in its source trees.
     pub build_tree: Option<PathBuf>,
-    /// What a wrapper hands over.
+    /// Parameters of a wrapper such as `llvm-lit`.
     pub builtin: Builtin,
     /// Whether the times of the phases before the first test are printed.
     pub debug_times: bool,
-    /// How tools are started.
+    /// The way in which tools are started.
     pub warm: WarmOptions,
-    /// The comparison with another lit, if one is asked for.
+    /// The comparison with another lit.
     pub ab: AbOptions,
-    /// Whether scripts for an external shell are run by the internal one where both mean the same; `None` if the
-    /// command line does not say.
+    /// Whether the internal shell runs scripts for an external shell if both give the same result; `None` if the command
+    /// line does not say.
     pub native_shell: Option<bool>,
-    /// Whether every FileCheck is run as a process, and no pass is decided without.
+    /// Whether every FileCheck runs as a process, so that none passes without one.
     pub no_filecheck: bool,
-    /// Whether a failing test's result line is followed by what failed and how to run that again.
+    /// Whether the failed command, and how to rerun it, follow a failing test's result line.
     pub diagnose: bool,
-    /// Whether only tests run that failed last time, and it is no error if there are none.
+    /// Whether only tests run that failed last time. An empty selection is then no error.
     pub rerun_failed: bool,
-    /// What the time of the run is added up by.
+    /// The groups by which the run's time is summed up.
     pub time_by: Vec<TimeBy>,
     /// Whether tests are listed as JSON, and nothing is run.
     pub list: bool,
     /// Tests that run one by one, after all others.
     pub alone: Option<String>,
-    /// Failures that are run once more, one by one after all others: those whose output matches.
+    /// A regular expression. Failures whose output matches run once more, one by one after all other tests.
     pub rerun_serially: Option<String>,
-    /// How often each test runs.
+    /// Number of runs of each test.
     pub repeat: Option<u32>,
     /// Whether repetitions end at the first failure.
     pub until_fail: bool,
-    /// Tools that are started by other programs: as typed.
+    /// Tools that are started through other programs, as typed.
     pub wraps: Vec<String>,
-    /// A record of an earlier run, whose tests run in the same order by the same workers.
+    /// The record of an earlier run; its tests run in the same order in the same workers.
     pub replay_record: Option<PathBuf>,
-    /// Whether evaluated configs are kept.
+    /// The use of the config cache.
     pub config_cache: ConfigCacheUse,
     /// The only tests to run, by full name, one after the other in this order.
     pub replay: Vec<String>,
 }
 
-/// What is said of a comparison with another lit.
+/// Options of a comparison with another lit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AbOptions {
-    /// The other's command line, as typed; `None` compares nothing.
+    /// The other lit's command line, as typed; `None` for no comparison.
     pub with: Option<OsString>,
     /// Rounds, each with one run of both.
     pub runs: Option<usize>,
-    /// Files for the report, each in the form that its ending names.
+    /// Files for the report, each in the format of its extension.
     pub reports: Vec<PathBuf>,
 }
 
-/// All that a command line says.
+/// All options of a command line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LitOptions {
     /// Files and directories, as typed. Never empty.
     pub test_paths: Vec<OsString>,
-    /// Workers at most.
+    /// Most tests at a time.
     pub workers: usize,
-    /// Prefix of config files' names instead of `lit`.
+    /// Prefix of config files' names in place of `lit`.
     pub config_prefix: Option<String>,
     /// Parameters for configs, in order; later ones win.
     pub user_params: Vec<(String, String)>,
 
-    /// What is shown; see [`ConsoleOptions::levels`].
+    /// Options for the output; see [`ConsoleOptions::levels`].
     pub console: ConsoleOptions,
     /// Whether lists of tests show paths relative to the working directory.
     pub relative_paths: bool,
-    /// Names of result codes whose tests are listed although they are no failures.
+    /// Names of result codes whose tests are listed although they are not failures.
     pub shown_codes: Vec<&'static str>,
-    /// Reports to write.
+    /// The reports to write.
     pub reports: Requested,
     /// Lines to print to standard output before anything else.
     pub notices: Vec<&'static str>,
@@ -138,15 +138,15 @@ pub struct LitOptions {
     pub valgrind_args: Vec<String>,
     /// Whether tests are only parsed.
     pub no_execute: bool,
-    /// Seconds per test. `Some(0)` is no limit, `None` leaves it to the configs.
+    /// Seconds per test. `Some(0)` is no limit; `None` leaves the limit to the configs.
     pub timeout: Option<u64>,
-    /// Attempts after the first where neither test nor config says.
+    /// Retries of a test for which neither the test nor its config gives a number.
     pub max_retries_per_test: Option<usize>,
-    /// Failures after which the run ends.
+    /// Number of failures after which the run ends.
     pub max_failures: Option<usize>,
-    /// Whether it is no error if filters leave nothing.
+    /// Whether it is no error if filters exclude all tests.
     pub allow_empty_runs: bool,
-    /// Whether each command has a coverage file of its own.
+    /// Whether each command has its own coverage file.
     pub per_test_coverage: bool,
     /// Whether failures leave the exit code 0.
     pub ignore_fail: bool,
@@ -154,32 +154,32 @@ pub struct LitOptions {
     pub update_tests: bool,
     /// Whether times are not recorded for the next run.
     pub skip_test_time_recording: bool,
-    /// How many of the slowest tests `--time-tests` lists, if it is given.
+    /// Number of the slowest tests that `--time-tests` lists, if given.
     pub time_tests: Option<Slowest>,
 
-    /// Tests at most.
+    /// Most tests to run.
     pub max_tests: Option<usize>,
     /// Seconds after which the run ends.
     pub max_time: Option<u64>,
-    /// In which order tests start.
+    /// The order in which tests start.
     pub order: Order,
-    /// Case-insensitive regular expression of tests to run; `None` is all.
+    /// Case-insensitive regular expression of the tests to run; `None` runs all.
     pub filter: Option<String>,
-    /// Case-insensitive regular expression of tests not to run; `None` is none.
+    /// Case-insensitive regular expression of the tests to exclude; `None` excludes none.
     pub filter_out: Option<String>,
     /// Whether only tests run that failed last time.
     pub filter_failed: bool,
-    /// Tests expected to fail, by path in suite or full name.
+    /// Tests that are expected to fail, by path in suite or full name.
     pub xfail: Vec<String>,
-    /// Tests not expected to fail, whatever they or `xfail` say.
+    /// Tests that are not expected to fail, in spite of their XFAIL lines and of `xfail`.
     pub xfail_not: Vec<String>,
-    /// Whether tests expected to fail are left out.
+    /// Whether tests that are expected to fail are excluded.
     pub exclude_xfail: bool,
-    /// Tests taken as unsupported.
+    /// Tests to report as unsupported.
     pub unsupported: Vec<String>,
-    /// Tests whose UNSUPPORTED lines do not count.
+    /// Tests whose UNSUPPORTED lines are ignored.
     pub unsupported_not: Vec<String>,
-    /// Which shard runs, from 1, and of how many.
+    /// The shard to run, from 1, and the number of shards.
     pub shard: Option<(usize, usize)>,
 
     /// Whether debug messages are shown.
@@ -188,15 +188,15 @@ pub struct LitOptions {
     pub show_suites: bool,
     /// Whether tests are listed, and nothing is run.
     pub show_tests: bool,
-    /// Whether features that conditions name are listed, and nothing is run.
+    /// Whether the features that conditions name are listed, and nothing is run.
     pub show_used_features: bool,
-    /// hotstart's own.
+    /// hotstart's own options.
     pub own: OwnOptions,
-    /// The command line word by word, for running it once more.
+    /// The command line word by word, to run it once more.
     pub words: Words,
 }
 
-/// Joins what belongs together; fails with lit's words for what does not fit.
+/// Combines related options. Returns lit's message for options that contradict each other.
 pub(super) fn resolve(low: LowArgs, invocation: &Invocation<'_>) -> Result<LitOptions, String> {
     if low.time_tests.is_some() && low.skip_test_time_recording {
         return Err("argument --skip-test-time-recording: not allowed with argument --time-tests".to_owned());

@@ -1,4 +1,4 @@
-//! Whole command lines. What argparse would do with them is compared in `tests/args_like_lit.rs`.
+//! Tests of whole command lines. `tests/args_like_lit.rs` compares them with argparse.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Values of options, read as Python reads them, with lit's words for what is wrong with them.
+//! Parses values of options as Python does; the errors are lit's messages.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ use super::options::Order;
 
 use super::Invocation;
 
-/// Text for Python and for messages: bytes that are no UTF-8 are replaced.
+/// Decodes a value for Python and for messages: bytes that are not UTF-8 are replaced.
 pub(super) fn text(value: &OsStr) -> String {
     value.to_string_lossy().into_owned()
 }
 
-/// An integer above zero.
+/// Parses an integer above zero.
 pub(super) fn positive(value: &OsStr) -> Result<usize, String> {
     match value.to_str().and_then(|text| int(text, 10)) {
         Some(number) if number > 0 => Ok(usize::try_from(number).unwrap_or(usize::MAX)),
@@ -26,7 +26,7 @@ pub(super) fn positive(value: &OsStr) -> Result<usize, String> {
     }
 }
 
-/// A regular expression of Python's.
+/// Checks a regular expression of Python's.
 pub(super) fn pattern(value: &OsStr, invocation: &Invocation<'_>) -> Result<String, String> {
     let pattern = text(value);
     match (invocation.check_regex)(&pattern) {
@@ -35,7 +35,7 @@ pub(super) fn pattern(value: &OsStr, invocation: &Invocation<'_>) -> Result<Stri
     }
 }
 
-/// An integer from zero.
+/// Parses an integer from zero.
 pub(super) fn non_negative(value: &OsStr) -> Result<u64, String> {
     match value.to_str().and_then(|text| int(text, 10)) {
         Some(number) if number >= 0 => Ok(u64::try_from(number).unwrap_or(u64::MAX)),
@@ -43,17 +43,17 @@ pub(super) fn non_negative(value: &OsStr) -> Result<u64, String> {
     }
 }
 
-/// A real number from zero.
+/// Parses a real number from zero.
 pub(super) fn non_negative_float(value: &OsStr) -> Result<f64, String> {
     match value.to_str().and_then(float) {
         None => Err(format!("conversion error - requires non-negative float, but found '{}'", text(value))),
-        // The same words as for text that is no number: lit words both failures by one handler.
+        // lit's handler gives text that is not a number the same words.
         Some(number) if number >= 0.0 => Ok(number),
         Some(_) => Err(format!("requires non-negative float, but found '{}'", text(value))),
     }
 }
 
-/// How many of the slowest tests: a number or `all`.
+/// Parses the number of slowest tests: a number or `all`.
 pub(super) fn slowest(value: &OsStr) -> Result<Slowest, String> {
     if value.eq_ignore_ascii_case("all") {
         return Ok(Slowest::All);
@@ -61,7 +61,7 @@ pub(super) fn slowest(value: &OsStr) -> Result<Slowest, String> {
     positive(value).map(Slowest::Count)
 }
 
-/// A level of output.
+/// Parses a level of output.
 pub(super) fn shown(value: &OsStr) -> Result<Shown, String> {
     choice(
         value,
@@ -74,7 +74,7 @@ pub(super) fn shown(value: &OsStr) -> Result<Shown, String> {
     )
 }
 
-/// A level of diagnostics.
+/// Parses a level of diagnostics.
 pub(super) fn diagnostic_level(value: &OsStr) -> Result<DiagnosticLevel, String> {
     choice(
         value,
@@ -86,12 +86,12 @@ pub(super) fn diagnostic_level(value: &OsStr) -> Result<DiagnosticLevel, String>
     )
 }
 
-/// An order of tests.
+/// Parses an order of tests.
 pub(super) fn order(value: &OsStr) -> Result<Order, String> {
     choice(value, &[("lexical", Order::Lexical), ("random", Order::Random), ("smart", Order::Smart)])
 }
 
-/// One of these, by name.
+/// Returns the choice of this name.
 pub(super) fn choice<T: Copy>(value: &OsStr, choices: &[(&str, T)]) -> Result<T, String> {
     if let Some((_, chosen)) = choices.iter().find(|(name, _)| value == *name) {
         return Ok(*chosen);
@@ -100,12 +100,12 @@ pub(super) fn choice<T: Copy>(value: &OsStr, choices: &[(&str, T)]) -> Result<T,
     Err(format!("invalid choice: {} (choose from {})", repr(&text(value)), names.join(", ")))
 }
 
-/// A list with semicolons.
+/// Splits a list at semicolons.
 pub(super) fn semicolon_list(value: &OsStr) -> Vec<String> {
     text(value).split(';').map(str::to_owned).collect()
 }
 
-/// `NAME=VALUE`; without a `=` the value is empty.
+/// Splits `NAME=VALUE`; without a `=` the value is empty.
 pub(super) fn parameter(value: &OsStr) -> (String, String) {
     let text = text(value);
     match text.split_once('=') {
@@ -114,7 +114,7 @@ pub(super) fn parameter(value: &OsStr) -> (String, String) {
     }
 }
 
-/// The path from the root, `.` and `..` resolved by name alone.
+/// Makes a path absolute, and resolves `.` and `..` by name alone.
 pub(super) fn absolute(value: &OsStr, cwd: &Path) -> PathBuf {
     normpath(cwd.join(value))
 }

@@ -1,92 +1,91 @@
-//! What the command line says of warm starts. A configuration file can say the same, so the values are read here
-//! for both.
+//! Options for warm starts. A configuration file can contain the same values, so both parse them here.
 
 use std::path::{Path, PathBuf};
 
 use hotstart_launch::allocator::{KNOWN, Known, known};
 
-/// How tools are started.
+/// The way in which tools are started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
-    /// Warm, once a tool was started often enough that it pays.
+    /// Warm, once a tool has started often enough to gain from it.
     #[default]
     Auto,
     /// All cold.
     Cold,
-    /// Warm from the first start, by copying.
+    /// Warm from the first start, by fork.
     Fork,
     /// Warm from the first start, in a persistent process where a tool can be reset.
     Rewind,
 }
 
-/// Which warm starts every command is compared with.
+/// The kind of warm starts with which every command is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parity {
-    /// Copies.
+    /// Forks.
     Fork,
-    /// Rewound ones, each of them audited.
+    /// Runs in persistent processes, each of them audited.
     Rewind,
 }
 
 impl Start {
-    /// By name, in the order in which messages list them.
+    /// The values by name, in the order in which messages list them.
     pub const CHOICES: [(&'static str, Start); 4] =
         [("auto", Start::Auto), ("cold", Start::Cold), ("fork", Start::Fork), ("rewind", Start::Rewind)];
 }
 
-/// An allocator as it is asked for.
+/// An allocator as the user names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Allocator {
     /// libc's.
     System,
-    /// One whose library is looked for.
+    /// One whose library is searched for.
     Known(Known),
-    /// A library. Absolute.
+    /// A shared library, by absolute path.
     File(PathBuf),
 }
 
-/// Tools and the allocator that each gets; `None` is all tools that are not named.
+/// Tools and the allocator of each; `None` means all tools that are not named.
 pub type AllocatorOptions = Vec<(Option<String>, Allocator)>;
 
-/// Where further settings come from.
+/// The source of further settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ConfigFile {
-    /// The nearest `hotstart.toml` above the working directory, if there is one.
+    /// The nearest `hotstart.toml` at or above the working directory, if there is one.
     #[default]
     LookedUp,
-    /// Nowhere.
+    /// No file.
     None,
     /// This file.
     File(PathBuf),
 }
 
-/// The command line's settings; `None` is what it does not say.
+/// The command line's settings; `None` means not given.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WarmOptions {
-    /// How tools are started.
+    /// The way in which tools are started.
     pub start: Option<Start>,
     /// The only tools to start warm.
     pub warm: Option<Vec<String>>,
     /// Tools never to start warm.
     pub keep_cold: Option<Vec<String>>,
-    /// Which allocators tools get.
+    /// The allocators of tools.
     pub allocators: Option<AllocatorOptions>,
-    /// How many of a hundred passing warm starts are repeated cold and compared.
+    /// Share of passing tests to run again, warm and cold, and to compare, in percent.
     pub verify: Option<f64>,
-    /// MiB of memory that all templates together may own.
+    /// Most memory in MiB that all zygotes and persistent processes together may own.
     pub template_memory: Option<u64>,
-    /// Whether it is told how each tool was started.
+    /// Whether to report how each tool was started.
     pub explain: bool,
-    /// Whether a test counts as failed that failed with warm starts and passed cold.
+    /// Whether a test fails that failed with warm starts and passed cold.
     pub fail_flaky: bool,
-    /// Whether every command is run both cold and warm, and compared.
+    /// Whether every command runs both cold and warm, and is compared.
     pub parity: Option<Parity>,
-    /// Where further settings come from.
+    /// The source of further settings.
     pub config_file: ConfigFile,
 }
 
 impl WarmOptions {
-    /// Has tools started as they were by an earlier run: in workers, and without further runs in between.
+    /// Starts tools as an earlier run did: in persistent processes unless forks are chosen, and without comparisons in between.
     pub(super) fn repeat_exactly(&mut self) {
         if self.start != Some(Start::Fork) {
             self.start = Some(Start::Rewind);
@@ -95,7 +94,7 @@ impl WarmOptions {
     }
 }
 
-/// Adds the tools of a list with commas to one that may have been given before.
+/// Adds the tools of a comma-separated list to those of earlier options.
 pub(super) fn add_tools(list: &mut Option<Vec<String>>, text: &str) -> Result<(), String> {
     let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
     let list = list.get_or_insert_default();
@@ -106,7 +105,7 @@ pub(super) fn add_tools(list: &mut Option<Vec<String>>, text: &str) -> Result<()
     Ok(())
 }
 
-/// Tools are known by name only.
+/// Checks that a tool is given by its name, without a directory.
 pub fn check_tool(name: &str) -> Result<(), String> {
     if name.is_empty() || name.contains('/') {
         return Err(format!("requires names of tools without directory, but found '{name}'"));
@@ -114,7 +113,7 @@ pub fn check_tool(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Adds what `[TOOL,...=]ALLOCATOR` says.
+/// Parses `[TOOL,...=]ALLOCATOR` and adds it to the list.
 pub(super) fn add_allocators(
     list: &mut Option<AllocatorOptions>,
     text: &str,
@@ -128,12 +127,12 @@ pub(super) fn add_allocators(
     Ok(())
 }
 
-/// Whose allocator it is: a tool's, or everybody's.
+/// Returns the tool that an allocator is for; `None` means all tools.
 pub fn allocator_tool(name: &str) -> Option<String> {
     (!matches!(name, "" | "all")).then(|| name.to_owned())
 }
 
-/// An allocator by its name, or by its file, which `place` makes absolute if it can.
+/// Parses an allocator's name or file. `place` makes the file's path absolute if it can.
 pub fn allocator(name: &str, place: impl FnOnce(&str) -> Option<PathBuf>) -> Result<Allocator, String> {
     let file = || name.contains('/').then(|| place(name)).flatten();
     match known(name) {
@@ -146,7 +145,7 @@ pub fn allocator(name: &str, place: impl FnOnce(&str) -> Option<PathBuf>) -> Res
     }
 }
 
-/// A percentage, with or without its sign.
+/// Parses a percentage, with or without its sign.
 pub(super) fn percentage(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse().ok();
     number
@@ -154,7 +153,7 @@ pub(super) fn percentage(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("requires a percentage from 0 to 100, for example 0.5%, but found '{text}'"))
 }
 
-/// Whether this is a share of a hundred.
+/// Returns whether the number is between 0 and 100.
 pub fn is_percentage(number: f64) -> bool {
     (0.0..=100.0).contains(&number)
 }

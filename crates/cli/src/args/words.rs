@@ -1,6 +1,6 @@
-//! The command line word by word, so that it can be run once more: by another lit, or by another hotstart.
+//! The command line word by word, so that another lit or another hotstart can run it once more.
 //!
-//! Told apart while it is parsed, as only the parser knows which word is an option's value.
+//! The words are classified during parsing, since only the parser knows which word is an option's value.
 
 use std::ffi::OsString;
 use std::ops::Range;
@@ -8,10 +8,10 @@ use std::ops::Range;
 use super::flag::Flag;
 use super::table;
 
-/// Whose a word is.
+/// The class of a word, by the programs that understand it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owner {
-    /// An option of lit's with its value, or a path.
+    /// An option of lit with its value, or a path.
     Lit,
     /// An option that only hotstart has, with its value.
     Hotstart,
@@ -19,13 +19,13 @@ enum Owner {
     Report,
     /// An option that names a file for a report that only hotstart writes, with its value.
     Page,
-    /// An option that names tests to be run again, with its value.
+    /// An option that names tests to rerun, with its value.
     Replay,
-    /// An option of the comparison.
+    /// An option of the comparison with another lit.
     Comparison,
 }
 
-/// All words, argument files and LIT_OPTS expanded.
+/// All words, with argument files and LIT_OPTS expanded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Words(Vec<(OsString, Owner)>);
 
@@ -34,7 +34,7 @@ impl Words {
         Words(argv.iter().map(|word| (word.clone(), Owner::Lit)).collect())
     }
 
-    /// Says whose these words are.
+    /// Records the option to which these words belong.
     pub(super) fn belong(&mut self, words: Range<usize>, flag: Option<&Flag>) {
         let owner = match flag {
             Some(flag) if table::is_of_ab(flag) => Owner::Comparison,
@@ -49,22 +49,22 @@ impl Words {
         self.0[words].iter_mut().for_each(|word| word.1 = owner);
     }
 
-    /// Puts words of lit's before the others.
+    /// Inserts words of lit before the others.
     pub(super) fn put_first(&mut self, words: Vec<OsString>) {
         self.0.splice(0..0, words.into_iter().map(|word| (word, Owner::Lit)));
     }
 
-    /// What any lit understands.
+    /// Returns the words that any lit understands.
     pub fn for_lit(&self) -> Vec<OsString> {
         self.select(|owner| matches!(owner, Owner::Lit | Owner::Report))
     }
 
-    /// What hotstart understands, but nothing of the comparison.
+    /// Returns hotstart's words without those of the comparison.
     pub fn for_hotstart(&self) -> Vec<OsString> {
         self.select(|owner| owner != Owner::Comparison)
     }
 
-    /// What hotstart understands, but nothing that writes reports or names tests to be run again.
+    /// Returns hotstart's words without those that compare, write reports or name tests to rerun.
     pub fn for_replay(&self) -> Vec<OsString> {
         self.select(|owner| matches!(owner, Owner::Lit | Owner::Hotstart))
     }

@@ -1,4 +1,4 @@
-//! What users of lit ask for and lit has not, from the command line to the settings of a run.
+//! Features that lit does not have, from the command line to the settings of a run.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use hotstart_run::{Order, Serially};
 
 use crate::args::OwnOptions;
 
-/// What has to be read or looked up before a run.
+/// Data that must be read or looked up before a run.
 #[derive(Debug)]
 pub(super) struct Asked {
     record: Option<Record>,
@@ -28,17 +28,17 @@ impl Asked {
         Ok(Asked { record, wraps: wraps(own, cwd)? })
     }
 
-    /// The tests of a record, in its order.
+    /// Returns the tests of a record, in its order.
     pub fn tests(&self) -> Option<Vec<String>> {
         Some(self.record.as_ref()?.tests.iter().map(|test| test.name.clone()).collect())
     }
 
-    /// The workers of a record.
+    /// Returns the number of workers of a record.
     pub fn workers(&self) -> Option<usize> {
         self.record.as_ref()?.tests.iter().map(|test| test.worker + 1).max()
     }
 
-    /// The order of a plan's jobs, as a record settles it, or as the plan has it.
+    /// Returns the order of a plan's jobs: the record's if there is one, otherwise the plan's.
     pub fn order(&self, plan: &Plan<'_>) -> Order {
         let Some(record) = &self.record else { return Order { together: plan.together(), workers: None } };
         let of_test: HashMap<&str, usize> =
@@ -59,13 +59,13 @@ fn read_record(path: &Path) -> Result<Record, String> {
     }
 }
 
-/// The condition of `--rerun-failed-serially`, which was checked as the command line was read.
+/// Returns the condition of `--rerun-failed-serially`, which the command line's parser has checked.
 pub(super) fn serially(own: &OwnOptions) -> Option<Serially> {
     let pattern = Pattern::with_flags(own.rerun_serially.as_deref()?, Flags::default()).ok()?;
     Some(Serially(Arc::new(move |outcome| pattern.is_match(&outcome.output).unwrap_or(false))))
 }
 
-/// What `--wrap` asks for.
+/// Returns the wrapped tools of `--wrap`.
 fn wraps(own: &OwnOptions, cwd: &Path) -> Result<Arc<[Wrap]>, String> {
     own.wraps.iter().map(|text| wrap(text, cwd)).collect()
 }
@@ -87,7 +87,7 @@ fn wrap(text: &str, cwd: &Path) -> Result<Wrap, String> {
     Ok(Wrap { tool: tool.to_owned(), words })
 }
 
-/// The first test that cannot be repeated: only RUN lines can be given a directory of their own.
+/// Returns the first test that cannot be repeated: only tests with RUN lines can run in separate directories.
 pub(super) fn cannot_be_repeated(discovered: &Discovered) -> Option<PathBuf> {
     let selected = discovered.selection.tests().iter().map(|place| &discovered.tests[*place as usize]);
     let mut others = selected.filter(|test| !matches!(test.config().format, Some(Format::ShTest { .. })));

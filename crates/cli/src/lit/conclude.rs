@@ -1,4 +1,4 @@
-//! What follows a run: times on record, lists and summary, reports, exit code.
+//! The end of a run: recorded times, lists and summary, reports, exit code.
 
 use std::fmt::Write;
 use std::panic::resume_unwind;
@@ -21,7 +21,7 @@ use super::records;
 use crate::args::LitOptions;
 use crate::exit_code::{self, ERROR, FAILURE, SUCCESS};
 
-/// Writes all that is written after a run and gives the exit code.
+/// Writes everything that follows a run, and returns the exit code.
 pub(super) fn conclude(
     options: &LitOptions,
     cwd: &Path,
@@ -38,13 +38,13 @@ pub(super) fn conclude(
     }
     diagnostics.put(&records::repetitions(discovered, &plan, &outcomes));
     let outcomes = records::outcomes(discovered, &plan, outcomes);
-    // Reports know googletest's single tests in the place of shards.
+    // Reports contain googletest's single tests in place of shards.
     let single = plan.individual_tests(&outcomes);
     let (tests, own) = match &single {
         Some(Final { tests, outcomes }) => (tests.as_slice(), outcomes),
         None => (&*discovered.tests, &outcomes),
     };
-    // No test runs any more, so that there is a processor for each.
+    // No test runs any more, so each thread has a processor.
     let (paths, recorded) = std::thread::scope(|scope| {
         let record = || record_times(discovered, &outcomes);
         let wanted = !options.skip_test_time_recording;
@@ -82,12 +82,12 @@ pub(super) fn conclude(
     }
     let lost = exit_code::lost(&mut out).map(|why| diagnostics.put(&format!("{why}\n"))).is_some();
     let failed = own.iter().any(|outcome| discovered.verdicts.kind(outcome.verdict).is_failure);
-    // The process ends: the system frees all at once what takes milliseconds one by one.
+    // The process ends, so the system frees at once what would take milliseconds piece by piece.
     std::mem::forget((single, outcomes, paths));
     exit(options, discovered, &mut diagnostics, failed, reports_failed || lost)
 }
 
-/// Where the time went (`--time-by`).
+/// Writes the time by group (`--time-by`).
 fn write_times(
     options: &LitOptions,
     out: &mut Sink,
@@ -102,7 +102,7 @@ fn write_times(
     }
 }
 
-/// The time of each tool, as reports know it.
+/// Converts the times of tools for reports.
 pub(super) fn tool_rows(times: &ToolTimes) -> Vec<ToolRow> {
     let row = |(name, ToolTime { runs, cpu, wall })| ToolRow { name, runs, cpu, wall };
     times.sorted().into_iter().map(row).collect()
@@ -124,7 +124,7 @@ fn shown_codes(options: &LitOptions, discovered: &Discovered) -> Vec<Verdict> {
     discovered.verdicts.iter().filter(|(_, kind)| named(&kind.name)).map(|(verdict, _)| verdict).collect()
 }
 
-/// With shards, only the selected tests are reported.
+/// Writes the reports. With shards, they contain only the selected tests.
 fn write_reports(
     options: &LitOptions,
     discovered: &Discovered,
@@ -189,7 +189,7 @@ fn plain(severity: Severity, message: String) -> Diagnostic {
     Diagnostic { severity, place: None, message }
 }
 
-/// Where the time before the first test went (`--debug-times`).
+/// Returns the times of the phases before the first test (`--debug-times`).
 pub(super) fn times_of_discovery(timing: &Timing, whole: Duration) -> String {
     let mut text = String::new();
     let mut line = |what: &str, time: Duration| {

@@ -1,7 +1,7 @@
-//! Puts FileChecks to the test while tests run.
+//! Tests the installed FileChecks while tests run.
 //!
-//! One thread looks now and then whether a FileCheck was used often enough. A test that was begun is completed after
-//! the run, so that the next run has its answer; a run of few tests never begins one.
+//! One thread checks now and then whether a FileCheck was used often enough. A test that has begun is completed after the
+//! run, so that the next run has its result; a run of few tests never begins one.
 
 use std::sync::Condvar;
 use std::sync::Mutex;
@@ -10,16 +10,16 @@ use std::time::Duration;
 
 use hotstart_shell::FileChecks;
 
-/// How often to look.
+/// The time between two checks.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Runs `run`; meanwhile puts those FileChecks to the test that are waiting for it.
+/// Runs `run`, and meanwhile tests the FileChecks that were used often enough.
 pub(super) fn while_testing<R>(filechecks: Option<&FileChecks>, run: impl FnOnce() -> R) -> R {
     let Some(filechecks) = filechecks else { return run() };
     let (is_over, ended) = (Mutex::new(false), Condvar::new());
     thread::scope(|scope| {
         let name = "filecheck".to_owned();
-        // Without a thread, no FileCheck is believed.
+        // Without a thread, no FileCheck is trusted.
         let tester = thread::Builder::new().name(name).spawn_scoped(scope, || {
             let mut over = is_over.lock().expect("no panic while locked");
             while !*over {

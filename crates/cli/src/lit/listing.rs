@@ -1,4 +1,4 @@
-//! `--show-suites`, `--show-tests`, `--show-used-features`: what was found, without running anything.
+//! `--show-suites`, `--show-tests`, `--show-used-features`: lists the discovered tests without running any.
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -14,12 +14,12 @@ use super::records;
 use crate::args::LitOptions;
 use crate::exit_code::{self, SUCCESS};
 
-/// Whether only a list is asked for.
+/// Returns whether the options ask only for a list.
 pub(super) fn is_wanted(options: &LitOptions) -> bool {
     options.own.list || options.show_suites || options.show_tests || options.show_used_features
 }
 
-/// Prints what the options ask for; `None` if they ask for no list.
+/// Prints the requested list; `None` if the options ask for none.
 pub(super) fn list(options: &LitOptions, discovered: &Discovered) -> Option<ExitCode> {
     if options.own.list {
         return Some(json(discovered));
@@ -63,7 +63,7 @@ pub(super) fn list(options: &LitOptions, discovered: &Discovered) -> Option<Exit
     Some(exit_code::written(&mut out, SUCCESS))
 }
 
-/// All that is known of suites and tests before they run.
+/// Prints as JSON everything that is known of suites and tests before they run.
 fn json(discovered: &Discovered) -> ExitCode {
     let mut out = Sink::stdout();
     let mut selected = vec![false; discovered.tests.len()];
@@ -98,7 +98,7 @@ fn json_suite(suite: &Suite, discovered: &Discovered) -> json::SuiteEntry {
     }
 }
 
-/// A suite that has tests.
+/// Returns a suite's description, if the suite has tests.
 fn suite(suite: &Suite, discovered: &Discovered) -> Option<SuiteListing> {
     let tests = discovered.tests.iter().filter(|test| test.suite().index == suite.index).count();
     let config: &Config = &suite.config;

@@ -1,6 +1,6 @@
-//! `hotstart lit`: joins the stages of a run, one after the other, in the order of lit's own main function.
+//! `hotstart lit`: connects the stages of a run, one after the other, in the order of lit's own main function.
 //!
-//! Each stage's work is done elsewhere; here it is decided what follows what, and with which exit code.
+//! Other crates do each stage's work; this module decides their order and the exit code.
 
 mod ab;
 mod asked;
@@ -44,8 +44,8 @@ use stop::Stopper;
 use tally::Tally;
 use warm::WarmSettings;
 
-/// Runs `hotstart lit` with these arguments. `program` is the name that diagnostics begin with; `called` is how this
-/// program was called, if by one of lit's names.
+/// Runs `hotstart lit` with these arguments. Diagnostics begin with `program`; `called` is the name by which this program
+/// was called, if it is one of lit's names.
 pub fn run(program: &str, called: Option<&OsStr>, argv: &[OsString]) -> ExitCode {
     let cwd = match std::env::current_dir() {
         Ok(cwd) => cwd,
@@ -91,7 +91,7 @@ fn start(program: &str, called: Option<&OsStr>, mut options: LitOptions, cwd: &P
     }
 }
 
-/// One `hotstart lit`.
+/// One call of `hotstart lit`.
 struct Session<'a> {
     options: LitOptions,
     warm: WarmSettings,
@@ -100,7 +100,7 @@ struct Session<'a> {
     cwd: &'a Path,
 }
 
-/// Diagnostics before there is a reporter.
+/// Diagnostics from before there is a reporter.
 struct Early {
     diagnostics: Mutex<Diagnostics>,
     levels: Levels,
@@ -135,7 +135,7 @@ impl Session<'_> {
         };
         let mut launcher = Launcher::new().with_guard();
         if self.warm.is_on() {
-            // While Python reads the configs.
+            // This overlaps with Python's evaluation of the configs.
             launcher.prepare_warm();
         }
         let early = Early {
@@ -144,7 +144,7 @@ impl Session<'_> {
         };
         let settings = settings::settings(&self.options, &self.asked, self.program, self.cwd);
         let begun = Instant::now();
-        // Python stays until the run has ended, as the configs' lit does.
+        // Python stays alive until the run has ended, as in lit itself.
         let (starter, group) = (launcher.cold(), Group::new());
         let ahead = self.expects_runs().then(|| launcher.ahead(self.warm.early_policy())).flatten();
         let make = |expected: Expected| {
@@ -158,7 +158,7 @@ impl Session<'_> {
         let diagnostics = early.diagnostics.into_inner().expect("no panic while locked");
         match loaded {
             Ok((discovered, mut python)) => {
-                // Its tests are not freed one by one, since the process ends.
+                // The tests are not freed one by one, since the process ends.
                 let discovered = ManuallyDrop::new(discovered);
                 let launcher = match allocators {
                     Some(allocators) => launcher.with_allocators(allocators),
@@ -175,7 +175,7 @@ impl Session<'_> {
         }
     }
 
-    /// Whether what the tests will start is worth a start ahead.
+    /// Returns whether prefork is worthwhile for the tools that tests will start.
     fn expects_runs(&self) -> bool {
         let is_listing = listing::is_wanted(&self.options);
         self.warm.is_on() && !self.warm.chooses_allocators() && !is_listing && !self.options.no_execute
@@ -233,8 +233,7 @@ impl Session<'_> {
                 if self.options.own.debug_times {
                     told(&format!("hotstart: configs were {kept}\n"));
                 }
-                // It ends while the rest is told and taken down. What configs have left for the end of lit (`atexit`) comes
-                // after the summary, as with lit.
+                // Python ends while the rest is printed and cleaned up. The `atexit` output of configs follows the summary, as in lit.
                 python.close();
                 self.tell_starts(discovered, &launcher, &checks, (&tally, &nesting));
                 code
@@ -252,7 +251,7 @@ impl Session<'_> {
         exit_code::exit(if allowed { SUCCESS } else { ERROR })
     }
 
-    /// The command that runs tests of this run again.
+    /// Returns the command that reruns tests of this run.
     fn replay(&self) -> Replay {
         let program = std::env::current_exe().map_or_else(|_| "hotstart".into(), OsString::from);
         let mut words = vec![program, "lit".into()];
@@ -263,7 +262,7 @@ impl Session<'_> {
         Replay { before, after: line(&self.options.words.for_replay()) }
     }
 
-    /// How processes were started. To standard error: standard output is compared with lit's.
+    /// Reports how processes were started, on standard error: standard output is compared with lit's.
     fn tell_starts(
         &self,
         discovered: &Discovered,
@@ -295,7 +294,7 @@ impl Session<'_> {
         stopper: &Stopper,
         (launcher, checks, tally): (&Launcher, &Checks, &Tally),
     ) -> ExitCode {
-        // The Python helpers of a run end with it.
+        // The run's Python helpers end with it.
         let helpers = Arc::new(Group::new());
         let plan = match discovered.plan_in(launcher, &helpers) {
             Ok(plan) => plan,
@@ -363,7 +362,7 @@ impl Session<'_> {
     }
 }
 
-/// How often the live view is redrawn while nothing ends.
+/// The time between two drawings of the live view while no test ends.
 const TICK: Duration = Duration::from_millis(200);
 
 fn colors() -> bool {

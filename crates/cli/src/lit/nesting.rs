@@ -1,9 +1,9 @@
-//! What `not` starts, started warm: by a server in this process, which shares the run's launcher (`hotstart_exec`).
+//! Starts the tools that `not` starts warm, by a server in this process that shares the run's launcher (`hotstart_exec`).
 //!
-//! LLVM's configs make every `| not` and `not --crash` the program of that name, which starts one tool, waits for it and
-//! turns its status round. The tools meant are those beside it: what a test has made, and the system's programs, are
-//! started by `not` itself. Other tools that start some are left alone: what they make of their children, and of having
-//! started them, is not known.
+//! LLVM's configs turn every `| not` and `not --crash` into the program of that name, which starts one tool, waits for it
+//! and inverts its status. Only tools in its own directory are warm: `not` itself starts programs that a test has made, and
+//! the system's. Other tools that start children are excluded, since it is unknown how they use the children and the act of
+//! starting them.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -18,24 +18,24 @@ use super::warm::WarmSettings;
 
 /// The server, from before the launcher knows its policy until the run's end.
 pub(super) enum Nesting {
-    /// Nothing is started warm.
+    /// Warm starts are off.
     Off,
-    /// Not begun yet.
+    /// Created, but not serving yet.
     Prepared(Prepared),
-    /// It serves.
+    /// It serves requests.
     Serving(Attached),
-    /// It cannot be had, which costs time and nothing else.
+    /// It cannot be created. That costs time and nothing else.
     Impossible(String),
 }
 
 impl Nesting {
-    /// What the policy needs to know of. `launcher`'s guard removes the directory if this process is killed.
+    /// Creates the server's directory and client for the policy. `launcher`'s guard removes the directory if this process is killed.
     pub fn prepare(settings: &WarmSettings, launcher: &Launcher) -> Nesting {
         if !settings.is_on() {
             return Nesting::Off;
         }
         if settings.chooses_allocators() {
-            // Cold it has libc's, since `not` starts it.
+            // A cold tool would have libc's allocator, since `not` starts it.
             return Nesting::impossible("with a chosen allocator a tool would have another one than cold");
         }
         let announce = |directory: &Path| launcher.remove_if_killed(directory);
@@ -46,7 +46,7 @@ impl Nesting {
         Nesting::Impossible(why.to_string())
     }
 
-    /// For the policy.
+    /// Returns the policy's part for nested starts.
     pub fn nested(&self) -> Option<Nested> {
         match self {
             Nesting::Prepared(prepared) => Some(prepared.nested(&ColdTools::STARTERS)),
@@ -54,7 +54,7 @@ impl Nesting {
         }
     }
 
-    /// Begins to serve. The time of what is started so is added to `times`: whoever started it is not told of it.
+    /// Starts serving. Adds the time of each started tool to `times`, since the tool's parent does not report it.
     pub fn serve(self, launcher: &Arc<Launcher>, times: Option<Arc<ToolTimes>>) -> Nesting {
         let Nesting::Prepared(prepared) = self else { return self };
         let ended = Box::new(move |program: &Path, exit: &Exit| {
@@ -65,7 +65,7 @@ impl Nesting {
         prepared.serve(Arc::clone(launcher), ended).map_or_else(Nesting::impossible, Nesting::Serving)
     }
 
-    /// For `--explain`: what tools started, and why some of it cold.
+    /// Returns the text for `--explain`: the tools that were started, and the reasons for cold starts.
     pub fn told(&self) -> String {
         let of_whom = format!("hotstart: what '{}' started", ColdTools::STARTERS.join("', '"));
         match self {

@@ -1,4 +1,4 @@
-//! What the page of a run shows beside tests: the run's phases, its tools, and how processes were started.
+//! Facts for the HTML page of a run beside its tests: the phases, the tools, and how processes were started.
 
 use std::cmp::Reverse;
 
@@ -10,7 +10,7 @@ use hotstart_run::ToolTimes;
 
 use super::conclude::tool_rows;
 
-/// The facts of a run that is over, as far as they are known to this.
+/// Collects the facts of a finished run that are known here.
 pub(super) fn facts(launcher: &Launcher, discovered: &Discovered, tool_times: Option<&ToolTimes>) -> Facts {
     let timing = &discovered.timing;
     let command: Vec<_> = std::env::args_os().collect();

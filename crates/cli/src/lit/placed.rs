@@ -1,5 +1,5 @@
-//! hotstart in the `bin` of a build tree, where CMake had put an `llvm-lit` of its own: what that script knew of the
-//! tree is gathered from the tree.
+//! hotstart in the `bin` of a build tree, in place of the `llvm-lit` script that CMake generated. The script's knowledge of
+//! the tree is read from the tree itself.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use hotstart_lit::build_tree;
 
 use crate::args::LitOptions;
 
-/// The parameter that `llvm-lit` hands over beside the map.
+/// The parameter that `llvm-lit` passes in addition to the map.
 const MODE: &str = "build_mode";
 
-/// The build tree in which this program was called by this name, be it a link.
+/// Returns the build tree in which this program was called by this name, possibly through a link.
 pub(super) fn build_tree_of(called: &OsStr, cwd: &Path, search: Option<&OsString>) -> Option<PathBuf> {
     let called = Path::new(called);
     let file = match called.components().nth(1) {
@@ -21,7 +21,7 @@ pub(super) fn build_tree_of(called: &OsStr, cwd: &Path, search: Option<&OsString
     build_tree::containing(file.parent()?)
 }
 
-/// Fills in what the options do not say; what is to be told of it, if anything.
+/// Fills in options that were not given. Returns a message for the user if something is missing.
 pub(super) fn fill_in(options: &mut LitOptions, tree: &Path, cwd: &Path) -> Option<String> {
     let own = &mut options.own;
     if own.lit_package.is_none() {
@@ -31,7 +31,7 @@ pub(super) fn fill_in(options: &mut LitOptions, tree: &Path, cwd: &Path) -> Opti
     if !has_mode && build_tree::has_one_mode(tree) {
         own.builtin.params.push((MODE.to_owned(), "\".\"".to_owned()));
     }
-    // Within the tree, lit finds the site configs by itself.
+    // Within the build tree, lit finds the site configs by itself.
     let is_outside = |path: &OsString| {
         let path = std::fs::canonicalize(cwd.join(path)).unwrap_or_default();
         !path.starts_with(std::fs::canonicalize(tree).unwrap_or_default())

@@ -1,4 +1,4 @@
-//! Tests under the names by which reports know them.
+//! The tests' names and records for reports.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use hotstart_lit::suite::Test;
 use hotstart_model::{JobId, JobSource, Outcome, Verdict};
 use hotstart_report::{Catalog, SuiteName, TestRecord, summary};
 
-/// Names of a plan's jobs.
+/// The names of a plan's jobs.
 pub(super) struct Names<'a, 'p>(pub &'a Plan<'p>);
 
 impl Catalog for Names<'_, '_> {
@@ -26,8 +26,8 @@ impl Catalog for Names<'_, '_> {
     }
 }
 
-/// Every discovered test's outcome: EXCLUDED where it was not selected. Of one that was repeated, the worst: a failure, if there was
-/// one, and that it was left out only if it always was.
+/// Returns every discovered test's outcome; EXCLUDED if it was not selected. A repeated test gets its worst outcome: a
+/// failure if there was one, and SKIPPED only if it was always skipped.
 pub(super) fn outcomes(
     discovered: &Discovered,
     plan: &Plan<'_>,
@@ -51,7 +51,7 @@ pub(super) fn outcomes(
     all
 }
 
-/// How often tests failed that were repeated, one line for each that did; empty if they were not.
+/// Reports how often repeated tests failed, one line for each that did; empty without repetitions.
 pub(super) fn repetitions(discovered: &Discovered, plan: &Plan<'_>, of_jobs: &[Arc<Outcome>]) -> String {
     let mut counts: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
     for (job, outcome) in (0..).map(JobId).zip(of_jobs) {
@@ -70,12 +70,12 @@ pub(super) fn repetitions(discovered: &Discovered, plan: &Plan<'_>, of_jobs: &[A
     failed.map(line).collect()
 }
 
-/// Components of the tests' paths, which records only borrow.
+/// Returns the components of the tests' paths, which records only borrow.
 pub(super) fn paths(tests: &[Test]) -> Vec<Vec<String>> {
     tests.iter().map(Test::path_in_suite).collect()
 }
 
-/// What is written of all tests after the run.
+/// Returns the records of all tests for reports.
 pub(super) fn records<'a>(
     tests: &'a [Test],
     paths: &'a [Vec<String>],

@@ -1,4 +1,4 @@
-//! From the command line's options to what the `lit` stage goes by.
+//! Converts the command line's options to the settings of the `lit` crate.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use hotstart_report::{DiagnosticLevel, KeepOutput, Shown};
 use super::asked::Asked;
 use crate::args::{ConfigCacheUse, LitOptions, Order};
 
-/// The settings for these options. `program` is the name that diagnostics begin with.
+/// Returns the settings for these options. Diagnostics begin with `program`.
 pub(super) fn settings(options: &LitOptions, asked: &Asked, program: &str, cwd: &Path) -> Settings {
     let levels = options.console.levels(Dialect::V23);
     Settings {
@@ -62,7 +62,7 @@ pub(super) fn settings(options: &LitOptions, asked: &Asked, program: &str, cwd: 
     }
 }
 
-/// Whether either lit would show the output of every test: which one is followed is not known yet.
+/// Returns whether either dialect would show the output of every test; the dialect is not known yet.
 fn shows_all(options: &LitOptions) -> bool {
     [Dialect::V19, Dialect::V23].iter().any(|dialect| options.console.levels(*dialect).output == Shown::All)
 }

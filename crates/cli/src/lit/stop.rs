@@ -1,7 +1,7 @@
 //! Ctrl-C, SIGTERM and SIGHUP while `hotstart lit` runs.
 //!
-//! Before the first test there is nothing to sum up, so the process ends as if it had not caught the signal.
-//! During the run, Ctrl-C ends it early with a summary; a second one, or another signal, ends it at once.
+//! Before the first test there is nothing to summarize, so the process ends as if it had not caught the signal. During the
+//! run, Ctrl-C ends it early with a summary; a second Ctrl-C, or another signal, ends it at once.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -9,13 +9,13 @@ use std::sync::{Arc, Mutex};
 use hotstart_launch::signals::{self, Stop};
 use hotstart_run::Interrupt;
 
-/// Waits for signals on a thread of its own.
+/// A thread that waits for signals.
 pub(super) struct Stopper {
     current: Arc<Mutex<Option<Interrupt>>>,
 }
 
 impl Stopper {
-    /// Begins to wait. Without a thread for it, the signals would never be heard.
+    /// Starts waiting. Fails if the thread cannot be started, since nothing would then handle the signals.
     pub(super) fn start() -> io::Result<Self> {
         let current: Arc<Mutex<Option<Interrupt>>> = Arc::default();
         let shared = Arc::clone(&current);
@@ -23,7 +23,7 @@ impl Stopper {
         Ok(Stopper { current })
     }
 
-    /// From now on there is a run to be stopped.
+    /// Announces a run that signals should stop.
     pub(super) fn running(&self) -> Interrupt {
         let interrupt = Interrupt::new();
         *self.current.lock().expect("no panic while locked") = Some(interrupt.clone());

@@ -1,4 +1,4 @@
-//! What is counted while tests run, for those who asked: the time of tools, and who ran scripts for bash.
+//! Optional counts of a run: the time of tools, and the shells that ran scripts for bash.
 
 use std::cmp::Reverse;
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use hotstart_shell::{FileCheckCounts, FileChecks};
 
 use crate::args::LitOptions;
 
-/// The counts that are wanted.
+/// The requested counts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     pub tool_times: Option<Arc<ToolTimes>>,
@@ -28,8 +28,8 @@ impl Tally {
         }
     }
 
-    /// Who ran scripts that ask for an external shell, and FileChecks: a line each, and the reasons if `explain`. Empty if
-    /// there were none.
+    /// Reports which shells ran scripts for an external shell, and which FileChecks needed no process: a line each, and the
+    /// reasons if `explain`. Empty if there were none.
     pub(super) fn told(&self, explain: bool) -> String {
         let counts = self.shells.as_ref().map(|shells| shells.counts()).unwrap_or_default();
         let matches = self.filechecks.as_ref().map(|filechecks| filechecks.counts()).unwrap_or_default();

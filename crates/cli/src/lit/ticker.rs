@@ -1,20 +1,20 @@
-//! Lets time pass for a view that shows it, while something else is at work.
+//! Calls a view regularly during other work, so that it can show the time.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-/// Does `work`, and calls `tick` on another thread about this often until it is done.
+/// Does `work`, and meanwhile calls `tick` on another thread, about once per `every`.
 pub(super) fn while_ticking<T>(every: Duration, tick: &(dyn Fn() + Sync), work: impl FnOnce() -> T) -> T {
     let (working, ended) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
-        // Without a thread, nothing is redrawn in between.
+        // Best effort: without a thread, nothing is redrawn meanwhile.
         let _ = std::thread::Builder::new().spawn_scoped(scope, move || {
             while ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
                 tick();
             }
         });
         let result = work();
-        // Also dropped by a panic, so the other thread never outlives the work.
+        // A panic drops it too, so the other thread never outlives the work.
         drop(working);
         result
     })

@@ -1,4 +1,4 @@
-//! Wrong commands: each gets a message that names it, nothing stays behind, and what was measured is kept.
+//! Wrong commands: each gets a message that names it, no process or file is left, and earlier measurements are kept.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
@@ -85,7 +85,7 @@ fn a_command_that_never_ends_is_killed_with_its_children() {
 
 #[test]
 fn signals_kill_what_runs_and_keep_the_runs_before() {
-    // Ctrl-C, `kill`, a terminal that is closed.
+    // Ctrl-C, `kill`, a closed terminal.
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let place = Place::new();
         let script = "echo x >> n; test $(wc -l < n) -lt 5 || { echo $$ > pid; exec sleep 1000; }";

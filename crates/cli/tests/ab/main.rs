@@ -1,4 +1,4 @@
-//! `hotstart ab` as its users meet it: the real binary on real processes.
+//! `hotstart ab` from its users' point of view: the real binary on real processes.
 
 mod bad_input;
 mod measure;

@@ -1,4 +1,4 @@
-//! What is measured, and in which order.
+//! The measurements and their order.
 
 use crate::run::{Place, runs};
 
@@ -39,7 +39,7 @@ fn a_clear_difference_is_found_and_reported_in_every_form() {
     assert!(text("r.md").contains(verdict) && text("r.html").contains(verdict));
     assert!(run.out.contains("A: quick "), "{run:#?}");
     let ratio = &place.json("r.json")["comparisons"][0]["metrics"]["wall_s"]["ratio"];
-    // A busy machine makes the interval wide, not the difference unclear.
+    // A busy machine widens the interval, but the difference stays clear.
     assert!(ratio["low"].as_f64() > Some(1.5), "{ratio}");
     assert!(ratio["estimate"].as_f64().is_some_and(|estimate| (1.5..20.0).contains(&estimate)), "{ratio}");
     assert_eq!(text("r.csv").lines().count(), 17);

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// A directory for the files of a test; removed when dropped.
 pub struct Place(tempfile::TempDir);
 
-/// What a finished run printed, and how it ended.
+/// The output and the exit code of a finished run.
 #[derive(Debug)]
 pub struct Run {
     pub out: String,
@@ -26,7 +26,7 @@ impl Place {
         self.0.path().join(name)
     }
 
-    /// A `hotstart ab` command whose arguments are the words, then `--` and the command lines, each for `sh -c`.
+    /// Returns a `hotstart ab` command: the options, then `--` and the command lines, each for `sh -c`.
     pub fn command(&self, options: &[&str], scripts: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hotstart"));
         command.arg("ab").args(options).current_dir(self.0.path());
@@ -40,7 +40,7 @@ impl Place {
         Run::from(self.command(options, scripts).output().expect("hotstart starts"))
     }
 
-    /// A JSON report.
+    /// Reads a JSON report.
     pub fn json(&self, name: &str) -> Value {
         let text = std::fs::read_to_string(self.path(name)).expect("the report was written");
         serde_json::from_str(&text).expect("it is JSON")
@@ -58,19 +58,19 @@ impl From<Output> for Run {
 }
 
 impl Run {
-    /// Asserts that it failed with a message that contains `text`.
+    /// Asserts that the run failed with a message that contains `text`.
     pub fn fails_saying(&self, text: &str) {
         assert_eq!(self.code, Some(2), "{self:#?}");
         assert!(self.err.contains(text), "{text:?} is not in the errors of {self:#?}");
     }
 }
 
-/// Runs that a report has of its n-th command.
+/// Returns the number of runs that a report has of a command.
 pub fn runs(report: &Value, command: usize) -> usize {
     report["commands"][command]["runs"].as_array().expect("a list of runs").len()
 }
 
-/// The number in a file that a command writes; waits for it.
+/// Waits for the process ID that a command writes to a file.
 pub fn await_pid(path: &Path) -> i32 {
     let begun = Instant::now();
     loop {
@@ -83,7 +83,7 @@ pub fn await_pid(path: &Path) -> i32 {
     }
 }
 
-/// Waits until a process is gone or only a zombie; fails after ten seconds.
+/// Waits until a process is gone or is only a zombie. Fails after ten seconds.
 pub fn await_end_of(pid: i32) {
     let begun = Instant::now();
     let running = || {

@@ -1,4 +1,4 @@
-//! `tests/cmake-project`, whose targets are made by LLVM's `add_lit_testsuite`: by lit, and by hotstart.
+//! `tests/cmake-project`, whose targets LLVM's `add_lit_testsuite` makes, run by lit and by hotstart.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ impl BuildTree {
     /// Builds a target.
     fn check(&self, target: &str) -> Run {
         for left in ["test/Output", "test/deep/Output", "unit/Output"] {
-            // There need not be one.
+            // The directory may be missing.
             let _ = fs::remove_dir_all(self.path(left));
         }
         for left in ["test/.lit_test_times.txt", "unit/.lit_test_times.txt"] {
@@ -46,7 +46,7 @@ impl BuildTree {
         run(command("ninja").arg("-C").arg(self.path("")).arg(target))
     }
 
-    /// The wrapper that the project makes as LLVM's build does, on tests named by their place in the source tree.
+    /// Runs the wrapper that the project makes as LLVM's build does, on tests named by their place in the source tree.
     fn wrapper(&self, mut run_by: Command) -> Run {
         run_by.arg(self.path("bin/llvm-lit"));
         self.arguments(run_by)
@@ -61,7 +61,7 @@ impl BuildTree {
     }
 }
 
-/// Where LLVM's CMake files are.
+/// Returns the directory of LLVM's CMake files.
 fn llvm_dir() -> PathBuf {
     let tools = Command::new(repository("tools/llvm-bin")).output().expect("tools/llvm-bin starts");
     assert!(tools.status.success(), "no LLVM: run `make setup`");
@@ -75,27 +75,27 @@ fn llvm_dir() -> PathBuf {
     dir
 }
 
-/// A path to lit as users have it: a script beside the package, or one that pip made.
+/// Returns a path to lit as users have it: a script beside the package, or one that pip made.
 fn lit_script(tree: &tempfile::TempDir) -> PathBuf {
     let script = tree.path().join("run-lit");
     fs::write(&script, "from lit.main import main\nmain()\n").expect("a file");
     script
 }
 
-/// What follows the build of the tool in a target's output.
+/// Returns the part of a target's output that follows the build of the tool.
 fn results(run: &Run) -> Vec<String> {
     let begin = run.out.find("-- Testing:").unwrap_or_else(|| panic!("{run:#?}"));
     lines(&run.out[begin..]).into_iter().map(str::to_owned).collect()
 }
 
-// One test, as configuring takes seconds.
+// One test, since configuring takes seconds.
 #[test]
 fn a_project_is_tested_with_hotstart_as_with_lit() {
     let scripts = tempfile::tempdir().expect("a temporary directory");
     let tree = BuildTree::new(&repository("python/hotstart-lit"));
     let targets = ["check-drop-in", "check-unit", "check-all"];
     let got = targets.map(|target| tree.check(target));
-    // A directory of the source tree: lit alone does not find the site config, hotstart-lit learns it from llvm-lit.
+    // A directory of the source tree: lit alone does not find the site config, but hotstart-lit learns it from llvm-lit.
     let deep = tree.check("check-drop-in-deep");
     deep.has("-- Testing: 1 tests").says("  Passed: 1").ends_with(0);
 
@@ -115,14 +115,14 @@ fn a_project_is_tested_with_hotstart_as_with_lit() {
     in_the_place_of_the_wrapper_its_map_is_not_missed(&tree, &by_lit);
 }
 
-/// Links to the program and to the script, where CMake had put the wrapper.
+/// Replaces the wrapper that CMake made by links to the program and to the script.
 fn in_the_place_of_the_wrapper_its_map_is_not_missed(tree: &BuildTree, by_lit: &Run) {
     let wrapper = tree.path("bin/llvm-lit");
     let place = |target: &Path| {
         fs::remove_file(&wrapper).expect("it is there");
         std::os::unix::fs::symlink(target, &wrapper).expect("a link");
     };
-    // What this project's wrapper hands over beside the map and the build mode, the tree does not know.
+    // The tree does not know the parameter that this project's wrapper passes beside the map and the build mode.
     let by = |mut run_by: Command| {
         run_by.args(["--builtin-parameters", r#"{"loud": false}"#]);
         tree.arguments(run_by)
@@ -145,14 +145,14 @@ fn in_the_place_of_the_wrapper_its_map_is_not_missed(tree: &BuildTree, by_lit: &
         assert_eq!(lines(&got.out), lines(&by_lit.out));
         assert_eq!(got.code, by_lit.code);
     }
-    // Nothing tells which site config is meant.
+    // Without site configs nothing shows which one is meant.
     fs::remove_file(tree.path("test/lit.site.cfg.py")).expect("it is there");
     fs::remove_file(tree.path("unit/lit.site.cfg.py")).expect("it is there");
     let lost = by(python(&[script]));
     lost.warns("in which no site config says what it was made from; name a path within that tree");
 }
 
-/// The program itself has to be told of the Python.
+/// Sets the Python for a command that starts the program itself.
 fn with_lit(mut command: Command) -> Command {
     command.env("HOTSTART_LIT_PYTHON", lit_python());
     command
@@ -179,7 +179,7 @@ fn the_config_map_of_a_wrapper_is_honoured(tree: &BuildTree) -> Run {
     };
     let by_shim = {
         let mut wrapper = python(&[]);
-        // Put first by the wrapper itself, as llvm-lit does it.
+        // The wrapper itself puts it first, as llvm-lit does.
         wrapper.env("PYTHONPATH", shim()).env("DROP_IN_LIT", package_parent());
         tree.wrapper(wrapper)
     };

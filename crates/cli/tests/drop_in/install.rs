@@ -1,4 +1,4 @@
-//! `pip install`, and how the installed script finds the program and a Python with lit.
+//! `pip install`, and the search of the installed script for the program and for a Python with lit.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::suite::Suite;
 use crate::{HOTSTART, command, python, repository, run, was_hotstart};
 
-/// Installs the package below `prefix`, as pip does, from a copy: building leaves files behind.
+/// Installs the package below `prefix`, as pip does, from a copy: a build leaves files behind.
 fn install(suite: &Suite) -> PathBuf {
     let source = repository("python");
     let copy = suite.path("source");
@@ -42,20 +42,20 @@ fn the_installed_script_finds_its_package_and_the_program() {
     let suite = Suite::new("");
     suite.file("a.test", "RUN: true\n");
     let prefix = install(&suite);
-    // By the Python that it was installed with, which does not look below this prefix.
+    // Run it with the Python of the installation, which does not search below this prefix.
     let mut direct = command(script(&prefix));
     let direct = run(direct.args(["-v", "a.test"]).current_dir(suite.path(".")));
     assert!(was_hotstart(&direct), "{direct:#?}");
     direct.has("PASS: t :: a.test (1 of 1)").ends_with(0);
 
-    // The program beside the script.
+    // The program is beside the script.
     std::os::unix::fs::symlink(HOTSTART, prefix.join("bin/hotstart")).expect("a link");
     let mut beside = python(&[]);
     beside.arg(script(&prefix)).arg("a.test").env_remove("HOTSTART").env("PATH", "/usr/bin:/bin");
     let beside = run(beside.current_dir(suite.path(".")));
     assert!(was_hotstart(&beside), "{beside:#?}");
 
-    // The program on PATH.
+    // The program is on PATH.
     fs::create_dir(suite.path("path")).expect("a directory");
     fs::rename(prefix.join("bin/hotstart"), suite.path("path/hotstart")).expect("moved");
     let mut on_path = python(&[]);
@@ -64,7 +64,7 @@ fn the_installed_script_finds_its_package_and_the_program() {
     let on_path = run(on_path.current_dir(suite.path(".")));
     assert!(was_hotstart(&on_path), "{on_path:#?}");
 
-    // Nowhere.
+    // The program is nowhere.
     let mut nowhere = python(&[]);
     nowhere.arg(script(&prefix)).arg("a.test").env_remove("HOTSTART").env("PATH", "/usr/bin:/bin");
     run(&mut nowhere)
@@ -82,7 +82,7 @@ fn another_python_than_that_which_has_lit_may_run_the_script() {
     let suite = Suite::new("");
     suite.file("a.test", "RUN: true\n");
     let prefix = install(&suite);
-    // The environment that the script belongs to has lit.
+    // The script's own environment has lit.
     run(python(&["-m", "venv", "--without-pip"]).arg(&prefix)).ends_with(0);
     let where_it_is = "import lit, os; print(os.path.dirname(lit.__file__))";
     let lit = run(&mut python(&["-c", where_it_is])).out;
@@ -90,7 +90,7 @@ fn another_python_than_that_which_has_lit_may_run_the_script() {
         fs::read_dir(prefix.join("lib")).expect("a directory").next().expect("one").expect("an entry");
     let linked = packages.path().join("site-packages/lit");
     std::os::unix::fs::symlink(lit.trim(), linked).expect("a link");
-    // CMake's Python has neither lit nor the script's own package: it looks nowhere.
+    // CMake's Python has neither lit nor the script's own package: it searches nowhere.
     let mut bare = python(&["-S", "-E"]);
     let bare = run(bare.arg(script(&prefix)).args(["-v", "a.test"]).current_dir(suite.path(".")));
     assert!(was_hotstart(&bare), "{bare:#?}");

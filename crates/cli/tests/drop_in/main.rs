@@ -1,4 +1,4 @@
-//! hotstart in lit's place as others put it there: by CMake, by wrappers, by a path to lit, installed by pip.
+//! hotstart in lit's place, as other programs put it there: CMake, wrappers, a path to lit, an installation by pip.
 //!
 //! Needs CMake, ninja and LLVM's CMake files (`make setup`), and a Python with the lit package (`make venv`).
 
@@ -15,10 +15,10 @@ use std::process::Command;
 
 use suite::{Run, lit_python};
 
-/// The program that is tested.
+/// The program under test.
 pub const HOTSTART: &str = env!("CARGO_BIN_EXE_hotstart");
 
-/// A path in the repository.
+/// Returns a path in the repository.
 pub fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
@@ -27,7 +27,7 @@ pub fn repository(path: &str) -> PathBuf {
         .expect("it is in the repository")
 }
 
-/// A command in an environment without settings of the caller that matter here.
+/// Returns a command whose environment lacks the caller's relevant settings.
 pub fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(program);
     suite::prepare(&mut command);
@@ -38,29 +38,29 @@ pub fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     command
 }
 
-/// `python ARGUMENTS`, with the Python that has lit.
+/// Returns `python ARGUMENTS`, with the Python that has lit.
 pub fn python(arguments: &[&str]) -> Command {
     let mut python = command(lit_python());
     python.args(arguments);
     python
 }
 
-/// The directory that makes lit's main function hotstart's.
+/// Returns the directory that replaces lit's main function by hotstart's.
 pub fn shim() -> PathBuf {
     repository("python/hotstart_lit/shim")
 }
 
-/// Runs it to its end.
+/// Runs a command to its end.
 pub fn run(command: &mut Command) -> Run {
     Run::from(command.output().unwrap_or_else(|error| panic!("{command:?}: {error}")))
 }
 
-/// Whether hotstart ran, and not lit: it counts how it started processes.
+/// Returns whether hotstart ran, and not lit: only hotstart counts how it started processes.
 pub fn was_hotstart(run: &Run) -> bool {
     run.err.lines().any(|line| line.starts_with("hotstart: ") && line.contains("processes started"))
 }
 
-/// What lit and hotstart print alike.
+/// Returns the lines that lit and hotstart both print.
 pub fn lines(text: &str) -> Vec<&str> {
     text.lines().filter(|line| !line.starts_with("Testing Time: ")).collect()
 }

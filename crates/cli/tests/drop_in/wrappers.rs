@@ -1,11 +1,11 @@
-//! Scripts and modules that call lit's main function; parameters that they hand over.
+//! Scripts and modules that call lit's main function, and the parameters that they pass.
 
 use std::fs;
 
 use crate::suite::{Run, Suite};
 use crate::{HOTSTART, command, lines, python, repository, run, shim, was_hotstart};
 
-/// A suite that passes only with the real lit, the parameters of a wrapper, and without the shim on PYTHONPATH.
+/// Creates a suite that passes only with the real lit, a wrapper's parameters, and no shim on PYTHONPATH.
 fn suite() -> Suite {
     let suite = Suite::new(
         "import os, lit.main\n\

@@ -1,4 +1,4 @@
-//! `hotstart server warm`: tools are warm before a build begins, also what they start themselves.
+//! `hotstart server warm`: tools are warm before a build begins, and so are the programs that they start.
 
 use crate::bench::{Bench, await_that, compile, told};
 
@@ -24,7 +24,7 @@ fn a_compiler_and_what_it_starts_are_warm_from_the_first_start() {
     assert_eq!(cold(&status), before, "{status:#}");
 }
 
-/// All wait for the one template that the first of them makes.
+/// All clients wait for the one zygote that the first of them causes.
 #[test]
 fn parallel_first_clients_are_warm() {
     let bench = Bench::new();
@@ -32,7 +32,7 @@ fn parallel_first_clients_are_warm() {
     bench.warm_up(&tool);
     let first = bench.path("first");
     compile(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/exec/victim.c").as_ref(), &first);
-    // A file that was changed a moment ago is cold.
+    // Starts of a file that has just changed are cold.
     let changed = std::fs::metadata(&first).unwrap().modified().unwrap();
     await_that("the file to age", || changed.elapsed().is_ok_and(|age| age.as_millis() > 20));
     let before = bench.warm_starts();

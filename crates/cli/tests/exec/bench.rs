@@ -1,4 +1,4 @@
-//! A directory with an installed client, a server of its own, and a tool to start.
+//! A directory with an installed client, its own server, and a tool to start.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -7,22 +7,22 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-/// Tests wait this long for what must come.
+/// Tests wait this long for an expected event.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Where one test's server, client and files are.
+/// The directory of one test's server, client and files.
 pub struct Bench {
     dir: tempfile::TempDir,
     start: &'static str,
 }
 
 impl Bench {
-    /// The client installed, nothing started yet. Tools are to be rewound.
+    /// Installs the client and starts nothing yet. Tools shall be reset.
     pub fn new() -> Bench {
         Bench::starting("rewind")
     }
 
-    /// The same; tools are to be started in this way.
+    /// The same, but tools shall start in this way.
     pub fn starting(start: &'static str) -> Bench {
         keep_descriptors_private();
         let dir = tempfile::tempdir().expect("a directory");
@@ -37,18 +37,18 @@ impl Bench {
         self.dir.path().join(name)
     }
 
-    /// The big binary, with this bench's server and no other.
+    /// Returns a command for the main binary, with this bench's server and no other.
     pub fn hotstart(&self) -> Command {
         self.command(Path::new(env!("CARGO_BIN_EXE_hotstart")))
     }
 
-    /// The installed client.
+    /// Returns a command for the installed client.
     pub fn client(&self) -> Command {
         self.command(&self.path("bin/hotstart-exec"))
     }
 
-    /// A shell that starts the tests in the background ignores SIGINT and SIGQUIT for them. Here neither is ignored, as the
-    /// server compares what clients ignore.
+    /// Returns a command with default handling of SIGINT and SIGQUIT. A shell that runs the tests in the background ignores
+    /// both for them, and the server compares the signals that clients ignore.
     pub fn command(&self, program: &Path) -> Command {
         let mut command = Command::new("/usr/bin/env");
         command.arg("--default-signal=INT,QUIT").arg(program);
@@ -58,7 +58,7 @@ impl Bench {
         command
     }
 
-    /// A copy of the tool under this name, not yet started by anybody.
+    /// Copies the tool to this name, under which nothing has started it yet.
     pub fn tool(&self, name: &str) -> PathBuf {
         let path = self.path(name);
         std::fs::copy(victim(), &path).expect("copied");
@@ -73,19 +73,19 @@ impl Bench {
         });
     }
 
-    /// What the server says of itself; empty if there is none.
+    /// Returns the server's status; empty if there is none.
     pub fn status(&self) -> String {
         let asked = self.hotstart().args(["server", "status"]).output().expect("it runs");
         if asked.status.success() { String::from_utf8(asked.stdout).expect("text") } else { String::new() }
     }
 
-    /// The same for programs.
+    /// Returns the status as JSON.
     pub fn status_json(&self) -> serde_json::Value {
         let asked = self.hotstart().args(["server", "status", "--json"]).output().expect("it runs");
         serde_json::from_slice(&asked.stdout).expect("JSON")
     }
 
-    /// The server's process.
+    /// Returns the server's process.
     pub fn server(&self) -> Option<Pid> {
         let status = self.status();
         Pid::from_raw(status.strip_prefix("server ")?.split(' ').next()?.parse().ok()?)
@@ -107,13 +107,13 @@ impl Drop for Bench {
     }
 }
 
-/// Descriptors that the tests' own caller left open would be too many, or too high, for a warm start.
+/// The descriptors that the tests' own caller left open would be too many, or too high, for a warm start.
 fn keep_descriptors_private() {
     use hotstart_launch::{Launcher, Policy};
     drop(Launcher::new().with_policy(Policy::cold()));
 }
 
-/// The tool, built once for all tests.
+/// Builds the tool once for all tests.
 fn victim() -> &'static Path {
     static VICTIM: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
     let build = || {
@@ -130,7 +130,7 @@ pub fn compile(source: &Path, out: &Path) {
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
 }
 
-/// clang of the tools that the repository's tests use.
+/// Returns clang from the tools of the repository's tests.
 pub fn clang() -> PathBuf {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/llvm-bin");
     let found = Command::new(script).output().expect("tools/llvm-bin runs");
@@ -138,7 +138,7 @@ pub fn clang() -> PathBuf {
     Path::new(String::from_utf8(found.stdout).expect("a path").trim()).join("clang")
 }
 
-/// Waits until `met` says so; fails the test after a while.
+/// Waits until `met` returns true. Fails the test after a while.
 pub fn await_that(what: &str, mut met: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !met() {
@@ -147,12 +147,12 @@ pub fn await_that(what: &str, mut met: impl FnMut() -> bool) {
     }
 }
 
-/// The lines of a file that a tool writes to; none if it is not there.
+/// Returns the lines of a file that a tool writes to; none if it is missing.
 pub fn lines(path: &Path) -> Vec<String> {
     std::fs::read_to_string(path).unwrap_or_default().lines().map(str::to_owned).collect()
 }
 
-/// Waits until a tool has said that it runs; its process.
+/// Waits until a tool has reported that it runs, and returns its process.
 pub fn await_begun(log: &Path) -> Pid {
     await_that("a tool to begin", || std::fs::read_to_string(log).is_ok_and(|text| text.ends_with('\n')));
     let line = lines(log).pop().expect("a line");
@@ -174,7 +174,7 @@ pub fn pid(child: &Child) -> Pid {
     Pid::from_child(child)
 }
 
-/// Status, output and error output as one text.
+/// Returns status, output and error output as one text.
 pub fn told(output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     format!("{:?}\n{}--\n{}", output.status, text(&output.stdout), text(&output.stderr))

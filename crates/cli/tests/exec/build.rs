@@ -1,4 +1,4 @@
-//! Builds by make and clang: the same object files, whatever happens to the server meanwhile.
+//! Builds by make and clang: the object files are the same, whatever happens to the server meanwhile.
 
 use std::process::Command;
 
@@ -24,7 +24,7 @@ fn make(bench: &Bench, launcher: &str) -> Command {
     make
 }
 
-/// What each object file holds.
+/// Returns the content of each object file.
 fn objects(bench: &Bench, count: usize) -> Vec<Vec<u8>> {
     (0..count)
         .map(|number| std::fs::read(bench.path(&format!("f{number}.o"))).expect("an object file"))
@@ -38,7 +38,7 @@ fn killing_the_server_in_the_middle_of_a_build_loses_nothing() {
     bench.warm_up(&bench.tool("tool"));
     let client = bench.path("bin/hotstart-exec").display().to_string();
     let mut build = make(&bench, &client).spawn().expect("make runs");
-    // At a third of the files, and once more with the server that was started after it.
+    // After a third of the files, and again with the server that started after that.
     for part in [FILES / 3, FILES * 2 / 3] {
         await_that("a part of the build", || bench.path(&format!("f{part}.o")).exists());
         if let Some(server) = bench.server() {
@@ -48,7 +48,7 @@ fn killing_the_server_in_the_middle_of_a_build_loses_nothing() {
     assert!(build.wait().expect("make ends").success());
     let built = objects(&bench, FILES);
     assert!(built.iter().all(|object| object.starts_with(b"\x7fELF")));
-    // A sample is enough to compare with what is built without hotstart.
+    // Comparing a sample with objects built without hotstart is enough.
     for number in [0, FILES / 3, FILES * 2 / 3, FILES - 1] {
         std::fs::remove_file(bench.path(&format!("f{number}.o"))).unwrap();
     }
@@ -62,7 +62,7 @@ fn a_jobserver_is_passed_on() {
     let tool = bench.tool("tool");
     bench.warm_up(&tool);
     let client = bench.path("bin/hotstart-exec");
-    // Make's own pipes, of whatever kind its version uses, work for a make below the client.
+    // Make's own pipes, of whatever kind its version uses, work for a make started by the client.
     let rules =
         format!("all:\n\t+{0} {1} tell > told\n\t+{0} $(MAKE) -f inner\n", client.display(), tool.display());
     std::fs::write(bench.path("Makefile"), rules).unwrap();

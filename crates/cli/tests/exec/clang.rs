@@ -1,10 +1,10 @@
-//! clang's own ways: compiling within the driver's process or not, crashing, and what it leaves behind then.
+//! Peculiarities of clang: compiling within the driver's process or not, crashing, and the files it leaves then.
 
 use std::process::Command;
 
 use crate::bench::{Bench, clang, told};
 
-/// What a run of clang told and left, addresses and random parts of names apart.
+/// The output and files of a run of clang, without addresses and random parts of names.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     told: String,
@@ -44,7 +44,7 @@ const SOURCES: [(&str, &str); 4] = [
     ("crashes.c", "int a;\n#pragma clang __debug crash\n"),
 ];
 
-/// Without addresses, and without the six random characters that clang puts into names.
+/// Removes addresses, and the six random characters that clang puts into names.
 fn steady(text: &str) -> String {
     let is_hex = |part: &str| part.len() >= 6 && part.bytes().all(|b| b.is_ascii_hexdigit());
     let split = text.split_inclusive(|c: char| !c.is_ascii_alphanumeric());
@@ -64,7 +64,7 @@ fn warm_and_cold_clang_tell_and_leave_the_same() {
     let cases: [&[&str]; 5] = [
         &["-O0", "-c", "a.c", "-o", "a.o"],
         &["-O2", "-g", "-Wall", "-c", "warns.c", "-MD", "-o", "w.o"],
-        // Two inputs: clang starts itself for each.
+        // With two inputs, clang starts itself for each.
         &["-c", "a.c", "b.c"],
         &["a.c", "b.c", "-o", "program"],
         &["-c", "missing.c"],
@@ -77,7 +77,7 @@ fn warm_and_cold_clang_tell_and_leave_the_same() {
         assert!(bench.warm_starts() > before, "{args:?}: {}", bench.status());
     }
     for spawn in ["0", "1"] {
-        // Names for a stack's addresses take seconds to find.
+        // Symbolizing a stack's addresses takes seconds.
         let set = |command: &mut Command| {
             command.env("CLANG_SPAWN_CC1", spawn).env("LLVM_DISABLE_SYMBOLIZATION", "1");
         };
@@ -94,18 +94,18 @@ fn clang_links_with_a_warm_linker() {
     bench.warm_up(&bench.tool("tool"));
     let linker = format!("--ld-path={}", clang().with_file_name("ld.lld").display());
     if !clang().with_file_name("ld.lld").exists() {
-        // The distribution has it in a package of its own; bench/build needs it, this test does not.
+        // The distribution has it in a separate package; bench/build needs it, this test does not.
         return;
     }
     let args = ["a.c", "b.c", "-o", "program", &linker];
     let cold = run(&bench, "cold", &args, |_| ());
     let before = bench.warm_starts();
     assert_eq!(cold, run(&bench, "warm", &args, |_| ()));
-    // The driver, itself as a compiler for each input, and the linker.
+    // The driver, a compiler for each of two inputs, and the linker.
     assert_eq!(bench.warm_starts() - before, 4, "{}", bench.status());
 }
 
-/// Each compilation looks for /proc/self/fd, among others: none of that may cost the persistent process.
+/// Each compilation uses /proc/self/fd and others. None of that may cost the persistent process.
 #[test]
 fn clang_is_reset_after_a_compilation() {
     let bench = Bench::new();

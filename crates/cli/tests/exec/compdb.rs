@@ -50,7 +50,7 @@ fn all_entries_run_warm_and_failures_are_listed_with_their_commands() {
     let some = run(&bench, &["--filter", "^[ac]"]).output().expect("it runs");
     assert!(some.status.success() && some.stderr.is_empty(), "{}", told(&some));
     assert_eq!(bench.warm_starts(), before + 6);
-    // What an entry says is told, with its file.
+    // The output of an entry is printed with its file.
     database(&bench, &[("a.c", &["tells"])]);
     let said = told(&run(&bench, &[]).output().expect("it runs"));
     assert!(said.contains("[1/1] a.c\n") && said.contains("argument tells"), "{said}");
@@ -74,7 +74,7 @@ fn a_stop_leaves_nothing() {
     }
 }
 
-/// Of make's two tokens one is its own: with none to take, one entry runs at a time.
+/// One of make's two tokens is its own. If no token can be taken, one entry runs at a time.
 #[test]
 fn a_jobserver_is_heeded() {
     let bench = Bench::new();

@@ -1,4 +1,4 @@
-//! Whoever is killed, no job is lost, run twice, or left behind.
+//! Whichever process is killed, no job is lost, run twice, or left behind.
 
 use rustix::process::{Pid, Signal, test_kill_process};
 use std::os::unix::process::ExitStatusExt;
@@ -58,7 +58,7 @@ fn a_compiler_killed_with_its_server_is_run_again_cold() {
     assert!(lines(&log)[2].starts_with("ended "), "{:?}", lines(&log));
 }
 
-/// Whether every thread of the process is in one of these states.
+/// Returns whether every thread of the process is in one of these states.
 fn is_in_state(process: Pid, states: &[char]) -> bool {
     let tasks = std::fs::read_dir(format!("/proc/{}/task", process.as_raw_nonzero())).expect("it is there");
     tasks.flatten().all(|task| {
@@ -74,7 +74,7 @@ fn has_pending_signals(process: Pid) -> bool {
     pending.into_iter().any(|line| line.trim_end_matches('0').ends_with(|c: char| c.is_ascii_hexdigit()))
 }
 
-/// The kernel tells the client of the signal that nobody has read before it hands out the server's last message.
+/// The kernel reports the unread signal message to the client before it delivers the server's last message.
 #[test]
 fn a_signal_that_comes_too_late_does_not_hide_the_end() {
     let bench = Bench::starting("fork");

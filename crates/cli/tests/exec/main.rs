@@ -1,4 +1,4 @@
-//! `hotstart exec` and its server as a build meets them: the real binary, the real client, real processes.
+//! `hotstart exec` and its server from a build's point of view: the real binary, the real client, real processes.
 
 mod ahead;
 mod bench;

@@ -1,4 +1,4 @@
-//! What a warm tool starts itself is warm as well, and as it would be cold.
+//! Programs that a warm tool starts are warm too, with the same results as cold.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal};
 
 use crate::bench::{Bench, await_begun, await_gone, await_that, clang, compile, kill, lines, told};
 
-/// A server, a tool that starts others, and in `real` one named as a compiler.
+/// A server, a tool that starts others, and a tool named as a compiler in `real`.
 struct Nest {
     bench: Bench,
     client: PathBuf,
@@ -20,7 +20,7 @@ impl Nest {
         Nest::with_limit(how, "0")
     }
 
-    /// Core files may be of this size, for the server as for its clients.
+    /// Limits core files to this size, for the server and for its clients.
     fn with_limit(how: &'static str, cores: &'static str) -> Nest {
         let bench = Bench::starting(how);
         let (client, real, tool) = (bench.path("bin/hotstart-exec"), bench.path("real"), bench.tool("tool"));
@@ -41,10 +41,10 @@ impl Nest {
         told(&command.output().expect("sh runs")).replace("HOTSTART_EXEC=warm", "HOTSTART_EXEC=cold")
     }
 
-    /// Runs a line cold and warm: the same must come of it, with so many warm starts.
+    /// Runs a line cold and warm. The results must be equal, with this number of warm starts.
     fn same(&self, line: &str, warm: u64) {
         let cold = self.run("cold", line);
-        // The first warm start makes a template, which takes its time; the second makes the first worker.
+        // The first warm start makes a zygote, which takes time; the second makes the first persistent process.
         for round in 0..3 {
             let before = self.bench.warm_starts();
             assert_eq!(cold, self.run("warm", line), "{line}, round {round}");
@@ -53,7 +53,7 @@ impl Nest {
         }
     }
 
-    /// The same, by the tool that starts others: `how` it starts what.
+    /// The same with the tool that starts others: it starts `what` in the way `how`.
     fn starts(&self, how: &str, what: &str, warm: u64) {
         let line = format!("{} {} {how} {what}", self.client.display(), self.bench.path("starts").display());
         self.same(&line, warm);
@@ -66,14 +66,14 @@ fn tools_of_the_system_start_warm_compilers() {
         let nest = Nest::new(how);
         let client = nest.client.display();
         nest.same(&format!("{client} env A=1 clang x"), 2);
-        // It lists its descriptors, and is cold from then on.
+        // This tool lists its descriptors, and is cold from then on.
         nest.same(&format!("echo a b c | {client} xargs -n 2 clang"), 0);
-        // Without the variable that tells where the server is; the jobs' own one is meant.
+        // Without the variable that names the server's directory, the jobs' own value is used.
         nest.same(&format!("{client} env -u HOTSTART_EXEC_DIR clang x"), 2);
         nest.same(&format!("{client} env no-such-tool"), 1);
         nest.same(&format!("{client} env PATH=/nowhere clang"), 1);
         nest.same(&format!("{client} env HOTSTART_EXEC=cold clang"), 1);
-        // What a process may do, and its group, are changed: not by way of a server.
+        // These tools change their rights or their process group, so the server cannot be used.
         nest.same(&format!("{client} setsid -w clang x"), 0);
         nest.same(&format!("{client} timeout 60 clang x"), 0);
     }
@@ -87,7 +87,7 @@ fn a_tool_that_turns_a_status_round_starts_warm_compilers() {
     let (clang, not) = (clang.display(), not.display());
     nest.same(&format!("{client} {not} {clang} -c missing.c"), 2);
     nest.same(&format!("{client} {not} {clang} --version"), 2);
-    // It sets the limit of core files to a byte, which a job of the server cannot be given.
+    // This tool sets the limit on core files to a byte, which a job of the server cannot be given.
     nest.same(&format!("{client} {not} --crash {clang} -cc1 -emit-obj crashes.c -o c.o 2> told"), 1);
     nest.same(&format!("{client} {not} --crash {clang} -c missing.c"), 1);
 }
@@ -107,7 +107,7 @@ fn each_way_of_starting_is_warm() {
         nest.starts("spawn-closed", &format!("{} x", clang.display()), 1);
         nest.starts("execv", &format!("{} exit 3", clang.display()), 2);
         nest.starts("spawn", "/bin/true", 1);
-        // A compiler that has crashed, and a tool that asks to be traced, are cold from then on.
+        // A compiler that has crashed is cold from then on, and so is a tool that asks to be traced.
         nest.starts("execv", &format!("{} die 11", clang.display()), 1);
         nest.starts("spawn", &format!("{} die 9", clang.display()), 1);
         nest.starts("traced", &format!("{} x", clang.display()), 0);
@@ -140,7 +140,7 @@ fn what_cannot_be_executed_fails_where_it_did() {
             let place = at(place);
             format!("PATH={place}:$PATH {} {} {way} clang x", nest.client.display(), at("starts"))
         };
-        // What is there but cannot be executed is not libc's last word: it looks on, but it does so itself.
+        // After a file that cannot be executed libc searches on, but then starts the program itself.
         let warm = if place == "missing" { 2 } else { 1 };
         nest.same(&line("execvp"), warm);
         nest.same(&line("spawnp"), warm);
@@ -162,7 +162,7 @@ fn where_a_core_file_would_be_left_the_tool_itself_leaves_it() {
     nest.starts("execv", &format!("{} exit 3", clang.display()), warm);
 }
 
-/// Starts a tool that starts a compiler which waits; the client of the first, and the compiler's process.
+/// Starts a tool that starts a compiler that waits. Returns the client of the tool, and the compiler's process.
 fn a_compiler_that_waits(nest: &Nest, log: &Path) -> (Child, Pid) {
     let (starts, clang) = (nest.bench.path("starts"), nest.real.join("clang"));
     nest.starts("spawn", &format!("{} exit 0", clang.display()), 2);

@@ -1,4 +1,4 @@
-//! A job of the server is given, and gives, what the command itself would.
+//! A job of the server gets the same input as the command itself would, and has the same effects.
 
 use std::fs::File;
 use std::process::{Command, Stdio};
@@ -7,11 +7,11 @@ use rustix::process::{Pid, Signal};
 
 use crate::bench::{Bench, await_begun, await_that, kill, lines, pid, told};
 
-/// Runs `line` in a shell once cold and once warm; both must tell the same.
+/// Runs `line` in a shell, cold and warm. Both must have the same output.
 fn same_both_ways(bench: &Bench, line: &str) -> String {
     let run = |setting: &str| {
         let mut command = bench.command("/bin/sh".as_ref());
-        // Both have the variable; other values than "cold" and "explain" mean nothing.
+        // Both have the variable; values other than "cold" and "explain" have no effect.
         command.env("HOTSTART_EXEC", setting).args(["-c", line]).stdin(File::open("/dev/null").unwrap());
         told(&command.output().expect("sh runs")).replace(&format!("HOTSTART_EXEC={setting}"), "")
     };
@@ -75,13 +75,13 @@ fn a_client_ends_as_its_job_does() {
     for (how, number) in
         [("exit", 0), ("exit", 1), ("exit", 255), ("die", 6), ("die", 9), ("die", 11), ("die", 15)]
     {
-        // A tool that has ended by a signal is cold from then on.
+        // A tool that a signal has ended is cold from then on.
         let tool = bench.tool(&format!("{how}-{number}"));
         bench.warm_up(&tool);
         let run = |setting: &str| {
             let mut client = bench.client();
             client.env("HOTSTART_EXEC", setting).arg(&tool).args([how, &number.to_string()]);
-            // Whether a core file was left is not the client's to repeat.
+            // The client does not repeat the core dump, so the test does not compare that flag.
             let status = client.status().expect("it runs");
             use std::os::unix::process::ExitStatusExt;
             (status.code(), status.signal())
@@ -102,7 +102,7 @@ fn compilers_are_warm_beside_leaked_descriptors_and_by_relative_paths() {
     let bash = |line: &str| format!("exec bash -c 'exec 99</dev/null; {line}' 8</dev/null");
     same_both_ways(&bench, &bash(&format!("{client} {clang} exit 3")));
     same_both_ways(&bench, &format!("mkdir -p sub; cd sub; {client} ../clang x"));
-    // Told of it, a compiler would use it.
+    // A compiler uses a descriptor if an argument names it.
     let told = same_both_ways(&bench, &bash(&format!("{client} {clang} /dev/fd/99")));
     assert!(told.contains("fd 99 "), "{told}");
 }
@@ -173,7 +173,7 @@ fn a_link_runs_the_next_program_of_its_name() {
     };
     std::fs::create_dir(bench.path("real")).unwrap();
     let tool = bench.tool("real/tool");
-    // Two clients with links of the same name must not run each other for ever.
+    // Two clients with links of the same name must not run each other in an endless loop.
     assert!(made("links").status.success() && made("others").status.success());
     bench.warm_up(&tool);
     let path = ["links", "others", "real"].map(|dir| bench.path(dir).display().to_string()).join(":");

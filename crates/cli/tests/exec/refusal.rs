@@ -1,4 +1,4 @@
-//! What is not known to be equal is run by the client itself, and it is told why.
+//! If equality is not certain, the client runs the command itself and can say why.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::{Command, Output};
@@ -9,7 +9,7 @@ fn explained(command: &mut Command) -> Output {
     command.env("HOTSTART_EXEC", "explain").output().expect("it runs")
 }
 
-/// The reason that the client gives for a command in a shell that runs it by `prefix`.
+/// Returns the client's reason for a command in a shell that runs it after `before`.
 fn reason(bench: &Bench, before: &str, tool: &std::path::Path) -> String {
     let line =
         format!("{before} '{}' '{}' exit 0", bench.path("bin/hotstart-exec").display(), tool.display());
@@ -37,7 +37,7 @@ fn what_cannot_be_passed_on_is_a_reason() {
         ("exec setpriv --no-new-privs", "another seccomp filter or no_new_privs than the server's"),
     ];
     for (before, why) in reasons {
-        // A shell without bash's numbers above 9 is asked through bash; setpriv and setarch are util-linux.
+        // A shell that cannot use descriptors above 9 needs bash; setpriv and setarch are part of util-linux.
         let line =
             if before.contains("99") { "exec bash -c 'exec 1999</dev/null; exec \"$@\"' -" } else { before };
         assert_eq!(reason(&bench, line, &tool), why, "{before}");
@@ -67,7 +67,7 @@ fn directories_that_are_not_the_users_own_are_refused() {
     std::fs::set_permissions(bench.path("server"), std::fs::Permissions::from_mode(0o755)).unwrap();
     refused("is open to others");
     std::fs::set_permissions(bench.path("server"), std::fs::Permissions::from_mode(0o700)).unwrap();
-    // Only root can give a directory away.
+    // Only root can change a directory's owner.
     if std::os::unix::fs::chown(bench.path("server"), Some(12345), None).is_ok() {
         refused("belongs to another user");
     }
@@ -82,7 +82,7 @@ fn socket_and_directory_are_closed_to_others() {
     let mode = |name: &str| std::fs::metadata(bench.path(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode("server"), 0o700);
     assert_eq!(mode("server/exec-1.socket"), 0o600);
-    // Another user, if we may become one, does not even reach it when the directory is opened by mistake.
+    // Another user, if we may become one, cannot connect even if the directory's mode is wrong.
     std::fs::set_permissions(bench.path("server"), std::fs::Permissions::from_mode(0o755)).unwrap();
     let other = bench.command("setpriv".as_ref()).args(["--reuid=12345", "--clear-groups", "true"]).status();
     if other.is_ok_and(|status| status.success()) {

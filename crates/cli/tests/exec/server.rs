@@ -1,4 +1,4 @@
-//! The server's own life: on first use, one for all, and not for ever.
+//! The life of the server: it starts on first use, is the only one, and ends.
 
 use std::process::{Command, Stdio};
 
@@ -11,7 +11,7 @@ fn the_first_client_starts_a_server_and_holds_nothing_open() {
     let bench = Bench::new();
     let tool = bench.tool("tool");
     assert!(bench.status().is_empty());
-    // The pipe ends with the command, though the server lives on.
+    // The pipe closes with the command, though the server lives on.
     let first = bench.client().arg(&tool).args(["exit", "5"]).output().expect("it runs");
     assert_eq!(first.status.code(), Some(5));
     await_that("the server", || bench.server().is_some());
@@ -51,7 +51,7 @@ fn sigterm_ends_it_in_order() {
     assert!(told(&stop).contains("no server runs in"), "{}", told(&stop));
 }
 
-/// A command as the shell starts it under `ulimit -f 8`: 4 KiB, less than the client's own file.
+/// Returns a command as a shell starts it under `ulimit -f 8`: 4 KiB, less than the client's own file.
 fn limited(program: &Command) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", "ulimit -f 8; exec \"$@\"", "sh"]).arg(program.get_program());
@@ -73,7 +73,7 @@ fn a_limit_on_file_size_keeps_no_command_from_running() {
     let mut server = limited(&bench.hotstart());
     let server = server.args(["server", "run"]).output().expect("it runs");
     assert!(told(&server).contains("limit on file size (ulimit -f)"), "{}", told(&server));
-    // Nobody is kept from a server by one that could not be.
+    // A server that could not start does not prevent a later one.
     bench.warm_up(&tool);
     let before = bench.warm_starts();
     let mut warm = limited(&bench.client());
@@ -114,8 +114,8 @@ fn a_thousand_clients_at_once_are_all_served_or_run_cold() {
     }
     let status = bench.status();
     assert!(status.contains(" 0 jobs running"), "{status}");
-    // How many are warm is the machine's affair: who finds every template in use for some milliseconds runs cold. But too
-    // much at once leaves the server as it was.
+    // The number of warm starts depends on the machine: a client that finds every zygote busy for some milliseconds runs
+    // cold. But an overload must leave the server as it was.
     assert!(bench.warm_starts() > before, "{status}");
     bench.warm_up(&tool);
 }

@@ -1,4 +1,4 @@
-//! Build systems as they are used: configured and built with links to the client, and the same comes of it.
+//! Real build systems, configured and built with links to the client: the results are the same.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use crate::bench::{Bench, clang, told};
 
 const FILES: usize = 8;
 
-/// A program of several files, described to meson, with checks that run the compiler and the linker.
+/// Writes a program of several files, described to meson, with checks that run the compiler and the linker.
 fn project(place: &Path) {
     std::fs::create_dir_all(place).unwrap();
     let calls: String = (0..FILES).map(|n| format!(" + value{n}(1)")).collect();
@@ -28,7 +28,7 @@ fn project(place: &Path) {
     std::fs::write(place.join("meson.build"), described).unwrap();
 }
 
-/// Runs a step with links to the client in front; what it told.
+/// Runs a step with links to the client first in PATH, and returns its output.
 fn step(bench: &Bench, how: &str, words: &[&str]) -> String {
     let mut command = bench.command(Path::new(words[0]));
     let own = std::env::var("PATH").expect("a PATH");
@@ -39,7 +39,7 @@ fn step(bench: &Bench, how: &str, words: &[&str]) -> String {
     told(&run)
 }
 
-/// Object files, the program and what configuring found out, by their names.
+/// Returns object files, the program and the results of configuring, by their names.
 fn made(place: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for dir in [place.to_path_buf(), place.join("p.p")] {
@@ -53,7 +53,7 @@ fn made(place: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// meson, beside the Python that the tests use.
+/// Returns meson, which is beside the Python that the tests use.
 fn meson() -> String {
     let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.venv/bin/python");
     let python = std::env::var_os("HOTSTART_LIT_PYTHON").map_or_else(|| own.into(), PathBuf::from);
@@ -81,7 +81,7 @@ fn meson_configures_and_builds_through_links() {
     let before = bench.warm_starts();
     let warm = build("warm");
     assert!(cold == warm, "the same files");
-    // The compiler for each file and some checks, all but the first; what links is the distribution's choice.
+    // The compiler runs for each file and for some checks, warm after the first. The linker is the distribution's choice.
     let started = bench.warm_starts() - before;
     assert!(started > FILES as u64, "{started} warm\n{}", bench.status());
 }

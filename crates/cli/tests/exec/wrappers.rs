@@ -1,4 +1,4 @@
-//! Links by a compiler's name together with wrappers that look for the next compiler of their name, as ccache does.
+//! Links by a compiler's name, together with wrappers that search for the next compiler of their name, as ccache does.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use crate::bench::{Bench, lines, told};
 
-/// Notes that it runs, and becomes the next `clang` in PATH that it is not itself. Given up where that goes on for ever.
+/// Logs its run, and execs the next `clang` in PATH other than itself. Stops an endless loop.
 const WRAPPER: &str = r#"#!/bin/sh
 echo "$0" >> LOG
 [ "$(wc -l < LOG)" -lt 9 ] || exit 98
@@ -17,7 +17,7 @@ done
 exit 99
 "#;
 
-/// A tool that is a wrapper's name by itself calls itself by name.
+/// A tool that execs `clang`, its own name, if it has no arguments.
 const RECURSIVE: &str = "#!/bin/sh\n[ $# = 0 ] && exec clang again\necho $0\n";
 
 fn bench(wrapper: &str) -> Bench {
@@ -30,13 +30,13 @@ fn bench(wrapper: &str) -> Bench {
     bench
 }
 
-/// PATH with these directories of the bench's, and `rest`.
+/// Returns PATH with these directories of the bench, and `rest`.
 fn path(bench: &Bench, directories: &[&str], rest: &str) -> String {
     let own: Vec<_> = directories.iter().map(|dir| bench.path(dir).display().to_string()).collect();
     format!("{}{rest}", own.join(":"))
 }
 
-/// `clang` in the first of these directories, with all of them in PATH.
+/// Returns `clang` in the first of these directories, with all of them in PATH.
 fn clang(bench: &Bench, directories: &[&str], rest: &str) -> Command {
     let mut command = bench.command(&bench.path(directories[0]).join("clang"));
     command.env("PATH", path(bench, directories, rest));
@@ -78,7 +78,7 @@ fn a_wrapper_and_the_client_do_not_call_each_other_for_ever() {
 fn a_wrapper_without_a_compiler_behind_it_fails() {
     let bench = bench(WRAPPER);
     let output = run(&bench, &["bin", "wrap"], "cold");
-    // LLVM's own clang may be installed.
+    // The system may have a clang of its own.
     let is_behind = ["/usr/bin/clang", "/bin/clang"].iter().any(|path| fs::exists(path).unwrap());
     assert!(is_behind || output.status.code() == Some(127), "{}", told(&output));
     assert_eq!(lines(&bench.path("log")).len(), 1);

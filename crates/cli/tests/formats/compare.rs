@@ -1,4 +1,4 @@
-//! One command line given to lit and to hotstart.
+//! Runs lit and hotstart with the same command line.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::suite::{Suite, lit_python, prepare};
 
-/// What was printed and reported, without what may differ.
+/// The output and reports, without parts that may differ.
 #[derive(Debug, PartialEq)]
 pub struct Seen {
     pub out: Vec<String>,
@@ -16,7 +16,7 @@ pub struct Seen {
     code: Option<i32>,
 }
 
-/// Runs both with one worker, so that tests end in one order, and compares.
+/// Runs both with one worker, so that tests end in one order, and compares the results.
 pub fn compare(suite: &Suite, args: &[&str]) {
     for package in packages() {
         // lit 19 does not have these.
@@ -34,7 +34,7 @@ pub fn compare(suite: &Suite, args: &[&str]) {
     }
 }
 
-/// lit, of this package or the Python's own.
+/// Returns a command for lit, of this package or the Python's own.
 pub fn lit(package: Option<&Path>) -> Command {
     let package = package.map(|package| format!("sys.path.insert(0, {:?}); ", package.display().to_string()));
     let program = format!(
@@ -46,7 +46,7 @@ pub fn lit(package: Option<&Path>) -> Command {
     lit
 }
 
-/// hotstart, with this package or the Python's own.
+/// Returns a command for hotstart, with this package or the Python's own.
 pub fn hotstart(package: Option<&Path>) -> Command {
     let mut hotstart = Command::new(env!("CARGO_BIN_EXE_hotstart"));
     hotstart.arg("lit");
@@ -56,17 +56,17 @@ pub fn hotstart(package: Option<&Path>) -> Command {
     hotstart
 }
 
-/// lit's package: the Python's own, and lit 19 if it is named.
+/// Returns the packages of lit: the Python's own, and lit 19 if it is named.
 fn packages() -> Vec<Option<PathBuf>> {
     let old = std::env::var_os("HOTSTART_LIT_19").map(|path| Some(PathBuf::from(path)));
     std::iter::once(None).chain(old).collect()
 }
 
-/// Runs one of them, on what other runs left removed.
+/// Runs one of them, after removing the files of other runs.
 pub fn seen(suite: &Suite, mut command: Command, args: &[&str]) -> Seen {
     for left in ["Output", "deep/down/Output", ".lit_test_times.txt"] {
         let path = suite.path(left);
-        // There need not be one.
+        // The file may be missing.
         let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
     }
     let report = suite.path("report.json");
@@ -87,7 +87,7 @@ pub fn seen(suite: &Suite, mut command: Command, args: &[&str]) -> Seen {
     }
 }
 
-/// The number of the process that found a test is in the name of its results, behind the suite's name.
+/// Replaces the number of the discovering process in the name of a test's results, after the suite's name.
 fn without_pid(text: &str) -> String {
     let mut parts = text.split("-t-");
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -101,14 +101,14 @@ fn without_pid(text: &str) -> String {
 fn reported(mut test: Value) -> Value {
     let output = test["output"].as_str().map(|text| lines(&without_pid(text)));
     test["output"] = output.into();
-    // Only googletest's own times are the same in both.
+    // Only googletest's own times are equal in both.
     if test["elapsed"] != 0.25 {
         test["elapsed"] = Value::Null;
     }
     test
 }
 
-/// Without frames of tracebacks, times, places of messages, and lines of hotstart's own.
+/// Removes frames of tracebacks, times, places of messages, and hotstart's own lines.
 fn lines(text: &str) -> Vec<String> {
     let mut in_traceback = false;
     let mut kept = Vec::new();

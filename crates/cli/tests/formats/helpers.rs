@@ -1,4 +1,4 @@
-//! The Python helpers as processes: how many there are, and how they end.
+//! The Python helper processes: their number, and their end.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::own_formats;
 use crate::suite::{Run, Suite};
 
-/// A suite whose format, the class `F` of this text, is in a module of its own.
+/// Creates a suite whose format, the class `F` of this text, is in a module of its own.
 fn with_format(text: &str) -> Suite {
     let suite = Suite::new(
         "import os, sys\nsys.path.insert(0, os.path.dirname(__file__))\nimport own\n\
@@ -46,7 +46,7 @@ fn a_format_that_ends_its_process_costs_only_its_test() {
 fn a_config_that_cannot_be_evaluated_again_is_named() {
     let suite = own_formats("Own()");
     suite.file("tuple.t", "");
-    // The discovery is the first process to see it; a helper is the second.
+    // Discovery is the first process to read it; a helper is the second.
     let once = "seen = os.path.join(os.path.dirname(__file__), 'seen')\n\
                 if os.path.exists(seen):\n    raise ValueError('twice')\nopen(seen, 'w').close()\n";
     suite.file("lit.local.cfg", format!("import os\n{once}"));
@@ -75,7 +75,7 @@ fn is_running(pid: &str) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
-/// A suite with a test that hangs in a process of the format's own, and the processes that must be gone.
+/// Creates a suite with a test that hangs in a process of the format's own. Returns the processes that must end too.
 fn hanging() -> Suite {
     let hang = "        if test.path_in_suite[-1] == 'a.t':\n            return lit.Test.PASS, ''\n\
                 \x20       process = subprocess.Popen(['sleep', '1000'])\n\
@@ -130,8 +130,7 @@ fn the_time_for_all_tests_ends_helpers() {
     run.has("PASS: t :: a.t").says("  Skipped: 2").warns("reached timeout");
 }
 
-/// A script may pass and its output still be what the format fails a test for. Here it is another in its first run, which is the
-/// warm one.
+/// A format may fail a test for the output of a script that passes. Here the output differs in the first run, which is warm.
 #[test]
 fn a_failure_that_only_the_format_sees_is_confirmed_cold() {
     let body = concat!(

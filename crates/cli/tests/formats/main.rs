@@ -1,7 +1,7 @@
 //! Test formats other than ShTest: the real binary beside the real lit, console text and reports compared.
 //!
-//! Needs a Python with the lit package (`make venv`, or HOTSTART_LIT_PYTHON). With HOTSTART_LIT_19 naming
-//! `utils/lit` of an LLVM 19 tree, the same is compared with that lit.
+//! Needs a Python with the lit package (`make venv`, or HOTSTART_LIT_PYTHON). If HOTSTART_LIT_19 names `utils/lit` of an
+//! LLVM 19 tree, results are also compared with that lit.
 
 #[path = "../lit/suite.rs"]
 #[allow(dead_code, reason = "shared with the other end-to-end tests")]
@@ -22,7 +22,7 @@ const OWN: &str = include_str!("own_formats.py");
 const GOOGLETEST: &str = include_str!("fake_googletest.py");
 const GOOGLETEST_C: &str = include_str!("fake_googletest.c");
 
-/// A suite of the formats in `own_formats.py`.
+/// Creates a suite of the formats in `own_formats.py`.
 pub fn own_formats(format: &str) -> Suite {
     let suite = Suite::new(&format!(
         "import os, sys\nsys.path.insert(0, os.path.dirname(__file__))\nfrom own_formats import *\n\
@@ -37,7 +37,7 @@ fn executable(suite: &Suite, name: &str, content: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a mode");
 }
 
-/// googletest executables in Python, in C, and one that is none.
+/// Creates googletest executables in Python and in C, and an executable that is none.
 fn googletests(format: &str) -> Suite {
     let suite = own_formats(format);
     executable(&suite, "unit/ATests.py", GOOGLETEST);

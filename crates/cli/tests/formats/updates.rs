@@ -1,4 +1,4 @@
-//! `--update-tests`: lit and hotstart on the same tests; what they print and what they make of the files.
+//! `--update-tests`: compares the output of lit and hotstart, and the files that they update.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::compare::{Seen, hotstart, lit, seen};
 use crate::suite::Suite;
 
-/// An updater that tells what it is given, one that raises, and a substitute for LLVM's split-file.
+/// An updater that prints its arguments, one that raises, and a substitute for LLVM's split-file.
 const CONFIG: &str = r#"
 import os
 config.excludes = ['bin']
@@ -45,7 +45,7 @@ const TESTS: [(&str, &str); 12] = [
     ),
     ("unsure.test", "RUN: echo a > a; echo b > b\nRUN: diff a b\n"),
     ("told.test", "REQUIRES: here\nALLOW_RETRIES: 2\nRUN: echo a\nRUN: false 'a b' > %t.out 2>&1\n"),
-    // lit's own updater takes no globs.
+    // lit's own updater does not accept globs.
     ("glob.test", "RUN: false *.none\n"),
     ("stages.test", "RUN: not false && false -x | cat -n | false -y\n"),
     ("passes.test", "RUN: false > %t.out || true\n"),
@@ -69,7 +69,7 @@ fn suite() -> Suite {
 
 type Files = BTreeMap<PathBuf, String>;
 
-/// All files that are not what tests or Python left.
+/// Returns all files except those that tests or Python left.
 fn files(dir: &Path) -> Files {
     let mut found = Files::new();
     for path in fs::read_dir(dir).expect("a directory").map(|entry| entry.expect("an entry").path()) {
@@ -83,7 +83,7 @@ fn files(dir: &Path) -> Files {
     found
 }
 
-/// What each prints and leaves behind, both starting from the same files.
+/// Returns the output and the files of each, both starting from the same files.
 fn compare(suite: &Suite, args: &[&str]) -> (Seen, Files) {
     let before = files(&suite.path("."));
     let run = |command| {
@@ -114,7 +114,7 @@ fn tests_are_updated_as_lit_updates_them() {
 #[test]
 fn a_test_that_passes_once_it_is_updated_is_fixed() {
     let suite = suite();
-    // Of tests that were retried the output is shown although they pass in the end.
+    // The output of retried tests is shown even if they pass in the end.
     let flaky = "--test-output=failed-or-flaky";
     let args = [flaky, "--update-tests", "--max-retries-per-test=1", "--show-fixed", "."];
     let (seen, _) = compare(&suite, &args);

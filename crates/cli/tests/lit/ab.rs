@@ -1,4 +1,4 @@
-//! `--ab`: another lit interleaved with this one, verdicts and times compared.
+//! `--ab`: another lit, interleaved with this one; verdicts and times are compared.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::stop::{await_end_of, await_text};
 use crate::suite::{Run, Suite};
 
-/// A suite of three tests, one of which fails.
+/// Creates a suite of three tests, one of which fails.
 fn suite() -> Suite {
     let suite = Suite::new("");
     suite.file("a.test", "RUN: echo a | cat\n");
@@ -19,7 +19,7 @@ fn suite() -> Suite {
     suite
 }
 
-/// Something that is no lit, as an executable script.
+/// Creates an executable script that is no lit.
 fn script(suite: &Suite, name: &str, text: &str) -> PathBuf {
     let path = suite.file(name, format!("#!/bin/sh\n{text}\n"));
     fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("it is ours");
@@ -36,7 +36,7 @@ fn the_real_lit_is_compared_in_one_command() {
     let suite = suite();
     let reports =
         ["--ab-report", "r.json", "--ab-report", "r.html", "--ab-report", "r.md", "--ab-report=r.csv"];
-    // PATH has no lit: the one of the Python that evaluates the configs is taken.
+    // PATH has no lit, so the lit of the Python that evaluates the configs runs.
     let mut command =
         suite.command(&[&["--ab", "lit", "--ab-runs", "6", "-j2", "--cold"], &reports[..], &["."]].concat());
     let run = Run::from(command.env("PATH", "/usr/bin:/bin").output().expect("hotstart starts"));
@@ -60,7 +60,7 @@ fn any_other_lit_command_is_taken_and_hotstart_gets_its_own_options() {
     let own = env!("CARGO_BIN_EXE_hotstart");
     let other = format!("'{own}' lit --start=cold");
     let mut command = suite.command(&["--ab", &other, "--ab-runs=1", "--keep-cold=cat", "."]);
-    // LIT_OPTS counts once for both, the comparison among it.
+    // LIT_OPTS applies once to both, including the options of the comparison.
     let run = Run::from(command.env("LIT_OPTS", "-v --ab-runs=2").output().expect("hotstart starts"));
     run.ends_with(0).has("verdicts: all 3 tests have the same in 3 runs of A and 3 of B");
     run.says("lit --start=cold --keep-cold=cat . -v   (2 runs)")
@@ -71,7 +71,7 @@ fn any_other_lit_command_is_taken_and_hotstart_gets_its_own_options() {
 #[test]
 fn verdicts_that_differ_are_named_and_end_it_with_1() {
     let suite = suite();
-    // Judges one test otherwise and knows one more.
+    // This lit has another verdict for one test, and one test more.
     let lie = r#"while [ "$1" != -o ]; do shift; done; cat > "$2" <<X
 {"tests": [{"name": "t :: a.test", "code": "PASS"}, {"name": "t :: b.test", "code": "XFAIL"},
            {"name": "t :: c.test", "code": "FAIL"}, {"name": "t :: d.test", "code": "PASS"}]}
@@ -117,7 +117,7 @@ fn what_is_no_lit_or_fails_is_told() {
 #[test]
 fn ctrl_c_ends_both_with_what_was_measured() {
     let suite = suite();
-    // Never ends the third time: after the check and one timed run.
+    // It hangs the third time, after the check and one timed run.
     let results = "while [ $1 != -o ]; do shift; done; echo '{\"tests\": []}' > $2";
     let text =
         format!("echo x >> n; test $(wc -l < n) -lt 3 || {{ echo $$ > pid; exec sleep 1000; }}; {results}");

@@ -1,11 +1,11 @@
-//! What lit's users ask for and do not have.
+//! Features that lit's users ask for and that lit lacks.
 
 use std::fs;
 use std::process::Command;
 
 use crate::suite::{Run, Suite};
 
-/// Three tests: one passes, one fails in the second stage of its second line, one is unsupported.
+/// Creates three tests: one passes, one fails in the second stage of its second line, one is unsupported.
 fn suite() -> Suite {
     let suite = Suite::new("");
     suite.file("good/a.test", "RUN: true\n");
@@ -15,7 +15,7 @@ fn suite() -> Suite {
     suite
 }
 
-/// The line below the one that says to paste it.
+/// Returns the line after the one that says to paste it.
 fn pasted(run: &Run) -> String {
     let mut lines = run.out.lines().skip_while(|line| !line.ends_with("paste:"));
     lines.nth(1).unwrap_or_else(|| panic!("nothing to paste in {run:#?}")).to_owned()

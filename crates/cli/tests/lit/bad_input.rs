@@ -78,7 +78,7 @@ fn an_unreadable_folder_is_named_and_the_rest_runs() {
     run.ends_with(2).has("PASS: t :: good/a.test").warns("closed").warns("Permission denied");
 }
 
-/// Runs hotstart so that permissions count for it even if the tests are run by root.
+/// Runs hotstart so that file permissions apply to it even if root runs the tests.
 fn without_override(suite: &Suite, args: &[&str]) -> Run {
     if !rustix::process::geteuid().is_root() {
         return suite.run(args);

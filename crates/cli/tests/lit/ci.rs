@@ -1,4 +1,4 @@
-//! What CI servers read: GitHub's annotations, JUnit's XML, and traces.
+//! Output for CI servers: GitHub's annotations, JUnit's XML, and traces.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -37,7 +37,7 @@ fn github_is_told_of_failures_beside_their_lines() {
     assert!(!quiet.ends_with(0).out.contains("::error"), "{quiet:#?}");
 }
 
-/// Reads the report as a strict reader would, and prints what is in it.
+/// Parses the report strictly, and prints its contents.
 const READER: &str = "\
 import sys, xml.etree.ElementTree as tree
 for suite in tree.parse(sys.argv[1]).getroot():

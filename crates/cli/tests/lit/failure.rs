@@ -1,4 +1,4 @@
-//! What a failing test shows.
+//! The output of a failing test.
 
 use crate::suite::Suite;
 

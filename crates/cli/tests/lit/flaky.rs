@@ -1,5 +1,5 @@
-//! Tests that fail with warm starts and pass cold. No tool can show how it was started: a run that could is not believed. So the
-//! scripts here keep a file outside of what a test writes, and fail in the first run, which is the warm one.
+//! Tests that fail with warm starts and pass cold. No tool can show how it was started: a run that could would be doubtful.
+//! So the scripts here keep a file outside of the test's own, and fail in the first run, which is warm.
 
 use crate::suite::{Run, Suite};
 
@@ -10,7 +10,7 @@ const FAILS_WARM: &str = "RUN: sed -n 1p %s\n\
 const PASSES_WARM: &str = "XFAIL: *\nRUN: sed -n 1p %s\n\
     RUN: test -e %S/seen && exit 1 || touch %S/seen\n";
 
-/// Passes every other time, counted in a file that is not one of the test's own.
+/// Passes every other time, by a file outside of the test's own.
 const FLIPS: &str = "RUN: sed -n 1p %s\n\
     RUN: test -e %S/flag && rm %S/flag || sh -c 'touch \"$0\"; exit 1' %S/flag\n";
 

@@ -1,4 +1,4 @@
-//! Process groups are as under lit, however tools are started: none leads one, and `kill 0` reaches the test's other stages.
+//! Process groups are as under lit, however tools are started: no tool leads one, and `kill 0` reaches the test's other stages.
 
 use crate::suite::{Run, Suite};
 

@@ -1,12 +1,12 @@
-//! What the runner does where the system gives it little: descriptors, threads, room for files, a standard output.
+//! The runner with scarce resources: descriptors, threads, room for files, a standard output.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use crate::suite::{Run, Suite, lit_python, prepare};
 
-/// Runs `hotstart lit` from a shell that first does what `setup` says, such as `ulimit -n 100`. `after` follows the
-/// command's words, for redirections.
+/// Runs `hotstart lit` from a shell that first runs `setup`, such as `ulimit -n 100`. `after` follows the command's words,
+/// for redirections.
 fn run_after(suite: &Suite, setup: &str, args: &[&str], after: &str) -> Run {
     let mut shell = Command::new("bash");
     let script = format!("{setup}\nexec {} lit \"$@\" {after}", env!("CARGO_BIN_EXE_hotstart"));
@@ -85,7 +85,7 @@ fn a_reader_that_has_had_enough_is_no_error() {
     run.ends_with(0).has("-- Testing: 3 tests");
 }
 
-/// Under the limit, a report cannot be written, and a tool that writes too much dies as it does in lit.
+/// Under the limit, a report cannot be written, and a tool that writes too much dies as it does under lit.
 #[test]
 fn a_limit_on_files_is_an_error_for_reports_and_a_signal_for_tools() {
     let suite = Suite::new("");
@@ -117,8 +117,8 @@ fn a_python_that_may_not_be_executed_is_named_as_such() {
         .warns("no/such/python'");
 }
 
-/// Root may have any number of processes, so as a user whom nobody else is. That needs root, and a Python, a lit and a
-/// binary that the user may read.
+/// Root may have any number of processes, so this test uses a user ID without any processes. That needs root, and a Python,
+/// a lit and a binary that this user may read.
 #[test]
 fn few_processes_cost_workers_but_no_test_and_no_panic() {
     let user = format!("{}", 2_000_000 + std::process::id());

@@ -1,10 +1,10 @@
-//! What is shown while tests run, to people at a terminal and to those who read a file; colours.
+//! Output while tests run, on a terminal and in a file; colours.
 
 use std::process::Command;
 
 use crate::suite::{Run, Suite, prepare};
 
-/// Ten tests, of which one takes long enough to be seen at work and one fails.
+/// Creates ten tests. One takes long enough to be seen running, and one fails.
 fn suite() -> Suite {
     let suite = Suite::new("");
     for name in 0..8 {
@@ -15,7 +15,7 @@ fn suite() -> Suite {
     suite
 }
 
-/// Runs `hotstart lit` with a terminal of its own.
+/// Runs `hotstart lit` on a new terminal.
 fn at_terminal(suite: &Suite, args: &str, env: &[(&str, &str)]) -> Run {
     let mut command = Command::new("script");
     command.args(["-qec", &format!("{} lit {args}", env!("CARGO_BIN_EXE_hotstart")), "/dev/null"]);

@@ -1,4 +1,4 @@
-//! `hotstart lit` as its users meet it: the real binary on real files and processes.
+//! `hotstart lit` from its users' point of view: the real binary on real files and processes.
 
 mod ab;
 mod asked;

@@ -1,4 +1,4 @@
-//! `--shell=native`: suites that ask for bash, run without it where that makes no difference.
+//! `--shell=native`: suites that ask for bash run without it where the result is the same.
 
 use crate::suite::Suite;
 

@@ -1,4 +1,4 @@
-//! What `not` starts is warm as well, and as it would be cold.
+//! Tools that `not` starts are warm too, with the same results as cold.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use crate::stop::{await_end_of, await_text};
 use crate::suite::{Run, Suite};
 
-/// `not`; beside it `tool`, which is a shell, `broken`, which cannot be executed, and `other`, which is `not` by another name.
+/// Returns the directory of `not`, `tool` (a shell), `broken` (not executable), and `other` (`not` by another name).
 fn programs() -> &'static Path {
     static DIRECTORY: OnceLock<tempfile::TempDir> = OnceLock::new();
     let make = || {
@@ -39,7 +39,7 @@ fn suite(lines: &[(&str, &str)]) -> Suite {
     suite
 }
 
-/// How often what `not` started was warm and cold.
+/// Returns the number of warm and cold starts by `not`.
 fn nested(run: &Run) -> (u32, u32) {
     let line =
         run.err.lines().find_map(|line| line.strip_prefix("hotstart: what 'not' started: started warm "));
@@ -54,7 +54,7 @@ fn warm(suite: &Suite, more: &[&str]) -> Run {
     suite.run(&[&WARM[..], more, &["."]].concat())
 }
 
-/// What the tests wrote, by name.
+/// Returns the tests' output files, by name.
 fn outputs(suite: &Suite) -> Vec<(PathBuf, Vec<u8>)> {
     let files =
         std::fs::read_dir(suite.path("Output")).expect("tests wrote").flatten().map(|entry| entry.path());
@@ -100,9 +100,9 @@ fn it_is_as_cold_in_everything_that_it_can_see() {
         let run = warm(&suite, &[start]);
         assert_eq!(verdicts(&run), verdicts(&cold), "{start}");
         assert_eq!(outputs(&suite), cold_outputs, "{start}");
-        // One whose tool is ended by a signal proves nothing, and is run again without being called a failure.
+        // A test whose tool is ended by a signal proves nothing: it runs again without counting as a failure.
         run.ends_with(1).warns("failures confirmed cold: 1;");
-        // Those that fail are run again, cold.
+        // Failing tests run again, cold.
         assert_eq!(nested(&run), (23, 0), "{run:#?}");
     }
     clean();
@@ -132,7 +132,7 @@ fn tools_that_are_to_be_cold_are_cold_there_too() {
     assert_eq!(nested(run.ends_with(0)), (0, 1));
     run.warns("        1 cold: the settings say so\n");
     assert_eq!(nested(warm(&kept, &["--start=cold"]).ends_with(0)), (0, 0));
-    // Of which nothing is said where a test could see it.
+    // A cold start prints nothing where a test could see it.
     let kept =
         suite(&[("a", "RUN: env HOTSTART_EXEC=explain %not %tool -c 'exit 1' 2> %t\nRUN: not test -s %t\n")]);
     warm(&kept, &["--keep-cold=tool"]).ends_with(0);
@@ -148,7 +148,7 @@ fn what_is_to_crash_is_cold() {
 
 #[test]
 fn a_difference_makes_it_cold_everywhere() {
-    // No tool can show how it was started. This one counts its runs: the first two are warm, all others cold.
+    // No tool can show how it was started. This one counts its runs: the first two are warm, the others cold.
     let seen = "RUN: %not %tool -c 'if test -e $0.2; then echo cold; elif test -e $0; then : > $0.2; \
                 else : > $0; fi; exit 1' %S/seen > %t.out\n";
     let suite = suite(&[("a", seen), ("b", "RUN: %tool -c 'exit 0'\n")]);
@@ -163,7 +163,7 @@ fn what_is_left_behind_ends_with_the_run() {
                 RUN: sh -c 'while ! test -s %t.pid; do :; done; echo' | \
                 %not --leave %tool -c 'echo $$ > %t.pid; exec sleep 1000' > %t.out 2>&1\n";
     let suite = suite(&[("a", line)]);
-    // In a worker, a run with children is not believed, and the cold one leaves what it does under lit.
+    // In a persistent process, a run with children is doubtful. The cold run leaves the same processes as under lit.
     warm(&suite, &["--start=fork"]).ends_with(0);
     await_pids(&suite).into_iter().for_each(await_end_of);
 }

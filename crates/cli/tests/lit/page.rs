@@ -1,4 +1,4 @@
-//! The page of a run: every figure that it carries is that of the JSON report of the same run.
+//! The HTML page of a run: every figure equals that of the JSON report of the same run.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ fn suite() -> Suite {
     suite
 }
 
-/// What the page and what the JSON report says of one run.
+/// Returns the data of the page and of the JSON report of one run.
 fn both(suite: &Suite) -> (Value, Value) {
     suite.run(&["--html=p.html", "-o", "r.json", "--run-line-times", "--start=rewind", "."]).ends_with(1);
     let page = fs::read_to_string(suite.path("p.html")).expect("a page");
@@ -30,7 +30,7 @@ fn both(suite: &Suite) -> (Value, Value) {
     (serde_json::from_str(data).expect("JSON"), serde_json::from_str(&report).expect("JSON"))
 }
 
-/// Nanoseconds of a report's seconds.
+/// Converts a report's seconds to nanoseconds.
 fn nanos(seconds: &Value) -> Option<u64> {
     seconds.as_f64().map(|seconds| (seconds * 1e9).round() as u64)
 }

@@ -1,4 +1,4 @@
-//! Which Python evaluates configs where none is named: the places are tried in order, and all are told if none has lit.
+//! The search for a Python to evaluate configs: places are tried in order, and all are listed if none has lit.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::suite::{Run, Suite, lit_python, prepare};
 
-/// A suite with one test, and an installation of hotstart beside it. Nothing else is on PATH.
+/// Creates a suite with one test, and an installation of hotstart beside it. Nothing else is on PATH.
 fn system() -> Suite {
     let suite = Suite::new("");
     suite.file("tests/a.test", "RUN: echo\n");
@@ -17,7 +17,7 @@ fn system() -> Suite {
     suite
 }
 
-/// A Python that writes its name down; without `options`, it has lit.
+/// Creates a Python that logs its name; it has lit unless `options` hide it.
 fn python(suite: &Suite, name: &str, options: &str) -> PathBuf {
     let text = format!(
         "#!/bin/sh\necho {name} >> '{}'\nexec '{}' {options} \"$@\"\n",
@@ -29,7 +29,7 @@ fn python(suite: &Suite, name: &str, options: &str) -> PathBuf {
     file
 }
 
-/// Options with which a Python sees no installed packages.
+/// Options with which Python ignores installed packages.
 const BARE: &str = "-S -E";
 
 fn run(suite: &Suite, variables: &[(&str, &str)]) -> (Run, Vec<String>) {

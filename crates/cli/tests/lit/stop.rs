@@ -1,4 +1,4 @@
-//! Ctrl-C and other ends before the end.
+//! Ctrl-C and other early ends of a run.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::suite::{Run, Suite};
 
-/// Waits until a process is gone or is only a zombie; fails the test after ten seconds.
+/// Waits until a process is gone or is only a zombie. Fails the test after ten seconds.
 pub fn await_end_of(pid: i32) {
     let begun = Instant::now();
     while is_running(pid) {

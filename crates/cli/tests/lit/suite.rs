@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Directory of a suite; removed when dropped.
+/// The directory of a suite; removed when dropped.
 pub struct Suite {
     dir: tempfile::TempDir,
 }
 
 impl Suite {
-    /// A suite named `t` of `.test` files, with `extra` appended to its config.
+    /// Creates a suite named `t` of `.test` files, with `extra` appended to its config.
     pub fn new(extra: &str) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let suite = Suite { dir };
@@ -28,12 +28,12 @@ impl Suite {
         path
     }
 
-    /// A path in the suite.
+    /// Returns a path in the suite.
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// A `hotstart lit` command in the suite's directory.
+    /// Returns a `hotstart lit` command in the suite's directory.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hotstart"));
         command.arg("lit").args(args).current_dir(self.dir.path());
@@ -47,7 +47,7 @@ impl Suite {
     }
 }
 
-/// Lets the command find the reference `lit`, and keeps the caller's own settings out.
+/// Lets the command find the reference `lit`, and hides the caller's own settings.
 pub fn prepare(command: &mut Command) {
     command.env("HOTSTART_LIT_PYTHON", lit_python());
     for name in
@@ -57,7 +57,7 @@ pub fn prepare(command: &mut Command) {
     }
 }
 
-/// The Python that has lit; `make venv` makes one.
+/// Returns the Python that has lit; `make venv` makes one.
 pub fn lit_python() -> PathBuf {
     if let Some(python) = std::env::var_os("HOTSTART_LIT_PYTHON") {
         return python.into();
@@ -67,7 +67,7 @@ pub fn lit_python() -> PathBuf {
     venv
 }
 
-/// What a finished run printed, and how it ended.
+/// The output and the exit code of a finished run.
 #[derive(Debug)]
 pub struct Run {
     pub out: String,

@@ -1,10 +1,10 @@
-//! What options for verbosity mean together, where an older lit is followed.
+//! The combined effect of verbosity options under an older lit.
 
 use std::process::Command;
 
 use crate::suite::{Suite, lit_python};
 
-/// A copy of the reference lit that says it is lit 18, so that its rules are followed.
+/// Copies the reference lit and changes its version to 18, so that the older rules apply.
 fn older_lit(suite: &Suite) {
     let script = "import lit, os, shutil\n\
                   shutil.copytree(os.path.dirname(lit.__file__), 'package/lit')\n\

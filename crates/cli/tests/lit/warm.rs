@@ -1,9 +1,9 @@
-//! Warm starts as users see them: chosen, refused and explained. Where starts are counted, no test is repeated by
-//! chance (`--verify=0`).
+//! Warm starts as users see them: chosen, refused and explained. Tests that count starts use `--verify=0`, so that no test
+//! is repeated by chance.
 
 use crate::suite::{Run, Suite};
 
-/// A suite in which `sort` is started four times and `head` twice, by two tests.
+/// Creates a suite in which two tests start `sort` four times and `head` twice.
 fn suite(extra: &str) -> Suite {
     let suite = Suite::new(extra);
     for name in ["a", "b"] {
@@ -13,7 +13,7 @@ fn suite(extra: &str) -> Suite {
     suite
 }
 
-/// How often `tool` was started warm and cold, and why cold, according to `--explain`.
+/// Returns how often `tool` was started warm and cold, and the reasons, according to `--explain`.
 fn starts(run: &Run, tool: &str) -> (u32, u32, Vec<String>) {
     let mut lines = run.err.lines().skip_while(|line| !line.ends_with(&format!("/{tool}")));
     let row: Vec<_> = lines.next().unwrap_or_default().split_whitespace().collect();
@@ -154,7 +154,7 @@ fn without_memory_for_templates_all_is_cold() {
     assert_eq!(starts(&suite.run(&["-j1", "--template-memory=64", "--verify=0", "."]), "sort").0, 4);
 }
 
-/// A config that names `sort` by its path, and then asks a process for something.
+/// A config that names `sort` by its path, and then waits for a process.
 const WAITS: &str = "\
 import os, subprocess
 config.substitutions.append((r'\\bsort\\b', '/usr/bin/sort'))

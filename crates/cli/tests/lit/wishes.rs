@@ -1,4 +1,4 @@
-//! What lit's users ask for: tests that run alone, serial reruns, repetitions, wrapped tools, and records of runs.
+//! Features that lit's users ask for: tests that run alone, serial reruns, repetitions, wrapped tools, records of runs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use crate::suite::{Run, Suite};
 
-/// A test that fails where another one of its kind runs at the same time. `%S/busy` is made by each while it runs.
+/// A test that fails if another one of its kind runs at the same time. Each makes `%S/busy` while it runs.
 const EXCLUSIVE: &str = "RUN: sh -c 'mkdir %S/busy && sleep 0.05 && rmdir %S/busy'\n";
-/// One that fails where an exclusive one runs.
+/// A test that fails while an exclusive one runs.
 const OTHER: &str = "RUN: sh -c 'sleep 0.01; test ! -e %S/busy'\n";
 
 fn order(run: &Run) -> Vec<String> {
@@ -45,7 +45,7 @@ fn a_whole_directory_can_be_alone() {
     assert!(names[4..].iter().all(|name| name.starts_with("a/")), "{names:?}");
 }
 
-/// Fails the first time, with this text.
+/// Returns a test that fails the first time, with this text.
 fn fails_once(text: &str) -> String {
     format!(
         "RUN: sh -c 'test -e %S/seen-%basename_t || {{ touch %S/seen-%basename_t; echo {text}; exit 1; }}'\n"
@@ -93,7 +93,7 @@ fn a_failure_that_waits_for_its_second_run_is_not_lost() {
 #[test]
 fn repetitions_have_directories_of_their_own() {
     let suite = Suite::new("");
-    // Fails if its directory was used before.
+    // This test fails if its directory was used before.
     suite.file("a.test", "RUN: mkdir %t\nRUN: sh -c 'echo x > %t/file; sleep 0.01'\n");
     let run = suite.run(&["--repeat=6", "-j3", "-a", "."]);
     run.ends_with(0).has("-- Testing: 6 tests, 3 workers --").has("Total Discovered Tests: 1");

@@ -1,7 +1,7 @@
-//! The demo suite under a hail of SIGKILL: templates are killed at random while tests run. No test is lost and no
-//! verdict changes, nor is a failure first seen and then put right.
+//! Runs the demo suite while zygotes are killed at random. No test is lost, no verdict changes, and no failure is seen first
+//! and corrected later.
 //!
-//! `HOTSTART_KILLS` sets how many templates are killed.
+//! `HOTSTART_KILLS` sets the number of zygotes to kill.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -27,7 +27,7 @@ fn command(results: &Path, options: &[&str]) -> Command {
     command
 }
 
-/// The verdict of each test, in the order of their names.
+/// Returns the verdict of each test, in the order of their names.
 fn verdicts(run: &Run) -> Vec<&str> {
     let name = |line| -> Option<&str> { Some(str::split_once(line, " (")?.0) };
     let mut verdicts: Vec<_> =
@@ -36,14 +36,14 @@ fn verdicts(run: &Run) -> Vec<&str> {
     verdicts
 }
 
-/// How many faults of hotstart there were.
+/// Returns the number of hotstart's faults.
 fn faults(run: &Run) -> u64 {
     let line = run.err.lines().find(|l| l.starts_with("hotstart: failures confirmed cold"));
     let last = line.expect("--explain says it").rsplit(' ').next().expect("words");
     last.parse().expect("a number")
 }
 
-/// How many starts met a template that was dead.
+/// Returns the number of starts that found a dead zygote.
 fn met_dead(run: &Run) -> u64 {
     let count = |line: &str| {
         line.trim().strip_suffix(": the template died")?.strip_prefix("cold ")?.parse::<u64>().ok()
@@ -51,8 +51,8 @@ fn met_dead(run: &Run) -> u64 {
     run.err.lines().filter_map(count).sum()
 }
 
-/// What a process must have mapped, besides the runtime, to be killed: the slots are a zygote's alone, a page is what a
-/// process has that runs a tool. The runner, and its children on the way to exec, have both, but not the runtime.
+/// Mappings that mark a process to kill, in addition to the runtime. Only a zygote has the slots; a process that runs a tool
+/// has a page. The runner, and its children before their exec, have both, but not the runtime.
 const ZYGOTES: &[&str] = &["hotstart-slots"];
 const ZYGOTES_AND_TOOLS: &[&str] = &["hotstart-slots", "hotstart-page"];
 
@@ -61,7 +61,7 @@ fn maps_one_of(pid: i32, targets: &[&str]) -> bool {
     maps.contains("hotstart-runtime") && targets.iter().any(|target| maps.contains(target))
 }
 
-/// Kills processes of the runner until it has ended; how many.
+/// Kills processes of the runner until it has ended. Returns their number.
 fn hail(runner: u32, targets: &[&str], over: &AtomicBool, random: &mut Random) -> u64 {
     let mut killed = 0;
     while !over.load(Ordering::SeqCst) {
@@ -109,7 +109,7 @@ fn killed_templates_lose_no_test_and_change_no_verdict() {
         let (run, now) = run_in_hail(&results(runs), "--start=fork", ZYGOTES, &mut random);
         assert_eq!(verdicts(&run), expected, "{run:#?}");
         assert_eq!(run.code, calm.code, "{run:#?}");
-        // A failure seen warm and put right cold is a FLAKYPASS, so the verdicts would differ.
+        // A failure seen warm and corrected cold is a FLAKYPASS, so the verdicts would differ.
         assert_eq!(faults(&run), 0, "{run:#?}");
         killed += now;
         dead += met_dead(&run);
@@ -119,8 +119,8 @@ fn killed_templates_lose_no_test_and_change_no_verdict() {
     println!("{killed} templates killed in {runs} runs of {tests} tests; {dead} starts met a dead one");
 }
 
-/// A worker that is killed takes the tool that it runs with it, as any killed process would: its test fails, and is
-/// confirmed cold. One that is killed while it waits is noticed.
+/// A killed persistent process ends the tool that it runs, as any killed process would: the test fails, and is confirmed
+/// cold. The death of an idle one is noticed.
 #[test]
 fn killed_workers_change_no_verdict() {
     let alone = Alone::begin();

@@ -1,6 +1,6 @@
-//! No process, file, shared memory or message queue after a run, however it ended.
+//! No process, file, shared memory or message queue is left after a run, however it ended.
 //!
-//! `HOTSTART_RUNNERS` sets how many runs are killed at random moments.
+//! `HOTSTART_RUNNERS` sets the number of runs that are killed at random moments.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -11,14 +11,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::suite::{Run, Suite};
 use crate::{Alone, Random};
 
-/// A suite of tests that start tools warm, write files, and some of which take long; and the place for temporary
-/// files.
+/// A suite whose tests start tools warm and write files, some of them slowly; and the directory for temporary files.
 struct Place {
     suite: Suite,
     shared: Shared,
 }
 
-/// Names that outlive their makers.
+/// Names of objects that outlive their creators.
 #[derive(Debug, PartialEq, Eq)]
 struct Shared {
     memory: Vec<PathBuf>,
@@ -73,7 +72,7 @@ impl Place {
         }
     }
 
-    /// Nothing is left of the run.
+    /// Asserts that nothing is left of the run.
     fn check(&self, alone: &Alone) {
         alone.await_nobody();
         let left: Vec<_> = std::fs::read_dir(self.suite.path("tmp")).unwrap().flatten().collect();
@@ -131,7 +130,7 @@ fn nothing_is_left_when_the_runner_ends_at_once() {
     }
 }
 
-/// At any moment: while configs are read, templates are made, the last tools end.
+/// The runner is killed at any moment: while configs are read, zygotes are made, or the last tools end.
 #[test]
 fn nothing_is_left_when_the_runner_is_killed_at_random() {
     let alone = Alone::begin();
@@ -141,10 +140,10 @@ fn nothing_is_left_when_the_runner_is_killed_at_random() {
     for round in 0..rounds {
         let place = Place::new(round % 2 == 0);
         let child = place.start(WAYS[round % 2]);
-        // As long as a run takes, at most.
+        // At most about as long as a run takes.
         std::thread::sleep(Duration::from_micros(random.below(400_000)));
         if round % 4 >= 2 {
-            // What it has asked of a template, or started, goes on without it for a while.
+            // A start that the runner has requested goes on without it for a while.
             signal(&child, Signal::STOP);
             std::thread::sleep(Duration::from_millis(20));
         }

@@ -1,6 +1,6 @@
-//! What is left of a run when it is over, and what becomes of one whose templates are killed.
+//! Processes and files after the end of a run, and runs whose zygotes are killed.
 //!
-//! This process adopts whatever a run leaves behind (it is a "subreaper"), so that nothing can hide. For that, only
+//! This process adopts everything that a run leaves behind (it is a "subreaper"), so that nothing can hide. Therefore only
 //! one test runs at a time.
 
 #[path = "../lit/suite.rs"]
@@ -13,7 +13,7 @@ mod left_behind;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Children of a process, by the kernel's account; none if it is gone.
+/// Returns the children of a process, as the kernel lists them; none if it is gone.
 pub fn children_of(pid: u32) -> Vec<i32> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
@@ -22,17 +22,17 @@ pub fn children_of(pid: u32) -> Vec<i32> {
         .collect()
 }
 
-/// Reaps every child that has ended; gives the others.
+/// Reaps every child that has ended, and returns the others.
 fn living_children() -> Vec<i32> {
     while let Ok(Some(_)) = rustix::process::wait(rustix::process::WaitOptions::NOHANG) {}
     children_of(std::process::id())
 }
 
-/// The only test that runs, with everything below it adopted when orphaned.
+/// Held by the only running test; orphans below it are adopted.
 pub struct Alone(#[allow(dead_code, reason = "held")] MutexGuard<'static, ()>);
 
 impl Alone {
-    /// Waits for the test that runs now, if there is one.
+    /// Waits until no other test runs.
     pub fn begin() -> Self {
         static LOCK: Mutex<()> = Mutex::new(());
         let lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
@@ -40,7 +40,7 @@ impl Alone {
         Alone(lock)
     }
 
-    /// Waits until no process is left; the runner itself must have been waited for.
+    /// Waits until no process is left. The caller must have waited for the runner itself.
     pub fn await_nobody(&self) {
         let begun = Instant::now();
         loop {
@@ -57,16 +57,16 @@ impl Alone {
     }
 }
 
-/// Numbers that look random and are the same in each run.
+/// A generator of numbers that look random and are the same in each run.
 pub struct Random(u64);
 
 impl Random {
-    /// The same seed, the same numbers.
+    /// Creates a generator; equal seeds give equal numbers.
     pub fn new(seed: u64) -> Self {
         Random(seed)
     }
 
-    /// The next number, below `limit`.
+    /// Returns the next number, below `limit`.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit

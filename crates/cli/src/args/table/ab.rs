@@ -1,4 +1,4 @@
-//! Options that run another lit interleaved with this one.
+//! Options for runs of another lit, interleaved with this one.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;

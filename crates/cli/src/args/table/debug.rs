@@ -1,4 +1,4 @@
-//! Looking into a run.
+//! Options that show details of a run.
 
 use crate::args::flag::Flag;
 

@@ -1,4 +1,4 @@
-//! How tests run. Reports stand here where lit lists them so.
+//! Options for the execution of tests. They include reports where lit lists them so.
 
 use crate::args::flag::Flag;
 use crate::args::values;

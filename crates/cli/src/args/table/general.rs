@@ -1,4 +1,4 @@
-//! Options that stand before all groups.
+//! Options that precede all groups.
 
 use crate::args::flag::{Action, Flag};
 use crate::args::values;

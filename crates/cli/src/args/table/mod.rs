@@ -13,9 +13,9 @@ use super::flag::Flag;
 
 /// Options that help shows together.
 pub(super) struct Group {
-    /// Headline; `None` for the first, which follows the paths.
+    /// Headline; `None` for the first group, which follows the paths.
     pub title: Option<&'static str>,
-    /// In order.
+    /// Its options, in order.
     pub flags: &'static [Flag],
 }
 
@@ -33,44 +33,44 @@ const OWN: [Group; 3] = [
     Group { title: Some("Warm starts, only in hotstart"), flags: &warm::FLAGS },
 ];
 
-/// All groups.
+/// Returns all groups.
 pub(super) fn groups() -> impl Iterator<Item = &'static Group> {
     OF_LIT.iter().chain(&OWN)
 }
 
-/// lit's options.
+/// Returns lit's options.
 pub(super) fn of_lit() -> impl Iterator<Item = &'static Flag> {
     OF_LIT.iter().flat_map(|group| group.flags)
 }
 
-/// hotstart's own options.
+/// Returns hotstart's own options.
 pub(super) fn own() -> impl Iterator<Item = &'static Flag> {
     OWN.iter().flat_map(|group| group.flags)
 }
 
-/// Whether this is an option of the comparison with another lit.
+/// Returns whether the option belongs to the comparison with another lit.
 pub(super) fn is_of_ab(flag: &Flag) -> bool {
     ab::FLAGS.iter().any(|known| known.names == flag.names)
 }
 
-/// Whether this is an option of lit's that names a file for results.
+/// Returns whether this is an option of lit that names a file for results.
 pub(super) fn is_report(flag: &Flag) -> bool {
     let is_output =
         |name: &&str| *name == "--output" || name.ends_with("-output") && *name != "--test-output";
     flag.names.iter().any(is_output)
 }
 
-/// Whether lit has this option.
+/// Returns whether lit has this option.
 pub(super) fn is_of_lit(flag: &Flag) -> bool {
     of_lit().any(|known| known.names == flag.names)
 }
 
-/// All options.
+/// Returns all options.
 pub(super) fn all() -> impl Iterator<Item = &'static Flag> {
     of_lit().chain(own())
 }
 
-/// The option of exactly this name.
+/// Returns the option of exactly this name.
 pub(super) fn find(name: &[u8]) -> Option<(&'static Flag, &'static str)> {
     all().find_map(|flag| {
         let name = flag.names.iter().find(|known| known.as_bytes() == name)?;

@@ -1,4 +1,4 @@
-//! What is shown, and which reports are written.
+//! Options for output and reports.
 
 use crate::args::flag::Flag;
 use crate::args::values;

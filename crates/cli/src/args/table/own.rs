@@ -1,4 +1,4 @@
-//! What lit does not have.
+//! Options that lit does not have.
 
 use std::ffi::OsStr;
 

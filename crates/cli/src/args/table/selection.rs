@@ -1,4 +1,4 @@
-//! Which tests run, and in which order.
+//! Options that select and order tests.
 
 use crate::args::flag::Flag;
 use crate::args::options::Order;

@@ -1,4 +1,4 @@
-//! How tools are started, which lit does not choose.
+//! Options for the start of tools, over which lit has no choice.
 
 use crate::args::flag::Flag;
 use crate::args::values;

@@ -1,4 +1,4 @@
-//! The two command lines: the same words, but for the program and for options that only hotstart has.
+//! The two command lines of a comparison: the same words except for the program and for options that only hotstart has.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -10,7 +10,7 @@ use hotstart_lit::settings::Settings;
 
 use crate::args::LitOptions;
 
-/// Refuses options that ask for something else than a run, or for a file that the comparison needs itself.
+/// Refuses options that ask for something other than a run, or for a file that the comparison itself needs.
 pub(super) fn refuse_other_work(options: &LitOptions) -> Result<(), String> {
     if options.reports.json.is_some() {
         return Err("--ab reads the results of each run by -o; leave -o away, and ask for the comparison's \
@@ -25,7 +25,7 @@ pub(super) fn refuse_other_work(options: &LitOptions) -> Result<(), String> {
     Ok(())
 }
 
-/// This very program with all words that are not about the comparison.
+/// Returns the command for this program, with all words except those of the comparison.
 pub(super) fn own(options: &LitOptions, results: &Path) -> Result<Command, String> {
     let own = ["hotstart", "lit"].map(OsString::from).to_vec();
     let words = options.words.for_hotstart();
@@ -33,7 +33,7 @@ pub(super) fn own(options: &LitOptions, results: &Path) -> Result<Command, Strin
     Ok(Command { name, program: own_binary()?, argv: with_results(own, results, words) })
 }
 
-/// The command that `--ab` names, with lit's words; with all of them if it is hotstart again.
+/// Returns the command that `--ab` names, with lit's words; with all words if it is hotstart again.
 pub(super) fn other(options: &LitOptions, cwd: &Path, results: &Path) -> Result<Command, String> {
     let typed = options.own.ab.with.as_deref().unwrap_or_default();
     let typed = hotstart_python::shlex::split(typed).map_err(|error| format!("argument --ab: {error}"))?;
@@ -52,7 +52,7 @@ pub(super) fn other(options: &LitOptions, cwd: &Path, results: &Path) -> Result<
     Ok(Command { name, program: found.program, argv: with_results(found.argv, results, words) })
 }
 
-/// Where there is no command `lit`, the Python that evaluates the configs has one.
+/// Returns a call of lit by the Python that evaluates the configs, for systems without a command `lit`.
 fn lit_of_python(options: &LitOptions, cwd: &Path) -> Result<Vec<OsString>, String> {
     if options.own.lit_package.is_some() {
         let how = "name the lit of --lit-package as `--ab 'python3 DIR/lit.py'`";
@@ -61,7 +61,7 @@ fn lit_of_python(options: &LitOptions, cwd: &Path) -> Result<Vec<OsString>, Stri
     let named = options.own.lit_python.clone().map(OsString::from);
     let python = named.or_else(|| std::env::var_os("HOTSTART_LIT_PYTHON").filter(|name| !name.is_empty()));
     let python = python.or_else(|| python_with_script(cwd)).unwrap_or_else(|| "python3".into());
-    // A virtual environment has the script that pip made beside its Python.
+    // In a virtual environment, pip has installed the script beside Python.
     let script = Path::new(&python).with_file_name("lit");
     if python.as_bytes().contains(&b'/') && script.exists() {
         return Ok(vec![script.into()]);
@@ -70,7 +70,7 @@ fn lit_of_python(options: &LitOptions, cwd: &Path) -> Result<Vec<OsString>, Stri
     Ok([&python, OsStr::new("-c"), OsStr::new(call)].map(OsString::from).to_vec())
 }
 
-/// The Python of an environment that has the script `lit`, from the places where a run looks for one.
+/// Finds the Python of an environment with the script `lit`, in the places where a run looks for Python.
 fn python_with_script(cwd: &Path) -> Option<OsString> {
     let settings = Settings { cwd: cwd.to_path_buf(), ..Settings::default() };
     let surroundings = Surroundings::of_process();

@@ -10,7 +10,7 @@ use hotstart_bench::measure::{
 
 use super::verdicts::{Run, Verdicts};
 
-/// A lit that can be run.
+/// A lit that can run as a candidate.
 pub(super) struct Contestant<'s> {
     process: Process<'s>,
     results: PathBuf,
@@ -19,7 +19,7 @@ pub(super) struct Contestant<'s> {
 }
 
 impl<'s> Contestant<'s> {
-    /// `results` is the file that the command writes; what is read there is noted as of this side.
+    /// Creates the candidate. Its command writes the file `results`, whose verdicts are recorded for this side.
     pub(super) fn new(
         command: Command,
         settings: &'s ProcessSettings,
@@ -37,7 +37,7 @@ impl Candidate for Contestant<'_> {
     }
 
     fn prepare(&mut self) -> Result<(), Failure> {
-        // Another run's results must not be taken for this one's.
+        // The results of an earlier run must not count for this one.
         std::fs::remove_file(&self.results).ok();
         Ok(())
     }
@@ -63,7 +63,7 @@ impl Candidate for Contestant<'_> {
     }
 }
 
-/// A lit ends with 0 or 1; what `hotstart ab` advises on other codes does not help here.
+/// Rewords a failure: a lit ends with 0 or 1, so the advice of `hotstart ab` on other codes does not apply.
 fn in_lits_words(failure: Failure, advice: &str) -> Failure {
     let Failure::Status { name, phase, status, said, .. } = failure else { return failure };
     let said = said.trim_end();

@@ -1,8 +1,8 @@
-//! `hotstart lit --ab COMMAND`: another lit and this one interleaved, on the same tests with the same options.
+//! `hotstart lit --ab COMMAND`: runs another lit and this one interleaved, on the same tests with the same options.
 //!
-//! Both are processes of their own, started as a user starts them, so that what is compared is what a user waits
-//! for: Python's start and discovery included, and nothing of this process. Each run writes its results to a file,
-//! and the verdicts of all runs are compared test by test. The times are `hotstart ab`'s business.
+//! Both are separate processes, started as a user starts them. So the comparison includes all that a user waits for, such as
+//! Python's start and discovery, and nothing of this process. Each run writes its results to a file, and the verdicts of all
+//! runs are compared test by test. `hotstart ab`'s code measures the times.
 
 mod commands;
 mod contestant;
@@ -23,10 +23,10 @@ use crate::exit_code::{self, FAILURE, SUCCESS};
 use contestant::Contestant;
 use verdicts::Verdicts;
 
-/// Rounds where nothing is said.
+/// Default number of rounds.
 const ROUNDS: usize = 10;
 
-/// Compares with the lit that `--ab` names. `program` is the name that messages begin with.
+/// Compares with the lit that `--ab` names. Messages begin with `program`.
 pub(super) fn run(program: &str, options: &LitOptions, cwd: &Path) -> ExitCode {
     let halt = Halt::new();
     let done = Stopper::start(halt.clone()).and_then(|stopper| Ok((compare(options, cwd, &halt)?, stopper)));
@@ -41,7 +41,7 @@ pub(super) fn run(program: &str, options: &LitOptions, cwd: &Path) -> ExitCode {
     }
 }
 
-/// The report, and whether verdicts differ.
+/// Returns the report, and whether verdicts differ.
 fn compare(options: &LitOptions, cwd: &Path, halt: &Halt) -> Result<(Report, bool), String> {
     commands::refuse_other_work(options)?;
     let scratch = Scratch::new().map_err(|error| {
@@ -72,7 +72,7 @@ fn compare(options: &LitOptions, cwd: &Path, halt: &Halt) -> Result<(Report, boo
 
 fn settings(cwd: &Path, halt: &Halt) -> ProcessSettings {
     let mut env: Environment = std::env::vars_os().collect();
-    // Its words are on both command lines already.
+    // Both command lines contain its words already.
     env.unset("LIT_OPTS");
     ProcessSettings {
         launcher: Launcher::new().with_guard(),
@@ -81,7 +81,7 @@ fn settings(cwd: &Path, halt: &Halt) -> ProcessSettings {
         cwd: cwd.into(),
         input: None,
         timeout: None,
-        // Tests may fail.
+        // Tests may fail, so 1 is accepted.
         accepted: Accepted::Codes(vec![0, 1]),
         same_output: false,
         output_limit: u64::MAX,
@@ -89,7 +89,7 @@ fn settings(cwd: &Path, halt: &Halt) -> ProcessSettings {
     }
 }
 
-/// The form that a file's name asks for; the command line has been checked for names of no form.
+/// Returns the format for a file's extension, which the parser of the command line has checked.
 fn form(path: &Path) -> Render {
     match path.extension().and_then(|ending| ending.to_str()) {
         Some("json") => render::json::render,

@@ -1,22 +1,22 @@
-//! Whether two lits come to the same verdicts, over all their runs.
+//! Compares the verdicts of two lits over all their runs.
 //!
-//! Per test and side, the set of all verdicts ever seen is kept: one that changes from run to run is told as such,
-//! and neither hidden by the last run nor blamed on one side.
+//! For each test and side, the set of all its verdicts is kept. A verdict that changes from run to run is reported as such:
+//! the last run does not hide it, and neither side gets the blame.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// Differences that are told one by one.
+/// Most differences that are listed one by one.
 const TOLD: usize = 20;
-/// Stands for a verdict where there is none.
+/// Represents a missing verdict.
 const ABSENT: &str = "absent";
 
-/// The verdicts of one run by the tests' names; several of a name in order, with commas.
+/// The verdicts of one run by the tests' names. Several verdicts of one name are joined in order, with commas.
 pub(super) struct Run(BTreeMap<String, String>);
 
 impl Run {
-    /// Reads what `-o` wrote.
+    /// Parses the file that `-o` wrote.
     pub(super) fn parse(json: &[u8]) -> Result<Run, String> {
         let value: Value = serde_json::from_slice(json).map_err(|error| error.to_string())?;
         let tests = value["tests"].as_array().ok_or("there is no list `tests`")?;
@@ -35,7 +35,7 @@ impl Run {
     }
 }
 
-/// What both sides said, run after run.
+/// The verdicts of both sides, over all runs.
 #[derive(Debug, Default)]
 pub(super) struct Verdicts {
     tests: BTreeMap<String, [BTreeSet<String>; 2]>,
@@ -66,12 +66,12 @@ impl Verdicts {
         self.tests.iter().filter(move |(_, [a, b])| compared && a != b)
     }
 
-    /// Whether any test was judged differently.
+    /// Returns whether any test has different verdicts.
     pub(super) fn differ(&self) -> bool {
         self.differing().next().is_some()
     }
 
-    /// What was found, a line for each thing.
+    /// Describes the findings, a line for each.
     pub(super) fn in_words(&self) -> Vec<String> {
         if self.runs.contains(&0) {
             return vec!["verdicts: not compared, as one of the two never ended a run".to_owned()];
@@ -94,7 +94,7 @@ impl Verdicts {
         lines
     }
 
-    /// Tests that both judged differently at different times.
+    /// Returns the tests whose verdicts vary in the same way on both sides.
     fn unsteady(&self) -> Option<String> {
         let unsteady = |sets: &[BTreeSet<String>; 2]| sets[0] == sets[1] && sets[0].len() > 1;
         let names: Vec<&str> =

@@ -1,4 +1,4 @@
-//! How processes were started, in words.
+//! Describes in words how processes were started.
 
 use std::cmp::Reverse;
 use std::fmt::Write;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use hotstart_launch::{Reason, Statistics, Stopped, ToolStatistics};
 use hotstart_run::CheckCounts;
 
-/// Less is not worth a line that nobody asked for.
+/// Fallbacks that cost less are not worth an unrequested line.
 const FALLBACK_MIN: Duration = Duration::from_millis(500);
 
-/// The line at the end of a run; empty if nothing was started.
+/// Returns the line at the end of a run; empty if nothing was started.
 pub fn counts(statistics: &Statistics) -> String {
     let (warm, cold) = totals(statistics);
     let processes = if warm == 1 { "process" } else { "processes" };
@@ -25,8 +25,8 @@ fn totals(statistics: &Statistics) -> (u64, u64) {
     statistics.tools.iter().fold((0, 0), add)
 }
 
-/// For each tool: starts cold and warm, reasons, time saved, most started first; then what was checked. Faults are tests that
-/// differed and tools that an audit found not put back.
+/// Describes each tool, the most frequent first: cold and warm starts, reasons, time saved; then the checks. Faults are
+/// tests that differed and tools whose reset failed an audit.
 pub fn table(statistics: &Statistics, checks: CheckCounts) -> String {
     let starts = |tool: &ToolStatistics| tool.warm_total() + tool.cold_total();
     let mut tools: Vec<_> = statistics.tools.iter().filter(|tool| starts(tool) > 0).collect();
@@ -65,7 +65,7 @@ pub fn table(statistics: &Statistics, checks: CheckCounts) -> String {
     text
 }
 
-/// Its allocator, if one was chosen; the ways in which a tool was started warm, resets among them, or why there were none.
+/// Appends a tool's allocator, if one was chosen, and the ways of its warm starts, or why there were none.
 fn ways(text: &mut String, tool: &ToolStatistics) {
     if let Some(library) = &tool.allocator {
         let _ = writeln!(text, "{:32}allocator: {}", "", library.display());
@@ -89,7 +89,7 @@ fn ways(text: &mut String, tool: &ToolStatistics) {
     }
 }
 
-/// What limits did to a tool's processes.
+/// Appends the effects of limits on a tool's processes.
 fn limits(text: &mut String, tool: &ToolStatistics, memory: u64) {
     let lines = [
         (tool.ended_for_memory, format!("ended: all processes may own {} MiB together", memory >> 20)),
@@ -102,7 +102,7 @@ fn limits(text: &mut String, tool: &ToolStatistics, memory: u64) {
     }
 }
 
-/// One line on tools that fell back to a slower way, with an estimate of what it cost; empty if it was little.
+/// Returns one line on tools that fell back to a slower way, with an estimate of the cost; empty if it was small.
 pub fn fallbacks(statistics: &Statistics) -> String {
     let tools = statistics.tools.iter().filter_map(|tool| {
         let name = tool.program.file_name().unwrap_or_default().display();
@@ -116,13 +116,13 @@ pub fn fallbacks(statistics: &Statistics) -> String {
     }
 }
 
-/// The ways in which a tool fell back, each with what it cost.
+/// Returns the ways in which a tool fell back, with the cost of each.
 fn fallback(tool: &ToolStatistics) -> Vec<(String, Duration)> {
     let mean =
         |time: Duration, count: u64| u32::try_from(count).ok().and_then(|count| time.checked_div(count));
     let zygote = mean(tool.template_time, tool.templates).unwrap_or_default();
     let fork = mean(tool.fork_time, tool.forks).unwrap_or_default();
-    // A fork does not pay for itself where a reset would do.
+    // A fork costs only the excess over a reset, which would have been possible.
     let more = fork.saturating_sub(mean(tool.rewind_time, tool.rewinds).unwrap_or_default());
     let times = |each: Duration, count: u64| each * u32::try_from(count).unwrap_or(u32::MAX);
     let cold = |reason| tool.cold.get(&reason).copied().unwrap_or(0);
@@ -143,7 +143,7 @@ fn fallback(tool: &ToolStatistics) -> Vec<(String, Duration)> {
     ways
 }
 
-/// Tools of which an audit found that they were not put back; empty if there are none, as there should be.
+/// Reports the tools whose reset failed an audit; empty if there are none, as there should be.
 pub fn faults(statistics: &Statistics) -> String {
     let mut text = String::new();
     for (tool, why) in not_put_back(statistics) {
@@ -156,7 +156,7 @@ pub fn faults(statistics: &Statistics) -> String {
     text
 }
 
-/// Tests that failed warm and passed cold, told however quiet a run is; empty if there are none.
+/// Reports tests that failed warm and passed cold, even in quiet runs; empty if there are none.
 pub fn flaky(tests: &[String]) -> String {
     const SHOWN: usize = 20;
     if tests.is_empty() {

@@ -1,7 +1,7 @@
-//! `hotstart.toml`: settings that a project or a user wants in every run.
+//! Reads `hotstart.toml`: settings for every run of a project or a user.
 //!
-//! The file is read as a tree of values with places, not into types, so that every error can name its place, its
-//! key and what is allowed there.
+//! The file is parsed to a tree of values with positions, not into types, so that every error can name its position, its key
+//! and the allowed values.
 
 use std::fmt;
 use std::ops::Range;
@@ -18,27 +18,27 @@ const NAME: &str = "hotstart.toml";
 const KEYS: &str =
     "'start', 'warm', 'keep_cold', 'allocator', 'verify', 'template_memory_mib', 'explain', 'shell'";
 
-/// The table `[lit]`; `None` is what it does not say.
+/// The table `[lit]`; `None` means not given.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FileSettings {
     pub start: Option<Start>,
     pub warm: Option<Vec<String>>,
     pub keep_cold: Option<Vec<String>>,
     pub allocators: Option<AllocatorOptions>,
-    /// In percent.
+    /// Share of passing tests to compare, in percent.
     pub verify: Option<f64>,
-    /// In MiB.
+    /// Most memory of all zygotes and persistent processes together, in MiB.
     pub template_memory: Option<u64>,
     pub explain: Option<bool>,
-    /// Whether scripts for an external shell may be run without it.
+    /// Whether the internal shell may run scripts for an external shell.
     pub native_shell: Option<bool>,
 }
 
-/// A configuration file that cannot be followed.
+/// An error in a configuration file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FileError {
     path: PathBuf,
-    /// Line and column, from 1, if it could be read at all.
+    /// Line and column, from 1, if the file could be read.
     place: Option<(usize, usize)>,
     what: String,
 }
@@ -52,7 +52,7 @@ impl fmt::Display for FileError {
     }
 }
 
-/// Reads the file that `which` means; none is no settings.
+/// Reads the file that `which` selects. Without a file there are no settings.
 pub fn read(which: &ConfigFile, cwd: &Path) -> Result<FileSettings, FileError> {
     let path = match which {
         ConfigFile::None => return Ok(FileSettings::default()),
@@ -72,7 +72,7 @@ pub fn read(which: &ConfigFile, cwd: &Path) -> Result<FileSettings, FileError> {
     parse(&text).map_err(|fault| fault.at(&path, &text))
 }
 
-/// The nearest file at or above `dir`, but not above the top of a repository.
+/// Finds the nearest file at or above `dir`, but not above the top of a repository.
 fn look_up(dir: &Path) -> Option<PathBuf> {
     for dir in dir.ancestors() {
         let path = dir.join(NAME);
@@ -86,7 +86,7 @@ fn look_up(dir: &Path) -> Option<PathBuf> {
     None
 }
 
-/// What is wrong, and with which bytes.
+/// The fault of a value, and its range of bytes.
 struct Fault {
     span: Option<Range<usize>>,
     what: String,
@@ -181,7 +181,7 @@ fn tools(value: &Spanned<DeValue<'_>>, key: &str) -> Result<Vec<String>, Fault> 
     list.iter().map(tool).collect()
 }
 
-/// One for all tools, or a table of tools.
+/// Parses one allocator for all tools, or a table of tools.
 fn allocators(value: &Spanned<DeValue<'_>>) -> Result<AllocatorOptions, Fault> {
     let one = |value: &Spanned<DeValue<'_>>, key: &str| {
         let absolute = |path: &str| Some(PathBuf::from(path)).filter(|path| path.is_absolute());

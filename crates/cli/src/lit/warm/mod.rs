@@ -1,5 +1,4 @@
-//! Warm starts as a run is told to use them: command line and configuration file joined, and what the launcher
-//! makes of them.
+//! Settings of warm starts: joins the command line and the configuration file, and makes the launcher's policy of them.
 
 mod explain;
 mod file;
@@ -14,13 +13,13 @@ use crate::args::{Allocator, AllocatorOptions, Parity, Start, WarmOptions};
 pub(super) use explain::{counts, fallbacks, faults, flaky, table};
 pub(super) use file::{FileSettings, read};
 
-/// How many of a hundred passing warm starts are repeated cold, unless it is said.
+/// Default share of passing tests to compare, in percent.
 const VERIFY: f64 = 0.5;
-/// In a run of so many tests a tool that is started once will be started again, so that the first start is warm: a cold one
-/// is saved. A template that nobody needs again costs a third more than a cold start (bench/start), once for each tool.
+/// In a run of this many tests a tool that starts once will start again, so its first start is warm, which saves a cold one.
+/// A zygote that is not needed again costs a third more than a cold start (bench/start), once for each tool.
 const MANY_TESTS: usize = 200;
 
-/// All settings, defaults filled in.
+/// All settings, with defaults filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct WarmSettings {
     start: Start,
@@ -30,19 +29,19 @@ pub(super) struct WarmSettings {
     template_memory: Option<u64>,
     verify: f64,
     parity: Option<Parity>,
-    /// Whether it is told how each tool was started.
+    /// Whether to report how each tool was started.
     pub explain: bool,
 }
 
 impl WarmSettings {
-    /// The command line's settings before the file's. Which tools are warm is one thing, said by `start` and `warm`
-    /// together: if the command line says either, neither of the file's counts.
+    /// Joins both sources; the command line's settings win. `start` and `warm` together select the warm tools, so if the
+    /// command line has either, neither of the file's counts.
     pub fn new(options: &WarmOptions, file: FileSettings) -> Self {
         let (start, warm) = match (options.start, &options.warm) {
             (None, None) => (file.start, file.warm),
             (start, warm) => (start, warm.clone()),
         };
-        // What is to be compared has to be warm, however seldom it is started.
+        // A tool to be compared must be warm, however rarely it starts.
         let default = match options.parity {
             None => Start::Auto,
             Some(Parity::Fork) => Start::Fork,
@@ -60,12 +59,12 @@ impl WarmSettings {
         }
     }
 
-    /// Which warm runs are compared with cold ones.
+    /// Returns the choice of runs to compare with cold ones.
     pub fn checks(&self) -> Checks {
         if self.parity.is_some() { Checks::parity() } else { Checks::sampled(self.verify / 100.0) }
     }
 
-    /// The allocators of tools, each of them tried; `None` if all have libc's.
+    /// Returns the allocators of tools, each of them tried; `None` if all tools have libc's.
     pub fn allocators(&self) -> Result<Option<Allocators>, String> {
         let choice = self.allocator_choice()?;
         if choice == AllocatorChoice::default() {
@@ -93,28 +92,28 @@ impl WarmSettings {
         Ok(choice)
     }
 
-    /// Whether any tool is to have another allocator than libc's.
+    /// Returns whether any tool has another allocator than libc's.
     pub fn chooses_allocators(&self) -> bool {
         !self.allocators.is_empty()
     }
 
-    /// Whether any tool may be started warm.
+    /// Returns whether any tool may be started warm.
     pub fn is_on(&self) -> bool {
         self.start != Start::Cold
     }
 
-    /// Whether a FileCheck may pass without a process: where it may be started warm.
+    /// Returns whether a FileCheck may pass without a process: only if it may also be started warm.
     pub fn matches_filechecks(&self) -> bool {
         let is_named = |list: &[String]| list.iter().any(|name| name == "FileCheck");
         self.is_on() && !is_named(&self.keep_cold) && self.warm.as_deref().is_none_or(is_named)
     }
 
-    /// What it will go by, as far as that is known before tests are found.
+    /// Returns the policy as far as it is known before tests are discovered.
     pub fn early_policy(&self) -> Policy {
         self.policy_for((0, 1), Vec::new(), None)
     }
 
-    /// What the launcher goes by for the tests that were found, of which `jobs` run at a time.
+    /// Returns the launcher's policy for the discovered tests, of which `jobs` run at a time.
     pub fn policy(&self, discovered: &Discovered, jobs: usize) -> Policy {
         let exec_roots = discovered.suites.iter().map(|suite| suite.exec_root.clone());
         let tests = discovered.selection.tests().len();

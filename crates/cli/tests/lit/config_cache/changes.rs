@@ -1,4 +1,4 @@
-//! After each kind of change, the very next run sees what an evaluation sees.
+//! After each kind of change, the very next run sees the same as an evaluation.
 
 use std::fs::{self, File, FileTimes};
 use std::process::Command;
@@ -8,7 +8,7 @@ use crate::suite::lit_python;
 
 type Change = (&'static str, fn(&mut Place));
 
-/// Changes that a config sees, one after the other on the same suite.
+/// Changes that affect a config, made one after the other to the same suite.
 const CHANGES: &[Change] = &[
     ("text of a file", |at| at.file("data/file", "two!")),
     ("text of the same size", |at| at.file("data/file", "2wo!")),

@@ -1,4 +1,4 @@
-//! Evaluated configs are used again, and never where anything that they depend on has changed.
+//! Evaluated configs are used again, but never after a change to anything that they depend on.
 
 mod changes;
 mod place;

@@ -1,4 +1,4 @@
-//! A suite whose config looks at its surroundings in every way that is followed, and says what it saw.
+//! A suite whose config inspects its environment in every way that the cache follows, and prints what it saw.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::suite::{Run, lit_python, prepare};
 
-/// Everything that the config sees goes into a substitution, which the test prints.
+/// The config collects everything in a substitution, which the test prints.
 const CONFIG: &str = r#"
 import glob, json, os, platform, re, shutil, subprocess, sys
 import lit.formats
@@ -111,7 +111,7 @@ impl Place {
         fs::set_permissions(self.path(name), mode).expect("it is ours");
     }
 
-    /// A program of the system under another name.
+    /// Copies a system program to another name.
     pub fn program(&self, name: &str, of: &str) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().expect("a directory above")).expect("a directory");
@@ -149,13 +149,14 @@ impl Place {
         Run::from(command.output().expect("hotstart starts"))
     }
 
-    /// What a run saw.
+    /// Returns the line of what the config saw.
     pub fn seen(run: &Run) -> &str {
         let line = run.out.lines().find(|line| line.starts_with("# | SEEN") || line.starts_with("SEEN"));
         line.unwrap_or_else(|| panic!("nothing was seen in {run:#?}"))
     }
 
-    /// Runs until the evaluated configs are kept and used. What has just changed is not kept, so it may take some runs.
+    /// Runs until evaluated configs are stored and used. A config whose files have just changed is not stored, so this may
+    /// take several runs.
     pub fn settle(&self) {
         let mut last = None;
         for _ in 0..40 {
@@ -172,7 +173,7 @@ impl Place {
         self.dir.path()
     }
 
-    /// The Python that evaluates configs, under another name.
+    /// Returns the Python that evaluates configs, under another name.
     pub fn other_python(&self) -> String {
         let link = self.dir.path().join("python");
         let script = format!("#!/bin/sh\nexec '{}' \"$@\"\n", lit_python().display());

@@ -1,4 +1,4 @@
-//! What cannot be followed is not kept, and says why; what is kept is compared when that is asked for.
+//! A config whose inputs cannot be followed is not stored, and the reason is printed. Stored configs are compared on request.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ fn run_with(extra: &str) -> String {
     let at = Place::new();
     let text = fs::read_to_string(at.path("lit.cfg.py")).unwrap();
     at.file("lit.cfg.py", &format!("{text}\n{extra}\n"));
-    // The first run may find that files have just changed.
+    // The first run may find files that have just changed.
     let runs: Vec<_> = (0..3).map(|_| at.run(&[])).collect();
     for run in &runs {
         assert!(run.err.contains("hotstart: configs were evaluated, and not kept: "), "{extra}: {run:#?}");
@@ -69,7 +69,7 @@ fn what_is_kept_is_compared_with_what_configs_say() {
     let run = at.run(&["--check-config-cache"]);
     assert!(run.err.contains("configs were evaluated, and kept"), "{run:#?}");
     assert!(!run.err.contains("a fault of hotstart"), "{run:#?}");
-    // As if the cache had kept something false. A run of the sample finds that out, and keeps the truth instead.
+    // Simulates a wrong entry in the cache. A run of the sample finds it and stores the right one.
     let put = || {
         at.settle();
         let caches = fs::read_dir(at.dir().join("cache/configs")).unwrap();
