@@ -45,9 +45,9 @@ pub struct Config {
     pub recursive_expansion_limit: Option<u32>,
     /// Attempts in addition to the first, from `config.test_retry_attempts`.
     pub test_retry_attempts: Option<u32>,
-    /// Where the config says that tests are.
+    /// Directory of the tests, as the config sets it.
     pub test_source_root: Option<PathBuf>,
-    /// Where the config says that tests run.
+    /// Directory below which tests run, as the config sets it.
     pub test_exec_root: Option<PathBuf>,
     /// lit 23: this config's limit per test. Zero in Python is `None` here.
     pub max_individual_test_time: Option<Duration>,
@@ -107,7 +107,7 @@ pub struct Substitution {
 pub enum Format {
     /// RUN lines.
     ShTest {
-        /// Whether the suite asks for an external shell.
+        /// Whether the suite requests an external shell.
         execute_external: bool,
         /// Substitutions applied before the config's.
         extra_substitutions: Vec<Substitution>,

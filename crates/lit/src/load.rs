@@ -1,7 +1,7 @@
 //! The one call that turns settings into tests that are ready to run.
 //!
-//! The steps: start Python, walk, read the state of `lit_config`, recall times, order, select. Lit prints and may exit
-//! in between; that is left to the caller, which gets all that it needs for it.
+//! The steps: start Python, walk, read the state of `lit_config`, recall times, order, select. In between, lit prints
+//! and may exit; that is left to the caller, which gets all that it needs for it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -88,7 +88,7 @@ pub struct Request<'a> {
     pub compiled: &'a CompiledConfig,
     /// The test.
     pub test: &'a Test,
-    /// Whether tests are not run (`--no-execute`).
+    /// Whether to prepare tests without running them (`--no-execute`).
     pub no_execute: bool,
     /// Retries of tests whose config sets none (`--max-retries-per-test`).
     pub max_retries: Option<u32>,

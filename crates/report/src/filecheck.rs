@@ -125,7 +125,7 @@ fn one(lines: &[&str], read: &dyn Fn(&str) -> Option<String>, found: &mut Vec<Ch
     lines.len()
 }
 
-/// Returns whether this line, one of lit's marks, ends the output of a command.
+/// Returns whether this line is a mark of lit's that ends a command's output.
 fn is_end(line: &str) -> bool {
     line.starts_with("# `---") || line == "--"
 }

@@ -1,4 +1,4 @@
-//! `--show-suites`, `--show-tests` and `--show-used-features`: lists what was discovered, without running it.
+//! `--show-suites`, `--show-tests` and `--show-used-features`: lists discovered tests without running them.
 
 pub mod json;
 

@@ -1,6 +1,6 @@
 //! The directives of a test file: RUN, REQUIRES, DEFINE and so on.
 //!
-//! `scan` finds them, `define` parses substitution definitions; this module combines them into a test's requests.
+//! `scan` finds them, `define` parses substitution definitions; this module combines them into [`Directives`].
 //! Conditions are only checked for syntax, and substitutions are not applied.
 
 mod cold;

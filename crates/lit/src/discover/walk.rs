@@ -141,7 +141,7 @@ impl<'a, 'g> Walk<'a, 'g> {
     }
 
     fn owner_of_input(&mut self, item: &Path) -> Result<Owner, ProbeError> {
-        // Skip files and components that exist in the source tree only.
+        // The rest is a file, or components that exist in the source tree only.
         let Some(directory) = item.ancestors().find(|path| path.is_dir()) else { return Ok(Owner::None) };
         let rest = item.strip_prefix(directory).expect("an ancestor");
         Ok(match self.owner(directory)? {

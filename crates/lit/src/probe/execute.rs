@@ -45,7 +45,7 @@ pub(crate) struct Call {
     pub output_limit: usize,
 }
 
-/// What runs the call: the internal shell, an external shell, or the program itself.
+/// The kind of a call: a script for the internal or an external shell, or a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Internal,

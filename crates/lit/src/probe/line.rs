@@ -28,7 +28,7 @@ pub(super) struct Memory<'g> {
     cache: Option<Cache>,
     /// Whether the helper's answers are compared with the cached ones.
     checks: bool,
-    /// Whether a request or an answer cannot be cached.
+    /// Whether any request or answer so far prevents caching.
     is_spoilt: bool,
     /// Requests that the cache has answered, with its answers.
     given: Vec<(Vec<u8>, Vec<u8>)>,
@@ -189,7 +189,7 @@ impl Probe<'_> {
         }
         loop {
             let answer = self.read_line()?.ok_or_else(ended)?;
-            // Nearly all answers are no predictions.
+            // Nearly all lines are answers, not predictions.
             if !answer.starts_with(b"{\"ahead\"") {
                 return Ok(answer);
             }

@@ -36,7 +36,7 @@ use crate::settings::Settings;
 pub struct Probe<'g> {
     child: Option<Child<'g>>,
     requests: Option<File>,
-    /// `None` once closed, so that the helper does not wait for a reader when it ends.
+    /// Dropped by `close`, so that the helper does not wait for a reader when it ends.
     replies: Option<BufReader<File>>,
     line: Vec<u8>,
     diagnostics: Vec<Diagnostic>,
@@ -54,7 +54,7 @@ pub struct Probe<'g> {
 pub struct About {
     /// The Python.
     pub python: PathBuf,
-    /// The command that started it.
+    /// The Python and the `lit` package that it was started with.
     pub interpreter: Interpreter,
     /// Version of its `lit` package.
     pub lit_version: (u32, u32, u32),
@@ -64,7 +64,7 @@ pub struct About {
     pub package_dir: PathBuf,
 }
 
-/// Why there is no helper, or no longer.
+/// Errors by which there is no helper, or no longer one.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// No Python.

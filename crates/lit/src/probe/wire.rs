@@ -89,7 +89,7 @@ pub(super) struct Reply {
     pub state: Option<State>,
     pub late: Vec<(u32, Changes)>,
     pub update: Option<super::updaters::UpdateWire>,
-    /// Files that all answers so far depend on.
+    /// Everything that all answers so far depend on.
     pub trace: Option<super::cache::Told>,
     /// Not an answer yet: the values of a config that now waits for a process.
     pub ahead: Option<Ahead>,

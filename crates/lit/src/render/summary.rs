@@ -27,11 +27,11 @@ pub struct FailedStage {
     pub of: usize,
     /// Its words.
     pub args: Vec<String>,
-    /// How it ended.
+    /// Its ending.
     pub ending: Ending,
 }
 
-/// How a failing stage ended.
+/// The ending of a failing stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// With this exit code.

@@ -83,7 +83,7 @@ pub struct Run<'a> {
     pub dialect: Dialect,
     /// Result codes.
     pub table: &'a VerdictTable,
-    /// Why the run ended.
+    /// The reason why the run ended.
     pub end: RunEnd,
     /// Whether each skipped test gets its own reason.
     pub skip_reasons: bool,

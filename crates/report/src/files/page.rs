@@ -99,7 +99,7 @@ struct Tests<'a> {
     dir: Vec<usize>,
     code: Vec<u16>,
     ns: Vec<Option<u64>>,
-    /// Start in nanoseconds since the first test began.
+    /// Start, in nanoseconds since the first test began.
     at: Vec<Option<u64>>,
     worker: Vec<Option<usize>>,
     /// Duration in the previous run, in nanoseconds; negative if it failed there.

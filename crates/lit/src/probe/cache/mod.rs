@@ -1,8 +1,8 @@
 //! Cache of the configuration helper's answers, kept from one run to the next with all that they depend on.
 //!
 //! A conversation with the helper is a chain: a config's result depends on the configs before it. So the key of an answer is that of
-//! the run (program, Python, settings, environment) and all requests up to its own. The answer is used again only if every file that
-//! the helper looked at up to there still looks the same. At the end of the run the helper lists these files
+//! the run (program, Python, settings, environment) and all requests up to its own. The answer is used again only if every path that
+//! the helper looked at up to there still looks the same. At the end of the run the helper lists these paths
 //! (`python/litprobe/trace.py`), or forbids caching. docs/design/config-cache.md has the rules.
 
 mod print;
