@@ -96,7 +96,7 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// The test behind a job.
+    /// Returns the test of a job.
     pub fn test(&self, job: JobId) -> &Test {
         &self.tests[self.place(job) as usize]
     }

@@ -112,7 +112,7 @@ fn ask_for<P: AsRef<Path>>(files: impl Iterator<Item = P>, request: impl Fn(&Pat
     looked_at
 }
 
-/// Has the kernel read the beginning of a file, without waiting. Returns true if it is in memory, or cannot be opened as a regular file.
+/// Has the kernel read the beginning of a file, without waiting. Returns true if it is in memory, or is no regular file that opens.
 fn request(path: &Path) -> bool {
     let Some(file) = open_regular(path) else { return true };
     let is_present = is_in_memory(&file);

@@ -85,32 +85,32 @@ impl Test {
         Test { detail: Some(detail.clone()), ..Test::new(directory, OsStr::new(name).into()) }
     }
 
-    /// Details of a test whose name is not a file's.
+    /// Returns the details, if the test's name is not a file's.
     pub fn detail(&self) -> Option<&Detail> {
         self.detail.as_deref()
     }
 
-    /// The directory it was found in.
+    /// Returns the directory in which it was found.
     pub fn directory(&self) -> &Arc<Directory> {
         &self.directory
     }
 
-    /// Its suite.
+    /// Returns its suite.
     pub fn suite(&self) -> &Arc<Suite> {
         &self.directory.suite
     }
 
-    /// The config of its directory.
+    /// Returns the config of its directory.
     pub fn config(&self) -> &Arc<Config> {
         &self.directory.config
     }
 
-    /// The file's name.
+    /// Returns the file's name.
     pub fn name(&self) -> &OsStr {
         &self.name
     }
 
-    /// Its path below the suite's roots.
+    /// Returns its path below the suite's roots.
     pub fn relative_path(&self) -> PathBuf {
         if let Some(detail) = &self.detail {
             return detail.components.join("/").into();
@@ -118,7 +118,7 @@ impl Test {
         self.directory.path.join(&*self.name)
     }
 
-    /// The components of its path below the suite's roots.
+    /// Returns the components of its path below the suite's roots.
     pub fn path_in_suite(&self) -> Vec<String> {
         if let Some(detail) = &self.detail {
             return detail.components.clone();
@@ -126,12 +126,12 @@ impl Test {
         self.relative_path().iter().map(|part| part.to_string_lossy().into_owned()).collect()
     }
 
-    /// `DIR/FILE`.
+    /// Returns `DIR/FILE`.
     pub fn path_text(&self) -> String {
         self.relative_path().to_string_lossy().into_owned()
     }
 
-    /// `SUITE :: DIR/FILE`.
+    /// Returns `SUITE :: DIR/FILE`.
     pub fn full_name(&self) -> String {
         // The name in the suite's config: a local config may set another one, to no effect.
         let mut name = self.suite().config.name.clone();
@@ -149,18 +149,18 @@ impl Test {
         name
     }
 
-    /// The file that the test comes from.
+    /// Returns the file that the test comes from.
     pub fn file_path(&self) -> PathBuf {
         let named = self.detail.as_ref().and_then(|detail| detail.file.clone());
         named.unwrap_or_else(|| self.source_path())
     }
 
-    /// The file of the test's name.
+    /// Returns the file that the test's name names, in the source tree.
     pub fn source_path(&self) -> PathBuf {
         self.below(&self.suite().source_root)
     }
 
-    /// The path of the file in the exec tree, where it need not exist. The test runs in the directory of this path.
+    /// Returns the same path in the exec tree, where no file need exist. The test runs in its directory.
     pub fn exec_path(&self) -> PathBuf {
         self.below(&self.suite().exec_root)
     }
@@ -188,7 +188,7 @@ impl Test {
 pub(crate) mod tests {
     use super::*;
 
-    /// A test of a suite at /src and /obj.
+    /// Creates a test of a suite at /src and /obj.
     pub(crate) fn test_at(suite: &str, directory: &str, name: &str) -> Test {
         let config = Arc::new(Config { name: suite.to_owned(), ..Config::default() });
         let roots = (PathBuf::from("/src"), PathBuf::from("/obj"));

@@ -1,4 +1,4 @@
-//! `.lit_test_times.txt`: how long each test took, negative if it failed.
+//! `.lit_test_times.txt`: the seconds that each test took, negative if it failed.
 //!
 //! lit and hotstart read each other's files, so the format is lit's to the byte (docs/reference/lit-compat.md, 1.5).
 

@@ -66,7 +66,7 @@ fn boolean_expressions_are_lits() {
     }
 }
 
-/// A generated test file, as bytes.
+/// Generates a test file, as bytes.
 fn test_file(random: &mut Random) -> Vec<u8> {
     const KEYWORDS: &[&str] = &[
         "RUN:",
@@ -200,7 +200,7 @@ fn config_of(case: &Value) -> Config {
     }
 }
 
-/// A test file `test.txt` directly in a suite's root.
+/// Returns the test `test.txt` in a suite's root.
 fn test_in(root: &str, config: &Arc<Config>) -> Test {
     let suite = Suite {
         index: 0,

@@ -249,7 +249,7 @@ fn the_suites_keys_match_as_in_python() {
     let total = driver.ask(&json!({"op": "suite", "path": suite, "only": only}));
     let keys = driver.ask(&json!({"op": "keys"}));
     let keys: Vec<String> = keys.as_array().expect("a list").iter().map(|pair| text(&pair[0])).collect();
-    // Every key on lines of tests all over the suite, whether or not their directory has that key.
+    // Compare every key on lines from the whole suite, also of directories without that key.
     let step = (total.as_u64().expect("a number") / 1000).max(1);
     let lines = common::strings(&driver.ask(&json!({"op": "lines", "step": step})));
     let mut random = common::Random::new(5);

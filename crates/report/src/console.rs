@@ -28,7 +28,7 @@ impl Shown {
     }
 }
 
-/// The least serious diagnostics that are shown.
+/// The least serious diagnostics to show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DiagnosticLevel {
     /// Errors only.

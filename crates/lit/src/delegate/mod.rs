@@ -64,7 +64,7 @@ impl<'a> Helpers<'a> {
         Helpers { starter, settings, session, origins, verdicts, idle: Mutex::default() }
     }
 
-    /// All result codes.
+    /// Returns all result codes.
     pub fn verdicts(&self) -> &VerdictTable {
         &self.verdicts
     }

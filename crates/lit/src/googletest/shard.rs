@@ -44,7 +44,7 @@ impl Ways {
         }
     }
 
-    /// Directory in which programs start.
+    /// Returns the directory in which programs start.
     pub fn cwd(&self) -> &Path {
         &self.cwd
     }

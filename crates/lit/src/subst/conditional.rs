@@ -77,7 +77,7 @@ fn close(rest: &mut &str, what: &str) -> Result<(), Exception> {
 
 /// Consumes plain text up to the next `%if` or, in a branch, up to its end.
 fn plain<'a>(rest: &mut &'a str, in_branch: bool) -> &'a str {
-    // An `%if` without a blank after it makes lit loop for ever; here it is text.
+    // An `%if` without a blank after it makes lit loop forever; here it is text.
     let skip = if rest.starts_with("%if") { 3 } else { 0 };
     let next = rest[skip..].find("%if");
     let end = if in_branch { rest[skip..].find("%}") } else { None };
