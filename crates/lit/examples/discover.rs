@@ -1,6 +1,6 @@
-//! Lists the tests below the paths given, as `lit --show-suites --show-tests` does, and tells where the time went.
+//! Lists the tests below the given paths, as `lit --show-suites --show-tests` does, and reports the time of each part.
 //!
-//! For comparing discovery with lit by `diff`, and for measuring it without the rest of hotstart.
+//! Serves to compare discovery with lit by `diff`, and to measure it without the rest of hotstart.
 
 use hotstart_lit::load;
 use hotstart_lit::order::arrange_for_listing;

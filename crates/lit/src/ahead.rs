@@ -1,8 +1,8 @@
-//! Which tools the first tests will start, guessed while a config still waits for a process of its own.
+//! Tool prediction: guesses which tools the first tests will start, while a config still waits for a process of its own.
 //!
 //! LLVM's configs ask half a dozen programs for features, one after the other, and their tests then wait for the first
-//! start of `opt`. What the config has said by then is enough to guess it. That is why commands are read no closer than this.
-//! A tool that a config or a test may still write is none to be started before: those below their directories.
+//! start of `opt`. The values that the config has set by then suffice for a guess, and a guess needs only a rough parse of
+//! commands. Tools below the directories of the config or the tests are never predicted: these may still write them.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -16,25 +16,25 @@ use rustix::fs::{Mode, OFlags};
 use crate::directives::{Keyword, Scanner};
 use crate::settings::Settings;
 
-/// How many tests are looked at.
+/// Number of tests to read.
 const TESTS: usize = 4;
-/// How many files and directories are looked at for them.
+/// Most files and directories to visit for them.
 const PLACES: usize = 64;
-/// How much of a file is looked at, in bytes.
+/// Most bytes to read of a file.
 const HEAD: u64 = 64 << 10;
-/// How many tools are told: a common test starts two.
+/// Most tools to predict: a common test starts two.
 const TOOLS: usize = 3;
 
-/// What will probably be started soon, and with what.
+/// Tools that will probably start soon, and their environment.
 #[derive(Debug)]
 pub struct Expected {
-    /// Programs, which are called by these names.
+    /// Programs, by the names under which they will be invoked.
     pub tools: Vec<PathBuf>,
     /// The environment of tests, as far as the config has set it.
     pub environment: Environment,
 }
 
-/// Who is told of it.
+/// Receives the prediction.
 pub struct Listener<'a>(pub &'a (dyn Fn(Expected) + Sync));
 
 impl fmt::Debug for Listener<'_> {
@@ -43,20 +43,20 @@ impl fmt::Debug for Listener<'_> {
     }
 }
 
-/// What a config has said so far.
+/// The values that a config has set so far.
 #[derive(Debug)]
 pub(crate) struct Announced {
     pub environment: Environment,
-    /// Values of substitutions, as far as they may begin with an absolute path.
+    /// Values of substitutions that may begin with an absolute path.
     pub values: Vec<String>,
-    /// Where the config is, and where it says that tests are.
+    /// Directory of the config, then the one of the tests.
     pub directory: PathBuf,
     pub source_root: Option<PathBuf>,
-    /// Where it says that they write.
+    /// Directory in which tests write.
     pub exec_root: Option<PathBuf>,
 }
 
-/// The tools of the first tests at `settings.paths`.
+/// Predicts the tools of the first tests at `settings.paths`.
 pub(crate) fn expected(announced: Announced, settings: &Settings) -> Expected {
     let place = |path| place(&settings.cwd.join(path), &announced);
     let mut places = settings.paths.iter().map(place).collect();
@@ -88,7 +88,7 @@ pub(crate) fn expected(announced: Announced, settings: &Settings) -> Expected {
     Expected { tools, environment }
 }
 
-/// A path of the command line, which may be named below the directory of the config while the tests are elsewhere.
+/// Returns the source path of a path on the command line, which may be below the config's directory while the tests are elsewhere.
 fn place(path: &Path, announced: &Announced) -> PathBuf {
     let in_source = || {
         let place = announced.source_root.as_ref()?.join(path.strip_prefix(&announced.directory).ok()?);
@@ -97,13 +97,13 @@ fn place(path: &Path, announced: &Announced) -> PathBuf {
     in_source().unwrap_or_else(|| path.to_path_buf())
 }
 
-/// The next file of a walk that goes through a directory's files before it goes deeper, and looks at so many places in all.
+/// Returns the next file of a walk that visits a directory's files before its subdirectories, and at most `left` places.
 fn next_file(places: &mut VecDeque<PathBuf>, left: &mut usize) -> Option<PathBuf> {
     loop {
         let place = places.pop_front()?;
         *left = left.checked_sub(1)?;
         let Ok(entries) = fs::read_dir(&place) else { return Some(place) };
-        // Links are no places of their own; where tests write, there are none.
+        // Skip links, and `Output`: tests write there.
         let (mut files, mut directories) = (Vec::new(), Vec::new());
         for entry in entries.flatten().filter(|entry| entry.file_name() != "Output") {
             match entry.file_type() {
@@ -119,21 +119,21 @@ fn next_file(places: &mut VecDeque<PathBuf>, left: &mut usize) -> Option<PathBuf
     }
 }
 
-/// The beginning of a regular file.
+/// Reads the beginning of a regular file.
 fn head(path: &Path) -> Option<Vec<u8>> {
     let mut content = Vec::new();
     open_regular(path)?.take(HEAD).read_to_end(&mut content).ok()?;
     Some(content)
 }
 
-/// Opens a regular file; what else there may be could keep its reader waiting.
+/// Opens a regular file. Reading any other kind might block.
 pub(crate) fn open_regular(path: &Path) -> Option<File> {
     let flags = OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
     file.metadata().is_ok_and(|meta| meta.is_file()).then_some(file)
 }
 
-/// The first words of the commands on a line.
+/// Returns the first words of the commands on a line.
 fn commands(line: &str) -> impl Iterator<Item = &str> {
     let is_before = |word: &str| matches!(word, "not" | "--crash" | "env" | "time") || word.contains('=');
     line.split(['|', ';', '&', '('])

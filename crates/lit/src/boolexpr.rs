@@ -1,7 +1,7 @@
 //! Boolean expressions over features, as in REQUIRES, UNSUPPORTED, XFAIL and `%if`.
 //!
-//! `||`, `&&` and `!` with parentheses; an operand is a name, in which `{{...}}` is a Python pattern, and is true if
-//! it matches a whole feature. Suites repeat few expressions in many tests, so results are remembered.
+//! `||`, `&&` and `!` with parentheses. An operand is a name, in which `{{...}}` is a Python pattern; it is true if it
+//! matches a whole feature. Many tests of a suite repeat few expressions, so results are cached.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::RwLock;
@@ -14,7 +14,7 @@ use crate::exception::Exception;
 /// Deepest nesting that is parsed; Python's own limit is near it.
 const MAX_DEPTH: usize = 200;
 
-/// The features of a config, and what expressions over them came to.
+/// The features of a config, and the values of expressions over them.
 #[derive(Debug)]
 pub struct Features {
     names: HashSet<String>,
@@ -22,14 +22,14 @@ pub struct Features {
 }
 
 impl Features {
-    /// Takes the features; `true` is always one.
+    /// Creates the set of features; `true` is always one.
     pub fn new<'a>(names: impl IntoIterator<Item = &'a String>) -> Self {
         let mut names: HashSet<String> = names.into_iter().cloned().collect();
         names.insert("true".to_owned());
         Features { names, known: RwLock::default() }
     }
 
-    /// The expression's value, or why it is none: `ValueError` for syntax, `re.error` for a bad pattern.
+    /// Evaluates an expression. Errors: `ValueError` for syntax, `re.error` for a bad pattern.
     pub fn evaluate(&self, expression: &str) -> Result<bool, Exception> {
         let poisoned = "no thread panics while it holds the lock";
         if let Some(known) = self.known.read().expect(poisoned).get(expression) {
@@ -76,7 +76,7 @@ impl Features {
     }
 }
 
-/// The names and patterns that an expression mentions, for `--show-used-features`.
+/// Collects the names and patterns that an expression mentions, for `--show-used-features`.
 pub fn operands(expression: &str, into: &mut BTreeSet<String>) -> Result<(), Exception> {
     let mut rest = expression;
     loop {
@@ -106,12 +106,12 @@ impl Token<'_> {
     }
 }
 
-/// Takes a token and the blanks around it.
+/// Consumes a token and the blanks around it.
 fn next_token<'a>(rest: &mut &'a str) -> Result<Token<'a>, Exception> {
     let text = text::strip_start(rest);
     let len = token_len(text);
     let after = text::strip_start(&text[len..]);
-    // lit's pattern wants all that follows a token on one line.
+    // lit's pattern requires everything after a token on one line.
     if len == 0 || after.contains('\n') {
         return match *rest {
             "" => Ok(Token::End),
@@ -150,7 +150,7 @@ fn name_len(text: &str) -> usize {
     text.bytes().position(|b| !in_name(b)).unwrap_or(text.len())
 }
 
-/// Length of a pattern in double braces, the shortest one that is not empty.
+/// Returns the length of a pattern in double braces: the shortest one that is not empty.
 fn braced_len(text: &str) -> Option<usize> {
     let content = text.strip_prefix("{{")?;
     let first = content.chars().next()?.len_utf8();

@@ -1,7 +1,7 @@
-//! What a suite's configuration says, once Python has evaluated it.
+//! The configuration of a suite or directory, as Python evaluated it.
 //!
 //! Values are exactly the config objects' own, but for `lit-tmp` in the environment; nothing else is computed.
-//! See `probe` for how they get here. What is large is shared, as most directories' configs differ little.
+//! `probe` fetches them. Large values are shared, as most directories' configs differ little.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -13,15 +13,15 @@ use hotstart_model::{ColdTools, Dialect, Environment};
 /// One distinct config object: a suite's, or a directory's with a local config.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// Number by which the Python helper knows it.
+    /// Number that the Python helper uses for it.
     pub id: u32,
-    /// Where it was read from, so that another helper can read it again.
+    /// Its file and parent, from which another helper can read it again.
     pub origin: Option<Arc<Origin>>,
     /// The suite's name, first part of its tests' names.
     pub name: String,
     /// Matching depends on the dialect: docs/reference/lit-compat.md, 2.5.
     pub suffixes: BTreeSet<String>,
-    /// Exact basenames of files and directories that are passed over.
+    /// Exact basenames of files and directories to skip.
     pub excludes: BTreeSet<String>,
     /// How tests are found and run; `None` where the config sets none.
     pub format: Option<Format>,
@@ -37,7 +37,7 @@ pub struct Config {
     pub pipefail: bool,
     /// If not empty, only tests that require one of these run.
     pub limit_to_features: BTreeSet<String>,
-    /// Name of the group of tests of which only so many may run at once.
+    /// Group of tests of which a limited number runs at once.
     pub parallelism_group: Option<ParallelismGroup>,
     /// Whether tests run only when named one by one.
     pub standalone_tests: bool,
@@ -45,13 +45,13 @@ pub struct Config {
     pub recursive_expansion_limit: Option<u32>,
     /// Attempts in addition to the first, from `config.test_retry_attempts`.
     pub test_retry_attempts: Option<u32>,
-    /// Where the config says that tests are.
+    /// Directory of the tests, as the config sets it.
     pub test_source_root: Option<PathBuf>,
-    /// Where the config says that tests run.
+    /// Directory below which tests run, as the config sets it.
     pub test_exec_root: Option<PathBuf>,
     /// lit 23: this config's limit per test. Zero in Python is `None` here.
     pub max_individual_test_time: Option<Duration>,
-    /// `config.hotstart_cold`, which lit does not have: tools that are not to be started warm.
+    /// `config.hotstart_cold`, which lit does not have: tools that always start cold.
     pub hotstart_cold: ColdTools,
     /// `config.hotstart_alone`, which lit does not have either: tests that run alone, after all others.
     pub hotstart_alone: Alone,
@@ -62,7 +62,7 @@ pub struct Config {
 pub enum Alone {
     /// All of them.
     All,
-    /// Those of these names, which are the last components of their paths.
+    /// Tests with these names: the last components of their paths.
     Named(BTreeSet<String>),
 }
 
@@ -73,7 +73,7 @@ impl Default for Alone {
 }
 
 impl Alone {
-    /// Whether the test of this name is one of them.
+    /// Returns whether the test of this name runs alone.
     pub fn has(&self, name: &str) -> bool {
         match self {
             Alone::All => true,
@@ -82,23 +82,23 @@ impl Alone {
     }
 }
 
-/// Where a config's values come from.
+/// The source of a config's values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// The config file.
     pub file: PathBuf,
-    /// Number of the config it started from; a suite's starts from lit's defaults.
+    /// Number of the config that it extends; `None` for a suite's, which extends lit's defaults.
     pub parent: Option<u32>,
 }
 
-/// A key that is a Python regular expression, and what replaces it.
+/// A key, which is a Python regular expression, and its replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Substitution {
     /// Python `re` pattern, unanchored.
     pub key: String,
     /// Replacement.
     pub value: String,
-    /// Whether the value is a template with group references whatever the dialect (`SubstituteCaptures`).
+    /// Whether the value is a template with group references in every dialect (`SubstituteCaptures`).
     pub captures: bool,
 }
 
@@ -107,16 +107,16 @@ pub struct Substitution {
 pub enum Format {
     /// RUN lines.
     ShTest {
-        /// Whether the suite asks for an external shell.
+        /// Whether the suite requests an external shell.
         execute_external: bool,
-        /// Applied before the config's.
+        /// Substitutions applied before the config's.
         extra_substitutions: Vec<Substitution>,
-        /// Run before each test's own commands.
+        /// Commands run before each test's own.
         preamble_commands: Vec<String>,
     },
     /// googletest executables.
     GoogleTest {
-        /// Directories below each visited one in which executables lie.
+        /// Subdirectories of each visited directory that contain executables.
         test_sub_dirs: Vec<String>,
         /// End of an executable's name.
         test_suffix: String,
@@ -125,7 +125,7 @@ pub enum Format {
         /// Words put before the command.
         run_under: Vec<String>,
     },
-    /// Files that are run themselves.
+    /// Test files that are executed themselves.
     Executable,
     /// Any other class: only Python can find and run its tests. The class's qualified name.
     Python(String),
@@ -134,26 +134,26 @@ pub enum Format {
 /// `config.parallelism_group`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParallelismGroup {
-    /// The same for all tests.
+    /// One name for all tests.
     Named(String),
     /// A Python callable of the test.
     Callable,
 }
 
-/// What holds for a whole run: the lit that evaluates the configs, and the state of its `lit_config`.
+/// The facts of a whole run: the lit that evaluates the configs, and the state of its `lit_config`.
 #[derive(Clone, Debug)]
 pub struct Session {
     /// Version of the `lit` package.
     pub lit_version: (u32, u32, u32),
-    /// The same as the package words it: `19.1.7dev`.
+    /// The version as the package words it: `19.1.7dev`.
     pub lit_version_text: String,
-    /// The rules that follow from it.
+    /// The rules of that version.
     pub dialect: Dialect,
     /// Directory of the `lit` package, which lit's `cat` and `diff` put into PYTHONPATH.
     pub package_dir: PathBuf,
     /// The Python that evaluates configs.
     pub python: PathBuf,
-    /// What `getBashPath()` found; `None` means `/bin/sh`. Asked for only if a config wants an external shell.
+    /// Result of `getBashPath()`; `None` means `/bin/sh`. Requested only if a config wants an external shell.
     pub bash: Option<PathBuf>,
     /// Parameters from the command line and from configs, as text.
     pub params: BTreeMap<String, String>,
@@ -165,10 +165,10 @@ pub struct Session {
     pub parallelism_groups: BTreeMap<String, Option<u32>>,
     /// Limit per test that the command line or (lit 19) a config set for all suites.
     pub max_individual_test_time: Option<Duration>,
-    /// Whether scripts for an external shell may be run by the internal one where both mean the same.
+    /// Whether the internal shell may run scripts for an external shell, where both behave identically.
     pub native_shell: bool,
-    /// The environment that commands to paste start from, if failures are to be diagnosed.
+    /// With `--diagnose`: the environment of the shell into which users paste commands.
     pub diagnose: Option<Arc<Environment>>,
-    /// Directory for the tests' temporary files, made when they are about to run; `None` with LIT_PRESERVES_TMP.
+    /// Directory for the tests' temporary files, created just before they run; `None` with LIT_PRESERVES_TMP.
     pub tmp_dir: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Tests that are executable files: success is exit code 0, and that is all.
+//! Tests that are executable files. They pass if they exit with 0.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use crate::exception::Exception;
 use crate::suite::Test;
 use crate::{judge, script};
 
-/// The variables by which the directory for temporary files is named.
+/// Variables that name the directory for temporary files.
 const TMP_VARIABLES: [&str; 4] = ["TMP", "TMPDIR", "TEMP", "TEMPDIR"];
 
-/// The program to run. It gets the runner's own environment, not the config's.
+/// Returns the program to run. It gets the runner's own environment, not the config's.
 pub(crate) fn prepare(session: &Session, test: &Test, cwd: &Path) -> Result<Script, Exception> {
     if test.config().unsupported {
-        // lit answers with what it does not take for an answer.
+        // lit's format returns a value that lit rejects by an assertion.
         return Err(Exception::new("AssertionError", ""));
     }
     let mut env: Environment = std::env::vars_os().collect();
@@ -28,7 +28,7 @@ pub(crate) fn prepare(session: &Session, test: &Test, cwd: &Path) -> Result<Scri
     Ok(Script { cold: test.config().hotstart_cold.clone(), ..script })
 }
 
-/// The outcome, given what the program did.
+/// Returns the outcome for the program's transcript.
 pub(crate) fn conclude(transcript: &Transcript, xfail: bool) -> Outcome {
     let (verdict, output) = match &transcript.fault {
         Some(fault) => judge::of_fault(fault),

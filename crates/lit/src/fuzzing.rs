@@ -1,6 +1,6 @@
-//! Entry points for fuzz/: parsers that are private otherwise.
+//! Entry points for fuzz/: parsers that are otherwise private.
 
-/// Reads a line of the Python helper as each of its messages, and does with it what a run would do.
+/// Parses a line of the Python helper as each of its messages, and processes it as a run would.
 pub fn helper_line(line: &[u8]) {
     crate::probe::fuzz_line(line);
 }

@@ -1,4 +1,4 @@
-//! From what a script did to the test's verdict.
+//! Turns a script's transcript into the test's verdict.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::line_times;
 use crate::render::{self, Scene, View};
 use crate::script::Request;
 
-/// What is known of a test while its script runs.
+/// A test's data while its script runs.
 #[derive(Debug)]
 pub struct Pending {
     commands: Vec<Command>,
@@ -17,14 +17,14 @@ pub struct Pending {
     external: bool,
     timeout: Option<Duration>,
     output_limit: usize,
-    /// Whether it is expected to fail, or what is wrong with its XFAIL.
+    /// Whether the test is expected to fail, or the error in its XFAIL.
     expected_to_fail: Result<bool, String>,
     attempts: u32,
     annotate: bool,
     line_times: bool,
-    /// What updaters had to say, by attempt; empty without `--update-tests`.
+    /// Messages of updaters, by attempt; empty without `--update-tests`.
     updates: Vec<String>,
-    /// What a diagnosis of its failure needs, if one is asked for.
+    /// Data for a diagnosis of its failure, if requested.
     scene: Option<Scene>,
 }
 
@@ -54,18 +54,18 @@ impl Pending {
         }
     }
 
-    /// Whether updaters are asked about commands that failed.
+    /// Returns whether updaters are called for commands that failed.
     pub(crate) fn can_be_updated(&self, transcript: &Transcript) -> bool {
         let is_settled = transcript.fault.is_none() && !transcript.timed_out;
         !self.external && is_settled && self.expected_to_fail == Ok(false)
     }
 
-    /// Notes what updaters had to say after an attempt.
+    /// Records the updaters' message after an attempt.
     pub(crate) fn note_update(&mut self, said: String) {
         self.updates.push(said);
     }
 
-    /// The outcome where an updater raised an exception, once so many steps had been looked at.
+    /// Returns the outcome of a test whose updater raised an exception after `steps` steps of the transcript.
     pub(crate) fn failed_update(&self, transcript: &Transcript, steps: usize, trace: &str) -> Outcome {
         let seen = Transcript { steps: transcript.steps[..steps].to_vec(), ..Transcript::default() };
         let seen = render::trace(&self.view(&seen), &seen);
@@ -73,12 +73,12 @@ impl Pending {
         Outcome::decided(Verdict::UNRESOLVED, output)
     }
 
-    /// The commands, for reports of hotstart's own.
+    /// Returns the commands, for reports of hotstart's own.
     pub fn commands(&self) -> &[Command] {
         &self.commands
     }
 
-    /// Whether it is expected to fail.
+    /// Returns whether the test is expected to fail.
     pub fn is_expected_to_fail(&self) -> bool {
         self.expected_to_fail == Ok(true)
     }
@@ -94,7 +94,7 @@ impl Pending {
     }
 }
 
-/// The outcome of an attempt, counted from 1; `None` if there is to be another.
+/// Returns the outcome of an attempt, counted from 1; `None` if another attempt follows.
 pub fn conclude(
     pending: &Pending,
     attempt: u32,
@@ -128,12 +128,12 @@ pub fn conclude(
     Some(outcome)
 }
 
-/// What is shown of an attempt with `-v`.
+/// Returns the output of an attempt that `-v` shows.
 pub(crate) fn shown(pending: &Pending, transcript: &Transcript) -> String {
     output(pending, transcript)
 }
 
-/// The same of a script that a test format written in Python has had run.
+/// As [`shown`], for a script of a test format written in Python.
 pub(crate) fn shown_of_delegated(dialect: Dialect, transcript: &Transcript) -> String {
     match &transcript.fault {
         None => {
@@ -162,7 +162,7 @@ fn output(pending: &Pending, transcript: &Transcript) -> String {
     }
 }
 
-/// What is said of a test whose script has no status of its own.
+/// Returns verdict and output of a test whose script ended by a fault, without a status.
 pub(crate) fn of_fault(fault: &Fault) -> (Verdict, String) {
     let output = match fault {
         Fault::Parse { message, .. } => message.clone(),
@@ -176,7 +176,7 @@ pub(crate) fn of_fault(fault: &Fault) -> (Verdict, String) {
     (Verdict::UNRESOLVED, output)
 }
 
-/// Applies the expectation of failure to a verdict.
+/// Applies XFAIL to a verdict.
 pub(crate) fn settle(verdict: Verdict, output: String, expected: &Result<bool, String>) -> (Verdict, String) {
     match (expected, verdict) {
         (Err(text), _) => (Verdict::UNRESOLVED, text.clone()),

@@ -1,7 +1,8 @@
-//! Turns lit's test suites into jobs, and what their scripts did into verdicts.
+//! Turns lit's test suites into jobs, and the transcripts of their scripts into verdicts.
 //!
-//! Configs are Python and are evaluated by Python (`probe`); everything else is done here. Nothing is started
-//! here but that helper: a test becomes a `model::Script`, and its `model::Transcript` comes back.
+//! Python evaluates the configs, which are Python (`probe`); everything else is done here. This crate starts only
+//! Python helpers and, to list their tests, googletest executables: a test becomes a `model::Script`, and its
+//! `model::Transcript` comes back.
 #![forbid(unsafe_code)]
 
 pub mod ahead;

@@ -1,13 +1,13 @@
-//! What each RUN line took, from the times of its stages.
+//! Times of RUN lines, computed from the times of their stages.
 //!
-//! A stage's elapsed time counts from the start of its pipeline, so a pipeline took as long as its longest stage. What an external
-//! shell ran is known as a whole only.
+//! A stage's elapsed time counts from the start of its pipeline, so a pipeline took as long as its longest stage. Of a script in an
+//! external shell only the total time is known.
 
 use std::time::Duration;
 
 use hotstart_model::{Command, LineTime, Stage, Step, Transcript};
 
-/// A time for each command that began.
+/// Returns a time for each command that began.
 pub(crate) fn of(commands: &[Command], transcript: &Transcript) -> Vec<LineTime> {
     let mut lines: Vec<LineTime> = Vec::new();
     let mut pipeline = None;
@@ -28,7 +28,7 @@ pub(crate) fn of(commands: &[Command], transcript: &Transcript) -> Vec<LineTime>
     lines
 }
 
-/// Adds a stage; `pipeline` is the one that was added to last, and what it took.
+/// Adds a stage. `pipeline` is the last stage's pipeline and its time so far.
 fn add(line: &mut LineTime, stage: &Stage, pipeline: &mut Option<(usize, Duration)>) {
     let counted =
         pipeline.filter(|(number, _)| *number == stage.pipeline).map_or(Duration::ZERO, |(_, wall)| wall);

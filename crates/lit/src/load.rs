@@ -1,7 +1,7 @@
 //! The one call that turns settings into tests that are ready to run.
 //!
-//! A straight line: start Python, walk, ask what configs left, recall times, order, select. What lit prints and
-//! where it exits in between is left to the caller, who is told all it needs for that.
+//! The steps: start Python, walk, read the state of `lit_config`, recall times, order, select. In between, lit prints
+//! and may exit; that is left to the caller, which gets all that it needs for it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -25,25 +25,25 @@ use crate::suite::{Suite, Test};
 use crate::times::Times;
 use crate::{order, tmp_dir};
 
-/// All that is known before the first test runs.
+/// Everything that is known before the first test runs.
 #[derive(Debug)]
 pub struct Discovered {
-    /// What holds for the whole run.
+    /// Facts of the whole run.
     pub session: Arc<Session>,
-    /// In the order in which they were found.
+    /// Suites, in the order in which they were found.
     pub suites: Vec<Arc<Suite>>,
     /// All tests found, in the order in which they would run.
     pub tests: Arc<[Test]>,
-    /// Which of them run.
+    /// The tests that run.
     pub selection: Selection,
     /// Result codes, those of configs included.
     pub verdicts: VerdictTable,
-    /// Messages so far, by their consequence.
+    /// Number of messages so far, by their consequence.
     pub counts: Counts,
-    /// How long it took.
+    /// Time that discovery took.
     pub timing: Timing,
     groups: HashMap<u32, String>,
-    /// Where each config was read from, by its number.
+    /// Origins of the configs, indexed by their numbers.
     origins: Vec<Option<Arc<Origin>>>,
     settings: Settings,
 }
@@ -55,22 +55,22 @@ pub struct Counts {
     pub errors: u32,
     /// Warnings, which lit counts at the end.
     pub warnings: u32,
-    /// Parts of the run that were given up; the others run, and the exit code is 2.
+    /// Parts of the run that were abandoned; the others run, and the exit code is 2.
     pub given_up: u32,
 }
 
-/// Where the time of discovery went.
+/// The time that discovery took, in parts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Timing {
-    /// Waiting for the Python helper, its start included.
+    /// Wait for the Python helper, its start included.
     pub waited: Duration,
     /// From the helper's last answer to the end.
     pub after_last_answer: Duration,
-    /// All of it.
+    /// Total time.
     pub total: Duration,
 }
 
-/// Why nothing can be run.
+/// Errors after which no test can run.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// Configs cannot be evaluated, or one of them ended the run.
@@ -81,21 +81,20 @@ pub enum LoadError {
     Filter {
         /// The filter.
         pattern: String,
-        /// What Python says of it.
+        /// Python's reason.
         reason: String,
     },
 }
 
-/// Finds and selects tests. Diagnostics are sent to `events` as they arise.
+/// Finds and selects tests. Sends diagnostics to `events` as they arise.
 pub fn load(settings: &Settings, events: &dyn Events) -> Result<Discovered, LoadError> {
     load_in(settings, events, &Launcher::new(), &Group::new(), None).map(|(discovered, _)| discovered)
 }
 
 /// As [`load`], with the helper in a group that the caller can end (Ctrl-C).
 ///
-/// The helper is given back: what configs have left to be done at the end of lit (`atexit`) is done when it is
-/// dropped, and taking Python down is no time that the first test has to wait. `listener` is told beforehand what the
-/// tests will probably start, should a config wait for a process.
+/// Also returns the helper. Dropping it runs the configs' `atexit` functions and ends Python; the first test need not
+/// wait for that. If a config waits for a process, `listener` receives the tools that the tests will probably start.
 pub fn load_in<'g>(
     settings: &'g Settings,
     events: &dyn Events,
@@ -131,7 +130,7 @@ pub fn load_in<'g>(
     state.result_codes.iter().for_each(|code| {
         verdicts.intern(code.clone());
     });
-    // The helpers that come later are started in the same Python.
+    // Later helpers use the same Python.
     let Interpreter { python, lit_package } = about.interpreter.clone();
     let settings_found =
         Settings { python: Some(python), lit_package, config_cache: None, ..settings.clone() };
@@ -153,14 +152,13 @@ pub fn load_in<'g>(
 }
 
 impl Discovered {
-    /// The selected tests as jobs. Makes the directory for temporary files, which goes with the plan. Tests of
-    /// formats written in Python cannot be run by this plan.
+    /// Returns the selected tests as jobs. Creates the directory for temporary files, which the plan removes. This plan
+    /// cannot run tests of formats written in Python.
     pub fn plan(&self) -> std::io::Result<Plan<'static>> {
         self.plan_with(None)
     }
 
-    /// As [`Discovered::plan`], with Python helpers for formats that are written in Python. They are started in
-    /// `group` when they are needed.
+    /// As [`Discovered::plan`], with Python helpers for formats written in Python. They start in `group` when needed.
     pub fn plan_in<'a>(&self, launcher: &'a Launcher, group: &'a Group) -> std::io::Result<Plan<'a>> {
         if let Some(dir) = &self.session.tmp_dir {
             launcher.remove_if_killed(dir);
@@ -187,7 +185,7 @@ impl Discovered {
     }
 }
 
-/// A filter that is no pattern is refused before anything is started.
+/// Rejects filters that are no valid patterns, before anything is started.
 fn check_filters(settings: &Settings) -> Result<(), LoadError> {
     for pattern in [&settings.filter, &settings.filter_out].into_iter().flatten() {
         select::compile_filter(pattern).map_err(|error| filter_error(pattern, &error))?;
@@ -199,7 +197,7 @@ fn filter_error(pattern: &str, error: &Exception) -> LoadError {
     LoadError::Filter { pattern: pattern.to_owned(), reason: error.message.clone() }
 }
 
-/// Tells tests how they fared last time. A suite whose record cannot be read is given up, as lit stops there.
+/// Sets the results of the tests' last runs. Abandons a suite whose record cannot be read, as lit stops there.
 fn recall_times(suites: &[Arc<Suite>], tests: &mut Vec<Test>, voice: &mut Voice<'_>) {
     let mut times = HashMap::new();
     for suite in suites {
@@ -214,7 +212,7 @@ fn recall_times(suites: &[Arc<Suite>], tests: &mut Vec<Test>, voice: &mut Voice<
     order::recall(tests, &times);
 }
 
-/// Groups of those tests whose configs compute them by a function, by place in the list of all tests.
+/// Computes the groups of tests whose configs have a function for them. Keys are places in the list of all tests.
 fn callable_groups(
     probe: &mut Probe<'_>,
     tests: &[Test],
@@ -252,7 +250,7 @@ fn session(
     voice: &Voice<'_>,
     tmp_dir: Option<std::path::PathBuf>,
 ) -> Session {
-    // lit 23's configs have taken the command line's limit already.
+    // lit 23's configs already contain the command line's limit.
     let limit = match dialect {
         Dialect::V19 => override_limit(state.max_individual_test_time, settings, voice),
         Dialect::V23 => None,
@@ -275,7 +273,7 @@ fn session(
     }
 }
 
-/// The command line's limit goes over that which configs set.
+/// The command line's limit overrides that of the configs.
 fn override_limit(configured: Option<Duration>, settings: &Settings, voice: &Voice<'_>) -> Option<Duration> {
     let Some(forced) = settings.timeout else { return configured };
     let configured = configured.map_or(0, |limit| limit.as_secs());

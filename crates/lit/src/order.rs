@@ -1,5 +1,4 @@
-//! The order in which tests are started, and that in which they are listed
-//! (docs/reference/lit-compat.md, 1.5 and 1.6).
+//! The orders in which tests start and in which they are listed (docs/reference/lit-compat.md, 1.5 and 1.6).
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -8,7 +7,7 @@ use crate::settings::Order;
 use crate::suite::Test;
 use crate::times::Times;
 
-/// Sorts tests into the order in which they shall start. Equal ones stay as they are.
+/// Sorts tests into the order in which they will start. Equal ones keep their order.
 pub fn arrange(tests: &mut [Test], order: Order) {
     match order {
         Order::Lexical => tests.sort_by_cached_key(Test::full_name),
@@ -26,7 +25,7 @@ pub fn arrange_for_listing(tests: &mut [Test]) {
     tests.sort_by_cached_key(|test| (test.suite().name.clone(), test.suite().index, test.path_in_suite()));
 }
 
-/// Tells each test how it fared last time. `times` are by suite.
+/// Sets the result of each test's last run. The keys of `times` are indices of suites.
 pub fn recall(tests: &mut [Test], times: &HashMap<usize, Times>) {
     for test in tests {
         if let Some(times) = times.get(&test.suite().index).filter(|times| !times.is_empty()) {

@@ -1,7 +1,7 @@
-//! The selected tests as a source of jobs: what `run` sees of them.
+//! The selected tests as a source of jobs for `run`.
 //!
-//! Nothing is read before a job's turn has come. A config is compiled when its first test is prepared, and what
-//! is known of a test between its script and its verdict is kept only that long.
+//! Nothing is read before a job's turn. A config is compiled when its first test is prepared, and a test's data is
+//! kept only from its script to its verdict.
 
 use std::collections::HashMap;
 use std::io;
@@ -34,17 +34,17 @@ pub struct Plan<'a> {
     /// Places in `tests`.
     selected: Arc<[u32]>,
     read_ahead: ReadAhead,
-    /// How many tests run before those that run alone; all of them if there are none.
+    /// Number of tests before those that run alone; all tests if none runs alone.
     together: u32,
-    /// How many different tests there are, if they are repeated.
+    /// Number of different tests, if they are repeated.
     repeated: Option<u32>,
     wraps: Arc<[Wrap]>,
     failures: Vec<bool>,
     compiler: Compiler,
-    /// By the numbers of the configs.
+    /// Indexed by the numbers of the configs.
     compiled: Vec<OnceLock<CompiledConfig>>,
     pending: Mutex<HashMap<JobId, Awaited>>,
-    /// Groups that configs computed, by place in `tests`.
+    /// Groups that configs computed. Keys are places in `tests`.
     groups: HashMap<u32, String>,
     no_execute: bool,
     max_retries: Option<u32>,
@@ -96,27 +96,27 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// The test behind a job.
+    /// Returns the test of a job.
     pub fn test(&self, job: JobId) -> &Test {
         &self.tests[self.place(job) as usize]
     }
 
-    /// The job's test as a place in the list of all tests found.
+    /// Returns the place of the job's test in the list of all tests found.
     pub fn place(&self, job: JobId) -> u32 {
         self.selected[job.0 as usize]
     }
 
-    /// The number of the first job that is to run alone, after all before it; `None` if there is none.
+    /// Returns the number of the first job that runs alone, after all jobs before it; `None` if there is none.
     pub fn together(&self) -> Option<u32> {
         (self.together < self.count()).then_some(self.together)
     }
 
-    /// Which repetition of its test a job is, from 1; `None` if tests are not repeated.
+    /// Returns the number of a job's repetition, from 1; `None` if tests are not repeated.
     pub fn repetition(&self, job: JobId) -> Option<u32> {
         self.repeated.map(|tests| job.0 / tests.max(1) + 1)
     }
 
-    /// Removes the directory for temporary files. On failure gives a warning.
+    /// Removes the directory for temporary files. The error is a warning.
     pub fn finish(mut self) -> Result<(), String> {
         self.helpers.end();
         self.tmp_dir.take().map_or(Ok(()), TmpDir::remove)
@@ -177,14 +177,14 @@ impl<'a> Plan<'a> {
         self.pending.lock().expect("no panic while locked").insert(job, awaited);
     }
 
-    /// What lists and reports are made of: googletest's shards are replaced by single tests. `None` if there are
-    /// none. `outcomes` are those of all tests found.
+    /// Replaces googletest's shards by single tests, for lists and reports. `None` if there are no shards. `outcomes` are
+    /// those of all tests found.
     pub fn individual_tests(&self, outcomes: &[Arc<Outcome>]) -> Option<Final> {
         let is_failure = |verdict| self.is_failure(verdict);
         individual::replace_shards(&self.tests, &self.selected, outcomes, is_failure, self.session.dialect)
     }
 
-    /// Lets updaters change a test after an attempt; the error is the outcome of the test if they cannot.
+    /// Lets updaters change a test after an attempt. The error is the test's outcome if they fail.
     fn update(
         &self,
         test: &Test,
@@ -266,7 +266,7 @@ impl JobSource for Plan<'_> {
                 self.await_end(job, Awaited::Script(pending));
                 None
             }
-            // Text is made only for those whose text is read.
+            // Compose the text only if it will be read.
             Some(outcome)
                 if !self.wants_all_output && (self.is_failure(outcome.verdict) || outcome.attempts.0 > 1) =>
             {
@@ -282,7 +282,7 @@ impl JobSource for Plan<'_> {
             Some(Awaited::Script(known)) => judge::conclude(known, attempt, transcript, false),
             Some(Awaited::Shard(shard)) => Some(shard.conclude(transcript)),
             Some(Awaited::Executable { xfail }) => Some(executable::conclude(transcript, *xfail)),
-            // A script of a job that the Python helper runs: what it means is known only there.
+            // A script of a job in the Python helper, which alone can judge it.
             None => return transcript.exit_code != Some(0),
         };
         judged.is_none_or(|outcome| self.is_failure(outcome.verdict))
@@ -303,19 +303,19 @@ impl JobSource for Plan<'_> {
     }
 }
 
-/// What is known of a test between its script and its verdict.
+/// A test's data between its script and its verdict.
 #[derive(Debug)]
 enum Awaited {
     /// RUN lines.
     Script(Box<Pending>),
     /// A part of a googletest executable.
     Shard(Box<Shard>),
-    /// A file that is run itself.
+    /// A test file that is executed itself.
     Executable { xfail: bool },
 }
 
-/// The jobs in the order in which they start: those last that run alone, and all of them as often as they are repeated. Then how many
-/// run together, and how many different ones there are if they are repeated.
+/// Returns the jobs in the order in which they start: those that run alone come last, and repetitions are included. Also returns
+/// how many jobs run together, and the number of different tests if they are repeated.
 fn arranged(tests: &[Test], selected: &[u32], settings: &Settings) -> (Arc<[u32]>, u32, Option<u32>) {
     let count = |tests: &[u32]| u32::try_from(tests.len()).expect("fewer than 2^32 tests");
     if !settings.replay.is_empty() {
@@ -337,13 +337,13 @@ fn arranged(tests: &[Test], selected: &[u32], settings: &Settings) -> (Arc<[u32]
     if times == 1 {
         return (once.into(), count(&others), settings.repeat.map(|_| count(selected)));
     }
-    // Where repetitions meet tests that must be alone, all of them run one by one.
+    // If tests are repeated and some must run alone, all run one by one.
     let jobs: Vec<u32> = once.repeat(times);
     let together = if alone.is_empty() { count(&jobs) } else { 0 };
     (jobs.into(), together, Some(count(&once)))
 }
 
-/// The verdict on a test for which there is nothing to run, whatever is expected of it.
+/// Returns the outcome of a test that has nothing to run; XFAIL is applied.
 fn decided(test: &Test, verdict: Verdict, output: String) -> Work {
     let (verdict, output) = judge::settle(verdict, output, &Ok(is_marked_xfail(test)));
     Work::Decided(Box::new(Outcome::decided(verdict, output)))

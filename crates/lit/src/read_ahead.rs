@@ -1,11 +1,10 @@
-//! Has the files of coming tests read from disk, where they are not in memory.
+//! Prefetches the files of coming tests from disk, where they are not in memory.
 //!
-//! After a start of the machine, a checkout or a large build each test waits for its own file, with nothing else to do in
-//! its place. Which file comes next is known long before. Whether it helps is told by the tests themselves: one that was slow to
-//! prepare wakes a thread of its own, which asks the kernel for the next files and goes on until it meets enough of them that
-//! are in memory. So a run whose files are there pays for two clock readings a test.
+//! After a boot, a checkout or a large build each test waits for its own file and does nothing else meanwhile. The next files are
+//! known long before. Prefetching is adaptive: a test that was slow to prepare wakes a thread, which asks the kernel for the next
+//! files until enough in a row are in memory. So a run whose files are in memory pays for two clock readings a test.
 //!
-//! It opens files, and takes nothing from them: what a test says is read when its turn has come.
+//! The thread opens files but takes nothing from them: a test's file is read at its turn.
 
 use std::fs::File;
 use std::io::IoSliceMut;
@@ -23,19 +22,19 @@ use crate::ahead::open_regular;
 use crate::suite::Test;
 
 /// A test whose preparation took longer may have waited for a disk: from memory it takes 20 to 60 µs, and reading from a
-/// solid-state disk 50 µs at least.
+/// solid-state disk takes at least 50 µs.
 const SLOW: Duration = Duration::from_micros(120);
 
-/// So many files at most are asked for at once.
+/// Most files to request at once.
 const FILES: u32 = 64;
 
-/// After so many in a row that are in memory the rest is taken to be as well.
+/// Number of files in a row in memory after which the rest is assumed to be there too.
 const PRESENT: u32 = 16;
 
-/// Of each file; the reader of a larger one has the kernel's own reading ahead.
+/// Bytes to request of each file; the kernel's own read-ahead serves larger files.
 const BYTES: u64 = 256 << 10;
 
-/// Sees to the files of one run.
+/// Prefetches the files of one run.
 #[derive(Debug)]
 pub(crate) struct ReadAhead {
     tests: Arc<[Test]>,
@@ -46,7 +45,7 @@ pub(crate) struct ReadAhead {
 
 #[derive(Debug)]
 struct Reader {
-    /// `None` when it is to end.
+    /// `None` tells the thread to end.
     slow: Option<SyncSender<JobId>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -56,21 +55,21 @@ impl ReadAhead {
         ReadAhead { tests, selected, reader: OnceLock::new() }
     }
 
-    /// Takes note of how long it took to prepare a job whose test is a file.
+    /// Records the time that preparing a job took. The job's test is a file.
     pub(crate) fn prepared(&self, job: JobId, took: Duration) {
         if took < SLOW {
             return;
         }
         let reader = self.reader.get_or_init(|| Reader::start(self.tests.clone(), self.selected.clone()));
         if let Some(Reader { slow: Some(slow), .. }) = reader {
-            // If it is at work, it need not be told.
+            // A thread that is at work need not be woken.
             let _ = slow.try_send(job);
         }
     }
 }
 
 impl Reader {
-    /// `None` if no thread can be had: then nothing is read ahead.
+    /// Returns `None` if no thread can be started: then nothing is prefetched.
     fn start(tests: Arc<[Test]>, selected: Arc<[u32]>) -> Option<Self> {
         let (slow, noticed) = sync_channel(1);
         let work = move || serve(&noticed, &tests, &selected);
@@ -89,7 +88,7 @@ impl Drop for Reader {
 }
 
 fn serve(noticed: &Receiver<JobId>, tests: &[Test], selected: &[u32]) {
-    // Up to here files were asked for, or found in memory.
+    // Files up to here were requested, or found in memory.
     let mut done = 0;
     while let Ok(JobId(slow)) = noticed.recv() {
         let from = done.max(slow + 1).min(selected.len() as u32);
@@ -99,7 +98,8 @@ fn serve(noticed: &Receiver<JobId>, tests: &[Test], selected: &[u32]) {
     }
 }
 
-/// Asks for files until so many in a row were there; how many it has looked at. `request` tells whether one was there.
+/// Requests files until [`PRESENT`] in a row were in memory. Returns the number of files checked. `request` returns whether a
+/// file was in memory.
 fn ask_for<P: AsRef<Path>>(files: impl Iterator<Item = P>, request: impl Fn(&Path) -> bool) -> u32 {
     let (mut looked_at, mut present) = (0, 0);
     for file in files {
@@ -112,7 +112,7 @@ fn ask_for<P: AsRef<Path>>(files: impl Iterator<Item = P>, request: impl Fn(&Pat
     looked_at
 }
 
-/// Has a file's begin read by the kernel, without waiting for it. Whether it is in memory, or nothing that can be read so.
+/// Has the kernel read the beginning of a file, without waiting. Returns true if it is in memory, or is no regular file that opens.
 fn request(path: &Path) -> bool {
     let Some(file) = open_regular(path) else { return true };
     let is_present = is_in_memory(&file);
@@ -122,7 +122,7 @@ fn request(path: &Path) -> bool {
     is_present
 }
 
-/// Whether its first byte could be read without waiting.
+/// Returns whether its first byte can be read without waiting.
 fn is_in_memory(file: &File) -> bool {
     let mut byte = [0];
     let read = rustix::io::preadv2(file, &mut [IoSliceMut::new(&mut byte)], 0, ReadWriteFlags::NOWAIT);
@@ -135,7 +135,7 @@ mod tests {
 
     use super::*;
 
-    /// How many files are looked at if those at these places are not in memory.
+    /// Returns the number of files checked if those at these places are not in memory.
     fn looked_at(count: u32, absent: &[u32]) -> u32 {
         let seen = RefCell::new(Vec::new());
         let looked_at = ask_for((0..count).map(|n| n.to_string()), |path| {
@@ -165,7 +165,7 @@ mod tests {
         file.sync_all().unwrap();
         assert!(request(&path), "what was just written is in memory");
         rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).unwrap();
-        // The first question may itself start the reading, so it is asked once.
+        // The first check may itself start the read, so check only once.
         if request(&path) {
             eprintln!("skipped: this file system keeps what it was asked to drop");
             return;

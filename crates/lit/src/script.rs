@@ -1,7 +1,7 @@
-//! From a test file to the script that is run for it, or to a verdict that needs no run.
+//! Turns a test file into a script to run, or into a verdict that needs no run.
 //!
-//! The order of the decisions is lit's: what makes a test unsupported comes before its commands are looked at, and
-//! commands are substituted only for tests that will run.
+//! The order of the decisions is lit's: conditions that make a test unsupported are evaluated before its commands are
+//! read, and commands are substituted only for tests that will run.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,20 +22,20 @@ use crate::judge::{self, Pending};
 use crate::subst::{Entry, List, Pool, Substituter, TestPaths, tmp_dir};
 use crate::suite::Test;
 
-/// Compiles configs, and shares what they have in common.
+/// Compiles configs, and shares their common parts.
 #[derive(Debug)]
 pub struct Compiler(Mutex<(Pool, Vec<KnownFeatures>)>);
 
-/// Features, and the limits applied to them, with what was made of them.
+/// Features and the limits on them, with the compiled result.
 type KnownFeatures = (Arc<BTreeSet<String>>, BTreeSet<String>, Arc<Features>);
 
 impl Compiler {
-    /// A compiler for a run.
+    /// Creates the compiler of a run.
     pub fn new(dialect: Dialect) -> Self {
         Compiler(Mutex::new((Pool::new(dialect), Vec::new())))
     }
 
-    /// Makes a config ready for its tests. Worth doing once per config.
+    /// Compiles a config for its tests. Costly: call it once per config.
     pub fn compile(&self, config: &Config) -> CompiledConfig {
         let mut shared = self.0.lock().expect("no thread panics while it holds the lock");
         let (pool, known) = &mut *shared;
@@ -67,7 +67,7 @@ fn features(
     features
 }
 
-/// What of a config is costly to make ready.
+/// The parts of a config that are costly to compile.
 #[derive(Debug)]
 pub struct CompiledConfig {
     /// The config's features, for conditions.
@@ -78,40 +78,40 @@ pub struct CompiledConfig {
     env: Arc<Environment>,
 }
 
-/// A test to prepare, and what that depends on.
+/// A test to prepare, and everything that this depends on.
 pub struct Request<'a> {
-    /// What holds for the run.
+    /// Facts of the run.
     pub session: &'a Session,
     /// The test's config.
     pub config: &'a Config,
-    /// The same, compiled.
+    /// The compiled config.
     pub compiled: &'a CompiledConfig,
     /// The test.
     pub test: &'a Test,
-    /// Whether tests are only looked at (`--no-execute`).
+    /// Whether to prepare tests without running them (`--no-execute`).
     pub no_execute: bool,
-    /// Retries of tests whose config does not say (`--max-retries-per-test`).
+    /// Retries of tests whose config sets none (`--max-retries-per-test`).
     pub max_retries: Option<u32>,
-    /// Whether a failing test says in a line which of its commands it was.
+    /// Whether a failing test's output names the command that failed, in a line.
     pub annotate: bool,
-    /// Whether its outcome tells what each RUN line took.
+    /// Whether the outcome contains the time of each RUN line.
     pub line_times: bool,
-    /// Which repetition of the test this is, if it is repeated.
+    /// Number of the repetition, if the test is repeated.
     pub repetition: Option<u32>,
-    /// Tools that are started by other programs.
+    /// Tools that other programs start.
     pub wraps: &'a Arc<[Wrap]>,
 }
 
-/// What came of a test file.
+/// The result of preparing a test.
 #[derive(Debug)]
 pub enum Prepared {
     /// A verdict.
     Decided(Box<Outcome>),
-    /// A script to run, and what is needed to judge it.
+    /// A script to run, and the data to judge it.
     Script(Box<Script>, Box<Pending>),
 }
 
-/// Reads a test's file.
+/// Reads a test's file and decides on its verdict or its script.
 pub fn prepare(request: &Request<'_>) -> Prepared {
     let mut conditions = Conditions::default();
     if request.test.marks.xfail {
@@ -133,7 +133,7 @@ pub fn prepare(request: &Request<'_>) -> Prepared {
     }
 }
 
-/// A verdict before XFAIL is regarded.
+/// A verdict before XFAIL is applied.
 struct Decided {
     verdict: Verdict,
     output: String,
@@ -161,7 +161,7 @@ impl From<Rejection> for Decided {
     }
 }
 
-/// The conditions known of a test so far.
+/// The XFAIL items of a test that are known so far.
 #[derive(Default)]
 struct Conditions {
     xfails: Vec<String>,
@@ -243,7 +243,7 @@ fn check_conditions(
     if !request.test.marks.unsupported_not {
         let mut hits = holding(&found.unsupported, true, features, "UNSUPPORTED")?;
         if request.test.marks.unsupported {
-            // lit does it by a feature and a condition of this name.
+            // lit uses a feature and a condition of this name.
             hits.insert(0, "lit-unsupported-marker".to_owned());
         }
         if !hits.is_empty() {
@@ -264,7 +264,7 @@ fn check_conditions(
     Ok(())
 }
 
-/// The commands after substitution, still in lit's internal form.
+/// Returns the commands after substitution, still in lit's internal form.
 fn substituted_lines(
     request: &Request<'_>,
     preamble: &[String],
@@ -296,7 +296,7 @@ fn substituted_lines(
     Ok(lines)
 }
 
-/// Takes lit's internal form apart.
+/// Parses lit's internal form.
 fn commands(request: &Request<'_>, lines: Vec<String>, external: bool) -> Vec<Command> {
     let session = request.session;
     let make = |(index, mut line): (usize, String)| {
@@ -315,7 +315,7 @@ fn commands(request: &Request<'_>, lines: Vec<String>, external: bool) -> Vec<Co
     lines.into_iter().enumerate().map(make).collect()
 }
 
-/// The label and the command of `%dbg(LABEL) COMMAND`; substitution may have changed it beyond recognition.
+/// Splits `%dbg(LABEL) COMMAND` into label and command. Substitution may have destroyed that form.
 pub(crate) fn split_label(line: &str) -> (&str, &str) {
     let split = line.strip_prefix("%dbg(").and_then(|rest| {
         let end = rest.find([')', '\'', '"'])?;
@@ -335,7 +335,7 @@ fn coverage_profile(path: &[String], dialect: Dialect, index: usize) -> String {
     }
 }
 
-/// `%{readfile:PATH}` for an external shell; a `cat` in a word would hide that the file is missing.
+/// Replaces `%{readfile:PATH}` for an external shell. A `cat` in a word alone would hide that the file is missing.
 fn read_files_by_cat(line: String) -> String {
     const OPEN: &str = "%{readfile:";
     if !line.contains(OPEN) {
@@ -353,7 +353,7 @@ fn read_files_by_cat(line: String) -> String {
     out + rest + &tests
 }
 
-/// Attempts that are allowed, the first included.
+/// Returns the number of attempts allowed, the first included.
 fn attempts(request: &Request<'_>, own: Option<i128>) -> Result<u32, Exception> {
     let configured = request.config.test_retry_attempts.or(request.max_retries);
     let retries = own.unwrap_or(i128::from(configured.unwrap_or(0)));
@@ -406,7 +406,7 @@ fn assemble(request: &Request<'_>, commands: Vec<Command>, exec: &Path, external
     }
 }
 
-/// A script that is a single program.
+/// Creates a script that is a single program.
 pub(crate) fn of_program(program: Program, dialect: Dialect, cwd: &Path, env: Arc<Environment>) -> Script {
     Script {
         commands: Vec::new(),

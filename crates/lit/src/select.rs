@@ -11,7 +11,7 @@ use crate::suite::{Marks, Test};
 /// The tests to run, as places in the list of all tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selection {
-    /// These, in this order.
+    /// These tests, in this order.
     Tests(Vec<u32>),
     /// No test was found at all.
     NothingFound,
@@ -22,7 +22,7 @@ pub enum Selection {
 }
 
 impl Selection {
-    /// The places; none where there is nothing to run.
+    /// Returns the places; empty if there is nothing to run.
     pub fn tests(&self) -> &[u32] {
         match self {
             Selection::Tests(tests) => tests,
@@ -31,12 +31,12 @@ impl Selection {
     }
 }
 
-/// Compiles a `--filter`. The error is Python's, to be put behind `invalid regular expression: 'R', `.
+/// Compiles a `--filter`. The error is Python's and follows `invalid regular expression: 'R', `.
 pub fn compile_filter(pattern: &str) -> Result<Pattern, Exception> {
     Pattern::with_flags(pattern, Flags { ignore_case: true, ..Flags::default() })
 }
 
-/// Selects from the ordered `tests`. Also returns what lit notes about a shard.
+/// Selects from the ordered `tests`. Also returns lit's note about a shard.
 pub fn select(tests: &[Test], settings: &Settings) -> Result<(Selection, Option<String>), Exception> {
     if tests.is_empty() {
         return Ok((Selection::NothingFound, None));
@@ -60,7 +60,7 @@ pub fn select(tests: &[Test], settings: &Settings) -> Result<(Selection, Option<
     Ok((Selection::Tests(selected), note))
 }
 
-/// The tests of these names, in this order, and a note of names that no test has.
+/// Returns the tests of these names, in this order, and a note of names that no test has.
 fn named(tests: &[Test], names: &[String]) -> (Selection, Option<String>) {
     let places: HashMap<String, u32> =
         (0..).zip(tests).map(|(place, test)| (test.full_name(), place)).collect();
@@ -91,7 +91,7 @@ fn filtered(tests: &[Test], settings: &Settings) -> Result<Vec<u32>, Exception> 
     Ok(selected)
 }
 
-/// The shard's tests, and a description that shows the first three of them.
+/// Returns the shard's tests, and a description that shows the first three of them.
 fn shard_of(tests: &[u32], run: usize, shards: usize) -> (Vec<u32>, String) {
     let places: Vec<usize> = (run - 1..tests.len()).step_by(shards).collect();
     let mut preview: Vec<String> = places.iter().take(3).map(|place| (place + 1).to_string()).collect();
@@ -107,7 +107,7 @@ fn shard_of(tests: &[u32], run: usize, shards: usize) -> (Vec<u32>, String) {
     (places.into_iter().map(|place| tests[place]).collect(), note)
 }
 
-/// Marks the tests that the lists of the command line name, by path in the suite or by full name.
+/// Marks the tests that the command line lists, by path in the suite or by full name.
 pub fn mark(tests: &mut [Test], settings: &Settings) {
     let lists = [&settings.xfail, &settings.xfail_not, &settings.unsupported, &settings.unsupported_not];
     let [xfail, xfail_not, unsupported, unsupported_not] =

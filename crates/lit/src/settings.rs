@@ -1,20 +1,19 @@
-//! What the user asked for, as far as it concerns which tests there are and how they are run.
+//! The user's settings that decide which tests there are and how they run.
 //!
-//! Plain data, filled in by the command line; docs/reference/lit-compat.md, 1.2 and 1.3, has the options. Of the
-//! output options only those two are here that change what is gathered: the level of diagnostics and whose output
-//! is wanted.
+//! Plain data, filled in by the command line; docs/reference/lit-compat.md, 1.2 and 1.3, has the options. Output
+//! options are here only if they change what is gathered, as the level of diagnostics does.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use hotstart_model::{Environment, Severity, Wrap};
 
-/// Where evaluated configs are kept from one run to the next.
+/// Cache of evaluated configs, kept from one run to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigCache {
     /// The directory.
     pub dir: PathBuf,
-    /// Whether all configs are evaluated all the same, and compared.
+    /// Whether to evaluate all configs nevertheless and compare them with the cache.
     pub checks: bool,
 }
 
@@ -23,9 +22,9 @@ pub struct ConfigCache {
 pub struct Settings {
     /// TEST_PATH: files and directories, in the source or the build tree.
     pub paths: Vec<PathBuf>,
-    /// Directory that relative paths start from. Absolute.
+    /// Directory to which relative paths refer. Absolute.
     pub cwd: PathBuf,
-    /// Name that diagnostics are given by configs' own means.
+    /// Program name in the diagnostics that configs print through `lit_config`.
     pub progname: String,
     /// Parameters given by a wrapper such as `llvm-lit`, values as JSON; `-D` overrides them.
     pub builtin_params: Vec<(String, String)>,
@@ -35,9 +34,9 @@ pub struct Settings {
     pub config_map: Vec<(PathBuf, PathBuf)>,
     /// `--config-prefix`.
     pub config_prefix: Option<String>,
-    /// The Python that evaluates configs; else HOTSTART_LIT_PYTHON, else the first one found that has lit.
+    /// The Python that evaluates configs. Default: HOTSTART_LIT_PYTHON, else the first one found that has lit.
     pub python: Option<PathBuf>,
-    /// A `lit` package to use in place of that Python's: its directory, or the directory it is in.
+    /// A `lit` package to use in place of that Python's: its directory, or the parent of that.
     pub lit_package: Option<PathBuf>,
     /// `--path`. Absolute.
     pub path: Vec<PathBuf>,
@@ -53,24 +52,24 @@ pub struct Settings {
     pub debug: bool,
     /// The least serious kind of diagnostic that is shown: `Error`, `Warning` or `Note`.
     pub diagnostic_level: Severity,
-    /// Whether the output of tests that did not fail will be read too.
+    /// Whether the output of tests that did not fail is needed too.
     pub wants_all_output: bool,
-    /// Whether a failing test says in a line which of its commands it was.
+    /// Whether a failing test's output names the command that failed, in a line.
     pub annotate: bool,
-    /// Whether outcomes tell what each RUN line took.
+    /// Whether outcomes contain the time of each RUN line.
     pub line_times: bool,
-    /// Whether scripts for an external shell may be run by the internal one where both mean the same.
+    /// Whether the internal shell may run scripts for an external shell, where both behave identically.
     pub native_shell: bool,
-    /// Whether failing tests say which command failed and how to run it again; then the environment of the shell
-    /// into which that is pasted.
+    /// `--diagnose`: failing tests say which command failed and how to run it again. The environment of the shell into
+    /// which users paste that.
     pub diagnose: Option<Arc<Environment>>,
-    /// Where evaluated configs are kept; `None` to keep none.
+    /// Cache of evaluated configs; `None` disables it.
     pub config_cache: Option<ConfigCache>,
     /// `--order`.
     pub order: Order,
     /// `--per-test-coverage`.
     pub per_test_coverage: bool,
-    /// Off with `--no-gtest-sharding`.
+    /// False with `--no-gtest-sharding`.
     pub gtest_sharding: bool,
     /// `--timeout`, in seconds; zero is none.
     pub timeout: Option<u64>,
@@ -82,13 +81,13 @@ pub struct Settings {
     pub filter: Option<String>,
     /// `--filter-out`, likewise.
     pub filter_out: Option<String>,
-    /// `--replay`: only these tests, by full name, in this order, whatever other options select.
+    /// `--replay`: only these tests, by full name, in this order. Overrides all other selections.
     pub replay: Vec<String>,
     /// `--alone`, a Python regular expression: tests that run one by one, after all others.
     pub alone: Option<String>,
-    /// `--repeat`: how often each test runs, each time with temporary files of its own.
+    /// `--repeat`: number of runs of each test, each with temporary files of its own.
     pub repeat: Option<u32>,
-    /// `--wrap`: tools that are started by other programs.
+    /// `--wrap`: tools that other programs start.
     pub wraps: Arc<[Wrap]>,
     /// `--filter-failed`: only tests that failed last time.
     pub filter_failed: bool,
@@ -108,12 +107,12 @@ pub struct Settings {
     pub unsupported_not: Vec<String>,
 }
 
-/// The order in which tests are started.
+/// The order in which tests start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// By name.
     Lexical,
-    /// Another one each time.
+    /// A new random order each time.
     Random,
     /// Tests that failed last time first, then those that took longest.
     #[default]
@@ -121,7 +120,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// lit's word for it.
+    /// Returns lit's name of the order.
     pub fn name(self) -> &'static str {
         match self {
             Order::Lexical => "lexical",

@@ -1,7 +1,7 @@
 //! Suites and their tests.
 //!
-//! A run may have 50,000 tests in a few thousand directories, so a test holds little more than its file's name:
-//! what it has in common with its neighbours is in their `Directory`.
+//! A run may have 50,000 tests in a few thousand directories, so a test holds little more than its file's name.
+//! Facts that it shares with its neighbours are in their `Directory`.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -16,9 +16,9 @@ pub struct Suite {
     pub index: usize,
     /// First part of its tests' names.
     pub name: String,
-    /// Where tests are. Real path.
+    /// Directory of the tests. Real path.
     pub source_root: PathBuf,
-    /// Where they run. Real path.
+    /// Directory below which they run. Real path.
     pub exec_root: PathBuf,
     /// The suite's own config.
     pub config: Arc<Config>,
@@ -35,7 +35,7 @@ pub struct Directory {
     pub config: Arc<Config>,
 }
 
-/// What the command line says of a test's expectations, beside what its file says.
+/// Expectations for a test from the command line, in addition to those in its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
     /// `--xfail`: expected to fail.
@@ -46,18 +46,18 @@ pub struct Marks {
     pub unsupported: bool,
     /// `--unsupported-not`: no UNSUPPORTED applies, not even `--unsupported`.
     pub unsupported_not: bool,
-    /// `--exclude-xfail`: not run if it is expected to fail.
+    /// `--exclude-xfail`: not run if expected to fail.
     pub exclude_xfail: bool,
 }
 
-/// What a test has that is not a file of its own name: a part of a program, or what a format made up.
+/// Details of a test whose name is not a file's: a part of a program, or a name that a format made up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Detail {
     /// The components of its name below the suite; they may be empty, `.`, or have slashes in them.
     pub components: Vec<String>,
-    /// The file it comes from, if that is not the one of its name.
+    /// The file that it comes from, if its name does not name it.
     pub file: Option<PathBuf>,
-    /// Where googletest writes the results of the single tests; `None` where there is no such result.
+    /// File in which googletest writes the results of single tests, if it writes any.
     pub results: Option<PathBuf>,
 }
 
@@ -67,50 +67,50 @@ pub struct Test {
     directory: Arc<Directory>,
     name: Box<OsStr>,
     detail: Option<Arc<Detail>>,
-    /// Set by the command line.
+    /// Expectations from the command line.
     pub marks: Marks,
-    /// Seconds it took when it last ran, negative if it failed then; zero if that is not known.
+    /// Duration of its last run in seconds, negative if it failed; zero if unknown.
     pub previous: f64,
 }
 
 impl Test {
-    /// The test of this name in a directory.
+    /// Creates the test of this name in a directory.
     pub fn new(directory: Arc<Directory>, name: Box<OsStr>) -> Self {
         Test { directory, name, detail: None, marks: Marks::default(), previous: 0.0 }
     }
 
-    /// A test that is not a file of its name.
+    /// Creates a test whose name is not a file's.
     pub fn with_detail(directory: Arc<Directory>, detail: Arc<Detail>) -> Self {
         let name = detail.components.last().map_or("", String::as_str);
         Test { detail: Some(detail.clone()), ..Test::new(directory, OsStr::new(name).into()) }
     }
 
-    /// What it has beside its name.
+    /// Returns the details, if the test's name is not a file's.
     pub fn detail(&self) -> Option<&Detail> {
         self.detail.as_deref()
     }
 
-    /// The directory it was found in.
+    /// Returns the directory in which it was found.
     pub fn directory(&self) -> &Arc<Directory> {
         &self.directory
     }
 
-    /// Its suite.
+    /// Returns its suite.
     pub fn suite(&self) -> &Arc<Suite> {
         &self.directory.suite
     }
 
-    /// The config of its directory.
+    /// Returns the config of its directory.
     pub fn config(&self) -> &Arc<Config> {
         &self.directory.config
     }
 
-    /// The file's name.
+    /// Returns the file's name.
     pub fn name(&self) -> &OsStr {
         &self.name
     }
 
-    /// Its path below the suite's roots.
+    /// Returns its path below the suite's roots.
     pub fn relative_path(&self) -> PathBuf {
         if let Some(detail) = &self.detail {
             return detail.components.join("/").into();
@@ -118,7 +118,7 @@ impl Test {
         self.directory.path.join(&*self.name)
     }
 
-    /// The components of its path below the suite's roots.
+    /// Returns the components of its path below the suite's roots.
     pub fn path_in_suite(&self) -> Vec<String> {
         if let Some(detail) = &self.detail {
             return detail.components.clone();
@@ -126,14 +126,14 @@ impl Test {
         self.relative_path().iter().map(|part| part.to_string_lossy().into_owned()).collect()
     }
 
-    /// `DIR/FILE`.
+    /// Returns `DIR/FILE`.
     pub fn path_text(&self) -> String {
         self.relative_path().to_string_lossy().into_owned()
     }
 
-    /// `SUITE :: DIR/FILE`.
+    /// Returns `SUITE :: DIR/FILE`.
     pub fn full_name(&self) -> String {
-        // The name in the suite's config: a local config may call itself otherwise, to no effect.
+        // The name in the suite's config: a local config may set another one, to no effect.
         let mut name = self.suite().config.name.clone();
         name.push_str(" :: ");
         if let Some(detail) = &self.detail {
@@ -149,23 +149,23 @@ impl Test {
         name
     }
 
-    /// The file that the test comes from.
+    /// Returns the file that the test comes from.
     pub fn file_path(&self) -> PathBuf {
         let named = self.detail.as_ref().and_then(|detail| detail.file.clone());
         named.unwrap_or_else(|| self.source_path())
     }
 
-    /// The file of the test's name.
+    /// Returns the file that the test's name names, in the source tree.
     pub fn source_path(&self) -> PathBuf {
         self.below(&self.suite().source_root)
     }
 
-    /// Where the file would be in the exec tree; its directory is where the test runs.
+    /// Returns the same path in the exec tree, where no file need exist. The test runs in its directory.
     pub fn exec_path(&self) -> PathBuf {
         self.below(&self.suite().exec_root)
     }
 
-    /// Whether it failed when it last ran.
+    /// Returns whether its last run failed.
     pub fn previous_failure(&self) -> bool {
         self.previous < 0.0
     }
@@ -188,7 +188,7 @@ impl Test {
 pub(crate) mod tests {
     use super::*;
 
-    /// A test of a suite at /src and /obj.
+    /// Creates a test of a suite at /src and /obj.
     pub(crate) fn test_at(suite: &str, directory: &str, name: &str) -> Test {
         let config = Arc::new(Config { name: suite.to_owned(), ..Config::default() });
         let roots = (PathBuf::from("/src"), PathBuf::from("/obj"));

@@ -1,6 +1,6 @@
-//! `.lit_test_times.txt`: how long each test took, negative if it failed.
+//! `.lit_test_times.txt`: the seconds that each test took, negative if it failed.
 //!
-//! Shared with lit in both directions, so its form is lit's to the letter (docs/reference/lit-compat.md, 1.5).
+//! lit and hotstart read each other's files, so the format is lit's to the byte (docs/reference/lit-compat.md, 1.5).
 
 use std::fmt::Write as _;
 use std::fs;
@@ -18,13 +18,13 @@ use crate::suite::{Suite, Test};
 
 const FILE: &str = ".lit_test_times.txt";
 
-/// What a file of times says, in its order.
+/// The content of a file of times, in its order.
 ///
-/// A build tree's file has a line for each test that ever ran there, and is read twice and written once in each run, also
-/// for a single test: so its text is kept whole, and copied where nothing has changed.
+/// A build tree's file has a line for each test that ever ran there. Each run, also of a single test, reads it twice and
+/// writes it once. So its text is kept whole, and unchanged parts are copied.
 #[derive(Debug, Default)]
 pub struct Times {
-    /// The file, and behind it the paths that were added.
+    /// The file's text, followed by the paths that were added.
     text: String,
     entries: Vec<Entry>,
     /// Places in `entries` by path.
@@ -34,19 +34,19 @@ pub struct Times {
 
 #[derive(Debug)]
 struct Entry {
-    /// In the text, as is the next.
+    /// Range in the text, like the next field.
     path: Range<usize>,
-    /// The whole line, where it is already as it will be written.
+    /// The whole line, if it is already in its final form.
     written: Option<Range<usize>>,
     seconds: f64,
 }
 
-/// A file of times with lines that are none.
+/// Error: a file of times with malformed lines.
 #[derive(Debug)]
 pub struct Malformed(PathBuf);
 
 impl Malformed {
-    /// What lit says of it.
+    /// Returns lit's message.
     pub fn diagnostic(&self) -> Diagnostic {
         let message = format!(
             "found malformed timing data in {}; remove the file to regenerate it",
@@ -57,7 +57,7 @@ impl Malformed {
 }
 
 impl Times {
-    /// Reads a suite's file; there need not be one.
+    /// Reads a suite's file. A missing file is empty.
     pub fn read(suite: &Suite) -> Result<Times, Malformed> {
         let roots = [&suite.exec_root, &suite.source_root];
         let Some(path) = roots.iter().map(|root| root.join(FILE)).find(|path| path.exists()) else {
@@ -71,7 +71,7 @@ impl Times {
 
     fn parse(text: String) -> Option<Times> {
         let mut times = Times::default();
-        // A line is seldom shorter.
+        // Lines are seldom shorter.
         times.entries.reserve(text.len() / 48);
         times.places.reserve(text.len() / 48, |_| 0);
         let mut next = 0;
@@ -98,14 +98,14 @@ impl Times {
         Some(times)
     }
 
-    /// Time of a test by its path in the suite.
+    /// Returns the time of a test, in seconds, by its path in the suite.
     pub fn get(&self, path: &str) -> Option<f64> {
         let is_it = |&place: &u32| self.text[self.entries[place as usize].path.clone()] == *path;
         let place = self.places.find(self.hasher.hash_one(path), is_it)?;
         Some(self.entries[*place as usize].seconds)
     }
 
-    /// Whether nothing is known.
+    /// Returns whether no times are known.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -118,7 +118,7 @@ impl Times {
         self.text = text;
     }
 
-    /// Adds an entry about a path in `text`, or changes the one that there is.
+    /// Adds an entry for a path in `text`, or changes the existing one.
     fn put(&mut self, text: &str, entry: Entry) {
         let Times { entries, places, hasher, .. } = self;
         let path_of = |entry: &Entry| &text[entry.path.clone()];
@@ -156,8 +156,8 @@ impl Times {
     }
 }
 
-/// Whether C's `%e` would write the number in these very characters. All digits of such a number survive being read and
-/// written; three of the exponent are left to [`push_exponential`].
+/// Returns whether C's `%e` would write the number with the same characters. All digits of such a number survive a round
+/// trip; exponents of three digits are left to [`push_exponential`].
 fn is_exponential(number: &str) -> bool {
     let digits = number.strip_prefix('-').unwrap_or(number).as_bytes();
     let [first, b'.', middle @ .., b'e', b'+' | b'-', tens, ones] = digits else { return false };
@@ -186,7 +186,7 @@ pub fn record<'t>(
     dialect: Dialect,
 ) -> Result<Vec<Diagnostic>, Malformed> {
     let mut by_root: Vec<(&Path, Times)> = Vec::new();
-    // Tests of a suite come one after the other; to compare paths for each takes longer than all the rest.
+    // Tests of a suite are consecutive; comparing paths for each would take longer than all the rest.
     let mut last: Option<(&Arc<Suite>, usize)> = None;
     for (test, elapsed, failed) in finished {
         let suite = test.suite();
@@ -203,7 +203,7 @@ pub fn record<'t>(
         let seconds = match (failed, dialect) {
             (false, _) => elapsed.as_secs_f64(),
             (true, Dialect::V19) => -elapsed.as_secs_f64(),
-            // A failure is known by its sign, which zero has not.
+            // The sign marks a failure, and zero has none.
             (true, Dialect::V23) => (-elapsed.as_secs_f64()).min(-1e-6),
         };
         by_root[place].1.set(&test.path_text(), seconds);

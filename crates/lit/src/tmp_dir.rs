@@ -1,6 +1,6 @@
-//! The directory that tests get for their temporary files, so that what they leave behind is removed.
+//! The directory for tests' temporary files. It is removed after the run, with all leftovers.
 //!
-//! Its name is chosen before configs are evaluated and the directory made only when tests are about to run.
+//! Its name is chosen before configs are evaluated, and the directory is created only when tests are about to run.
 
 use std::ffi::OsString;
 use std::fs::DirBuilder;
@@ -9,12 +9,12 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Set by users who keep watch over temporary files themselves.
+/// Set by users who manage temporary files themselves.
 const PRESERVES: &str = "LIT_PRESERVES_TMP";
 
 const LETTERS: &[u8; 37] = b"abcdefghijklmnopqrstuvwxyz0123456789_";
 
-/// Where the run's directory shall be; `None` if tests use the system's.
+/// Chooses the path of the run's directory; `None` if tests use the system's.
 pub(crate) fn choose() -> Option<PathBuf> {
     if std::env::var_os(PRESERVES).is_some() {
         return None;
@@ -38,7 +38,7 @@ fn system_directory() -> PathBuf {
     found.or_else(|| std::env::current_dir().ok()).unwrap_or_else(|| PathBuf::from("/tmp"))
 }
 
-/// The directory, removed with all that is in it when this is dropped.
+/// The directory. Dropping this removes it with its contents.
 #[derive(Debug)]
 pub(crate) struct TmpDir(Option<PathBuf>);
 
@@ -48,7 +48,7 @@ impl TmpDir {
         Ok(TmpDir(Some(path.to_path_buf())))
     }
 
-    /// Removes it now. On failure gives lit's warning.
+    /// Removes the directory now. The error is lit's warning.
     pub fn remove(mut self) -> Result<(), String> {
         let Some(path) = self.0.take() else { return Ok(()) };
         std::fs::remove_dir_all(&path).map_err(|error| {
@@ -60,7 +60,7 @@ impl TmpDir {
 impl Drop for TmpDir {
     fn drop(&mut self) {
         if let Some(path) = &self.0 {
-            // Nobody is left to be told.
+            // An error can no longer be reported.
             let _ = std::fs::remove_dir_all(path);
         }
     }

@@ -1,4 +1,4 @@
-//! Generated expressions and test files: hotstart must make of them what lit makes of them.
+//! Generated expressions and test files: hotstart's results must equal lit's.
 
 mod common;
 
@@ -66,7 +66,7 @@ fn boolean_expressions_are_lits() {
     }
 }
 
-/// A generated test file, as bytes.
+/// Generates a test file, as bytes.
 fn test_file(random: &mut Random) -> Vec<u8> {
     const KEYWORDS: &[&str] = &[
         "RUN:",
@@ -161,7 +161,7 @@ fn script_case(random: &mut Random, root: &str) -> Value {
         ("", "-"),
     ];
     for _ in 0..random.below(4) {
-        // The last ones make most tests fail and are seldom taken.
+        // The last ones make most tests fail, so they are rare.
         let range = if random.below(12) == 0 { PAIRS.len() } else { 8 };
         pairs.push(PAIRS[random.below(range)]);
     }
@@ -200,7 +200,7 @@ fn config_of(case: &Value) -> Config {
     }
 }
 
-/// A test file `test.txt` directly in a suite's root.
+/// Returns the test `test.txt` in a suite's root.
 fn test_in(root: &str, config: &Arc<Config>) -> Test {
     let suite = Suite {
         index: 0,
@@ -213,7 +213,7 @@ fn test_in(root: &str, config: &Arc<Config>) -> Test {
     Test::new(Arc::new(directory), std::ffi::OsStr::new("test.txt").into())
 }
 
-/// What hotstart makes of a test, in the driver's words.
+/// Returns hotstart's result for a test, in the driver's format.
 fn prepared(session: &Session, config: &Arc<Config>, test: &Test) -> Value {
     let compiled = Compiler::new(session.dialect).compile(config);
     let request = Request {
@@ -269,7 +269,7 @@ fn check_script(case: &Value, answer: &Value, session: &Session, root: &str) {
     assert_eq!(ours, normalized(answer), "dialect {:?}\n{case}\n{shown}", session.dialect);
 }
 
-/// Bytes as text, in the encoding that Python's `base64` reads.
+/// Encodes bytes as text that Python's `base64` reads.
 mod base64ish {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 

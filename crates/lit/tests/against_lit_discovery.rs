@@ -1,7 +1,7 @@
 //! Small suites of every shape: hotstart must find the tests that lit finds, with the same configs and warnings.
 //!
-//! Needs a Python with the lit package, see `python`. With HOTSTART_LIT_19 naming `utils/lit` of an LLVM 19 tree,
-//! the same is compared with that lit. HOTSTART_LIT_TREE may name a build tree to compare as well.
+//! Needs a Python with the lit package, see `python`. If HOTSTART_LIT_19 names `utils/lit` of an LLVM 19 tree, the
+//! tests also compare with that lit. HOTSTART_LIT_TREE may name a further build tree to compare.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -21,7 +21,7 @@ use hotstart_model::{
 };
 use serde_json::{Value, json};
 
-/// Python with lit: HOTSTART_LIT_PYTHON, else the one that `make venv` makes.
+/// Returns a Python with lit: HOTSTART_LIT_PYTHON, else the one from `make venv`.
 fn python() -> PathBuf {
     let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
     let python = std::env::var_os("HOTSTART_LIT_PYTHON").map_or(default, PathBuf::from);
@@ -29,7 +29,7 @@ fn python() -> PathBuf {
     python
 }
 
-/// The lits to compare with: the Python's own, and lit 19 if it is named.
+/// Returns the lits to compare with: the Python's own, and lit 19 if named.
 fn packages() -> Vec<Option<PathBuf>> {
     let old = std::env::var_os("HOTSTART_LIT_19").map(|path| Some(PathBuf::from(path)));
     std::iter::once(None).chain(old).collect()
@@ -46,7 +46,7 @@ impl Events for Said {
     }
 }
 
-/// A directory with suites, and how it is looked at.
+/// A directory with suites, and the settings to load it.
 struct Space {
     dir: tempfile::TempDir,
     root: PathBuf,
@@ -89,7 +89,7 @@ impl Space {
         (found, said.0.into_inner().unwrap())
     }
 
-    /// What lit finds, and its diagnostics as `kind: message`.
+    /// Returns the tests that lit finds, and its diagnostics as `kind: message`.
     fn lit(&self, paths: &[&str], package: Option<&Path>) -> (Value, Vec<String>) {
         let map: serde_json::Map<String, Value> =
             self.config_map.iter().map(|(from, to)| (from.display().to_string(), json!(to))).collect();
@@ -137,7 +137,7 @@ fn worded(diagnostic: &Diagnostic) -> String {
     format!("{kind}: {}", diagnostic.message)
 }
 
-/// Names and paths of the tests in order, each with the number of its config, and the configs.
+/// Returns names and paths of the tests in order, each with the number of its config, and the configs.
 fn describe(tests: &[Test]) -> (Vec<Value>, Vec<Value>) {
     let mut tests: Vec<_> = tests
         .iter()
@@ -204,7 +204,7 @@ config.available_features.add('site')
 lit_config.load_config(config, os.path.join(os.path.dirname(here), 'src', 'lit.cfg.py'))
 ";
 
-/// A source tree and a build tree.
+/// Creates a source tree and a build tree.
 fn two_trees() -> Space {
     Space::new().write(&[
         ("src/lit.cfg.py", MAIN),
@@ -411,7 +411,7 @@ fn a_suite_without_lit_says_what_to_install() {
     assert!(error.to_string().contains("pip install lit"), "{error}");
 }
 
-/// An executable with this many tests, or one that fails if there are none.
+/// Returns an executable with this many tests, or one that fails if there are none.
 fn googletest(tests: usize) -> String {
     let lines: String = (0..tests).map(|test| format!("echo '  t{test}'; ")).collect();
     format!("#!/bin/sh\necho A.; {lines} exit {}\n", u8::from(tests == 0))
@@ -471,7 +471,7 @@ fn a_job_becomes_a_script_and_its_transcript_an_outcome() {
         let transcript = Transcript { exit_code: Some(exit_code), ..Transcript::default() };
         let outcome = plan.conclude(JobId(0), 1, transcript).unwrap();
         assert_eq!(outcome.verdict, verdict);
-        // Nobody reads what a test says that passed.
+        // The output of a passing test is not needed.
         assert_eq!(outcome.output.is_empty(), verdict == Verdict::PASS);
     }
 }

@@ -1,8 +1,8 @@
-//! A whole suite, test by test: what hotstart would run must be what lit would run.
+//! A whole suite, test by test: hotstart must run exactly the commands that lit would run.
 //!
-//! Only with HOTSTART_LLVM_SUITE, the directory of a configured suite. HOTSTART_LLVM_PARTS names parts of it that
-//! are compared, separated by commas; HOTSTART_LLVM_OTHERS further parts, of which only HOTSTART_LLVM_SAMPLE tests
-//! are taken, spread evenly.
+//! Runs only with HOTSTART_LLVM_SUITE, the directory of a configured suite. HOTSTART_LLVM_PARTS names the parts to
+//! compare, separated by commas. HOTSTART_LLVM_OTHERS names further parts, of which only HOTSTART_LLVM_SAMPLE tests are
+//! compared, spread evenly.
 
 mod common;
 
@@ -84,7 +84,7 @@ impl Comparison {
         }
     }
 
-    /// Compares every `step`th of the tests that were found last.
+    /// Compares every `step`th of the tests found last.
     fn run(&mut self, driver: &mut Driver, total: usize, step: usize) {
         let batch = BATCH * step;
         for start in (0..total).step_by(batch) {
@@ -207,7 +207,7 @@ fn test_of(answer: &Value, config: &Arc<Config>) -> Test {
     Test::new(Arc::new(directory), path.file_name().expect("a file").into())
 }
 
-/// Texts made up of what keys are about, for each key.
+/// Generates texts for a key, from words that keys concern.
 fn made_up(random: &mut common::Random, key: &str, pattern: &Pattern) -> Vec<String> {
     const WORDS: [&str; 18] = [
         "opt",
@@ -229,7 +229,7 @@ fn made_up(random: &mut common::Random, key: &str, pattern: &Pattern) -> Vec<Str
         "%{fs-sep}",
         "<",
     ];
-    // What the key is about must turn up in the texts.
+    // The texts must contain the key's own word.
     let own: String = key.replace("\\b", "").replace('\\', "");
     let own =
         own.split([')', '(']).find(|part| part.len() > 1 && !part.starts_with(['?', '.'])).unwrap_or("");
@@ -249,7 +249,7 @@ fn the_suites_keys_match_as_in_python() {
     let total = driver.ask(&json!({"op": "suite", "path": suite, "only": only}));
     let keys = driver.ask(&json!({"op": "keys"}));
     let keys: Vec<String> = keys.as_array().expect("a list").iter().map(|pair| text(&pair[0])).collect();
-    // Every key on lines of tests all over the suite, whether or not their directory has that key.
+    // Compare every key on lines from the whole suite, also of directories without that key.
     let step = (total.as_u64().expect("a number") / 1000).max(1);
     let lines = common::strings(&driver.ask(&json!({"op": "lines", "step": step})));
     let mut random = common::Random::new(5);

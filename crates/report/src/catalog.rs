@@ -1,13 +1,13 @@
-//! How tests are named in reports, without knowing what a test is.
+//! The names of tests in reports. Reports do not know what a test is.
 
 use hotstart_model::{JobId, Outcome};
 
-/// What is to be known of the jobs of a run while it goes on.
+/// Facts about the jobs of a run while it is in progress.
 pub trait Catalog: Sync {
-    /// Name of the job's test, `SUITE :: DIR/FILE`.
+    /// Returns the name of the job's test, `SUITE :: DIR/FILE`.
     fn full_name(&self, job: JobId) -> String;
 
-    /// Seconds its test took the last time; zero if that is not known. Only the progress bar asks.
+    /// Returns the seconds that its test's last run took; zero if unknown. Only the progress bar needs it.
     fn previous_elapsed(&self, job: JobId) -> f64;
 }
 
@@ -20,25 +20,25 @@ pub struct SuiteName<'a> {
     pub name: &'a str,
 }
 
-/// A discovered test and what came of it, for everything that is written after the run.
+/// A discovered test and its outcome, for everything that is written after the run.
 #[derive(Clone, Debug)]
 pub struct TestRecord<'a> {
     /// `SUITE :: DIR/FILE`.
     pub full_name: String,
-    /// What the lists of the summary call it, where that is not the full name (`--relative-paths`).
+    /// Its name in the lists of the summary, if that is not the full name (`--relative-paths`).
     pub summary_name: Option<String>,
     /// Its suite.
     pub suite: SuiteName<'a>,
     /// Components of its path in the suite; never empty.
     pub path: &'a [String],
-    /// Seconds it took the last time, negative if it failed; zero if that is not known.
+    /// Duration of its last run in seconds, negative if it failed; zero if unknown.
     pub previous: f64,
     /// Its result; EXCLUDED and SKIPPED tests have one too.
     pub outcome: &'a Outcome,
 }
 
 impl TestRecord<'_> {
-    /// Seconds it took; zero for a test that did not run.
+    /// Returns its duration in seconds; zero if it did not run.
     pub(crate) fn seconds(&self) -> f64 {
         self.outcome.elapsed.map_or(0.0, |elapsed| elapsed.as_secs_f64())
     }

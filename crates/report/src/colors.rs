@@ -1,11 +1,11 @@
-//! Whether to write colours: on a terminal, unless the environment says otherwise.
+//! Decides whether to write colours: on a terminal, unless the environment says otherwise.
 //!
-//! `NO_COLOR` (https://no-color.org) wins over `FORCE_COLOR`; either counts only if it is not empty, and
-//! `FORCE_COLOR=0` is as good as `NO_COLOR`.
+//! `NO_COLOR` (https://no-color.org) overrides `FORCE_COLOR`. Either counts only if it is not empty, and
+//! `FORCE_COLOR=0` also disables colours.
 
 use std::ffi::{OsStr, OsString};
 
-/// Whether colours are wanted where `is_terminal` tells whether the text is read at a terminal that has them.
+/// Returns whether to write colours. `is_terminal` says whether the output is a terminal that has them.
 pub fn wanted(env: impl Fn(&str) -> Option<OsString>, is_terminal: bool) -> bool {
     let set = |name| env(name).filter(|value| !value.is_empty());
     if set("NO_COLOR").is_some() {
@@ -28,7 +28,7 @@ pub(crate) const GREEN: &str = "\x1b[32m";
 /// Cyan letters.
 pub(crate) const CYAN: &str = "\x1b[36m";
 
-/// The sequence, or nothing where no colours are wanted.
+/// Returns the sequence, or nothing if colours are not wanted.
 pub(crate) fn only_if(wanted: bool, sequence: &'static str) -> &'static str {
     if wanted { sequence } else { "" }
 }

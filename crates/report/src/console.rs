@@ -1,23 +1,23 @@
-//! How much is shown, in the terms of lit 23; the older lit's switches are a special case of them.
+//! Levels of console output, in the terms of lit 23; the older lit's switches are a special case of them.
 
 use hotstart_model::{Dialect, Outcome, Severity, VerdictTable};
 
-/// Of which tests something is shown.
+/// The tests for which something is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shown {
-    /// Of none.
+    /// None.
     #[default]
     Off,
-    /// Of failed ones.
+    /// Failed tests.
     Failed,
-    /// Of failed ones and of those that took more than one attempt.
+    /// Failed tests, and those that took more than one attempt.
     FailedOrFlaky,
-    /// Of all.
+    /// All tests.
     All,
 }
 
 impl Shown {
-    /// Whether it is shown for a test with this outcome.
+    /// Returns whether a test with this outcome is included.
     pub(crate) fn includes(self, outcome: &Outcome, table: &VerdictTable) -> bool {
         match self {
             Shown::Off => false,
@@ -28,7 +28,7 @@ impl Shown {
     }
 }
 
-/// The least serious diagnostics that are shown.
+/// The least serious diagnostics to show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DiagnosticLevel {
     /// Errors only.
@@ -41,7 +41,7 @@ pub enum DiagnosticLevel {
 }
 
 impl DiagnosticLevel {
-    /// Whether a diagnostic of this severity is shown; debug messages are asked for apart.
+    /// Returns whether a diagnostic of this severity is shown. Debug messages have a switch of their own.
     pub(crate) fn shows(self, severity: Severity) -> bool {
         let least = match self {
             DiagnosticLevel::Error => Severity::Error,
@@ -52,10 +52,10 @@ impl DiagnosticLevel {
     }
 }
 
-/// How much of a run is shown.
+/// Levels of a run's console output.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Levels {
-    /// Which rules hold where the two lits differ.
+    /// The rules, where the two lits differ.
     pub dialect: Dialect,
     /// Tests with a result line.
     pub results: Shown,
@@ -65,20 +65,20 @@ pub struct Levels {
     pub progress_bar: bool,
     /// Least seconds between two updates of a bar on a terminal; zero is no limit.
     pub min_output_interval: f64,
-    /// Whether the summary leaves out times and what did not fail.
+    /// Whether the summary omits times and everything that did not fail.
     pub terse_summary: bool,
-    /// Which diagnostics are shown.
+    /// The diagnostics that are shown.
     pub diagnostics: DiagnosticLevel,
     /// Whether debug messages are shown.
     pub debug: bool,
-    /// Whether what runs now is shown, in the place of a progress bar.
+    /// Whether the live display of running tests replaces the progress bar.
     pub live: bool,
-    /// Whether there may be colours.
+    /// Whether colours are allowed.
     pub colors: bool,
 }
 
 impl Levels {
-    /// Whether nothing at all is shown while tests run, not even the header.
+    /// Returns whether nothing is shown while tests run, not even the header.
     pub(crate) fn is_silent(&self) -> bool {
         self.results == Shown::Off && !self.progress_bar && !self.live
     }

@@ -1,13 +1,12 @@
 //! Messages that belong to no test: written to standard error, and counted.
 //!
-//! Counts go on whether or not a message is shown, as lit's do: a run that is quiet about its errors ends with the
-//! same exit code.
+//! Messages that are not shown count too, as in lit: a run that hides its errors has the same exit code.
 
 use hotstart_model::{Diagnostic, Dialect, Severity};
 
 use crate::{Levels, Sink};
 
-/// How many diagnostics there were.
+/// Numbers of diagnostics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiagnosticCounts {
     /// Errors, fatal ones included.
@@ -24,12 +23,12 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Diagnostics of the program that was called by this name.
+    /// Creates the diagnostics of the program that was invoked by this name.
     pub fn new(program: impl Into<String>, to: Sink) -> Self {
         Diagnostics { program: program.into(), to, counts: DiagnosticCounts::default() }
     }
 
-    /// Takes one: counts it, and writes it if it is to be seen.
+    /// Counts a diagnostic, and writes it if its level is shown.
     pub fn take(&mut self, diagnostic: &Diagnostic, levels: &Levels) {
         match diagnostic.severity {
             Severity::Debug | Severity::Note => {}
@@ -47,13 +46,13 @@ impl Diagnostics {
         }
     }
 
-    /// Writes text as it is.
+    /// Writes text unchanged.
     pub fn put(&mut self, text: &str) {
         self.to.put(text);
         self.to.flush();
     }
 
-    /// How many there were so far.
+    /// Returns the numbers so far.
     pub fn counts(&self) -> DiagnosticCounts {
         self.counts
     }

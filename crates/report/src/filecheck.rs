@@ -1,13 +1,13 @@
-//! What FileCheck's output says of a failure, as two columns: what was expected, and what was found.
+//! Turns FileCheck's report of a failure into two columns: expected and found.
 //!
-//! FileCheck writes its errors and then a dump of its input, in which lines below an input line mark what a check line met there
-//! (`next:3'0   X~~ error: no match found`: line 3 of the check file). Here each mark becomes a row with that check line on
-//! its left. Only the text of an output is known; a reader of files may add the check lines' own text.
+//! FileCheck writes its errors and then a dump of its input. Marks below an input line show how a check line fared there
+//! (`next:3'0   X~~ error: no match found`: line 3 of the check file). Each mark becomes a row with that check line on
+//! its left. The output's text is enough; with access to files, the check lines' own text is added.
 
 /// A row of the two columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// What the row is.
+    /// The row's kind.
     pub kind: Kind,
     /// The check line.
     pub expected: String,
@@ -15,7 +15,7 @@ pub struct Row {
     pub found: String,
 }
 
-/// What a row is.
+/// The kind of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A line of the input.
@@ -24,12 +24,12 @@ pub enum Kind {
     Error,
     /// A check line matched here.
     Match,
-    /// FileCheck has something to say of this place.
+    /// A remark of FileCheck on this place.
     Note,
 }
 
 impl Kind {
-    /// As pages name it.
+    /// Returns the name that pages use.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Input => "input",
@@ -45,13 +45,13 @@ impl Kind {
 pub struct Check {
     /// Check file, without its directory, and line.
     pub place: String,
-    /// FileCheck's words.
+    /// FileCheck's message.
     pub message: String,
     /// The columns.
     pub rows: Vec<Row>,
 }
 
-/// The failures of FileCheck in a test's output. `read` gives the text of a file, if there is one.
+/// Returns the failures of FileCheck in a test's output. `read` returns the text of a file, if it exists.
 pub fn failures(output: &str, read: &dyn Fn(&str) -> Option<String>) -> Vec<Check> {
     let lines: Vec<&str> = output.lines().map(|line| line.strip_prefix("# | ").unwrap_or(line)).collect();
     let mut found = Vec::new();
@@ -87,7 +87,7 @@ impl<'a> Complaint<'a> {
     }
 }
 
-/// Takes one failure, whose first line is its error; the number of lines taken.
+/// Parses one failure, whose first line is its error. Returns the number of lines consumed.
 fn one(lines: &[&str], read: &dyn Fn(&str) -> Option<String>, found: &mut Vec<Check>) -> usize {
     let Some(first) = Complaint::of(lines[0], "error") else { return 1 };
     let name = first.file.rsplit('/').next().unwrap_or(first.file);
@@ -125,7 +125,7 @@ fn one(lines: &[&str], read: &dyn Fn(&str) -> Option<String>, found: &mut Vec<Ch
     lines.len()
 }
 
-/// Whether the output of a command ends here, in lit's marks.
+/// Returns whether this line is a mark of lit's that ends a command's output.
 fn is_end(line: &str) -> bool {
     line.starts_with("# `---") || line == "--"
 }
@@ -134,7 +134,7 @@ fn row(kind: Kind, expected: &str, found: &str) -> Row {
     Row { kind, expected: expected.to_owned(), found: found.to_owned() }
 }
 
-/// The dump of the input; `told` are check lines that errors quote, `text` is the whole check file.
+/// Parses the dump of the input. `told` has the check lines that errors quote, `text` is the whole check file.
 fn dump(lines: &[&str], told: &[(usize, &str)], text: Option<&str>) -> Vec<Row> {
     let Some(column) = lines.iter().find_map(|line| input_line(line)).map(|(column, _)| column) else {
         return Vec::new();
@@ -165,14 +165,14 @@ fn dump(lines: &[&str], told: &[(usize, &str)], text: Option<&str>) -> Vec<Row> 
     rows
 }
 
-/// Where the text of a line of the input begins, and the line's number.
+/// Returns the column at which the text of an input line begins, and the line's number.
 fn input_line(line: &str) -> Option<(usize, usize)> {
     let (number, _) = line.split_once(": ").or_else(|| line.split_once(':'))?;
     let count = number.trim_start().parse().ok()?;
     Some((number.len() + 2, count))
 }
 
-/// The check line that a mark belongs to, and the mark.
+/// Returns the number of the check line that a mark belongs to, and the mark.
 fn mark(line: &str, column: usize) -> Option<(usize, &str)> {
     let label = line.get(..column.min(line.len()))?.trim_end();
     let (word, number) = label.split_once(':')?;
@@ -181,7 +181,7 @@ fn mark(line: &str, column: usize) -> Option<(usize, &str)> {
     is_word.then(|| (number, line.get(column..).unwrap_or_default().trim_end()))
 }
 
-/// What a mark says; `None` for one that only continues the one before.
+/// Returns the kind of a mark; `None` if it only continues the previous one.
 fn kind_of(mark: &str) -> Option<Kind> {
     let sign = mark.trim_start().chars().next()?;
     match sign {

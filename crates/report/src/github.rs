@@ -1,7 +1,7 @@
 //! `--github`: failures as workflow commands, which GitHub Actions shows beside the lines of a pull request.
 //!
-//! GitHub shows ten errors of a step, so the last one counts what is left. It takes commands from standard output, one on a line,
-//! with `%`, line ends, and in properties `:` and `,` escaped.
+//! GitHub shows ten errors of a step, so the last one counts the rest. It reads commands from standard output, one on a line.
+//! `%` and line ends are escaped, in properties also `:` and `,`.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::{Sink, TestRecord};
 /// Errors that GitHub shows of one step.
 const SHOWN: usize = 10;
 
-/// Writes a command for each failure. `file` is a test's file, by its place; `root` is the checkout.
+/// Writes a command for each failure. `file` returns the file of the test at a place; `root` is the checkout.
 pub fn write(
     to: &mut Sink,
     records: &[TestRecord<'_>],
@@ -57,7 +57,7 @@ fn command(record: &TestRecord<'_>, code: &str, file: &Path, root: &Path) -> Str
     format!("::error file={}{line},title={title}::{}", property(&path), data(&message.join("\n")))
 }
 
-/// The first line that `RUN: at line 3` or `RUN: from line 3 to 5` names.
+/// Returns the first line that `RUN: at line 3` or `RUN: from line 3 to 5` names.
 fn line_of(blame: &str) -> Option<u32> {
     let (_, rest) = blame.split_once("line ")?;
     rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()

@@ -1,4 +1,4 @@
-//! `--time-tests`: the slowest tests, and how many took how long.
+//! `--time-tests`: lists the slowest tests, and a histogram of all times.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use hotstart_model::Dialect;
 
 use crate::{Sink, TestRecord};
 
-/// How many of the slowest tests are listed.
+/// Number of slowest tests to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slowest {
     /// At most this many.
@@ -15,7 +15,7 @@ pub enum Slowest {
     All,
 }
 
-/// lit's number where none is given.
+/// lit's default.
 pub const DEFAULT_SLOWEST: Slowest = Slowest::Count(20);
 
 const BAR_WIDTH: usize = 40;
@@ -60,7 +60,7 @@ fn write_ranges(to: &mut Sink, times: &[(&str, f64)], dialect: Dialect) {
     let (width, bars) = bar_width(longest);
     let mut rows: Vec<HashSet<&str>> = vec![HashSet::new(); bars];
     for (name, seconds) in times {
-        // Truncation is what is wanted: the bar whose range contains it.
+        // Truncates on purpose: selects the bar whose range contains the time.
         let row = (bars as f64 * seconds / longest) as usize;
         rows[row.min(bars - 1)].insert(name);
     }
@@ -90,7 +90,7 @@ fn write_ranges(to: &mut Sink, times: &[(&str, f64)], dialect: Dialect) {
     to.line(&rule());
 }
 
-/// The first step of 5, 2, 2.5, 1 times a falling power of ten that makes more than ten bars, and how many it makes.
+/// Returns the first step of 5, 2, 2.5, 1 times a falling power of ten that makes more than ten bars, and their number.
 fn bar_width(longest: f64) -> (f64, usize) {
     let mut power = log10(longest).ceil();
     loop {

@@ -1,10 +1,10 @@
-//! Turns events into what people and programs read.
+//! Turns events into output and reports for people and programs.
 //!
-//! While a run goes on, [`Reporter`] takes events from all workers and writes the lines lit would write; when it has
-//! ended, [`summary`], [`histogram`] and [`files`] show the whole of it. Every string here that lit has too is
-//! byte-identical to lit's, as other programs parse them.
+//! During a run, [`Reporter`] receives events from all workers and writes the lines that lit would write. Afterwards
+//! [`summary`], [`histogram`] and [`files`] show the whole run. Every string here that lit has too is byte-identical to
+//! lit's, as other programs parse them.
 //!
-//! This crate deliberately does not know what a suite or a config is, nor what processes were started: a test is a
+//! This crate deliberately does not know what a suite or a config is, nor which processes were started: a test is a
 //! name ([`Catalog`], [`TestRecord`]) and an [`hotstart_model::Outcome`]. It decides no exit code.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! `--show-suites`, `--show-tests` and `--show-used-features`: what was discovered, without running it.
+//! `--show-suites`, `--show-tests` and `--show-used-features`: lists discovered tests without running them.
 
 pub mod json;
 
@@ -9,11 +9,11 @@ use crate::Sink;
 pub struct SuiteListing {
     /// Its name.
     pub name: String,
-    /// How many of the discovered tests are its own.
+    /// Number of its tests that were discovered.
     pub tests: usize,
-    /// Where tests are.
+    /// Directory of the tests.
     pub source_root: String,
-    /// Where they run.
+    /// Directory below which they run.
     pub exec_root: String,
     /// Its config's features, in any order.
     pub features: Vec<String>,
@@ -34,7 +34,7 @@ pub struct TestListing<'a> {
     pub full_name: String,
 }
 
-/// Writes suites; those of one name keep their order.
+/// Writes suites, sorted by name; those of one name keep their order.
 pub fn write_suites(to: &mut Sink, mut suites: Vec<SuiteListing>) {
     suites.sort_by(|a, b| a.name.cmp(&b.name));
     to.line("-- Test Suites --");
@@ -49,7 +49,7 @@ fn write_suite(to: &mut Sink, mut suite: SuiteListing) {
     suite.substitutions.sort();
     let substitutions: Vec<_> =
         suite.substitutions.iter().map(|(key, value)| format!("{key} => {value}")).collect();
-    // Keys stand below each other.
+    // Align the keys.
     let separator = format!("\n{}", " ".repeat(29));
     to.line(&format!("  {} - {} tests", suite.name, suite.tests));
     to.line(&format!("    Source Root: {}", suite.source_root));

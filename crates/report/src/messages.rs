@@ -1,4 +1,4 @@
-//! Single lines of a run that other programs look for, all in one place.
+//! Single lines of a run that other programs parse, all in one place.
 
 use hotstart_model::RunEnd;
 
@@ -7,7 +7,7 @@ pub fn no_tests_discovered() -> &'static str {
     "error: did not discover any tests for provided path(s)\n"
 }
 
-/// The filters left nothing of this many tests; `allowed` by `--allow-empty-runs`.
+/// The filters matched none of this many tests; `allowed` by `--allow-empty-runs`.
 pub fn filters_matched_nothing(discovered: usize, allowed: bool) -> String {
     let remedy = if allowed {
         "Suppressing error because '--allow-empty-runs' was specified.\n"
@@ -22,7 +22,7 @@ pub fn empty_shard() -> &'static str {
     "warning: shard does not contain any tests.  Consider decreasing the number of shards.\n"
 }
 
-/// Which part of the tests a shard runs; of shard `run` of `shards`, with `selected` of `total` tests.
+/// The part of the tests that shard `run` of `shards` runs: `selected` of `total` tests.
 pub fn selecting_shard(run: usize, shards: usize, selected: usize, total: usize) -> String {
     let first: Vec<String> = (run..=total).step_by(shards).take(3).map(|n| n.to_string()).collect();
     let more = if selected > first.len() { ", ..." } else { "" };
@@ -32,7 +32,7 @@ pub fn selecting_shard(run: usize, shards: usize, selected: usize, total: usize)
     )
 }
 
-/// Errors while suites were discovered.
+/// Errors during discovery.
 pub fn discovery_errors(errors: u32) -> String {
     format!("{errors} errors, exiting.\n")
 }
@@ -52,7 +52,7 @@ pub fn failures_ignored() -> &'static str {
     "\nExiting with status 0 instead of 1 because '--ignore-fail' was specified.\n"
 }
 
-/// Why tests are left out, if the run ended before its end.
+/// The reason why the remaining tests are skipped, if the run ended early.
 pub fn cut_short(end: RunEnd) -> Option<&'static str> {
     match end {
         RunEnd::Completed => None,

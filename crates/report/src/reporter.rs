@@ -1,7 +1,7 @@
-//! Takes the events of a run, from all workers, and keeps the outcomes for what is written afterwards.
+//! Receives the events of a run from all workers, and keeps the outcomes for summary and reports.
 //!
-//! One lock around everything that is written: a test's lines stay together. Outputs are the bulk of a run's memory
-//! (50,000 tests), so an output is dropped as soon as nobody is left to read it.
+//! One lock guards all writing, so a test's lines stay together. Outputs are the bulk of a run's memory (50,000 tests),
+//! so an output is dropped as soon as nothing needs it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,34 +11,34 @@ use crate::display::{self, Bar, Display, Predictor, Progress};
 use crate::result_lines::{self, Ended};
 use crate::{Catalog, DiagnosticCounts, Diagnostics, Levels, Sink};
 
-/// Whose output is kept after it was shown.
+/// The tests whose output is kept after it was shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeepOutput {
-    /// Nobody's: no report is written.
+    /// No output: no report is written.
     #[default]
     None,
-    /// That of failed tests, for the XML report.
+    /// Output of failed tests, for the XML report.
     OfFailures,
-    /// That of all tests, for reports that contain it.
+    /// Output of all tests, for reports that contain it.
     OfAll,
 }
 
-/// What a reporter goes by.
+/// Settings of a reporter.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How much is shown.
+    /// Levels of detail.
     pub levels: Levels,
-    /// Which progress bar is drawn, if one is asked for.
+    /// Kind of the progress bar, if one is requested.
     pub bar: Bar,
-    /// How many tests were discovered, selected or not.
+    /// Number of tests discovered, selected or not.
     pub discovered: usize,
     /// Result codes, those of configs included.
     pub table: VerdictTable,
-    /// Whose output is kept.
+    /// The tests whose output is kept.
     pub keep_output: KeepOutput,
 }
 
-/// Shows a run while it goes on.
+/// Displays a run while it is in progress.
 pub struct Reporter<C> {
     catalog: C,
     settings: Settings,
@@ -57,7 +57,7 @@ struct State {
 }
 
 impl<C: Catalog> Reporter<C> {
-    /// A reporter that writes results to `out`. `diagnostics` may have been used before, by discovery.
+    /// Creates a reporter that writes results to `out`. Discovery may have used `diagnostics` before.
     pub fn new(catalog: C, settings: Settings, out: Sink, diagnostics: Diagnostics) -> Self {
         let state = State {
             out,
@@ -72,12 +72,12 @@ impl<C: Catalog> Reporter<C> {
         Reporter { catalog, settings, state: Mutex::new(state) }
     }
 
-    /// Whether standard output's reader is gone.
+    /// Returns whether writing to standard output has failed, as it does when its reader is gone.
     pub fn is_closed(&self) -> bool {
         self.lock().out.is_closed()
     }
 
-    /// Ends the run: outcomes by job, SKIPPED for those that did not finish, and where to write what follows.
+    /// Ends the run. Returns the outcomes by job (SKIPPED if unfinished) and the sinks for further text.
     pub fn into_results(self) -> Results {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         let skipped = Arc::new(Outcome::decided(Verdict::SKIPPED, ""));
@@ -86,7 +86,7 @@ impl<C: Catalog> Reporter<C> {
         Results { outcomes, workers: state.workers, out: state.out, diagnostics: state.diagnostics }
     }
 
-    /// A worker that panicked while it wrote is no reason to lose the other workers' results.
+    /// Ignores poisoning: a worker that panicked while it wrote must not cost the other workers' results.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -103,7 +103,7 @@ impl<C: Catalog> Reporter<C> {
         state.outcomes.resize(jobs as usize, None);
     }
 
-    /// Lets a display that shows passing time do so.
+    /// Lets the display update the elapsed time.
     pub fn tick(&self) {
         let mut state = self.lock();
         let State { out, display, .. } = &mut *state;
@@ -145,7 +145,7 @@ impl<C: Catalog> Reporter<C> {
         state.outcomes[index] = Some(self.without_unread_output(outcome));
     }
 
-    /// Tells beside a failure's output which command it was. To standard error: standard output is lit's to the byte.
+    /// Names the command that failed, beside the output. On standard error: standard output is lit's to the byte.
     fn blame(state: &mut State, test: &Ended<'_>, shows_output: bool) {
         let Ended { name, outcome, .. } = test;
         if shows_output && !outcome.blame.is_empty() {
@@ -168,7 +168,7 @@ impl<C: Catalog> Reporter<C> {
         let is_failure = self.settings.table.kind(outcome.verdict).is_failure;
         let is_read = match self.settings.keep_output {
             KeepOutput::None => false,
-            // The reason of a skip is short, and reports tell it.
+            // The reason of a skip is short, and reports contain it.
             KeepOutput::OfFailures => is_failure || outcome.verdict == Verdict::UNSUPPORTED,
             KeepOutput::OfAll => true,
         };
@@ -207,20 +207,20 @@ impl<C: Catalog> Events for Reporter<C> {
     }
 }
 
-/// What a run leaves.
+/// The results of a run.
 pub struct Results {
-    /// By job.
+    /// Outcomes by job.
     pub outcomes: Vec<Arc<Outcome>>,
-    /// How many ran tests.
+    /// Number of workers that ran tests.
     pub workers: usize,
-    /// For the summary.
+    /// Sink for the summary.
     pub out: Sink,
-    /// For what is said at the end; its counts are the whole run's.
+    /// Sink for diagnostics at the end; its counts are those of the whole run.
     pub diagnostics: Diagnostics,
 }
 
 impl Results {
-    /// How many diagnostics there were.
+    /// Returns the numbers of diagnostics.
     pub fn diagnostic_counts(&self) -> DiagnosticCounts {
         self.diagnostics.counts()
     }

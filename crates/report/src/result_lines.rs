@@ -1,4 +1,4 @@
-//! What is written when a test has ended: its result line, and below it output, metrics and micro-tests.
+//! Writes the result line of a test that has ended, and below it output, metrics and micro-tests.
 
 use hotstart_model::{Dialect, MetricValue, Outcome, VerdictTable};
 
@@ -13,11 +13,11 @@ const STARS_10: &str = "**********";
 pub(crate) struct Ended<'a> {
     pub name: &'a str,
     pub outcome: &'a Outcome,
-    /// The how manyth it is to end, and of how many.
+    /// Number of tests that have ended, this one included, and number of all tests.
     pub place: (u32, u32),
 }
 
-/// Writes all that is shown of a test.
+/// Writes everything that is shown of a test.
 pub(crate) fn write(to: &mut Sink, test: &Ended<'_>, levels: &Levels, table: &VerdictTable) {
     let Ended { name, outcome, place: (completed, total) } = *test;
     let kind = table.kind(outcome.verdict);
@@ -25,7 +25,7 @@ pub(crate) fn write(to: &mut Sink, test: &Ended<'_>, levels: &Levels, table: &Ve
         (Dialect::V23, (made, allowed)) if made > 1 => format!(", {made} of {allowed} attempts"),
         _ => String::new(),
     };
-    // lit's lines have no colours; the live view is no place for lit's readers.
+    // lit's lines have no colours. Programs that parse them do not read the live view.
     let (color, normal) = match levels.live && levels.colors && kind.is_failure {
         true => (colors::RED, colors::NORMAL),
         false => ("", ""),
@@ -46,7 +46,7 @@ pub(crate) fn write(to: &mut Sink, test: &Ended<'_>, levels: &Levels, table: &Ve
     }
 }
 
-/// Which command failed, where that was asked for.
+/// Writes which command failed, if requested.
 fn write_diagnosis(to: &mut Sink, outcome: &Outcome, colors: bool) {
     let mut lines = outcome.diagnosis.lines();
     if let Some(first) = lines.next() {
@@ -57,7 +57,7 @@ fn write_diagnosis(to: &mut Sink, outcome: &Outcome, colors: bool) {
     lines.for_each(|line| to.line(line));
 }
 
-/// Older lits close each section by itself.
+/// Older lits close each section separately.
 fn write_details_v19(to: &mut Sink, test: &Ended<'_>, shows_output: bool) {
     if shows_output {
         to.line(STARS_20);

@@ -1,32 +1,32 @@
 //! Buffered output whose reader may go away.
 //!
-//! A closed pipe (`hotstart lit | head`) ends the output, not the run: the first error closes the sink and what
-//! follows is dropped. Any other error (a full disk) is kept, to be reported at the end. Each event is flushed as a
-//! whole, so a reader sees complete lines and a quiet run makes no system calls.
+//! A closed pipe (`hotstart lit | head`) ends the output, not the run: the first error closes the sink, and later text
+//! is dropped. Any other error (a full disk) is kept, to be reported at the end. Each event is flushed as a whole, so
+//! a reader sees complete lines and a quiet run makes no system calls.
 
 use std::io::{self, Write};
 
-/// Where console text goes.
+/// Destination of console text.
 pub struct Sink {
     buffer: Vec<u8>,
     /// `None` once writing failed.
     to: Option<Box<dyn Write + Send>>,
-    /// Why writing failed, if not because the reader was gone.
+    /// The error of a failed write, unless the reader was gone.
     failure: Option<io::Error>,
 }
 
 impl Sink {
-    /// Writes to this.
+    /// Creates a sink that writes to `to`.
     pub fn new(to: impl Write + Send + 'static) -> Self {
         Sink { buffer: Vec::new(), to: Some(Box::new(to)), failure: None }
     }
 
-    /// Writes to standard output.
+    /// Creates a sink for standard output.
     pub fn stdout() -> Self {
         Sink::new(io::stdout())
     }
 
-    /// Writes to standard error.
+    /// Creates a sink for standard error.
     pub fn stderr() -> Self {
         Sink::new(io::stderr())
     }
@@ -44,7 +44,7 @@ impl Sink {
         self.put("\n");
     }
 
-    /// Writes what was added.
+    /// Writes the text added so far.
     pub fn flush(&mut self) {
         if self.buffer.is_empty() {
             return;
@@ -59,12 +59,12 @@ impl Sink {
         self.buffer.clear();
     }
 
-    /// Why text was lost, if it was not because its reader had had enough.
+    /// Returns the error by which text was lost, unless the reader was gone.
     pub fn failure(&self) -> Option<&io::Error> {
         self.failure.as_ref()
     }
 
-    /// Whether the reader is gone.
+    /// Returns whether writing has failed, because the reader was gone or for another reason.
     pub fn is_closed(&self) -> bool {
         self.to.is_none()
     }
@@ -106,7 +106,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Counts what it is asked to write and fails each time.
+    /// Counts writes and fails each of them.
     struct Closed(Arc<Mutex<u32>>, io::ErrorKind);
 
     impl Write for Closed {

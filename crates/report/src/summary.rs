@@ -1,4 +1,4 @@
-//! What is written below the last result: lists of tests by result code, time, and counts.
+//! Writes the summary below the last result: lists of tests by result code, time, and counts.
 
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
@@ -7,12 +7,12 @@ use hotstart_model::{Verdict, VerdictTable};
 
 use crate::{Sink, TestRecord};
 
-/// What of a finished run is shown.
+/// The contents of a summary.
 #[derive(Clone, Copy, Debug)]
 pub struct Contents<'a> {
-    /// Codes whose tests are listed although they are no failures (`--show-xfail`).
+    /// Codes whose tests are listed although they are not failures (`--show-xfail`).
     pub shown_codes: &'a [Verdict],
-    /// Whether times and counts of what did not fail are left out.
+    /// Whether to omit the time and the counts of codes that are not failures.
     pub terse: bool,
     /// Wall time of the run.
     pub elapsed: Duration,
@@ -64,7 +64,7 @@ fn write_counts(to: &mut Sink, records: &[TestRecord<'_>], contents: &Contents<'
     }
 }
 
-/// `path` as seen from `from`, both absolute and normal: what `--relative-paths` shows.
+/// Returns `path` relative to `from`, both absolute and normal, for `--relative-paths`.
 pub fn relative_path(path: &Path, from: &Path) -> PathBuf {
     let path: Vec<Component<'_>> = path.components().collect();
     let from: Vec<Component<'_>> = from.components().collect();

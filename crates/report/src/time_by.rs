@@ -1,11 +1,11 @@
-//! `--time-by`: where the time of a run went, by directory of the tests and by tool.
+//! `--time-by`: the time of a run, by directory of the tests and by tool.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::{Sink, TestRecord};
 
-/// What time is added up by.
+/// The key by which times are summed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeBy {
     /// The tests' directories.
@@ -14,12 +14,12 @@ pub enum TimeBy {
     Tool,
 }
 
-/// A tool and what it took.
+/// A tool and its times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolRow {
     /// Its name.
     pub name: String,
-    /// How often it ran.
+    /// Number of its runs.
     pub runs: u64,
     /// CPU time.
     pub cpu: Duration,
@@ -27,7 +27,7 @@ pub struct ToolRow {
     pub wall: Duration,
 }
 
-/// Rows of a table; what takes less time than all of them is summed up in one more.
+/// Most rows of a table. One more row sums up the rest, which took less time.
 const ROWS: usize = 30;
 
 /// Writes the time of tests by directory, the slowest first.
@@ -77,7 +77,7 @@ pub fn write_tools(to: &mut Sink, tools: Vec<ToolRow>) {
     to.flush();
 }
 
-/// As many rows as are shown; the last stands for all others if there are more.
+/// Returns the rows to show. If there are more, a last row sums up all others.
 fn folded<R: Named>(mut rows: Vec<R>, add: impl Fn(&mut R, R)) -> Vec<R> {
     if rows.len() <= ROWS {
         return rows;

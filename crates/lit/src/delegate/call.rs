@@ -1,5 +1,5 @@
-//! What a test written in Python wants to be run: from the helper's call to a script, and from the transcript to
-//! the values that lit's own functions return.
+//! Serves the calls of a test written in Python: turns a call into a script, and the transcript into the values that
+//! lit's own functions return.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ pub(super) struct Calls<'a> {
     session: &'a Session,
     config: &'a Config,
     run_script: &'a RunScript<'a>,
-    /// Those that were run already.
+    /// Scripts that have run already.
     scripts: Vec<(PathBuf, Vec<Command>)>,
-    /// Whether the run was cut short while one was served.
+    /// Whether the run was interrupted during a call.
     pub interrupted: bool,
 }
 
@@ -35,7 +35,7 @@ impl<'a> Calls<'a> {
     pub fn answer(&mut self, call: &Call) -> Answer {
         let script = self.script(call);
         let attempt = match call.kind() {
-            // A program leaves nothing behind that hotstart knows of: it is confirmed as any first attempt is.
+            // A program leaves no files that hotstart knows of: it is confirmed like any first attempt.
             Kind::Program => 1,
             Kind::Internal | Kind::External => {
                 let before = self

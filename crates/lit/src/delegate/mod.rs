@@ -1,7 +1,7 @@
-//! Tests whose format is written in Python: run by Python helpers, which hand scripts back to the engine.
+//! Runs tests whose format is written in Python. Python helpers run them and return scripts to the engine.
 //!
-//! A helper is a process like the one that evaluates configs, and evaluates those it needs once more. Helpers are
-//! started when tests need them, at most one per worker, and serve one test at a time until the run ends.
+//! A helper is a process like the one that evaluates configs, and evaluates those that it needs again. Helpers start
+//! when tests need them, at most one per worker, and serve one test at a time until the run ends.
 
 mod call;
 mod update;
@@ -32,18 +32,18 @@ pub(crate) struct Helpers<'a> {
     idle: Mutex<Vec<Helper<'a>>>,
 }
 
-/// A helper and the configs that it has evaluated, by the numbers of the runner's.
+/// A helper and its numbers of the configs that it has evaluated, by the runner's numbers.
 #[derive(Debug)]
 struct Helper<'a> {
     probe: Probe<'a>,
     configs: HashMap<u32, u32>,
 }
 
-/// Why a test has no result.
+/// Reasons why a test has no result.
 enum Trouble {
-    /// The helper is of no use any more.
+    /// The helper is no longer usable.
     Lost(ProbeError),
-    /// A config that can no longer be evaluated, or the like.
+    /// The helper reported an error, such as a config that can no longer be evaluated.
     Said(String),
 }
 
@@ -64,7 +64,7 @@ impl<'a> Helpers<'a> {
         Helpers { starter, settings, session, origins, verdicts, idle: Mutex::default() }
     }
 
-    /// All result codes.
+    /// Returns all result codes.
     pub fn verdicts(&self) -> &VerdictTable {
         &self.verdicts
     }
@@ -74,7 +74,7 @@ impl<'a> Helpers<'a> {
         self.idle.get_mut().expect("no panic while locked").clear();
     }
 
-    /// Runs a test; `None` if the run was cut short meanwhile.
+    /// Runs a test; `None` if the run was interrupted meanwhile.
     pub fn run(&self, test: &Test, run_script: &RunScript<'_>) -> Option<Outcome> {
         let Some((launcher, group)) = self.starter else {
             let text = "This test's format is written in Python, and no helper may be started to run it.\n";
@@ -158,7 +158,7 @@ impl<'a> Helpers<'a> {
 }
 
 impl Helper<'_> {
-    /// Asks something about a test; the inner error is what the helper has against it.
+    /// Sends a request about a test. The inner error is the helper's.
     fn assigned<T>(
         &mut self,
         test: &Test,
@@ -189,7 +189,7 @@ impl Helper<'_> {
         ask(&mut self.probe, &assignment)?.map_err(Trouble::Said)
     }
 
-    /// Evaluates all configs in the order in which the runner did. Those that have errors are let be.
+    /// Evaluates all configs in the runner's order. Ignores those that have errors.
     fn evaluate_all(&mut self, origins: &[Option<Arc<Origin>>]) -> Result<(), Trouble> {
         for (id, _) in origins.iter().enumerate().filter(|(_, origin)| origin.is_some()) {
             match self.config(u32::try_from(id).expect("numbers of configs"), origins) {
@@ -200,7 +200,7 @@ impl Helper<'_> {
         Ok(())
     }
 
-    /// The helper's number of a config, which is evaluated with those that it is based on.
+    /// Returns the helper's number of a config. Evaluates it and its parents if needed.
     fn config(&mut self, id: u32, origins: &[Option<Arc<Origin>>]) -> Result<u32, Trouble> {
         if let Some(&known) = self.configs.get(&id) {
             return Ok(known);
@@ -219,7 +219,7 @@ impl Helper<'_> {
     }
 }
 
-/// Whether a script was ended because the whole run was.
+/// Returns whether a script was ended because the whole run was.
 fn is_interruption(fault: Option<&Fault>) -> bool {
     fault == Some(&Fault::Interrupted)
 }

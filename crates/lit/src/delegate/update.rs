@@ -1,4 +1,4 @@
-//! `--update-tests`: which failures updaters are asked about, and what their answers do to the test.
+//! `--update-tests`: selects the failures for updaters, and applies their answers to the test.
 
 use hotstart_model::{Command, Outcome, Step, Transcript, Verdict};
 
@@ -7,19 +7,19 @@ use crate::probe::ProbeError;
 use crate::probe::updaters::{Failure, Updated};
 use crate::suite::Test;
 
-/// What updaters did.
+/// The result of updaters.
 #[derive(Debug)]
 pub(crate) enum Update {
-    /// What they had to say; empty if nothing.
+    /// Their message; may be empty.
     Said(String),
-    /// One raised an exception: how many steps of the transcript had been looked at, and the traceback.
+    /// An updater raised an exception: the number of steps of the transcript up to the failure, and the traceback.
     Raised(usize, String),
-    /// They could not be asked: the test's outcome, or none if the run was cut short.
+    /// They could not be called: the test's outcome, or `None` if the run was interrupted.
     Lost(Option<Box<Outcome>>),
 }
 
 impl Helpers<'_> {
-    /// Lets updaters change a test of which commands failed, be it that the script passed all the same.
+    /// Lets updaters change a test if any of its commands failed, even if its script passed.
     pub fn update(&self, test: &Test, commands: &[Command], transcript: &Transcript) -> Update {
         let (steps, failures) = failures(transcript);
         if failures.is_empty() {
@@ -54,7 +54,7 @@ fn lost(text: String) -> Update {
     Update::Lost(Some(Box::new(Outcome::decided(Verdict::UNRESOLVED, text))))
 }
 
-/// The commands that failed, and for each how many steps there are up to its end.
+/// Returns the number of steps up to the end of each command that failed, and these commands.
 pub(super) fn failures(transcript: &Transcript) -> (Vec<usize>, Vec<Failure<'_>>) {
     let mut command = 0;
     let mut found = (Vec::new(), Vec::new());

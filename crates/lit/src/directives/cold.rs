@@ -1,5 +1,5 @@
-//! `HOTSTART-COLD:`, a directive of hotstart's own. It is looked for apart from lit's, so that it cannot change
-//! what those mean: to lit such a line is a comment.
+//! `HOTSTART-COLD:`, a directive of hotstart's own. A separate scan finds it, so that it cannot change the meaning of
+//! lit's directives: to lit such a line is a comment.
 
 use std::sync::LazyLock;
 
@@ -10,8 +10,8 @@ const KEYWORD: &str = "HOTSTART-COLD:";
 
 static FINDER: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(KEYWORD));
 
-/// The tools that a test file wants started cold. The directive stands first on its line, comment signs apart, so
-/// that a RUN line can mention it.
+/// Returns the tools that a test file wants to start cold. Only comment signs may precede the directive on its line,
+/// so that a RUN line can mention it.
 pub(super) fn tools(content: &[u8]) -> ColdTools {
     let mut tools = ColdTools::None;
     for found in FINDER.find_iter(content) {

@@ -11,7 +11,7 @@ pub struct Definition {
     pub is_new: bool,
     /// First and last line.
     pub lines: (usize, usize),
-    /// The substitution's key; empty until the last line was added.
+    /// The substitution's key; empty until the last line has been added.
     pub name: String,
     /// Its value.
     pub value: String,
@@ -19,7 +19,7 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// Begins a definition.
+    /// Starts a definition.
     pub fn new(line: usize, is_new: bool, body: String) -> Result<Self, Exception> {
         let (name, value) = (String::new(), String::new());
         let mut definition = Definition { is_new, lines: (line, line), name, value, body };
@@ -27,17 +27,17 @@ impl Definition {
         Ok(definition)
     }
 
-    /// The directive's keyword.
+    /// Returns the directive's keyword.
     pub fn keyword(&self) -> &'static str {
         if self.is_new { "DEFINE:" } else { "REDEFINE:" }
     }
 
-    /// Where it stands, in lit's words.
+    /// Returns its lines, in lit's words.
     pub fn place(&self) -> String {
         place(self.lines)
     }
 
-    /// Whether the next line belongs to it.
+    /// Returns whether the next line belongs to it.
     pub fn continues(&self) -> bool {
         text::strip_end(&self.body).ends_with('\\')
     }
@@ -82,7 +82,7 @@ fn is_name(name: &str) -> bool {
         && inner.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_:".contains(&b))
 }
 
-/// A range of lines in lit's words.
+/// Formats a range of lines in lit's words.
 pub fn place((first, last): (usize, usize)) -> String {
     if first == last { format!("at line {first}") } else { format!("from line {first} to {last}") }
 }

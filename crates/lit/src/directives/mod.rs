@@ -1,7 +1,7 @@
-//! The lines of a test file that are meant for lit: RUN, REQUIRES, DEFINE and so on.
+//! The directives of a test file: RUN, REQUIRES, DEFINE and so on.
 //!
-//! `scan` finds them, `define` knows substitution definitions; here they are put together into what a test asks
-//! for. Conditions are only checked for syntax, substitutions not applied.
+//! `scan` finds them, `define` parses substitution definitions; this module combines them into [`Directives`].
+//! Conditions are only checked for syntax, and substitutions are not applied.
 
 mod cold;
 mod define;
@@ -21,7 +21,7 @@ pub use self::define::Definition;
 pub use self::scan::Keyword;
 pub(crate) use self::scan::Scanner;
 
-/// What a test file asks for.
+/// The directives of a test file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Directives {
     /// RUN, DEFINE and REDEFINE in order.
@@ -38,7 +38,7 @@ pub struct Directives {
     pub cold: ColdTools,
 }
 
-/// A directive that takes part in the script.
+/// A directive of the script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Directive {
     /// A command, in lit's internal form `%dbg(RUN: at line N) TEXT`, since substitutions see all of it.
@@ -52,12 +52,12 @@ pub enum Directive {
     Definition(Definition),
 }
 
-/// Why a file's directives cannot be used.
+/// Reasons why a file's directives cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rejection {
     /// The test is UNRESOLVED with this text.
     Malformed(String),
-    /// What in lit is an unexpected exception.
+    /// An unexpected exception in lit.
     Exception(Exception),
 }
 
@@ -70,7 +70,7 @@ impl From<Exception> for Rejection {
     }
 }
 
-/// Reads a test file's directives. `features` only serve to check conditions for syntax.
+/// Reads a test file's directives. `features` serves only to check the syntax of conditions.
 pub fn read(path: &Path, features: &Features, require_script: bool) -> Result<Directives, Rejection> {
     scan::with_content(path, |content| parse(content, features, require_script))
         .map_err(|error| Rejection::Exception(os_error(&error, path)))?
@@ -89,7 +89,7 @@ pub fn parse(content: &[u8], features: &Features, require_script: bool) -> Resul
     Ok(Directives { cold: cold::tools(content), ..found })
 }
 
-/// All features that a test's conditions mention, for `--show-used-features`.
+/// Returns all features that a test's conditions mention, for `--show-used-features`.
 pub fn used_features(path: &Path) -> Result<BTreeSet<String>, Rejection> {
     let found = read(path, &Features::new(&[] as &[String]), false)?;
     let mut names = BTreeSet::new();
@@ -105,7 +105,7 @@ fn os_error(error: &std::io::Error, path: &Path) -> Exception {
     Exception::new(errors::kind(error), errors::message(error, Some(&repr(&path.to_string_lossy()))))
 }
 
-/// lit names the directive in errors of syntax, and only in those.
+/// Adds the directive to a syntax error. lit does so for these errors only.
 fn in_directive(mut error: Exception, found: &scan::Found<'_>) -> Exception {
     if error.kind == "ValueError" {
         let keyword = found.keyword.text();
@@ -121,7 +121,7 @@ struct Collector<'f> {
 }
 
 impl Collector<'_> {
-    /// Takes a directive; tells whether it ends the file.
+    /// Adds a directive. Returns whether it ends the file.
     fn add(&mut self, found: &scan::Found<'_>) -> Result<bool, Exception> {
         match found.keyword {
             Keyword::End => return Ok(text::strip(found.text).is_empty()),
@@ -243,7 +243,7 @@ fn line_numbers(text: &str, line: usize) -> std::borrow::Cow<'_, str> {
     out.into()
 }
 
-/// The value of ` + N)` and its length.
+/// Parses ` + N)`. Returns its value and its length.
 fn relative_line(text: &str, line: usize) -> Option<(i128, usize)> {
     let signed = text.trim_start_matches(' ');
     let sign = match signed.as_bytes().first()? {

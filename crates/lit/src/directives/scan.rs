@@ -1,7 +1,7 @@
 //! Finds directives in a test file.
 //!
 //! Files are bytes: only the text after a keyword must be UTF-8. Suites hold about a gigabyte of test files and
-//! every byte is looked at, so the scan stops only at colons, and at `END.`, and looks back from there.
+//! every byte is scanned, so the scan stops only at colons and at `END.`, and looks back from there.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -35,7 +35,7 @@ pub enum Keyword {
 }
 
 impl Keyword {
-    /// As it is written.
+    /// Returns the keyword as files spell it.
     pub fn text(self) -> &'static str {
         match self {
             Keyword::Run => "RUN:",
@@ -49,7 +49,7 @@ impl Keyword {
         }
     }
 
-    /// The keyword whose colon ends `text`.
+    /// Returns the keyword whose colon ends `text`.
     fn before_colon(text: &[u8]) -> Option<Keyword> {
         let candidates: &[Keyword] = match text.len().checked_sub(2).map(|at| text[at])? {
             b'N' => &[Keyword::Run],
@@ -68,7 +68,7 @@ impl Keyword {
 pub struct Found<'a> {
     /// Line number, from 1.
     pub line: usize,
-    /// Which.
+    /// The directive's keyword.
     pub keyword: Keyword,
     /// The rest of the line.
     pub text: &'a str,
@@ -77,7 +77,7 @@ pub struct Found<'a> {
 /// An iterator over the directives in a file. The first keyword on a line takes the rest of it.
 pub struct Scanner<'a> {
     content: &'a [u8],
-    /// Where to go on; always the beginning of a line once something was found.
+    /// Offset at which to continue; the beginning of a line after each find.
     at: usize,
     line: usize,
     counted: usize,
@@ -86,14 +86,14 @@ pub struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    /// Begins at the top.
+    /// Creates a scanner at the start of the file.
     pub fn new(content: &'a [u8]) -> Self {
         let finder = memmem::Finder::new("END.");
         let next_end = finder.find(content);
         Scanner { content, at: 0, line: 1, counted: 0, next_end, finder }
     }
 
-    /// Place and kind of the next keyword.
+    /// Returns the offset and kind of the next keyword.
     fn next_keyword(&mut self) -> Option<(usize, Keyword)> {
         if self.next_end.is_some_and(|end| end < self.at) {
             self.next_end = self.finder.find(&self.content[self.at..]).map(|found| self.at + found);
@@ -103,7 +103,7 @@ impl<'a> Scanner<'a> {
             let limit = self.next_end.map_or(self.content.len(), |end| end + 4);
             let Some(found) = memchr(b':', self.content.get(from..limit)?) else { break None };
             let colon = from + found;
-            // What was taken before does not count again.
+            // Text that was consumed before does not count again.
             if let Some(keyword) = Keyword::before_colon(&self.content[self.at..=colon]) {
                 break Some((colon + 1 - keyword.text().len(), keyword));
             }
@@ -132,7 +132,7 @@ impl<'a> Iterator for Scanner<'a> {
     }
 }
 
-/// What Python's codec says of a text that is not UTF-8.
+/// Returns the exception of Python's codec for a text that is not UTF-8.
 fn decode_error(bytes: &[u8], error: &std::str::Utf8Error) -> Exception {
     let start = error.valid_up_to();
     let len = error.error_len().unwrap_or(bytes.len() - start);
@@ -148,7 +148,7 @@ fn decode_error(bytes: &[u8], error: &std::str::Utf8Error) -> Exception {
     Exception::new("UnicodeDecodeError", format!("'utf-8' codec can't decode {what}: {reason}"))
 }
 
-/// Room for most tests of a compiler.
+/// Large enough for most tests of a compiler.
 const AT_ONCE: usize = 64 << 10;
 /// A buffer larger than this is not kept for the next file.
 const KEEP: usize = 4 << 20;
@@ -157,7 +157,7 @@ thread_local! {
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Reads to the end. `read_to_end` asks for size and place first; most tests are read at once.
+/// Reads to the end. `read_to_end` first queries size and position; most tests need one read.
 fn read_all(file: &File, buffer: &mut Vec<u8>) -> io::Result<()> {
     loop {
         buffer.reserve(AT_ONCE);

@@ -1,7 +1,7 @@
 //! googletest executables on the walk.
 //!
-//! The walk only notes them; they are asked for their tests, all at once, when it has seen all of an input. What
-//! depends on the answers waits until then, in the order in which lit would find out.
+//! The walk only records them. After the walk of an input, all are asked for their tests at once. Everything that
+//! depends on the answers waits until then, and keeps lit's order.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -17,31 +17,31 @@ use crate::googletest::list::{self, Answer, Question};
 use crate::googletest::shards;
 use crate::suite::Detail;
 
-/// What has to wait for answers of executables.
+/// Steps that wait for answers of executables.
 #[derive(Debug)]
 pub(super) enum Deferred {
     /// An executable's tests.
     Executable(Box<Executable>),
-    /// An executable that was met before.
+    /// Warning about an executable that was found before.
     Repeated(String),
-    /// A suite within another in which there are no other tests; whether anything noted from `since` on is one.
+    /// A nested suite without other tests. The items from `since` on decide whether it has any.
     NestedSuite { suite: usize, since: usize },
 }
 
-/// An executable to be asked.
+/// An executable to ask.
 #[derive(Debug)]
 pub(super) struct Executable {
     question: Question,
     /// Number of the directory that was visited.
     directory: u32,
-    /// Name of the suite's own config, which is in the name of the file of results.
+    /// Name of the suite's own config, which is part of the results file's name.
     suite_name: String,
     /// Components of its name below the suite.
     components: Vec<String>,
 }
 
 impl Walk<'_, '_> {
-    /// Notes the executables in a directory's sub directories.
+    /// Records the executables in a directory's subdirectories.
     pub fn take_executables(&mut self, suite: usize, path: &Path, source: &Path, id: u32) {
         let config = self.configs[id as usize].clone().expect("an evaluated config");
         let Some(Format::GoogleTest { test_sub_dirs, test_suffix, test_prefix, run_under }) = &config.format
@@ -78,7 +78,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// A suite within another has no tests, unless executables that were noted since have some.
+    /// Reports that a nested suite has no tests, unless executables that were recorded since have some.
     pub fn nested_without_tests(&mut self, suite: usize, since: usize) {
         if self.googletests.is_empty() {
             let name = repr(&self.suites[suite].name);
@@ -88,7 +88,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// A copy of a format knows what the original had seen until then.
+    /// A copied format inherits the executables that the original has seen so far.
     pub fn inherit_executables(&mut self, (above, format): (u32, Option<Format>), id: Option<u32>) {
         let Some(id) = id else { return };
         if let Some(seen) = self.seen_executables.get(&above)
@@ -98,7 +98,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Asks all executables that were noted, and adds their shards.
+    /// Asks all recorded executables, and adds their shards.
     pub fn ask_googletests(&mut self) {
         let deferred = std::mem::take(&mut self.googletests);
         let mut questions = Vec::new();
@@ -117,7 +117,7 @@ impl Walk<'_, '_> {
         }
         let answers = list::ask_all(&questions, self.starter);
         let mut next = questions.into_iter().zip(executables).zip(answers);
-        // How many tests there were before each item.
+        // Number of tests before each item.
         let mut counts = Vec::with_capacity(order.len());
         for item in order {
             counts.push(self.tests.len());
@@ -163,7 +163,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// The environment as configs made it: the directory for temporary files is not there yet.
+    /// Returns the environment as configs made it: the directory for temporary files does not exist yet.
     fn without_tmp_dir(&self, env: &Environment) -> Environment {
         let Some(dir) = self.tmp_dir else { return env.clone() };
         env.iter().filter(|(_, value)| *value != dir.as_os_str()).collect()

@@ -1,8 +1,7 @@
 //! Finds suites and their tests: the walk of lit's discovery, in its order, with its messages.
 //!
-//! Python is asked only for the values of configs, in the order in which lit would evaluate them, as they may
-//! depend on each other. Nothing is kept per test but its name until the walk is over: later configs can still
-//! change earlier ones. See docs/reference/lit-compat.md, 2.1 to 2.5.
+//! Python only evaluates configs, in lit's order, as they may depend on each other. Until the walk is over, only a
+//! test's name is kept: later configs can still change earlier ones. See docs/reference/lit-compat.md, 2.1 to 2.5.
 
 mod googletest;
 mod select_files;
@@ -19,20 +18,20 @@ use crate::probe::{Probe, ProbeError, State};
 use crate::settings::Settings;
 use crate::suite::{Directory, Suite, Test};
 
-/// What was found below the given paths, in the order of the walk.
+/// The suites and tests below the given paths, in the order of the walk.
 #[derive(Debug)]
 pub struct Found {
-    /// Suites in the order in which they were met.
+    /// Suites in the order in which they were found.
     pub suites: Vec<Arc<Suite>>,
     /// Tests; a path given twice yields its tests twice.
     pub tests: Vec<Test>,
-    /// Where each config was read from, by its number.
+    /// Origins of the configs, indexed by their numbers.
     pub origins: Vec<Option<Arc<Origin>>>,
-    /// What configs left for the whole run.
+    /// State of `lit_config` after the configs have run.
     pub state: State,
     /// Warnings of the walk itself.
     pub warnings: u32,
-    /// Parts that were given up because of an error.
+    /// Number of parts that were abandoned because of an error.
     pub given_up: u32,
 }
 
@@ -91,11 +90,11 @@ fn finish(mut walk: walk::Walk<'_, '_>) -> Result<Found, ProbeError> {
     Ok(Found { suites, tests, origins, state, warnings: walk.voice.warnings, given_up: walk.voice.given_up })
 }
 
-/// Says things and counts them.
+/// Sends diagnostics and counts them.
 pub(crate) struct Voice<'a> {
     events: &'a dyn Events,
     level: Severity,
-    /// Only with `--debug`; a note in lit 19.
+    /// Severity of debug messages, only with `--debug`; a note in lit 19.
     debug: Option<Severity>,
     pub warnings: u32,
     pub given_up: u32,
@@ -132,7 +131,7 @@ impl<'a> Voice<'a> {
         }
     }
 
-    /// A part of the run is given up.
+    /// Abandons a part of the run.
     pub fn give_up(&mut self, diagnostic: Diagnostic) {
         self.given_up += 1;
         self.events.send(Event::Diagnostic(diagnostic));
@@ -164,7 +163,7 @@ fn repr_tuple(path: &Path) -> String {
     }
 }
 
-/// A directory or file that cannot be read: the user is told, and the rest of the run goes on.
+/// Creates the diagnostic for a directory or file that cannot be read. The rest of the run continues.
 fn unreadable(path: PathBuf, error: &std::io::Error) -> Diagnostic {
     let message = format!(
         "cannot read directory '{}': {error}; the tests in it are not run; make it readable or exclude it",

@@ -23,7 +23,7 @@ impl Listing {
         for entry in fs::read_dir(directory)? {
             let entry = entry?;
             let kind = entry.file_type()?;
-            // Linked directories are directories; a link that leads nowhere is a file that cannot be read.
+            // Links to directories are directories; a dangling link is a file that cannot be read.
             let is_directory = kind.is_dir() || (kind.is_symlink() && entry.path().is_dir());
             let names = if is_directory { &mut listing.directories } else { &mut listing.files };
             names.push(entry.file_name().into_boxed_os_str());
@@ -32,12 +32,12 @@ impl Listing {
     }
 }
 
-/// Whether a config excludes this name, of a file or a directory.
+/// Returns whether a config excludes this name, of a file or a directory.
 pub(super) fn is_excluded(config: &Config, name: &OsStr) -> bool {
     !config.excludes.is_empty() && name.to_str().is_some_and(|name| config.excludes.contains(name))
 }
 
-/// Whether a file of this name is a test.
+/// Returns whether a file of this name is a test.
 pub(super) fn is_test(config: &Config, dialect: Dialect, name: &OsStr) -> bool {
     let bytes = name.as_bytes();
     if bytes.first() == Some(&b'.') || is_excluded(config, name) {
@@ -49,12 +49,12 @@ pub(super) fn is_test(config: &Config, dialect: Dialect, name: &OsStr) -> bool {
     }
 }
 
-/// The name's end from its last dot, or nothing. The name does not begin with a dot.
+/// Returns the name's end from its last dot, or nothing. The name does not begin with a dot.
 fn extension(name: &[u8]) -> &[u8] {
     name.iter().rposition(|&byte| byte == b'.').map_or(&[], |dot| &name[dot..])
 }
 
-/// Whether a file of this name is a googletest executable.
+/// Returns whether a file of this name is a googletest executable.
 pub(super) fn is_googletest(name: &OsStr, suffix: &str, prefix: Option<&str>) -> bool {
     let name = name.as_bytes();
     let stem = name.strip_suffix(b".py").filter(|stem| stem.ends_with(suffix.as_bytes())).unwrap_or(name);

@@ -17,7 +17,7 @@ use crate::probe::{FoundTest, Loaded, Probe, ProbeError, SuiteRef};
 use crate::settings::Settings;
 use crate::suite::Detail;
 
-/// A suite while the walk goes on.
+/// A suite during the walk.
 #[derive(Debug)]
 pub(super) struct SuiteEntry {
     pub name: String,
@@ -39,18 +39,18 @@ pub(super) struct DirectoryEntry {
 enum Owner {
     /// A suite, and the directory's path in it.
     Suite(usize, PathBuf),
-    /// There is no config in any directory above.
+    /// No config in any directory above.
     None,
-    /// Its config has an error.
+    /// The suite's config has an error.
     GivenUp,
 }
 
-/// What a test is called.
+/// A test's name.
 #[derive(Debug)]
 pub(super) enum Name {
     /// A file of its directory.
     File(Box<OsStr>),
-    /// Otherwise.
+    /// Any other name.
     Made(Arc<Detail>),
 }
 
@@ -58,16 +58,16 @@ pub(super) struct Walk<'a, 'g> {
     pub probe: &'a mut Probe<'g>,
     pub tmp_dir: Option<&'a Path>,
     pub voice: Voice<'a>,
-    /// At the places of their numbers.
+    /// Indexed by their numbers.
     pub configs: Vec<Option<Config>>,
     pub suites: Vec<SuiteEntry>,
     pub directories: Vec<DirectoryEntry>,
     pub tests: Vec<(u32, Name)>,
     pub starter: Starter<'a>,
     pub settings: &'a Settings,
-    /// What is to be found out of googletest executables, in the order of the walk.
+    /// googletest executables yet to be listed, in the order of the walk.
     pub googletests: Vec<Deferred>,
-    /// Executables seen by the format of a config; as text, for `a/./b` is another path than `a/b` to lit.
+    /// Executables seen by the format of a config. As text: to lit, `a/./b` and `a/b` differ.
     pub seen_executables: HashMap<u32, HashSet<OsString>>,
     dialect: Dialect,
     suite_configs: Vec<OsString>,
@@ -110,7 +110,7 @@ impl<'a, 'g> Walk<'a, 'g> {
         }
     }
 
-    /// Hands on what configs had to say.
+    /// Forwards the configs' diagnostics.
     pub fn pass_on(&mut self) {
         let diagnostics = self.probe.take_diagnostics();
         self.voice.pass_on(diagnostics);
@@ -133,7 +133,7 @@ impl<'a, 'g> Walk<'a, 'g> {
             Owner::GivenUp => {}
         }
         self.ask_googletests();
-        // An error has been shown already where something was given up.
+        // An abandoned part has reported an error already.
         if before == (self.tests.len(), self.voice.given_up) {
             self.voice.warn(format!("input {} contained no tests", repr(input)));
         }
@@ -141,7 +141,7 @@ impl<'a, 'g> Walk<'a, 'g> {
     }
 
     fn owner_of_input(&mut self, item: &Path) -> Result<Owner, ProbeError> {
-        // Files and components that exist in the source tree only.
+        // The rest is a file, or components that exist in the source tree only.
         let Some(directory) = item.ancestors().find(|path| path.is_dir()) else { return Ok(Owner::None) };
         let rest = item.strip_prefix(directory).expect("an ancestor");
         Ok(match self.owner(directory)? {
@@ -150,7 +150,7 @@ impl<'a, 'g> Walk<'a, 'g> {
         })
     }
 
-    /// The suite of an existing directory: the one whose config is in it or nearest above it.
+    /// Returns the suite of an existing directory: the one whose config is in it or nearest above it.
     fn owner(&mut self, directory: &Path) -> Result<Owner, ProbeError> {
         let real = realpath(directory);
         if let Some(owner) = self.owners.get(&real) {
@@ -195,7 +195,7 @@ impl<'a, 'g> Walk<'a, 'g> {
         Ok(Owner::Suite(self.suites.len() - 1, PathBuf::new()))
     }
 
-    /// Keeps an evaluated config under its number, or says what is wrong with it.
+    /// Stores an evaluated config under its number, or reports its error.
     fn keep(&mut self, loaded: Loaded) -> Option<u32> {
         self.pass_on();
         match loaded {
@@ -217,7 +217,7 @@ impl<'a, 'g> Walk<'a, 'g> {
         self.configs[id as usize].as_ref().expect("an evaluated config")
     }
 
-    /// The config of a directory of a suite, evaluated when it is first asked for.
+    /// Returns the config of a directory of a suite, which is evaluated at the first request.
     fn local_config(&mut self, suite: usize, path: &Path) -> Result<Option<u32>, ProbeError> {
         if let Some(known) = self.locals.get(&(suite, path.to_path_buf())) {
             return Ok(*known);
@@ -243,7 +243,7 @@ impl<'a, 'g> Walk<'a, 'g> {
         Ok(config)
     }
 
-    /// Finds the tests at a path of a suite, which may be a test or a directory.
+    /// Finds the tests at a path of a suite, which is a test or a directory.
     fn visit(&mut self, suite: usize, path: &Path) -> Result<(), ProbeError> {
         let source = self.suites[suite].source_root.join(path);
         if source.is_dir() {
@@ -255,7 +255,7 @@ impl<'a, 'g> Walk<'a, 'g> {
         self.visit_named(suite, path)
     }
 
-    /// A test that was named itself.
+    /// Adds a test that an input names directly.
     fn visit_named(&mut self, suite: usize, path: &Path) -> Result<(), ProbeError> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
         let Some(id) = self.local_config(suite, parent)? else { return Ok(()) };
@@ -264,7 +264,7 @@ impl<'a, 'g> Walk<'a, 'g> {
             _ if config.standalone_tests => true,
             None => true,
             Some(Format::ShTest { .. } | Format::Executable) => is_test(config, self.dialect, name),
-            // Not as an executable whose tests are found: it fails.
+            // The executable's tests are not listed, so this test fails.
             Some(Format::GoogleTest { .. }) => true,
             Some(Format::Python(_)) => return self.ask_format(suite, path, id, false),
         };
@@ -302,7 +302,7 @@ impl<'a, 'g> Walk<'a, 'g> {
         Ok(())
     }
 
-    /// Takes those files of a directory that are tests, as its format decides.
+    /// Adds those files of a directory that its format takes as tests.
     fn take_tests(
         &mut self,
         suite: usize,
@@ -329,7 +329,7 @@ impl<'a, 'g> Walk<'a, 'g> {
         Ok(())
     }
 
-    /// Goes down into a directory, which may be a suite of its own.
+    /// Enters a directory, which may be a suite of its own.
     fn enter(&mut self, suite: usize, path: &Path, source: PathBuf) -> Result<(), ProbeError> {
         let exec = self.suites[suite].exec_root.join(path);
         let nested =
@@ -389,7 +389,7 @@ impl<'a, 'g> Walk<'a, 'g> {
         Ok(())
     }
 
-    /// Number of a directory, the last one's if it is the same.
+    /// Returns the number of a directory: the last one's if it is the same.
     pub fn directory(&mut self, suite: usize, path: &Path, config: u32) -> u32 {
         let same = |last: &DirectoryEntry| last.suite == suite && last.path == path && last.config == config;
         if !self.directories.last().is_some_and(same) {
@@ -399,7 +399,7 @@ impl<'a, 'g> Walk<'a, 'g> {
     }
 }
 
-/// The first of these files that there is.
+/// Returns the first of these files that exists.
 fn first_existing(directory: &Path, names: &[OsString]) -> Option<PathBuf> {
     names.iter().map(|name| directory.join(name)).find(|path| path.exists())
 }

@@ -1,4 +1,4 @@
-//! After the run: shards are replaced by the tests that their executables reported.
+//! Replaces shards, after the run, by the tests that their executables reported.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub struct Final {
     pub outcomes: Vec<Arc<Outcome>>,
 }
 
-/// Replaces shards; `None` if there are none. Files of results are removed.
+/// Replaces shards; `None` if there are none. Removes the results files.
 pub fn replace_shards(
     tests: &[Test],
     selected: &[u32],
@@ -40,7 +40,7 @@ pub fn replace_shards(
     for &place in selected {
         let (test, outcome) = (&tests[place as usize], &outcomes[place as usize]);
         let Some(path) = results(test) else { continue };
-        // A shard that did not run, or an executable that died before it wrote its results.
+        // The shard did not run, or its executable died before it wrote its results.
         if !path.exists() {
             all.push(test.clone(), outcome.clone());
             continue;
@@ -61,7 +61,7 @@ pub fn replace_shards(
                 all.push(test.clone(), Arc::new(Outcome { output, ..unresolved(outcome) }));
             }
         }
-        // If it cannot be removed, the next run does not take it for its own: its name has the process in it.
+        // Best effort: the next run cannot mistake a leftover for its own, as the name contains the process.
         let _ = fs::remove_file(&path);
     }
     Some(all)
@@ -82,7 +82,7 @@ fn unreadable(path: &Path, error: &Exception) -> String {
     format!("Failed to parse json file: {}\n{error}\n", path.display())
 }
 
-/// The tests of a shard, and whether one of them failed.
+/// Returns the tests of a shard, and whether one of them failed.
 fn individual(
     shard: &Test,
     outcome: &Outcome,
@@ -115,7 +115,7 @@ fn individual(
     Ok((found, failed))
 }
 
-/// Verdict and output of one test; `None` if it does not count.
+/// Returns verdict and output of one test; `None` if it does not count.
 fn judge(
     shard: &Test,
     test: &Value,
@@ -137,7 +137,7 @@ fn judge(
     Ok(Some(decided))
 }
 
-/// `0.25s`.
+/// Parses a duration such as `0.25s`.
 fn seconds(text: &str) -> Result<Duration, Exception> {
     let digits = text.char_indices().next_back().map_or("", |(last, _)| &text[..last]);
     let seconds = digits.trim().parse::<f64>().ok().and_then(|value| Duration::try_from_secs_f64(value).ok());

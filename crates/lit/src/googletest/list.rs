@@ -1,6 +1,6 @@
 //! Asks executables for their tests.
 //!
-//! Each has to be started for that, so all executables of an input are asked at once, on all cores.
+//! Each must be started for that, so all executables of an input are asked at once, on all cores.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -27,7 +27,7 @@ pub(crate) struct Question {
     pub env: Arc<Environment>,
 }
 
-/// What starts processes for the discovery.
+/// The means to start processes for the discovery.
 #[derive(Clone, Copy)]
 pub(crate) struct Starter<'a> {
     pub launcher: &'a Launcher,
@@ -35,23 +35,23 @@ pub(crate) struct Starter<'a> {
     pub cwd: &'a Path,
 }
 
-/// What came of a question.
+/// The result of a question.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// So many tests.
+    /// Number of tests.
     Tests(u64),
-    /// It failed; lit's warning.
+    /// The executable failed; lit's warning.
     Failed(String),
-    /// It could not be started, which ends lit.
+    /// The executable could not be started, which ends lit.
     NotStarted(String),
 }
 
-/// The processors that may be used, counted as Python counts them.
+/// Returns the number of usable processors, counted as Python does.
 pub(crate) fn cores() -> u64 {
     rustix::thread::sched_getaffinity(None).map_or(1, |set| u64::from(set.count()).max(1))
 }
 
-/// The words before an executable: an interpreter for a Python script, behind what the config puts before all.
+/// Returns the words before an executable: those of the config, then an interpreter if it is a Python script.
 pub(crate) fn words_before(path: &str, run_under: &[String], python: &Path) -> Vec<OsString> {
     let mut words: Vec<OsString> = run_under.iter().map(OsString::from).collect();
     if path.ends_with(".py") {
@@ -60,7 +60,7 @@ pub(crate) fn words_before(path: &str, run_under: &[String], python: &Path) -> V
     words
 }
 
-/// Asks all of them; the answers are in the same order.
+/// Asks all executables. The answers are in the same order.
 pub(crate) fn ask_all(questions: &[Question], starter: Starter<'_>) -> Vec<Answer> {
     let next = AtomicUsize::new(0);
     let answers: Mutex<Vec<Option<Answer>>> = Mutex::new(questions.iter().map(|_| None).collect());
@@ -75,7 +75,7 @@ pub(crate) fn ask_all(questions: &[Question], starter: Starter<'_>) -> Vec<Answe
     let threads = questions.len().min(usize::try_from(cores()).unwrap_or(1));
     std::thread::scope(|scope| {
         for _ in 1..threads {
-            // Fewer threads take longer.
+            // Best effort: fewer threads take longer.
             let _ = std::thread::Builder::new().spawn_scoped(scope, work);
         }
         work();
@@ -134,13 +134,13 @@ fn run(argv: &[OsString], question: &Question, starter: Starter<'_>) -> io::Resu
     read.map(|_| (status, output))
 }
 
-/// Lines that begin with two spaces name a test; the others a group of them.
+/// Counts the tests. Lines that begin with two spaces name a test; others name a group of tests.
 fn count(output: &[u8]) -> u64 {
     let lines = output.split(|&byte| byte == b'\n' || byte == b'\r');
     lines.filter(|line| line.starts_with(b"  ")).count() as u64
 }
 
-/// How Python describes the end of a process that did not succeed.
+/// Returns Python's description of the end of a process that did not succeed.
 fn ended(argv: &[OsString], status: Status) -> String {
     let words: Vec<String> = argv.iter().map(|word| repr(&OsStr::to_string_lossy(word))).collect();
     let command = format!("Command '[{}]'", words.join(", "));

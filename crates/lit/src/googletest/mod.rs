@@ -1,7 +1,7 @@
-//! googletest executables: how their tests are found, split into shards, run, and told apart afterwards.
+//! googletest executables: finds their tests, splits them into shards, runs these, and separates the results.
 //!
-//! A job is a shard, as in lit, so live output names shards; after the run each shard is replaced by the tests
-//! that its executable reports in a file of JSON (docs/reference/lit-compat.md, 2.8).
+//! A job is a shard, as in lit, so live output names shards. After the run each shard is replaced by the tests that
+//! its executable reports in a JSON file (docs/reference/lit-compat.md, 2.8).
 
 pub mod individual;
 pub(crate) mod list;
@@ -15,10 +15,10 @@ use serde_json::Value;
 
 use crate::exception::Exception;
 
-/// Tests in a shard, where there are enough shards to keep all cores busy.
+/// Tests in a shard, if that makes enough shards to keep all cores busy.
 const SHARD_SIZE: u64 = 512;
 
-/// How many shards an executable's tests are split into.
+/// Returns the number of shards of an executable.
 pub(crate) fn shards(tests: u64, cores: u64) -> u64 {
     let mut size = SHARD_SIZE;
     while tests.div_ceil(size) < cores && size > 1 {
@@ -27,7 +27,7 @@ pub(crate) fn shards(tests: u64, cores: u64) -> u64 {
     tests.div_ceil(size)
 }
 
-/// The results that an executable wrote.
+/// Reads the results that an executable wrote.
 fn read_results(path: &Path) -> Result<Value, Exception> {
     let bytes = fs::read(path).map_err(|error| Exception::new("OSError", error.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|error| {
@@ -57,7 +57,7 @@ fn list<'v>(value: &'v Value, key: &str) -> Result<&'v Vec<Value>, Exception> {
     member(value, key)?.as_array().ok_or_else(not_list)
 }
 
-/// The messages of a test that failed; `None` if it did not.
+/// Returns the messages of a test that failed; `None` if it did not fail.
 fn failures(test: &Value) -> Result<Option<Vec<&str>>, Exception> {
     if test.get("failures").is_none() {
         return Ok(None);
@@ -65,7 +65,7 @@ fn failures(test: &Value) -> Result<Option<Vec<&str>>, Exception> {
     list(test, "failures")?.iter().map(|failure| text(failure, "failure")).collect::<Result<_, _>>().map(Some)
 }
 
-/// Words and line ends as in lit's own header of a test.
+/// Returns lit's header of a test.
 fn header(command: &str, test: &str) -> String {
     format!("Script:\n--\n{command} --gtest_filter={test}\n--\n")
 }

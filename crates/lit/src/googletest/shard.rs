@@ -1,4 +1,4 @@
-//! One shard: what is run for it, and what it says.
+//! One shard: its program, and its outcome.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::settings::{Order, Settings};
 use crate::suite::Test;
 use crate::{render, script};
 
-/// What is known of a shard while it runs.
+/// A shard's data while it runs.
 #[derive(Debug)]
 pub(crate) struct Shard {
     variables: Vec<(&'static str, String)>,
@@ -27,7 +27,7 @@ pub(crate) struct Shard {
     expected_to_fail: bool,
 }
 
-/// What of the settings concerns shards.
+/// The settings that concern shards.
 #[derive(Clone, Debug)]
 pub(crate) struct Ways {
     shuffles: bool,
@@ -44,13 +44,13 @@ impl Ways {
         }
     }
 
-    /// Directory in which programs start.
+    /// Returns the directory in which programs start.
     pub fn cwd(&self) -> &Path {
         &self.cwd
     }
 }
 
-/// The program to run for a shard; `None` for a test that has no results, which fails without a word.
+/// Returns the program to run for a shard; `None` for a test without a results file, which fails silently.
 pub(crate) fn prepare(
     session: &Session,
     config: &Config,
@@ -103,7 +103,7 @@ fn variables(results: &Path, components: &[String], ways: &Ways) -> Vec<(&'stati
 }
 
 impl Shard {
-    /// Its outcome, given what its program did.
+    /// Returns the outcome for its program's transcript.
     pub fn conclude(&self, transcript: &Transcript) -> Outcome {
         let (verdict, output) = self
             .judge(transcript)
@@ -138,7 +138,7 @@ impl Shard {
             false => None,
         };
         let mut output = self.header(seed.as_deref()) + "\n";
-        // With a sanitizer, a shard can fail of which all tests passed.
+        // With a sanitizer, a shard can fail although all its tests passed.
         if !self.push_failures(&mut output, &results, &transcript.stdout)? {
             output.push_str(&said);
         }
@@ -152,7 +152,7 @@ impl Shard {
         format!("Script(shard):\n--\n{} {}\n--\n", variables.join(" "), self.command)
     }
 
-    /// Appends what is known of each test that failed; tells whether there is one.
+    /// Appends the output of each test that failed. Returns whether there is one.
     fn push_failures(&self, output: &mut String, results: &Value, said: &str) -> Result<bool, Exception> {
         let mut found = false;
         for group in list(results, "testsuites")? {
@@ -181,7 +181,7 @@ impl Shard {
     }
 }
 
-/// What a test wrote between the lines that announce it and its failure.
+/// Returns the text that a test wrote between the lines that announce it and its failure.
 fn said_by(test: &str, output: &str) -> Result<String, Exception> {
     let (begin, end) = (format!("[ RUN      ] {test}"), format!("[  FAILED  ] {test}"));
     let mut own: Option<Vec<&str>> = None;

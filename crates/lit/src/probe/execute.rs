@@ -1,7 +1,7 @@
-//! The helper as one that runs tests whose format is written in Python.
+//! Runs tests whose format is written in Python, in the helper.
 //!
-//! A test is one question, within which the helper may ask back: a script or a program is run here, and the
-//! answer goes to where lit would have run it.
+//! A test is one request, within which the helper may call back: hotstart runs a script or a program, and its result
+//! goes to the place where lit would have run it.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -24,7 +24,7 @@ struct Turn {
     exit: Option<Stop>,
 }
 
-/// What a test wants to be run.
+/// A test's call to run a script or a program.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
 pub(crate) struct Call {
@@ -38,14 +38,14 @@ pub(crate) struct Call {
     timeout: f64,
     pub pipefail: bool,
     pub merges_errors: bool,
-    /// Whether the commands are shown as they run; else there is only what they wrote.
+    /// Whether the answer shows the commands as they run; otherwise it has only their output.
     pub trace: bool,
-    /// Whether the commands that failed are wanted, for updaters.
+    /// Whether the answer lists the commands that failed, for updaters.
     pub wants_failures: bool,
     pub output_limit: usize,
 }
 
-/// Who shall run it.
+/// The kind of a call: a script for the internal or an external shell, or a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Internal,
@@ -104,7 +104,7 @@ struct ResultWire {
     missing: Vec<Text>,
 }
 
-/// What came of a test.
+/// The result of a test.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Executed {
     /// Name of the result code.
@@ -118,18 +118,18 @@ pub(crate) struct Executed {
     pub missing: Vec<String>,
 }
 
-/// What is answered to a call.
+/// The answer to a call.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     pub out: String,
     pub err: String,
     pub code: Option<i32>,
     pub timed_out: bool,
-    /// An exception to be raised: type and message.
+    /// An exception to raise: type and message.
     pub fault: Option<(String, String)>,
     /// The message of an error after which no further attempt is made.
     pub fatal: Option<String>,
-    /// Commands that failed, if they are wanted.
+    /// Commands that failed, if requested.
     pub failures: Vec<Described>,
 }
 
@@ -150,7 +150,7 @@ impl Answer {
     }
 }
 
-/// A test as the helper is told of it.
+/// A test as requests describe it to the helper.
 pub(crate) struct Assignment<'a> {
     /// The suite; its config's number is the helper's own.
     pub suite: super::SuiteRef<'a>,
@@ -163,7 +163,7 @@ pub(crate) struct Assignment<'a> {
 }
 
 impl Probe<'_> {
-    /// Makes it ready to run tests. `limit` is the time limit of lit 19, in seconds.
+    /// Prepares the helper to run tests. `limit` is the time limit of lit 19, in seconds.
     pub(crate) fn begin(&mut self, tmp_dir: Option<&Path>, limit: Option<u64>) -> Result<(), ProbeError> {
         let request = Request::op("begin")
             .optional("tmp_dir", tmp_dir.map(|dir| dir.as_os_str().as_encoded_bytes()))
@@ -174,7 +174,7 @@ impl Probe<'_> {
         }
     }
 
-    /// Evaluates a config once more; its number, or what is wrong with it.
+    /// Evaluates a config again. Returns its number, or its error.
     pub(crate) fn evaluate(
         &mut self,
         file: &Path,
@@ -193,7 +193,7 @@ impl Probe<'_> {
         }
     }
 
-    /// Runs a test; `serve` does what it asks for meanwhile.
+    /// Runs a test. `serve` answers its calls meanwhile.
     pub(crate) fn execute(
         &mut self,
         assignment: &Assignment<'_>,
@@ -220,7 +220,7 @@ impl Probe<'_> {
     }
 }
 
-/// A question about a test.
+/// Builds a request about a test.
 pub(super) fn request(op: &str, assignment: &Assignment<'_>) -> Request {
     let bytes = |path: Option<&'_ Path>| path.map(|path| path.as_os_str().as_encoded_bytes().to_vec());
     let (file, results) = (bytes(assignment.file), bytes(assignment.results));

@@ -1,7 +1,7 @@
-//! Where the answers to requests come from: the cache while it knows them, else the helper's process.
+//! Answers requests: from the cache while it knows the answers, then from the helper's process.
 //!
-//! The process is started at the first request that the cache cannot answer. It is then asked everything again from the beginning, as
-//! its configs depend on each other; answers that were given already must be the same.
+//! The process starts at the first request that the cache cannot answer. It then gets all requests again from the beginning, as
+//! configs depend on each other. Its answers must equal those that the cache has given.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, Write};
@@ -16,23 +16,23 @@ use super::wire::{Hello, Reply, Request};
 use super::{Probe, ProbeError};
 use crate::settings::Settings;
 
-/// Before all requests.
+/// Key of the greeting, which precedes all requests.
 const GREETING: &[u8] = b"greeting";
 
-/// One in so many runs that could do without the helper has it evaluate all configs, and compares.
+/// One in this many runs that need no helper evaluates all configs nevertheless, and compares them with the cache.
 const SAMPLE: u64 = 64;
 
-/// What is known of answers, and how the helper is started.
+/// The answers so far, and the means to start the helper.
 #[derive(Debug)]
 pub(super) struct Memory<'g> {
     cache: Option<Cache>,
-    /// Whether answers of the helper are compared with those that are kept.
+    /// Whether the helper's answers are compared with the cached ones.
     checks: bool,
-    /// Whether anything was asked or answered that is not kept.
+    /// Whether any request or answer so far prevents caching.
     is_spoilt: bool,
     /// Requests that the cache has answered, with its answers.
     given: Vec<(Vec<u8>, Vec<u8>)>,
-    /// The greeting that is kept.
+    /// The cached greeting.
     greeting: Option<Vec<u8>>,
     starter: (Settings, &'g Launcher, &'g Group),
 }
@@ -43,7 +43,7 @@ impl<'g> Memory<'g> {
         Memory { cache, checks, is_spoilt: false, given: Vec::new(), greeting: None, starter }
     }
 
-    /// Whether the process can wait: what it greets with is known.
+    /// Returns whether the greeting is cached, so that the process need not start yet.
     pub fn knows_greeting(&mut self) -> bool {
         let sample = RandomState::new().hash_one(0).is_multiple_of(SAMPLE);
         let Some(cache) = &mut self.cache else { return false };
@@ -64,7 +64,7 @@ impl<'g> Memory<'g> {
 }
 
 impl Probe<'_> {
-    /// The two lines with which the helper begins; the second is missing if it cannot be used.
+    /// Returns the helper's first two lines. The second is missing if the helper cannot be used.
     pub(super) fn greeting(&mut self) -> Result<(Hello, Option<Reply>), ProbeError> {
         if let Some(greeting) = self.memory.greeting.clone() {
             let mut lines = greeting.split(|byte| *byte == b'\n').map(<[u8]>::to_vec);
@@ -93,7 +93,7 @@ impl Probe<'_> {
         Ok((hello, Some(parsed(&second)?)))
     }
 
-    /// The answer to a request.
+    /// Returns the answer to a request.
     pub(super) fn reply(&mut self, request: &[u8], about: &Path) -> Result<Reply, ProbeError> {
         if self.memory.greeting.is_some() {
             let cache = self.memory.cache.as_mut().expect("the greeting came from it");
@@ -107,7 +107,7 @@ impl Probe<'_> {
         self.note(request, &answer)
     }
 
-    /// Starts the helper and asks it again what the cache has answered.
+    /// Starts the helper and repeats the requests that the cache has answered.
     fn go_live(&mut self, about: &Path) -> Result<(), ProbeError> {
         let (given, greeting) = (std::mem::take(&mut self.memory.given), self.memory.greeting.take());
         if let Some(cache) = &mut self.memory.cache {
@@ -127,7 +127,7 @@ impl Probe<'_> {
         Ok(())
     }
 
-    /// Takes note of an answer of the helper.
+    /// Records an answer of the helper.
     fn note(&mut self, request: &[u8], answer: &[u8]) -> Result<Reply, ProbeError> {
         let reply: Reply = parsed(answer)?;
         let is_kept = [&b"{\"op\":\"suite\""[..], b"{\"op\":\"local\"", b"{\"op\":\"state\""]
@@ -155,7 +155,7 @@ impl Probe<'_> {
         }
     }
 
-    /// Keeps what was evaluated for the next run; says what became of it.
+    /// Caches the evaluated configs for the next run. Returns the result in words.
     pub fn keep(&mut self) -> String {
         match self.memory.cache {
             None => "evaluated, and not kept: that was asked for, or the Python is a script".to_owned(),
@@ -180,7 +180,7 @@ impl Probe<'_> {
         cache.keep(&told)
     }
 
-    /// One line to the helper, and its answer.
+    /// Sends one line to the helper and returns its answer.
     fn exchange(&mut self, request: &[u8], about: &Path) -> Result<Vec<u8>, ProbeError> {
         let ended = || ProbeError::Ended(about.to_path_buf());
         let Some(requests) = &mut self.requests else { return Err(ended()) };
@@ -189,7 +189,7 @@ impl Probe<'_> {
         }
         loop {
             let answer = self.read_line()?.ok_or_else(ended)?;
-            // Nearly all answers are none of these.
+            // Nearly all lines are answers, not predictions.
             if !answer.starts_with(b"{\"ahead\"") {
                 return Ok(answer);
             }
@@ -199,12 +199,12 @@ impl Probe<'_> {
         }
     }
 
-    /// What the helper says next; `None` if it has ended.
+    /// Reads the helper's next line; `None` if it has ended.
     pub(super) fn read<T: serde::de::DeserializeOwned>(&mut self) -> Result<Option<T>, ProbeError> {
         self.read_line()?.map(|line| parsed(&line)).transpose()
     }
 
-    /// What the helper says next, without the end of the line; `None` if it has ended.
+    /// Reads the helper's next line, without its end; `None` if the helper has ended.
     fn read_line(&mut self) -> Result<Option<Vec<u8>>, ProbeError> {
         self.line.clear();
         let Some(replies) = &mut self.replies else { return Ok(None) };
@@ -220,7 +220,7 @@ fn parsed<T: serde::de::DeserializeOwned>(line: &[u8]) -> Result<T, ProbeError> 
     serde_json::from_slice(line).map_err(|error| ProbeError::Malformed(error.to_string()))
 }
 
-/// Whether two answers say the same. The order of members means nothing.
+/// Returns whether two answers are equal, apart from the order of members.
 fn is_same(a: &[u8], b: &[u8]) -> bool {
     let value = |line| serde_json::from_slice::<serde_json::Value>(line).ok();
     a == b || value(a).is_some_and(|a| Some(a) == value(b))

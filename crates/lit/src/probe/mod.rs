@@ -1,8 +1,8 @@
-//! The Python helper: evaluates configs with the real `lit` package and hands over their values.
+//! The Python helper: evaluates configs with the real `lit` package and sends their values.
 //!
-//! Its code is embedded here and goes to Python through the pipe that carries the requests, so no file is left
-//! behind and none can be missing. It gets two descriptors of its own: standard output and error stay the
-//! user's, as configs may print. It ends when the request pipe is closed, be it because the runner died.
+//! Its code is embedded here and goes to Python through the request pipe, so no file is left behind and none can be
+//! missing. It gets two descriptors of its own: standard output and error stay the user's, as configs may print. It
+//! ends when the request pipe is closed, also if the runner dies.
 
 mod cache;
 pub(crate) mod execute;
@@ -31,59 +31,59 @@ use crate::ahead::{self, Announced, Listener};
 use crate::config::{Config, Origin};
 use crate::settings::Settings;
 
-/// The helper's process and the line to it.
+/// The helper's process and the connection to it.
 #[derive(Debug)]
 pub struct Probe<'g> {
     child: Option<Child<'g>>,
     requests: Option<File>,
-    /// Gone at its end, so that it need not wait for a reader.
+    /// Dropped by `close`, so that the helper does not wait for a reader when it ends.
     replies: Option<BufReader<File>>,
     line: Vec<u8>,
     diagnostics: Vec<Diagnostic>,
     about: About,
     waited: Duration,
     last_answer: Instant,
-    /// Where answers are kept.
+    /// Caches answers.
     memory: Memory<'g>,
-    /// Who is told what is to be expected, and of which run.
+    /// Receives the tool prediction, for these settings and this directory for temporary files.
     listener: Option<(Listener<'g>, &'g Settings, Option<PathBuf>)>,
 }
 
-/// Who answers.
+/// The Python helper.
 #[derive(Clone, Debug)]
 pub struct About {
     /// The Python.
     pub python: PathBuf,
-    /// How it was started.
+    /// The Python and the `lit` package that it was started with.
     pub interpreter: Interpreter,
     /// Version of its `lit` package.
     pub lit_version: (u32, u32, u32),
-    /// The same as the package words it.
+    /// The version as the package words it.
     pub lit_version_text: String,
     /// Directory of the package.
     pub package_dir: PathBuf,
 }
 
-/// Why there is no helper, or no longer.
+/// Errors by which there is no helper, or no longer one.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// No Python.
     #[error("cannot find '{}', which evaluates lit's configs; install Python 3 or name one by HOTSTART_LIT_PYTHON", .0.display())]
     NoPython(PathBuf),
-    /// No Python has lit, and these places were looked at.
+    /// No Python has lit; lists the places that were searched.
     #[error(
         "no Python with the 'lit' package, which evaluates lit's configs, was found; looked at\n{}\ninstall it ('pip \
          install lit') for one of these Pythons, or name another one by --lit-python or HOTSTART_LIT_PYTHON",
         .0.iter().map(|tried| format!("  {tried}")).collect::<Vec<_>>().join("\n")
     )]
     Nowhere(Vec<String>),
-    /// A Python that may not be executed.
+    /// The Python is not executable.
     #[error("'{}', which is to evaluate lit's configs, is not executable; allow it with chmod +x, or name another Python", .0.display())]
     NotExecutable(PathBuf),
-    /// It cannot be started.
+    /// The helper cannot be started.
     #[error("cannot start the configuration helper: {0}")]
     Start(#[from] StartError),
-    /// No lit.
+    /// This Python has no usable lit.
     #[error(
         "'{}' has no usable 'lit' package ({reason}); install it ('pip install lit'), or name another Python by \
          HOTSTART_LIT_PYTHON", python.display()
@@ -91,22 +91,22 @@ pub enum ProbeError {
     NoLit {
         /// The Python.
         python: PathBuf,
-        /// What it says.
+        /// Python's reason.
         reason: String,
     },
-    /// It could not make its `lit_config`.
+    /// The helper could not create its `lit_config`.
     #[error("the 'lit' package cannot be used: {0}")]
     Unusable(String),
-    /// It died.
+    /// The helper died while it evaluated this config.
     #[error("the configuration helper ended while evaluating '{}'; a config must not end its process", .0.display())]
     Ended(PathBuf),
     /// Reading or writing failed.
     #[error("cannot talk to the configuration helper: {0}")]
     Io(#[from] io::Error),
-    /// What was kept of configs is not what they say now.
+    /// Configs have changed since they were cached.
     #[error("configs changed while they were evaluated; run it again")]
     Changed,
-    /// It sent what is not understood: a fault of hotstart.
+    /// The helper sent a malformed answer: a fault of hotstart.
     #[error("the configuration helper sent a malformed answer: {0}")]
     Malformed(String),
     /// A config ended the run.
@@ -114,23 +114,23 @@ pub enum ProbeError {
     Exit {
         /// The config.
         config: PathBuf,
-        /// Exit status asked for.
+        /// Requested exit status.
         status: i32,
-        /// What Python would have printed to standard error.
+        /// Text that Python would have printed to standard error.
         text: Option<String>,
     },
 }
 
-/// What became of a config.
+/// Result of loading a config.
 #[derive(Debug)]
 pub enum Loaded {
-    /// It was evaluated.
+    /// The evaluated config.
     Config(Box<Config>),
-    /// It has an error, which this describes.
+    /// The config has an error.
     Failed(Diagnostic),
 }
 
-/// What configs left for the whole run.
+/// State of `lit_config` after the configs have run.
 #[derive(Debug)]
 pub struct State {
     /// Calls of `lit_config.error`.
@@ -147,7 +147,7 @@ pub struct State {
     pub valgrind_args: Vec<String>,
     /// Parameters.
     pub params: Vec<(String, String)>,
-    /// `getBashPath()`, if it was asked for.
+    /// `getBashPath()`, if requested.
     pub bash: Option<PathBuf>,
     /// Result codes that configs defined.
     pub result_codes: Vec<VerdictKind>,
@@ -158,43 +158,43 @@ pub struct State {
 pub struct FoundTest {
     /// The components of its path below the suite.
     pub components: Vec<OsString>,
-    /// The file it comes from, if that is not the one of its path.
+    /// The file that it comes from, if its path does not name it.
     pub file: Option<PathBuf>,
-    /// Where googletest writes its results.
+    /// File for googletest's results.
     pub results: Option<PathBuf>,
 }
 
-/// How a question names a suite: name, source root, exec root, its config's number.
+/// Names a suite in a request.
 #[derive(Clone, Copy, Debug)]
 pub struct SuiteRef<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Where tests are.
+    /// Directory of the tests.
     pub source_root: &'a Path,
-    /// Where they run.
+    /// Directory below which they run.
     pub exec_root: &'a Path,
     /// Number of the suite's config.
     pub config: u32,
 }
 
 impl<'g> Probe<'g> {
-    /// Has `listener` told what the tests of `settings` will probably start, should a config wait for a process. They will
-    /// have `tmp_dir` for their temporary files.
+    /// Sends `listener` the tools that the tests of `settings` will probably start, if a config waits for a process. The
+    /// tests' temporary files will be in `tmp_dir`.
     pub fn listen(&mut self, listener: Listener<'g>, settings: &'g Settings, tmp_dir: Option<&Path>) {
         self.listener = Some((listener, settings, tmp_dir.map(Path::to_path_buf)));
     }
 
-    /// Who answers.
+    /// Returns facts about the Python helper.
     pub fn about(&self) -> &About {
         &self.about
     }
 
-    /// Time spent waiting for answers so far, and when the last one came.
+    /// Returns the time spent waiting for answers so far, and the time of the last answer.
     pub fn timing(&self) -> (Duration, Instant) {
         (self.waited, self.last_answer)
     }
 
-    /// What configs had to say since this was last called, in order.
+    /// Returns the diagnostics of configs since the last call, in order.
     pub fn take_diagnostics(&mut self) -> Vec<Diagnostic> {
         std::mem::take(&mut self.diagnostics)
     }
@@ -236,7 +236,7 @@ impl<'g> Probe<'g> {
         Ok(Loaded::Config(Box::new(config)))
     }
 
-    /// Lets a format written in Python find its tests in a directory, or for one path: paths below the suite.
+    /// Lets a format written in Python find its tests in a directory, or for one path. Paths are relative to the suite.
     pub fn find_tests(
         &mut self,
         suite: SuiteRef<'_>,
@@ -279,8 +279,8 @@ impl<'g> Probe<'g> {
         Ok(Ok(reply.group.map(Text::into_string)))
     }
 
-    /// The state of `lit_config`; brings `configs`, which stand at the places of their numbers, up to date, as
-    /// later configs can change earlier ones.
+    /// Returns the state of `lit_config`. Updates `configs`, which are indexed by their numbers, as later configs can
+    /// change earlier ones.
     pub fn state(
         &mut self,
         configs: &mut [Option<Config>],
@@ -318,7 +318,7 @@ impl<'g> Probe<'g> {
         }
     }
 
-    /// Tells the listener, once, what the tests will probably start.
+    /// Sends the listener, once, the tools that the tests will probably start.
     fn tell(&mut self, ahead: wire::Ahead, config: &Path) {
         if let Some((listener, settings, tmp_dir)) = self.listener.take() {
             let announced = Announced {
@@ -347,7 +347,7 @@ impl<'g> Probe<'g> {
         }
         let version = hello.lit_version.unwrap_or_default();
         let part = |index: usize| version.get(index).copied().unwrap_or(0);
-        // The name it was found by may be a script's; tests in Python are run by the interpreter itself.
+        // The name it was found by may be a script's; tests in Python need the interpreter itself.
         if let Some(executable) = hello.executable.filter(|path| !path.bytes().is_empty()) {
             self.about.python = executable.into_path();
         }
@@ -367,7 +367,7 @@ impl<'g> Probe<'g> {
 }
 
 impl Probe<'_> {
-    /// Closes the line, which ends the helper. It is waited for when this is dropped.
+    /// Closes the connection, which ends the helper. Dropping the probe waits for it.
     pub fn close(&mut self) {
         (self.requests, self.replies) = (None, None);
     }

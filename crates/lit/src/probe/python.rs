@@ -1,6 +1,6 @@
-//! Finds a Python that has lit where the user names none: a list of places, in the order in which they are tried.
+//! Finds a Python that has lit, if the user names none: lists the places to try, in order.
 //!
-//! Nothing is started here. A Python has lit if the helper starts in it, so the first one that does costs nothing extra.
+//! This module starts nothing. A Python has lit if the helper starts in it, so the first one that does costs nothing extra.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -17,11 +17,11 @@ use crate::settings::Settings;
 pub struct Interpreter {
     /// The program.
     pub python: PathBuf,
-    /// The directory that the package is in.
+    /// The directory that contains the package.
     pub lit_package: Option<PathBuf>,
 }
 
-/// A place where there may be a Python.
+/// A place that may have a Python.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The place in words, for an error.
@@ -39,7 +39,7 @@ pub struct Surroundings<'a> {
 }
 
 impl Surroundings<'_> {
-    /// Those of this process.
+    /// Returns the surroundings of this process.
     pub fn of_process() -> Self {
         Surroundings {
             own_binary: std::env::current_exe().ok(),
@@ -47,7 +47,7 @@ impl Surroundings<'_> {
         }
     }
 
-    /// All places, each Python once. Directories of PATH are listed only if nothing before them is wanted.
+    /// Returns all places, each Python once. Searches PATH only if no earlier place suffices.
     pub fn places<'s>(&'s self, settings: &'s Settings) -> impl Iterator<Item = Place> + 's {
         let mut seen = HashSet::new();
         let early = [self.beside_binary(), self.environment("VIRTUAL_ENV"), self.environment("CONDA_PREFIX")];
@@ -76,7 +76,7 @@ impl Surroundings<'_> {
         Place { name, found: root.and_then(|root| python_in(&root.join("bin"))) }
     }
 
-    /// The lit of the LLVM whose tests are run, with the Python that its build found.
+    /// Returns the lit of the LLVM whose tests are run, with the Python that its build found.
     fn build_tree(&self, settings: &Settings) -> Place {
         let name = "the lit of a build tree that the tests belong to".to_owned();
         if settings.lit_package.is_some() {
@@ -92,7 +92,7 @@ impl Surroundings<'_> {
         Place { name: named, found }
     }
 
-    /// Directories of PATH.
+    /// Returns the directories of PATH.
     fn search(&self, settings: &Settings) -> Vec<PathBuf> {
         let path = (self.variable)("PATH").unwrap_or_else(|| which::DEFAULT_PATH.into());
         std::env::split_paths(&path).map(|dir| settings.cwd.join(dir)).collect()
@@ -103,7 +103,7 @@ impl Surroundings<'_> {
         or_none("python3 on PATH", found.filter(|python| which::is_executable(python)))
     }
 
-    /// `python3.N`, the newest first.
+    /// Finds `python3.N`, the newest first.
     fn versions_on_path(&self, settings: &Settings) -> Vec<Place> {
         let minor = |name: &str| name.strip_prefix("python3.")?.parse::<u32>().ok();
         let files =
@@ -116,7 +116,7 @@ impl Surroundings<'_> {
     }
 }
 
-/// A place for each of them, or one that says that there is none.
+/// Returns a place for each Python, or one place without any.
 fn or_none(name: &str, pythons: impl Iterator<Item = PathBuf>) -> Vec<Place> {
     let of = |python| Place { name: name.to_owned(), found: Some(own(python)) };
     let places: Vec<_> = pythons.map(of).collect();
@@ -135,7 +135,7 @@ fn own(python: PathBuf) -> Interpreter {
     Interpreter { python, lit_package: None }
 }
 
-/// Equal for two names of one Python. A link in another directory may be another environment.
+/// Returns a value that is equal for two names of one Python. A link in another directory may be another environment.
 fn identity(found: &Interpreter) -> (PathBuf, PathBuf, Option<PathBuf>) {
     let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let dir = found.python.parent().map(real).unwrap_or_default();

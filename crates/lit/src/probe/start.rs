@@ -1,4 +1,4 @@
-//! Starts the helper: finds Python, hands over the embedded modules and the settings.
+//! Starts the helper: finds Python, sends the embedded modules and the settings.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -20,7 +20,7 @@ use super::wire::Request;
 use super::{About, Probe, ProbeError};
 use crate::settings::Settings;
 
-/// Version of what is said over the pipes; `PROTOCOL` in `litprobe/__init__.py`.
+/// Version of the protocol on the pipes; `PROTOCOL` in `litprobe/__init__.py`.
 pub(super) const PROTOCOL: u32 = 1;
 
 const LOADER: &str = include_str!("../../../../python/litprobe/loader.py");
@@ -43,8 +43,8 @@ const REQUESTS: i32 = 3;
 const REPLIES: i32 = 4;
 
 impl<'g> Probe<'g> {
-    /// Starts the helper as a part of `group` and waits until it is ready. Where no Python is named, it is the first one
-    /// that has lit.
+    /// Starts the helper as a part of `group` and waits until it is ready. If no Python is named, takes the first one that
+    /// has lit.
     pub fn start(settings: &Settings, launcher: &'g Launcher, group: &'g Group) -> Result<Self, ProbeError> {
         if let Some(python) = named_python(settings)? {
             let named = Interpreter { python, lit_package: settings.lit_package.clone() };
@@ -84,7 +84,7 @@ impl<'g> Probe<'g> {
         Ok(probe)
     }
 
-    /// A probe without a process.
+    /// Creates a probe without a process.
     fn idle(interpreter: Interpreter, settings: &Settings, launcher: &'g Launcher, group: &'g Group) -> Self {
         let about = About {
             python: interpreter.python.clone(),
@@ -94,7 +94,7 @@ impl<'g> Probe<'g> {
             package_dir: PathBuf::new(),
         };
         let package = about.interpreter.lit_package.as_deref();
-        // A script (a shim of pyenv's) chooses a Python by what nobody here follows.
+        // A script (a shim of pyenv's) chooses a Python by rules that the key does not cover.
         let wanted = settings.config_cache.as_ref().filter(|_| is_elf(&about.python));
         let cache = wanted.map(|wanted| {
             let mut key = cache::surroundings(&about.python, &settings.cwd);
@@ -138,7 +138,7 @@ impl<'g> Probe<'g> {
             limits: Vec::new(),
             ignored: None,
             keep_cold: true,
-            // Its own, so that what a config started ends with it when the group is killed.
+            // Its own, so that a config's processes end with it when the group is killed.
             process_group: ProcessGroup::New,
         };
         let child = launcher.start(&spec, group)?;
@@ -152,7 +152,7 @@ impl<'g> Probe<'g> {
         Ok(())
     }
 
-    /// Sends modules and settings. A helper that is gone already is noticed when its answer is read.
+    /// Sends modules and settings. If the helper has died, reading its answer shows it.
     fn hand_over(&mut self, settings: &Settings, package: Option<&Path>) {
         let mut text = format!("{}\n", MODULES.len()).into_bytes();
         for (name, source) in MODULES {
@@ -214,7 +214,7 @@ fn describe(settings: &Settings, package: Option<&Path>) -> Vec<u8> {
         .end()
 }
 
-/// The directory to put on Python's path: the package's own may be named as well as the one it is in.
+/// Returns the directory for Python's path. `package` is that directory or the package's own.
 fn package_parent(cwd: &Path, package: &Path) -> PathBuf {
     let package = cwd.join(package);
     let is_package = package.join("LitConfig.py").exists();
@@ -229,13 +229,13 @@ fn is_elf(path: &Path) -> bool {
     File::open(path).is_ok_and(|mut file| file.read_exact(&mut magic).is_ok()) && magic == *b"\x7fELF"
 }
 
-/// Whether this file can never be started, however busy the system is.
+/// Returns whether this file can never be started, not only while the system is busy.
 fn is_no_program(error: &io::Error) -> bool {
     let never = [rustix::io::Errno::NOENT, rustix::io::Errno::ACCESS, rustix::io::Errno::NOEXEC];
     never.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-/// The Python that the user names by option or variable.
+/// Returns the Python that the user names by option or variable.
 fn named_python(settings: &Settings) -> Result<Option<PathBuf>, ProbeError> {
     let named = settings.python.clone().map(OsString::from);
     let named = named.or_else(|| std::env::var_os("HOTSTART_LIT_PYTHON").filter(|value| !value.is_empty()));

@@ -1,4 +1,4 @@
-//! Applies to a config what the helper says has changed.
+//! Applies the helper's changes to a config.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use hotstart_model::{ColdTools, Environment};
 use super::wire::{self, Changes, Text};
 use crate::config::{Alone, Config, Format, ParallelismGroup, Substitution};
 
-/// The variables that name the directory for temporary files, in the order in which lit sets them.
+/// Variables that name the directory for temporary files, in the order in which lit sets them.
 const TMP_VARIABLES: [&str; 4] = ["TMP", "TMPDIR", "TEMP", "TEMPDIR"];
 
 /// Sets the fields of `config` that are in `changes`.
@@ -39,7 +39,7 @@ pub(super) fn apply(config: &mut Config, changes: Changes, tmp_dir: Option<&Path
     set(&mut config.hotstart_alone, changes.hotstart_alone.map(alone));
 }
 
-/// A limit in seconds; zero is none, as in Python.
+/// Converts a limit in seconds; zero is none, as in Python.
 pub(super) fn seconds(limit: f64) -> Option<Duration> {
     if limit > 0.0 { Duration::try_from_secs_f64(limit).ok() } else { None }
 }

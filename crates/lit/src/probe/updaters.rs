@@ -1,7 +1,7 @@
-//! The helper as one that lets test updaters change a test (`--update-tests`).
+//! Lets test updaters change a test, in the helper (`--update-tests`).
 //!
-//! Updaters are Python functions; what they are given, and what their answer means for the test, is decided here
-//! and by the caller.
+//! Updaters are Python functions. This module and its caller decide on their arguments, and on the effect of their
+//! answers on the test.
 
 use std::path::PathBuf;
 
@@ -18,10 +18,10 @@ pub(crate) struct Failure<'a> {
     pub stage: &'a Stage,
 }
 
-/// What came of it.
+/// The result of an update.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Updated {
-    /// What the last updater had to say; empty if nothing.
+    /// The last updater's message; may be empty.
     Said(String),
     /// An updater raised an exception at the failure of this index; its traceback.
     Raised(usize, String),
@@ -35,7 +35,7 @@ pub(super) struct UpdateWire {
 }
 
 impl Probe<'_> {
-    /// Calls the updaters; the error is why they could not be called.
+    /// Calls the updaters. The inner error is the reason why they could not be called.
     pub(crate) fn update(
         &mut self,
         assignment: &Assignment<'_>,
@@ -59,13 +59,13 @@ impl Probe<'_> {
     }
 }
 
-/// A command as lit's functions hand it around: there the space after `RUN:` is still a part of it.
+/// Formats a command as lit's functions pass it: with the space after `RUN:`.
 fn line(command: &Command) -> String {
     let space = if command.label.starts_with("RUN:") { " " } else { "" };
     format!("%dbg({}) {space}{}", command.label, command.text)
 }
 
-/// A failure in the helper's words.
+/// A failure in the helper's format.
 #[derive(Debug)]
 pub(crate) struct Described(Request);
 
@@ -88,7 +88,7 @@ impl Described {
         Described(request)
     }
 
-    /// With the trace of the script up to it.
+    /// Adds the trace of the script up to the failure.
     pub fn seen(self, trace: &str) -> Self {
         Described(self.0.text("seen", trace))
     }

@@ -1,7 +1,7 @@
 //! The helper's JSON in Rust's types, and requests in JSON.
 //!
-//! Strings are taken as bytes: what is not UTF-8 in a path or a variable is on the line as it is, which serde
-//! allows for byte strings only. Hence no enums here, as serde would have to buffer them as text.
+//! Strings are read as bytes: paths and variables that are not UTF-8 are sent unchanged, which serde allows for byte
+//! strings only. Hence no enums here, as serde would have to buffer them as text.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -62,7 +62,7 @@ fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> R
     T::deserialize(deserializer).map(Some)
 }
 
-/// The first line.
+/// The helper's first line.
 #[derive(Debug, serde::Deserialize)]
 pub(super) struct Hello {
     pub litprobe: u32,
@@ -73,7 +73,7 @@ pub(super) struct Hello {
     pub executable: Option<Text>,
 }
 
-/// Any other line; which fields are there depends on the request.
+/// Any other line; its fields depend on the request.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct Reply {
@@ -89,9 +89,9 @@ pub(super) struct Reply {
     pub state: Option<State>,
     pub late: Vec<(u32, Changes)>,
     pub update: Option<super::updaters::UpdateWire>,
-    /// What all answers so far depend on.
+    /// Everything that all answers so far depend on.
     pub trace: Option<super::cache::Told>,
-    /// Not an answer yet: what the config has said before it waits for a process.
+    /// Not an answer yet: the values of a config that now waits for a process.
     pub ahead: Option<Ahead>,
 }
 
@@ -128,7 +128,7 @@ pub(super) struct Stop {
     pub text: Option<Text>,
 }
 
-/// Fields of a config that are not those of the one it came from.
+/// Fields of a config that differ from those of its parent.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct Changes {
@@ -160,7 +160,7 @@ pub(super) struct Changes {
     pub hotstart_alone: Option<SomeOf>,
 }
 
-/// `config.hotstart_cold` and `config.hotstart_alone`: all, or these.
+/// `config.hotstart_cold` and `config.hotstart_alone`: all, or these names.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct SomeOf {
@@ -192,7 +192,7 @@ pub(super) struct Group {
     pub name: Option<Text>,
 }
 
-/// What configs left in `lit_config`.
+/// State of `lit_config` after the configs have run.
 #[derive(Debug, serde::Deserialize)]
 pub(super) struct State {
     pub errors: u32,
@@ -240,7 +240,7 @@ impl Request {
         self
     }
 
-    /// A number, `true`, `false` or `null`.
+    /// Adds a number, `true`, `false` or `null`.
     pub fn raw(mut self, key: &str, value: impl fmt::Display) -> Self {
         self.key(key);
         self.0.extend_from_slice(value.to_string().as_bytes());
@@ -257,7 +257,7 @@ impl Request {
         self.lists(key, pairs.into_iter().map(|(first, second)| [first, second]))
     }
 
-    /// An object of values that are JSON already.
+    /// Adds an object of values that are JSON already.
     pub fn values<'a>(mut self, key: &str, values: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let object = values.into_iter().fold(Request::new(), |object, (name, json)| object.raw(name, json));
         self.key(key);
@@ -266,7 +266,7 @@ impl Request {
         self
     }
 
-    /// Lists of strings in a list.
+    /// Adds a list of lists of strings.
     pub fn lists<'a, const N: usize>(
         mut self,
         key: &str,
@@ -284,7 +284,7 @@ impl Request {
         self
     }
 
-    /// Objects in a list.
+    /// Adds a list of objects.
     pub fn objects(mut self, key: &str, objects: impl IntoIterator<Item = Request>) -> Self {
         self.key(key);
         self.0.push(b'[');
@@ -299,7 +299,7 @@ impl Request {
         self
     }
 
-    /// The line.
+    /// Returns the request's line.
     pub fn end(mut self) -> Vec<u8> {
         self.0.extend_from_slice(b"}\n");
         self.0

@@ -1,9 +1,9 @@
-//! What to look at first in a failing test: the command that failed, and a line to paste that runs it again.
+//! Diagnosis of a failing test: the command that failed, and a line to paste that runs it again.
 //!
-//! The line is for a POSIX shell in which the user started hotstart, so only what differs from there is set:
-//! directory, variables, `pipefail`. What the internal shell ran is told pipeline by pipeline. Of a script in an
-//! external shell only the RUN line is known, and nothing of what earlier lines did to the shell's state; if they
-//! look as if they changed any, the line runs the whole script.
+//! The line is for the POSIX shell in which the user started hotstart, so it sets only the differences: directory,
+//! variables, `pipefail`. The internal shell reports each pipeline. Of a script in an external shell only the RUN line
+//! is known, but not how earlier lines changed the shell's state; if they may have changed it, the line runs the
+//! whole script.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -14,7 +14,7 @@ use hotstart_python::{shlex, text};
 
 use super::failure_summary;
 
-/// What is needed beside the transcript.
+/// The data needed beside the transcript.
 #[derive(Clone, Debug)]
 pub(crate) struct Scene {
     interpreter: Interpreter,
@@ -40,7 +40,7 @@ impl Scene {
         }
     }
 
-    /// The lines; empty if nothing of the script can be blamed.
+    /// Returns the lines; empty if no command of the script can be blamed.
     pub fn diagnosis(&self, commands: &[Command], transcript: &Transcript) -> String {
         if let Some(summary) = failure_summary(commands, transcript) {
             let again = transcript.again.as_deref().map(|again| self.again(again));
@@ -81,7 +81,7 @@ impl Scene {
         lines(&format!("{}: {} {end}", commands[failed].label, shortened(text)), Some(again))
     }
 
-    /// What the script says on standard error before it runs a command.
+    /// Returns the text that the script writes to standard error before it runs a command.
     fn announcement(&self, command: &Command) -> String {
         let text = text::strip_start(&command.text);
         match self.dialect {
@@ -90,7 +90,7 @@ impl Scene {
         }
     }
 
-    /// A subshell that goes to the directory, sets what the user's shell has not, and runs the command.
+    /// Returns a subshell that changes to the directory, sets the variables that differ, and runs the command.
     fn paste(&self, cwd: &Path, env: &Environment, pipefail: bool, command: &str) -> String {
         let mut text = format!("( cd {} && ", quoted(cwd.as_os_str()));
         let (set, unset) = self.changes(env);
@@ -103,7 +103,7 @@ impl Scene {
         if pipefail {
             text.push_str("set -o pipefail && ");
         }
-        // A `;` or `||` in the command must not be bound by the `&&` before it.
+        // Braces keep the preceding `&&` from binding to a part of the command, as with `;` or `||`.
         match command.contains([';', '|', '&']) {
             true => text.push_str(&format!("{{ {command}; }} )")),
             false => text.push_str(&format!("{command} )")),
@@ -111,7 +111,7 @@ impl Scene {
         text
     }
 
-    /// ` NAME=VALUE…` and ` NAME…`: what to set and what to remove.
+    /// Returns the variables to set (` NAME=VALUE…`) and to remove (` NAME…`).
     fn changes(&self, env: &Environment) -> (String, String) {
         let (mut set, mut unset) = (String::new(), String::new());
         for (name, value) in env.iter() {
@@ -135,11 +135,11 @@ impl Scene {
         (set, unset)
     }
 
-    /// Variables that lit sets for itself.
+    /// Returns whether lit sets this variable for itself.
     fn is_ours(&self, name: &str, value: &OsStr) -> bool {
         let is_tmp_dir = || {
             Path::new(value).file_name().is_some_and(|dir| {
-                // It is gone when the run has ended.
+                // The directory is removed when the run ends.
                 dir.as_encoded_bytes().starts_with(b"lit-tmp-")
             })
         };
@@ -150,10 +150,10 @@ impl Scene {
     }
 }
 
-/// Beginnings of the names of variables that change what tools do, so that one which tests do not get is removed.
+/// Prefixes of variables that change tools' behaviour. Such a variable is removed if tests do not get it.
 const STEERING: [&str; 6] = ["LD_", "LC_", "LANG", "LLVM_", "FILECHECK_", "CLANG"];
 
-/// What stands before the old value in a list of directories.
+/// Returns the directories that precede the old value in a list.
 fn added(value: &OsStr, old: &OsStr) -> Option<String> {
     let dirs = value.to_str()?.strip_suffix(old.to_str()?)?.strip_suffix(':')?;
     (!dirs.is_empty() && !old.is_empty()).then(|| dirs.to_owned())
@@ -169,7 +169,7 @@ fn quoted(text: &OsStr) -> String {
     shlex::quote(&text.to_string_lossy()).into_owned()
 }
 
-/// Whether a command looks as if a later one in the same shell could depend on it other than by files.
+/// Returns whether later commands in the same shell may depend on this one other than by files.
 fn changes_state(text: &str) -> bool {
     const WORDS: [&str; 12] =
         ["cd", "pushd", "popd", "export", "set", "unset", "umask", "ulimit", "source", ".", "shopt", "read"];

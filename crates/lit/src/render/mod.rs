@@ -1,7 +1,6 @@
-//! What a script did, in lit's words.
+//! Renders a script's run in lit's words.
 //!
-//! People and lit's own tests read this text, so it is lit's to the byte. What hotstart has to say beside it is
-//! made in `summary`.
+//! People and lit's own tests read this text, so it equals lit's to the byte. `summary` makes hotstart's own text.
 
 mod diagnosis;
 mod summary;
@@ -15,11 +14,11 @@ use hotstart_python::{shlex, text};
 pub(crate) use self::diagnosis::Scene;
 pub use self::summary::{Ending, FailedStage, FailureSummary, failure_summary, signal_name};
 
-/// What is needed beside the transcript.
+/// The data needed beside the transcript.
 pub struct View<'a> {
     /// The script's commands.
     pub commands: &'a [Command],
-    /// Whose words.
+    /// The lit whose words are used.
     pub dialect: Dialect,
     /// Whether an external shell ran it.
     pub external: bool,
@@ -29,7 +28,7 @@ pub struct View<'a> {
     pub output_limit: usize,
 }
 
-/// A test's output.
+/// Returns a test's output.
 pub fn output(view: &View<'_>, transcript: &Transcript) -> String {
     let mut out = String::new();
     let parse_error = match &transcript.fault {
@@ -60,7 +59,7 @@ fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("writing to a string succeeds");
 }
 
-/// Python writes whole numbers of seconds without a fraction.
+/// Formats seconds as Python does: whole numbers have no fraction.
 pub(crate) fn seconds(timeout: Duration) -> String {
     match timeout.subsec_nanos() {
         0 => timeout.as_secs().to_string(),
@@ -72,12 +71,12 @@ fn shell_parser_error(command: &Command) -> String {
     format!("# {}\n", text::split_lines(&parser_error(command)).join("\n# "))
 }
 
-/// What lit's shell says of a command that it cannot parse.
+/// Returns the message of lit's shell for a command that it cannot parse.
 pub(crate) fn parser_error(command: &Command) -> String {
     format!("shell parser error on {}: {}\n", command.label, text::strip_start(&command.text))
 }
 
-/// The execution trace of lit's internal shell.
+/// Returns the execution trace of lit's internal shell.
 pub(crate) fn trace(view: &View<'_>, transcript: &Transcript) -> String {
     let mut out = String::new();
     for step in &transcript.steps {
@@ -92,7 +91,7 @@ pub(crate) fn trace(view: &View<'_>, transcript: &Transcript) -> String {
     out
 }
 
-/// What is told of a command: its text, with the contents of files that it names; `None` if there is no telling.
+/// Returns the text that announces a command, with the contents of files that it names; `None` if it is unknown.
 fn announced<'t>(transcript: &'t Transcript, index: usize, command: &'t Command) -> Option<&'t str> {
     match transcript.announced.iter().find(|(announced, _)| *announced == index) {
         Some((_, text)) => text.as_deref(),
@@ -110,7 +109,7 @@ fn push_command(out: &mut String, command: &Command, text: Option<&str>) {
 }
 
 fn push_stage(out: &mut String, view: &View<'_>, stage: &Stage) {
-    // A test that uses lit's own command for these messages.
+    // The test uses lit's own command for such messages.
     if stage.args.first().is_some_and(|name| name == "@echo")
         && stage.status == 0
         && stage.stderr.is_empty()
@@ -187,7 +186,7 @@ fn push_block(out: &mut String, title: &str, text: &str, limit: usize, dialect: 
     push(out, format_args!("# `---{message}{}\n", dashes(&message)));
 }
 
-/// Lines of text of which a colour may reach over line ends: it is switched off for the margin.
+/// Adds lines of text in which a colour may span line ends. The margin is not coloured.
 fn push_coloured(out: &mut String, text: &str) {
     const RESET: &str = "\x1b[0m";
     let mut colour: Option<&str> = None;

@@ -1,20 +1,20 @@
-//! What failed, in hotstart's words: which RUN line, which stages of its pipeline, and how they ended.
+//! Summarizes a failure in hotstart's words: the RUN line, the stages of its pipeline that failed, and how they ended.
 
 use std::fmt;
 
 use hotstart_model::{Command, Fault, Stage, Status, Step, Transcript};
 use hotstart_python::shlex;
 
-/// What made a script fail.
+/// The command that made a script fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailureSummary {
-    /// Where the command stands: `RUN: at line 3`.
+    /// Label of the command: `RUN: at line 3`.
     pub label: String,
     /// Its text.
     pub command: String,
     /// The stages that failed, from left to right; empty if none was run.
     pub stages: Vec<FailedStage>,
-    /// Whether the script's time was up.
+    /// Whether the script ran out of time.
     pub timed_out: bool,
 }
 
@@ -27,24 +27,24 @@ pub struct FailedStage {
     pub of: usize,
     /// Its words.
     pub args: Vec<String>,
-    /// How it ended.
+    /// Its ending.
     pub ending: Ending,
 }
 
-/// How a failing stage ended.
+/// The ending of a failing stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// With this exit code.
     Exited(i32),
     /// By this signal.
     Signaled(i32),
-    /// With success, which the script did not want.
+    /// With success, which the script did not expect.
     Succeeded,
     /// Without a process: a builtin's status, or an error of the shell.
     Status(i32),
 }
 
-/// What failed; `None` if the script succeeded or nothing of it can be blamed.
+/// Summarizes the failure; `None` if the script succeeded or no command can be blamed.
 pub fn failure_summary(commands: &[Command], transcript: &Transcript) -> Option<FailureSummary> {
     let index = match &transcript.fault {
         Some(Fault::Parse { command, .. }) => Some(*command),
@@ -70,7 +70,7 @@ fn last_begun(transcript: &Transcript) -> Option<usize> {
     })
 }
 
-/// The stages of the last pipeline that did not succeed. It is the one that decided.
+/// Returns the stages of the last pipeline that did not succeed. That pipeline decided the result.
 fn failed_stages(transcript: &Transcript) -> Vec<FailedStage> {
     let stages = || {
         transcript.steps.iter().rev().map_while(|step| match step {
@@ -139,7 +139,7 @@ impl fmt::Display for FailedStage {
     }
 }
 
-/// The name of a Linux signal.
+/// Returns the name of a Linux signal.
 pub fn signal_name(signal: i32) -> Option<&'static str> {
     const NAMES: [&str; 31] = [
         "SIGHUP",

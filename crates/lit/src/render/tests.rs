@@ -1,4 +1,4 @@
-//! Unit tests of the output that a transcript becomes, in the words of both lits.
+//! Unit tests of the output of transcripts, in the words of both lits.
 
 use hotstart_model::{RedirectedOutput, Status};
 

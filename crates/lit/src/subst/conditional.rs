@@ -1,7 +1,7 @@
 //! `%if CONDITION %{ ... %} %else %{ ... %}`.
 //!
-//! The syntax is what lit's parser does with it, oddities included: an `%if` without condition vanishes together
-//! with its opening brace, and `%}` outside of a branch is text.
+//! The syntax is that of lit's parser, oddities included: an `%if` without a condition vanishes together with its
+//! opening brace, and `%}` outside of a branch is text.
 
 use hotstart_python::text;
 
@@ -20,7 +20,7 @@ pub fn expand(line: &str, features: &Features) -> Result<String, Exception> {
     text(&mut rest, features, 0)
 }
 
-/// Takes text with conditionals in it, in a branch up to the closing brace.
+/// Consumes text with conditionals in it, in a branch up to the closing brace.
 fn text(rest: &mut &str, features: &Features, depth: usize) -> Result<String, Exception> {
     if depth > MAX_DEPTH {
         return Err(Exception::new("RecursionError", "maximum recursion depth exceeded"));
@@ -40,7 +40,7 @@ fn text(rest: &mut &str, features: &Features, depth: usize) -> Result<String, Ex
     Ok(out)
 }
 
-/// Takes `%if CONDITION %{`.
+/// Consumes `%if CONDITION %{`.
 fn condition<'a>(rest: &mut &'a str) -> Result<Option<&'a str>, Exception> {
     let Some(after) = rest.strip_prefix("%if ") else { return Ok(None) };
     let Some((condition, after)) = after.split_once("%{") else {
@@ -75,9 +75,9 @@ fn close(rest: &mut &str, what: &str) -> Result<(), Exception> {
     }
 }
 
-/// Takes plain text up to the next `%if`, in a branch also up to its end.
+/// Consumes plain text up to the next `%if` or, in a branch, up to its end.
 fn plain<'a>(rest: &mut &'a str, in_branch: bool) -> &'a str {
-    // An `%if` without a blank after it makes lit loop for ever; here it is text.
+    // An `%if` without a blank after it makes lit loop forever; here it is text.
     let skip = if rest.starts_with("%if") { 3 } else { 0 };
     let next = rest[skip..].find("%if");
     let end = if in_branch { rest[skip..].find("%}") } else { None };

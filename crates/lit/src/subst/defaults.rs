@@ -1,6 +1,6 @@
 //! lit's own substitutions: the paths of a test in their many spellings.
 //!
-//! Values are made when a line uses them; real paths cost system calls.
+//! Values are computed when a line uses them, as real paths cost system calls.
 
 use std::path::{Path, PathBuf};
 
@@ -18,14 +18,14 @@ pub struct TestPaths {
     tmp_base: String,
 }
 
-/// Which value.
+/// The kind of a default substitution's value.
 #[derive(Clone, Copy, Debug)]
 pub enum Default {
     /// Text that is the same for all tests.
     Constant(&'static str),
     /// Name of the test's file.
     SourceName,
-    /// The same without its extension.
+    /// Name of the test's file without its extension.
     SourceStem,
     /// Name of the test's file in the exec tree.
     TmpStem,
@@ -35,7 +35,7 @@ pub enum Default {
     Path(PathKind, Spelling),
 }
 
-/// Which path.
+/// The kind of a path.
 #[derive(Clone, Copy, Debug)]
 pub enum PathKind {
     /// `%s`
@@ -48,7 +48,7 @@ pub enum PathKind {
     TmpDir,
 }
 
-/// How a path is written.
+/// The spelling of a path.
 #[derive(Clone, Copy, Debug)]
 pub enum Spelling {
     /// As it is.
@@ -61,12 +61,12 @@ pub enum Spelling {
     RealSlashes,
     /// For the right side of a sed expression.
     RegexReplacement,
-    /// Without the slash at its begin.
+    /// Without the slash at its beginning.
     NoColon,
 }
 
 impl TestPaths {
-    /// Takes the test's file and its place in the exec tree. `slashes` asks for forward slashes.
+    /// Creates the paths from the test's file and its path in the exec tree. `slashes` requests forward slashes.
     pub fn new(
         source: &Path,
         (exec, repetition): (&Path, Option<u32>),
@@ -82,17 +82,17 @@ impl TestPaths {
         TestPaths { dialect, source: text(source), tmp_dir: text(&tmp_dir), tmp_base: text(&tmp_base) }
     }
 
-    /// Whether values are templates of Python's `re`.
+    /// Returns whether values are templates of Python's `re`.
     pub fn values_are_templates(&self) -> bool {
         self.dialect == Dialect::V19
     }
 
-    /// Whether a value may be a template that Python rejects.
+    /// Returns whether a value may be a template that Python rejects.
     pub fn values_may_be_wrong(&self) -> bool {
         self.values_are_templates() && (self.source.contains('\\') || self.tmp_base.contains('\\'))
     }
 
-    /// Makes a value.
+    /// Computes a value.
     pub fn value(&self, kind: Default) -> String {
         match kind {
             Default::Constant(text) => text.to_owned(),
@@ -114,7 +114,7 @@ impl TestPaths {
     }
 }
 
-/// Directory for a test's temporary files; each repetition has its own.
+/// Returns the directory for a test's temporary files; each repetition has its own.
 pub fn tmp_dir(exec: &Path, repetition: Option<u32>) -> PathBuf {
     let dir = exec.parent().unwrap_or(Path::new("/")).join("Output");
     match repetition {
@@ -148,7 +148,7 @@ fn dir_name(path: &str) -> &str {
     }
 }
 
-/// `os.path.splitext(name)[0]`: dots at the begin do not count.
+/// `os.path.splitext(name)[0]`: leading dots do not count.
 fn stem(name: &str) -> &str {
     let dots = name.len() - name.trim_start_matches('.').len();
     match name[dots..].rfind('.') {
@@ -157,7 +157,7 @@ fn stem(name: &str) -> &str {
     }
 }
 
-/// lit's own substitutions, in its order.
+/// Returns lit's own substitutions, in its order.
 pub fn entries(dialect: Dialect) -> Vec<Entry> {
     let mut list = vec![
         Entry::per_test("%{pathsep}", Default::Constant(":")),

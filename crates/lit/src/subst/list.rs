@@ -14,23 +14,23 @@ use crate::config::Substitution;
 use crate::directives::Definition;
 use crate::exception::Exception;
 
-/// One substitution, compiled. What is wrong with it is told when it is applied, as in lit.
+/// One substitution, compiled. Its errors are reported when it is applied, as in lit.
 #[derive(Debug)]
 pub struct Entry {
     /// Python pattern.
     pub key: String,
-    /// What replaces its matches.
+    /// The replacement of its matches.
     pub value: Value,
     pattern: Result<Pattern, Exception>,
     signature: Signature,
-    /// What it was made from, if it is a config's.
+    /// The config's substitution that it was made from, if any.
     origin: Option<Substitution>,
 }
 
-/// What replaces matches.
+/// The replacement of matches.
 #[derive(Debug)]
 pub enum Value {
-    /// The same for all tests, or why it cannot be used.
+    /// The same for all tests, or the error that prevents its use.
     Fixed(Result<Replacement, Exception>),
     /// Depends on the test.
     PerTest(TestValue),
@@ -73,20 +73,20 @@ impl Entry {
         Entry { key: key.to_owned(), value, pattern, signature, origin: None }
     }
 
-    /// The key's pattern, or why it is none.
+    /// Returns the key's pattern, or the error if it is invalid.
     pub fn pattern(&self) -> Result<&Pattern, Exception> {
         self.pattern.as_ref().map_err(Clone::clone)
     }
 
-    /// Pairs of bytes that all matches contain.
+    /// Returns the pairs of bytes that all matches contain.
     pub fn signature(&self) -> &Signature {
         &self.signature
     }
 
-    /// The replacement, if it does not depend on the test.
+    /// Returns the replacement, if it does not depend on the test.
     ///
-    /// Where values are templates, lit reads those that depend on the test even if they are not used; only a path
-    /// with a backslash can be wrong then.
+    /// Where values are templates, lit parses those that depend on the test even if they are not used. Only a path with a
+    /// backslash can be wrong then.
     pub fn fixed_replacement(&self, paths: &TestPaths) -> Result<Option<&Replacement>, Exception> {
         match &self.value {
             Value::Fixed(replacement) => replacement.as_ref().map(Some).map_err(Clone::clone),
@@ -98,7 +98,7 @@ impl Entry {
     }
 }
 
-/// Entries by key. A suite's directories have mostly the same substitutions, and compiling one takes time.
+/// Entries by key. A suite's directories share most substitutions, and compiling one takes time.
 #[derive(Debug)]
 pub struct Pool {
     dialect: Dialect,
@@ -107,13 +107,13 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// An empty pool.
+    /// Creates a pool that has lit's own substitutions only.
     pub fn new(dialect: Dialect) -> Self {
         let defaults = default_entries(dialect).into_iter().map(Arc::new).collect();
         Pool { dialect, known: HashMap::new(), defaults }
     }
 
-    /// The entries for substitutions, and lit's own after them.
+    /// Returns the entries for substitutions, followed by lit's own.
     pub fn entries<'s>(&mut self, given: impl Iterator<Item = &'s Substitution>) -> Vec<Arc<Entry>> {
         let mut list: Vec<_> = given.map(|substitution| self.entry(substitution)).collect();
         list.extend(self.defaults.iter().cloned());
@@ -136,12 +136,12 @@ impl Pool {
 pub struct List<'a>(Cow<'a, [Arc<Entry>]>);
 
 impl<'a> List<'a> {
-    /// Begins with a config's.
+    /// Creates a list from a config's entries.
     pub fn new(entries: &'a [Arc<Entry>]) -> Self {
         List(Cow::Borrowed(entries))
     }
 
-    /// In the order of application.
+    /// Returns the entries in the order of application.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.0.iter().map(Arc::as_ref)
     }

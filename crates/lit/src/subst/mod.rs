@@ -1,8 +1,8 @@
-//! Substitutions: what stands in a command for paths, tools and a test's own definitions.
+//! Substitutions: replacements in commands for paths, tools and a test's own definitions.
 //!
-//! Each entry of a list replaces all its matches in the current line, in order, so what one entry inserts is
-//! seen by those after it. A list has about 240 entries of which a line uses three or four. Therefore every entry
-//! knows a text that its matches contain, and is passed over by a look at which pairs of bytes the line has.
+//! Each entry of a list replaces all its matches in the current line, in order, so later entries see the text that
+//! earlier ones insert. A list has about 240 entries, of which a line uses three or four. Therefore every entry knows
+//! a text that its matches contain, and is skipped if the line lacks that text's pairs of bytes.
 
 mod conditional;
 mod defaults;
@@ -22,15 +22,15 @@ use crate::exception::Exception;
 /// Stands for `%%` while substitutions are applied.
 const MARKER: &str = "#_MARKER_#";
 
-/// What a line is substituted with.
+/// The data for substituting a line.
 pub struct Substituter<'a> {
-    /// In the order of application.
+    /// Substitutions in the order of application.
     pub list: List<'a>,
-    /// For `%if`.
+    /// Features for `%if`.
     pub features: &'a Features,
-    /// For the default substitutions.
+    /// Paths for the default substitutions.
     pub paths: &'a TestPaths,
-    /// Extra passes; `None` is a single pass, whatever it leaves.
+    /// Most extra passes; it is an error if they leave changes. `None` is a single pass, unchecked.
     pub recursion_limit: Option<u32>,
 }
 
@@ -58,7 +58,7 @@ impl Substituter<'_> {
     fn pass(&self, line: &str) -> Result<String, Exception> {
         let mut line = conditional::expand(&protect_percents(line.to_owned()), self.features)?;
         let mut pairs = Pairs::of(&line);
-        // Whether `%%` may have come up since it was last looked for.
+        // Whether `%%` may have appeared since the last check.
         let mut unprotected = true;
         for entry in self.list.entries() {
             if unprotected && line.contains("%%") {
@@ -73,7 +73,7 @@ impl Substituter<'_> {
             }
             let replaced = match (&entry.value, replacement) {
                 (_, Some(replacement)) => pattern.sub(replacement, &line)?,
-                // Computed for this test: only when it is used.
+                // Compute a test's value only when it is used.
                 (Value::PerTest(kind), None)
                     if memmem::find(line.as_bytes(), entry.key.as_bytes()).is_some() =>
                 {

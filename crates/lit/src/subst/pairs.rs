@@ -1,11 +1,11 @@
-//! Which pairs of adjacent bytes a line has: a quick way to know that a text is not in it.
+//! Pairs of adjacent bytes in a line: a quick proof that a text is not in it.
 
 const BITS: usize = 4096;
 
 /// The pairs of a line, hashed.
 pub struct Pairs([u64; BITS / 64]);
 
-/// Some of the pairs that a text needs.
+/// Some of the pairs that a text contains.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Signature {
     pairs: [u16; 4],
@@ -17,7 +17,7 @@ fn hash(a: u8, b: u8) -> usize {
 }
 
 impl Pairs {
-    /// The pairs of a line.
+    /// Returns the pairs of a line.
     pub fn of(line: &str) -> Self {
         let mut bits = [0u64; BITS / 64];
         for pair in line.as_bytes().windows(2) {
@@ -27,7 +27,7 @@ impl Pairs {
         Pairs(bits)
     }
 
-    /// `false` only if the text is not in the line.
+    /// Returns `false` only if the text is not in the line.
     pub fn may_contain(&self, signature: &Signature) -> bool {
         let has = |&bit: &u16| self.0[usize::from(bit) / 64] >> (bit % 64) & 1 == 1;
         signature.pairs[..usize::from(signature.len)].iter().all(has)
@@ -35,11 +35,11 @@ impl Pairs {
 }
 
 impl Signature {
-    /// The signature of a text; an empty one for less than two bytes, which may be anywhere.
+    /// Returns the signature of a text. It is empty for less than two bytes, which any line may contain.
     pub fn of(text: &str) -> Self {
         let mut signature = Signature::default();
         let windows = text.len().saturating_sub(1);
-        // Spread over the text: prefixes are what keys have in common.
+        // Spread over the text, as keys share prefixes.
         let wanted = windows.min(4);
         for i in 0..wanted {
             let at = if wanted == 1 { 0 } else { i * (windows - 1) / (wanted - 1) };

@@ -1,4 +1,4 @@
-//! The Python that answers what lit does, and random inputs to ask it about.
+//! A Python that runs lit for comparisons, and random inputs for it.
 #![allow(dead_code, reason = "no test uses all of it")]
 
 use std::io::{BufRead, BufReader, Write};
@@ -41,7 +41,7 @@ impl Driver {
         serde_json::from_str(&line).expect("the driver answers in JSON; see its message above")
     }
 
-    /// The rules of the package that is asked.
+    /// Returns the rules of the driver's package.
     pub fn dialect(&mut self) -> Dialect {
         match self.ask(&json!({"op": "version"})).as_u64() {
             Some(..20) => Dialect::V19,
@@ -52,7 +52,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // End of input ends it.
+        // The end of input ends the driver.
         self.requests = None;
         let _ = self.child.wait();
     }
@@ -70,12 +70,12 @@ fn python() -> PathBuf {
     python
 }
 
-/// How many inputs to try, `few` unless HOTSTART_PROPERTY_SCRIPTS says otherwise.
+/// Returns the number of inputs to try: HOTSTART_PROPERTY_SCRIPTS, or `few`.
 pub fn count(few: usize) -> usize {
     std::env::var("HOTSTART_PROPERTY_SCRIPTS").ok().map_or(few, |n| n.parse().expect("a number"))
 }
 
-/// Packages to compare with: the Python's own, and an old one if HOTSTART_LIT_19 names its directory.
+/// Returns the packages to compare with: the Python's own, and an old one if HOTSTART_LIT_19 names its directory.
 pub fn packages() -> Vec<Option<PathBuf>> {
     let mut packages = vec![None];
     packages.extend(std::env::var_os("HOTSTART_LIT_19").map(|dir| Some(dir.into())));
@@ -86,13 +86,13 @@ pub fn packages() -> Vec<Option<PathBuf>> {
 pub struct Random(u64);
 
 impl Random {
-    /// Begins a sequence, which HOTSTART_PROPERTY_SEED changes.
+    /// Starts a sequence, which HOTSTART_PROPERTY_SEED changes.
     pub fn new(seed: u64) -> Self {
         let other = std::env::var("HOTSTART_PROPERTY_SEED").ok().map_or(0, |n| n.parse().expect("a number"));
         Random((seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ other)
     }
 
-    /// A number below `limit`.
+    /// Returns a number below `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
         // xorshift64*
         self.0 ^= self.0 >> 12;
@@ -101,19 +101,19 @@ impl Random {
         (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % limit
     }
 
-    /// One of these.
+    /// Returns one of these.
     pub fn pick<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
         of[self.below(of.len())]
     }
 
-    /// Up to `most` of these, joined.
+    /// Returns up to `most` of these, joined.
     pub fn join(&mut self, of: &[&str], most: usize) -> String {
         let count = self.below(most + 1);
         (0..count).map(|_| self.pick(of)).collect()
     }
 }
 
-/// What holds for a run that only looks at tests.
+/// Returns the session of a run that executes nothing.
 pub fn session(dialect: Dialect) -> Session {
     Session {
         native_shell: false,
@@ -133,12 +133,12 @@ pub fn session(dialect: Dialect) -> Session {
     }
 }
 
-/// A JSON list of strings.
+/// Converts a JSON list of strings.
 pub fn strings(value: &Value) -> Vec<String> {
     value.as_array().expect("a list").iter().map(|item| item.as_str().expect("a string").to_owned()).collect()
 }
 
-/// Of a traceback, the exception that ended the test; its frames are lit's own.
+/// Reduces a traceback to the exception that ended the test; its frames are lit's own.
 pub fn last_line_only(output: &str) -> String {
     if !output.starts_with("Exception during script execution:\n") {
         return output.to_owned();
@@ -147,7 +147,7 @@ pub fn last_line_only(output: &str) -> String {
     frames.lines().skip_while(|line| line.starts_with("  ")).collect::<Vec<_>>().join("\n")
 }
 
-/// lit's answer, with its internal form of commands taken apart.
+/// Returns lit's answer, with its internal form of commands parsed.
 pub fn normalized(answer: &Value) -> Value {
     if let Some(output) = answer["output"].as_str() {
         return json!({"code": answer["code"], "output": last_line_only(output)});

@@ -1,7 +1,7 @@
-//! What runs now, for people (`--live`): how far the run is, how fast, how long it will take, and what each worker
-//! does, redrawn below the result lines. Where nobody watches a terminal, a line after every tenth of the tests.
+//! The live display for people (`--live`): progress, speed and expected time of the run, and each worker's test, redrawn
+//! below the result lines. Without a terminal it writes a line after every tenth of the tests.
 //!
-//! lit has no such view, so nothing here has to look like lit's.
+//! lit has no such view, so nothing here must look like lit's.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -10,13 +10,13 @@ use super::{Display, Progress, Terminal};
 use crate::Sink;
 use crate::colors::{BOLD, CYAN, GREEN, NORMAL, RED, only_if};
 
-/// Redrawing more often than this costs more than eyes can see.
+/// Least time between two redraws; eyes would not see more.
 const REDRAW: Duration = Duration::from_millis(80);
-/// Workers that are shown; the ones that have run longest.
+/// Most workers shown: those whose tests have run longest.
 const SHOWN_WORKERS: usize = 8;
-/// Lines about the whole run, where there is no terminal.
+/// Number of lines about the whole run, without a terminal.
 const PLAIN_LINES: u32 = 10;
-/// Time without a line, where there is no terminal, after which one is due.
+/// Time without a line, without a terminal, after which one is due.
 const SILENCE: Duration = Duration::from_secs(60);
 
 pub(super) struct Live {
@@ -29,7 +29,7 @@ pub(super) struct Live {
     fraction: f64,
     started: Instant,
     workers: Vec<Option<(String, Instant)>>,
-    /// Lines on the screen that are to be redrawn.
+    /// Number of lines on the screen to redraw.
     drawn: usize,
     last: Option<Instant>,
 }
@@ -77,7 +77,7 @@ impl Live {
         }
     }
 
-    /// `[=====-----] 50% 12/24 tests, 1 failed, 8.0/s, ETA 0:00:02`, the bar as wide as there is room.
+    /// Returns `[=====-----] 50% 12/24 tests, 1 failed, 8.0/s, ETA 0:00:02`; the bar is as wide as fits.
     fn summary(&self, now: Instant, columns: usize) -> String {
         let figures = format!(" {:3}% {}", (self.fraction * 100.0) as u32, self.figures(now));
         let room = columns.saturating_sub(figures.chars().count() + 3).min(40);
@@ -105,7 +105,7 @@ impl Live {
         text
     }
 
-    /// What the busy workers run, longest first.
+    /// Returns the busy workers' tests, longest first.
     fn running(&self, now: Instant, columns: usize) -> Vec<String> {
         let busy = |(index, work): (usize, &Option<(String, Instant)>)| {
             work.as_ref().map(|(name, since)| (index + 1, name.clone(), *since))
@@ -126,7 +126,7 @@ impl Live {
         lines
     }
 
-    /// The line for who reads a file or a pipe, if one is due.
+    /// Writes the line for readers of a file or a pipe, if one is due.
     fn plain_line(&mut self, to: &mut Sink, now: Instant) {
         let step =
             |completed: u32| u64::from(completed) * u64::from(PLAIN_LINES) / u64::from(self.jobs.max(1));
@@ -143,7 +143,7 @@ impl Live {
     }
 }
 
-/// The name, or as much of its end as there is room for.
+/// Returns the name, or as much of its end as fits.
 fn tail(name: &str, room: usize) -> String {
     let length = name.chars().count();
     if length <= room {
@@ -161,7 +161,7 @@ impl Display for Live {
 
     fn make_room(&mut self, to: &mut Sink) {
         self.clear(to);
-        // What is wiped is to be seen again at once.
+        // Redraw the cleared lines at the next occasion.
         if self.terminal.is_some() {
             self.last = None;
         }
@@ -195,7 +195,7 @@ impl Display for Live {
     fn tick(&mut self, to: &mut Sink) {
         let now = Instant::now();
         if self.terminal.is_none() {
-            // Between ends of tests only silence makes a line due.
+            // While no test ends, only silence makes a line due.
             if now.duration_since(self.last.unwrap_or(self.started)) >= SILENCE {
                 self.plain_line(to, now);
             }

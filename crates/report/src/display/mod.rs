@@ -1,6 +1,6 @@
-//! What is on the screen while tests run, apart from result lines: a header, and on request a progress bar.
+//! The display while tests run, apart from result lines: a header, and on request a progress bar.
 //!
-//! One trait, behind which lit's three displays stand beside one of hotstart's own (`live`).
+//! One trait has four implementations: lit's three displays and hotstart's own (`live`).
 
 mod live;
 mod plain;
@@ -15,7 +15,7 @@ pub use terminal_bar::Terminal;
 
 use crate::{Levels, Sink};
 
-/// How much of a run is done.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Progress<'a> {
     /// From 0 to 1.
@@ -24,13 +24,13 @@ pub(crate) struct Progress<'a> {
     pub name: &'a str,
     /// Whether that one failed.
     pub failed: bool,
-    /// Which worker ran it.
+    /// The worker that ran it.
     pub worker: usize,
 }
 
 /// Draws around the result lines.
 pub(crate) trait Display: Send {
-    /// Whether it wants to know of progress, which costs a prediction.
+    /// Returns whether it needs progress, which costs a prediction.
     fn shows_progress(&self) -> bool {
         true
     }
@@ -44,12 +44,12 @@ pub(crate) trait Display: Send {
     /// A test ended; its result line, if it has one, is written.
     fn update(&mut self, to: &mut Sink, progress: Progress<'_>);
 
-    /// Whether it wants to know which tests begin.
+    /// Returns whether it needs the starts of tests.
     fn shows_starts(&self) -> bool {
         false
     }
 
-    /// A worker took up a test.
+    /// A worker started a test.
     fn started(&mut self, _: &mut Sink, _worker: usize, _name: String) {}
 
     /// Some time has passed.
@@ -59,7 +59,7 @@ pub(crate) trait Display: Send {
     fn end(&mut self, to: &mut Sink, interrupted: bool);
 }
 
-/// Which progress bar is drawn, where one is asked for.
+/// The kind of a requested progress bar.
 #[derive(Clone, Debug)]
 pub enum Bar {
     /// Percentages in one line, for files and plain terminals.
@@ -68,7 +68,7 @@ pub enum Bar {
     Terminal(Terminal),
 }
 
-/// The display for these levels, with the header for `selected` of `discovered` tests.
+/// Returns the display for these levels, with the header for `selected` of `discovered` tests.
 pub(crate) fn choose(
     levels: &Levels,
     bar: &Bar,

@@ -1,4 +1,4 @@
-//! A header and nothing else, or not even that.
+//! A display of a header only, or of nothing.
 
 use super::{Display, Progress};
 use crate::Sink;

@@ -1,6 +1,6 @@
-//! How much of a run is done, in time: tests whose last time is known count with that, others with the average.
+//! Estimates the fraction of a run's time that is done. Tests count with their last times, or else with the average.
 
-/// Adds up what is known of past and coming tests.
+/// Sums of the known times of past and coming tests.
 #[derive(Debug, Default)]
 pub(crate) struct Predictor {
     completed: u32,
@@ -11,7 +11,7 @@ pub(crate) struct Predictor {
 }
 
 impl Predictor {
-    /// From the last times of all tests; zero is unknown.
+    /// Creates a predictor from the last times of all tests, in seconds; zero is unknown.
     pub(crate) fn new(previous: impl Iterator<Item = f64>) -> Self {
         let mut predictor = Predictor::default();
         for seconds in previous {
@@ -25,7 +25,7 @@ impl Predictor {
         predictor
     }
 
-    /// A test ended, which took `previous` seconds the last time and `elapsed` now. The fraction that is done.
+    /// Counts a test that took `previous` seconds the last time and `elapsed` now. Returns the fraction that is done.
     pub(crate) fn advance(&mut self, previous: f64, elapsed: f64) -> f64 {
         self.completed += 1;
         self.elapsed += elapsed;

@@ -1,11 +1,11 @@
-//! A bar that only ever appends: ` 0.. 10.. 20.. `, one character per two percent.
+//! A bar that only appends: ` 0.. 10.. 20.. `, one character per two percent.
 
 use super::{Display, Progress};
 use crate::Sink;
 
 pub(super) struct SimpleBar {
     header: String,
-    /// Steps of two percent that are drawn on the current line; `None` if there is no such line.
+    /// Steps of two percent drawn on the current line; `None` if there is no such line.
     drawn: Option<u32>,
 }
 

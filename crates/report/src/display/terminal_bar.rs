@@ -1,7 +1,7 @@
 //! lit's three-line bar: header, bar with percentage and expected time left, name of the last test.
 //!
-//! The control sequences are those that nearly every terminal understands, not terminfo's: who has another terminal
-//! gets the simple bar.
+//! It uses control sequences that nearly every terminal understands, not terminfo's. Other terminals get the simple
+//! bar.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use crate::Sink;
 use crate::colors::{BOLD, CYAN, GREEN, NORMAL, RED, only_if};
 use crate::histogram::center;
 
-/// What is to be known of a terminal.
+/// Properties of a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terminal {
     /// Its width in characters.
@@ -18,7 +18,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// The terminal behind standard output, if it is one that can be drawn on; `term` is `$TERM`.
+    /// Returns the terminal behind standard output, if it supports drawing; `term` is `$TERM`.
     pub fn of_stdout(term: Option<&str>) -> Option<Terminal> {
         let stdout = std::io::stdout();
         if !rustix::termios::isatty(&stdout) || matches!(term, None | Some("" | "dumb" | "unknown")) {
@@ -97,7 +97,7 @@ impl TerminalBar {
         format!(" ETA: {:02}:{:02}:{:02}", left / 3600, left / 60 % 60, left % 60)
     }
 
-    /// The name, padded to the whole line, or as much of its end as there is room for.
+    /// Returns the name, padded to the whole line, or as much of its end as fits.
     fn message(&self, name: &str) -> String {
         let length = name.chars().count();
         if length < self.width {
@@ -133,7 +133,7 @@ impl Display for TerminalBar {
 
     fn end(&mut self, to: &mut Sink, interrupted: bool) {
         if self.is_drawn && interrupted {
-            // The terminal has shown ^C in a line of its own.
+            // The terminal has printed ^C in a line of its own.
             self.clear(to);
             to.put(&format!("{UP}{CLEAR_LINE}^C"));
         }

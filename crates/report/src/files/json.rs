@@ -15,14 +15,14 @@ pub(super) fn write(to: &mut dyn Write, records: &[TestRecord<'_>], run: &Run<'_
     writeln!(to)
 }
 
-/// Members of the top object before the tests.
+/// Returns the members of the top object that precede the tests.
 pub(super) fn header(run: &Run<'_>) -> [(&'static str, Json<'static>); 2] {
     let (major, minor, patch) = run.lit_version;
     let version = [major, minor, patch].map(|part| Json::Int(part.into()));
     [("__version__", Json::List(version.to_vec())), ("elapsed", Json::Float(run.elapsed.as_secs_f64()))]
 }
 
-/// Micro-tests come before the test they belong to.
+/// Returns the entries of a test. Micro-tests precede the test that they belong to.
 fn entries<'a>(record: &'a TestRecord<'a>, run: &'a Run<'_>) -> impl Iterator<Item = Json<'a>> + 'a {
     let micro_tests = record
         .outcome

@@ -1,4 +1,4 @@
-//! Reports in files, for other programs. Each format is a module; all are written after the run.
+//! Report files. Each format is a module; all are written after the run.
 
 mod json;
 mod page;
@@ -24,37 +24,37 @@ use crate::{KeepOutput, TestRecord};
 
 pub use page::{Facts, StartRow, write_page};
 
-/// Which reports are written, and where.
+/// The requested reports and their paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Requested {
     /// lit's JSON (`-o`).
     pub json: Option<PathBuf>,
-    /// XML for CI servers.
+    /// lit's XML for CI servers.
     pub xunit: Option<PathBuf>,
-    /// The same for readers with a schema.
+    /// XML for readers that follow a schema.
     pub junit: Option<PathBuf>,
     /// LUCI's ResultDB.
     pub resultdb: Option<PathBuf>,
     /// Chrome's tracing format.
     pub time_trace: Option<PathBuf>,
-    /// What ran when, for running it again.
+    /// A record of the run, from which it can be run again.
     pub record: Option<PathBuf>,
-    /// A page for people.
+    /// An HTML page for people.
     pub html: Option<PathBuf>,
-    /// Whether failures are told to GitHub Actions, on standard output.
+    /// Whether to report failures to GitHub Actions, on standard output.
     pub github: bool,
-    /// Whether only tests that failed are reported.
+    /// Whether to report failed tests only.
     pub failures_only: bool,
-    /// Whether the XML tells of each test that was left out why, where lit has one text for all.
+    /// Whether the XML gives each skipped test's own reason, where lit has one text for all.
     pub skip_reasons: bool,
-    /// Whether the JSON tells what each RUN line took, which lit does not.
+    /// Whether the JSON contains the time of each RUN line, unlike lit's.
     pub line_times: bool,
-    /// Whether files get a unique part in their name, so that none is overwritten.
+    /// Whether file names get a unique part, so that no file is overwritten.
     pub unique_names: bool,
 }
 
 impl Requested {
-    /// Whose output the requested reports contain.
+    /// Returns which tests' output the requested reports contain.
     pub fn keep_output(&self) -> KeepOutput {
         match (&self.json, &self.resultdb, &self.xunit) {
             (None, None, None) if !self.tells_failures() => KeepOutput::None,
@@ -66,37 +66,37 @@ impl Requested {
 }
 
 impl Requested {
-    /// Whether something is written that has the output of failures.
+    /// Returns whether a report other than lit's contains the output of failures.
     fn tells_failures(&self) -> bool {
         self.html.is_some() || self.junit.is_some() || self.github
     }
 }
 
-/// What all formats are written from.
+/// The data of a run that all formats share.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
     /// Wall time of the run.
     pub elapsed: Duration,
-    /// The lit that is followed; its version is part of the reports.
+    /// Version of lit, which is part of the reports.
     pub lit_version: (u32, u32, u32),
-    /// Its rules.
+    /// That version's rules.
     pub dialect: Dialect,
     /// Result codes.
     pub table: &'a VerdictTable,
-    /// Why the run ended.
+    /// The reason why the run ended.
     pub end: RunEnd,
-    /// Whether reasons of skips are told one by one.
+    /// Whether each skipped test gets its own reason.
     pub skip_reasons: bool,
-    /// Whether the JSON has the time of each RUN line.
+    /// Whether the JSON contains the time of each RUN line.
     pub line_times: bool,
 }
 
 /// A report could not be written.
 #[derive(Debug)]
 pub struct WriteError {
-    /// Which file.
+    /// The report's path.
     pub path: PathBuf,
-    /// Why.
+    /// The cause.
     pub source: io::Error,
 }
 
@@ -113,7 +113,7 @@ impl std::error::Error for WriteError {
     }
 }
 
-/// Writes all requested reports of these tests. One that cannot be written does not keep the others from it.
+/// Writes all requested reports of these tests, also after one of them has failed. Returns the failures.
 pub fn write(requested: &Requested, mut records: Vec<TestRecord<'_>>, run: &Run<'_>) -> Vec<WriteError> {
     let mut errors = Vec::new();
     if let Some(path) = &requested.record {
@@ -131,7 +131,7 @@ pub fn write(requested: &Requested, mut records: Vec<TestRecord<'_>>, run: &Run<
     };
     one(&requested.json, &|to| json::write(to, &records, run));
     if requested.xunit.is_some() || requested.junit.is_some() {
-        // lit sorts the list that all reports share, so those that follow come in this order.
+        // lit sorts the list that all reports share, so the reports that follow have this order too.
         sort_by_suite_and_path(&mut records);
     }
     one(&requested.xunit, &|to| xunit::write(to, &records, run, xunit::Form::Lit));
@@ -157,7 +157,7 @@ fn create_unique(path: &Path) -> io::Result<File> {
     const ATTEMPTS: usize = 100;
     let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
     for _ in 0..ATTEMPTS {
-        // A hasher's random key is randomness enough for a name.
+        // A hasher's random key is random enough for a name.
         let random = RandomState::new().hash_one(0) as u32;
         let mut name = path.file_stem().unwrap_or_default().to_owned();
         name.push(format!(".{random:08x}"));
@@ -177,7 +177,7 @@ fn create_new(path: &Path, name: OsString) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path.with_file_name(name))
 }
 
-/// Whether a test ran, as far as reports of what ran are concerned.
+/// Returns whether reports of executed tests include this one.
 fn was_executed(record: &TestRecord<'_>) -> bool {
     !matches!(record.outcome.verdict, Verdict::EXCLUDED | Verdict::SKIPPED)
 }

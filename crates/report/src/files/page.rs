@@ -1,7 +1,7 @@
-//! The page of a run (`--html`): its data as compact JSON, which the page's own script shows.
+//! The page of a run (`--html`): compact JSON, which the page's own script displays.
 //!
-//! A column for each figure of the tests, since 50,000 objects would take four times the room. Times are nanoseconds as integers, so
-//! that sums on the page are those of the JSON report to the last digit.
+//! Each figure of the tests is a column, since 50,000 objects would take four times the room. Times are integers in nanoseconds, so
+//! that sums on the page equal those of the JSON report to the last digit.
 
 use std::collections::HashMap;
 use std::fs;
@@ -16,22 +16,22 @@ use crate::TestRecord;
 use crate::filecheck::{self, Check};
 use crate::time_by::ToolRow;
 
-/// What is shown beside tests.
+/// Facts of the run that the page shows beside tests.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     /// The command line.
     pub command: String,
-    /// Tests that ran at a time, at most.
+    /// Most tests that ran at the same time.
     pub workers: usize,
-    /// Parts of the run, in order, and how long each took.
+    /// Parts of the run, in order, with their durations.
     pub phases: Vec<(&'static str, Duration)>,
     /// Tools that tests ran.
     pub tools: Vec<ToolRow>,
-    /// How processes were started.
+    /// Starts, by tool.
     pub starts: Vec<StartRow>,
 }
 
-/// How one tool was started.
+/// The starts of one tool.
 #[derive(Clone, Debug, Default)]
 pub struct StartRow {
     /// Its path.
@@ -42,9 +42,9 @@ pub struct StartRow {
     pub forks: u64,
     /// Starts by exec.
     pub cold: u64,
-    /// What warm starts saved.
+    /// Time that warm starts saved.
     pub saved: Duration,
-    /// Why starts were cold, and how many.
+    /// Reasons of cold starts, with their numbers.
     pub reasons: Vec<(String, u64)>,
 }
 
@@ -99,10 +99,10 @@ struct Tests<'a> {
     dir: Vec<usize>,
     code: Vec<u16>,
     ns: Vec<Option<u64>>,
-    /// Since the first test began.
+    /// Start, in nanoseconds since the first test began.
     at: Vec<Option<u64>>,
     worker: Vec<Option<usize>>,
-    /// What it took in the run before; negative if it failed there.
+    /// Duration in the previous run, in nanoseconds; negative if it failed there.
     before: Vec<Option<i64>>,
 }
 
@@ -199,7 +199,7 @@ fn codes<'a>(records: &[TestRecord<'_>], run: &Run<'a>) -> Vec<Code<'a>> {
     run.table.iter().map(code).collect()
 }
 
-/// Names of suites, directories in them, and the directory of each test.
+/// Returns the names of suites, the directories in them, and the directory of each test.
 fn directories<'a>(records: &'a [TestRecord<'_>]) -> (Vec<&'a str>, Vec<(usize, String)>, Vec<usize>) {
     let (mut suites, mut of_suite) = (Vec::new(), HashMap::new());
     let (mut dirs, mut of_dir) = (Vec::new(), HashMap::new());

@@ -1,4 +1,4 @@
-//! The record of a run (`--record`): which worker ran which test when, so that it can be run once more in the same way.
+//! The record of a run (`--record`): time and worker of each test, so that the run can be repeated in the same way.
 
 use std::io::{self, Write};
 use std::time::SystemTime;
@@ -11,7 +11,7 @@ use crate::TestRecord;
 /// A run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// Version of this form.
+    /// Version of the format.
     pub version: u32,
     /// Wall time in seconds.
     pub elapsed: f64,
@@ -24,17 +24,17 @@ pub struct Record {
 pub struct Ran {
     /// `SUITE :: DIR/FILE`.
     pub name: String,
-    /// Who ran it, from 0.
+    /// Number of its worker, from 0.
     pub worker: usize,
-    /// Nanoseconds since the first one began.
+    /// Start, in nanoseconds since the first test began.
     pub at: u64,
-    /// Nanoseconds that it took.
+    /// Duration in nanoseconds.
     pub took: u64,
     /// Its result code.
     pub code: String,
 }
 
-/// The form that is written.
+/// Version of the format that is written.
 pub const VERSION: u32 = 1;
 
 pub(super) fn write(to: &mut dyn Write, records: &[TestRecord<'_>], run: &Run<'_>) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! Test results as LUCI's ResultDB takes them.
+//! Test results in the format of LUCI's ResultDB.
 
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
@@ -16,7 +16,7 @@ pub(super) fn write(to: &mut dyn Write, records: &[TestRecord<'_>], run: &Run<'_
     writeln!(to)
 }
 
-/// Micro-tests follow the test they belong to, and have its times where they have none.
+/// Returns the entry of a test, then those of its micro-tests, which have its times if they have none.
 fn entries<'a>(record: &'a TestRecord<'a>, run: &'a Run<'_>) -> impl Iterator<Item = Json<'a>> + 'a {
     let whole = record.outcome;
     let micro_tests = whole.micro_results.iter().map(move |(name, micro)| {
@@ -51,7 +51,7 @@ fn entry(
     Json::object(members.into_iter().chain(status))
 }
 
-/// Result codes that a config defined have none.
+/// Returns the status of a result code; `None` for codes that a config defined.
 fn status(verdict: Verdict) -> Option<&'static str> {
     match verdict {
         Verdict::PASS | Verdict::XPASS | Verdict::FLAKYPASS | Verdict::FIXED => Some("PASS"),
@@ -62,7 +62,7 @@ fn status(verdict: Verdict) -> Option<&'static str> {
     }
 }
 
-/// Local time, marked as if it were UTC: that is what lit writes.
+/// Formats local time, marked as UTC like lit's.
 fn local_time(time: SystemTime) -> String {
     let Ok(timestamp) = jiff::Timestamp::try_from(time) else { return String::new() };
     let local = timestamp.to_zoned(jiff::tz::TimeZone::system()).datetime();

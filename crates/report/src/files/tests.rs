@@ -1,4 +1,4 @@
-//! Golden files of each format, and what happens when one cannot be written.
+//! Golden files of each format, and failures to write one.
 
 use super::*;
 use crate::SuiteName;

@@ -1,4 +1,4 @@
-//! When which test ran, for Chrome's and Perfetto's trace viewers.
+//! The time span of each test, for Chrome's and Perfetto's trace viewers.
 
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
@@ -8,7 +8,7 @@ use crate::TestRecord;
 use hotstart_python::json::{Json, write_document};
 
 pub(super) fn write(to: &mut dyn Write, records: &[TestRecord<'_>]) -> io::Result<()> {
-    // lit fails here if a test has no start; such a test just does not count.
+    // lit fails here if a test has no start. Here such a test does not count, and its event is at zero.
     let first = records.iter().filter_map(|record| record.outcome.started).min();
     let events =
         records.iter().filter(|record| !is_skip(record.outcome.verdict)).map(|record| event(record, first));

@@ -1,7 +1,7 @@
-//! XML as CI servers read it. Expects tests sorted by suite.
+//! XML for CI servers. Expects tests sorted by suite.
 //!
-//! lit's form is read by most of them. A second one (`--junit`) has what readers with a schema want (Jenkins' xUnit plugin: `errors`,
-//! no control characters), and the failed command as the message of a failure.
+//! Most servers read lit's form. A second form (`--junit`) satisfies readers with a schema (Jenkins' xUnit plugin: `errors`, no
+//! control characters), and has the failed command as the message of a failure.
 
 use std::io::{self, Write};
 
@@ -10,12 +10,12 @@ use hotstart_model::{Dialect, RunEnd, Verdict};
 use super::{Run, is_skip};
 use crate::TestRecord;
 
-/// Whose form it is.
+/// The form of the XML.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// lit's, to the byte.
     Lit,
-    /// That of readers with a schema.
+    /// The form for readers with a schema.
     Schema,
 }
 
@@ -102,7 +102,7 @@ fn skip_reason(record: &TestRecord<'_>, run: &Run<'_>) -> String {
     }
 }
 
-/// Why a test was left out that had been selected.
+/// Returns the reason why a selected test did not run.
 fn not_run(end: RunEnd) -> &'static str {
     match end {
         RunEnd::MaxFailures => "Not run: as many tests had failed as --max-failures allows",
@@ -111,7 +111,7 @@ fn not_run(end: RunEnd) -> &'static str {
     }
 }
 
-/// The code of a failure, and the command that failed.
+/// Returns the attributes of a failure: its code, and the command that failed.
 fn about(record: &TestRecord<'_>, run: &Run<'_>) -> String {
     let kind = run.table.kind(record.outcome.verdict);
     let blame = record.outcome.blame.as_str();
@@ -136,20 +136,20 @@ impl Form {
     }
 }
 
-/// Without the characters that XML 1.0 cannot have at all.
+/// Removes the characters that XML 1.0 forbids.
 fn allowed(text: &str) -> String {
     let is_allowed =
         |c: &char| (*c >= ' ' || matches!(c, '\t' | '\n' | '\r')) && !matches!(c, '\u{fffe}' | '\u{ffff}');
     text.chars().filter(is_allowed).collect()
 }
 
-/// What may stand in a CDATA section: its end mark is split over two, control characters are dropped.
+/// Escapes text for a CDATA section: splits end marks over two sections, and drops control characters.
 fn character_data(text: &str) -> String {
     let allowed = |c: &char| *c >= ' ' || matches!(c, '\t' | '\n' | '\r');
     text.replace("]]>", "]]]]><![CDATA[>").chars().filter(allowed).collect()
 }
 
-/// A quoted attribute value, in the quotes that need fewer escapes.
+/// Returns a quoted attribute value, in the quotes that need fewer escapes.
 fn attribute(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 2);
     for c in text.chars() {

@@ -1,6 +1,6 @@
 //! `--list`: suites and tests as JSON, one test to a line.
 //!
-//! Other programs read this: members may be added, but none is renamed or removed while `version` is 1.
+//! Other programs read this: members may be added, but not renamed or removed while `version` is 1.
 
 use std::path::PathBuf;
 
@@ -15,11 +15,11 @@ pub struct SuiteEntry {
     pub index: usize,
     /// Its name, which need not be unique.
     pub name: String,
-    /// Where tests are.
+    /// Directory of the tests.
     pub source_root: PathBuf,
-    /// Where they run.
+    /// Directory below which they run.
     pub exec_root: PathBuf,
-    /// How many there are.
+    /// Number of tests.
     pub tests: usize,
     /// Its config's features, sorted.
     pub features: Vec<String>,
@@ -36,11 +36,11 @@ pub struct TestEntry {
     pub path: String,
     /// Its file.
     pub file: PathBuf,
-    /// Whether the filters leave it.
+    /// Whether the filters select it.
     pub selected: bool,
-    /// How long it took the last time, if that is on record.
+    /// Duration of its last run, if recorded.
     pub last_seconds: Option<f64>,
-    /// Whether it failed the last time.
+    /// Whether its last run failed.
     pub last_failed: bool,
 }
 

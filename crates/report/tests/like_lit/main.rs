@@ -1,7 +1,7 @@
-//! Runs lit on a small suite with all kinds of results and replays what it reports as JSON: the console text and the
-//! report files must be lit's own.
+//! Runs lit on a small suite with all kinds of results and replays its JSON report: the console text and the report
+//! files must equal lit's own.
 //!
-//! lit runs one test at a time in the order of names, so that the order is known. Its JSON holds the times too, hence
+//! lit runs one test at a time in the order of names, so that the order is known. Its JSON contains the times too, hence
 //! even the progress bar and the histogram are compared. HOTSTART_LIT_PACKAGE names the directory of another lit.
 #![forbid(unsafe_code)]
 
@@ -24,7 +24,7 @@ struct Lit {
     can_time_out: bool,
 }
 
-/// What one run of lit wrote.
+/// The output and reports of one run of lit.
 struct Ran {
     console: String,
     json: String,
@@ -110,8 +110,8 @@ fn assert_same(ours: &str, lits: &str, what: &str) {
     panic!("{what}: first different line {difference:?}\n--- hotstart\n{ours}\n--- lit\n{lits}");
 }
 
-/// Times to the nanosecond, beyond which a duration has no digits. To fewer digits both would be rounded twice, and a value
-/// halfway between two could then differ.
+/// Rounds times to the nanosecond, beyond which a duration has no digits. With fewer digits both sides would be rounded twice, and a
+/// value halfway between two could then differ.
 fn rounded(json: &str) -> String {
     let round = |line: &str| match line.trim_start().strip_prefix("\"elapsed\": ") {
         Some(value) => {

@@ -1,4 +1,4 @@
-//! Sends what lit's JSON tells through a reporter.
+//! Replays lit's JSON through a reporter.
 
 use std::collections::HashMap;
 use std::fs;
@@ -50,7 +50,7 @@ impl Catalog for Names {
     }
 }
 
-/// What a replay wrote.
+/// The output and reports of a replay.
 pub struct Replayed {
     pub console: String,
     pub json: String,
@@ -59,7 +59,7 @@ pub struct Replayed {
     pub time_trace: String,
 }
 
-/// A run of lit to be told again.
+/// A run of lit to replay.
 pub struct Replay {
     pub shown: Vec<&'static str>,
     pub relative_paths: bool,
@@ -72,7 +72,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// From lit's JSON.
+    /// Creates a replay from lit's JSON.
     pub fn new(json: &str, version: (u32, u32, u32), levels: Levels, root: &Path) -> Replay {
         let report: Value = serde_json::from_str(json).expect("lit's report is JSON");
         let table = VerdictTable::default();
@@ -82,7 +82,7 @@ impl Replay {
             let name = test["name"].as_str().expect("a name").to_owned();
             let mut outcome = outcome(test, &name, &table);
             match name.split_once(".m:") {
-                // Entries of micro-tests stand before their test's.
+                // Entries of micro-tests precede their test's.
                 Some((_, micro)) => micro_results.push((micro.to_owned(), outcome)),
                 None => {
                     outcome.micro_results = std::mem::take(&mut micro_results);
@@ -102,7 +102,7 @@ impl Replay {
         }
     }
 
-    /// Tells it.
+    /// Replays the run.
     pub fn run(mut self) -> Replayed {
         let tests = suite::tests(&self.root);
         let names: Vec<_> = tests.iter().map(full_name).collect();
@@ -248,7 +248,7 @@ fn metric(value: &Value) -> MetricValue {
     }
 }
 
-/// `--show-tests`.
+/// Returns the output of `--show-tests`.
 pub fn listed_tests(root: &Path) -> String {
     let captured = Captured::default();
     let tests = suite::tests(root);
@@ -262,7 +262,7 @@ pub fn listed_tests(root: &Path) -> String {
     captured.text()
 }
 
-/// `--show-suites`, for the configs of `suite`.
+/// Returns the output of `--show-suites`, for the configs of `suite`.
 pub fn listed_suites(root: &Path) -> String {
     let captured = Captured::default();
     let tests = suite::tests(root);

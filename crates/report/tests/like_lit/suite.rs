@@ -61,7 +61,7 @@ const KINDS: [(&str, &str); 11] = [
     ("zzz.txt", "RUN: python -c \"import time; time.sleep(60)\"\n"),
 ];
 
-/// Conditions of `requires.txt` that are not met.
+/// Unmet conditions of `requires.txt`.
 pub const MISSING: [&str; 2] = ["nosuch", "zlib && other"];
 
 /// Writes both suites.
@@ -80,7 +80,7 @@ pub fn write(root: &Path, can_time_out: bool) -> io::Result<()> {
     fs::write(root.join("metrics/plain.m"), "")
 }
 
-/// Suite and path of all tests, in the order of full names.
+/// Returns suite and path of all tests, in the order of full names.
 pub fn tests(root: &Path) -> Vec<(usize, Vec<String>)> {
     let of_kinds = KINDS.iter().filter(|(path, _)| root.join("kinds").join(path).exists());
     let paths = of_kinds.map(|(path, _)| (0, *path)).chain([(1, "measured.m"), (1, "plain.m")]);
@@ -89,7 +89,7 @@ pub fn tests(root: &Path) -> Vec<(usize, Vec<String>)> {
 
 pub const SUITES: [&str; 2] = ["kinds", "metrics"];
 
-/// The substitutions of the first suite's config.
+/// Returns the substitutions of the first suite's config.
 pub fn substitutions() -> Vec<(String, String)> {
     [("%flaky", "python %S/flaky.py"), ("%add", "1 + 1")]
         .map(|(key, value)| (key.into(), value.into()))

@@ -1,9 +1,9 @@
-//! Answers of the configuration helper, kept from one run to the next with all that they depend on.
+//! Cache of the configuration helper's answers, kept from one run to the next with all that they depend on.
 //!
-//! A conversation with the helper is a chain: what a config leaves depends on the configs before it. So an answer is kept under the
-//! key of the run (program, Python, settings, environment) and all requests up to its own, and is given again only if everything that
-//! the helper looked at up to there still looks the same. The helper says what that was (`python/litprobe/trace.py`), once the run
-//! is over, or that nothing can be kept. docs/design/config-cache.md has the rules.
+//! A conversation with the helper is a chain: a config's result depends on the configs before it. So the key of an answer is that of
+//! the run (program, Python, settings, environment) and all requests up to its own. The answer is used again only if every path that
+//! the helper looked at up to there still looks the same. At the end of the run the helper lists these paths
+//! (`python/litprobe/trace.py`), or forbids caching. docs/design/config-cache.md has the rules.
 
 mod print;
 
@@ -20,23 +20,23 @@ use serde::{Deserialize, Serialize};
 
 use self::print::Look;
 
-/// Runs whose answers are kept: different settings, directories, environments.
+/// Most runs that the cache holds: different settings, directories, environments.
 const RUNS: usize = 64;
 
 /// One answer.
 #[derive(Debug, Serialize, Deserialize)]
 struct Entry {
-    /// Look, path, print.
+    /// Kind of look, path, and print of what was seen.
     seen: Vec<(String, String, String)>,
     reply: String,
 }
 
-/// What the helper says of its answers.
+/// The helper's report on its answers.
 #[derive(Debug, Deserialize)]
 pub(super) struct Told {
-    /// Why nothing can be kept.
+    /// The reason that forbids caching, if any.
     why: Option<String>,
-    /// For each answer: look, path, whether it was there.
+    /// For each answer: kind of look, path, whether the path existed.
     parts: Vec<Vec<(String, String, u8)>>,
 }
 
@@ -44,19 +44,19 @@ pub(super) struct Told {
 #[derive(Debug)]
 pub(super) struct Cache {
     dir: PathBuf,
-    /// Whether nobody else can have written there.
+    /// Whether no other user can have written there.
     is_ours: bool,
     begun: SystemTime,
-    /// Of all requests so far.
+    /// Hash of all requests so far.
     chain: u64,
-    /// Place of each request in the chain, and the answer; filled while the helper answers.
+    /// Position of each request in the chain, and the answer; filled while the helper answers.
     answers: Vec<(u64, Vec<u8>)>,
-    /// Prints that were compared already.
+    /// Prints that were taken already.
     compared: HashMap<(Look, PathBuf), String>,
 }
 
 impl Cache {
-    /// The answers of runs whose key this is, below `root`.
+    /// Creates the cache of the runs with this key, below `root`.
     pub fn new(root: &Path, key: &[&[u8]]) -> Cache {
         let half = |salt: u64| hash(|hasher| (salt, key).hash(hasher));
         let dir = root.join(format!("{:016x}{:016x}", half(1), half(2)));
@@ -72,7 +72,7 @@ impl Cache {
         }
     }
 
-    /// Goes one request on; gives the answer if it is known and still true.
+    /// Advances by one request. Returns the answer if it is cached and still valid.
     pub fn recall(&mut self, request: &[u8]) -> Option<Vec<u8>> {
         self.advance(request);
         if !self.is_ours {
@@ -86,30 +86,30 @@ impl Cache {
         holds.then(|| reply.into_bytes())
     }
 
-    /// Goes one request on, to which the helper is asked for the answer.
+    /// Advances by one request, which the helper will answer.
     pub fn advance(&mut self, request: &[u8]) {
         let before = self.chain;
         self.chain = hash(|hasher| (before, request).hash(hasher));
     }
 
-    /// Notes the answer to the last request.
+    /// Records the helper's answer to the last request.
     pub fn answered(&mut self, reply: &[u8]) {
         self.answers.push((self.chain, reply.to_vec()));
     }
 
-    /// Goes back to where there were no requests.
+    /// Restarts the chain, without requests.
     pub fn restart(&mut self) {
         (self.chain, self.begun) = (0, SystemTime::now());
         self.answers.clear();
         self.compared.clear();
     }
 
-    /// Forgets the answers of this run.
+    /// Removes the cached answers of this run.
     pub fn forget(&self) {
         drop(fs::remove_dir_all(&self.dir));
     }
 
-    /// Keeps the answers; says why if it does not.
+    /// Writes the answers to the cache. The error is the reason why it does not.
     pub fn keep(&mut self, told: &Told) -> Result<(), String> {
         if let Some(why) = &told.why {
             return Err(why.clone());
@@ -125,7 +125,7 @@ impl Cache {
         self.write(&entries).map_err(|error| format!("'{}' cannot be written: {error}", self.dir.display()))
     }
 
-    /// What the paths look like, if they still look as they did to the helper.
+    /// Returns the prints of the paths, if they have not changed since the helper looked at them.
     fn settled(&mut self, part: &[(String, String, u8)]) -> Result<Vec<(String, String, String)>, String> {
         let mut seen = Vec::with_capacity(part.len());
         for (letter, path, there) in part {
@@ -164,7 +164,7 @@ impl Cache {
     }
 }
 
-/// Removes what was not renewed for longest, should there be too much.
+/// Removes the runs that were written longest ago, if there are too many.
 fn make_room(root: &Path) {
     let Ok(entries) = fs::read_dir(root) else { return };
     let age = |entry: fs::DirEntry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()));
@@ -181,7 +181,7 @@ fn hash(feed: impl FnOnce(&mut DefaultHasher)) -> u64 {
     hasher.finish()
 }
 
-/// What else an evaluation can depend on: this program, the Python, the environment, the machine, the user.
+/// Returns everything else that an evaluation can depend on: this program, the Python, the environment, the machine, the user.
 pub(super) fn surroundings(python: &Path, cwd: &Path) -> Vec<Vec<u8>> {
     let system = rustix::system::uname();
     let names = [system.nodename(), system.release(), system.version(), system.machine()];

@@ -1,4 +1,4 @@
-//! What a path looks like, in a word that changes whenever something of it does that a config can see.
+//! Prints of paths: texts that change whenever anything about the path changes that a config can see.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -7,23 +7,23 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// How a config looked at a path.
+/// Ways in which a config can look at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Look {
     /// It read the file.
     Content,
-    /// It asked what the file is that a path leads to.
+    /// It queried the type of the file that a path leads to.
     Kind,
-    /// It asked what the path itself is.
+    /// It queried the type of the path itself.
     Link,
-    /// It asked where a link leads.
+    /// It read the target of a link.
     Target,
     /// It listed the directory.
     Listing,
 }
 
 impl Look {
-    /// By the helper's letter.
+    /// Parses the helper's letter.
     pub fn named(letter: &str) -> Option<Look> {
         match letter {
             "f" => Some(Look::Content),
@@ -36,10 +36,10 @@ impl Look {
     }
 }
 
-/// What is not there.
+/// Print of a path that does not exist.
 const MISSING: &str = "-";
 
-/// What the path looks like.
+/// Returns the print of a path.
 pub(super) fn print(look: Look, path: &Path) -> String {
     let seen = match look {
         Look::Content | Look::Listing => fs::metadata(path).map(|data| whole(&data)),
@@ -53,12 +53,12 @@ pub(super) fn print(look: Look, path: &Path) -> String {
     })
 }
 
-/// Whether such a print is of something that is there.
+/// Returns whether the path of a print exists.
 pub(super) fn is_there(print: &str) -> bool {
     !print.starts_with(MISSING)
 }
 
-/// Everything that changes when the content does. The time of the last change of the inode cannot be set by programs.
+/// Returns everything that changes with the content. Programs cannot set the inode's change time.
 pub(super) fn whole(data: &Metadata) -> String {
     let (dev, ino, mode, size) = (data.dev(), data.ino(), data.mode(), data.size());
     format!(
@@ -70,7 +70,7 @@ pub(super) fn whole(data: &Metadata) -> String {
     )
 }
 
-/// What it is and who may use it. Python looks at the times of its modules.
+/// Returns type, permissions and owner. For Python's modules also their times, which Python checks.
 fn kind(path: &Path, data: &Metadata) -> String {
     if data.is_file() && is_module(path) {
         whole(data)
@@ -83,11 +83,11 @@ fn is_module(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "py" || ending == "pyc")
 }
 
-/// Clocks of files tick in steps, so that two changes can bear the same time: what changed as late as this could change once more
-/// without looking any different.
+/// File clocks advance in steps, so that two changes can have the same time. A file that changed within this time could change again
+/// unnoticed.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Whether the path has not changed since a tick before `begun`.
+/// Returns whether the path has not changed since a tick before `begun`.
 pub(super) fn is_settled(look: Look, path: &Path, begun: SystemTime) -> bool {
     if !matches!(look, Look::Content | Look::Listing) && !is_module(path) {
         return true;
