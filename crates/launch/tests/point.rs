@@ -119,8 +119,19 @@ fn a_tool_is_entered_where_it_first_looks_at_its_arguments() {
 /// They are where it is entered, and no later.
 #[test]
 fn what_a_tool_looks_at_early_makes_no_difference() {
-    let early_looks =
-        ["ARGUMENT", "NAMED", "ASKS", "FILES", "CLOCK", "SMALL_STACK", "BLOCKS", "OTHERS", "COPIES"];
+    let early_looks = [
+        "ARGUMENT",
+        "NAMED",
+        "ASKS",
+        "FILES",
+        "CLOCK",
+        "SECONDS",
+        "TICKS",
+        "SMALL_STACK",
+        "BLOCKS",
+        "OTHERS",
+        "COPIES",
+    ];
     for what in early_looks {
         assert_entered_late(&early(what), same_environment, what);
     }
@@ -183,7 +194,7 @@ fn the_first_argument_must_be_the_same() {
 /// What cannot be put back to, is not told by the request, or was done to the request itself.
 #[test]
 fn whatever_else_a_tool_does_before_keeps_it_at_main() {
-    for what in ["MAPS", "WRITES_NAME", "SETS", "TICKS", "FAULTS"] {
+    for what in ["MAPS", "WRITES_NAME", "SETS", "FAULTS"] {
         assert_entered_at_main(&early(what), same_environment, what);
     }
     // Without arguments it writes to none.

@@ -5,8 +5,11 @@
  * has arrived. Until then nothing has gone into its state, and the state can serve other requests (point.c).
  *
  * The environment cannot be read either, but a look at it does not end the watch. It is recorded, and from then on the state depends on
- * the names of the variables, or on the value of one: each name and each value has a page of its own. audit.c notices clocks that are
- * read without a system call, and touches an argument.
+ * the names of the variables, or on the value of one: each name and each value has a page of its own.
+ *
+ * Clocks can be read without a system call, too: audit.c stands in for libc's functions, and touches an argument. Behind those are the pages
+ * that the kernel shares with each process, and the time stamp counter. Neither can be read meanwhile; a kernel that seals the pages leaves
+ * the functions.
  *
  * The tool may set an action for the signal that is used here, and a stack for handlers. These are recorded, and set when the watch ends.
  * The handler runs on a stack of its own, so that it leaves nothing on the tool's.
@@ -17,6 +20,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -27,9 +31,14 @@
 /* linux/signal.h has it since 4.7. */
 #define AUTODISARM (1U << 31)
 #define PAGE 4096
+/* The kernel has one or two mappings of its clocks: "[vvar]", "[vvar_vclock]". */
+#define CLOCKS_MAX 4
 
 static struct {
     int is_on;
+    /* Where the kernel's clocks are; looked for once. */
+    struct hs_secret clocks[CLOCKS_MAX];
+    int clock_count, knows_clocks;
     const struct hs_job *job;
     struct hs_looks looks;
     struct hs_secret secrets[HS_SECRETS];
@@ -154,9 +163,27 @@ int hs_watch_ask(const char *name, char **value)
     return 1;
 }
 
+static void find_clocks(void)
+{
+    struct hs_mapping map;
+    watch.knows_clocks = 1;
+    for (const char *line = hs_maps_read(); line && (line = hs_maps_next(line, &map)) && watch.clock_count < CLOCKS_MAX;)
+        if (strncmp(map.path, "[vvar", 5) == 0)
+            watch.clocks[watch.clock_count++] = (struct hs_secret){(char *)map.from, map.to - map.from};
+}
+
+/* Where it is refused, clocks are seen as far as audit.c knows them. */
+static void show_clocks(int shown)
+{
+    for (int i = 0; i < watch.clock_count; i++)
+        HS_SYS(SYS_mprotect, watch.clocks[i].from, watch.clocks[i].size, shown ? PROT_READ : PROT_NONE);
+    HS_SYS(SYS_prctl, PR_SET_TSC, shown ? PR_TSC_ENABLE : PR_TSC_SIGSEGV, 0, 0, 0);
+}
+
 static void stop(void)
 {
     watch.is_on = 0;
+    show_clocks(1);
     for (int i = 0; i < HS_SECRETS; i++)
         protect(i, PROT_READ | PROT_WRITE);
     HS_SYS(SYS_rt_sigaction, SIGSEGV, &watch.theirs_fault, 0, HS_SET_BYTES);
@@ -300,14 +327,25 @@ static int may_look(const void *address)
     return index < watch.job->head->envc && !(page_at(address) % 2 ? watch.looks.values[index] : watch.looks.names);
 }
 
-/* At a look at the request, or a fault of the tool's own, which happens again, unwatched. */
+/* Whether the fault is a look at a clock: at the kernel's pages, or by rdtsc or rdtscp. */
+static int is_clock(const siginfo_t *info, uintptr_t place)
+{
+    const unsigned char *code = (const unsigned char *)place;
+    const char *at = info->si_addr;
+    for (int i = 0; info->si_code == SEGV_ACCERR && i < watch.clock_count; i++)
+        if (at >= watch.clocks[i].from && at < watch.clocks[i].from + watch.clocks[i].size)
+            return 1;
+    return info->si_code == SI_KERNEL && code[0] == 0x0f && (code[1] == 0x31 || (code[1] == 0x01 && code[2] == 0xf9));
+}
+
+/* At a look at the request or a clock, or a fault of the tool's own, which happens again, unwatched. */
 static void on_fault(int signal, siginfo_t *info, void *data)
 {
     ucontext_t *context = data;
     const uintptr_t place = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
     const int may_arrive = !is_own(place) || place == (uintptr_t)read_byte;
     (void)signal;
-    if (info->si_code == SEGV_ACCERR && is_in(HS_SECRET_ARGUMENTS, info->si_addr) && may_arrive) {
+    if (may_arrive && (is_clock(info, place) || (info->si_code == SEGV_ACCERR && is_in(HS_SECRET_ARGUMENTS, info->si_addr)))) {
         arrive(context, place);
     } else if (info->si_code == SEGV_ACCERR && is_in(HS_SECRET_ENVIRONMENT, info->si_addr) && may_look(info->si_addr)) {
         page_at(info->si_addr) % 2 ? note_value(variable_at(info->si_addr)) : note_names();
@@ -326,6 +364,8 @@ void hs_watch_begin(const struct hs_job *job, hs_watch_failed *failed)
     const unsigned long flags = SA_SIGINFO | SA_ONSTACK | HS_RESTORER;
     const struct hs_action fault = {(void *)on_fault, flags, (void *)restorer, 0};
     hs_strings_secrets(watch.secrets);
+    if (!watch.knows_clocks)
+        find_clocks();
     watch.failed = failed;
     watch.job = job;
     hs_zero((uintptr_t)&watch.looks, (uintptr_t)(&watch.looks + 1));
@@ -334,6 +374,7 @@ void hs_watch_begin(const struct hs_job *job, hs_watch_failed *failed)
     watch.is_on = 1;
     for (int i = 0; i < HS_SECRETS; i++)
         protect(i, PROT_NONE);
+    show_clocks(0);
 }
 
 #else
