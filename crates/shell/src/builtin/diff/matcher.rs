@@ -135,7 +135,7 @@ fn opcodes(blocks: &[Block]) -> Vec<Opcode> {
     codes
 }
 
-/// The changes between `a` and `b`, in groups with up to `context` equal lines around them.
+/// Returns the changes between `a` and `b`, in groups with up to `context` equal lines around them.
 pub(super) fn grouped<T: Hash + Eq>(a: &[T], b: &[T], context: usize) -> Vec<Vec<Opcode>> {
     if a == b {
         return Vec::new();
