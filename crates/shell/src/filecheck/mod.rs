@@ -189,7 +189,7 @@ impl FileChecks {
     }
 }
 
-/// Returns the content of a regular file. Reading may change other files.
+/// Returns the content of a regular file. Reading another kind of file may change it.
 pub(crate) fn regular_file(path: &str) -> Option<Vec<u8>> {
     let is_regular = fs::metadata(path).is_ok_and(|found| found.is_file());
     is_regular.then(|| fs::read(path).ok()).flatten()
