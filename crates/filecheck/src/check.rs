@@ -210,7 +210,7 @@ impl Run<'_> {
         self.matches(step, region).map(|found| found.end)
     }
 
-    /// Matches a directive as often as it asks for. Returns the range from the first start to the last end.
+    /// Matches a directive as often as it requires. Returns the range from the first start to the last end.
     fn matches(&mut self, step: &Step, region: Range<usize>) -> Certain<Range<usize>> {
         if step.is_end {
             return Ok(region.end..region.end);

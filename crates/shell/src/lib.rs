@@ -1,4 +1,5 @@
-//! Runs the script of a test: lit's internal shell, the external shell that a suite asks for, or a single program.
+//! Runs the script of a test: in lit's internal shell, in the external shell that a suite requests, or as a single
+//! program.
 //!
 //! lit's shell is a language of its own that only resembles sh. This crate follows it rule by rule, in two dialects,
 //! and explains each rule where it applies it. Data flows `lex` → `parse` → `interp` → `pipeline`, with `prefix`
@@ -61,10 +62,10 @@ pub fn run_script_with(script: &Script, starts: Starts<'_>) -> Transcript {
     }
 }
 
-/// How the processes of a script are started.
+/// The means to start the processes of a script.
 #[derive(Clone, Copy, Debug)]
 pub struct Starts<'a> {
-    /// Starts them.
+    /// The launcher of its processes.
     pub launcher: &'a Launcher,
     /// The job of its processes.
     pub group: &'a Group,

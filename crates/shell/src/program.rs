@@ -23,7 +23,7 @@ use crate::pipeline::{self, new_pipe};
 use crate::pump::Pump;
 use crate::stage::Running;
 
-/// The process to be started.
+/// The process to start.
 pub(crate) struct Process {
     /// The file to execute.
     pub file: OsString,

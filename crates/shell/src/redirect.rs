@@ -15,7 +15,7 @@ use crate::ast::{Command, Redirect, RedirectOp, Target, Word};
 use crate::expand;
 use crate::halt::{Halt, Halting};
 
-/// How a file is opened.
+/// The mode in which a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileMode {
     Append,

@@ -8,7 +8,7 @@ use super::cat::Cat;
 use super::diff::Diff;
 use crate::halt::Halting;
 
-/// The output of a native stage, and its status.
+/// The output and the status of a native stage.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Written {
     pub stdout: Vec<u8>,

@@ -38,7 +38,7 @@ struct Flags {
     strip_cr: bool,
 }
 
-/// Why the comparison ended early.
+/// The reason why the comparison ended early.
 enum Failure {
     /// An error that lit's program reports.
     File(io::Error, String),
@@ -166,7 +166,7 @@ fn compare_files(
 ) -> Result<bool, Failure> {
     let mut stdin = stdin;
     let mut read = |path: &str| match stdin {
-        // Only the first `-` finds anything.
+        // Only the first `-` reads any input.
         Some(text) if path == "-" => {
             stdin = Some(b"");
             Ok(text.to_vec())
