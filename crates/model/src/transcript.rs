@@ -93,8 +93,8 @@ pub enum Fault {
         /// The error, as the parser describes it.
         message: String,
     },
-    /// A Python exception during execution in lit: its type and message, for example `FileNotFoundError` and `[Errno 2]
-    /// No such file or directory: 'x'`.
+    /// A Python exception during execution in lit: its type and message, for example `FileNotFoundError` and
+    /// `[Errno 2] No such file or directory: 'x'`.
     Exception {
         /// Python's exception type.
         kind: String,
