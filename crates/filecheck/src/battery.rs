@@ -1,10 +1,10 @@
-//! Small cases by which a FileCheck is compared with the matcher before the matcher is believed in its place.
+//! Small cases that compare a FileCheck with the matcher before the matcher may replace it.
 //!
-//! Each case says whether FileCheck passes. Those that pass are decided by the matcher; those that fail are the near
-//! misses: a FileCheck with other rules would pass them. They are what differs between versions of LLVM and between
-//! dialects, and what is easy to get wrong: the order of DAGs, NOTs and labels, lines, blanks, scopes, expressions.
+//! Each case says whether FileCheck passes. The matcher decides those that pass. Those that fail are near misses: a
+//! FileCheck with other rules would pass them. The cases cover differences between versions of LLVM and between
+//! dialects, and common mistakes: the order of DAGs, NOTs and labels, lines, blanks, scopes, expressions.
 //!
-//! A line of [`TEXT`] is a case: options, check file and input with `|` between, `/` for line ends, `+` or `-` before.
+//! A line of [`TEXT`] is a case: `+` or `-`, options, check file and input.
 
 /// A case.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,16 +15,16 @@ pub struct Case {
     pub check: String,
     /// The input.
     pub input: String,
-    /// Whether FileCheck passes, without a word.
+    /// Whether FileCheck passes without output.
     pub passes: bool,
 }
 
-/// All cases.
+/// Returns all cases.
 pub fn cases() -> Vec<Case> {
     TEXT.lines().filter(|line| !line.is_empty()).map(case).collect()
 }
 
-/// What tells this battery from others, for answers that are kept: the crate's version and a hash of the cases (FNV-1a).
+/// Returns the identity of this battery, for stored verdicts: the crate's version and a hash of the cases (FNV-1a).
 pub fn version() -> String {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let hash = TEXT.bytes().fold(0xcbf2_9ce4_8422_2325, step);

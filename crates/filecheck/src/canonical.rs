@@ -1,11 +1,11 @@
-//! What FileCheck does to both of its files before it looks at them: `\r\n` becomes `\n`, and each run of blanks and
-//! tabs becomes one blank, unless `--strict-whitespace` keeps them.
+//! Normalizes text as FileCheck does with both of its files: `\r\n` becomes `\n`, and each run of blanks and tabs
+//! becomes one blank, unless `--strict-whitespace` keeps them.
 //!
-//! FileCheck gives a meaning to carriage returns and NUL bytes that remain. They are rare, and left to it.
+//! FileCheck gives a meaning to the remaining carriage returns and NUL bytes. They are rare, and undecided here.
 
 use crate::{Certain, undecided};
 
-/// The text as FileCheck sees it.
+/// Returns the text as FileCheck sees it.
 pub(crate) fn canonical(text: &[u8], keeps_blanks: bool) -> Certain<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     let mut at = 0;

@@ -1,6 +1,6 @@
 //! Matches the directives against the input, in FileCheck's order.
 //!
-//! Whatever would make FileCheck fail ends the attempt as undecided.
+//! Anything that would make FileCheck fail makes the attempt undecided.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::regex::Work;
 use crate::variables::{Variables, split_name};
 use crate::{Certain, undecided};
 
-/// Units of work for one decision, each a few nanoseconds. The test's deadline is not looked at meanwhile.
+/// Units of work for one decision, each a few nanoseconds. The test's deadline is not checked during it.
 const WORK: u64 = 50_000_000;
 
 /// A `CHECK-NOT` or `CHECK-DAG`.
@@ -22,18 +22,18 @@ enum Before {
     Dag(usize),
 }
 
-/// A directive that moves on in the input, and what stands before it.
+/// A directive that advances in the input, and the directives that come before it.
 #[derive(Debug)]
 struct Step {
     kind: Kind,
     count: u32,
-    /// Its pattern; none for `CHECK-EMPTY`, and for the end of the input.
+    /// Its pattern. `None` for `CHECK-EMPTY`, and for the end of the input.
     pattern: Option<usize>,
     is_end: bool,
     before: Vec<Before>,
 }
 
-/// A check file that was read.
+/// A parsed check file.
 #[derive(Debug)]
 pub(crate) struct Checks {
     patterns: Vec<Pattern>,
@@ -83,7 +83,7 @@ impl Checks {
         Ok(Checks { patterns: reader.patterns, steps, variables: reader.variables })
     }
 
-    /// Whether all of it matches.
+    /// Returns `Ok` if everything matches.
     pub fn pass(self, request: &Request, input: &[u8]) -> Certain<()> {
         let lower = request.ignore_case.then(|| input.to_ascii_lowercase());
         let Checks { patterns, steps, variables } = self;
@@ -93,7 +93,7 @@ impl Checks {
         let (mut done, mut from) = (0, 0);
         loop {
             let label = steps[done..].iter().position(|step| step.kind == Kind::Label).map(|at| done + at);
-            // A label that was looked at is looked at again within its region; the next one is after it.
+            // A label ends its region and is matched again within it. The next label comes after it.
             let until = label.map_or(steps.len(), |at| at + 1);
             let mut region = from..input.text.len();
             if let Some(label) = label {
@@ -133,7 +133,7 @@ impl Reader<'_> {
         Ok(self.patterns.len() - 1)
     }
 
-    /// Reads the pattern of a directive; `CHECK-EMPTY` must have none.
+    /// Reads the pattern of a directive. `CHECK-EMPTY` must have none.
     fn directive(&mut self, kind: Kind, text: &[u8], mode: Mode) -> Certain<Option<usize>> {
         if kind == Kind::Empty {
             let is_empty = text.iter().all(|byte| matches!(byte, b' ' | b'\t'));
@@ -148,7 +148,7 @@ impl Reader<'_> {
     }
 }
 
-/// Enters a definition of the command line.
+/// Records a definition of the command line.
 fn define(definition: &str, variables: &mut Variables) -> Certain<()> {
     let why = "a definition that is not plain";
     let Some((name, value)) = definition.split_once('=') else { return undecided(why) };
@@ -177,14 +177,14 @@ fn define(definition: &str, variables: &mut Variables) -> Certain<()> {
     }
 }
 
-/// The input as it is compared, and as it is.
+/// The input in the form that is compared, and the original.
 #[derive(Clone, Copy)]
 struct Input<'i> {
     text: &'i [u8],
     original: &'i [u8],
 }
 
-/// A run through the input.
+/// One pass over the input.
 struct Run<'c> {
     patterns: &'c [Pattern],
     input: Input<'c>,
@@ -194,7 +194,7 @@ struct Run<'c> {
 }
 
 impl Run<'_> {
-    /// The first match of a pattern within a region, which is all that the pattern sees.
+    /// Returns the first match of a pattern within a region. The pattern sees nothing outside.
     fn find(&mut self, pattern: usize, region: Range<usize>) -> Certain<Option<Range<usize>>> {
         let (text, original) = (&self.input.text[region.clone()], &self.input.original[region.clone()]);
         let found = self.patterns[pattern].find(text, original, &mut self.variables, &self.work)?;
@@ -205,12 +205,12 @@ impl Run<'_> {
         self.find(pattern, region)?.map_or_else(|| undecided("no match"), Ok)
     }
 
-    /// Finds a label ahead of what stands before it; its end.
+    /// Finds a label before the directives that precede it. Returns the match's end.
     fn label(&mut self, step: &Step, region: Range<usize>) -> Certain<usize> {
         self.matches(step, region).map(|found| found.end)
     }
 
-    /// The matches of a directive, as often as it asks for, from the first one's start to the last one's end.
+    /// Matches a directive as often as it requires. Returns the range from the first start to the last end.
     fn matches(&mut self, step: &Step, region: Range<usize>) -> Certain<Range<usize>> {
         if step.is_end {
             return Ok(region.end..region.end);
@@ -223,7 +223,7 @@ impl Run<'_> {
         Ok(all)
     }
 
-    /// The start of the first empty line after a line end.
+    /// Returns the start of the first empty line after a line end.
     fn empty_line(&self, region: Range<usize>) -> Certain<Range<usize>> {
         let text = &self.input.text[region.clone()];
         let mut ends = memchr::memchr_iter(b'\n', text);
@@ -234,7 +234,7 @@ impl Run<'_> {
         }
     }
 
-    /// Takes one directive with what stands before it; where the next one begins.
+    /// Matches one directive and those before it. Returns the start of the region for the next.
     fn step(&mut self, step: &Step, region: Range<usize>) -> Certain<usize> {
         let (start, nots) = self.before(&step.before, region.clone())?;
         let found = self.matches(step, start..region.end)?;
@@ -251,12 +251,12 @@ impl Run<'_> {
         Ok(found.end)
     }
 
-    /// Takes the `CHECK-DAG`s and `CHECK-NOT`s before a directive; where that one begins, and which patterns must not
-    /// match before it.
+    /// Matches the `CHECK-DAG`s and `CHECK-NOT`s before a directive. Returns the start of the region for that
+    /// directive, and the patterns that must not match before it.
     fn before(&mut self, before: &[Before], region: Range<usize>) -> Certain<(usize, Vec<usize>)> {
         let mut start = region.start;
         let mut nots: Vec<usize> = Vec::new();
-        // What the current group of DAGs has matched, in order.
+        // The matches of the current group of DAGs, in order.
         let mut taken: Vec<Range<usize>> = Vec::new();
         for (index, one) in before.iter().enumerate() {
             let pattern = match one {
@@ -278,7 +278,7 @@ impl Run<'_> {
         Ok((start, nots))
     }
 
-    /// Finds a match that overlaps none of its group's others, and enters it among them.
+    /// Finds a match that overlaps no other of its group, and adds it to them.
     fn dag(&mut self, pattern: usize, region: Range<usize>, taken: &mut Vec<Range<usize>>) -> Certain<()> {
         let mut from = region.start;
         let mut at = 0;

@@ -1,4 +1,4 @@
-//! Finds the directives in a check file: where a prefix stands, what kind it is, and the pattern after it.
+//! Finds the directives in a check file: the place of a prefix, the directive's kind, and the pattern after it.
 
 use memchr::memmem::Finder;
 
@@ -28,9 +28,9 @@ pub(crate) struct Directive<'t> {
     pub line: usize,
 }
 
-/// What stands after a prefix.
+/// The meaning of the text after a prefix.
 enum Suffix<'t> {
-    /// Nothing that makes it a directive.
+    /// It is no directive.
     None,
     Comment(&'t [u8]),
     Directive(Kind, u32, bool, &'t [u8]),
@@ -38,7 +38,7 @@ enum Suffix<'t> {
 
 /// The next occurrences of all prefixes.
 struct Prefixes<'p> {
-    /// Longest first, with the place of the next occurrence that is known.
+    /// Longest first, with the next known occurrence.
     list: Vec<(usize, Finder<'p>, Option<usize>)>,
 }
 
@@ -54,7 +54,7 @@ impl<'p> Prefixes<'p> {
         Prefixes { list: list.collect() }
     }
 
-    /// The first occurrence from `from` on, of the longest prefix if there are several: its place and which it is.
+    /// Returns the place of the first occurrence from `from` on, and its prefix. The longest prefix wins.
     fn next(&mut self, text: &[u8], from: usize) -> Option<(usize, usize)> {
         let mut best: Option<(usize, usize)> = None;
         for (index, finder, place) in &mut self.list {
@@ -71,7 +71,7 @@ impl<'p> Prefixes<'p> {
     }
 }
 
-/// All directives with the prefixes of the request, in the order of the file.
+/// Returns all directives with the prefixes of the request, in the order of the file.
 pub(crate) fn directives<'t>(text: &'t [u8], request: &Request) -> Certain<Vec<Directive<'t>>> {
     let names: Vec<&str> =
         request.prefixes.iter().chain(&request.comment_prefixes).map(String::as_str).collect();
@@ -98,7 +98,7 @@ pub(crate) fn directives<'t>(text: &'t [u8], request: &Request) -> Certain<Vec<D
             Suffix::Directive(kind, count, is_literal, rest) => (rest, Some((kind, count, is_literal))),
         };
         if rest.is_empty() && directive.is_some() {
-            // At the very end of the file, FileCheck takes the directive's own name for its pattern.
+            // At the very end of the file, FileCheck takes the directive's own name as its pattern.
             return undecided("a directive at the end of the file");
         }
         let pattern = pattern_text(rest, request);
@@ -112,12 +112,12 @@ pub(crate) fn directives<'t>(text: &'t [u8], request: &Request) -> Certain<Vec<D
     Ok(found)
 }
 
-/// Where `part` begins in the `text` that it was cut from; parts are suffixes cut at their ends.
+/// Returns the offset of `part` in the `text` that contains it. Parts are suffixes cut at their ends.
 fn offset(text: &[u8], part: &[u8]) -> usize {
     part.as_ptr() as usize - text.as_ptr() as usize
 }
 
-/// The rest of the line without the blanks before it.
+/// Returns the rest of the line without leading blanks.
 fn pattern_text<'t>(rest: &'t [u8], request: &Request) -> &'t [u8] {
     let blanks = match request.strict_whitespace && request.match_full_lines {
         true => 0,
@@ -127,7 +127,7 @@ fn pattern_text<'t>(rest: &'t [u8], request: &Request) -> &'t [u8] {
     &rest[..memchr::memchr(b'\n', rest).unwrap_or(rest.len())]
 }
 
-/// FileCheck refuses prefixes without a directive, with exceptions.
+/// Rejects prefixes without a directive, as FileCheck does, with its exceptions.
 fn check_use(is_used: &[bool], request: &Request) -> Certain<()> {
     let some = is_used.contains(&true);
     let all = !is_used.contains(&false);
@@ -142,7 +142,7 @@ fn is_part_of_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
 }
 
-/// Reads what follows a prefix. What FileCheck would complain of is undecided.
+/// Reads the text after a prefix. It is undecided if FileCheck would complain.
 fn suffix(rest: &[u8], is_comment: bool) -> Certain<Suffix<'_>> {
     if let Some(rest) = rest.strip_prefix(b":") {
         return Ok(match is_comment {
@@ -166,7 +166,7 @@ fn suffix(rest: &[u8], is_comment: bool) -> Certain<Suffix<'_>> {
     rest.strip_prefix(b"-").map_or(Ok(Suffix::None), named)
 }
 
-/// Reads a directive's name and what follows it.
+/// Reads a directive's name and the text after it.
 fn named(rest: &[u8]) -> Certain<Suffix<'_>> {
     if let Some(rest) = rest.strip_prefix(b"COUNT-") {
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();

@@ -1,12 +1,12 @@
 //! Decides passes of LLVM's FileCheck without running it.
 //!
-//! The matcher answers one of two things: FileCheck passes and prints nothing, or "undecided". It never says that a
-//! check fails. A mismatch, an error, a warning, an option that is not on the list, a regular expression whose meaning
-//! is not certain: all are undecided, and the suite's own FileCheck is run with the same input. So a gap here costs
-//! time, and only a wrong pass would be a fault. docs/design/filecheck.md states the rules.
+//! The matcher has two answers: FileCheck passes and prints nothing, or "undecided". It never says that a check fails.
+//! A mismatch, an error, a warning, an unknown option, and a regular expression of uncertain meaning are all undecided,
+//! and the suite's own FileCheck runs with the same input. So a gap here costs time, and only a wrong pass would be a
+//! fault. docs/design/filecheck.md states the rules.
 //!
-//! This crate starts no process, reads no file and knows no test. [`battery`] are the cases by which a FileCheck is
-//! compared with the matcher before the matcher is believed in its place.
+//! This crate starts no process, reads no file and knows no test. [`battery`] has the cases that compare a FileCheck
+//! with the matcher before the matcher may replace it.
 #![forbid(unsafe_code)]
 
 pub mod battery;
@@ -21,22 +21,22 @@ mod variables;
 
 pub use options::Request;
 
-/// Why the matcher does not decide. The reason is for statistics and for `--explain`.
+/// The reason why the matcher does not decide, for statistics and for `--explain`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Undecided(pub &'static str);
 
 /// A result that is certain, or undecided.
 pub type Certain<T> = Result<T, Undecided>;
 
-/// Inputs above this size are left to FileCheck.
+/// FileCheck decides inputs above this size.
 pub const MAX_INPUT: usize = 32 << 20;
 
-/// Shorthand for leaving a case to FileCheck.
+/// Returns an undecided result.
 fn undecided<T>(why: &'static str) -> Certain<T> {
     Err(Undecided(why))
 }
 
-/// A check file that was read for a request.
+/// A check file that was parsed for a request.
 #[derive(Debug)]
 pub struct Prepared {
     request: Request,
@@ -44,7 +44,7 @@ pub struct Prepared {
 }
 
 impl Request {
-    /// Reads a check file. What FileCheck would complain of without any input is undecided.
+    /// Parses a check file. It is undecided if FileCheck would complain about it without any input.
     pub fn prepare(self, check_file: &[u8]) -> Certain<Prepared> {
         if check_file.len() > MAX_INPUT {
             return undecided("size");
@@ -54,14 +54,14 @@ impl Request {
         Ok(Prepared { request: self, checks })
     }
 
-    /// Whether FileCheck passes with this check file and this input, with status 0 and without a word.
+    /// Returns `Ok` if FileCheck passes with this check file and this input, with status 0 and without output.
     pub fn decide(&self, check_file: &[u8], input: &[u8]) -> Certain<()> {
         self.clone().prepare(check_file)?.decide(input)
     }
 }
 
 impl Prepared {
-    /// Whether FileCheck passes with this input.
+    /// Returns `Ok` if FileCheck passes with this input.
     pub fn decide(self, input: &[u8]) -> Certain<()> {
         if input.len() > MAX_INPUT {
             return undecided("size");

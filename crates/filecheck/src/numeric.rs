@@ -1,16 +1,16 @@
 //! Numeric substitution blocks, `[[#%x,NAME:EXPRESSION]]`.
 //!
-//! LLVM's versions differ in the width of their integers. Values beyond 62 bits are undecided, so the width does not
-//! show. Literals with octal or binary radix are undecided as well.
+//! Versions of LLVM differ in the width of their integers. Values beyond 62 bits are undecided, so the width has no
+//! effect. Literals with octal or binary radix are undecided, too.
 
 use crate::variables::{Variable, Variables, split_name};
 use crate::{Certain, undecided};
 
-/// How many levels of parentheses are followed, and operands in all.
+/// The limits for nested parentheses, and for operands in all.
 const MAX_DEPTH: usize = 32;
 const MAX_OPERANDS: usize = 100;
 
-/// How a number is written.
+/// The notation of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Format {
     pub kind: FormatKind,
@@ -31,7 +31,7 @@ pub(crate) enum FormatKind {
 impl Format {
     pub const UNSIGNED: Format = Format { kind: FormatKind::Unsigned, precision: 0, has_prefix: false };
 
-    /// The regular expression that matches any number in this format.
+    /// Returns the regular expression that matches any number in this format.
     pub fn wildcard(self) -> String {
         let (sign, digit, first) = match self.kind {
             FormatKind::Unsigned => ("", "[0-9]", "[1-9]"),
@@ -46,7 +46,7 @@ impl Format {
         }
     }
 
-    /// The number as FileCheck expects it in the input.
+    /// Returns the number as FileCheck expects it in the input.
     pub fn write(self, value: i128) -> Certain<Vec<u8>> {
         if value < 0 && self.kind != FormatKind::Signed {
             return undecided("a negative number");
@@ -62,7 +62,7 @@ impl Format {
         Ok(format!("{sign}{prefix}{digits:0>width$}").into_bytes())
     }
 
-    /// The value of a number that the wildcard has matched.
+    /// Returns the value of a number that the wildcard has matched.
     pub fn read(self, text: &[u8]) -> Certain<i128> {
         let text = std::str::from_utf8(text).unwrap_or_default();
         let (is_negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
@@ -79,7 +79,7 @@ impl Format {
     }
 }
 
-/// Versions of LLVM differ above this.
+/// Rejects values above which versions of LLVM differ.
 fn bounded(value: i128) -> Certain<i128> {
     if value.unsigned_abs() < 1 << 62 { Ok(value) } else { undecided("a large number") }
 }
@@ -104,7 +104,7 @@ pub(crate) enum Operation {
 }
 
 impl Expression {
-    /// Its value, with the number of the directive's line.
+    /// Returns its value. `line` is the number of the directive's line.
     pub fn value(&self, variables: &Variables, line: Option<usize>) -> Certain<i128> {
         match self {
             Expression::Literal(value) => Ok(*value),
@@ -125,7 +125,7 @@ impl Expression {
         }
     }
 
-    /// The format that its variables imply.
+    /// Returns the format that its variables imply.
     fn format(&self, variables: &Variables) -> Certain<Option<Format>> {
         match self {
             Expression::Literal(_) => Ok(None),
@@ -156,7 +156,7 @@ pub(crate) struct Block {
     pub expression: Option<Expression>,
 }
 
-/// Reads what stands between `[[#` and `]]`.
+/// Reads the text between `[[#` and `]]`.
 pub(crate) fn block(text: &[u8], variables: &mut Variables) -> Certain<Block> {
     let mut text = text;
     let mut explicit = None;
@@ -269,7 +269,7 @@ impl Reader<'_, '_> {
         is_next
     }
 
-    /// Operands joined by `+` and `-`, from left to right.
+    /// Reads operands joined by `+` and `-`, from left to right.
     fn sum(&mut self) -> Certain<Expression> {
         let mut left = self.operand()?;
         loop {
@@ -332,7 +332,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Decimal without leading zeros, or hexadecimal.
+    /// Reads a decimal number without leading zeros, or a hexadecimal one.
     fn literal(&mut self) -> Certain<Expression> {
         let (is_negative, text) = match self.text {
             [b'-', rest @ ..] => (true, rest),

@@ -1,14 +1,14 @@
-//! FileCheck's command line, as far as it is certain. An option that is not here, a value that is not understood and
-//! an option given twice where LLVM's parser refuses that are all undecided.
+//! FileCheck's command line, as far as it is certain. An unknown option, an unknown value, and an option given twice
+//! where LLVM's parser refuses that are undecided.
 
 use crate::{Certain, undecided};
 
-/// What a call of FileCheck asks for.
+/// The settings of one call of FileCheck.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// The check file, as it was given.
+    /// The check file, as given.
     pub check_file: String,
-    /// The file to check; standard input if there is none.
+    /// The file to check. `None` is standard input.
     pub input_file: Option<String>,
     pub(crate) prefixes: Vec<String>,
     pub(crate) comment_prefixes: Vec<String>,
@@ -31,7 +31,7 @@ impl Request {
         if before.contains(['"', '\'', '\\']) {
             return undecided("quotes in FILECHECK_OPTS");
         }
-        // LLVM takes no other bytes for blanks.
+        // LLVM treats no other bytes as blanks.
         let before = before.split([' ', '\t', '\r', '\n']).filter(|word| !word.is_empty());
         let words: Vec<&str> = before.chain(args.iter().map(AsRef::as_ref)).collect();
         let mut reader = Reader { request: Request::default(), words: &words, at: 0, seen: Vec::new() };
@@ -46,7 +46,7 @@ impl Request {
         Ok(request)
     }
 
-    /// Options that ask for the same, with one word each; without those that matter to failures, and without files.
+    /// Returns equivalent options with one word each, without files and without options that only affect failures.
     pub fn options(&self) -> Vec<String> {
         let flags = [
             ("--strict-whitespace", self.strict_whitespace),
@@ -70,7 +70,7 @@ impl Request {
         options
     }
 
-    /// Adds the default prefixes, and refuses what FileCheck refuses.
+    /// Adds the default prefixes, and rejects what FileCheck rejects.
     fn complete_prefixes(&mut self) -> Certain<()> {
         if self.prefixes.is_empty() {
             self.has_default_prefix = true;
@@ -97,7 +97,7 @@ struct Reader<'w> {
     request: Request,
     words: &'w [&'w str],
     at: usize,
-    /// Options that may be given once, and were.
+    /// The options of which only one is allowed, and that were given.
     seen: Vec<&'w str>,
 }
 
@@ -185,7 +185,7 @@ impl<'w> Reader<'w> {
     fn set(&mut self, name: &'w str, value: &str) -> Certain<()> {
         let list = || value.split(',').map(str::to_owned);
         let is_known = match name {
-            // Only the other spelling takes a list; a comma is no part of a prefix.
+            // Only the other spelling takes a list. A comma is not allowed in a prefix.
             "check-prefix" => {
                 self.request.prefixes.push(value.to_owned());
                 !value.contains(',')
@@ -207,7 +207,7 @@ impl<'w> Reader<'w> {
                 self.request.input_file = (value != "-").then(|| value.to_owned());
                 true
             }
-            // These matter to failures only: nothing is printed for a pass.
+            // These affect failures only: a pass prints nothing.
             "dump-input" => matches!(value, "fail" | "never"),
             "dump-input-filter" => matches!(value, "all" | "annotation-full" | "annotation" | "error"),
             // LLVM reads a number that begins with 0 as octal.

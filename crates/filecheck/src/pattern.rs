@@ -10,20 +10,20 @@ use crate::regex::{ByteSet, Element, MANY, Work, backref, captures, search};
 use crate::variables::{Variable, Variables, split_name};
 use crate::{Certain, undecided};
 
-/// LLVM numbers back-references with one digit, and counts more groups than we do.
+/// LLVM numbers back-references with one digit, and counts more groups than this crate does.
 const MAX_GROUPS_WITH_REFERENCES: usize = 9;
 
-/// More definitions in one pattern are not followed.
+/// A pattern with more definitions is undecided.
 const MAX_DEFINITIONS: usize = 100;
 
-/// What a capture is stored as.
+/// The variable that receives a capture.
 #[derive(Debug)]
 enum Definition {
     Text(Variable),
     Number(Variable, Format),
 }
 
-/// A pattern that was read.
+/// A parsed pattern.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     elements: Vec<Element>,
@@ -31,13 +31,13 @@ pub(crate) struct Pattern {
     has_values: bool,
     has_references: bool,
     ignores_case: bool,
-    /// LLVM's groups, or a few more.
+    /// An upper bound of LLVM's number of groups.
     groups: usize,
-    /// Its line; none for `--implicit-check-not`.
+    /// Its line. `None` for `--implicit-check-not`.
     line: Option<usize>,
 }
 
-/// How to read a pattern.
+/// The way to read a pattern.
 #[derive(Clone, Copy)]
 pub(crate) struct Mode {
     pub is_literal: bool,
@@ -46,7 +46,7 @@ pub(crate) struct Mode {
 }
 
 impl Pattern {
-    /// Reads a pattern and enters its variables.
+    /// Reads a pattern and registers its variables.
     pub fn parse(text: &[u8], mode: Mode, request: &Request, variables: &mut Variables) -> Certain<Pattern> {
         if text.is_empty() {
             return undecided("an empty pattern");
@@ -87,7 +87,7 @@ impl Pattern {
             return undecided("many definitions");
         }
         if builder.pattern.has_references && request.ignore_case {
-            // References compare bytes even then.
+            // Back-references compare bytes even if case is ignored.
             return undecided("a back-reference where case is ignored");
         }
         if builder.pattern.has_references && builder.pattern.groups > MAX_GROUPS_WITH_REFERENCES {
@@ -101,8 +101,8 @@ impl Pattern {
         self.has_values || self.has_references || !self.definitions.is_empty()
     }
 
-    /// The first match in the text, if there is one. The definitions take their values from `original`, which is the
-    /// text unless case is ignored.
+    /// Returns the first match in the text, if there is one. The definitions take their values from `original`, which
+    /// differs from `text` only if case is ignored.
     pub fn find(
         &self,
         text: &[u8],
@@ -144,7 +144,7 @@ impl Pattern {
         Ok(())
     }
 
-    /// The elements with the values of variables in their places.
+    /// Returns the elements with the values of variables filled in.
     fn with_values(&self, variables: &Variables) -> Certain<Cow<'_, [Element]>> {
         if !self.has_values {
             return Ok(Cow::Borrowed(&self.elements));
@@ -167,7 +167,7 @@ impl Pattern {
             }
         }
         if filled.iter().all(|element| matches!(element, Element::Literal(text) if text.is_empty())) {
-            // To LLVM an empty expression is an error, and so matches nothing.
+            // LLVM treats an empty expression as an error, so it matches nothing.
             return undecided("an expression that is empty");
         }
         Ok(Cow::Owned(filled))
@@ -191,7 +191,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Reads a regular expression, which LLVM may put into a group.
+    /// Reads a regular expression, which LLVM may turn into a group.
     fn expression(&mut self, text: &[u8]) -> Certain<Vec<Element>> {
         self.pattern.groups += 1 + text.iter().filter(|&&byte| byte == b'(').count();
         parse(text, self.pattern.ignores_case)
@@ -303,7 +303,7 @@ impl Builder<'_> {
     }
 }
 
-/// Where the `]]` stands that ends a substitution block, brackets within it aside.
+/// Returns the position of the `]]` that ends a substitution block, skipping brackets within it.
 fn block_end(text: &[u8]) -> Certain<usize> {
     let (mut at, mut depth) = (0, 0u32);
     while at < text.len() {

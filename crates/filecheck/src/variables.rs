@@ -1,6 +1,6 @@
 //! The variables of a check file: strings and numbers, their values, and their scope.
 //!
-//! FileCheck has rules for names that are both. They are errors for the most part, and always undecided here.
+//! FileCheck has rules for names that are both. Most of these cases are errors; here they are always undecided.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ pub(crate) struct Variables {
 }
 
 impl Variables {
-    /// The string variable of this name.
+    /// Returns the string variable of this name.
     pub fn string(&mut self, name: &[u8]) -> Certain<Variable> {
         let variable = self.entry(name, None);
         match self.entries[variable].format {
@@ -36,7 +36,8 @@ impl Variables {
         }
     }
 
-    /// The number of this name, which is defined here. FileCheck wants one format for all definitions.
+    /// Returns the number of this name, which this directive defines. FileCheck requires one format for all
+    /// definitions.
     pub fn defined_number(&mut self, name: &[u8], format: Format) -> Certain<Variable> {
         let variable = self.entry(name, Some(format));
         match self.entries[variable].format == Some(format) {
@@ -45,7 +46,7 @@ impl Variables {
         }
     }
 
-    /// The number of this name, which must have been defined before.
+    /// Returns the number of this name, which must have been defined before.
     pub fn used_number(&self, name: &[u8]) -> Certain<(Variable, Format)> {
         let variable = self.names.get(name).copied();
         match variable.and_then(|variable| Some((variable, self.entries[variable].format?))) {
@@ -64,7 +65,7 @@ impl Variables {
         self.entries.len() - 1
     }
 
-    /// The value of a string.
+    /// Returns the value of a string.
     pub fn text(&self, variable: Variable) -> Certain<&[u8]> {
         match &self.entries[variable].text {
             Some(text) => Ok(text),
@@ -72,7 +73,7 @@ impl Variables {
         }
     }
 
-    /// The value of a number.
+    /// Returns the value of a number.
     pub fn number(&self, variable: Variable) -> Certain<i128> {
         match self.entries[variable].number {
             Some(number) => Ok(number),
@@ -80,7 +81,7 @@ impl Variables {
         }
     }
 
-    /// The format of a number.
+    /// Returns the format of a number.
     pub fn format(&self, variable: Variable) -> Option<Format> {
         self.entries[variable].format
     }
@@ -93,7 +94,7 @@ impl Variables {
         self.entries[variable].number = Some(number);
     }
 
-    /// Forgets what `--enable-var-scope` forgets at a label.
+    /// Removes the values that `--enable-var-scope` clears at a label.
     pub fn clear_locals(&mut self) {
         for entry in self.entries.iter_mut().filter(|entry| !entry.is_global) {
             (entry.text, entry.number) = (None, None);
@@ -101,7 +102,7 @@ impl Variables {
     }
 }
 
-/// Splits a variable's name off: an optional `$` or `@`, then a C identifier.
+/// Splits off a variable's name: an optional `$` or `@`, then a C identifier.
 pub(crate) fn split_name(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let mark = usize::from(matches!(text.first(), Some(b'$' | b'@')));
     let rest = &text[mark..];

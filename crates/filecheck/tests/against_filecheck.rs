@@ -1,10 +1,10 @@
-//! The matcher against installed FileChecks: on generated check files and inputs, and on the battery.
+//! Compares the matcher with installed FileChecks, on generated check files and inputs, and on the battery.
 //!
-//! A pass of the matcher must be a pass of FileCheck. What FileCheck passes and the matcher does not is counted only.
-//! FileChecks are taken from HOTSTART_FILECHECKS (paths with colons), else from /usr/lib/llvm-*/bin. Without any, the
-//! tests say so and check nothing. HOTSTART_FILECHECK_SECONDS and HOTSTART_FILECHECK_SEED change length and start.
-//! HOTSTART_FILECHECK_ORACLES names programs built from `oracle/oracle.cpp`, which are asked in the place of FileChecks for
-//! the generated cases, for runs of millions.
+//! A pass of the matcher must be a pass of FileCheck. The reverse is only counted. HOTSTART_FILECHECKS names FileChecks
+//! (paths with colons); the default is those in /usr/lib/llvm-*/bin. Without any, the tests say so and check nothing.
+//! HOTSTART_FILECHECK_SECONDS and HOTSTART_FILECHECK_SEED change duration and seed. HOTSTART_FILECHECK_ORACLES names
+//! programs built from `oracle/oracle.cpp`. They replace FileChecks for the generated cases, which allows runs of
+//! millions.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -35,7 +35,7 @@ fn filechecks() -> Vec<PathBuf> {
     versions.map(|dir| dir.join("bin/FileCheck")).filter(|file| file.is_file()).collect()
 }
 
-/// Whether FileCheck passes without a word.
+/// Whether FileCheck passes without output.
 fn passes(tool: &Path, args: &[String], dir: &Path, check: &str, input: &str) -> bool {
     fs::write(dir.join("check"), check).unwrap();
     let mut child = Command::new(tool)
@@ -47,7 +47,7 @@ fn passes(tool: &Path, args: &[String], dir: &Path, check: &str, input: &str) ->
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // It may end without reading.
+    // It may end before it reads its input.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     let output = child.wait_with_output().unwrap();
     output.status.code() == Some(0) && output.stdout.is_empty() && output.stderr.is_empty()
@@ -81,7 +81,7 @@ fn the_battery_is_as_it_says() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What says if FileCheck passes.
+/// The reference that decides whether FileCheck passes.
 enum Real {
     Program(PathBuf),
     Oracle(Oracle),
@@ -129,7 +129,7 @@ fn no_generated_pass_is_wrong() {
         let Ok(request) = Request::parse(&args, None) else { continue };
         let is_pass = request.decide(check.as_bytes(), input.as_bytes()).is_ok();
         decided += u64::from(is_pass);
-        // What is not decided tells only how much is missed: a few will do.
+        // An undecided case only shows how many passes the matcher misses. A few of them are enough.
         if !is_pass && cases % 128 != 0 {
             continue;
         }
@@ -148,7 +148,7 @@ fn no_generated_pass_is_wrong() {
     assert!(decided > 0, "the generator makes no passes");
 }
 
-/// Random numbers that can be repeated (xorshift).
+/// Random numbers that can be reproduced (xorshift).
 struct Random(u64);
 
 impl Random {
@@ -174,7 +174,7 @@ impl Random {
     }
 }
 
-/// Words of few letters, so that matches overlap and repeat.
+/// Words with few letters, so that matches overlap and repeat.
 const WORDS: [&str; 18] = [
     "a", "b", "ab", "ba", "aab", "abb", "%1", "%2", "12", "7", "0x1f", "x", "A", "aB", "é", "a.b", "[a]",
     "(b|a)*",
@@ -241,7 +241,7 @@ fn line(random: &mut Random) -> String {
     line
 }
 
-/// Adds a directive that has a fair chance to match at or after line `at`.
+/// Adds a directive that is fairly likely to match at or after line `at`.
 fn directive(random: &mut Random, lines: &[String], at: &mut usize, check: &mut String) {
     let kinds = [
         "",
@@ -282,7 +282,7 @@ fn directive(random: &mut Random, lines: &[String], at: &mut usize, check: &mut 
     );
 }
 
-/// A pattern made of a line: pieces of it as they are, or as expressions and blocks.
+/// Returns a pattern made from a line: pieces of it verbatim, or as expressions and blocks.
 fn pattern(random: &mut Random, line: &str) -> String {
     let mut pieces: Vec<String> = line.split_inclusive([' ', '\t']).map(str::to_owned).collect();
     if pieces.is_empty() {
@@ -325,7 +325,7 @@ fn pattern(random: &mut Random, line: &str) -> String {
                 let _ = write!(pattern, "[[{block}]]{}", random.of(&["", " "]));
             }
             _ => {
-                // A word of a letter or two, so that it is found in many places.
+                // A word of one or two letters, which occurs in many places.
                 pattern.push_str(random.of(&WORDS));
                 pattern.push_str(random.of(&["", " "]));
             }

@@ -15,7 +15,7 @@ const WRONG: u8 = 2;
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
-    // This binary is also started by itself, to set limits for a cold start and to become the program.
+    // This binary also starts itself, to set limits for a cold start and to exec the program.
     if let Some(code) = hotstart_launch::enter_trampoline(&args) {
         return code.into();
     }

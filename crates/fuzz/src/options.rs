@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::run::Mode;
 
-/// What `--help` prints.
+/// The text of `--help`.
 pub const USAGE: &str = "\
 warm-fuzz: runs generated programs cold, forked and reset, and reports every difference that can be observed.
 
@@ -24,7 +24,7 @@ warm-fuzz: runs generated programs cold, forked and reset, and reports every dif
 Exit status: 0 without a difference, 1 with one, 2 if it cannot work.
 ";
 
-/// What to do.
+/// The task.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Task {
     /// A campaign.
@@ -40,32 +40,32 @@ pub enum Task {
 /// The settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// What to do.
+    /// The task.
     pub task: Task,
-    /// Where drawing begins.
+    /// The seed of the random numbers.
     pub seed: u64,
-    /// The first sequence.
+    /// The number of the first sequence.
     pub first: u64,
-    /// How long.
+    /// The duration in minutes.
     pub minutes: f64,
-    /// Sequences at a time.
+    /// The number of jobs, which run at the same time.
     pub jobs: usize,
     /// An act that every sequence has.
     pub act: Option<String>,
     /// Acts that are never drawn.
     pub skip: Vec<String>,
-    /// The modes that are compared with cold.
+    /// The modes to compare with cold runs.
     pub modes: Vec<Mode>,
-    /// After how many findings it ends.
+    /// The number of findings after which the campaign ends.
     pub findings: usize,
-    /// Where findings are written.
+    /// The directory for findings.
     pub out: PathBuf,
-    /// A `warm-fuzz` with another runtime: findings that it has as well do not count.
+    /// A `warm-fuzz` with another runtime. Findings that it reproduces do not count.
     pub against: Option<PathBuf>,
 }
 
 impl Options {
-    /// Reads the arguments after the program's name; `seed` if they name none.
+    /// Reads the arguments after the program's name. `seed` is the default seed.
     pub fn parse(mut arguments: impl Iterator<Item = String>, seed: u64) -> Result<Self, String> {
         let mut options = Options {
             task: Task::Fuzz,

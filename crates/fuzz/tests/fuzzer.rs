@@ -1,4 +1,4 @@
-//! The binary as it is used: what it lists and refuses, and that its acts are what they claim to be.
+//! Tests the binary as users run it: its lists and refusals, and that its acts do what they claim.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -32,7 +32,7 @@ fn wrong_use_is_refused() {
     assert_eq!(error, "warm-fuzz: there is no act 'no_such_act'; --list prints all\n");
 }
 
-/// Each act alone, and all of what runs before `main`, each by itself.
+/// Runs each act alone, and each of those before `main` alone.
 #[test]
 fn each_act_shows_the_same_in_two_cold_processes() {
     let dir = tempfile::tempdir().unwrap();
@@ -62,7 +62,7 @@ fn each_act_shows_the_same_in_two_cold_processes() {
     }
 }
 
-/// What a finding is written down as is a program of its own, which does the same.
+/// The program of a finding contains only the finding's acts, and does the same.
 #[test]
 fn a_program_with_only_the_acts_of_a_finding_does_the_same() {
     let dir = tempfile::tempdir().unwrap();
@@ -81,7 +81,7 @@ fn a_program_with_only_the_acts_of_a_finding_does_the_same() {
     assert!(run(&part)[0].output.contains("before_env: (unset)\ndata_count: 3\n"));
 }
 
-/// Whatever acts a finding has, they are in one file: no two files of acts may clash.
+/// Any acts of a finding are in one file, so no two files of acts may clash.
 #[test]
 fn all_acts_fit_into_one_program() {
     let dir = tempfile::tempdir().unwrap();
@@ -96,7 +96,7 @@ fn all_acts_fit_into_one_program() {
     workshop.program_of(&source).unwrap();
 }
 
-/// A program that does nothing is the same in every mode, and is started as was asked.
+/// A program that does nothing is the same in every mode, and starts as requested.
 #[test]
 fn the_modes_are_what_they_are_called() {
     let dir = tempfile::tempdir().unwrap();

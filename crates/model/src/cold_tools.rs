@@ -1,4 +1,4 @@
-//! Which of a test's tools are never to be started warm: what its file and its directory's config ask for.
+//! The tools of a test that must never start warm, by request of its file or its directory's config.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -16,16 +16,16 @@ pub enum ColdTools {
 }
 
 impl ColdTools {
-    /// Names from a list with blanks or commas; a list without a name means all.
+    /// Reads names from a list with blanks or commas. A list without a name means all.
     pub fn listed(text: &str) -> Self {
         let is_name = |word: &&str| word.contains(char::is_alphanumeric);
         let words = text.split(|c: char| c.is_whitespace() || c == ',');
-        // What closes a comment (`*/`, `-->`) is no name.
+        // The end of a comment (`*/`, `-->`) is no name.
         let names: Vec<_> = words.filter(is_name).map(str::to_owned).collect();
         if names.is_empty() { ColdTools::All } else { ColdTools::Named(names) }
     }
 
-    /// Tools that either names.
+    /// Returns the tools in either set.
     pub fn with(self, other: &ColdTools) -> Self {
         match (self, other) {
             (ColdTools::All, _) | (_, ColdTools::All) => ColdTools::All,
@@ -38,7 +38,7 @@ impl ColdTools {
         }
     }
 
-    /// Programs that start one tool, which would be warm as well: they are cold wherever a tool is to be.
+    /// Programs that start one tool, which would be warm as well. They are cold if any tool must be.
     pub const STARTERS: [&str; 1] = ["not"];
 
     /// Whether this program is among them, or may start one of them.

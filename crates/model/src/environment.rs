@@ -1,28 +1,28 @@
 //! The environment of a process, in the order in which it was built.
 //!
-//! Order matters: lit hands Python dicts to its children, and `env` without a command prints what a tool sees.
+//! Order matters: lit passes Python dicts to its children, and `env` without a command prints what a tool sees.
 
 use std::ffi::{OsStr, OsString};
 
-/// An ordered list of variables; setting one that exists keeps its place, as a Python dict does.
+/// An ordered list of variables. Setting one that exists keeps its place, as a Python dict does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
     vars: Vec<(OsString, OsString)>,
 }
 
 impl Environment {
-    /// An environment without variables.
+    /// Returns an environment without variables.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The value of `key`, if it is set.
+    /// Returns the value of `key`, if it is set.
     pub fn get(&self, key: impl AsRef<OsStr>) -> Option<&OsStr> {
         let key = key.as_ref();
         self.vars.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_os_str())
     }
 
-    /// Sets `key`, in its old place if it has one, else at the end.
+    /// Sets `key`, in its old place if it exists, otherwise at the end.
     pub fn set(&mut self, key: impl Into<OsString>, value: impl Into<OsString>) {
         let (key, value) = (key.into(), value.into());
         match self.vars.iter_mut().find(|(k, _)| *k == key) {
@@ -31,7 +31,7 @@ impl Environment {
         }
     }
 
-    /// Removes `key`; tells whether it was there.
+    /// Removes `key`. Returns whether it existed.
     pub fn unset(&mut self, key: impl AsRef<OsStr>) -> bool {
         let key = key.as_ref();
         let before = self.vars.len();
@@ -44,7 +44,7 @@ impl Environment {
         self.vars.clear();
     }
 
-    /// The variables in order.
+    /// Iterates over the variables in order.
     pub fn iter(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         self.vars.iter().map(|(k, v)| (k.as_os_str(), v.as_os_str()))
     }

@@ -1,4 +1,4 @@
-//! The contract between the engine and `report`: what is announced while a run goes on.
+//! The contract between the engine and `report`: the events of a run.
 
 use std::sync::Arc;
 
@@ -15,33 +15,33 @@ pub enum Severity {
     Warning,
     /// Counted; the run ends with exit code 2.
     Error,
-    /// The part of the run it concerns was given up; exit code 2.
+    /// The run gave up the part that it concerns; exit code 2.
     Fatal,
 }
 
 /// A message to the user that belongs to no single test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How serious.
+    /// The severity.
     pub severity: Severity,
-    /// `FILE:LINE` it is about; for configs the place in the config.
+    /// The `FILE:LINE` of the cause. For configs, the place in the config.
     pub place: Option<String>,
-    /// What happened and what to do.
+    /// The problem, and what to do.
     pub message: String,
 }
 
-/// Processes started, by way.
+/// The numbers of started processes, by kind of start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StartCounts {
     /// By exec.
     pub cold: u64,
-    /// Cloned from a template.
+    /// Forks of a zygote.
     pub fork: u64,
-    /// In a rewound worker.
+    /// Runs in a persistent process.
     pub rewind: u64,
 }
 
-/// Why a run ended.
+/// The reason why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunEnd {
     /// Every job has its outcome.
@@ -54,7 +54,7 @@ pub enum RunEnd {
     MaxTime,
 }
 
-/// Something happened.
+/// An event of a run.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A message that belongs to no test.
@@ -68,28 +68,28 @@ pub enum Event {
     },
     /// A worker took up a job.
     Started {
-        /// Which.
+        /// The job.
         job: JobId,
-        /// By whom.
+        /// The worker's index.
         worker: usize,
     },
     /// A job has its outcome.
     Finished {
-        /// Which.
+        /// The job.
         job: JobId,
-        /// How many jobs have ended with this one, from 1.
+        /// The number of jobs that have ended, including this one.
         completed: u32,
-        /// What came of it.
+        /// The result.
         outcome: Arc<Outcome>,
     },
     /// The run ended; jobs without a `Finished` were skipped.
     RunFinished {
-        /// Why it ended.
+        /// The reason.
         end: RunEnd,
     },
 }
 
-/// Where events go. Called from many threads.
+/// The receiver of events. Many threads call it.
 pub trait Events: Sync {
     /// Takes one event.
     fn send(&self, event: Event);

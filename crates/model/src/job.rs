@@ -1,4 +1,4 @@
-//! The contract between who knows the work (`lit`) and who does it when (`run`).
+//! The contract between the crate that knows the work (`lit`) and the one that schedules it (`run`).
 
 use crate::{Outcome, Script, Transcript};
 
@@ -6,45 +6,45 @@ use crate::{Outcome, Script, Transcript};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(pub u32);
 
-/// What is to be done for a job, found out when its turn has come.
+/// The work of a job, determined when its turn has come.
 #[derive(Debug)]
 pub enum Work {
-    /// Nothing: the verdict is known already (unsupported, a parse error, ...).
+    /// No work: the verdict is known already (unsupported, a parse error, ...).
     Decided(Box<Outcome>),
     /// Run this script.
     Script(Box<Script>),
-    /// Run by the source itself, because only it can (a test format written in Python).
+    /// The source runs it itself, because only the source can (a test format written in Python).
     Delegated,
 }
 
 /// Runs a script for a source that runs a job itself. The number is that of the attempt at this script, from 1.
 pub type RunScript<'r> = dyn Fn(&Script, u32) -> Transcript + 'r;
 
-/// A list of independent jobs. Called from many workers at once.
+/// A list of independent jobs. Many workers call it at once.
 pub trait JobSource: Sync {
-    /// How many jobs there are; ids run from 0 to this.
+    /// Returns the number of jobs. Ids are smaller than it.
     fn count(&self) -> u32;
 
-    /// The job's name as users know it.
+    /// Returns the job's name as users know it.
     fn label(&self, job: JobId) -> String;
 
-    /// Name and size of the group of jobs of which only so many may run at once, if the job is in one.
+    /// Returns the name of the job's group, and how many of its jobs may run at once. `None` if it is in no group.
     fn parallelism_group(&self, job: JobId) -> Option<(String, u32)>;
 
-    /// What to do. Called once per job, on the worker, as it reads the test's file.
+    /// Returns the work. Called once per job, on the worker, because it reads the test's file.
     fn prepare(&self, job: JobId) -> Work;
 
-    /// Judges a finished attempt at the prepared script, counted from 1. `None` asks for another attempt at the
-    /// same script. Times, worker and attempts of the outcome are filled in by the caller.
+    /// Judges a finished attempt at the prepared script, counted from 1. `None` requests another attempt at the same
+    /// script. The caller fills in times, worker and attempts of the outcome.
     fn conclude(&self, job: JobId, attempt: u32, transcript: Transcript) -> Option<Outcome>;
 
-    /// Whether the verdict of this attempt would be a failure. Asked before [`JobSource::conclude`].
+    /// Whether the verdict of this attempt would be a failure. Called before [`JobSource::conclude`].
     fn would_fail(&self, job: JobId, attempt: u32, transcript: &Transcript) -> bool;
 
-    /// What people would be shown of an attempt. Asked before [`JobSource::conclude`].
+    /// Returns the text of an attempt that users would see. Called before [`JobSource::conclude`].
     fn shown(&self, job: JobId, transcript: &Transcript) -> String;
 
-    /// Runs a job whose work is [`Work::Delegated`]; its scripts are run by `run_script`. `None` if the run was cut
-    /// short meanwhile.
+    /// Runs a job whose work is [`Work::Delegated`]. `run_script` runs its scripts. `None` if the run was interrupted
+    /// meanwhile.
     fn run_delegated(&self, job: JobId, run_script: &RunScript<'_>) -> Option<Outcome>;
 }

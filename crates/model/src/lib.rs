@@ -1,9 +1,9 @@
-//! What hotstart's stages tell each other.
+//! The data that hotstart's stages exchange.
 //!
-//! Plain data and one trait, no input or output: every other crate may import this one, and this one imports
-//! none of them. `lit` describes a test as a [`Script`], `shell` answers with a [`Transcript`], `lit` turns that
-//! into an [`Outcome`], and `run` announces it as an [`Event`], which `report` shows. Nobody downstream sees
-//! anything else of the stages before it.
+//! Plain data and two traits, no input or output: every other crate may import this one, and this one imports none of
+//! them. `lit` describes a test as a [`Script`], `shell` answers with a [`Transcript`], `lit` turns that into an
+//! [`Outcome`], and `run` announces it as an [`Event`], which `report` shows. A later stage sees nothing else of the
+//! earlier ones.
 #![forbid(unsafe_code)]
 
 mod cold_tools;

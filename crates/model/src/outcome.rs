@@ -1,4 +1,4 @@
-//! Verdicts, and what is known of a test when it has ended.
+//! Verdicts, and the result of a test.
 
 use std::time::{Duration, SystemTime};
 
@@ -34,9 +34,9 @@ impl Verdict {
 /// Name, label and meaning of one result code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerdictKind {
-    /// As on result lines and in reports: `XPASS`.
+    /// The name on result lines and in reports: `XPASS`.
     pub name: String,
-    /// As in the summary: `Unexpectedly Passed`.
+    /// The label in the summary: `Unexpectedly Passed`.
     pub label: String,
     /// Whether a test with this code makes the run fail.
     pub is_failure: bool,
@@ -71,7 +71,7 @@ impl Default for VerdictTable {
 }
 
 impl VerdictTable {
-    /// Adds a code, or finds the one that has this name already.
+    /// Adds a code, or returns the existing one of this name.
     pub fn intern(&mut self, kind: VerdictKind) -> Verdict {
         let found = self.0.iter().position(|known| known.name == kind.name);
         let index = found.unwrap_or_else(|| {
@@ -81,12 +81,12 @@ impl VerdictTable {
         Verdict(u16::try_from(index).expect("fewer than 65536 result codes"))
     }
 
-    /// The code's name, label and meaning.
+    /// Returns the code's name, label and meaning.
     pub fn kind(&self, verdict: Verdict) -> &VerdictKind {
         &self.0[usize::from(verdict.0)]
     }
 
-    /// All codes in order.
+    /// Iterates over all codes in order.
     pub fn iter(&self) -> impl Iterator<Item = (Verdict, &VerdictKind)> {
         self.0.iter().enumerate().map(|(i, kind)| (Verdict(i as u16), kind))
     }
@@ -103,50 +103,50 @@ pub enum MetricValue {
     Json(String),
 }
 
-/// What a RUN line took.
+/// The time of a RUN line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineTime {
-    /// Where it stands, in lit's words: `RUN: at line 3`.
+    /// The place, in lit's words: `RUN: at line 3`.
     pub label: String,
-    /// From the start of its first pipeline to the end of its last one, what lies between them left out.
+    /// From the start of its first pipeline to the end of its last one, without the time between pipelines.
     pub wall: Duration,
     /// CPU time of its processes.
     pub cpu: Duration,
 }
 
-/// All that is known of a test once it has ended.
+/// The result of a test that has ended.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The result code, expectations (XFAIL) applied.
+    /// The result code, with expectations (XFAIL) applied.
     pub verdict: Verdict,
-    /// What lit would show of it with -v. Empty when nobody will read it.
+    /// The text that lit would show with -v. Empty if nobody will read it.
     pub output: String,
     /// When its first attempt began; `None` if it never ran.
     pub started: Option<SystemTime>,
     /// Wall time of all attempts; `None` if it never ran.
     pub elapsed: Option<Duration>,
-    /// Attempts made, and the most that were allowed.
+    /// The number of attempts made, and of those allowed.
     pub attempts: (u32, u32),
-    /// What test updaters had to say (`--update-tests`), by attempt; empty where they were silent or not asked.
+    /// The output of test updaters (`--update-tests`), by attempt. Empty if they wrote nothing or did not run.
     pub updates: Vec<String>,
-    /// Index of the worker that ran it.
+    /// The index of the worker that ran it.
     pub worker: usize,
     /// Named metrics, in order.
     pub metrics: Vec<(String, MetricValue)>,
-    /// Results that count as tests of their own in reports: name, outcome.
+    /// Results that count as tests of their own in reports: name and outcome.
     pub micro_results: Vec<(String, Outcome)>,
-    /// Requirements that were not met, for reports that give the reason of a skip.
+    /// Unmet requirements, for reports that give the reason of a skip.
     pub missing_features: Vec<String>,
-    /// Lines that say which command failed and how to run it again; empty unless they were asked for.
+    /// Lines that say which command failed and how to run it again. Empty unless requested.
     pub diagnosis: String,
-    /// Which command failed and how, in one line to be told beside the output; empty where it is not wanted.
+    /// One line beside the output that says which command failed and how. Empty unless requested.
     pub blame: String,
-    /// What each RUN line of the last attempt took, in order; empty unless it was asked for.
+    /// The time of each RUN line of the last attempt, in order. Empty unless requested.
     pub lines: Vec<LineTime>,
 }
 
 impl Outcome {
-    /// An outcome that took no attempt.
+    /// Returns an outcome that took no attempt.
     pub fn decided(verdict: Verdict, output: impl Into<String>) -> Self {
         Outcome {
             verdict,

@@ -1,6 +1,6 @@
-//! What happened when a script ran, in the order in which it happened.
+//! The record of a script's run, in the order of events.
 //!
-//! Structured, not text: `lit` renders it the way lit words it, only for those who will read it.
+//! It is structured data, not text: `lit` renders it in lit's words, only if somebody will read it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::Environment;
 
-/// How a stage or a script ended, in lit's numbering: exit codes as they are, a death by signal as minus its number.
+/// How a stage or a script ended, in lit's numbering: the exit code, or minus the number of the signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// Exited with this code.
@@ -21,7 +21,7 @@ impl Status {
     /// Success, code 0.
     pub const OK: Status = Status::Exited(0);
 
-    /// lit's one number for it: `-11` for a segmentation fault.
+    /// Returns lit's number: `-11` for a segmentation fault.
     pub fn code(self) -> i32 {
         match self {
             Status::Exited(code) => code,
@@ -49,75 +49,76 @@ pub struct RedirectedOutput {
 /// One stage of a pipeline, or a builtin, or an error of the shell itself (status 127 with the error in `stderr`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stage {
-    /// The words after lexing and before globbing, `env`/`not` words included, redirections left out.
+    /// The words after lexing and before globbing, with `env`/`not` words and without redirections.
     pub args: Vec<String>,
-    /// What was captured of its standard output, newlines translated as lit does; a non-last stage's leftover.
+    /// The captured standard output, with newlines translated as lit does. For a stage that is not the last: the part
+    /// that the next one did not read.
     pub stdout: String,
-    /// What was captured of its standard error.
+    /// The captured standard error.
     pub stderr: String,
-    /// After negation by `not`.
+    /// The status after negation by `not`.
     pub status: i32,
-    /// How the process itself ended; `None` where no process was started.
+    /// How the process itself ended. `None` if no process was started.
     pub process: Option<Status>,
     /// Whether the script's time was up when this stage ended.
     pub timed_out: bool,
-    /// Files that output was redirected to; filled for a failing stage only.
+    /// The files that received output. Filled for a failing stage only.
     pub redirected: Vec<RedirectedOutput>,
-    /// Which pipeline of the script this belongs to, counted from 0 over the whole script.
+    /// The index of its pipeline, counted from 0 over the whole script.
     pub pipeline: usize,
-    /// Place in its pipeline, counted from 0, and the number of stages there.
+    /// The place in its pipeline, counted from 0, and the number of stages there.
     pub position: (usize, usize),
     /// Wall time from the start of its pipeline to the stage's end.
     pub wall: Duration,
-    /// CPU time of its process, and of the processes that this one waited for.
+    /// CPU time of its process, and of the processes that this process waited for.
     pub cpu: Duration,
 }
 
 /// An entry of a transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The script's command of this index begins.
+    /// The command with this index begins.
     Begin(usize),
     /// A stage ended.
     Stage(Stage),
 }
 
-/// Why a script ended without a status of its own; lit calls such tests UNRESOLVED.
+/// The reason why a script ended without a status of its own. lit reports such tests as UNRESOLVED.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A command could not be parsed; nothing was run. Index of the command, and what is wrong with it.
+    /// A command could not be parsed, and nothing was run.
     Parse {
-        /// Index into the script's commands.
+        /// The index into the script's commands.
         command: usize,
-        /// What the parser expected.
+        /// The error, as the parser describes it.
         message: String,
     },
-    /// What in lit is a Python exception during execution: its type and message, for example
-    /// `FileNotFoundError` and `[Errno 2] No such file or directory: 'x'`.
+    /// A Python exception during execution in lit: its type and message, for example `FileNotFoundError` and
+    /// `[Errno 2] No such file or directory: 'x'`.
     Exception {
         /// Python's exception type.
         kind: String,
         /// Its message.
         message: String,
     },
-    /// hotstart itself failed (out of descriptors, out of memory); never blamed on the test.
+    /// hotstart itself failed (out of descriptors, out of memory). It is never blamed on the test.
     Internal(String),
     /// The run was interrupted while this script ran.
     Interrupted,
 }
 
-/// What one stage handed to the next; recorded only where the script asks for it.
+/// The bytes that one stage wrote to the next, recorded only if the script requests it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taped {
-    /// Which pipeline of the script, counted from 0.
+    /// The index of the pipeline in the script, counted from 0.
     pub pipeline: usize,
-    /// Which stage of it wrote this, counted from 0.
+    /// The index of the stage that wrote this, counted from 0.
     pub stage: usize,
-    /// Every byte of it.
+    /// All bytes.
     pub data: Vec<u8>,
 }
 
-/// A pipeline that failed, as one would type it into another shell.
+/// A pipeline that failed, in the form in which a user can type it into another shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Again {
     /// The pipeline in the language of POSIX shells.
@@ -130,15 +131,15 @@ pub struct Again {
     pub env: Arc<Environment>,
 }
 
-/// Who interpreted a script that asks for an external shell.
+/// The shell that interpreted a script which requests an external shell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum RunBy {
-    /// Whom the script asks for.
+    /// The shell that the script requests.
     #[default]
     AsAsked,
-    /// The internal shell, as the script means the same to both.
+    /// The internal shell, because the script means the same in both.
     Native,
-    /// The external shell although the internal one was allowed, for this reason.
+    /// The external shell, although the internal one was allowed, for this reason.
     Refused(&'static str),
 }
 
@@ -147,27 +148,27 @@ pub enum RunBy {
 pub struct Transcript {
     /// In order of execution. Empty for a program, and for a script that an external shell interpreted.
     pub steps: Vec<Step>,
-    /// Commands, by number, that were announced otherwise than they are written, as they name files whose contents
-    /// were put in; `None` if such a file was not there.
+    /// Commands, by index, whose announced text differs from the written one, because the contents of files were
+    /// inserted. `None` if such a file did not exist.
     pub announced: Vec<(usize, Option<String>)>,
-    /// The script's status in lit's numbering; `None` if it has none (a fault, a timeout in an external script).
+    /// The script's status in lit's numbering. `None` if it has none (a fault, a timeout in an external script).
     pub exit_code: Option<i32>,
     /// Whether the time limit ended it.
     pub timed_out: bool,
-    /// Set when there is no proper status.
+    /// Set if there is no proper status.
     pub fault: Option<Fault>,
-    /// External script or program only: what it wrote.
+    /// The standard output of an external script or a program.
     pub stdout: String,
-    /// External script or program only: what it wrote to standard error.
+    /// The standard error of an external script or a program.
     pub stderr: String,
     /// The bytes that passed between stages, if the script asked for a pipe capture.
     pub tapes: Vec<Taped>,
     /// The pipeline that made the internal shell end with a failure.
     pub again: Option<Box<Again>>,
-    /// Who interpreted it, where that could be chosen.
+    /// The shell that interpreted it, if there was a choice.
     pub run_by: RunBy,
-    /// External script or program only: CPU time of the process and of all that it waited for.
+    /// CPU time of an external script or a program, and of all processes that it waited for.
     pub cpu: Duration,
-    /// How many of its FileChecks passed without a process.
+    /// The number of its FileChecks that passed without a process.
     pub matched: usize,
 }

@@ -1,8 +1,9 @@
 //! The frame, tables and plots of hotstart's pages: self-contained, readable in light and dark, opened from a file.
 //!
-//! Plots and the page of a test run are drawn in the reader's browser by one script, `dist/page.js`. `tools/page-bundle` makes it of
-//! the modules in `js` and of D3's scales, axes and treemap, and it is committed: a build needs no Node. Drawing there and not here
-//! fits plots to the window, and keeps a page of 50,000 tests to their data. This crate knows neither tests nor measurements.
+//! One script, `dist/page.js`, draws plots and the page of a test run in the reader's browser. `tools/page-bundle`
+//! makes it from the modules in `js` and D3's scales, axes and treemap. It is committed, so a build needs no Node.
+//! Drawing in the browser fits plots to the window, and a page of 50,000 tests contains only their data. This crate
+//! knows neither tests nor measurements.
 #![forbid(unsafe_code)]
 
 use serde::Serialize;
@@ -10,7 +11,7 @@ use serde::Serialize;
 const SCRIPT: &str = include_str!("../dist/page.js");
 const STYLE: &str = include_str!("../js/style.css");
 
-/// How a series is drawn.
+/// The style of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mark {
@@ -22,21 +23,21 @@ pub enum Mark {
     Steps,
 }
 
-/// Points that belong together.
+/// Points of one series.
 #[derive(Clone, Debug, Serialize)]
 pub struct Series {
-    /// Name in the legend.
+    /// The name in the legend.
     pub name: String,
     /// x and y.
     pub points: Vec<(f64, f64)>,
-    /// How to draw them.
+    /// The style.
     pub mark: Mark,
 }
 
 /// An axis.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Axis<'a> {
-    /// What its values are.
+    /// The name of its values.
     pub label: &'a str,
     /// `s` for seconds, `%` for percentages, empty for plain numbers.
     pub unit: &'a str,
@@ -47,17 +48,17 @@ pub struct Axis<'a> {
 /// A plot.
 #[derive(Clone, Debug, Serialize)]
 pub struct Plot<'a> {
-    /// What it shows, for readers who cannot see it.
+    /// A description for readers who cannot see the plot.
     pub title: &'a str,
-    /// Across.
+    /// The horizontal axis.
     pub x: Axis<'a>,
-    /// Upwards.
+    /// The vertical axis.
     pub y: Axis<'a>,
     /// The series; the n-th has the page's n-th colour.
     pub series: Vec<Series>,
 }
 
-/// A page of this content, which is HTML already.
+/// Returns a page with this content, which is HTML already.
 pub fn page(title: &str, content: &str) -> String {
     let title = escape(title);
     format!(
@@ -67,7 +68,7 @@ pub fn page(title: &str, content: &str) -> String {
     )
 }
 
-/// The page of a test run, which the script makes of this JSON text.
+/// Returns the page of a test run. The script draws it from this JSON text.
 pub fn run_page(title: &str, json: &str) -> String {
     let noscript =
         "<noscript><p>This page is drawn by a script within it; allow scripts to see it.</p></noscript>\n";
@@ -75,13 +76,13 @@ pub fn run_page(title: &str, json: &str) -> String {
     page(title, &format!("<main id=\"report\"></main>\n{noscript}{data}"))
 }
 
-/// The JSON text that a page of a test run was made of.
+/// Returns the JSON text in a page of a test run.
 pub fn run_data(page: &str) -> Option<&str> {
     let (_, rest) = page.split_once("<script id=\"run\" type=\"application/json\">")?;
     rest.split_once("</script>").map(|(data, _)| data)
 }
 
-/// A table in a frame that scrolls where the page is too narrow; the cells are text and are escaped here.
+/// Returns a table in a frame that scrolls if the page is too narrow. The cells are text, which this function escapes.
 pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let cells = |open: &str, close: &str, cells: Vec<&str>| -> String {
         cells.iter().map(|cell| format!("<{open}>{}</{close}>", escape(cell))).collect()
@@ -97,7 +98,7 @@ pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     )
 }
 
-/// The plot; nothing if there are no points.
+/// Returns the plot. Empty if there are no points.
 pub fn plot(plot: &Plot<'_>) -> String {
     if plot.series.iter().all(|series| series.points.is_empty()) {
         return String::new();
@@ -109,12 +110,12 @@ pub fn plot(plot: &Plot<'_>) -> String {
     )
 }
 
-/// JSON that does not end the script element it stands in.
+/// Escapes JSON so that it does not end the script element around it.
 fn within_script(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
 
-/// Text within HTML.
+/// Escapes text for HTML.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,4 +1,4 @@
-//! `argparse`'s argument files: for `@FILE`, the file's lines are arguments, `@FILE` among them again.
+//! `argparse`'s argument files: the lines of FILE replace `@FILE`. They may contain `@FILE` again.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::{errors, repr, text};
 
-/// Files that name themselves would go on for ever.
+/// A limit for files that include themselves.
 const MAX_DEPTH: usize = 100;
 
 /// Replaces all argument files below `cwd`.
@@ -35,7 +35,7 @@ fn expand_one(arg: OsString, cwd: &Path, depth: usize, to: &mut Vec<OsString>) -
 }
 
 fn read_lines(name: &OsStr, cwd: &Path) -> Result<Vec<OsString>, String> {
-    // An empty name is no file, not the directory it would be joined to.
+    // An empty name is no file. Joined to `cwd`, it would be the directory.
     let read = if name.is_empty() { fs::read("") } else { fs::read(cwd.join(name)) };
     let content = read.map_err(|error| errors::message(&error, Some(&display(name))))?;
     Ok(match String::from_utf8(content) {

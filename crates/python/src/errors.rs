@@ -1,10 +1,10 @@
-//! Operating system errors in Python's words.
+//! Operating system errors with Python's types and messages.
 
 use std::io;
 
 use rustix::io::Errno;
 
-/// The exception type that Python raises for an error number.
+/// Returns the exception type that Python raises for an error number.
 pub fn kind(error: &io::Error) -> &'static str {
     match Errno::from_io_error(error) {
         Some(Errno::NOENT) => "FileNotFoundError",
@@ -25,7 +25,7 @@ pub fn kind(error: &io::Error) -> &'static str {
     }
 }
 
-/// `[Errno 2] No such file or directory: 'x'`; the path is given as Python would show it, quotes included.
+/// Returns `[Errno 2] No such file or directory: 'x'`. The path is given as Python would show it, with quotes.
 pub fn message(error: &io::Error, shown_path: Option<&str>) -> String {
     let Some(number) = error.raw_os_error() else { return error.to_string() };
     let text = error.to_string();
@@ -36,7 +36,7 @@ pub fn message(error: &io::Error, shown_path: Option<&str>) -> String {
     }
 }
 
-/// The error for a kernel error number.
+/// Returns the error for a kernel error number.
 pub fn io_error(errno: Errno) -> io::Error {
     io::Error::from_raw_os_error(errno.raw_os_error())
 }

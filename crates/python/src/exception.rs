@@ -7,37 +7,37 @@ use std::fmt;
 pub struct Exception {
     /// Python's name of the type.
     pub kind: String,
-    /// Its text; may be empty.
+    /// Its text. It may be empty.
     pub message: String,
-    /// What it is about, in the place of Python's frames.
+    /// The place that it concerns, instead of Python's frames.
     pub place: Option<String>,
 }
 
-/// The kind of an exception that Python does not raise: this crate cannot do what Python does here.
+/// The kind of an exception that Python does not raise: this crate does not support what Python does here.
 const UNSUPPORTED: &str = "hotstart";
 
 impl Exception {
-    /// An exception of the given type.
+    /// Returns an exception of the given type.
     pub fn new(kind: impl Into<String>, message: impl Into<String>) -> Self {
         Exception { kind: kind.into(), message: message.into(), place: None }
     }
 
-    /// A `ValueError`.
+    /// Returns a `ValueError`.
     pub fn value(message: impl Into<String>) -> Self {
         Exception::new("ValueError", message)
     }
 
-    /// A limit of this crate, not of Python.
+    /// Returns the error for a limit of this crate, not of Python.
     pub(crate) fn unsupported(message: impl Into<String>) -> Self {
         Exception::new(UNSUPPORTED, message)
     }
 
-    /// Whether Python would not raise it.
+    /// Whether it is a limit of this crate, which Python would not raise.
     pub fn is_unsupported(&self) -> bool {
         self.kind == UNSUPPORTED
     }
 
-    /// Says what it is about.
+    /// Sets the place that it concerns.
     pub fn at(mut self, place: impl Into<String>) -> Self {
         self.place = Some(place.into());
         self

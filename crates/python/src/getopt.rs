@@ -1,9 +1,9 @@
 //! `getopt.gnu_getopt`: options and operands may be mixed.
 
-/// An option as Python names it (`-p`, `--strip-trailing-cr`), and its value or nothing.
+/// An option as Python names it (`-p`, `--strip-trailing-cr`), and its value, which may be empty.
 pub type Opt = (String, String);
 
-/// Separates options from operands; the error is Python's message.
+/// Separates options from operands. The error is Python's message.
 pub fn gnu_getopt(args: &[String], short: &str, long: &[&str]) -> Result<(Vec<Opt>, Vec<String>), String> {
     let (mut options, mut operands) = (Vec::new(), Vec::new());
     let mut rest = args;
@@ -23,7 +23,7 @@ pub fn gnu_getopt(args: &[String], short: &str, long: &[&str]) -> Result<(Vec<Op
     Ok((options, operands))
 }
 
-/// Only long options without a value can be asked for.
+/// Supports only long options without a value.
 fn long_option(text: &str, long: &[&str]) -> Result<Opt, String> {
     let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
     let matching: Vec<_> = long.iter().filter(|l| l.starts_with(name)).collect();

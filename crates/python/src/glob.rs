@@ -1,5 +1,5 @@
-//! `glob.glob` without recursion: hidden files only for patterns that begin with a dot, sets in brackets honoured, what
-//! cannot be read treated as empty.
+//! `glob.glob` without recursion. Hidden files match only patterns that begin with a dot, sets in brackets are
+//! supported, and unreadable directories count as empty.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ fn has_magic(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
-/// The files that match the absolute pattern, in no order.
+/// Returns the files that match the absolute pattern, in no order.
 pub fn glob(pattern: &str) -> Vec<String> {
     find(pattern, false)
 }
@@ -94,11 +94,11 @@ fn compile(pattern: &str) -> Vec<Part> {
     parts
 }
 
-/// A set and its length up to and with the closing bracket; `None` if there is none.
+/// Returns a set and its length, including the closing bracket. `None` if there is none.
 fn set(rest: &[char]) -> Option<(Part, usize)> {
     let negated = rest.first() == Some(&'!');
     let body = usize::from(negated);
-    // A bracket right after the opening is a member.
+    // A bracket right after the opening one is a member.
     let first = body + usize::from(rest.get(body) == Some(&']'));
     let end = first + rest.get(first..)?.iter().position(|&c| c == ']')?;
     let (mut ranges, mut at) = (Vec::new(), body);
@@ -117,7 +117,7 @@ fn set(rest: &[char]) -> Option<(Part, usize)> {
 }
 
 fn matches(parts: &[Part], name: &[char]) -> bool {
-    // Linear with one point to return to: only the last star needs to be tried again.
+    // Linear, with one place to backtrack to: only the last star needs another try.
     let (mut p, mut n) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;
     while n < name.len() {

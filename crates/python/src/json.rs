@@ -6,7 +6,7 @@ use std::io;
 
 use crate::number::repr_float;
 
-/// A JSON value on its way out.
+/// A JSON value to be written.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Json<'a> {
     /// `None`
@@ -21,22 +21,22 @@ pub enum Json<'a> {
     Text(Cow<'a, str>),
     /// A `list`.
     List(Vec<Json<'a>>),
-    /// Written in the order of the keys, whatever the order here.
+    /// The members. They are written in the order of the keys.
     Object(Vec<(Cow<'a, str>, Json<'a>)>),
 }
 
 impl<'a> Json<'a> {
-    /// A string.
+    /// Returns a string.
     pub fn text(text: impl Into<Cow<'a, str>>) -> Json<'a> {
         Json::Text(text.into())
     }
 
-    /// An object of these members.
+    /// Returns an object with these members.
     pub fn object<K: Into<Cow<'a, str>>>(members: impl IntoIterator<Item = (K, Json<'a>)>) -> Json<'a> {
         Json::Object(members.into_iter().map(|(key, value)| (key.into(), value)).collect())
     }
 
-    /// Parses text that came from a metric. What is no JSON is taken as a string, so that nothing is lost.
+    /// Parses the text of a metric. Text that is not JSON becomes a string, so that nothing is lost.
     pub fn from_text(text: &'a str) -> Json<'a> {
         match serde_json::from_str::<serde_json::Value>(text) {
             Ok(value) => Json::from_value(value),
@@ -61,7 +61,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// As `json.dumps(value, indent=2, sort_keys=True)` at a depth of so many levels.
+    /// Formats like `json.dumps(value, indent=2, sort_keys=True)`, nested `depth` levels deep.
     pub fn indented(&self, depth: usize) -> String {
         let mut text = String::new();
         self.write_indented(&mut text, depth);
@@ -96,11 +96,11 @@ impl<'a> Json<'a> {
     }
 }
 
-/// Text is collected up to about so many bytes: one system call for some hundred tests.
+/// Text is buffered up to about this many bytes: one system call for some hundred tests.
 const WRITTEN_AT_ONCE: usize = 64 << 10;
 
-/// Writes a JSON object with one long list in it, an item at a time. `before` are the members whose keys sort before
-/// the list's, `list` its key; there are none after it.
+/// Writes a JSON object with one long list in it, an item at a time. `before` has the members whose keys sort before
+/// `list`, the key of the list. No member may come after it.
 pub fn write_document<'a>(
     to: &mut dyn io::Write,
     before: &[(&str, Json<'_>)],
@@ -151,12 +151,12 @@ fn indent(to: &mut String, depth: usize) {
     }
 }
 
-/// A JSON string in ASCII: other characters as UTF-16 escapes.
+/// Writes a JSON string in ASCII, with other characters as UTF-16 escapes.
 fn write_string(to: &mut String, text: &str) {
     let is_special = |byte: u8| !matches!(byte, b' '..=b'~') || matches!(byte, b'"' | b'\\');
     to.push('"');
     let mut rest = text;
-    // What needs no escape is copied in pieces.
+    // Copies text without escapes in pieces.
     while let Some(at) = rest.bytes().position(is_special) {
         let (plain, special) = rest.split_at(at);
         let mut special = special.chars();

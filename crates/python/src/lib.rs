@@ -1,9 +1,9 @@
-//! Python's standard library, as far as lit's behaviour depends on it: one function for each of Python's rules.
+//! The parts of Python's standard library on which lit's behaviour depends: one function for each of Python's rules.
 //!
 //! lit is a Python program, so its verdicts and its output depend on what Python takes for white space, how `repr`
-//! writes a string and which patterns `re` accepts. Rust's libraries answer many of these questions differently.
-//! `tests/against_python` compares every module with a real Python. This crate knows neither lit nor tests, and only
-//! POSIX.
+//! writes a string and which patterns `re` accepts. Rust's libraries differ in many of these points.
+//! `tests/against_python` compares every module with a real Python. This crate knows neither lit nor tests, and
+//! supports only POSIX.
 #![forbid(unsafe_code)]
 
 pub mod argfile;

@@ -1,11 +1,11 @@
-//! Numbers: how `int` and `float` read them, and how `repr` and `%f` write a `float`.
+//! Numbers: `int` and `float` of a text, and `repr` and `%f` of a `float`.
 
 use crate::text::{is_digit, is_space};
 
 /// Python refuses to convert more decimal digits than this.
 const MAX_DIGITS: usize = 4300;
 
-/// `int(text, base)` for bases 8 and 10; `None` where Python raises ValueError. Saturates beyond `i128`.
+/// `int(text, base)` for bases 8 and 10. `None` if Python raises ValueError. Saturates beyond `i128`.
 pub fn int(text: &str, base: u32) -> Option<i128> {
     let text = strip(text);
     let (negative, digits) = match text.strip_prefix('-') {
@@ -31,7 +31,7 @@ pub fn int(text: &str, base: u32) -> Option<i128> {
     is_number.then_some(if negative { -value } else { value })
 }
 
-/// `float(text)`; `None` where Python raises ValueError.
+/// `float(text)`. `None` if Python raises ValueError.
 pub fn float(text: &str) -> Option<f64> {
     let mut plain = String::with_capacity(text.len());
     let mut chars = strip(text).chars().peekable();
@@ -39,7 +39,7 @@ pub fn float(text: &str) -> Option<f64> {
     while let Some(c) = chars.next() {
         match digit_value(c) {
             Some(digit) => plain.extend(char::from_digit(digit, 10)),
-            // An underscore may stand between two digits only.
+            // An underscore may stand only between two digits.
             None if c == '_' && after_digit && chars.peek().is_some_and(|&next| is_digit(next)) => {}
             None => plain.push(c),
         }
@@ -48,14 +48,15 @@ pub fn float(text: &str) -> Option<f64> {
     plain.parse().ok()
 }
 
-/// The text without the white space that may stand around a number, which is less than `str.strip` removes.
+/// Removes the white space that may stand around a number, which is less than `str.strip` removes.
 fn strip(text: &str) -> &str {
     text.trim_matches(|c: char| if c.is_ascii() { matches!(c, ' ' | '\t'..='\r') } else { is_space(c) })
 }
 
-/// Value of a decimal digit of any script.
+/// Returns the value of a decimal digit of any script.
 ///
-/// Unicode puts the ten digits of a script side by side in order, so the distance to the last non-digit tells.
+/// Unicode puts the ten digits of a script side by side in order, so the distance to the last non-digit gives the
+/// value.
 fn digit_value(c: char) -> Option<u32> {
     if c.is_ascii() {
         return c.to_digit(10);
@@ -74,7 +75,7 @@ pub fn repr_float(value: f64) -> String {
         let name = if value.is_nan() { "nan" } else { "inf" };
         return if value < 0.0 { format!("-{name}") } else { name.to_owned() };
     }
-    // Most times need no look at the exponent.
+    // Most times need no exponent.
     if !(1e-3..1e15).contains(&value.abs()) {
         let scientific = format!("{value:e}");
         let (digits, exponent) = scientific.split_once('e').expect("always has an exponent");

@@ -1,4 +1,4 @@
-//! `os.path`: textual joins and splits, and `realpath`, which tolerates what does not exist.
+//! `os.path`: textual joins and splits, and `realpath`, which accepts missing files.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -12,7 +12,7 @@ pub fn join(base: &str, tail: &str) -> String {
     path
 }
 
-/// The same, behind what is there.
+/// Appends the same to `path`.
 pub fn join_into(path: &mut String, base: &str, tail: &str) {
     if !tail.starts_with('/') && !base.is_empty() {
         path.push_str(base);
@@ -54,25 +54,25 @@ pub fn normpath(path: impl AsRef<Path>) -> PathBuf {
     OsStr::from_bytes(if normal.is_empty() { b"." } else { &normal }).into()
 }
 
-/// `os.path.realpath` of an absolute path: links resolved as far as they lead, the rest kept.
+/// `os.path.realpath` of an absolute path: links are resolved as far as possible, the rest is kept.
 pub fn realpath(path: impl AsRef<Path>) -> PathBuf {
     let path = path.as_ref();
-    // Most paths exist. Where one call resolves all of it, Python's steps end there, too.
+    // Most paths exist. If one call resolves the whole path, Python's steps give the same result.
     path.canonicalize().unwrap_or_else(|_| {
         let (real, _) = resolve("/".into(), path.as_os_str().as_bytes(), &mut HashMap::new());
         normpath(real)
     })
 }
 
-/// A path as text, as far as it is.
+/// Returns a path as text. Invalid bytes are replaced.
 pub fn into_text(path: PathBuf) -> String {
     path.into_os_string().into_string().unwrap_or_else(|path| path.to_string_lossy().into_owned())
 }
 
-/// Links and where they lead; `None` while that is being found out.
+/// Links and their targets. `None` while a target is being resolved.
 type Seen = HashMap<PathBuf, Option<PathBuf>>;
 
-/// `path` with `rest` behind it, and whether all of it could be resolved.
+/// Resolves `rest` from `path`. Returns the path, and whether all of it could be resolved.
 fn resolve(mut path: PathBuf, rest: &[u8], seen: &mut Seen) -> (PathBuf, bool) {
     if rest.starts_with(b"/") {
         path = "/".into();
@@ -95,7 +95,7 @@ fn resolve(mut path: PathBuf, rest: &[u8], seen: &mut Seen) -> (PathBuf, bool) {
         let left = |path: PathBuf| parts.clone().fold(path, |path, part| path.join(OsStr::from_bytes(part)));
         match seen.get(&next) {
             Some(Some(known)) => path = known.clone(),
-            // It leads in a circle.
+            // The link is part of a cycle.
             Some(None) => return (left(next), false),
             None => {
                 seen.insert(next.clone(), None);

@@ -16,7 +16,7 @@ pub fn quote(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// `shlex.split`: quotes but no expansions and no comments. The error is the text of Python's ValueError.
+/// `shlex.split`, with quotes but without expansions and comments. The error is the text of Python's ValueError.
 pub fn split(text: &OsStr) -> Result<Vec<OsString>, &'static str> {
     let mut words = Vec::new();
     let mut word: Option<Vec<u8>> = None;
@@ -36,7 +36,7 @@ pub fn split(text: &OsStr) -> Result<Vec<OsString>, &'static str> {
     Ok(words.into_iter().map(OsString::from_vec).collect())
 }
 
-/// Reads to the closing quote. A backslash counts in double quotes only, and only before a quote or another one.
+/// Reads up to the closing quote. A backslash counts in double quotes only, and only before a quote or another one.
 fn quoted(bytes: &mut impl Iterator<Item = u8>, quote: u8, word: &mut Vec<u8>) -> Result<(), &'static str> {
     loop {
         match bytes.next().ok_or("No closing quotation")? {

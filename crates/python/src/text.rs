@@ -1,4 +1,4 @@
-//! `str`: kinds of characters, white space at the ends, lines, and how bytes become text.
+//! `str`: kinds of characters, white space at the ends, lines, and decoding of bytes.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -92,7 +92,7 @@ pub fn split_lines(text: &str) -> Vec<&str> {
     lines
 }
 
-/// Bytes from a pipe that is read as text: UTF-8 with replacements, all line ends made `\n`.
+/// Decodes bytes from a pipe that is read as text: UTF-8 with replacements, all line ends as `\n`.
 pub fn decode_pipe(bytes: Vec<u8>) -> String {
     let text = decode(bytes);
     if text.contains('\r') { universal_newlines(&text).into_owned() } else { text }
@@ -103,7 +103,7 @@ pub fn decode(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
 }
 
-/// `\r\n` and `\r` as `\n`.
+/// Replaces `\r\n` and `\r` with `\n`.
 pub fn universal_newlines(text: &str) -> Cow<'_, str> {
     if text.contains('\r') { Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n")) } else { text.into() }
 }

@@ -1,14 +1,14 @@
-//! The file that a program's name means along a search path.
+//! Finds the file of a program's name along a search path.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// `os.defpath`: where programs are sought if PATH is not set.
+/// `os.defpath`: the search path if PATH is not set.
 pub const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// The file that `subprocess` executes for `name` in the directory `cwd`: the name itself if it has a slash, else the
-/// first executable file along `path`. What cannot be executed is taken where there is nothing else, so that the start fails
-/// as Python's does.
+/// Returns the file that `subprocess` executes for `name` in the directory `cwd`: the name itself if it has a slash,
+/// otherwise the first executable file along `path`. If there is none, it returns a file that cannot be executed, so
+/// that the start fails as Python's does.
 pub fn program(name: &OsStr, path: Option<&OsStr>, cwd: &Path) -> Option<PathBuf> {
     if name.as_encoded_bytes().contains(&b'/') {
         return Some(cwd.join(name));
@@ -25,7 +25,7 @@ pub fn program(name: &OsStr, path: Option<&OsStr>, cwd: &Path) -> Option<PathBuf
     refused
 }
 
-/// Whether it is a file that may be executed.
+/// Whether it is a file with permission to execute.
 pub fn is_executable(path: &Path) -> bool {
     path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
 }

@@ -1,9 +1,9 @@
-//! Who may use what: only this crate translates patterns, and it knows no other crate of hotstart.
+//! Tests the crate's boundaries: only this crate translates patterns, and it depends on no other crate of hotstart.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The names of the dependencies in a `Cargo.toml`, those for tests included.
+/// Returns the names of the dependencies in a `Cargo.toml`, including those for tests.
 fn dependencies(manifest: &Path) -> Vec<String> {
     let text = fs::read_to_string(manifest).expect("a manifest");
     let mut names = Vec::new();

@@ -1,7 +1,7 @@
 //! Starts the stages of a pipeline and wires them together.
 //!
-//! Descriptors are of the kinds that lit gives, because tools look: pipes between stages and for what is
-//! captured, a regular file for standard error of all stages but the last, an empty pipe as first input.
+//! Each descriptor is of the kind that lit gives, because tools check it: pipes between stages and for captured output,
+//! a regular file for standard error of all stages but the last, an empty pipe as the first input.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -42,31 +42,31 @@ pub(crate) struct Assembly<'c, 'a> {
     pub stages: Vec<Running<'a>>,
     pub ports: Vec<Port>,
     pub opened: Vec<Opened>,
-    /// The next stage's input; `None` if there is only an empty pipe.
+    /// The next stage's input. `None` means an empty pipe.
     pub(crate) upstream: Option<Rc<OwnedFd>>,
     pub(crate) begun: Instant,
-    /// In which several stages are started.
+    /// The stat cache, if the pipeline has several stages.
     pub moment: Option<Moment>,
 }
 
-/// Our end of a pipe for reading, and the stage's end.
+/// The read end of a pipe, which is ours, and the write end, which is the stage's.
 type Ends = (Rc<OwnedFd>, OwnedFd);
 
 /// The pipes and files of one stage.
 struct Wiring {
-    /// Its input; `None` is empty.
+    /// `None` means empty input.
     stdin: Option<Rc<OwnedFd>>,
     stdout: Sink,
-    /// `None` is where standard output goes.
+    /// `None`: standard error goes where standard output goes.
     stderr: Option<Sink>,
-    /// The next stage reads standard error: `2>&1 > file`.
+    /// The next stage reads standard error, as in `2>&1 > file`.
     errors_feed_next: bool,
 }
 
 enum Sink {
     Pipe(Ends),
     File(Rc<OwnedFd>),
-    /// A temporary file, to be read when all has ended.
+    /// A temporary file, read when all stages have ended.
     Temporary,
 }
 
@@ -88,7 +88,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         self.context.script.dialect
     }
 
-    /// Starts one stage. A status means that the pipeline has ended with it.
+    /// Starts one stage. Returns a status if the pipeline has ended with this stage.
     pub fn start(&mut self, shell: &mut Shell, index: usize) -> Halting<Option<i32>> {
         let command = &self.pipeline.stages[index];
         let count = self.pipeline.stages.len();
@@ -164,7 +164,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         let opened_before = self.opened.len();
         let slots = redirect::process(command, shell.cwd(), self.dialect(), &mut self.opened)?;
         if let Some(moment) = self.moment.as_ref().filter(|_| self.opened.len() > opened_before) {
-            // What was opened, and so cut off, may be what the stage is made of.
+            // Opening may have truncated a file that the stage's start depends on.
             moment.begin_again();
         }
         let path = search_path(own.as_ref(), shell, self.dialect()).map(|path| path.into_owned().into());
@@ -184,7 +184,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         }
     }
 
-    /// The file to execute, the arguments, and the native stage that does it instead, if there is one.
+    /// Returns the file to execute, its arguments, and the native stage that replaces the process, if there is one.
     fn callee(
         &self,
         shell: &Shell,
@@ -208,13 +208,13 @@ impl<'c, 'a> Assembly<'c, 'a> {
         Ok((self.python(), args, task))
     }
 
-    /// The Python that lit would start, for messages.
+    /// Returns the Python that lit would start. Messages name it.
     fn python(&self) -> String {
         let python = self.context.script.lit_python.as_deref();
         python.map_or_else(|| "python".to_owned(), |python| python.to_string_lossy().into_owned())
     }
 
-    /// Replaces the name of a `cat` or `diff` that another program is to start by lit's program.
+    /// Replaces the name of a `cat` or `diff` that another program starts with lit's program.
     fn name_program(&self, words: &mut Vec<Word>) {
         let name = match words[0].text() {
             name @ ("cat" | "diff") if !self.context.is_native => name,
@@ -225,7 +225,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         }
     }
 
-    /// The words by which lit starts its `cat` or `diff`.
+    /// Returns the words with which lit starts its `cat` or `diff`.
     fn by_python(&self, name: &str) -> Option<[String; 2]> {
         let script = self.context.script;
         let program = script.lit_package_dir.as_ref()?.join("builtin_commands").join(format!("{name}.py"));
@@ -308,7 +308,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         };
         let started = self.context.launcher.start(&spec, self.context.group);
         let child = started.map_err(|error| match running.is_limited {
-            // It is a Python that lit starts.
+            // lit starts a Python for it.
             true => not_started(error, &self.python(), shell.cwd()),
             false => not_started(error, &program, shell.cwd()),
         })?;
@@ -353,8 +353,8 @@ impl<'c, 'a> Assembly<'c, 'a> {
         self.add(running)
     }
 
-    /// Whether the stage to be started has a pipe for its errors, as the last has. lit compares the stage with the
-    /// last by value, so one that is equal has a pipe, too.
+    /// Whether the stage about to start has a pipe for its errors, as the last one has. lit compares the stage with the
+    /// last by value, so an equal one has a pipe, too.
     fn errors_are_piped(&self) -> bool {
         let (index, last) = (self.stages.len(), self.pipeline.stages.len() - 1);
         index == last || self.pipeline.stages[index].same_to_lit(&self.pipeline.stages[last])
@@ -387,7 +387,7 @@ fn sink_fd<'s>(sink: &'s Sink, temporary: Option<&'s OwnedFd>) -> BorrowedFd<'s>
     }
 }
 
-/// Where a native stage writes, and our end of it.
+/// Returns where a native stage writes, and our end of it.
 fn outlet(sink: Sink) -> (Outlet, Option<Rc<OwnedFd>>) {
     match sink {
         Sink::Pipe((read, write)) => (Outlet::Pipe(write), Some(read)),
@@ -396,7 +396,7 @@ fn outlet(sink: Sink) -> (Outlet, Option<Rc<OwnedFd>>) {
     }
 }
 
-/// PATH, by which programs are sought. lit 23 falls back on the script's if `env` has removed it.
+/// Returns the PATH for finding programs. lit 23 falls back on the script's if `env` has removed it.
 fn search_path<'v>(own: Option<&'v Shell>, shell: &'v Shell, dialect: Dialect) -> Halting<Cow<'v, str>> {
     let of = |shell: &'v Shell| shell.vars.get("PATH");
     let path = match (own, dialect) {
@@ -417,7 +417,7 @@ fn find_program(name: &str, cwd: &str, path: Halting<Cow<'_, str>>) -> Halting<S
     which(name, &path?).ok_or_else(|| Halt::shell(format!("{}: command not found", repr(name))))
 }
 
-/// Under `ulimit` lit starts programs through one of its own, which dies of an exception if that fails.
+/// Under `ulimit`, lit starts programs through one of its own, which dies of an exception if the exec fails.
 fn refused_by_limits(shell: &Shell, program: &str, name: &str) -> Option<Task> {
     if shell.limits.is_empty() {
         return None;
@@ -445,7 +445,7 @@ fn not_started(error: StartError, program: &str, cwd: &str) -> Halt {
     match error {
         StartError::Directory { source, .. } => could_not_create(&source, program, cwd),
         StartError::Program { source, .. } => match Errno::from_io_error(&source) {
-            // Our own lack, which the next attempt may not have; never the test's fault.
+            // We lack resources. The next attempt may not, and it is never the test's fault.
             Some(Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE) => {
                 Halt::internal("cannot start a process", source)
             }

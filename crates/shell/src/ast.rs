@@ -12,14 +12,14 @@ pub enum Word {
 }
 
 impl Word {
-    /// The word as written, quotes removed.
+    /// Returns the word as written, without quotes.
     pub fn text(&self) -> &str {
         match self {
             Word::Text(text) | Word::Glob(text) => text,
         }
     }
 
-    /// The text of a word that is no glob; words like `env` count only if they are that.
+    /// Returns the text of a word that is no glob. Words like `env` count only in this form.
     pub fn literal(&self) -> Option<&str> {
         match self {
             Word::Text(text) => Some(text),
@@ -48,7 +48,7 @@ pub enum RedirectOp {
 }
 
 impl RedirectOp {
-    /// The sign as lit names it in messages.
+    /// Returns the sign as lit names it in messages.
     pub fn sign(self) -> &'static str {
         match self {
             RedirectOp::In => "<",
@@ -62,7 +62,7 @@ impl RedirectOp {
     }
 }
 
-/// What follows a redirection sign.
+/// The target of a redirection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// `> file`
@@ -92,12 +92,12 @@ pub struct Command {
 }
 
 impl Command {
-    /// The words as they are shown to users.
+    /// Returns the words as users see them.
     pub fn shown(&self) -> Vec<String> {
         self.words.iter().map(|word| word.text().to_owned()).collect()
     }
 
-    /// Whether lit takes the two for the same: globs are never equal to anything in its eyes.
+    /// Whether lit considers the two equal. lit never considers globs equal to anything.
     pub fn same_to_lit(&self, other: &Command) -> bool {
         let plain = |c: &Command| {
             c.words.iter().all(|w| w.literal().is_some())
@@ -114,7 +114,7 @@ pub struct Pipeline {
     pub stages: Vec<Command>,
 }
 
-/// What stands between two pipelines. All bind equally tightly, from the left.
+/// An operator between two pipelines. All bind equally tightly, from the left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
     /// `;`

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use hotstart_launch::Group;
 
-/// The keeper of the deadline may have begun to count a little earlier than the script did.
+/// The deadline's clock may have started slightly before the script's.
 const SLACK: Duration = Duration::from_millis(50);
 
-/// The time since a script began, seen together with the group of its processes.
+/// The time since a script began, together with the group of its processes.
 pub(crate) struct Clock<'a> {
     begun: Instant,
     timeout: Option<Duration>,

@@ -1,7 +1,7 @@
 //! Tests whether a file can be executed, without executing it.
 //!
-//! It is for processes with a mask or limits of their own. These are started through a second exec, whose failure would look
-//! like the program's own. All others are simply started, and the kernel reports the error.
+//! It is for processes with a mask or limits of their own. These are started through a second exec, and a failure of
+//! that would look like the program's own. For all others, the kernel reports the error when they are started.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,13 +10,13 @@ use hotstart_python::errors;
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 
-/// The error that executing `path` would end in.
+/// Returns the error with which executing `path` would fail.
 pub(crate) fn check(path: &str) -> io::Result<()> {
     access(path, Access::EXEC_OK)?;
     let mut head = Vec::new();
     match File::open(path) {
         Ok(file) => file.take(256).read_to_end(&mut head)?,
-        // Executable but not readable is in order.
+        // A file that is executable but not readable is fine.
         Err(_) => return Ok(()),
     };
     let Some(line) = head.strip_prefix(b"#!") else {

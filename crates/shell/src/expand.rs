@@ -13,7 +13,7 @@ use crate::halt::{Halt, Halting};
 
 const READFILE: &str = "%{readfile:";
 
-/// The arguments that a word stands for.
+/// Returns the arguments that a word stands for.
 pub(crate) fn word(word: &Word, cwd: &str) -> Vec<String> {
     match word {
         Word::Text(text) => vec![text.clone()],
@@ -21,7 +21,7 @@ pub(crate) fn word(word: &Word, cwd: &str) -> Vec<String> {
     }
 }
 
-/// The files that match `pattern` taken from `cwd`, sorted, or the pattern itself if there are none.
+/// Returns the files that match `pattern` relative to `cwd`, sorted, or the pattern itself if there are none.
 pub(crate) fn files(pattern: &str, cwd: &str) -> Vec<String> {
     let mut found = glob(&join(cwd, pattern));
     if found.is_empty() {
@@ -31,7 +31,7 @@ pub(crate) fn files(pattern: &str, cwd: &str) -> Vec<String> {
     found
 }
 
-/// All arguments of a command; its first word stays as it is.
+/// Returns all arguments of a command. Its first word stays unchanged.
 pub(crate) fn arguments(words: &[Word], cwd: &str) -> Vec<String> {
     let mut args = Vec::with_capacity(words.len());
     for (index, item) in words.iter().enumerate() {
@@ -43,12 +43,12 @@ pub(crate) fn arguments(words: &[Word], cwd: &str) -> Vec<String> {
     args
 }
 
-/// Whether a text has a place for a file's contents.
+/// Whether a text contains a `%{readfile:`.
 pub(crate) fn names_file(text: &str) -> bool {
     text.contains(READFILE)
 }
 
-/// Puts the contents of files in the places of `%{readfile:FILE}` (lit 23).
+/// Replaces `%{readfile:FILE}` with the contents of the file (lit 23).
 pub(crate) fn readfile(words: &mut [Word], cwd: &str) -> Halting<()> {
     for word in words {
         if let Word::Text(text) = word
@@ -60,7 +60,7 @@ pub(crate) fn readfile(words: &mut [Word], cwd: &str) -> Halting<()> {
     Ok(())
 }
 
-/// The same for an external shell: the shell reads the file, and a missing one is made to fail.
+/// Does the same for an external shell: that shell reads the file, and a missing file makes the command fail.
 pub(crate) fn readfile_external(command: &str) -> String {
     if !command.contains(READFILE) {
         return command.to_owned();

@@ -26,7 +26,7 @@ pub(crate) fn run(script: &Script, shell: &ExternalShell, launcher: &Launcher, g
     })
 }
 
-/// What to execute: the shell, or what stands before it (valgrind), sought along PATH.
+/// Returns the file to execute: the shell, or the program that starts it (valgrind), found along PATH.
 fn program(script: &Script, shell: &ExternalShell, argv: &[OsString]) -> OsString {
     if shell.prefix.is_empty() {
         return shell.shell.clone().into();
@@ -35,7 +35,8 @@ fn program(script: &Script, shell: &ExternalShell, argv: &[OsString]) -> OsStrin
     which(&argv[0].to_string_lossy(), &path).map_or_else(|| argv[0].clone(), OsString::from)
 }
 
-/// The script file's text. Each command is announced on standard error without the shell's own trace of that.
+/// Returns the script file's text. It announces each command on standard error, and hides the shell's own trace of
+/// that.
 fn compose(script: &Script) -> String {
     let mut out = String::with_capacity(4096);
     if script.pipefail {
@@ -69,7 +70,7 @@ fn compose(script: &Script) -> String {
     out
 }
 
-/// Variables that some systems' loaders hide from a shell's children unless it exports them itself.
+/// Exports variables that some systems' loaders hide from a shell's children unless the shell exports them itself.
 fn loader_exports(script: &Script) -> String {
     let vars = script.env.iter().filter(|(key, _)| key.to_string_lossy().starts_with("DYLD_"));
     let export = |(key, value): (&std::ffi::OsStr, &std::ffi::OsStr)| {

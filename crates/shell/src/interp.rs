@@ -32,7 +32,7 @@ pub(crate) fn run(script: &Script, starts: Starts<'_>) -> Transcript {
     }
 }
 
-/// Runs one attempt at a script for bash that means the same here; see [`crate::native`].
+/// Runs one attempt at a script for bash that means the same here. See [`crate::native`].
 pub(crate) fn run_native(
     script: &Script,
     commands: Vec<Option<Ast>>,
@@ -90,7 +90,7 @@ fn run_prepared(
     transcript
 }
 
-/// Makes the directories and parses the commands; nothing is left of an empty one.
+/// Makes the directories and parses the commands. An empty command becomes `None`.
 fn prepare(script: &Script) -> Result<Vec<Option<Ast>>, Fault> {
     make_dirs(script)?;
     let parse_one = |(index, command): (usize, &hotstart_model::Command)| {
@@ -103,7 +103,7 @@ fn prepare(script: &Script) -> Result<Vec<Option<Ast>>, Fault> {
     script.commands.iter().enumerate().map(parse_one).collect()
 }
 
-/// Creates the directories that a script wants to find; a failure is in lit an exception before anything runs.
+/// Creates the directories that a script needs. In lit, a failure is an exception before anything runs.
 pub(crate) fn make_dirs(script: &Script) -> Result<(), Fault> {
     let make = |dir: &Path| -> io::Result<()> { if dir.is_dir() { Ok(()) } else { fs::create_dir_all(dir) } };
     for dir in &script.make_dirs {
@@ -115,7 +115,7 @@ pub(crate) fn make_dirs(script: &Script) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Runs each command if the one before succeeded; `None` if time was up before there was a status.
+/// Runs each command if the one before succeeded. Returns `None` if time was up before there was a status.
 fn run_commands(
     context: &mut Context<'_>,
     mut shell: Shell,
@@ -141,7 +141,7 @@ fn run_commands(
     Ok(status)
 }
 
-/// lit 23 tells the text of a command by an `@echo`, into which the shell puts the contents of files as into others.
+/// lit 23 prints the text of a command with an `@echo`, in which the shell also replaces `%{readfile:...}`.
 fn announce(context: &mut Context<'_>, shell: &Shell, index: usize) -> Halting<()> {
     let text = context.script.commands[index].text.trim_start();
     if context.is_native || context.script.dialect != Dialect::V23 || !expand::names_file(text) {
@@ -160,7 +160,7 @@ fn announce(context: &mut Context<'_>, shell: &Shell, index: usize) -> Halting<(
     expanded
 }
 
-/// `&` is refused before anything of its command runs; lit then fails to report its own refusal.
+/// Refuses `&` before anything of its command runs. lit then fails to report its own refusal.
 fn refuse_background(ast: &Ast) -> Halting<()> {
     if ast.rest.iter().any(|(operator, _)| *operator == Operator::Background) {
         return Err(Halt::exception("AttributeError", "'Seq' object has no attribute 'args'"));
@@ -168,7 +168,7 @@ fn refuse_background(ast: &Ast) -> Halting<()> {
     Ok(())
 }
 
-/// All operators bind equally, from the left.
+/// Runs pipelines from the left. All operators bind equally.
 fn sequence(context: &mut Context<'_>, shell: &mut Shell, ast: &Ast) -> Halting<Option<i32>> {
     let mut status = Some(pipeline::run(context, shell, &ast.first)?);
     for (operator, pipeline) in &ast.rest {

@@ -47,7 +47,7 @@ impl<'t> Lexer<'t> {
         Some(c)
     }
 
-    /// What may continue an operator; there must be something after it.
+    /// Returns the character that may continue an operator. There must be one.
     fn after_sign(&self, sign: char) -> Lexed<char> {
         self.peek().ok_or_else(|| format!("nothing follows '{sign}' at the end of the command"))
     }
@@ -129,7 +129,7 @@ impl<'t> Lexer<'t> {
         Ok(Token::Word(if bare_glob { Word::Glob(text) } else { Word::Text(text) }))
     }
 
-    /// Reads up to the closing quote; the opening one has been eaten.
+    /// Reads up to the closing quote, after the opening one.
     fn quoted(&mut self, delimiter: char, text: &mut String) -> Lexed<()> {
         let missing = || format!("missing closing {delimiter}");
         loop {

@@ -1,10 +1,11 @@
-//! Runs the script of a test: lit's internal shell, the external shell that a suite asks for, or a single program.
+//! Runs the script of a test: in lit's internal shell, in the external shell that a suite requests, or as a single
+//! program.
 //!
-//! lit's shell is a language of its own that only resembles sh, so it is followed rule by rule, in two dialects;
-//! what a rule is for is said where it is applied. Data flows `lex` → `parse` → `interp` → `pipeline`, with
-//! `prefix` (`env`, `not`), `redirect`, `expand` and `lookup` preparing one stage, and `pump` moving bytes
-//! until it has ended. This crate knows no test and no verdict, prints nothing, and changes neither the working
-//! directory nor the environment of the process it runs in.
+//! lit's shell is a language of its own that only resembles sh. This crate follows it rule by rule, in two dialects,
+//! and explains each rule where it applies it. Data flows `lex` → `parse` → `interp` → `pipeline`, with `prefix`
+//! (`env`, `not`), `redirect`, `expand` and `lookup` preparing one stage, and `pump` moving bytes until it has ended.
+//! This crate knows no test and no verdict, prints nothing, and changes neither the working directory nor the
+//! environment of the process it runs in.
 #![forbid(unsafe_code)]
 
 mod assembly;
@@ -44,13 +45,13 @@ use hotstart_model::{Interpreter, Script, Transcript};
 
 /// Runs one attempt of a script, and returns when all its processes have ended.
 ///
-/// A deadline is kept elsewhere: its keeper calls [`Group::kill`], and this function finds out from the
-/// group and its own clock whether that was the script's timeout or an interruption of the whole run.
+/// The caller keeps the deadline and calls [`Group::kill`] when it passes. This function tells the script's timeout
+/// from an interruption of the whole run by the group and its own clock.
 pub fn run_script(script: &Script, launcher: &Launcher, group: &Group) -> Transcript {
     run_script_with(script, Starts { launcher, group, filechecks: None })
 }
 
-/// The same, where passes of FileCheck may be decided without a process.
+/// Like [`run_script`], but passes of FileCheck may be decided without a process.
 pub fn run_script_with(script: &Script, starts: Starts<'_>) -> Transcript {
     let Starts { launcher, group, .. } = starts;
     match &script.interpreter {
@@ -61,13 +62,13 @@ pub fn run_script_with(script: &Script, starts: Starts<'_>) -> Transcript {
     }
 }
 
-/// How the processes of a script are started.
+/// The means to start the processes of a script.
 #[derive(Clone, Copy, Debug)]
 pub struct Starts<'a> {
-    /// Starts them.
+    /// The launcher of its processes.
     pub launcher: &'a Launcher,
-    /// Where they belong.
+    /// The job of its processes.
     pub group: &'a Group,
-    /// Who decides passes of FileCheck, if anybody.
+    /// Decides passes of FileCheck. `None` if every FileCheck runs.
     pub filechecks: Option<&'a FileChecks>,
 }

@@ -6,13 +6,13 @@ use std::path::Path;
 use hotstart_python::path::{into_text, is_file, join, join_into, normpath};
 use hotstart_python::which::DEFAULT_PATH;
 
-/// The file to execute for `name`. Being executable is not asked for; that shows when it is started.
+/// Returns the file to execute for `name`. It may not be executable; starting it will show that.
 pub(crate) fn which(name: &str, path: &str) -> Option<String> {
     if name.starts_with('/') && is_file(name) {
         return Some(into_text(normpath(name)));
     }
     let path = if path.is_empty() { DEFAULT_PATH } else { path };
-    // One buffer for all: PATH is long, and most of it is passed in vain for each command.
+    // One buffer for all: PATH is long, and each command misses most of its directories.
     let mut file = String::with_capacity(path.len());
     for dir in path.split(':') {
         file.clear();
@@ -28,7 +28,7 @@ fn exists_as_file(path: &str) -> bool {
     Path::new(path).metadata().is_ok_and(|found| !found.is_dir())
 }
 
-/// Entries of PATH that are relative mean the runner's own directory, as they mean lit's.
+/// Makes a path absolute. Relative entries of PATH are relative to the runner's own directory, as in lit.
 fn absolute(path: &str) -> String {
     if path.starts_with('/') {
         return into_text(normpath(path));

@@ -1,13 +1,13 @@
 //! Writes a pipeline of lit's shell in the words of a POSIX shell, for people who want to run it by hand.
 //!
-//! Words are quoted anew, so each stays one word, whatever is in it. lit's shell understands `not` and `!` before a stage by
-//! itself; they become the shell's `!` if there is no program `not`.
+//! Words are quoted anew, so each stays one word, whatever it contains. lit's shell implements `not` and `!` before a
+//! stage itself; they become the shell's `!` if there is no program `not`.
 
 use hotstart_python::shlex::quote;
 
 use crate::ast::{Command, Pipeline, Redirect, RedirectOp, Target, Word};
 
-/// The pipeline as text. `has_not` tells whether there is a program `not`.
+/// Returns the pipeline as text. `has_not` says whether there is a program `not`.
 pub(crate) fn pipeline(pipeline: &Pipeline, has_not: bool) -> String {
     let is_only = pipeline.stages.len() == 1;
     let stages: Vec<_> = pipeline.stages.iter().map(|stage| command(stage, has_not, is_only)).collect();
@@ -23,7 +23,7 @@ fn command(command: &Command, has_not: bool, is_only: bool) -> String {
     text
 }
 
-/// The words; a negation that no program does is the shell's own, in a group where the pipeline has more stages.
+/// Writes the words. A negation without a program becomes the shell's `!`, in a group if the pipeline has more stages.
 fn negated(words: &[Word], has_not: bool, is_only: bool) -> String {
     let negates = match words {
         [first, second, ..] => match first.literal() {
@@ -47,7 +47,7 @@ fn word(word: &Word) -> String {
     }
 }
 
-/// `%{readfile:NAME}` is replaced when the command runs, and so it is here.
+/// Replaces `%{readfile:NAME}` with a `cat` that reads the file when the command runs, as lit does.
 fn file_contents(text: &str) -> String {
     const OPEN: &str = "%{readfile:";
     let mut out = String::new();
@@ -68,7 +68,7 @@ fn file_contents(text: &str) -> String {
     out
 }
 
-/// Quotes all but what makes it a pattern.
+/// Quotes everything but the characters that make it a pattern.
 fn glob(pattern: &str) -> String {
     let is_magic = |c: char| matches!(c, '*' | '?' | '[' | ']');
     let mut out = String::new();

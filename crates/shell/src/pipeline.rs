@@ -25,17 +25,17 @@ use crate::redirect;
 use crate::stage::Running;
 use crate::state::Shell;
 
-/// How long stages that were started before one failed to start may take to end by themselves.
+/// Grace period for the started stages of a pipeline that could not be completed.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// What stays the same while a script runs, and the record of it.
+/// The constant context of a running script, and its record.
 pub(crate) struct Context<'a> {
     pub script: &'a Script,
-    /// Whether the script is for bash, and runs here because it means the same.
+    /// Whether this is a script for bash that runs here because it means the same.
     pub is_native: bool,
     pub launcher: &'a Launcher,
     pub group: &'a Group,
-    /// Who decides passes of FileCheck, if anybody.
+    /// Decides passes of FileCheck without a process. `None` if every FileCheck runs.
     pub filechecks: Option<&'a FileChecks>,
     /// FileChecks that passed without a process.
     pub matched: usize,
@@ -43,7 +43,7 @@ pub(crate) struct Context<'a> {
     pub steps: Vec<Step>,
     pub announced: Vec<(usize, Option<String>)>,
     pub tapes: Vec<Taped>,
-    /// Pipelines begun so far.
+    /// The number of pipelines begun so far.
     pub pipelines: usize,
     /// The last pipeline, if it failed.
     pub again: Option<Box<Again>>,
@@ -52,7 +52,7 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The reading end of a pipe without a writer.
+    /// Returns the read end of a pipe without a writer.
     pub fn empty_input(&mut self) -> Halting<Rc<OwnedFd>> {
         if let Some(fd) = &self.empty {
             return Ok(fd.clone());
@@ -61,7 +61,7 @@ impl Context<'_> {
         Ok(self.empty.insert(Rc::new(read)).clone())
     }
 
-    /// Records a stage that was no process.
+    /// Records a stage without a process.
     pub fn push_plain(
         &mut self,
         args: Vec<String>,
@@ -85,17 +85,17 @@ impl Context<'_> {
     }
 }
 
-/// A pipe, closed on exec.
+/// Returns a new pipe, closed on exec.
 pub(crate) fn new_pipe() -> Halting<(OwnedFd, OwnedFd)> {
     pipe_with(PipeFlags::CLOEXEC).map_err(|error| Halt::internal("cannot make a pipe", error))
 }
 
-/// The process group of a job.
+/// Returns the process group of a job.
 pub(crate) fn process_group(group: &Group) -> Halting<ProcessGroup> {
     group.process_group().map_err(|error| Halt::internal("cannot make a process group", error))
 }
 
-/// Runs a pipeline; returns its status. One that fails is kept until another succeeds.
+/// Runs a pipeline and returns its status. Keeps one that fails until another succeeds.
 pub(crate) fn run(context: &mut Context<'_>, shell: &mut Shell, pipeline: &Pipeline) -> Halting<i32> {
     let result = run_stages(context, shell, pipeline);
     context.again = match result {
@@ -161,7 +161,7 @@ fn report(
     halt
 }
 
-/// Records every stage; returns the pipeline's status.
+/// Records every stage. Returns the pipeline's status.
 fn collect(
     context: &mut Context<'_>,
     pipeline: &Pipeline,
@@ -209,8 +209,8 @@ fn collect(
     Ok(result)
 }
 
-/// Lets go of stages whose pipeline could not be completed. lit forgets them; here they may end by themselves for
-/// a moment, with their pipes open, and are then ended.
+/// Ends the stages of a pipeline that could not be completed. lit forgets them. Here they keep their pipes and may end
+/// by themselves within `GRACE`; then they are killed.
 fn abandon(stages: Vec<Running<'_>>) {
     let until = Instant::now() + GRACE;
     for mut stage in stages {

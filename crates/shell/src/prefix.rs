@@ -17,18 +17,19 @@ pub(crate) struct Prefixed {
     pub crash_words: Option<Vec<Word>>,
 }
 
-/// What prefix words do to a status.
+/// The effect of prefix words on a status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Negation {
     pub count: u32,
     /// A death by signal counts as a failure even under `not`.
     pub crash_fails: bool,
-    /// So do the statuses that shells use where a program cannot be run, as to the program `not`.
+    /// The statuses with which shells report a program that cannot be run also count as failures, as for the program
+    /// `not`.
     pub unrunnable_fails: bool,
 }
 
 impl Negation {
-    /// The status after negation.
+    /// Returns the status after negation.
     pub fn apply(self, status: i32) -> i32 {
         match self.count {
             count if count % 2 == 1 && self.unrunnable_fails && matches!(status, 126 | 127) => 1,
@@ -43,11 +44,11 @@ impl Negation {
 /// The effect of a stage's leading words.
 pub(crate) enum Prefix {
     Command(Prefixed),
-    /// `env` and nothing more: the variables it prints.
+    /// `env` without a command, with the text that it prints.
     PrintEnv(String),
 }
 
-/// Takes the prefix words off.
+/// Removes the prefix words from a command.
 pub(crate) fn strip(
     shell: &Shell,
     mut words: Vec<Word>,
@@ -96,7 +97,7 @@ fn need_command(words: &[Word], name: &str) -> Halting<()> {
     if words.is_empty() { Err(Halt::shell(format!("Error: '{name}' requires a subcommand"))) } else { Ok(()) }
 }
 
-/// Applies the assignments after `env` or `export`; returns how many words they were, the first one included.
+/// Applies the assignments after `env` or `export`. Returns the number of words used, including the first.
 pub(crate) fn update_env(vars: &mut Vars, words: &[Word], dialect: Dialect) -> Halting<usize> {
     let mut unset_next = false;
     for (index, word) in words.iter().enumerate().skip(1) {

@@ -23,7 +23,7 @@ use crate::pipeline::{self, new_pipe};
 use crate::pump::Pump;
 use crate::stage::Running;
 
-/// The process to be started.
+/// The process to start.
 pub(crate) struct Process {
     /// The file to execute.
     pub file: OsString,
@@ -39,14 +39,14 @@ pub(crate) fn run(script: &Script, program: &Program, launcher: &Launcher, group
     })
 }
 
-/// The file that a name means to Python's `subprocess`.
+/// Returns the file that Python's `subprocess` would execute for a name.
 fn find(script: &Script, argv: &[OsString]) -> Halting<OsString> {
     let name = argv.first().map_or(OsStr::new(""), OsString::as_os_str);
     let file = which::program(name, script.env.get("PATH"), &script.cwd);
     file.map(PathBuf::into_os_string).ok_or_else(|| Halt::file(&io_error(Errno::NOENT), name))
 }
 
-/// Runs what `prepare` names, to its transcript.
+/// Runs the process that `prepare` returns, and returns the transcript.
 pub(crate) fn conclude(
     script: &Script,
     launcher: &Launcher,

@@ -1,9 +1,8 @@
-//! Moves bytes between a pipeline's pipes and us, in one thread and without ever blocking on one pipe alone.
+//! Moves bytes between a pipeline's pipes and us, in one thread that never blocks on a single pipe.
 //!
-//! The order is lit's. First, until the last stage has ended, only its output is read. Only then are the pipes
-//! between earlier stages drained of what their readers left: a stage never dies of SIGPIPE because the next one
-//! was content early. Unlike in lit, no order of events can end in a deadlock, because everything that may be
-//! moved at a time is moved at that time.
+//! The order is lit's. Until the last stage has ended, only its output is read. Only then are the pipes between earlier
+//! stages drained of what their readers left. So a stage never dies of SIGPIPE because the next one needed no more
+//! input. Unlike lit, this cannot deadlock: everything that may be moved at a time is moved at that time.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
@@ -20,8 +19,8 @@ use crate::halt::{Halt, Halting};
 use crate::stage::{Pending, Running};
 use hotstart_filecheck::MAX_INPUT;
 
-/// How often to look whether the job was ended while nothing moves. Ended processes close their pipes, so this
-/// matters only where one that got away still holds a pipe.
+/// How often to check whether the job was ended while nothing moves. Ended processes close their pipes, so this matters
+/// only where a process that escaped still holds one.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 const CHUNK: usize = 8192;
 
@@ -35,11 +34,11 @@ enum Role {
     /// Output of this stage for the transcript: standard output, or standard error.
     Stdout(usize),
     Stderr(usize),
-    /// Input of this stage, which is native.
+    /// Input of this native stage.
     Input(usize, Vec<u8>),
-    /// The rest of a native stage's output, from this place on.
+    /// The rest of a native stage's output, from this offset on.
     Feed(Vec<u8>, usize),
-    /// Output of a stage on its way to the next.
+    /// Output of a stage on its way to the next. It may be recorded.
     Tape(Tape),
     /// The end of a process.
     Exit,
@@ -47,7 +46,7 @@ enum Role {
 
 /// Bytes on their way from one pipe to another.
 struct Tape {
-    /// Of which stage it is recorded.
+    /// The stage for which the bytes are recorded, if any.
     stage: Option<usize>,
     from: Rc<OwnedFd>,
     to: Rc<OwnedFd>,
@@ -56,31 +55,31 @@ struct Tape {
 }
 
 impl Port {
-    /// Writes what fits; a port for the rest.
+    /// Writes what fits, and returns a port for the rest.
     pub fn feed(end: OwnedFd, data: Vec<u8>) -> Option<Port> {
-        // Only our end's descriptor is made non-blocking; the reader's is another.
+        // Makes only our end non-blocking; the reader's is another open file.
         rustix::fs::fcntl_setfl(&end, OFlags::NONBLOCK).ok()?;
         let mut port = Port { fd: Rc::new(end), role: Role::Feed(data, 0) };
         if port.write() { None } else { Some(port) }
     }
 
-    /// Input for a native stage.
+    /// Reads the input of a native stage.
     pub fn input(stage: usize, fd: Rc<OwnedFd>) -> Port {
         Port { fd, role: Role::Input(stage, Vec::new()) }
     }
 
-    /// Hands on what comes out of `from`, and records it.
+    /// Forwards the output of `from` and records it.
     pub fn tape(stage: usize, from: Rc<OwnedFd>, to: OwnedFd) -> Port {
-        // Fails only for a descriptor that is none.
+        // Fails only for an invalid descriptor.
         let _ = rustix::fs::fcntl_setfl(&to, OFlags::NONBLOCK);
         let tape =
             Tape { stage: Some(stage), from: from.clone(), to: Rc::new(to), waiting: Vec::new(), at: 0 };
         Port { fd: from, role: Role::Tape(tape) }
     }
 
-    /// Hands on `waiting`, then what comes out of `from`.
+    /// Forwards `waiting`, then the output of `from`.
     pub fn pass(from: Rc<OwnedFd>, to: OwnedFd, waiting: Vec<u8>) -> Port {
-        // Fails only for a descriptor that is none.
+        // Fails only for an invalid descriptor.
         let _ = rustix::fs::fcntl_setfl(&to, OFlags::NONBLOCK);
         let to = Rc::new(to);
         let tape = Tape { stage: None, from, to: to.clone(), waiting, at: 0 };
@@ -96,7 +95,7 @@ impl Port {
         }
     }
 
-    /// Writes on; whether that is finished.
+    /// Writes more of the data. Returns whether it is finished.
     fn write(&mut self) -> bool {
         let Role::Feed(data, at) = &mut self.role else { return true };
         while *at < data.len() {
@@ -112,7 +111,8 @@ impl Port {
 }
 
 impl Tape {
-    /// Reads if nothing waits, and writes what fits; whether the end was reached and all of it was handed on.
+    /// Reads if nothing waits, and writes what fits. Returns whether it is finished: `from` has ended, or writing
+    /// failed.
     fn advance(&mut self, record: Option<&mut Vec<u8>>) -> bool {
         if self.at == self.waiting.len() {
             (self.waiting, self.at) = (Vec::new(), 0);
@@ -147,7 +147,7 @@ pub(crate) fn write_all(fd: &OwnedFd, mut data: &[u8]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Reads once; whether that was the end.
+/// Reads once. Returns whether that was the end.
 fn read(fd: &OwnedFd, into: &mut Vec<u8>) -> bool {
     into.reserve(CHUNK);
     match rustix::io::read(fd, spare_capacity(into)) {
@@ -174,7 +174,7 @@ pub(crate) struct Pump<'p, 'g> {
 }
 
 impl Pump<'_, '_> {
-    /// Runs until every stage has closed its pipes, and the last one's process has ended.
+    /// Runs until every stage has closed its pipes and the last one's process has ended.
     pub fn run(mut self) -> Halting<()> {
         let last = self.stages.len() - 1;
         for index in 0..=last {
@@ -203,7 +203,7 @@ impl Pump<'_, '_> {
         Ok(())
     }
 
-    /// Native stages that still read.
+    /// Returns the native stages that still read.
     fn inputs(&self) -> impl Iterator<Item = usize> {
         self.ports.iter().filter_map(|port| match port.role {
             Role::Input(stage, _) => Some(stage),
@@ -224,11 +224,11 @@ impl Pump<'_, '_> {
                     return Ok(());
                 }
             } else if self.ports.is_empty() {
-                // It may still read, though it writes no more to us: the pipes before it are not ours yet.
+                // It may still read, though we get no more output: we do not move the pipes before it yet.
                 self.stages[last].wait(|| self.begun.elapsed());
                 return Ok(());
             } else if let Some(child) = self.stages[last].child.as_mut().filter(|_| !watched) {
-                // It may yet need what only we can move, so do not just wait for it.
+                // It may still need bytes that only we can move, so do not just wait for it.
                 watched = true;
                 if let Ok(fd) = child.end_fd() {
                     self.ports.push(Port { fd: Rc::new(fd), role: Role::Exit });
@@ -239,7 +239,7 @@ impl Pump<'_, '_> {
         }
     }
 
-    /// Moves what can be moved; false if the job was ended and nothing moves any more.
+    /// Moves what can be moved. Returns false if the job was ended and nothing moves any more.
     fn step(&mut self) -> Halting<bool> {
         let flags = |port: &Port| if port.writes() { PollFlags::OUT } else { PollFlags::IN };
         let mut fds: Vec<PollFd<'_>> =
@@ -250,7 +250,7 @@ impl Pump<'_, '_> {
             Err(Errno::INTR) => return Ok(true),
             Err(error) => return Err(Halt::internal("cannot wait for pipes", error)),
         }
-        // A pipe can be said to be over (HUP alone) with its last bytes still in it: only reading tells.
+        // POLLHUP alone may come while the pipe still holds its last bytes: only a read shows the end.
         let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         let mut kept = Vec::with_capacity(self.ports.len());
         for (mut port, ready) in std::mem::take(&mut self.ports).into_iter().zip(ready) {
@@ -262,7 +262,7 @@ impl Pump<'_, '_> {
         Ok(true)
     }
 
-    /// Moves bytes through one port; whether it is finished. A native stage that has its input adds ports.
+    /// Moves bytes through one port, and returns whether it is finished. A native stage with all its input adds ports.
     fn advance(&mut self, port: &mut Port, added: &mut Vec<Port>) -> Halting<bool> {
         Ok(match &mut port.role {
             Role::Stdout(stage) => read(&port.fd, &mut self.stages[*stage].stdout),
@@ -292,7 +292,7 @@ impl Pump<'_, '_> {
         })
     }
 
-    /// Lets a stage that waited have its whole input; further ports that come of it.
+    /// Gives a waiting stage its whole input. Returns the ports that this adds.
     fn complete(&mut self, index: usize, data: Vec<u8>) -> Halting<Vec<Port>> {
         let stage = &mut self.stages[index];
         match stage.pending.take() {
@@ -312,7 +312,7 @@ impl Pump<'_, '_> {
         }
     }
 
-    /// Starts the FileCheck of a stage that waited, with the input so far and the `rest` of it.
+    /// Starts the FileCheck of a waiting stage, with the input so far and the `rest` of it.
     fn hand_over(&mut self, index: usize, data: Vec<u8>, rest: Option<Rc<OwnedFd>>) -> Halting<Vec<Port>> {
         let stage = &mut self.stages[index];
         let Some(Pending::FileCheck(waiting)) = stage.pending.take() else { return Ok(Vec::new()) };

@@ -15,7 +15,7 @@ use crate::ast::{Command, Redirect, RedirectOp, Target, Word};
 use crate::expand;
 use crate::halt::{Halt, Halting};
 
-/// How a file is opened.
+/// The mode in which a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileMode {
     Append,
@@ -33,16 +33,16 @@ pub(crate) struct Opened {
     pub file: Option<Rc<OwnedFd>>,
 }
 
-/// The kinds of descriptors of a stage.
+/// The kind of one descriptor of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
-    /// What comes from the stage before.
+    /// The output of the stage before.
     Upstream,
     /// A new pipe (or, for standard error of a stage that is not the last, a temporary file).
     Pipe,
     /// The same as standard output's pipe.
     Stdout,
-    /// This one of the opened files.
+    /// The opened file with this index.
     File(usize),
 }
 
@@ -52,7 +52,7 @@ enum Wanted {
     File(usize),
 }
 
-/// Opens the files that a command's redirections name, into `opened`; returns the three descriptors.
+/// Opens the files that a command's redirections name, into `opened`. Returns the three descriptors.
 pub(crate) fn process(
     command: &Command,
     cwd: &str,
@@ -101,7 +101,8 @@ pub(crate) fn process(
     Ok(slots)
 }
 
-/// N of `2>&N`, if it is one lit accepts. It asks whether the text is within "012", and then takes it as a number.
+/// Returns N of `2>&N` if lit accepts it. lit tests whether the text is a substring of "012", and then parses it as a
+/// number.
 fn duplicated(redirect: &Redirect) -> Halting<Option<usize>> {
     let Target::Word(Word::Text(text)) = &redirect.target else {
         let kind = if matches!(redirect.target, Target::Sign(..)) { "tuple" } else { "GlobItem" };
@@ -177,7 +178,7 @@ fn open_file(path: &str, mode: FileMode) -> Result<OwnedFd, Errno> {
     Ok(file)
 }
 
-/// The files that output went to, for the report of a failing stage, in lit's order.
+/// Returns the files that received output, in lit's order, for the report of a failing stage.
 pub(crate) fn outputs(opened: &[Opened]) -> Halting<Vec<RedirectedOutput>> {
     let mut sorted: Vec<&Opened> = opened.iter().collect();
     // lit sorts tuples of name, mode and file object, and fails if it has to compare file objects.
@@ -211,7 +212,7 @@ fn content(opened: &Opened) -> Option<RedirectedOutput> {
     let kind = std::fs::metadata(&opened.path).ok()?.file_type();
     let data = match kind {
         _ if kind.is_file() => std::fs::read(&opened.path).ok()?,
-        // Of the devices only /dev/null is of use here, and it is empty. A pipe would have to be waited for.
+        // Of the devices only /dev/null matters here, and it is empty. A read from a pipe could block.
         _ if kind.is_char_device() => Vec::new(),
         _ => return None,
     };

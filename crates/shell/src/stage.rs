@@ -13,28 +13,28 @@ use crate::filecheck::Waiting;
 use crate::prefix::Negation;
 use crate::pump::{self, Port};
 
-/// Python's exit code where its last output could not be written.
+/// Python's exit code when it could not write its last output.
 const PYTHON_OUTPUT_LOST: i32 = 120;
 
 /// A stage that has been started.
 #[derive(Default)]
 pub(crate) struct Running<'g> {
     pub child: Option<Child<'g>>,
-    /// A native command that reads standard input, until it has all of it.
+    /// The command that waits for its input, until it has all of it.
     pub pending: Option<Pending<'g>>,
     /// lit's number for how it ended, before negation.
     pub status: i32,
     /// How the process ended.
     pub process: Option<Status>,
     pub negation: Negation,
-    /// Started under `ulimit`: lit's launcher stands between, and turns a signal into an exit code.
+    /// Started under `ulimit`: lit's launcher runs between, and turns a signal into an exit code.
     pub is_limited: bool,
     /// The captured bytes.
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
     /// Standard error of a stage that is not the last.
     pub stderr_file: Option<OwnedFd>,
-    /// Standard error came through a pipe, and so with line ends translated.
+    /// Standard error came through a pipe, so its line ends are translated.
     pub stderr_is_piped: bool,
     /// The next stage reads standard error.
     pub errors_feed_next: bool,
@@ -43,13 +43,13 @@ pub(crate) struct Running<'g> {
     pub stderr_end: Option<Rc<OwnedFd>>,
     pub ended: Option<Duration>,
     pub cpu: Duration,
-    /// The bytes for the next stage, if they are captured.
+    /// The pipe capture: the bytes for the next stage, if they are recorded.
     pub tape: Vec<u8>,
     /// A FileCheck that passed without a process.
     pub is_matched: bool,
 }
 
-/// What waits for its input.
+/// A stage that waits for its input.
 pub(crate) enum Pending<'g> {
     /// A native command.
     Native(Box<Native>),
@@ -64,13 +64,13 @@ pub(crate) struct Native {
     pub outlets: Outlets,
 }
 
-/// Where a native command's output goes.
+/// The destinations of a native command's output.
 pub(crate) struct Outlets {
     pub stdout: Outlet,
     pub stderr: Outlet,
 }
 
-/// Where one stream of a native command goes.
+/// The destination of one stream of a native command.
 pub(crate) enum Outlet {
     /// To the transcript.
     Capture,
@@ -78,12 +78,12 @@ pub(crate) enum Outlet {
     Pipe(OwnedFd),
     /// Into a file that a redirection opened.
     File(Rc<OwnedFd>),
-    /// Where standard output goes.
+    /// The destination of standard output.
     Stdout,
 }
 
 impl<'g> Running<'g> {
-    /// Sends the output of a native command to its places. The rest that does not fit a pipe yet becomes a port.
+    /// Sends the output of a native command to its destinations. A rest that does not fit into a pipe becomes a port.
     pub fn deliver(&mut self, written: Written, outlets: Outlets) -> Vec<Port> {
         let Written { mut stdout, stderr, status, output_before_errors } = written;
         let mut lost = false;
@@ -105,14 +105,14 @@ impl<'g> Running<'g> {
         ports.into_iter().flatten().collect()
     }
 
-    /// Lets a FileCheck wait. Should it be cut short, it was killed, as its process would have been.
+    /// Makes a FileCheck wait. If the job ends first, it counts as killed, as its process would.
     pub fn wait_for_input(&mut self, waiting: Waiting<'g>) {
         self.pending = Some(Pending::FileCheck(Box::new(waiting)));
         self.process = Some(Status::Signaled(Signal::KILL.as_raw()));
         self.status = -Signal::KILL.as_raw();
     }
 
-    /// Takes note that a FileCheck has passed; to all who look, a process has.
+    /// Records that a FileCheck has passed, as if a process had.
     pub fn has_matched(&mut self) {
         (self.is_matched, self.status, self.process) = (true, 0, Some(Status::OK));
     }

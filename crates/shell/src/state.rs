@@ -10,7 +10,7 @@ use hotstart_python::path::{join, realpath};
 
 use crate::halt::{Halt, Halting};
 
-/// The environment of commands, with the form in which processes take it, made when first needed.
+/// The environment of commands. The form that processes take is made when first needed.
 #[derive(Clone, Debug)]
 pub(crate) struct Vars {
     vars: Arc<Environment>,
@@ -26,7 +26,7 @@ impl Vars {
         self.vars.get(key)
     }
 
-    /// Sets a variable; costs nothing if it has the value already.
+    /// Sets a variable. This costs nothing if it has the value already.
     pub fn set(&mut self, key: &str, value: impl AsRef<OsStr>) {
         if self.vars.get(key) != Some(value.as_ref()) {
             self.block = None;
@@ -34,7 +34,7 @@ impl Vars {
         }
     }
 
-    /// All of them.
+    /// Returns all variables.
     pub fn all(&self) -> Arc<Environment> {
         Arc::clone(&self.vars)
     }
@@ -50,7 +50,7 @@ impl Vars {
         *self = Vars::new(Arc::default());
     }
 
-    /// `K=V` lines, sorted.
+    /// Returns `K=V` lines, sorted.
     pub fn sorted_lines(&self) -> String {
         let mut vars: Vec<_> = self.vars.iter().collect();
         vars.sort();
@@ -58,20 +58,20 @@ impl Vars {
         vars.into_iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
-    /// For a process.
+    /// Returns the environment in the form that a process takes.
     pub fn block(&mut self) -> EnvBlock {
         self.block.get_or_insert_with(|| EnvBlock::new(&self.vars)).clone()
     }
 }
 
-/// A resource that `ulimit` has set: which, lit's name for it, and its value (-1 is unlimited).
+/// A limit that `ulimit` has set: the resource, lit's name for it, and its value (-1 is unlimited).
 pub(crate) type SetLimit = (Resource, &'static str, i128);
 
 /// The state of a script's shell.
 #[derive(Clone, Debug)]
 pub(crate) struct Shell {
     pub vars: Vars,
-    /// Absolute, though it may not exist.
+    /// An absolute path. The directory may not exist.
     cwd: Arc<Path>,
     pub dirs: Vec<Arc<Path>>,
     /// As given to `umask`; -1 is the runner's own.
@@ -84,7 +84,7 @@ impl Shell {
         Shell { vars: Vars::new(vars), cwd: cwd.into(), dirs: Vec::new(), umask: -1, limits: Vec::new() }
     }
 
-    /// The copy that an `env` prefix makes for one command: limits are lost, as in lit.
+    /// Returns the copy that an `env` prefix makes for one command. Limits are lost, as in lit.
     pub fn for_one_command(&self) -> Self {
         Shell { limits: Vec::new(), dirs: Vec::new(), ..self.clone() }
     }
@@ -97,7 +97,7 @@ impl Shell {
         self.cwd.clone()
     }
 
-    /// Changes the directory without looking whether it exists: the next process will fail if it does not.
+    /// Changes the directory without a check that it exists. If it does not, the next process fails.
     pub fn change_dir(&mut self, dir: &str) {
         let new = if dir.starts_with('/') { dir.into() } else { realpath(join(self.cwd(), dir)) };
         self.cwd = new.into();
@@ -107,7 +107,7 @@ impl Shell {
         self.cwd = dir;
     }
 
-    /// The mask for processes, if one was set.
+    /// Returns the mask for processes, if one was set.
     pub fn process_umask(&self) -> Halting<Option<u32>> {
         if self.umask == -1 {
             return Ok(None);
@@ -117,7 +117,7 @@ impl Shell {
         Ok(Some(mask as u32 & 0o777))
     }
 
-    /// The limits for processes, and the variables by which lit hands them on; those stay set.
+    /// Returns the limits for processes. Sets the variables through which lit passes them on; those stay set.
     pub fn process_limits(&mut self) -> Vec<Limit> {
         let mut limits = Vec::with_capacity(self.limits.len());
         for &(resource, name, value) in &self.limits {

@@ -1,11 +1,11 @@
-//! Tools that the user wants started by another program: a profiler, a debugger.
+//! Starts tools through another program that the user has chosen: a profiler, a debugger.
 
 use std::path::Path;
 
 use hotstart_model::{Script, Wrap};
 
-/// What to start in the place of `program`, with which words, and whether that is another program. `number` is the stage's: its
-/// pipeline in the script and its place there, both counted from 1.
+/// Returns the program to start, its words, and whether it replaces `program`. `number` identifies the stage: the
+/// pipeline in the script and the stage in it, both counted from 1.
 pub(crate) fn wrapped(
     script: &Script,
     program: String,

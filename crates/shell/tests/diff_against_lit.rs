@@ -1,8 +1,8 @@
 //! `diff -I` with generated Python patterns against lit's own `diff`.
 //!
-//! The number of patterns is 2,000, or what HOTSTART_PROPERTY_SCRIPTS says; HOTSTART_PROPERTY_SEED changes them.
+//! HOTSTART_PROPERTY_SCRIPTS sets the number of patterns (default 2,000), HOTSTART_PROPERTY_SEED the first seed.
 
-// Each is shared with another test, which uses all of it.
+// Both files are shared with another test, which uses all of them.
 #[allow(dead_code)]
 #[path = "against_lit/compare.rs"]
 mod compare;
@@ -22,7 +22,7 @@ use patterns::Grammar;
 use reference::Reference;
 
 const LETTERS: &[&str] = &["a", "b", "o", "keep", "é", "1", "_", " ", "[", "{", "}", "-", "."];
-/// For patterns, those that stand for themselves.
+/// Characters that mean themselves in a pattern.
 const PLAIN: &[&str] = &["a", "b", "o", "keep", "é", "1", "_", " ", "}", "-"];
 
 /// splitmix64
@@ -37,7 +37,7 @@ impl Random {
         ((z ^ (z >> 31)) % limit as u64) as usize
     }
 
-    /// A file's lines, the last one perhaps without an end.
+    /// Returns a file's lines. The last one may have no newline.
     fn text(&mut self) -> String {
         let mut text = String::new();
         for _ in 0..self.below(4) {
@@ -51,7 +51,7 @@ impl Random {
     }
 }
 
-/// Status and output of ours.
+/// Returns status and output of our `diff`.
 fn ours(pattern: &str, cwd: &Path, reference: &Reference) -> (i32, String) {
     let command = Command { label: "RUN: at line 1".to_owned(), text: format!("diff -u -I '{pattern}' f g") };
     let script = Script {

@@ -1,4 +1,5 @@
-//! FileChecks that pass without a process, and those that are handed their input: the record is the same as with a process.
+//! FileChecks that pass without a process, and those that receive their input later, give the same record as with a
+//! process.
 //!
 //! Needs a FileCheck of LLVM 15 or newer in /usr/lib/llvm-*/bin; without one, the tests say so and check nothing.
 
@@ -63,7 +64,7 @@ impl Space {
     }
 }
 
-/// The record without times.
+/// Returns the record without times.
 fn timeless(transcript: &Transcript) -> Transcript {
     let mut timeless = Transcript { matched: 0, ..transcript.clone() };
     for step in &mut timeless.steps {
@@ -87,7 +88,7 @@ fn the_record_is_the_same() {
         ("FileCheck check --input-file=good", 1),
         ("/bin/cat good | env FILECHECK_OPTS=--match-full-lines FileCheck check", 1),
         ("FileCheck check < good && /bin/cat good | FileCheck check", 2),
-        // Failures, and what is not certain.
+        // Failures, and undecided cases.
         ("cat bad | FileCheck check", 0),
         ("/bin/cat bad | FileCheck check", 0),
         ("/bin/cat bad | FileCheck check 2>&1", 0),
@@ -97,7 +98,7 @@ fn the_record_is_the_same() {
         ("/bin/cat good | FileCheck missing", 0),
         ("/bin/cat good | FileCheck check -v", 0),
         ("FileCheck check", 0),
-        // Not for the matcher.
+        // Cases that the matcher does not accept.
         ("/bin/cat bad | not FileCheck check", 0),
         ("/bin/cat good | FileCheck check | /bin/cat", 0),
         ("/bin/cat good | FileCheck check > out", 0),
@@ -150,7 +151,7 @@ fn a_program_that_only_has_the_name_is_never_believed() {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(&wrapper, mode).unwrap();
     assert!(!space.filechecks.test_now(&wrapper, &space.env));
-    // `true` passes whatever it is asked.
+    // `true` passes with any arguments.
     let pretender = space.dir.path().join("FileCheck-true");
     fs::copy("/bin/true", &pretender).unwrap();
     assert!(!space.filechecks.test_now(&pretender, &space.env));

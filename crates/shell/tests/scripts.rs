@@ -200,7 +200,7 @@ fn run_until_killed(script: &Script) -> Transcript {
     let marker = script.cwd.join("begun");
     std::thread::scope(|scope| {
         let running = scope.spawn(|| run_script(script, &Launcher::new(), &group));
-        // The script says itself when there is something to end.
+        // The script creates the marker when its processes run.
         while !marker.exists() {
             std::thread::yield_now();
         }
@@ -212,7 +212,7 @@ fn run_until_killed(script: &Script) -> Transcript {
 #[test]
 fn a_deadline_ends_everything() {
     let space = Space::new();
-    // The second process leaves the group and keeps the pipe open; that must not keep us waiting.
+    // The second process leaves the group and keeps the pipe open. We must not wait for it.
     let texts = ["sh -c 'setsid sleep 60 & echo > begun; sleep 60' | cat ; echo more", "echo never"];
     for external in [false, true] {
         let mut script = space.script(&texts);

@@ -1,6 +1,7 @@
-//! Compares the matcher with real FileChecks on calls that `bench/filecheck-record` has kept, and on mutants of them.
+//! Compares the matcher with real FileChecks on calls that `bench/filecheck-record` recorded, and on mutants of them.
 //!
-//! Only a pass of the matcher needs the real one: all else is left to it anyway. The exit status tells of wrong passes.
+//! Only passes of the matcher are compared: everything else runs in FileCheck anyway. The exit status reports wrong
+//! passes.
 #![forbid(unsafe_code)]
 
 #[path = "../../tests/oracle/client.rs"]
@@ -22,7 +23,7 @@ CALLS is the directory `calls` that bench/filecheck-record has written. Each cal
 matcher passes is judged by each FileCheck, too, and by each oracle (tests/oracle/oracle.cpp). With --mutants, N variants
 of each call as well: a line dropped, doubled or swapped, a byte changed, in the input or in the check file.";
 
-/// A call that was recorded.
+/// A recorded call.
 struct Call {
     args: Vec<String>,
     opts: String,
@@ -125,7 +126,7 @@ fn judge(call: &Call, name: &Path, seed: u64, options: &Options, scratch: &Path,
     let decision = request.clone().and_then(|request| request.decide(&call.check, &call.input));
     count(&decision, counts);
     let Ok(request) = request else { return };
-    // The share that is decided is one of the passes.
+    // The share of decided cases refers to passes.
     let passes = match options.oracles.borrow_mut().first_mut() {
         Some(oracle) => Some(oracle.passes(&request.options(), &call.check, &call.input)),
         None => options.filechecks.first().map(|tool| real(tool, call, &request, scratch)),
@@ -154,7 +155,7 @@ fn count(decision: &Certain<()>, counts: &mut Counts) {
     }
 }
 
-/// Asks every FileCheck about a pass.
+/// Runs every FileCheck on a case that the matcher passes.
 fn confirm(
     call: &Call,
     request: &Request,
@@ -173,7 +174,7 @@ fn confirm(
     }
 }
 
-/// Counts an answer, and keeps the case if it shows that a pass was wrong.
+/// Counts an answer, and stores the case if it shows that a pass was wrong.
 fn note(call: &Call, name: &Path, tool: &Path, is_right: bool, counts: &mut Counts) {
     counts.compared += 1;
     if is_right {
@@ -188,7 +189,7 @@ fn note(call: &Call, name: &Path, tool: &Path, is_right: bool, counts: &mut Coun
     let _ = fs::write(kept.join("input"), &call.input);
 }
 
-/// Whether a FileCheck passes without a word.
+/// Whether a FileCheck passes without output.
 fn real(tool: &Path, call: &Call, request: &Request, scratch: &Path) -> bool {
     let (check, input) = (scratch.join("check"), scratch.join("input"));
     fs::write(&check, &call.check).expect("a temporary file");
@@ -218,7 +219,7 @@ fn real(tool: &Path, call: &Call, request: &Request, scratch: &Path) -> bool {
     output.status.code() == Some(0) && output.stdout.is_empty() && output.stderr.is_empty()
 }
 
-/// A small generator of random numbers (xorshift), so that runs can be repeated.
+/// A small generator of random numbers (xorshift), so that runs are reproducible.
 struct Random(u64);
 
 impl Random {
@@ -240,7 +241,7 @@ fn mutate(call: &Call, random: &mut Random) -> Call {
     let in_check = random.below(3) == 0;
     let text = if in_check { &mut mutant.check } else { &mut mutant.input };
     if random.below(3) == 0 {
-        // A byte becomes another one of the same text.
+        // Replaces a byte with another one of the same text.
         if !text.is_empty() {
             let (to, from) = (random.below(text.len()), random.below(text.len()));
             text[to] = text[from];

@@ -1,8 +1,8 @@
 //! Patterns that use a variable which they define: `[[X:[a-z]+]] = [[X]]`.
 //!
-//! LLVM's engine first takes the back-reference for the expression that it refers to. For the leftmost start, it takes
-//! the longest end of that, and tries assignments in order, with greedy repetitions; then shorter ends, then later
-//! starts. The same is done here, for sequences of literals and sets only.
+//! LLVM's engine first replaces the back-reference by the expression that it refers to. For the leftmost start, it
+//! takes the longest end of that, and tries assignments in order, with greedy repetitions; then shorter ends, then
+//! later starts. This module does the same, for sequences of literals and sets only.
 
 use std::ops::Range;
 
@@ -11,19 +11,19 @@ use super::search::each_start;
 use super::{Element, MANY, Work};
 use crate::{Certain, undecided};
 
-/// More are not followed: each is a level of recursion.
+/// Longer patterns are undecided: each element is a level of recursion.
 const MAX_ELEMENTS: usize = 200;
 
-/// LLVM's engine recurses for each repetition, and crashes where the stack ends.
+/// LLVM's engine recurses for each repetition, and crashes when the stack is full.
 const MAX_SPAN: usize = 10_000;
 
 /// A match with its captures.
 pub(crate) type Found = (Range<usize>, Vec<(usize, Range<usize>)>);
 
-/// The match of a pattern with back-references.
+/// Returns the match of a pattern with back-references.
 pub(crate) fn find(elements: &[Element], text: &[u8], work: &Work) -> Certain<Option<Found>> {
     let is_plain = |element: &Element| match element {
-        // What may be there or not, LLVM 15 and older lose track of here.
+        // LLVM 15 and older handle other optional parts wrongly here.
         Element::Set { min, max, .. } => matches!((*min, *max), (0 | 1, MANY)) || min == max,
         Element::Literal(_) | Element::Eol | Element::Open(_) | Element::Close(_) | Element::Back(_) => true,
         _ => false,
@@ -50,7 +50,7 @@ pub(crate) fn find(elements: &[Element], text: &[u8], work: &Work) -> Certain<Op
     Ok(found)
 }
 
-/// The pattern with expressions in the place of references to them.
+/// Returns the pattern with each reference replaced by its expression.
 fn without_references(elements: &[Element]) -> Certain<Vec<Element>> {
     let mut loose: Vec<Element> = Vec::new();
     for element in elements {
@@ -77,7 +77,7 @@ struct Matcher<'t> {
 }
 
 impl Matcher<'_> {
-    /// Whether the parts from `index` on match exactly from `at` to the end. Captures stay as they were when it does.
+    /// Whether the parts from `index` on match exactly from `at` to the end. If so, the captures are set.
     fn matches(&mut self, index: usize, at: usize) -> Certain<bool> {
         self.work.spend(1)?;
         let Some(element) = self.elements.get(index) else { return Ok(at == self.end) };

@@ -1,9 +1,9 @@
-//! What the definitions of a pattern captured, once the span of the whole match is known.
+//! Finds the captures of a pattern's definitions, given the span of the whole match.
 //!
 //! LLVM's engine goes through the parts of a sequence from left to right. Each part gets the longest piece with which
-//! the rest can still match exactly to the end. All definitions stand at the top of a pattern's sequence, and so do
-//! the parts of a group without alternatives or repetition, which was flattened. A bounded repetition of a group is
-//! several parts to LLVM, one to us: undecided.
+//! the rest can still match exactly to the end. All definitions are at the top level of a pattern's sequence, and so
+//! are the parts of a group without alternatives or repetition, which was flattened. A bounded repetition of a group is
+//! several parts in LLVM but one here, so it is undecided.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use super::positions::{Positions, sequence, step};
 use super::{Element, Group, MANY, Work};
 use crate::{Certain, undecided};
 
-/// The pieces that the definitions captured, by their number, within a match that is known.
+/// Returns the pieces that the definitions captured, by their number, within a known match.
 pub(crate) fn captures(
     elements: &[Element],
     text: &[u8],
@@ -37,7 +37,7 @@ pub(crate) fn captures(
     if at == span.end { Ok(found) } else { undecided("captures that do not add up") }
 }
 
-/// The end of the longest piece for `element` with which the rest matches exactly to `end`.
+/// Returns the end of the longest piece for `element` with which the rest matches exactly to `end`.
 fn longest(
     element: &Element,
     rest: &[Element],
@@ -66,7 +66,7 @@ mod tests {
     use crate::regex::parse::parse;
     use crate::regex::search::find;
 
-    /// The captures of a pattern whose pieces in odd places are captured.
+    /// Returns the captures of a pattern whose pieces at odd indices are captured.
     fn captured(pieces: &[&str], text: &str) -> Vec<String> {
         let mut elements = Vec::new();
         for (index, piece) in pieces.iter().enumerate() {

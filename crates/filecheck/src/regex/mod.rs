@@ -1,9 +1,9 @@
-//! LLVM's regular expressions: POSIX, extended, leftmost and longest, on bytes, where `^` and `$` know lines.
+//! LLVM's regular expressions: POSIX, extended, leftmost and longest, on bytes, with `^` and `$` at line ends.
 //!
-//! [`parse`] accepts what means the same in all versions of LLVM. [`search`] finds the match by sets of positions: each
-//! part of an expression takes the set of places where it may begin to the set of places where it may end. That is the
-//! definition of a regular language, so the longest end is exact without any rule of priority. [`captures`] says what
-//! the parts matched, by LLVM's rule.
+//! [`parse`] accepts expressions that mean the same in all versions of LLVM. [`search`] finds the match by sets of
+//! positions: each part of an expression maps the set of its possible starts to the set of its possible ends. That is
+//! the definition of a regular language, so the longest end is exact without any rule of priority. [`captures`] finds
+//! the text that the parts matched, by LLVM's rule.
 
 pub(crate) mod backref;
 pub(crate) mod captures;
@@ -30,7 +30,7 @@ impl ByteSet {
         set
     }
 
-    /// All bytes but the line end: what `.` matches.
+    /// Returns all bytes except the line end, as `.` matches them.
     pub fn any() -> Self {
         ByteSet::NONE.inverted()
     }
@@ -43,14 +43,14 @@ impl ByteSet {
         self.0[usize::from(byte >> 6)] >> (byte & 63) & 1 == 1
     }
 
-    /// The other bytes, always without the line end.
+    /// Returns the other bytes, always without the line end.
     pub fn inverted(self) -> Self {
         let mut words = self.0.map(|word| !word);
         words[0] &= !(1 << b'\n');
         ByteSet(words)
     }
 
-    /// With both cases of each letter.
+    /// Adds the other case of each letter.
     pub fn with_cases(mut self) -> Self {
         for lower in b'a'..=b'z' {
             let upper = lower.to_ascii_uppercase();
@@ -70,7 +70,7 @@ pub(crate) const MANY: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 pub(crate) enum Element {
     Literal(Vec<u8>),
-    /// Bytes of a set, so many times.
+    /// Bytes of a set, between `min` and `max` times.
     Set {
         set: ByteSet,
         min: u32,
@@ -81,7 +81,7 @@ pub(crate) enum Element {
     /// The end of a line.
     Eol,
     Group(Box<Group>),
-    /// Begin and end of what a definition captures, by its number in the pattern.
+    /// The start and the end of a definition's capture, by its number in the pattern.
     Open(usize),
     Close(usize),
     /// The value of a string variable.
@@ -92,17 +92,17 @@ pub(crate) enum Element {
     Back(usize),
 }
 
-/// What is not a plain sequence.
+/// A part that is not a plain sequence.
 #[derive(Clone, Debug)]
 pub(crate) enum Group {
     /// One of several sequences.
     Either(Vec<Vec<Element>>),
-    /// A sequence, so many times.
+    /// A sequence, between `min` and `max` times.
     Repeat { body: Vec<Element>, min: u32, max: u32 },
 }
 
 impl Element {
-    /// Whether it can match nothing without looking around.
+    /// Whether it can match nothing regardless of its surroundings.
     pub fn is_nullable(&self) -> bool {
         match self {
             Element::Literal(text) => text.is_empty(),
@@ -113,7 +113,7 @@ impl Element {
                 Group::Repeat { body, min, .. } => *min == 0 || body.iter().all(Element::is_nullable),
             },
             Element::Open(_) | Element::Close(_) => true,
-            // Known only when it has a value.
+            // Known only once it has a value.
             Element::Text(_) | Element::Number(_) | Element::Back(_) => true,
         }
     }
@@ -133,7 +133,7 @@ impl Element {
     }
 }
 
-/// A bound of the work for one decision: what takes longer is left to FileCheck.
+/// A limit of the work for one decision. FileCheck runs if it is exceeded.
 #[derive(Debug)]
 pub(crate) struct Work(Cell<u64>);
 

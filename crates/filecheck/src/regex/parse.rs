@@ -1,10 +1,10 @@
-//! Reads a regular expression as LLVM does. What LLVM refuses, what its versions see differently and what its engine
-//! is known to treat in a way of its own is undecided:
+//! Reads a regular expression as LLVM does. An expression is undecided if LLVM refuses it, if its versions differ on
+//! it, or if its engine is known to deviate:
 //!
 //! - Back-references, `[. .]`, `[= =]`, `[[:<:]]` and `[[:>:]]`, and bytes that are not ASCII.
-//! - A brace that is no bound: with the text after it, it may become one.
-//! - An alternative, other than the last, that can be empty. LLVM's engine forgets that a match has begun if its states
-//!   are those of a fresh start, which such alternatives make possible. It then finds a later match.
+//! A brace that is no bound: the text after it may make it one.
+//! An alternative, other than the last, that can be empty. LLVM's engine forgets that a match has begun if its states
+//! equal those of a fresh start, which such alternatives make possible. It then finds a later match.
 //! - Repetitions of `^` and `$`.
 
 use super::{ByteSet, Element, Group, MANY};
@@ -32,7 +32,7 @@ pub(crate) fn parse(text: &[u8], ignores_case: bool) -> Certain<Vec<Element>> {
     joined(alternatives)
 }
 
-/// The states that LLVM's engine makes of it: it writes bounded repetitions out.
+/// Returns the number of states in LLVM's engine, which expands bounded repetitions.
 fn states(elements: &[Element]) -> u64 {
     let times = |min: u32, max: u32| u64::from(if max == MANY { min.max(1) } else { max });
     let of = |element: &Element| match element {
@@ -47,7 +47,7 @@ fn states(elements: &[Element]) -> u64 {
     elements.iter().map(of).fold(0, u64::saturating_add)
 }
 
-/// Adds a byte that stands for itself.
+/// Adds a byte that matches itself.
 pub(crate) fn push_byte(elements: &mut Vec<Element>, byte: u8) {
     match elements.last_mut() {
         Some(Element::Literal(text)) => text.push(byte),
@@ -55,7 +55,7 @@ pub(crate) fn push_byte(elements: &mut Vec<Element>, byte: u8) {
     }
 }
 
-/// The sequence for alternatives.
+/// Returns the sequence for some alternatives.
 fn joined(mut alternatives: Vec<Vec<Element>>) -> Certain<Vec<Element>> {
     if alternatives.len() == 1 {
         return Ok(alternatives.remove(0));
@@ -74,7 +74,7 @@ struct Parser<'t> {
     depth: usize,
 }
 
-/// What a repetition may follow.
+/// An item that a repetition may follow.
 enum Atom {
     Byte(u8),
     Set(ByteSet),
@@ -198,7 +198,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A byte that stands for itself. Where case is ignored, the input is in lower case.
+    /// Returns a byte that matches itself. If case is ignored, the input is in lower case.
     fn byte(&self, byte: u8) -> Atom {
         Atom::Byte(if self.ignores_case { byte.to_ascii_lowercase() } else { byte })
     }
@@ -244,7 +244,7 @@ impl Parser<'_> {
         Ok(Atom::Set(if is_inverted { set.inverted() } else { set }))
     }
 
-    /// A class, a byte or a range within brackets.
+    /// Reads a class, a byte or a range within brackets.
     fn term(&mut self, set: &mut ByteSet) -> Certain<()> {
         if self.eat(b"[:") {
             return self.class(set);

@@ -5,7 +5,7 @@ use memchr::memmem;
 use super::{ByteSet, Element, Group, MANY, Work};
 use crate::{Certain, undecided};
 
-/// Places in a text: intervals with both ends included, in order, neither touching nor overlapping.
+/// Positions in a text: intervals with both ends included, in order, neither touching nor overlapping.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Positions(Vec<(usize, usize)>);
 
@@ -26,7 +26,7 @@ impl Positions {
         self.0.last().map(|&(_, high)| high)
     }
 
-    /// From the last to the first.
+    /// Iterates from the last to the first.
     pub fn descending(&self) -> impl Iterator<Item = usize> + '_ {
         self.0.iter().rev().flat_map(|&(low, high)| (low..=high).rev())
     }
@@ -47,7 +47,7 @@ impl Positions {
         union
     }
 
-    /// Those in which `is_in` holds.
+    /// Returns the positions for which `is_in` holds.
     fn filter(&self, work: &Work, is_in: impl Fn(usize) -> bool) -> Certain<Self> {
         let mut kept = Positions::default();
         for &(low, high) in &self.0 {
@@ -58,7 +58,7 @@ impl Positions {
     }
 }
 
-/// Where a sequence may end if it begins at any of `from`.
+/// Returns the possible ends of a sequence that begins at any of `from`.
 pub(crate) fn sequence(
     elements: &[Element],
     text: &[u8],
@@ -75,7 +75,7 @@ pub(crate) fn sequence(
     Ok(at)
 }
 
-/// Where one part may end if it begins at any of `from`.
+/// Returns the possible ends of one part that begins at any of `from`.
 pub(crate) fn step(element: &Element, text: &[u8], from: Positions, work: &Work) -> Certain<Positions> {
     work.spend(from.0.len() + 1)?;
     match element {
@@ -130,7 +130,7 @@ fn sets(
     for &(low, high) in &from.0 {
         let mut start = low;
         while start <= high {
-            // All starts within one run of the set's bytes, together: their ends are one interval.
+            // All starts within one run of the set's bytes are treated together: their ends form one interval.
             let bound = if max == MANY { usize::MAX } else { (high - start).saturating_add(max as usize) };
             let run = text[start..].iter().take(bound).take_while(|&&byte| set.contains(byte)).count();
             work.spend(run + 1)?;
@@ -149,7 +149,7 @@ fn sets(
     Ok(merged)
 }
 
-/// Adds one round after another until nothing new comes of it.
+/// Adds one round after another until a round finds nothing new.
 fn repeat(
     body: &[Element],
     (min, max): (u32, u32),

@@ -1,7 +1,7 @@
 //! Finds the leftmost longest match.
 //!
-//! Which starts are tried is decided by a literal that every match contains: only lines that have it can have a start,
-//! as long as nothing before it in the pattern matches a line end.
+//! Every match contains a certain literal, which restricts the starts to try: only lines with it can have a start, as
+//! long as nothing before it in the pattern matches a line end.
 
 use std::ops::Range;
 
@@ -11,10 +11,10 @@ use super::positions::{Positions, sequence};
 use super::{Element, Work};
 use crate::Certain;
 
-/// Bytes that a search for a literal passes over in one unit of work.
+/// Bytes that a search for a literal skips in one unit of work.
 const PER_UNIT: usize = 16;
 
-/// The leftmost longest match. Only for patterns without back-references, with all values filled in.
+/// Returns the leftmost longest match. Only for patterns without back-references, with all values filled in.
 pub(crate) fn find(elements: &[Element], text: &[u8], work: &Work) -> Certain<Option<Range<usize>>> {
     if let [Element::Literal(literal)] = elements {
         let found = memmem::find(text, literal).map(|start| start..start + literal.len());
@@ -30,7 +30,7 @@ pub(crate) fn find(elements: &[Element], text: &[u8], work: &Work) -> Certain<Op
     Ok(found)
 }
 
-/// Calls `attempt` with all places where a match can start, in order, until it answers true.
+/// Calls `attempt` with all places where a match can start, in order, until it returns true.
 pub(crate) fn each_start(
     elements: &[Element],
     text: &[u8],
@@ -59,7 +59,7 @@ pub(crate) fn each_start(
     Ok(())
 }
 
-/// The longest literal before which nothing can match a line end.
+/// Returns the longest literal before which nothing can match a line end.
 fn anchor(elements: &[Element]) -> Option<&[u8]> {
     let before = elements.iter().position(Element::crosses_lines).unwrap_or(elements.len());
     let literals = elements[..before].iter().filter_map(|element| match element {
@@ -69,7 +69,7 @@ fn anchor(elements: &[Element]) -> Option<&[u8]> {
     literals.max_by_key(|text| text.len())
 }
 
-/// Tries the starts within a range, as the first part of the pattern allows.
+/// Tries the starts within a range that the first part of the pattern allows.
 fn starts_within(
     elements: &[Element],
     text: &[u8],

@@ -1,10 +1,10 @@
-//! Asks an oracle that was built from `oracle.cpp`. Shared by the test and by `filecheck-compare`.
+//! Queries an oracle that was built from `oracle.cpp`. Shared by the test and by `filecheck-compare`.
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// An oracle, started when it is first asked.
+/// An oracle. The first query starts it.
 pub struct Oracle {
     pub path: PathBuf,
     child: Option<Child>,
@@ -28,7 +28,7 @@ impl Oracle {
         let mut answer = [0];
         let (stdin, stdout) = (asked.stdin.as_mut().expect("a pipe"), asked.stdout.as_mut().expect("a pipe"));
         if stdin.write_all(&question).and_then(|()| stdout.read_exact(&mut answer)).is_err() {
-            // The library has ended it, as FileCheck would have ended.
+            // The library ended the oracle, as it would have ended FileCheck.
             _ = asked.wait();
             self.child = None;
         }

@@ -1,4 +1,4 @@
-//! Tries acts by themselves, cold and in a worker, before any are drawn together.
+//! Tries single acts, cold and in a persistent process, before any are drawn together.
 
 use std::io;
 
@@ -7,39 +7,39 @@ use super::{compare, run_against};
 use crate::generate::{Catalogue, Request, Role, Sequence};
 use crate::run::{Mode, Program, Session};
 
-/// What a sequence did.
+/// The result for a sequence.
 #[derive(Debug)]
 pub struct Tried {
-    /// Whether a worker was not used again after one of its runs.
+    /// Whether one of its runs retired a persistent process.
     pub retires: bool,
-    /// Whether it differs from what it is cold: it is to be looked into like all others.
+    /// Whether it differs from its cold run. It must then be examined like any other.
     pub differs: bool,
 }
 
-/// Two runs of `act`.
+/// Returns two runs of `act`.
 pub fn twice(act: &str) -> Sequence {
     sequence(&[act.to_owned()], &[act.to_owned()])
 }
 
-/// A run of `act`, and one of all that may show what it has left behind.
+/// Returns a run of `act`, and one of all acts that may show the state it left.
 pub fn observed(act: &str, catalogue: &Catalogue) -> Option<Sequence> {
     let act = catalogue.find(act).filter(|act| act.role == Role::Disturbs)?;
     let observers = catalogue.of(Role::Observes, Some(&act.family));
-    // One of these would make the run doubtful, and nothing would be seen.
+    // A retiring act would make the run doubtful, and the run would show nothing.
     let observers = observers.iter().filter(|observer| !catalogue.retiring.contains(&observer.name));
     let observers: Vec<_> = observers.map(|observer| observer.name.clone()).collect();
     Some(sequence(std::slice::from_ref(&act.name), &observers))
 }
 
-/// Two runs, twice: the first time in a worker whose runs are audited, and which an audit may end before anything shows; then in
-/// one whose runs are not. The very first run is a fork.
+/// Returns two runs, twice. The first time, they run in a persistent process with audits, which may end it before a
+/// difference shows; then in one without. The very first run is a fork.
 fn sequence(first: &[String], second: &[String]) -> Sequence {
     let request = |acts: &[String]| Request { acts: acts.to_vec(), ..Request::default() };
     let runs = [&[], first, second, &[], first, second];
     Sequence { before: Vec::new(), requests: runs.map(request).to_vec() }
 }
 
-/// Runs `sequence` cold and in a worker.
+/// Runs `sequence` cold and in a persistent process.
 pub fn calibrate(
     session: &Session,
     (sequence, program): (&Sequence, &Program),

@@ -1,4 +1,4 @@
-//! A campaign: jobs that draw, run and compare sequences until the time is over.
+//! A campaign: jobs that draw, run and compare sequences until the time is up.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,32 +13,32 @@ use crate::generate::{Act, Catalogue, Draw, Known, Random, Role, Sequence};
 use crate::options::Options;
 use crate::run::{Mode, Place, Program, Session, Tally, Workshop, sources};
 
-/// Sequences with one program before another is compiled.
+/// Sequences that share a program before another is compiled.
 const SEQUENCES_PER_PROGRAM: u64 = 16;
-/// One in so many programs does something before `main`.
+/// One program in this many does something before `main`.
 const BEFORE_ONE_IN: u64 = 3;
-/// Sequences tried to make a failing one small.
+/// The limit of sequences tried to shrink a failing one.
 const SHRINKING: usize = 400;
-/// The same where each attempt may take a run's whole limit.
+/// The same limit for a failure in which each attempt may take a run's whole time limit.
 const SHRINKING_HANGS: usize = 20;
 
-/// What all jobs share.
+/// The state that all jobs share.
 struct Campaign<'o> {
     options: &'o Options,
     catalogue: Catalogue,
     begun: Instant,
     deadline: Instant,
     next: AtomicU64,
-    /// Findings that are written, and those of them that count.
+    /// All findings written, and those of them that count.
     written: AtomicUsize,
     findings: AtomicUsize,
     known: Mutex<Known>,
-    /// Acts to be tried by themselves, and those that were found to retire a worker.
+    /// Acts that calibration has yet to try, and those that retire a persistent process.
     left: Mutex<Vec<Act>>,
     retiring: Mutex<BTreeSet<String>>,
 }
 
-/// One job: its own programs, place and figures.
+/// One job: its own programs, place and statistics.
 struct Job<'c> {
     campaign: &'c Campaign<'c>,
     workshop: Workshop,
@@ -49,7 +49,7 @@ struct Job<'c> {
     statistics: Statistics,
 }
 
-/// Runs a campaign and prints what it finds; the figures, and how many findings there are.
+/// Runs a campaign and prints its findings. Returns the statistics and the number of findings that count.
 pub fn run(options: &Options) -> Result<(Statistics, usize), String> {
     let scratch = tempfile::tempdir().map_err(|e| format!("no scratch directory: {e}"))?;
     let root = scratch.path().canonicalize().map_err(|e| format!("{}: {e}", scratch.path().display()))?;
@@ -75,7 +75,7 @@ pub fn run(options: &Options) -> Result<(Statistics, usize), String> {
     Ok((sum, campaign.findings.load(Ordering::Relaxed)))
 }
 
-/// Does `work` for each of `items`, each on a thread of its own.
+/// Runs `work` for each of `items`, each on its own thread.
 fn on_threads<T: Send, R: Send>(
     items: impl IntoIterator<Item = T>,
     work: impl Fn(T) -> Result<R, String> + Sync,
@@ -93,7 +93,7 @@ fn open(root: &Path) -> Result<(Workshop, Session), String> {
     Ok((Workshop::open(&dir)?, Session::new(Place::new(root))))
 }
 
-/// The acts that are tried by themselves. An error names an option's act that there is not.
+/// Returns the acts that calibration tries. An error names an act of an option that does not exist.
 fn choose(options: &Options, catalogue: &Catalogue) -> Result<Vec<Act>, String> {
     let is_known = |name: &str| catalogue.find(name).is_some() || sources::before_names().contains(&name);
     let mut named = options.act.iter().chain(&options.skip);
@@ -110,7 +110,7 @@ impl Campaign<'_> {
         self.findings.load(Ordering::Relaxed) >= self.options.findings
     }
 
-    /// Whether a finding is one of this runtime only, if there is another to ask.
+    /// Whether a finding counts: always, unless the `against` program reproduces it, too.
     fn counts(&self, finding: &Path) -> Result<bool, String> {
         let Some(other) = &self.options.against else { return Ok(true) };
         let output = Command::new(other).arg("--replay").arg(finding).output();
@@ -122,13 +122,13 @@ impl Campaign<'_> {
         }
     }
 
-    /// An act to be tried next, by chance; none after a third of the time.
+    /// Returns a random act that calibration tries next. `None` after a third of the time.
     fn untried(&self) -> Option<Act> {
         let mut left = self.left.lock().expect("no panic while locked");
         if left.is_empty() || self.has_enough() || self.begun.elapsed() * 3 > self.deadline - self.begun {
             return None;
         }
-        // What observes comes first: it is known then which of that may be used for the others.
+        // Acts that observe come first: they show which of them the other acts can use.
         let observes = |act: &Act| act.role == Role::Observes;
         let first = if left.iter().any(observes) { observes } else { |_: &Act| true };
         let places: Vec<_> = (0..left.len()).filter(|at| first(&left[*at])).collect();
@@ -137,7 +137,7 @@ impl Campaign<'_> {
         Some(left.swap_remove(at))
     }
 
-    /// The acts to draw from.
+    /// Returns the acts to draw from.
     fn drawn(&self) -> Catalogue {
         let mut catalogue = self.catalogue.clone();
         catalogue.acts.retain(|act| !self.options.skip.contains(&act.name));
@@ -157,7 +157,7 @@ impl<'c> Job<'c> {
         Ok(Job { campaign, workshop, session, universal, special, statistics })
     }
 
-    /// Tries acts by themselves, and looks into what differs at once.
+    /// Tries single acts, and examines each difference at once.
     fn calibrate(mut self) -> Result<Self, String> {
         while let Some(act) = self.campaign.untried() {
             if self.try_out(&twice(&act.name))? {
@@ -169,7 +169,7 @@ impl<'c> Job<'c> {
         Ok(self)
     }
 
-    /// Whether a worker is not used again after `sequence`, which is looked into if it differs.
+    /// Whether `sequence` retires a persistent process. Examines the sequence if it differs.
     fn try_out(&mut self, sequence: &Sequence) -> Result<bool, String> {
         let tried = calibrate(&self.session, (sequence, &self.universal), &mut self.statistics);
         let tried = tried.map_err(|e| format!("cannot try {}: {e}", names(sequence).join(", ")))?;
@@ -193,7 +193,7 @@ impl<'c> Job<'c> {
             let sequence = draw.sequence(&mut random, &before, &known);
             let warm = self.statistics.tally.warm();
             self.look_at(&sequence, number)?;
-            // A program that is always started cold shows no more.
+            // A program that always starts cold shows no more.
             if self.statistics.tally.warm() == warm {
                 let following = (number / SEQUENCES_PER_PROGRAM + 1) * SEQUENCES_PER_PROGRAM;
                 campaign.next.fetch_max(following, Ordering::Relaxed);
@@ -202,7 +202,7 @@ impl<'c> Job<'c> {
         Ok(self.statistics)
     }
 
-    /// What the program of sequence `number` does before `main`.
+    /// Returns the acts before `main` of the program for sequence `number`.
     fn before(&self, number: u64) -> Vec<String> {
         let mut random = Random::new(!self.campaign.options.seed, number / SEQUENCES_PER_PROGRAM);
         let names = sources::before_names();
@@ -217,7 +217,7 @@ impl<'c> Job<'c> {
         before.dedup();
         let before: Vec<String> = before.into_iter().map(str::to_owned).collect();
         let known = self.campaign.known.lock().expect("no panic while locked");
-        // What is known to differ by itself is left out.
+        // Leaves out acts that are known to differ alone.
         let skip = &self.campaign.options.skip;
         let is_wanted = |name: &String| !known.contains(&vec![name.clone()]) && !skip.contains(name);
         before.into_iter().filter(is_wanted).collect()
@@ -278,7 +278,7 @@ impl<'c> Job<'c> {
         Ok(())
     }
 
-    /// Whether a sequence differs in `mode`, seen once, and is deterministic cold, seen twice.
+    /// Whether a sequence differs in `mode`, in one run, and is deterministic cold, in two runs.
     fn fails(&mut self, sequence: &Sequence, mode: Mode) -> bool {
         let Ok(program) = self.program(&sequence.before) else { return false };
         let run_cold = || self.session.run(sequence, &program, Mode::Cold);
@@ -288,7 +288,7 @@ impl<'c> Job<'c> {
     }
 }
 
-/// The acts of a sequence, each once.
+/// Returns the acts of a sequence, each once.
 fn names(sequence: &Sequence) -> Vec<String> {
     let main = sequence.requests.iter().flat_map(|request| &request.acts);
     let mut names: Vec<_> = sequence.before.iter().chain(main).cloned().collect();

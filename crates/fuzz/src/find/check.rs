@@ -1,4 +1,4 @@
-//! Whether a sequence differs in a mode from what it is cold, and whether that means anything.
+//! Decides whether a sequence in a mode differs from its cold runs, and whether the difference means anything.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,34 +9,34 @@ use crate::run::{Mode, Observed, Outcome, Program, Session, Sight, TIMED_OUT, Ta
 
 /// Cold runs that must agree before a difference counts.
 const COLD_RUNS: usize = 6;
-/// Warm runs by which it is seen how often a difference shows.
+/// Warm runs that show how often a difference occurs.
 const WARM_RUNS: usize = 4;
 
 /// One run that differs.
 #[derive(Clone, Debug)]
 pub struct Difference {
-    /// In which mode.
+    /// The mode.
     pub mode: Mode,
-    /// Which run of the sequence; with an audit's finding, none.
+    /// The run's index in the sequence. `None` if an audit found the difference.
     pub run: Option<usize>,
-    /// What differs.
+    /// The differences.
     pub sights: Vec<Sight>,
-    /// In how many of how many warm runs of the sequence.
+    /// The number of warm runs that show it, and the number of warm runs in all.
     pub shown: (usize, usize),
 }
 
-/// What is known of a sequence.
+/// The result for a sequence.
 #[derive(Clone, Debug)]
 pub enum Verdict {
     /// No mode differs.
     Same,
-    /// Two cold runs differ in this run: nothing can be said.
+    /// Two cold runs differ in this run, so nothing follows.
     Nondeterministic(usize),
     /// A warm run differs from all cold ones.
     Differs(Box<Difference>),
 }
 
-/// The first difference between the cold and another outcome.
+/// Returns the first difference between the cold outcome and another one.
 pub fn compare(cold: &Outcome, warm: &Outcome, mode: Mode) -> Option<Difference> {
     let shown = (1, 1);
     for (run, (expected, found)) in cold.observed.iter().zip(&warm.observed).enumerate() {
@@ -50,8 +50,8 @@ pub fn compare(cold: &Outcome, warm: &Outcome, mode: Mode) -> Option<Difference>
     Some(Difference { mode, run: None, sights, shown })
 }
 
-/// Runs `sequence` in a mode, to be compared with `cold`. Where it differs, runs that prove nothing are started cold, as `hotstart`
-/// would repeat them, until it does not or there are no more of them.
+/// Runs `sequence` in a mode, for a comparison with `cold`. If it differs, doubtful runs are repeated cold, as
+/// `hotstart` would, until it no longer differs or no run is doubtful.
 pub fn run_against(
     session: &Session,
     (sequence, program): (&Sequence, &Program),
@@ -68,7 +68,7 @@ pub fn run_against(
     }
 }
 
-/// Runs `sequence` cold and in each of `modes`. An error is the harness's.
+/// Runs `sequence` cold and in each of `modes`. An error is one of the harness.
 pub fn check(
     session: &Session,
     (sequence, program): (&Sequence, &Program),
@@ -84,7 +84,7 @@ pub fn check(
         io::Result::Ok(outcome)
     };
     let cold = run(Mode::Cold, None)?;
-    // A cold run that takes too long says nothing of warm ones: the machine is busy.
+    // A cold run beyond the time limit says nothing about warm ones: the machine is busy.
     if let Some(at) = cold.observed.iter().position(|run| run.timed_out) {
         return Ok(Verdict::Nondeterministic(at));
     }
@@ -100,12 +100,12 @@ pub fn check(
             let again = compare(&cold, &run(*mode, Some(&cold))?, *mode);
             difference.shown.0 += usize::from(again.is_some());
             difference.shown.1 += 1;
-            // To see again that it hangs takes long.
+            // Another hang would take long and add nothing.
             if difference.hangs() && again.is_some() {
                 break;
             }
         }
-        // Once only, it was the machine that was busy.
+        // A hang that occurs only once is due to a busy machine.
         if let (true, (1, _), Some(at)) = (difference.hangs(), difference.shown, difference.run) {
             return Ok(Verdict::Nondeterministic(at));
         }
@@ -115,13 +115,13 @@ pub fn check(
 }
 
 impl Difference {
-    /// Whether a run had to be ended.
+    /// Whether a run exceeded the time limit.
     pub fn hangs(&self) -> bool {
         self.sights.iter().any(|(what, ..)| what == TIMED_OUT)
     }
 }
 
-/// The first run that two cold outcomes show differently.
+/// Returns the first run in which two cold outcomes differ.
 fn first_unequal(first: &[Observed], second: &[Observed]) -> Option<usize> {
     first.iter().zip(second).position(|(a, b)| a != b)
 }
@@ -142,7 +142,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The lines of two texts that differ, at the same places; at most six of each.
+/// Returns the lines that differ between two texts at the same places, at most six of each.
 fn only_different<'t>(cold: &'t str, warm: &'t str) -> (Vec<&'t str>, Vec<&'t str>) {
     let (cold, warm): (Vec<_>, Vec<_>) = (cold.lines().collect(), warm.lines().collect());
     let unequal = |place: &usize| cold.get(*place) != warm.get(*place);

@@ -1,4 +1,4 @@
-//! Looks for differences: compares runs, shrinks what differs, writes it down.
+//! Finds differences: compares runs, shrinks what differs, and writes it to a directory.
 
 mod calibrate;
 mod campaign;

@@ -1,4 +1,4 @@
-//! Writes a finding down so that it can be run again: a C program by itself, and the sequence; and runs one again.
+//! Writes a finding so that it can run again, as a C program of its own and as the sequence, and replays it.
 
 use std::fs;
 use std::io;
@@ -12,7 +12,7 @@ const PROGRAM: &str = "program.c";
 const SEQUENCE: &str = "sequence.json";
 const REPORT: &str = "report.txt";
 
-/// Makes a directory below `out` with program, sequence and report; its path.
+/// Makes a directory below `out` with program, sequence and report. Returns its path.
 pub fn write(
     out: &Path,
     name: &str,
@@ -30,7 +30,7 @@ pub fn write(
     Ok(dir)
 }
 
-/// A sequence in one line for each run.
+/// Describes a sequence, with one line for each run.
 pub fn describe(sequence: &Sequence) -> String {
     let mut text = String::new();
     if !sequence.before.is_empty() {
@@ -48,7 +48,7 @@ pub fn describe(sequence: &Sequence) -> String {
     text
 }
 
-/// Runs a finding again in each mode; what differs.
+/// Replays a finding in each mode. Returns the differences.
 pub fn replay(dir: &Path, modes: &[Mode]) -> Result<Vec<Difference>, String> {
     let failed = |what: &str, error: &dyn std::fmt::Display| format!("{}: {error}", dir.join(what).display());
     let text = fs::read_to_string(dir.join(SEQUENCE)).map_err(|e| failed(SEQUENCE, &e))?;

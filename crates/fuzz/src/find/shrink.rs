@@ -1,8 +1,8 @@
-//! Makes a failing sequence small: fewer runs, then fewer acts, then plainer surroundings (delta debugging).
+//! Shrinks a failing sequence: fewer runs, then fewer acts, then plainer surroundings (delta debugging).
 
 use crate::generate::{Request, Sequence};
 
-/// The smallest sequence found for which `fails` still holds, trying at most `attempts` others.
+/// Returns the smallest sequence found for which `fails` still holds. Tries at most `attempts` others.
 pub fn shrink(sequence: Sequence, attempts: usize, mut fails: impl FnMut(&Sequence) -> bool) -> Sequence {
     let mut left = attempts;
     let mut fails = |candidate: &Sequence| {
@@ -26,7 +26,7 @@ pub fn shrink(sequence: Sequence, attempts: usize, mut fails: impl FnMut(&Sequen
     }
 }
 
-/// Takes parts out of one list of the sequence: halves, quarters, at last single items.
+/// Removes parts of one list of the sequence: halves, quarters, finally single items.
 fn fewer<T: Clone>(
     mut best: Sequence,
     get: impl Fn(&Sequence) -> Vec<T>,
@@ -52,7 +52,7 @@ fn fewer<T: Clone>(
     best
 }
 
-/// Puts each of a run's surroundings back to the plain one.
+/// Replaces each of a run's surroundings with the plain one.
 fn plainer(mut best: Sequence, at: usize, fails: &mut impl FnMut(&Sequence) -> bool) -> Sequence {
     let plain: [fn(&mut Request); 8] = [
         |request| request.env.clear(),
@@ -88,7 +88,7 @@ mod tests {
         let requests =
             vec![request(&["a", "b", "c"]), request(&["d"]), request(&["e", "f"]), request(&["g"])];
         let sequence = Sequence { before: vec!["x".into(), "y".into()], requests };
-        // It fails when b is run before f, in a run with a mask, in a program with y.
+        // It fails if b runs before f, in a run with a mask, in a program with y.
         let fails = |s: &Sequence| {
             let at = |name: &str| s.requests.iter().position(|r| r.acts.iter().any(|act| act == name));
             let (Some(b), Some(f)) = (at("b"), at("f")) else { return false };

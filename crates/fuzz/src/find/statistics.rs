@@ -1,4 +1,4 @@
-//! What a campaign has done.
+//! The statistics of a campaign.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use crate::generate::Sequence;
 use crate::run::Tally;
 
-/// Figures of a campaign, or of one of its jobs.
+/// Statistics of a campaign, or of one of its jobs.
 #[derive(Clone, Debug, Default)]
 pub struct Statistics {
     /// Programs compiled.
@@ -17,14 +17,14 @@ pub struct Statistics {
     pub tally: Tally,
     /// Acts that were run.
     pub covered: BTreeSet<String>,
-    /// All acts there are.
+    /// The number of all acts.
     pub acts: usize,
-    /// Acts that were in a run that two cold runs showed differently.
+    /// Acts in runs in which two cold runs differed.
     pub nondeterministic: BTreeMap<String, u64>,
 }
 
 impl Statistics {
-    /// Takes note of a sequence that was run.
+    /// Records a sequence that was run.
     pub fn covers(&mut self, sequence: &Sequence) {
         self.sequences += 1;
         self.covered.extend(sequence.before.iter().cloned());
@@ -33,14 +33,14 @@ impl Statistics {
         }
     }
 
-    /// Takes note that run `at` of a sequence is not deterministic.
+    /// Records that run `at` of a sequence is nondeterministic.
     pub fn nondeterministic(&mut self, sequence: &Sequence, at: usize) {
         for act in &sequence.requests[at].acts {
             *self.nondeterministic.entry(act.clone()).or_default() += 1;
         }
     }
 
-    /// Adds another job's.
+    /// Adds the statistics of another job.
     pub fn merge(&mut self, other: &Statistics) {
         self.programs += other.programs;
         self.sequences += other.sequences;

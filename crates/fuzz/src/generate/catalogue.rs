@@ -1,8 +1,8 @@
-//! Which acts there are, as the compiled program lists them.
+//! The available acts, as the compiled program lists them.
 
 use std::collections::BTreeSet;
 
-/// What an act is for (`enum role` of acts/act.h).
+/// The purpose of an act (`enum role` of acts/act.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Changes state.
@@ -13,7 +13,7 @@ pub enum Role {
     Both,
     /// Ends the process.
     Ends,
-    /// Costs much time.
+    /// Takes much time.
     Rare,
     /// Runs before `main`.
     Before,
@@ -24,9 +24,9 @@ pub enum Role {
 pub struct Act {
     /// Its name.
     pub name: String,
-    /// What it is about: acts of one family are often drawn together.
+    /// Its subject. Acts of one family are often drawn together.
     pub family: String,
-    /// What it is for.
+    /// Its purpose.
     pub role: Role,
 }
 
@@ -35,12 +35,12 @@ pub struct Act {
 pub struct Catalogue {
     /// In link order.
     pub acts: Vec<Act>,
-    /// Those after which a worker is not used again: too many of them in a sequence, and nothing is reset.
+    /// Acts that retire a persistent process. With too many of them in a sequence, nothing is ever reset.
     pub retiring: BTreeSet<String>,
 }
 
 impl Catalogue {
-    /// Reads what `--list` prints; an error names the line.
+    /// Reads the output of `--list`. An error names the line.
     pub fn parse(text: &str) -> Result<Self, String> {
         let acts = text.lines().map(|line| parse_act(line).ok_or_else(|| format!("not an act: '{line}'")));
         let acts = acts.collect::<Result<Vec<_>, _>>()?;
@@ -51,18 +51,18 @@ impl Catalogue {
         Ok(Catalogue { acts, retiring: BTreeSet::new() })
     }
 
-    /// The act of that name.
+    /// Returns the act of this name.
     pub fn find(&self, name: &str) -> Option<&Act> {
         self.acts.iter().find(|act| act.name == name)
     }
 
-    /// Acts of a role, of one family or of all.
+    /// Returns the acts of a role, of one family or of all.
     pub fn of(&self, role: Role, family: Option<&str>) -> Vec<&Act> {
         let fits = |act: &&Act| act.role == role && family.is_none_or(|family| act.family == family);
         self.acts.iter().filter(fits).collect()
     }
 
-    /// Names of all families.
+    /// Returns the names of all families.
     pub fn families(&self) -> Vec<&str> {
         let families: BTreeSet<_> = self.acts.iter().map(|act| act.family.as_str()).collect();
         families.into_iter().collect()

@@ -1,31 +1,31 @@
-//! Draws sequences: what is run, with what input, environment and limits.
+//! Draws sequences: acts, input, environment and limits.
 
 use std::collections::BTreeSet;
 
 use super::{Catalogue, Input, Limited, Random, Request, Role, Sequence};
 
-/// Runs without acts at the head of a sequence: the first runs of a tool in workers are audited whatever the settings, and
-/// a worker that is caught by an audit shows nothing to later runs.
+/// Runs without acts at the head of a sequence. The first runs of a tool in persistent processes are always audited,
+/// and a persistent process that fails an audit shows nothing to later runs.
 const LEADING: usize = 4;
-/// Acts in one run, at most.
+/// The limit of acts in one run.
 const ACTS_MAX: usize = 15;
-/// Acts in one run that retire the worker: one in so many runs.
+/// One run in this many may have acts that retire the persistent process.
 const RETIRING_ONE_IN: usize = 6;
 
-/// Acts that were found to differ together: drawn no more, so that one fault does not hide others.
+/// Acts that differed together. They are no longer drawn together, so that one fault does not hide others.
 pub type Known = BTreeSet<Vec<String>>;
 
 /// Draws sequences from a catalogue.
 #[derive(Clone, Copy, Debug)]
 pub struct Draw<'c> {
-    /// The acts.
+    /// The acts to draw from.
     pub catalogue: &'c Catalogue,
-    /// An act that every sequence is to have.
+    /// An act that every sequence must have.
     pub always: Option<&'c str>,
 }
 
 impl Draw<'_> {
-    /// The next sequence, for a program with these acts before `main`.
+    /// Returns the next sequence, for a program with these acts before `main`.
     pub fn sequence(&self, random: &mut Random, before: &[String], known: &Known) -> Sequence {
         let leading = if random.one_in(3) { 0 } else { LEADING };
         let families = self.catalogue.families();
@@ -81,7 +81,7 @@ impl Draw<'_> {
         act.or_else(|| random.pick(&of(None)).copied()).map(|act| act.name.clone())
     }
 
-    /// Puts the act that is asked for into some runs, before those that end the process.
+    /// Inserts the requested act into some runs, before acts that end the process.
     fn insert_always(&self, random: &mut Random, sequence: &mut Sequence) {
         let Some(name) = self.always else { return };
         let last = sequence.requests.len() - 1;
@@ -96,7 +96,7 @@ impl Draw<'_> {
     }
 }
 
-/// Takes acts out so that no known finding is among them: the one that was drawn least often of each.
+/// Removes acts so that no known finding remains: of each finding, the act that was drawn least often.
 fn forget_known(sequence: &mut Sequence, known: &Known) {
     for acts in known {
         if !acts.iter().all(|act| sequence.has(act)) {

@@ -1,4 +1,4 @@
-//! What is run: sequences of requests, drawn by chance from a seed.
+//! Sequences of requests, drawn at random from a seed.
 
 mod catalogue;
 mod draw;

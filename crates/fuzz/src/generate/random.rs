@@ -1,18 +1,18 @@
 //! A small generator of pseudo-random numbers (SplitMix64): the same seed gives the same sequences on every machine.
 
-/// Its state.
+/// The state of the generator.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The generator of the sequence `number` under `seed`.
+    /// Returns the generator of the sequence `number` under `seed`.
     pub fn new(seed: u64, number: u64) -> Self {
         let mut random = Random(seed ^ number.wrapping_mul(0xd134_2543_de82_ef95));
         random.bits();
         random
     }
 
-    /// 64 bits.
+    /// Returns 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -21,17 +21,17 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`, which is not zero.
+    /// Returns a number below `bound`, which is not zero.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.bits() % bound as u64) as usize
     }
 
-    /// True once in `times` draws.
+    /// Returns true once in `times` draws on average.
     pub fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    /// One of `items`; `None` if there are none.
+    /// Returns one of `items`. `None` if there are none.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
         if items.is_empty() { None } else { items.get(self.below(items.len())) }
     }

@@ -1,11 +1,11 @@
-//! A sequence of requests to one program: all that is needed to run it again.
+//! A sequence of requests to one program, with everything that is needed to run it again.
 
 use serde::{Deserialize, Serialize};
 
-/// Runs of one program, in their order.
+/// Runs of one program, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sequence {
-    /// What the program does before `main`; nothing, for most.
+    /// The acts of the program before `main`. Empty for most programs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<String>,
     /// The runs.
@@ -16,30 +16,30 @@ pub struct Sequence {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Request {
-    /// The acts, in their order.
+    /// The acts, in order.
     pub acts: Vec<String>,
-    /// Environment beside the common one.
+    /// Variables beyond the common environment.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<(String, String)>,
     /// Standard input.
     #[serde(skip_serializing_if = "Input::is_null")]
     pub input: Input,
-    /// Files that are in its directory when it begins.
+    /// Files in its directory when it begins.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<(String, String)>,
-    /// File mode mask, if it is given one.
+    /// File mode mask, if it gets one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub umask: Option<u32>,
     /// Resource limits.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<Limited>,
-    /// Whether it has the further descriptors 3 and 7.
+    /// Whether it gets the additional descriptors 3 and 7.
     #[serde(skip_serializing_if = "is_false")]
     pub extra: bool,
     /// Whether standard output and error are one file.
     #[serde(skip_serializing_if = "is_false")]
     pub merged: bool,
-    /// Whether it runs in a directory below its usual one.
+    /// Whether it runs in a subdirectory of the usual directory.
     #[serde(skip_serializing_if = "is_false")]
     pub below: bool,
 }
@@ -52,11 +52,11 @@ pub enum Input {
     Null,
     /// A file with this content.
     File(String),
-    /// A pipe with this content, its other end closed.
+    /// A pipe with this content, whose write end is closed.
     Pipe(String),
 }
 
-/// A resource limit, soft and hard alike.
+/// A resource limit, soft and hard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Limited {
     /// Open files.
@@ -76,12 +76,12 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl Sequence {
-    /// How many acts it has.
+    /// Returns the number of its acts.
     pub fn acts(&self) -> usize {
         self.requests.iter().map(|request| request.acts.len()).sum()
     }
 
-    /// Whether `name` is among its acts, in `main` or before.
+    /// Whether it has the act `name`, in `main` or before.
     pub fn has(&self, name: &str) -> bool {
         let mut main = self.requests.iter().flat_map(|request| &request.acts);
         self.before.iter().any(|act| act == name) || main.any(|act| act == name)

@@ -1,4 +1,4 @@
-//! Runs sequences: compiles the programs, starts each run cold, forked or reset, and takes down what can be observed.
+//! Runs sequences: compiles the programs, starts each run cold, forked or reset, and records the observations.
 
 mod observed;
 mod place;

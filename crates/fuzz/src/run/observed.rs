@@ -1,4 +1,4 @@
-//! What can be observed of one run, and how two of them differ.
+//! The observations of one run, and the differences between two of them.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -10,29 +10,29 @@ use hotstart_model::Status;
 
 use super::place::{NOTES, Streams};
 
-/// Everything about one run that must not depend on how it was started.
+/// Everything about one run that must not depend on the kind of start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observed {
     /// Exit code or signal.
     pub status: Status,
-    /// Whether it had to be ended.
+    /// Whether it exceeded the time limit and was killed.
     pub timed_out: bool,
     /// Standard output.
     pub output: String,
     /// Standard error; empty if it is the same file.
     pub error: String,
-    /// What descriptor 3 was given.
+    /// The bytes written to descriptor 3.
     pub extra: String,
-    /// Where the input, if it is a file, was left.
+    /// The final offset of the input, if that is a file.
     pub offset: Option<u64>,
-    /// What lies in its directory and in the shared one: kind, mode, size and content, by path.
+    /// The contents of its directory and of the shared one: kind, mode, size and content, by path.
     pub files: BTreeMap<String, String>,
 }
 
-/// How it is called that a run had to be ended.
+/// The name of the difference in which a run exceeded the time limit.
 pub const TIMED_OUT: &str = "timed out";
 
-/// One thing that differs, as text: what, in the cold run, in the other.
+/// One difference, as text: its name, the cold run's value, the other's value.
 pub type Sight = (String, String, String);
 
 impl Observed {
@@ -58,7 +58,7 @@ impl Observed {
         })
     }
 
-    /// How `self`, the cold run, and `other` differ.
+    /// Returns the differences between `self`, the cold run, and `other`.
     pub fn differences(&self, other: &Observed) -> Vec<Sight> {
         let mut found = Vec::new();
         let mut note = |what: &str, cold: String, warm: String| {
@@ -82,7 +82,7 @@ impl Observed {
     }
 }
 
-/// The whole file, wherever its offset is.
+/// Returns the whole content of a file, whatever its offset.
 fn content(file: &mut File) -> io::Result<String> {
     let mut bytes = Vec::new();
     file.rewind()?;
@@ -90,7 +90,8 @@ fn content(file: &mut File) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The beginning of a file with text. What programs map and share has pointers and numbers of processes in it.
+/// Returns the beginning of a text file. A file with NUL bytes gives no text: programs map and share such files, so
+/// they have pointers and process ids in them.
 fn text_of(path: &Path) -> String {
     let mut text = fs::read(path).unwrap_or_else(|_| b"(unreadable)".to_vec());
     text.truncate(4096);

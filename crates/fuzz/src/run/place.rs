@@ -1,4 +1,5 @@
-//! Where a sequence runs: a directory made anew for each sequence and mode, at the same path, so that paths can be compared.
+//! The place of a sequence: a directory made anew for each sequence and mode, at the same path, so that paths are
+//! comparable.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -6,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use crate::generate::{Input, Request};
 
-/// Where runs note what has to be new in each of them: no two sequences have the same there, so it is not compared.
+/// The directory for values that are new in every run. No two sequences agree on them, so it is not compared.
 pub(super) const NOTES: &str = "notes";
 
-/// One job's directories: `cwd`, made anew for each run; `shared` and `notes`, for all runs of a sequence; `streams`, which no
-/// run sees.
+/// One job's directories: `cwd`, made anew for each run; `shared` and `notes`, for all runs of a sequence; `streams`,
+/// which is invisible to runs.
 #[derive(Debug)]
 pub struct Place {
     root: PathBuf,
@@ -25,23 +26,23 @@ pub(super) struct Streams {
 }
 
 impl Place {
-    /// Below `root`, which belongs to this job alone.
+    /// `root` belongs to this job alone.
     pub fn new(root: &Path) -> Self {
         Place { root: root.to_owned() }
     }
 
-    /// The working directory of a run.
+    /// Returns the working directory of a run.
     pub(super) fn cwd(&self, request: &Request) -> PathBuf {
         let cwd = self.visible().join("cwd");
         if request.below { cwd.join("deeper") } else { cwd }
     }
 
-    /// What runs may see and change.
+    /// Returns the directory that runs may see and change.
     pub(super) fn visible(&self) -> PathBuf {
         self.root.join("place")
     }
 
-    /// Makes everything anew, for a sequence.
+    /// Creates all directories anew for a sequence.
     pub(super) fn begin_sequence(&self) -> io::Result<()> {
         remove(&self.visible())?;
         fs::create_dir_all(self.visible().join("shared"))?;
@@ -49,7 +50,7 @@ impl Place {
         fs::create_dir_all(self.root.join("streams"))
     }
 
-    /// Makes the working directory anew, and opens the streams of a run.
+    /// Creates the working directory anew, and opens the streams of a run.
     pub(super) fn begin_run(&self, request: &Request) -> io::Result<Streams> {
         remove(&self.visible().join("cwd"))?;
         let cwd = self.cwd(request);
@@ -94,7 +95,7 @@ impl Place {
     }
 }
 
-/// Removes a directory that may be there, whatever the modes of what is in it.
+/// Removes a directory if it exists, whatever the modes of its contents.
 fn remove(dir: &Path) -> io::Result<()> {
     match fs::remove_dir_all(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -1,4 +1,4 @@
-//! Runs a whole sequence in one mode: each run after the other, with one launcher, in one place.
+//! Runs a whole sequence in one mode: one run after another, with one launcher, in one place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -15,24 +15,24 @@ use super::place::Streams;
 use super::{Observed, Place, Program};
 use crate::generate::{Limited, Request, Sequence};
 
-/// After so many seconds a run is ended: a hundred times what the slowest act takes on an idle machine.
+/// The time limit of a run, in seconds: a hundred times that of the slowest act on an idle machine.
 const LIMIT_SECONDS: i64 = 5;
 
-/// How the runs of a sequence are started.
+/// The way in which the runs of a sequence start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mode {
-    /// Each by exec.
+    /// Each run by exec.
     Cold,
-    /// Each as a copy of a template.
+    /// Each run as a fork of a zygote.
     Fork,
-    /// In workers, without audits but for the first runs.
+    /// In persistent processes, of which only the first runs are audited.
     Reset,
-    /// In workers, each run audited.
+    /// In persistent processes, with an audit after each run.
     Audited,
 }
 
 impl Mode {
-    /// Its name, as in options and reports.
+    /// Returns its name, as in options and reports.
     pub fn name(self) -> &'static str {
         match self {
             Mode::Cold => "cold",
@@ -63,38 +63,38 @@ impl Mode {
     }
 }
 
-/// What a sequence showed in one mode.
+/// The results of a sequence in one mode.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// Of each run.
+    /// The observations of each run.
     pub observed: Vec<Observed>,
-    /// How each was started.
+    /// The kind of start of each run.
     pub via: Vec<Via>,
-    /// What an audit found.
+    /// The difference that an audit found.
     pub audit: Option<String>,
-    /// After how many runs a worker was not used again.
+    /// The number of runs after which a persistent process was retired.
     pub retired: u64,
-    /// Runs that were lost with a killed worker, and made again cold.
+    /// Runs that were lost with a killed persistent process, and repeated cold.
     pub lost: usize,
-    /// Runs that prove nothing, by their numbers: `hotstart` repeats them cold before it believes them.
+    /// The numbers of doubtful runs: `hotstart` repeats them cold before it believes them.
     pub doubtful: BTreeSet<usize>,
 }
 
-/// Starts by mode, for the figures at the end.
+/// Starts by mode, for the statistics at the end.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Runs by mode: cold, forked, reset.
     pub runs: BTreeMap<Mode, [u64; 3]>,
-    /// Why runs that were to be warm were cold.
+    /// The reasons why runs that should have been warm were cold.
     pub reasons: BTreeMap<String, u64>,
-    /// Runs after which a worker was not used again.
+    /// Runs after which a persistent process was retired.
     pub retired: u64,
-    /// Runs that were lost and made again.
+    /// Runs that were lost and repeated.
     pub lost: u64,
 }
 
 impl Tally {
-    /// Adds what a sequence was.
+    /// Adds the results of a sequence.
     pub fn add(&mut self, mode: Mode, outcome: &Outcome) {
         let runs = self.runs.entry(mode).or_default();
         for via in &outcome.via {
@@ -113,12 +113,12 @@ impl Tally {
         self.lost += outcome.lost as u64;
     }
 
-    /// Runs that were warm.
+    /// Returns the number of warm runs.
     pub fn warm(&self) -> u64 {
         self.runs.values().map(|[_, forked, reset]| forked + reset).sum()
     }
 
-    /// Adds what another job has counted.
+    /// Adds another job's tally.
     pub fn merge(&mut self, other: &Tally) {
         for (mode, runs) in &other.runs {
             let own = self.runs.entry(*mode).or_default();
@@ -132,7 +132,7 @@ impl Tally {
     }
 }
 
-/// Where a job runs its sequences.
+/// The place and the cold launcher of a job.
 #[derive(Debug)]
 pub struct Session {
     place: Place,
@@ -140,19 +140,20 @@ pub struct Session {
 }
 
 impl Session {
-    /// In `place`, which is its own.
+    /// Runs sequences in `place`, which no other job uses.
     pub fn new(place: Place) -> Self {
-        // A launcher with a policy keeps descriptors that this process has inherited from what it starts, and what others start.
+        // A launcher with a policy does not pass on descriptors that this process inherited, or those of concurrent
+        // starts.
         let cold = Launcher::new().with_policy(Policy::cold());
         Session { place, cold }
     }
 
-    /// Runs `sequence` with `program` in `mode`. An error is the harness's, not the program's.
+    /// Runs `sequence` with `program` in `mode`. An error is one of the harness, not of the program.
     pub fn run(&self, sequence: &Sequence, program: &Program, mode: Mode) -> io::Result<Outcome> {
         self.run_some_cold(sequence, program, mode, &BTreeSet::new())
     }
 
-    /// The same with the runs of these numbers started cold, whatever the mode.
+    /// Does the same, but starts the runs with these numbers cold, whatever the mode.
     pub fn run_some_cold(
         &self,
         sequence: &Sequence,
@@ -230,7 +231,7 @@ fn limit(limited: Limited) -> Limit {
     Limit { resource, soft: Some(value), hard: Some(value) }
 }
 
-/// Waits for its end, and ends it if that does not come; whether it had to.
+/// Waits for the process to end, and kills it after the time limit. Returns whether that was necessary.
 fn await_end(mut child: Child<'_>, group: &Group) -> io::Result<(hotstart_launch::Exit, bool)> {
     let mut timed_out = false;
     let mut end = Some(child.end_fd()?);
@@ -256,7 +257,7 @@ fn readable(fd: &impl AsFd) -> io::Result<bool> {
 }
 
 impl Outcome {
-    /// How many of its runs were warm.
+    /// Returns the number of its warm runs.
     pub fn warm(&self) -> usize {
         self.via.iter().filter(|via| via.is_warm()).count()
     }

@@ -1,10 +1,10 @@
-//! The sources of the acts, which the binary carries with it, and the part of them that a sequence needs.
+//! The sources of the acts, embedded in the binary, and the part of them that a sequence needs.
 
-/// Shared declarations, and what runs the acts.
+/// Shared declarations, and the code that runs the acts.
 pub const HEADER: (&str, &str) = ("act.h", include_str!("../../acts/act.h"));
 /// The program's `main`.
 pub const MAIN: (&str, &str) = ("main.c", include_str!("../../acts/main.c"));
-/// Declarations for what runs before `main`.
+/// Declarations for the acts before `main`.
 pub const BEFORE_HEADER: (&str, &str) = ("before.h", include_str!("../../acts/before.h"));
 
 macro_rules! acts {
@@ -34,19 +34,19 @@ pub const ACTS: [(&str, &str); 19] = acts![
     "rare.c",
 ];
 
-/// What runs before `main`: each piece in an `#ifdef` of its own.
+/// The acts before `main`, each in its own `#ifdef`.
 pub const BEFORE: [(&str, &str); 4] =
     acts!["before_identity.c", "before_files.c", "before_request.c", "before_state.c"];
 
-/// How such a piece begins.
+/// The beginning of such a piece.
 const PIECE: &str = "#ifdef WITH_";
 
-/// Names of the acts before `main`.
+/// Returns the names of the acts before `main`.
 pub fn before_names() -> Vec<&'static str> {
     BEFORE.iter().flat_map(|(_, source)| source.lines()).filter_map(|line| line.strip_prefix(PIECE)).collect()
 }
 
-/// One C file with all that `acts` and `before` need, and nothing of the other acts.
+/// Returns one C file with everything that `acts` and `before` need, and without the other acts.
 pub fn standalone(acts: &[&str], before: &[&str]) -> String {
     let mut text = String::from(HEADER.1);
     text.push_str(&without_include(MAIN.1));
@@ -69,7 +69,7 @@ fn without_include(source: &str) -> String {
     source.split_inclusive('\n').filter(|line| !line.starts_with("#include \"")).collect()
 }
 
-/// `source` without the acts that are not in `wanted`, and whether any is left.
+/// Returns `source` with only the acts in `wanted`, and whether any is left.
 fn without_acts(source: &str, wanted: &[&str]) -> (String, bool) {
     let (mut text, mut used, mut skips) = (String::new(), false, false);
     for line in source.split_inclusive('\n') {
@@ -87,21 +87,21 @@ fn without_acts(source: &str, wanted: &[&str]) -> (String, bool) {
     (text, used)
 }
 
-/// The name, if an act begins in this line.
+/// Returns the act's name if one begins in this line.
 fn act_of(line: &str) -> Option<&str> {
     let (head, rest) = line.split_once('(')?;
     let is_act = ["DISTURB", "OBSERVE", "MIXED", "END", "SELDOM"].contains(&head);
     is_act.then(|| rest.split(')').next()).flatten()
 }
 
-/// The first argument of a macro that begins a line: files have some of their own that make acts.
+/// Returns the first argument of a macro at the start of a line: some files define macros that make acts.
 fn entry_of(line: &str) -> Option<&str> {
     let (head, rest) = line.split_once('(')?;
     let is_macro = head.chars().all(|c| c.is_ascii_uppercase() || c == '_');
     is_macro.then(|| rest.split([',', ')']).next()).flatten()
 }
 
-/// `source` without the pieces that are not in `wanted`; those are not conditional any more.
+/// Returns `source` with only the pieces in `wanted`, which are no longer conditional.
 fn without_pieces(source: &str, wanted: &[&str]) -> String {
     let (mut text, mut piece) = (String::new(), None);
     for line in source.split_inclusive('\n') {
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!((text.as_str(), used), ("END_BY(by_kill, SIGKILL)\n", true));
     }
 
-    /// A finding's program has its own acts only.
+    /// The program of a finding has only its own acts.
     #[test]
     fn no_act_calls_another() {
         for (file, source) in ACTS {

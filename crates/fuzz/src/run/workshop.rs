@@ -1,4 +1,4 @@
-//! Compiles the programs: the acts once, and one program for each choice of what runs before `main`.
+//! Compiles the programs: the acts once, and one program for each choice of acts before `main`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,10 +7,10 @@ use std::time::{Duration, SystemTime};
 use super::sources;
 use crate::generate::{Catalogue, Role};
 
-/// How old a program has to be for a template: what was changed a moment ago is started cold.
+/// The age that a program needs for a zygote: one that changed a moment ago starts cold.
 const AGE: Duration = Duration::from_millis(15);
 
-/// A program that was compiled.
+/// A compiled program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     /// Its file.
@@ -19,18 +19,18 @@ pub struct Program {
     pub before: Vec<String>,
 }
 
-/// The directory where programs are made, and what they can do.
+/// The directory of the compiled programs, and their acts.
 #[derive(Debug)]
 pub struct Workshop {
     dir: PathBuf,
     objects: Vec<PathBuf>,
     made: usize,
-    /// The acts of every program's `main`.
+    /// The acts in every program's `main`.
     pub catalogue: Catalogue,
 }
 
 impl Workshop {
-    /// Compiles the acts in `dir`. An error has what the compiler says.
+    /// Compiles the acts in `dir`. An error has the compiler's output.
     pub fn open(dir: &Path) -> Result<Self, String> {
         let write = |(name, text): (&str, &str)| {
             std::fs::write(dir.join(name), text).map_err(|e| format!("{}: {e}", dir.join(name).display()))
@@ -54,7 +54,7 @@ impl Workshop {
         Ok(workshop)
     }
 
-    /// A program that does `before` before its `main`.
+    /// Compiles a program with the acts `before` before its `main`.
     pub fn program(&mut self, before: &[String]) -> Result<Program, String> {
         let path = self.dir.join(format!("acts-{}", self.made));
         self.made += 1;
@@ -69,7 +69,7 @@ impl Workshop {
         Ok(Program { path, before: before.to_vec() })
     }
 
-    /// A program from a C file of its own.
+    /// Compiles a program from a single C file.
     pub fn program_of(&mut self, source: &Path) -> Result<Program, String> {
         let path = self.dir.join(format!("acts-{}", self.made));
         self.made += 1;
@@ -78,7 +78,7 @@ impl Workshop {
         Ok(Program { path, before: Vec::new() })
     }
 
-    /// Names of all acts but those before `main`.
+    /// Returns the names of all acts except those before `main`.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.catalogue.acts.iter().filter(|act| act.role != Role::Before).map(|act| act.name.as_str())
     }

@@ -1,6 +1,6 @@
-//! A Python regular expression, parsed.
+//! The syntax tree of a Python regular expression.
 //!
-//! Code points are `u32`: Python patterns can name lone surrogates, which then match nothing here.
+//! Code points are `u32`: Python patterns can contain lone surrogates, which match nothing here.
 
 use crate::text;
 
@@ -20,7 +20,7 @@ pub struct Flags {
     pub verbose: bool,
     /// `a`
     pub ascii: bool,
-    /// `u`, which is the default and only matters for conflicts.
+    /// `u`, which is the default and matters only for conflicts.
     pub unicode: bool,
 }
 
@@ -37,22 +37,22 @@ pub enum Node {
     At(At),
     /// `x*`, `x{2,3}?`
     Repeat {
-        /// Least number of times.
+        /// The least number of times.
         min: u32,
-        /// Most; `None` is without limit.
+        /// The greatest number of times. `None` is unlimited.
         max: Option<u32>,
-        /// How much it takes at first, and whether it gives back.
+        /// The preferred length, and whether it backtracks.
         greed: Greed,
-        /// What is repeated.
+        /// The repeated content.
         child: Seq,
     },
     /// `(...)`, `(?:...)`, `(?i:...)`
     Group {
-        /// Number, if it captures.
+        /// The number, if it captures.
         index: Option<u32>,
-        /// Flags set and flags cleared inside.
+        /// The flags set and the flags cleared inside.
         flags: Option<(Flags, Flags)>,
-        /// Content.
+        /// The content.
         child: Seq,
     },
     /// `(?>...)`
@@ -63,7 +63,7 @@ pub enum Node {
         behind: bool,
         /// Whether the content must not match.
         negative: bool,
-        /// Content.
+        /// The content.
         child: Seq,
     },
     /// `\1`, `(?P=name)`
@@ -72,23 +72,23 @@ pub enum Node {
     Conditional {
         /// The group that must have matched.
         group: u32,
-        /// If it has.
+        /// If it has matched.
         yes: Seq,
-        /// If not.
+        /// If it has not.
         no: Option<Seq>,
     },
     /// `a|b`
     Branch(Vec<Seq>),
 }
 
-/// How a repetition takes.
+/// The preferred length of a repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Greed {
-    /// As much as it can, gives back.
+    /// As much as possible, with backtracking.
     Greedy,
-    /// As little as it can.
+    /// As little as possible.
     Lazy,
-    /// As much as it can, gives nothing back.
+    /// As much as possible, without backtracking.
     Possessive,
 }
 
@@ -114,14 +114,14 @@ pub enum At {
 pub struct Set {
     /// `[^...]`
     pub negated: bool,
-    /// What is in it.
+    /// The members.
     pub items: Vec<Item>,
 }
 
 /// An element of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// From, to.
+    /// From the first to the second, inclusive.
     Range(u32, u32),
     /// `\d`, `\D`
     Category(Category, bool),
@@ -139,14 +139,14 @@ pub enum Category {
 }
 
 impl Category {
-    /// Whether `c` is in it.
+    /// Whether `c` belongs to it.
     pub fn contains(self, c: char, ascii: bool) -> bool {
         if ascii && !c.is_ascii() {
             return false;
         }
         match self {
             Category::Digit => text::is_digit(c),
-            // ASCII mode knows the six characters of C's isspace only.
+            // ASCII mode includes only the six characters of C's isspace.
             Category::Space if ascii => matches!(c, ' ' | '\t'..='\r'),
             Category::Space => text::is_space(c),
             Category::Word => text::is_word(c),
@@ -155,17 +155,17 @@ impl Category {
 }
 
 impl Set {
-    /// The set of one character.
+    /// Returns the set of one character.
     pub fn single(c: u32) -> Self {
         Set { negated: false, items: vec![Item::Range(c, c)] }
     }
 
-    /// The set of a category, or of all but it.
+    /// Returns the set of a category, or of its complement.
     pub fn category(category: Category, negated: bool) -> Self {
         Set { negated: false, items: vec![Item::Category(category, negated)] }
     }
 
-    /// Whether `c` is in it, case regarded.
+    /// Whether it contains `c`. Case matters.
     pub fn contains(&self, c: char, ascii: bool) -> bool {
         let code = u32::from(c);
         let inside = self.items.iter().any(|item| match *item {
@@ -175,7 +175,7 @@ impl Set {
         inside != self.negated
     }
 
-    /// Its only character, if it has just one.
+    /// Returns its only character, if it has just one.
     pub fn only(&self) -> Option<u32> {
         match self.items[..] {
             [Item::Range(lo, hi)] if lo == hi && !self.negated => Some(lo),
@@ -184,10 +184,11 @@ impl Set {
     }
 }
 
-/// What Python calls the greatest width.
+/// Python's value for the greatest width.
 pub const MAX_WIDTH: u64 = u32::MAX as u64;
 
-/// Least and greatest number of characters that a sequence matches; `groups` holds the widths of closed groups.
+/// Returns the least and the greatest number of characters that a sequence matches. `groups` has the widths of closed
+/// groups.
 pub fn width(seq: &[Node], groups: &[Option<(u64, u64)>]) -> (u64, u64) {
     let (mut lo, mut hi) = (0u64, 0u64);
     for node in seq {
@@ -224,7 +225,7 @@ fn node_width(node: &Node, groups: &[Option<(u64, u64)>]) -> (u64, u64) {
 }
 
 impl Node {
-    /// The sequences in it.
+    /// Returns the sequences in it.
     fn children(&self) -> Vec<&Seq> {
         match self {
             Node::Repeat { child, .. } | Node::Group { child, .. } | Node::Look { child, .. } => vec![child],
@@ -236,7 +237,7 @@ impl Node {
     }
 }
 
-/// Whether it holds for a node, at any depth.
+/// Whether `holds` is true for a node, at any depth.
 pub fn any(seq: &[Node], holds: &dyn Fn(&Node) -> bool) -> bool {
     seq.iter().any(|node| holds(node) || node.children().into_iter().any(|child| any(child, holds)))
 }

@@ -1,15 +1,15 @@
-//! Patterns that are a literal between conditions on its surroundings, matched without a regex engine.
+//! Matches patterns that are a literal with conditions on its surroundings, without a regex engine.
 //!
 //! Nearly all substitution keys are of this form: `%s`, `\bopt\b`, `(?<!(\.|\-|\^|/|\\|<))\bllc\b(?!(\-|\.))`. A suite
-//! has about 200 of them and each is tried on each command, so what they cost is what substitution costs. The
-//! property tests compare this matcher with Python's on patterns of this form.
+//! has about 200 of them, and each is tried on each command, so they make up the cost of substitution. The property
+//! tests compare this matcher with Python's on patterns of this form.
 
 use memchr::memmem::Finder;
 
 use super::ast::{At, Flags, Node, Set};
 use crate::text;
 
-/// A literal and what must hold around or inside it.
+/// A literal and the conditions around or inside it.
 #[derive(Debug)]
 pub struct Direct {
     finder: Finder<'static>,
@@ -27,7 +27,7 @@ enum Condition {
 #[derive(Clone, Debug)]
 struct Members {
     ascii: u128,
-    /// What decides for other characters: one of these.
+    /// The sets that decide for other characters: one of them must match.
     sets: Vec<Set>,
 }
 
@@ -46,11 +46,11 @@ impl Members {
     }
 }
 
-/// More alternatives than this are left to the regex engine.
+/// The regex engine handles longer lists of alternatives.
 const MAX_ALTERNATIVES: usize = 64;
 
 impl Direct {
-    /// The matcher, if the pattern is of the form.
+    /// Returns the matcher, if the pattern is of this form.
     pub fn new(seq: &[Node], flags: Flags) -> Option<Self> {
         let only_dot_all = Flags { dot_all: flags.dot_all, unicode: flags.unicode, ..Flags::default() };
         if flags != only_dot_all {
@@ -65,12 +65,12 @@ impl Direct {
         Some(Direct { finder: Finder::new(&literal).into_owned(), conditions })
     }
 
-    /// The literal.
+    /// Returns the literal.
     pub fn literal(&self) -> &[u8] {
         self.finder.needle()
     }
 
-    /// The first match that begins at `from` or later.
+    /// Returns the first match that begins at `from` or later.
     pub fn find(&self, text: &str, from: usize) -> Option<(usize, usize)> {
         let mut from = from;
         loop {
@@ -97,7 +97,7 @@ fn collect(
                 collect(child, flags, literal, conditions)?;
             }
             Node::Look { behind, negative, child } => {
-                // Groups in a positive look-around keep what they matched; in a negative one they never match.
+                // Groups in a positive look-around keep their matches. In a negative one they never match.
                 let alternatives = alternatives(child, flags, *negative)?;
                 conditions.push((literal.len(), Condition::Look(*behind, *negative, alternatives)));
             }
@@ -107,7 +107,7 @@ fn collect(
     Some(())
 }
 
-/// The content of a look-around as a list of fixed sequences.
+/// Returns the content of a look-around as a list of fixed sequences.
 fn alternatives(seq: &[Node], flags: Flags, may_capture: bool) -> Option<Vec<Vec<Members>>> {
     let mut all: Vec<Vec<Members>> = vec![Vec::new()];
     for node in seq {
@@ -141,7 +141,7 @@ fn alternatives(seq: &[Node], flags: Flags, may_capture: bool) -> Option<Vec<Vec
     Some(merged(all))
 }
 
-/// Alternatives that are one character each are a set of characters.
+/// Merges alternatives of one character each into a set.
 fn merged(alternatives: Vec<Vec<Members>>) -> Vec<Vec<Members>> {
     if alternatives.len() < 2 || alternatives.iter().any(|sequence| sequence.len() != 1) {
         return alternatives;
@@ -149,7 +149,7 @@ fn merged(alternatives: Vec<Vec<Members>>) -> Vec<Vec<Members>> {
     let mut all = Members { ascii: 0, sets: Vec::new() };
     for members in alternatives.into_iter().flatten() {
         all.ascii |= members.ascii;
-        // A single ASCII character says nothing of others.
+        // A single ASCII character does not affect others.
         all.sets.extend(members.sets.into_iter().filter(|set| set.only().is_none_or(|c| c >= 128)));
     }
     vec![vec![all]]
@@ -191,7 +191,7 @@ fn place_holds(place: At, text: &str, at: usize) -> bool {
         At::End => at == text.len() || &text[at..] == "\n",
         At::TextEnd => at == text.len(),
         At::Boundary => boundary(),
-        // The text is not empty, as it contains the literal.
+        // The text is not empty, because it contains the literal.
         At::NotBoundary => !boundary(),
     }
 }

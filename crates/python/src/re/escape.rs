@@ -6,7 +6,7 @@ use super::source::{Source, Token};
 use crate::Exception;
 use crate::{repr, text};
 
-/// Where an escape stands, which decides what it may mean.
+/// The place of an escape, which decides its meaning.
 pub enum Context<'a> {
     /// In a pattern, with the groups known so far.
     Pattern(&'a State),
@@ -14,7 +14,7 @@ pub enum Context<'a> {
     Set,
 }
 
-/// The character that a one-letter escape stands for in patterns and templates alike.
+/// Returns the character of a one-letter escape, in patterns and templates alike.
 pub fn control(c: char) -> Option<char> {
     Some(match c {
         'a' => '\x07',
@@ -29,7 +29,7 @@ pub fn control(c: char) -> Option<char> {
     })
 }
 
-/// Reads the rest of an escape whose backslash and first character `c` have been taken.
+/// Reads the rest of an escape after its backslash and first character `c`.
 pub fn read(source: &mut Source, c: char, context: Context<'_>) -> Result<Node, Exception> {
     if let Some(node) = category(c) {
         return Ok(node);
@@ -133,7 +133,7 @@ fn octal_escape(source: &Source, digits: &str) -> Result<Node, Exception> {
     }
 }
 
-/// Value of up to three octal digits.
+/// Returns the value of up to three octal digits.
 pub fn octal(digits: &str) -> u32 {
     u32::from_str_radix(digits, 8).expect("octal digits")
 }
@@ -148,7 +148,7 @@ pub fn is_flag(c: char) -> bool {
     matches!(c, 'i' | 'L' | 'm' | 's' | 'x' | 'a' | 'u')
 }
 
-/// Reads flags of which the first character has been taken; `None` if they hold for the whole pattern.
+/// Reads flags after their first character. Returns `None` if they apply to the whole pattern.
 pub fn read_flags(
     source: &mut Source,
     first: char,
@@ -210,7 +210,7 @@ fn turn_off(source: &mut Source, off: &mut Flags) -> Result<(), Exception> {
     }
 }
 
-/// The next character of a list of flags; `None` for an escape.
+/// Returns the next character of a list of flags. `None` for an escape.
 fn next_flag(source: &mut Source, missing: &str) -> Result<Option<char>, Exception> {
     match source.get()? {
         None => Err(source.error(missing, 0)),
@@ -245,14 +245,14 @@ fn merge(a: Flags, b: Flags) -> Flags {
     }
 }
 
-/// The flags inside a group that sets some and clears others.
+/// Returns the flags inside a group that sets some and clears others.
 pub fn scoped(outer: Flags, on: Flags, off: Flags) -> Flags {
     let mut inner = merge(outer, on);
     inner.ignore_case &= !off.ignore_case;
     inner.multi_line &= !off.multi_line;
     inner.dot_all &= !off.dot_all;
     inner.verbose &= !off.verbose;
-    // The kind of text is one of the two: naming one replaces the other.
+    // Only one kind of text applies: naming one replaces the other.
     inner.ascii &= !on.unicode;
     inner
 }

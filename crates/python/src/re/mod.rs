@@ -22,7 +22,7 @@ use self::direct::Direct;
 pub use self::template::{Part, Replacement};
 use crate::Exception;
 
-/// Steps that a match may take before it is given up. Python has no limit; this is minutes.
+/// The limit of steps for one match. Python has no limit; this takes minutes.
 const BACKTRACK_LIMIT: usize = if cfg!(feature = "fuzzing") { 20_000 } else { 200_000_000 };
 
 /// A compiled pattern.
@@ -32,7 +32,7 @@ pub struct Pattern {
     names: HashMap<String, u32>,
     literal: String,
     warns: bool,
-    /// Whether matches, or only their groups, may be others than Python's.
+    /// Whether matches, or only their groups, may differ from Python's.
     ends_differ: bool,
     groups_differ: bool,
     engine: Engine,
@@ -43,21 +43,21 @@ enum Engine {
     Direct(Box<Direct>),
     Regex {
         search: Box<Regex>,
-        /// Finds only matches that do not end where the search began; where the pattern can match nothing.
+        /// Finds only matches that do not end where the search began. For patterns that can match nothing.
         advance: Option<Box<Regex>>,
     },
 }
 
-/// A match: start and end of the groups; absent ones did not take part.
+/// A match: start and end of each group. `None` is a group that took no part.
 type Groups = Vec<Option<(usize, usize)>>;
 
 impl Pattern {
-    /// Compiles a pattern. The error is Python's.
+    /// Compiles a pattern. Errors are Python's.
     pub fn new(pattern: &str) -> Result<Self, Exception> {
         Self::with_flags(pattern, Flags::default())
     }
 
-    /// Compiles a pattern with flags given beside it.
+    /// Compiles a pattern with flags given separately.
     pub fn with_flags(pattern: &str, flags: Flags) -> Result<Self, Exception> {
         Self::build(pattern, flags, true, "", "")
     }
@@ -72,7 +72,7 @@ impl Pattern {
         Self::build(pattern, Flags::default(), false, r"\A", "")
     }
 
-    /// Compiles without the direct matcher, to compare the two.
+    /// Compiles without the direct matcher, to compare the two matchers.
     pub fn without_shortcut(pattern: &str) -> Result<Self, Exception> {
         Self::build(pattern, Flags::default(), false, "", "")
     }
@@ -109,27 +109,27 @@ impl Pattern {
         })
     }
 
-    /// Number of groups, the whole match included.
+    /// Returns the number of groups, including the whole match.
     pub fn groups(&self) -> usize {
         self.groups
     }
 
-    /// A text that is part of every match; empty if none is known.
+    /// Returns a text that every match contains. Empty if none is known.
     pub fn literal(&self) -> &str {
         &self.literal
     }
 
-    /// Number of the group of this name.
+    /// Returns the number of the group of this name.
     pub fn group_named(&self, name: &str) -> Option<usize> {
         self.names.get(name).map(|&group| group as usize)
     }
 
-    /// Whether Python warns of the pattern, on standard error.
+    /// Whether Python warns about the pattern on standard error.
     pub fn warns(&self) -> bool {
         self.warns
     }
 
-    /// Whether it matches anywhere, as with `re.search`, or as `full` or `at_start` ask for.
+    /// Whether it matches anywhere, as with `re.search`, or where `full` or `at_start` require.
     pub fn is_match(&self, text: &str) -> Result<bool, Exception> {
         match &self.engine {
             Engine::Direct(direct) => Ok(direct.find(text, 0).is_some()),
@@ -137,7 +137,7 @@ impl Pattern {
         }
     }
 
-    /// `re.sub`; `None` if nothing matches.
+    /// `re.sub`. Returns `None` if nothing matches.
     pub fn sub(&self, replacement: &Replacement, text: &str) -> Result<Option<String>, Exception> {
         match (&self.engine, replacement) {
             (Engine::Direct(direct), Replacement::Literal(value)) => Ok(replace_direct(direct, value, text)),
@@ -166,7 +166,7 @@ impl Pattern {
             }
             copied = end;
             from = end;
-            // After an empty match, Python looks for another at the same place that is not empty.
+            // After an empty match, Python looks for a non-empty one at the same place.
             must_advance = start == end;
         }
         if !any {
@@ -237,7 +237,7 @@ fn gave_up(error: &fancy_regex::Error) -> Exception {
     Exception::unsupported(format!("a regular expression was given up: {error}"))
 }
 
-/// The longest text that must be in every match.
+/// Returns the longest text that every match must contain.
 fn required_literal(seq: &[Node]) -> String {
     let mut best = String::new();
     let mut run = String::new();
@@ -253,7 +253,7 @@ fn gather(seq: &[Node], run: &mut String, best: &mut String) {
                 Some(c) => run.push(c),
                 None => keep_longer(run, best),
             },
-            // These take no text: what is left and right of them is adjacent.
+            // These consume no text, so the text on both sides is adjacent.
             Node::At(_) | Node::Look { .. } => {}
             Node::Group { flags: None, child, .. } => gather(child, run, best),
             Node::Atomic(child) => gather(child, run, best),

@@ -1,7 +1,7 @@
-//! Python's regular expression syntax: what it accepts, what it rejects, and in which words.
+//! Python's regular expression syntax: accepted and rejected patterns, with Python's messages.
 //!
-//! Substitution keys are written for Python's `re`, in which for example `%{inputs}` is plain text; no Rust engine
-//! reads that dialect. Named characters (`\N{...}`) are not known here and are rejected.
+//! Substitution keys are written for Python's `re`, in which for example `%{inputs}` is plain text. No Rust engine
+//! reads that dialect. Named characters (`\N{...}`) are unknown here and are rejected.
 
 use std::collections::HashMap;
 
@@ -14,41 +14,41 @@ use crate::number::int;
 use crate::repr;
 use crate::text::is_identifier;
 
-/// Deepest nesting that is parsed; Python's own limit is near it.
+/// The deepest nesting that is parsed. Python's own limit is near it.
 const MAX_DEPTH: usize = 160;
 
-/// A pattern taken apart.
+/// A parsed pattern.
 #[derive(Debug)]
 pub struct Parsed {
-    /// Its content.
+    /// The content.
     pub seq: Seq,
-    /// Flags that hold for all of it.
+    /// Flags that apply to all of it.
     pub flags: Flags,
-    /// Number of groups with group 0.
+    /// The number of groups, including group 0.
     pub groups: u32,
     /// Named groups.
     pub names: HashMap<String, u32>,
-    /// Least and greatest number of characters it matches.
+    /// The least and the greatest number of characters that it matches.
     pub width: (u64, u64),
-    /// Whether Python warns of something in it.
+    /// Whether Python warns about it.
     pub warns: bool,
 }
 
-/// What is known of groups while parsing.
+/// The groups and flags seen so far.
 #[derive(Default)]
 pub struct State {
     pub flags: Flags,
     warns: bool,
     names: HashMap<String, u32>,
-    /// By group; `None` while it is open. Group 0 is never closed.
+    /// Widths by group. `None` while it is open. Group 0 is never closed.
     widths: Vec<Option<(u64, u64)>>,
     look_behind_groups: Option<u32>,
-    /// Groups that conditions refer to, with the place.
+    /// Groups that conditions refer to, with the position.
     conditions: Vec<(u32, usize)>,
 }
 
 impl State {
-    /// Number of groups with group 0.
+    /// Returns the number of groups, including group 0.
     pub fn groups(&self) -> u32 {
         self.widths.len() as u32
     }
@@ -58,7 +58,7 @@ impl State {
         self.widths.get(group as usize).is_some_and(Option::is_some)
     }
 
-    /// Python refuses references inside a look-behind to groups of that look-behind.
+    /// Rejects references inside a look-behind to groups of that look-behind, as Python does.
     pub fn check_look_behind(&self, group: u32, source: &Source) -> Result<(), Exception> {
         let Some(limit) = self.look_behind_groups else { return Ok(()) };
         if !self.is_closed(group) {
@@ -72,7 +72,7 @@ impl State {
     }
 }
 
-/// Parses a pattern; `flags` are those given beside it.
+/// Parses a pattern. `flags` are those given separately.
 pub fn parse(pattern: &str, flags: Flags) -> Result<Parsed, Exception> {
     let mut parser = Parser { source: Source::new(pattern)?, state: State { flags, ..State::default() } };
     parser.state.widths.push(None);
@@ -184,7 +184,7 @@ impl Parser {
         Ok(())
     }
 
-    /// The bounds of a repetition; `None` if a brace is a plain character after all.
+    /// Returns the bounds of a repetition. `None` if a brace is a plain character after all.
     fn bounds(&mut self, operator: char, here: usize) -> Result<Option<(u32, Option<u32>)>, Exception> {
         match operator {
             '?' => return Ok(Some((0, Some(1)))),
@@ -214,7 +214,7 @@ impl Parser {
         Ok(Some((min, max)))
     }
 
-    /// What follows an opening parenthesis. `None` for comments and flags.
+    /// Reads the text after an opening parenthesis. Returns `None` for comments and flags.
     fn group(&mut self, verbose: bool, depth: usize, at_start: bool) -> Result<Option<Node>, Exception> {
         let start = self.source.tell() - 1;
         if !self.source.accept('?')? {
@@ -267,7 +267,7 @@ impl Parser {
         Ok(Node::Group { index: Some(index), flags: None, child })
     }
 
-    /// The content of a group and its closing parenthesis.
+    /// Reads the content of a group and its closing parenthesis.
     fn close(&mut self, verbose: bool, depth: usize, start: usize) -> Result<Seq, Exception> {
         let child = self.alternatives(verbose, depth + 1)?;
         self.expect_close(start)?;
@@ -435,7 +435,7 @@ fn repeat_count(digits: &str) -> Result<u32, Exception> {
     }
 }
 
-/// Python refuses look-behinds of varying width when it compiles what it has parsed.
+/// Rejects look-behinds of varying width, as Python does after parsing.
 fn check_look_behind_widths(seq: &[Node], groups: &[Option<(u64, u64)>]) -> Result<(), Exception> {
     let varies = |node: &Node| match node {
         Node::Look { behind: true, child, .. } => {

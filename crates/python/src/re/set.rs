@@ -5,8 +5,7 @@ use super::escape::{self, Context};
 use super::source::{Source, Token};
 use crate::Exception;
 
-/// Reads a set whose opening bracket has been taken; `warns` becomes true where Python warns of what may mean something
-/// else one day.
+/// Reads a set after its opening bracket. Sets `warns` if Python warns that the meaning may change in a later version.
 pub fn read(source: &mut Source, warns: &mut bool) -> Result<Node, Exception> {
     let here = source.tell() - 1;
     *warns |= source.peek_char() == Some('[');

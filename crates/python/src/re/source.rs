@@ -1,4 +1,4 @@
-//! The pattern as the parser reads it: one token at a time, a token being a character or a backslash and one.
+//! Reads the pattern for the parser, one token at a time. A token is a character, or a backslash and a character.
 //!
 //! Positions are counted in characters, because they appear in error messages.
 
@@ -9,7 +9,7 @@ pub struct Source {
     chars: Vec<char>,
     /// Index after the current token.
     index: usize,
-    /// The current token's length: 0 at the end.
+    /// The length of the current token. 0 at the end.
     len: usize,
 }
 
@@ -23,7 +23,7 @@ pub enum Token {
 }
 
 impl Token {
-    /// Its text.
+    /// Returns its text.
     pub fn text(self) -> String {
         match self {
             Token::Char(c) => c.to_string(),
@@ -31,7 +31,7 @@ impl Token {
         }
     }
 
-    /// Its length in characters.
+    /// Returns its length in characters.
     pub fn len(self) -> usize {
         match self {
             Token::Char(_) => 1,
@@ -41,14 +41,14 @@ impl Token {
 }
 
 impl Source {
-    /// Starts to read; fails if the first token is a lone backslash.
+    /// Starts to read. Fails if the first token is a lone backslash.
     pub fn new(text: &str) -> Result<Self, Exception> {
         let mut source = Source { chars: text.chars().collect(), index: 0, len: 0 };
         source.advance()?;
         Ok(source)
     }
 
-    /// The current token.
+    /// Returns the current token.
     pub fn peek(&self) -> Option<Token> {
         match self.len {
             0 => None,
@@ -57,7 +57,7 @@ impl Source {
         }
     }
 
-    /// The current token if it is a plain character.
+    /// Returns the current token if it is a plain character.
     pub fn peek_char(&self) -> Option<char> {
         match self.peek() {
             Some(Token::Char(c)) => Some(c),
@@ -81,7 +81,7 @@ impl Source {
         Ok(found)
     }
 
-    /// Takes up to `most` characters of a kind.
+    /// Takes up to `most` characters for which `kind` is true.
     pub fn get_while(&mut self, most: usize, kind: impl Fn(char) -> bool) -> Result<String, Exception> {
         let mut taken = String::new();
         for _ in 0..most {
@@ -94,7 +94,7 @@ impl Source {
         Ok(taken)
     }
 
-    /// Takes a name up to `terminator`, which is taken too.
+    /// Takes a name up to `terminator`, and the terminator.
     pub fn get_until(&mut self, terminator: char, what: &str) -> Result<String, Exception> {
         let mut taken = String::new();
         loop {
@@ -116,23 +116,23 @@ impl Source {
         }
     }
 
-    /// Where the current token begins.
+    /// Returns the position of the current token.
     pub fn tell(&self) -> usize {
         self.index - self.len
     }
 
-    /// Goes back to a place that `tell` gave.
+    /// Goes back to a position that `tell` returned.
     pub fn seek(&mut self, place: usize) -> Result<(), Exception> {
         self.index = place;
         self.advance()
     }
 
-    /// Python's `re.error` at `offset` characters before the current token.
+    /// Returns Python's `re.error` at `offset` characters before the current token.
     pub fn error(&self, message: impl AsRef<str>, offset: usize) -> Exception {
         self.error_at(message, self.tell().saturating_sub(offset))
     }
 
-    /// Python's `re.error` at a position.
+    /// Returns Python's `re.error` at a position.
     pub fn error_at(&self, message: impl AsRef<str>, position: usize) -> Exception {
         let mut text = format!("{} at position {position}", message.as_ref());
         if self.chars.contains(&'\n') {

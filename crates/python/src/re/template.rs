@@ -8,26 +8,26 @@ use crate::number::int;
 use crate::repr;
 use crate::text::is_identifier;
 
-/// What a match is replaced by.
+/// The replacement for a match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Replacement {
-    /// This text.
+    /// A fixed text.
     Literal(String),
-    /// These parts.
+    /// Several parts.
     Template(Vec<Part>),
 }
 
 /// A part of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Text.
+    /// A fixed text.
     Text(String),
-    /// What the group matched; nothing if it did not.
+    /// The text of a group. Empty if the group did not match.
     Group(usize),
 }
 
 impl Replacement {
-    /// Whether a part of the match is in it.
+    /// Whether it contains a part of the match.
     pub(super) fn names_groups(&self) -> bool {
         match self {
             Replacement::Literal(_) => false,
@@ -35,7 +35,7 @@ impl Replacement {
         }
     }
 
-    /// Reads a template for a pattern.
+    /// Parses a template for a pattern.
     pub fn template(template: &str, pattern: &Pattern) -> Result<Self, Exception> {
         if !template.contains('\\') {
             return Ok(Replacement::Literal(template.to_owned()));

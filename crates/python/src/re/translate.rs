@@ -1,12 +1,12 @@
-//! A parsed Python pattern in the words of fancy-regex.
+//! Translates a parsed Python pattern for fancy-regex.
 //!
-//! Everything whose meaning differs between the two is spelled out: `\w`, `\b`, `$`, flags, and characters that
-//! only one of them takes literally. What cannot be said in that dialect is an error, never an approximation.
+//! Constructs whose meaning differs between the two are spelled out: `\w`, `\b`, `$`, flags, and characters that only
+//! one of them takes literally. A construct that fancy-regex cannot express is an error, never an approximation.
 
 use super::ast::{At, Category, Flags, Greed, Item, Node, Seq, Set, any, width};
 use super::escape::scoped;
 
-/// The pattern, or what it uses that cannot be translated.
+/// Returns the pattern, or the construct in it that cannot be translated.
 pub fn translate(seq: &Seq, flags: Flags) -> Result<String, &'static str> {
     let refers = |node: &Node| matches!(node, Node::BackReference(_));
     if any(seq, &refers) && groups_differ(seq) {
@@ -17,13 +17,14 @@ pub fn translate(seq: &Seq, flags: Flags) -> Result<String, &'static str> {
     Ok(out)
 }
 
-/// Whether groups may have matched something else than in Python: the two engines end a repetition differently after a round
-/// that matched nothing.
+/// Whether groups may differ from Python's: the two engines end a repetition differently after a round that matched
+/// nothing.
 pub fn groups_differ(seq: &Seq) -> bool {
     has_empty_rounds(seq, &|node| matches!(node, Node::Group { index: Some(_), .. }))
 }
 
-/// Whether matches may end elsewhere than in Python: a repetition ends there with a round that prefers to match nothing.
+/// Whether matches may end elsewhere than in Python: a repetition ends there with a round that prefers to match
+/// nothing.
 pub fn ends_differ(seq: &Seq) -> bool {
     has_empty_rounds(seq, &|node| match node {
         Node::Repeat { min: 0, greed: Greed::Lazy, .. } => true,
@@ -32,7 +33,7 @@ pub fn ends_differ(seq: &Seq) -> bool {
     })
 }
 
-/// Whether a round of a repetition may match nothing and has such a node in it.
+/// Whether a round of a repetition may match nothing and contains such a node.
 fn has_empty_rounds(seq: &Seq, holds: &dyn Fn(&Node) -> bool) -> bool {
     any(seq, &|node| match node {
         Node::Repeat { child, .. } => width(child, &[]).0 == 0 && any(child, holds),
@@ -67,7 +68,7 @@ fn element(out: &mut String, node: &Node, flags: Flags) -> Result<(), &'static s
         }
         Node::BackReference(_) if flags.ignore_case => return Err("a back-reference that ignores case"),
         Node::BackReference(group) => out.push_str(&format!(r"(?:\{group})")),
-        // fancy-regex takes other branches than Python does.
+        // fancy-regex takes other branches than Python.
         Node::Conditional { .. } => return Err("a condition on a group"),
         Node::Branch(items) => {
             for (i, item) in items.iter().enumerate() {
@@ -113,7 +114,7 @@ fn repeat(
     Ok(())
 }
 
-/// What has no width matches once or not at all; fancy-regex refuses to repeat it.
+/// An item without width matches at most once. fancy-regex refuses to repeat it.
 fn repeat_empty(
     out: &mut String,
     min: u32,
@@ -140,7 +141,7 @@ fn repeat_empty(
 
 const NOTHING: &str = r"[^\s\S]";
 
-/// To Python these are one letter where case is ignored; to Unicode's case folding they are three.
+/// Python treats these as one letter if case is ignored; Unicode's case folding has three.
 const LETTERS_I: [char; 4] = ['i', 'I', '\u{130}', '\u{131}'];
 
 fn literal(out: &mut String, code: u32, flags: Flags) {
@@ -169,7 +170,7 @@ fn set(out: &mut String, set: &Set, flags: Flags) {
     if flags.ascii {
         return class(out, set.negated, &[ranges, categories].concat(), flags);
     }
-    // Only single characters lose their case: Python does not fold categories.
+    // Only single characters ignore case: Python does not fold categories.
     out.push_str(if set.negated { "(?:(?!(?i:" } else { "(?:(?i:" });
     class(out, false, &ranges, flags);
     out.push(')');
@@ -180,7 +181,7 @@ fn set(out: &mut String, set: &Set, flags: Flags) {
     out.push_str(if set.negated { ")(?s:.))" } else { ")" });
 }
 
-/// What the case folding of the regex engine does not add, or all that ignoring case adds where that is not used.
+/// Returns the other cases that the regex engine's folding does not add, or all of them if that folding is not used.
 fn other_cases(ranges: &[Item], flags: Flags) -> Vec<Item> {
     let contains = |c: char| {
         let set = Set { negated: false, items: ranges.to_vec() };
@@ -196,7 +197,7 @@ fn other_cases(ranges: &[Item], flags: Flags) -> Vec<Item> {
 
 fn class(out: &mut String, negated: bool, items: &[Item], flags: Flags) {
     out.push_str(if negated { "[^" } else { "[" });
-    // Neither dialect has an empty set; a set of surrogates is empty here.
+    // Neither dialect has an empty set, but a set of surrogates is empty here.
     let mut empty = true;
     for item in items {
         empty &= !set_item(out, *item, flags);
@@ -216,7 +217,7 @@ fn set_item(out: &mut String, item: Item, flags: Flags) -> bool {
             true
         }
         Item::Range(lo, hi) => {
-            // Surrogates are no characters in Rust: the range on either side of them is what can match.
+            // Rust's characters exclude surrogates, so only the ranges on both sides of them can match.
             let below = (lo, hi.min(0xd7ff));
             let above = (lo.max(0xe000), hi.min(0x10_ffff));
             let mut some = false;

@@ -1,7 +1,7 @@
-//! Every character, asked each question about it.
+//! Compares every property of every character.
 //!
-//! Python and this crate know different versions of Unicode: characters that Python does not know are passed over, and so
-//! are those which a later version of Unicode has let into names.
+//! Python and this crate use different versions of Unicode. Characters that Python does not know are skipped, and so
+//! are those that a later version of Unicode allows in names.
 
 use hotstart_python::number::int;
 use hotstart_python::re::Pattern;
@@ -27,7 +27,7 @@ const QUESTIONS: [&str; 10] = [
 
 const NEW_IN_NAMES: [char; 4] = ['\u{200c}', '\u{200d}', '\u{30fb}', '\u{ff65}'];
 
-/// The answers in the order of the driver's bits.
+/// Returns the answers in the order of the driver's bits.
 fn answers(c: char, space: &Pattern) -> [bool; 10] {
     let text = c.to_string();
     [

@@ -1,4 +1,4 @@
-//! A real Python that answers questions, and random inputs to ask it about.
+//! A real Python that answers questions, and random inputs for them.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Starts it.
+    /// Starts the driver.
     pub fn start() -> Driver {
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
         let python = std::env::var_os("HOTSTART_LIT_PYTHON")
@@ -37,12 +37,12 @@ impl Driver {
         Driver { child, requests, answers }
     }
 
-    /// Python's answer to each case: `value`, or the `error` that it raised.
+    /// Returns Python's answer to each case: `value`, or the `error` that it raised.
     pub fn ask(&mut self, operation: &str, cases: &[Value]) -> Vec<Value> {
         self.send(&json!({"op": operation, "cases": cases}))
     }
 
-    /// The same in a directory.
+    /// Does the same in a directory.
     pub fn ask_in(&mut self, cwd: &Path, operation: &str, cases: &[Value]) -> Vec<Value> {
         self.send(&json!({"op": operation, "cases": cases, "cwd": cwd}))
     }
@@ -55,8 +55,8 @@ impl Driver {
         serde_json::from_str(&line).expect("the driver answers in JSON; see its message above")
     }
 
-    /// Compares our answer with Python's for generated cases. `None` is a case that this crate says it cannot do;
-    /// their number is returned.
+    /// Compares our answer with Python's for generated cases. `None` is a case that this crate does not support.
+    /// Returns the number of those.
     pub fn compare(
         &mut self,
         operation: &str,
@@ -81,13 +81,13 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // End of input ends it.
+        // The end of its input ends the driver.
         self.requests = None;
         let _ = self.child.wait();
     }
 }
 
-/// A value, or Python's exception, in the driver's words; nothing for what this crate cannot do.
+/// Returns a value, or Python's exception, in the driver's form. `None` if this crate does not support the case.
 pub fn told(result: Result<Value, Exception>) -> Option<Value> {
     match result {
         Ok(value) => Some(json!({ "value": value })),
@@ -96,22 +96,22 @@ pub fn told(result: Result<Value, Exception>) -> Option<Value> {
     }
 }
 
-/// How many inputs to try, `few` unless HOTSTART_PROPERTY_SCRIPTS says otherwise.
+/// Returns the number of inputs to try: HOTSTART_PROPERTY_SCRIPTS, or else `few`.
 pub fn count(few: usize) -> usize {
     std::env::var("HOTSTART_PROPERTY_SCRIPTS").ok().map_or(few, |n| n.parse().expect("a number"))
 }
 
-/// Random numbers that are the same in every run.
+/// Random numbers that are equal in every run.
 pub struct Random(u64);
 
 impl Random {
-    /// Begins a sequence, which HOTSTART_PROPERTY_SEED changes.
+    /// Begins a sequence. HOTSTART_PROPERTY_SEED changes it.
     pub fn new(seed: u64) -> Self {
         let other = std::env::var("HOTSTART_PROPERTY_SEED").ok().map_or(0, |n| n.parse().expect("a number"));
         Random((seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ other)
     }
 
-    /// A number below `limit`.
+    /// Returns a number below `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
         // xorshift64*
         self.0 ^= self.0 >> 12;
@@ -120,12 +120,12 @@ impl Random {
         (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % limit
     }
 
-    /// One of these.
+    /// Returns one of `of`.
     pub fn pick<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
         of[self.below(of.len())]
     }
 
-    /// Up to `most` of these, joined.
+    /// Returns up to `most` of these, joined.
     pub fn join(&mut self, of: &[&str], most: usize) -> String {
         let count = self.below(most + 1);
         (0..count).map(|_| self.pick(of)).collect()

@@ -1,4 +1,4 @@
-//! Everything in this crate against a real Python: for all characters, and for generated inputs.
+//! Compares everything in this crate with a real Python: for all characters, and for generated inputs.
 
 mod characters;
 mod driver;

@@ -1,28 +1,28 @@
-//! Regular expressions from a grammar: most are valid, and nearly all of Python's syntax occurs. Tests of other crates
-//! include this file, too.
+//! Generates regular expressions from a grammar. Most are valid, and nearly all of Python's syntax occurs. Tests of
+//! other crates include this file, too.
 
-/// Draws from a grammar; `below` gives a random number below its argument.
+/// Draws from a grammar. `below` returns a random number below its argument.
 pub struct Grammar<'r> {
-    /// Plain characters to match.
+    /// The plain characters to match.
     pub letters: &'r [&'r str],
-    /// Where chance comes from.
+    /// The source of random numbers.
     pub below: &'r mut dyn FnMut(usize) -> usize,
     groups: usize,
 }
 
 impl<'r> Grammar<'r> {
-    /// A grammar over these plain characters.
+    /// Returns a grammar over these plain characters.
     pub fn new(letters: &'r [&'r str], below: &'r mut dyn FnMut(usize) -> usize) -> Self {
         Grammar { letters, below, groups: 0 }
     }
 
-    /// A pattern.
+    /// Returns a pattern.
     pub fn pattern(&mut self) -> String {
         self.groups = 0;
         let flags =
             if self.one_in(12) { self.pick(&["(?i)", "(?s)", "(?m)", "(?a)", "(?x)", "(?ai)"]) } else { "" };
         let mut pattern = format!("{flags}{}", self.alternatives(3));
-        // What nobody should write.
+        // A malformed pattern.
         if self.one_in(25) {
             let places: Vec<usize> = pattern.char_indices().map(|(at, _)| at).collect();
             let at = places.get((self.below)(places.len() + 1)).copied().unwrap_or(pattern.len());
@@ -66,7 +66,7 @@ impl<'r> Grammar<'r> {
                 .pick(&[r"\.", r"\[", r"\]", r"\{", r"\-", r"\\", r"\x6f", r"\n", r"\t", r"\157", r"\u00e9"])
                 .to_owned(),
             7 | 8 => self.set(),
-            // Nothing that repeats may follow these.
+            // These must not be repeated.
             9 => return self.pick(&["^", "$", r"\b", r"\B", r"\A", r"\Z"]).to_owned(),
             10 => self.pick(&["}", "]", "{", "{x}", "{,x}", "-", "#", "&"]).to_owned(),
             11 if self.groups > 0 => format!("\\{}", 1 + (self.below)(self.groups)),
@@ -91,7 +91,7 @@ impl<'r> Grammar<'r> {
         let mut set = self.pick(&["[", "[", "[", "[^", "[]", "[^]"]).to_owned();
         for _ in 0..=(self.below)(3) {
             let member = if self.one_in(2) { self.letter() } else { self.pick(MEMBERS) };
-            // An opening bracket at the front makes Python warn.
+            // Python warns about an opening bracket at the front.
             set.push_str(if member == "[" && set.len() < 2 && !self.one_in(20) { "{" } else { member });
         }
         set + self.pick(&["]", "]", "]", "-]"])
@@ -119,7 +119,7 @@ impl<'r> Grammar<'r> {
     fn look(&mut self, depth: usize) -> String {
         match self.pick(&["(?=", "(?!", "(?<=", "(?<!"]) {
             ahead @ ("(?=" | "(?!") => format!("{ahead}{})", self.alternatives(depth)),
-            // Only what has a fixed width.
+            // Only content of fixed width.
             behind => {
                 let set = if self.one_in(2) { self.set() } else { String::new() };
                 format!("{behind}{}{set})", self.letter())

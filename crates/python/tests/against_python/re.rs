@@ -1,4 +1,4 @@
-//! Patterns: what matches, what replaces, which errors there are.
+//! Compares patterns: matches, replacements and errors.
 
 use hotstart_python::Exception;
 use hotstart_python::re::{Pattern, Replacement};
@@ -18,7 +18,7 @@ fn strings<const N: usize>(case: &Value) -> [&str; N] {
     std::array::from_fn(|index| case[index].as_str().expect("a string"))
 }
 
-/// Whether the pattern matches at the start, all of the text and anywhere, and whether Python warns of it.
+/// Returns whether the pattern matches at the start, all of the text and anywhere, and whether Python warns about it.
 fn matched(case: &Value) -> Result<Value, Exception> {
     let [pattern, text] = strings(case);
     let kinds = [Pattern::at_start(pattern)?, Pattern::full(pattern)?, Pattern::new(pattern)?];
@@ -26,7 +26,7 @@ fn matched(case: &Value) -> Result<Value, Exception> {
     Ok(json!([start?, full?, any?, kinds[0].warns()]))
 }
 
-/// `re.sub`, by the shortcut for simple patterns and without.
+/// `re.sub`, with the shortcut for simple patterns and without.
 fn substituted(case: &Value) -> Result<Value, Exception> {
     let [pattern, template, text] = strings(case);
     let by = |pattern: Pattern| -> Result<String, Exception> {
@@ -64,7 +64,7 @@ fn patterns_from_a_grammar_replace_what_python_replaces() {
     assert!(refused * 8 < total, "{refused} of {total} patterns are not supported");
 }
 
-/// Pieces of patterns, weighted to what keys look like and to what is easily got wrong.
+/// Pieces of patterns, with more weight on those of keys and on likely errors.
 const PIECES: &[&str] = &[
     "a",
     "b",

@@ -112,7 +112,7 @@ fn integers_are_read_as_by_python() {
         match int(text(case), base) {
             Some(number) if number.unsigned_abs() < 1 << 100 => value(number.to_string()),
             Some(_) => value("big"),
-            // Python's words differ with the reason.
+            // Python's message depends on the reason.
             None => None,
         }
     });

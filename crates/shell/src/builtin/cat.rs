@@ -58,7 +58,7 @@ impl Cat {
         written
     }
 
-    /// lit 19 opens the name as it is given, and an empty one names nothing.
+    /// Reads a file. lit 19 opens the name as given, so an empty one fails.
     fn read(&self, name: &str, cwd: &str) -> io::Result<Vec<u8>> {
         match self.dialect {
             Dialect::V19 if name.is_empty() => Err(errors::io_error(Errno::NOENT)),
@@ -66,7 +66,7 @@ impl Cat {
         }
     }
 
-    /// Moves on what Python has written for good: lit 19 flushes after each file, else a full buffer does it.
+    /// Updates how much Python has already written: lit 19 flushes after each file; otherwise a full buffer is flushed.
     fn flush(&self, before: usize, written: &mut Written) {
         let (added, buffered) = (written.stdout.len() - before, before - written.output_before_errors);
         if self.dialect == Dialect::V19 || added > PYTHON_BUFFER {

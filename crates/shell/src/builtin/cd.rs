@@ -1,4 +1,4 @@
-//! `cd`, `pushd`, `popd`. They do not test whether the directory exists, except for `cd` in place of bash's.
+//! `cd`, `pushd`, `popd`. They do not check whether the directory exists, except for `cd` in place of bash's.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ pub(super) fn cd(call: Call<'_>) -> Halting<Done> {
     Ok(Done::default())
 }
 
-/// bash's `cd` to a path that needs no tidying: it sets `PWD` and `OLDPWD` for processes.
+/// bash's `cd` to a plain absolute path. It sets `PWD` and `OLDPWD` for processes.
 fn existing(shell: &mut Shell, dir: &str) -> Done {
     if !Path::new(dir).is_dir() || rustix::fs::access(dir, Access::EXEC_OK).is_err() {
         return Done {

@@ -25,7 +25,7 @@ pub(super) fn echo(call: Call<'_>) -> Halting<Done> {
         composed?;
         return Ok(Done { stdout: text, ..Done::default() });
     };
-    // The text before an error goes to the file, since it is in lit's buffer.
+    // lit has buffered the text before an error, so it still reaches the file.
     let file = file.try_clone().map_err(|error| Halt::internal("cannot duplicate a descriptor", error))?;
     File::from(file).write_all(text.as_bytes()).map_err(|error| {
         Halt::exception(hotstart_python::errors::kind(&error), hotstart_python::errors::message(&error, None))
@@ -70,7 +70,7 @@ fn not_a_string(escapes: bool, to_file: bool) -> Halt {
     }
 }
 
-/// Python's `unicode_escape`: the bytes of the UTF-8 text are taken as Latin-1, so that `é` becomes two letters.
+/// Python's `unicode_escape`. It takes the bytes of the UTF-8 text as Latin-1, so `é` becomes two letters.
 fn unescape(word: &str, out: &mut String) -> Halting<()> {
     let start_len = out.len();
     let bytes = word.as_bytes();
@@ -116,7 +116,7 @@ fn unescape(word: &str, out: &mut String) -> Halting<()> {
     Ok(())
 }
 
-/// A character given by its code; `start` is the backslash's place. Returns where to go on.
+/// Decodes a character given by its code. `start` is the backslash's place. Returns where to continue.
 fn coded(bytes: &[u8], start: usize) -> Halting<(char, usize)> {
     let letter = bytes[start + 1];
     let (first, most, base, reason) = match letter {
@@ -136,7 +136,7 @@ fn coded(bytes: &[u8], start: usize) -> Halting<(char, usize)> {
     if value > 0x10ffff {
         return Err(undecodable(bytes, start, end, "illegal Unicode character"));
     }
-    // A lone surrogate has no UTF-8; Python refuses it when it is written.
+    // A lone surrogate has no UTF-8; Python refuses to write it.
     Ok((char::from_u32(value).unwrap_or(char::REPLACEMENT_CHARACTER), end))
 }
 

@@ -9,7 +9,7 @@ use crate::prefix::update_env;
 pub(super) fn export(call: Call<'_>) -> Halting<Done> {
     if call.words.len() != 2 {
         return Err(match call.dialect {
-            // lit 19 forgets an argument of its own exception.
+            // lit 19 omits an argument of its own exception.
             Dialect::V19 => Halt::exception(
                 "TypeError",
                 "InternalShellError.__init__() missing 1 required positional argument: 'message'",

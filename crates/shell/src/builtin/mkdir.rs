@@ -76,7 +76,7 @@ fn make_all(dir: &str, dialect: Dialect) -> Made {
             make_all(parent, dialect)?;
             make(dir, dialect)
         }
-        // lit 19 makes the parents first, and so blames the first that cannot be made.
+        // lit 19 makes the parents first, so its error names the first that cannot be made.
         Err((error, _)) if dialect == Dialect::V19 && parent != dir => {
             make_all(parent, dialect)?;
             Err((error, dir.to_owned()))

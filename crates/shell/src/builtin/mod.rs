@@ -1,5 +1,5 @@
-//! The shell's own commands. Most run in the shell and change its state; `cat` and `diff`, which are programs to
-//! lit's shell, are [`native`] stages of a pipeline.
+//! The shell's own commands. Most run in the shell and change its state. `cat` and `diff`, which lit's shell runs as
+//! programs, are [`native`] stages of a pipeline.
 
 mod cat;
 mod cd;
@@ -22,11 +22,11 @@ use crate::state::Shell;
 pub(crate) struct Call<'a> {
     /// The words without `env` and `not`; the builtin's name first.
     pub words: &'a [Word],
-    /// Where the redirections stand; only `echo` looks.
+    /// The command with the redirections. Only `echo` uses it.
     pub command: &'a Command,
     pub shell: &'a mut Shell,
     pub dialect: Dialect,
-    /// Whether `cd` looks for the directory, as bash does and lit does not.
+    /// Whether `cd` checks that the directory exists, as bash does and lit does not.
     pub must_exist: bool,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Done {
 /// A builtin that runs in the shell.
 pub(crate) type Builtin = fn(Call<'_>) -> Halting<Done>;
 
-/// The builtin of this name.
+/// Returns the builtin of this name.
 pub(crate) fn find(name: &str, dialect: Dialect) -> Option<Builtin> {
     Some(match name {
         "cd" => cd::cd,
@@ -58,12 +58,12 @@ pub(crate) fn find(name: &str, dialect: Dialect) -> Option<Builtin> {
     })
 }
 
-/// Whether the builtin of this name does what bash's does, for scripts that were found to be within.
+/// Whether the builtin of this name does the same as bash's, for scripts that run natively.
 pub(crate) fn is_also_bashs(name: &str) -> bool {
     matches!(name, "cd" | "echo" | "export" | ":")
 }
 
-/// The text of an argument where lit's code can only do with a string.
+/// Returns the text of an argument where lit's code can only handle a string.
 fn text_or<'w>(word: &'w Word, kind: &str, message: &str) -> Halting<&'w str> {
     word.literal().ok_or_else(|| Halt::exception(kind, message))
 }

@@ -8,19 +8,18 @@ use super::cat::Cat;
 use super::diff::Diff;
 use crate::halt::Halting;
 
-/// The output of a native stage, and its status.
+/// The output and the status of a native stage.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Written {
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
     pub status: i32,
-    /// Where both go to one place: how many bytes of output stand before the errors. Python's buffers see to it
-    /// that these are few.
+    /// The number of bytes of output before the errors, if both go to one place. Python's buffers keep it small.
     pub output_before_errors: usize,
 }
 
 impl Written {
-    /// Nothing but an error.
+    /// Returns an error without output.
     pub fn error(message: String) -> Self {
         Written { stderr: message.into_bytes(), status: 1, ..Written::default() }
     }
@@ -36,7 +35,7 @@ pub(crate) enum Task {
 }
 
 impl Task {
-    /// The native stage for `args`; `None` if only lit's own program can run them.
+    /// Returns the native stage for `args`. `None` if only lit's own program can run them.
     pub fn find(args: &[String], dialect: Dialect) -> Option<Task> {
         let task = match args[0].as_str() {
             "cat" => Cat::parse(&args[1..], dialect).map(Task::Cat),
@@ -48,7 +47,7 @@ impl Task {
         Some(task.unwrap_or_else(Task::Refused))
     }
 
-    /// Whether it reads what comes from the stage before.
+    /// Whether it reads the output of the stage before.
     pub fn reads_stdin(&self, cwd: &str) -> bool {
         match self {
             Task::Cat(cat) => cat.reads_stdin(),
@@ -57,7 +56,7 @@ impl Task {
         }
     }
 
-    /// Runs it.
+    /// Runs the task.
     pub fn run(self, stdin: Vec<u8>, cwd: &str) -> Halting<Written> {
         match self {
             Task::Cat(cat) => Ok(cat.run(stdin, cwd)),

@@ -31,7 +31,7 @@ pub(super) fn rm(call: Call<'_>) -> Halting<Done> {
     let (options, operands) = gnu_getopt(&args[1..], "frR", &["--recursive"])
         .map_err(|error| Halt::shell(format!("Unsupported: 'rm':  {error}")))?;
     if options.iter().any(|(option, _)| option.starts_with("--")) {
-        // lit lists the option with two dashes too many; written so, it trips over its own assertion.
+        // lit declares the option with two dashes too many; used that way, it fails lit's own assertion.
         return Err(Halt::exception("AssertionError", "unhandled option"));
     }
     if operands.is_empty() {
@@ -82,7 +82,7 @@ impl Removal {
         fs::remove_file(path).map_err(|error| self.failure(&error, path))
     }
 
-    /// Removes a directory and its content. With `-f` each failed removal is tried once more.
+    /// Removes a directory and its content. With `-f`, each failed removal is tried once more.
     fn remove_tree(&self, path: &str) -> Result<(), Failure> {
         let entries = match fs::read_dir(path) {
             Ok(entries) => entries,

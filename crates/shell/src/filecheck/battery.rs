@@ -1,6 +1,6 @@
-//! Puts a FileCheck to the test: each case of the battery is run by it and answered by the matcher.
+//! Tests a FileCheck with the battery: it runs each case, and the matcher answers it, too.
 //!
-//! Its starts are warm where those of the suite are, which takes a tenth of the time. Only a cold start refuses it.
+//! Its starts are warm if those of the suite are, which takes a tenth of the time. Only a cold start can refuse it.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ use hotstart_model::Status;
 use super::plain_block;
 use super::trust::{Mark, Tool, Verdict};
 
-/// What came of it; nothing if it could not be put to the test, or was changed meanwhile.
+/// Runs the battery. Returns `None` if it could not run, or if the files changed meanwhile.
 pub(super) fn verdict(
     tool: &Tool,
     launcher: &Launcher,
@@ -77,7 +77,8 @@ impl<'b> Bench<'b> {
         Some(Bench { tool, env: plain_block(&tool.environment.0), launcher, group, dir })
     }
 
-    /// The program's file and the libraries that the loader takes for it. Only for programs that are executed as they are.
+    /// Returns the marks of the program's file and of the libraries that the loader takes for it. `None` if it is no
+    /// ELF file.
     fn marks(&self) -> Option<Vec<Mark>> {
         let mut magic = [0; 4];
         File::open(&self.tool.program).ok()?.read_exact(&mut magic).ok()?;
@@ -98,7 +99,7 @@ impl<'b> Bench<'b> {
         files.map(|file| Mark::of(&file)).collect()
     }
 
-    /// Whether it passes, without a word; nothing if it did not come to an end by itself.
+    /// Whether it passes without output. `None` if a signal ended it.
     fn passes(&self, args: &[String], check: &[u8], input: &[u8], start: Start) -> Option<bool> {
         let (exit, output) = self.run(self.env.clone(), (args, check, input), start)?;
         if exit.doubtful && start != Start::Cold {
@@ -108,7 +109,7 @@ impl<'b> Bench<'b> {
         (!was_ended).then_some(exit.status == Status::OK && output.is_empty())
     }
 
-    /// How it ends, and all that it writes.
+    /// Runs it. Returns how it ended, and all that it wrote.
     fn run(
         &self,
         env: EnvBlock,

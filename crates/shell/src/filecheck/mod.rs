@@ -1,8 +1,8 @@
 //! Passes of FileCheck without a process.
 //!
-//! The matcher (`hotstart-filecheck`) decides passes only; whatever it does not decide, the FileCheck that the script
-//! names runs, with the same input. It is believed in the place of a FileCheck only if both gave the same answers to a
-//! battery of cases, once for each FileCheck ([`trust`]). docs/design/filecheck.md has the rules.
+//! The matcher (`hotstart-filecheck`) decides passes only. For everything that it leaves undecided, the FileCheck that
+//! the script names runs with the same input. The matcher replaces a FileCheck only after both gave the same answers to
+//! a battery of cases, once for each FileCheck ([`trust`]). docs/design/filecheck.md has the rules.
 
 mod battery;
 mod stage;
@@ -32,9 +32,9 @@ pub(crate) use waiting::{Started, Waiting};
 /// Decides passes of FileCheck. Shared by all workers.
 #[derive(Debug)]
 pub struct FileChecks {
-    /// Starts the FileChecks that are put to the test.
+    /// Starts the FileChecks that the battery tests.
     launcher: Arc<Launcher>,
-    /// Their processes.
+    /// The group of their processes.
     group: Group,
     trust: Trust,
     is_off: AtomicBool,
@@ -42,19 +42,19 @@ pub struct FileChecks {
     left: Mutex<BTreeMap<&'static str, u64>>,
 }
 
-/// How runs of FileCheck came to their ends.
+/// Counts of FileCheck runs, by how they ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileCheckCounts {
     /// Passes without a process.
     pub matched: u64,
     /// Runs of FileCheck itself, by reason.
     pub left: BTreeMap<&'static str, u64>,
-    /// FileChecks that answered the battery otherwise, or differed in a test, with what they did.
+    /// FileChecks whose answers to the battery differed, or that differed in a test, with the difference.
     pub refused: Vec<(PathBuf, String)>,
 }
 
 impl FileCheckCounts {
-    /// All runs of FileCheck itself.
+    /// Returns the number of all runs of FileCheck itself.
     pub fn left_total(&self) -> u64 {
         self.left.values().sum()
     }
@@ -69,7 +69,8 @@ pub(crate) struct Call<'c> {
 }
 
 impl FileChecks {
-    /// `launcher` starts what is put to the test; answers are kept below `dir`, or not at all.
+    /// `launcher` starts the FileChecks that the battery tests. Verdicts are stored below `dir`; without one they are
+    /// not stored.
     pub fn new(launcher: Arc<Launcher>, dir: Option<PathBuf>) -> Self {
         FileChecks {
             launcher,
@@ -81,7 +82,7 @@ impl FileChecks {
         }
     }
 
-    /// What happened so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> FileCheckCounts {
         FileCheckCounts {
             matched: self.matched.load(Ordering::Relaxed),
@@ -90,15 +91,15 @@ impl FileChecks {
         }
     }
 
-    /// Leaves everything to the FileChecks from now on, as a test showed a difference. Those that were believed are
-    /// not believed again.
+    /// Leaves everything to the FileChecks from now on, because `test` showed a difference. Later runs do not trust
+    /// those that were trusted, either.
     pub fn distrust(&self, test: &str) {
         self.is_off.store(true, Ordering::Relaxed);
         self.trust.refuse_all(&format!("a run with it differed in {test}"));
     }
 
-    /// Puts those FileChecks to the test that were used often enough and are not known yet. Returns when that is done,
-    /// or `is_over` says so.
+    /// Runs the battery on the FileChecks that were used often enough and have no verdict yet. Returns when that is
+    /// done, or when `is_over` returns true.
     pub fn test_pending(&self, is_over: &(dyn Fn() -> bool + Sync)) {
         while let Some(tool) = self.trust.next_pending() {
             if is_over() {
@@ -109,7 +110,7 @@ impl FileChecks {
         }
     }
 
-    /// Whether this FileCheck is believed; puts it to the test now if it is not known.
+    /// Whether this FileCheck is trusted. Runs the battery now if there is no verdict yet.
     pub fn test_now(&self, program: &Path, env: &Environment) -> bool {
         let tool = Tool::new(program, env);
         if !self.trust.is_known(&tool) {
@@ -119,8 +120,8 @@ impl FileChecks {
         self.trust.believes(&tool)
     }
 
-    /// Whether this FileCheck passes with these arguments, in this environment and directory. Standard input is asked for
-    /// only if it is needed.
+    /// Whether this FileCheck passes with these arguments, in this environment and directory. Calls `stdin` only if the
+    /// input is needed.
     pub fn passes(
         &self,
         program: &Path,
@@ -138,7 +139,7 @@ impl FileChecks {
         input.is_some_and(|input| self.decide(prepared, &input))
     }
 
-    /// The check of a call, ready for its input; nothing if FileCheck itself is to run.
+    /// Returns the check of a call, ready for its input. `None` if FileCheck itself must run.
     pub(crate) fn prepare(&self, call: &Call<'_>) -> Option<(Prepared, Option<String>)> {
         let name = call.program.file_name().unwrap_or_default().to_string_lossy();
         if !name.starts_with("FileCheck") {
@@ -168,7 +169,7 @@ impl FileChecks {
         Ok((request.prepare(&check)?, input_file))
     }
 
-    /// The answer for an input; counted.
+    /// Decides an input, and counts the result.
     pub(crate) fn decide(&self, prepared: Prepared, input: &[u8]) -> bool {
         match prepared.decide(input) {
             Ok(()) => {
@@ -188,13 +189,13 @@ impl FileChecks {
     }
 }
 
-/// The content of a regular file; other files may change by being read.
+/// Returns the content of a regular file. Reading another kind of file may change it.
 pub(crate) fn regular_file(path: &str) -> Option<Vec<u8>> {
     let is_regular = fs::metadata(path).is_ok_and(|found| found.is_file());
     is_regular.then(|| fs::read(path).ok()).flatten()
 }
 
-/// The content of a regular file that was just opened, which is left as it was.
+/// Returns the content of a regular file that was just opened, and leaves the file at its start.
 pub(crate) fn whole(file: &OwnedFd) -> Option<Vec<u8>> {
     let found = rustix::fs::fstat(file).ok()?;
     if !FileType::from_raw_mode(found.st_mode).is_file() || found.st_size as usize > MAX_INPUT {
@@ -205,12 +206,12 @@ pub(crate) fn whole(file: &OwnedFd) -> Option<Vec<u8>> {
     Some(content)
 }
 
-/// The environment of a FileCheck under test: its own, without further options.
+/// Returns the environment of a FileCheck under test: its own, without FILECHECK_OPTS.
 fn plain_environment(env: &[(OsString, OsString)]) -> Environment {
     env.iter().filter(|(name, _)| name != "FILECHECK_OPTS").cloned().collect()
 }
 
-/// The same as a process takes it.
+/// Returns the same in the form that a process takes.
 fn plain_block(env: &[(OsString, OsString)]) -> EnvBlock {
     EnvBlock::new(&plain_environment(env))
 }

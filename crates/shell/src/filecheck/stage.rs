@@ -1,4 +1,4 @@
-//! FileChecks among the stages of a pipeline: which may pass without a process, and what they read.
+//! FileChecks among the stages of a pipeline: which may pass without a process, and their input.
 
 use std::path::Path;
 
@@ -11,12 +11,13 @@ use crate::redirect::Slot;
 use crate::stage::Running;
 use crate::state::Shell;
 
-/// Arguments and environment that any process can be started with, whatever its stack limit: the kernel takes 128 KiB at least.
+/// Any process can be started with arguments and an environment of this size: the kernel accepts 128 KiB whatever the
+/// stack limit.
 const MAX_STRINGS: usize = 64 * 1024;
 
 impl<'a> Assembly<'_, 'a> {
-    /// A FileCheck that needs no process, or none yet; else the arguments again. Only for the last stage, if what it
-    /// writes is captured and nothing is special about its start.
+    /// Returns a FileCheck that needs no process, or not yet; otherwise the arguments. This is only for the last stage,
+    /// if its output is captured and nothing about its start is special.
     pub(crate) fn file_check(
         &mut self,
         shell: &mut Shell,

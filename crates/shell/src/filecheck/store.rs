@@ -1,7 +1,7 @@
-//! Keeps the answers of FileChecks between runs: one small file for each, in the user's cache directory.
+//! Stores the verdicts on FileChecks between runs: one small file each, in the user's cache directory.
 //!
-//! A file is written whole and then renamed, so several runners and a crash do no harm. What cannot be read, is of
-//! another version, or is about another FileCheck is as if it were not there.
+//! A file is written whole and then renamed, so several runners and a crash do no harm. A file that is unreadable, of
+//! another version, or about another FileCheck is ignored.
 
 use std::fmt::Write;
 use std::fs;
@@ -13,7 +13,7 @@ use hotstart_filecheck::battery;
 
 use super::trust::{Mark, Tool, Verdict};
 
-/// Files changed so recently, in seconds, may change again within one tick of the clock that stamps them.
+/// A file changed within this many seconds may change again within one tick of the clock that stamps it.
 const RECENT: i64 = 2;
 
 fn file(dir: &Path, tool: &Tool) -> PathBuf {
@@ -22,14 +22,14 @@ fn file(dir: &Path, tool: &Tool) -> PathBuf {
     dir.join(format!("{:016x}", hasher.finish()))
 }
 
-/// What the file begins with: all that the answer depends on, the files aside.
+/// Returns the first lines of the file: everything that the verdict depends on except the files.
 fn header(tool: &Tool) -> Option<String> {
     let program = tool.program.to_str().filter(|path| !path.contains('\n'))?;
     let loader = format!("{:?}", tool.loader).replace('\n', " ");
     Some(format!("hotstart filecheck {}\n{program}\n{loader}\n", battery::version()))
 }
 
-/// What was kept of this FileCheck.
+/// Reads the stored verdict on this FileCheck.
 pub(super) fn read(dir: &Path, tool: &Tool) -> Option<Verdict> {
     let text = fs::read_to_string(file(dir, tool)).ok()?;
     let rest = text.strip_prefix(&header(tool)?)?.strip_suffix("end\n")?;
@@ -52,7 +52,7 @@ fn mark(line: &str) -> Option<Mark> {
     Some(Mark { path: words.next()?.into(), numbers })
 }
 
-/// Keeps an answer. If that is not possible, the next run puts the FileCheck to the test again.
+/// Stores a verdict. If that fails, the next run tests the FileCheck again.
 pub(super) fn write(dir: &Path, tool: &Tool, verdict: &Verdict) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs() as i64);
     let is_recent = |mark: &Mark| mark.numbers[3].max(mark.numbers[5]) + RECENT > now;

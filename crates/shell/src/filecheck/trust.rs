@@ -1,7 +1,7 @@
-//! Which FileChecks the matcher is believed in the place of.
+//! Decides which FileChecks the matcher may replace.
 //!
-//! A FileCheck is known by its file, the libraries that it loads, and the variables that steer the loader. It is put to
-//! the test once it was used often enough that this pays. Every use looks whether the files are still the same.
+//! A FileCheck is identified by its file, the libraries that it loads, and the variables that control the loader. The
+//! battery tests it once it was used often enough that this pays. Every use checks whether the files are unchanged.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -13,20 +13,21 @@ use hotstart_model::Environment;
 
 use super::store;
 
-/// Uses in a run before a FileCheck is put to the test, which takes about as long as so many runs of it, warm.
+/// Uses in a run before the battery tests a FileCheck. The battery takes about as long as this number of its runs,
+/// warm.
 const USES: u32 = 60;
 
 /// A FileCheck, as a call names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Tool {
     pub program: PathBuf,
-    /// The variables that steer the loader.
+    /// The variables that control the loader.
     pub loader: Vec<(OsString, OsString)>,
-    /// Its environment at first sight; no part of its identity.
+    /// Its environment at the first use. It is no part of the identity.
     pub environment: Ignored,
 }
 
-/// Variables that do not tell FileChecks apart.
+/// Variables that do not distinguish FileChecks.
 #[derive(Clone, Debug)]
 pub(super) struct Ignored(pub Vec<(OsString, OsString)>);
 
@@ -54,7 +55,7 @@ impl Tool {
     }
 }
 
-/// A file, and by what it is recognised.
+/// A file, and the numbers that identify its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
     pub path: PathBuf,
@@ -63,7 +64,7 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    /// Of the file as it is now.
+    /// Returns the mark of the file as it is now.
     pub fn of(path: &Path) -> Option<Mark> {
         let found = std::fs::metadata(path).ok()?;
         let (device, inode, size) = (found.dev() as i64, found.ino() as i64, found.size() as i64);
@@ -78,12 +79,12 @@ impl Mark {
     }
 }
 
-/// What came of the test.
+/// The result of the battery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
-    /// What it answered otherwise, if it did.
+    /// The difference in its answers, if there was one.
     pub refusal: Option<String>,
-    /// Its files.
+    /// The files of the FileCheck.
     pub marks: Vec<Mark>,
 }
 
@@ -94,7 +95,7 @@ enum State {
     Settled(Verdict),
 }
 
-/// What is known of FileChecks.
+/// All verdicts on FileChecks.
 #[derive(Debug)]
 pub(super) struct Trust {
     dir: Option<PathBuf>,
@@ -106,7 +107,7 @@ impl Trust {
         Trust { dir, tools: Mutex::default() }
     }
 
-    /// Whether the matcher may decide for this FileCheck; else why not. Counts the use.
+    /// Whether the matcher may decide for this FileCheck, or the reason why not. Counts the use.
     pub fn ask(&self, tool: &Tool) -> Result<(), &'static str> {
         let mut tools = self.tools.lock().expect("no panic while locked");
         if !tools.contains_key(tool) {
@@ -139,26 +140,26 @@ impl Trust {
         }
     }
 
-    /// Whether there is an answer already.
+    /// Whether there is a current verdict.
     pub fn is_known(&self, tool: &Tool) -> bool {
         let mut tools = self.tools.lock().expect("no panic while locked");
         let state = tools.entry(tool.clone()).or_insert_with(|| self.at_first_sight(tool));
         matches!(state, State::Settled(verdict) if verdict.marks.iter().all(Mark::is_current))
     }
 
-    /// Whether the answer is yes.
+    /// Whether the verdict allows the matcher.
     pub fn believes(&self, tool: &Tool) -> bool {
         let tools = self.tools.lock().expect("no panic while locked");
         matches!(tools.get(tool), Some(State::Settled(Verdict { refusal: None, .. })))
     }
 
-    /// One that is to be put to the test.
+    /// Returns one that the battery should test now.
     pub fn next_pending(&self) -> Option<Tool> {
         let tools = self.tools.lock().expect("no panic while locked");
         tools.iter().find(|(_, state)| matches!(state, State::Pending)).map(|(tool, _)| tool.clone())
     }
 
-    /// Enters what came of the test; without a verdict it is not tried again in this run.
+    /// Records a verdict. Without one, the FileCheck is not tested again in this run.
     pub fn settle(&self, tool: &Tool, verdict: Option<Verdict>) {
         if let (Some(dir), Some(verdict)) = (&self.dir, &verdict) {
             store::write(dir, tool, verdict);
@@ -170,7 +171,7 @@ impl Trust {
         self.tools.lock().expect("no panic while locked").insert(tool.clone(), State::Settled(verdict));
     }
 
-    /// Believes none of those any more that were believed, and remembers that.
+    /// Revokes the trust in every FileCheck, and stores that.
     pub fn refuse_all(&self, why: &str) {
         let mut tools = self.tools.lock().expect("no panic while locked");
         for (tool, state) in tools.iter_mut() {
@@ -182,7 +183,7 @@ impl Trust {
         }
     }
 
-    /// Those that are not believed, and why.
+    /// Returns the FileChecks that are not trusted, and why.
     pub fn refused(&self) -> Vec<(PathBuf, String)> {
         let tools = self.tools.lock().expect("no panic while locked");
         let refused = tools.iter().filter_map(|(tool, state)| match state {

@@ -1,4 +1,4 @@
-//! A FileCheck that waits for its input, and may then pass or be started.
+//! A FileCheck that waits for its input. It then passes without a process, or is started.
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,7 +12,7 @@ use super::FileChecks;
 use crate::halt::{Halt, Halting};
 use crate::pipeline::{new_pipe, process_group};
 
-/// All that is needed to decide a FileCheck, or to start it.
+/// Everything that is needed to decide a FileCheck, or to start it.
 pub(crate) struct Waiting<'g> {
     pub prepared: Option<Prepared>,
     pub filechecks: &'g FileChecks,
@@ -35,12 +35,12 @@ pub(crate) struct Started<'g> {
 }
 
 impl<'g> Waiting<'g> {
-    /// Whether it passes with this input. To be asked once.
+    /// Whether it passes with this input. Call it once.
     pub fn passes(&mut self, input: &[u8]) -> bool {
         self.prepared.take().is_some_and(|prepared| self.filechecks.decide(prepared, input))
     }
 
-    /// Starts it, to be given its input.
+    /// Starts it. The caller then writes its input.
     pub fn start(self) -> Halting<Started<'g>> {
         if self.prepared.is_some() {
             self.filechecks.leave("size");
@@ -64,7 +64,7 @@ impl<'g> Waiting<'g> {
         };
         let child = self.launcher.start(&spec, self.group).map_err(|error| match error {
             StartError::Ended { .. } => Halt::Killed,
-            // The run is then made again without this.
+            // The script then runs again without the matcher.
             error => Halt::internal("cannot start FileCheck", error),
         })?;
         Ok(Started { child, stdin, stdout, stderr: errors.map(|(read, _)| read) })

@@ -1,15 +1,14 @@
-//! Scripts for an external shell that the internal one can run as well (`--shell=native`).
+//! Runs scripts for an external shell in the internal one where both behave the same (`--shell=native`).
 //!
-//! A script is within only if every command of it has the same meaning to bash and to this shell, by rules that
-//! rather refuse too much: `text` looks at the characters, `stage` at what was parsed, and this module at the
-//! shell and its environment. What is refused is run by the shell that was asked for, with the reason on record.
-//! What is accepted differs from a script for lit's internal shell in a few places, each marked by
-//! [`Context::is_native`](crate::pipeline::Context): programs are the system's own (`cat`, `rm`, `mkdir`, `diff`),
-//! `not` treats crashes as the program of this name does, `cd` looks whether the directory exists, and processes
-//! see the variables that bash sets (`PWD`, `OLDPWD`, `SHLVL`).
+//! A script is accepted only if every command has the same meaning in bash and in this shell. The rules refuse in case
+//! of doubt: `text` checks the characters, `stage` the parsed commands, and this module the shell and its environment.
+//! The requested shell runs a refused script, and the reason is recorded. An accepted script differs from one for lit's
+//! internal shell in a few places, each marked by [`Context::is_native`](crate::pipeline::Context): programs are the
+//! system's own (`cat`, `rm`, `mkdir`, `diff`), `not` treats crashes as the program of this name does, `cd` checks
+//! whether the directory exists, and processes see the variables that bash sets (`PWD`, `OLDPWD`, `SHLVL`).
 //!
-//! docs/design/native-shell.md lists the rules. Whoever calls this may count on success only: a script that fails
-//! natively is run again by its own shell.
+//! docs/design/native-shell.md lists the rules. A caller may rely only on success: a script that fails natively must
+//! run again in its own shell.
 
 mod stage;
 mod text;
@@ -27,10 +26,10 @@ use crate::parse::parse;
 use crate::state::Shell;
 use crate::{Starts, external, interp};
 
-/// Why a script is not within.
+/// The reason why a script is not accepted.
 pub(crate) type Refusal = &'static str;
 
-/// Runs one attempt: natively if the script is within, else by its own shell.
+/// Runs one attempt: natively if the script is accepted, otherwise in its own shell.
 pub(crate) fn run(script: &Script, shell: &ExternalShell, starts: Starts<'_>) -> Transcript {
     match accept(script, shell) {
         Ok((commands, state)) => {
@@ -44,7 +43,7 @@ pub(crate) fn run(script: &Script, shell: &ExternalShell, starts: Starts<'_>) ->
     }
 }
 
-/// The commands, and the state in which bash would begin; or why not.
+/// Returns the commands and the state in which bash would begin, or the reason for a refusal.
 fn accept(script: &Script, shell: &ExternalShell) -> Result<(Vec<Option<Ast>>, Shell), Refusal> {
     let path = accept_surroundings(script, shell)?;
     let scope = Scope {
@@ -88,7 +87,7 @@ const STEERING: [&str; 14] = [
     "TMOUT",
 ];
 
-/// Looks at the shell and its environment; gives PATH.
+/// Checks the shell and its environment. Returns PATH.
 fn accept_surroundings<'s>(script: &'s Script, shell: &ExternalShell) -> Result<&'s str, Refusal> {
     if shell.shell.file_name() != Some(OsStr::new("bash")) {
         return Err("the shell is not bash");
@@ -133,18 +132,18 @@ pub(crate) fn fuzz_command(text: &str) -> bool {
         .all(|pipeline| stage::accept(pipeline, &scope).is_ok())
 }
 
-/// Whether file names are sorted alike by bash, which follows the locale, and by lit, which does not.
+/// Whether bash and lit sort file names alike. bash follows the locale; lit does not.
 fn sorts_bytes(env: &Environment) -> bool {
     let set = |name| env.get(name).filter(|value| !value.is_empty());
     let locale = set("LC_ALL").or_else(|| set("LC_COLLATE")).or_else(|| set("LANG"));
     locale.is_none_or(|name| ["C", "POSIX", "C.UTF-8", "C.utf8"].iter().any(|plain| name == *plain))
 }
 
-/// The state of a bash that has just begun: it exports where it is and how deep shells are nested.
+/// Returns the state of a bash that has just begun. It exports its directory and the nesting depth of shells.
 fn initial_state(script: &Script) -> Result<Shell, Refusal> {
     let mut env = Environment::clone(&script.env);
     for dir in &script.make_dirs {
-        // Where this fails, the run will say so.
+        // If this fails, the run reports it.
         let _ = fs::create_dir_all(dir);
     }
     let here = fs::canonicalize(&script.cwd).map_err(|_| "the directory cannot be found")?;
@@ -154,7 +153,7 @@ fn initial_state(script: &Script) -> Result<Shell, Refusal> {
     Ok(Shell::new(Arc::new(env), &script.cwd))
 }
 
-/// Whether this is a path from the root that bash's `cd` leaves as it is.
+/// Whether this is an absolute path that bash's `cd` leaves unchanged.
 fn is_plain_absolute(path: &str) -> bool {
     let mut parts = path.split('/');
     parts.next() == Some("")

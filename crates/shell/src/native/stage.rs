@@ -1,9 +1,9 @@
-//! Refuses parsed commands whose name or redirections mean something else to bash.
+//! Refuses parsed commands whose name or redirections bash interprets differently.
 
 use super::{Refusal, Scope, is_plain_absolute};
 use crate::ast::{Command, Pipeline, Redirect, RedirectOp, Target, Word};
 
-/// Looks at a pipeline.
+/// Checks a pipeline.
 pub(super) fn accept(pipeline: &Pipeline, scope: &Scope) -> Result<(), Refusal> {
     let count = pipeline.stages.len();
     for (index, stage) in pipeline.stages.iter().enumerate() {
@@ -54,19 +54,19 @@ fn words(stage: &Command, place: Place, scope: &Scope) -> Result<(), Refusal> {
         return Err("a program by a relative path");
     }
     match is_prefixed {
-        // What stands here is a program to those before it, and may be the internal shell's own to lit.
+        // `env` and `not` start a program of this name, but lit may take it for the internal shell's builtin.
         true if BUILTINS.contains(&name) || OF_LIT.contains(&name) => Err("a builtin after `env` or `not`"),
         true => Ok(()),
         false => command(name, &rest[1..], stage, place),
     }
 }
 
-/// The command's name; there must be one, and it must not be a pattern.
+/// Returns the command's name. There must be one, and it must not be a pattern.
 fn literal(words: &[Word]) -> Result<&str, Refusal> {
     words.first().ok_or("a command without a name")?.literal().ok_or("a pattern as a command's name")
 }
 
-/// What follows `env`, without the variables it sets and removes.
+/// Skips the variables that `env` sets and removes. Returns the rest.
 fn assignments(mut words: &[Word]) -> Result<&[Word], Refusal> {
     loop {
         let word = literal(words)?;
@@ -88,10 +88,10 @@ fn is_name(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Names that lit's shell takes for its own commands, beside those that bash has, too.
+/// Names that lit's shell takes for its own commands, beyond those that bash also has.
 const OF_LIT: [&str; 1] = ["@echo"];
 
-/// bash's builtins and reserved words that are no program of the same meaning.
+/// bash's builtins and reserved words for which no program has the same meaning.
 #[rustfmt::skip]
 const BUILTINS: [&str; 76] = [
     "!", ".", ":", "[", "[[", "]]", "alias", "bg", "bind", "break", "builtin", "caller", "case", "cd", "command",
@@ -102,10 +102,10 @@ const BUILTINS: [&str; 76] = [
     "suspend", "then", "time", "times", "trap", "type", "typeset", "ulimit", "umask", "unalias", "unset", "until",
 ];
 
-/// The rest of both lists: reserved words that begin compound commands.
+/// The rest of bash's builtins and reserved words.
 const COMPOUND: [&str; 4] = ["wait", "while", "{", "}"];
 
-/// A command that is neither `env` nor `not`.
+/// Checks a command that is neither `env` nor `not`.
 fn command(name: &str, args: &[Word], stage: &Command, place: Place) -> Result<(), Refusal> {
     let is_bare = place.is_only && stage.redirects.is_empty();
     let ok = match name {
@@ -127,7 +127,7 @@ fn command(name: &str, args: &[Word], stage: &Command, place: Place) -> Result<(
     }
 }
 
-/// `-n` at most, and then nothing that looks like an option.
+/// Accepts `-n` at most, and then nothing that looks like an option.
 fn echo(args: &[Word], stage: &Command) -> bool {
     let texts: Option<Vec<&str>> = args.iter().map(Word::literal).collect();
     let only_output = stage
@@ -139,7 +139,7 @@ fn echo(args: &[Word], stage: &Command) -> bool {
     only_output && !texts.first().is_some_and(|text| text.starts_with('-'))
 }
 
-/// Variables that bash itself looks at while it runs.
+/// Variables that bash itself reads while it runs.
 const OF_BASH: [&str; 12] = [
     "PATH",
     "PWD",
@@ -163,7 +163,7 @@ fn is_export(text: &str) -> bool {
     text.split_once('=').is_some_and(|(name, _)| is_name(name) && !steers(name))
 }
 
-/// The forms of `test` about which builtin and program agree.
+/// Accepts the forms of `test` for which builtin and program agree.
 fn test(args: &[Word]) -> bool {
     const UNARY: [&str; 11] = ["-e", "-f", "-d", "-s", "-r", "-w", "-x", "-L", "-h", "-z", "-n"];
     const BINARY: [&str; 11] = ["=", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"];
@@ -175,7 +175,7 @@ fn test(args: &[Word]) -> bool {
     }
 }
 
-/// Patterns among the arguments: from the root, in the last component, where both sort alike.
+/// Accepts a pattern only in the last component of an absolute path, and only if both shells sort alike.
 fn arguments(words: &[Word], scope: &Scope) -> Result<(), Refusal> {
     for word in words {
         let Word::Glob(pattern) = word else { continue };
@@ -187,7 +187,7 @@ fn arguments(words: &[Word], scope: &Scope) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Each descriptor is redirected once at most, and errors follow output only where that goes already.
+/// Accepts one redirection per descriptor. `2>&1` must come after any redirection of output.
 fn redirects(redirects: &[Redirect], place: Place) -> Result<(), Refusal> {
     let (mut used, mut follows) = ([false; 3], false);
     for redirect in redirects {
@@ -216,7 +216,7 @@ fn redirects(redirects: &[Redirect], place: Place) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether `>& NAME` is a file to both, not a descriptor.
+/// Whether `>& NAME` is a file in both shells, not a descriptor.
 fn is_file_name(name: &str) -> bool {
     !name.starts_with('-') && !name.starts_with(|c: char| c.is_ascii_digit())
 }

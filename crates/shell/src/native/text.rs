@@ -1,13 +1,13 @@
-//! Refuses characters of a command to which one of the two shells gives a meaning that the other does not.
+//! Refuses characters of a command to which only one of the two shells gives a meaning.
 //!
-//! Words and quotes are followed as far as that needs. In a command that passes, quotes, blanks and operators divide the text
-//! alike for both shells.
+//! The scan follows words and quotes as far as that needs. In an accepted command, quotes, blanks and operators divide
+//! the text alike for both shells.
 
 use super::Refusal;
 
 const EXPANSION: Refusal = "a variable or a command substitution";
 
-/// Looks at a whole command.
+/// Checks a whole command.
 pub(super) fn accept(text: &str) -> Result<(), Refusal> {
     if text.chars().any(|c| c != '\t' && (c.is_control() || c.is_whitespace() && c != ' ')) {
         return Err("a control character, or a blank that is none to bash");
@@ -22,7 +22,7 @@ pub(super) fn accept(text: &str) -> Result<(), Refusal> {
     scan.word.end()
 }
 
-/// The content of a word.
+/// The properties of the current word.
 #[derive(Default)]
 struct Word {
     has_begun: bool,
@@ -31,7 +31,7 @@ struct Word {
 }
 
 impl Word {
-    /// lit's shell takes a star for a pattern or not by what else is in the word.
+    /// Refuses a star in a word with quotes: for lit's shell, whether it is a pattern depends on the rest of the word.
     fn end(&mut self) -> Result<(), Refusal> {
         let ended = std::mem::take(self);
         if ended.has_glob && ended.has_quotes { Err("quotes in a pattern for file names") } else { Ok(()) }
@@ -40,7 +40,7 @@ impl Word {
 
 struct Scan<'t> {
     rest: &'t str,
-    /// The character before the one that is looked at.
+    /// The character before the current one.
     previous: char,
     word: Word,
 }
@@ -88,7 +88,7 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// `&&`, `||`, `|`, and the `&` of `&>` and `>&`.
+    /// Reads `&&`, `||`, `|`, and the `&` of `&>` and `>&`.
     fn operator(&mut self, c: char) -> Result<(), Refusal> {
         self.word.end()?;
         let is_redirection = c == '&' && (self.next_is('>') || self.previous == '>');
@@ -111,7 +111,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Up to the closing quote.
+    /// Reads up to the closing quote.
     fn quoted(&mut self, quote: char) -> Result<(), Refusal> {
         loop {
             let c = self.eat().ok_or("quotes that do not end")?;

@@ -1,4 +1,4 @@
-//! What can be seen of a script's run, in one form for both sides.
+//! The observable result of a script's run, in one form for both sides.
 
 use hotstart_model::{Fault, Step, Transcript};
 use serde_json::Value;
@@ -23,7 +23,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Ours.
+    /// Converts our result.
     pub fn of_transcript(transcript: &Transcript) -> Seen {
         let end = match (&transcript.fault, transcript.exit_code) {
             (Some(Fault::Parse { command, .. }), _) => format!("parse error in {command}"),
@@ -31,7 +31,7 @@ impl Seen {
             (Some(other), _) => format!("{other:?}"),
             (None, code) => format!("exit {code:?}"),
         };
-        // lit shows no stages with an exception.
+        // lit shows no stages if there was an exception.
         let steps = if transcript.fault.is_some() { &[][..] } else { &transcript.steps[..] };
         let stages = steps.iter().filter_map(|step| match step {
             Step::Begin(_) => None,
@@ -50,7 +50,7 @@ impl Seen {
         Seen { end, stages: stages.collect() }
     }
 
-    /// lit's, as the driver tells it.
+    /// Converts lit's result, as the driver sends it.
     pub fn of_answer(answer: &Value) -> Seen {
         assert!(answer.get("broken").is_none(), "the driver failed: {answer}");
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -77,19 +77,19 @@ impl Seen {
 }
 
 fn exception(kind: &str, message: &str) -> String {
-    // The driver knows only the type's last name.
+    // The driver knows only the last part of the type's name.
     let kind = kind.rsplit('.').next().unwrap_or(kind);
     format!("{kind}: {message}")
 }
 
-/// A Python traceback names lit's own lines; only its first and last line count.
+/// A Python traceback names lines of lit's source, so only its first and last line count.
 fn shorten(output: &str) -> String {
     let Some(start) = output.find("Traceback (most recent call last):\n") else { return output.to_owned() };
     let last = output.trim_end().lines().next_back().unwrap_or_default();
     format!("{}Traceback ... {last}", &output[..start])
 }
 
-/// The lines that differ, with a few around them.
+/// Returns the lines that differ, with a few around them.
 pub fn difference(expected: &str, got: &str) -> String {
     let (a, b): (Vec<_>, Vec<_>) = (expected.lines().collect(), got.lines().collect());
     let same_start = a.iter().zip(&b).take_while(|(a, b)| a == b).count();

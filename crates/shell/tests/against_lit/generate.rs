@@ -1,6 +1,6 @@
-//! Scripts at random, by seed: what tests use, and what nobody should write.
+//! Generates random scripts from a seed, with ordinary commands and unusual ones.
 //!
-//! A script must have one possible result only, so no pipeline reads what another stage of it writes.
+//! A script must have only one possible result, so no pipeline reads what another stage of it writes.
 
 use hotstart_model::Dialect;
 
@@ -161,10 +161,11 @@ pub fn script(seed: u64, dialect: Dialect) -> Vec<String> {
     let mut random = Random(seed);
     let count = 1 + random.below(4);
     let commands: Vec<String> = (0..count).map(|_| command(&mut random, dialect)).collect();
-    // Stages that read all they are given find no program to do so then, and lit reads from the pipes of others.
+    // With another PATH, stages that read all their input are not found, and lit reads from the pipes of others.
     let is_long = commands.iter().any(|command| command.matches(" | ").count() > 1);
     let find = |command: String| if is_long { command.replace("export PATH=", "export Q=") } else { command };
-    // With limits, lit starts a program by Python, whose traceback nobody else has to read: only its last line counts.
+    // With limits, lit starts a program by Python. Only the last line of its traceback is compared, so no stage may
+    // read it.
     let has_limits = commands.iter().any(|command| command.contains("ulimit"));
     let passes_on = |command: &str| has_limits && command.contains(" | ") && command.contains("2>");
     let fail = |command: String| {
@@ -179,7 +180,7 @@ pub fn script(seed: u64, dialect: Dialect) -> Vec<String> {
     commands
 }
 
-/// Ends the run before anything is run if a command that removes or makes files has a path outside of its directory.
+/// Panics before anything runs if a command that removes or makes files has a path outside its directory.
 fn refuse_outside(command: &str) {
     for part in command.split(['|', ';', '&', '\n']) {
         let words = || part.split_whitespace().map(|word| word.trim_start_matches(['"', '\'', '\\', '!']));
@@ -199,7 +200,7 @@ fn command(random: &mut Random, dialect: Dialect) -> String {
         out = format!("{out} {operator} {}", pipeline(random, dialect));
     }
     match random.below(120) {
-        // A last stage that ends before it has read all makes lit read from the others' pipes.
+        // If a last stage ends before it has read all its input, lit reads from the others' pipes.
         0 if out.matches(" | ").count() < 2 => out.push_str(
             random.pick(&[" |", " &", ";", " 'x", " \"x", " \\", " &&", " >", " ; ;", " | |", " > >", " <"]),
         ),
@@ -213,7 +214,7 @@ fn pipeline(random: &mut Random, dialect: Dialect) -> String {
     if random.one_in(3) {
         let builtin = builtin(random, dialect);
         let prefix = if random.one_in(6) { prefix(random) } else { String::new() };
-        // Not every target of a redirection ends up as one: it could be removed.
+        // The target may end up as an operand instead, and `rm` must not remove /dev/null.
         let redirect = if random.one_in(8) { redirects(random, 0, 1) } else { String::new() };
         let redirect = redirect.replace("/dev/null", "o3");
         let rest = if random.one_in(25) { " | cat" } else { "" };
@@ -222,7 +223,7 @@ fn pipeline(random: &mut Random, dialect: Dialect) -> String {
     let count = [1, 1, 1, 2, 2, 3, 4][random.below(7)];
     let stages: Vec<String> = (0..count).map(|index| stage(random, index, count)).collect();
     let joined = stages.join(" | ");
-    // Equal stages are special to lit.
+    // lit treats equal stages specially.
     if count == 1 && !joined.contains('>') && random.one_in(15) {
         format!("{joined} | {joined}")
     } else {
@@ -269,25 +270,25 @@ fn stage(random: &mut Random, index: usize, count: usize) -> String {
         3 => out.push_str("echo out"),
         _ => out.push_str(random.pick(if crash { &PROGRAMS[..12] } else { PROGRAMS })),
     }
-    // What is more than a pipe holds comes last: a `cat` that nobody reads from gets no further.
+    // More than a pipe holds may come only last: a `cat` without a reader would block.
     while ![BIG, " *.txt", " *"].iter().any(|last| out.ends_with(last)) && random.one_in(5) {
         let argument = argument(random);
         out.push(' ');
-        // The whole machine's files are not what they were a moment ago.
+        // Files outside the script's directory may change at any time.
         let all = argument == "*" && out.contains("cat ") || argument == "/" && out.contains("diff ");
         out.push_str(if all { "?.txt" } else { &argument });
     }
     if random.one_in(3) {
         let redirects = redirects(random, index, count);
-        // The traceback with which lit's ends has more lines than ours, which whoever reads it can tell.
+        // lit's traceback has more lines than ours, and a stage that reads it could count them.
         let passes_on = out.contains("diff ") && index + 1 < count;
         out.push_str(if passes_on && redirects.contains("2>&") { "" } else { &redirects });
     }
     out
 }
 
-/// A stage that reads all it is given. Were there others than the second, lit would read from the pipes between
-/// earlier stages while these still run, and nobody could say who gets what.
+/// Returns a stage that reads all its input. It is the only kind after the second: otherwise lit would read from the
+/// pipes between earlier stages while these still run, and the bytes could go to either reader.
 fn reader(random: &mut Random, index: usize) -> String {
     let programs = [
         "sort",
@@ -313,8 +314,8 @@ fn argument(random: &mut Random) -> String {
     }
 }
 
-/// An argument that names nothing outside the script's own directory, for commands that remove what they are given.
-/// Together with `cd` never leading out of that directory this keeps the machine safe from the generator.
+/// Returns an argument inside the script's own directory, for commands that remove their arguments. `cd` never leaves
+/// that directory either, so the machine is safe from the generator.
 fn inside(random: &mut Random) -> String {
     let word = argument(random);
     let is_inside = |word: &str| !word.starts_with(['/', '.', '~', '\\']) && !word.contains("..");
@@ -369,23 +370,23 @@ fn diff(random: &mut Random) -> String {
     out
 }
 
-/// A Python pattern that may match a line of some file.
+/// Returns a Python pattern that may match a line of some file.
 fn pattern(random: &mut Random) -> String {
     let mut below = |limit: usize| random.below(limit);
     Grammar::new(&["one", "o", "t", "e", "w", "r", "2", "x", " "], &mut below).pattern()
 }
 
-/// Redirections whose outputs are this stage's alone. Where another stage follows, standard output is left as it is:
-/// lit would not wait for a stage whose output goes elsewhere before it reads that stage's errors.
+/// Returns redirections to files that only this stage uses. Standard output stays as it is if another stage follows:
+/// lit would read that stage's errors without waiting for a stage whose output goes elsewhere.
 fn redirects(random: &mut Random, index: usize, count: usize) -> String {
     let mut out = String::new();
     loop {
-        // In that directory, another stage's pattern may find it.
+        // In that directory, the pattern of another stage may match it.
         let own = format!("{}{index}", random.pick(&["o", "o", "p", if count == 1 { "dir/o" } else { "p" }]));
         let target = match random.below(30) {
             0 => "missing/x",
             1 => "/dev/null",
-            // These may be another stage's, or what it reads.
+            // Another stage may write or read these.
             2 if count == 1 => "dir",
             3 if count == 1 => "*.none",
             4 if count == 1 => "'o 1'",
@@ -449,7 +450,7 @@ fn builtin(random: &mut Random, dialect: Dialect) -> String {
         "umask 99999999999777",
     ];
     if random.one_in(6) {
-        // On a dialect that does not know them these are programs that do not exist.
+        // A dialect that does not know these looks for programs of their names, which do not exist.
         let _ = dialect;
         return random.pick(&newer).to_owned();
     }

@@ -1,10 +1,10 @@
-//! Runs generated scripts through lit's own shell and through ours, and compares everything that can be seen:
-//! status or fault, each stage's words, status and output, and the files that are left.
+//! Runs generated scripts through lit's own shell and through ours, and compares all observable results: status or
+//! fault, each stage's words, status and output, and the remaining files.
 //!
-//! The number of scripts is 500, or what HOTSTART_PROPERTY_SCRIPTS says; the first seed is HOTSTART_PROPERTY_SEED;
-//! `tools/property-runs` runs 20,000, in chunks, and where nothing else can be written.
-//! lit is the one that the Python of HOTSTART_LIT_PYTHON finds, and decides which dialect is compared. It has its
-//! own `main` because children with limits are started through the binary itself.
+//! HOTSTART_PROPERTY_SCRIPTS sets the number of scripts (default 500), HOTSTART_PROPERTY_SEED the first seed.
+//! `tools/property-runs` runs 20,000, in chunks, where nothing else can be written. HOTSTART_LIT_PYTHON names the
+//! Python whose lit is the reference and decides the dialect. The test has its own `main` because children with limits
+//! are started through the binary itself.
 
 mod compare;
 mod generate;
@@ -22,9 +22,9 @@ use hotstart_launch::{Group, Launcher, enter_trampoline};
 use hotstart_model::{Command, Environment, Interpreter, Script};
 use reference::Reference;
 
-/// Each with a Python of its own.
+/// Each worker has a Python of its own.
 const WORKERS: usize = 2;
-/// Differences after which no more are looked for.
+/// The test stops after this number of differences.
 const ENOUGH: u32 = 20;
 
 fn main() -> ExitCode {
@@ -66,19 +66,19 @@ fn main() -> ExitCode {
     if differences == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Whether both sides did the same.
+/// The result of comparing both sides.
 #[derive(Debug, PartialEq)]
 enum Agreement {
     Yes,
     No,
-    /// Ours has ended, theirs cannot be compared.
+    /// Ours has ended, but lit hangs, so there is nothing to compare.
     LitIsStuck,
 }
 
 fn agrees(reference: &mut Reference, seed: u64) -> Agreement {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let root = dir.path().canonicalize().expect("it exists");
-    // Names of equal length, so that nothing depends on it.
+    // The names have equal length, so nothing depends on it.
     let [theirs, ours] = ["A", "B"].map(|name| root.join(name));
     tree::plant(&theirs);
     tree::plant(&ours);

@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 
 use crate::compare::Seen;
 
-/// The reference.
+/// The running reference.
 pub struct Reference {
     process: Child,
     requests: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
-    /// The dialect that this lit speaks.
+    /// The dialect of this lit.
     pub dialect: Dialect,
-    /// Where its package is.
+    /// The directory of its package.
     pub package: PathBuf,
-    /// What runs it.
+    /// The Python that runs it.
     pub python: String,
 }
 
@@ -68,7 +68,7 @@ impl Reference {
 }
 
 impl Reference {
-    /// Status and output of lit's `diff`.
+    /// Returns status and output of lit's `diff`.
     #[allow(dead_code, reason = "only one of the tests that share this asks")]
     pub fn diff(&mut self, args: &[&str], cwd: &Path) -> (i32, String) {
         let requests = self.requests.as_mut().expect("open until dropped");

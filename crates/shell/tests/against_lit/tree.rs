@@ -1,4 +1,4 @@
-//! The files a script starts with, and a description of those it leaves.
+//! Creates the initial files of a script, and describes the files that it leaves.
 
 use std::fmt::Write;
 use std::fs;
@@ -7,11 +7,11 @@ use std::path::Path;
 
 use hotstart_model::Environment;
 
-/// A `not` that knows enough of the real one.
+/// A `not` with a sufficient part of the real one.
 const NOT: &str =
     "#!/bin/sh\nwhile [ \"$1\" = not ] || [ \"$1\" = --crash ]; do shift; done\n\"$@\"\n[ $? -gt 128 ]\n";
 
-/// Makes a directory's files, with the working directory `w`.
+/// Creates the files of a directory, with the working directory `w`.
 pub fn plant(root: &Path) {
     let work = root.join("w");
     fs::create_dir_all(work.join("dir/sub")).expect("fresh");
@@ -59,7 +59,7 @@ fn program(path: &Path, content: &str) {
     }
 }
 
-/// What the commands' environment is.
+/// Returns the environment of the commands.
 pub fn environment(root: &Path) -> Environment {
     let path = format!("{}/tools:/usr/bin:/bin", root.display());
     let vars =
@@ -67,7 +67,7 @@ pub fn environment(root: &Path) -> Environment {
     vars.into_iter().collect()
 }
 
-/// Names, types, modes and contents.
+/// Describes names, types, modes and contents.
 pub fn describe(root: &Path) -> String {
     let mut out = String::new();
     let mut pending = vec![root.to_path_buf()];
@@ -84,11 +84,11 @@ pub fn describe(root: &Path) -> String {
         } else {
             let content = fs::read(&path).expect("a file");
             let shown = String::from_utf8_lossy(&content[..content.len().min(400)]).into_owned();
-            // What lit's `cat` says when it is abandoned and its pipe closed; ours says nothing.
+            // lit's `cat` writes this if it is abandoned and its pipe closed. Ours writes nothing.
             let is_abandoned = String::from_utf8_lossy(&content).contains("[Errno 32] Broken pipe");
             let (content, shown) =
                 if is_abandoned { (&b""[..], String::new()) } else { (&content[..], shown) };
-            // A traceback names the lines of lit's program.
+            // A traceback names lines of lit's program.
             let _ = match shown.contains("Traceback (most recent call last)") {
                 true => write!(out, " a traceback"),
                 false => write!(out, " {} {shown:?}", content.len()),

@@ -1,6 +1,6 @@
-//! Scripts made of pieces that shells are known to read differently, among ordinary ones.
+//! Generates scripts from pieces that shells interpret differently, mixed with ordinary ones.
 
-/// A small generator: the same script for the same seed.
+/// A small generator: the same seed gives the same script.
 struct Dice(u64);
 
 impl Dice {
@@ -71,7 +71,7 @@ fn stage(dice: &mut Dice, is_first: bool) -> String {
             "touch",
             "rm -f",
         ],
-        // Those that read all of their input.
+        // Programs that read all of their input.
         false => {
             &["show", "show -read", "show -err", "show -exit 2", "%R/bin/show -read", "not show -exit 3"]
         }

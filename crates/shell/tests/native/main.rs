@@ -1,4 +1,4 @@
-//! Scripts for bash that are within the internal shell's language, run both ways: same success, output and files.
+//! Runs scripts that are accepted natively both ways, and compares success, output and files.
 
 mod generate;
 
@@ -19,7 +19,7 @@ struct Space {
     dir: tempfile::TempDir,
 }
 
-/// What can be seen of a run, but for the messages of shells.
+/// The observable result of a run, without the messages of shells.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     success: bool,
@@ -27,8 +27,8 @@ struct Seen {
     files: BTreeMap<PathBuf, String>,
 }
 
-/// Prints its arguments, what it reads, and its surroundings if asked; fails or dies if told to. It always reads all
-/// of its input, so that nobody dies of a pipe without a reader or not as chance has it.
+/// Prints its arguments, its input, and its surroundings if asked; fails or dies if told to. It always reads all of its
+/// input, so that no writer dies of SIGPIPE at random.
 const SHOW: &str = r#"#!/bin/sh
 [ "$1" = -read ] || cat > /dev/null
 for arg in "$@"; do printf '[%s]' "$arg"; done
@@ -42,7 +42,7 @@ esac
 echo
 "#;
 
-/// LLVM's `not`, as far as is needed: crashes and programs that cannot be run are failures even so.
+/// A sufficient part of LLVM's `not`: crashes and programs that cannot be run are failures even so.
 const NOT: &str = r#"#!/bin/sh
 if [ "$1" = --crash ]; then shift; "$@"; [ $? -gt 128 ]; exit; fi
 "$@"; status=$?
@@ -51,7 +51,7 @@ exit 0
 "#;
 
 impl Space {
-    /// The directory has the same name each time, so that nothing differs for its sake.
+    /// The directory always has the same name, so that it causes no difference.
     fn new() -> Self {
         let space = Space { dir: tempfile::tempdir().unwrap() };
         space.reset();
@@ -62,7 +62,7 @@ impl Space {
         self.dir.path().canonicalize().unwrap()
     }
 
-    /// Makes all as it was.
+    /// Restores the initial files.
     fn reset(&self) {
         for entry in fs::read_dir(self.root()).unwrap().flatten() {
             let path = entry.path();
@@ -93,7 +93,7 @@ impl Space {
             commands: commands.iter().enumerate().map(command).collect(),
             dialect,
             interpreter: Interpreter::External(ExternalShell {
-                // What is refused shall not run here: it would say nothing.
+                // A refused script must not run here: the comparison would mean nothing.
                 shell: if may_be_native { "/nowhere/bash" } else { "/bin/bash" }.into(),
                 script_path: root.join("t.script"),
                 prefix: Vec::new(),
@@ -126,7 +126,7 @@ impl Space {
         (transcript.run_by, seen)
     }
 
-    /// Runs both ways; gives who ran it where that could be chosen, and what was seen of both.
+    /// Runs both ways. Returns which shell ran the script if the native one was allowed, and both results.
     fn both(&self, commands: &[String], dialect: Dialect) -> (RunBy, Seen, Seen) {
         let (run_by, native) = self.run(commands, true, dialect);
         let (asked, bash) = self.run(commands, false, dialect);
@@ -135,7 +135,7 @@ impl Space {
     }
 }
 
-/// What was not redirected: of bash all of it, of the internal shell that of each last stage.
+/// Returns the output that was not redirected: all of bash's, and that of each last stage of the internal shell.
 fn stdout(transcript: &Transcript) -> String {
     let mut out = transcript.stdout.clone();
     for step in &transcript.steps {
@@ -229,7 +229,7 @@ fn what_is_within_means_the_same_to_both() {
             assert!(!may_differ && (!native.success || native == bash), "{text}\n{native:#?}\n{bash:#?}");
             let is_refused = ["{no", "1>"].iter().any(|part| text.contains(part));
             assert_eq!(run_by == RunBy::Native, !is_refused, "{text}: {run_by:?}");
-            // A failure is run again by bash, so only a difference after all is worth a look.
+            // bash runs a failed script again, so only a difference after a success matters.
             if matches!(run_by, RunBy::Native) && bash.success {
                 let known = ["> %R/none/f || echo a", "no-such-program || echo a", "! no-such-program"];
                 let is_known = known.iter().any(|part| text.contains(part));

@@ -1,4 +1,4 @@
-//! Python's `context_diff` and `unified_diff`: file names without times, nothing said of a missing last newline.
+//! Python's `context_diff` and `unified_diff`: file names without times, and no note of a missing last newline.
 
 use std::hash::Hash;
 
@@ -12,7 +12,7 @@ pub(super) struct Layout<'n> {
 }
 
 impl Layout<'_> {
-    /// The differences between `a` and `b`; empty if there are none.
+    /// Returns the differences between `a` and `b`. Empty if there are none.
     pub fn render<T: Hash + Eq + AsRef<[u8]>>(&self, a: &[T], b: &[T]) -> Vec<u8> {
         let groups = grouped(a, b, self.context);
         let mut out = Vec::new();
@@ -34,7 +34,7 @@ fn push(out: &mut Vec<u8>, parts: &[&[u8]]) {
     parts.iter().for_each(|part| out.extend_from_slice(part));
 }
 
-/// The lines of both files that a group spans.
+/// Returns the lines of both files that a group spans.
 fn span(group: &[Opcode]) -> [(usize, usize); 2] {
     let (first, last) = (group[0], group[group.len() - 1]);
     [(first.a.0, last.a.1), (first.b.0, last.b.1)]

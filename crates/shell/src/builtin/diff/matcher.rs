@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// What happens to a range of lines.
+/// The kind of change to a range of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tag {
     Equal,
@@ -135,7 +135,7 @@ fn opcodes(blocks: &[Block]) -> Vec<Opcode> {
     codes
 }
 
-/// The changes between `a` and `b`, in groups with up to `context` equal lines around them.
+/// Returns the changes between `a` and `b`, in groups with up to `context` equal lines around them.
 pub(super) fn grouped<T: Hash + Eq>(a: &[T], b: &[T], context: usize) -> Vec<Vec<Opcode>> {
     if a == b {
         return Vec::new();

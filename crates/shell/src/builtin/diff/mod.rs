@@ -1,4 +1,4 @@
-//! `diff [-wbur] [-U N] [-I RE] [--strip-trailing-cr] A B`, which to lit is a Python program around `difflib`.
+//! `diff [-wbur] [-U N] [-I RE] [--strip-trailing-cr] A B`, which lit runs as a Python program around `difflib`.
 
 mod format;
 mod matcher;
@@ -28,28 +28,28 @@ pub(crate) struct Diff {
 
 #[derive(Debug)]
 struct Flags {
-    /// What white space becomes: nothing (`-w`), one blank (`-b`).
+    /// The replacement of white space: nothing (`-w`) or one blank (`-b`).
     space: Option<&'static str>,
     unified: bool,
     context: usize,
-    /// Lines whose start matches are passed over.
+    /// Lines whose start matches are ignored.
     ignored_lines: Option<Pattern>,
     recursive: bool,
     strip_cr: bool,
 }
 
-/// Why the comparison ended early.
+/// The reason why the comparison ended early.
 enum Failure {
-    /// An error that the program reports.
+    /// An error that lit's program reports.
     File(io::Error, String),
-    /// An error of which the program dies.
+    /// An exception that ends lit's program.
     Python(String),
     /// A match that took too long.
     GaveUp(Exception),
 }
 
 impl Diff {
-    /// Reads the arguments; `None` if only Python can run them.
+    /// Reads the arguments. `None` if only Python can run them.
     pub fn parse(args: &[String]) -> Result<Option<Self>, Written> {
         let (options, operands) = gnu_getopt(args, "wbuI:U:r", &["strip-trailing-cr"])
             .map_err(|error| Written::error(format!("Unsupported: 'diff': {error}\n")))?;
@@ -60,7 +60,7 @@ impl Diff {
             return Err(Written::error("Error: cannot recursively compare '-'\n".to_owned()));
         }
         if let Some((_, pattern)) = options.iter().rev().find(|(option, _)| option == "-I") {
-            // Python tells of an invalid pattern by a traceback, and it may warn of a valid one.
+            // Python reports an invalid pattern with a traceback, and may warn about a valid one.
             match Pattern::at_start(pattern) {
                 Ok(pattern) if !pattern.warns() => flags.ignored_lines = Some(pattern),
                 _ => return Ok(None),
@@ -69,7 +69,7 @@ impl Diff {
         Ok(Some(Diff { flags, operands }))
     }
 
-    /// Whether it comes to read standard input: not if a file before it cannot be read.
+    /// Whether it reads standard input. It does not if a file before it cannot be read.
     pub fn reads_stdin(&self, cwd: &str) -> bool {
         match self.operands.each_ref().map(|operand| operand == "-") {
             [true, _] => true,
@@ -106,7 +106,7 @@ impl Diff {
 }
 
 impl Failure {
-    /// The program's standard error.
+    /// Returns the program's standard error.
     fn message(self) -> Halting<String> {
         match self {
             Failure::File(error, path) => {
@@ -148,7 +148,7 @@ impl Flags {
         Ok(flags)
     }
 
-    /// A line as it is compared and shown.
+    /// Returns a line in the form in which it is compared and shown.
     fn normalise(&self, line: &str) -> String {
         let Some(separator) = self.space else {
             return if self.strip_cr { line.replace("\r\n", "\n") } else { line.to_owned() };
@@ -157,7 +157,7 @@ impl Flags {
     }
 }
 
-/// Compares two files; `-` is standard input, where there is one. Tells whether they are the same.
+/// Compares two files and returns whether they are equal. `-` is standard input, if there is one.
 fn compare_files(
     flags: &Flags,
     paths: [&str; 2],
@@ -166,7 +166,7 @@ fn compare_files(
 ) -> Result<bool, Failure> {
     let mut stdin = stdin;
     let mut read = |path: &str| match stdin {
-        // Only the first `-` finds anything.
+        // Only the first `-` reads any input.
         Some(text) if path == "-" => {
             stdin = Some(b"");
             Ok(text.to_vec())
@@ -203,7 +203,7 @@ fn text_lines(flags: &Flags, text: &str) -> Result<Vec<String>, Failure> {
     Ok(lines)
 }
 
-/// Bytes that are not UTF-8 as `\xff`.
+/// Escapes bytes that are not UTF-8 as `\xff`.
 fn backslash_replaced(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {

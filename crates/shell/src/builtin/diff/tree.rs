@@ -14,9 +14,9 @@ struct Node {
     children: Option<Vec<Node>>,
 }
 
-/// Compares two directories; tells whether they are the same.
+/// Compares two directories, and returns whether they are equal.
 pub(super) fn compare(flags: &Flags, roots: [&str; 2], out: &mut Vec<u8>) -> Result<bool, Failure> {
-    // lit's program trips over itself where an operand is no directory.
+    // lit's program dies of an exception if an operand is no directory.
     let tree = |root: &str| {
         read_tree(root)
             .map_err(|_| Failure::Python("TypeError: 'NoneType' object is not subscriptable".to_owned()))
