@@ -62,12 +62,12 @@ impl Nested {
 /// The consequence of a doubtful run for its tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnDoubt {
-    /// The caller repeats the run cold, so a few are borne. A tool of which many runs are doubtful is cold.
+    /// The caller repeats the run cold, so a few are tolerated. A tool with many doubtful runs becomes cold.
     Repeat,
-    /// Nobody repeats the run: the first system call that is not known to be harmless makes the tool cold. Children are borne, as a
-    /// driver of compilers has them.
+    /// Nobody repeats the run: the first system call that is not known to be harmless makes the tool cold. Children are
+    /// tolerated, since a compiler driver has them.
     Stop,
-    /// All are borne. For tests that look at such runs.
+    /// All are tolerated. For tests that inspect such runs.
     Bear,
 }
 
@@ -80,7 +80,7 @@ pub struct Policy {
     pub never: Vec<String>,
     /// Programs below these directories are always cold: tests make and overwrite them.
     pub cold_below: Vec<PathBuf>,
-    /// So are programs in a directory named `Output` somewhere below these: lit's tests write there, while the
+    /// Programs in a directory named `Output` somewhere below these are cold, too: lit's tests write there, while the
     /// project's own tools lie in the same tree.
     pub output_below: Vec<PathBuf>,
     /// Memory that all zygotes and persistent processes together may own, in bytes.
@@ -100,12 +100,12 @@ pub struct Policy {
     /// Number of persistent processes with one key that suffices for all processors. If more starts go on than there are
     /// processors, further ones are made only if none comes back soon.
     pub workers_at_once: usize,
-    /// Whether a request is taken up on the processor of who asks: good for many short runs, whose askers wait for them. A
-    /// long one is better put where the kernel finds room, as the asker's processor may be somebody else's next.
+    /// Whether a request is taken up on the requester's processor: good for many short runs, whose requesters wait for them.
+    /// A long run is better placed by the kernel, since the requester's processor may soon have other work.
     pub near: bool,
-    /// How long a start waits for a tool's first template, which somebody else has begun to make. That takes as long as a cold start
-    /// does until `main`, or several times as long if its constructors must be observed: who waits loses little, and who did not
-    /// would take the processor from it.
+    /// How long a start waits for a tool's first zygote that another start is making. That takes as long as a cold start does
+    /// until `main`, or several times as long if its constructors must be observed. A start that waits loses little, and one
+    /// that did not would take the processor from the zygote.
     pub first_wait: Duration,
     /// Number of forks after which a zygote's text is put on large pages; 0 for never. That takes 60 ms for LLVM's 120 MB,
     /// ten times as much if memory is fragmented, and saves a fork 1 to 5 ms (docs/design/fork-server.md).

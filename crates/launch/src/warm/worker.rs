@@ -43,7 +43,7 @@ pub(crate) struct Worker {
 #[derive(Debug)]
 pub(crate) struct Origin {
     pub files: Arc<Files>,
-    /// Starts with its memory layout.
+    /// Number of starts with its memory layout.
     pub starts: Arc<AtomicU32>,
 }
 
