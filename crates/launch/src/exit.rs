@@ -61,7 +61,7 @@ pub enum Reason {
     OnlyWay,
     /// The process needs a limit or a file mode mask that is set on the way to exec.
     Limits,
-    /// The settings exclude the tool.
+    /// The settings keep the tool cold.
     Policy,
     /// The test, or its directory's config, opts out.
     OptOut,

@@ -35,7 +35,7 @@ pub(crate) struct Slot<'s> {
 pub(crate) struct Entry {
     /// Process number; 0 while there is no process.
     pub pid: i32,
-    /// Process group: 0 for the runner's own, [`Entry::OWN_GROUP`] for the group that the process leads.
+    /// Process group: 0 for the runner's own, [`Entry::OWN_GROUP`] for the group with the process's number.
     pub pgid: i32,
 }
 

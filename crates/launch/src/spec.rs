@@ -21,7 +21,7 @@ pub struct Spec<'fd> {
     pub cwd: Arc<Path>,
     /// Standard input, output and error.
     pub stdio: [BorrowedFd<'fd>; 3],
-    /// Further descriptors, with the number each shall have (3 or above).
+    /// Further descriptors, with their numbers in the process (3 or above).
     pub extra_fds: Vec<(i32, BorrowedFd<'fd>)>,
     /// File creation mask, if it differs from the runner's.
     pub umask: Option<u32>,

@@ -22,7 +22,7 @@ pub use find::{KNOWN, Known, directories, find, known};
 use crate::warm::{eligible, image};
 use crate::{EnvBlock, Group, Launcher, ProcessGroup, Reason, Spec};
 
-/// Which tools get which library; `None` is the system's allocator.
+/// The library for each tool; `None` is the system's allocator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllocatorChoice {
     /// For tools that `tools` does not name.

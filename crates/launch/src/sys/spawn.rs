@@ -1,4 +1,4 @@
-//! Starting a program by `vfork` and `exec`, and the few calls around exec.
+//! Starts a program by `vfork` and `exec`, and makes the few calls around exec.
 //!
 //! `posix_spawn` does the same, but runs no code of ours between the two, so a child could not enter itself in the guard's
 //! table before it becomes a program that outlives a killed runner. `std::process::Command` forks if a working directory is

@@ -135,7 +135,7 @@ impl Ahead {
 }
 
 impl Drop for Ahead {
-    /// Waits until nothing is being made any more.
+    /// Stops the making of zygotes, and waits until it has ended.
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::Relaxed);
         for thread in self.threads.get_mut().expect("no panic while locked").drain(..) {

@@ -18,7 +18,7 @@ pub(crate) struct Place {
 /// How a bound process restores its affinity. The wrong way would be visible in `Cpus_allowed`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WayBack {
-    /// It allows itself every processor of its cpuset, as a process without restrictions has it.
+    /// It allows itself every processor of its cpuset, like a process without restrictions.
     Anywhere,
     /// It restores the affinity that it started with, as below `taskset`.
     Noted,

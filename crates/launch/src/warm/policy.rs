@@ -17,7 +17,7 @@ pub enum Choice {
     Cold,
     /// Each tool, after this many cold starts under the same key.
     Auto {
-        /// Cold starts before the first template.
+        /// Cold starts before the first zygote.
         after: u32,
     },
     /// Each tool: from its first start on for its first key. For other keys, or after eviction, from the second start on.

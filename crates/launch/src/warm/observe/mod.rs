@@ -143,7 +143,7 @@ pub(crate) fn observe(spec: &Spec<'_>, numbers: &[usize], means: Means<'_>) -> (
 struct Turn(Of);
 
 impl Turn {
-    /// Waits until nobody else observes the same program.
+    /// Waits until no other thread observes the same program.
     fn take(of: &Of) -> Turn {
         let under_way = UNDER_WAY.lock().expect("no panic while locked");
         let mut under_way =

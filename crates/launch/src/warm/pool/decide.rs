@@ -14,7 +14,7 @@ use crate::warm::observe::Observed;
 use crate::warm::{Choice, Policy};
 use crate::{Reason, Spec};
 
-/// The kinds of standard streams of a tool that looks at them: mostly pipes, files and the null device.
+/// Number of kinds of standard streams of a tool that looks at them: mostly pipes, files and the null device.
 const STREAM_KINDS: usize = 3;
 /// Failures in a row because files changed during a start. After them the tool stays cold: trying again costs more than a
 /// cold start.

@@ -141,7 +141,7 @@ impl<P> Places<P> {
         })
     }
 
-    /// Returns the idle process that was unused for longest, and its last use.
+    /// Returns the place of the idle process that was unused for longest, and its last use.
     pub(crate) fn oldest(&self) -> Option<(Id, u64)> {
         self.idle().map(|(id, unit)| (id, unit.last_use())).min_by_key(|(_, last_use)| *last_use)
     }
