@@ -1,9 +1,9 @@
 //! Leads process groups, so that no tool does.
 //!
 //! Under lit no tool leads a process group, since all of them are in lit's own: `setsid` needs no fork, and `kill(0)` reaches
-//! every stage. Here each job has a group of its own, by which it can be ended. The group's leader is an anchor: a child of the
-//! runner that has ended and is not reaped. Such a zombie keeps its number and its group, runs nothing, and no signal changes
-//! it, SIGKILL included. An anchor takes about 30 µs to make, so it is reused if its group is empty.
+//! every stage. Here each job has a group of its own, so that hotstart can end it. The group's leader is an anchor: a child
+//! of the runner that has ended and is not reaped. Such a zombie keeps its number and its group, runs nothing, and no signal
+//! changes it, SIGKILL included. An anchor takes about 30 µs to make, so it is reused once its group is empty.
 
 use std::io;
 use std::sync::Mutex;
@@ -18,13 +18,13 @@ static IDLE: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 pub(crate) struct Anchor(i32);
 
 impl Anchor {
-    /// An anchor that leads an empty group.
+    /// Returns an anchor that leads an empty group.
     pub(crate) fn take() -> io::Result<Anchor> {
         let idle = IDLE.lock().expect("no panic while locked").pop();
         idle.map_or_else(sys::anchor::make, Ok).map(Anchor)
     }
 
-    /// The group's number.
+    /// Returns the group's number.
     pub(crate) fn group(&self) -> i32 {
         self.0
     }
@@ -38,7 +38,7 @@ pub(crate) fn free_idle() -> bool {
 }
 
 impl Drop for Anchor {
-    /// A group with processes that the job has left behind lives on without its anchor, and keeps its number.
+    /// A group in which the job has left processes lives on without its anchor, and keeps its number.
     fn drop(&mut self) {
         if sys::anchor::is_alone(self.0) {
             IDLE.lock().expect("no panic while locked").push(self.0);

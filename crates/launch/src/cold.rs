@@ -15,7 +15,7 @@ use crate::slots::Slot;
 use crate::spec::{Limit, Resource};
 use crate::{EnvBlock, Spec, StartError, anchor, sys};
 
-/// First argument by which the binary knows that it is to set limits and become another program.
+/// First argument by which the binary recognizes that it must set limits and become another program.
 pub const TRAMPOLINE: &str = "__hotstart-enter";
 
 /// Paths and arguments in the kernel's form.
@@ -26,12 +26,12 @@ pub(crate) struct Prepared {
     cwd: CString,
 }
 
-/// Whether the spec has a setting that cannot be made between `vfork` and exec.
+/// Returns whether the spec has a setting that cannot be made between `vfork` and exec.
 pub(crate) fn needs_trampoline(spec: &Spec<'_>) -> bool {
     spec.umask.is_some() || !spec.limits.is_empty()
 }
 
-/// Converts the spec; fails where it contains a NUL.
+/// Converts the spec; fails if it contains a NUL.
 pub(crate) fn prepare(spec: &Spec<'_>, preload: Option<&Preload>) -> Result<Prepared, StartError> {
     let nul = |_| StartError::Nul { path: spec.program.clone() };
     let cstring = |text: &OsStr| CString::new(text.as_bytes()).map_err(nul);
@@ -46,7 +46,7 @@ pub(crate) fn prepare(spec: &Spec<'_>, preload: Option<&Preload>) -> Result<Prep
 }
 
 impl Prepared {
-    /// Starts the process, which enters itself in `slot`; returns its number.
+    /// Starts the process, which enters itself in `slot`. Returns its number, or the error number.
     pub(crate) fn spawn(&self, spec: &Spec<'_>, slot: Option<Slot<'_>>) -> Result<i32, i32> {
         let request = sys::spawn::Request {
             program: &self.program,
@@ -64,15 +64,15 @@ impl Prepared {
         };
         let start = || until_not_busy(|| sys::spawn::vfork_exec(&request, slot.as_ref().map(Slot::cell)));
         match start() {
-            // There may be no more processes.
+            // The limit on processes may be reached.
             Err(libc::EAGAIN) if anchor::free_idle() => start(),
             other => other,
         }
     }
 }
 
-/// Tries again where the program is open for writing. If a test wrote it just now, this very process did, and
-/// between its fork and its exec a child that another thread starts has the file open, too. It is soon over.
+/// Retries while the program is open for writing. If a test has just written it, this very process did, and a child that
+/// another thread starts holds the file open between fork and exec. That is soon over.
 fn until_not_busy(mut start: impl FnMut() -> Result<i32, i32>) -> Result<i32, i32> {
     let mut pause = Duration::from_millis(1);
     loop {
@@ -84,7 +84,7 @@ fn until_not_busy(mut start: impl FnMut() -> Result<i32, i32>) -> Result<i32, i3
     }
 }
 
-/// Turns the one error number of a failed start into what failed: the directory, else the program.
+/// Turns the error number of a failed start into an error that names the directory, else the program.
 pub(crate) fn explain(spec: &Spec<'_>, errno: i32) -> StartError {
     let source = io::Error::from_raw_os_error(errno);
     if let Err(source) = rustix::fs::access(&*spec.cwd, rustix::fs::Access::EXEC_OK) {
@@ -107,10 +107,10 @@ fn trampoline_argv(spec: &Spec<'_>, preload: Option<&Preload>) -> Vec<OsString> 
         let name = resource_name(*resource);
         argv.push(format!("{name}={}:{}", value(*soft), value(*hard)).into());
     }
-    // Not by this process's environment: the library that hides it would be loaded here already.
+    // An argument, since in this process's environment the library that hides it would be loaded here already.
     argv.extend(preload.map(|preload| [OsStr::new("preload="), &preload.cold].join(OsStr::new(""))));
     argv.push("--".into());
-    // A script sees the path by which it is started: with limits its argument 0, as under lit's Python.
+    // A script sees the path by which it is started. With limits that is its argument 0, as under lit's Python.
     let by_name = |name: &&OsString| !spec.limits.is_empty() && Path::new(name).components().nth(1).is_some();
     argv.push(spec.argv.first().filter(by_name).cloned().unwrap_or_else(|| spec.program.clone().into()));
     argv.extend(spec.argv.iter().cloned());
@@ -127,10 +127,10 @@ fn resource_name(resource: Resource) -> &'static str {
     }
 }
 
-/// The other end of the trampoline: to be called first thing in the binary's `main` with the process's arguments.
+/// The other end of the trampoline. Call it first in the binary's `main`, with the process's arguments.
 ///
-/// Returns if the arguments are not a trampoline's. Otherwise it becomes the program, or prints why it could not
-/// and returns exit code 127.
+/// Returns `None` if the arguments are not a trampoline's. Otherwise it becomes the program; if that fails, it prints the
+/// reason and returns exit code 127.
 pub fn enter_trampoline(args: &[OsString]) -> Option<u8> {
     if args.get(1).map(OsString::as_os_str) != Some(OsStr::new(TRAMPOLINE)) {
         return None;

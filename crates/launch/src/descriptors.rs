@@ -2,16 +2,17 @@
 //!
 //! A runner with many workers needs more than the usual soft limit of 1024, so it raises its own to the hard limit. Its
 //! children get the limit that the runner was started with: a tool may print it, or keep an array of that length. Under a low
-//! hard limit scripts take turns. Each reserves all its descriptors at once, so that none waits while it holds a part.
+//! hard limit scripts wait for descriptors. Each reserves all that it needs at once, so that none waits while it holds a
+//! part.
 
 use std::sync::{Condvar, Mutex, OnceLock};
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The most that a runner makes use of, whatever the hard limit is.
+/// The most that a runner uses, whatever the hard limit is.
 const MOST: u64 = 1 << 20;
-/// Interval at which a waiter looks whether it still has to wait.
+/// Interval at which a waiter checks whether it still has to wait.
 const LOOK: Duration = Duration::from_millis(100);
 
 static OWN: OnceLock<Own> = OnceLock::new();
@@ -23,7 +24,7 @@ struct Own {
     budget: Budget,
 }
 
-/// Raises this process's own limit; to be called before anything is started.
+/// Raises this process's own limit. Call it before anything is started.
 pub fn take_over() {
     OWN.get_or_init(|| {
         let inherited = getrlimit(Resource::Nofile);
@@ -35,23 +36,23 @@ pub fn take_over() {
     });
 }
 
-/// The soft and hard limit that this process was started with, where it has changed its own.
+/// Returns the soft and hard limit that this process was started with, if it has changed its own.
 pub fn inherited() -> Option<(Option<u64>, Option<u64>)> {
     OWN.get().map(|own| (own.inherited.current, own.inherited.maximum))
 }
 
-/// Most templates or workers of one tool. Each holds a few descriptors.
+/// Returns the most zygotes or persistent processes of one tool. Each holds a few descriptors.
 pub(crate) fn fit(per_tool: usize) -> usize {
     let limit = OWN.get().map_or(MOST, |own| own.limit);
     per_tool.min(usize::try_from(limit / 256).unwrap_or(usize::MAX)).max(1)
 }
 
-/// The share of scripts: three quarters, less the descriptors for files and directories that are read one at a time.
+/// Returns the share of scripts: three quarters, less the descriptors for files and directories that are read one at a time.
 fn for_scripts(limit: u64) -> u64 {
     (limit - limit / 4).saturating_sub(limit.min(2048) / 8).max(1)
 }
 
-/// Waits until `count` descriptors may be opened, or `is_over`. They are given back when the answer is dropped.
+/// Waits until `count` descriptors may be opened, or `is_over`. Dropping the result returns them.
 pub fn reserve(count: u64, is_over: impl Fn() -> bool) -> Reserved<'static> {
     match OWN.get() {
         Some(own) => own.budget.reserve(count, is_over),
@@ -73,7 +74,7 @@ struct State {
     waiting: usize,
 }
 
-/// Descriptors that may be opened.
+/// Descriptors that may be opened, until it is dropped.
 #[derive(Debug)]
 #[must_use]
 pub struct Reserved<'b>(Option<(&'b Budget, u64)>);
@@ -84,7 +85,7 @@ impl Budget {
     }
 
     fn reserve(&self, count: u64, is_over: impl Fn() -> bool) -> Reserved<'_> {
-        // A script that needs more than there are runs alone.
+        // A script that needs more than the whole budget runs alone.
         let count = count.min(self.size);
         let mut state = self.state.lock().expect("no panic while locked");
         while state.free < count {

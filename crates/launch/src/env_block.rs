@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hotstart_model::Environment;
 
-/// `K=V` strings, each ended by a NUL, behind one another. Cloning is cheap.
+/// `K=V` strings one after the other, each ended by a NUL. Cloning is cheap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvBlock {
     blob: Arc<[u8]>,
@@ -31,24 +31,24 @@ impl EnvBlock {
         EnvBlock { blob: blob.into(), count }
     }
 
-    /// Takes strings as another process was given them, each ended by a NUL; they need not be of the form `K=V`.
-    /// `None` if the last one has no end.
+    /// Takes strings that another process was given, each ended by a NUL. They need not have the form `K=V`. `None` if the
+    /// last one has no NUL.
     pub fn from_strings(blob: &[u8]) -> Option<Self> {
         let ended = blob.last().is_none_or(|&last| last == 0);
         ended.then(|| EnvBlock { blob: blob.into(), count: blob.iter().filter(|&&b| b == 0).count() })
     }
 
-    /// The strings behind one another, each with its NUL.
+    /// Returns the strings one after the other, each with its NUL.
     pub fn blob(&self) -> &[u8] {
         &self.blob
     }
 
-    /// How many variables there are.
+    /// Returns the number of variables.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Each variable as `K=V`, without the NUL.
+    /// Returns each variable as `K=V`, without the NUL.
     pub fn strings(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest = &*self.blob;
         (0..self.count).map(move |_| {

@@ -12,15 +12,15 @@ pub struct Exit {
     pub status: Status,
     /// Resources, as the kernel accounted them.
     pub usage: Usage,
-    /// From the request to start it until it was waited for.
+    /// Time from the start request until the process was waited for.
     pub wall: Duration,
     /// The way it was started.
     pub via: Via,
-    /// The process was gone before the tool's `main` began, which only a warm start can be: nothing was run, and the
-    /// status says nothing. The caller starts it again, cold.
+    /// Whether the process died before the tool's `main` began (warm starts only). Nothing was run, and the status means
+    /// nothing. The caller starts it again, cold.
     pub lost: bool,
-    /// The run was lost, or what it did may differ from a cold one: in a worker it made a system call that is not known to be
-    /// answered as in a fresh process, or had children, or crashed. A verdict is not to rest on it.
+    /// Whether the run was lost, or may differ from a cold one: in a persistent process it made a system call that is not
+    /// known to be answered as in a fresh process, or had children, or crashed. No verdict may rest on it.
     pub doubtful: bool,
 }
 
@@ -37,7 +37,7 @@ pub struct Usage {
     pub minor_faults: u64,
     /// Page faults that read from disk.
     pub major_faults: u64,
-    /// Context switches because it waited for something.
+    /// Context switches because the process waited for something.
     pub voluntary_switches: u64,
     /// Context switches because its time slice was over or another thread was preferred.
     pub involuntary_switches: u64,
@@ -46,36 +46,36 @@ pub struct Usage {
 /// The way a process was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Via {
-    /// By exec, and why so.
+    /// By exec, for this reason.
     Cold(Reason),
-    /// As a copy of the tool stopped before its `main`.
+    /// As a fork of the tool's zygote, which is stopped before `main`.
     Fork,
     /// In a persistent process, which had run `main` before and was reset.
     Rewind,
 }
 
-/// The reason for a cold start. Cold is always right; the reason shows how it could be faster.
+/// The reason for a cold start. A cold start is always right; the reason shows how it could be faster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
-    /// This launcher knows no other way.
+    /// The launcher has no pool.
     OnlyWay,
     /// The process needs a limit or a file mode mask that is set on the way to exec.
     Limits,
-    /// The settings say so.
+    /// The settings keep the tool cold.
     Policy,
-    /// The test, or its directory's config, asks for it.
+    /// The test, or its directory's config, opts out.
     OptOut,
     /// Not started often enough to pay.
     FewStarts,
-    /// Every template was in use.
+    /// Every zygote was in use.
     Busy,
-    /// Below a directory that tests write to.
+    /// The program lies below a directory that tests write to.
     TestOutput,
-    /// A debugger or tracer.
+    /// The program is a debugger or tracer.
     Debugger,
-    /// The program or a library would be looked for from the working directory.
+    /// ld.so would look for the program or a library relative to the working directory.
     RelativePath,
-    /// The environment steers ld.so.
+    /// The environment has variables that control ld.so.
     LoaderVariable,
     /// More descriptors, or higher numbers, than a request can carry.
     ManyDescriptors,
@@ -89,31 +89,31 @@ pub enum Reason {
     Script,
     /// Statically linked.
     Static,
-    /// For another kind of processor.
+    /// For another machine architecture.
     ForeignMachine,
-    /// Loaded by another loader than glibc's.
+    /// Its loader is not glibc's.
     ForeignLoader,
-    /// Does not start by way of libc.
+    /// Its entry point does not start it through libc.
     OwnStart,
-    /// Runs with more rights than its caller's.
+    /// Runs with more rights than its caller, such as setuid.
     Privileged,
     /// Built with a sanitizer, for coverage or for profiling.
     Instrumented,
     /// Written in Go.
     Go,
-    /// Ran past the runtime, or failed to start.
+    /// It did not stop before `main`, or failed to start.
     NotStopped,
-    /// Its files were changed while it was started.
+    /// Its files changed while it was started.
     FilesChanging,
-    /// The system refused something that a true copy needs.
+    /// The system refused a resource that an exact fork needs.
     System,
-    /// Its template would own more memory than all templates may.
+    /// Its zygote would own more memory than all zygotes may.
     Memory,
-    /// The template was killed.
+    /// The zygote was killed.
     TemplateDied,
-    /// The template could not serve this request.
+    /// The zygote could not serve this request.
     Refused,
-    /// A warm start of it was seen to differ from a cold one.
+    /// Quarantined: a warm start of it differed from a cold one.
     Distrusted,
     /// Its warm runs are doubtful too often.
     Doubtful,
@@ -121,13 +121,13 @@ pub enum Reason {
     Threads,
     /// A constructor opened a descriptor.
     Descriptors,
-    /// There is writable shared memory before main.
+    /// It has writable shared memory before `main`.
     SharedMemory,
-    /// A timer runs before main.
+    /// A timer runs before `main`.
     Timers,
-    /// Signals are blocked, pending or on their own stack before main.
+    /// Signals are blocked, pending or on their own stack before `main`.
     Signals,
-    /// A standard stream was used before main.
+    /// A standard stream was used before `main`.
     Stdio,
     /// A constructor left a child process.
     Children,
@@ -149,14 +149,14 @@ pub enum Reason {
     ConstructorCall,
     /// Results of constructors differ between two starts.
     ConstructorsDiffer,
-    /// A constructor looks at a standard stream, which here is of a kind that no template has.
+    /// A constructor inspects a standard stream, which in this start is of a kind that no zygote has.
     LooksAtStream,
     /// Constructors cannot be observed on this system.
     NotObserved,
 }
 
 impl Via {
-    /// Whether it was a warm start.
+    /// Returns whether it was a warm start.
     pub fn is_warm(self) -> bool {
         !matches!(self, Via::Cold(_))
     }

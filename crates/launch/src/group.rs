@@ -11,7 +11,7 @@ use crate::history::{Mark, Visit};
 use crate::warm::Tool;
 use crate::{ProcessGroup, sys};
 
-/// The processes of one job. Cheap to make. Clones are the same job, for the threads that may have to end it.
+/// The processes of one job. Cheap to create. Clones refer to the same job, for the threads that may have to end it.
 #[derive(Clone, Debug, Default)]
 pub struct Group {
     state: Arc<Mutex<State>>,
@@ -22,23 +22,23 @@ pub struct Group {
 struct State {
     /// Process and process group of each process not yet reaped; group 0 is the runner's own.
     live: Vec<(i32, i32)>,
-    /// The leader of the job's own process group, once one was asked for.
+    /// The leader of the job's own process group, once the job has one.
     anchor: Option<Anchor>,
     killed: bool,
     doubtful: bool,
-    /// Tools that were started warm, once for each start.
+    /// The tool of each warm start.
     warm: Vec<Arc<Tool>>,
-    /// Runs in workers.
+    /// Runs in persistent processes.
     visits: Vec<Mark>,
 }
 
 impl Group {
-    /// A group without processes.
+    /// Creates a group without processes.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A group without processes, of the job with this number.
+    /// Creates a group without processes, for the job with this number.
     pub fn of_job(job: u32) -> Self {
         Group { job: Some(job), ..Self::default() }
     }
@@ -47,8 +47,8 @@ impl Group {
         self.job
     }
 
-    /// Ends every process of the job, and whatever they started within their process groups, with SIGKILL.
-    /// Nothing can be started in this group afterwards.
+    /// Ends every process of the job, and the children of these within their process groups, with SIGKILL. Nothing can be
+    /// started in this group afterwards.
     pub fn kill(&self) {
         let mut state = self.state.lock().expect("no panic while locked");
         state.killed = true;
@@ -60,12 +60,12 @@ impl Group {
         }
     }
 
-    /// Whether both are the same job.
+    /// Returns whether both are the same job.
     pub fn is_same(&self, other: &Group) -> bool {
         Arc::ptr_eq(&self.state, &other.state)
     }
 
-    /// The process group for the job's processes, which none of them leads.
+    /// Returns the process group for the job's processes. None of them leads it.
     pub fn process_group(&self) -> io::Result<ProcessGroup> {
         let mut state = self.state.lock().expect("no panic while locked");
         let anchor = match &mut state.anchor {
@@ -75,7 +75,7 @@ impl Group {
         Ok(ProcessGroup::Join(anchor.group()))
     }
 
-    /// Gives the process group up while the job waits to be run again: its leader counts as a process.
+    /// Gives up the process group while the job waits to be run again, since its leader counts as a process.
     pub fn give_up_process_group(&self) {
         let mut state = self.state.lock().expect("no panic while locked");
         if state.live.is_empty() {
@@ -83,28 +83,28 @@ impl Group {
         }
     }
 
-    /// Passes a signal on to one process of the job; if `all`, to its process group.
+    /// Sends a signal to one process of the job; if `all`, to its process group.
     pub(crate) fn signal(&self, pid: i32, signal: i32, all: bool) {
         let state = self.state.lock().expect("no panic while locked");
         for &(pid, pgid) in state.live.iter().filter(|(live, _)| *live == pid) {
-            // A copy just made may not have joined its group yet.
+            // A new fork may not have joined its group yet.
             let all = all && pgid > 0 && sys::wait::is_in_group(pid, pgid);
             sys::wait::signal(if all { -pgid } else { pid }, signal);
         }
     }
 
-    /// Whether [`Group::kill`] was called.
+    /// Returns whether [`Group::kill`] was called.
     pub fn is_killed(&self) -> bool {
         self.state.lock().expect("no panic while locked").killed
     }
 
-    /// How many of the job's processes were started warm.
+    /// Returns how many of the job's processes were started warm.
     pub fn warm_starts(&self) -> usize {
         self.state.lock().expect("no panic while locked").warm.len()
     }
 
-    /// Whether the job proves nothing, as one of its warm starts was doubtful ([`crate::Exit::doubtful`]) or killed from outside:
-    /// it has to run again, cold.
+    /// Returns whether the job proves nothing, because one of its warm starts was doubtful ([`crate::Exit::doubtful`]) or
+    /// killed from outside. It has to run again, cold.
     pub fn is_doubtful(&self) -> bool {
         self.state.lock().expect("no panic while locked").doubtful
     }
@@ -113,18 +113,19 @@ impl Group {
         self.state.lock().expect("no panic while locked").doubtful = true;
     }
 
-    /// Runs of this job in workers that had run other commands before, at most `most` of these for each.
+    /// Returns this job's runs in persistent processes that had run other commands before, with at most `most` of those for
+    /// each.
     pub fn visits(&self, most: usize) -> Vec<Visit> {
         let state = self.state.lock().expect("no panic while locked");
         state.visits.iter().map(|mark| mark.visit(most)).filter(|visit| visit.earlier > 0).collect()
     }
 
-    /// Has the workers that ran tools of this job not be used again: one of them may not be as it should.
+    /// Marks the persistent processes that ran tools of this job as not to be used again, since one of them may be corrupt.
     pub fn doubt_workers(&self) {
         self.state.lock().expect("no panic while locked").visits.iter().for_each(Mark::doubt);
     }
 
-    /// Records a run in a worker.
+    /// Records a run in a persistent process.
     pub(crate) fn visited(&self, mark: Mark) {
         self.state.lock().expect("no panic while locked").visits.push(mark);
     }
@@ -134,14 +135,15 @@ impl Group {
         self.state.lock().expect("no panic while locked").warm.push(tool);
     }
 
-    /// Keeps every program cold from now on that this job started warm.
+    /// Quarantines every program that this job started warm.
     pub(crate) fn distrust(&self) {
         for tool in &self.state.lock().expect("no panic while locked").warm {
             tool.distrust();
         }
     }
 
-    /// Starts a process under the lock; `start` gets whether it is the job's only one. `None` if the job was ended before.
+    /// Starts a process under the lock. `start` is given whether it is the job's only one. `None` if the job had already been
+    /// ended.
     pub(crate) fn start<E>(
         &self,
         start: impl FnOnce(bool) -> Result<(i32, i32), E>,
@@ -157,7 +159,7 @@ impl Group {
         Some(started)
     }
 
-    /// Reaps a process under the lock. It must have ended already, so that the lock is held only shortly.
+    /// Reaps a process under the lock. It must have ended already, so that the lock is held only briefly.
     pub(crate) fn reap<R>(&self, pid: i32, reap: impl FnOnce() -> R) -> R {
         let mut state = self.state.lock().expect("no panic while locked");
         state.live.retain(|&(live, _)| live != pid);

@@ -24,14 +24,14 @@ use crate::slots::{self, SLOTS, Slots};
 use crate::sys::shared::Table;
 use crate::{EnvBlock, ProcessGroup, Spec, cold, sys};
 
-/// First argument by which the binary knows that it is to be the guard.
+/// First argument by which the binary recognizes that it is the guard.
 const GUARD: &str = "__hotstart-guard";
-/// Numbers that the guard's two descriptors have.
+/// Numbers of the guard's descriptors.
 const LIFELINE: i32 = 3;
 const TABLE: i32 = 4;
 const HELD: i32 = 5;
 
-/// The runner's side: the table, and the pipe whose end tells that the runner is gone.
+/// The runner's side: the table, and the pipe that closes when the runner ends.
 #[derive(Debug)]
 pub(crate) struct Guard {
     slots: Arc<Slots>,
@@ -40,8 +40,8 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// Starts the guard; `None` if the system refuses, in which case the runner works without one.
-    /// It has a copy of `held`, and ends only when all that it ended is gone.
+    /// Starts the guard; `None` if the system refuses, in which case the runner works without one. The guard inherits a copy
+    /// of `held`, and ends only when the processes that it killed are gone.
     pub(crate) fn start(slots: &Arc<Slots>, held: Option<BorrowedFd<'_>>) -> Option<Guard> {
         let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).ok()?;
         let null = File::options().read(true).write(true).open("/dev/null").ok()?;
@@ -58,10 +58,10 @@ impl Guard {
         Some(Guard { slots: Arc::clone(slots), lifeline: write, pid })
     }
 
-    /// Has `dir` removed should the runner be killed: it could not do so itself any more.
+    /// Has the guard remove `dir` if the runner is killed, and so cannot do it itself.
     pub(crate) fn remove(&self, dir: &Path) {
         let message = [dir.as_os_str().as_bytes(), b"\0"].concat();
-        // The pipe is empty, and the guard reads all the time; one that is gone can do nothing.
+        // The pipe is empty, since the guard reads all the time. If the guard is gone, nothing can be done.
         let _ = rustix::io::write(&self.lifeline, &message);
     }
 }
@@ -71,14 +71,14 @@ impl Drop for Guard {
         self.slots.clear();
         let pid = self.pid;
         sys::wait::kill(pid);
-        // It has nothing left to do that anybody should wait for. Without a thread it stays a zombie until the process ends.
+        // Nobody has to wait for the guard. Without the thread it stays a zombie until this process ends.
         let _ = std::thread::Builder::new().name("guard".to_owned()).spawn(move || sys::wait::reap(pid));
     }
 }
 
-/// The guard's side: to be called first thing in the binary's `main` with the process's arguments.
+/// The guard's side. Call it first in the binary's `main`, with the process's arguments.
 ///
-/// Returns `false` at once if the arguments are not the guard's; else when the runner is gone and its processes
+/// Returns `false` at once if the arguments are not the guard's. Otherwise returns when the runner is gone and its processes
 /// have been ended.
 pub fn enter_guard(args: &[OsString]) -> bool {
     if args.get(1).map(OsString::as_os_str) != Some(OsStr::new(GUARD)) {
@@ -95,7 +95,7 @@ pub fn enter_guard(args: &[OsString]) -> bool {
             await_all(runner, &table);
         }
         for dir in directories.split(|&byte| byte == 0).filter(|dir| !dir.is_empty()) {
-            // No one is left to report to.
+            // No one is left to whom an error could be reported.
             let _ = std::fs::remove_dir_all(OsStr::from_bytes(dir));
         }
     }
@@ -111,9 +111,9 @@ fn end_all(table: &Table) {
     }
 }
 
-/// Waits until the ended processes are gone, so that a waiter for the guard can rely on it: neither the
-/// runner, at whose end the kernel signals the copies it knows of, nor the processes in the table. A killed process
-/// that hangs in the kernel (a dead network file system) is given up after a while.
+/// Waits until the ended processes are gone, so that one who waits for the guard can rely on it: the runner, at whose end the
+/// kernel signals its forks, and the processes in the table. Gives up after a while on a killed process that hangs in the
+/// kernel (a dead network file system).
 fn await_all(runner: Option<Pid>, table: &Table) {
     for _ in 0..10_000 {
         let all_gone = || slots::entries(table).all(|entry| sys::wait::is_gone(entry.pid));

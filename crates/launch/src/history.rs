@@ -1,7 +1,7 @@
-//! Earlier runs of workers: if a run in a worker fails and a cold one passes, one of them may be the cause.
+//! Earlier runs of persistent processes. If a run in one fails and a cold one passes, an earlier run may be the cause.
 //!
-//! They are kept for reports, and decide nothing. A worker keeps its last runs. A job records which workers ran its tools, and
-//! how many runs each had made before. Both cost one small allocation per start.
+//! The history is kept for reports and decides nothing. A persistent process keeps its last runs. A job records which of them
+//! ran its tools, and how many runs each had made before. Both cost one small allocation per start.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -10,34 +10,34 @@ use std::sync::{Arc, Mutex};
 
 use crate::Spec;
 
-/// Runs that a worker remembers.
+/// Runs that are kept for each persistent process.
 const KEPT: usize = 64;
 /// Bytes of a command line that are kept.
 const COMMAND_MAX: usize = 300;
 
-/// One run in a worker.
+/// One run in a persistent process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Served {
-    /// The number that the job was given by [`crate::Group::of_job`].
+    /// The job's number, given to [`crate::Group::of_job`].
     pub job: Option<u32>,
-    /// The words of the command line, shortened where they are long.
+    /// The words of the command line, shortened if they are long.
     pub command: String,
 }
 
-/// A run in a worker that had run other commands before.
+/// A run in a persistent process that had run other commands before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visit {
-    /// The worker's process.
+    /// The persistent process's number.
     pub worker: i32,
     /// The command that this job ran in it.
     pub command: String,
     /// Number of runs before it.
     pub earlier: u64,
-    /// The last of these, the oldest first.
+    /// The last of these runs, oldest first.
     pub last: Vec<Served>,
 }
 
-/// The last runs of one worker.
+/// The last runs of one persistent process.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     kept: Mutex<Kept>,
@@ -50,18 +50,18 @@ struct Kept {
     last: VecDeque<Arc<Served>>,
 }
 
-/// A place in a worker's history.
+/// A run's place in the history of a persistent process.
 #[derive(Clone, Debug)]
 pub(crate) struct Mark {
     worker: i32,
     history: Arc<History>,
-    /// Runs before this one.
+    /// Number of runs before this one.
     earlier: u64,
     own: Arc<Served>,
 }
 
 impl History {
-    /// Whether the worker is not to be used again.
+    /// Returns whether the persistent process must not be used again.
     pub(crate) fn is_doubted(&self) -> bool {
         self.is_doubted.load(Ordering::Relaxed)
     }
@@ -81,12 +81,12 @@ impl History {
 }
 
 impl Mark {
-    /// Has the worker not be used again, wherever it is now.
+    /// Marks the persistent process as not to be used again, wherever it is now.
     pub(crate) fn doubt(&self) {
         self.history.is_doubted.store(true, Ordering::Relaxed);
     }
 
-    /// The runs before this one, at most `most` of them.
+    /// Returns this run and the runs before it, at most `most` of them.
     pub(crate) fn visit(&self, most: usize) -> Visit {
         let kept = self.history.kept.lock().expect("no panic while locked");
         let first = kept.count - kept.last.len() as u64;

@@ -21,11 +21,11 @@ pub struct Launcher {
     slots: Option<Arc<Slots>>,
     guard: Option<Arc<Guard>>,
     pool: Option<Pool>,
-    /// Shared with the thread that tries it before there is a pool.
+    /// Shared with the thread that tries the runtime before there is a pool.
     runtime: Arc<Runtime>,
     ahead: Option<Arc<Ahead>>,
     allocators: Option<Arc<Allocators>>,
-    /// Running tools, such as `not`, whose own starts come through a server.
+    /// Running tools, such as `not`, whose own starts come back through a server.
     starters: Starters,
 }
 
@@ -37,7 +37,7 @@ pub enum StartError {
     Directory {
         /// The directory.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The program cannot be executed.
@@ -45,16 +45,16 @@ pub enum StartError {
     Program {
         /// The program.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// An argument or a path has a NUL in it, which no process can be given.
+    /// An argument or a path contains a NUL, which exec cannot pass.
     #[error("an argument of '{}' contains a NUL character", path.display())]
     Nul {
         /// The program.
         path: PathBuf,
     },
-    /// The job was ended before this process of it was started.
+    /// The job was ended before it started this process.
     #[error("the job was ended before '{}' was started", path.display())]
     Ended {
         /// The program.
@@ -62,7 +62,7 @@ pub enum StartError {
     },
 }
 
-/// A process that was started and must be waited for.
+/// A started process, which must be waited for.
 #[derive(Debug)]
 #[must_use = "a process that is not waited for stays a zombie"]
 pub struct Child<'g> {
@@ -71,33 +71,33 @@ pub struct Child<'g> {
     begun: Instant,
     group: &'g Group,
     slot: Option<Slot<'g>>,
-    /// Its run in a persistent process, if it is not a process of its own.
+    /// Its run, if it runs behind the gate and reports its end by a message.
     run: Option<ActiveRun<'g>>,
-    /// What that process has reported, or that it reported nothing.
+    /// The end that was already awaited by [`Child::process_fd`].
     ended: Option<Ended>,
-    /// Where it is entered, if its own starts come through a server.
+    /// The table that has this process, if its own starts come back through a server.
     starters: Option<&'g Starters>,
 }
 
 impl Launcher {
-    /// A launcher that starts everything cold.
+    /// Creates a launcher that starts everything cold.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lets a second process end what was started, should this one be killed. Only for binaries whose `main`
+    /// Starts a guard: a second process that ends every started process if this one is killed. Only for binaries whose `main`
     /// calls [`crate::enter_guard`].
     pub fn with_guard(self) -> Self {
         self.guarded(None)
     }
 
-    /// Like [`Launcher::with_guard`]; the guard keeps `held` open until all that a killed runner had started is gone.
-    /// With a locked file, others can wait for that.
+    /// Like [`Launcher::with_guard`]; the guard also keeps `held` open until all processes of a killed runner are gone. If
+    /// `held` is a locked file, others can wait for that.
     pub fn with_guard_holding(self, held: BorrowedFd<'_>) -> Self {
         self.guarded(Some(held))
     }
 
-    /// If the system refuses it, without.
+    /// Continues without a guard if the system refuses one.
     fn guarded(mut self, held: Option<BorrowedFd<'_>>) -> Self {
         self.guard = self.slots().and_then(|slots| Guard::start(&slots, held)).map(Arc::new);
         self
@@ -110,28 +110,27 @@ impl Launcher {
         self.slots.clone()
     }
 
-    /// Has `dir` removed should this process be killed before it removes it. Without a guard, it is left.
+    /// Has the guard remove `dir` if this process is killed before it does. Without a guard, `dir` is left.
     pub fn remove_if_killed(&self, dir: &Path) {
         if let Some(guard) = &self.guard {
             guard.remove(dir);
         }
     }
 
-    /// Finds out in the background whether anything can be warm on this system, which the first warm start needs to know.
-    /// Without it, that start finds out.
+    /// Tests in the background whether warm starts work on this system. Otherwise the first warm start does this test.
     pub fn prepare_warm(&mut self) {
         let runtime = Arc::clone(&self.runtime);
         if let Some(slots) = self.slots() {
             let name = "runtime".to_owned();
-            // Best effort: without the thread, the first warm start tries it.
+            // Best effort: without the thread, the first warm start runs the test.
             let _ = std::thread::Builder::new().name(name).spawn(move || {
                 warm::try_runtime(&runtime, None, &slots);
             });
         }
     }
 
-    /// Creates a prefork that makes templates before the final policy is known; `policy` is provisional. `None`
-    /// if the system refuses what they need.
+    /// Creates a prefork, which makes zygotes before the final policy is known; `policy` is provisional. `None` if the system
+    /// refuses the memory for the table of processes.
     pub fn ahead(&mut self, policy: Policy) -> Option<Arc<Ahead>> {
         let slots = self.slots()?;
         self.ahead = Some(Ahead::new(policy, slots, Arc::clone(&self.runtime)));
@@ -146,14 +145,13 @@ impl Launcher {
         self
     }
 
-    /// Gives tools the allocators that were chosen for them, however they are started.
+    /// Gives tools the chosen allocators, whether they start cold or warm.
     pub fn with_allocators(mut self, allocators: Allocators) -> Self {
         self.allocators = Some(Arc::new(allocators));
         self
     }
 
-    /// A launcher that starts everything cold, under the same guard and with the same allocators: the reference for
-    /// this one.
+    /// Returns a launcher that starts everything cold, with the same guard and allocators. Warm starts are compared with it.
     pub fn cold(&self) -> Launcher {
         Launcher {
             slots: self.slots.clone(),
@@ -166,13 +164,12 @@ impl Launcher {
         }
     }
 
-    /// Keeps every program cold from now on that was started warm in `group`, because its warm start was seen to
-    /// differ from a cold one.
+    /// Quarantines every program that was started warm in `group`, because a warm start was seen to differ from a cold one.
     pub fn distrust(&self, group: &Group) {
         group.distrust();
     }
 
-    /// How often each tool was started in which way. Empty without a policy.
+    /// Returns how often each tool was started in which way. Empty without a policy.
     pub fn statistics(&self) -> Statistics {
         self.pool.as_ref().map(Pool::statistics).unwrap_or_default()
     }
@@ -200,7 +197,7 @@ impl Launcher {
         Ok(child)
     }
 
-    /// Records a start, if it was warm.
+    /// Records a warm start.
     fn note_warm<'g>(
         &'g self,
         pool: &Pool,
@@ -221,20 +218,20 @@ impl Launcher {
         }
     }
 
-    /// The job of the program that runs as process `pid`, if its own starts come through a server ([`crate::Nested`]): what it
-    /// starts so belongs there.
+    /// Returns the job of the program that runs as process `pid`, if its own starts come back through a server
+    /// ([`crate::Nested`]). Its starts belong to that job.
     pub fn group_of(&self, pid: i32) -> Option<Group> {
         self.starters.group_of(pid)
     }
 
-    /// Has `program` warm from its next start on, under each key, where it can be.
+    /// Starts `program` warm from its next start on, under each key, where it can be warm.
     pub fn make_eager(&self, program: &Path) {
         if let Some(pool) = &self.pool {
             pool.tool(program, self.allocators.as_deref()).make_eager();
         }
     }
 
-    /// Starts `spec` as a part of `group` if that can be done warm; else tells why not, and nothing was started.
+    /// Starts `spec` as a part of `group`, warm only. On an error nothing was started.
     pub fn start_warm<'g>(&'g self, spec: &Spec<'_>, group: &'g Group) -> Result<Child<'g>, Reason> {
         let begun = Instant::now();
         let pool = self.pool.as_ref().ok_or(Reason::OnlyWay)?;
@@ -250,7 +247,7 @@ impl Launcher {
         Ok(child)
     }
 
-    /// Starts under the group's lock; `None` if the job was ended before.
+    /// Starts a process under the group's lock; `None` if the job had already been ended.
     fn start_in<'g, E>(
         &'g self,
         group: &'g Group,
@@ -291,12 +288,12 @@ impl Launcher {
 }
 
 impl Child<'_> {
-    /// The process's number.
+    /// Returns the process's number.
     pub fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// A descriptor that becomes readable when it has ended. Good until it is waited for.
+    /// Returns a descriptor that becomes readable when the run has ended. It is valid until [`Child::wait`].
     pub fn end_fd(&mut self) -> io::Result<OwnedFd> {
         match &mut self.run {
             Some(run) => run.worker_mut().end_fd(),
@@ -304,8 +301,8 @@ impl Child<'_> {
         }
     }
 
-    /// To be asked when [`Child::end_fd`] has become readable: a descriptor that becomes readable when the process ends, if
-    /// that has still to come. So it is with a worker that has become another program, or cannot be used again.
+    /// Call this once [`Child::end_fd`] is readable. Returns a descriptor that becomes readable when the process ends, if it
+    /// has not ended with its run: for example a persistent process that has exec'ed another program or is retired.
     pub fn process_fd(&mut self) -> Option<OwnedFd> {
         let run = self.run.as_mut().filter(|_| self.ended.is_none())?;
         let ended = run.worker_mut().await_end();
@@ -314,22 +311,22 @@ impl Child<'_> {
         process
     }
 
-    /// Ends it with SIGKILL.
+    /// Ends the process with SIGKILL.
     pub fn kill(&self) {
         self.signal(sys::wait::SIGKILL);
     }
 
-    /// Passes a signal on to it.
+    /// Sends a signal to the process.
     pub fn signal(&self, signal: i32) {
         self.group.signal(self.pid, signal, false);
     }
 
-    /// Passes a signal on to its whole process group, which must be the runner's or the job's own.
+    /// Sends a signal to its whole process group, which must be the runner's or the job's own.
     pub fn signal_group(&self, signal: i32) {
         self.group.signal(self.pid, signal, true);
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the process or of its run.
     pub fn wait(mut self) -> Exit {
         let (pid, begun, via) = (self.pid, self.begun, self.via);
         let exit =
@@ -342,7 +339,7 @@ impl Child<'_> {
         };
         let mut ended = self.ended.take().unwrap_or_else(|| run.worker_mut().await_end());
         if self.starters.is_some() {
-            // The runner follows what such a tool starts: each of these is a start of its own.
+            // The runner follows the starts of such a tool: each of them is a start of its own.
             ended.expect_children();
         }
         if let Ended::Rewound { status, usage, .. } = ended {
@@ -369,14 +366,14 @@ impl Child<'_> {
         Exit { lost, doubtful, ..exit(status, usage) }
     }
 
-    /// A warm process that was killed, and not with its job, may have been taken for an idle one; so a cold run tells.
+    /// A warm process that was killed, but not with its job, may have been mistaken for an idle one. So the job is doubtful.
     fn note_killed(&self, status: Status) {
         if self.via.is_warm() && status == Status::Signaled(sys::wait::SIGKILL) && !self.group.is_killed() {
             self.group.doubt();
         }
     }
 
-    /// It is no longer a process of the job.
+    /// Removes the process from the job, and calls `reap` under the job's lock.
     fn leave<R>(&mut self, reap: impl FnOnce() -> R) -> R {
         if let Some(starters) = self.starters.take() {
             starters.leave(self.pid);

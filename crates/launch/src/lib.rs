@@ -1,8 +1,8 @@
-//! Turns a [`Spec`] into an [`Exit`]: one process, started, waited for, and accounted for.
+//! Turns a [`Spec`] into an [`Exit`]: starts one process, waits for it, and accounts for it.
 //!
-//! This crate knows no shell, no test and no report. It is the only one with unsafe code, all of it below `sys`.
-//! How a process was started is part of the answer: [`Via`] says cold (and the [`Reason`]) or warm, so that
-//! nobody has to guess why a run was slow, and a verdict can be confirmed by a cold start.
+//! This crate knows no shell, no test and no report. It is the only one with unsafe code, all of it below `sys`. The result
+//! includes the way of the start: [`Via`] is warm, or cold with a [`Reason`]. So nobody has to guess why a run was slow, and
+//! a cold start can confirm a verdict.
 
 pub mod allocator;
 mod anchor;
@@ -39,7 +39,7 @@ pub use warm::{
     ToolStatistics, cache_directory,
 };
 
-/// Whether this process was started without a standard output.
+/// Returns whether this process was started without a standard output.
 pub fn stdout_was_closed() -> bool {
     sys::stdio::stdout_was_closed()
 }

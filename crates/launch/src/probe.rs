@@ -1,7 +1,7 @@
 //! Experiments for `hotstart doctor`: the costs of starts, page faults and allocations on this machine.
 //!
 //! They need interfaces that no safe library offers: fork, clone, mappings, and malloc itself. Each leaves no process and no
-//! mapping behind. The caller chooses the experiments and their number, and draws the conclusions.
+//! mapping behind. The caller chooses the experiments and the number of repetitions, and draws the conclusions.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -19,21 +19,21 @@ pub enum Way {
     Vfork,
     /// `fork`, then exec.
     ForkExec,
-    /// `fork`, and the child ends at once.
+    /// `fork`; the child ends at once.
     Fork,
 }
 
 impl Way {
-    /// All.
+    /// All ways.
     pub const ALL: [Way; 4] = [Way::PosixSpawn, Way::Vfork, Way::ForkExec, Way::Fork];
 }
 
 /// Costs of one start.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StartCost {
-    /// Until the call returned.
+    /// Time until the call returned.
     pub call: Duration,
-    /// Until the child had ended and was waited for.
+    /// Time until the child had ended and was waited for.
     pub ended: Duration,
 }
 
@@ -42,12 +42,12 @@ pub fn start(way: Way, program: &Path) -> io::Result<StartCost> {
     sys::start(way, program)
 }
 
-/// Memory of this process's own, all pages present, so that it is as large as it says; given back when dropped.
+/// Memory of this process. All its pages are present, so that its size is real. It is freed when dropped.
 #[derive(Debug)]
 pub struct Ballast(sys::Region);
 
 impl Ballast {
-    /// Takes so much memory in small pages.
+    /// Allocates `bytes` in small pages.
     pub fn take(bytes: usize) -> io::Result<Ballast> {
         let region = sys::Region::anonymous(bytes, Some(false))?;
         region.touch_all();
@@ -60,18 +60,18 @@ impl Ballast {
     }
 }
 
-/// The ways in which pages are made.
+/// The ways in which a page becomes present.
 #[derive(Clone, Copy, Debug)]
 pub enum Fault<'fd> {
-    /// Zeroed memory, by small pages.
+    /// Zeroed memory, in small pages.
     Fresh,
-    /// Zeroed memory, by huge pages where the kernel gives them.
+    /// Zeroed memory, in huge pages where the kernel provides them.
     FreshHuge,
-    /// Zeroed memory, by one call for all of it (`MADV_POPULATE_WRITE`, Linux 5.14).
+    /// Zeroed memory, made present by one call for all of it (`MADV_POPULATE_WRITE`, Linux 5.14).
     Bulk,
-    /// Written to for the first time after a fork.
+    /// Memory written to for the first time after a fork.
     Copied,
-    /// Read from a file that is in the page cache; the file must be as long as the memory asked for.
+    /// A file in the page cache, read through a mapping. It must be as long as the memory.
     File(BorrowedFd<'fd>),
 }
 
@@ -87,9 +87,9 @@ pub enum Workers {
 /// Costs of a fault experiment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faulted {
-    /// From the start of the first worker to the end of the last.
+    /// Time from the start of the first worker to the end of the last.
     pub elapsed: Duration,
-    /// Faults that the kernel counted, of all workers.
+    /// Page faults of all workers, as the kernel counted them.
     pub faults: u64,
 }
 
@@ -101,21 +101,21 @@ pub fn fault(kind: Fault<'_>, workers: Workers, bytes: usize) -> io::Result<Faul
 /// Costs of filling memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Filled {
-    /// The first time, faults included.
+    /// Time of the first pass, faults included.
     pub first: Duration,
-    /// Once more.
+    /// Time of the second pass.
     pub again: Duration,
-    /// Faults of the first time.
+    /// Page faults of the first pass.
     pub faults: u64,
 }
 
-/// Fills all bytes of new memory, twice.
+/// Fills `bytes` of new memory, twice.
 pub fn fill(bytes: usize, huge: bool) -> io::Result<Filled> {
     sys::fill(bytes, huge)
 }
 
-/// Allocates and frees with the process's `malloc`, in `threads` threads at once: `count` times in each a block of
-/// 16 to 1039 bytes takes the place of an older one. Time from the first thread's start to the last one's end.
+/// Allocates and frees with the process's `malloc`, in `threads` threads at once. In each, a block of 16 to 1039 bytes
+/// replaces an older one, `count` times. Returns the time from the first thread's start to the last one's end.
 pub fn allocate(threads: usize, count: usize) -> Duration {
     sys::allocate(threads, count)
 }

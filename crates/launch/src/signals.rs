@@ -15,7 +15,7 @@ pub enum Stop {
     Terminate(i32),
 }
 
-/// Takes over the stop signals; to be called in `main` before any thread is started. A file that grows beyond its limit
+/// Takes over the stop signals. Call it in `main` before any thread is started. A write beyond the limit on file size
 /// (SIGXFSZ) becomes an error of the writer. Children get the default action of that signal.
 pub fn take_over() {
     signal::ignore(libc::SIGINT);
@@ -23,7 +23,7 @@ pub fn take_over() {
     signal::block(&stop_set());
 }
 
-/// Like [`take_over`], but children meet SIGINT as this process did: for a server, whose jobs are not tests.
+/// Like [`take_over`], but children inherit this process's action for SIGINT: for a server, whose jobs are not tests.
 pub fn hold() {
     signal::ignore(libc::SIGXFSZ);
     signal::block(&stop_set());
@@ -37,7 +37,7 @@ pub fn wait_for_stop() -> Stop {
     }
 }
 
-/// Ends this process as if the signal had not been taken over.
+/// Ends this process by `signal`, as if it had not been taken over.
 pub fn die_of(signal: i32) -> ! {
     signal::die_of(signal)
 }
@@ -50,7 +50,7 @@ fn stop_set() -> libc::sigset_t {
     set
 }
 
-/// Ends this process as Ctrl-C ends one that does not care.
+/// Ends this process as Ctrl-C ends one that does not handle it.
 pub fn die_of_interrupt() -> ! {
     signal::die_of(libc::SIGINT)
 }

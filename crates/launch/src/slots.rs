@@ -12,17 +12,17 @@ use rustix::fs::MemfdFlags;
 use crate::ProcessGroup;
 use crate::sys::shared::Table;
 
-/// Processes that can be alive at once (`HS_SLOTS`); more are not guarded, and started cold.
+/// Most processes that can be alive at once (`HS_SLOTS`). Further ones are not guarded, and start cold.
 pub(crate) const SLOTS: usize = 4096;
 
-/// The runner's table, and the file by which others map it.
+/// The runner's table, and the file through which other processes map it.
 #[derive(Debug)]
 pub(crate) struct Slots {
     table: Table,
     file: OwnedFd,
 }
 
-/// A place in the table: taken before a process is started, free again once it is freed.
+/// A place in the table. Take it before the process is started, and free it before the process is reaped.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a slot that is not freed stays taken"]
 pub(crate) struct Slot<'s> {
@@ -30,12 +30,12 @@ pub(crate) struct Slot<'s> {
     index: u32,
 }
 
-/// A process and its group as one number: `struct hs_slot` on a machine whose low bytes come first.
+/// A process and its group as one number: `struct hs_slot` on a little-endian machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// 0 while there is none.
+    /// Process number; 0 while there is no process.
     pub pid: i32,
-    /// 0 for the runner's own, [`Entry::OWN_GROUP`] for the one that has the process's number.
+    /// Process group: 0 for the runner's own, [`Entry::OWN_GROUP`] for the group with the process's number.
     pub pgid: i32,
 }
 
@@ -43,7 +43,7 @@ const _: () = assert!(cfg!(target_endian = "little"), "the halves of a slot are 
 
 impl Entry {
     pub(crate) const OWN_GROUP: i32 = -1;
-    /// In a slot that is taken, but has no process yet.
+    /// A taken slot that has no process yet.
     const TAKEN: Entry = Entry { pid: 0, pgid: Entry::OWN_GROUP };
 
     pub(crate) fn encode(self) -> i64 {
@@ -54,7 +54,7 @@ impl Entry {
         Entry { pid: (value >> 32) as i32, pgid: value as i32 }
     }
 
-    /// The number of the group, if it is not the runner's.
+    /// Returns the number of the group, unless it is the runner's.
     pub(crate) fn group(self) -> Option<i32> {
         match self.pgid {
             Entry::OWN_GROUP => (self.pid > 0).then_some(self.pid),
@@ -64,19 +64,19 @@ impl Entry {
 }
 
 impl Slots {
-    /// A table of free slots; `None` if the system refuses the memory.
+    /// Creates a table of free slots; `None` if the system refuses the memory.
     pub(crate) fn new() -> Option<Slots> {
         let file = rustix::fs::memfd_create("hotstart-slots", MemfdFlags::CLOEXEC).ok()?;
         rustix::fs::ftruncate(&file, Table::bytes(SLOTS) as u64).ok()?;
         Some(Slots { table: Table::map(&file, SLOTS).ok()?, file })
     }
 
-    /// The descriptor by which another process maps the same memory.
+    /// Returns the descriptor through which another process maps the same memory.
     pub(crate) fn file(&self) -> &OwnedFd {
         &self.file
     }
 
-    /// Takes a slot for a process that is to be started; `None` if there are too many.
+    /// Takes a slot for a process that will be started; `None` if all are taken.
     pub(crate) fn take(&self) -> Option<Slot<'_>> {
         let taken = Entry::TAKEN.encode();
         let free =
@@ -85,30 +85,30 @@ impl Slots {
         Some(Slot { cell, index: index as u32 })
     }
 
-    /// Frees all.
+    /// Frees all slots.
     pub(crate) fn clear(&self) {
         self.table.slots().iter().for_each(|slot| slot.store(0, Ordering::Release));
     }
 }
 
-/// All slots of a table that have a process.
+/// Returns every slot of `table` that has a process.
 pub(crate) fn entries(table: &Table) -> impl Iterator<Item = Entry> {
     let entries = table.slots().iter().map(|slot| Entry::decode(slot.load(Ordering::Acquire)));
     entries.filter(|entry| entry.pid > 0)
 }
 
 impl Slot<'_> {
-    /// Its place in the table.
+    /// Returns the slot's index in the table.
     pub(crate) fn index(self) -> u32 {
         self.index
     }
 
-    /// The place where a process enters itself.
+    /// Returns the cell in which a process enters itself.
     pub(crate) fn cell(&self) -> &AtomicI64 {
         self.cell
     }
 
-    /// Its content.
+    /// Returns the slot's content.
     pub(crate) fn entry(self) -> Entry {
         Entry::decode(self.cell.load(Ordering::Acquire))
     }
@@ -118,18 +118,18 @@ impl Slot<'_> {
         self.cell.store(entry.encode(), Ordering::Release);
     }
 
-    /// Prepares it for a process of which only the group is known.
+    /// Prepares the slot for a process of which only the group is known.
     pub(crate) fn expect(self, group: ProcessGroup) {
         let pgid = match group {
             ProcessGroup::Inherit => 0,
             ProcessGroup::New => Entry::OWN_GROUP,
             ProcessGroup::Join(pgid) => pgid,
         };
-        // Never 0, which would be free.
+        // Never 0, which would mark the slot as free.
         self.enter(if pgid == 0 { Entry { pid: 0, pgid: i32::MIN } } else { Entry { pid: 0, pgid } });
     }
 
-    /// Takes the process out again; to be called before it is reaped.
+    /// Frees the slot. Call it before the process is reaped.
     pub(crate) fn free(self) {
         self.cell.store(0, Ordering::Release);
     }
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(slots.take().unwrap().index(), 0);
     }
 
-    /// As the kernel does for a copy: it writes the number, 4 bytes, beside the group that was there.
+    /// The kernel does this for a fork: it writes the number, 4 bytes, beside the group that was there.
     #[test]
     fn a_number_written_beside_an_expected_group_makes_an_entry() {
         let slots = Slots::new().unwrap();

@@ -1,4 +1,4 @@
-//! A start, as the caller wants it.
+//! The description of a start.
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use crate::EnvBlock;
 
-/// A process to start. Nothing is inherited but what is named here: the process gets these descriptors, this
-/// environment, this directory; everything else is the runner's own.
+/// A process to start. It gets exactly the descriptors, environment and directory that are named here. Everything else is
+/// inherited from the runner.
 #[derive(Clone, Debug)]
 pub struct Spec<'fd> {
-    /// The file to execute; found already, no search along PATH is made. A relative path is taken from `cwd`.
+    /// The file to execute. PATH is not searched. A relative path is taken from `cwd`.
     pub program: PathBuf,
     /// Arguments, the invoked name first.
     pub argv: Vec<OsString>,
@@ -21,22 +21,22 @@ pub struct Spec<'fd> {
     pub cwd: Arc<Path>,
     /// Standard input, output and error.
     pub stdio: [BorrowedFd<'fd>; 3],
-    /// Further descriptors, with the number each shall have (3 or above).
+    /// Further descriptors, with their numbers in the process (3 or above).
     pub extra_fds: Vec<(i32, BorrowedFd<'fd>)>,
-    /// File creation mask, where it is not the runner's.
+    /// File creation mask, if it differs from the runner's.
     pub umask: Option<u32>,
-    /// Resource limits that are not the runner's.
+    /// Resource limits that differ from the runner's.
     pub limits: Vec<Limit>,
-    /// Signals that it is to find ignored, if they are not the runner's: bit n - 1 for signal n.
+    /// Signals that the process finds ignored, if they are not the runner's: bit n - 1 for signal n.
     pub ignored: Option<u64>,
-    /// Whether a cold start was asked for, whatever the launcher's policy.
+    /// Whether the start is cold, whatever the launcher's policy.
     pub keep_cold: bool,
     /// Process group to put it in.
     pub process_group: ProcessGroup,
 }
 
 impl<'fd> Spec<'fd> {
-    /// A start without arguments in the root directory, with `null` for its input and output: a process that nobody uses.
+    /// Returns a minimal spec for an internal process: no arguments, cwd `/`, stdio on `null`.
     pub fn plain(program: &Path, name: OsString, env: EnvBlock, null: &'fd impl AsFd) -> Self {
         Spec {
             program: program.to_owned(),
@@ -54,7 +54,7 @@ impl<'fd> Spec<'fd> {
     }
 }
 
-/// Signals that a start may have ignored and be warm: those that come from outside, and none that tells of a fault.
+/// Signals that a warm start may find ignored: those that come from outside. Signals of faults are not among them.
 pub const IGNORABLE: u64 = {
     const NUMBERS: [i32; 19] = [
         libc::SIGHUP,
@@ -86,18 +86,18 @@ pub const IGNORABLE: u64 = {
     set
 };
 
-/// Soft and hard value of one resource limit; `None` is unlimited.
+/// Soft and hard value of one resource limit; `None` means unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// Which.
+    /// The limited resource.
     pub resource: Resource,
     /// In the kernel's unit: bytes, or a count.
     pub soft: Option<u64>,
-    /// The most to which the process may raise it.
+    /// The most to which the process may raise the soft value.
     pub hard: Option<u64>,
 }
 
-/// The resources that lit's `ulimit` names, and what builds set.
+/// The resources that lit's `ulimit` names, and those that builds limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Resource {
     /// Virtual memory, in bytes.
@@ -113,7 +113,7 @@ pub enum Resource {
 }
 
 impl Resource {
-    /// Its number, `RLIMIT_*`.
+    /// Returns the kernel's number, `RLIMIT_*`.
     pub(crate) fn number(self) -> u32 {
         match self {
             Resource::AddressSpace => libc::RLIMIT_AS,
@@ -124,14 +124,14 @@ impl Resource {
         }
     }
 
-    /// Whether a template has it from its own exec, as the layout of memory depends on it, and libc reads it before `main`.
-    /// The other limits are set in each copy.
+    /// Returns whether a zygote gets this limit at its own exec, because the memory layout depends on it and libc reads it
+    /// before `main`. The other limits are set in each fork.
     pub(crate) fn is_of_template(self) -> bool {
         matches!(self, Resource::Stack | Resource::Core)
     }
 }
 
-/// Which process group a process is put in.
+/// The process group for a new process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessGroup {
     /// The runner's own.

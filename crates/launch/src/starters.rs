@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::Group;
 
-/// A program may ask a moment before it is entered, since it runs before its starter continues.
+/// Longest wait for an entry. A program may send its request before its starter has entered it.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The jobs of such programs, by process number.
@@ -19,18 +19,18 @@ pub(crate) struct Starters {
 }
 
 impl Starters {
-    /// Process `pid` was started in `group`.
+    /// Records that process `pid` was started in `group`.
     pub(crate) fn enter(&self, pid: i32, group: &Group) {
         self.groups.lock().expect("no panic while locked").insert(pid, group.clone());
         self.entered.notify_all();
     }
 
-    /// It has ended, or runs for another job from now on.
+    /// Removes process `pid`, which has ended or will run for another job.
     pub(crate) fn leave(&self, pid: i32) {
         self.groups.lock().expect("no panic while locked").remove(&pid);
     }
 
-    /// The job that process `pid` belongs to; `None` if it is no such program, or has ended.
+    /// Returns the job of process `pid`. `None` if it is no such program, or has ended.
     pub(crate) fn group_of(&self, pid: i32) -> Option<Group> {
         let groups = self.groups.lock().expect("no panic while locked");
         let absent = |groups: &mut HashMap<i32, Group>| !groups.contains_key(&pid);

@@ -1,4 +1,4 @@
-//! Templates made before anybody asked: they serve what they were made for, and nothing else.
+//! Zygotes from the prefork serve the starts that they were made for, and no others.
 
 mod common;
 
@@ -19,7 +19,7 @@ fn says(dir: &Path, name: &str, word: &str) -> PathBuf {
     program
 }
 
-/// Tools of these programs, called by their names, are expected to be started with the environment of [`case`].
+/// Announces starts of these programs, each by its name, with the environment of [`case`].
 fn expect(ahead: &Arc<Ahead>, programs: &[&Path]) {
     let env: Environment = case(&[]).env.iter().map(|(k, v)| (*k, v.as_str())).collect();
     let tools = programs.iter().map(|program| (program.to_path_buf(), "victim".into())).collect();
@@ -32,14 +32,14 @@ fn launcher_ahead(policy: Policy) -> (Launcher, Arc<Ahead>) {
     (launcher, ahead)
 }
 
-/// A launcher with the settings that count, for which templates of these programs were begun before.
+/// Returns a launcher with its final settings. Zygotes of these programs were begun before.
 fn launcher_expecting(programs: &[&Path]) -> (Launcher, Arc<Ahead>) {
     let (launcher, ahead) = launcher_ahead(after_one());
     expect(&ahead, programs);
     (launcher.with_policy(after_one()), ahead)
 }
 
-/// What a start of the program writes, and how it was started.
+/// Starts the program. Returns its output, and how it was started.
 fn run(launcher: &Launcher, dir: &Path, program: &Path, env: &[(&'static str, &str)]) -> (String, Via) {
     let victim = Victim { dir: tempfile::tempdir_in(dir).unwrap(), program: program.to_path_buf() };
     let mut case = case(&[]);
@@ -49,7 +49,7 @@ fn run(launcher: &Launcher, dir: &Path, program: &Path, env: &[(&'static str, &s
     (ran.stdout, exit.via)
 }
 
-/// A first start is cold with this, unless there is a template.
+/// With this policy a first start is cold, unless there is a zygote.
 fn after_one() -> Policy {
     Policy { choice: Choice::Auto { after: 1 }, ..Policy::default() }
 }
@@ -83,7 +83,7 @@ fn a_program_that_was_replaced_meanwhile_is_not_served() {
     let (one, other) = (says(dir.path(), "one", "one"), says(dir.path(), "other", "other"));
     let newer = says(dir.path(), "newer", "newer");
     let (launcher, _ahead) = launcher_expecting(&[&one, &other]);
-    // They are made one after the other, so that the first one is there now.
+    // Zygotes are made one after the other, so the first one exists now.
     assert_eq!(run(&launcher, dir.path(), &other, &[]), ("other\n".into(), Via::Fork));
     std::fs::rename(&newer, &one).unwrap();
     await_age(&one);
@@ -100,7 +100,7 @@ fn what_the_settings_keep_cold_is_not_made() {
     assert_eq!(run(&launcher, dir.path(), &one, &[]), ("one\n".into(), FIRST));
 }
 
-/// Waits until there are so many processes of the program.
+/// Waits until the program has `count` processes.
 fn await_processes(program: &Path, count: usize) {
     let until = Instant::now() + Duration::from_secs(10);
     while common::processes_of(program).len() != count {
@@ -158,6 +158,6 @@ fn a_program_has_one_template_however_often_it_is_expected() {
     expect(&ahead, &[&one]);
     let launcher = launcher.with_policy(after_one());
     assert_eq!(run(&launcher, dir.path(), &one, &[]).1, Via::Fork);
-    // The template, and the worker that it has made.
+    // The zygote, and the persistent process that it has made.
     await_processes(&one, 2);
 }

@@ -1,4 +1,4 @@
-//! A chosen allocator: the same one however a tool is started, seen by nobody, and not handed down.
+//! A tool gets its chosen allocator however it is started, cannot see it, and does not pass it on.
 
 mod common;
 
@@ -58,7 +58,7 @@ fn cold_copied_and_rewound_have_it_and_do_not_see_it() {
     assert!(system.stdout.starts_with("victim: allocator system"), "{system:?}");
     for rewind in [false, true] {
         let launcher = warm(&library, rewind);
-        // A child ends the worker, so only the last run has one.
+        // A child retires the persistent process, so only the last run has one.
         let without = common::case(&[]);
         let (alone, _) = run(&cold(&library), &victim, &without);
         for round in 0..6 {
@@ -70,7 +70,7 @@ fn cold_copied_and_rewound_have_it_and_do_not_see_it() {
         let tool = tool(&launcher);
         assert_eq!((tool.allocator.as_deref(), tool.no_allocator), (Some(&*library), None));
         assert_eq!((tool.not_rewound, tool.audits), (None, if rewind { 4 } else { 0 }));
-        // What a failure is confirmed by has it, too.
+        // The launcher that confirms failures has the allocator, too.
         assert_eq!(run(&launcher.cold(), &victim, &case).0, expected);
     }
 }
@@ -101,7 +101,7 @@ fn a_program_that_cannot_have_it_is_started_as_it_is() {
     assert_eq!((tool(&launcher).allocator, tool(&launcher).no_allocator), (None, Some(Reason::Static)));
 }
 
-/// Nothing tells what such an allocator asks for from what the rest of the program does: only jemalloc's clock passes.
+/// The requests of such an allocator look like those of the rest of the program. Only jemalloc's clock is allowed.
 #[test]
 fn an_allocator_within_the_program_may_read_the_coarse_clock_only() {
     for (clock, seeds, cold) in [

@@ -29,8 +29,8 @@ fn start(launcher: &Launcher, program: &Path) -> Exit {
     launcher.start(&spec, &Group::new()).unwrap_or_else(|error| panic!("{error}")).wait()
 }
 
-/// Between its fork and its exec, another thread's child has the file open for writing, too: exec refuses it then
-/// (ETXTBSY), until that child has come to its own exec.
+/// Between its fork and its exec, another thread's child has the file open for writing, too. Until that child reaches its own
+/// exec, exec refuses the file (ETXTBSY).
 #[test]
 fn a_program_just_written_can_be_executed() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Libraries do the same at the end of a warm run as of a cold one, in the same order: libc's lists of their functions are memory
-//! that a fork has and a reset restores.
+//! Libraries do the same at the end of a warm run as of a cold one, in the same order: a fork has libc's lists of their
+//! functions, and a reset restores them.
 
 mod common;
 
@@ -10,11 +10,11 @@ use hotstart_launch::{Launcher, Reason, Via};
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/tests/ends.c");
 
-/// A program with libraries, one of which needs another; each with what its constructor registers. Those that are named
-/// only are beside it, to be opened.
+/// Builds a program with libraries, one of which needs another. Each is given with the functions that its constructor
+/// registers. Those in `beside` are not linked; the program opens them.
 fn ends(linked: &[(&str, &str)], beside: &[(&str, &str)]) -> Victim {
     let dir = tempfile::tempdir().unwrap();
-    // Apart from what the runs write: a directory where libraries are looked for must not change.
+    // Apart from the files of the runs: a directory in which ld.so looks for libraries must not change.
     let place = dir.path().canonicalize().unwrap().join("tool");
     std::fs::create_dir(&place).unwrap();
     let at = |name: &str| place.join(name);
@@ -30,7 +30,7 @@ fn ends(linked: &[(&str, &str)], beside: &[(&str, &str)]) -> Victim {
             &[&flags[..], &[run_path.as_str()], more].concat(),
         );
     };
-    // first needs second. Others come before both.
+    // `first` needs `second`, so the others are built before it.
     let is_first = |named: &&(&str, &str)| named.0 == "first";
     linked.iter().chain(beside).filter(|named| !is_first(named)).for_each(|named| library(named, &[]));
     linked.iter().filter(is_first).for_each(|named| library(named, &["-lsecond"]));
@@ -72,9 +72,9 @@ const CASES: [&str; 14] = [
 fn libraries_end_as_in_a_cold_run() {
     let victim = ends(&[("early", "atexit"), ("first", ""), ("second", "")], &[("third", "unseen")]);
     let (copying, rewinding) = (warm_launcher(&["ends"]), rewinding_launcher(&["ends"]));
-    // A run that forks ends its worker, and after some of them the tool is only forked.
+    // A run that forks retires its persistent process. After some of these the tool is only forked.
     let forking = rewinding_launcher(&["ends"]);
-    // Twice: what one run has registered is not to be found by the next.
+    // Twice: the second run must not find the functions that the first has registered.
     for words in CASES.iter().chain(&CASES) {
         let case = ends_case(words, &victim);
         let (expected, _) = start(&Launcher::new(), &victim, &case);
@@ -90,7 +90,7 @@ fn libraries_end_as_in_a_cold_run() {
     assert_eq!(start(&copying, &victim, &ends_case("", &victim)).1.via, Via::Fork);
 }
 
-/// What the constructors of `first` and `second` register, and what main tells them.
+/// The functions that the constructors of `first` and `second` register, and the words for `main`.
 const EARLY: [(&str, &str, &str); 14] = [
     ("many", "many", "heap now"),
     ("object many atexit", "object", "first object heap now"),

@@ -1,4 +1,5 @@
-//! Process groups: no tool leads one, all of a job are in one, and signals to it reach nobody else. In each way of starting.
+//! Process groups, for each way of starting: no tool leads one, all tools of a job are in one, and signals to it reach no
+//! other process.
 
 mod common;
 
@@ -23,7 +24,7 @@ fn tool() -> Victim {
     Victim { dir, program }
 }
 
-/// Does `test` with a launcher of each kind.
+/// Calls `test` with a launcher of each kind.
 fn in_each_way(test: impl Fn(&Launcher, &Victim)) {
     let tool = tool();
     test(&Launcher::new(), &tool);
@@ -54,7 +55,7 @@ fn run(launcher: &Launcher, tool: &Victim, args: &[&str], group: &Group) -> Exit
     child.wait()
 }
 
-/// One that runs until its input ends.
+/// Starts a tool that runs until its input ends.
 fn waiting<'g>(launcher: &'g Launcher, tool: &Victim, group: &'g Group) -> (Child<'g>, OwnedFd) {
     let (child, mut ends) = begin(launcher, tool, &["wait"], group);
     ends.output.read_exact(&mut [0]).unwrap();
@@ -98,7 +99,8 @@ fn a_signal_to_the_group_reaches_the_job_and_nobody_else() {
     });
 }
 
-/// Whatever has been started is reached, also before its `main`: a worker's run is then lost, and its test runs again.
+/// A signal reaches every started process, even before its `main`. A run in a persistent process is then lost, and its test
+/// runs again.
 #[test]
 fn a_signal_to_the_group_reaches_what_was_started_right_before() {
     in_each_way(|launcher, tool| {
@@ -111,7 +113,7 @@ fn a_signal_to_the_group_reaches_what_was_started_right_before() {
     });
 }
 
-/// What the runner does after a start does not undo what the tool does at its beginning.
+/// The runner's actions after a start do not undo the tool's first actions.
 #[test]
 fn a_group_that_a_tool_makes_is_kept() {
     in_each_way(|launcher, tool| {

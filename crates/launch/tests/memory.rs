@@ -1,4 +1,4 @@
-//! How many templates there are: the memory they may own together, who is dropped first, when one is replaced.
+//! The number of zygotes: the memory that they may own together, the order of eviction, and replacement.
 
 mod common;
 
@@ -10,7 +10,7 @@ use hotstart_launch::{Choice, Launcher, Policy, Reason, ToolStatistics, Via};
 use hotstart_model::Status;
 
 const MIB: u64 = 1 << 20;
-/// Owns 8 MiB before main; asks for a variable; prints where its stack is.
+/// Owns 8 MiB before `main`, asks for a variable, and prints its stack's address.
 const LARGE: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// Tools of different names with one content.
+/// Tools with different names and the same content.
 struct Tools {
     dir: tempfile::TempDir,
     launcher: Launcher,
@@ -58,7 +58,7 @@ impl Tools {
         self.dir.path().canonicalize().unwrap().join(name)
     }
 
-    /// Starts a tool; what it printed, and how it was started.
+    /// Starts a tool. Returns its output, and how it was started.
     fn start(&self, name: &str, mode: &str) -> (String, Via) {
         let victim = Victim { dir: tempfile::tempdir().unwrap(), program: self.path(name) };
         let mut case = case(&[]);
@@ -71,7 +71,7 @@ impl Tools {
         (ran.stdout, exit.via)
     }
 
-    /// Waits until there are templates of just these tools; dropped ones end a little later.
+    /// Waits until there are zygotes of just these tools. Dropped zygotes end a little later.
     fn await_templates(&self, expected: &[(&str, usize)]) {
         let until = Instant::now() + Duration::from_secs(20);
         let counts = || expected.iter().map(|(n, _)| processes_of(&self.path(n)).len()).collect::<Vec<_>>();
@@ -111,7 +111,7 @@ fn workers_are_counted_and_dropped_as_templates_are() {
     for name in ["a", "a", "b", "b"] {
         assert_ne!(tools.start(name, "").1, Via::Cold(Reason::Memory));
     }
-    // A worker owns its memory twice: as it is, and as it has to be again.
+    // A persistent process owns its memory twice: its current state, and its snapshot.
     tools.await_templates(&[("a", 0), ("b", 2)]);
     assert!(tools.statistics("b").rewinds > 0);
 }
@@ -158,28 +158,28 @@ fn an_eager_choice_is_so_for_the_first_key_only() {
     let tools = tools(&["a"], Policy { choice: Choice::Eager, ..named(&[], 512 * MIB) });
     let few = Via::Cold(Reason::FewStarts);
     assert_eq!(tools.start("a", "mode-1").1, Via::Fork, "at once");
-    // That the tool asks for its mode is learned from this template, and with it that modes are keys.
+    // This zygote shows that the tool asks for its mode, so modes are keys from now on.
     assert_eq!(["mode-2", "mode-3", "mode-4"].map(|mode| tools.start("a", mode).1), [few; 3]);
     assert_eq!(["mode-2", "mode-1"].map(|mode| tools.start("a", mode).1), [Via::Fork; 2]);
     assert_eq!(tools.statistics("a").templates, 2);
 }
 
-/// Whoever waits for the first template does not know yet what the tool asks for; each start checks what it was told.
+/// A start that waits for the first zygote does not know yet which variables the tool asks for. Each start checks its own.
 #[test]
 fn a_start_that_waited_is_in_its_own_environment() {
     let policy = |choice| Policy { choice, rewind: true, ..named(&[], 512 * MIB) };
-    // The template is there before the other start has waited for long.
+    // The zygote exists before the other start has waited for long.
     let source = LARGE.replace("8 << 20", "8");
     let mut tools = tools_of(&source, &["a", "first"], policy(Choice::Eager));
     for trial in 0..60 {
         let choice = [Choice::Eager, Choice::Auto { after: 0 }][trial % 2].clone();
         tools.launcher = Launcher::new().with_policy(policy(choice));
-        // What is done once for all tools is done by then.
+        // This start does the work that all tools share.
         tools.start("first", "");
         std::thread::scope(|scope| {
             scope.spawn(|| tools.start("a", ""));
             scope.spawn(|| {
-                // The later one comes at different moments of the making.
+                // The second start comes at different moments while the zygote is made.
                 (0..50 * trial).for_each(|_| std::thread::yield_now());
                 tools.start("a", "on")
             });

@@ -1,5 +1,5 @@
-//! What constructors do: a tool whose constructors look at what differs from start to start is cold, with the reason that
-//! says so; one that looks at what can be watched is warm, and right when that changes.
+//! The actions of constructors. A tool whose constructors look at inputs that vary from start to start is cold, for the
+//! matching reason. One whose inputs can be tracked is warm, and correct when they change.
 
 mod common;
 
@@ -19,7 +19,7 @@ struct Looks {
     victim: Victim,
     watched: PathBuf,
     place: tempfile::TempDir,
-    /// Where the program lies: not where it runs, which changes with every run.
+    /// The program's directory. It is not the working directory, which changes with every run.
     _home: tempfile::TempDir,
 }
 
@@ -34,7 +34,7 @@ fn looks(look: &str) -> Looks {
 }
 
 impl Looks {
-    /// How it is started cold and what it prints then, and the same where it would be warm.
+    /// Returns the output of a cold start, and the output and the way of a start with `warm`.
     fn start_with(&self, warm: &Launcher, case: &Case) -> (String, String, Via) {
         let (cold, _) = start(&Launcher::new(), &self.victim, case);
         let (ran, exit) = start(warm, &self.victim, case);
@@ -42,7 +42,7 @@ impl Looks {
         (cold.stdout, ran.stdout, exit.via)
     }
 
-    /// Starts it cold and warm, which must agree; how it was started.
+    /// Starts the tool cold and with `warm`, and compares. Returns how `warm` started it.
     fn agrees(&self, warm: &Launcher, case: &Case) -> Via {
         let (cold, ran, via) = self.start_with(warm, case);
         assert_eq!(cold, ran, "{via:?}");
@@ -120,7 +120,7 @@ fn random_numbers_of_the_processor_are_noticed_by_their_difference() {
     }
 }
 
-/// libc reads it from memory that the kernel writes to, so that there is no call to see.
+/// libc reads the number from memory that the kernel writes, so no call shows it.
 #[test]
 fn the_processor_that_a_tool_runs_on_is_noticed_by_its_difference() {
     if std::thread::available_parallelism().map_or(1, |count| count.get()) == 1 {
@@ -143,7 +143,7 @@ fn what_is_the_same_at_every_start_is_warm() {
     }
 }
 
-/// Rust's library keeps it so, and the list with it.
+/// Rust's library keeps the number in this way, and the argument list as well.
 #[test]
 fn the_number_of_arguments_that_a_constructor_keeps_is_that_of_each_start() {
     let many: Vec<&str> = std::iter::repeat_n("x", 300).collect();
@@ -161,7 +161,7 @@ fn the_number_of_arguments_that_a_constructor_keeps_is_that_of_each_start() {
     }
 }
 
-/// What it keeps could be libc's own otherwise.
+/// Otherwise the number that the tool keeps could be taken for libc's own.
 #[test]
 fn a_tool_is_not_taken_for_the_loader_by_its_name() {
     for (look, is_warm) in [("count", true), ("count_others", false), ("count_equal", false)] {
@@ -178,7 +178,7 @@ fn a_tool_is_not_taken_for_the_loader_by_its_name() {
     }
 }
 
-/// ld.so hands its own record of the arguments to a library that main opens.
+/// ld.so passes its own record of the arguments to a library that `main` opens.
 #[test]
 fn the_constructor_of_a_library_that_is_opened_later_has_the_arguments_of_the_start() {
     let source = Path::new(SOURCE).with_file_name("plugin.c");
@@ -199,10 +199,11 @@ fn the_constructor_of_a_library_that_is_opened_later_has_the_arguments_of_the_st
     }
 }
 
-/// Two numbers that were seen tell nothing about a third one, which a constructor may compare with.
+/// Observations with two numbers prove nothing about a third one, with which a constructor may compare.
 #[test]
 fn a_constructor_that_tests_for_one_number_of_arguments_is_found_out() {
-    // Whether its first start has another number than the one that counts, and whether it is then known from the cache.
+    // For each: how many first starts have another number than the compared one, and whether the result then comes from the
+    // cache.
     for (look, others, kept) in ["count_equal", "count_file"]
         .iter()
         .flat_map(|look| [(look, 0, false), (look, 3, false), (look, 3, true)])
@@ -243,7 +244,7 @@ fn a_file_that_is_read_before_main_may_change() {
     {
         let tool = looks(look);
         let again = |what: &str| {
-            // What was changed a moment ago is started cold; then it is warm again.
+            // A file that changed a moment ago makes a start cold. Later it is warm again.
             let first = tool.agrees(&warm, &case(&[]));
             assert!(first.is_warm() || first == Via::Cold(Reason::FilesChanging), "{look} {what}: {first:?}");
             await_age(tool.place.path());
@@ -294,7 +295,7 @@ fn limits_and_processors_are_in_the_key() {
         for soft in [100, 100, 50, 100, 50] {
             let limit = Limit { resource: Resource::OpenFiles, soft: Some(soft), hard: Some(soft) };
             let case = Case { limits: vec![limit], ..case(&[]) };
-            // A template has the runner's limits.
+            // A zygote has the runner's limits.
             let (_, exit) = start(&warm, &tool.victim, &case);
             assert_eq!(exit.via, Via::Cold(Reason::Limits));
         }
@@ -306,7 +307,7 @@ fn limits_and_processors_are_in_the_key() {
     }
 }
 
-/// What the tool prints with `error` for its standard error.
+/// Returns the tool's output with `error` as its standard error.
 fn says(launcher: &Launcher, tool: &Looks, error: BorrowedFd<'_>) -> (String, Via) {
     let out_path = tool.victim.dir.path().join("out");
     let (null, out) = (File::open("/dev/null").unwrap(), File::create(&out_path).unwrap());
@@ -380,7 +381,7 @@ fn what_was_observed_is_kept_for_the_next_runner() {
     for (look, is_warm) in [("config", true), ("process", false)] {
         let tool = looks(look);
         let at = |name: &str| dir.path().join(format!("{look}-{name}"));
-        // Each with a copy of what the first has kept: a process knows its own.
+        // Each runner has a copy of the first one's cache, because a process remembers its own results.
         let run = |name: &str| {
             let warm = launcher(&at(name));
             let (cold, ran, via) = tool.start_with(&warm, &case(&[]));
@@ -407,7 +408,7 @@ fn what_was_observed_is_kept_for_the_next_runner() {
     }
 }
 
-/// A directory for another kind of processor below one of the search path, made after the first start.
+/// The directory is for another kind of processor, lies below one of the search path, and is made after the first start.
 #[test]
 fn a_better_library_that_appears_is_loaded() {
     let dir = tempfile::tempdir().unwrap();

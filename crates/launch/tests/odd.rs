@@ -1,8 +1,8 @@
-//! Tools that are not what a warm start is made for: started cold, with the reason, and with the right result. And
-//! one that looks odd and is not: LLVM linked in statically.
+//! Tools for which warm starts are not made start cold, with the reason and the right result. One tool only looks odd: LLVM
+//! linked in statically.
 //!
-//! What no compiler here makes for certain (musl, Go) is made by hand, so that the mark by which it is known is
-//! there; where the real one is installed, it is tried as well.
+//! No compiler here is certain to make programs for musl or Go. So these are made by hand, with the mark that identifies
+//! them. If the real one is installed, it is tried as well.
 
 mod common;
 
@@ -16,8 +16,8 @@ use hotstart_model::Status;
 const MAIN: &str =
     "#include <stdio.h>\nint main(int n, char **v) { printf(\"%d %s\\n\", n, v[1]); return 5; }";
 
-/// Starts `program` cold, and twice as a launcher does that would have it warm; all must agree. Tells how it was
-/// started first; then it was the same, or warm as well.
+/// Starts `program` cold, and twice with a launcher that would start it warm. All results must agree. Returns the way of the
+/// first of these; the second was the same, or both were warm.
 fn as_cold(program: &Path, case: &Case) -> Via {
     let name = program.file_name().unwrap().to_str().unwrap();
     let victim = Victim { dir: tempfile::tempdir().unwrap(), program: program.to_owned() };
@@ -32,7 +32,7 @@ fn as_cold(program: &Path, case: &Case) -> Via {
     via[0]
 }
 
-/// `name`, if it is installed.
+/// Returns the path of `name`, if it is installed.
 fn installed(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file());
@@ -75,7 +75,7 @@ fn linked_otherwise() {
     }
 }
 
-/// Uses libc without being started by it.
+/// Builds a program that uses libc without being started by it.
 fn own_start(dir: &Path) -> PathBuf {
     let (source, program) = (dir.join("start.c"), dir.canonicalize().unwrap().join("own-start"));
     std::fs::write(&source, "#include <unistd.h>\nvoid _start(void) { write(1, \"x\\n\", 2); _exit(5); }")
@@ -146,7 +146,7 @@ fn instrumented_by_clang() {
             Command::new(&clang).args(flags).arg("-o").args([&program, &at("odd.c")]).output().unwrap();
         let said = String::from_utf8_lossy(&built.stderr);
         if !built.status.success() {
-            // The run-time libraries are a package of their own.
+            // The run-time libraries are in a separate package.
             assert!(said.contains("libclang_rt"), "{said}");
             println!("{flags:?}: not installed, not tried");
             continue;
@@ -166,7 +166,7 @@ fn under_a_debugger() {
         ("valgrind", vec!["valgrind", "-q", program, "exit", "7"]),
         ("strace", vec!["strace", "-o/dev/null", program, "exit", "7"]),
     ] {
-        // One that is not the real one: known by its name.
+        // This is not the real one: it is recognized by its name.
         let named = victim.dir.path().canonicalize().unwrap().join(tool);
         std::fs::copy(&victim.program, &named).unwrap();
         assert_eq!(as_cold(&named, &case(&["exit", "7"])), Via::Cold(Reason::Debugger));
@@ -174,7 +174,7 @@ fn under_a_debugger() {
         let mut case = case(&[]);
         case.argv = args.iter().map(|a| (*a).to_owned()).collect();
         case.env.push(("DEBUGINFOD_URLS", String::new()));
-        // Process numbers are in what gdb says.
+        // gdb prints process numbers.
         let victim = Victim { dir: tempfile::tempdir().unwrap(), program: real };
         let (ran, exit) = start(&warm_launcher(&[tool]), &victim, &case);
         assert_eq!(exit.via, Via::Cold(Reason::Debugger), "{ran:?}");
@@ -187,7 +187,7 @@ fn under_a_debugger() {
     }
 }
 
-/// clang-format of PyPI: LLVM and the C++ library linked in, built elsewhere and long ago.
+/// clang-format from PyPI has LLVM and the C++ library linked in, and was built elsewhere and long ago.
 #[test]
 fn llvm_linked_in_statically_is_warm() {
     let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
@@ -207,7 +207,7 @@ fn llvm_linked_in_statically_is_warm() {
     assert_eq!(as_cold(&program, &missing), Via::Fork);
 }
 
-/// As clang-format is: an empty entry of RPATH is the working directory.
+/// clang-format has this, too: an empty entry of RPATH is the working directory.
 #[test]
 fn a_library_in_the_working_directory_keeps_a_start_cold() {
     let victim = victim();

@@ -1,6 +1,6 @@
-//! The victim started cold and as a copy with one table of cases: same output, same status, byte for byte.
+//! The victim started cold and as a fork, with one table of cases: same output, same status, byte for byte.
 //!
-//! What the victim prints is in runtime/tests/victim.c; it is the checklist of everything in which a copy could differ.
+//! runtime/tests/victim.c has the victim's output. It is the checklist of everything in which a fork could differ.
 
 mod common;
 
@@ -60,7 +60,7 @@ fn rewound_processes_are_as_fresh_ones() {
     as_fresh_processes(&warm, |_| true);
     let tool = &warm.statistics().tools[0];
     assert!(!matches!(tool.not_rewound, Some(Stopped::Differs(_))), "{tool:?}");
-    // Runs that look at their process number, or end as another program, cost their worker.
+    // A run that looks at its process number, or ends as another program, retires its persistent process.
     let warm = rewinding_launcher(&["victim"]);
     let returns = ["exit", "_exit", "timer", "plugin", "error"];
     (0..2).for_each(|_| {
@@ -77,7 +77,7 @@ fn as_fresh_processes(warm: &Launcher, concerns: impl Fn(&Case) -> bool) {
     let victim = victim();
     let cold = Launcher::new();
     for case in table().into_iter().filter(|case| concerns(case)) {
-        // A limit makes the cold start go through the hotstart binary, which a test is not.
+        // With a limit, a cold start goes through the hotstart binary, which a test is not.
         if !case.limits.is_empty() {
             let (ran, exit) = start(warm, &victim, &case);
             assert!(exit.via.is_warm());
@@ -204,7 +204,7 @@ fn a_killed_template_loses_no_start() {
         scope.spawn(|| {
             while !stop.load(std::sync::atomic::Ordering::Relaxed) {
                 for pid in processes_of(&victim.program) {
-                    // Templates lead their own group and have no controlling argument; copies run "exit".
+                    // Zygotes lead their own group and have no controlling argument; forks run "exit".
                     let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
                     if line.windows(5).all(|w| w != b"exit\0") && !line.is_empty() {
                         let pid = rustix::process::Pid::from_raw(pid).unwrap();
@@ -325,7 +325,7 @@ fn what_a_constructor_asked_for_joins_the_key() {
 fn a_program_that_takes_addresses_of_library_functions_can_call_them() {
     let victim = victim();
     let source = victim.dir.path().join("address.c");
-    // Not position-independent: the address of malloc is the program's own jump to it.
+    // Without position independence, the address of malloc is the program's own jump to it.
     std::fs::write(
         &source,
         "#include <stdlib.h>\nvoid *(*volatile get)(size_t) = malloc; int main(void) \
@@ -376,7 +376,7 @@ fn retired_templates_leave_nothing_behind() {
     }
     let tools = warm.statistics().tools;
     assert_eq!(tools[0].templates, 11, "52 starts at 5 for each template");
-    // Every retired template has been reaped by now or is on the way; the last one is idle.
+    // Every retired zygote has been reaped by now or will be soon. The last one is idle.
     let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
     while processes_of(&victim.program).len() > 1 && std::time::Instant::now() < until {
         std::thread::yield_now();

@@ -1,4 +1,4 @@
-//! Which worker serves a start: the one that was last asked from the same processor.
+//! Tests which persistent process serves a start: the one last requested from the same processor.
 
 mod common;
 
@@ -12,7 +12,7 @@ use hotstart_launch::{Group, Launcher};
 use hotstart_model::Status;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// Runs a shell on this thread's processor; its number. It does not end before `meanwhile` has returned.
+/// Runs `cat` on this thread's processor, and returns its process number. It does not end before `meanwhile` has returned.
 fn number(launcher: &Launcher, meanwhile: impl FnOnce()) -> i32 {
     let [(input, mut to), (mut from, output)] = [(); 2].map(|()| std::io::pipe().unwrap());
     let null = std::fs::File::options().write(true).open("/dev/null").unwrap();
@@ -22,7 +22,7 @@ fn number(launcher: &Launcher, meanwhile: impl FnOnce()) -> i32 {
     let group = Group::new();
     let child = launcher.start(&spec, &group).unwrap();
     let pid = child.pid();
-    // It runs when it has written something.
+    // Once it has written something, it runs.
     to.write_all(b"+").unwrap();
     from.read_exact(&mut [0]).unwrap();
     meanwhile();
@@ -49,7 +49,7 @@ fn each_processor_keeps_its_worker() {
     let launcher = rewinding_launcher(&["cat"]);
     let mut workers = HashMap::new();
     bind(one);
-    // Both at a time, so that there are two.
+    // Both run at the same time, so there are two processes.
     let first = number(&launcher, || {
         bind(other);
         workers.insert(other, number(&launcher, || ()));

@@ -1,5 +1,5 @@
-//! Snapshots later than `main`, where a tool first looks at its request: used only where nothing of it went into them, and then
-//! right for any request.
+//! Deferred snapshots, taken where a tool first looks at its request: they are used only if nothing of the request entered
+//! them, and are then right for any request.
 
 mod common;
 
@@ -10,9 +10,9 @@ use hotstart_launch::{Choice, Launcher, OnDoubt, Policy, ToolStatistics};
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/tests/looks.c");
 const ROUNDS: usize = 66;
-/// How many of those are entered late at least, where all can be: each of six numbers of arguments is learned by four runs.
+/// Least number of runs that begin late, where all can: each of six numbers of arguments is learned in four runs.
 const MOST: u64 = 30;
-/// The same where each run is audited, and every other begins at `main` for that.
+/// The same if each run is audited, for which every other run begins at `main`.
 const MOST_AUDITED: u64 = 12;
 
 fn program(flags: &[&str]) -> Victim {
@@ -26,8 +26,8 @@ fn early(what: &str) -> Victim {
     program(&[&format!("-DEARLY={what}")])
 }
 
-/// With the looking in a library; in a directory of their own, since a change to one in which libraries are looked for keeps
-/// a start cold.
+/// Builds the program with its first look in a library. They have a directory of their own, since a change to a directory of
+/// libraries keeps a start cold.
 fn program_and_library() -> Victim {
     let dir = tempfile::tempdir().unwrap();
     let place = dir.path().canonicalize().unwrap().join("tool");
@@ -35,13 +35,13 @@ fn program_and_library() -> Victim {
     compile(Path::new(SOURCE), &place.join("liblooks.so"), &["-DLIBRARY", "-shared", "-fPIC"]);
     let program = place.join("looks");
     let find = format!("-L{}", place.display());
-    // The library's own name must be found when the program is linked: options come before the source.
+    // The linker must find the library's own name, so options come before the source.
     let flags = ["-DAPART", &find, "-Wl,-rpath,$ORIGIN", "-Wl,--no-as-needed", "-llooks"];
     compile(Path::new(SOURCE), &program, &flags);
     Victim { dir, program }
 }
 
-/// Requests that differ in everything that a request has.
+/// Returns requests that differ in every part of a request.
 fn request(round: usize) -> Case {
     let mut case = same_environment(round);
     case.env.push(("HS_ALWAYS", format!("value {round}")));
@@ -51,7 +51,7 @@ fn request(round: usize) -> Case {
     case
 }
 
-/// Requests that differ in their arguments only.
+/// Returns requests that differ only in their arguments.
 fn same_environment(round: usize) -> Case {
     let file = format!("file-{round}");
     let words = ["-S", "", "--passes=instcombine", &file, "-o"];
@@ -61,7 +61,7 @@ fn same_environment(round: usize) -> Case {
     case
 }
 
-/// Whatever the tool does with its process, each run is as a cold one.
+/// Compares each run with a cold one, whatever the tool does with its process.
 fn compare(victim: &Victim, warm: &Launcher, request: impl Fn(usize) -> Case) -> ToolStatistics {
     for round in 0..ROUNDS {
         let case = request(round);
@@ -73,7 +73,7 @@ fn compare(victim: &Victim, warm: &Launcher, request: impl Fn(usize) -> Case) ->
     warm.statistics().tools.remove(0)
 }
 
-/// The same with a tool that can be used again after each run. How many began late.
+/// The same with a tool whose process can be used again after each run. Returns how many runs began late.
 fn run(victim: &Victim, warm: &Launcher, request: impl Fn(usize) -> Case) -> u64 {
     let tool = compare(victim, warm, request);
     assert_eq!(tool.not_rewound, None, "{tool:?}");
@@ -81,7 +81,7 @@ fn run(victim: &Victim, warm: &Launcher, request: impl Fn(usize) -> Case) -> u64
     tool.at_point
 }
 
-/// As it is used: the first runs are audited, the others not.
+/// Returns a launcher as in normal use: the first runs are audited, the others are not.
 fn unaudited() -> Launcher {
     let choice = Choice::Only(vec!["looks".to_owned()]);
     Launcher::new().with_policy(Policy {
@@ -116,7 +116,7 @@ fn a_tool_is_entered_where_it_first_looks_at_its_arguments() {
     }
 }
 
-/// They are where it is entered, and no later.
+/// The results of early looks are still valid where a run begins, and it begins no later.
 #[test]
 fn what_a_tool_looks_at_early_makes_no_difference() {
     let early_looks = [
@@ -137,7 +137,7 @@ fn what_a_tool_looks_at_early_makes_no_difference() {
     }
 }
 
-/// Twice it, whether it is odd, whether there are any arguments.
+/// Values made from the number: its double, its parity, and whether there are any arguments.
 #[test]
 fn what_depends_on_the_number_of_arguments_is_as_it_should_be() {
     for what in ["DERIVED", "ODD"] {
@@ -162,7 +162,7 @@ fn a_value_that_was_looked_at_must_be_the_same() {
     }
 }
 
-/// By whoever looks for one: there may be more variables, or fewer.
+/// Variables that other code looks for: there may be more of them, or fewer.
 #[test]
 fn values_that_were_not_looked_at_may_differ_and_names_must_not() {
     for what in ["CONSTANT", "WALKS"] {
@@ -191,7 +191,7 @@ fn the_first_argument_must_be_the_same() {
     assert!(at_point > 10 && at_point < ROUNDS as u64 - 10, "{at_point}");
 }
 
-/// What cannot be put back to, is not told by the request, or was done to the request itself.
+/// Actions that a snapshot cannot restore, that the request does not determine, or that change the request itself.
 #[test]
 fn whatever_else_a_tool_does_before_keeps_it_at_main() {
     for what in ["MAPS", "WRITES_NAME", "SETS", "FAULTS"] {
@@ -203,7 +203,7 @@ fn whatever_else_a_tool_does_before_keeps_it_at_main() {
     }
 }
 
-/// A process that is asked for its command line tells that of the request; it is not used again.
+/// The command line of a process is that of its request. A process that has read it is not used again.
 #[test]
 fn a_tool_that_reads_its_own_command_line_reads_the_right_one() {
     for launcher in [unaudited(), audited()] {

@@ -1,8 +1,8 @@
-//! A tool, and a library of it, replaced again and again while several threads start the tool: no stale start.
+//! A tool and its library are replaced again and again while several threads start the tool: no start is stale.
 //!
-//! A start that began when a replacement was complete must show the new version, or a newer one. The versions are
-//! one build with a few bytes patched, equal in size and in time of modification, so that neither gives them away.
-//! `HOTSTART_REPLACEMENTS` sets how many replacements there are.
+//! A start that began when a replacement was complete must show the new version, or a newer one. The versions are one build
+//! with a few bytes patched, equal in size and in modification time, so that neither reveals them. `HOTSTART_REPLACEMENTS`
+//! sets the number of replacements.
 
 mod common;
 
@@ -20,7 +20,7 @@ use hotstart_model::{Environment, Status};
 
 const THREADS: usize = 3;
 const MARK: &[u8] = b"version:";
-/// What is printed: the version in read-only data, in initialised data, and as a constructor saw it.
+/// Prints the version from read-only data, from initialised data, and as a constructor saw it.
 const LIBRARY: &str = r#"
 #include <stdlib.h>
 static volatile const char text[] = "version:00000000";
@@ -42,19 +42,19 @@ int main(void)
 }
 "#;
 
-/// How a file gets another content.
+/// How a file gets new content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum How {
     Rename,
     InPlace,
 }
 
-/// A file of which there are versions.
+/// A file that has versions.
 struct Versioned {
     path: PathBuf,
     image: Vec<u8>,
     modified: SystemTime,
-    /// The version whose replacement was begun last, and the one that was completed last.
+    /// The version of the last replacement that was begun, and of the last that was completed.
     begun: AtomicU64,
     done: AtomicU64,
 }
@@ -66,7 +66,7 @@ impl Versioned {
         Versioned { path, image, modified, begun: AtomicU64::new(0), done: AtomicU64::new(0) }
     }
 
-    /// The file's content in a version.
+    /// Returns the file's content in a version.
     fn version(&self, version: u64) -> Vec<u8> {
         let mut image = self.image.clone();
         for at in 0..image.len() - MARK.len() {
@@ -77,8 +77,8 @@ impl Versioned {
         image
     }
 
-    /// Lays out versions 1 to `count`, to be renamed: were a program written while other threads start processes,
-    /// one of these might have it open for writing still when it is executed.
+    /// Writes versions 1 to `count`, for renaming later. If a program were written while other threads start processes, a
+    /// child of these might still have it open for writing when it is executed.
     fn prepare(&self, count: u64) {
         for version in 1..=count {
             let new = self.path.with_extension(version.to_string());
@@ -129,7 +129,7 @@ fn tool() -> Tool {
 }
 
 impl Tool {
-    /// The three versions of the program and of the library that a start shows.
+    /// Starts the tool. Returns the three versions of the program and of the library that it shows, and how it was started.
     fn show(&self, env: &EnvBlock, out: &mut File) -> ([u64; 3], [u64; 3], Via) {
         let null = File::open("/dev/null").unwrap();
         out.set_len(0).unwrap();
@@ -157,7 +157,7 @@ impl Tool {
         (every_second(0), every_second(1), exit.via)
     }
 
-    /// Starts the tool until told to stop; returns how often warm, how often cold.
+    /// Starts the tool until `stop` is set. Returns how often it was warm and how often cold.
     fn keep_starting(&self, stop: &AtomicBool, starts: &AtomicU64) -> (u64, u64) {
         let env = EnvBlock::new(&Environment::new());
         let mut out = tempfile::tempfile_in(self.dir.path()).unwrap();
@@ -179,7 +179,7 @@ impl Tool {
     }
 }
 
-/// Stops the threads also when an assertion fails.
+/// Stops the threads, even if an assertion fails.
 struct Stop<'s>(&'s AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -193,10 +193,10 @@ fn replacements(default: u64) -> u64 {
         .map_or(default, |n| n.parse().expect("HOTSTART_REPLACEMENTS is a number"))
 }
 
-/// Starts between two replacements, in turn: at once again, while templates are made, and when they are in use.
+/// Starts between two replacements, in turn: none, some while zygotes are made, and many once they are in use.
 const PAUSES: [u64; 4] = [0, 2, 9, 60];
 
-/// Replaces under load.
+/// Replaces files under load.
 fn replace_under_load(tool: &Tool, count: u64, replace: impl Fn(u64)) {
     let (stop, starts) = (AtomicBool::new(false), AtomicU64::new(0));
     let begun = Instant::now();
@@ -252,8 +252,8 @@ fn no_start_is_stale_when_a_library_is_rewritten_in_place() {
     replace_under_load(&tool, count, |_| tool.library.replace(How::InPlace));
 }
 
-/// Without a template to compare with, the program is read again: preloading into one that takes no notice would run
-/// its main.
+/// If there is no zygote to compare with, the program is read again: a program that ignores the preloaded runtime would run
+/// its `main`.
 #[test]
 fn a_program_replaced_by_an_unfit_one_is_cold_at_once() {
     let dir = tempfile::tempdir().unwrap();
@@ -261,7 +261,7 @@ fn a_program_replaced_by_an_unfit_one_is_cold_at_once() {
     let path = dir.path().to_owned();
     let build = |flags: &[&str]| {
         let source = path.join("t.c");
-        // Notes its argument each time that main runs.
+        // Records its argument each time `main` runs.
         let text = "#include <stdio.h>\nint main(int n, char **v) { FILE *f = fopen(\"log\", \"a\"); \
                     fputs(n > 1 ? v[1] : \"-\", f); return fclose(f); }";
         std::fs::write(&source, text).unwrap();

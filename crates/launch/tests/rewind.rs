@@ -1,4 +1,4 @@
-//! A tool that leaves its process in every state there is: what a worker puts back, and when it is not used again.
+//! A tool that leaves its process in every possible state: what a reset restores, and when the process retires.
 
 mod common;
 
@@ -27,7 +27,7 @@ fn dirty_case(args: &[&str]) -> Case {
     case
 }
 
-/// Runs the case several times in workers; each run must be as the cold one. What was recorded of the tool.
+/// Runs the case several times in persistent processes, and compares each run with a cold one. Returns the tool's statistics.
 fn as_cold(args: &[&str]) -> ToolStatistics {
     let victim = dirty();
     let warm = rewinding_launcher(&["dirty"]);
@@ -57,14 +57,14 @@ fn everything_a_tool_may_change_is_put_back() {
 
 #[test]
 fn what_is_set_by_no_function_of_its_name_is_put_back() {
-    // Past libc's names; by the kernel, which resets an action; by what a handler returns to.
+    // Past libc's names, by the kernel, which resets an action, or by the code to which a handler returns.
     for how in ["unnoticed", "resets", "stack", "library"] {
         let tool = as_cold(&[how, "3", "exit"]);
         assert!(tool.rewinds == ROUNDS as u64 - 1 && tool.not_rewound.is_none(), "{how}: {tool:?}");
     }
 }
 
-/// Also where the pages of an earlier run are used again.
+/// This holds, too, where the pages of an earlier run are used again.
 #[test]
 fn memory_is_mapped_and_unmapped_as_in_a_fresh_process() {
     let victim = tool("maps");
@@ -114,14 +114,14 @@ fn a_large_block_is_faulted_in_once() {
     assert!(faults[0] >= 512 && faults[1..].iter().all(|&count| count < 100), "{faults:?}");
 }
 
-/// What a process held by its mappings is free when its end is known.
+/// Files that a process held by its mappings are closed when its end is known.
 #[test]
 fn a_mapped_file_is_closed_before_the_end_is_told() {
     let tool = hold_a_file("hold");
     assert!(tool.rewinds > 20 && tool.retired.is_empty(), "{tool:?}");
 }
 
-/// Also by an instruction that makes the system call past libc's name for it.
+/// This holds, too, for an instruction that makes the system call past libc's name for it.
 #[test]
 fn a_file_that_is_mapped_by_a_raw_call_is_closed_before_the_end_is_told() {
     let tool = hold_a_file("unseen");
@@ -130,7 +130,7 @@ fn a_file_that_is_mapped_by_a_raw_call_is_closed_before_the_end_is_told() {
 
 fn hold_a_file(how: &str) -> ToolStatistics {
     let victim = dirty();
-    // Audited runs tell their end later.
+    // Audited runs report their end later.
     let choice = Choice::Only(vec!["dirty".to_owned()]);
     let warm = Launcher::new().with_policy(Policy {
         choice,
@@ -155,7 +155,7 @@ fn threads_that_wait_are_ended_as_at_any_end() {
     for end in ["return", "_exit"] {
         let tool = as_cold(&["pool", "3", end]);
         assert!(tool.rewinds >= ROUNDS as u64 / 2 && tool.not_rewound.is_none(), "{tool:?}");
-        // One that may not have come to wait yet is ended at once, with the worker.
+        // A thread that may not have reached its wait is ended at once, with the persistent process.
         as_cold(&["thread", "3", end]);
     }
 }
@@ -172,11 +172,11 @@ fn what_cannot_be_put_back_ends_the_worker_and_not_the_answer() {
         ("deaf", Retirement::Threads),
         ("works", Retirement::Threads),
         ("child", Retirement::Children),
-        // A child that has ended may have left others behind, or changed its parent's limits.
+        // A child that has ended may have left others, or changed its parent's limits.
         ("family", Retirement::Children),
         ("limited", Retirement::Children),
         ("timer", Retirement::Timers),
-        // It knows its own number, to which later runs would answer.
+        // The tool knows its own process number, which later runs would have as well.
         ("late", Retirement::Number),
         ("protect", Retirement::Mappings),
         ("over", Retirement::Mappings),
@@ -188,7 +188,7 @@ fn what_cannot_be_put_back_ends_the_worker_and_not_the_answer() {
     for (how, why) in expected {
         let tool = as_cold(&[how, "9"]);
         assert_eq!((tool.rewinds, tool.retired.get(&why)), (0, Some(&4)), "{how}: {tool:?}");
-        // After four in a row it is only copied.
+        // After four retirements in a row it is only forked.
         assert_eq!((tool.forks, tool.not_rewound), (ROUNDS as u64, Some(Stopped::Retires(why))), "{how}");
     }
 }
@@ -212,7 +212,8 @@ fn a_killed_tool_is_killed_and_the_next_run_is_as_ever() {
     }
 }
 
-/// Whoever kills a worker between two runs costs no run: it is copied or started cold, or known to be lost.
+/// Killing a persistent process between two runs loses no run silently: the tool is forked or started cold, or the run is
+/// reported as lost.
 #[test]
 fn a_worker_killed_while_idle_is_noticed() {
     let victim = dirty();

@@ -1,5 +1,5 @@
-//! What a tool may be connected to or given: terminals, broken pipes, closed descriptors, much of everything. Cold,
-//! copied and rewound, all must agree.
+//! Unusual connections and inputs of a tool: terminals, broken pipes, closed descriptors, much of everything. Cold starts,
+//! forks and persistent processes must agree.
 
 mod common;
 
@@ -23,9 +23,9 @@ fn start_on(launcher: &Launcher, victim: &Victim, args: &[&str], stdio: [Borrowe
     launcher.start(&spec, &Group::new()).expect("it starts").wait()
 }
 
-/// Runs `run` with a cold launcher once and with a warm one three times; all give the same.
+/// Calls `run` once with a cold launcher and three times with a warm one. All results must agree.
 fn agree<R: PartialEq + std::fmt::Debug>(name: &str, run: impl Fn(&Launcher) -> (R, Via)) {
-    // First, as from then on nothing that this process inherited is passed on.
+    // First, since from then on nothing that this process has inherited is passed on.
     let warm = warm_launcher(&[name]);
     let (expected, _) = run(&Launcher::new());
     for round in 0..3 {
@@ -43,7 +43,7 @@ fn terminal() -> (File, OwnedFd) {
     let name = ptsname(&user, Vec::new()).unwrap();
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
     let tool = rustix::fs::open(name, flags, Mode::empty()).unwrap();
-    // When the kernel gets round to echo what was typed is not the tool's doing.
+    // The time at which the kernel echoes typed input does not depend on the tool.
     let mut settings = tcgetattr(&tool).unwrap();
     settings.local_modes.remove(LocalModes::ECHO);
     tcsetattr(&tool, OptionalActions::Now, &settings).unwrap();
@@ -59,7 +59,7 @@ fn on_a_terminal() {
         let exit = start_on(launcher, &victim, &["print"], [tool.as_fd(); 3]);
         drop(tool);
         let mut shown = Vec::new();
-        // Ends with an error where a pipe would end.
+        // A terminal ends with an error where a pipe would end.
         let _ = user.read_to_end(&mut shown);
         let shown = without_channel(&String::from_utf8_lossy(&shown));
         assert!(shown.contains("tty 1") && shown.contains("in: typed"), "{shown}");
@@ -92,7 +92,7 @@ fn on_streams_that_fail() {
     }
 }
 
-/// Closed descriptors come from a shell that closes them and becomes the tool: the shell is the warm one here.
+/// A shell closes the descriptors and becomes the tool. Here the shell is the warm program.
 #[test]
 fn on_closed_descriptors() {
     let victim = victim();
@@ -111,7 +111,7 @@ fn on_closed_descriptors() {
     }
 }
 
-/// `bytes` of variables, the last of which the victim knows.
+/// Returns variables of `bytes` bytes in all. The victim looks for the last one.
 fn variables(count: usize, bytes: usize) -> Vec<(&'static str, String)> {
     let name = |number: usize| -> &'static str { Box::leak(format!("V{number}").into_boxed_str()) };
     let mut env: Vec<_> = (1..count).map(|number| (name(number), "x".repeat(bytes / count))).collect();
@@ -151,7 +151,7 @@ fn with_much_of_everything() {
     }
 }
 
-/// The kernel takes no single string of 128 KiB.
+/// The kernel accepts no single string of 128 KiB.
 #[test]
 fn too_much_is_the_same_error() {
     let victim = victim();
@@ -166,7 +166,7 @@ fn too_much_is_the_same_error() {
     assert!(errors[0].contains("Argument list too long"), "{}", errors[0]);
 }
 
-/// Where a library is looked for changes what is loaded: by variable, and by a file that appears.
+/// The search path of libraries changes what is loaded: by a variable, and by a file that appears.
 #[test]
 fn with_another_library_on_the_way() {
     let victim = victim();
@@ -199,7 +199,7 @@ fn with_another_library_on_the_way() {
     assert_eq!(run(other()).0, Status::Exited(3));
 }
 
-/// Python draws its hash seed after its main has begun: each start has its own, unless it is told which.
+/// Python draws its hash seed after its `main` has begun. Each start has its own, unless a variable sets it.
 #[test]
 fn with_a_seed_of_its_own() {
     let program = Path::new("/usr/bin/python3").canonicalize().expect("python3 is there, lit needs it");
@@ -220,7 +220,7 @@ fn with_a_seed_of_its_own() {
     println!("python3 is started by {:?}", hash(&warm, "7").1);
 }
 
-/// A process with what it has from its exec, how a shell would set that, and how many MiB of the stack it uses.
+/// The settings that a process has from its exec, how a shell would set them, and how many MiB of the stack the process uses.
 struct Setting {
     shell: &'static str,
     limits: Vec<Limit>,
@@ -246,12 +246,12 @@ fn settings() -> Vec<Setting> {
             set(&[2]),
             "1",
         ),
-        // Dies.
+        // This one dies.
         setting("ulimit -Ss 2048", &[stack(2)], None, "4"),
     ]
 }
 
-/// Runs the program with high or low numbers of descriptors; without a launcher, cold in a shell.
+/// Runs the program with high or low descriptor numbers. Without a launcher it runs cold, in a shell.
 fn run_in(victim: &Victim, warm: Option<&Launcher>, setting: &Setting, high: bool) -> (Status, String, Via) {
     let file = tempfile::tempfile().unwrap();
     (&file).write_all(b"read").unwrap();
@@ -280,7 +280,7 @@ fn run_in(victim: &Victim, warm: Option<&Launcher>, setting: &Setting, high: boo
     (exit.status, std::fs::read_to_string(path).unwrap(), exit.via)
 }
 
-/// What a process has from its exec: a template has the same.
+/// A zygote has the same settings as a process has from its exec.
 #[test]
 fn with_limits_signals_and_descriptors_of_their_own() {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/tests/inherits.c");
@@ -289,7 +289,7 @@ fn with_limits_signals_and_descriptors_of_their_own() {
     compile(Path::new(source), &program, &[]);
     let victim = Victim { dir, program };
     let settings = settings();
-    // One for each setting, and a worker.
+    // Room for a zygote and a persistent process for each setting.
     let many = |rewind| {
         let choice = Choice::Only(vec!["inherits".to_owned()]);
         Policy {
@@ -316,7 +316,7 @@ fn with_limits_signals_and_descriptors_of_their_own() {
     }
 }
 
-/// The runtime's own number is the one that no request can have.
+/// No request can have the number of the runtime's own descriptor.
 #[test]
 fn the_number_of_the_runners_connection_is_cold() {
     let victim = victim();
@@ -328,7 +328,7 @@ fn the_number_of_the_runners_connection_is_cold() {
     assert_eq!(exit.via, Via::Cold(Reason::ManyDescriptors));
 }
 
-/// A template that ignores faults would not show what a tool does about them.
+/// A zygote that ignores faults would hide a tool's reaction to them.
 #[test]
 fn ignored_faults_are_cold() {
     let victim = victim();

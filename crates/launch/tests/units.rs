@@ -42,7 +42,7 @@ fn units_of_the_runtime_hold_under_sanitizers() {
     let directory = tempfile::tempdir().unwrap();
     let program = directory.path().join("units");
     build(&program);
-    // A tracer looks for leaks, which sandboxes often forbid; only the tests themselves allocate.
+    // LeakSanitizer traces the process, which sandboxes often forbid. Only the tests themselves allocate.
     let ran = Command::new(&program).env("ASAN_OPTIONS", "detect_leaks=0").output().unwrap();
     let text = text(&ran);
     assert!(ran.status.success() && text.contains("test result: ok."), "{text}");

@@ -19,7 +19,7 @@ use crate::own_files;
 use crate::schedule::Run;
 
 /// Cold runs that must agree before a warm one that differs is called a fault: the least number, the most, and the time after
-/// which no more than the least begin. (Of two forms that a tool's output takes by half, six runs in a row are one in one of
+/// which no more than the least start. (If a tool's output takes two forms equally often, six runs in a row agree in one of
 /// 64 cases, and a folder of LLVM's has dozens of such tests.)
 const COLD_RUNS: u32 = 6;
 const MORE_COLD_RUNS: u32 = 60;
@@ -48,9 +48,9 @@ pub struct CheckCounts {
     pub confirmed: u64,
     /// Tests run both ways and compared.
     pub compared: u64,
-    /// Of these, tests of which two cold runs differ as well.
+    /// Of these, nondeterministic tests: two cold runs differ as well.
     pub unsteady: u64,
-    /// Disagreements that are hotstart's fault.
+    /// Differences that are hotstart's fault.
     pub faults: u64,
     /// Tests that failed with warm starts and passed cold, for whatever reason.
     pub flaky: u64,
@@ -76,7 +76,7 @@ impl Checks {
         Checks { parity: true, ..Self::sampled(1.0) }
     }
 
-    /// The counts so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> CheckCounts {
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
         CheckCounts {
@@ -88,7 +88,7 @@ impl Checks {
         }
     }
 
-    /// Names of the tests that failed when their tools were started warm, and passed cold.
+    /// Returns the names of the tests that failed when their tools were started warm, and passed cold.
     pub fn flaky(&self) -> Vec<String> {
         self.flaky.lock().expect("no panic while locked").clone()
     }
@@ -100,7 +100,7 @@ impl Checks {
         self.unsteady.fetch_add(u64::from(is_unsteady), Ordering::Relaxed);
     }
 
-    /// Whether every test is compared.
+    /// Returns whether every test is compared.
     pub(crate) fn is_parity(&self) -> bool {
         self.parity
     }
@@ -123,13 +123,13 @@ pub(crate) struct Believed {
 }
 
 impl Believed {
-    /// The first run is believed as it is.
+    /// Believes the first run as it is.
     pub(crate) fn first(mut ran: Ran) -> Self {
         let transcript = std::mem::take(&mut ran.transcript);
         Believed { transcript, first: ran, doubt: None }
     }
 
-    /// Another run counts.
+    /// Believes another run instead of the first.
     pub(crate) fn other(mut first: Ran, transcript: Transcript) -> Self {
         first.transcript = Transcript::default();
         Believed { transcript, first, doubt: None }
@@ -142,7 +142,7 @@ pub(crate) fn check(run: &Run<'_>, job: JobId, attempt: u32, script: &Script, ra
         return Believed::first(ran);
     }
     if ran.is_doubtful || ran.had_no_room() {
-        // A start was lost, or made a call that is not followed, or hotstart could not run it: there is nothing to believe.
+        // A start was lost, or made a call that the gate does not know, or hotstart could not run it: the run proves nothing.
         let cold = again(run, job, script, Way::Cold);
         return Believed::other(ran, cold.transcript);
     }
@@ -153,13 +153,13 @@ pub(crate) fn check(run: &Run<'_>, job: JobId, attempt: u32, script: &Script, ra
     if run.checks.chooses(job) { compare(run, job, script, ran) } else { Believed::first(ran) }
 }
 
-/// One run more, which begins without the files that the last one left.
+/// Runs the script once more, without the files that the last run left.
 fn again(run: &Run<'_>, job: JobId, script: &Script, way: Way) -> Ran {
     own_files::remove(script);
     run.once(job, script, way)
 }
 
-/// A failure counts only as a cold run has it.
+/// Confirms a failure: only the cold run's result counts.
 fn confirm(
     run: &Run<'_>,
     job: JobId,
@@ -180,7 +180,7 @@ fn confirm(
         let doubt = flaky::report_script(run, job, script, (&warm, &cold.transcript), fails);
         return Believed { doubt: Some(doubt), ..Believed::other(warm, cold.transcript) };
     }
-    // Both fail, but not in the same way. Once more each: it may be so by itself.
+    // Both fail, but differently. The test may be nondeterministic, so each runs once more.
     let warm_again = again(run, job, script, Way::Warm);
     let cold_again = again(run, job, script, Way::Cold);
     if end(&warm_again.transcript) == end(&warm.transcript)
@@ -202,12 +202,12 @@ fn confirm(
     Believed::other(warm, cold.transcript)
 }
 
-/// Runs the script warm and cold, and compares.
+/// Runs the script warm and cold, and compares the runs.
 fn compare(run: &Run<'_>, job: JobId, script: &Script, ran: Ran) -> Believed {
     compare_again(run, job, script, Believed::first(ran))
 }
 
-/// The same; `believed` counts if there is no difference.
+/// Compares as `compare` does; `believed` counts if there is no difference.
 fn compare_again(run: &Run<'_>, job: JobId, script: &Script, believed: Believed) -> Believed {
     let script = Script { tape: true, ..script.clone() };
     let (warm, ran) = see(run, job, &script, Way::Warm);
@@ -223,7 +223,7 @@ fn compare_again(run: &Run<'_>, job: JobId, script: &Script, believed: Believed)
     }
     run.checks.compared.fetch_add(1, Ordering::Relaxed);
     let Some(found) = difference::between(&script, &warm, &cold) else { return believed };
-    // Output that depends on addresses takes few forms, so two cold runs can be equal by chance.
+    // Address-dependent output has few variants, so two cold runs may match by chance; try several.
     let begun = Instant::now();
     let differing = (0..MORE_COLD_RUNS)
         .take_while(|&n| n < COLD_RUNS || begun.elapsed() < MORE_FOR)
@@ -240,24 +240,24 @@ fn compare_again(run: &Run<'_>, job: JobId, script: &Script, believed: Believed)
     Believed { transcript: cold.transcript, ..believed }
 }
 
-/// One run from a clean start, with its files.
+/// Runs the script once from a clean start, and reads its files.
 fn see(run: &Run<'_>, job: JobId, script: &Script, way: Way) -> (Seen, Ran) {
     let mut ran = again(run, job, script, way);
     let transcript = std::mem::take(&mut ran.transcript);
     (Seen { transcript, files: own_files::read(script) }, ran)
 }
 
-/// Notes that a failure was confirmed.
+/// Counts a confirmed failure.
 pub(crate) fn confirmed(run: &Run<'_>) {
     run.checks.confirmed.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Notes that a test is not deterministic by itself.
+/// Counts a nondeterministic test.
 pub(crate) fn unsteady(run: &Run<'_>) {
     run.checks.unsteady.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Reports a difference that two cold runs do not have, and keeps the programs of the warm runs cold.
+/// Reports a difference that two cold runs do not have, and quarantines the programs of the warm runs.
 pub(crate) fn fault(run: &Run<'_>, job: JobId, warm: &[&Ran], found: &Difference) {
     run.checks.faults.fetch_add(1, Ordering::Relaxed);
     let label = run.source.label(job);

@@ -1,4 +1,5 @@
-//! Each decision of what to believe, with an executor that starts nothing. Those that end in doubt are in `flaky_tests.rs`.
+//! Tests each decision about which run to believe, with an executor that starts nothing. `flaky_tests.rs` has those that end
+//! in doubt.
 
 use hotstart_model::Verdict;
 
@@ -82,7 +83,7 @@ fn a_time_limit_that_both_reach_is_a_timeout() {
     assert_eq!(checks.counts(), CheckCounts { confirmed: 1, ..CheckCounts::default() });
 }
 
-/// One fails and the other reaches its limit: the cold one counts, and it is a fault if it stays so.
+/// One fails and the other reaches its time limit. The cold one counts. It is a fault if the difference stays.
 #[test]
 fn of_failures_that_differ_the_cold_one_counts() {
     for (warm, cold, verdict) in [(timeout(), code(1), Verdict::FAIL), (code(1), timeout(), Verdict::TIMEOUT)]
@@ -176,6 +177,6 @@ fn the_sample_has_the_share_that_is_asked_for() {
     assert_eq!(chosen(&Checks::parity()), 10_000);
     let checks = Checks::sampled(0.2);
     assert!((1700..2300).contains(&chosen(&checks)), "{}", chosen(&checks));
-    // The draw is one for each test and run.
+    // Each test and run has one draw.
     assert_eq!(chosen(&checks), chosen(&checks));
 }

@@ -1,7 +1,7 @@
 //! The threads that do a run's work, and fewer of them if the system refuses some.
 //!
-//! A limit on processes counts threads, too. If it is reached, most of the threads are given up before the first test begins,
-//! since tests need processes of their own.
+//! A limit on processes counts threads, too. If it is reached, most of the threads end before the first test begins, since
+//! tests need processes of their own.
 
 use std::io;
 use std::sync::{Condvar, Mutex};
@@ -11,11 +11,11 @@ use hotstart_model::Severity;
 use crate::schedule::Run;
 use crate::worker;
 
-/// Where the limit was met, one worker is kept of so many threads. A pipeline of four stages and what a config has left
+/// If the limit is reached, one worker of this many stays. A pipeline of four stages and processes that a config has left
 /// running need about as many processes.
 const KEPT_ONE_OF: usize = 8;
 
-/// Tells threads that were just started how many of them are to stay.
+/// Tells new threads how many of them stay.
 #[derive(Debug, Default)]
 struct Muster {
     staying: Mutex<Option<usize>>,
@@ -28,7 +28,7 @@ impl Muster {
         self.settled.notify_all();
     }
 
-    /// Waits until it is settled; whether the worker of this index stays.
+    /// Waits for the decision. Returns whether the worker of this index stays.
     fn stays(&self, index: usize) -> bool {
         let mut staying = self.staying.lock().expect("no panic while locked");
         loop {
@@ -40,13 +40,12 @@ impl Muster {
     }
 }
 
-/// How many workers stay, where one more than `had` could not be started.
+/// Returns how many workers stay if one more than `had` could not be started.
 fn staying(had: usize, wanted: usize) -> usize {
     if had == wanted { wanted } else { (had / KEPT_ONE_OF).max(1) }
 }
 
-/// Does all of a run's work with `workers` threads, or with as many as there can be.
-/// What is to be done then by this thread alone is `last`.
+/// Does all of a run's work with `workers` threads, or with as many as possible. This thread alone then does `last`.
 pub(crate) fn work(run: &Run<'_>, workers: usize, last: impl FnOnce(&Run<'_>)) {
     let muster = Muster::default();
     std::thread::scope(|scope| {
@@ -72,11 +71,11 @@ pub(crate) fn work(run: &Run<'_>, workers: usize, last: impl FnOnce(&Run<'_>)) {
                 }
             }
         }
-        // This thread is one of them, so that there is always one.
+        // This thread is a worker, so there is always one.
         let staying = staying(handles.len() + 1, workers);
         muster.settle(staying);
         if let Some(error) = refusal {
-            // Those that go make room for the processes of tests.
+            // The workers that end make room for the processes of tests.
             handles.drain(staying - 1..).for_each(join);
             let text = format!("{staying} of {workers} workers, as threads cannot be started");
             run.tell(Severity::Warning, format!("{text}: {error}; {REMEDY}"));

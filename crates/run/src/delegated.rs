@@ -1,7 +1,7 @@
 //! Tests whose format runs their scripts and judges by itself. A script's exit status says little about their verdict.
 //!
-//! So the verdict is confirmed. If a script was started warm and believed as it was, a failure counts only if the format comes
-//! to it once more with everything cold.
+//! So the verdict is confirmed. If a script was started warm and its result was believed, a failure counts only if the format
+//! reaches it again with everything cold.
 
 use std::cell::RefCell;
 
@@ -17,9 +17,9 @@ use crate::worker::run_attempt;
 /// The scripts of one job.
 #[derive(Default)]
 struct Scripts {
-    /// Those that passed with warm starts and were believed.
+    /// Scripts that passed with warm starts and were believed.
     believed: Vec<Ran>,
-    /// Failures that were not confirmed.
+    /// Failures that a cold run did not confirm.
     doubts: Vec<Doubt>,
 }
 
@@ -60,7 +60,7 @@ fn is_failure(run: &Run<'_>, outcome: &Outcome) -> bool {
     run.verdicts.kind(outcome.verdict).is_failure
 }
 
-/// Two failures that are not the same: once more, as it may be so by itself.
+/// Handles two failures that differ. The test may be nondeterministic, so it runs once more.
 fn differing_failures(
     run: &Run<'_>,
     job: JobId,
@@ -84,7 +84,7 @@ fn cold(run: &Run<'_>, job: JobId) -> Option<Outcome> {
     run.source.run_delegated(job, &|script, _| run.once(job, script, Way::Cold).transcript)
 }
 
-/// As usual.
+/// Runs the job with its checks, warm where possible.
 fn warm(run: &Run<'_>, job: JobId) -> Option<(Outcome, Scripts)> {
     let scripts = RefCell::new(Scripts::default());
     let outcome = run.source.run_delegated(job, &|script, attempt| {

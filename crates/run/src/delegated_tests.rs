@@ -1,5 +1,5 @@
-//! Each decision about a test whose format judges by itself, with an executor that starts nothing. The fake's format calls it a
-//! failure if its script writes "bad".
+//! Tests each decision about a test whose format judges by itself, with an executor that starts nothing. The fake's format
+//! reports a failure if its script writes "bad".
 
 use hotstart_model::{Fault, Severity, Verdict};
 
@@ -30,7 +30,7 @@ fn a_failure_without_warm_starts_is_believed() {
     assert_eq!(checks.counts(), CheckCounts::default());
 }
 
-/// Its script failed, and that was confirmed already: the format is not asked again.
+/// The script's failure was confirmed already, so the format does not run again.
 #[test]
 fn a_failed_script_is_confirmed_once() {
     let executor = FakeExecutor::new(vec![code(1)], vec![code(1)]);
@@ -65,7 +65,7 @@ fn a_failure_that_comes_once_leaves_tools_warm() {
     assert!(ended.message().contains("A second warm run did not fail in this way"), "{}", ended.message());
 }
 
-/// The format's own verdicts differ: the cold one counts, and it is a fault if it stays so.
+/// The format's own verdicts differ. The cold one counts. It is a fault if the difference stays.
 #[test]
 fn of_failures_that_differ_the_cold_one_counts() {
     for (again, faults) in [(wrote(0, "bad"), 1), (wrote(0, "good"), 0)] {

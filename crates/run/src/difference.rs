@@ -1,4 +1,4 @@
-//! Compares two runs of one script in everything that can be seen of them: bytes, statuses, files.
+//! Compares two runs of one script in everything visible: bytes, statuses, files.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use hotstart_model::{Script, Stage, Step, Taped, Transcript};
 
 use crate::own_files::Files;
 
-/// A run as it looks from outside.
+/// The visible results of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub transcript: Transcript,
@@ -16,11 +16,11 @@ pub(crate) struct Seen {
 /// The first difference between two runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Difference {
-    /// What differs: `standard output of stage 1 of 2 (opt -S) of RUN: at line 3`.
+    /// The differing item: `standard output of stage 1 of 2 (opt -S) of RUN: at line 3`.
     pub what: String,
-    /// The first run's.
+    /// Its value in the first run.
     pub first: String,
-    /// The second run's.
+    /// Its value in the second run.
     pub second: String,
 }
 
@@ -28,7 +28,8 @@ pub(crate) struct Difference {
 const SHOWN: usize = 4096;
 
 impl Difference {
-    /// Whether it may come of a FileCheck that passed without a process: not if what stages hand on differs, or files.
+    /// Returns whether a FileCheck that passed without a process may cause it. If files or the bytes between stages differ,
+    /// none does.
     pub(crate) fn may_be_a_wrong_match(&self) -> bool {
         ["the status of", "standard error of", "how much of", "the end of"]
             .iter()
@@ -53,7 +54,7 @@ fn shorten(mut text: String) -> String {
     text
 }
 
-/// The first thing in which the runs differ; times do not count.
+/// Returns the first difference between the runs; times do not count.
 pub(crate) fn between(script: &Script, a: &Seen, b: &Seen) -> Option<Difference> {
     tapes(script, &a.transcript, &b.transcript)
         .or_else(|| steps(script, &a.transcript, &b.transcript))
@@ -70,7 +71,7 @@ fn tapes(script: &Script, a: &Transcript, b: &Transcript) -> Option<Difference> 
     })
 }
 
-/// The stage whose pipe was captured, in words.
+/// Describes the stage whose pipe was captured.
 fn place(script: &Script, transcript: &Transcript, tape: &Taped) -> String {
     let mut command = 0;
     for step in &transcript.steps {

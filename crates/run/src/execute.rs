@@ -1,4 +1,4 @@
-//! Runs a script once, behind a trait, so that conclusions from runs are tested without processes.
+//! Runs a script once, behind a trait, so that tests of the decisions about runs need no processes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::watch::Watch;
 /// The way tools are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// As the settings say, warm where possible.
+    /// As the settings require, warm where possible.
     Warm,
     /// By exec.
     Cold,
@@ -24,25 +24,25 @@ pub(crate) enum Way {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ran {
     pub transcript: Transcript,
-    /// Number of its processes that were started warm, and of FileChecks that passed without a process.
+    /// Number of its processes that were started warm, plus FileChecks that passed without a process.
     pub warm_starts: usize,
     /// Whether there were such FileChecks.
     pub has_matched: bool,
     /// Whether one of its warm starts was doubtful, so that the transcript proves nothing.
     pub is_doubtful: bool,
-    /// Whether the time of the whole run was over before it ended.
+    /// Whether the time of the whole run ran out before it ended.
     pub is_cut_short: bool,
     /// Its processes.
     pub group: Arc<Group>,
 }
 
 impl Ran {
-    /// Whether hotstart itself lacked something that it needs for a run.
+    /// Returns whether hotstart itself lacked a resource that it needs for a run.
     pub(crate) fn had_no_room(&self) -> bool {
         matches!(self.transcript.fault, Some(Fault::Internal(_)))
     }
 
-    /// Whether the run was ended from outside, so that there is no result.
+    /// Returns whether the run was ended from outside, so that there is no result.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.transcript.fault == Some(Fault::Interrupted)
     }
@@ -50,32 +50,32 @@ impl Ran {
 
 /// Runs scripts.
 pub(crate) trait Execute: Sync + fmt::Debug {
-    /// Runs it once.
+    /// Runs `script` once.
     fn run(&self, job: JobId, script: &Script, way: Way) -> Ran;
 
-    /// Starts the tools cold from now on that this run started warm.
+    /// Quarantines the tools that this run started warm.
     fn distrust(&self, ran: &Ran);
 
-    /// Lets no FileCheck pass without a process any more, if this run of `test` did.
+    /// If this run of `test` had FileChecks that passed without a process, allows no more such passes.
     fn distrust_matches(&self, ran: &Ran, test: &str);
 
-    /// Ends the workers that took part in this run, without blame for their tools.
+    /// Ends the persistent processes that took part in this run, without blame for their tools.
     fn doubt_workers(&self, ran: &Ran);
 
-    /// The runs of workers before they took part in this run, at most `most` of each.
+    /// Returns the runs of persistent processes before they took part in this run, at most `most` of each.
     fn visits(&self, ran: &Ran, most: usize) -> Vec<Visit>;
 }
 
-/// Runs scripts by starting processes, under the watch that ends them when their time is up.
+/// Runs scripts by starting processes, under the watch that ends them at their deadline.
 #[derive(Debug)]
 pub(crate) struct Processes<'a> {
     warm: &'a Launcher,
-    /// Starts everything cold; warm starts are measured against it.
+    /// Starts everything cold. Warm starts are compared with it.
     cold: Launcher,
     /// Decides passes of FileCheck in warm runs.
     filechecks: Option<Arc<FileChecks>>,
     watch: Arc<Watch>,
-    /// When the whole run must be over.
+    /// Deadline of the whole run.
     deadline: Option<Instant>,
 }
 
@@ -97,7 +97,7 @@ impl Execute for Processes<'_> {
             Way::Cold => (&self.cold, None),
         };
         let group = Arc::new(Group::of_job(job.0));
-        // Before its time begins.
+        // Before the script's time begins.
         let _room = descriptors::reserve(needed(script), || self.watch.is_killed());
         let own = script.timeout.map(|limit| Instant::now() + limit);
         let deadline = [own, self.deadline].into_iter().flatten().min();
@@ -141,13 +141,13 @@ impl Execute for Processes<'_> {
     }
 }
 
-/// Descriptors that a stage needs while it is started and runs: its pipes, our ends of them, a temporary file, and what it
-/// is watched by.
+/// Descriptors that a stage needs while it is started and runs: its pipes, our ends of them, a temporary file, and those that
+/// watch it.
 const STAGE: u64 = 8;
-/// Descriptors that a script needs besides: an empty input, and a template or worker that is made for it.
+/// Further descriptors that a script needs: an empty input, and a zygote or persistent process that is made for it.
 const SCRIPT: u64 = 6;
 
-/// The most descriptors that a script needs at a time. Signs in quotes are counted as well, which does no harm.
+/// Returns the most descriptors that a script needs at a time. It counts signs in quotes as well, which does no harm.
 fn needed(script: &Script) -> u64 {
     let of_command = |text: &str| {
         let count = |signs: &[char]| text.matches(signs).count() as u64;

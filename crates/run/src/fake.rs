@@ -1,4 +1,4 @@
-//! A source and an executor for unit tests: runs end as the test says, and no process is started.
+//! A source and an executor for unit tests: the test chooses how runs end, and no process is started.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -16,36 +16,36 @@ use crate::schedule::{Run, RunSettings};
 use crate::watch::Watch;
 use crate::{Checks, worker};
 
-/// A run with this exit code, in which tools were started warm if it was run so.
+/// Returns a run with this exit code. It counts as warm if it is run warm.
 pub(crate) fn code(exit_code: i32) -> Ran {
     Ran { transcript: Transcript { exit_code: Some(exit_code), ..Transcript::default() }, ..Ran::default() }
 }
 
-/// A run that wrote `stdout`.
+/// Returns a run that wrote `stdout`.
 pub(crate) fn wrote(exit_code: i32, stdout: &str) -> Ran {
     let mut ran = code(exit_code);
     ran.transcript.stdout = stdout.to_owned();
     ran
 }
 
-/// A run without a status.
+/// Returns a run without a status.
 pub(crate) fn fault(fault: Fault) -> Ran {
     Ran { transcript: Transcript { fault: Some(fault), ..Transcript::default() }, ..Ran::default() }
 }
 
-/// A run that was ended at its time limit.
+/// Returns a run that was ended at its time limit.
 pub(crate) fn timeout() -> Ran {
     let mut ran = code(-9);
     ran.transcript.timed_out = true;
     ran
 }
 
-/// A run that proves nothing.
+/// Returns a run that proves nothing.
 pub(crate) fn doubtful(ran: Ran) -> Ran {
     Ran { is_doubtful: true, ..ran }
 }
 
-/// Runs end as listed; the last entry holds for all that follow.
+/// Ends runs as listed. The last entry holds for all that follow.
 #[derive(Debug, Default)]
 pub(crate) struct FakeExecutor {
     warm: Mutex<VecDeque<Ran>>,
@@ -62,17 +62,17 @@ impl FakeExecutor {
         FakeExecutor { warm: Mutex::new(warm), cold: Mutex::new(cold.into()), ..Self::default() }
     }
 
-    /// Runs with the settings' launcher start no tool warm.
+    /// Creates an executor whose warm runs start no tool warm.
     pub(crate) fn of_cold_tools(runs: Vec<Ran>) -> Self {
         FakeExecutor { warm: Mutex::new(runs.into()), ..Self::default() }
     }
 
-    /// For how many starts the tools of a run were given up.
+    /// Returns how many runs had their tools quarantined.
     pub(crate) fn distrusted(&self) -> usize {
         self.distrusted.load(Ordering::Relaxed)
     }
 
-    /// How many runs were made in this way.
+    /// Returns how many runs were made in this way.
     pub(crate) fn runs(&self, way: Way) -> usize {
         self.ways.lock().unwrap().iter().filter(|made| **made == way).count()
     }
@@ -110,9 +110,9 @@ pub(crate) struct FakeSource {
     pub xfail: bool,
     /// Whether the job runs its script itself.
     pub delegated: bool,
-    /// Attempts that are allowed, less one.
+    /// Allowed attempts, less one.
     pub retries: u32,
-    /// Whether the script asks for a shell, without which it may be run.
+    /// Whether the script asks for an external shell but may run without it.
     pub may_be_native: bool,
 }
 
@@ -173,7 +173,7 @@ impl JobSource for FakeSource {
         if transcript.fault == Some(Fault::Interrupted) {
             return None;
         }
-        // A format that calls a script that writes "bad" a failure, although it exits with 0.
+        // The format reports a failure for a script that writes "bad", although it exits with 0.
         let verdict = if transcript.stdout.contains("bad") {
             Verdict::FAIL
         } else {
@@ -215,7 +215,7 @@ impl Events for Kept {
 /// The result of the one job.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// Its outcome, if it was not interrupted.
+    /// The job's outcome, if it was not interrupted.
     pub outcome: Option<Arc<Outcome>>,
     pub told: Vec<(Severity, String)>,
 }
@@ -225,7 +225,7 @@ impl Ended {
         self.outcome.as_ref().expect("an outcome").verdict
     }
 
-    /// The only message.
+    /// Returns the only message.
     pub(crate) fn message(&self) -> &str {
         assert_eq!(self.told.len(), 1, "{self:#?}");
         &self.told[0].1

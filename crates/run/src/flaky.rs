@@ -1,8 +1,8 @@
 //! Tests that failed with warm starts and passed cold. The cold run counts, but the failure is never dropped.
 //!
-//! Such a test gets lit's FLAKYPASS, and a diagnostic that shows both outputs, what the workers had run before, and a
-//! command that runs the same tests in that order. Repeated cold runs tell a test that is nondeterministic by itself
-//! from one that fails each time it is started warm, whose tools are then kept cold.
+//! Such a test gets lit's FLAKYPASS, and a diagnostic that shows both outputs, the earlier runs of its persistent processes,
+//! and a command that runs the same tests in that order. Repeated cold runs distinguish a nondeterministic test from one that
+//! fails each time it is started warm, whose tools are then quarantined.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -15,12 +15,12 @@ use crate::execute::{Ran, Way};
 use crate::own_files;
 use crate::schedule::{Replay, Run};
 
-/// Most cold runs that look for the cause, and the time after which no more begin.
+/// Most cold runs that look for the cause, and the time after which no more start.
 const COLD_RUNS: u32 = 6;
 const COLD_RUNS_FOR: Duration = Duration::from_secs(5);
 /// Bytes that are shown of each output.
 const OUTPUT_MAX: usize = 4096;
-/// Most workers that are shown, and most earlier runs of each.
+/// Most persistent processes that are shown, and most earlier runs of each.
 const WORKERS_SHOWN: usize = 8;
 const EARLIER_SHOWN: usize = 16;
 
@@ -36,28 +36,28 @@ pub(crate) struct Contradiction<'c> {
     pub job: JobId,
     /// The runs in which tools were started warm.
     pub warm: &'c [Ran],
-    /// Both outputs, as people are shown them.
+    /// Both outputs, as reports show them.
     pub shown: [String; 2],
     /// Whether the warm run reached its time limit.
     pub timed_out: bool,
 }
 
-/// How to run the test again; `None` if it was interrupted.
+/// Functions that run the test again. They return `None` if it was interrupted.
 pub(crate) struct Trials<'t> {
-    /// Cold; whether it fails.
+    /// Runs the test cold. Returns whether it fails.
     pub cold: &'t dyn Fn() -> Option<bool>,
-    /// Warm; whether it fails in the same way as before.
+    /// Runs the test warm. Returns whether it fails in the same way as before.
     pub warm: &'t dyn Fn() -> Option<bool>,
 }
 
-/// The reason for which a test failed warm only.
+/// The reason for which a test failed only when warm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cause {
-    /// Cold runs fail, too: their number, and that of all.
+    /// Cold runs fail, too: the number of failures, and of all cold runs.
     Nondeterministic(u32, u32),
     /// Every warm run fails.
     Warm(u32),
-    /// Another warm run did not fail so, nor did these cold ones.
+    /// Another warm run did not fail in this way, nor did this many cold ones.
     Unknown(u32),
     /// The time limit was reached once.
     Late(u32),
@@ -137,7 +137,7 @@ pub(crate) fn report(run: &Run<'_>, found: &Contradiction<'_>, trials: &Trials<'
     Doubt { text }
 }
 
-/// The same for a script that was run warm and then cold.
+/// Looks for the cause for a script that was run warm and then cold, and reports it.
 pub(crate) fn report_script(
     run: &Run<'_>,
     job: JobId,
@@ -163,12 +163,12 @@ pub(crate) fn report_script(
     report(run, &found, &trials)
 }
 
-/// The end of a script, without its output.
+/// Returns the end of a script, without its output.
 pub(crate) fn end(transcript: &Transcript) -> impl PartialEq {
     (transcript.exit_code, transcript.fault.clone(), transcript.timed_out)
 }
 
-/// Gives the outcome of a test the code that tells of the doubt.
+/// Sets the verdict for the doubt, and puts the report into the output.
 pub(crate) fn settle(run: &Run<'_>, outcome: &mut Outcome, doubt: &Doubt) {
     if run.verdicts.kind(outcome.verdict).is_failure {
         return;
@@ -200,7 +200,7 @@ fn earlier(run: &Run<'_>, visits: &[Visit]) -> String {
     text
 }
 
-/// A command that runs the tests whose commands came before, and then this one.
+/// Returns a command that runs the tests of the earlier commands, and then this one.
 fn replay(run: &Run<'_>, job: JobId, visits: &[Visit]) -> String {
     let Some(Replay { before, after }) = &run.settings.replay else { return String::new() };
     let served = visits.iter().flat_map(|visit| &visit.last).filter_map(|served| served.job);
@@ -213,12 +213,12 @@ fn replay(run: &Run<'_>, job: JobId, visits: &[Visit]) -> String {
     format!("{text} {after}")
 }
 
-/// As a word of a POSIX shell.
+/// Quotes a word for a POSIX shell.
 fn quote(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// The begin and the end of a text that is too long to be shown.
+/// Returns the beginning and the end of a text that is too long to be shown.
 fn shorten(text: &str) -> String {
     if text.len() <= OUTPUT_MAX {
         return text.to_owned();

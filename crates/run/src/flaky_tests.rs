@@ -1,4 +1,4 @@
-//! What is concluded from warm and cold runs, with an executor that starts nothing.
+//! Tests the conclusions from warm and cold runs, with an executor that starts nothing.
 
 use super::*;
 use crate::fake::{Ended, FakeExecutor, FakeSource, code, fault, run_job, settings, wrote};
@@ -217,7 +217,7 @@ fn a_native_failure_that_only_a_warm_run_has_is_flaky_and_no_difference_between_
     let ended = run_job(&source, &executor, &settings, &Checks::sampled(0.0));
     assert_eq!((ended.verdict(), ended.told.len()), (Verdict::FLAKYPASS, 1));
     assert_eq!((shells.counts().confirmed, shells.counts().differing), (1, 0));
-    // By its shell it passes, natively it fails, cold as well.
+    // With its own shell it passes. Natively it fails, cold as well.
     let executor = FakeExecutor::new(vec![fails.clone()], vec![code(0), fails, code(0)]);
     let ended = run_job(&source, &executor, &settings, &Checks::sampled(0.0));
     assert!(ended.message().contains("run natively it fails"), "{ended:#?}");

@@ -10,7 +10,7 @@ pub(crate) struct Gate {
     left: Condvar,
 }
 
-/// A place in a group, given up when dropped.
+/// A place in a group. Dropping it frees the place.
 pub(crate) struct Place<'a> {
     gate: &'a Gate,
     group: String,

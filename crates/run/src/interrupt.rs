@@ -1,10 +1,10 @@
-//! The user's interrupt, which reaches every worker and everything that one waits for.
+//! The user's interrupt. It reaches every worker and everything for which a worker waits.
 
 use std::sync::{Arc, Mutex};
 
 use crate::watch::Watch;
 
-/// Set once, from any thread, when the run is to stop at once.
+/// Set once, from any thread, to stop the run at once.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt {
     state: Arc<Mutex<State>>,
@@ -17,7 +17,7 @@ struct State {
 }
 
 impl Interrupt {
-    /// An interrupt that has not happened.
+    /// Creates an interrupt that has not happened.
     pub fn new() -> Self {
         Self::default()
     }
@@ -31,7 +31,7 @@ impl Interrupt {
         }
     }
 
-    /// Whether it has come.
+    /// Returns whether the interrupt has come.
     pub fn is_triggered(&self) -> bool {
         self.state.lock().expect("no panic while locked").triggered
     }

@@ -1,8 +1,7 @@
-//! Decides which job runs when, and ends those whose time is up.
+//! Decides which job runs when, and ends jobs at their deadline.
 //!
-//! Workers are threads that take the next job of a [`JobSource`], let it be prepared, run its script, and let the
-//! source judge what happened. This crate knows neither suites nor the syntax of scripts; it cannot tell a list of
-//! tests from any other list of jobs.
+//! Workers are threads. Each takes the next job of a [`JobSource`], has it prepared, runs its script, and has the source
+//! judge the result. This crate knows neither suites nor the syntax of scripts; to it, tests are jobs like any others.
 #![forbid(unsafe_code)]
 
 mod check;

@@ -1,6 +1,7 @@
 //! The files that a script wrote: those whose name begins with its `%t`.
 //!
-//! By lit's convention a test writes nowhere else. Contents are kept as length and hash, so a difference is named and not shown.
+//! By lit's convention a test writes nowhere else. Contents are kept as length and hash, so a report names a difference and
+//! does not show it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,7 +22,7 @@ pub(crate) enum Content {
     Unreadable,
 }
 
-/// The script's files as they are now.
+/// Returns the current state of the script's files.
 pub(crate) fn read(script: &Script) -> Files {
     let mut files = Files::new();
     for path in own(script) {
@@ -30,11 +31,11 @@ pub(crate) fn read(script: &Script) -> Files {
     files
 }
 
-/// Removes them, so that the next run begins as on a fresh checkout.
+/// Removes the script's files, so that the next run begins as on a fresh checkout.
 pub(crate) fn remove(script: &Script) {
     for path in own(script) {
         let is_dir = path.symlink_metadata().is_ok_and(|found| found.is_dir());
-        // A file that cannot be removed shows as a difference, or does not matter.
+        // A file that cannot be removed shows up as a difference, or does not matter.
         let _ = if is_dir { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
     }
 }

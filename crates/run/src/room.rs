@@ -1,15 +1,15 @@
-//! Repeats runs for which the system had no room: too few descriptors or processes, or too little memory.
+//! Repeats runs for which the system lacked descriptors, processes or memory.
 //!
-//! Such a run proves nothing about the test. It waits until another has ended, and is made again from a clean start, one at a
-//! time. It is given up only if it fails so while no other is running.
+//! Such a run proves nothing about the test. It waits until another has ended, and is then repeated from a clean start, one
+//! at a time. It is given up only if it fails so while no other is running.
 
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// How often one that waits looks whether the whole run was ended.
+/// Interval at which a waiter checks whether the whole run was ended.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The runs that are under way.
+/// The runs in progress.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
     state: Mutex<State>,
@@ -24,7 +24,7 @@ struct State {
     ended: u64,
 }
 
-/// A run that is under way, until it is dropped.
+/// A run in progress, until it is dropped.
 pub(crate) struct Inside<'r>(&'r Room);
 
 impl Room {
@@ -33,12 +33,12 @@ impl Room {
         Inside(self)
     }
 
-    /// The right to run again.
+    /// Returns the right to repeat a run, which one worker has at a time.
     pub(crate) fn again(&self) -> MutexGuard<'_, ()> {
         self.again.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Waits until a run ends, or `is_over`; false if none is under way.
+    /// Waits until a run ends, or `is_over`. Returns `false` if no run is in progress.
     pub(crate) fn await_end(&self, is_over: impl Fn() -> bool) -> bool {
         let mut state = self.state.lock().expect("no panic while locked");
         let before = state.ended;
@@ -71,7 +71,7 @@ mod tests {
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| room.await_end(|| false));
             drop(other);
-            // Whichever comes first, it does not wait for ever.
+            // Whichever comes first, the wait ends.
             let _ = waiting.join().unwrap();
         });
     }

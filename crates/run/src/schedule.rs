@@ -19,7 +19,7 @@ use crate::turns::{Order, Turns};
 use crate::watch::Watch;
 use crate::{Checks, Interrupt, Shells, ToolTimes, crew};
 
-/// How to run.
+/// The settings of a run.
 #[derive(Clone, Debug)]
 pub struct RunSettings {
     /// Jobs at once; at least 1.
@@ -30,23 +30,23 @@ pub struct RunSettings {
     pub deadline: Option<Instant>,
     /// Processes that serve the whole run, and are killed when it is cut short.
     pub companions: Option<Arc<Group>>,
-    /// Adds up the time of tools, if that is wanted.
+    /// Adds up the time of tools, if requested.
     pub tool_times: Option<Arc<ToolTimes>>,
-    /// Counts scripts for an external shell by the shell that ran them, if that can be chosen.
+    /// Counts scripts for an external shell by the shell that ran them, if the shell is a choice.
     pub shells: Option<Arc<Shells>>,
-    /// Who decides passes of FileCheck in warm runs, if anybody.
+    /// Decides passes of FileCheck in warm runs, if set.
     pub filechecks: Option<Arc<FileChecks>>,
-    /// Whether a test counts as failed that failed when it was started warm and passed cold (`--fail-flaky`).
+    /// Whether a test fails that failed when started warm and passed cold (`--fail-flaky`).
     pub fail_flaky: bool,
     /// The command that runs tests again in a given order; `None` if there is none.
     pub replay: Option<Replay>,
-    /// The settled part of the order of jobs.
+    /// The fixed part of the order of jobs.
     pub order: Order,
-    /// Which failures are run once more after all others, one by one.
+    /// The failures that run once more after all others, one by one.
     pub serially: Option<Serially>,
 }
 
-/// The words of a command line around `--replay=TEST` for each test.
+/// The command line around `--replay=TEST` for each test.
 #[derive(Clone, Debug, Default)]
 pub struct Replay {
     /// The program and its command.
@@ -78,7 +78,7 @@ struct Progress {
     end: Option<RunEnd>,
 }
 
-/// Runs every job of `source`, announcing each on `events`, and tells why it ended.
+/// Runs every job of `source`, announces each on `events`, and returns the reason for which the run ended.
 ///
 /// Outcomes reach the caller through [`Event::Finished`] only. A job that was running when the run was cut short
 /// has no outcome.
@@ -131,12 +131,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Tells the user something that belongs to no test.
+    /// Reports a message that belongs to no test.
     pub(crate) fn tell(&self, severity: Severity, message: String) {
         self.events.send(Event::Diagnostic(Diagnostic { severity, place: None, message }));
     }
 
-    /// Runs a script once; again if the system had no room for it.
+    /// Runs a script once, and repeats it if the system had no room for it.
     pub(crate) fn once(&self, job: JobId, script: &Script, way: Way) -> Ran {
         let make = || {
             let _inside = self.room.enter();
@@ -161,12 +161,12 @@ impl<'a> Run<'a> {
         ran
     }
 
-    /// The next job of this worker, unless the run is over.
+    /// Returns the next job of this worker, unless the run is over.
     pub(crate) fn take(&self, worker: usize) -> Option<JobId> {
         self.turns.take(worker, || self.is_over()).map(JobId)
     }
 
-    /// Whether nothing more is to be started.
+    /// Returns whether no more jobs may start.
     pub(crate) fn is_over(&self) -> bool {
         if self.settings.deadline.is_some_and(|at| at <= Instant::now()) {
             self.cut_short(RunEnd::MaxTime);
@@ -174,7 +174,7 @@ impl<'a> Run<'a> {
         self.watch.is_killed()
     }
 
-    /// Notes that a job was left, with or without an outcome.
+    /// Records that a worker has left a job, with or without an outcome.
     pub(crate) fn left(&self) {
         self.turns.ended();
     }
@@ -184,7 +184,7 @@ impl<'a> Run<'a> {
         self.announce(job, outcome, false);
     }
 
-    /// The same; `late` of a job that had ended before the run did.
+    /// Records and announces an outcome; `late` if the job had ended before the run did.
     pub(crate) fn announce(&self, job: JobId, outcome: Outcome, late: bool) {
         let mut progress = self.progress.lock().expect("no panic while locked");
         if progress.end.is_some() && !late {
@@ -209,7 +209,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The counts of scripts by shell.
+    /// Returns the counts of scripts by shell.
     pub(crate) fn shells(&self) -> Option<&Shells> {
         self.settings.shells.as_deref()
     }

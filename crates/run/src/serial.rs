@@ -1,7 +1,7 @@
-//! Failures that may be due to what ran beside them: run once more after all others, one by one.
+//! Repeats failures that concurrent tests may have caused, after all other tests, one by one.
 //!
-//! Only failures of which the caller says so: without a condition, any test that is flaky would be taken for one that passes. A test
-//! that passes then is FLAKYPASS, with the output of its failure. A run that is cut short keeps the failure.
+//! The caller chooses these failures: without a condition, any flaky test would count as passing. A test that passes then is
+//! FLAKYPASS, with the output of its failure. A run that is cut short keeps the failure.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use hotstart_model::{JobId, Outcome, Verdict};
 use crate::schedule::Run;
 use crate::worker;
 
-/// Says which failures are run once more.
+/// Chooses the failures that run once more.
 #[derive(Clone)]
 pub struct Serially(pub Arc<dyn Fn(&Outcome) -> bool + Send + Sync>);
 
@@ -26,7 +26,7 @@ impl fmt::Debug for Serially {
 pub(crate) struct PutOff(Mutex<Vec<(JobId, Outcome)>>);
 
 impl Run<'_> {
-    /// Gives the outcome back unless the job is to run once more.
+    /// Returns the outcome, unless the job runs once more.
     pub(crate) fn unless_put_off(&self, job: JobId, outcome: Outcome) -> Option<Outcome> {
         let is_failure = self.verdicts.kind(outcome.verdict).is_failure;
         match &self.settings.serially {

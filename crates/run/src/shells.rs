@@ -23,7 +23,7 @@ pub struct Shells(Mutex<ShellCounts>);
 pub struct ShellCounts {
     /// By the internal shell, with success.
     pub native: u64,
-    /// By the internal shell, and again by the external one as they failed.
+    /// By the internal shell, and after a failure by the external one.
     pub confirmed: u64,
     /// Of these, those that the external shell ran with success.
     pub differing: u64,
@@ -32,14 +32,14 @@ pub struct ShellCounts {
 }
 
 impl ShellCounts {
-    /// Scripts that the external shell alone has run.
+    /// Returns the number of scripts that only the external shell has run.
     pub fn refused_total(&self) -> u64 {
         self.refused.values().sum()
     }
 }
 
 impl Shells {
-    /// The counts so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> ShellCounts {
         self.0.lock().expect("no panic while locked").clone()
     }
@@ -49,7 +49,7 @@ impl Shells {
     }
 }
 
-/// The same script, to be run by the shell that it asks for.
+/// Returns the same script, to be run by the shell that it asks for.
 pub(crate) fn as_asked(script: &Script) -> Option<Script> {
     match &script.interpreter {
         Interpreter::External(shell) if shell.may_be_native => {
@@ -62,14 +62,14 @@ pub(crate) fn as_asked(script: &Script) -> Option<Script> {
     }
 }
 
-/// Whether this run failed natively, and so proves nothing yet.
+/// Returns whether this run failed natively, and so proves nothing yet.
 pub(crate) fn must_be_confirmed(transcript: &Transcript) -> bool {
     transcript.run_by == RunBy::Native
         && transcript.exit_code != Some(0)
         && transcript.fault != Some(Fault::Interrupted)
 }
 
-/// Whether a native success would make the test fail, as one that is expected to fail.
+/// Returns whether a native success would fail the test, because it is expected to fail.
 pub(crate) fn passes_unexpectedly(run: &Run<'_>, job: JobId, attempt: u32, transcript: &Transcript) -> bool {
     transcript.run_by == RunBy::Native
         && transcript.exit_code == Some(0)
@@ -86,7 +86,7 @@ pub(crate) fn note(run: &Run<'_>, transcript: &Transcript) {
     }
 }
 
-/// Runs a script that failed natively by the shell that it asks for.
+/// Runs a script that failed natively with the shell that it asks for.
 pub(crate) fn confirm(run: &Run<'_>, job: JobId, script: &Script, native: Ran) -> Believed {
     let Some(asked) = as_asked(script) else { return Believed::first(native) };
     let again = |script: &Script| {
@@ -101,7 +101,7 @@ pub(crate) fn confirm(run: &Run<'_>, job: JobId, script: &Script, native: Ran) -
     }
     let native_cold = again(script);
     if must_be_confirmed(&native.transcript) && native_cold.exit_code == Some(0) {
-        // It is not the shell that makes a difference.
+        // The shell does not make the difference.
         let is_warm = native.warm_starts > 0 && !native.is_doubtful;
         let doubt = is_warm
             .then(|| flaky::report_script(run, job, script, (&native, &native_cold), &must_be_confirmed));

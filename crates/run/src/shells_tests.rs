@@ -1,4 +1,4 @@
-//! Each decision about a script that asks for bash and was run without it, with an executor that starts nothing.
+//! Tests each decision about a script that asks for bash and ran without it, with an executor that starts nothing.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ fn native(exit_code: i32) -> Ran {
     by(RunBy::Native, code(exit_code))
 }
 
-/// Runs a test for bash, and tells what came of it and what was counted.
+/// Runs a test for bash. Returns its result and the counts.
 fn ended(xfail: bool, executor: &FakeExecutor) -> (Ended, ShellCounts) {
     let source = FakeSource { may_be_native: true, xfail, ..FakeSource::default() };
     let shells = Arc::<Shells>::default();
@@ -51,7 +51,7 @@ fn a_native_failure_counts_as_bash_has_it() {
     }
 }
 
-/// Twice each: it differs for good.
+/// Each shell runs it twice, with the same result: the difference is permanent.
 #[test]
 fn a_failure_that_only_the_internal_shell_has_is_told_and_no_failure() {
     let executor = FakeExecutor::new(vec![native(1)], vec![code(0), native(1), code(0)]);
@@ -60,7 +60,7 @@ fn a_failure_that_only_the_internal_shell_has_is_told_and_no_failure() {
     assert!(ended.message().contains("by its own shell it does not"), "{}", ended.message());
 }
 
-/// The second run of bash fails: the test is flaky by itself, and fails as it would with lit.
+/// The second run of bash fails: the test itself is flaky, and fails as it would with lit.
 #[test]
 fn a_failure_by_chance_is_no_difference_between_shells() {
     let executor = FakeExecutor::new(vec![native(1)], vec![code(0), native(1), code(1)]);

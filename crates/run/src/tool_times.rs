@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hotstart_model::{Interpreter, Script, Step, Transcript};
 
-/// Adds up what transcripts say. Called from all workers.
+/// Adds up the times in transcripts. Called from all workers.
 #[derive(Debug, Default)]
 pub struct ToolTimes(Mutex<HashMap<String, ToolTime>>);
 
@@ -16,14 +16,14 @@ pub struct ToolTimes(Mutex<HashMap<String, ToolTime>>);
 pub struct ToolTime {
     /// Number of its runs.
     pub runs: u64,
-    /// CPU time, that of processes included for which it waited.
+    /// CPU time, including that of child processes for which it waited.
     pub cpu: Duration,
-    /// Time from the start of its pipeline to its end: stages of one pipeline share it.
+    /// Time from the start of its pipeline to its end. The stages of one pipeline share it.
     pub wall: Duration,
 }
 
 impl ToolTimes {
-    /// Adds an attempt that took `wall`.
+    /// Adds the times of an attempt that took `wall`.
     pub(crate) fn add(&self, script: &Script, transcript: &Transcript, wall: Duration) {
         let add = |name: &str, cpu, wall| self.add_run(Path::new(name), cpu, wall);
         for step in &transcript.steps {
@@ -43,7 +43,7 @@ impl ToolTimes {
         }
     }
 
-    /// Adds a run of `program` that no transcript tells of.
+    /// Adds a run of `program` that is in no transcript.
     pub fn add_run(&self, program: &Path, cpu: Duration, wall: Duration) {
         let name = program.file_name().unwrap_or_default().to_string_lossy();
         let mut times = self.0.lock().expect("no panic while locked");
@@ -54,7 +54,7 @@ impl ToolTimes {
         (time.runs, time.cpu, time.wall) = (time.runs + 1, time.cpu + cpu, time.wall + wall);
     }
 
-    /// All tools, those that took most CPU time first.
+    /// Returns all tools, sorted by CPU time, largest first.
     pub fn sorted(&self) -> Vec<(String, ToolTime)> {
         let times = self.0.lock().expect("no panic while locked");
         let mut times: Vec<_> = times.iter().map(|(name, time)| (name.clone(), *time)).collect();
@@ -63,7 +63,7 @@ impl ToolTimes {
     }
 }
 
-/// The name of the program behind the words that the shell takes for itself.
+/// Returns the name of the program after the words that the shell itself interprets.
 fn tool(args: &[String]) -> &str {
     let mut words = args.iter().map(String::as_str).peekable();
     while let Some(word) = words.next() {

@@ -1,17 +1,18 @@
-//! Which worker starts which job when: in order, those last that must be alone, and each by its own worker if that is settled.
+//! The order of jobs. They start in the source's order; jobs that must be alone come last; a fixed order assigns each job to
+//! its worker.
 
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-/// How often one that waits looks whether the whole run was ended.
+/// Interval at which a waiter checks whether the whole run was ended.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The settled part of the order of jobs.
+/// The fixed part of the order of jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Order {
     /// Jobs from this number on run one by one, after all others.
     pub together: Option<u32>,
-    /// The worker of each job, as in an earlier run; then jobs also start in the order of their numbers.
+    /// The worker of each job, as in an earlier run. Jobs then also start in the order of their numbers.
     pub workers: Option<Vec<usize>>,
 }
 
@@ -35,7 +36,7 @@ impl Turns {
         Turns { count, order, state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// The next job of this worker; waits until it may start. `None` if there is none, or the run is over.
+    /// Returns the next job of this worker, once it may start. `None` if there is none, or the run is over.
     pub(crate) fn take(&self, worker: usize, is_over: impl Fn() -> bool) -> Option<u32> {
         let mut state = self.state.lock().expect("no panic while locked");
         loop {
@@ -62,7 +63,7 @@ impl Turns {
         }
     }
 
-    /// Notes that a job has ended, however it did.
+    /// Records that a job has ended, in whatever way.
     pub(crate) fn ended(&self) {
         self.state.lock().expect("no panic while locked").ended += 1;
         if self.order != Order::default() {
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    /// Runs all jobs with three workers; the worker of each job, in the order of their starts.
+    /// Runs all jobs with three workers. Returns each job and its worker, in the order of starts.
     fn run(turns: &Turns, during: impl Fn(u32) + Sync) -> Vec<(u32, usize)> {
         let started = Mutex::new(Vec::new());
         std::thread::scope(|scope| {

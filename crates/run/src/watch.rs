@@ -1,7 +1,7 @@
 //! The processes of all running jobs, and the deadlines by which they must have ended.
 //!
-//! One thread sleeps until the earliest deadline. It ends a job by killing its processes; the worker, which waits
-//! for those, then goes on by itself. A run without deadlines never wakes it.
+//! One thread sleeps until the earliest deadline. It ends a job by killing its processes. The worker, which waits for these,
+//! then continues. A run without deadlines never wakes the thread.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Instant;
@@ -37,7 +37,7 @@ pub(crate) struct Watched<'a> {
 }
 
 impl Watch {
-    /// Watches over `group` until the returned guard is dropped.
+    /// Watches `group` until the returned value is dropped.
     pub(crate) fn over(&self, group: &Arc<Group>, deadline: Option<Instant>) -> Watched<'_> {
         let mut state = self.state.lock().expect("no panic while locked");
         let id = state.next_id;
@@ -61,12 +61,12 @@ impl Watch {
         }
     }
 
-    /// Whether [`Watch::kill_all`] was called.
+    /// Returns whether [`Watch::kill_all`] was called.
     pub(crate) fn is_killed(&self) -> bool {
         self.state.lock().expect("no panic while locked").killed
     }
 
-    /// Lets [`Watch::enforce`] return.
+    /// Has [`Watch::enforce`] return.
     pub(crate) fn close(&self) {
         self.state.lock().expect("no panic while locked").closed = true;
         self.changed.notify_one();

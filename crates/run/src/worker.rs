@@ -22,7 +22,7 @@ pub(crate) fn work(run: &Run<'_>, worker: usize) {
     }
 }
 
-/// One job to its outcome; `None` if the run was cut short meanwhile.
+/// Runs one job to its outcome, in its parallelism group; `None` if the run was cut short meanwhile.
 pub(crate) fn one(run: &Run<'_>, job: JobId, worker: usize) -> Option<Outcome> {
     let _place = run.source.parallelism_group(job).map(|(name, size)| run.gate.enter(name, size));
     run.events.send(Event::Started { job, worker });
@@ -36,7 +36,7 @@ pub(crate) fn one(run: &Run<'_>, job: JobId, worker: usize) -> Option<Outcome> {
     Some(outcome)
 }
 
-/// Runs a job to its outcome; `None` if the run was cut short meanwhile.
+/// Prepares and runs a job; `None` if the run was cut short meanwhile.
 fn execute(run: &Run<'_>, job: JobId) -> Option<Outcome> {
     match run.source.prepare(job) {
         Work::Decided(outcome) => Some(*outcome),
@@ -61,9 +61,9 @@ fn attempts(run: &Run<'_>, job: JobId, script: &Script) -> Option<Outcome> {
     unreachable!("attempts are limited by the source")
 }
 
-/// One attempt, believed only as far as it was checked.
+/// Runs one attempt, and believes its result only as far as it was checked.
 pub(crate) fn run_attempt(run: &Run<'_>, job: JobId, attempt: u32, script: &Script) -> Believed {
-    // A later attempt sees what the earlier ones left, so it cannot be confirmed by yet another run.
+    // A later attempt sees the files of earlier ones, so another run cannot confirm it.
     let way = if attempt == 1 { Way::Warm } else { Way::Cold };
     let asked = if attempt == 1 { None } else { shells::as_asked(script) };
     let script = asked.as_ref().unwrap_or(script);
@@ -79,7 +79,7 @@ pub(crate) fn run_attempt(run: &Run<'_>, job: JobId, attempt: u32, script: &Scri
     check::check(run, job, attempt, script, ran)
 }
 
-/// A panic while a job was handled is hotstart's fault, and says so; it does not end the run.
+/// Reports a panic while a job was handled as a fault of hotstart. It does not end the run.
 fn fault(panic: &(dyn std::any::Any + Send)) -> Outcome {
     let text = panic
         .downcast_ref::<String>()

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 pub struct Known {
     /// Its name.
     pub name: &'static str,
-    /// Beginning of its library's file name.
+    /// The beginning of its library's file name.
     prefix: &'static str,
-    /// Which package has it.
+    /// The packages that have it.
     package: &'static str,
 }
 
-/// All of them. The first two are those that `tools/allocators` builds.
+/// All known allocators. `tools/allocators` builds the first two.
 pub const KNOWN: [Known; 4] = [
     Known { name: "mimalloc", prefix: "libmimalloc.so", package: "libmimalloc2.0 or libmimalloc3" },
     Known { name: "rpmalloc", prefix: "librpmalloc", package: "librpmalloc1, from 14 on" },
@@ -21,13 +21,13 @@ pub const KNOWN: [Known; 4] = [
     Known { name: "tcmalloc", prefix: "libtcmalloc_minimal.so", package: "libtcmalloc-minimal4" },
 ];
 
-/// The allocator of this name.
+/// Returns the allocator of this name.
 pub fn known(name: &str) -> Option<Known> {
     KNOWN.into_iter().find(|known| known.name == name)
 }
 
 impl Known {
-    /// The way to get it, if it is missing.
+    /// Returns a message that says how to get the allocator.
     pub fn missing(&self) -> String {
         let Known { name, prefix, package } = self;
         let prefix = prefix.trim_end_matches(".so");
@@ -40,7 +40,7 @@ impl Known {
     }
 }
 
-/// Directories of libraries: those that came with this binary, then the system's.
+/// Returns the directories of libraries: those that came with this binary, then the system's.
 pub fn directories() -> Vec<PathBuf> {
     let own =
         std::env::current_exe().ok().and_then(|exe| exe.parent().map(|dir| dir.join("../lib/hotstart")));
@@ -50,7 +50,7 @@ pub fn directories() -> Vec<PathBuf> {
     own.into_iter().chain(system.map(PathBuf::from)).collect()
 }
 
-/// The library of `known` in the first of `directories` that has one.
+/// Returns the library of `known` in the first of `directories` that has one.
 pub fn find(known: Known, directories: &[PathBuf]) -> Option<PathBuf> {
     directories.iter().find_map(|dir| find_in(known.prefix, dir))
 }

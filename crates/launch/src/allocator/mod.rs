@@ -1,9 +1,9 @@
 //! Gives chosen tools another allocator than libc's.
 //!
-//! The allocator is a shared library that ld.so loads before libc. A tool gets the same one however it is started. A cold start
-//! loads it by LD_PRELOAD, and a second library takes the variable out of the environment before anything can read it
-//! (runtime/extra/preload.c). A zygote loads it once, and its forks get the request's environment. So no verdict depends on the
-//! way of starting. The tool's own children have the system's allocator, unless hotstart starts these, too.
+//! The allocator is a shared library that ld.so loads before libc. A tool gets the same one however it is started. A cold
+//! start loads it by LD_PRELOAD, and a second library removes the variable from the environment before anything can read it
+//! (runtime/extra/preload.c). A zygote loads it once, and its forks get the request's environment. So no verdict depends on
+//! the way of starting. The tool's own children have the system's allocator, unless hotstart starts these, too.
 
 mod find;
 
@@ -22,19 +22,19 @@ pub use find::{KNOWN, Known, directories, find, known};
 use crate::warm::{eligible, image};
 use crate::{EnvBlock, Group, Launcher, ProcessGroup, Reason, Spec};
 
-/// Which tools get which library; `None` is the system's allocator.
+/// The library for each tool; `None` is the system's allocator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllocatorChoice {
-    /// For tools that are not named.
+    /// For tools that `tools` does not name.
     pub all: Option<PathBuf>,
-    /// By the last component of the path by which a tool is started; of several for one tool the last holds.
+    /// By the last component of the path by which a tool is started. The last entry for a tool counts.
     pub tools: Vec<(String, Option<PathBuf>)>,
 }
 
-/// The reason for which no other allocator can be used.
+/// The reason for which the chosen allocator cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AllocatorError {
-    /// LD_PRELOAD cannot name it.
+    /// LD_PRELOAD cannot hold the path.
     #[error("the path of an allocator's library must be absolute, without blanks and colons: '{}'", .0.display())]
     Path(PathBuf),
     /// ld.so does not load it.
@@ -45,7 +45,7 @@ pub enum AllocatorError {
         /// The message of a process that was started with it.
         said: String,
     },
-    /// No file can be made that ld.so loads.
+    /// The system allows no file for the hiding library that ld.so could load.
     #[error("the system lets no file be made that could hide a preloaded allocator")]
     System,
 }
@@ -54,16 +54,16 @@ pub enum AllocatorError {
 #[derive(Debug)]
 pub struct Allocators {
     choice: AllocatorChoice,
-    /// `runtime/extra/preload.c`, as long as this lives.
+    /// The file of `runtime/extra/preload.c`, which lives as long as this value.
     _scrubber: OwnedFd,
     scrubber: PathBuf,
     programs: Mutex<HashMap<OsString, Allocation>>,
 }
 
-/// A program's allocator: `None` is the system's, as is an error, which says why the chosen one cannot be given to it.
+/// A program's allocator: `None` is the system's. With an error, too, the program gets the system's; the error is the reason.
 pub(crate) type Allocation = Result<Option<Arc<Preload>>, Reason>;
 
-/// The libraries that are preloaded.
+/// The libraries to preload.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Preload {
     /// The allocator.
@@ -73,10 +73,10 @@ pub(crate) struct Preload {
 }
 
 impl Allocators {
-    /// Tries each library once.
+    /// Loads each library once, as a test.
     pub fn new(choice: AllocatorChoice) -> Result<Self, AllocatorError> {
         let file = image::open(image::PRELOAD).ok_or(AllocatorError::System)?;
-        // By way of this process, so that the tool has no descriptor of it.
+        // The path goes through this process, so that the tool has no descriptor of the file.
         let scrubber = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
         let mut libraries: Vec<_> = choice.tools.iter().map(|(_, library)| library).collect();
         libraries.push(&choice.all);
@@ -86,7 +86,7 @@ impl Allocators {
         Ok(Allocators { choice, _scrubber: file, scrubber, programs: Mutex::default() })
     }
 
-    /// The libraries with which `program` is started.
+    /// Returns the libraries with which `program` is started.
     pub(crate) fn of(&self, program: &Path) -> Allocation {
         let mut programs = self.programs.lock().expect("no panic while locked");
         if let Some(known) = programs.get(program.as_os_str()) {
@@ -94,7 +94,7 @@ impl Allocators {
         }
         let Some(library) = self.chosen(program) else { return Ok(None) };
         let fits = match eligible::examine(program) {
-            // A search path that ld.so alone can follow.
+            // ld.so alone can follow such a search path.
             Err(Reason::RelativePath) => Ok(()),
             other => other.map(drop),
         };
@@ -118,13 +118,13 @@ impl Preload {
         Preload { library: library.to_owned(), cold }
     }
 
-    /// The environment of a cold start.
+    /// Returns the environment of a cold start.
     pub(crate) fn environment(&self, env: &EnvBlock) -> EnvBlock {
         with_preload(env, &self.cold)
     }
 }
 
-/// Puts `first` before what LD_PRELOAD names, in its place; else at the end.
+/// Puts `first` before the entries of LD_PRELOAD, in its place; without LD_PRELOAD, at the end.
 fn with_preload(env: &EnvBlock, first: &OsStr) -> EnvBlock {
     let mut blob = Vec::with_capacity(env.blob().len() + first.len() + 16);
     let entry = |blob: &mut Vec<u8>, users: Option<&[u8]>| {
@@ -155,7 +155,7 @@ fn with_preload(env: &EnvBlock, first: &OsStr) -> EnvBlock {
     EnvBlock::from_strings(&blob).expect("each string is ended")
 }
 
-/// Starts a shell with it: it must be loaded, without a word, and not be seen in the environment.
+/// Starts a shell with the library: it must load without a message, and must not be visible in the environment.
 fn check(library: &Path, scrubber: &Path) -> Result<(), AllocatorError> {
     let text = library.as_os_str().as_bytes();
     if !library.is_absolute() || text.iter().any(|byte| byte.is_ascii_whitespace() || *byte == b':') {

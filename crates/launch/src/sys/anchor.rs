@@ -8,7 +8,7 @@ pub(crate) fn make() -> io::Result<i32> {
     extern "C" fn end(_: *mut libc::c_void) -> libc::c_int {
         0
     }
-    // No signal tells of its end: SIGCHLD, where the runner was started with it ignored, would have the kernel reap it.
+    // No signal reports its end: if the runner was started with SIGCHLD ignored, the kernel would reap a child that sends it.
     // SAFETY: the child returns at once, and is given nothing.
     let made = unsafe { super::spawn::clone_stopped(0, end, ptr::null_mut()) };
     let pid = made.map_err(io::Error::from_raw_os_error)?;
@@ -20,7 +20,8 @@ pub(crate) fn make() -> io::Result<i32> {
     Err(error)
 }
 
-/// Whether an anchor is the only process of its group. It leaves the group for that moment, and leads it again if so.
+/// Returns whether an anchor is the only process of its group. The anchor leaves its group for the test, and then leads it
+/// again if it was alone.
 pub(crate) fn is_alone(pid: i32) -> bool {
     // SAFETY: these calls have no memory precondition; the number is that of a child not reaped.
     unsafe {
@@ -33,11 +34,11 @@ pub(crate) fn is_alone(pid: i32) -> bool {
 
 /// Reaps an anchor. Its number stays taken while its group has processes.
 pub(crate) fn reap(pid: i32) {
-    // SAFETY: the status is not asked for; __WCLONE is for children whose end no SIGCHLD tells.
+    // SAFETY: the status is not requested; __WCLONE is for children whose end no SIGCHLD reports.
     unsafe { libc::waitpid(pid, ptr::null_mut(), libc::__WCLONE) };
 }
 
-/// Moves a child that has not called exec to a process group; whether it could.
+/// Moves a child that has not called exec to a process group. Returns whether it could.
 pub(crate) fn set_group(pid: i32, pgid: i32) -> bool {
     // SAFETY: setpgid has no memory precondition.
     unsafe { libc::setpgid(pid, pgid) == 0 }

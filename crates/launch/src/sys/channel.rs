@@ -1,7 +1,7 @@
 //! A pair of connected sockets that keep message boundaries and carry descriptors.
 //!
-//! Written on `libc` and not on `rustix`, as one send per process start should neither allocate nor copy the parts
-//! of the message together.
+//! It uses `libc` and not `rustix`, since one send per process start should neither allocate nor copy the parts of the
+//! message together.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -11,7 +11,7 @@ use std::time::Duration;
 const FDS_MAX: usize = 32;
 const CONTROL_BYTES: usize = 256;
 
-/// Two ends of a SOCK_SEQPACKET connection, closed on exec.
+/// Returns the two ends of a SOCK_SEQPACKET connection, closed on exec.
 pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut fds = [0; 2];
     // SAFETY: the pointer is valid for writes of two descriptors.
@@ -88,7 +88,7 @@ pub(crate) fn send(socket: &OwnedFd, parts: &[&[u8]], fds: &[RawFd]) -> io::Resu
     }
 }
 
-/// Receives one message; its length, or 0 at the end.
+/// Receives one message. Returns its length, or 0 at the end.
 pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<usize> {
     loop {
         // SAFETY: the pointer is valid for writes of the given length.
@@ -103,7 +103,7 @@ pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<usize> 
     }
 }
 
-/// What came in the time that a socket's patience allows.
+/// The result of a receive within the socket's patience.
 #[derive(Debug)]
 pub(crate) enum Received {
     /// A message of this length.
@@ -114,7 +114,7 @@ pub(crate) enum Received {
     Nothing,
 }
 
-/// Like [`receive`], but tells silence from the end.
+/// Like [`receive`], but distinguishes silence from the end.
 pub(crate) fn receive_patiently(socket: &OwnedFd, buffer: &mut [u8]) -> Received {
     match receive(socket, buffer) {
         Ok(0) => Received::End,

@@ -2,10 +2,10 @@
 
 use std::mem::MaybeUninit;
 
-/// Soft and hard value of a limit; `None` is unlimited, or not known.
+/// Returns the soft and hard value of a limit; `None` is unlimited, or not known.
 pub(crate) fn own(number: u32) -> [Option<u64>; 2] {
     let mut limit = MaybeUninit::<libc::rlimit>::uninit();
-    // SAFETY: the pointer is valid for writes of an rlimit; a number that there is not is refused.
+    // SAFETY: the pointer is valid for writes of an rlimit; an unknown number is refused.
     if unsafe { libc::getrlimit(number as _, limit.as_mut_ptr()) } != 0 {
         return [None; 2];
     }

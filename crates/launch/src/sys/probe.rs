@@ -1,4 +1,4 @@
-//! Forks, mappings and allocations for experiments. See `crate::probe` for what they are for.
+//! Forks, mappings and allocations for experiments. `crate::probe` describes their purpose.
 //!
 //! Children that are forked here run in a copy of a process that may have threads: until they exec or end they call
 //! only what is async-signal-safe (memory accesses, `clock_gettime`, `_exit`), and allocate nothing.
@@ -24,7 +24,7 @@ fn last_error<T>() -> io::Result<T> {
     Err(io::Error::last_os_error())
 }
 
-/// One start of `program`, waited for.
+/// Starts `program` once, and waits for it.
 pub(crate) fn start(way: Way, program: &Path) -> io::Result<StartCost> {
     let program = CString::new(program.as_os_str().as_bytes())?;
     let begun = Instant::now();
@@ -50,7 +50,7 @@ fn posix_spawn(program: &CString) -> io::Result<i32> {
     if errno == 0 { Ok(pid) } else { Err(io::Error::from_raw_os_error(errno)) }
 }
 
-/// Becomes `program`; the exit code if that fails. Async-signal-safe.
+/// Becomes `program`. Returns the exit code if that fails. Async-signal-safe.
 fn exec(program: &CString) -> i32 {
     let (argv, envp) = ([program.as_ptr(), ptr::null()], [ptr::null()]);
     // SAFETY: both arrays are null-terminated and point to strings that live until the process is replaced.
@@ -77,7 +77,7 @@ extern "C" fn exec_in_child(argument: *mut libc::c_void) -> libc::c_int {
     exec(unsafe { &*argument.cast::<CString>() })
 }
 
-/// vfork itself cannot be called from Rust, as it returns twice into the same frame; this is what it does.
+/// Does what vfork does. vfork itself cannot be called from Rust, since it returns twice into the same frame.
 fn vfork_exec(program: &CString) -> io::Result<i32> {
     let mut stack = vec![0u128; 2048];
     let top = stack.as_mut_ptr_range().end;
@@ -98,16 +98,16 @@ pub(crate) struct Region {
     writable: bool,
 }
 
-// SAFETY: the mapping is memory of this process; each experiment gives a region to one thread at a time, and the
-// only accesses are single volatile bytes.
+// SAFETY: the mapping is memory of this process; each experiment gives a region to one thread at a time, and the only
+// accesses are single volatile bytes.
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Zeroed memory; with a choice of page size where `huge` says so.
+    /// Maps zeroed memory; `huge` chooses the page size.
     pub(crate) fn anonymous(length: usize, huge: Option<bool>) -> io::Result<Region> {
-        // Huge pages need aligned space: take more, and use the aligned part by giving back the rest.
+        // Huge pages need aligned space: map more, keep the aligned part, and return the rest.
         let slack = if huge == Some(true) { HUGE_PAGE } else { 0 };
         let region = Region::map(length + slack, true, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)?;
         let region = if slack > 0 { region.aligned(length) } else { region };
@@ -116,7 +116,7 @@ impl Region {
             Some(false) => libc::MADV_NOHUGEPAGE,
             None => return Ok(region),
         };
-        // A kernel without huge pages refuses both: then all pages are small, which shows in the count of faults.
+        // A kernel without huge pages refuses both. Then all pages are small, which the count of faults shows.
         region.advise(advice).ok();
         Ok(region)
     }
@@ -139,7 +139,7 @@ impl Region {
         }
     }
 
-    /// The part that begins at a huge page's boundary; what is before and behind it is unmapped.
+    /// Returns the part that begins at a huge page's boundary, and unmaps the parts before and after it.
     fn aligned(self, length: usize) -> Region {
         let before = self.base.align_offset(HUGE_PAGE).min(self.length - length);
         let after = self.length - length - before;
@@ -194,20 +194,20 @@ impl Drop for Region {
     }
 }
 
-/// The step in which pages are touched; larger pages are touched more often than needed.
+/// The step in which pages are touched. Larger pages are touched more often than needed.
 const SMALL_PAGE: usize = 4096;
 const HUGE_PAGE: usize = 2 << 20;
 
-/// What a worker does with its region.
+/// Makes the pages of a worker's region present.
 fn work(kind: &Fault<'_>, region: &Region) {
     match kind {
-        // Refused by kernels before 5.14: then nothing is made present, which shows in the count of faults.
+        // Kernels before 5.14 refuse it. Then no page is made present, which the count of faults shows.
         Fault::Bulk => drop(region.advise(libc::MADV_POPULATE_WRITE)),
         _ => region.touch_all(),
     }
 }
 
-/// Nanoseconds of the monotonic clock. Async-signal-safe.
+/// Returns nanoseconds of the monotonic clock. Async-signal-safe.
 fn now() -> i64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the pointer is valid for writes.
@@ -233,7 +233,7 @@ pub(crate) fn fault(kind: Fault<'_>, workers: Workers, bytes: usize) -> io::Resu
 }
 
 fn by_threads(kind: Fault<'_>, regions: &[Region]) -> io::Result<Faulted> {
-    // A child that shares the pages makes the first write to each a copy.
+    // A child shares the pages, so the first write to each makes a copy.
     let sharer = matches!(kind, Fault::Copied).then(|| fork_child(wait_for_end)).transpose()?;
     let before = own_faults();
     let barrier = Barrier::new(regions.len());
@@ -255,7 +255,7 @@ fn by_threads(kind: Fault<'_>, regions: &[Region]) -> io::Result<Faulted> {
     Ok(Faulted { elapsed: span(&times), faults })
 }
 
-/// Async-signal-safe; ended by a signal.
+/// Waits for a signal that ends the process. Async-signal-safe.
 fn wait_for_end() -> i32 {
     loop {
         // SAFETY: pause has no precondition.
@@ -263,7 +263,7 @@ fn wait_for_end() -> i32 {
     }
 }
 
-/// Slots of the shared table: a gate, then begin, end and faults of each worker.
+/// Runs workers as processes. Slots of the shared table: a gate, then begin, end and faults of each worker.
 fn by_processes(kind: Fault<'_>, regions: &[Region]) -> io::Result<Faulted> {
     let memory = rustix::fs::memfd_create("hotstart-probe", rustix::fs::MemfdFlags::CLOEXEC)?;
     let slots = 1 + regions.len() * 3;
@@ -312,7 +312,7 @@ fn span(times: &[(i64, i64)]) -> Duration {
     Duration::from_nanos(ended.saturating_sub(begun).max(0) as u64)
 }
 
-/// Minor faults of this process so far. Async-signal-safe.
+/// Returns the minor faults of this process so far. Async-signal-safe.
 fn own_faults() -> u64 {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the pointer is valid for writes.

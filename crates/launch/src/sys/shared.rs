@@ -1,4 +1,4 @@
-//! A table of numbers in memory that two processes share, and descriptors that are known by number only.
+//! A table of numbers in memory that two processes share, and descriptors that are known only by number.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -12,13 +12,13 @@ pub(crate) struct Table {
     slots: usize,
 }
 
-// SAFETY: the mapping is only reached through shared references to atomics.
+// SAFETY: the mapping is reached only through shared references to atomics.
 unsafe impl Send for Table {}
 // SAFETY: as above.
 unsafe impl Sync for Table {}
 
 impl Table {
-    /// Size of a file for so many slots.
+    /// Returns the size of a file for `slots` slots.
     pub(crate) fn bytes(slots: usize) -> usize {
         slots * size_of::<AtomicI64>()
     }
@@ -40,7 +40,7 @@ impl Table {
         Ok(Table { base, slots })
     }
 
-    /// The slots.
+    /// Returns the slots.
     pub(crate) fn slots(&self) -> &[AtomicI64] {
         // SAFETY: `map` made a mapping of this many aligned slots, which lives as long as `self`; every bit
         // pattern is a valid AtomicI64.
@@ -57,7 +57,7 @@ impl Drop for Table {
 
 /// Takes a descriptor that the parent left open under this number; `None` if there is none.
 pub(crate) fn inherited(number: i32) -> Option<OwnedFd> {
-    // SAFETY: fcntl with F_GETFD only asks.
+    // SAFETY: fcntl with F_GETFD changes nothing.
     if unsafe { libc::fcntl(number, libc::F_GETFD) } == -1 {
         return None;
     }

@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-/// A set without signals.
+/// Returns an empty set.
 pub(crate) fn empty_set() -> libc::sigset_t {
     let mut set = MaybeUninit::uninit();
     // SAFETY: sigemptyset initialises the set and cannot fail for a valid pointer.
@@ -12,7 +12,7 @@ pub(crate) fn empty_set() -> libc::sigset_t {
     }
 }
 
-/// A set of all signals.
+/// Returns the set of all signals.
 pub(crate) fn full_set() -> libc::sigset_t {
     let mut set = MaybeUninit::uninit();
     // SAFETY: sigfillset initialises the set and cannot fail for a valid pointer.
@@ -28,19 +28,19 @@ pub(crate) fn add(set: &mut libc::sigset_t, signal: i32) {
     unsafe { libc::sigaddset(set, signal) };
 }
 
-/// Blocks the set in the calling thread and those it starts from now on.
+/// Blocks the set in the calling thread and in those that it starts from now on.
 pub(crate) fn block(set: &libc::sigset_t) {
-    // SAFETY: the set is initialised; the old mask is not asked for.
+    // SAFETY: the set is initialised; the old mask is not requested.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, set, std::ptr::null_mut()) };
 }
 
-/// Makes a signal ignored, here and in every child.
+/// Ignores a signal, here and in every child.
 pub(crate) fn ignore(signal: i32) {
     // SAFETY: SIG_IGN is a valid disposition and installs no code.
     unsafe { libc::signal(signal, libc::SIG_IGN) };
 }
 
-/// Waits for a signal of the set, which must be blocked in every thread; returns its number.
+/// Waits for a signal of the set, which must be blocked in every thread. Returns its number.
 pub(crate) fn wait(set: &libc::sigset_t) -> i32 {
     let mut signal = 0;
     loop {

@@ -1,8 +1,8 @@
-//! Starting a program by `vfork` and `exec`, and the few calls around exec.
+//! Starts a program by `vfork` and `exec`, and makes the few calls around exec.
 //!
-//! `posix_spawn` does the same, but runs no code of ours between the two: a child could not tell the guard of itself
-//! before it becomes something that outlives a killed runner. `std::process::Command` forks where a working directory
-//! is combined with other settings, and cannot pass descriptors above 2.
+//! `posix_spawn` does the same, but runs no code of ours between the two, so a child could not enter itself in the guard's
+//! table before it becomes a program that outlives a killed runner. `std::process::Command` forks if a working directory is
+//! combined with other settings, and cannot pass descriptors above 2.
 
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io;
@@ -27,37 +27,36 @@ pub(crate) struct Request<'a> {
     pub stdio: [BorrowedFd<'a>; 3],
     pub extra_fds: &'a [(i32, BorrowedFd<'a>)],
     pub process_group: ProcessGroup,
-    /// Limits that it has from its exec on.
+    /// Limits that are set before its exec.
     pub limits: &'a [Limit],
-    /// Signals that it finds ignored: bit n - 1 for signal n. Without, those that the runner ignores.
+    /// Signals that it finds ignored: bit n - 1 for signal n. `None`: those that the runner ignores.
     pub ignored: Option<u64>,
-    /// Whether the starting thread traces it; it stops when it has become the program.
+    /// Whether the starting thread traces it. It then stops when it has become the program.
     pub traced: bool,
 }
 
-/// What the child needs. It lies in memory that both share until the child has execed or ended.
+/// The child's orders, in memory that both share until the child has execed or ended.
 struct Order<'a> {
     request: &'a Request<'a>,
     argv: &'a [*const libc::c_char],
     envp: &'a [*const libc::c_char],
     moves: &'a [(i32, i32)],
     copies: std::ops::Range<i32>,
-    /// Where the child enters itself before it execs.
+    /// The cell in which the child enters itself before it execs.
     slot: Option<&'a AtomicI64>,
     /// The limit on open files that the runner was started with, if it has raised its own.
     open_files: Option<libc::rlimit>,
-    /// Error number of what failed; 0 if nothing did.
+    /// Error number of the failed call; 0 if none failed.
     failed: i32,
 }
 
-/// Signals have numbers from 1 to 64.
+/// The numbers of signals.
 const SIGNALS: std::ops::RangeInclusive<i32> = 1..=64;
 /// Bytes of the child's stack: a few frames around system calls.
 const STACK: usize = 64 << 10;
 
-/// Starts a process and returns its number, or the error number of whatever failed. Its number and process group
-/// (0 for the runner's own) are in `slot` before it becomes the program; after an error
-/// the slot is as it was.
+/// Starts a process. Returns its number, or the error number of the call that failed. `slot` has its number and process group
+/// (0 for the runner's own) before it becomes the program. After an error the slot is unchanged.
 pub(crate) fn vfork_exec(request: &Request<'_>, slot: Option<&AtomicI64>) -> Result<i32, i32> {
     let mut argv: Vec<*const libc::c_char> = request.argv.iter().map(|a| a.as_ptr()).collect();
     argv.push(ptr::null());
@@ -83,7 +82,7 @@ pub(crate) fn vfork_exec(request: &Request<'_>, slot: Option<&AtomicI64>) -> Res
     Err(order.failed)
 }
 
-/// Makes a child that calls `child`, and stops this thread until it has execed or ended. `signal` tells of its end.
+/// Makes a child that calls `child`, and stops this thread until the child has execed or ended. `signal` reports its end.
 ///
 /// # Safety
 ///
@@ -111,7 +110,7 @@ pub(super) unsafe fn clone_stopped(
     if pid == -1 { Err(errno) } else { Ok(pid) }
 }
 
-/// The child, from its first instruction to exec.
+/// Runs the child, from its first instruction to exec.
 extern "C" fn become_program(order: *mut libc::c_void) -> libc::c_int {
     // SAFETY: `clone_stopped` passes an order that nobody else uses while this child runs in its memory.
     let order = unsafe { &mut *order.cast::<Order<'_>>() };
@@ -120,9 +119,9 @@ extern "C" fn become_program(order: *mut libc::c_void) -> libc::c_int {
 }
 
 impl Order<'_> {
-    /// The error number if `result` is -1.
+    /// Returns the error number if `result` is -1.
     fn check(result: libc::c_int) -> Result<(), i32> {
-        // SAFETY: the thread's own error number; the thread is stopped, so that it is the child's for now.
+        // SAFETY: this reads the thread's own error number; the thread is stopped, so for now the number is the child's.
         if result == -1 { Err(unsafe { *libc::__errno_location() }) } else { Ok(()) }
     }
 
@@ -145,7 +144,7 @@ impl Order<'_> {
             }
             Self::check(libc::chdir(self.request.cwd.as_ptr()))?;
             for &(from, to) in self.moves {
-                // Onto itself, dup2 does nothing, and the descriptor would be closed by exec.
+                // dup2 onto itself does nothing, and exec would close the descriptor.
                 Self::check(if from == to {
                     libc::fcntl(to, libc::F_SETFD, 0)
                 } else {
@@ -158,7 +157,7 @@ impl Order<'_> {
             for limit in self.request.limits {
                 Self::check(libc::setrlimit(limit.resource.number() as _, &limit.raw()))?;
             }
-            // Last: until here, numbers are needed that may be beyond it.
+            // Last, because until here the child needs numbers that may be above the limit.
             if let Some(limit) = &self.open_files {
                 Self::check(libc::setrlimit(libc::RLIMIT_NOFILE, limit))?;
             }
@@ -176,8 +175,8 @@ impl Order<'_> {
         if self.request.traced { Err(libc::ENOSYS) } else { Ok(()) }
     }
 
-    /// No handler of the runner's, and default dispositions for the two signals that Rust and Python runtimes ignore.
-    /// What else is ignored stays so, as with nohup, unless the request says what is.
+    /// Removes the runner's handlers, and restores the default action of the two signals that Rust and Python runtimes
+    /// ignore. Other ignored signals stay ignored, as with nohup, unless the request lists the ignored ones.
     fn default_signals(&self) {
         let ignore = MaybeUninit::<libc::sigaction>::zeroed();
         // SAFETY: zeros are an action without flags, whose handler may be this constant.
@@ -204,7 +203,7 @@ impl Order<'_> {
         }
     }
 
-    /// Becomes the program, with no signal blocked; returns only an error number.
+    /// Becomes the program, with no signal blocked. Returns only on failure, with the error number.
     fn exec(&self) -> i32 {
         let none = super::signal::empty_set();
         // SAFETY: the set is initialised; program, argv and envp are NUL-terminated strings and null-terminated arrays
@@ -217,8 +216,8 @@ impl Order<'_> {
     }
 }
 
-/// Duplications in an order in which none overwrites a descriptor that a later one still needs: a source that
-/// lies within the targets is first copied above all of them. Also tells which such copies to close in the end.
+/// Orders the duplications so that none overwrites a descriptor that a later one still needs: a source within the targets is
+/// first copied above all of them. Also returns the range of such copies, to be closed at the end.
 fn moves(request: &Request<'_>) -> (Vec<(i32, i32)>, std::ops::Range<i32>) {
     let wanted: Vec<(i32, i32)> = request
         .stdio
@@ -255,7 +254,7 @@ fn env_pointers(blob: &[u8], count: usize) -> Vec<*const libc::c_char> {
     pointers
 }
 
-/// Replaces this process by `program`, with `preload` before what LD_PRELOAD names; returns only an error.
+/// Replaces this process by `program`, with `preload` before the entries of LD_PRELOAD. Returns only an error.
 pub(crate) fn exec(program: &Path, argv: &[OsString], preload: Option<&OsStr>) -> io::Error {
     let mut command = std::process::Command::new(program);
     if let Some(preload) = preload {
@@ -295,8 +294,8 @@ pub(crate) fn set_limit(limit: Limit) -> io::Result<()> {
     }
 }
 
-/// Closes, on exec, every descriptor above 2 that this process itself was started with: what is not named in a
-/// request is not passed on.
+/// Closes, on exec, every descriptor above 2 that this process was started with: only descriptors that a request names are
+/// passed on.
 pub(crate) fn keep_inherited_private() {
     // SAFETY: this only sets the close-on-exec flag of open descriptors; kernels before 5.11 refuse it.
     unsafe { libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };

@@ -1,12 +1,12 @@
 //! Records whether standard output was open when this process was started.
 //!
-//! Rust's runtime opens `/dev/null` in place of a closed standard stream, so this is recorded before that.
+//! Rust's runtime opens `/dev/null` in place of a closed standard stream, so the record is made before the runtime starts.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Run by libc before `main`, and so before Rust's runtime.
+/// libc calls it before `main`, and so before Rust's runtime.
 #[used]
 // SAFETY: the section is a list of functions without result that libc calls once; `look` needs nothing of Rust's runtime.
 #[unsafe(link_section = ".init_array")]
@@ -18,7 +18,7 @@ extern "C" fn look() {
     CLOSED.store(flags == -1, Ordering::Relaxed);
 }
 
-/// Whether it was closed.
+/// Returns whether standard output was closed.
 pub(crate) fn stdout_was_closed() -> bool {
     CLOSED.load(Ordering::Relaxed)
 }

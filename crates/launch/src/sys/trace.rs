@@ -1,30 +1,30 @@
-//! Tracing one child: what an observation run needs of ptrace. Every call must come from the thread that started it.
+//! Tracing of one child, as observation runs need it. Every call must come from the thread that started the child.
 
 use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// Where a traced child has stopped.
+/// The reason for which a traced child has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// At the entry or the exit of a system call.
     Call,
     /// Before this signal is delivered.
     Signal(i32),
-    /// It has ended, and is reaped.
+    /// The child has ended, and is reaped.
     Ended,
 }
 
 /// A system call, at its entry or at its exit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Call {
-    /// Its number and arguments, and the instruction after it.
+    /// Its number and arguments, the address after its instruction, and the stack pointer.
     Entry { number: i64, args: [u64; 6], ip: u64, sp: u64 },
-    /// What it returns.
+    /// Its result.
     Exit { result: i64 },
 }
 
-/// linux/prctl.h: a look at the time stamp counter is a fault.
+/// linux/prctl.h: makes reading the time stamp counter a fault.
 const PR_SET_TSC: libc::c_int = 26;
 const PR_TSC_SIGSEGV: libc::c_int = 2;
 /// linux/audit.h: the numbers of system calls are those of this architecture.
@@ -33,8 +33,8 @@ const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
 /// The registers of a stopped child.
 pub(crate) type Registers = libc::user_regs_struct;
 
-/// What a child does before exec to be traced: no time stamp counter, no life after its tracer.
-/// The error number if the system refuses any of it. Async-signal-safe.
+/// Prepares a child for tracing, before its exec: it cannot read the time stamp counter, and ends with its tracer. Returns
+/// the error number if the system refuses any of this. Async-signal-safe.
 pub(crate) fn volunteer() -> Result<(), i32> {
     let nothing: libc::c_ulong = 0;
     // SAFETY: these calls take only numbers, and null pointers that are not used.
@@ -55,23 +55,23 @@ fn request(what: libc::c_uint, pid: i32, address: usize, data: *mut libc::c_void
     }
 }
 
-/// Tells system calls from signals, traces what it forks, and ends it with its tracer.
+/// Sets options: stops for system calls differ from signals, the child's forks are traced, and it ends with its tracer.
 pub(crate) fn set_options(pid: i32) -> io::Result<()> {
     let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACEFORK;
     request(libc::PTRACE_SETOPTIONS, pid, 0, options as usize as *mut libc::c_void).map(drop)
 }
 
-/// Lets it go on to its next stop.
+/// Lets the child run to its next stop.
 pub(crate) fn resume(pid: i32) -> io::Result<()> {
     request(libc::PTRACE_SYSCALL, pid, 0, ptr::null_mut()).map(drop)
 }
 
-/// Lets it execute one instruction.
+/// Lets the child execute one instruction.
 pub(crate) fn step(pid: i32) -> io::Result<()> {
     request(libc::PTRACE_SINGLESTEP, pid, 0, ptr::null_mut()).map(drop)
 }
 
-/// Waits for its next stop.
+/// Waits for the child's next stop.
 pub(crate) fn wait(pid: i32) -> io::Result<Stop> {
     let mut status = 0;
     loop {
@@ -93,7 +93,7 @@ pub(crate) fn wait(pid: i32) -> io::Result<Stop> {
     })
 }
 
-/// The system call at which it has stopped.
+/// Returns the system call at which the child has stopped.
 pub(crate) fn call(pid: i32) -> io::Result<Call> {
     let mut info = MaybeUninit::<libc::ptrace_syscall_info>::zeroed();
     let size = size_of::<libc::ptrace_syscall_info>();
@@ -122,7 +122,7 @@ pub(crate) fn call(pid: i32) -> io::Result<Call> {
     }
 }
 
-/// Its registers.
+/// Returns the child's registers.
 pub(crate) fn registers(pid: i32) -> io::Result<Registers> {
     let mut registers = MaybeUninit::<Registers>::zeroed();
     request(libc::PTRACE_GETREGS, pid, 0, registers.as_mut_ptr().cast())?;
@@ -130,24 +130,24 @@ pub(crate) fn registers(pid: i32) -> io::Result<Registers> {
     Ok(unsafe { registers.assume_init() })
 }
 
-/// Gives it other registers.
+/// Sets the child's registers.
 pub(crate) fn set_registers(pid: i32, registers: &Registers) -> io::Result<()> {
     request(libc::PTRACE_SETREGS, pid, 0, ptr::from_ref(registers).cast_mut().cast()).map(drop)
 }
 
-/// The child that it has just forked, at the stop which tells of that.
+/// Returns the child that it has just forked, at the stop that reports the fork.
 pub(crate) fn forked(pid: i32) -> io::Result<i32> {
     let mut child: libc::c_ulong = 0;
     request(libc::PTRACE_GETEVENTMSG, pid, 0, (&raw mut child).cast())?;
     i32::try_from(child).map_err(io::Error::other)
 }
 
-/// The address at which it faulted, after a signal for that; zero if it was not for an address.
+/// Returns the address of a fault, at a signal for it; zero if the signal has no address.
 pub(crate) fn fault_address(pid: i32) -> io::Result<u64> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     request(libc::PTRACE_GETSIGINFO, pid, 0, info.as_mut_ptr().cast())?;
     // SAFETY: zeros are a valid siginfo_t, which the kernel fills.
     let info = unsafe { info.assume_init() };
-    // SAFETY: the signal is one that tells an address, which is zero where there is none.
+    // SAFETY: the signal is one that carries an address, which is zero if there is none.
     Ok(if info.si_code > 0 && info.si_code < 0x80 { unsafe { info.si_addr() as u64 } } else { 0 })
 }

@@ -7,7 +7,7 @@ use hotstart_model::Status;
 
 use crate::Usage;
 
-/// Blocks until the child has ended, and leaves it to be reaped.
+/// Blocks until the child has ended, but does not reap it.
 pub(crate) fn await_end(pid: i32) {
     let mut info = MaybeUninit::<libc::siginfo_t>::uninit();
     loop {
@@ -21,7 +21,7 @@ pub(crate) fn await_end(pid: i32) {
     }
 }
 
-/// Whether the child has ended; leaves it to be reaped.
+/// Returns whether the child has ended, but does not reap it.
 pub(crate) fn has_ended(pid: i32) -> bool {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     let flags = libc::WEXITED | libc::WNOWAIT | libc::WNOHANG;
@@ -31,7 +31,7 @@ pub(crate) fn has_ended(pid: i32) -> bool {
     result != 0 || unsafe { info.assume_init().si_pid() } == pid
 }
 
-/// A descriptor of a child that becomes readable when it has ended.
+/// Returns a descriptor that becomes readable when the child has ended.
 pub(crate) fn pidfd(pid: i32) -> std::io::Result<std::os::fd::OwnedFd> {
     let pid = rustix::process::Pid::from_raw(pid).ok_or(std::io::ErrorKind::InvalidInput)?;
     Ok(rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?)
@@ -67,7 +67,7 @@ fn account(usage: &libc::rusage) -> Usage {
     }
 }
 
-/// For [`signal`].
+/// The signal for [`signal`] that cannot be caught.
 pub(crate) const SIGKILL: i32 = libc::SIGKILL;
 
 /// Sends SIGKILL to one process, which must be a child that has not been reaped.
@@ -88,14 +88,14 @@ pub(crate) fn signal(target: i32, signal: i32) {
     unsafe { libc::kill(target, signal) };
 }
 
-/// Whether a process is in this process group.
+/// Returns whether a process is in this process group.
 pub(crate) fn is_in_group(pid: i32, pgid: i32) -> bool {
-    // SAFETY: getpgid only asks.
+    // SAFETY: getpgid changes nothing.
     unsafe { libc::getpgid(pid) == pgid }
 }
 
-/// Whether no process has this number.
+/// Returns whether no process has this number.
 pub(crate) fn is_gone(pid: i32) -> bool {
-    // SAFETY: signal 0 only asks.
+    // SAFETY: signal 0 is only a test.
     unsafe { libc::kill(pid, 0) != 0 }
 }

@@ -1,7 +1,7 @@
-//! Templates made before anybody asks for them, while who will ask still waits for something else.
+//! Prefork: makes zygotes before the first start, while a config waits for Python.
 //!
-//! What is made so is a guess, and a template serves only starts of its own key, and only while its files are those that a
-//! cold start would load, like any other.
+//! The choice of tools is a guess. But such a zygote, like any other, serves only starts of its own key, and only while its
+//! files are those that a cold start would load.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -19,8 +19,8 @@ use super::{Policy, Runtime, eligible, key, try_runtime};
 use crate::slots::Slots;
 use crate::{EnvBlock, Spec};
 
-/// Makes templates in the background, one after the other, until it is dropped. Given to the launcher's pool with
-/// [`crate::Launcher::with_policy`].
+/// Makes zygotes in the background, one after the other, until it is dropped. [`crate::Launcher::with_policy`] gives them to
+/// the launcher's pool.
 #[derive(Debug)]
 pub struct Ahead {
     shared: Arc<Shared>,
@@ -39,27 +39,28 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     policy: Policy,
-    /// Of which there will be a template, unless it cannot be made.
+    /// Programs whose zygotes will be made, unless that fails.
     waiting: Vec<PathBuf>,
     ready: Vec<Made<Template>>,
 }
 
-/// How many arguments most commands of tests have, the name counted, beside none: `opt -passes=… -S < FILE`, `FileCheck FILE`.
+/// The usual numbers of arguments of tests' commands, the name included: `opt -passes=… -S < FILE`, `FileCheck FILE`. One
+/// argument, the name alone, is always observed.
 const NUMBERS: [usize; 3] = [2, 3, 4];
 
-/// A zygote, and what its key is made of.
+/// A zygote, and the guess that its key is made of.
 #[derive(Debug)]
 pub(crate) struct Made<Z> {
     program: PathBuf,
     pub zygote: Z,
     pub observed: Arc<Observed>,
-    /// Whether it was found out for this.
+    /// Whether the observation was made for this zygote.
     pub is_new: bool,
     pub guess: Guess,
 }
 
-/// A start that is expected: as a stage of a pipeline that is not the last, with a pipe for its output and a file for its
-/// errors. Constructors of LLVM's tools look at standard error.
+/// An expected start: a stage of a pipeline that is not the last, with a pipe for its output and a file for its errors.
+/// Constructors of LLVM's tools look at standard error.
 #[derive(Debug)]
 pub(crate) struct Guess {
     name: OsString,
@@ -77,7 +78,7 @@ impl Guess {
         Some(Guess { name, env, null, pipe: [read, write], errors })
     }
 
-    /// The start of `program`.
+    /// Returns the expected start of `program`.
     pub(crate) fn spec(&self, program: &Path) -> Spec<'_> {
         let [_, write] = &self.pipe;
         let stdio = [self.null.as_fd(), write.as_fd(), self.errors.as_fd()];
@@ -86,7 +87,7 @@ impl Guess {
 }
 
 impl Ahead {
-    /// For starts that `policy` allows, as far as it can be known by now.
+    /// Creates a prefork for starts that the provisional `policy` allows.
     pub(crate) fn new(policy: Policy, slots: Arc<Slots>, runtime: Arc<Runtime>) -> Arc<Ahead> {
         let state = Mutex::new(State { policy, waiting: Vec::new(), ready: Vec::new() });
         let is_over = AtomicBool::new(false);
@@ -94,7 +95,7 @@ impl Ahead {
         Arc::new(Ahead { shared, threads: Mutex::default() })
     }
 
-    /// Begins to make a template of each of `tools`, a program and the name it is called by, for starts with `env`.
+    /// Begins to make a zygote of each of `tools`, given as a program and its invoked name, for starts with `env`.
     pub fn make(&self, mut tools: Vec<(PathBuf, OsString)>, env: EnvBlock) {
         crate::sys::spawn::keep_inherited_private();
         let mut state = self.shared.lock();
@@ -114,7 +115,7 @@ impl Ahead {
         }
     }
 
-    /// Lets go of what `policy`, which is the one that counts, does not allow.
+    /// Drops zygotes that the final `policy` does not allow.
     pub(crate) fn settle(&self, policy: &Policy) {
         let mut state = self.shared.lock();
         state.policy = policy.clone();
@@ -122,7 +123,7 @@ impl Ahead {
         state.ready.retain(|made| allows(policy, &made.program) && made.zygote.mapped() <= policy.memory);
     }
 
-    /// The template of `program`, if there is one; waits so long for one that is being made, and no second time.
+    /// Takes the zygote of `program`, if there is one. Waits up to `patience` for one that is being made, but only once.
     pub(crate) fn take(&self, program: &Path, patience: Duration) -> Option<Made<Template>> {
         let is_coming = |state: &mut State| state.waiting.iter().any(|waiting| waiting == program);
         let waited = self.shared.made.wait_timeout_while(self.shared.lock(), patience, is_coming);
@@ -134,11 +135,11 @@ impl Ahead {
 }
 
 impl Drop for Ahead {
-    /// Nothing that is still being made stays behind.
+    /// Stops the making of zygotes, and waits until it has ended.
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::Relaxed);
         for thread in self.threads.get_mut().expect("no panic while locked").drain(..) {
-            // A panic was told when it happened.
+            // A panic was reported when it happened.
             let _ = thread.join();
         }
     }
@@ -151,7 +152,7 @@ impl State {
     }
 }
 
-/// Whether starts of `program` may be served by a template that has the common runtime, and libc's allocator.
+/// Returns whether a zygote with the common runtime and libc's allocator may serve starts of `program`.
 fn allows(policy: &Policy, program: &Path) -> bool {
     policy.refuses(program).is_none() && policy.nested.as_ref().is_none_or(|nested| !nested.concerns(program))
 }
@@ -162,7 +163,7 @@ impl Shared {
     }
 
     fn make(&self, program: PathBuf, name: OsString, env: EnvBlock) {
-        // Why there is none will be found out again by who needs it, who can tell.
+        // On a failure the start that needs the zygote finds the reason again, and can report it.
         let made = Guess::new(name, env).and_then(|guess| self.template(program.clone(), guess));
         let mut state = self.lock();
         if let Some(at) = state.waiting.iter().position(|waiting| *waiting == program) {

@@ -1,4 +1,4 @@
-//! Whether a program can be stopped before `main` at all, read from its ELF file without running it.
+//! Decides whether a program can be stopped before `main` at all. It reads the ELF file and does not run the program.
 
 use std::fs::File;
 use std::os::unix::ffi::OsStringExt;
@@ -28,22 +28,22 @@ const INSTRUMENTED: [&str; 10] = [
     "__dfsan_",
     "__monstartup",
 ];
-/// A variable that the run-time libraries of `--coverage` ask for, gcc's and clang's; their symbols are not exported.
+/// A variable that the run-time libraries of `--coverage` read, gcc's and clang's. Their symbols are not exported.
 const COVERAGE: &[u8] = b"GCOV_PREFIX_STRIP";
 const INSTRUMENTING_LIBRARIES: [&str; 6] =
     ["libasan.", "libtsan.", "libubsan.", "liblsan.", "libhwasan.", "libclang_rt."];
 
-/// What is good to know of an eligible program.
+/// Facts about an eligible program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Traits {
     /// Directories in which ld.so looks for its libraries first.
     pub search: Vec<PathBuf>,
-    /// Such directories that are relative to the working directory; an empty one is that directory itself.
+    /// Such directories that are relative to the working directory. An empty path is that directory itself.
     pub relative: Vec<PathBuf>,
 }
 
 impl Traits {
-    /// Adds the directories in which ld.so looks for what the library `path` needs.
+    /// Adds the directories in which ld.so looks for the libraries that `path` needs.
     pub(crate) fn add_library(&mut self, path: &Path) -> Result<(), Reason> {
         let file = File::open(path).map_err(|_| Reason::FilesChanging)?;
         let cache = ReadCache::new(&file);
@@ -52,7 +52,7 @@ impl Traits {
     }
 }
 
-/// Reads `program`.
+/// Reads the ELF file of `program`.
 pub(crate) fn examine(program: &Path) -> Result<Traits, Reason> {
     let unreadable = |_| Reason::Unreadable;
     let real = program.canonicalize().map_err(unreadable)?;
@@ -106,7 +106,7 @@ fn examine_elf<'a, R: ReadRef<'a>>(
     Ok(traits)
 }
 
-/// Reads what is needed, and where it is looked for.
+/// Reads the needed libraries, and the directories where ld.so looks for them.
 fn examine_dynamic<'a, R: ReadRef<'a>>(
     elf: &ElfFile64<'a, Endianness, R>,
     real: &Path,
@@ -183,7 +183,7 @@ fn examine_symbols<'a, R: ReadRef<'a>>(elf: &ElfFile64<'a, Endianness, R>) -> Re
     let endian = elf.endian();
     let unlike = |_| Reason::NotElf;
     let table = elf.elf_section_table().symbols(endian, elf.data(), elf::SHT_DYNSYM).map_err(unlike)?;
-    // In one piece: to read each name by itself took two system calls, for a thousand names.
+    // In one piece: reading each name separately took two system calls, for a thousand names.
     let names = match table.is_empty() {
         true => &[],
         false => elf.section_by_index(table.string_section()).and_then(|s| s.data()).map_err(unlike)?,

@@ -1,8 +1,8 @@
-//! Whether the files a zygote was made of are still those that a cold start would find, and the stat cache.
+//! Detects whether a cold start would still find the files that a zygote was made of, and has the stat cache.
 //!
-//! The stages of a pipeline are started one after the other, and have most of their libraries in common. Nobody outside can
-//! tell whether a file was changed before the second of them or before the first, unless the one who starts them changes it.
-//! So the starts of one [`Moment`] look at each file once.
+//! The stages of a pipeline are started one after the other, and share most of their libraries. Nobody outside can tell
+//! whether a file was changed before the second stage or before the first, unless the one who starts them changes it. So the
+//! starts of one [`Moment`] look at each file once.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -16,26 +16,26 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::Stat;
 
-/// The kernel stamps files by a clock that may be a tick behind, which is 10 ms at most.
+/// The clock of file times may be one tick behind, which is 10 ms at most.
 const TICK: Duration = Duration::from_millis(10);
 
-/// What of a path is compared.
+/// The aspect of a path that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Aspect {
-    /// The file behind it, whatever links lead there.
+    /// The file behind the path, whatever links lead there.
     File,
     /// The link itself, if it is one.
     Link,
-    /// Which file it is, and nothing of its content: a directory in which files come and go.
+    /// Its identity without its content: a directory in which files come and go.
     Place,
-    /// The content, where the system does not say when it changes.
+    /// Its content, if the system does not report when it changes.
     Content,
 }
 
-/// A path as it would be opened, and what was behind it. Absence is an identity, too.
+/// A path as it would be opened, and the file found there. Absence is an identity, too.
 #[derive(Clone, Debug)]
 pub(super) struct Watched {
-    /// One for all templates.
+    /// Shared by all zygotes.
     pub path: Arc<CStr>,
     pub aspect: Aspect,
     pub found: Option<Identity>,
@@ -50,24 +50,24 @@ pub(super) struct Identity {
     pub changed: (i64, i64),
 }
 
-/// Directories within one of its search path in which ld.so looks first, up to glibc 2.36 and later.
+/// Subdirectories of a search path in which ld.so looks first, up to glibc 2.36 and later.
 const VARIANTS: [&str; 7] = ["glibc-hwcaps", "tls", "haswell", "xeon_phi", "avx512_1", "x86_64", "atomics"];
 
-/// The files of one template.
+/// The files of one zygote.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Files {
     watched: Vec<Watched>,
-    /// Names under which, in a directory relative to the working directory, other files would be loaded.
+    /// Names in directories relative to the working directory: if one exists there, ld.so would load another file.
     shadows: Vec<PathBuf>,
 }
 
 impl Files {
-    /// Notes what is behind `path` now.
+    /// Records the file behind `path` as it is now.
     pub(crate) fn watch(&mut self, path: &Path) {
         self.watch_for(path, Aspect::File);
     }
 
-    /// Notes what `aspect` of `path` is now.
+    /// Records `aspect` of `path` as it is now.
     pub(crate) fn watch_for(&mut self, path: &Path, aspect: Aspect) {
         if let Ok(path) = CString::new(path.as_os_str().as_bytes()) {
             let found = identify_aspect(&path, aspect);
@@ -75,7 +75,7 @@ impl Files {
         }
     }
 
-    /// Takes note of what `other` has found.
+    /// Adds the records of `other`.
     pub(crate) fn join(&mut self, other: &Files) {
         for theirs in &other.watched {
             let is_same = |own: &Watched| {
@@ -89,7 +89,7 @@ impl Files {
         }
     }
 
-    /// Whether every path that `other` has noted, and what was behind it, was noted here, too.
+    /// Returns whether every record of `other` is here, too, with the same result.
     pub(super) fn cover(&self, other: &Files) -> bool {
         let has = |theirs: &Watched| {
             let is_same = |own: &Watched| {
@@ -100,24 +100,24 @@ impl Files {
         other.watched.iter().all(has)
     }
 
-    /// All that was noted, as it can be kept.
+    /// Returns all records, in a form that can be stored.
     pub(super) fn watched(&self) -> &[Watched] {
         &self.watched
     }
 
-    /// What was kept.
+    /// Restores stored records.
     pub(super) fn of_kept(kept: Vec<(CString, Aspect, Option<Identity>)>) -> Files {
         let watched =
             kept.into_iter().map(|(path, aspect, found)| Watched { path: common(path), aspect, found });
         Files { watched: watched.collect(), shadows: Vec::new() }
     }
 
-    /// Whether a start is cold where the file `path`, relative to the working directory, is there.
+    /// Returns whether a start is cold if the file `path`, relative to the working directory, exists.
     pub(crate) fn shadows(&self, path: &Path) -> bool {
         self.shadows.iter().any(|shadow| path.starts_with(shadow))
     }
 
-    /// Takes note that `libraries` are looked for in `dirs`, which are relative to the working directory, too.
+    /// Records that ld.so also looks for `libraries` in `dirs`, which are relative to the working directory.
     pub(crate) fn beware(&mut self, dirs: &[PathBuf], libraries: &[&Path]) {
         for dir in dirs {
             let names = libraries.iter().filter_map(|library| library.file_name());
@@ -125,12 +125,12 @@ impl Files {
         }
     }
 
-    /// Whether a start in the directory `cwd` might load other files than these, for being found there.
+    /// Returns whether a start in the directory `cwd` might load other files than these, because it finds them there.
     pub(crate) fn shadowed_in(&self, cwd: &Path) -> bool {
         self.shadows.iter().any(|shadow| cwd.join(shadow).symlink_metadata().is_ok())
     }
 
-    /// Whether every path still leads to the same file, unchanged.
+    /// Returns whether every path still leads to the same file, unchanged.
     pub(crate) fn unchanged(&self) -> bool {
         looking(|look| {
             self.watched.iter().all(|w| match w.aspect {
@@ -141,16 +141,16 @@ impl Files {
         })
     }
 
-    /// Whether nothing was changed at or after `moment`. What was changed while a template came to be may have been
-    /// loaded as it was before, and has the newer identity from the beginning.
+    /// Returns whether nothing was changed at or after `moment`. A file that changed while a zygote was made may have been
+    /// loaded in its old state and recorded with its new identity.
     pub(crate) fn unchanged_since(&self, moment: SystemTime) -> bool {
         let since = (moment - TICK).duration_since(UNIX_EPOCH).unwrap_or_default();
         let since = (since.as_secs() as i64, i64::from(since.subsec_nanos()));
         self.watched.iter().all(|w| w.found.is_none_or(|f| f.changed < since))
     }
 
-    /// Whether the first `count` paths lead to files that process `pid` has mapped. What was replaced between
-    /// mapping and looking would otherwise be taken for what is mapped.
+    /// Returns whether the first `count` paths lead to files that process `pid` has mapped. Otherwise a file that was
+    /// replaced between mapping and recording would be taken for the mapped one.
     pub(crate) fn are_mapped(&self, count: usize, pid: i32) -> bool {
         let Ok(maps) = std::fs::read_to_string(PathBuf::from(format!("/proc/{pid}/maps"))) else {
             return false;
@@ -161,25 +161,25 @@ impl Files {
     }
 }
 
-/// What was found at paths, which are the same if they are at the same address ([`Files`]).
+/// Results by path. Equal paths have equal addresses ([`Files`]).
 type Found = Vec<(*const CStr, Option<Identity>)>;
 
 thread_local! {
     static FOUND: RefCell<Option<Found>> = const { RefCell::new(None) };
 }
 
-/// While it lives, the starts of this thread are one.
+/// Starts of this thread share one stat cache while this value lives.
 #[derive(Debug)]
 pub struct Moment(PhantomData<*const ()>);
 
 impl Moment {
-    /// From now on, until this is dropped.
+    /// Begins a moment, which lasts until the value is dropped.
     pub fn begin() -> Moment {
         FOUND.set(Some(Vec::new()));
         Moment(PhantomData)
     }
 
-    /// Takes note that this thread may have changed a file: the starts so far are not one with those to come.
+    /// Clears the cache, because this thread may have changed a file.
     pub fn begin_again(&self) {
         FOUND.set(Some(Vec::new()));
     }
@@ -191,7 +191,7 @@ impl Drop for Moment {
     }
 }
 
-/// Calls `use_look` with a way to look at files, which asks the system once for each in a moment.
+/// Calls `use_look` with a function that looks at files, and asks the system only once for each in a moment.
 fn looking<T>(use_look: impl FnOnce(&mut dyn FnMut(&Arc<CStr>) -> Option<Identity>) -> T) -> T {
     FOUND.with_borrow_mut(|found| match found {
         None => use_look(&mut |path| identify(path)),
@@ -207,7 +207,7 @@ fn looking<T>(use_look: impl FnOnce(&mut dyn FnMut(&Arc<CStr>) -> Option<Identit
     })
 }
 
-/// The one copy of a path. Programs and libraries are few, and stay.
+/// Returns the one shared copy of a path. Programs and libraries are few, and stay.
 fn common(path: CString) -> Arc<CStr> {
     static PATHS: Mutex<BTreeSet<Arc<CStr>>> = Mutex::new(BTreeSet::new());
     let mut paths = PATHS.lock().expect("no panic while locked");

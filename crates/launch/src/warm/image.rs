@@ -1,5 +1,4 @@
-//! The preload runtime, and what hides a preloaded allocator, as files that ld.so can open without there being paths to
-//! them.
+//! The runtime and the library that hides a preloaded allocator, as files that ld.so can open although they have no paths.
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,35 +10,35 @@ use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
 
 use super::policy::{Nested, NestedStarts};
 
-/// What stops a tool before its `main`.
+/// The runtime, which stops a tool before its `main`.
 const RUNTIME: &[u8] = include_bytes!(env!("HOTSTART_RUNTIME"));
-/// What takes an allocator out of LD_PRELOAD again.
+/// The library that removes an allocator from LD_PRELOAD.
 pub(crate) const PRELOAD: &[u8] = include_bytes!(env!("HOTSTART_PRELOAD"));
 
-/// What stands before the slot of `runtime/extra/nested.c`, and the slot's size with it.
+/// The mark before the slot of `runtime/extra/nested.c`, and the slot's size with the mark.
 const SLOT_MARK: &[u8] = b"hotstart-nested-client:\0";
 const SLOT_SIZE: usize = 1024;
-/// What stands last in the slot if the programs beside a tool go through the client, and not compilers and linkers.
+/// The last text in the slot if the client starts the programs beside a tool, and not compilers and linkers.
 const SIBLINGS: &[u8] = b"siblings";
 
-/// A sealed memfd, or a nameless file where the kernel refuses executable memfds; `None` where neither is possible.
+/// Returns a sealed memfd, or a nameless file if the kernel refuses executable memfds; `None` if neither is possible.
 pub(crate) fn open(image: &[u8]) -> Option<OwnedFd> {
     sealed_memory(image).or_else(|| nameless_files().find_map(|file| fill(file, image)))
 }
 
-/// The runtime. Copies make their own starts by way of a client, where there is one.
+/// Opens the runtime. With `nested`, forks make their own starts through the client.
 pub(crate) fn open_runtime(nested: Option<&Nested>) -> Option<OwnedFd> {
     open(&with_client(nested))
 }
 
-/// A number of this build of the runtime.
+/// Returns a hash that identifies this build of the runtime.
 pub(crate) fn build() -> u64 {
     let mut hasher = DefaultHasher::new();
     (RUNTIME, env!("CARGO_PKG_VERSION")).hash(&mut hasher);
     hasher.finish()
 }
 
-/// Paths that do not fit leave the slot empty: what tools start is cold then.
+/// Writes the client's paths into the slot. If they do not fit, the slot stays empty, and tools start their children cold.
 fn with_client(nested: Option<&Nested>) -> Cow<'static, [u8]> {
     let filled = || {
         let Nested { client, directory, starts } = nested?;
@@ -50,7 +49,7 @@ fn with_client(nested: Option<&Nested>) -> Cow<'static, [u8]> {
         let (client, directory) = (client.as_os_str().as_bytes(), directory.as_os_str().as_bytes());
         let text = [client, directory, which].join(&0);
         let mark = RUNTIME.windows(SLOT_MARK.len()).position(|window| window == SLOT_MARK)?;
-        // The first byte of the slot ends the mark's name, the last one the text.
+        // The slot's first byte ends the mark, its last one the text.
         let room = mark + SLOT_MARK.len()..mark + SLOT_SIZE - 1;
         let mut image = RUNTIME.to_vec();
         image.get_mut(room)?.get_mut(..text.len())?.copy_from_slice(&text);
@@ -61,7 +60,7 @@ fn with_client(nested: Option<&Nested>) -> Cow<'static, [u8]> {
 
 fn sealed_memory(image: &[u8]) -> Option<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    // Kernels before 6.3 know no EXEC and refuse it; there it is not needed.
+    // Kernels before 6.3 do not know EXEC and refuse it. They do not need it.
     let memory = rustix::fs::memfd_create("hotstart-runtime", flags | MemfdFlags::EXEC)
         .or_else(|error| match error {
             rustix::io::Errno::INVAL => rustix::fs::memfd_create("hotstart-runtime", flags),
@@ -74,7 +73,7 @@ fn sealed_memory(image: &[u8]) -> Option<OwnedFd> {
     Some(memory)
 }
 
-/// Files without a name vanish with their last descriptor, however the runner ends.
+/// Makes files without a name. They vanish with their last descriptor, however the runner ends.
 fn nameless_files() -> impl Iterator<Item = OwnedFd> {
     let named = ["XDG_RUNTIME_DIR", "TMPDIR"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
     named.chain([PathBuf::from("/tmp"), PathBuf::from("/var/tmp")]).filter_map(|dir| {

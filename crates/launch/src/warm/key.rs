@@ -1,6 +1,7 @@
-//! What could have influenced a process before `main`, as one byte string: equal keys may share a template.
+//! The key of a start: everything that may influence a process before `main`, as one byte string. Equal keys may share a
+//! zygote.
 //!
-//! The program's own file and its libraries are not in the key: they are compared before every start (`identity`).
+//! The program's own file and its libraries are not in the key. They are compared before every start (`files`).
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -11,7 +12,7 @@ use super::observe::stdio::{self, Class};
 use crate::sys::limits;
 use crate::{EnvBlock, Limit, Reason, Spec};
 
-/// Variables that ld.so, libc or a run-time library reads by itself, so that no audit sees it.
+/// Prefixes of variables that ld.so, libc or a run-time library reads by itself, so that no observation run sees it.
 const PREFIXES: [&[u8]; 11] = [
     b"LD_",
     b"MALLOC_",
@@ -40,18 +41,18 @@ const NAMES: [&[u8]; 12] = [
     b"POSIXLY_CORRECT",
 ];
 
-/// What else than variables constructors have looked at.
+/// Inputs other than variables that constructors have looked at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Looks {
-    /// Which of the standard descriptors.
+    /// The standard descriptors.
     pub stdio: [bool; 3],
-    /// The processors that may be used.
+    /// The set of usable processors.
     pub processors: bool,
-    /// Which limits, by their numbers.
+    /// The limits, by their numbers.
     pub limits: BTreeSet<u32>,
 }
 
-/// Which further variables, and what else, belong to the key of one program.
+/// The further variables and other inputs that belong to the key of one program.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asked {
     names: Vec<Vec<u8>>,
@@ -59,7 +60,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// Adds a name; tells whether it is new.
+    /// Adds a name. Returns whether it is new.
     pub(crate) fn add(&mut self, name: &[u8]) -> bool {
         let new = !in_key(name) && !self.names.iter().any(|n| n == name);
         if new {
@@ -68,7 +69,7 @@ impl Asked {
         new
     }
 
-    /// Adds what was looked at; tells whether any of it is new.
+    /// Adds inputs that were looked at. Returns whether any of them is new.
     pub(crate) fn add_looks(&mut self, looks: &Looks) -> bool {
         let before = self.looks.clone();
         for (own, new) in self.looks.stdio.iter_mut().zip(looks.stdio) {
@@ -79,13 +80,13 @@ impl Asked {
         self.looks != before
     }
 
-    /// Whether the kind of a standard descriptor is in the key.
+    /// Returns whether the kind of a standard descriptor is in the key.
     pub(crate) fn has_streams(&self) -> bool {
         self.looks.stdio.contains(&true)
     }
 
-    /// Why no template can be as constructors would find this request: for a standard descriptor of another class, or a
-    /// limit that is not the runner's.
+    /// Returns the reason for which no zygote can be as constructors would find this request: a standard descriptor of
+    /// another class, or a limit that is not the runner's.
     pub(crate) fn refuses(&self, spec: &Spec<'_>) -> Option<Reason> {
         let mut looked = self.looks.stdio.iter().zip(spec.stdio).filter(|(looked, _)| **looked);
         if looked.any(|(_, fd)| stdio::class(fd) == Class::Other) {
@@ -100,7 +101,7 @@ impl Asked {
         spec.limits.iter().find(is_others).map(|_| Reason::Limits)
     }
 
-    /// Appends what was looked at, as `spec` has it.
+    /// Appends the inputs that were looked at, as `spec` has them.
     fn look(&self, spec: &Spec<'_>, key: &mut Vec<u8>) {
         for (fd, _) in spec.stdio.iter().zip(self.looks.stdio).filter(|(_, looked)| *looked) {
             key.push(stdio::class(*fd) as u8);
@@ -126,7 +127,7 @@ impl Asked {
     }
 }
 
-/// With which bytes they begin: most variables are told from them by that, at each start.
+/// The first bytes of these names. At each start they rule out most variables at once.
 const FIRST: [bool; 256] = {
     let mut first = [false; 256];
     let mut at = 0;
@@ -142,7 +143,7 @@ const FIRST: [bool; 256] = {
     first
 };
 
-/// Whether it is in the key of every program.
+/// Returns whether the variable is in the key of every program.
 pub(crate) fn is_always_in(name: &[u8]) -> bool {
     in_key(name)
 }
@@ -152,7 +153,7 @@ fn in_key(name: &[u8]) -> bool {
     may_be && (PREFIXES.iter().any(|p| name.starts_with(p)) || NAMES.contains(&name))
 }
 
-/// The key of a start.
+/// Returns the key of a start.
 pub(crate) fn of(spec: &Spec<'_>, asked: &Asked) -> Vec<u8> {
     let mut key = of_parts(spec.argv.first().map_or(OsStr::new(""), |name| name), &spec.env, asked);
     asked.look(spec, &mut key);
@@ -160,7 +161,7 @@ pub(crate) fn of(spec: &Spec<'_>, asked: &Asked) -> Vec<u8> {
     key
 }
 
-/// Appends what a template has from its exec that is not the runner's.
+/// Appends settings that a zygote has from its exec and that are not the runner's.
 fn inherit(spec: &Spec<'_>, key: &mut Vec<u8>) {
     for limit in spec.limits.iter().filter(|limit| limit.resource.is_of_template()) {
         key.push(b'L');
@@ -175,7 +176,7 @@ fn inherit(spec: &Spec<'_>, key: &mut Vec<u8>) {
     }
 }
 
-/// The key of starts of a program called `name` with `env`.
+/// Returns the key of starts of a program called `name` with `env`.
 fn of_parts(name: &OsStr, env: &EnvBlock, asked: &Asked) -> Vec<u8> {
     let mut key = Vec::with_capacity(256);
     key.extend_from_slice(name.as_bytes());
@@ -190,7 +191,7 @@ fn of_parts(name: &OsStr, env: &EnvBlock, asked: &Asked) -> Vec<u8> {
     key
 }
 
-/// Why this environment asks for a cold start; `None` if it does not.
+/// Returns the reason for which this environment needs a cold start; `None` if it does not.
 pub(crate) fn refuses(spec: &Spec<'_>) -> Option<Reason> {
     spec.env.strings().filter(|a| a.starts_with(b"LD_")).find_map(|assignment| {
         let sign = assignment.iter().position(|&b| b == b'=')?;
@@ -210,7 +211,7 @@ pub(crate) fn refuses(spec: &Spec<'_>) -> Option<Reason> {
     })
 }
 
-/// The environment of a template: the request's, with the runtime and the allocator before the user's own preloads.
+/// Returns the environment of a zygote: the request's, with the runtime and the allocator before the user's own preloads.
 pub(crate) fn template_environment(
     spec: &Spec<'_>,
     runtime: &str,

@@ -1,4 +1,4 @@
-//! Makes a pool's processes: real ones, of programs that the runtime can stop.
+//! Makes the pool's real processes, of programs that the runtime can stop.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -15,17 +15,17 @@ use super::{Policy, Runtime, eligible, try_runtime};
 use crate::slots::{Slot, Slots};
 use crate::{Reason, Spec};
 
-/// How long a first start waits for a zygote that was begun before: a cold start would take as long as that still does,
-/// unless the tool does not get to `main`.
+/// How long a first start waits for a zygote that the prefork has begun: a cold start would take as long as the rest of that
+/// does, unless the tool does not get to `main`.
 const AHEAD_WAIT: Duration = Duration::from_millis(500);
 
-/// What processes are made with.
+/// The inputs for making processes.
 #[derive(Debug)]
 pub(crate) struct Maker {
     pub policy: Policy,
-    /// Where processes are entered; without it there are none.
+    /// The table in which processes are entered; without it there are none.
     pub slots: Option<Arc<Slots>>,
-    /// The runtime, and the one by which tools make their own starts through a client.
+    /// The runtime, and the variant by which tools make their own starts through a client.
     pub runtime: Arc<Runtime>,
     pub nesting_runtime: Runtime,
     pub ahead: Option<Arc<Ahead>>,
@@ -53,7 +53,7 @@ impl pool::Make for Maker {
     }
 
     fn observe(&self, spec: &Spec<'_>, allocator: Option<&Path>) -> Result<Findings, Reason> {
-        // Each time, as it may have been replaced since by one that would run past the runtime.
+        // Each time, since the program may have been replaced by one that would run past the runtime.
         let traits = eligible::examine(&spec.program)?;
         let means = self.means(&spec.program, allocator).ok_or(Reason::System)?;
         let (observed, is_new) = observe::observe(spec, &[], means);

@@ -1,7 +1,7 @@
 //! Warm starts: zygotes, which are tools stopped before `main`, their forks, and persistent processes.
 //!
-//! `pool` decides which start gets which process, `maker` makes these, `observe` proves that a tool may have a zygote, and
-//! `runtime/` is the other end. A start that cannot be warm is cold for a recorded [`Reason`]; nothing is lost by it. See
+//! `pool` decides which start gets which process, `maker` makes the processes, `observe` proves that a tool may have a
+//! zygote, and `runtime/` is the other end. A start that cannot be warm is cold for a recorded [`Reason`], at no loss. See
 //! docs/design/fork-server.md.
 
 mod ahead;
@@ -36,16 +36,16 @@ use maker::Maker;
 use template::{Means, Template};
 pub(crate) use worker::Ended;
 
-/// The pool of real processes, and what it gives out.
+/// The pool of real processes, and the values that it hands out.
 pub(crate) type Pool = pool::Pool<Maker>;
 pub(crate) type Tool = pool::tool::Tool<Maker>;
 pub(crate) type Started<'p> = pool::Started<'p, Maker>;
 pub(crate) type ActiveRun<'p> = pool::ActiveRun<'p, Maker>;
 
-/// The runtime's file, once it was tried; `None` if it does not work here.
+/// The runtime's file, once it was tested; `None` if it does not work here.
 pub(crate) type Runtime = OnceLock<Option<OwnedFd>>;
 
-/// The pool of a runner.
+/// Creates the pool of a runner.
 pub(crate) fn pool(
     policy: Policy,
     slots: Option<Arc<Slots>>,
@@ -57,8 +57,8 @@ pub(crate) fn pool(
     Pool::new(policy, maker)
 }
 
-/// Tries it once on a program that does no harm if it is not stopped: without the runtime, a tool would run its `main` with
-/// no arguments.
+/// Tests the runtime once, on a program that does no harm if it is not stopped: without the runtime, a tool would run its
+/// `main` with no arguments.
 pub(crate) fn try_runtime<'r>(
     runtime: &'r Runtime,
     nested: Option<&Nested>,
@@ -67,7 +67,7 @@ pub(crate) fn try_runtime<'r>(
     runtime.get_or_init(|| image::open_runtime(nested).filter(|image| probe(image, slots))).as_ref()
 }
 
-/// Whether a program can be stopped by the runtime on this system at all.
+/// Returns whether the runtime can stop a program on this system at all.
 fn probe(image: &OwnedFd, slots: &Slots) -> bool {
     let path = Path::new("/bin/sh");
     let Ok(traits) = eligible::examine(path) else { return false };
@@ -80,7 +80,7 @@ fn probe(image: &OwnedFd, slots: &Slots) -> bool {
     !matches!(started, Err(Reason::NotStopped | Reason::System))
 }
 
-/// Why this request, whatever the program, is to be started cold.
+/// Returns the reason for which this request, whatever the program, is started cold.
 fn refuses(spec: &Spec<'_>) -> Option<Reason> {
     if spec.keep_cold {
         return Some(Reason::OptOut);
@@ -91,7 +91,7 @@ fn refuses(spec: &Spec<'_>) -> Option<Reason> {
     if spec.ignored.is_some_and(|set| set & !IGNORABLE != 0) {
         return Some(Reason::Signals);
     }
-    // By one number each process behind the gate is connected to the runner.
+    // Each process behind the gate has its socket to the runner at this number.
     let fits = |fd: &i32| (3..wire::TARGET_MAX).contains(fd) && *fd != wire::CONTROL_FD;
     if spec.extra_fds.len() + 3 > wire::FDS_MAX || !spec.extra_fds.iter().all(|(to, _)| fits(to)) {
         return Some(Reason::ManyDescriptors);

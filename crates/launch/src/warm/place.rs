@@ -1,4 +1,5 @@
-//! Has a request taken up on the processor of who asks, who waits next (runtime/fork/place.c).
+//! Pins the target to the requester's processor while it takes up a request; the requester is about to sleep
+//! (runtime/fork/place.c).
 
 use std::sync::OnceLock;
 
@@ -7,24 +8,24 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity}
 
 use super::wire;
 
-/// A processor to which others can be bound so that nothing of it is left when they are free again.
+/// A processor to which other processes can be bound without a trace once they are free again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     cpu: usize,
     pub way_back: WayBack,
 }
 
-/// How who was bound gets free: by what the kernel then shows as allowed, one of them may be seen.
+/// How a bound process restores its affinity. The wrong way would be visible in `Cpus_allowed`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WayBack {
-    /// It may run wherever its cpuset lets it, as a process that nobody has restricted.
+    /// It allows itself every processor of its cpuset, like a process without restrictions.
     Anywhere,
-    /// It may run where it could when it started, as below `taskset`.
+    /// It restores the affinity that it started with, as below `taskset`.
     Noted,
 }
 
 impl WayBack {
-    /// The flags of a request to who is bound.
+    /// Returns the flags of a request to a bound process.
     pub(crate) fn flags(self) -> u32 {
         match self {
             WayBack::Anywhere => wire::REQUEST_BOUND | wire::REQUEST_ANYWHERE,
@@ -34,21 +35,21 @@ impl WayBack {
 }
 
 impl Place {
-    /// Binds the waiting process `pid` to it, until it frees itself; whether it is bound.
+    /// Binds the waiting process `pid` to this processor until it frees itself. Returns whether it is bound.
     pub(crate) fn bind(self, pid: i32) -> bool {
         sched_setaffinity(Pid::from_raw(pid), &only(self.cpu)).is_ok()
     }
 }
 
-/// The processor that this thread runs on; `None` where there is no choice, or where it would be seen later that there had
-/// been none.
+/// Returns the processor that this thread runs on. `None` if there is only one, or if a bound process could not restore its
+/// affinity without a trace.
 pub(crate) fn here() -> Option<Place> {
     static WAY_BACK: OnceLock<Option<WayBack>> = OnceLock::new();
     let way_back = (*WAY_BACK.get_or_init(try_ways_back))?;
     Some(current()).filter(|cpu| *cpu < CpuSet::MAX_CPU).map(|cpu| Place { cpu, way_back })
 }
 
-/// The number of the processor that this thread runs on.
+/// Returns the number of the processor that this thread runs on.
 pub(crate) fn current() -> usize {
     sched_getcpu()
 }
@@ -59,7 +60,7 @@ fn only(cpu: usize) -> CpuSet {
     set
 }
 
-/// Tries it out on a thread of its own.
+/// Tests the ways on a thread of its own.
 fn try_ways_back() -> Option<WayBack> {
     std::thread::Builder::new().spawn(way_back).ok()?.join().ok()?
 }
@@ -81,7 +82,7 @@ fn way_back() -> Option<WayBack> {
     leaves_no_trace(&noted).then_some(WayBack::Noted)
 }
 
-/// What a process can see of where it may run, beside what `sched_getaffinity` tells of it.
+/// Returns the one view of a process's affinity beside `sched_getaffinity`.
 fn allowed() -> Option<String> {
     let status = std::fs::read_to_string("/proc/thread-self/status").ok()?;
     status.lines().find(|line| line.starts_with("Cpus_allowed:")).map(str::to_owned)

@@ -1,4 +1,4 @@
-//! Who is started warm, and how much memory that may take.
+//! Decides which tools are started warm, and how much memory that may take.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -10,116 +10,115 @@ use super::pool::memory::default_budget;
 use super::wire::{FDS_MAX, WORKER_TARGET_MAX};
 use crate::{ProcessGroup, Reason, Spec};
 
-/// Which tools are started warm.
+/// The tools that are started warm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// None.
+    /// No tool.
     Cold,
-    /// Each tool, once it was started cold this many times under the same key.
+    /// Each tool, after this many cold starts under the same key.
     Auto {
-        /// Cold starts before the first template.
+        /// Cold starts before the first zygote.
         after: u32,
     },
-    /// Each tool: from its first start on under the key of that; under other keys, or where there was no room to keep it,
-    /// once it was started cold.
+    /// Each tool: from its first start on for its first key. For other keys, or after eviction, from the second start on.
     Eager,
-    /// Tools of these names (the last component of their path), from the first start.
+    /// Tools of these names (the last component of their path), from their first start on.
     Only(Vec<String>),
 }
 
-/// A client that asks a server to start what it is given, and becomes it where that cannot be.
+/// The exec client: asks the server to start a command, and execs it itself if the server refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nested {
     /// The client's file.
     pub client: PathBuf,
-    /// Where it finds the server.
+    /// The directory in which it finds the server.
     pub directory: PathBuf,
-    /// Which starts go through it.
+    /// The starts that go through it.
     pub starts: NestedStarts,
 }
 
-/// Which of the starts that tools make themselves are made by way of a client.
+/// The starts of tools' own children that go through a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NestedStarts {
-    /// Those of compilers and linkers, whoever starts them.
+    /// Starts of compilers and linkers, whichever tool makes them.
     Compilers,
-    /// What programs of these names start of those that lie beside them, in one directory.
+    /// Starts by programs of these names, of programs that lie in the same directory.
     Of(Vec<String>),
 }
 
 impl Nested {
-    /// Whether `program`, once it is warm, makes its own starts by way of the client.
+    /// Returns whether `program`, if it is warm, makes its own starts through the client.
     pub(crate) fn concerns(&self, program: &Path) -> bool {
         self.starts == NestedStarts::Compilers || self.is_starter(program)
     }
 
-    /// Whether `program` is one of those that are named.
+    /// Returns whether `program` is one of the named starters.
     pub(crate) fn is_starter(&self, program: &Path) -> bool {
         let NestedStarts::Of(names) = &self.starts else { return false };
         program.file_name().is_some_and(|name| names.iter().any(|n| OsStr::new(n) == name))
     }
 }
 
-/// What becomes of a tool after a doubtful run.
+/// The consequence of a doubtful run for its tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnDoubt {
-    /// The caller repeats the run cold, so a few are borne. A tool of which many runs are doubtful is cold.
+    /// The caller repeats the run cold, so a few are tolerated. A tool with many doubtful runs becomes cold.
     Repeat,
-    /// Nobody repeats the run: the first system call that is not known to be harmless makes the tool cold. Children are borne, as a
-    /// driver of compilers has them.
+    /// Nobody repeats the run: the first system call that is not known to be harmless makes the tool cold. Children are
+    /// tolerated, since a compiler driver has them.
     Stop,
-    /// All are borne. For tests that look at such runs.
+    /// All are tolerated. For tests that inspect such runs.
     Bear,
 }
 
-/// Settings of the pool of templates.
+/// Settings of the pool.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// Which tools.
+    /// The tools that are started warm.
     pub choice: Choice,
     /// Tools of these names are always cold.
     pub never: Vec<String>,
     /// Programs below these directories are always cold: tests make and overwrite them.
     pub cold_below: Vec<PathBuf>,
-    /// So are programs in a directory named `Output` somewhere below these: lit's tests write there, while the
+    /// Programs in a directory named `Output` somewhere below these are cold, too: lit's tests write there, while the
     /// project's own tools lie in the same tree.
     pub output_below: Vec<PathBuf>,
     /// Memory that all zygotes and persistent processes together may own, in bytes.
     pub memory: u64,
-    /// Templates of one tool at a time.
+    /// Most zygotes of one tool at a time.
     pub templates_per_tool: usize,
-    /// Starts after which a template, or a worker, is replaced, so that no memory layout is used for ever.
+    /// Number of starts after which a zygote or a persistent process is replaced, so that no memory layout is used for ever.
     pub starts_per_template: u32,
-    /// Whether tools are rewound, where they can be.
+    /// Whether tools run in persistent processes, where they can.
     pub rewind: bool,
-    /// How programs are started that tools start themselves; as they are, without.
+    /// The client for tools' own starts. `None`: tools make them unchanged.
     pub nested: Option<Nested>,
-    /// Starts that go on at a time, at most about: tests that run at a time.
+    /// Approximate number of starts at a time: tests that run at once.
     pub jobs: usize,
-    /// Persistent processes of one tool at a time.
+    /// Most persistent processes of one tool at a time.
     pub workers_per_tool: usize,
-    /// How many of them with one key suffice for all processors. Where more starts go on than there are processors, further ones are made
-    /// only if none comes back soon.
+    /// Number of persistent processes with one key that suffices for all processors. If more starts go on than there are
+    /// processors, further ones are made only if none comes back soon.
     pub workers_at_once: usize,
-    /// Whether a request is taken up on the processor of who asks: good for many short runs, whose askers wait for them. A
-    /// long one is better put where the kernel finds room, as the asker's processor may be somebody else's next.
+    /// Whether a request is taken up on the requester's processor: good for many short runs, whose requesters wait for them.
+    /// A long run is better placed by the kernel, since the requester's processor may soon have other work.
     pub near: bool,
-    /// How long a start waits for a tool's first template, which somebody else has begun to make. That takes as long as a cold start
-    /// does until `main`, or several times as long if its constructors must be observed: who waits loses little, and who did not
-    /// would take the processor from it.
+    /// How long a start waits for a tool's first zygote that another start is making. That takes as long as a cold start does
+    /// until `main`, or several times as long if its constructors must be observed. A start that waits loses little, and one
+    /// that did not would take the processor from the zygote.
     pub first_wait: Duration,
-    /// After how many copies a template's text is put on large pages; 0 for never. That takes 60 ms for LLVM's 120 MB, ten times as
-    /// much where memory is in small pieces, and saves a copy 1 to 5 ms (docs/design/fork-server.md).
+    /// Number of forks after which a zygote's text is put on large pages; 0 for never. That takes 60 ms for LLVM's 120 MB,
+    /// ten times as much if memory is fragmented, and saves a fork 1 to 5 ms (docs/design/fork-server.md).
     pub enlarge_after: u32,
-    /// What becomes of a tool after a doubtful run ([`crate::Exit::doubtful`]).
+    /// The consequence of a doubtful run for its tool ([`crate::Exit::doubtful`]).
     pub on_doubt: OnDoubt,
-    /// One in so many rewinds is audited, after the first few of each tool; 0 for none.
+    /// One in this many resets is audited, after the first few of each tool; 0 for none.
     pub audit_one_in: u64,
-    /// Directory in which it is kept what constructors of tools do; without, each runner finds it out.
+    /// Directory in which observations of constructors are stored; without it, each runner makes them anew.
     pub cache: Option<PathBuf>,
 }
 
-/// Where it is kept from one run to the next what was found out about tools: `HOTSTART_CACHE_DIR`, or `hotstart` in the
+/// Returns the directory in which knowledge about tools is stored between runs: `HOTSTART_CACHE_DIR`, or `hotstart` in the
 /// user's cache directory.
 pub fn cache_directory() -> Option<PathBuf> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -130,12 +129,12 @@ pub fn cache_directory() -> Option<PathBuf> {
 }
 
 impl Policy {
-    /// Everything is started cold.
+    /// Returns a policy that starts everything cold.
     pub fn cold() -> Self {
         Policy { choice: Choice::Cold, ..Policy::default() }
     }
 
-    /// Why `program` is not to be warmed; `None` if it may be.
+    /// Returns the reason for which `program` must be cold; `None` if it may be warm.
     pub(crate) fn refuses(&self, program: &Path) -> Option<Reason> {
         let name = program.file_name().unwrap_or_default();
         let named = |names: &[String]| names.iter().any(|n| OsStr::new(n) == name);
@@ -158,25 +157,25 @@ impl Policy {
         is_output.then_some(Reason::TestOutput)
     }
 
-    /// Whether what `program` starts itself, once it is warm, is to be a part of its own job.
+    /// Returns whether the starts that `program` makes itself, if it is warm, belong to its own job.
     pub(crate) fn follows(&self, program: &Path) -> bool {
         self.nested.as_ref().is_some_and(|nested| nested.is_starter(program))
     }
 
-    /// For so many starts at a time.
+    /// Returns the default policy for `jobs` starts at a time.
     pub fn for_jobs(jobs: usize) -> Self {
         let default = Policy::default();
         let workers_per_tool = (2 * jobs).clamp(default.workers_per_tool.min(4), WORKERS_MOST);
         Policy { jobs, workers_per_tool, ..default }
     }
 
-    /// Starts at a time for each processor, rounded up.
+    /// Returns the number of starts at a time for each processor, rounded up.
     pub(crate) fn crowding(&self) -> u32 {
         u32::try_from(self.jobs.div_ceil(processors())).unwrap_or(u32::MAX).clamp(1, CROWDING_MOST)
     }
 
-    /// Whether `spec` may be run by a worker, as far as settings and request go: limits would stay with it, and a group
-    /// kill must not reach the runner.
+    /// Returns whether a persistent process may run `spec`, as far as settings and request allow: limits would stay with it,
+    /// and killing the group must not reach the runner.
     pub(crate) fn rewinds(&self, spec: &Spec<'_>) -> bool {
         let own_group = spec.process_group != ProcessGroup::Inherit;
         let own_limits = spec.limits.iter().all(|limit| limit.resource.is_of_template());
@@ -184,7 +183,8 @@ impl Policy {
         self.rewind && own_group && own_limits && low && spec.extra_fds.len() + 5 <= FDS_MAX
     }
 
-    /// Cold starts under one key before a template is made for it, but for the first start of an eager choice.
+    /// Returns the number of cold starts under one key before its zygote is made. The first start of an eager choice is an
+    /// exception.
     pub(crate) fn cold_starts(&self) -> u32 {
         match self.choice {
             Choice::Auto { after } => after,
@@ -194,22 +194,22 @@ impl Policy {
     }
 }
 
-/// Whether a directory named `Output` stands between `program` and `dir`.
+/// Returns whether a directory named `Output` stands between `program` and `dir`.
 fn is_in_output(program: &Path, dir: &Path) -> bool {
     let is_output = |component: Component<'_>| component.as_os_str() == "Output";
     let below = program.strip_prefix(dir).ok().and_then(Path::parent);
     below.is_some_and(|below| below.components().any(is_output))
 }
 
-/// What runs below these must meet an ordinary exec.
+/// Debuggers and tracers. The programs that they run must see an ordinary exec.
 const DEBUGGERS: [&str; 8] = ["gdb", "lldb", "valgrind", "strace", "ltrace", "perf", "rr", "qemu-user"];
 
-/// Persistent processes of one tool, however many starts go on at a time.
+/// Most persistent processes of one tool, however many starts go on at a time.
 const WORKERS_MOST: usize = 256;
-/// The factor by which a start waits longer, at most.
+/// Largest factor by which a start waits longer in a crowd.
 const CROWDING_MOST: u32 = 64;
 
-/// Processors that this process may use.
+/// Returns the number of processors that this process may use.
 pub(super) fn processors() -> usize {
     static PROCESSORS: OnceLock<usize> = OnceLock::new();
     *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get()))

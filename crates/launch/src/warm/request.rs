@@ -1,4 +1,4 @@
-//! A start request as a message: the same to a template, which makes a copy for it, and to a worker, which runs it.
+//! A start request as a message. A zygote makes a fork for it; a persistent process runs it.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -7,34 +7,34 @@ use super::{place, wire};
 use crate::sys::channel;
 use crate::{ProcessGroup, Reason, Spec};
 
-/// Why a request did not go out.
+/// The reason for which a request was not sent or not served.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// This request cannot be served; whom it was for lives.
+    /// This request cannot be served; its receiver lives.
     Request(Reason),
-    /// No worker can be made of this tool; it can be copied.
+    /// No persistent process can be made of this tool; it can be forked.
     NoWorker,
-    /// Whom it was for is gone.
+    /// Its receiver is gone.
     Died,
 }
 
-/// What a request asks for beside the process that the spec describes.
+/// The parts of a request beside the process that the spec describes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Asked<'a> {
     pub pgid: i32,
     /// `HS_REQUEST_*`.
     pub flags: u32,
-    /// Where a copy's number is entered.
+    /// The slot in which a fork's number is entered.
     pub slot: u32,
-    /// Whom it is for, to be brought to this processor.
+    /// The receiver, if it is to be bound to this processor.
     pub bind: Option<i32>,
-    /// Descriptors that come after the process's.
+    /// Descriptors that follow those of the process.
     pub own: &'a [RawFd],
-    /// Where the tool keeps the number of arguments.
+    /// Addresses at which the tool keeps the number of arguments.
     pub counts: &'a [u64],
 }
 
-/// Sends `spec`.
+/// Sends `spec` as a request.
 pub(crate) fn send(socket: &OwnedFd, spec: &Spec<'_>, asked: Asked<'_>) -> Result<(), Failure> {
     let own = asked.own;
     let fd_count = 3 + spec.extra_fds.len();
@@ -53,7 +53,7 @@ pub(crate) fn send(socket: &OwnedFd, spec: &Spec<'_>, asked: Asked<'_>) -> Resul
     if head.length as usize > wire::MESSAGE_MAX {
         return Err(Failure::Request(Reason::LargeRequest));
     }
-    // Only a request that will be sent: it is what frees who is bound.
+    // Last, when the request is certain to be sent: only the request frees a bound receiver.
     if let Some((pid, place)) = asked.bind.zip(place::here())
         && place.bind(pid)
     {
@@ -64,7 +64,7 @@ pub(crate) fn send(socket: &OwnedFd, spec: &Spec<'_>, asked: Asked<'_>) -> Resul
     channel::send(socket, &parts, &fds[..fd_count + own.len()]).map_err(|_| Failure::Died)
 }
 
-/// The process group that `spec` asks for, as a request has it.
+/// Returns the process group that `spec` asks for, in the form of a request.
 pub(crate) fn group(spec: &Spec<'_>) -> i32 {
     match spec.process_group {
         ProcessGroup::Inherit => rustix::process::getpgrp().as_raw_nonzero().get(),
@@ -73,7 +73,7 @@ pub(crate) fn group(spec: &Spec<'_>) -> i32 {
     }
 }
 
-/// Working directory and arguments, each ended by a NUL; `None` if one contains a NUL itself.
+/// Returns the working directory and arguments, each ended by a NUL; `None` if one contains a NUL itself.
 fn argument_strings(spec: &Spec<'_>) -> Option<Vec<u8>> {
     let mut strings = Vec::with_capacity(1024);
     let mut count = 0;

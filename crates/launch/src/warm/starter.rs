@@ -1,6 +1,6 @@
-//! The thread that starts templates: their real parent, and so that of every copy (clone with CLONE_PARENT).
+//! The thread that starts zygotes. It is the real parent of these, and so of every fork (clone with CLONE_PARENT).
 //!
-//! PR_SET_PDEATHSIG fires when the parent *thread* ends, so this one must live as long as the process does.
+//! PR_SET_PDEATHSIG fires when the parent *thread* ends, so this thread must live as long as the process does.
 
 use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
@@ -19,7 +19,7 @@ fn tasks() -> Option<&'static Sender<Task>> {
     TASKS.get_or_init(start).as_ref()
 }
 
-/// Has the thread do `work` and waits for its result; `None` if the thread could not be started.
+/// Has the thread do `work`, and waits for its result; `None` if the thread could not be started.
 pub(crate) fn ask<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Option<R> {
     let (sender, receiver) = channel();
     tell(move || {
@@ -29,10 +29,10 @@ pub(crate) fn ask<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) 
     receiver.recv().ok()
 }
 
-/// Has the thread do `work` at some time.
+/// Has the thread do `work` later.
 pub(crate) fn tell(work: impl FnOnce() + Send + 'static) {
     if let Some(tasks) = tasks() {
-        // The thread ends with the process only.
+        // The thread ends only with the process.
         let _ = tasks.send(Box::new(work));
     }
 }

@@ -1,4 +1,4 @@
-//! One stopped process, and how it is asked for copies.
+//! A zygote: one stopped process, and the requests for its forks.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::io::{self, ErrorKind};
@@ -23,21 +23,21 @@ use crate::sys::shared::Table;
 use crate::sys::{channel, spawn, wait};
 use crate::{Limit, ProcessGroup, Reason, Spec};
 
-/// How long a template may take to stop before main, and to answer.
+/// Longest time that a zygote may take to stop before `main`, and to answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How often to look whether a template is still wanted that is made ahead.
+/// How often to check whether a zygote of the prefork is still wanted.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What a template is made with.
+/// The inputs for making a zygote.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Means<'a> {
     pub runtime: &'a OwnedFd,
     pub slots: &'a Slots,
     pub allocator: Option<&'a Path>,
-    /// Where it is kept what was observed.
+    /// The directory in which observations are stored.
     pub kept: Option<&'a Path>,
-    /// Set when it is not wanted any more, if that can be before it is made.
+    /// Set when the zygote is no longer wanted. `None` if it always is.
     pub is_over: Option<&'a AtomicBool>,
 }
 
@@ -47,25 +47,25 @@ pub(crate) struct Template {
     pid: i32,
     socket: OwnedFd,
     files: Arc<Files>,
-    /// What its constructors asked the environment for.
+    /// Variables that its constructors asked for.
     pub names: Vec<Vec<u8>>,
-    /// Where it keeps the number of arguments.
+    /// Addresses at which it keeps the number of arguments.
     counts: Vec<u64>,
-    /// Starts with its memory layout, those of its workers included.
+    /// Number of starts with its memory layout, those of its persistent processes included.
     starts: Arc<AtomicU32>,
-    /// Copies made, workers not counted.
+    /// Number of forks, persistent processes not counted.
     copies: u32,
-    /// With which of them the text is put on large pages.
+    /// Number of the fork before which the text is put on large pages; 0 for never.
     pub enlarge_after: u32,
-    /// Whether it takes requests up on the asker's processor.
+    /// Whether it takes up requests on the requester's processor.
     pub near: bool,
-    /// Whether it was seen to be dead.
+    /// Whether it was found dead.
     is_dead: bool,
-    /// From its own exec until it stopped: what each copy saves.
+    /// Time from its own exec until it stopped, which each fork saves.
     pub start_time: Duration,
 }
 
-/// The ends of a template's descriptors that go to it.
+/// The zygote's own ends of its descriptors.
 pub(super) struct Ends {
     socket: OwnedFd,
     slots: OwnedFd,
@@ -74,7 +74,7 @@ pub(super) struct Ends {
 }
 
 impl Template {
-    /// Starts `spec`'s program up to its `main`. Only the trial of the runtime does so with nothing observed.
+    /// Starts `spec`'s program up to its `main`. `observed` is `None` only for the test of the runtime.
     pub(crate) fn start(
         spec: &Spec<'_>,
         traits: &Traits,
@@ -112,7 +112,7 @@ impl Template {
         if ready.is_err() {
             wait::kill(pid);
         }
-        // From here on it notices by its socket that the runner is gone.
+        // From here on the zygote notices by its socket that the runner is gone.
         slot.into_iter().for_each(Slot::free);
         ready?;
         if !template.files.unchanged_since(moment) || !template.files.unchanged() {
@@ -122,7 +122,7 @@ impl Template {
         Ok(template)
     }
 
-    /// Waits for what it tells when it has stopped; not any longer once `is_over`.
+    /// Waits for its message that it has stopped, but gives up once `is_over`.
     fn await_message(&self, message: &mut [u8], is_over: Option<&AtomicBool>) -> Result<usize, Reason> {
         let set_patience = |time| channel::set_patience(&self.socket, time).map_err(|_| Reason::System);
         let until = Instant::now() + PATIENCE;
@@ -193,35 +193,36 @@ impl Template {
         self.pid
     }
 
-    /// Whether it can serve no more: its memory layout was used so often, or it is dead.
+    /// Returns whether it can serve no more: its memory layout was used `starts` times, or it is dead.
     pub(crate) fn is_worn(&self, starts: u32) -> bool {
         self.is_dead || self.starts.load(Ordering::Relaxed) >= starts
     }
 
-    /// Whether a cold start in `cwd` might load other files, whatever became of these.
+    /// Returns whether a cold start in `cwd` might load other files, even if these are unchanged.
     pub(crate) fn is_shadowed(&self, cwd: &Path) -> bool {
         self.files.shadowed_in(cwd)
     }
 
-    /// Whether a cold start would still load the very files it was made of.
+    /// Returns whether a cold start would still load the files that it was made of.
     pub(crate) fn is_current(&self) -> bool {
         self.files.unchanged()
     }
 
-    /// Makes a fork that runs `spec` without the gate. After an error there is none.
+    /// Makes a fork that runs `spec` without the gate. After an error there is no fork.
     pub(crate) fn copy(&mut self, spec: &Spec<'_>, slot: Slot<'_>) -> Result<i32, Failure> {
         slot.expect(spec.process_group);
         let flags = self.count_fork();
         self.ask(spec, slot, Asked { pgid: request::group(spec), flags, ..Asked::default() })
     }
 
-    /// Counts a fork; flags of the request for it.
+    /// Counts a fork. Returns the flags of its request.
     fn count_fork(&mut self) -> u32 {
         self.copies += 1;
         if self.copies == self.enlarge_after { wire::REQUEST_ENLARGE } else { 0 }
     }
 
-    /// Makes a worker, which runs `spec` first, or, if it `is_once`, nothing else. After an error there is none.
+    /// Makes a persistent process, which runs `spec` first. If it `is_once`, it runs nothing else. After an error there is
+    /// none.
     pub(crate) fn worker(
         &mut self,
         spec: &Spec<'_>,
@@ -263,7 +264,7 @@ impl Template {
         Ok(pid)
     }
 
-    /// Finds out whether a template that did not answer had made a copy: the kernel notes it before the copy runs.
+    /// Ends a zygote that did not answer, and detects whether it had made a fork: the kernel records a fork before it runs.
     fn bury(&mut self, slot: Slot<'_>) -> Result<i32, Failure> {
         wait::kill(self.pid);
         wait::await_end(self.pid);
@@ -278,7 +279,7 @@ impl Template {
 impl Drop for Template {
     fn drop(&mut self) {
         let pid = self.pid;
-        // Taking down a large process takes a while: not on the time of whoever wants to start something.
+        // Ending a large process takes a while, so it is left to the starter's thread.
         starter::tell(move || {
             wait::kill(pid);
             wait::reap(pid);
@@ -286,7 +287,7 @@ impl Drop for Template {
     }
 }
 
-/// What runner and worker share: the runner's ends, the worker's socket, and its page.
+/// Makes the channels between the runner and a persistent process: the runner's ends, the process's socket, and its page.
 fn link() -> std::io::Result<(Link, OwnedFd, OwnedFd)> {
     let (socket, theirs) = channel::pair()?;
     let memory = rustix::fs::memfd_create("hotstart-page", MemfdFlags::CLOEXEC)?;
@@ -295,14 +296,14 @@ fn link() -> std::io::Result<(Link, OwnedFd, OwnedFd)> {
     Ok((Link { socket, page }, theirs, memory))
 }
 
-/// What a template is given, `stand_in` for each of its standard descriptors.
+/// Returns the descriptors of a zygote, with `stand_in` for each of its standard descriptors.
 pub(super) fn ends(
     socket: OwnedFd,
     runtime: &OwnedFd,
     slots: &Slots,
     stand_in: impl Fn(usize) -> io::Result<Stand>,
 ) -> io::Result<Ends> {
-    // Copies above the numbers they get, so that none of them is in another's way.
+    // Duplicates above the numbers that they get, so that none overwrites another.
     let high = |fd: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(fd, wire::RUNTIME_FD + 1);
     Ok(Ends {
         socket: high(&socket)?,
@@ -312,17 +313,17 @@ pub(super) fn ends(
     })
 }
 
-/// The environment of a template, and how many variables there are.
+/// Returns the environment of a zygote, and the number of its variables.
 pub(super) fn environment(spec: &Spec<'_>, allocator: Option<&Path>) -> (Vec<u8>, usize) {
     key::template_environment(spec, &format!("/proc/self/fd/{}", wire::RUNTIME_FD), allocator)
 }
 
-/// The name that it is called by.
+/// Returns the invoked name.
 pub(super) fn name(spec: &Spec<'_>) -> io::Result<CString> {
     Ok(CString::new(spec.argv.first().map_or(&b""[..], |name| name.as_bytes()))?)
 }
 
-/// What a template has from its own exec, and each copy from it.
+/// Settings that a zygote has from its own exec, and each fork from it.
 pub(super) struct Inherited {
     limits: Vec<Limit>,
     ignored: Option<u64>,
@@ -335,7 +336,7 @@ impl Inherited {
     }
 }
 
-/// Starts a process as a template is started; `traced`, the thread that calls this traces it.
+/// Starts a process in the way a zygote is started. If `traced`, the calling thread traces it.
 pub(super) fn spawn(
     program: &CStr,
     argv: &[CString],
@@ -362,7 +363,7 @@ pub(super) fn spawn(
         ignored: inherited.ignored,
         traced,
     };
-    // A template sees by its socket that the runner is gone, and what is traced ends with its tracer.
+    // No slot: a zygote notices by its socket that the runner is gone, and a traced process ends with its tracer.
     spawn::vfork_exec(&request, None)
 }
 
@@ -376,7 +377,7 @@ fn spawn_stopped(spec: &Spec<'_>, ends: Ends, allocator: Option<&Path>) -> Resul
     starter::ask(start).ok_or(Reason::System)?.map_err(|_| Reason::NotStopped)
 }
 
-/// The reason of the first doubt of `enum hs_doubt`.
+/// Returns the reason for the first doubt of `enum hs_doubt`.
 fn doubt(bits: u32) -> Option<Reason> {
     const REASONS: [Reason; 15] = [
         Reason::Threads,

@@ -1,4 +1,4 @@
-//! The messages of `runtime/protocol.h`, which is their one source; a test compares sizes and offsets.
+//! The messages of `runtime/protocol.h`, which defines them; a test compares sizes and offsets.
 
 /// Version of the protocol.
 pub(crate) const VERSION: u32 = 1;
@@ -6,55 +6,55 @@ pub(crate) const VERSION: u32 = 1;
 pub(crate) const MESSAGE_MAX: usize = 120 * 1024;
 /// Most descriptors of a request.
 pub(crate) const FDS_MAX: usize = 32;
-/// Further descriptors must have a smaller number.
+/// Numbers of further descriptors are smaller than this.
 pub(crate) const TARGET_MAX: i32 = 1024;
-/// Those of a request to a worker.
+/// Numbers of further descriptors in a request to a persistent process are smaller than this.
 pub(crate) const WORKER_TARGET_MAX: i32 = 60;
-/// Number of the shared page's descriptor in a template.
+/// Number of the shared page's descriptor in a zygote.
 pub(crate) const SLOTS_FD: i32 = 61;
-/// Number of the socket.
+/// Number of the socket's descriptor.
 pub(crate) const CONTROL_FD: i32 = 62;
-/// Number of the runtime's file.
+/// Number of the runtime's descriptor.
 pub(crate) const RUNTIME_FD: i32 = 63;
-/// The umask stays as it is.
+/// Leaves the umask as it is.
 pub(crate) const UMASK_KEEP: u32 = u32::MAX;
-/// Fewest arguments that a template is started with, for the room they make on its stack.
+/// Fewest arguments that a zygote is started with, for the room that they make on its stack.
 pub(crate) const ROOM: usize = 2500;
-/// Words of a tool in which its constructors may keep the number of arguments.
+/// Most words of a tool in which its constructors may keep the number of arguments.
 pub(crate) const COUNTS_MAX: usize = 8;
-/// Flag of a request: the copy is to be a worker.
+/// Flag of a request: the fork becomes a persistent process.
 pub(crate) const REQUEST_WORKER: u32 = 1;
-/// Flag of a request to a worker: audit before the end is reported.
+/// Flag of a request to a persistent process: audit before the end is reported.
 pub(crate) const REQUEST_AUDIT: u32 = 2;
-/// Flag of a request to a template: put the text on large pages first.
+/// Flag of a request to a zygote: put the text on large pages first.
 pub(crate) const REQUEST_ENLARGE: u32 = 4;
-/// Who takes it up is bound to a processor, and frees itself first.
+/// Flag of a request: the receiver is bound to a processor, and frees itself first.
 pub(crate) const REQUEST_BOUND: u32 = 8;
-/// With [`REQUEST_BOUND`]: it gets free by allowing itself all processors.
+/// With [`REQUEST_BOUND`]: it frees itself by allowing itself all processors.
 pub(crate) const REQUEST_ANYWHERE: u32 = 16;
-/// With [`REQUEST_WORKER`]: the worker runs `main` once, behind the gate, and then ends as any process.
+/// With [`REQUEST_WORKER`]: the fork runs `main` once, behind the gate, and then ends as any process does.
 pub(crate) const REQUEST_ONCE: u32 = 32;
-/// Argument of a `close` by which the runtime tells an observer that constructors are over.
+/// Argument of a `close` by which the runtime reports to an observer that constructors are over.
 pub(crate) const MARK_MAIN: u64 = MARK;
-/// That the allocator asks for time or random bytes, and that it has them.
+/// Such arguments report that the allocator requests time or random bytes, and that it has them.
 pub(crate) const MARK_ALLOCATOR: u64 = MARK - 1;
 pub(crate) const MARK_ALLOCATED: u64 = MARK - 2;
-/// `struct hs_observed`: where in it are the names that were asked for, their length, and the place of `environ`.
+/// Offsets in `struct hs_observed`: the requested names, their length, and the address of `environ`.
 pub(crate) const OBSERVED: [u64; 3] = [0, 8, 16];
 /// A number that no descriptor has.
 const MARK: u64 = -0x6873_i64 as u64;
-/// Stage of a reply: no worker can be made of this tool here.
+/// Stage of a reply: no persistent process can be made of this tool here.
 pub(crate) const STAGE_REWIND: u32 = 6;
-/// Of `enum hs_retirement`: the run made a system call that is not known to be harmless.
+/// Bit of `enum hs_retirement`: the run made a system call that is not known to be harmless.
 pub(crate) const RETIRED_CALLS: u32 = 1 << 7;
-/// Of `enum hs_run_doubt`: so did the run whose end is awaited.
+/// Bit of `enum hs_run_doubt`: the run whose end is awaited did so.
 pub(crate) const RUN_CALLS: u32 = 1;
-/// It started processes.
+/// Bit of `enum hs_run_doubt`: the run started processes.
 pub(crate) const RUN_CHILDREN: u32 = 2;
-/// Largest announcement: names of objects and of variables.
+/// Largest `hs_ready` message, with the names of objects and of variables.
 pub(crate) const READY_MAX: usize = 80 * 1024;
 
-/// `struct hs_ready`: a template has stopped in place of main.
+/// `struct hs_ready`: a zygote has stopped before `main`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ready {
     pub pid: i32,
@@ -63,7 +63,7 @@ pub(crate) struct Ready {
     pub name_count: u32,
 }
 
-/// `struct hs_request`: start a copy.
+/// `struct hs_request`: make a fork.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
     pub length: u32,
@@ -79,7 +79,7 @@ pub(crate) struct Request {
     pub count_count: u32,
 }
 
-/// `struct hs_reply`: the copy's number, or what failed.
+/// `struct hs_reply`: the fork's number, or the failed stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reply {
     pub pid: i32,
@@ -94,7 +94,7 @@ pub(crate) const REPLY_SIZE: usize = 24;
 pub(crate) const LIMIT_SIZE: usize = 24;
 pub(crate) const END_SIZE: usize = 88;
 
-/// `enum hs_ending`: what became of a request to a worker.
+/// `enum hs_ending`: the result of a request to a persistent process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Rewound = 1,
@@ -102,7 +102,7 @@ pub(crate) enum Ending {
     Refused,
 }
 
-/// `struct hs_end`: main has ended in a worker.
+/// `struct hs_end`: `main` has ended in a persistent process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct End {
     pub status: i32,
@@ -111,7 +111,7 @@ pub(crate) struct End {
     pub retired: u32,
     /// `enum hs_difference`.
     pub differs: u32,
-    /// Whether `main` was entered where it first looks at its request.
+    /// Whether the run began at a deferred snapshot, where `main` first looks at its request.
     pub at_point: bool,
     pub user_us: u64,
     pub system_us: u64,
@@ -212,7 +212,7 @@ mod tests {
     use crate::slots::SLOTS;
     use crate::sys::shared::Table;
 
-    /// Compiles the header and prints what this file repeats.
+    /// Compiles the header and compares it with the constants of this file.
     #[test]
     fn header_and_wire_agree() {
         let header = concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/protocol.h");

@@ -1,7 +1,7 @@
-//! One process that runs a tool's `main` again and again, and puts its memory back in between (runtime/reset/worker.c).
+//! A persistent process: runs a tool's `main` again and again, and resets its memory after each run (runtime/reset/worker.c).
 //!
-//! Its end is a message, not a death: only what could not be put back ends the process, with the status that the tool gave.
-//! What a dead worker leaves open is whether `main` had begun; a page shared with it tells.
+//! The end of a run is a message, not a death: the process ends only if it could not be reset, with the status that the tool
+//! gave. If a persistent process dies, a page shared with it shows whether `main` had begun.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -23,7 +23,7 @@ use crate::sys::shared::Table;
 use crate::sys::wait;
 use crate::{ProcessGroup, Spec, Usage};
 
-/// How often to look whether a silent worker lives: something it started may hold its end of the socket.
+/// How often to check that a silent process is alive: a child of it may hold its end of the socket.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// A process that can run its tool's `main` any number of times.
@@ -31,23 +31,23 @@ const LOOK: Duration = Duration::from_millis(250);
 pub(crate) struct Worker {
     pid: i32,
     link: Link,
-    /// Made when somebody wants to watch it end.
+    /// Created when a caller wants to watch its end.
     process: Option<OwnedFd>,
     origin: Origin,
-    /// What it ran, for reports.
+    /// Its runs, for reports.
     history: Arc<History>,
     is_dead: bool,
 }
 
-/// What a worker has of its template.
+/// The properties that a persistent process has from its zygote.
 #[derive(Debug)]
 pub(crate) struct Origin {
     pub files: Arc<Files>,
-    /// Starts with its memory layout.
+    /// Number of starts with its memory layout.
     pub starts: Arc<AtomicU32>,
 }
 
-/// The runner's ends of what it shares with a worker.
+/// The runner's ends of the channels that it shares with a persistent process.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub socket: OwnedFd,
@@ -55,23 +55,24 @@ pub(crate) struct Link {
     pub page: Table,
 }
 
-/// How a run in a worker ended.
+/// The end of a run in a persistent process.
 #[derive(Debug)]
 pub(crate) enum Ended {
-    /// The worker can be used again, unless an audit found differences (`enum hs_difference`).
+    /// The process can be used again, unless an audit found differences (`enum hs_difference`).
     Rewound { status: Status, usage: Usage, differs: u32, at_point: bool },
-    /// The process has ended or is about to: with this status. Why it retired (`enum hs_retirement`), 0 if it just died.
+    /// The process has ended with this status, or is about to. `retired` has the reasons (`enum hs_retirement`), 0 if it just
+    /// died.
     Process { retired: u32, doubts: Doubts },
     /// `main` was not run.
     NotRun,
 }
 
-/// Why a run need not be as in a fresh process (`enum hs_run_doubt`).
+/// The reasons for which a run may differ from one in a fresh process (`enum hs_run_doubt`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Doubts(u32);
 
 impl Doubts {
-    /// Of `enum hs_run_doubt`.
+    /// From bits of `enum hs_run_doubt`.
     #[cfg(test)]
     pub(crate) fn new(bits: u32) -> Self {
         Doubts(bits)
@@ -81,36 +82,36 @@ impl Doubts {
         self.0 != 0
     }
 
-    /// It made a system call of which nobody knows that a fresh process has the same answer.
+    /// Returns whether the run made a system call whose answer may differ in a fresh process.
     pub(crate) fn of_calls(self) -> bool {
         self.0 & wire::RUN_CALLS != 0
     }
 }
 
-/// The words of a worker's page (`struct hs_page`).
+/// The words of the shared page (`struct hs_page`).
 struct Marks {
     has_begun: bool,
     doubts: Doubts,
 }
 
 impl Ended {
-    /// It was known before that the tool starts others: that is no doubt.
+    /// Removes the doubt about children: the tool was known to start others.
     pub(crate) fn expect_children(&mut self) {
         if let Ended::Process { doubts, .. } = self {
             doubts.0 &= !wire::RUN_CHILDREN;
         }
     }
 
-    /// Whether the process has ended with the run, or is about to.
+    /// Returns whether the process has ended with the run, or is about to.
     pub(crate) fn is_of_process(&self) -> bool {
         matches!(self, Ended::Process { .. })
     }
 }
 
 impl Worker {
-    /// A worker just made, which runs its first request.
+    /// Wraps a new persistent process, which runs its first request.
     pub(crate) fn new(pid: i32, link: Link, origin: Origin) -> Self {
-        // Without patience a death could be missed; setting it fails for no socket.
+        // Without a time limit a death could be missed. Setting it fails for no socket.
         let _ = channel::set_patience(&link.socket, LOOK);
         Worker { pid, link, process: None, origin, history: Arc::default(), is_dead: false }
     }
@@ -119,27 +120,28 @@ impl Worker {
         self.pid
     }
 
-    /// Takes note of a run that was started for `job`.
+    /// Records a run that was started for `job`.
     pub(crate) fn note(&self, spec: &Spec<'_>, job: Option<u32>) -> Mark {
         self.history.add(self.pid, spec, job)
     }
 
-    /// Whether a cold start in `cwd` might load other files, whatever became of these.
+    /// Returns whether a cold start in `cwd` might load other files, even if these are unchanged.
     pub(crate) fn is_shadowed(&self, cwd: &Path) -> bool {
         self.origin.files.shadowed_in(cwd)
     }
 
-    /// Whether it may be used: a cold start would still load the very files it was made of, and nobody doubts it.
+    /// Returns whether it may be used: a cold start would still load the files that it was made of, and none of its runs is
+    /// doubted.
     pub(crate) fn is_current(&self) -> bool {
         !self.history.is_doubted() && self.origin.files.unchanged()
     }
 
-    /// How many starts there were with its memory layout.
+    /// Returns the number of starts with its memory layout.
     pub(crate) fn starts(&self) -> u32 {
         self.origin.starts.load(Ordering::Relaxed)
     }
 
-    /// Has it run `spec`, at first on this processor if it is `near`.
+    /// Starts `spec` in it, at first on this processor if it is `near`.
     pub(crate) fn start(&mut self, spec: &Spec<'_>, audit: bool, near: bool) -> Result<(), Failure> {
         self.link.page.slots()[0].store(0, Ordering::SeqCst);
         let flags = if audit { wire::REQUEST_AUDIT } else { 0 };
@@ -154,14 +156,14 @@ impl Worker {
         Ok(())
     }
 
-    /// Enters the process group of a run. The process itself goes back to its own when the run ends, before it tells of that:
-    /// whatever signals the group from then on is not for it.
+    /// Enters the process group of a run. When the run ends, the process returns to its own group before it reports the end.
+    /// Later signals to the run's group do not reach it.
     fn join(&self, group: ProcessGroup) -> Result<(), Failure> {
         let pgid = if let ProcessGroup::Join(pgid) = group { pgid } else { self.pid };
         if anchor::set_group(self.pid, pgid) { Ok(()) } else { Err(Failure::Died) }
     }
 
-    /// Waits for the end of the run. After anything but a rewind, the process is to be reaped by the caller.
+    /// Waits for the end of the run. After any end but a reset, the caller reaps the process.
     pub(crate) fn await_end(&mut self) -> Ended {
         let mut message = [0; wire::END_SIZE];
         let end = loop {
@@ -169,7 +171,7 @@ impl Worker {
                 Received::Message(length) => {
                     let end = End::decode(&message[..length]);
                     if end.is_none() {
-                        // The tool has written to a socket that is none of its own.
+                        // The tool has written to a socket that is not its own.
                         wait::kill(self.pid);
                     }
                     break end;
@@ -196,7 +198,7 @@ impl Worker {
                     wait::kill(self.pid);
                     return Ended::NotRun;
                 }
-                // Without the gate, a run ends as any process.
+                // Without the gate, a run ends as any process does.
                 let retired = if doubts.of_calls() { wire::RETIRED_CALLS } else { 0 };
                 Ended::Process { retired, doubts }
             }
@@ -208,7 +210,7 @@ impl Worker {
         Marks { has_begun: page as i32 != 0, doubts: Doubts((page >> 32) as u32) }
     }
 
-    /// A descriptor that becomes readable when the run, or the process, ends. Good only while the worker is held.
+    /// Returns a descriptor that becomes readable when the run, or the process, ends. Valid only while the process is held.
     pub(crate) fn end_fd(&mut self) -> std::io::Result<OwnedFd> {
         let process = match &mut self.process {
             Some(process) => process,

@@ -1,4 +1,4 @@
-//! The victim, and how it is started and what it wrote: shared by the tests of warm starts.
+//! The victim, its starts and its output, shared by the tests of warm starts.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::fs::File;
@@ -23,7 +23,7 @@ pub struct Case {
     pub input: &'static str,
     pub umask: Option<u32>,
     pub limits: Vec<Limit>,
-    /// The job's own where `None`.
+    /// `None` is the job's own group.
     pub group: Option<ProcessGroup>,
     pub extra: bool,
 }
@@ -44,7 +44,7 @@ pub fn compile(source: &Path, out: &Path, flags: &[&str]) {
     await_age(out);
 }
 
-/// Waits until the file is old enough for a template: what was changed a moment ago is started cold.
+/// Waits until the file is old enough for a zygote: a file that changed a moment ago makes a start cold.
 pub fn await_age(path: &Path) {
     use std::os::unix::fs::MetadataExt;
     let meta = std::fs::metadata(path).unwrap();
@@ -58,13 +58,13 @@ pub fn victim() -> Victim {
     let dir = tempfile::tempdir().unwrap();
     let program = dir.path().canonicalize().unwrap().join("victim");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/tests/victim.c");
-    // What backtrace() would load while it runs; a worker in which something was loaded is not used again.
+    // Links the library that backtrace() would load while it runs: a persistent process that has loaded something retires.
     let flags = ["-Wl,--push-state,--no-as-needed", "-lgcc_s", "-Wl,--pop-state"];
     compile(Path::new(source), &program, &flags);
     Victim { dir, program }
 }
 
-/// Starts these tools as copies.
+/// Returns a launcher that starts these tools as forks.
 pub fn warm_launcher(names: &[&str]) -> Launcher {
     let choice = Choice::Only(names.iter().map(|n| n.to_string()).collect());
     Launcher::new().with_policy(Policy {
@@ -75,7 +75,7 @@ pub fn warm_launcher(names: &[&str]) -> Launcher {
     })
 }
 
-/// Starts these tools in workers, each run audited.
+/// Returns a launcher that starts these tools in persistent processes, and audits each run.
 pub fn rewinding_launcher(names: &[&str]) -> Launcher {
     let choice = Choice::Only(names.iter().map(|n| n.to_string()).collect());
     Launcher::new().with_policy(Policy {
@@ -98,7 +98,7 @@ pub fn case(args: &[&str]) -> Case {
     }
 }
 
-/// A start in a process group of its own, with nothing special about it.
+/// Returns a plain start in a process group of its own.
 pub fn plain_spec<'a>(program: &Path, argv: &[&str], cwd: &Path, stdio: [BorrowedFd<'a>; 3]) -> Spec<'a> {
     Spec {
         program: program.into(),
@@ -150,7 +150,7 @@ pub fn start(launcher: &Launcher, victim: &Victim, case: &Case) -> (Ran, Exit) {
     (ran, exit)
 }
 
-/// The templates and copies that exist, by the name of the file that the victim was started from.
+/// Returns the zygotes and forks that exist, by the name of the victim's file.
 pub fn processes_of(program: &Path) -> Vec<i32> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|e| e.file_name().to_str()?.parse().ok());
@@ -158,7 +158,7 @@ pub fn processes_of(program: &Path) -> Vec<i32> {
         .collect()
 }
 
-/// A warm process holds one descriptor more than one that was exec'ed. A run that sees it is doubtful.
+/// A warm process has one more descriptor than one that was exec'ed. A run that sees it is doubtful.
 pub fn without_channel(stdout: &str) -> String {
     stdout.split_inclusive('\n').filter(|line| !line.starts_with("fd 62 type 140000 flags 1")).collect()
 }

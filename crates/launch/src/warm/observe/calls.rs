@@ -1,6 +1,7 @@
-//! Which system calls constructors may make: those whose answer is the same for every start, or is compared or in the key.
+//! Judges the system calls of constructors. Allowed are those whose answer is the same for every start, is compared, or is in
+//! the key.
 //!
-//! A list of what is allowed. Whatever is not on it keeps the tool cold, with a reason that says what it was.
+//! The list names the allowed calls. Any other call keeps the tool cold, with a reason that names it.
 
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -20,37 +21,38 @@ pub(super) struct Entry {
     pub ip: u64,
 }
 
-/// What is to be done when an allowed call returns.
+/// The action when an allowed call returns.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum After {
     Nothing,
-    /// The descriptor that it returns leads there.
+    /// The returned descriptor leads to this file.
     Opened(Opened),
-    /// It has told of a standard descriptor.
+    /// The call has reported on a standard descriptor.
     Stat {
         buffer: u64,
     },
-    /// It has written seconds and a part of a second, to be replaced.
+    /// The call has written seconds and a part of a second, which will be replaced.
     Time {
         buffer: u64,
     },
-    /// It has filled a buffer with this many random bytes, to be replaced.
+    /// The call has filled a buffer with this many random bytes, which will be replaced.
     Random {
         buffer: u64,
         size: u64,
     },
 }
 
-/// What a descriptor leads to that constructors have opened.
+/// The file of a descriptor that constructors have opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Opened {
-    /// A file that is ours, and no part of the tool.
+    /// A file of hotstart's, and no part of the tool.
     Ours,
-    /// Anything else, by its path.
+    /// Any other file, by its path.
     At(PathBuf),
 }
 
-/// The null device, and files below /proc and /sys that hold the same until the next boot, unless the administrator changes them.
+/// The null device, and files below /proc and /sys that stay the same until the next boot, unless the administrator changes
+/// them.
 const CONSTANT: [&str; 7] = [
     "/dev/null",
     "/proc/filesystems",
@@ -60,9 +62,9 @@ const CONSTANT: [&str; 7] = [
     "/sys/devices/system/cpu/online",
     "/sys/devices/system/cpu/possible",
 ];
-/// What is looked for there, and is not there on most systems.
+/// Paths there that constructors look for, and that most systems do not have.
 const ABSENT: [&str; 2] = ["/sys/fs/selinux", "/selinux"];
-/// Where files are made up by the kernel.
+/// Directories whose files the kernel generates.
 const MADE_UP: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 const HERE: i32 = libc::AT_FDCWD;
@@ -76,7 +78,7 @@ pub(super) fn refuse<T>(reason: Reason, detail: impl Into<String>) -> Result<T, 
     Err(Refusal { reason, detail: detail.into() })
 }
 
-/// Whether this call may be made; takes note of what it looks at.
+/// Decides whether this call may be made. Records the inputs that it looks at.
 pub(super) fn judge(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
     let [a, b, c, ..] = call.args;
     let fd = a as i32;
@@ -119,7 +121,7 @@ pub(super) fn judge(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
     }
 }
 
-/// The same for calls that are about files and descriptors.
+/// Judges calls about files and descriptors.
 fn judge_files(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
     let [a, b, c, d, ..] = call.args;
     let (fd, flags) = (a as i32, c as i32);
@@ -156,7 +158,7 @@ fn is_harmless_fcntl(what: i32) -> bool {
     matches!(what, libc::F_GETFD | libc::F_SETFD | libc::F_GETFL)
 }
 
-/// Memory of its own, or a file that it has opened for reading.
+/// Allows a mapping of private memory, or of a file that the process has opened for reading.
 fn map(run: &Run<'_>, call: Entry) -> Result<After, Refusal> {
     let [_, _, access, flags, fd, _] = call.args;
     let (flags, fd) = (flags as i32, fd as i32);
@@ -190,7 +192,7 @@ fn advise(call: Entry) -> Result<After, Refusal> {
     refuse(Reason::ConstructorCall, format!("madvise({advice})"))
 }
 
-/// libc reads the limit of the stack at every start; it is in each key that is not the runner's.
+/// libc reads the limit of the stack at every start. If it is not the runner's, it is in the key.
 fn limit(run: &mut Run<'_>, resource: u64) -> Result<After, Refusal> {
     let resource = u32::try_from(resource).unwrap_or(u32::MAX);
     if resource != libc::RLIMIT_STACK {
@@ -199,7 +201,8 @@ fn limit(run: &mut Run<'_>, resource: u64) -> Result<After, Refusal> {
     Ok(After::Nothing)
 }
 
-/// A key by which libc's allocator recognises memory that is freed twice, or one byte, which finds out whether the call works.
+/// Allows a key by which libc's allocator recognises memory that is freed twice, and one byte, which tests whether the call
+/// works.
 fn random(run: &Run<'_>, call: Entry) -> Result<After, Refusal> {
     let [buffer, size, flags, ..] = call.args;
     let is_libc_key = size == 8 && flags == u64::from(libc::GRND_NONBLOCK) && run.is_libc_data(buffer);
@@ -218,7 +221,7 @@ fn stat(run: &mut Run<'_>, fd: i32, buffer: Option<u64>) -> Result<After, Refusa
         let looked = &mut run.seen.looks.stdio;
         looked[fd as usize] = true;
         if looked.iter().filter(|is_looked| **is_looked).count() > 1 {
-            // Their kinds are in the key, but not how they relate: both may be one file.
+            // The key has their kinds, but not how they relate: both may be one file.
             return refuse(Reason::Stdio, "more than one standard descriptor");
         }
         return Ok(buffer.map_or(After::Nothing, |buffer| After::Stat { buffer }));
@@ -229,7 +232,7 @@ fn stat(run: &mut Run<'_>, fd: i32, buffer: Option<u64>) -> Result<After, Refusa
     refuse(Reason::Descriptors, format!("fstat of descriptor {fd}"))
 }
 
-/// Only of a path that is not there.
+/// Allows a call only on a path that does not exist.
 fn absent(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
     let path = run.path(call.args[0])?;
     if ABSENT.iter().any(|known| path == Path::new(known)) && std::fs::symlink_metadata(&path).is_err() {
@@ -253,7 +256,7 @@ fn look(run: &mut Run<'_>, call: Entry, dir: i32, path: u64, aspect: Aspect) -> 
     if is_readlink && path == Path::new("/proc/self/exe") {
         return Ok(After::Nothing);
     }
-    // A directory in which the loader finds nothing; of what it might find there, each name is looked at as well.
+    // A directory in which the loader finds nothing. Each name that it might find there is looked at as well.
     let is_place = aspect == Aspect::File && run.is_loader(call.ip) && path.is_dir();
     settle(run, call, dir, &path, if is_place { Aspect::Place } else { aspect }).map(|_| After::Nothing)
 }
@@ -268,7 +271,7 @@ fn open(run: &mut Run<'_>, call: Entry, dir: i32, path: u64, flags: i32) -> Resu
     settle(run, call, dir, &path, aspect).map(After::Opened)
 }
 
-/// Takes note of a path that is looked at, if it may be.
+/// Records a path that is looked at, if that is allowed.
 fn settle(run: &mut Run<'_>, call: Entry, dir: i32, path: &Path, aspect: Aspect) -> Result<Opened, Refusal> {
     if run.is_ours(path) {
         return Ok(Opened::Ours);
@@ -306,7 +309,7 @@ fn is_random(path: &Path) -> bool {
     ["/dev/random", "/dev/urandom"].iter().any(|device| path == Path::new(device))
 }
 
-/// The path without "..", for one that does not exist.
+/// Returns the path without "..", for one that does not exist.
 fn without_parents(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut path, component| {
         match component {
@@ -317,7 +320,7 @@ fn without_parents(path: &Path) -> PathBuf {
     })
 }
 
-/// Whether the file is in a file system that is known to tell when it changes; also if it does not exist.
+/// Returns whether the file does not exist, or is in a file system that is known to report changes.
 fn stamps_files(real: &Path) -> bool {
     const KNOWN: [u32; 19] = [
         0xef53,      // ext2, ext3, ext4
@@ -347,7 +350,7 @@ fn stamps_files(real: &Path) -> bool {
     }
 }
 
-/// The reason of a call that is not on the list.
+/// Returns the reason for a call that is not on the list.
 fn unknown(call: Entry) -> Refusal {
     let fd = call.args[0] as i32;
     let (reason, name) = match call.number {
@@ -403,7 +406,7 @@ fn named(number: i64) -> (Reason, &'static str) {
     }
 }
 
-/// The path that a NUL ends in `bytes`.
+/// Returns the path that a NUL ends in `bytes`.
 pub(super) fn path_of(bytes: &[u8]) -> PathBuf {
     let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
     PathBuf::from(OsStr::from_bytes(&bytes[..end]))

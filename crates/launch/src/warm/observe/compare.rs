@@ -1,8 +1,8 @@
-//! Whether two observation runs have come to the same: every word that a constructor can have written is compared.
+//! Compares two observation runs: every word that a constructor can have written.
 //!
-//! What differs for a known cause is on a list: the number of arguments and where the environment begins, where libc keeps
-//! them; the thread's number; on which processor it runs. The number of arguments may also be in the tool's own data, and is
-//! then renewed for each start. Anything else is a result that another start would not have.
+//! A list has the differences with a known cause: the number of arguments and the address of the environment, in libc's own
+//! places; the thread's number; the processor it runs on. The number of arguments may also be in the tool's own data, and is
+//! then updated for each start. Any other difference is a result that another start would not have.
 
 use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
@@ -16,10 +16,10 @@ use crate::Reason;
 use crate::sys::trace;
 use crate::warm::wire;
 
-/// How much is read at a time.
+/// Bytes that are read at a time.
 const CHUNK: usize = 256 << 10;
 
-/// To whom a word belongs, as far as it matters.
+/// The owner of a word, as far as it matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owner {
     Libc,
@@ -27,17 +27,18 @@ enum Owner {
     Tool,
 }
 
-/// The two runs, stopped in place of main.
+/// The two runs, stopped before `main`.
 struct Pair<'r, 'a> {
     one: &'r Run<'a>,
     other: &'r Run<'a>,
-    /// libc's block of the thread, up to what the kernel clears when it ends. Since glibc 2.43 the number lies before that.
+    /// libc's block of the thread, up to the word that the kernel clears when the thread ends. Since glibc 2.43 the number
+    /// lies before that.
     thread: RangeInclusive<u64>,
-    /// Where the tool keeps the number of arguments.
+    /// Addresses at which the tool keeps the number of arguments.
     counts: Vec<u64>,
 }
 
-/// Refuses if anything differs that is not on the list, or is not the number of arguments; tells where that is kept. `runtime`
+/// Refuses if any difference is neither on the list nor the number of arguments. Returns the places of that number. `runtime`
 /// is the inode of the runtime's file.
 pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Vec<Place>, Refusal> {
     let (maps, others) = (one.maps()?, other.maps()?);
@@ -58,8 +59,8 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Ve
     dirty.extend(maps::written(other.pid).map_err(lost)?);
     let ours = maps.iter().find(|mapping| mapping.inode == runtime).map(|mapping| mapping.path.as_str());
     for (mapping, owner) in maps.iter().zip(owners) {
-        // What the loader has relocated is read-only now. It may depend on a function's answer (IFUNC). The loader's own has the
-        // processor's number.
+        // Memory that the loader has relocated is read-only now. It may depend on a function's answer (IFUNC). The loader's
+        // own memory has the processor's number.
         let is_relocated = dirty.contains(&mapping.from) && !one.is_libc(owner);
         if (mapping.access[1] != b'w' && !is_relocated) || Some(owner) == ours {
             continue;
@@ -81,7 +82,7 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Ve
     }
 }
 
-/// The stack may have grown by another amount.
+/// Returns whether two mappings are equal. The stack may have grown by another amount.
 fn is_same(a: &Mapping, b: &Mapping) -> bool {
     let from = a.from == b.from || a.path == "[stack]";
     from && (a.to, a.access, a.inode, &a.path) == (b.to, b.access, b.inode, &b.path)
@@ -123,7 +124,7 @@ impl Pair<'_, '_> {
         let is_thread =
             self.thread.contains(&at) && holds((a, b), (self.one.pid as u64, self.other.pid as u64));
         let is_rseq = (rseq.0..rseq.0 + rseq.1).contains(&at);
-        // As libc keeps registers for a long jump.
+        // Undoes libc's mangling of registers for a long jump.
         let plain = |word: u64| word.rotate_right(17) ^ POINTER_GUARD;
         let is_call = [(a, b), (plain(a), plain(b))]
             .iter()
@@ -145,7 +146,7 @@ impl Pair<'_, '_> {
     }
 }
 
-/// Whether two words differ only by holding, in either half, the one number and the other.
+/// Returns whether two words differ only because they hold, in either half, the one number and the other.
 fn holds((a, b): (u64, u64), (one, other): (u64, u64)) -> bool {
     let halves = [(a & 0xffff_ffff, b & 0xffff_ffff), (a >> 32, b >> 32)];
     halves.iter().all(|&(a, b)| a == b || (a, b) == (one, other))

@@ -1,22 +1,22 @@
-//! Where a tool keeps the number of its arguments before `main`, as Rust's library does: the runtime writes the number of each
-//! start there.
+//! Finds where a tool keeps the number of its arguments before `main`, as Rust's library does. The runtime writes the number
+//! of each start there.
 //!
-//! Only words in the data of a file: where they are follows from where the file is mapped. A word that a constructor has
-//! allocated may lie elsewhere in the next process.
+//! Only words in the data of a file count, since their addresses follow from the file's mapping. A word that a constructor
+//! has allocated may lie elsewhere in the next process.
 
 use super::maps::{self, Mapping};
 
-/// A word, by a mapping of its file and the distance from there.
+/// A word, by a mapping of its file and its distance from there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub path: String,
-    /// Where in the file the mapping begins.
+    /// The mapping's offset in the file.
     pub offset: u64,
     pub access: [u8; 4],
     pub distance: u64,
 }
 
-/// The place of the word at `address`.
+/// Returns the place of the word at `address`.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn place(maps: &[Mapping], address: u64) -> Option<Place> {
     let at = maps.iter().position(|mapping| (mapping.from..mapping.to).contains(&address))?;
@@ -30,7 +30,7 @@ pub(super) fn place(maps: &[Mapping], address: u64) -> Option<Place> {
     (place.path.starts_with('/') && find(maps, &place) == Some(address)).then_some(place)
 }
 
-/// Where `places` are in a process; `None` if one of them cannot be told.
+/// Returns the addresses of `places` in a process; `None` if one of them is ambiguous or missing.
 pub(crate) fn addresses(places: &[Place], pid: i32) -> Option<Vec<u64>> {
     if places.is_empty() {
         return Some(Vec::new());
@@ -39,7 +39,7 @@ pub(crate) fn addresses(places: &[Place], pid: i32) -> Option<Vec<u64>> {
     places.iter().map(|place| find(&maps, place)).collect()
 }
 
-/// The word's address, if its mapping is the only one of that kind and the word is private and can be written.
+/// Returns the word's address, if its mapping is the only one of that kind, and the word is private and writable.
 fn find(maps: &[Mapping], place: &Place) -> Option<u64> {
     let is_same = |mapping: &Mapping| {
         (&mapping.path, mapping.offset, mapping.access) == (&place.path, place.offset, place.access)

@@ -1,4 +1,4 @@
-//! What a traced process has mapped.
+//! The mappings of a traced process.
 
 #[cfg(target_arch = "x86_64")]
 use std::collections::HashSet;
@@ -9,9 +9,9 @@ use std::io;
 pub(super) struct Mapping {
     pub from: u64,
     pub to: u64,
-    /// As in "rw-p".
+    /// Permissions, as in "rw-p".
     pub access: [u8; 4],
-    /// Where in the file.
+    /// Offset in the file.
     pub offset: u64,
     pub inode: u64,
     pub path: String,
@@ -30,7 +30,7 @@ pub(super) fn of(pid: i32) -> io::Result<Vec<Mapping>> {
     text.lines().map(|line| parse(line).ok_or_else(|| io::ErrorKind::InvalidData.into())).collect()
 }
 
-/// Where the mappings begin that a process has written to.
+/// Returns the first addresses of the mappings that a process has written to.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn written(pid: i32) -> io::Result<HashSet<u64>> {
     let text = std::fs::read(format!("/proc/{pid}/smaps"))?;
@@ -61,7 +61,7 @@ pub(super) fn parse(line: &str) -> Option<Mapping> {
     Some(Mapping { from: number(from)?, to: number(to)?, access, offset: number(offset)?, inode, path })
 }
 
-/// To whom each mapping belongs: the tail of an object's data has no name of its own.
+/// Returns the owner of each mapping. The tail of an object's data has no name of its own.
 pub(super) fn owners(maps: &[Mapping]) -> Vec<&str> {
     let mut owners: Vec<&str> = Vec::with_capacity(maps.len());
     for (at, mapping) in maps.iter().enumerate() {
@@ -71,7 +71,7 @@ pub(super) fn owners(maps: &[Mapping]) -> Vec<&str> {
     owners
 }
 
-/// Whether this file is the loader, or the libc beside it: another file may have such a name.
+/// Returns whether this file is the loader, or the libc beside it. Another file may have such a name.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn is_libc(path: &str, loader: &str) -> bool {
     let place = |path: &str| path.rsplit_once('/').map(|(place, name)| (place.to_owned(), name.to_owned()));

@@ -1,10 +1,10 @@
-//! What constructors do before `main`, seen by watching them do it: a program is started under ptrace, several times, up to
-//! where a template stops, before there is a template of it.
+//! Observation runs: before a program gets a zygote, it is started under ptrace several times, up to the place where a zygote
+//! stops, to record what its constructors do.
 //!
-//! A template's constructors have run once, for all its copies. That is right where they would have done and found the same
-//! in each: so each of their system calls must be on a list (`calls`); what they look at outside joins the template's key or
-//! its files; arguments and environment cannot be read unseen (`secret`); and what the runs leave behind must be equal
-//! (`compare`), whatever the number of arguments. A start with a number that was not observed is cold (`numbers`).
+//! A zygote's constructors run once, for all its forks. That is right if they would do and find the same in each. So each of
+//! their system calls must be on a list (`calls`). The inputs that they look at join the zygote's key or its files. They
+//! cannot read arguments and environment unseen (`secret`). And the results of the runs must be equal (`compare`), whatever
+//! the number of arguments. A start with a number that was not observed is cold (`numbers`).
 
 #[cfg(target_arch = "x86_64")]
 mod calls;
@@ -39,43 +39,43 @@ use crate::sys::wait;
 use crate::{Reason, Spec};
 use numbers::Numbers;
 
-/// How long all runs may take.
+/// Longest time of all runs together.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How often to look whether they are still wanted.
+/// How often to check whether the runs are still wanted.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Why a tool cannot be started warm, and what it was.
+/// The reason for which a tool cannot be started warm, and its details.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub reason: Reason,
     pub detail: String,
 }
 
-/// What was found out about a program under one key.
+/// The result of observing a program under one key.
 #[derive(Clone, Debug)]
 pub(crate) struct Observed {
-    /// What its constructors asked the environment for, and what else they looked at.
+    /// Variables that its constructors asked for, and other inputs that they looked at.
     pub names: Vec<Vec<u8>>,
     pub looks: Looks,
-    /// What they, and the loader before them, looked for.
+    /// Files that they, and the loader before them, looked for.
     pub files: Files,
-    /// Where the loader looked in vain, from the working directory.
+    /// Paths, relative to the working directory, at which the loader looked in vain.
     pub relative: Vec<PathBuf>,
-    /// Where they keep the number of arguments.
+    /// Places where they keep the number of arguments.
     pub counts: Vec<counts::Place>,
-    /// For which numbers of arguments they were observed.
+    /// The numbers of arguments for which they were observed.
     numbers: Arc<Numbers>,
-    /// Why it is to be cold, if it is.
+    /// The reason for which it must be cold, if there is one.
     pub refusal: Option<Refusal>,
     key: Vec<u8>,
 }
 
 /// A program's path, and the allocator that it is given.
 type Of = (PathBuf, Option<PathBuf>);
-/// By what it is about, and where it is kept.
+/// Observations by program and by the directory in which they are stored.
 type Known = HashMap<(Of, Option<PathBuf>), Vec<Arc<Observed>>>;
 static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
-/// Programs that are being observed. Who wants to know the same waits, as it needs all of a processor.
+/// Programs that are being observed. Other starts of them wait, since an observation needs a whole processor.
 static UNDER_WAY: Mutex<Vec<Of>> = Mutex::new(Vec::new());
 static ENDED: Condvar = Condvar::new();
 
@@ -87,12 +87,12 @@ impl Observed {
         asked
     }
 
-    /// Whether constructors were observed with as many arguments as `spec` has.
+    /// Returns whether constructors were observed with as many arguments as `spec` has.
     pub(crate) fn covers(&self, spec: &Spec<'_>) -> bool {
         self.numbers.has(numbers::of(spec))
     }
 
-    /// What a further observation `found` that was not known; nothing, if it shows the same.
+    /// Returns how `found`, a further observation, differs from this one; `None` if it shows the same.
     fn difference(&self, found: &Observed) -> Option<Refusal> {
         if let Some(refusal) = &found.refusal {
             return Some(refusal.clone());
@@ -106,13 +106,13 @@ impl Observed {
         (!is_same).then_some(Refusal { reason: Reason::ConstructorsDiffer, detail })
     }
 
-    /// Whether it tells about this start, now.
+    /// Returns whether the observation holds for this start, now.
     fn serves(&self, spec: &Spec<'_>) -> bool {
         key::of(spec, &self.asked()) == self.key && self.files.unchanged()
     }
 }
 
-/// What is known, or can be found out, about the constructors of `spec`'s program; whether it was found out now. Then they are
+/// Returns the known observation of `spec`'s program, or makes one, and whether it was made now. Constructors are then
 /// observed with as many arguments as `spec` has, and with these `numbers` of them.
 pub(crate) fn observe(spec: &Spec<'_>, numbers: &[usize], means: Means<'_>) -> (Arc<Observed>, bool) {
     let of = of(spec, means);
@@ -126,7 +126,7 @@ pub(crate) fn observe(spec: &Spec<'_>, numbers: &[usize], means: Means<'_>) -> (
     let begun = SystemTime::now();
     let mut observed = watched(means, |live| twice::observe(spec, numbers, means, live));
     observed.key = key::of(spec, &observed.asked());
-    // What was changed meanwhile may have been read as it was before, or by one run only.
+    // A file that changed meanwhile may have been read in its old state, or by one run only.
     if !observed.files.unchanged_since(begun) || !observed.files.unchanged() {
         observed.refusal = Some(Refusal { reason: Reason::FilesChanging, detail: String::new() });
     }
@@ -143,7 +143,7 @@ pub(crate) fn observe(spec: &Spec<'_>, numbers: &[usize], means: Means<'_>) -> (
 struct Turn(Of);
 
 impl Turn {
-    /// Waits until nobody else observes the same program.
+    /// Waits until no other thread observes the same program.
     fn take(of: &Of) -> Turn {
         let under_way = UNDER_WAY.lock().expect("no panic while locked");
         let mut under_way =
@@ -155,7 +155,7 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        // Not a second panic if this is dropped by one.
+        // If a panic drops this, a second panic would abort.
         let mut under_way = UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner);
         under_way.retain(|of| *of != self.0);
         ENDED.notify_all();
@@ -166,9 +166,9 @@ fn of(spec: &Spec<'_>, means: Means<'_>) -> Of {
     (spec.program.clone(), means.allocator.map(PathBuf::from))
 }
 
-/// Observes the constructors for these `numbers` of arguments, `spec`'s among them: what they make of other numbers tells nothing,
-/// as they may compare the number with a constant. Whether `spec`'s was `observed`, or is now; else why such a start is cold.
-/// Only one caller at a time observes a number.
+/// Observes the constructors for these `numbers` of arguments, `spec`'s among them. Other numbers prove nothing about these,
+/// since constructors may compare the number with a constant. Succeeds if `spec`'s number was `observed` before or is now;
+/// otherwise returns the reason for a cold start. Only one caller at a time observes a number.
 pub(crate) fn extend(
     observed: &Observed,
     numbers: &[usize],
@@ -194,7 +194,7 @@ pub(crate) fn extend(
         return Ok(());
     };
     if store::is_kept(Some(refusal.reason)) {
-        // It takes the place of what was believed until now.
+        // The refusal replaces the earlier result.
         forget(&of, &observed.key, means.kept);
         let refused = Observed { refusal: Some(refusal.clone()), ..observed.clone() };
         keep(of, Arc::new(refused), means.kept);
@@ -228,7 +228,7 @@ fn forget(of: &Of, key: &[u8], kept: Option<&Path>) {
     known.get_or_insert_default().entry(place).or_default().retain(|observed| observed.key != key);
 }
 
-/// Keeps what has become known of a program.
+/// Stores the known observations of a program.
 fn save(of: &Of, kept: Option<&Path>) {
     let Some(directory) = kept else { return };
     let mut known = KNOWN.lock().expect("no panic while locked");
@@ -236,7 +236,7 @@ fn save(of: &Of, kept: Option<&Path>) {
     store::save(directory, of, known.get_or_insert_default().entry(place).or_default());
 }
 
-/// The runs that go on, so that they can be ended.
+/// The runs in progress, so that they can be ended.
 #[derive(Debug, Default)]
 struct Live(Mutex<Vec<OwnedFd>>);
 
@@ -249,21 +249,21 @@ impl Live {
 
     fn end(&self) {
         for process in &*self.0.lock().expect("no panic while locked") {
-            // It may have ended by itself.
+            // The run may have ended by itself.
             let _ = rustix::process::pidfd_send_signal(process, rustix::process::Signal::KILL);
         }
     }
 }
 
-/// Has `observe` start its runs, and ends them if they take too long or nobody wants to know any more.
+/// Calls `observe`, and ends its runs if they take too long or are no longer wanted.
 fn watched(means: Means<'_>, observe: impl FnOnce(&Live) -> Observed + Send) -> Observed {
     let live = Live::default();
     let (sender, receiver) = std::sync::mpsc::channel();
     let until = Instant::now() + PATIENCE;
-    // A thread is the tracer of what it starts, and nobody else may wait for it.
+    // A thread traces the processes that it starts, and no other thread may wait for them.
     std::thread::scope(|scope| {
         let work = || {
-            // It is waited for below.
+            // The receiver waits below.
             let _ = sender.send(observe(&live));
         };
         if std::thread::Builder::new().name("observer".into()).spawn_scoped(scope, work).is_err() {
@@ -286,7 +286,7 @@ fn watched(means: Means<'_>, observe: impl FnOnce(&Live) -> Observed + Send) -> 
 
 #[cfg(not(target_arch = "x86_64"))]
 mod twice {
-    //! Observing needs what is written for one kind of processor.
+    //! Observation depends on the processor's architecture.
 
     use std::collections::BTreeSet;
 
@@ -304,7 +304,7 @@ mod twice {
 }
 
 impl Observed {
-    /// Of a program that does nothing before `main`, with any number of arguments.
+    /// Returns the observation of a program that does nothing before `main`, with any number of arguments.
     #[cfg(test)]
     pub(crate) fn nothing() -> Observed {
         let numbers = Numbers::all();

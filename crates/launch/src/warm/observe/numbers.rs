@@ -1,24 +1,24 @@
-//! For which numbers of arguments constructors were observed.
+//! The numbers of arguments for which constructors were observed.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::Spec;
 
-/// The numbers of one program under one key. They become more while it is in use.
+/// The numbers of one program under one key. The set grows while the program is in use.
 #[derive(Debug, Default)]
 pub(super) struct Numbers(Mutex<Sets>);
 
 #[derive(Debug, Default)]
 struct Sets {
-    /// For tests of what does not observe.
+    /// For tests that do not observe.
     all: bool,
     known: BTreeSet<usize>,
-    /// Those that are being observed.
+    /// Numbers that are being observed.
     claimed: BTreeSet<usize>,
 }
 
-/// The number that constructors find: the kernel adds an empty name where there is none.
+/// Returns the number that constructors find. The kernel adds an empty name if there is none.
 pub(super) fn of(spec: &Spec<'_>) -> usize {
     spec.argv.len().max(1)
 }
@@ -29,7 +29,7 @@ impl Numbers {
         Arc::new(Numbers(Mutex::new(Sets { known, ..Sets::default() })))
     }
 
-    /// As if each number had been observed.
+    /// Returns a set in which each number counts as observed.
     #[cfg(test)]
     pub(super) fn all() -> Arc<Self> {
         Arc::new(Numbers(Mutex::new(Sets { all: true, ..Sets::default() })))
@@ -47,12 +47,12 @@ impl Numbers {
         self.lock().known.insert(number);
     }
 
-    /// Those that were observed.
+    /// Returns the observed numbers.
     pub(super) fn observed(&self) -> Vec<usize> {
         self.lock().known.iter().copied().collect()
     }
 
-    /// The right to observe a number, until it is dropped; `None` if it is known, or another has the right.
+    /// Claims the right to observe a number, until the claim is dropped. `None` if the number is known or claimed by another.
     pub(super) fn claim(&self, number: usize) -> Option<Claim<'_>> {
         let mut sets = self.lock();
         let is_mine = !sets.has(number) && sets.claimed.insert(number);
@@ -74,7 +74,7 @@ pub(super) struct Claim<'n> {
 
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
-        // Not a second panic if this is dropped by one.
+        // If a panic drops this, a second panic would abort.
         let mut sets = self.numbers.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         sets.claimed.remove(&self.number);
     }

@@ -1,4 +1,4 @@
-//! One observation run: a tool traced from its exec to the place where a template stops.
+//! One observation run: a tool traced from its exec to the place where a zygote stops.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
@@ -30,27 +30,27 @@ const AT_SYSINFO_EHDR: u64 = 33;
 const RANDOM: &[u8; 16] = b"\x5ahotstart-observ";
 pub(super) const POINTER_GUARD: u64 = u64::from_ne_bytes(*b"t-observ");
 
-/// The instruction that makes a system call.
+/// The `syscall` instruction.
 const GATE: [u8; 2] = [0x0f, 0x05];
 
-/// What a program may have for its path at most, and what is read of one at a time.
+/// Longest path of a program, and the size of a page.
 const PATH_MAX: usize = 4096;
 pub(super) const PAGE: u64 = 4096;
 
-/// What constructors have looked at.
+/// Inputs that constructors have looked at.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub files: Files,
     known: HashSet<(PathBuf, Aspect)>,
-    /// Where the loader looked for libraries in vain, from the working directory.
+    /// Paths, relative to the working directory, at which the loader looked for libraries in vain.
     pub relative: BTreeSet<PathBuf>,
     pub looks: Looks,
     /// Variables that they asked for.
     pub names: Vec<Vec<u8>>,
-    /// Where the kernel clears the thread's number, and where it writes on which processor the thread runs.
+    /// The address at which the kernel clears the thread's number, and the area in which it writes the thread's processor.
     pub thread_id: u64,
     pub rseq: (u64, u64),
-    /// Where the program has its `environ`.
+    /// The address of the program's `environ`.
     pub environ: u64,
 }
 
@@ -62,25 +62,25 @@ impl Seen {
     }
 }
 
-/// The block that the kernel lays on the stack.
+/// The block that the kernel puts on the stack.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Block {
     pub start: u64,
     pub argc: u64,
     pub argv: u64,
     pub envp: u64,
-    /// The second string: from there on they fill whole pages.
+    /// Address of the second string. From there on the strings fill whole pages.
     pub strings: u64,
 }
 
-/// A traced process, which is gone when this is dropped.
+/// A traced process, which is ended when this is dropped.
 #[derive(Debug)]
 pub(super) struct Run<'a> {
     pub pid: i32,
     means: Means<'a>,
     /// 1 for the first run, 2 for one made of it.
     turn: u8,
-    /// Where this process may run.
+    /// The processors on which this process may run.
     everywhere: Option<CpuSet>,
     pub memory: File,
     loader: (u64, u64),
@@ -91,9 +91,9 @@ pub(super) struct Run<'a> {
     pub seen: Seen,
     pub secret: Option<Secret>,
     pub variables: Variables,
-    /// Whether it is the allocator that asks now.
+    /// Whether the allocator makes the current requests.
     is_allocator: bool,
-    /// Where it has stopped.
+    /// The stack pointer where it has stopped.
     pub stack: u64,
     has_ended: bool,
 }
@@ -112,7 +112,7 @@ impl Drop for Run<'_> {
 }
 
 impl<'a> Run<'a> {
-    /// Takes over a child that was just started traced, and has become the program.
+    /// Takes over a traced child that has just become the program.
     pub(super) fn of(
         pid: i32,
         means: Means<'a>,
@@ -154,8 +154,8 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// At the exec: hides the kernel's own library, so that looks at the clock are system calls, and gives both runs the
-    /// same random bytes.
+    /// At the exec: hides the kernel's own library, so that reading the clock is a system call, and gives both runs the same
+    /// random bytes.
     fn prepare(&mut self) -> Result<(), Refusal> {
         if trace::wait(self.pid).map_err(lost)? != Stop::Signal(libc::SIGTRAP) {
             return refuse(Reason::NotStopped, "exec");
@@ -196,8 +196,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Another run of the same exec, which has the same layout: a fork of this one before its first instruction. It has
-    /// fewer arguments, and as many more empty variables.
+    /// Makes another run of the same exec with the same layout: a fork of this one before its first instruction. It has fewer
+    /// arguments, and as many more empty variables.
     pub(super) fn fork(&self, fewer: u64, live: &Live) -> Result<Run<'a>, Refusal> {
         let start = trace::registers(self.pid).map_err(lost)?;
         let mut code = [0; GATE.len()];
@@ -235,7 +235,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Makes the last arguments variables.
+    /// Turns the last arguments into variables.
     fn shorten(&mut self, fewer: u64) -> Result<(), Refusal> {
         let Block { start, argc, argv, envp, strings } = self.block;
         let moved = argv + 8 * (argc - fewer);
@@ -248,15 +248,15 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Puts it on the processor of its tracer: to wake one on another processor takes longer than most calls.
+    /// Moves the process to its tracer's processor: waking a process on another processor takes longer than most calls.
     fn stay_together(&self) {
         let mut one = CpuSet::new();
         one.set(rustix::thread::sched_getcpu());
         self.put_on(&one);
     }
 
-    /// Puts it on one processor, another one for each run, so that what constructors make of its number shows; the tracer as
-    /// well, since the runs are interleaved.
+    /// Moves the process to one processor, a different one for each run, so that the processor's number shows in the results
+    /// of constructors. Moves the tracer as well, since the runs are interleaved.
     pub(super) fn place(&self) {
         let Some(all) = &self.everywhere else { return };
         let mut allowed = (0..CpuSet::MAX_CPU).filter(|&cpu| all.is_set(cpu));
@@ -266,23 +266,23 @@ impl<'a> Run<'a> {
         self.put_on(&one);
     }
 
-    /// Puts it and its tracer on these processors.
+    /// Moves the process and its tracer to these processors.
     fn put_on(&self, processors: &CpuSet) {
         for process in [None, rustix::process::Pid::from_raw(self.pid)] {
-            // Where it is refused, the kernel chooses.
+            // If this is refused, the kernel chooses.
             let _ = rustix::thread::sched_setaffinity(process, processors);
         }
     }
 
-    /// Lets it run on every processor, before it asks where it may.
+    /// Allows the process every processor, before it asks for its affinity.
     pub(super) fn free(&self) {
         if let Some(all) = &self.everywhere {
-            // Where that is refused it sees one processor, as does its other run.
+            // If this is refused, both runs see one processor.
             let _ = rustix::thread::sched_setaffinity(rustix::process::Pid::from_raw(self.pid), all);
         }
     }
 
-    /// Lets it run until the runtime takes over.
+    /// Runs the process until the runtime takes over.
     pub(super) fn reach_main(&mut self) -> Result<(), Refusal> {
         self.stay_together();
         loop {
@@ -314,7 +314,7 @@ impl<'a> Run<'a> {
             if number == libc::SYS_close {
                 variables::watch(self, args[0] as i32)?;
             }
-            // Before it opens its first file, the loader has looked through the environment; nothing else has run.
+            // Before the loader opens its first file, it has read the environment, and no other code has run.
             if self.secret.is_none() && matches!(number, libc::SYS_openat | libc::SYS_open) {
                 secret::hide(self, call)?;
                 continue;
@@ -331,7 +331,7 @@ impl<'a> Run<'a> {
         Ok(stop)
     }
 
-    /// Lets it go to the next entry or exit of a system call, which comes next.
+    /// Runs the process to the next entry or exit of a system call, which must come next.
     pub(super) fn leave_call(&mut self) -> Result<(), Refusal> {
         trace::resume(self.pid).map_err(lost)?;
         match self.wait()? {
@@ -341,14 +341,14 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Lets an allowed call be made, and does what is to be done then.
+    /// Lets the process make an allowed call, and then does the action for it.
     fn finish(&mut self, after: After) -> Result<(), Refusal> {
         self.leave_call()?;
         let Call::Exit { result } = trace::call(self.pid).map_err(lost)? else {
             return refuse(Reason::NotObserved, "a system call has not returned");
         };
         if result == -i64::from(libc::EFAULT) {
-            // Maybe for what is hidden only now.
+            // The call's memory may be hidden only now.
             return refuse(Reason::KeepsArguments, "the system reads what cannot be read");
         }
         match after {
@@ -356,7 +356,7 @@ impl<'a> Run<'a> {
             After::Stat { buffer } if result == 0 && self.turn == 2 => self.vary(buffer)?,
             After::Time { buffer } if result == 0 && buffer != 0 => self.write(buffer, &[0; 16])?,
             After::Random { buffer, size } if result > 0 => {
-                // One byte tells nobody anything but that it came; whoever keeps it shows by the difference.
+                // One byte shows only that the call works. If a constructor keeps it, the runs differ.
                 let byte = if size == 1 { self.turn } else { 0x11 };
                 self.write(buffer, &vec![byte; result.min(PAGE as i64) as usize])?;
             }
@@ -365,8 +365,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Shows another file of the same kind: every field of `struct stat` is changed but the file type and the number of the
-    /// null device, which are in the key. A constructor that keeps a field, or a decision made by it, differs between the runs.
+    /// Shows a different file of the same kind: changes every field of `struct stat` but the file type and the number of the
+    /// null device, which are in the key. If a constructor keeps a field, or a decision made by it, the runs differ.
     fn vary(&self, stat: u64) -> Result<(), Refusal> {
         // Offsets in the kernel's `struct stat` of x86-64.
         let [device, inode, links, mode_at, user, group, number] =
@@ -378,7 +378,7 @@ impl<'a> Run<'a> {
         for at in [device, inode, block_size].into_iter().chain((!is_null).then_some(number)) {
             self.write(at, &(self.word(at)? + 1).to_ne_bytes())?;
         }
-        // What is asked of these is whether they are zero.
+        // Programs test only whether these are zero.
         for at in [links, size, blocks] {
             self.write(at, &u64::from(self.word(at)? == 0).to_ne_bytes())?;
         }
@@ -390,7 +390,7 @@ impl<'a> Run<'a> {
         self.write(times, &[0; 48])
     }
 
-    /// A fault at the time stamp counter, or at a hidden string.
+    /// Handles a signal: a fault at the time stamp counter, or at a hidden string.
     fn signal(&mut self, signal: i32) -> Result<(), Refusal> {
         if signal == libc::SIGTRAP && variables::arrived(self)? {
             return Ok(());
@@ -410,7 +410,7 @@ impl<'a> Run<'a> {
             [0x0f, 0x01, 0xf9] => 3,
             _ => return refuse(Reason::Signals, "signal 11"),
         };
-        // The loader measures its own time, and shows it to nobody.
+        // The loader measures its own time, and reveals it to no other code.
         if !self.is_loader(registers.rip) {
             return refuse(Reason::ReadsClock, "the time stamp counter");
         }
@@ -419,7 +419,7 @@ impl<'a> Run<'a> {
         trace::set_registers(self.pid, &registers).map_err(lost)
     }
 
-    /// Reads what the runtime tells where it takes over (`struct hs_observed`).
+    /// Reads the runtime's report from the place where it takes over (`struct hs_observed`).
     fn learn(&mut self, told: u64) -> Result<(), Refusal> {
         let [names, length, environ] = wire::OBSERVED.map(|offset| self.word(told + offset));
         let (names, length) = (names?, length?.min(64 << 10) as usize);
@@ -445,10 +445,10 @@ impl<'a> Run<'a> {
         maps::of(self.pid).map_err(lost)
     }
 
-    /// The path at an address.
+    /// Reads the path at an address.
     pub(super) fn path(&self, at: u64) -> Result<PathBuf, Refusal> {
         if self.secret.is_some_and(|secret| secret.has(at)) {
-            // The system could not read it there.
+            // The kernel could not read it there.
             return refuse(Reason::ReadsEnvironment, "a path of the environment is opened");
         }
         let mut bytes = Vec::new();
@@ -471,23 +471,23 @@ impl<'a> Run<'a> {
         (self.loader.0..self.loader.1).contains(&ip)
     }
 
-    /// Whether this file is the loader, or the libc that belongs to it.
+    /// Returns whether this file is the loader, or the libc that belongs to it.
     pub(super) fn is_libc(&self, path: &str) -> bool {
         maps::is_libc(path, &self.loader_file)
     }
 
-    /// Whether time and random bytes are asked for by an allocator, as far as can be told.
+    /// Returns whether an allocator requests time and random bytes, as far as can be known.
     pub(super) fn is_allocator(&self) -> bool {
         self.is_allocator || self.means.allocator.is_some()
     }
 
-    /// Whether it is what a template is made with, and no part of the tool.
+    /// Returns whether the path is one of hotstart's own files in a zygote, and no part of the tool.
     pub(super) fn is_ours(&self, path: &Path) -> bool {
         path == Path::new(&format!("/proc/self/fd/{}", wire::RUNTIME_FD))
             || Some(path) == self.means.allocator
     }
 
-    /// Whether libc has its data at this address.
+    /// Returns whether libc has its data at this address.
     pub(super) fn is_libc_data(&self, address: u64) -> bool {
         let Ok(maps) = self.maps() else { return false };
         let owner = maps::owners(&maps);
@@ -495,7 +495,7 @@ impl<'a> Run<'a> {
         at.is_some_and(|at| maps[at].access[1] == b'w' && self.is_libc(owner[at]))
     }
 
-    /// Takes note of what is behind a path now. Of one that is not there, which part of it is the first that is not.
+    /// Records what is behind a path now. If the path does not exist, records its first missing part.
     pub(super) fn watch(&mut self, path: &Path, aspect: Aspect) {
         let mut first = path;
         if aspect != Aspect::Content && std::fs::symlink_metadata(path).is_err() {

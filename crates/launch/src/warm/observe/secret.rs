@@ -1,6 +1,6 @@
-//! Arguments and environment, which constructors must not read but by asking for a variable: the strings lie on pages of their
-//! own, which cannot be read during an observation run. Each look at them is a fault, and passes only if it is at a variable that
-//! is in the key.
+//! Hides arguments and environment. Constructors may read them only by asking for a variable. The strings lie on pages of
+//! their own, which cannot be read during an observation run. Each access to them is a fault, and is allowed only at a
+//! variable that is in the key.
 
 use std::ffi::CString;
 use std::os::unix::fs::FileExt;
@@ -12,12 +12,12 @@ use crate::Reason;
 use crate::sys::trace::{self, Stop};
 use crate::warm::key;
 
-/// Where the strings are, and how to call the system in the process.
+/// The addresses of the strings, and the means to make system calls in the process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Secret {
     from: u64,
     to: u64,
-    /// Where a system call is.
+    /// The address of a `syscall` instruction.
     gate: u64,
 }
 
@@ -31,14 +31,14 @@ impl Secret {
     }
 }
 
-/// How long the first argument must be, so that the strings from there on fill whole pages. The kernel lays them at the
-/// end of the stack: arguments, environment, the program's path, and a null pointer.
+/// Returns the length of the first argument with which the strings from there on fill whole pages. The kernel puts them at
+/// the end of the stack: arguments, environment, the program's path, and a null pointer.
 pub(super) fn filling(program: &CString, environment: usize, other_arguments: usize) -> usize {
     let size = other_arguments + environment + program.as_bytes_with_nul().len() + 8 + 1;
     (PAGE as usize - size % PAGE as usize) % PAGE as usize
 }
 
-/// Refuses a call that gives the system a pointer to the strings, or changes their pages.
+/// Refuses a call that gives the kernel a pointer to the strings, or changes their pages.
 pub(super) fn guard(run: &Run<'_>, call: Entry) -> Result<(), Refusal> {
     let Some(secret) = run.secret else { return Ok(()) };
     let [start, size, ..] = call.args;
@@ -55,11 +55,11 @@ pub(super) fn guard(run: &Run<'_>, call: Entry) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Length of the instruction that makes a system call.
+/// Length of the `syscall` instruction.
 const CALL_BYTES: u64 = 2;
 const READABLE: i32 = libc::PROT_READ | libc::PROT_WRITE;
 
-/// Hides the strings, at the entry of a system call, which is then made again.
+/// Hides the strings at the entry of a system call. The process then makes that call again.
 pub(super) fn hide(run: &mut Run<'_>, call: Entry) -> Result<(), Refusal> {
     let from = run.block.strings;
     if !from.is_multiple_of(PAGE) {
@@ -72,13 +72,14 @@ pub(super) fn hide(run: &mut Run<'_>, call: Entry) -> Result<(), Refusal> {
     instead(run, secret, call)
 }
 
-/// Shows the strings, or hides them again, where the process has stopped for a signal.
+/// Shows the strings, or hides them again, while the process is stopped for a signal.
 pub(super) fn show(run: &mut Run<'_>, shown: bool) -> Result<(), Refusal> {
     let access = if shown { READABLE } else { libc::PROT_NONE };
     run.secret.map_or(Ok(()), |secret| protect(run, secret, access))
 }
 
-/// Hides the strings in place of the call at whose entry the process has stopped, and has it make that one again.
+/// Hides the strings in place of the system call at whose entry the process has stopped, and has the process make that call
+/// again.
 fn instead(run: &mut Run<'_>, secret: Secret, call: Entry) -> Result<(), Refusal> {
     let before = trace::registers(run.pid).map_err(lost)?;
     let [a, b, c] = secret.arguments(libc::PROT_NONE);
@@ -92,7 +93,7 @@ fn instead(run: &mut Run<'_>, secret: Secret, call: Entry) -> Result<(), Refusal
     trace::set_registers(run.pid, &registers).map_err(lost)
 }
 
-/// Makes a call where the process has stopped for a signal.
+/// Changes the strings' protection while the process is stopped for a signal.
 fn protect(run: &mut Run<'_>, secret: Secret, access: i32) -> Result<(), Refusal> {
     let before = trace::registers(run.pid).map_err(lost)?;
     let [a, b, c] = secret.arguments(access);
@@ -105,7 +106,7 @@ fn protect(run: &mut Run<'_>, secret: Secret, access: i32) -> Result<(), Refusal
     trace::set_registers(run.pid, &before).map_err(lost)
 }
 
-/// A look at the hidden strings: lets it pass if it is at a variable that is in the key.
+/// Handles an access to the hidden strings: allows it at a variable that is in the key.
 pub(super) fn look(run: &mut Run<'_>, address: u64) -> Result<(), Refusal> {
     let Some(secret) = run.secret else { return Ok(()) };
     allow(run, address)?;
@@ -117,7 +118,7 @@ pub(super) fn look(run: &mut Run<'_>, address: u64) -> Result<(), Refusal> {
     protect(run, secret, libc::PROT_NONE)
 }
 
-/// Refuses if what has its string at this address is not in the key, or an argument.
+/// Refuses if the string at this address is an argument, or a variable that is not in the key.
 fn allow(run: &Run<'_>, address: u64) -> Result<(), Refusal> {
     let mut at = run.block.envp;
     let mut found = None;

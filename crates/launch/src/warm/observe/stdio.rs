@@ -1,4 +1,4 @@
-//! The standard descriptors as constructors see them: which kinds there are, and one of each kind to look at.
+//! The standard descriptors as constructors see them: the classes of descriptors, and a sample of each class.
 
 use std::fs::File;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -7,7 +7,7 @@ use rustix::fs::{FileType, MemfdFlags, SeekFrom};
 
 use crate::Spec;
 
-/// What `fstat` and `lseek` tell of a descriptor, as far as a template can have one like it.
+/// The answers of `fstat` and `lseek` for a descriptor, as far as a zygote can have a similar one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     /// The null device.
@@ -20,11 +20,11 @@ pub(crate) enum Class {
     Terminal,
     /// A regular file, at its beginning.
     File,
-    /// Anything else; a tool that looks at such a one is started cold.
+    /// Any other. A tool that looks at such a descriptor is started cold.
     Other,
 }
 
-/// The class of an open descriptor.
+/// Returns the class of an open descriptor.
 pub(crate) fn class(fd: BorrowedFd<'_>) -> Class {
     let Ok(stat) = rustix::fs::fstat(fd) else { return Class::Other };
     let null = rustix::fs::makedev(1, 3);
@@ -38,19 +38,19 @@ pub(crate) fn class(fd: BorrowedFd<'_>) -> Class {
     }
 }
 
-/// The classes of a request's three.
+/// Returns the classes of a request's three standard descriptors.
 pub(crate) fn classes(spec: &Spec<'_>) -> [Class; 3] {
     spec.stdio.map(class)
 }
 
-/// A descriptor of some class, and what keeps it as it is.
+/// A descriptor of some class, with the other end that keeps it open.
 #[derive(Debug)]
 pub(crate) struct Stand {
     pub fd: OwnedFd,
     _other_end: Option<OwnedFd>,
 }
 
-/// One of this class; a file is empty.
+/// Makes a descriptor of this class. A file is empty.
 pub(crate) fn stand_in(class: Class) -> std::io::Result<Stand> {
     let one = |fd| Stand { fd, _other_end: None };
     let two = |(fd, end)| Stand { fd, _other_end: Some(end) };

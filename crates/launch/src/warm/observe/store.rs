@@ -1,7 +1,7 @@
-//! What was observed, kept in a file for each program, so that the next runner need not observe it again.
+//! Stores observations in a file for each program, so that the next runner need not repeat them.
 //!
-//! A file that cannot be read, or is not as it should be, is as good as none. What it says is believed only as long as every
-//! file that it names is what it was (`Files`), on the same machine and kernel, for the same rules, build of the runtime and user.
+//! A file that is unreadable or malformed is ignored. Its content counts only while every file that it names is unchanged
+//! (`Files`), on the same machine and kernel, for the same rules, build of the runtime and user.
 
 use std::collections::BTreeSet;
 use std::ffi::{CString, OsString};
@@ -21,7 +21,7 @@ use crate::warm::image;
 use crate::warm::key::Looks;
 
 const FORMAT: &[u8] = b"hotstart constructors 3";
-/// A hash of the sources that hold the rules: a hotstart with stricter ones must not believe what an older one has allowed.
+/// A hash of the sources that hold the rules: a hotstart with stricter rules must not trust the results of older ones.
 const RULES: u64 = {
     let sources: [&[u8]; 13] = [
         include_bytes!("calls.rs"),
@@ -58,7 +58,7 @@ const FILE_MAX: u64 = 16 << 20;
 /// Most keys of one program.
 const KEPT_MAX: usize = 64;
 
-/// The reasons that are kept.
+/// The reasons that are stored.
 const REASONS: [Reason; 19] = [
     Reason::RelativePath,
     Reason::ForeignLoader,
@@ -82,12 +82,12 @@ const REASONS: [Reason; 19] = [
 ];
 const ASPECTS: [Aspect; 4] = [Aspect::File, Aspect::Link, Aspect::Place, Aspect::Content];
 
-/// Whether there is a point in keeping this.
+/// Returns whether a result with this reason is stored.
 pub(super) fn is_kept(reason: Option<Reason>) -> bool {
     reason.is_none_or(|reason| REASONS.contains(&reason))
 }
 
-/// What was kept of a program, given with its allocator.
+/// Loads the stored observations of a program, given with its allocator.
 pub(super) fn load(directory: &Path, of: &(PathBuf, Option<PathBuf>)) -> Vec<Arc<Observed>> {
     let path = file(directory, of);
     let read = || {
@@ -110,7 +110,7 @@ pub(super) fn load(directory: &Path, of: &(PathBuf, Option<PathBuf>)) -> Vec<Arc
     read().unwrap_or_default()
 }
 
-/// Keeps what is known of a program. Where that is not possible, it will be observed again.
+/// Stores the observations of a program. If that fails, the next runner observes it again.
 pub(super) fn save(directory: &Path, of: &(PathBuf, Option<PathBuf>), known: &[Arc<Observed>]) {
     let known = &known[known.len().saturating_sub(KEPT_MAX)..];
     let mut bytes = Vec::new();
@@ -129,7 +129,7 @@ pub(super) fn save(directory: &Path, of: &(PathBuf, Option<PathBuf>), known: &[A
         std::fs::rename(&new, &path)
     };
     if write().is_err() {
-        // Nothing may have been made.
+        // The file may not exist.
         let _ = std::fs::remove_file(&new);
     }
 }
@@ -146,12 +146,12 @@ fn file(directory: &Path, of: &(PathBuf, Option<PathBuf>)) -> PathBuf {
     directory.join(format!("{:016x}", hasher.finish()))
 }
 
-/// A chosen allocator is a descriptor of the runner's: its file is what counts.
+/// Returns the file of the allocator. A chosen allocator is a descriptor of the runner's; only its file matters.
 fn allocator(of: &(PathBuf, Option<PathBuf>)) -> Option<PathBuf> {
     of.1.as_ref().map(|path| std::fs::read_link(path).unwrap_or_else(|_| path.clone()))
 }
 
-/// Under what it was observed.
+/// Returns the context of the observations.
 fn context(of: &(PathBuf, Option<PathBuf>)) -> Vec<u8> {
     let system = rustix::system::uname();
     let user = rustix::process::geteuid().as_raw();
@@ -216,7 +216,7 @@ fn put_observed(bytes: &mut Vec<u8>, observed: &Observed) {
     }
 }
 
-/// What is left to be read; everything is `None` where that is not as it was written.
+/// The unread rest. Each read returns `None` if the data is not as it was written.
 struct Reader<'b>(&'b [u8]);
 
 impl Reader<'_> {

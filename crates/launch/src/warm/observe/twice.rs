@@ -15,22 +15,23 @@ use crate::sys::channel;
 use crate::warm::template::{self, Means};
 use crate::warm::wire;
 
-/// Arguments of the first run, as many as a start can have. In the second all but the name are variables: to constructors an
-/// empty one is as good as another, but where they begin to be variables differs, and with it the number of arguments. A word
-/// that is equal to the number in both is so for all numbers in between, whatever bounds its maker may have set it.
+/// Arguments of the first run, as many as a start can have. In the second run all but the name are variables. They are empty:
+/// to constructors one empty string is like another, but the variables begin elsewhere, and so the number of arguments
+/// differs. If a word equals the number in both runs, it does so for all numbers in between, whatever bounds its author may
+/// have set it.
 ///
-/// That says nothing about a constructor that compares the number with a constant, so there is a run with the number of the
-/// start itself as well.
+/// That proves nothing about a constructor that compares the number with a constant. So there is also a run with the number
+/// of the start itself.
 const ARGUMENTS: usize = wire::ROOM;
 
-/// Runs the program up to its main with the most and the fewest arguments, with as many as `spec` has, and with these
-/// `others`; tells what was found.
+/// Runs the program up to its `main` with the most and the fewest arguments, with as many as `spec` has, and with these
+/// `others`. Returns the result.
 pub(super) fn observe(spec: &Spec<'_>, others: &[usize], means: Means<'_>, live: &Live) -> Observed {
     let numbers = [1, numbers::of(spec)].into_iter().chain(others.iter().copied());
     run_all(spec, &numbers.collect(), means, live)
 }
 
-/// Runs it with the most arguments, and with these numbers of them.
+/// Runs the program with the most arguments, and with these numbers of them.
 pub(super) fn extend(spec: &Spec<'_>, numbers: &BTreeSet<usize>, means: Means<'_>, live: &Live) -> Observed {
     run_all(spec, numbers, means, live)
 }
@@ -53,7 +54,7 @@ fn run_all(spec: &Spec<'_>, numbers: &BTreeSet<usize>, means: Means<'_>, live: &
     }
 }
 
-/// Compares the run with the most arguments with those that have one of `numbers`. Tells where the number is kept.
+/// Compares the run with the most arguments with those that have one of `numbers`. Returns the places that keep the number.
 fn compare_all(
     spec: &Spec<'_>,
     numbers: &BTreeSet<usize>,
@@ -67,7 +68,7 @@ fn compare_all(
     let pid = spawn(spec, means);
     let pid = pid.or_else(|error| refuse(Reason::NotObserved, error.to_string()))?;
     let mut one = Run::of(pid, means, everywhere, live)?;
-    // All are made before the first one runs.
+    // All forks are made before the first one runs.
     let others = numbers.iter().map(|&number| one.fork(ARGUMENTS.saturating_sub(number) as u64, live));
     let others = others.collect::<Result<Vec<_>, _>>()?;
     let mut reach_main = |run: &mut Run<'_>| {
@@ -89,7 +90,7 @@ fn compare_all(
     Ok(counts.unwrap_or_default())
 }
 
-/// Adds to `seen` what a run has seen.
+/// Adds the inputs that a run has seen to `seen`.
 fn take(run: &mut Run<'_>, seen: &mut Seen) {
     seen.files.join(&run.seen.files);
     seen.relative.append(&mut run.seen.relative);
@@ -103,7 +104,7 @@ fn take(run: &mut Run<'_>, seen: &mut Seen) {
     }
 }
 
-/// Starts a run, of which this thread is the tracer.
+/// Starts a run, with this thread as its tracer.
 fn spawn(spec: &Spec<'_>, means: Means<'_>) -> std::io::Result<i32> {
     let (_socket, theirs) = channel::pair()?;
     let classes = stdio::classes(spec);

@@ -1,5 +1,5 @@
-//! Which variables are asked for, whoever asks: a breakpoint at libc's `getenv`. While that searches, arguments and
-//! environment can be read.
+//! Detects every variable that is asked for, by any code, with a breakpoint at libc's `getenv`. While `getenv` searches,
+//! arguments and environment can be read.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -14,15 +14,15 @@ use crate::sys::trace::{self, Stop};
 
 const BREAKPOINT: u8 = 0xcc;
 
-/// Instructions that a breakpoint stands in place of.
+/// Instructions that breakpoints have replaced.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Variables {
     function: Option<(u64, u8)>,
-    /// Where it returns to, while it searches.
+    /// The address to which `getenv` returns, while it searches.
     caller: Option<(u64, u8)>,
 }
 
-/// When the loader has mapped libc, and closes its file: nothing of it has run.
+/// Plants the breakpoint when the loader has mapped libc and closes its file. No code of libc has run by then.
 pub(super) fn watch(run: &mut Run<'_>, fd: i32) -> Result<(), Refusal> {
     let Some(Opened::At(path)) = run.opened.get(&fd) else { return Ok(()) };
     let file = std::fs::canonicalize(path).unwrap_or_default();
@@ -38,7 +38,7 @@ pub(super) fn watch(run: &mut Run<'_>, fd: i32) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Where in a library `getenv` is.
+/// Returns the address of `getenv` in a library.
 fn getenv_in(library: &Path) -> Option<u64> {
     let cache = ReadCache::new(File::open(library).ok()?);
     let elf = object::read::elf::ElfFile64::<Endianness, _>::parse(&cache).ok()?;
@@ -53,7 +53,7 @@ fn plant(run: &Run<'_>, at: u64) -> Result<(u64, u8), Refusal> {
     Ok((at, code[0]))
 }
 
-/// At a trap: whether it is one of these, which then is dealt with.
+/// Handles a trap if it is at one of these breakpoints, and returns whether it was.
 pub(super) fn arrived(run: &mut Run<'_>) -> Result<bool, Refusal> {
     let mut registers = trace::registers(run.pid).map_err(lost)?;
     let at = registers.rip - 1;

@@ -1,4 +1,4 @@
-//! What a tool's next start is to do: a state without locks, processes or clock, which are its caller's.
+//! Decides the next step of a tool's start. The state has no locks, processes or clock; the caller has them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -14,39 +14,40 @@ use crate::warm::observe::Observed;
 use crate::warm::{Choice, Policy};
 use crate::{Reason, Spec};
 
-/// How many kinds of standard streams a tool has that looks at them: mostly pipes, files and the null device.
+/// Number of kinds of standard streams of a tool that looks at them: mostly pipes, files and the null device.
 const STREAM_KINDS: usize = 3;
-/// A tool whose files change so often while it is started stays cold: to try again costs more than a cold start.
+/// Failures in a row because files changed during a start. After them the tool stays cold: trying again costs more than a
+/// cold start.
 const CHANGING_MAX: u32 = 64;
-/// Keys that are counted; a tool whose environment never repeats stays cold.
+/// Most keys that are counted. A tool whose environment never repeats stays cold.
 const KEYS_MAX: usize = 1024;
-/// Numbers of arguments are observed after so many starts with others than are known, as a multiple of what a zygote comes
-/// after: the observation runs take as long as some cold starts.
+/// New numbers of arguments are observed after this many times the cold starts that a zygote needs, since the observation
+/// runs take as long as some cold starts.
 const NUMBER_PRICE: u32 = 3;
-/// The first persistent process after one was ended for its memory comes after so many forks, the next after twice as many.
+/// Forks before the first persistent process after one was ended for its memory. The next time takes twice as many.
 const REGROW_FIRST: u32 = 8;
-/// Forks in between, and cold starts between zygotes as a multiple of what is usual, at most.
+/// Most forks in between, and the largest factor on the cold starts between zygotes.
 const REGROW_MOST: u32 = 1024;
 const PAY_MOST: u32 = 64;
 
 /// The state of one tool.
 #[derive(Debug)]
 pub(super) struct State<Z, W> {
-    /// Why it stays cold, if it does.
+    /// The reason for which it stays cold, if there is one.
     pub unfit: Option<Reason>,
     pub asked: Asked,
     was_started: bool,
-    /// Whether it is to be warm from the first start on under each key.
+    /// Whether it is warm from the first start on under each key.
     pub is_eager: bool,
-    /// How often in a row there was no zygote because its files changed.
+    /// Number of zygotes in a row that failed because its files changed.
     changing: u32,
-    /// Starts by key, while they are cold for being few.
+    /// Starts by key, while they are too few for a zygote.
     seen: HashMap<Vec<u8>, u32>,
-    /// By key, the numbers of arguments of starts that were cold because these were not observed.
+    /// By key, the numbers of arguments of starts that were cold because these numbers were not observed.
     numbers: HashMap<Vec<u8>, BTreeSet<usize>>,
-    /// By how much more starts have to pay for a zygote, as those before were ended for their memory.
+    /// Factor on the starts that must pay for a zygote, since earlier zygotes were ended for their memory.
     price: u32,
-    /// How persistent processes are rationed after one was ended for its memory.
+    /// Rations persistent processes after one was ended for its memory.
     regrow: Regrow,
     pub zygotes: Places<Z>,
     pub workers: Places<W>,
@@ -55,44 +56,44 @@ pub(super) struct State<Z, W> {
     pub statistics: ToolStatistics,
 }
 
-/// A tool whose persistent processes push others' out is forked for a while.
+/// If persistent processes of a tool evict others' processes, the tool is forked for a while.
 #[derive(Debug, Default)]
 struct Regrow {
-    /// Forks before the next.
+    /// Forks before the next persistent process.
     left: u32,
-    /// Forks before the last.
+    /// Forks before the last persistent process.
     last: u32,
 }
 
-/// What a start does next. Processes and places named here are now the caller's.
+/// The next step of a start. The caller owns the processes and places named here.
 #[derive(Debug)]
 pub(super) enum Step<Z, W> {
-    /// This persistent process runs it, audited or not.
+    /// This persistent process runs it. The flag says whether the run is audited.
     Reset(Id, Unit<W>, bool),
-    /// This zygote forks. If there is a place beside it, it makes a persistent process for that.
+    /// This zygote forks. With a second place, it makes a persistent process for that place.
     Use(Id, Unit<Z>, Option<Id>),
-    /// A zygote is to be made for this place; then as with `Use`.
+    /// Make a zygote for this place, then continue as with `Use`.
     Make(Id, Option<Id>),
-    /// Nothing until something with this key comes back, or until this moment.
+    /// Wait until a process with this key comes back, or until this moment.
     Wait(Instant, Vec<u8>),
 }
 
-/// Whether a persistent process may be made.
+/// The answer to whether a persistent process may be made.
 enum Grow {
     No,
     Yes(Id),
     Wait(Instant),
 }
 
-/// One start, and when it asks.
+/// One start, and the time of its decision.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Start<'a> {
     pub spec: &'a Spec<'a>,
     pub policy: &'a Policy,
-    /// The processor of who asks.
+    /// The requester's processor.
     pub here: usize,
     pub now: Instant,
-    /// Whether these processes, or others if there are none, keep all processors busy; asked seldom.
+    /// Returns whether these processes, or others if the list is empty, keep all processors busy. Called seldom.
     pub busy: fn(&[i32]) -> bool,
 }
 
@@ -116,15 +117,15 @@ impl<Z: Zygote, W> State<Z, W> {
         }
     }
 
-    /// Decides. Everything may be another after a wait: a zygote that somebody else has made shows what the tool asks for, and
-    /// so what a key is; a check may have found the tool unfit.
+    /// Decides the next step. After a wait, everything may have changed: a zygote made by another start shows which inputs
+    /// belong to the key, and a check may have found the tool unfit.
     pub(super) fn decide(&mut self, start: Start<'_>, waiting: &mut Waiting) -> Result<Step<Z, W>, Reason> {
         let Start { spec, policy, .. } = start;
         if let Some(reason) = self.unfit.or_else(|| self.asked.refuses(spec)) {
             return Err(reason);
         }
         let key = key::of(spec, &self.asked);
-        // A tool that starts others has left children after each run.
+        // A tool that starts others leaves children after each run.
         let resets = policy.rewinds(spec) && self.health.stopped.is_none() && !policy.follows(&spec.program);
         let step = self.in_turn(&key, resets, start, waiting);
         if let Some(step) = step.or_else(|| self.at_hand(&key, resets, start, waiting)) {
@@ -139,7 +140,7 @@ impl<Z: Zygote, W> State<Z, W> {
         self.new_zygote(&key, resets, start, waiting)
     }
 
-    /// In a crowd, waits while others wait longer for the same.
+    /// In a crowd, waits while other starts wait longer for the same.
     fn in_turn(
         &self,
         key: &[u8],
@@ -153,7 +154,7 @@ impl<Z: Zygote, W> State<Z, W> {
         self.wait_for_worker(key, start, waiting).map(|until| Step::Wait(until, key.into()))
     }
 
-    /// Until when to wait for a persistent process that is in use.
+    /// Returns the time until which to wait for a persistent process that is in use.
     fn wait_for_worker(&self, key: &[u8], start: Start<'_>, waiting: &mut Waiting) -> Option<Instant> {
         let begin = || Patience::new(For::Worker, start.policy.crowding(), start.now);
         waiting
@@ -162,7 +163,7 @@ impl<Z: Zygote, W> State<Z, W> {
             .left(start.now, || (start.busy)(&self.workers.pids_in_use(key)))
     }
 
-    /// An idle process.
+    /// Takes an idle process.
     fn at_hand(
         &mut self,
         key: &[u8],
@@ -185,7 +186,7 @@ impl<Z: Zygote, W> State<Z, W> {
         Some(Step::Use(id, self.zygotes.take(id)?, worker))
     }
 
-    /// A place for a zygote. One zygote makes all persistent processes, so it is waited for while others use it.
+    /// Claims a place for a zygote. One zygote makes all persistent processes, so a start waits for it while others use it.
     fn new_zygote(
         &mut self,
         key: &[u8],
@@ -213,21 +214,21 @@ impl<Z: Zygote, W> State<Z, W> {
         left.map(|until| Step::Wait(until, key.into())).ok_or(Reason::Busy)
     }
 
-    /// Of the idle persistent processes that were asked on processor `here`, else of all, the one that ran last: the memory of
-    /// a run is in that processor's caches, and the kernel wakes the next stage of a pipeline where the last one ran, so tests
-    /// that run at a time do not queue for one processor while another is idle.
+    /// Returns the idle persistent process that ran last: of those requested from processor `here` if there are any, else of
+    /// all. The memory of a run is in that processor's caches. The kernel wakes the next stage of a pipeline where the last
+    /// one ran, so concurrent tests do not queue for one processor while another is idle.
     fn nearest_worker(&self, key: &[u8], here: usize) -> Option<Id> {
         let fitting = self.workers.idle().filter(|(_, unit)| *unit.key == *key);
         fitting.max_by_key(|(_, unit)| (unit.asked_on == here, unit.last_use())).map(|(id, _)| id)
     }
 
-    /// How many there may be of what there are `each` for a key: tests start one tool with several kinds of standard error.
+    /// Returns the limit for all keys, with `each` for one: tests start one tool with several kinds of standard error.
     fn room(&self, each: usize) -> usize {
         each * if self.asked.has_streams() { STREAM_KINDS } else { 1 }
     }
 
-    /// Whether the zygote is to make another persistent process. Where there are enough for all processors, and more starts
-    /// than those, one that is in use is waited for.
+    /// Decides whether the zygote makes another persistent process. If there are enough for all processors, and more starts
+    /// than processors, the start waits for one that is in use.
     fn grow(&mut self, key: &[u8], start: Start<'_>, waiting: &mut Waiting) -> Grow {
         let crowding = start.policy.crowding();
         let are_enough = self.workers.live_of(key) >= start.policy.workers_at_once;
@@ -241,7 +242,7 @@ impl<Z: Zygote, W> State<Z, W> {
         self.claim_worker(key, start.policy).map_or(Grow::No, Grow::Yes)
     }
 
-    /// Claims a place for a persistent process, if need be that of an idle one of another key.
+    /// Claims a place for a persistent process, if necessary that of an idle one of another key.
     fn claim_worker(&mut self, key: &[u8], policy: &Policy) -> Option<Id> {
         if self.regrow.left > 0 {
             self.regrow.left -= 1;
@@ -255,7 +256,7 @@ impl<Z: Zygote, W> State<Z, W> {
         Some(self.workers.claim(key.into()))
     }
 
-    /// Claims a place for a zygote in the place of one just ended.
+    /// Claims a place for a zygote that replaces one just ended.
     pub(super) fn claim_zygote(&mut self, spec: &Spec<'_>, policy: &Policy) -> Result<Id, Reason> {
         if self.zygotes.live() >= self.room(policy.templates_per_tool) {
             return Err(Reason::Busy);
@@ -263,7 +264,7 @@ impl<Z: Zygote, W> State<Z, W> {
         Ok(self.zygotes.claim(key::of(spec, &self.asked).into()))
     }
 
-    /// Takes note of a zygote just made; its key, which is made of what the tool asks for.
+    /// Records a new zygote. Returns its key, which depends on the inputs that the tool asks for.
     pub(super) fn learn(&mut self, zygote: &Z, key: impl FnOnce(&Asked) -> Vec<u8>) -> Arc<[u8]> {
         let mut learned = false;
         for name in zygote.names() {
@@ -278,7 +279,7 @@ impl<Z: Zygote, W> State<Z, W> {
         key(&self.asked).into()
     }
 
-    /// Takes note of what constructors have looked at, which is in the key from now on.
+    /// Records the inputs that constructors have looked at, which are in the key from now on.
     pub(super) fn take_note(&mut self, observed: &Observed, is_new: bool) {
         self.statistics.observed += u64::from(is_new);
         let mut learned = self.asked.add_looks(&observed.looks);
@@ -291,7 +292,7 @@ impl<Z: Zygote, W> State<Z, W> {
         self.statistics.constructors = observed.refusal.as_ref().map(|r| (r.reason, r.detail.clone()));
     }
 
-    /// Takes note that no zygote could be made; a reason that lies in the tool keeps it cold.
+    /// Records that no zygote could be made. A reason that lies in the tool keeps it cold.
     pub(super) fn failed(&mut self, reason: Reason) {
         let of_request = matches!(reason, Reason::Busy | Reason::LooksAtStream | Reason::Limits);
         let is_passing = reason == Reason::FilesChanging && self.changing < CHANGING_MAX;
@@ -301,13 +302,14 @@ impl<Z: Zygote, W> State<Z, W> {
         }
     }
 
-    /// Keeps it cold; no process of it is of use any more.
+    /// Keeps the tool cold, and ends its idle processes.
     pub(super) fn give_up(&mut self, reason: Reason) {
         self.unfit = Some(reason);
         self.retire_idle();
     }
 
-    /// Keys have changed: older zygotes lack the new names in theirs, which are not known to be equal.
+    /// Ends idle processes after the keys have changed: the keys of older zygotes lack the new names, whose values may
+    /// differ.
     fn forget_keys(&mut self) {
         self.retire_idle();
         self.queue.wake_all();
@@ -318,7 +320,7 @@ impl<Z: Zygote, W> State<Z, W> {
         self.workers.retire_idle(Why::Unfit);
     }
 
-    /// Whether there were enough starts under this key; counts this one.
+    /// Counts this start. Returns whether there were enough under this key.
     fn pays(&mut self, key: &[u8], policy: &Policy) -> bool {
         self.pays_after(policy.cold_starts() * self.price, key, policy)
     }
@@ -339,8 +341,8 @@ impl<Z: Zygote, W> State<Z, W> {
         *starts > starts_before || (is_first && policy.choice == Choice::Eager)
     }
 
-    /// The numbers of arguments to observe, `spec`'s among them, if there were enough starts with numbers that were not observed;
-    /// counts this one. One observation of several numbers is cheaper than several.
+    /// Counts this start. If there were enough starts with numbers of arguments that were not observed, returns the numbers
+    /// to observe, `spec`'s among them. One observation of several numbers is cheaper than several.
     pub(super) fn numbers_due(&mut self, spec: &Spec<'_>, policy: &Policy) -> Option<Vec<usize>> {
         let key = key::of(spec, &self.asked);
         let unknown = [&key[..], b"#"].concat();
@@ -356,14 +358,14 @@ impl<Z: Zygote, W> State<Z, W> {
         is_due.then(|| std::mem::take(seen).into_iter().collect())
     }
 
-    /// When the idle process that was not used for longest was used.
+    /// Returns the last use of the idle process that was unused for longest.
     pub(super) fn oldest_idle(&self) -> Option<u64> {
         let [zygote, worker] = [self.zygotes.oldest(), self.workers.oldest()].map(|o| o.map(|(_, at)| at));
         zygote.into_iter().chain(worker).min()
     }
 
-    /// Ends it for its memory, and makes the next one dearer; whether there was one. A persistent process goes before the
-    /// zygote that it shares most of its memory with.
+    /// Ends the idle process that was unused for longest, for its memory, and raises the price of the next one. Returns
+    /// whether there was one. A persistent process goes before the zygote with which it shares most of its memory.
     pub(super) fn drop_oldest(&mut self) -> bool {
         let at = |oldest: Option<(Id, u64)>| oldest.map_or(u64::MAX, |(_, last_use)| last_use);
         let (zygote, worker) = (at(self.zygotes.oldest()), at(self.workers.oldest()));
@@ -387,7 +389,7 @@ impl<Z: Zygote, W> State<Z, W> {
         let Some(unit) = self.zygotes.oldest().and_then(|(id, _)| self.zygotes.retire(id, why)) else {
             return false;
         };
-        // Where there is not room for all, each has to pay anew.
+        // If there is not room for all, each has to pay again.
         self.seen.remove(&*unit.key);
         true
     }

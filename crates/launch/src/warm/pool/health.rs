@@ -1,8 +1,8 @@
-//! Whether a tool may be rewound: what its runs so far have shown.
+//! Decides whether a tool may run in persistent processes, by its runs so far.
 //!
-//! The first runs in workers are audited, and a sample of the later ones. After one difference the tool is only forked, and
-//! is a fault of ours. A tool of which workers often cannot be used again is forked for each run instead, since that is then
-//! cheaper. One whose runs are often doubtful is cold.
+//! The first runs in persistent processes are audited, and a sample of the later ones. A difference is a fault of hotstart,
+//! and after one the tool is only forked. A tool whose persistent processes retire often is forked for each run instead,
+//! since that is then cheaper. A tool whose runs are often doubtful is cold.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,17 +10,17 @@ use std::fmt;
 use crate::warm::OnDoubt;
 use crate::warm::worker::Doubts;
 
-/// Runs that must be audited clean before others go unaudited.
+/// Runs whose audits must be clean before others go unaudited.
 const FIRST_AUDITS: u32 = 3;
-/// Once this many workers could not be used again, their share of all runs decides.
+/// Number of retired processes from which their share of all runs decides.
 const RETIRED_MIN: u64 = 4;
-/// The largest share, as one in so many runs. Making a worker costs about as much as a few copies.
+/// The largest share, as one in this many runs. Making a persistent process costs about as much as a few forks.
 const RETIRED_ONE_IN: u64 = 8;
-/// The same for doubtful runs: after each, the whole test runs again, cold.
+/// The same for doubtful runs. After each, the whole test runs again, cold.
 const DOUBTFUL_MIN: u64 = 2;
 const DOUBTFUL_ONE_IN: u64 = 8;
 
-/// Why a worker could not be used again (`enum hs_retirement`).
+/// The reason for which a persistent process could not be used again (`enum hs_retirement`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Retirement {
     /// Threads were left.
@@ -39,7 +39,7 @@ pub enum Retirement {
     Number,
     /// The tool made a system call that is not known to be harmless. Its run is not believed.
     Calls,
-    /// The process ended in a way that a worker does not come back from: by a signal, or as another program.
+    /// The process ended in a way that no reset follows: by a signal, or as another program.
     Ended,
 }
 
@@ -76,7 +76,7 @@ impl fmt::Display for Retirement {
     }
 }
 
-/// Names of `enum hs_difference`.
+/// Names of the bits of `enum hs_difference`.
 const DIFFERENCES: [&str; 7] = [
     "memory",
     "mappings",
@@ -87,20 +87,20 @@ const DIFFERENCES: [&str; 7] = [
     "what main does before it looks at its request",
 ];
 
-/// What an audit found, in words.
+/// Returns the findings of an audit in words.
 fn differences(bits: u32) -> String {
     let names = DIFFERENCES.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, name)| *name);
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// Why a tool is not rewound any more.
+/// The reason for which a tool no longer runs in persistent processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// It cannot be, here.
+    /// The tool cannot run in one, here.
     Impossible,
-    /// Too many of its workers could not be used again; the most common cause.
+    /// Too many of its persistent processes retired; this is the most common cause.
     Retires(Retirement),
-    /// An audit found that this was not put back: a fault of hotstart.
+    /// An audit found that this was not reset: a fault of hotstart.
     Differs(String),
 }
 
@@ -123,18 +123,18 @@ pub(crate) struct Health {
     doubtful_runs: u64,
     pub retired: BTreeMap<Retirement, u64>,
     pub stopped: Option<Stopped>,
-    /// Whether it is to be cold: too many of its runs prove nothing.
+    /// Whether the tool is cold because too many of its runs prove nothing.
     pub is_doubtful: bool,
 }
 
 impl Health {
-    /// Whether the next run is to be audited; counts it. `one_in` is the sample's period, 0 for none.
+    /// Counts the next run, and returns whether it is audited. `one_in` is the sample's period, 0 for none.
     pub(crate) fn audits_next(&mut self, one_in: u64) -> bool {
         self.claimed += 1;
         self.clean_audits < FIRST_AUDITS || (one_in > 0 && self.claimed.is_multiple_of(one_in))
     }
 
-    /// Takes note of a run that was rewound.
+    /// Records a run that ended with a reset.
     pub(crate) fn rewound(&mut self, audited: bool, differs: u32) {
         self.runs += 1;
         if differs != 0 {
@@ -144,7 +144,7 @@ impl Health {
         }
     }
 
-    /// Takes note of a run after which the worker could not go on.
+    /// Records a run after which the persistent process retired.
     pub(crate) fn retired(&mut self, bits: u32) {
         self.runs += 1;
         let why = Retirement::first(bits);
@@ -158,12 +158,12 @@ impl Health {
         }
     }
 
-    /// Takes note of a run in a process of its own.
+    /// Records a run in a process of its own.
     pub(crate) fn ran_once(&mut self) {
         self.runs += 1;
     }
 
-    /// Takes note of what is doubtful about a run that was counted.
+    /// Records the doubts about a run that was counted.
     pub(crate) fn doubted(&mut self, doubts: Doubts, on_doubt: OnDoubt) {
         let counts = match on_doubt {
             OnDoubt::Repeat => doubts.any(),

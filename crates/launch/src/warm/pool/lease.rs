@@ -15,10 +15,10 @@ use crate::warm::request::Failure;
 use crate::warm::worker::Ended;
 use crate::{ProcessGroup, Reason, Spec, Via};
 
-/// The memory of a zygote is measured again after so many starts: it puts its text on large pages after some of them.
+/// Forks after which the memory of a zygote is measured again: it puts its text on large pages after some of them.
 const MEASURE_EACH: u32 = 16;
 
-/// A process that nobody else uses meanwhile. When it is dropped, the process goes back to the pool.
+/// A process that no other start uses. When the lease is dropped, the process goes back to the pool.
 #[derive(Debug)]
 pub(crate) struct Lease<'p, M: Make> {
     pool: &'p Pool<M>,
@@ -28,7 +28,7 @@ pub(crate) struct Lease<'p, M: Make> {
 
 #[derive(Debug)]
 enum What<M: Make> {
-    /// With a permit if it is to make a persistent process.
+    /// With a permit if it makes a persistent process.
     Zygote(Held<M::Zygote>, Option<Permit>),
     Worker(Held<M::Worker>, bool),
 }
@@ -37,11 +37,11 @@ enum What<M: Make> {
 pub(crate) struct Started<'p, M: Make> {
     pub pid: i32,
     pub via: Via,
-    /// Its run, if it is one in a persistent process.
+    /// Its run, if it runs behind the gate.
     pub run: Option<ActiveRun<'p, M>>,
 }
 
-/// A persistent process while it runs a request.
+/// A process behind the gate while it runs a request.
 pub(crate) struct ActiveRun<'p, M: Make> {
     pool: &'p Pool<M>,
     tool: Arc<Tool<M>>,
@@ -52,7 +52,7 @@ pub(crate) struct ActiveRun<'p, M: Make> {
 }
 
 impl<M: Make> Started<'_, M> {
-    /// One that was started by exec.
+    /// Describes a process that was started by exec.
     pub(crate) fn cold(pid: i32, reason: Reason) -> Self {
         Started { pid, via: Via::Cold(reason), run: None }
     }
@@ -77,7 +77,7 @@ impl<'p, M: Make> Lease<'p, M> {
         Lease { pool, tool: Arc::clone(tool), what: Some(What::Worker(held, audited)) }
     }
 
-    /// Zygotes, persistent processes, and claims on one that is to be made.
+    /// Returns the numbers of zygotes, persistent processes, and claims on a new one.
     #[cfg(test)]
     pub(super) fn holds(&self) -> [usize; 3] {
         match &self.what {
@@ -87,7 +87,7 @@ impl<'p, M: Make> Lease<'p, M> {
         }
     }
 
-    /// What the constructors of its process were seen to do.
+    /// Returns the observation of the constructors of its process.
     pub(super) fn observed(&self) -> Option<Arc<Observed>> {
         match self.what.as_ref()? {
             What::Zygote(held, _) => Some(Arc::clone(&held.unit.observed)),
@@ -95,7 +95,7 @@ impl<'p, M: Make> Lease<'p, M> {
         }
     }
 
-    /// Whether a cold start in `cwd` might load other files than its process has.
+    /// Returns whether a cold start in `cwd` might load other files than its process has.
     pub(super) fn is_shadowed(&self, cwd: &std::path::Path) -> bool {
         match &self.what {
             Some(What::Zygote(held, _)) => held.unit.process.is_shadowed(cwd),
@@ -104,8 +104,8 @@ impl<'p, M: Make> Lease<'p, M> {
         }
     }
 
-    /// Starts `spec` in `slot`; after an error nothing was started. Without a slot nothing can be. What is started `alone` is
-    /// waited for next.
+    /// Starts `spec` in `slot`. After an error nothing was started. Without a slot nothing can be started. If it is `alone`,
+    /// the requester waits for it next.
     pub(crate) fn start(
         mut self,
         spec: &Spec<'_>,
@@ -122,7 +122,7 @@ impl<'p, M: Make> Lease<'p, M> {
                     Some(permit) => self.grow(&mut held, permit, spec, slot),
                     None => self.fork(&mut held, spec, slot),
                 };
-                // It goes back when this is dropped.
+                // The zygote goes back when this is dropped.
                 self.what = Some(What::Zygote(held, None));
                 started
             }
@@ -137,14 +137,14 @@ impl<'p, M: Make> Lease<'p, M> {
         slot: Slot<'_>,
         near: bool,
     ) -> Result<Started<'p, M>, Reason> {
-        // A persistent process reports only at the end that it could not enter the directory.
+        // A persistent process would report only at the end that it could not enter the directory.
         if rustix::fs::access(spec.cwd.join("."), rustix::fs::Access::EXISTS).is_err() {
             self.give_back_unused(held);
             return Err(Reason::Refused);
         }
         let pid = held.unit.process.pid();
         let pgid = if let ProcessGroup::Join(pgid) = spec.process_group { pgid } else { pid };
-        // What the tool starts is in this group, and must not be missed if this process is killed now.
+        // The tool's children are in this group, and must not be missed if this process is killed now.
         slot.enter(Entry { pid, pgid });
         held.unit.asked_on = place::current();
         match held.unit.process.start(spec, audited, near) {
@@ -153,7 +153,7 @@ impl<'p, M: Make> Lease<'p, M> {
                 self.give_back_unused(held);
                 Err(reason)
             }
-            // Its process ends, and its place is free.
+            // Its process ends, which frees its place.
             Err(Failure::Died | Failure::NoWorker) => Err(Reason::TemplateDied),
         }
     }
@@ -173,7 +173,7 @@ impl<'p, M: Make> Lease<'p, M> {
     ) -> Result<Started<'p, M>, Reason> {
         match held.unit.process.worker(spec, slot, self.pool.policy.near) {
             Ok(worker) => {
-                // It keeps a copy of its memory for those that it makes.
+                // The zygote keeps a copy of its memory for the processes that it makes.
                 held.unit.base.resize(held.unit.process.mapped());
                 let unit = Unit::worker(worker, &held.unit, place::current());
                 self.tool.grown(&permit, &unit.key, unit.process.pid());
@@ -189,7 +189,7 @@ impl<'p, M: Make> Lease<'p, M> {
         }
     }
 
-    /// Has the zygote make a fork: behind the gate, where that can be.
+    /// Has the zygote make a fork: behind the gate, if possible.
     fn fork(
         &self,
         held: &mut Held<M::Zygote>,
@@ -258,7 +258,7 @@ impl<M: Make> fmt::Debug for ActiveRun<'_, M> {
 }
 
 impl<M: Make> ActiveRun<'_, M> {
-    /// Whether its process ends with it, and has no place.
+    /// Returns whether the process ends with the run, and has no place.
     #[cfg(test)]
     pub(super) fn is_once(&self) -> bool {
         self.is_once
@@ -272,7 +272,7 @@ impl<M: Make> ActiveRun<'_, M> {
         &mut self.held.unit.process
     }
 
-    /// Gives the process back after `ended`, which it has reported; only then may it serve others.
+    /// Gives the process back after it has reported `ended`. Only then may it serve others.
     pub(crate) fn finish(self, ended: &Ended) {
         let ActiveRun { pool, tool, mut held, audited, is_once } = self;
         let on_doubt = pool.policy.on_doubt;

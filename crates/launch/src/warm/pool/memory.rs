@@ -1,7 +1,7 @@
-//! How much memory all processes of a pool own together, and how much they may.
+//! The memory that all processes of a pool own together, and its limit.
 //!
-//! A page counts once. Those that a zygote shares with the processes made of it count as the zygote's, for as long as any of
-//! them exists; a persistent process counts with the pages that it has written to since.
+//! A page counts once. Pages that a zygote shares with the processes made from it count as the zygote's, for as long as any
+//! of them exists. A persistent process counts with the pages that it has written to since.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,24 +11,24 @@ use std::sync::{Arc, OnceLock};
 #[derive(Debug, Default)]
 pub(crate) struct Budget(Arc<AtomicU64>);
 
-/// What one process owns; no longer counted when dropped.
+/// The memory that one process owns. No longer counted when dropped.
 #[derive(Debug)]
 pub(crate) struct Share {
     used: Arc<AtomicU64>,
     bytes: AtomicU64,
 }
 
-/// What a zygote and the processes made of it have in common.
+/// The memory that a zygote and the processes made from it share.
 #[derive(Debug)]
 pub(crate) struct Base {
     share: Share,
-    /// When the zygote, or one of those processes, was used last.
+    /// The last use of the zygote or of one of those processes.
     last_use: AtomicU64,
-    /// What a persistent process maps without owning it, once it was found out: before and after it has a deferred snapshot.
+    /// Bytes that a persistent process maps without owning them, once measured: before and after it has a deferred snapshot.
     common: [AtomicU64; 2],
 }
 
-/// Not found out yet.
+/// Not measured yet.
 const UNKNOWN: u64 = u64::MAX;
 
 impl Budget {
@@ -38,7 +38,7 @@ impl Budget {
         Share { used: Arc::clone(&self.0), bytes: AtomicU64::new(bytes) }
     }
 
-    /// What is taken now.
+    /// Returns the sum of all shares.
     pub(crate) fn used(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -64,7 +64,7 @@ impl Base {
         Arc::new(Base { share, last_use: AtomicU64::new(0), common })
     }
 
-    /// The zygote owns `bytes` from now on.
+    /// Records that the zygote owns `bytes` from now on.
     pub(crate) fn resize(&self, bytes: u64) {
         self.share.resize(bytes);
     }
@@ -77,8 +77,9 @@ impl Base {
         self.last_use.fetch_max(now, Ordering::Relaxed);
     }
 
-    /// What a process owns that maps `mapped` bytes of private memory. `exact` asks the kernel, which walks over all of the
-    /// process's page tables: 3 ms for LLVM's opt. So it is asked once, and its answer holds for all processes of a zygote.
+    /// Returns the memory owned by a process that maps `mapped` bytes of private memory. `exact` asks the kernel, which walks
+    /// all of the process's page tables: 3 ms for LLVM's opt. So it is called once, and its answer holds for all processes of
+    /// a zygote.
     pub(crate) fn owned(&self, mapped: u64, is_deferred: bool, exact: impl FnOnce() -> Option<u64>) -> u64 {
         let common = &self.common[usize::from(is_deferred)];
         let known = common.load(Ordering::Relaxed);
@@ -91,7 +92,7 @@ impl Base {
     }
 }
 
-/// The private memory that a process maps, shared with a zygote or not; cheap to ask.
+/// Returns the private memory that a process maps, shared with a zygote or not. Cheap.
 pub(crate) fn mapped(pid: i32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
     let pages: Vec<u64> = text.split_ascii_whitespace().filter_map(|n| n.parse().ok()).collect();
@@ -99,32 +100,32 @@ pub(crate) fn mapped(pid: i32) -> u64 {
     pages * rustix::param::page_size() as u64
 }
 
-/// The memory that only this process has; see [`Base::owned`] for its price.
+/// Returns the memory that only this process has. [`Base::owned`] describes the cost.
 pub(crate) fn private(pid: i32) -> Option<u64> {
     kib(&std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?, "Private_Dirty:")
 }
 
-/// What processes may own together where nobody says: a quarter of what was free when this was asked first.
+/// Returns the default limit: a quarter of the memory that was free at the first call.
 pub(crate) fn default_budget() -> u64 {
     static BUDGET: OnceLock<u64> = OnceLock::new();
     *BUDGET.get_or_init(|| budget_for(free()))
 }
 
-/// At least what two large tools need, however little is free.
+/// Returns a quarter of the free memory, but at least what two large tools need.
 fn budget_for(free: Option<u64>) -> u64 {
     const LEAST: u64 = 256 << 20;
     const UNKNOWN: u64 = 512 << 20;
     free.map_or(UNKNOWN, |free| (free / 4).max(LEAST))
 }
 
-/// What the machine, and the control groups that this process is in, have left.
+/// Returns the free memory of the machine and of this process's control groups, whichever is less.
 fn free() -> Option<u64> {
     let machine = kib(&std::fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")?;
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     Some(groups.lines().filter_map(group_directory).filter_map(|dir| left_in(&dir)).fold(machine, u64::min))
 }
 
-/// The directory of a group that may limit memory, by a line of `/proc/self/cgroup`.
+/// Returns the directory of a group that may limit memory, from a line of `/proc/self/cgroup`.
 fn group_directory(line: &str) -> Option<String> {
     let mut fields = line.splitn(3, ':').skip(1);
     let (controllers, path) = (fields.next()?, fields.next()?);
@@ -136,8 +137,8 @@ fn group_directory(line: &str) -> Option<String> {
     Some(format!("{root}{path}"))
 }
 
-/// The least that this group and those around it have left. In a container the path may be the host's; the groups that are
-/// there count.
+/// Returns the least free memory of this group and those around it. In a container the path may be the host's; only existing
+/// groups count.
 fn left_in(directory: &str) -> Option<u64> {
     const FILES: [(&str, &str); 2] =
         [("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")];
@@ -151,7 +152,7 @@ fn left_in(directory: &str) -> Option<u64> {
     around.filter_map(left).min()
 }
 
-/// A figure of a file that has a name, a number and `kB` on each line.
+/// Returns a figure from a file that has a name, a number and `kB` on each line.
 fn kib(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)

@@ -1,9 +1,10 @@
-//! The processes that a runner keeps for warm starts: which start gets which, when another is made, and when one goes.
+//! The processes that a runner keeps for warm starts: decides which start gets which, when to make another, and when to end
+//! one.
 //!
-//! The pool knows no system call. It has its processes made by a [`Make`], so its decisions are tested without processes:
-//! `tests` drives it with random sequences of events. A start is served in three steps: [`Pool::lease`] chooses a process, or
-//! tells why the start is cold; [`Lease::start`] has it run the request; [`ActiveRun::finish`] gives a persistent process back.
-//! Each claim on a process is a value ([`permit::Permit`]).
+//! The pool knows no system call. A [`Make`] makes its processes, so its decisions are tested without processes: `tests`
+//! drives it with random sequences of events. A start is served in three steps: [`Pool::lease`] chooses a process, or returns
+//! the reason for a cold start; [`Lease::start`] has it run the request; [`ActiveRun::finish`] gives a persistent process
+//! back. Each claim on a process is a value ([`permit::Permit`]).
 
 mod decide;
 pub(crate) mod health;
@@ -43,41 +44,41 @@ use tool::{Plan, Tool};
 
 /// A process that serves starts.
 pub(crate) trait Process: fmt::Debug + Send + 'static {
-    /// Whether a cold start would still load the very files that it was made of, and nobody doubts it.
+    /// Returns whether a cold start would still load the files that it was made of, and none of its runs is doubted.
     fn is_current(&self) -> bool;
-    /// Whether it is dead, or its memory layout was used for so many starts.
+    /// Returns whether it is dead, or its memory layout was used for `starts` starts.
     fn is_worn(&self, starts: u32) -> bool;
-    /// Whether a cold start in `cwd` might load other files.
+    /// Returns whether a cold start in `cwd` might load other files.
     fn is_shadowed(&self, cwd: &Path) -> bool;
-    /// The private memory that it maps, in bytes.
+    /// Returns the private memory that it maps, in bytes.
     fn mapped(&self) -> u64;
 }
 
 /// A tool stopped before `main`, which makes forks of itself.
 pub(crate) trait Zygote: Process {
     type Worker: Worker;
-    /// Variables that its constructors asked for.
+    /// Returns the variables that its constructors asked for.
     fn names(&self) -> &[Vec<u8>];
-    /// What a warm start saves: the time from its own exec until it stopped.
+    /// Returns the time that a warm start saves: from the zygote's own exec until it stopped.
     fn start_time(&self) -> Duration;
-    /// Makes a fork that runs `spec` without the gate; after an error there is none. If `near`, on this processor at first.
+    /// Makes a fork that runs `spec` without the gate. After an error there is none. If `near`, it begins on this processor.
     fn fork(&mut self, spec: &Spec<'_>, slot: Slot<'_>, near: bool) -> Result<i32, Failure>;
-    /// Makes a process that runs `spec` behind the gate, once; after an error there is none.
+    /// Makes a process that runs `spec` behind the gate, once. After an error there is none.
     fn once(&mut self, spec: &Spec<'_>, slot: Slot<'_>, near: bool) -> Result<Self::Worker, Failure>;
-    /// Makes a persistent process, which runs `spec` first; after an error there is none.
+    /// Makes a persistent process, which runs `spec` first. After an error there is none.
     fn worker(&mut self, spec: &Spec<'_>, slot: Slot<'_>, near: bool) -> Result<Self::Worker, Failure>;
 }
 
 /// A persistent process.
 pub(crate) trait Worker: Process {
     fn pid(&self) -> i32;
-    /// Has it run `spec`, audited or not.
+    /// Starts `spec` in it, audited or not.
     fn start(&mut self, spec: &Spec<'_>, audit: bool, near: bool) -> Result<(), Failure>;
-    /// The memory that only it has; costly to ask.
+    /// Returns the memory that only it has; slow.
     fn private(&self) -> Option<u64>;
 }
 
-/// What is known of a program before it has a zygote.
+/// Knowledge about a program before it has a zygote.
 #[derive(Debug)]
 pub(crate) struct Findings {
     pub traits: Traits,
@@ -90,11 +91,11 @@ pub(crate) struct Findings {
 pub(crate) trait Make: fmt::Debug + Send + Sync + 'static {
     type Zygote: Zygote<Worker = Self::Worker>;
     type Worker: Worker;
-    /// The zygote of `program` that was made before anybody asked for it. It is asked once for each program.
+    /// Returns the zygote of `program` from the prefork. Called once for each program.
     fn made_ahead(&self, program: &Path) -> Option<Made<Self::Zygote>>;
-    /// Finds out what `spec`'s program does before `main`.
+    /// Observes the constructors of `spec`'s program.
     fn observe(&self, spec: &Spec<'_>, allocator: Option<&Path>) -> Result<Findings, Reason>;
-    /// Observes it with these `numbers` of arguments, too, `spec`'s among them; or tells why such a start is cold.
+    /// Observes them with these `numbers` of arguments, too, `spec`'s among them; or returns the reason for a cold start.
     fn extend(
         &self,
         observed: &Observed,
@@ -102,7 +103,7 @@ pub(crate) trait Make: fmt::Debug + Send + Sync + 'static {
         spec: &Spec<'_>,
         allocator: Option<&Path>,
     ) -> Result<(), Refusal>;
-    /// Starts it up to its `main`.
+    /// Starts the program up to its `main`.
     fn zygote(
         &self,
         spec: &Spec<'_>,
@@ -111,21 +112,21 @@ pub(crate) trait Make: fmt::Debug + Send + Sync + 'static {
     ) -> Result<Self::Zygote, Reason>;
 }
 
-/// A process, and what the pool knows of it.
+/// A process, and the pool's knowledge about it.
 #[derive(Debug)]
 pub(crate) struct Unit<P> {
     pub process: P,
     key: Arc<[u8]>,
-    /// What its constructors were seen to do.
+    /// The observation of its constructors.
     observed: Arc<Observed>,
     base: Arc<Base>,
-    /// The memory of a persistent process beyond what it shares; a zygote has its base.
+    /// The memory of a persistent process beyond the shared part. A zygote has its base.
     own: Option<Share>,
     is_zygote: bool,
-    /// Forks that a zygote has made, persistent processes not counted.
+    /// Number of forks of a zygote, persistent processes not counted.
     forks: u32,
     last_use: u64,
-    /// The processor of the thread that last had it run something.
+    /// The processor of the thread that made the last request.
     asked_on: usize,
     /// Whether a run of it began at a deferred snapshot.
     is_deferred: bool,
@@ -157,14 +158,14 @@ impl<P> Unit<P> {
         }
     }
 
-    /// A persistent process made of the zygote `origin`, asked by a thread on processor `asked_on`.
+    /// Wraps a persistent process made from the zygote `origin`, requested by a thread on processor `asked_on`.
     fn worker<Z>(process: P, origin: &Unit<Z>, asked_on: usize) -> Self {
         let (key, observed, base) = (&origin.key, &origin.observed, &origin.base);
         let unit = Unit::zygote(process, Arc::clone(key), Arc::clone(observed), Arc::clone(base));
         Unit { is_zygote: false, asked_on, ..unit }
     }
 
-    /// When it was used last. A zygote is in use as long as those that it has made: its memory is theirs.
+    /// Returns the time of the last use. A zygote counts as used while its processes are, since its memory is theirs.
     fn last_use(&self) -> u64 {
         if self.is_zygote { self.base.last_use() } else { self.last_use }
     }
@@ -189,7 +190,7 @@ impl<M: Make> Pool<M> {
         &self.policy
     }
 
-    /// What is known of a program.
+    /// Returns the state of a program.
     pub(crate) fn tool(&self, program: &Path, allocators: Option<&Allocators>) -> Arc<Tool<M>> {
         let mut tools = self.tools.lock().expect("no panic while locked");
         if let Some(tool) = tools.get(program.as_os_str()) {
@@ -200,7 +201,7 @@ impl<M: Make> Pool<M> {
         tool
     }
 
-    /// A process for `spec`, or why it is to be started cold.
+    /// Returns a process for `spec`, or the reason for which it is started cold.
     pub(crate) fn lease(&self, tool: &Arc<Tool<M>>, spec: &Spec<'_>) -> Result<Lease<'_, M>, Reason> {
         if let Some(reason) = self.policy.refuses(&spec.program).or_else(|| refuses(spec)) {
             return Err(reason);
@@ -214,13 +215,13 @@ impl<M: Make> Pool<M> {
             let Some(observed) = lease.observed().filter(|observed| !observed.covers(spec)) else {
                 return Ok(lease);
             };
-            // Others can use the process meanwhile.
+            // Other starts can use the process meanwhile.
             drop(lease);
             tool.extend(spec, &self.maker, &observed, &self.policy)?;
         }
     }
 
-    /// The process of `plan`, made if need be; `None` if it can serve no more, and something else has to be tried.
+    /// Returns the process of `plan`, made if necessary. `None` if it can serve no more, and another plan is needed.
     fn carry_out(
         &self,
         tool: &Arc<Tool<M>>,
@@ -246,7 +247,7 @@ impl<M: Make> Pool<M> {
         if lease.is_shadowed(&spec.cwd) { Err(Reason::RelativePath) } else { Ok(Some(lease)) }
     }
 
-    /// Why a zygote can serve no more, if so.
+    /// Returns the reason for which a zygote can serve no more, if there is one.
     fn end_of(&self, zygote: &M::Zygote) -> Option<Why> {
         if !zygote.is_current() {
             return Some(Why::Outdated);
@@ -268,7 +269,7 @@ impl<M: Make> Pool<M> {
         made
     }
 
-    /// Ends the idle processes that were not used for longest, while all own more than they may.
+    /// Ends the idle processes that were unused for longest, while all together own more than they may.
     fn evict(&self) {
         if self.budget.used() <= self.policy.memory {
             return;
@@ -287,7 +288,7 @@ impl<M: Make> Pool<M> {
         self.clock.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// How the starts so far were made.
+    /// Returns how the starts so far were made.
     pub(crate) fn statistics(&self) -> Statistics {
         let tools = self.tools.lock().expect("no panic while locked");
         let mut tools: Vec<_> = tools.values().map(|tool| tool.statistics()).collect();

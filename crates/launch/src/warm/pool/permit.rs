@@ -1,6 +1,6 @@
-//! A claim as a value: whoever holds a permit may have one process, and the place is free again when the permit is dropped.
+//! A claim as a value: the holder of a permit may have one process, and dropping the permit frees the place.
 //!
-//! Nobody counts by hand. A path that returns early, or panics, gives the place back like any other.
+//! No code counts by hand. A path that returns early, or panics, frees the place like any other.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::Unit;
 use super::places::{Id, Why};
 
-/// Which places.
+/// The kind of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Zygote,
@@ -17,11 +17,11 @@ pub(crate) enum Kind {
 
 /// A tool, as far as a permit knows it.
 pub(crate) trait Owner: fmt::Debug + Send + Sync {
-    /// Gives up a place that nobody holds any more.
+    /// Gives up a place that no permit holds any more.
     fn free(&self, kind: Kind, id: Id, why: Why);
 }
 
-/// A place that the holder may have a process in.
+/// A place in which the holder may have a process.
 #[derive(Debug)]
 pub(crate) struct Permit {
     owner: Option<Arc<dyn Owner>>,
@@ -31,12 +31,12 @@ pub(crate) struct Permit {
 }
 
 impl Permit {
-    /// For the place `id`, which was claimed or emptied just now.
+    /// Creates a permit for the place `id`, which was claimed or emptied just now.
     pub(crate) fn new(owner: Arc<dyn Owner>, kind: Kind, id: Id) -> Self {
         Permit { owner: Some(owner), kind, id, why: Why::default() }
     }
 
-    /// For a process that has no place: it ends with its only run.
+    /// Creates a permit for a process without a place, which ends with its only run.
     pub(crate) fn without_place() -> Self {
         Permit { owner: None, kind: Kind::Worker, id: Id::NONE, why: Why::default() }
     }
@@ -45,7 +45,7 @@ impl Permit {
         self.id
     }
 
-    /// The process goes back into the place.
+    /// Gives up the permit but not the place, since the process goes back there.
     fn dissolve(mut self) -> Id {
         self.owner = None;
         self.id
@@ -63,7 +63,7 @@ impl Drop for Permit {
 /// A process in use. If it is dropped, the process ends, and then its place is free.
 #[derive(Debug)]
 pub(crate) struct Held<P> {
-    // Before the permit: fields are dropped in this order.
+    // Before the permit, since fields are dropped in this order.
     pub unit: Unit<P>,
     permit: Permit,
 }
@@ -73,12 +73,12 @@ impl<P> Held<P> {
         Held { unit, permit }
     }
 
-    /// Ends it.
+    /// Ends the process.
     pub(crate) fn retire(mut self, why: Why) {
         self.permit.why = why;
     }
 
-    /// For the one who puts it back into its place.
+    /// Splits off the process, for putting it back into its place.
     pub(crate) fn into_parts(self) -> (Id, Unit<P>) {
         (self.permit.dissolve(), self.unit)
     }

@@ -1,38 +1,38 @@
 //! The places of one tool's processes of one kind: zygotes, or persistent processes.
 //!
 //! A place is claimed before its process is made, and stays taken until that process is gone, so the number of places bounds
-//! the number of processes. [`Places::set`] is the only code that changes the state of a place. Whoever uses a process, or
-//! makes one, holds a [`super::permit::Permit`] for its place; an idle process lies in its place, and nobody holds a permit.
+//! the number of processes. [`Places::set`] is the only code that changes the state of a place. A process in use, or one
+//! being made, has a [`super::permit::Permit`] for its place. An idle process lies in its place, and has no permit.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Unit;
 
-/// Names a place of one tool, for ever: numbers are not used again.
+/// Identifies a place of one tool for ever: numbers are not used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Id(u64);
 
 impl Id {
-    /// No place has it.
+    /// The number of no place.
     pub(crate) const NONE: Id = Id(0);
 }
 
-/// Why a place was given up.
+/// The reason for giving up a place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Why {
     /// No process was made, or it ended.
     #[default]
     Gone,
-    /// It was used as often as its memory layout may be.
+    /// Its memory layout was used as often as allowed.
     Worn,
     /// A file that it was made of has changed, or a run of it is doubted.
     Outdated,
-    /// All processes together own more than they may.
+    /// All processes together own more than allowed.
     Memory,
     /// A process of another key needed the place.
     Room,
-    /// The tool is cold from now on, or only forked, or its keys have changed.
+    /// The tool is now cold, or only forked, or its keys have changed.
     Unfit,
 }
 
@@ -41,9 +41,9 @@ pub(crate) enum Why {
 enum State<P> {
     /// Claimed for a process that is being made.
     Building,
-    /// Its process waits here.
+    /// Its process is idle here.
     Idle(Unit<P>),
-    /// Its process is with the one who holds the permit.
+    /// The holder of the permit has its process.
     InUse,
     /// Given up. Such a place is removed at once.
     Retired(Why),
@@ -53,9 +53,9 @@ enum State<P> {
 #[derive(Debug)]
 struct Place<P> {
     id: Id,
-    /// The key of its process, or of the start that it is made for.
+    /// The key of its process, or of the start for which that is made.
     key: Arc<[u8]>,
-    /// The number of its process; 0 before that is made.
+    /// The number of its process; 0 before it is made.
     pid: i32,
     state: State<P>,
 }
@@ -75,7 +75,8 @@ impl<P> Default for Places<P> {
 }
 
 impl<P> Places<P> {
-    /// The one place where a state changes. What was in the place comes back, to be dropped when nothing is locked.
+    /// Changes the state of a place, as the only code that does. Returns the process that was in it, to be dropped when
+    /// nothing is locked.
     fn set(&mut self, id: Id, to: State<P>) -> Option<Unit<P>> {
         let at =
             self.places.iter().position(|place| place.id == id).expect("a place lives as long as its permit");
@@ -94,7 +95,7 @@ impl<P> Places<P> {
         if let State::Idle(unit) = before { Some(unit) } else { None }
     }
 
-    /// Claims a place for a process with this key. The caller knows that there is room.
+    /// Claims a place for a process with this key. The caller has checked that there is room.
     pub(crate) fn claim(&mut self, key: Arc<[u8]>) -> Id {
         self.next += 1;
         let id = Id(self.next);
@@ -102,7 +103,7 @@ impl<P> Places<P> {
         id
     }
 
-    /// The claimed process exists, and is in use.
+    /// Records that the claimed process exists, and is in use.
     pub(crate) fn made(&mut self, id: Id, key: &Arc<[u8]>, pid: i32) {
         if let Some(place) = self.places.iter_mut().find(|place| place.id == id) {
             place.key = Arc::clone(key);
@@ -121,7 +122,7 @@ impl<P> Places<P> {
         self.set(id, State::InUse)
     }
 
-    /// Gives a place up, with the process that is idle in it.
+    /// Gives up a place, and returns the process that is idle in it.
     pub(crate) fn retire(&mut self, id: Id, why: Why) -> Option<Unit<P>> {
         self.set(id, State::Retired(why))
     }
@@ -132,7 +133,7 @@ impl<P> Places<P> {
         ids.into_iter().filter_map(|id| self.retire(id, why)).collect()
     }
 
-    /// The idle processes with their places, in the order in which these were claimed, but for removed ones.
+    /// Returns the idle processes with their places, in the order in which the places were claimed.
     pub(crate) fn idle(&self) -> impl DoubleEndedIterator<Item = (Id, &Unit<P>)> {
         self.places.iter().filter_map(|place| match &place.state {
             State::Idle(unit) => Some((place.id, unit)),
@@ -140,38 +141,38 @@ impl<P> Places<P> {
         })
     }
 
-    /// The idle process that was not used for longest.
+    /// Returns the place of the idle process that was unused for longest, and its last use.
     pub(crate) fn oldest(&self) -> Option<(Id, u64)> {
         self.idle().map(|(id, unit)| (id, unit.last_use())).min_by_key(|(_, last_use)| *last_use)
     }
 
-    /// Places that are taken.
+    /// Returns the number of taken places.
     pub(crate) fn live(&self) -> usize {
         self.places.len()
     }
 
-    /// Those that are taken for this key.
+    /// Returns the number of places that are taken for this key.
     pub(crate) fn live_of(&self, key: &[u8]) -> usize {
         self.places.iter().filter(|place| *place.key == *key).count()
     }
 
-    /// Whether a process with this key is in use, or being made.
+    /// Returns whether a process with this key is in use, or being made.
     pub(crate) fn is_in_use(&self, key: &[u8]) -> bool {
         self.places.iter().any(|place| !matches!(place.state, State::Idle(_)) && *place.key == *key)
     }
 
-    /// The numbers of the processes with this key that are in use.
+    /// Returns the numbers of the processes with this key that are in use.
     pub(crate) fn pids_in_use(&self, key: &[u8]) -> Vec<i32> {
         let of_key = self.places.iter().filter(|place| *place.key == *key && place.pid > 0);
         of_key.filter(|place| matches!(place.state, State::InUse)).map(|place| place.pid).collect()
     }
 
-    /// Whether a process is being made for this key.
+    /// Returns whether a process is being made for this key.
     pub(crate) fn is_being_made(&self, key: &[u8]) -> bool {
         self.places.iter().any(|place| matches!(place.state, State::Building) && *place.key == *key)
     }
 
-    /// How many places were given up, for this reason.
+    /// Returns how many places were given up for this reason.
     pub(crate) fn retired(&self, why: Why) -> u64 {
         self.retired.get(&why).copied().unwrap_or(0)
     }

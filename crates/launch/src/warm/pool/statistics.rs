@@ -1,4 +1,4 @@
-//! What was started how, for `--explain`.
+//! Counts of starts by tool and way, for `--explain`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::{Reason, Via};
 pub struct Statistics {
     /// One entry for each program that was started.
     pub tools: Vec<ToolStatistics>,
-    /// The memory that all processes together might own, in bytes.
+    /// Limit on the memory that all processes together own, in bytes.
     pub memory: u64,
 }
 
@@ -21,55 +21,55 @@ pub struct Statistics {
 pub struct ToolStatistics {
     /// Its path.
     pub program: PathBuf,
-    /// The allocator's library that it was given; `None` is the system's.
+    /// The allocator's library that the tool got; `None` is the system's.
     pub allocator: Option<PathBuf>,
-    /// Why it was not given the allocator that was chosen.
+    /// The reason for which it did not get the chosen allocator.
     pub no_allocator: Option<Reason>,
     /// Starts by exec, by reason.
     pub cold: BTreeMap<Reason, u64>,
-    /// How often it was started to see what its constructors do, for want of what is kept about them.
+    /// Observations of its constructors, made because none was stored.
     pub observed: u64,
-    /// Which reason its constructors gave, if they did, and what exactly it was.
+    /// The reason and the details of a refusal by observation, if there was one.
     pub constructors: Option<(Reason, String)>,
-    /// Starts by copying.
+    /// Starts as a fork.
     pub forks: u64,
-    /// Starts in workers.
+    /// Starts in persistent processes.
     pub rewinds: u64,
-    /// Time that starting it in workers took the runner.
+    /// Time that the runner spent on starts in persistent processes.
     pub rewind_time: Duration,
-    /// Runs in workers after which everything was compared with the snapshot.
+    /// Runs in persistent processes that were audited.
     pub audits: u64,
-    /// Runs in workers that began where the tool first looks at its request, not at `main`.
+    /// Runs in persistent processes that began at a deferred snapshot, not at `main`.
     pub at_point: u64,
-    /// Workers that could not be used again, and why.
+    /// Retired persistent processes, by reason.
     pub retired: BTreeMap<Retirement, u64>,
-    /// Why it is not rewound any more.
+    /// The reason for which it no longer runs in persistent processes.
     pub not_rewound: Option<Stopped>,
-    /// Idle processes that were ended because all together owned more memory than they may.
+    /// Idle processes that were ended because all together owned more memory than allowed.
     pub ended_for_memory: u64,
-    /// Idle processes that were ended for one of another key, as there may be so many of one tool.
+    /// Idle processes that were ended for one of another key, because one tool may have only so many.
     pub ended_for_room: u64,
-    /// Forks that were made because no persistent process could be: one was ended for its memory shortly before.
+    /// Forks that were made because no persistent process could be made: one had been ended for its memory shortly before.
     pub not_grown_for_memory: u64,
-    /// Or because there were as many as there may be.
+    /// Forks that were made because there were as many persistent processes as allowed.
     pub not_grown_for_room: u64,
-    /// Time that starting it cold took the runner; the tool's own start-up comes on top of it.
+    /// Time that the runner spent on cold starts. The tool's own start-up is not included.
     pub cold_time: Duration,
-    /// Time that copying took the runner, templates included.
+    /// Time that the runner spent on forks, zygotes included.
     pub fork_time: Duration,
-    /// Templates made, and how long they took from exec to stop: what each copy saves.
+    /// Number of zygotes.
     pub templates: u64,
-    /// Sum over the templates.
+    /// Sum of their times from exec to stop, which each fork saves.
     pub template_time: Duration,
 }
 
 impl ToolStatistics {
-    /// Starts by exec, whatever the reason.
+    /// Returns the number of cold starts, whatever the reason.
     pub fn cold_total(&self) -> u64 {
         self.cold.values().sum()
     }
 
-    /// Starts that were warm in either way.
+    /// Returns the number of warm starts of either kind.
     pub fn warm_total(&self) -> u64 {
         self.forks + self.rewinds
     }
@@ -91,7 +91,7 @@ impl ToolStatistics {
         }
     }
 
-    /// What warm starts saved: each was spared what making a template takes on average.
+    /// Returns the time saved by warm starts: each saves the average time of making a zygote.
     pub fn saved(&self) -> Duration {
         let Some(each) = self.template_time.checked_div(self.templates as u32) else { return Duration::ZERO };
         (each * self.warm_total() as u32).saturating_sub(self.fork_time + self.rewind_time)

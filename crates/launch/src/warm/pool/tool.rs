@@ -1,7 +1,7 @@
-//! One tool of a pool, shared by all who start it: its state under a lock, and the starts that wait for a process.
+//! One tool of a pool, shared by all threads that start it: its state under a lock, and the starts that wait for a process.
 //!
-//! `decide` says what a start is to do; this file locks, waits, and makes claims values. Nothing here knows how a process is
-//! made. A [`Permit`] locks the tool when it is dropped, so none is dropped while the tool is locked.
+//! `decide` chooses the steps of a start. This file locks, waits, and turns claims into values. Nothing here knows how a
+//! process is made. A [`Permit`] locks the tool when it is dropped, so none is dropped while the tool is locked.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
@@ -28,24 +28,24 @@ type States<M> = State<<M as Make>::Zygote, <M as Make>::Worker>;
 pub(crate) struct Tool<M: Make> {
     path: PathBuf,
     state: Mutex<State<M::Zygote, M::Worker>>,
-    /// Done once it has the zygote that was made ahead, if there is one.
+    /// Completed once the tool has taken its zygote from the prefork, if there is one.
     begun: Once,
 }
 
-/// What a start is to do. All that it names is the caller's.
+/// The next step of a start. The caller owns the processes and permits in it.
 #[derive(Debug)]
 pub(crate) enum Plan<M: Make> {
-    /// This persistent process runs it; whether the run is audited.
+    /// This persistent process runs it. The flag says whether the run is audited.
     Reset(Held<M::Worker>, bool),
-    /// This zygote forks; with a permit, it makes a persistent process for that.
+    /// This zygote forks. With a permit, it makes a persistent process for that.
     Use(Held<M::Zygote>, Option<Permit>),
-    /// A zygote is to be made. Then as with `Use`.
+    /// Make a zygote, then continue as with `Use`.
     Make(Permit, Option<Permit>),
 }
 
 impl<M: Make> Owner for Tool<M> {
     fn free(&self, kind: Kind, id: Id, why: Why) {
-        // Not a second panic if this is dropped by one.
+        // If a panic drops this, a second panic would abort.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match kind {
             Kind::Zygote => drop(state.zygotes.retire(id, why)),
@@ -73,7 +73,8 @@ impl<M: Make> Tool<M> {
         Permit::new(Arc::clone(self) as Arc<dyn Owner>, kind, id)
     }
 
-    /// Before its first start: takes what was made ahead for it, and counts it in `budget`. Whether that was now.
+    /// Before the tool's first start: takes its zygote from the prefork, and counts it in `budget`. Returns whether that
+    /// happened now.
     pub(crate) fn begin(&self, maker: &M, budget: &Budget) -> bool {
         let mut took = false;
         self.begun.call_once(|| took = self.take_ahead(maker, budget));
@@ -86,7 +87,7 @@ impl<M: Make> Tool<M> {
         };
         let base = Base::new(budget.take(zygote.mapped()));
         let mut state = self.lock();
-        // What is made ahead has libc's.
+        // Zygotes of the prefork have libc's allocator.
         if state.statistics.allocator.is_some() {
             return false;
         }
@@ -98,7 +99,7 @@ impl<M: Make> Tool<M> {
         true
     }
 
-    /// Decides how to start; waits shortly where all processes are in use.
+    /// Decides how to start. Waits briefly while all processes are in use.
     pub(crate) fn plan(self: &Arc<Self>, spec: &Spec<'_>, policy: &Policy) -> Result<Plan<M>, Reason> {
         let mut waiting = Waiting::default();
         let mut state = self.lock();
@@ -115,14 +116,14 @@ impl<M: Make> Tool<M> {
         };
         if waiting.ticket.is_some() {
             state.queue.leave(waiting.ticket);
-            // More may have come back than one start takes.
+            // More than one process may have come back.
             let key = key::of(spec, &state.asked);
             state.queue.wake(&key);
         }
         plan
     }
 
-    /// A plan without waiting, or until when to wait.
+    /// Returns a plan, or the time until which to wait.
     fn decide(
         self: &Arc<Self>,
         state: &mut States<M>,
@@ -142,7 +143,7 @@ impl<M: Make> Tool<M> {
         }))
     }
 
-    /// Places, and idle processes, of zygotes and of persistent processes.
+    /// Returns the numbers of places and of idle processes, for zygotes and for persistent processes.
     #[cfg(test)]
     pub(super) fn census(&self) -> [[usize; 2]; 2] {
         let state = self.lock();
@@ -166,7 +167,7 @@ impl<M: Make> Tool<M> {
         plan.map(Result::ok)
     }
 
-    /// Claims a place for a zygote in the place of one just ended.
+    /// Claims a place for a zygote that replaces one just ended.
     pub(crate) fn claim(self: &Arc<Self>, spec: &Spec<'_>, policy: &Policy) -> Result<Permit, Reason> {
         self.lock().claim_zygote(spec, policy).map(|id| self.permit(Kind::Zygote, id))
     }
@@ -197,7 +198,7 @@ impl<M: Make> Tool<M> {
         Ok(Held::new(Unit::zygote(zygote, key, findings.observed, base), permit))
     }
 
-    /// Has its constructors observed with as many arguments as `spec` has, if there were enough starts with unknown numbers.
+    /// Has the constructors observed with as many arguments as `spec` has, if there were enough starts with unknown numbers.
     pub(crate) fn extend(
         &self,
         spec: &Spec<'_>,
@@ -222,41 +223,41 @@ impl<M: Make> Tool<M> {
         Err(reason)
     }
 
-    /// Takes note that no zygote could be made.
+    /// Records that no zygote could be made.
     pub(crate) fn failed(&self, reason: Reason) {
         let mut state = self.lock();
         state.failed(reason);
         state.queue.wake_all();
     }
 
-    /// Has it warm from the next start on, under each key.
+    /// Makes the tool warm from the next start on, under each key.
     pub(crate) fn make_eager(&self) {
         self.lock().is_eager = true;
     }
 
-    /// Keeps it cold: a warm start was seen to differ from a cold one.
+    /// Quarantines the tool: a warm start was seen to differ from a cold one.
     pub(crate) fn distrust(&self) {
         let mut state = self.lock();
         state.give_up(Reason::Distrusted);
         state.queue.wake_all();
     }
 
-    /// No persistent process can be made of this tool.
+    /// Records that no persistent process can be made of this tool.
     pub(crate) fn cannot_reset(&self) {
         self.lock().health.stopped = Some(Stopped::Impossible);
     }
 
-    /// The persistent process of `permit` exists, and has this key.
+    /// Records that the persistent process of `permit` exists, and has this key.
     pub(crate) fn grown(&self, permit: &Permit, key: &Arc<[u8]>, pid: i32) {
         self.lock().workers.made(permit.id(), key, pid);
     }
 
-    /// Whether its forks can have the gate, as far as is known.
+    /// Returns whether its forks can have the gate, as far as is known.
     pub(crate) fn has_gate(&self) -> bool {
         self.lock().health.stopped != Some(Stopped::Impossible)
     }
 
-    /// Takes note of a run after which its process cannot go on, and of what is doubtful about it.
+    /// Records a run after which its process retired, and the doubts about the run.
     pub(crate) fn retired(&self, why: u32, doubts: Doubts, on_doubt: OnDoubt) {
         self.note(|health| {
             health.retired(why);
@@ -264,7 +265,7 @@ impl<M: Make> Tool<M> {
         });
     }
 
-    /// Takes note of a run in a process of its own.
+    /// Records a run in a process of its own.
     pub(crate) fn ran_once(&self, doubts: Doubts, on_doubt: OnDoubt) {
         self.note(|health| {
             health.ran_once();
@@ -272,7 +273,7 @@ impl<M: Make> Tool<M> {
         });
     }
 
-    /// A tool whose runs are doubtful too often is cold.
+    /// Updates the record with `what`. A tool whose runs are doubtful too often becomes cold.
     fn note(&self, what: impl FnOnce(&mut Health)) {
         let mut state = self.lock();
         what(&mut state.health);
@@ -282,8 +283,8 @@ impl<M: Make> Tool<M> {
         }
     }
 
-    /// Takes note of a run that ended with a reset, and whether it began later than `main`; whether its process can be used
-    /// again.
+    /// Records a run that ended with a reset, and whether it began at a deferred snapshot. Returns whether its process can be
+    /// used again.
     pub(crate) fn was_reset(&self, audited: bool, differs: u32, is_deferred: bool) -> bool {
         let mut state = self.lock();
         state.health.rewound(audited, differs);
@@ -318,12 +319,12 @@ impl<M: Make> Tool<M> {
         state.queue.wake(&key);
     }
 
-    /// When the idle process that was not used for longest was used.
+    /// Returns the last use of the idle process that was unused for longest.
     pub(crate) fn oldest_idle(&self) -> Option<u64> {
         self.lock().oldest_idle()
     }
 
-    /// Ends the idle process that was not used for longest, for its memory; whether there was one.
+    /// Ends the idle process that was unused for longest, for its memory. Returns whether there was one.
     pub(crate) fn drop_oldest(&self) -> bool {
         self.lock().drop_oldest()
     }
@@ -340,7 +341,7 @@ impl<M: Make> Tool<M> {
         }
     }
 
-    /// Takes note of a start and how long it took.
+    /// Records a start and the time that it took.
     pub(crate) fn record(&self, via: Via, took: Duration) {
         self.lock().statistics.record(via, took);
     }

@@ -1,8 +1,8 @@
-//! How long a start waits for a process that others use, before another is made.
+//! How long a start waits for a process that others use, before it makes another.
 //!
-//! If more starts go on at a time than there are processors, a process that waits for a processor is of no more use than a
-//! start that waits for a process, and it costs what making it takes. So patience grows with the number of starts for each
-//! processor. It ends early if nothing comes back meanwhile because tools wait for something else than a processor.
+//! If more starts go on at a time than there are processors, a process that waits for a processor is no better than a start
+//! that waits for a process, and making the process costs extra. So patience grows with the number of starts for each
+//! processor. A wait ends early if nothing comes back because tools wait for something other than a processor.
 
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -10,40 +10,41 @@ use std::time::{Duration, Instant};
 use crate::warm::policy::processors;
 use crate::warm::wire;
 
-/// For a zygote that others use: about the time of two forks.
+/// Base wait for a zygote that others use: about the time of two forks.
 const ZYGOTE: Duration = Duration::from_millis(3);
-/// For a persistent process that others use, or for a zygote to make one: less than it takes to make another zygote of a large
-/// tool.
+/// Base wait for a persistent process that others use, or for a zygote to make one: less than the time to make another zygote
+/// of a large tool.
 const WORKER: Duration = Duration::from_millis(15);
 
-/// In a crowd, how many times as long a start waits as its share of the processors explains.
+/// Factor on the wait in a crowd, beside the number of starts for each processor.
 const TURNS: u32 = 8;
-/// How seldom it looks whether to go on: by one unit for so many starts for each processor, up to a limit.
+/// How seldom a start checks whether to go on waiting: one more unit for each `LOOK_EACH` starts for each processor, up to
+/// `LOOK_MOST`.
 const LOOK_EACH: u32 = 2;
 const LOOK_MOST: u32 = 8;
 
-/// What a start waits for.
+/// The target of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum For {
     Zygote,
     Worker,
-    /// A tool's first zygote, which is waited for so long.
+    /// A tool's first zygote, with the longest wait for it.
     First(Duration),
 }
 
-/// The waiting of one start.
+/// The state of one start's waits.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     /// The key under which this start was counted.
     pub counted: Option<Vec<u8>>,
-    /// Its place in the queue, once it has waited.
+    /// Its ticket in the queue, once it has waited.
     pub ticket: Option<u64>,
     pub for_zygote: Option<Patience>,
     pub for_worker: Option<Patience>,
 }
 
-/// The starts of one tool that wait, in the order in which they began to. If whoever asks first got what comes back, some starts
-/// would wait so long that they had another process made.
+/// The waiting starts of one tool, in the order in which they began to wait. Without the order, some starts would wait so
+/// long that they made another process.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     next: u64,
@@ -58,7 +59,7 @@ struct Queued {
 }
 
 impl Queue {
-    /// Whether a start with this key may have what is idle now.
+    /// Returns whether a start with this key may take an idle process now.
     pub(super) fn is_next(&self, key: &[u8], ticket: Option<u64>) -> bool {
         self.first(key).is_none_or(|first| Some(first.ticket) == ticket)
     }
@@ -67,7 +68,7 @@ impl Queue {
         self.starts.iter().find(|queued| queued.key == key)
     }
 
-    /// This thread's start waits for something with `key`, and did so before with its ticket.
+    /// Queues this thread's start for a process with `key`, or keeps its place if it has a ticket.
     pub(super) fn join(&mut self, key: &[u8], ticket: &mut Option<u64>) {
         if let Some(queued) = self.starts.iter_mut().find(|queued| Some(queued.ticket) == *ticket) {
             queued.key = key.into();
@@ -78,7 +79,7 @@ impl Queue {
         self.starts.push(Queued { ticket: self.next, key: key.into(), thread: std::thread::current() });
     }
 
-    /// It waits no more.
+    /// Removes a start from the queue.
     pub(super) fn leave(&mut self, ticket: Option<u64>) {
         self.starts.retain(|queued| Some(queued.ticket) != ticket);
     }
@@ -88,20 +89,20 @@ impl Queue {
         self.first(key).into_iter().for_each(|queued| queued.thread.unpark());
     }
 
-    /// Wakes all.
+    /// Wakes all starts.
     pub(super) fn wake_all(&self) {
         self.starts.iter().for_each(|queued| queued.thread.unpark());
     }
 }
 
-/// How long to wait for one thing.
+/// The patience of a wait for one thing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
     until: Instant,
-    /// How long before it looks whether waiting is of use.
+    /// Interval after which to check whether waiting is of use.
     look: Duration,
     look_at: Instant,
-    /// Whether nothing was busy at the last look. A process may sleep for a moment only.
+    /// Whether nothing was busy at the last check. A process may sleep only for a moment.
     was_calm: bool,
 }
 
@@ -116,18 +117,18 @@ impl For {
 }
 
 impl Patience {
-    /// From `now` on, with so many starts for each processor.
+    /// Begins a wait at `now`, with `crowding` starts for each processor.
     pub(super) fn new(what: For, crowding: u32, now: Instant) -> Self {
         let most = what.base() * if crowding > 1 { TURNS * crowding } else { 1 };
         let look = match what {
-            // It is being made.
+            // The zygote is being made.
             For::First(_) => most,
             _ => what.base() * (crowding / LOOK_EACH).clamp(1, LOOK_MOST),
         };
         Patience { until: now + most, look, look_at: now + look, was_calm: false }
     }
 
-    /// When to look again; `None` once the wait is over. It goes on while what is waited for is `busy`.
+    /// Returns when to check again; `None` once the wait is over. The wait goes on while its target is `busy`.
     pub(super) fn left(&mut self, now: Instant, busy: impl FnOnce() -> bool) -> Option<Instant> {
         if self.look_at <= now && now < self.until {
             let is_calm = !busy();
@@ -141,7 +142,7 @@ impl Patience {
     }
 }
 
-/// Whether more threads want to run than there are processors, and these processes are slower for it, or one of them.
+/// Returns whether more threads can run than there are processors, and one of these processes is slowed down by that.
 pub(super) fn are_busy(pids: &[i32]) -> bool {
     let file = |pid: &i32, name: &str| read(&format!("/proc/{pid}/{name}"));
     let is_busy = |pid: &i32| is_busy(&file(pid, "stat"), || file(pid, "syscall"));
@@ -153,11 +154,11 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
 
-/// A process that could run, that reads its standard input, which the stage before it has still to write, or that waits for its
-/// next request already: the thread that takes note of that could run. One that sleeps for another reason is no sooner done if
-/// nothing else runs.
+/// Returns whether the process is one that could run, that reads its standard input, which the stage before it has still to
+/// write, or that already waits for its next request (the thread that records this could run). A process that sleeps for
+/// another reason ends no sooner if nothing else runs.
 fn is_busy(stat: &str, call: impl FnOnce() -> String) -> bool {
-    // The state is the field behind the name, which may have spaces and parentheses in it.
+    // The state is the field after the name, which may contain spaces and parentheses.
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
     match state {
         Some('R' | 'D') => true,
@@ -170,7 +171,7 @@ fn is_busy(stat: &str, call: impl FnOnce() -> String) -> bool {
     }
 }
 
-/// The fourth figure: those that run or could run, of all.
+/// Returns the running and runnable threads, from the fourth figure.
 fn runnable(loadavg: &str) -> Option<usize> {
     loadavg.split(' ').nth(3)?.split('/').next()?.parse().ok()
 }

@@ -21,20 +21,20 @@ use crate::{EnvBlock, ProcessGroup, Reason, Spec};
 /// Memory of each process.
 pub(super) const MIB: u64 = 1 << 20;
 
-/// What all fake processes have in common.
+/// The state that all fake processes share.
 #[derive(Debug, Default)]
 pub(super) struct World {
     /// Processes that exist.
     pub zygotes: AtomicI64,
     pub workers: AtomicI64,
-    /// Those that are there for one run.
+    /// Processes that exist for one run.
     pub forks: AtomicI64,
-    /// Those of an earlier generation are outdated.
+    /// The current generation. Processes of an earlier one are outdated.
     pub generation: AtomicU64,
-    /// How the next attempt to make a zygote, and the next request, fail.
+    /// The failure of the next attempt to make a zygote, and of the next request.
     pub refuses: Mutex<Option<Reason>>,
     pub fails: Mutex<Option<Failure>>,
-    /// How often a zygote was made.
+    /// Number of zygotes made.
     pub made: AtomicU64,
 }
 
@@ -182,7 +182,7 @@ impl Make for Maker {
     }
 }
 
-/// A pool, and what its processes are counted by.
+/// A pool, and the counts of its processes.
 pub(super) struct Trial {
     pub pool: Pool<Maker>,
     pub world: Arc<World>,
@@ -219,7 +219,7 @@ impl Trial {
         self.pool.tool(&spec.program, None)
     }
 
-    /// As [`Pool::lease`], but `None` where that would wait.
+    /// Like [`Pool::lease`], but returns `None` where that would wait.
     pub(super) fn try_lease(
         &self,
         spec: &Spec<'_>,
@@ -237,17 +237,17 @@ impl Trial {
         Ok(None)
     }
 
-    /// A lease that needs no wait.
+    /// Leases a process without a wait.
     pub(super) fn lease(&self, spec: &Spec<'_>) -> Result<Lease<'_, Maker>, Reason> {
         Ok(self.try_lease(spec, &mut Waiting::default(), Instant::now())?.expect("without waiting"))
     }
 
-    /// A start that needs no wait.
+    /// Starts `spec` without a wait.
     pub(super) fn start(&self, spec: &Spec<'_>) -> Result<Started<'_, Maker>, Reason> {
         start(self.lease(spec)?, spec)
     }
 
-    /// Processes that exist.
+    /// Returns the numbers of existing processes.
     pub(super) fn alive(&self) -> [i64; 2] {
         [&self.world.zygotes, &self.world.workers].map(|count| count.load(Ordering::Relaxed))
     }
@@ -262,7 +262,7 @@ pub(super) fn start<'p>(lease: Lease<'p, Maker>, spec: &Spec<'_>) -> Result<Star
     started
 }
 
-/// A start of a tool under the name `key`, in a persistent process if one `may_reset`.
+/// Returns a start of a tool under the name `key`, in a persistent process if it `may_reset`.
 pub(super) fn spec(tool: &str, key: u8, may_reset: bool) -> Spec<'static> {
     static NULL: LazyLock<File> = LazyLock::new(|| File::open("/dev/null").expect("a null device"));
     let env = EnvBlock::new(&hotstart_model::Environment::new());

@@ -23,7 +23,7 @@ fn statistics(trial: &Trial) -> ToolStatistics {
     trial.pool.statistics().tools.remove(0)
 }
 
-/// How a start was made whose run, if it is one in a persistent process, ends well at once.
+/// Starts the tool, and ends a run in a persistent process well at once. Returns how it was started.
 fn run(trial: &Trial, tool: &str, key: u8) -> Via {
     let started = match trial.start(&spec(tool, key, true)) {
         Ok(started) => started,
@@ -69,7 +69,7 @@ fn in_a_crowd_a_start_waits_while_processes_come_back() {
     let lease = trial.try_lease(&spec, &mut waiting, after(2)).unwrap().unwrap();
     assert_eq!(lease.holds(), [0, 1, 0]);
     assert!(trial.try_lease(&spec, &mut later, after(30)).unwrap().is_none());
-    // What is in use was not busy at two looks.
+    // The processes in use were not busy at two checks.
     assert!(trial.try_lease(&spec, &mut later, after(60)).unwrap().is_none());
     let lease = trial.try_lease(&spec, &mut later, after(80)).unwrap().unwrap();
     assert_eq!(lease.holds(), [1, 0, 1]);
@@ -166,7 +166,7 @@ fn what_was_not_used_for_longest_goes_first_and_a_process_before_its_zygote() {
 
 #[test]
 fn a_tool_whose_process_went_for_its_memory_is_forked_for_a_while() {
-    // Each has its zygote; there is not room for both persistent processes.
+    // Each has its zygote. There is no room for both persistent processes.
     let trial = Trial::new(Policy { memory: 3 * MIB, ..policy() });
     for _ in 0..100 {
         run(&trial, "a", 0);

@@ -1,4 +1,4 @@
-//! Random sequences of all that can happen to a pool: no claim is lost, none is given twice.
+//! Random sequences of all events in a pool: no claim is lost, and none is given twice.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ use crate::{Reason, Spec, Usage};
 
 const TOOLS: [&str; 3] = ["a", "b", "asks"];
 
-/// One thing that happens. Numbers choose among what there is.
+/// One event. Its numbers choose among the existing processes.
 #[derive(Clone, Debug)]
 enum Event {
     Ask { tool: usize, key: u8, may_reset: bool },
@@ -98,7 +98,7 @@ fn settings() -> impl Strategy<Value = Policy> {
     )
 }
 
-/// All that somebody holds.
+/// All leases and processes that are held.
 struct Run<'p> {
     trial: &'p Trial,
     now: Instant,
@@ -157,7 +157,8 @@ impl Run<'_> {
         }
     }
 
-    /// Each process is idle or held by one; each place has a process, or a claim on one; none is above the limit.
+    /// Checks that each process is idle or held once, that each place has a process or a claim on one, and that none is above
+    /// the limit.
     fn check(&self) -> Result<(), TestCaseError> {
         let policy = self.trial.pool.policy();
         let (mut zygotes, mut workers) = (0, 0);
@@ -180,7 +181,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Once nobody holds anything, all that is left is idle and within its budget; and then nothing is left.
+    /// Ends the run. Once nobody holds anything, only idle processes within the budget are left; and then none is left.
     fn end(mut self) -> Result<(), TestCaseError> {
         self.waiting.clear();
         self.leases.clear();
