@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::sync::Arc;
 
-use hotstart_launch::{Launcher, cache_directory};
+use hotstart_launch::{Choice, Launcher, Policy, cache_directory};
 use hotstart_model::Environment;
 use hotstart_python::which;
 use hotstart_report::Sink;
@@ -47,14 +47,20 @@ pub fn run(args: &[OsString]) -> ExitCode {
         );
         return told(Sink::stderr(), &text, exit_code::ERROR);
     };
-    let filechecks = FileChecks::new(Arc::new(Launcher::new()), cache_directory());
+    // As in a run of tests: only a warm run shows whether a program does more than FileCheck.
+    let choice = Choice::Only(vec![program.file_name().unwrap_or_default().to_string_lossy().into_owned()]);
+    let policy = Policy { choice, cache: cache_directory(), ..Policy::default() };
+    let mut launcher = Launcher::new().with_policy(policy);
+    launcher.prepare_warm();
+    let filechecks = FileChecks::new(Arc::new(launcher), cache_directory());
     let is_believed = filechecks.test_now(&program, &env);
     if let [option] = rest
         && option == "--test"
     {
         let answer = match filechecks.counts().refused.first() {
             Some((_, why)) => format!("'{}' is always run: {why}\n", program.display()),
-            None => format!("'{}' answers the test cases as expected\n", program.display()),
+            None if is_believed => format!("'{}' answers the test cases as expected\n", program.display()),
+            None => format!("'{}' is always run: its runs cannot be watched\n", program.display()),
         };
         return told(
             Sink::stdout(),

@@ -85,16 +85,23 @@ OBSERVE(proc_executable)
     say("real %d", realpath(path, again) && !strcmp(path, again));
 }
 
+/* A thread that was joined is counted until the kernel has taken it down. */
+enum { JOINED_MS = 50 };
+
 OBSERVE(proc_stat_fields)
 {
     char text[1024];
     long fields[60] = {0};
-    int count = 0;
-    if (slurp("/proc/self/stat", text, sizeof text) <= 0)
-        return say("none");
-    char *rest = strrchr(text, ')') + 4;
-    for (char *word; count < 60 && (word = strsep(&rest, " "));)
-        fields[count++] = atol(word);
+    for (int waited = 0; waited < JOINED_MS && fields[16] != 1; waited++) {
+        int count = 0;
+        if (waited)
+            usleep(1000);
+        if (slurp("/proc/self/stat", text, sizeof text) <= 0)
+            return say("none");
+        char *rest = strrchr(text, ')') + 4;
+        for (char *word; count < 60 && (word = strsep(&rest, " "));)
+            fields[count++] = atol(word);
+    }
     /* From the parent's number on: process group, terminal, priority, nice, threads, exit signal. */
     say("parent %d terminal %ld priority %ld nice %ld threads %ld", fields[0] == getppid(), fields[3], fields[14], fields[15],
         fields[16]);

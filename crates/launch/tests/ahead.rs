@@ -100,6 +100,9 @@ fn what_the_settings_keep_cold_is_not_made() {
     assert_eq!(run(&launcher, dir.path(), &one, &[]), ("one\n".into(), FIRST));
 }
 
+/// With the most arguments, and with one to four.
+const OBSERVATION_RUNS: usize = 5;
+
 /// Waits until the program has `count` processes.
 fn await_processes(program: &Path, count: usize) {
     let until = Instant::now() + Duration::from_secs(10);
@@ -129,8 +132,7 @@ fn what_does_not_get_to_main_ends_with_the_launcher_and_keeps_nobody_waiting() {
     compile(&source, &hangs, &[]);
     let (other, begun) = (says(dir.path(), "other", "other"), Instant::now());
     let (launcher, ahead) = launcher_expecting(&[&hangs, &other]);
-    // Both observation runs.
-    await_processes(&hangs, 2);
+    await_processes(&hangs, OBSERVATION_RUNS);
     assert_eq!(run(&launcher, dir.path(), &other, &[]), ("other\n".into(), FIRST));
     drop((launcher, ahead));
     await_processes(&hangs, 0);

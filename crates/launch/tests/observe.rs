@@ -80,6 +80,10 @@ fn what_differs_from_start_to_start_keeps_a_tool_cold() {
         ("argument", Reason::KeepsArguments),
         ("call_with_argument", Reason::KeepsArguments),
         ("open_pages", Reason::KeepsArguments),
+        ("write_argument", Reason::KeepsArguments),
+        ("write_variable", Reason::KeepsArguments),
+        ("odd_variable", Reason::ReadsEnvironment),
+        ("through_proc", Reason::ReadsSystem),
         ("count_others", Reason::ConstructorsDiffer),
         ("count_some", Reason::ConstructorsDiffer),
         ("count_most", Reason::ConstructorsDiffer),
@@ -147,7 +151,7 @@ fn what_is_the_same_at_every_start_is_warm() {
 #[test]
 fn the_number_of_arguments_that_a_constructor_keeps_is_that_of_each_start() {
     let many: Vec<&str> = std::iter::repeat_n("x", 300).collect();
-    for look in ["count", "count_twice", "list"] {
+    for look in ["count", "count_twice", "count_for_libc", "list"] {
         let tool = looks(look);
         for warm in launchers() {
             for round in 0..20 {
@@ -162,6 +166,15 @@ fn the_number_of_arguments_that_a_constructor_keeps_is_that_of_each_start() {
 }
 
 /// Otherwise the number that the tool keeps could be taken for libc's own.
+#[test]
+fn a_constructor_that_names_the_program_keeps_it_cold() {
+    let tool = looks("own_name");
+    for warm in launchers() {
+        let via = tool.agrees(&warm, &case(&["one"]));
+        assert_eq!(via, Via::Cold(Reason::KeepsArguments));
+    }
+}
+
 #[test]
 fn a_tool_is_not_taken_for_the_loader_by_its_name() {
     for (look, is_warm) in [("count", true), ("count_others", false), ("count_equal", false)] {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotstart_launch::{Group, Launcher};
+use hotstart_launch::{Choice, Group, Launcher, Policy};
 use hotstart_model::{Command, Dialect, Environment, Interpreter, Script, Stage, Step, Transcript};
 use hotstart_shell::{FileChecks, Starts, run_script_with};
 
@@ -23,6 +23,14 @@ fn installed() -> Option<PathBuf> {
     found
 }
 
+/// A launcher that starts this program warm.
+fn warm(name: &str) -> Launcher {
+    let choice = Choice::Only(vec![name.to_owned()]);
+    let mut launcher = Launcher::new().with_policy(Policy { choice, ..Policy::default() });
+    launcher.prepare_warm();
+    launcher
+}
+
 struct Space {
     dir: tempfile::TempDir,
     env: Arc<Environment>,
@@ -34,7 +42,7 @@ impl Space {
         let dir = tempfile::tempdir().unwrap();
         let path = format!("{}:/usr/bin:/bin", filecheck.parent().unwrap().display());
         let env: Environment = [("PATH", path.as_str())].into_iter().collect();
-        let filechecks = FileChecks::new(Arc::new(Launcher::new()), None);
+        let filechecks = FileChecks::new(Arc::new(warm("FileCheck")), None);
         assert!(filechecks.test_now(filecheck, &env), "{:?}", filechecks.counts());
         fs::write(dir.path().join("check"), "CHECK: a\nCHECK-NEXT: b\n").unwrap();
         fs::write(dir.path().join("good"), "a\nb\n").unwrap();
@@ -166,4 +174,23 @@ fn a_difference_switches_it_off() {
     space.filechecks.distrust("suite :: test");
     assert_eq!(space.run("/bin/cat good | FileCheck check", true, false).matched, 0);
     assert!(space.filechecks.counts().refused[0].1.contains("suite :: test"));
+}
+
+/// Its marks would name the wrapper only, so another FileCheck behind it would not be noticed.
+#[test]
+fn a_program_that_executes_a_filecheck_is_always_run() {
+    let Some(filecheck) = installed() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().canonicalize().unwrap().join(name);
+    let source = format!(
+        "#include <unistd.h>\nint main(int c, char **v) {{ (void)c; v[0] = \"{0}\"; return execv(v[0], v); }}\n",
+        filecheck.display()
+    );
+    fs::write(at("wrapper.c"), source).unwrap();
+    let built =
+        std::process::Command::new("cc").args([at("wrapper.c")]).arg("-o").arg(at("FileCheck")).status();
+    assert!(built.expect("cc runs").success());
+    let env: Environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();
+    let filechecks = FileChecks::new(Arc::new(warm("FileCheck")), None);
+    assert!(!filechecks.test_now(&at("FileCheck"), &env));
 }

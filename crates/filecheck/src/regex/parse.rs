@@ -2,9 +2,9 @@
 //! it, or if its engine is known to deviate:
 //!
 //! - Back-references, `[. .]`, `[= =]`, `[[:<:]]` and `[[:>:]]`, and bytes that are not ASCII.
-//! A brace that is no bound: the text after it may make it one.
-//! An alternative, other than the last, that can be empty. LLVM's engine forgets that a match has begun if its states
-//! equal those of a fresh start, which such alternatives make possible. It then finds a later match.
+//! - A brace that is no bound: the text after it may make it one.
+//! - An alternative, other than the last, that can be empty. LLVM's engine forgets that a match has begun if its states
+//!   equal those of a fresh start, which such alternatives make possible. It then finds a later match.
 //! - Repetitions of `^` and `$`.
 
 use super::{ByteSet, Element, Group, MANY};

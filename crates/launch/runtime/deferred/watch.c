@@ -7,9 +7,9 @@
  * The environment cannot be read either, but a look at it does not end the watch. It is recorded, and from then on the state depends on
  * the names of the variables, or on the value of one: each name and each value has a page of its own.
  *
- * Clocks can be read without a system call, too: audit.c stands in for libc's functions, and touches an argument. Behind those are the pages
- * that the kernel shares with each process, and the time stamp counter. Neither can be read meanwhile; a kernel that seals the pages leaves
- * the functions.
+ * Clocks can be read without a system call, too: audit.c stands in for libc's functions, and touches an argument. Behind those are the
+ * pages that the kernel shares with each process, and the time stamp counter. Neither can be read meanwhile; a kernel that seals the pages
+ * leaves the functions.
  *
  * The tool may set an action for the signal that is used here, and a stack for handlers. These are recorded, and set when the watch ends.
  * The handler runs on a stack of its own, so that it leaves nothing on the tool's.

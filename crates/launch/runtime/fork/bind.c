@@ -3,12 +3,15 @@
  * LD_BIND_NOW would do so, too, but would stay in force for libraries opened later. There it turns an undefined function that is never
  * called into an error. A slot is bound here only if ld.so can give no other answer: the object does not search itself first, and the
  * symbol has a version or its definer has none. All other slots stay lazy. So does a slot whose answer lies in the program itself: that
- * may be the program's own jump to a function whose address it takes, which ld.so does not use for calls.
+ * may be the program's own jump to a function whose address it takes, which ld.so does not use for calls. And so does one whose
+ * definition is chosen by a function of the library's own (IFUNC): that runs at the first call, and may look at anything. libc's and
+ * libm's look at the processor only.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/auxv.h>
 
 #include "runtime.h"
@@ -68,6 +71,7 @@ static const char *version_name(const struct object *object, ElfW(Half) index)
  * is asked for, which took mlir-opt more than 20 seconds. */
 #define LIBRARIES_MAX 512
 #define LAZY_MAX 65536
+#define CHOSEN_MAX 256
 static struct {
     struct {
         ElfW(Addr) low, high;
@@ -78,6 +82,9 @@ static struct {
      * would be the same in each run. Each is in the list until it was bound. */
     void **lazy[LAZY_MAX];
     size_t lazy_count;
+    /* Functions that libraries choose. */
+    const char *chosen[CHOSEN_MAX];
+    size_t chosen_count;
 } known;
 
 static int note_library(struct dl_phdr_info *info, size_t size, void *data)
@@ -99,6 +106,64 @@ static int note_library(struct dl_phdr_info *info, size_t size, void *data)
             known.libraries[known.library_count].knows_versions |= entry->d_tag == DT_VERSYM;
     }
     known.library_count++;
+    return 0;
+}
+
+/* How many symbols the table has that a hash table of GNU's style finds: the last chain ends with the last symbol. */
+static size_t symbols_of(const uint32_t *hash)
+{
+    const uint32_t buckets = hash[0], first = hash[1], words = hash[2];
+    const uint32_t *const bucket = hash + 4 + words * (sizeof(ElfW(Addr)) / sizeof *hash), *const chain = bucket + buckets;
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < buckets; i++)
+        last = bucket[i] > last ? bucket[i] : last;
+    if (last < first)
+        return first;
+    while (!(chain[last - first] & 1))
+        last++;
+    return last + 1;
+}
+
+/* Whether a library is one of libc's, by the name that it gives itself. */
+static int is_of_libc(const char *name)
+{
+    return name && (strcmp(name, "libc.so.6") == 0 || strcmp(name, "libm.so.6") == 0 || strncmp(name, "ld-linux", 8) == 0);
+}
+
+static void note_chosen(const struct link_map *map)
+{
+    const ElfW(Sym) *symbols = NULL;
+    const char *strings = NULL;
+    const uint32_t *hash = NULL;
+    ElfW(Addr) own = 0;
+    for (const ElfW(Dyn) *entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
+        switch (entry->d_tag) {
+        case DT_SYMTAB: symbols = (const void *)entry->d_un.d_ptr; break;
+        case DT_STRTAB: strings = (const void *)entry->d_un.d_ptr; break;
+        case DT_GNU_HASH: hash = (const void *)entry->d_un.d_ptr; break;
+        case DT_SONAME: own = entry->d_un.d_val; break;
+        }
+    }
+    /* As in read_dynamic. */
+    if (!symbols || !strings || (ElfW(Addr))symbols < map->l_addr)
+        return;
+    if (own && is_of_libc(strings + own))
+        return;
+    if (!hash)
+        known.chosen_count = CHOSEN_MAX;
+    for (size_t i = 0, count = hash ? symbols_of(hash) : 0; i < count && known.chosen_count < CHOSEN_MAX; i++)
+        if (ELF64_ST_TYPE(symbols[i].st_info) == STT_GNU_IFUNC && symbols[i].st_shndx != SHN_UNDEF)
+            known.chosen[known.chosen_count++] = strings + symbols[i].st_name;
+}
+
+/* Whether some library may choose this function; to look it up would have it chosen now. */
+static int is_chosen(const char *name)
+{
+    if (known.chosen_count == CHOSEN_MAX)
+        return 1;
+    for (size_t i = 0; i < known.chosen_count; i++)
+        if (strcmp(known.chosen[i], name) == 0)
+            return 1;
     return 0;
 }
 
@@ -178,12 +243,17 @@ void hs_bind_all(void)
 {
     const struct range program = program_range(_r_debug.r_map->l_addr);
     dl_iterate_phdr(note_library, NULL);
+    for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next)
+        note_chosen(map);
     for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next) {
         struct object object;
         read_dynamic(map, &object);
         for (size_t i = 0; !object.skip && i < object.slot_count; i++) {
             const ElfW(Rela) *slot = &object.slots[i];
             if (ELF64_R_TYPE(slot->r_info) != HS_JUMP_SLOT)
+                continue;
+            /* Chosen in each run anew. */
+            if (is_chosen(object.strings + object.symbols[ELF64_R_SYM(slot->r_info)].st_name))
                 continue;
             void **place = (void **)(object.base + slot->r_offset);
             /* A lookup by version passes the runtime's own definitions by, which ld.so would find first. */

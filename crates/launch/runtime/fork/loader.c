@@ -4,13 +4,14 @@
  * given. In a zygote those are stand-ins, so each start has its own written there. glibc keeps these words to itself. Both files have the
  * list followed by the number, once. Where that is not so, a run that opens a library is doubtful (calls.c).
  *
- * The loader has made its own words read-only; their page is made writable before a snapshot is taken.
+ * The loader has made its own words read-only. They are writable only while they are written.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include "runtime.h"
 
@@ -75,11 +76,11 @@ static int search_file(struct dl_phdr_info *info, size_t size, void *data)
     return 0;
 }
 
-static int make_writable(const struct record *record)
+static int protect(const struct record *record, int access)
 {
     const uintptr_t from = (uintptr_t)record & -(uintptr_t)PAGE;
     const uintptr_t to = ((uintptr_t)(record + 1) + PAGE - 1) & -(uintptr_t)PAGE;
-    return mprotect((void *)from, to - from, PROT_READ | PROT_WRITE);
+    return (int)HS_SYS(SYS_mprotect, from, to - from, access);
 }
 
 /* In a zygote, when its constructors are done. */
@@ -91,10 +92,7 @@ void hs_loader_find(const struct hs_start *start)
     if (!search.inside[LOADER] || !search.inside[LIBC])
         return;
     dl_iterate_phdr(search_file, &search);
-    for (int file = 0; file < FILES; file++)
-        if (search.found[file] != 1 || make_writable(loader.records[file]) != 0)
-            return;
-    loader.is_known = 1;
+    loader.is_known = search.found[LOADER] == 1 && search.found[LIBC] == 1;
 }
 
 /* Whether libraries that are opened now are given the arguments of the start. */
@@ -103,11 +101,26 @@ int hs_loader_is_known(void)
     return loader.is_known;
 }
 
-/* Tells them what main is given. */
+/* What lies behind the number is another's. */
+static void write_record(struct record *record, const struct hs_call *call)
+{
+    record->argv = call->argv;
+    record->argc = call->argc;
+}
+
+/* Tells them what main is given. If the loader's record cannot be written, it is as if it were not known. */
 void hs_loader_tell(const struct hs_call *call)
 {
-    for (int file = 0; loader.is_known && file < FILES; file++) {
-        loader.records[file]->argv = call->argv;
-        loader.records[file]->argc = call->argc;
+    struct record *own = loader.records[LOADER];
+    if (!loader.is_known)
+        return;
+    write_record(loader.records[LIBC], call);
+    if (own->argv == call->argv && own->argc == call->argc)
+        return;
+    if (protect(own, PROT_READ | PROT_WRITE) != 0) {
+        loader.is_known = 0;
+        return;
     }
+    write_record(own, call);
+    protect(own, PROT_READ);
 }

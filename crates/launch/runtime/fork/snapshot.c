@@ -153,6 +153,14 @@ static uint32_t mapping_doubts(const struct hs_start *start)
     return found;
 }
 
+/* Whether a constructor has changed the names by which libc calls the program, which each start has anew. */
+static int names_changed(char *name)
+{
+    extern char *program_invocation_name, *program_invocation_short_name;
+    char *slash = strrchr(name, '/');
+    return program_invocation_name != name || program_invocation_short_name != (slash ? slash + 1 : name);
+}
+
 uint32_t hs_snapshot_doubts(const struct hs_start *start)
 {
     unsigned long total;
@@ -166,8 +174,11 @@ uint32_t hs_snapshot_doubts(const struct hs_start *start)
         found |= HS_DOUBT_TIMERS;
     if (signals_touched())
         found |= HS_DOUBT_SIGNALS;
-    if (environ != start->envp)
+    /* libc gives main what environ is now. */
+    if (environ != start->envp || start->envp != start->argv + start->argc + 1)
         found |= HS_DOUBT_ENVIRON;
+    if (names_changed(start->argv[0]))
+        found |= HS_DOUBT_ARGUMENTS;
     if (stdio_touched())
         found |= HS_DOUBT_STDIO;
     if (children_left())

@@ -332,8 +332,9 @@ static long move_break(uintptr_t wanted)
         if (!grow_kernel(wanted))
             return (long)mappings.given_end;
     }
-    if (wanted < mappings.given_end)
-        hs_zero(wanted, mappings.given_end);
+    /* The kernel takes whole pages away, and leaves the rest of the last one as it is. */
+    if (round_up(wanted) < round_up(mappings.given_end))
+        hs_zero(round_up(wanted), round_up(mappings.given_end));
     set_present(wanted);
     mappings.given_end = wanted;
     if (mappings.highest < wanted)

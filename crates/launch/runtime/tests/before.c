@@ -230,6 +230,22 @@ static inline void fault(int argc, char **argv)
     nothing(argc, argv);
     __builtin_trap();
 }
+static inline void count_for_libc(int argc, char **argv) { nothing(argc, argv); optind = argc; }
+static inline void write_argument(int argc, char **argv) { nothing(argc, argv); argv[0] = text; }
+static inline void write_variable(int argc, char **argv)
+{
+    nothing(argc, argv);
+    char *value = getenv("PATH");
+    if (value)
+        strtok(value, ":");
+}
+static inline void odd_variable(int argc, char **argv) { nothing(argc, argv); number = getenv("MODE=1") != NULL; }
+static inline void own_name(int argc, char **argv) { nothing(argc, argv); program_invocation_short_name = text; }
+static inline void through_proc(int argc, char **argv)
+{
+    nothing(argc, argv);
+    number = access("/usr/../proc/self/cwd/in", F_OK);
+}
 static inline void call_with_argument(int argc, char **argv)
 {
     sigset_t now;
@@ -260,6 +276,7 @@ __attribute__((constructor)) static void look(int argc, char **argv, char **envp
 int main(int argc, char **argv)
 {
     printf("%ld %s %d %d %d\n", number, text, numbered && number == getpid(), kept, allocated && *allocated == argc);
+    printf("%d %s %s\n", optind, argv[0], program_invocation_short_name);
     for (int i = 0; arguments && i < kept; i++)
         printf("%s%c", arguments[i], arguments == argv || arguments[i] ? '\n' : '?');
     return errno == ENOSYS;

@@ -2,6 +2,7 @@
 //!
 //! Its starts are warm if those of the suite are, which takes a tenth of the time. Only a cold start can refuse it.
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::Read;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hotstart_filecheck::{Request, battery};
-use hotstart_launch::{EnvBlock, Exit, Group, Launcher, ProcessGroup, Spec};
+use hotstart_launch::{EnvBlock, Exit, Group, Launcher, ProcessGroup, Reason, Spec, Via};
 use hotstart_model::Status;
 
 use super::plain_block;
@@ -33,16 +34,23 @@ pub(super) fn verdict(
         let (check, input) = (case.check.as_bytes(), case.input.as_bytes());
         let request = Request::parse(&case.args, None);
         let is_pass = request.is_ok_and(|request| request.decide(check, input).is_ok());
-        let mut passes = bench.passes(&case.args, check, input, Start::AsUsual)?;
-        if passes != case.passes {
-            passes = bench.passes(&case.args, check, input, Start::Cold)?;
+        let mut answer = bench.answer(&case.args, check, input, Start::AsUsual)?;
+        if answer == Answer::of(!case.passes) {
+            answer = bench.answer(&case.args, check, input, Start::Cold)?;
         }
-        if passes != is_pass || passes != case.passes {
+        if answer == Answer::DoesMore {
+            refusal = Some("it does more than FileCheck: it starts a program, or is instrumented".to_owned());
+            break;
+        }
+        if answer != Answer::of(is_pass) || answer != Answer::of(case.passes) {
             refusal = Some(format!("it answered otherwise: {case:?}"));
             break;
         }
     }
-    (marks == bench.marks()?).then_some(Verdict { refusal, marks })
+    // Only a run in a persistent process, which is used again, shows that a program has done nothing else: it has not executed
+    // another one, for instance.
+    let were_most_reset = bench.resets.get() * 4 >= battery::cases().len() * 3;
+    ((refusal.is_some() || were_most_reset) && marks == bench.marks()?).then_some(Verdict { refusal, marks })
 }
 
 /// How a FileCheck is started.
@@ -52,6 +60,23 @@ enum Start {
     Cold,
 }
 
+/// The outcome of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    /// Status 0, and no output.
+    Passes,
+    Fails,
+    /// The run was doubtful, or no run of this program can be warm because of what it is made of: it may have effects of which
+    /// a decision without it knows nothing.
+    DoesMore,
+}
+
+impl Answer {
+    fn of(passes: bool) -> Self {
+        if passes { Answer::Passes } else { Answer::Fails }
+    }
+}
+
 /// A directory in which a FileCheck is run.
 struct Bench<'b> {
     tool: &'b Tool,
@@ -59,6 +84,8 @@ struct Bench<'b> {
     launcher: &'b Launcher,
     group: &'b Group,
     dir: PathBuf,
+    /// Runs of it in a persistent process.
+    resets: Cell<usize>,
 }
 
 impl Drop for Bench<'_> {
@@ -74,7 +101,14 @@ impl<'b> Bench<'b> {
         let dir = std::env::temp_dir().join(format!("hotstart-filecheck-{}-{number}", std::process::id()));
         fs::create_dir(&dir).ok()?;
         launcher.remove_if_killed(&dir);
-        Some(Bench { tool, env: plain_block(&tool.environment.0), launcher, group, dir })
+        Some(Bench {
+            tool,
+            env: plain_block(&tool.environment.0),
+            launcher,
+            group,
+            dir,
+            resets: Cell::new(0),
+        })
     }
 
     /// Returns the marks of the program's file and of the libraries that the loader takes for it. `None` if it is no
@@ -99,14 +133,17 @@ impl<'b> Bench<'b> {
         files.map(|file| Mark::of(&file)).collect()
     }
 
-    /// Whether it passes without output. `None` if a signal ended it.
-    fn passes(&self, args: &[String], check: &[u8], input: &[u8], start: Start) -> Option<bool> {
+    /// Runs a case. `None` if a signal ended the run, or it was lost.
+    fn answer(&self, args: &[String], check: &[u8], input: &[u8], start: Start) -> Option<Answer> {
         let (exit, output) = self.run(self.env.clone(), (args, check, input), start)?;
-        if exit.doubtful && start != Start::Cold {
-            return self.passes(args, check, input, Start::Cold);
+        if exit.lost || matches!(exit.status, Status::Signaled(_)) {
+            return None;
         }
-        let was_ended = matches!(exit.status, Status::Signaled(_));
-        (!was_ended).then_some(exit.status == Status::OK && output.is_empty())
+        self.resets.set(self.resets.get() + usize::from(exit.via == Via::Rewind));
+        if exit.doubtful || matches!(exit.via, Via::Cold(Reason::Instrumented)) {
+            return Some(Answer::DoesMore);
+        }
+        Some(Answer::of(exit.status == Status::OK && output.is_empty()))
     }
 
     /// Runs it. Returns how it ended, and all that it wrote.

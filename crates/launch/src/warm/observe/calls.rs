@@ -290,7 +290,7 @@ fn settle(run: &mut Run<'_>, call: Entry, dir: i32, path: &Path, aspect: Aspect)
         return Ok(Opened::At(path));
     }
     let real = path.canonicalize().unwrap_or_else(|_| without_parents(&path));
-    if MADE_UP.iter().any(|dir| real.starts_with(dir) || path.starts_with(dir)) {
+    if MADE_UP.iter().any(|dir| real.starts_with(dir)) || leads_through_made_up(&path) {
         let reason = match is_random(&path) {
             true => Reason::ReadsClock,
             false => Reason::ReadsSystem,
@@ -303,6 +303,36 @@ fn settle(run: &mut Run<'_>, call: Entry, dir: i32, path: &Path, aspect: Aspect)
     }
     run.watch(&path, aspect);
     Ok(Opened::At(path))
+}
+
+/// Whether a path goes through a directory of the kernel's, which may lead out again: `/usr/../proc/self/cwd`, or a link to that.
+fn leads_through_made_up(path: &Path) -> bool {
+    const LINKS_MAX: usize = 40;
+    let mut links = 0;
+    let mut left: Vec<PathBuf> = vec![path.to_owned()];
+    let mut at = PathBuf::from("/");
+    while let Some(rest) = left.pop() {
+        let mut parts = rest.components();
+        let Some(part) = parts.next() else { continue };
+        left.push(parts.as_path().to_owned());
+        match part {
+            Component::RootDir => at = PathBuf::from("/"),
+            Component::ParentDir => drop(at.pop()),
+            other => at.push(other),
+        }
+        if MADE_UP.iter().any(|dir| at.starts_with(dir)) {
+            return true;
+        }
+        if let Ok(target) = std::fs::read_link(&at) {
+            links += 1;
+            if links > LINKS_MAX {
+                return true;
+            }
+            at.pop();
+            left.push(target);
+        }
+    }
+    false
 }
 
 fn is_random(path: &Path) -> bool {

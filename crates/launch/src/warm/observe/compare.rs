@@ -22,6 +22,7 @@ const CHUNK: usize = 256 << 10;
 /// The owner of a word, as far as it matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owner {
+    Loader,
     Libc,
     Stack,
     Tool,
@@ -67,6 +68,7 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Ve
         }
         let whose = match owner {
             "[stack]" => Owner::Stack,
+            path if one.is_loader_file(path) => Owner::Loader,
             path if one.is_libc(path) => Owner::Libc,
             _ => Owner::Tool,
         };
@@ -130,7 +132,12 @@ impl Pair<'_, '_> {
             .iter()
             .any(|&pair| holds(pair, (one.argc, other.argc)) || pair == (one.envp, other.envp));
         let is_environ = at == self.one.seen.environ && (a, b) == (one.envp, other.envp);
-        if is_thread || is_rseq || is_environ || (is_call && whose != Owner::Tool) {
+        let is_excused = match whose {
+            Owner::Stack | Owner::Loader => is_call,
+            Owner::Libc => is_call && self.is_record(at)?,
+            Owner::Tool => false,
+        };
+        if is_thread || is_rseq || is_environ || is_excused {
             return Ok(());
         }
         if holds((a, b), (one.argc, other.argc)) {
@@ -143,6 +150,16 @@ impl Pair<'_, '_> {
             _ => Reason::ConstructorsDiffer,
         };
         refuse(reason, format!("{a:#x} and {b:#x} at {at:#x}"))
+    }
+}
+
+impl Pair<'_, '_> {
+    /// Whether this is libc's own record of the number of arguments, which follows that of their list (`runtime/fork/loader.c`), or
+    /// its record of the environment. Other words of libc's may hold what a constructor has given it (`optind`, `on_exit`).
+    fn is_record(&self, at: u64) -> Result<bool, Refusal> {
+        let [list, others] = [self.one, self.other].map(|run| Ok((run.word(at - 8)?, run.block.argv)));
+        let is_list = |found: Result<(u64, u64), Refusal>| found.map(|(word, argv)| word == argv);
+        Ok((is_list(list)? && is_list(others)?) || at == self.one.seen.environ)
     }
 }
 

@@ -87,6 +87,8 @@ pub(super) struct Run<'a> {
     /// The loader's file, as the kernel names it.
     loader_file: String,
     pub block: Block,
+    /// The block and all behind it, as the loader has left it.
+    laid: Vec<u8>,
     pub opened: HashMap<i32, Opened>,
     pub seen: Seen,
     pub secret: Option<Secret>,
@@ -144,6 +146,7 @@ impl<'a> Run<'a> {
             loader: (0, 0),
             loader_file: String::new(),
             block: Block::default(),
+            laid: Vec::new(),
             opened: HashMap::new(),
             seen: Seen::default(),
             secret: None,
@@ -302,7 +305,8 @@ impl<'a> Run<'a> {
             match args[0] {
                 wire::MARK_MAIN if number == libc::SYS_close => {
                     self.stack = sp;
-                    return self.learn(args[1]);
+                    self.learn(args[1])?;
+                    return self.check_request();
                 }
                 wire::MARK_ALLOCATOR | wire::MARK_ALLOCATED if number == libc::SYS_close => {
                     self.is_allocator = args[0] == wire::MARK_ALLOCATOR;
@@ -316,6 +320,7 @@ impl<'a> Run<'a> {
             }
             // Before the loader opens its first file, it has read the environment, and no other code has run.
             if self.secret.is_none() && matches!(number, libc::SYS_openat | libc::SYS_open) {
+                self.laid = self.read_block(self.block_size()?)?;
                 secret::hide(self, call)?;
                 continue;
             }
@@ -419,6 +424,32 @@ impl<'a> Run<'a> {
         trace::set_registers(self.pid, &registers).map_err(lost)
     }
 
+    /// So many bytes of arguments and environment.
+    fn read_block(&self, size: usize) -> Result<Vec<u8>, Refusal> {
+        let mut bytes = vec![0; size];
+        self.memory.read_exact_at(&mut bytes, self.block.start).map_err(lost)?;
+        Ok(bytes)
+    }
+
+    /// How large arguments and environment are, to the end of the stack, before any of it is hidden.
+    fn block_size(&self) -> Result<usize, Refusal> {
+        let start = self.block.start;
+        let stack = self.maps()?.into_iter().find(|mapping| (mapping.from..mapping.to).contains(&start));
+        Ok(stack.map_or(0, |stack| (stack.to - start) as usize))
+    }
+
+    /// Refuses a program whose constructors have changed arguments or environment, which each start has anew.
+    fn check_request(&self) -> Result<(), Refusal> {
+        let odd = self.seen.names.iter().find(|name| name.contains(&b'='));
+        if let Some(name) = odd {
+            return refuse(Reason::ReadsEnvironment, format!("'{}'", String::from_utf8_lossy(name)));
+        }
+        if self.read_block(self.laid.len())? == self.laid {
+            return Ok(());
+        }
+        refuse(Reason::KeepsArguments, "arguments or environment are changed")
+    }
+
     /// Reads the runtime's report from the place where it takes over (`struct hs_observed`).
     fn learn(&mut self, told: u64) -> Result<(), Refusal> {
         let [names, length, environ] = wire::OBSERVED.map(|offset| self.word(told + offset));
@@ -474,6 +505,10 @@ impl<'a> Run<'a> {
     /// Returns whether this file is the loader, or the libc that belongs to it.
     pub(super) fn is_libc(&self, path: &str) -> bool {
         maps::is_libc(path, &self.loader_file)
+    }
+
+    pub(super) fn is_loader_file(&self, path: &str) -> bool {
+        path == self.loader_file
     }
 
     /// Returns whether an allocator requests time and random bytes, as far as can be known.

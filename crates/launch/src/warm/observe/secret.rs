@@ -137,6 +137,11 @@ fn allow(run: &Run<'_>, address: u64) -> Result<(), Refusal> {
     let length = run.memory.read_at(&mut bytes, string).map_err(lost)?;
     let end = bytes[..length].iter().position(|&byte| byte == b'=' || byte == 0).unwrap_or(length);
     let name = &bytes[..end];
+    let reader = trace::registers(run.pid).map_err(lost)?.rip;
+    if name == b"LD_PRELOAD" && !run.is_loader(reader) {
+        // A start's own value, or none, is not the one that is here.
+        return refuse(Reason::ReadsEnvironment, "LD_PRELOAD");
+    }
     if key::is_always_in(name) || run.seen.names.iter().any(|asked| asked == name) {
         return Ok(());
     }
