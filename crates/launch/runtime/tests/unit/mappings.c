@@ -282,7 +282,7 @@ static void the_heap_is_as_a_fresh_one(void)
             CHECK_EQUAL(move_to(next), next);
             /* The kernel takes whole pages away. */
             if (round_up(next) < end)
-                memset(wanted + (round_up(next) - heap.start), 0, end - round_up(next));
+                memset(wanted + (round_up(next) - heap.start), 0, round_up(end) - round_up(next));
             end = next;
             CHECK(!is_mapped(round_up(end)));
             CHECK(!hs_mappings_heap_differs());
