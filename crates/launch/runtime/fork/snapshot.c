@@ -57,14 +57,16 @@ static int descriptors_opened(void)
     return count != 6 || total != 0 + 1 + 2 + HS_SLOTS_FD + HS_CONTROL_FD + HS_RUNTIME_FD;
 }
 
-/* The parts of the block on the stack that the tool's data keeps. The argument list alone does no harm, as later requests are
- * laid into it. The observer finds tools that keep its length (crates/launch/src/warm/observe/compare.rs). */
-enum { KEPT_STRING = 1, KEPT_ENVIRONMENT = 2 };
+/* The parts of the block on the stack that the tool's data keeps. A tool that keeps the list of arguments has later requests laid into
+ * that. The observer finds tools that keep its length (crates/launch/src/warm/observe/compare.rs). */
+enum { KEPT_STRING = 1, KEPT_ENVIRONMENT = 2, KEPT_LIST = 4 };
 
 static unsigned kept(uintptr_t word, const struct hs_start *start, uintptr_t low, uintptr_t high)
 {
     if (word == (uintptr_t)start->envp)
         return KEPT_ENVIRONMENT;
+    if (word >= (uintptr_t)start->argv && word < (uintptr_t)start->envp)
+        return KEPT_LIST;
     if (word < low || word >= high)
         return 0;
     if (word <= low + strlen(start->argv[0]))
@@ -146,6 +148,8 @@ static uint32_t mapping_doubts(const struct hs_start *start)
         else if (strcmp(now.path, "[heap]") == 0 || !keeps_by_design(now.path))
             keeps |= scan(now.from, now.to, start);
     }
+    if (keeps & KEPT_LIST)
+        hs_strings_keep_list();
     if (keeps & KEPT_STRING)
         found |= HS_DOUBT_ARGUMENTS;
     if (keeps & KEPT_ENVIRONMENT)

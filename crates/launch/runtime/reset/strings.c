@@ -44,6 +44,7 @@ _Static_assert(ARGUMENTS_MAX * ARGUMENT_ROOM % PAGE == 0, "the variables begin a
  * `variables_shown` are its strings as they were received, where the kernel shows them. */
 static struct {
     int is_apart; /* main's arrays are not the kernel's */
+    int in_place; /* or are they, since the tool keeps a pointer to them? */
     int is_fixed;
     char *shown, *variables_shown;
     uint32_t argument_count, variable_count;
@@ -67,6 +68,13 @@ int hs_strings_learn_counts(const struct hs_job *job, const struct hs_start *sta
     }
     layout.count_count = job->head->count_count;
     return 0;
+}
+
+/* The tool keeps a pointer to the arrays that the kernel made, which main must then be given, as it may change them. They cannot be
+ * watched, so there are no deferred snapshots. */
+void hs_strings_keep_list(void)
+{
+    layout.in_place = 1;
 }
 
 /* From here on, main's arrays are apart from the ones that the kernel made. */
@@ -164,12 +172,13 @@ static char **lay_as_received(const struct hs_job *job, char **argv)
 void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, struct hs_call *call)
 {
     const uint32_t argc = job->head->argc, count = argc + job->head->envc + 2;
-    char **argv = layout.is_apart ? lay_fixed(job) : lay_as_received(job, start->argv);
-    layout.is_fixed = layout.is_apart && argv;
+    const int is_apart = layout.is_apart && !layout.in_place;
+    char **argv = is_apart ? lay_fixed(job) : lay_as_received(job, start->argv);
+    layout.is_fixed = is_apart && argv;
     if (!argv)
         argv = lay_as_received(job, laid.arguments);
     ((long *)start->argv)[-1] = argc; /* as __libc_stack_end leads there */
-    if (layout.is_apart) {
+    if (is_apart) {
         memcpy(start->argv, argv, count * sizeof *argv);
         if ((char *)(argv + count + layout.auxiliary_words) <= laid.name)
             memcpy(argv + count, layout.auxiliary, layout.auxiliary_words * sizeof *layout.auxiliary);

@@ -275,6 +275,11 @@ __attribute__((constructor)) static void look(int argc, char **argv, char **envp
 
 int main(int argc, char **argv)
 {
+    if (arguments && argc > 2) {
+        char *first = argv[1];
+        argv[1] = argv[2];
+        argv[2] = first;
+    }
     printf("%ld %s %d %d %d\n", number, text, numbered && number == getpid(), kept, allocated && *allocated == argc);
     printf("%d %s %s\n", optind, argv[0], program_invocation_short_name);
     for (int i = 0; arguments && i < kept; i++)
