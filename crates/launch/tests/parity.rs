@@ -91,7 +91,13 @@ fn as_fresh_processes(warm: &Launcher, concerns: impl Fn(&Case) -> bool) {
             ran.stdout = without_channel(&ran.stdout);
             let name = &case.argv[..case.argv.len().min(4)];
             let said = || warm.statistics().tools.iter().find_map(|tool| tool.constructors.clone());
-            assert!(exit.via.is_warm(), "{name:?} {:?} in round {round}: {:?} {:?}", case.env, exit.via, said());
+            assert!(
+                exit.via.is_warm(),
+                "{name:?} {:?} in round {round}: {:?} {:?}",
+                case.env,
+                exit.via,
+                said()
+            );
             for (ours, theirs) in ran.stdout.lines().zip(expected.stdout.lines()) {
                 assert_eq!(ours, theirs, "{name:?} in round {round}, {:?}", exit.via);
             }
