@@ -138,6 +138,23 @@ fn what_a_tool_looks_at_early_makes_no_difference() {
 }
 
 /// Values made from the number: its double, its parity, and whether there are any arguments.
+/// The seconds of the clock, read past libc, are the same in all runs that learn; later they are others.
+#[test]
+fn seconds_that_several_runs_have_in_common_are_read_anew() {
+    let victim = early("SECONDS");
+    for launcher in [unaudited(), audited()] {
+        assert_entered_late_by(&victim, &launcher, "before");
+        std::thread::sleep(std::time::Duration::from_secs(3));
+        assert_entered_late_by(&victim, &launcher, "after");
+    }
+}
+
+fn assert_entered_late_by(victim: &Victim, launcher: &Launcher, what: &str) {
+    let before = launcher.statistics().tools.first().map_or(0, |tool| tool.at_point);
+    let tool = compare(victim, launcher, same_environment);
+    assert!(tool.at_point - before >= MOST_AUDITED, "{what}: {} after {before}", tool.at_point);
+}
+
 #[test]
 fn what_depends_on_the_number_of_arguments_is_as_it_should_be() {
     for what in ["DERIVED", "ODD"] {

@@ -157,8 +157,9 @@ static int is_later(void)
     if ((EARLY != CLOCK && EARLY != SECONDS) || fstat(0, &input) != 0)
         return -1;
     const struct timespec *written = &input.st_mtim;
+    /* This clock is a tick behind the one that stamps files. */
     if (EARLY == SECONDS)
-        return kept_time.tv_sec >= written->tv_sec;
+        return kept_time.tv_sec + 1 >= written->tv_sec;
     return kept_time.tv_sec > written->tv_sec ||
            (kept_time.tv_sec == written->tv_sec && kept_time.tv_nsec >= written->tv_nsec);
 }
