@@ -343,12 +343,7 @@ impl Child<'_> {
             ended.expect_children();
         }
         if let Ended::Rewound { status, usage, .. } = ended {
-            if ended.is_of_process() {
-                sys::wait::await_end(pid);
-                self.leave(|| sys::wait::reap(pid));
-            } else {
-                self.leave(|| ());
-            }
+            self.leave(|| ());
             run.finish(&ended);
             return exit(status, usage);
         }

@@ -12,7 +12,7 @@ mod calls;
 mod compare;
 pub(super) mod counts;
 mod maps;
-mod numbers;
+pub(crate) mod numbers;
 #[cfg(target_arch = "x86_64")]
 mod run;
 #[cfg(target_arch = "x86_64")]
@@ -35,6 +35,8 @@ use std::time::{Duration, Instant, SystemTime};
 use super::files::Files;
 use super::key::{self, Asked, Looks};
 use super::template::Means;
+#[cfg(test)]
+use super::wire;
 use crate::sys::wait;
 use crate::{Reason, Spec};
 use numbers::Numbers;
@@ -307,7 +309,7 @@ impl Observed {
     /// Returns the observation of a program that does nothing before `main`, with any number of arguments.
     #[cfg(test)]
     pub(crate) fn nothing() -> Observed {
-        let numbers = Numbers::all();
+        let numbers = Numbers::of(0..wire::ROOM);
         Observed { refusal: None, numbers, ..Observed::refused(Reason::NotObserved, "") }
     }
 

@@ -11,28 +11,20 @@ pub(super) struct Numbers(Mutex<Sets>);
 
 #[derive(Debug, Default)]
 struct Sets {
-    /// For tests that do not observe.
-    all: bool,
     known: BTreeSet<usize>,
     /// Numbers that are being observed.
     claimed: BTreeSet<usize>,
 }
 
 /// Returns the number that constructors find. The kernel adds an empty name if there is none.
-pub(super) fn of(spec: &Spec<'_>) -> usize {
+pub(crate) fn of(spec: &Spec<'_>) -> usize {
     spec.argv.len().max(1)
 }
 
 impl Numbers {
     pub(super) fn of(known: impl IntoIterator<Item = usize>) -> Arc<Self> {
         let known = known.into_iter().collect();
-        Arc::new(Numbers(Mutex::new(Sets { known, ..Sets::default() })))
-    }
-
-    /// Returns a set in which each number counts as observed.
-    #[cfg(test)]
-    pub(super) fn all() -> Arc<Self> {
-        Arc::new(Numbers(Mutex::new(Sets { all: true, ..Sets::default() })))
+        Arc::new(Numbers(Mutex::new(Sets { known, claimed: BTreeSet::new() })))
     }
 
     fn lock(&self) -> MutexGuard<'_, Sets> {
@@ -40,7 +32,7 @@ impl Numbers {
     }
 
     pub(super) fn has(&self, number: usize) -> bool {
-        self.lock().has(number)
+        self.lock().known.contains(&number)
     }
 
     pub(super) fn insert(&self, number: usize) {
@@ -55,14 +47,8 @@ impl Numbers {
     /// Claims the right to observe a number, until the claim is dropped. `None` if the number is known or claimed by another.
     pub(super) fn claim(&self, number: usize) -> Option<Claim<'_>> {
         let mut sets = self.lock();
-        let is_mine = !sets.has(number) && sets.claimed.insert(number);
+        let is_mine = !sets.known.contains(&number) && sets.claimed.insert(number);
         is_mine.then(|| Claim { numbers: self, number })
-    }
-}
-
-impl Sets {
-    fn has(&self, number: usize) -> bool {
-        self.all || self.known.contains(&number)
     }
 }
 
@@ -95,6 +81,5 @@ mod tests {
         numbers.insert(4);
         assert!(numbers.claim(4).is_none() && numbers.has(4));
         assert_eq!(numbers.observed(), [3, 4]);
-        assert!(Numbers::all().has(1000) && Numbers::all().claim(2).is_none());
     }
 }

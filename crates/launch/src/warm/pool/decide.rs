@@ -10,7 +10,7 @@ use super::statistics::ToolStatistics;
 use super::wait::{For, Patience, Queue, Waiting};
 use super::{Unit, Zygote};
 use crate::warm::key::{self, Asked};
-use crate::warm::observe::Observed;
+use crate::warm::observe::{Observed, numbers};
 use crate::warm::{Choice, Policy};
 use crate::{Reason, Spec};
 
@@ -354,7 +354,7 @@ impl<Z: Zygote, W> State<Z, W> {
             self.numbers.clear();
         }
         let seen = self.numbers.entry(key).or_default();
-        seen.insert(spec.argv.len().max(1));
+        seen.insert(numbers::of(spec));
         is_due.then(|| std::mem::take(seen).into_iter().collect())
     }
 
