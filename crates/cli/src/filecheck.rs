@@ -54,9 +54,7 @@ pub fn run(args: &[OsString]) -> ExitCode {
     launcher.prepare_warm();
     let filechecks = FileChecks::new(Arc::new(launcher), cache_directory());
     let is_believed = filechecks.test_now(&program, &env);
-    if let [option] = rest
-        && option == "--test"
-    {
+    if matches!(rest, [option] if option == "--test") {
         let answer = match filechecks.counts().refused.first() {
             Some((_, why)) => format!("'{}' is always run: {why}\n", program.display()),
             None if is_believed => format!("'{}' answers the test cases as expected\n", program.display()),

@@ -203,9 +203,8 @@ impl Session<'_> {
         if let Some(code) = listing::list(&self.options, discovered) {
             return code;
         }
-        if self.options.own.repeat.is_some()
-            && let Some(file) = asked::cannot_be_repeated(discovered)
-        {
+        let repeated = self.options.own.repeat.and_then(|_| asked::cannot_be_repeated(discovered));
+        if let Some(file) = repeated {
             let file = file.display();
             return failed(&format!(
                 "{}: error: --repeat: '{file}' has no RUN lines, so that its runs cannot be kept apart; filter it out\n",
