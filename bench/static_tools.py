@@ -18,6 +18,9 @@ import llvm_tree
 from sidebyside import SetupError
 
 TOOLS = {"opt": "tools/opt", "llc": "tools/llc", "FileCheck": "utils/FileCheck"}
+# The files that list what there is for each target, and the macro that they use.
+KINDS = {"Targets": "TARGET", "AsmPrinters": "ASM_PRINTER", "AsmParsers": "ASM_PARSER", "Disassemblers": "DISASSEMBLER",
+         "TargetExegesis": "EXEGESIS", "TargetMCAs": "TARGETMCA"}  # fmt: skip
 FOLDERS = ["*/llvm/" + folder for folder in TOOLS.values()]
 
 
@@ -49,11 +52,9 @@ def build(sources, program, tools, targets, place):
     includes = os.path.join(place, "include")
     if targets != "all":
         # The lists of targets that LLVM's headers include; these come first on the search path.
-        for kind in ("Targets", "AsmPrinters", "AsmParsers", "Disassemblers", "TargetExegesis", "TargetMCAs"):
-            word = {"TargetExegesis": "EXEGESIS", "TargetMCAs": "TARGETMCA"}.get(kind, kind[:-1].upper())
+        for kind, macro in KINDS.items():
             path = os.path.join(includes, "llvm/Config", kind + ".def")
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            macro = "TARGET" if kind == "Targets" else word
             text = "".join(f"LLVM_{macro}({target})\n" for target in targets.split(","))
             with open(path, "w") as out:
                 out.write(text + f"#undef LLVM_{macro}\n")
@@ -63,8 +64,8 @@ def build(sources, program, tools, targets, place):
          "target", "transformutils", "vectorize", *(target.lower() for target in targets.split(","))])
     config = [os.path.join(tools, "llvm-config"), "--link-static", "--ldflags", "--libs", *components.split(), "--system-libs"]
     libraries = subprocess.run(config, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
-    command = [compiler, "-O2", "-DNDEBUG", "-fno-rtti", "-fno-exceptions", f"-I{includes}", *flags, "-w",
+    command = [compiler, "-O2", "-DNDEBUG", "-fno-rtti", f"-I{includes}", *flags, "-w",
                *sorted(glob.glob(os.path.join(sources, "*.cpp"))), "-fuse-ld=lld", "-Wl,--gc-sections", "-Wl,--export-dynamic",
                "-o", program + ".new", *libraries]  # fmt: skip
-    llvm_tree.run([word for word in command if word != "-fno-exceptions" or "-fexceptions" not in flags], place)
+    llvm_tree.run(command, place)
     os.rename(program + ".new", program)

@@ -34,6 +34,10 @@ impl Request {
         // LLVM treats no other bytes as blanks.
         let before = before.split([' ', '\t', '\r', '\n']).filter(|word| !word.is_empty());
         let words: Vec<&str> = before.chain(args.iter().map(AsRef::as_ref)).collect();
+        // LLVM replaces such a word by the content of the file that it names, even where it is an option's value.
+        if words.iter().any(|word| word.starts_with('@')) {
+            return undecided("a response file");
+        }
         let mut reader = Reader { request: Request::default(), words: &words, at: 0, seen: Vec::new() };
         while let Some(word) = reader.next() {
             reader.word(word)?;

@@ -11,15 +11,17 @@ use hotstart_model::Environment;
 pub struct EnvBlock {
     blob: Arc<[u8]>,
     count: usize,
+    has_nul: bool,
 }
 
 impl EnvBlock {
-    /// Flattens `env`. A variable with a NUL in it cannot be passed to any process and is left out.
+    /// Flattens `env`. A variable with a NUL in it cannot be passed to any process, and no start with it succeeds.
     pub fn new(env: &Environment) -> Self {
         let mut blob = Vec::with_capacity(2048);
-        let mut count = 0;
+        let (mut count, mut nul) = (0, false);
         for (key, value) in env.iter() {
             if has_nul(key) || has_nul(value) {
+                nul = true;
                 continue;
             }
             blob.extend_from_slice(key.as_bytes());
@@ -28,19 +30,25 @@ impl EnvBlock {
             blob.push(0);
             count += 1;
         }
-        EnvBlock { blob: blob.into(), count }
+        EnvBlock { blob: blob.into(), count, has_nul: nul }
     }
 
     /// Takes strings that another process was given, each ended by a NUL. They need not have the form `K=V`. `None` if the
     /// last one has no NUL.
     pub fn from_strings(blob: &[u8]) -> Option<Self> {
         let ended = blob.last().is_none_or(|&last| last == 0);
-        ended.then(|| EnvBlock { blob: blob.into(), count: blob.iter().filter(|&&b| b == 0).count() })
+        let count = blob.iter().filter(|&&b| b == 0).count();
+        ended.then(|| EnvBlock { blob: blob.into(), count, has_nul: false })
     }
 
     /// Returns the strings one after the other, each with its NUL.
     pub fn blob(&self) -> &[u8] {
         &self.blob
+    }
+
+    /// Whether a variable has a NUL in it.
+    pub(crate) fn has_nul(&self) -> bool {
+        self.has_nul
     }
 
     /// Returns the number of variables.
@@ -74,6 +82,13 @@ mod tests {
         let block = EnvBlock::new(&env);
         assert_eq!(block.blob(), b"B=2\0A=\0");
         assert_eq!(block.strings().collect::<Vec<_>>(), [&b"B=2"[..], b"A="]);
+    }
+
+    #[test]
+    fn a_nul_is_noticed() {
+        for (pair, expected) in [(("A", "a\0b"), true), (("A\0", "b"), true), (("A", "b"), false)] {
+            assert_eq!(EnvBlock::new(&[pair].into_iter().collect()).has_nul(), expected, "{pair:?}");
+        }
     }
 
     #[test]

@@ -48,8 +48,8 @@ pub enum StartError {
         /// The kernel's error.
         source: io::Error,
     },
-    /// An argument or a path contains a NUL, which exec cannot pass.
-    #[error("an argument of '{}' contains a NUL character", path.display())]
+    /// An argument, a variable or a path contains a NUL, which exec cannot pass.
+    #[error("an argument or variable of '{}' contains a NUL character", path.display())]
     Nul {
         /// The program.
         path: PathBuf,
@@ -178,6 +178,9 @@ impl Launcher {
     pub fn start<'g>(&'g self, spec: &Spec<'_>, group: &'g Group) -> Result<Child<'g>, StartError> {
         let begun = Instant::now();
         let ended = || StartError::Ended { path: spec.program.clone() };
+        if spec.env.has_nul() {
+            return Err(StartError::Nul { path: spec.program.clone() });
+        }
         let Some(pool) = &self.pool else {
             let reason = if cold::needs_trampoline(spec) { Reason::Limits } else { Reason::OnlyWay };
             let start = |slot: Option<Slot<'_>>, _| Ok(Started::cold(self.start_cold(spec, slot)?, reason));

@@ -171,4 +171,6 @@ pub struct Transcript {
     pub cpu: Duration,
     /// The number of its FileChecks that passed without a process.
     pub matched: usize,
+    /// Whether a file changed between the time at which a command would have read it, and the time at which it was started.
+    pub is_outdated: bool,
 }

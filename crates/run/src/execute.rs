@@ -113,10 +113,11 @@ impl Execute for Processes<'_> {
             transcript.fault = Some(Fault::Interrupted);
         }
         Ran {
-            warm_starts: group.warm_starts() + transcript.matched,
+            // One that is outdated has to run again, cold.
+            warm_starts: group.warm_starts() + transcript.matched + usize::from(transcript.is_outdated),
             has_matched: transcript.matched > 0,
+            is_doubtful: group.is_doubtful() || transcript.is_outdated,
             transcript,
-            is_doubtful: group.is_doubtful(),
             is_cut_short,
             group,
         }

@@ -433,10 +433,11 @@ fn refused_by_limits(shell: &Shell, program: &str, name: &str) -> Option<Task> {
 
 /// Whether a process could have been started in this directory.
 pub(crate) fn enterable(cwd: &str) -> io::Result<()> {
-    match fs::metadata(cwd)?.is_dir() {
-        true => Ok(()),
-        false => Err(errors::io_error(Errno::NOTDIR)),
+    if !fs::metadata(cwd)?.is_dir() {
+        return Err(errors::io_error(Errno::NOTDIR));
     }
+    let (access, as_process) = (rustix::fs::Access::EXEC_OK, rustix::fs::AtFlags::EACCESS);
+    rustix::fs::accessat(rustix::fs::CWD, cwd, access, as_process).map_err(errors::io_error)
 }
 
 fn could_not_create(error: &io::Error, program: &str, path: &str) -> Halt {

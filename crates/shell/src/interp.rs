@@ -60,6 +60,7 @@ fn run_prepared(
         group: starts.group,
         filechecks: starts.filechecks,
         matched: 0,
+        is_outdated: false,
         clock,
         steps: Vec::new(),
         announced: Vec::new(),
@@ -87,6 +88,7 @@ fn run_prepared(
     transcript.tapes = context.tapes;
     transcript.again = context.again;
     transcript.matched = context.matched;
+    transcript.is_outdated = context.is_outdated;
     transcript
 }
 

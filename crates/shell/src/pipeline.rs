@@ -39,6 +39,8 @@ pub(crate) struct Context<'a> {
     pub filechecks: Option<&'a FileChecks>,
     /// FileChecks that passed without a process.
     pub matched: usize,
+    /// Whether a FileCheck may have read another check file than it would have under lit.
+    pub is_outdated: bool,
     pub clock: Clock<'a>,
     pub steps: Vec<Step>,
     pub announced: Vec<(usize, Option<String>)>,
@@ -177,10 +179,12 @@ fn collect(
         }
         let status = stage.negation.apply(stage.status);
         context.matched += usize::from(stage.is_matched);
+        // lit's FileCheck would have read the check file as it was when the pipeline began.
+        context.is_outdated |= stage.late_check.as_ref().is_some_and(|mark| !mark.is_current());
         if let (Some(filechecks), Some(open)) = (context.filechecks, &stage.open) {
             let is_silent = stage.stdout.is_empty() && stage.stderr.is_empty();
-            if let Some(Status::Exited(code)) = stage.process {
-                filechecks.learn(open, code == 0 && is_silent, &|| pipeline.stages[index].shown().join(" "));
+            if matches!(stage.process, Some(Status::Exited(code)) if code != 0 || !is_silent) {
+                filechecks.has_failed(open, &|| pipeline.stages[index].shown().join(" "));
             }
         }
         let stderr = match &stage.stderr_file {

@@ -49,6 +49,8 @@ impl Space {
 
     fn with(dir: tempfile::TempDir, env: Environment, filechecks: FileChecks) -> Self {
         fs::write(dir.path().join("check"), "CHECK: a\nCHECK-NEXT: b\n").unwrap();
+        fs::write(dir.path().join("any"), "CHECK: {{.}}\n").unwrap();
+        fs::write(dir.path().join("options"), "b\n").unwrap();
         fs::write(dir.path().join("good"), "a\nb\n").unwrap();
         fs::write(dir.path().join("bad"), "a\nc\n").unwrap();
         Space { dir, env: Arc::new(env), filechecks }
@@ -109,6 +111,13 @@ fn the_record_is_the_same() {
         ("FileCheck check --input-file=missing", 0),
         ("/bin/cat good | FileCheck missing", 0),
         ("/bin/cat good | FileCheck check -v", 0),
+        // LLVM reads options from such a file, even where it is a value.
+        ("FileCheck check --implicit-check-not @options --input-file=good", 0),
+        ("/bin/cat good | env FILECHECK_OPTS='--implicit-check-not @options' FileCheck check", 0),
+        // To FileCheck the kernel's files are as long as they say: empty.
+        ("FileCheck any --input-file=/proc/version", 0),
+        ("FileCheck any --input-file=/proc/self/cwd/good", 0),
+        ("env A=a\0b FileCheck check < good", 0),
         ("FileCheck check", 0),
         // Cases that the matcher does not accept.
         ("/bin/cat bad | not FileCheck check", 0),
@@ -123,6 +132,24 @@ fn the_record_is_the_same() {
             assert_eq!(with.matched, count, "{text}: {:?}", space.filechecks.counts());
         }
     }
+}
+
+/// The FileCheck of lit reads its check file at its start, and would fail. Here the real one starts when its input is complete.
+#[test]
+fn a_check_file_that_changes_meanwhile_makes_the_run_outdated() {
+    let Some(filecheck) = installed() else { return };
+    let space = Space::new(&filecheck);
+    let mut outdated = 0;
+    for _ in 0..30 {
+        fs::write(space.dir.path().join("late"), "CHECK: old\n").unwrap();
+        let late = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo CHECK: new > late; echo new";
+        let transcript = space.run(&format!("sh -c '{late}' | FileCheck late"), true, false);
+        assert_eq!(transcript.exit_code, Some(0));
+        // If the script was faster, the matcher has read the new one, as FileCheck may have.
+        assert!(transcript.is_outdated || transcript.matched == 1);
+        outdated += usize::from(transcript.is_outdated);
+    }
+    assert!(outdated > 0);
 }
 
 #[test]

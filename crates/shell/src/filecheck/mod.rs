@@ -24,13 +24,14 @@ use hotstart_filecheck::{MAX_INPUT, Request, Undecided};
 use hotstart_launch::{EnvBlock, Group, Launcher};
 use hotstart_model::Environment;
 use hotstart_python::path::join;
-use rustix::fs::{FileType, SeekFrom};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, SeekFrom};
 
 use crate::pump;
 
 use passes::{Hash, Passes};
 pub use passes::{PassesReport, passes_report, remove_damaged_passes};
 pub(crate) use question::Question;
+pub(crate) use trust::Mark;
 use trust::{Tool, Trust};
 pub(crate) use waiting::{Started, Waiting};
 
@@ -80,8 +81,6 @@ impl FileCheckCounts {
 #[derive(Debug)]
 pub(crate) struct Open {
     tool: Arc<Tool>,
-    /// The hashes of the question, without and with its input.
-    hashes: [Hash; 2],
     is_remembered: bool,
 }
 
@@ -149,6 +148,7 @@ impl FileChecks {
     /// those that were trusted, either.
     pub fn distrust(&self, test: &str) {
         self.is_off.store(true, Ordering::Relaxed);
+        self.passes.iter().for_each(Passes::clear);
         self.trust.refuse_all(&format!("a run with it differed in {test}"));
     }
 
@@ -220,12 +220,14 @@ impl FileChecks {
         let opts = call.env.get("FILECHECK_OPTS").map(|opts| opts.to_string_lossy());
         let request = Request::parse(call.args, opts.as_deref())?;
         let input_file = request.input_file.clone();
-        let check = regular_file(&join(call.cwd, &request.check_file)).ok_or(Undecided("no check file"))?;
+        let path = join(call.cwd, &request.check_file);
+        let mark = Mark::of(Path::new(&path)).ok_or(Undecided("no check file"))?;
+        let check = regular_file(&path).ok_or(Undecided("no check file"))?;
         let asked = match &self.passes {
             Some(_) => question::asked(call, &files, &tool, &check),
             None => Hash::default(),
         };
-        let mut question = Question::new(tool, asked, request, check);
+        let mut question = Question::new(tool, asked, request, (check, mark));
         // FileCheck complains about a check file before it reads its input. It did not if it has passed with this one.
         if !self.passes.as_ref().is_some_and(|passes| passes.has(&asked)) {
             question.prepare()?;
@@ -234,15 +236,14 @@ impl FileChecks {
     }
 
     /// Returns whether FileCheck passes with this input, and counts the result. If FileCheck itself must decide,
-    /// [`learn`](FileChecks::learn) wants to know its result.
+    /// [`has_failed`](FileChecks::has_failed) wants to know of a failure.
     pub(crate) fn decide(&self, question: Question, input: &[u8]) -> Result<(), Open> {
-        let mut open =
-            Open { tool: Arc::clone(&question.tool), hashes: [question.asked; 2], is_remembered: false };
+        let mut open = Open { tool: Arc::clone(&question.tool), is_remembered: false };
+        let mut hashes = [question.asked; 2];
         if let Some(passes) = &self.passes {
-            let answered = question::answered(&question.asked, input);
-            open.hashes[1] = answered;
-            open.is_remembered = passes.has(&answered);
-            if open.is_remembered && passes.samples(&answered) {
+            hashes[1] = question::answered(&question.asked, input);
+            open.is_remembered = passes.has(&hashes[1]);
+            if open.is_remembered && passes.samples(&hashes[1]) {
                 self.leave("one of a sample of remembered passes");
                 return Err(open);
             }
@@ -251,7 +252,7 @@ impl FileChecks {
             Ok(()) => {
                 self.remembered.fetch_add(u64::from(open.is_remembered), Ordering::Relaxed);
                 self.matched.fetch_add(1, Ordering::Relaxed);
-                self.passes.iter().for_each(|passes| passes.add(&open.hashes));
+                self.passes.iter().for_each(|passes| passes.add(&hashes));
                 Ok(())
             }
             Err(Undecided(why)) => {
@@ -261,14 +262,14 @@ impl FileChecks {
         }
     }
 
-    /// Takes the result of a FileCheck that had to run: a pass is remembered. If a pass was remembered and FileCheck fails
-    /// now, no pass of it is believed any more, in this run and in later ones.
-    pub(crate) fn learn(&self, open: &Open, has_passed: bool, command: &dyn Fn() -> String) {
-        let Some(passes) = &self.passes else { return };
-        if has_passed {
-            passes.add(&open.hashes);
-        } else if open.is_remembered {
+    /// Takes the failure of a FileCheck that had to run. If a pass was remembered, no pass is believed any more: none that is
+    /// stored, and no other of this FileCheck, in this run and in later ones.
+    ///
+    /// A pass is no news here: FileCheck has opened its files itself, and which bytes it has read cannot be known.
+    pub(crate) fn has_failed(&self, open: &Open, command: &dyn Fn() -> String) {
+        if open.is_remembered {
             let command = command();
+            self.passes.iter().for_each(Passes::clear);
             self.trust
                 .refuse(&format!("a remembered pass of it fails: {command}"), |tool| *tool == *open.tool);
             self.contradictions.lock().expect("no panic while locked").push(command);
@@ -281,21 +282,28 @@ impl FileChecks {
     }
 }
 
-/// Returns the content of a regular file. Reading another kind of file may change it.
+/// Returns the content of a regular file. Reading another kind of file may change it. A path through a link of the kernel's
+/// (`/dev/stdin`, `/proc/self/cwd`) leads elsewhere in another process. Files whose size is not that of their content are the
+/// kernel's, too; FileCheck reads as much as the size says.
 pub(crate) fn regular_file(path: &str) -> Option<Vec<u8>> {
-    let is_regular = fs::metadata(path).is_ok_and(|found| found.is_file());
-    is_regular.then(|| fs::read(path).ok()).flatten()
+    if !fs::metadata(path).is_ok_and(|found| found.is_file()) {
+        return None;
+    }
+    let (read, resolve) = (OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK, ResolveFlags::NO_MAGICLINKS);
+    let file = rustix::fs::openat2(rustix::fs::CWD, path, read, Mode::empty(), resolve).ok()?;
+    whole(&file)
 }
 
 /// Returns the content of a regular file that was just opened, and leaves the file at its start.
 pub(crate) fn whole(file: &OwnedFd) -> Option<Vec<u8>> {
     let found = rustix::fs::fstat(file).ok()?;
-    if !FileType::from_raw_mode(found.st_mode).is_file() || found.st_size as usize > MAX_INPUT {
+    let size = usize::try_from(found.st_size).ok()?;
+    if !FileType::from_raw_mode(found.st_mode).is_file() || size > MAX_INPUT {
         return None;
     }
     let content = pump::read_all(file);
     rustix::fs::seek(file, SeekFrom::Start(0)).ok()?;
-    Some(content)
+    (content.len() == size).then_some(content)
 }
 
 /// Returns the environment of a FileCheck under test: its own, without FILECHECK_OPTS.
@@ -344,9 +352,9 @@ mod tests {
         // Now each remembered pass is in the sample.
         let checks = believed(1);
         let open = checks.decide(ask(&checks), b"b").unwrap_err();
-        checks.learn(&open, true, &|| unreachable!("it is no contradiction"));
-        checks.learn(&open, false, &|| "FileCheck check".to_owned());
+        checks.has_failed(&open, &|| "FileCheck check".to_owned());
         assert_eq!(checks.counts().contradictions, ["FileCheck check"]);
         assert_eq!(checks.attempt(&call).err(), Some(Undecided("it answered the test cases otherwise")));
+        assert_eq!(passes_report(&passes_directory(&dir.path().join("cache"))), PassesReport::default());
     }
 }

@@ -80,6 +80,13 @@ impl Passes {
         self.write(&fresh);
     }
 
+    /// Forgets everything, here and in later runs.
+    pub fn clear(&self) {
+        self.known().write().expect("no panic while locked").clear();
+        self.fresh.lock().expect("no panic while locked").clear();
+        segments(&self.dir).iter().for_each(|segment| _ = fs::remove_file(&segment.path));
+    }
+
     /// Writes a segment, and tidies the directory. If that fails, a later run finds less.
     fn write(&self, hashes: &[Hash]) {
         if hashes.is_empty() || fs::create_dir_all(&self.dir).is_err() {

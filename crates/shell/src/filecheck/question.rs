@@ -15,6 +15,8 @@ pub(crate) struct Question {
     pub(super) asked: Hash,
     request: Request,
     check: Vec<u8>,
+    /// The check file's version, from before it was read.
+    pub(super) mark: Mark,
     /// The parsed check file. Without one, a pass with this check file is remembered, and it is parsed only if another input
     /// makes that necessary.
     prepared: Option<Prepared>,
@@ -24,8 +26,13 @@ pub(crate) struct Question {
 const VARIABLES: [&str; 8] = ["FILECHECK_", "LLVM_", "LC_", "LANG", "TERM", "COLOR", "CLICOLOR", "NO_COLOR"];
 
 impl Question {
-    pub(super) fn new(tool: Arc<Tool>, asked: Hash, request: Request, check: Vec<u8>) -> Self {
-        Question { tool, asked, request, check, prepared: None }
+    pub(super) fn new(
+        tool: Arc<Tool>,
+        asked: Hash,
+        request: Request,
+        (check, mark): (Vec<u8>, Mark),
+    ) -> Self {
+        Question { tool, asked, request, check, mark, prepared: None }
     }
 
     /// Parses the check file.

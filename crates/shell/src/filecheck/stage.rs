@@ -32,6 +32,9 @@ impl<'a> Assembly<'_, 'a> {
             return Err((args, None));
         }
         let env = shell.vars.all();
+        if args.iter().any(|arg| arg.contains('\0')) || env.iter().any(|(_, value)| has_nul(value)) {
+            return Err((args, None));
+        }
         let strings =
             args.iter().map(String::len).chain(env.iter().map(|(name, value)| name.len() + value.len()));
         if enterable(shell.cwd()).is_err() || strings.sum::<usize>() > MAX_STRINGS {
@@ -43,6 +46,7 @@ impl<'a> Assembly<'_, 'a> {
         if let (Some(upstream), None, true) = (&self.upstream, &input_file, has_upstream) {
             self.ports.push(Port::input(self.stages.len(), upstream.clone()));
             running.wait_for_input(Waiting {
+                check: question.mark.clone(),
                 question: Some(question),
                 open: None,
                 filechecks,
@@ -80,4 +84,9 @@ impl<'a> Assembly<'_, 'a> {
         let has_own_start = script.cold.covers(Path::new(program)) || !script.wraps.is_empty();
         is_last && is_captured && is_plain && !has_own_start
     }
+}
+
+/// Whether a process could not be started with this variable.
+fn has_nul(value: &std::ffi::OsStr) -> bool {
+    value.as_encoded_bytes().contains(&0)
 }

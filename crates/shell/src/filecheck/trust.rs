@@ -59,7 +59,7 @@ impl Tool {
 
 /// A file, and the numbers that identify its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(crate) struct Mark {
     pub path: PathBuf,
     /// Device, inode, size, and times of modification and change.
     pub numbers: [i64; 7],

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use hotstart_launch::{Child, EnvBlock, Group, Launcher, Spec, StartError};
 
-use super::{FileChecks, Open, Question};
+use super::{FileChecks, Mark, Open, Question};
 use crate::halt::{Halt, Halting};
 use crate::pipeline::{new_pipe, process_group};
 
@@ -16,6 +16,7 @@ pub(crate) struct Waiting<'g> {
     pub question: Option<Question>,
     /// The question, if FileCheck itself has to answer it.
     pub open: Option<Open>,
+    pub check: Mark,
     pub filechecks: &'g FileChecks,
     pub launcher: &'g Launcher,
     pub group: &'g Group,
@@ -34,6 +35,8 @@ pub(crate) struct Started<'g> {
     pub stdout: OwnedFd,
     pub stderr: Option<OwnedFd>,
     pub open: Option<Open>,
+    /// The check file, as lit's FileCheck would have read it.
+    pub check: Mark,
 }
 
 impl<'g> Waiting<'g> {
@@ -71,6 +74,13 @@ impl<'g> Waiting<'g> {
             // The script then runs again without the matcher.
             error => Halt::internal("cannot start FileCheck", error),
         })?;
-        Ok(Started { child, stdin, stdout, stderr: errors.map(|(read, _)| read), open: self.open })
+        Ok(Started {
+            child,
+            stdin,
+            stdout,
+            stderr: errors.map(|(read, _)| read),
+            open: self.open,
+            check: self.check,
+        })
     }
 }
