@@ -126,15 +126,17 @@ def with_sources(text):
     return "\n".join(dict.fromkeys(line for line in lines if line.startswith("deb-src"))) + "\n"
 
 
-def write_site_config(source, build, tools, config_tools=None):
+def write_site_config(source, build, tools, config_tools=None, targets="all"):
     """Fills in LLVM's lit.site.cfg.py.in as its CMake does, for `tools` of the distribution's build, or, if `config_tools` are
-    that build's, for static ones."""
+    that build's, for static ones with these targets."""
     with open(os.path.join(source, "llvm/test/lit.site.cfg.py.in")) as template:
         text = template.read()
     values = site_values(source, build, config_tools or tools)
     values["LLVM_TOOLS_DIR"] = tools
     if config_tools:
         values["LLVM_LINK_LLVM_DYLIB"] = values["LLVM_ENABLE_PLUGINS"] = "0"
+    if targets != "all":
+        values["TARGETS_TO_BUILD"] = targets.replace(",", " ")
     filled = re.sub(r"@(\w+)@", lambda match: values.get(match[1], "0"), text)
     os.makedirs(os.path.join(build, "test"), exist_ok=True)
     with open(os.path.join(build, "test", "lit.site.cfg.py"), "w") as out:

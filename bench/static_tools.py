@@ -39,7 +39,7 @@ def prepare(directory, tools, targets):
     for name, folder in TOOLS.items():
         if not os.path.exists(os.path.join(binaries, name)):
             build(os.path.join(sources, "llvm", folder), os.path.join(binaries, name), tools, targets, place)
-    llvm_tree.write_site_config(os.path.join(directory, "src"), os.path.join(place, "obj"), binaries, tools)
+    llvm_tree.write_site_config(os.path.join(directory, "src"), os.path.join(place, "obj"), binaries, tools, targets)
     return os.path.join(place, "obj", "test")
 
 
