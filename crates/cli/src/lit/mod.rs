@@ -44,6 +44,8 @@ use stop::Stopper;
 use tally::Tally;
 use warm::WarmSettings;
 
+/// One in this many remembered passes of FileCheck is a run of it nevertheless.
+const REMEMBERED_SAMPLE: u64 = 200;
 /// Runs `hotstart lit` with these arguments. Diagnostics begin with `program`; `called` is the name by which this program
 /// was called, if it is one of lit's names.
 pub fn run(program: &str, called: Option<&OsStr>, argv: &[OsString]) -> ExitCode {
@@ -223,11 +225,16 @@ impl Session<'_> {
                 let checks = self.warm.checks();
                 let mut tally = Tally::wanted(&self.options);
                 if self.warm.matches_filechecks() && !self.options.own.no_filecheck {
-                    tally.filechecks =
-                        Some(Arc::new(FileChecks::new(Arc::clone(&launcher), cache_directory())));
+                    let filechecks = FileChecks::new(Arc::clone(&launcher), cache_directory());
+                    let remembered = cache_directory().filter(|_| !self.options.own.no_check_cache);
+                    tally.filechecks = Some(Arc::new(match remembered {
+                        Some(dir) => filechecks.remembering(&dir, REMEMBERED_SAMPLE),
+                        None => filechecks,
+                    }));
                 }
                 let nesting = nesting.serve(&launcher, tally.tool_times.clone());
                 let code = self.execute(discovered, diagnostics, stopper, (&launcher, &checks, &tally));
+                tally.filechecks.iter().for_each(|filechecks| filechecks.save());
                 let kept = python.keep();
                 if self.options.own.debug_times {
                     told(&format!("hotstart: configs were {kept}\n"));
@@ -273,6 +280,7 @@ impl Session<'_> {
         let is_terse = self.options.console.levels(discovered.session.dialect).terse_summary;
         told(&warm::faults(&statistics));
         told(&warm::flaky(&checks.flaky()));
+        told(&tally.contradictions());
         if self.warm.explain {
             told(&warm::table(&statistics, checks.counts()));
             told(&nesting.told());

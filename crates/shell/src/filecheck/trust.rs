@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use hotstart_model::Environment;
 
@@ -85,7 +85,7 @@ pub(super) struct Verdict {
     /// The difference in its answers, if there was one.
     pub refusal: Option<String>,
     /// The files of the FileCheck.
-    pub marks: Vec<Mark>,
+    pub marks: Arc<[Mark]>,
 }
 
 #[derive(Debug)]
@@ -107,8 +107,8 @@ impl Trust {
         Trust { dir, tools: Mutex::default() }
     }
 
-    /// Whether the matcher may decide for this FileCheck, or the reason why not. Counts the use.
-    pub fn ask(&self, tool: &Tool) -> Result<(), &'static str> {
+    /// Returns the files of this FileCheck if the matcher may decide for it, or the reason why not. Counts the use.
+    pub fn ask(&self, tool: &Tool) -> Result<Arc<[Mark]>, &'static str> {
         let mut tools = self.tools.lock().expect("no panic while locked");
         if !tools.contains_key(tool) {
             tools.insert(tool.clone(), self.at_first_sight(tool));
@@ -127,7 +127,7 @@ impl Trust {
                 *state = State::Used(1);
                 Err("not put to the test yet")
             }
-            State::Settled(Verdict { refusal: None, .. }) => Ok(()),
+            State::Settled(Verdict { refusal: None, marks }) => Ok(Arc::clone(marks)),
             State::Settled(_) => Err("it answered the test cases otherwise"),
         }
     }
@@ -166,15 +166,20 @@ impl Trust {
         }
         let verdict = verdict.unwrap_or_else(|| Verdict {
             refusal: Some("it could not be put to the test".to_owned()),
-            marks: Vec::new(),
+            marks: Arc::default(),
         });
         self.tools.lock().expect("no panic while locked").insert(tool.clone(), State::Settled(verdict));
     }
 
     /// Revokes the trust in every FileCheck, and stores that.
     pub fn refuse_all(&self, why: &str) {
+        self.refuse(why, |_| true);
+    }
+
+    /// Revokes the trust in these FileChecks, and stores that.
+    pub fn refuse(&self, why: &str, which: impl Fn(&Tool) -> bool) {
         let mut tools = self.tools.lock().expect("no panic while locked");
-        for (tool, state) in tools.iter_mut() {
+        for (tool, state) in tools.iter_mut().filter(|(tool, _)| which(tool)) {
             let State::Settled(verdict) = state else { continue };
             if verdict.refusal.is_none() {
                 verdict.refusal = Some(why.replace('\n', " "));
