@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use hotstart_launch::cache_directory;
 use hotstart_report::Sink;
-use hotstart_shell::{PassesReport, passes_directory, remove_damaged, report};
+use hotstart_shell::{PassesReport, passes_directory, passes_report, remove_damaged_passes};
 
 use crate::exit_code;
 
@@ -71,15 +71,15 @@ fn stats(dir: &Path) -> String {
             files.iter().filter_map(|file| fs::metadata(file).ok()).map(|found| found.len()).sum();
         let _ = writeln!(text, "{:>9} files {size:>12} bytes  {what}", files.len());
     }
-    let PassesReport { segments: [good, damaged], hashes, bytes } = report(&passes);
+    let PassesReport { segments: [good, damaged], hashes, bytes } = passes_report(&passes);
     let _ = writeln!(text, "{:>9} files {bytes:>12} bytes  passes of FileCheck: {hashes}", good + damaged);
     text
 }
 
 fn verify(dir: &Path) -> ExitCode {
     let passes = passes_directory(dir);
-    let PassesReport { segments: [good, damaged], hashes, .. } = report(&passes);
-    remove_damaged(&passes);
+    let PassesReport { segments: [good, damaged], hashes, .. } = passes_report(&passes);
+    remove_damaged_passes(&passes);
     let text =
         format!("passes of FileCheck: {hashes} in {good} files in order; {damaged} damaged files, removed\n");
     said(&text, if damaged == 0 { exit_code::SUCCESS } else { exit_code::FAILURE })

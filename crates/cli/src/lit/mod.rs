@@ -42,7 +42,7 @@ use asked::Asked;
 use nesting::Nesting;
 use stop::Stopper;
 use tally::Tally;
-use warm::WarmSettings;
+use warm::{UseOfFileCheck, WarmSettings};
 
 /// One in this many remembered passes of FileCheck is a run of it nevertheless.
 const REMEMBERED_SAMPLE: u64 = 200;
@@ -83,6 +83,8 @@ fn start(program: &str, called: Option<&OsStr>, mut options: LitOptions, cwd: &P
         Ok(file) => {
             let own = &mut options.own;
             own.native_shell = own.native_shell.or(file.native_shell);
+            own.no_filecheck |= file.filechecks == Some(UseOfFileCheck::Run);
+            own.no_check_cache |= file.filechecks == Some(UseOfFileCheck::Decide);
             let warm = WarmSettings::new(&own.warm, file);
             match Asked::new(own, cwd) {
                 Ok(asked) => Session { warm, asked, options, program, cwd }.run(),

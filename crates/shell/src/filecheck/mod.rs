@@ -29,7 +29,7 @@ use rustix::fs::{FileType, SeekFrom};
 use crate::pump;
 
 use passes::{Hash, Passes};
-pub use passes::{PassesReport, remove_damaged, report};
+pub use passes::{PassesReport, passes_report, remove_damaged_passes};
 pub(crate) use question::Question;
 use trust::{Tool, Trust};
 pub(crate) use waiting::{Started, Waiting};

@@ -183,7 +183,7 @@ pub struct PassesReport {
 }
 
 /// Reads all remembered passes below a directory of [`passes_directory`](super::passes_directory).
-pub fn report(dir: &Path) -> PassesReport {
+pub fn passes_report(dir: &Path) -> PassesReport {
     segments(dir).iter().fold(PassesReport::default(), |mut report, segment| {
         let hashes = read(&segment.path);
         report.segments[usize::from(hashes.is_none())] += 1;
@@ -194,7 +194,7 @@ pub fn report(dir: &Path) -> PassesReport {
 }
 
 /// Removes damaged segments there.
-pub fn remove_damaged(dir: &Path) {
+pub fn remove_damaged_passes(dir: &Path) {
     let damaged = segments(dir).into_iter().filter(|segment| read(&segment.path).is_none());
     damaged.for_each(|segment| _ = fs::remove_file(segment.path));
 }
@@ -220,7 +220,7 @@ mod tests {
         let passes = Passes::new(dir.path().to_owned(), 200);
         assert!((0..9).all(|number| passes.has(&hash(number))) && !passes.has(&hash(9)));
         // Only what was new has been written.
-        assert_eq!(report(dir.path()).hashes, 9);
+        assert_eq!(passes_report(dir.path()).hashes, 9);
     }
 
     #[test]
@@ -237,9 +237,9 @@ mod tests {
                 assert_eq!(read(&path), None, "at {at}");
             }
         }
-        assert_eq!(report(dir.path()).segments, [0, 1]);
-        remove_damaged(dir.path());
-        assert_eq!(report(dir.path()), PassesReport::default());
+        assert_eq!(passes_report(dir.path()).segments, [0, 1]);
+        remove_damaged_passes(dir.path());
+        assert_eq!(passes_report(dir.path()), PassesReport::default());
     }
 
     #[test]
@@ -247,7 +247,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let runs = SEGMENTS_MAX * 3;
         (0..runs).for_each(|run| with(dir.path(), run * 10..run * 10 + 10));
-        let found = report(dir.path());
+        let found = passes_report(dir.path());
         assert!(found.segments[0] <= SEGMENTS_MAX && found.hashes == runs * 10, "{found:?}");
     }
 
