@@ -98,6 +98,9 @@ fn passes_in_a_run_are_decided_unless_that_is_switched_off() {
     let first = "FileCheck: 1 passes decided without it, 0 of them remembered; 1 runs left to it\n";
     assert!(told.contains(first), "{told}");
     assert!(told.contains("1  left to it: no match\n"), "{told}");
+    let diagnosed = run(hotstart, &["lit", "--lit-python", &python, "--diagnose", "."], dir.path(), "");
+    let columns = "fails.test:2: CHECK: expected string not found in input\n";
+    assert!(String::from_utf8(diagnosed.stdout).unwrap().contains(columns));
     // One in 200 remembered passes is run nevertheless.
     let second = "FileCheck: 1 passes decided without it, 1 of them remembered; 1 runs left to it\n";
     assert!((0..3).any(|_| lit(&[]).contains(second)));

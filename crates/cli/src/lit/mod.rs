@@ -227,12 +227,7 @@ impl Session<'_> {
                 let checks = self.warm.checks();
                 let mut tally = Tally::wanted(&self.options);
                 if self.warm.matches_filechecks() && !self.options.own.no_filecheck {
-                    let filechecks = FileChecks::new(Arc::clone(&launcher), cache_directory());
-                    let remembered = cache_directory().filter(|_| !self.options.own.no_check_cache);
-                    tally.filechecks = Some(Arc::new(match remembered {
-                        Some(dir) => filechecks.remembering(&dir, REMEMBERED_SAMPLE),
-                        None => filechecks,
-                    }));
+                    tally.filechecks = Some(self.filechecks(discovered, &launcher));
                 }
                 let nesting = nesting.serve(&launcher, tally.tool_times.clone());
                 let code = self.execute(discovered, diagnostics, stopper, (&launcher, &checks, &tally));
@@ -247,6 +242,16 @@ impl Session<'_> {
                 code
             }
         }
+    }
+
+    fn filechecks(&self, discovered: &Discovered, launcher: &Arc<Launcher>) -> Arc<FileChecks> {
+        let tests = discovered.selection.tests().len();
+        let filechecks = FileChecks::new(Arc::clone(launcher), cache_directory()).expecting(tests);
+        let remembered = cache_directory().filter(|_| !self.options.own.no_check_cache);
+        Arc::new(match remembered {
+            Some(dir) => filechecks.remembering(&dir, REMEMBERED_SAMPLE),
+            None => filechecks,
+        })
     }
 
     fn nothing_matched(&self, discovered: &Discovered) -> ExitCode {

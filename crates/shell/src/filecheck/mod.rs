@@ -34,6 +34,9 @@ pub(crate) use question::Question;
 use trust::{Tool, Trust};
 pub(crate) use waiting::{Started, Waiting};
 
+/// A run of so many tests uses its FileCheck often enough to have it tested at once.
+const MANY_TESTS: usize = 500;
+
 /// Decides passes of FileCheck. Shared by all workers.
 #[derive(Debug)]
 pub struct FileChecks {
@@ -110,6 +113,14 @@ impl FileChecks {
             contradictions: Mutex::default(),
             left: Mutex::default(),
         }
+    }
+
+    /// Expects so many tests.
+    pub fn expecting(mut self, tests: usize) -> Self {
+        if tests >= MANY_TESTS {
+            self.trust.test_early();
+        }
+        self
     }
 
     /// Remembers passes between runs, below `dir`. One in `sample` of them is run nevertheless, as a check.

@@ -16,6 +16,8 @@ use super::store;
 /// Uses in a run before the battery tests a FileCheck. The battery takes about as long as this number of its runs,
 /// warm.
 const USES: u32 = 60;
+/// The same in a run of many tests, which will certainly use it so often. The first uses make it warm.
+const FIRST_USES: u32 = 8;
 
 /// A FileCheck, as a call names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -99,12 +101,18 @@ enum State {
 #[derive(Debug)]
 pub(super) struct Trust {
     dir: Option<PathBuf>,
+    uses: u32,
     tools: Mutex<HashMap<Tool, State>>,
 }
 
 impl Trust {
     pub fn new(dir: Option<PathBuf>) -> Self {
-        Trust { dir, tools: Mutex::default() }
+        Trust { dir, uses: USES, tools: Mutex::default() }
+    }
+
+    /// Has FileChecks tested early, since there are so many tests that this pays.
+    pub fn test_early(&mut self) {
+        self.uses = FIRST_USES;
     }
 
     /// Returns the files of this FileCheck if the matcher may decide for it, or the reason why not. Counts the use.
@@ -117,7 +125,7 @@ impl Trust {
         match state {
             State::Used(uses) => {
                 *uses += 1;
-                if *uses >= USES {
+                if *uses >= self.uses {
                     *state = State::Pending;
                 }
                 Err("not put to the test yet")
