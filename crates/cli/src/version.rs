@@ -7,7 +7,9 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-use hotstart_launch::{Choice, EnvBlock, Group, Launcher, OnDoubt, Policy, ProcessGroup, Spec, Via};
+use hotstart_launch::{
+    Choice, EnvBlock, Group, Launcher, OnDoubt, Policy, ProcessGroup, Spec, Via, needed_glibc,
+};
 use hotstart_model::Environment;
 use hotstart_python::which;
 use rustix::fs::MemfdFlags;
@@ -37,6 +39,11 @@ pub fn verbose() -> String {
     let memory = |name, flags| rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | flags).map(drop);
     line(&mut text, "sealed memory files", answer(memory("a", MemfdFlags::ALLOW_SEALING)));
     line(&mut text, "executable memory files (Linux 6.3)", answer(memory("b", MemfdFlags::EXEC)));
+    let needed = match needed_glibc() {
+        Some((major, minor)) => format!("{major}.{minor} or newer"),
+        None => "none will do on this kind of processor".to_owned(),
+    };
+    line(&mut text, "glibc for warm starts", needed);
     let search = std::env::var_os("PATH");
     let found = which::program(OsStr::new(TOOL), search.as_deref(), Path::new("/"));
     let Some(tool) = found.filter(|tool| which::is_executable(tool)) else {

@@ -21,7 +21,8 @@ fn it_is_one_line_unless_more_is_asked_for() {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("Linux");
     let system = format!("system: Linux {}, {}\n", release.trim(), std::env::consts::ARCH);
     assert!(long.starts_with(&format!("{short}{system}")), "{long}");
-    assert!(long.contains("  sealed memory files: yes\n"), "{long}");
+    assert!(long.contains("  sealed memory files: yes\n  executable memory files"), "{long}");
+    assert!(long.contains("\n  glibc for warm starts: "), "{long}");
 }
 
 /// Warm starts work on systems where these tests run; other tests need them too.

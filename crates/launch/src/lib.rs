@@ -4,6 +4,9 @@
 //! includes the way of the start: [`Via`] is warm, or cold with a [`Reason`]. So nobody has to guess why a run was slow, and
 //! a cold start can confirm a verdict.
 
+// Elsewhere every tool is cold, and much of what warm starts need has no use.
+#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+
 pub mod allocator;
 mod anchor;
 mod cold;
@@ -36,7 +39,7 @@ pub use spec::{IGNORABLE, Limit, ProcessGroup, Resource, Spec};
 pub use sys::priority::io_priority;
 pub use warm::{
     Ahead, Choice, Moment, Nested, NestedStarts, OnDoubt, Policy, Retirement, Statistics, Stopped,
-    ToolStatistics, cache_directory,
+    ToolStatistics, cache_directory, needed_glibc,
 };
 
 /// Returns whether this process was started without a standard output.

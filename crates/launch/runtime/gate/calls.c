@@ -35,6 +35,9 @@
 #if HS_REWIND
 
 /* linux/fs.h and newer headers have them. */
+#ifndef FUSE_SUPER_MAGIC /* Linux 5.16 */
+#define FUSE_SUPER_MAGIC 0x65735546
+#endif
 #define COPY_ALL 0x40049409ul   /* FICLONE */
 #define COPY_RANGE 0x4020940dul /* FICLONERANGE */
 #define FLAGS_GET 0x80086601ul  /* FS_IOC_GETFLAGS */

@@ -10,7 +10,7 @@ use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
 
 use super::policy::{Nested, NestedStarts};
 
-/// The runtime, which stops a tool before its `main`.
+/// The runtime, which stops a tool before its `main`; empty where it does not know the processor.
 const RUNTIME: &[u8] = include_bytes!(env!("HOTSTART_RUNTIME"));
 /// The library that removes an allocator from LD_PRELOAD.
 pub(crate) const PRELOAD: &[u8] = include_bytes!(env!("HOTSTART_PRELOAD"));
@@ -26,9 +26,9 @@ pub(crate) fn open(image: &[u8]) -> Option<OwnedFd> {
     sealed_memory(image).or_else(|| nameless_files().find_map(|file| fill(file, image)))
 }
 
-/// Opens the runtime. With `nested`, forks make their own starts through the client.
+/// Opens the runtime, if there is one. With `nested`, forks make their own starts through the client.
 pub(crate) fn open_runtime(nested: Option<&Nested>) -> Option<OwnedFd> {
-    open(&with_client(nested))
+    if RUNTIME.is_empty() { None } else { open(&with_client(nested)) }
 }
 
 /// Returns a hash that identifies this build of the runtime.
@@ -36,6 +36,15 @@ pub(crate) fn build() -> u64 {
     let mut hasher = DefaultHasher::new();
     (RUNTIME, env!("CARGO_PKG_VERSION")).hash(&mut hasher);
     hasher.finish()
+}
+
+/// Returns the oldest glibc with which the runtime can be loaded; `None` where there is no runtime.
+pub fn needed_glibc() -> Option<(u32, u32)> {
+    let version = |name: &[u8]| {
+        let (major, minor) = std::str::from_utf8(name.strip_prefix(b"GLIBC_")?).ok()?.split_once('.')?;
+        Some((major.parse().ok()?, minor.split('.').next()?.parse().ok()?))
+    };
+    RUNTIME.split(|&byte| byte == 0).filter_map(version).max()
 }
 
 /// Writes the client's paths into the slot. If they do not fit, the slot stays empty, and tools start their children cold.
@@ -94,6 +103,12 @@ fn fill(file: OwnedFd, image: &[u8]) -> Option<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_runtime_needs_a_glibc() {
+        let needed = needed_glibc();
+        assert!(needed.is_some_and(|needed| (2, 2) < needed && needed < (3, 0)), "{needed:?}");
+    }
 
     #[test]
     fn the_slot_takes_what_fits_and_stays_empty_otherwise() {

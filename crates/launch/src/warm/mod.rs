@@ -26,6 +26,7 @@ use std::sync::{Arc, OnceLock};
 
 pub use ahead::Ahead;
 pub use files::Moment;
+pub use image::needed_glibc;
 pub use policy::{Choice, Nested, NestedStarts, OnDoubt, Policy, cache_directory};
 pub use pool::{Retirement, Statistics, Stopped, ToolStatistics};
 

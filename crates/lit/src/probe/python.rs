@@ -58,6 +58,7 @@ impl Surroundings<'_> {
             .chain(std::iter::once_with(move || self.build_tree(settings)))
             .chain(std::iter::once_with(along_path).flatten())
             .chain(std::iter::once_with(versions).flatten())
+            .chain(std::iter::once_with(move || self.packaged(settings)))
             .filter(move |place| place.found.as_ref().is_none_or(|found| seen.insert(identity(found))))
     }
 
@@ -113,6 +114,26 @@ impl Surroundings<'_> {
         found.sort_by_key(|(minor, _)| std::cmp::Reverse(*minor));
         let found = found.into_iter().map(|(_, python)| python);
         or_none("python3.N on PATH", found.filter(|python| which::is_executable(python)))
+    }
+
+    /// Returns the newest lit of the LLVMs that the distribution has packaged, if this program comes from a package, too.
+    fn packaged(&self, settings: &Settings) -> Place {
+        let prefix = self.own_binary.as_deref().and_then(|program| program.parent()?.parent());
+        let libraries = prefix.map(|prefix| prefix.join("lib")).unwrap_or_default();
+        let name = format!("the lit of an LLVM in '{}'", libraries.display());
+        let version = |name: &str| name.strip_prefix("llvm-")?.parse::<u32>().ok();
+        let packaged = |entry: fs::DirEntry| {
+            let package = entry.path().join("build/utils/lit");
+            let version = version(entry.file_name().to_str()?)?;
+            package.join("lit/LitConfig.py").is_file().then_some((version, package))
+        };
+        let entries = fs::read_dir(libraries).into_iter().flatten().flatten();
+        let newest = entries.filter_map(packaged).max().filter(|_| settings.lit_package.is_none());
+        let python = self.on_path(settings).into_iter().find_map(|place| place.found);
+        let found = newest
+            .zip(python)
+            .map(|((_, package), on)| Interpreter { lit_package: Some(package), python: on.python });
+        Place { name, found }
     }
 }
 
@@ -184,6 +205,10 @@ mod tests {
         symlink("python3.12", system.path("b/python3.13")).unwrap();
         symlink("a", system.path("c")).unwrap();
         let package = system.file("llvm/utils/lit/lit/LitConfig.py", "");
+        for version in ["9", "19", "19.1"] {
+            system.file(&format!("wheel/lib/llvm-{version}/build/utils/lit/lit/LitConfig.py"), "");
+        }
+        system.file("wheel/lib/llvm-20/bin/opt", "");
         let root = format!("config.llvm_src_root = '{}'\n", system.path("llvm").display());
         system.file("build/test/lit.site.cfg.py", &root);
         let path = ["a", "b", "c", "wheel/bin"].map(|dir| system.path(dir));
@@ -204,6 +229,7 @@ mod tests {
             (names[3], None),
             ("b/python3.13", None),
             ("b/python3.9", None),
+            (names[3], Some(system.path("wheel/lib/llvm-19/build/utils/lit"))),
         ]
         .map(|(name, lit_package)| Interpreter { python: system.path(name), lit_package });
         assert_eq!(found.collect::<Vec<_>>(), expected);
@@ -228,6 +254,7 @@ mod tests {
                 "the lit of a build tree that the tests belong to",
                 "python3 on PATH",
                 "python3.N on PATH",
+                format!("the lit of an LLVM in '{}'", system.path("wheel/lib").display()).as_str(),
             ]
         );
     }

@@ -23,19 +23,19 @@ use crate::settings::Settings;
 /// Version of the protocol on the pipes; `PROTOCOL` in `litprobe/__init__.py`.
 pub(super) const PROTOCOL: u32 = 1;
 
-const LOADER: &str = include_str!("../../../../python/litprobe/loader.py");
+const LOADER: &str = include_str!("../../litprobe/loader.py");
 
 const MODULES: [(&str, &str); 10] = [
-    ("litprobe.ahead", include_str!("../../../../python/litprobe/ahead.py")),
-    ("litprobe", include_str!("../../../../python/litprobe/__init__.py")),
-    ("litprobe.describe", include_str!("../../../../python/litprobe/describe.py")),
-    ("litprobe.execute", include_str!("../../../../python/litprobe/execute.py")),
-    ("litprobe.later", include_str!("../../../../python/litprobe/later.py")),
-    ("litprobe.pure", include_str!("../../../../python/litprobe/pure.py")),
-    ("litprobe.session", include_str!("../../../../python/litprobe/session.py")),
-    ("litprobe.trace", include_str!("../../../../python/litprobe/trace.py")),
-    ("litprobe.update", include_str!("../../../../python/litprobe/update.py")),
-    ("litprobe.server", include_str!("../../../../python/litprobe/server.py")),
+    ("litprobe.ahead", include_str!("../../litprobe/ahead.py")),
+    ("litprobe", include_str!("../../litprobe/__init__.py")),
+    ("litprobe.describe", include_str!("../../litprobe/describe.py")),
+    ("litprobe.execute", include_str!("../../litprobe/execute.py")),
+    ("litprobe.later", include_str!("../../litprobe/later.py")),
+    ("litprobe.pure", include_str!("../../litprobe/pure.py")),
+    ("litprobe.session", include_str!("../../litprobe/session.py")),
+    ("litprobe.trace", include_str!("../../litprobe/trace.py")),
+    ("litprobe.update", include_str!("../../litprobe/update.py")),
+    ("litprobe.server", include_str!("../../litprobe/server.py")),
 ];
 
 /// The helper's descriptors for requests and replies.

@@ -1,0 +1,1 @@
+../../../python/litprobe/__init__.py
