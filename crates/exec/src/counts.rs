@@ -130,6 +130,8 @@ fn tool_json(tool: &ToolStatistics) -> Value {
         "reset": tool.rewinds,
         "forked": tool.forks,
         "cold": tool.cold_total(),
+        "zygotes": tool.templates,
+        "observations": tool.observed,
         "saved_seconds": tool.cpu.saved(),
         "cpu_time": {
             "cold_runs": tool.cpu.cold.0,

@@ -114,7 +114,7 @@ fn a_difference_or_calls_that_nobody_repeats_end_persistent_processes() {
 fn a_tool_whose_forks_are_doubtful_is_cold() {
     let trial = Trial::new(policy());
     let retired = |retired, doubts| Ended::Process { retired, doubts: Doubts::new(doubts) };
-    for _ in 0..4 {
+    for _ in 0..2 {
         trial.start(&spec("a", 0, true)).unwrap().run.unwrap().finish(&retired(1, 0));
     }
     assert_eq!(statistics(&trial).not_rewound, Some(Stopped::Retires(Retirement::Threads)));
