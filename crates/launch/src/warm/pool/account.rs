@@ -13,6 +13,10 @@ const COLD_MIN: u64 = 3;
 /// Warm starts between two comparisons while nothing is certain: at least so many, or this part of all.
 const APART: u64 = 4;
 const PART: u64 = 4;
+/// Where warm starts take at most this part, the next comparison is due after so many times as many starts; after twice as many if
+/// they are known to gain.
+const CLEAR: f64 = 2.0 / 3.0;
+const AFTER_CLEAR: u64 = 4;
 /// Standard errors by which the means must differ.
 const CERTAIN: f64 = 3.0;
 /// Least relative spread of CPU times, since a few may be equal by chance.
@@ -125,8 +129,11 @@ impl Account {
     /// Records a start that was cold for the comparison.
     pub(crate) fn ran_cold(&mut self, spent: Duration) {
         self.cold.add(spent);
-        if self.verdict() == Verdict::Pays {
-            self.next = Some(2 * self.warm.runs);
+        let runs = self.warm.runs;
+        if self.warm.mean - self.cold.mean < CLEAR.ln() {
+            self.next = Some(AFTER_CLEAR * runs);
+        } else if self.verdict() == Verdict::Pays {
+            self.next = Some(2 * runs);
         }
     }
 
@@ -239,7 +246,10 @@ mod tests {
     fn a_tool_that_gains_is_compared_ever_less_often() {
         let (verdict, warm, cold) = compare(&[10, 11, 12], 0.5, Duration::ZERO);
         assert_eq!(verdict, Verdict::Pays);
-        assert!(warm > 190 && cold <= 8, "{warm} {cold}");
+        assert!(warm > 190 && cold == 3, "{warm} {cold}");
+        let (verdict, warm, cold) = compare(&[10, 11, 12], 0.8, Duration::ZERO);
+        assert_eq!(verdict, Verdict::Pays);
+        assert!(warm > 185 && (4..=12).contains(&cold), "{warm} {cold}");
     }
 
     #[test]
