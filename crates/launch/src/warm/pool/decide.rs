@@ -351,8 +351,14 @@ impl<Z: Zygote, W> State<Z, W> {
 
     /// Counts this start. Returns whether there were enough under this key.
     fn pays(&mut self, key: &[u8], policy: &Policy) -> bool {
-        let price = self.price.max(self.account.price());
+        let price = self.price.max(self.debt(policy));
         self.pays_after(policy.cold_starts() * price, key, policy)
+    }
+
+    /// Returns the factor on cold starts while zygotes and observations are not paid for. Where CPU times are not compared, runs
+    /// are not measured, and nothing is known of that.
+    fn debt(&self, policy: &Policy) -> u32 {
+        if policy.compare { self.account.price() } else { 1 }
     }
 
     fn pays_after(&mut self, starts_before: u32, key: &[u8], policy: &Policy) -> bool {
@@ -376,7 +382,7 @@ impl<Z: Zygote, W> State<Z, W> {
     pub(super) fn numbers_due(&mut self, spec: &Spec<'_>, policy: &Policy) -> Option<Vec<usize>> {
         let key = key::of(spec, &self.asked);
         let unknown = [&key[..], b"#"].concat();
-        let price = NUMBER_PRICE * self.account.price();
+        let price = NUMBER_PRICE * self.debt(policy);
         let is_due = self.pays_after(policy.cold_starts() * price, &unknown, policy);
         if is_due {
             self.seen.remove(&unknown);

@@ -242,3 +242,16 @@ fn a_tool_whose_zygotes_keep_dying_rests_for_longer_each_time() {
     let made = trial.world.made.load(Ordering::Relaxed);
     assert_eq!(made, 7, "after 0, 1, 2, 4, 8 and 16 starts");
 }
+
+#[test]
+fn a_zygote_that_is_not_paid_for_makes_the_next_one_dearer_where_that_is_measured() {
+    let zygotes = |compare| {
+        let trial = Trial::new(Policy { compare, choice: Choice::Auto { after: 1 }, ..policy() });
+        *trial.world.spends.lock().unwrap() = Duration::from_millis(10);
+        for key in 0..8 {
+            (0..4).for_each(|_| _ = run(&trial, "a", key));
+        }
+        trial.world.made.load(Ordering::Relaxed)
+    };
+    assert_eq!([zygotes(false), zygotes(true)], [8, 3]);
+}
