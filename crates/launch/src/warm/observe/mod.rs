@@ -128,7 +128,8 @@ impl Observed {
 }
 
 /// Returns the known observation of `spec`'s program, or makes one, and whether it was made now. Constructors are then
-/// observed with as many arguments as `spec` has, and with these `numbers` of them.
+/// observed with these `numbers` of arguments, and with those that the program was given under other keys: a number that is
+/// observed later costs one run more.
 pub(crate) fn observe(spec: &Spec<'_>, numbers: &[usize], means: Means<'_>) -> (Arc<Observed>, bool) {
     let of = of(spec, means);
     if let Some(known) = find(&of, spec, means.kept) {
@@ -138,8 +139,9 @@ pub(crate) fn observe(spec: &Spec<'_>, numbers: &[usize], means: Means<'_>) -> (
     if let Some(known) = find(&of, spec, means.kept) {
         return (known, false);
     }
+    let numbers = numbers.iter().copied().chain(used(&of, means.kept)).collect();
     let begun = SystemTime::now();
-    let mut observed = watched(means, |live| twice::observe(spec, numbers, means, live));
+    let mut observed = watched(means, |live| twice::observe(spec, &numbers, means, live));
     observed.key = key::of(spec, &observed.asked());
     // A file that changed meanwhile may have been read in its old state, or by one run only.
     if !observed.files.unchanged_since(begun) || !observed.files.unchanged() {
@@ -198,7 +200,7 @@ pub(crate) fn extend(
     }
     let numbers: BTreeSet<usize> = claims.iter().map(|claim| claim.number).collect();
     let begun = SystemTime::now();
-    let found = watched(means, |live| twice::extend(spec, &numbers, means, live));
+    let found = watched(means, |live| twice::observe(spec, &numbers, means, live));
     if !observed.files.unchanged_since(begun) || !observed.files.unchanged() {
         return passing(Reason::FilesChanging);
     }
@@ -225,6 +227,13 @@ fn find(of: &Of, spec: &Spec<'_>, kept: Option<&Path>) -> Option<Arc<Observed>> 
         .or_insert_with(|| kept.map(|kept| store::load(kept, of)).unwrap_or_default());
     of_program.retain(|observed| observed.files.unchanged());
     of_program.iter().find(|observed| observed.serves(spec)).cloned()
+}
+
+/// Returns the numbers of arguments for which a program was observed, whatever the key.
+fn used(of: &Of, kept: Option<&Path>) -> BTreeSet<usize> {
+    let mut known = KNOWN.lock().expect("no panic while locked");
+    let of_program = known.get_or_insert_default().entry((of.clone(), kept.map(PathBuf::from))).or_default();
+    of_program.iter().flat_map(|observed| observed.numbers.observed()).collect()
 }
 
 fn keep(of: Of, observed: Arc<Observed>, kept: Option<&Path>) {
@@ -311,12 +320,8 @@ mod twice {
     use crate::warm::template::Means;
     use crate::{Reason, Spec};
 
-    pub(super) fn observe(_: &Spec<'_>, _: &[usize], _: Means<'_>, _: &Live) -> Observed {
+    pub(super) fn observe(_: &Spec<'_>, _: &BTreeSet<usize>, _: Means<'_>, _: &Live) -> Observed {
         Observed::refused(Reason::NotObserved, "not on this kind of processor")
-    }
-
-    pub(super) fn extend(spec: &Spec<'_>, _: &BTreeSet<usize>, means: Means<'_>, live: &Live) -> Observed {
-        observe(spec, &[], means, live)
     }
 }
 
