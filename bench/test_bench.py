@@ -1,4 +1,4 @@
-"""Tests of what the benchmarks share: verdicts, usage of a run, apt sources, folders left out, object files."""
+"""Tests of what the benchmarks share: verdicts, usage of a run, apt sources, folders left out, object files, workloads."""
 
 import json
 import os
@@ -9,6 +9,7 @@ import unittest.mock
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import buildtree  # noqa: E402
+import compilers  # noqa: E402
 import llvm_tree  # noqa: E402
 import sidebyside  # noqa: E402
 
@@ -135,6 +136,27 @@ class Builds(unittest.TestCase):
         setup.tool = lambda kind, name: f"/{kind}/{name}"
         words = buildtree.command(("make", "CC={cc}", "{source}", "-j{jobs}"), buildtree.PROJECTS["musl"], "-O0", "hot", setup)
         self.assertEqual(words, ["make", "CC=/hot/clang", "/d/src/musl", "-j3"])
+
+
+class Workloads(unittest.TestCase):
+    def test_the_generated_workspace_has_all_crates_and_their_dependencies(self):
+        with tempfile.TemporaryDirectory() as directory:
+            place = os.path.join(directory, "build")
+            compilers.Cargo().prepare(unittest.mock.Mock(place=place), False)
+            with open(os.path.join(place, "Cargo.toml")) as workspace:
+                self.assertEqual(workspace.read().count('"crate'), compilers.CRATES)
+            with open(os.path.join(place, "crate7/Cargo.toml")) as manifest:
+                self.assertIn('crate6 = { path = "../crate6" }', manifest.read())
+            with open(os.path.join(place, "crate6/src/lib.rs")) as body:
+                self.assertNotIn("crate5", body.read())
+
+    def test_only_tests_that_a_plain_call_compiles_are_chosen(self):
+        is_plain = [bool(compilers.PASSES.search(text)) and not compilers.SPECIAL.search(text) for text in (
+            "// check-pass\nfn main() {}", "// run-pass\n// edition:2018\nfn main() {}", "// run-pass\n// aux-build:a.rs\n",
+            "// run-pass\n#![feature(x)]\n", "fn main() {}",
+        )]  # fmt: skip
+        self.assertEqual(is_plain, [True, True, False, False, False])
+        self.assertEqual(compilers.EDITION.search("// edition:2018").group(1), "2018")
 
 
 if __name__ == "__main__":

@@ -93,6 +93,11 @@ impl Context {
         rights.into_iter().chain(habits).find_map(|(differs, aspect)| differs.then_some(aspect))
     }
 
+    /// Returns the client's file mode mask if it is not the server's.
+    pub(crate) fn umask(&self, seen: &Seen) -> Option<u32> {
+        (seen.umask != self.seen.umask).then_some(seen.umask)
+    }
+
     /// Returns the signals that a job must find ignored; `None` if the launcher's default is the same.
     pub(crate) fn ignored(&self, seen: &Seen) -> Option<u64> {
         (seen.ignored != self.seen.ignored & !RESET).then_some(seen.ignored)

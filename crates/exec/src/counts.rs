@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Mutex;
+use std::time::Duration;
 
-use hotstart_launch::{Statistics, ToolStatistics};
+use hotstart_launch::{CpuTime, Statistics, ToolStatistics};
 use serde_json::{Map, Value, json};
 
 use crate::refusal::Refusal;
@@ -19,6 +20,7 @@ pub(crate) struct Counts {
 struct State {
     warm: u64,
     cold: BTreeMap<Refusal, u64>,
+    compared: u64,
     killed: u64,
 }
 
@@ -29,6 +31,11 @@ impl Counts {
 
     pub(crate) fn cold(&self, why: Refusal) {
         *self.state.lock().expect("no panic while locked").cold.entry(why).or_default() += 1;
+    }
+
+    /// Counts a job that the server started cold, to compare it with warm ones.
+    pub(crate) fn compared(&self) {
+        self.state.lock().expect("no panic while locked").compared += 1;
     }
 
     /// Counts a job that was ended because its client was gone.
@@ -48,6 +55,9 @@ impl Counts {
         let mut text = String::new();
         let cold: u64 = state.cold.values().sum();
         let _ = writeln!(text, "started warm {}, left to the client (cold) {cold}", state.warm);
+        if state.compared > 0 {
+            let _ = writeln!(text, "run cold by the server, to compare {}", state.compared);
+        }
         if state.killed > 0 {
             let _ = writeln!(text, "ended with their client {}", state.killed);
         }
@@ -66,7 +76,7 @@ impl Counts {
             text.push_str("    reset    forked      cold      saved  tool\n");
         }
         for tool in &tools.tools {
-            let saved = format!("{:.2} s", tool.saved().as_secs_f64());
+            let saved = format!("{:.2} s", tool.cpu.saved());
             let ToolStatistics { forks, rewinds, program, .. } = tool;
             let _ = writeln!(
                 text,
@@ -85,6 +95,7 @@ impl Counts {
         let mut value = head;
         value["warm"] = state.warm.into();
         value["cold"] = state.cold.values().sum::<u64>().into();
+        value["compared"] = state.compared.into();
         value["ended_with_client"] = state.killed.into();
         let reasons = state.cold.iter().map(|(why, count)| (why.to_string(), json!(count)));
         value["reasons"] = reasons.collect::<Map<_, _>>().into();
@@ -101,7 +112,14 @@ fn notes(tool: &ToolStatistics) -> Vec<String> {
     }
     notes.extend(tool.retired.iter().map(|(why, count)| format!("not used again {count}: {why}")));
     notes.extend(tool.not_rewound.iter().map(|why| format!("forked only: {why}")));
+    notes.extend(cpu_time(&tool.cpu));
     notes
+}
+
+/// Says what a start takes either way, once both have been measured.
+fn cpu_time(cpu: &CpuTime) -> Option<String> {
+    let ms = |(runs, each): (u64, Duration)| format!("{:.2} ms ({runs} runs)", each.as_secs_f64() * 1000.0);
+    (cpu.cold.0 > 0).then(|| format!("CPU time: cold {}, warm {}", ms(cpu.cold), ms(cpu.warm)))
 }
 
 fn tool_json(tool: &ToolStatistics) -> Value {
@@ -112,7 +130,16 @@ fn tool_json(tool: &ToolStatistics) -> Value {
         "reset": tool.rewinds,
         "forked": tool.forks,
         "cold": tool.cold_total(),
-        "saved_seconds": tool.saved().as_secs_f64(),
+        "zygotes": tool.templates,
+        "observations": tool.observed,
+        "saved_seconds": tool.cpu.saved(),
+        "cpu_time": {
+            "cold_runs": tool.cpu.cold.0,
+            "cold_seconds": tool.cpu.cold.1.as_secs_f64(),
+            "warm_runs": tool.cpu.warm.0,
+            "warm_seconds": tool.cpu.warm.1.as_secs_f64(),
+            "overhead_seconds": tool.cpu.overhead.as_secs_f64(),
+        },
         "cold_reasons": cold.collect::<Map<_, _>>(),
         "before_main": tool.constructors.as_ref().map(|(reason, detail)| format!("{reason} ({detail})")),
         "retired": retired.collect::<Map<_, _>>(),

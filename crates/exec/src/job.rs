@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Instant;
 
-use hotstart_launch::{Child, Group, ProcessGroup, Reason};
+use hotstart_launch::{Child, Group, ProcessGroup, Reason, Via};
 use hotstart_model::Status;
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::sockopt::socket_peercred;
@@ -71,7 +71,7 @@ fn run(server: &Server, connection: &OwnedFd, request: Request, client: i32) {
     }
 }
 
-/// Runs the job if it can be started warm. After an error, nothing was started.
+/// Runs the job if it can be started warm, or is to be compared with warm ones. After an error, nothing was started.
 fn start(server: &Server, connection: &OwnedFd, mut request: Request, client: i32) -> Result<(), Refusal> {
     let seen = Seen::of(&client.to_string()).ok_or(Refusal::Unseen)?;
     if let Some(aspect) = server.context.difference(&seen, &request.run) {
@@ -99,13 +99,16 @@ fn start(server: &Server, connection: &OwnedFd, mut request: Request, client: i3
     };
     let process_group = process_group(server, &group, &seen, client)?;
     let ignored = server.context.ignored(&seen);
-    let spec = request.spec(seen.umask, limits, ignored, process_group);
+    let spec = request.spec(server.context.umask(&seen), limits, ignored, process_group);
     let child = server.launcher.start_warm(&spec, &group).map_err(Refusal::Launch)?;
     drop(spec);
     // Close the server's copies of the descriptors: a reader of a pipe that the job has closed must see its end.
     let program = std::mem::take(&mut request.program);
     drop(request);
-    server.counts.warm();
+    match child.via() {
+        Via::Cold(_) => server.counts.compared(),
+        Via::Fork | Via::Rewind => server.counts.warm(),
+    }
     server.lock().last_served = Instant::now();
     accompany(server, connection, child, &group, &program);
     Ok(())

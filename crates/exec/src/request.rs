@@ -72,7 +72,7 @@ impl Request {
     /// Converts the request to the launcher's form.
     pub(crate) fn spec(
         &self,
-        umask: u32,
+        umask: Option<u32>,
         limits: Vec<Limit>,
         ignored: Option<u64>,
         process_group: ProcessGroup,
@@ -85,7 +85,7 @@ impl Request {
             cwd: Arc::clone(&self.directory),
             stdio: [fd(0), fd(1), fd(2)],
             extra_fds: self.fds[3..].iter().map(|(number, fd)| (*number, fd.as_fd())).collect(),
-            umask: Some(umask),
+            umask,
             limits,
             ignored,
             keep_cold: false,
@@ -128,7 +128,7 @@ mod tests {
     fn a_request_is_taken_apart() {
         let strings = b"/dir\0/bin/cc\0cc\0\0A=1\0odd\0";
         let request = Request::decode(&message(2, 2, &[1, 0, 2, 7], strings), fds(4)).unwrap();
-        let spec = request.spec(0o22, Vec::new(), None, ProcessGroup::New);
+        let spec = request.spec(Some(0o22), Vec::new(), None, ProcessGroup::New);
         assert_eq!(spec.program, Path::new("/bin/cc"));
         assert_eq!(&*spec.cwd, Path::new("/dir"));
         assert_eq!(spec.argv, ["cc", ""]);
@@ -143,7 +143,7 @@ mod tests {
             let mut request = Request::decode(&message, fds(6)).unwrap();
             request.leave_out_unmentioned();
             request
-                .spec(0, Vec::new(), None, ProcessGroup::New)
+                .spec(None, Vec::new(), None, ProcessGroup::New)
                 .extra_fds
                 .iter()
                 .map(|(to, _)| *to)

@@ -145,6 +145,7 @@ pub fn serve(settings: &Settings) -> Result<(), ServeError> {
         near: false,
         first_wait: FIRST_WAIT,
         enlarge_after: ENLARGE_AFTER,
+        compare: true,
         ..settings.policy.clone()
     };
     let launcher = Launcher::new().with_guard_holding(alive.as_fd()).with_policy(policy);

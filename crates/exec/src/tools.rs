@@ -30,8 +30,21 @@ const COMPILERS: [&str; 23] = [
     "opt",
 ];
 /// Tools that accompany compilers.
-const COMPANIONS: [&str; 12] = [
-    "ar", "ranlib", "nm", "strip", "objcopy", "objdump", "readelf", "size", "strings", "mc", "tblgen",
+const COMPANIONS: [&str; 15] = [
+    "clang-format",
+    "clang-tidy",
+    "clang-scan-deps",
+    "ar",
+    "ranlib",
+    "nm",
+    "strip",
+    "objcopy",
+    "objdump",
+    "readelf",
+    "size",
+    "strings",
+    "mc",
+    "tblgen",
     "dsymutil",
 ];
 
@@ -101,10 +114,14 @@ mod tests {
         {
             assert_eq!(kind(&Path::new("/usr/bin").join(name)), Kind::Compiler, "{name}");
         }
-        for name in ["ar", "llvm-ar-19", "llvm-mc", "aarch64-linux-gnu-strip"] {
+        for name in
+            ["ar", "llvm-ar-19", "llvm-mc", "aarch64-linux-gnu-strip", "clang-tidy-19", "clang-format"]
+        {
             assert_eq!(kind(Path::new(name)), Kind::Companion, "{name}");
         }
-        for name in ["clang-format", "sudo", "ssh", "clang-tidy-19", "19", "less", "ccache"] {
+        for name in
+            ["clang-repl", "sudo", "ssh", "run-clang-tidy", "git-clang-format", "19", "less", "ccache"]
+        {
             assert_eq!(kind(Path::new(name)), Kind::Other, "{name}");
         }
     }

@@ -24,6 +24,8 @@ pub(crate) struct Prepared {
     argv: Vec<CString>,
     env: EnvBlock,
     cwd: CString,
+    /// Limits that are set before the first exec.
+    limits: Vec<Limit>,
 }
 
 /// Returns whether the spec has a setting that cannot be made between `vfork` and exec.
@@ -33,16 +35,30 @@ pub(crate) fn needs_trampoline(spec: &Spec<'_>) -> bool {
 
 /// Converts the spec; fails if it contains a NUL.
 pub(crate) fn prepare(spec: &Spec<'_>, preload: Option<&Preload>) -> Result<Prepared, StartError> {
-    let nul = |_| StartError::Nul { path: spec.program.clone() };
-    let cstring = |text: &OsStr| CString::new(text.as_bytes()).map_err(nul);
-    let cwd = cstring(spec.cwd.as_os_str())?;
     if !needs_trampoline(spec) {
-        let argv = spec.argv.iter().map(|arg| cstring(arg)).collect::<Result<_, _>>()?;
-        let env = preload.map_or_else(|| spec.env.clone(), |preload| preload.environment(&spec.env));
-        return Ok(Prepared { program: cstring(spec.program.as_os_str())?, argv, env, cwd });
+        let direct = prepare_direct(spec)?;
+        let env = preload.map_or(direct.env, |preload| preload.environment(&spec.env));
+        return Ok(Prepared { env, ..direct });
     }
-    let argv = trampoline_argv(spec, preload).iter().map(|arg| cstring(arg)).collect::<Result<_, _>>()?;
-    Ok(Prepared { program: c"/proc/self/exe".to_owned(), argv, env: spec.env.clone(), cwd })
+    let argv = trampoline_argv(spec, preload);
+    let argv = argv.iter().map(|arg| cstring(spec, arg)).collect::<Result<_, _>>()?;
+    let (program, env) = (c"/proc/self/exe".to_owned(), spec.env.clone());
+    Ok(Prepared { program, argv, env, cwd: cstring(spec, spec.cwd.as_os_str())?, limits: Vec::new() })
+}
+
+/// Converts a spec without a file mode mask, whose limits do not hinder the child on its way to exec.
+pub(crate) fn prepare_direct(spec: &Spec<'_>) -> Result<Prepared, StartError> {
+    Ok(Prepared {
+        program: cstring(spec, spec.program.as_os_str())?,
+        argv: spec.argv.iter().map(|arg| cstring(spec, arg)).collect::<Result<_, _>>()?,
+        env: spec.env.clone(),
+        cwd: cstring(spec, spec.cwd.as_os_str())?,
+        limits: spec.limits.clone(),
+    })
+}
+
+fn cstring(spec: &Spec<'_>, text: &OsStr) -> Result<CString, StartError> {
+    CString::new(text.as_bytes()).map_err(|_| StartError::Nul { path: spec.program.clone() })
 }
 
 impl Prepared {
@@ -57,8 +73,7 @@ impl Prepared {
             stdio: spec.stdio,
             extra_fds: &spec.extra_fds,
             process_group: spec.process_group,
-            // The second exec sets them.
-            limits: &[],
+            limits: &self.limits,
             ignored: spec.ignored,
             traced: false,
         };

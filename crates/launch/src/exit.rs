@@ -67,6 +67,10 @@ pub enum Reason {
     OptOut,
     /// Not started often enough to pay.
     FewStarts,
+    /// Its warm starts take more CPU time than cold ones.
+    DoesNotPay,
+    /// To compare its CPU time with that of warm starts.
+    Compared,
     /// Every zygote was in use.
     Busy,
     /// The program lies below a directory that tests write to.
@@ -170,6 +174,8 @@ impl fmt::Display for Reason {
             Reason::Policy => "the settings say so",
             Reason::OptOut => "the test or its directory asks for it",
             Reason::FewStarts => "not started often enough yet",
+            Reason::DoesNotPay => "warm starts of it take more CPU time than cold ones",
+            Reason::Compared => "to compare its CPU time with that of warm starts",
             Reason::Busy => "every template was in use",
             Reason::TestOutput => "the program lies where tests write",
             Reason::Debugger => "it is a debugger or tracer",

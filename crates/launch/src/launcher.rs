@@ -4,14 +4,14 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hotstart_model::Status;
 
 use crate::guard::Guard;
 use crate::slots::{Entry, Slot, Slots};
 use crate::starters::Starters;
-use crate::warm::{self, ActiveRun, Ahead, Ended, Policy, Pool, Runtime, Started, Statistics, Tool};
+use crate::warm::{self, ActiveRun, Ahead, Ended, Lease, Policy, Pool, Runtime, Started, Statistics, Tool};
 use crate::{Allocators, Exit, Group, ProcessGroup, Reason, Spec, Via, cold, sys};
 
 /// Starts processes. Shared by all workers.
@@ -77,6 +77,8 @@ pub struct Child<'g> {
     ended: Option<Ended>,
     /// The table that has this process, if its own starts come back through a server.
     starters: Option<&'g Starters>,
+    /// Its tool, if CPU times are compared and no run measures this process.
+    measured: Option<Arc<Tool>>,
 }
 
 impl Launcher {
@@ -234,18 +236,30 @@ impl Launcher {
         }
     }
 
-    /// Starts `spec` as a part of `group`, warm only. On an error nothing was started.
+    /// Starts `spec` as a part of `group`, warm, or cold to compare CPU times ([`Policy::compare`]). On an error nothing was
+    /// started.
     pub fn start_warm<'g>(&'g self, spec: &Spec<'_>, group: &'g Group) -> Result<Child<'g>, Reason> {
         let begun = Instant::now();
         let pool = self.pool.as_ref().ok_or(Reason::OnlyWay)?;
         let tool = pool.tool(&spec.program, self.allocators.as_deref());
-        let child = pool.lease(&tool, spec).and_then(|lease| {
-            self.start_in(group, spec, begun, |slot, alone| lease.start(spec, slot, alone))
-                .ok_or(Reason::Refused)?
-        });
+        let start = |lease: Option<Lease<'g>>| {
+            let child = self.start_in(group, spec, begun, |slot, alone| match lease {
+                Some(lease) => lease.start(spec, slot, alone),
+                None => self.start_compared(spec, slot),
+            });
+            child.unwrap_or(Err(Reason::Refused))
+        };
+        let child = match pool.lease(&tool, spec) {
+            Ok(lease) => start(Some(lease)),
+            Err(Reason::Compared) => start(None),
+            Err(reason) => Err(reason),
+        };
         let via = child.as_ref().map_or_else(|reason| Via::Cold(*reason), |child| child.via);
         tool.record(via, begun.elapsed());
         let mut child = child?;
+        if pool.policy().compare && child.run.is_none() {
+            child.measured = Some(Arc::clone(&tool));
+        }
         self.note_warm(pool, spec, group, (&mut child, tool));
         Ok(child)
     }
@@ -276,10 +290,27 @@ impl Launcher {
             if let Some(slot) = &slot {
                 slot.enter(Entry { pid, pgid });
             }
-            child = Some(Child { pid, via, begun, group, slot, run, ended: None, starters: None });
+            child = Some(Child {
+                pid,
+                via,
+                begun,
+                group,
+                slot,
+                run,
+                ended: None,
+                starters: None,
+                measured: None,
+            });
             Ok((pid, pgid))
         })?;
         Some(started.map(|_| child.expect("made when it was started")))
+    }
+
+    /// Starts `spec` cold, with no second exec that would be measured, too. If that fails, its caller's own start will tell why.
+    fn start_compared<'p>(&self, spec: &Spec<'_>, slot: Option<Slot<'_>>) -> Result<Started<'p>, Reason> {
+        let prepared = cold::prepare_direct(spec).map_err(|_| Reason::Refused)?;
+        let pid = prepared.spawn(spec, slot).map_err(|_| Reason::Refused)?;
+        Ok(Started::cold(pid, Reason::Compared))
     }
 
     fn start_cold(&self, spec: &Spec<'_>, slot: Option<Slot<'_>>) -> Result<i32, StartError> {
@@ -291,6 +322,11 @@ impl Launcher {
 }
 
 impl Child<'_> {
+    /// Returns how it was started.
+    pub fn via(&self) -> Via {
+        self.via
+    }
+
     /// Returns the process's number.
     pub fn pid(&self) -> i32 {
         self.pid
@@ -336,6 +372,7 @@ impl Child<'_> {
             |status, usage| Exit { status, usage, wall: begun.elapsed(), via, lost: false, doubtful: false };
         let Some(mut run) = self.run.take() else {
             sys::wait::await_end(pid);
+            self.measure();
             let (status, usage) = self.leave(|| sys::wait::reap(pid));
             self.note_killed(status);
             return exit(status, usage);
@@ -347,10 +384,12 @@ impl Child<'_> {
         }
         if let Ended::Rewound { status, usage, .. } = ended {
             self.leave(|| ());
+            run.measure(Some(&usage));
             run.finish(&ended);
             return exit(status, usage);
         }
         sys::wait::await_end(pid);
+        run.measure(None);
         let (status, usage) = self.leave(|| sys::wait::reap(pid));
         run.finish(&ended);
         let lost = matches!(ended, Ended::NotRun);
@@ -362,6 +401,13 @@ impl Child<'_> {
             self.group.doubt();
         }
         Exit { lost, doubtful, ..exit(status, usage) }
+    }
+
+    /// Accounts for the CPU time of a process that has ended, and that no run measures.
+    fn measure(&self) {
+        let Some(tool) = &self.measured else { return };
+        let spent = sys::clock::of_process(self.pid);
+        if self.via.is_warm() { tool.ran_warm(Some(spent), Duration::ZERO) } else { tool.ran_cold(spent) }
     }
 
     /// A warm process that was killed, but not with its job, may have been mistaken for an idle one. So the job is doubtful.

@@ -38,7 +38,7 @@ pub use launcher::{Child, Launcher, StartError};
 pub use spec::{IGNORABLE, Limit, ProcessGroup, Resource, Spec};
 pub use sys::priority::io_priority;
 pub use warm::{
-    Ahead, Choice, Moment, Nested, NestedStarts, OnDoubt, Policy, Retirement, Statistics, Stopped,
+    Ahead, Choice, CpuTime, Moment, Nested, NestedStarts, OnDoubt, Policy, Retirement, Statistics, Stopped,
     ToolStatistics, cache_directory, needed_glibc,
 };
 

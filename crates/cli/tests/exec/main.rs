@@ -4,6 +4,7 @@ mod ahead;
 mod bench;
 mod build;
 mod clang;
+mod compare;
 mod compdb;
 mod death;
 mod nested;

@@ -85,3 +85,38 @@ fn meson_configures_and_builds_through_links() {
     let started = bench.warm_starts() - before;
     assert!(started > FILES as u64, "{started} warm\n{}", bench.status());
 }
+
+/// A small project ends before anything would be warm by itself.
+#[test]
+fn each_compiler_start_of_a_small_project_is_warm_after_the_server_was_told() {
+    let bench = Bench::starting("auto");
+    let warmed = bench.hotstart().args(["server", "warm", "gcc"]).output().expect("it runs");
+    assert!(warmed.status.success(), "{}", told(&warmed));
+    std::os::unix::fs::symlink("hotstart-exec", bench.path("bin/gcc")).unwrap();
+    std::fs::create_dir(bench.path("source")).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(bench.path("source").join(name), text).unwrap();
+    write(
+        "CMakeLists.txt",
+        "cmake_minimum_required(VERSION 3.13)\nproject(three C)\nadd_executable(p a.c b.c c.c)\n",
+    );
+    write("a.c", "int b(void);\nint main(void) { return b(); }\n");
+    write("b.c", "int c(void);\nint b(void) { return c(); }\n");
+    write("c.c", "int c(void) { return 0; }\n");
+    let before = bench.status_json();
+    let run = |words: &[&str]| {
+        let mut command = bench.command(words[0].as_ref());
+        let path = format!("{}:{}", bench.path("bin").display(), std::env::var("PATH").expect("a PATH"));
+        let run = command.args(&words[1..]).env("PATH", path).env("CC", "gcc").output().expect("it runs");
+        assert!(run.status.success(), "{words:?}: {}", told(&run));
+    };
+    run(&["cmake", "-S", "source", "-B", "out"]);
+    run(&["cmake", "--build", "out"]);
+    assert!(bench.command(&bench.path("out/p")).status().expect("it runs").success());
+    let after = bench.status_json();
+    let count = |status: &serde_json::Value, name: &str| status[name].as_u64().expect("a count");
+    // At least cc1 and as for each file, and the driver for each of them.
+    assert!(count(&after, "warm") >= count(&before, "warm") + 9, "{}", bench.status());
+    for name in ["cold", "compared"] {
+        assert_eq!(count(&after, name), count(&before, name), "{}", bench.status());
+    }
+}

@@ -112,3 +112,28 @@ fn another_program_of_the_name_is_the_only_one_told_of_it() {
     fs::set_permissions(bench.path("wrap/clang"), fs::Permissions::from_mode(0o755)).unwrap();
     assert!(told_of(&["bin", "real", "wrap"]));
 }
+
+/// gcc looks for its stages from its own name, along PATH if that is no path. There it would find the link, and nothing
+/// beside it. So a link gives it the path, cold and warm.
+#[test]
+fn a_compiler_behind_a_link_finds_its_own_files() {
+    let bench = Bench::starting("fork");
+    bench.warm_up(&bench.tool("tool"));
+    let path = |rest: &str| format!("{}:{rest}", bench.path("bin").display());
+    let own = std::env::var("PATH").expect("a PATH");
+    let found = bench.command("/bin/sh".as_ref()).args(["-c", "command -v cc"]).output().expect("sh runs");
+    let real = String::from_utf8(found.stdout).expect("a path").trim().to_owned();
+    symlink("hotstart-exec", bench.path("bin/cc")).unwrap();
+    let ask = |program: &str, setting: &str, question: &str| {
+        let mut command = bench.command(program.as_ref());
+        command.env("PATH", path(&own)).env("HOTSTART_EXEC", setting).arg(question);
+        told(&command.output().expect("it runs"))
+    };
+    for question in ["-print-search-dirs", "-print-prog-name=cc1", "-print-prog-name=collect2"] {
+        let plain = ask(&real, "", question);
+        let before = bench.warm_starts();
+        assert_eq!(ask("cc", "cold", question), plain);
+        assert_eq!(ask("cc", "", question), plain);
+        assert_eq!(bench.warm_starts(), before + 1, "{}", bench.status());
+    }
+}

@@ -144,7 +144,7 @@ static int is_compiler(const char *file)
         "cc1",     "cc1plus", "collect2", "gfortran",  "flang",    "flang-new", "as",    "ld",      "lld",
         "lld-link", "mold",   "rustc",    "llc",       "opt",      "ld64.lld",  "ld.lld", "ld.bfd", "ld.gold",
         "ld.mold", "ar",      "ranlib",   "nm",        "strip",    "objcopy",   "objdump", "readelf", "size",
-        "strings", "mc",      "tblgen",   "dsymutil",  NULL};
+        "strings", "mc",      "tblgen",   "dsymutil",  "clang-format", "clang-tidy", "clang-scan-deps", NULL};
     const char *slash = strrchr(file, '/');
     const char *name = slash ? slash + 1 : file;
     size_t length = strlen(name);

@@ -3,6 +3,7 @@
 
 pub(crate) mod anchor;
 pub(crate) mod channel;
+pub(crate) mod clock;
 pub(crate) mod limits;
 pub(crate) mod priority;
 pub(crate) mod probe;

@@ -52,6 +52,10 @@ impl pool::Make for Maker {
         self.ahead.as_ref()?.take(program, AHEAD_WAIT)
     }
 
+    fn time_of_observations(&self) -> Duration {
+        observe::spent()
+    }
+
     fn observe(&self, spec: &Spec<'_>, allocator: Option<&Path>) -> Result<Findings, Reason> {
         // Each time, since the program may have been replaced by one that would run past the runtime.
         let traits = eligible::examine(&spec.program)?;
@@ -86,6 +90,10 @@ impl pool::Make for Maker {
 }
 
 impl pool::Process for Template {
+    fn spent(&mut self) -> Duration {
+        Template::spent(self)
+    }
+
     fn is_current(&self) -> bool {
         Template::is_current(self)
     }
@@ -131,6 +139,10 @@ impl pool::Zygote for Template {
 }
 
 impl pool::Process for Worker {
+    fn spent(&mut self) -> Duration {
+        Worker::spent(self)
+    }
+
     fn is_current(&self) -> bool {
         Worker::is_current(self)
     }

@@ -28,7 +28,7 @@ pub use ahead::Ahead;
 pub use files::Moment;
 pub use image::needed_glibc;
 pub use policy::{Choice, Nested, NestedStarts, OnDoubt, Policy, cache_directory};
-pub use pool::{Retirement, Statistics, Stopped, ToolStatistics};
+pub use pool::{CpuTime, Retirement, Statistics, Stopped, ToolStatistics};
 
 use crate::slots::Slots;
 use crate::spec::{IGNORABLE, Resource};
@@ -41,6 +41,7 @@ pub(crate) use worker::Ended;
 pub(crate) type Pool = pool::Pool<Maker>;
 pub(crate) type Tool = pool::tool::Tool<Maker>;
 pub(crate) type Started<'p> = pool::Started<'p, Maker>;
+pub(crate) type Lease<'p> = pool::Lease<'p, Maker>;
 pub(crate) type ActiveRun<'p> = pool::ActiveRun<'p, Maker>;
 
 /// The runtime's file, once it was tested; `None` if it does not work here.

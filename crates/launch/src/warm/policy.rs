@@ -114,6 +114,9 @@ pub struct Policy {
     pub on_doubt: OnDoubt,
     /// One in this many resets is audited, after the first few of each tool; 0 for none.
     pub audit_one_in: u64,
+    /// Whether CPU times are measured, and a tool whose warm starts take more than cold ones is left cold. Some starts are then
+    /// cold to compare with ([`Reason::Compared`]).
+    pub compare: bool,
     /// Directory in which observations of constructors are stored; without it, each runner makes them anew.
     pub cache: Option<PathBuf>,
 }
@@ -183,6 +186,14 @@ impl Policy {
         self.rewind && own_group && own_limits && low && spec.extra_fds.len() + 5 <= FDS_MAX
     }
 
+    /// Returns whether `spec` may be started cold to compare with warm starts: settings that a cold start makes by a second exec
+    /// would be measured, too.
+    pub(crate) fn compares(&self, spec: &Spec<'_>) -> bool {
+        let is_direct =
+            spec.umask.is_none() && spec.limits.iter().all(|limit| limit.resource.is_of_template());
+        self.compare && is_direct && self.cold_starts() > 0
+    }
+
     /// Returns the number of cold starts under one key before its zygote is made. The first start of an eager choice is an
     /// exception.
     pub(crate) fn cold_starts(&self) -> u32 {
@@ -236,6 +247,7 @@ impl Default for Policy {
             enlarge_after: 32,
             on_doubt: OnDoubt::Stop,
             audit_one_in: 200,
+            compare: false,
             cache: None,
         }
     }

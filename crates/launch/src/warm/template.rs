@@ -20,7 +20,7 @@ use super::worker::{Link, Origin, Worker};
 use super::{key, starter, wire};
 use crate::slots::{Entry, Slot, Slots};
 use crate::sys::shared::Table;
-use crate::sys::{channel, spawn, wait};
+use crate::sys::{channel, clock, spawn, wait};
 use crate::{Limit, ProcessGroup, Reason, Spec};
 
 /// Longest time that a zygote may take to stop before `main`, and to answer.
@@ -57,6 +57,8 @@ pub(crate) struct Template {
     copies: u32,
     /// Number of the fork before which the text is put on large pages; 0 for never.
     pub enlarge_after: u32,
+    /// Its CPU time when it was last asked for.
+    clock: Duration,
     /// Whether it takes up requests on the requester's processor.
     pub near: bool,
     /// Whether it was found dead.
@@ -107,6 +109,7 @@ impl Template {
             near: false,
             is_dead: false,
             start_time: Duration::ZERO,
+            clock: Duration::ZERO,
         };
         let ready = template.await_ready(spec, traits, observed, is_over);
         if ready.is_err() {
@@ -191,6 +194,12 @@ impl Template {
 
     pub(crate) fn pid(&self) -> i32 {
         self.pid
+    }
+
+    /// Returns the CPU time since the last call, the first time that of its own start.
+    pub(crate) fn spent(&mut self) -> Duration {
+        let before = std::mem::replace(&mut self.clock, clock::of_process(self.pid));
+        self.clock.saturating_sub(before)
     }
 
     /// Returns whether it can serve no more: its memory layout was used `starts` times, or it is dead.

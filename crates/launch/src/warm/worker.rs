@@ -19,6 +19,7 @@ use super::{starter, wire};
 use crate::history::{History, Mark};
 use crate::sys::anchor;
 use crate::sys::channel::{self, Received};
+use crate::sys::clock;
 use crate::sys::shared::Table;
 use crate::sys::wait;
 use crate::{ProcessGroup, Spec, Usage};
@@ -36,6 +37,8 @@ pub(crate) struct Worker {
     origin: Origin,
     /// Its runs, for reports.
     history: Arc<History>,
+    /// Its CPU time when it was last asked for.
+    clock: Duration,
     is_dead: bool,
 }
 
@@ -82,6 +85,11 @@ impl Doubts {
         self.0 != 0
     }
 
+    /// Returns whether the run had children.
+    pub(crate) fn of_children(self) -> bool {
+        self.0 & wire::RUN_CHILDREN != 0
+    }
+
     /// Returns whether the run made a system call whose answer may differ in a fresh process.
     pub(crate) fn of_calls(self) -> bool {
         self.0 & wire::RUN_CALLS != 0
@@ -113,11 +121,25 @@ impl Worker {
     pub(crate) fn new(pid: i32, link: Link, origin: Origin) -> Self {
         // Without a time limit a death could be missed. Setting it fails for no socket.
         let _ = channel::set_patience(&link.socket, LOOK);
-        Worker { pid, link, process: None, origin, history: Arc::default(), is_dead: false }
+        Worker {
+            pid,
+            link,
+            process: None,
+            origin,
+            history: Arc::default(),
+            clock: Duration::ZERO,
+            is_dead: false,
+        }
     }
 
     pub(crate) fn pid(&self) -> i32 {
         self.pid
+    }
+
+    /// Returns the CPU time since the last call: after the end of a run that of the run, and of the reset before it.
+    pub(crate) fn spent(&mut self) -> Duration {
+        let before = std::mem::replace(&mut self.clock, clock::of_process(self.pid));
+        self.clock.saturating_sub(before)
     }
 
     /// Records a run that was started for `job`.

@@ -27,7 +27,7 @@ mod variables;
 use std::collections::{BTreeSet, HashMap};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -37,7 +37,7 @@ use super::key::{self, Asked, Looks};
 use super::template::Means;
 #[cfg(test)]
 use super::wire;
-use crate::sys::wait;
+use crate::sys::{clock, wait};
 use crate::{Reason, Spec};
 use numbers::Numbers;
 
@@ -45,6 +45,19 @@ use numbers::Numbers;
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How often to check whether the runs are still wanted.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// CPU time of all observations so far, in nanoseconds.
+static SPENT: AtomicU64 = AtomicU64::new(0);
+
+/// Returns the CPU time of all observations so far.
+pub(crate) fn spent() -> Duration {
+    Duration::from_nanos(SPENT.load(Ordering::Relaxed))
+}
+
+/// Counts CPU time of an observation.
+fn spend(time: Duration) {
+    SPENT.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
+}
 
 /// The reason for which a tool cannot be started warm, and its details.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -274,8 +287,10 @@ fn watched(means: Means<'_>, observe: impl FnOnce(&Live) -> Observed + Send) -> 
     // A thread traces the processes that it starts, and no other thread may wait for them.
     std::thread::scope(|scope| {
         let work = || {
+            let observed = observe(&live);
+            spend(clock::of_thread());
             // The receiver waits below.
-            let _ = sender.send(observe(&live));
+            let _ = sender.send(observed);
         };
         if std::thread::Builder::new().name("observer".into()).spawn_scoped(scope, work).is_err() {
             return Observed::refused(Reason::NotObserved, "no thread for it");

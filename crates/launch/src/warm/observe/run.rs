@@ -14,7 +14,7 @@ use super::variables::{self, Variables};
 use super::{Live, Refusal};
 use crate::Reason;
 use crate::sys::trace::{self, Call, Stop};
-use crate::sys::wait;
+use crate::sys::{clock, wait};
 use crate::warm::files::{Aspect, Files};
 use crate::warm::key::Looks;
 use crate::warm::template::Means;
@@ -107,6 +107,7 @@ pub(super) fn lost(error: std::io::Error) -> Refusal {
 impl Drop for Run<'_> {
     fn drop(&mut self) {
         if !self.has_ended {
+            super::spend(clock::of_process(self.pid));
             wait::kill(self.pid);
             while !matches!(trace::wait(self.pid), Ok(Stop::Ended) | Err(_)) {}
         }

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::account::{Account, Rest, Verdict};
 use super::health::Health;
 use super::places::{Id, Places, Why};
 use super::statistics::ToolStatistics;
@@ -16,9 +17,8 @@ use crate::{Reason, Spec};
 
 /// Number of kinds of standard streams of a tool that looks at them: mostly pipes, files and the null device.
 const STREAM_KINDS: usize = 3;
-/// Failures in a row because files changed during a start. After them the tool stays cold: trying again costs more than a
-/// cold start.
-const CHANGING_MAX: u32 = 64;
+/// Failures in a row because files changed during a start. After them the tool stays cold.
+const CHANGING_MAX: u32 = 16;
 /// Most keys that are counted. A tool whose environment never repeats stays cold.
 const KEYS_MAX: usize = 1024;
 /// New numbers of arguments are observed after this many times the cold starts that a zygote needs, since the observation
@@ -39,8 +39,11 @@ pub(super) struct State<Z, W> {
     was_started: bool,
     /// Whether it is warm from the first start on under each key.
     pub is_eager: bool,
-    /// Number of zygotes in a row that failed because its files changed.
-    changing: u32,
+    /// Rations zygotes after some have failed, and the reason of the last failure.
+    rest: Rest,
+    stumbled: Reason,
+    /// CPU time of its starts, and whether they are measured.
+    pub account: Account,
     /// Starts by key, while they are too few for a zygote.
     seen: HashMap<Vec<u8>, u32>,
     /// By key, the numbers of arguments of starts that were cold because these numbers were not observed.
@@ -104,7 +107,9 @@ impl<Z: Zygote, W> State<Z, W> {
             asked: Asked::default(),
             was_started: false,
             is_eager: false,
-            changing: 0,
+            rest: Rest::default(),
+            stumbled: Reason::TemplateDied,
+            account: Account::default(),
             seen: HashMap::new(),
             numbers: HashMap::new(),
             price: 1,
@@ -124,9 +129,12 @@ impl<Z: Zygote, W> State<Z, W> {
         if let Some(reason) = self.unfit.or_else(|| self.asked.refuses(spec)) {
             return Err(reason);
         }
+        if policy.compares(spec) && !self.is_eager && waiting.counted.is_none() && waiting.ticket.is_none() {
+            self.compare()?;
+        }
         let key = key::of(spec, &self.asked);
         // A tool that starts others leaves children after each run.
-        let resets = policy.rewinds(spec) && self.health.stopped.is_none() && !policy.follows(&spec.program);
+        let resets = policy.rewinds(spec) && !policy.follows(&spec.program) && self.health.resets_next();
         let step = self.in_turn(&key, resets, start, waiting);
         if let Some(step) = step.or_else(|| self.at_hand(&key, resets, start, waiting)) {
             return Ok(step);
@@ -138,6 +146,15 @@ impl<Z: Zygote, W> State<Z, W> {
             waiting.counted = Some(key.clone());
         }
         self.new_zygote(&key, resets, start, waiting)
+    }
+
+    /// Returns the reason for a cold start where warm ones do not pay, or one is due that shows whether they do.
+    fn compare(&mut self) -> Result<(), Reason> {
+        if self.account.verdict() == Verdict::Loses {
+            self.give_up(Reason::DoesNotPay);
+            return Err(Reason::DoesNotPay);
+        }
+        if self.account.compares_next() { Err(Reason::Compared) } else { Ok(()) }
     }
 
     /// In a crowd, waits while other starts wait longer for the same.
@@ -206,6 +223,9 @@ impl<Z: Zygote, W> State<Z, W> {
         let left = waiting.for_zygote.get_or_insert_with(begin).left(start.now, || (start.busy)(&[]));
         if !is_in_use || left.is_none() {
             let room = self.room(start.policy.templates_per_tool);
+            if !self.rest.is_over() {
+                return Err(self.stumbled);
+            }
             if self.zygotes.live() < room || self.drop_zygote(Why::Room) {
                 let id = self.zygotes.claim(key.into());
                 let worker = if resets { self.claim_worker(key, start.policy) } else { None };
@@ -272,7 +292,6 @@ impl<Z: Zygote, W> State<Z, W> {
         if learned {
             self.forget_keys();
         }
-        self.changing = 0;
         self.statistics.templates += 1;
         self.statistics.template_time += zygote.start_time();
         key(&self.asked).into()
@@ -294,11 +313,21 @@ impl<Z: Zygote, W> State<Z, W> {
     /// Records that no zygote could be made. A reason that lies in the tool keeps it cold.
     pub(super) fn failed(&mut self, reason: Reason) {
         let of_request = matches!(reason, Reason::Busy | Reason::LooksAtStream | Reason::Limits);
-        let is_passing = reason == Reason::FilesChanging && self.changing < CHANGING_MAX;
-        self.changing += u32::from(reason == Reason::FilesChanging);
+        let is_passing = reason == Reason::FilesChanging && self.stumble(reason) <= CHANGING_MAX;
         if !of_request && !is_passing {
             self.give_up(reason);
         }
+    }
+
+    /// Records a failure that the next zygote may not have. Returns the number of such failures in a row.
+    pub(super) fn stumble(&mut self, reason: Reason) -> u32 {
+        self.stumbled = reason;
+        self.rest.failed()
+    }
+
+    /// Records a warm start.
+    pub(super) fn succeeded(&mut self) {
+        self.rest.succeeded();
     }
 
     /// Keeps the tool cold, and ends its idle processes.
@@ -321,7 +350,14 @@ impl<Z: Zygote, W> State<Z, W> {
 
     /// Counts this start. Returns whether there were enough under this key.
     fn pays(&mut self, key: &[u8], policy: &Policy) -> bool {
-        self.pays_after(policy.cold_starts() * self.price, key, policy)
+        let price = self.price.max(self.debt(policy));
+        self.pays_after(policy.cold_starts() * price, key, policy)
+    }
+
+    /// Returns the factor on cold starts while zygotes and observations are not paid for. Where CPU times are not compared, runs
+    /// are not measured, and nothing is known of that.
+    fn debt(&self, policy: &Policy) -> u32 {
+        if policy.compare { self.account.price() } else { 1 }
     }
 
     fn pays_after(&mut self, starts_before: u32, key: &[u8], policy: &Policy) -> bool {
@@ -345,7 +381,8 @@ impl<Z: Zygote, W> State<Z, W> {
     pub(super) fn numbers_due(&mut self, spec: &Spec<'_>, policy: &Policy) -> Option<Vec<usize>> {
         let key = key::of(spec, &self.asked);
         let unknown = [&key[..], b"#"].concat();
-        let is_due = self.pays_after(policy.cold_starts() * NUMBER_PRICE, &unknown, policy);
+        let price = NUMBER_PRICE * self.debt(policy);
+        let is_due = self.pays_after(policy.cold_starts() * price, &unknown, policy);
         if is_due {
             self.seen.remove(&unknown);
         }

@@ -12,8 +12,12 @@ use crate::warm::worker::Doubts;
 
 /// Runs whose audits must be clean before others go unaudited.
 const FIRST_AUDITS: u32 = 3;
-/// Number of retired processes from which their share of all runs decides.
+/// Number of retired processes from which their share of all runs decides, and the number that suffices if none was ever reset.
 const RETIRED_MIN: u64 = 4;
+const RETIRED_ALL: u64 = 2;
+/// Forks before a tool whose processes have retired often gets another: twice as many each time, up to the second number.
+const FORKS_FIRST: u32 = 16;
+const FORKS_MOST: u32 = 1024;
 /// The largest share, as one in this many runs. Making a persistent process costs about as much as a few forks.
 const RETIRED_ONE_IN: u64 = 8;
 /// The same for doubtful runs. After each, the whole test runs again, cold.
@@ -123,11 +127,43 @@ pub(crate) struct Health {
     doubtful_runs: u64,
     pub retired: BTreeMap<Retirement, u64>,
     pub stopped: Option<Stopped>,
+    /// Runs since the last trial, and how many of them retired and were reset.
+    since: Since,
+    /// Forks before the next trial of a tool that has stopped, and before the last one.
+    forks_left: u32,
+    forks_last: u32,
+    is_trial: bool,
     /// Whether the tool is cold because too many of its runs prove nothing.
     pub is_doubtful: bool,
 }
 
+#[derive(Clone, Copy, Debug, Default)]
+struct Since {
+    runs: u64,
+    retired: u64,
+    reset: u64,
+}
+
 impl Health {
+    /// Returns whether the next run may be in a persistent process. A tool whose processes have retired often tries again
+    /// seldom: a driver's first runs may have children, and its later ones none.
+    pub(crate) fn resets_next(&mut self) -> bool {
+        match self.stopped {
+            None => true,
+            Some(Stopped::Retires(_)) if self.forks_left == 0 => {
+                // Starts at the same time are no further trials.
+                self.forks_left = self.forks_last;
+                self.is_trial = true;
+                true
+            }
+            Some(Stopped::Retires(_)) => {
+                self.forks_left -= 1;
+                false
+            }
+            Some(_) => false,
+        }
+    }
+
     /// Counts the next run, and returns whether it is audited. `one_in` is the sample's period, 0 for none.
     pub(crate) fn audits_next(&mut self, one_in: u64) -> bool {
         self.claimed += 1;
@@ -139,9 +175,16 @@ impl Health {
         self.runs += 1;
         if differs != 0 {
             self.stopped = Some(Stopped::Differs(differences(differs)));
-        } else if audited {
-            self.clean_audits += 1;
+            return;
         }
+        self.clean_audits += u32::from(audited);
+        if matches!(self.stopped, Some(Stopped::Retires(_))) {
+            self.stopped = None;
+            self.is_trial = false;
+            self.since = Since::default();
+        }
+        self.since.runs += 1;
+        self.since.reset += 1;
     }
 
     /// Records a run after which the persistent process retired.
@@ -149,12 +192,17 @@ impl Health {
         self.runs += 1;
         let why = Retirement::first(bits);
         *self.retired.entry(why).or_default() += 1;
-        let total: u64 = self.retired.values().sum();
-        if total >= RETIRED_MIN && total * RETIRED_ONE_IN > self.runs {
+        self.since.runs += 1;
+        self.since.retired += 1;
+        let Since { runs, retired, reset } = self.since;
+        let least = if reset == 0 { RETIRED_ALL } else { RETIRED_MIN };
+        let is_often = retired >= least && retired * RETIRED_ONE_IN > runs;
+        let was_trial = std::mem::take(&mut self.is_trial);
+        if was_trial || (is_often && self.stopped.is_none()) {
             let most = self.retired.iter().max_by_key(|(_, count)| **count);
-            if let Some((why, _)) = most {
-                self.stopped.get_or_insert(Stopped::Retires(*why));
-            }
+            self.stopped = most.map(|(why, _)| Stopped::Retires(*why));
+            self.forks_last = (2 * self.forks_last).clamp(FORKS_FIRST, FORKS_MOST);
+            self.forks_left = self.forks_last;
         }
     }
 
@@ -207,7 +255,7 @@ mod tests {
     #[test]
     fn retiring_often_stops_it_and_seldom_does_not() {
         let mut often = Health::default();
-        (0..4).for_each(|_| often.retired(1));
+        (0..2).for_each(|_| often.retired(1));
         assert_eq!(often.stopped, Some(Stopped::Retires(Retirement::Threads)));
         let mut seldom = Health::default();
         for run in 0..1000 {
@@ -215,6 +263,27 @@ mod tests {
         }
         assert_eq!(seldom.stopped, None);
         assert_eq!(seldom.retired[&Retirement::Children], 50);
+    }
+
+    #[test]
+    fn a_tool_that_has_stopped_tries_again_ever_less_often() {
+        let mut record = Health::default();
+        (0..2).for_each(|_| record.retired(2));
+        let mut forks = |works: bool| {
+            let forks = (0..5000).take_while(|_| !record.resets_next()).count();
+            if works {
+                record.rewound(false, 0)
+            } else {
+                record.retired(2)
+            }
+            (forks, record.stopped.is_none())
+        };
+        assert_eq!([forks(false), forks(false), forks(true)], [(16, false), (32, false), (64, true)]);
+        assert_eq!(forks(true), (0, true), "one that was reset is as before");
+        (0..4).for_each(|_| record.retired(2));
+        assert!(record.stopped.is_some() && record.forks_left == 128);
+        record.rewound(true, 1);
+        assert!((0..5000).all(|_| !record.resets_next()), "no trial after a difference");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::memory::{Base, Share};
 use super::permit::{Held, Permit};
@@ -13,7 +14,7 @@ use crate::warm::observe::Observed;
 use crate::warm::place;
 use crate::warm::request::Failure;
 use crate::warm::worker::Ended;
-use crate::{ProcessGroup, Reason, Spec, Via};
+use crate::{ProcessGroup, Reason, Spec, Usage, Via};
 
 /// Forks after which the memory of a zygote is measured again: it puts its text on large pages after some of them.
 const MEASURE_EACH: u32 = 16;
@@ -49,6 +50,18 @@ pub(crate) struct ActiveRun<'p, M: Make> {
     audited: bool,
     /// Whether the process ends with the run, and has no place.
     is_once: bool,
+    /// Whether the process was made for this run, and is used again.
+    is_new: bool,
+    cpu: Cpu,
+}
+
+/// CPU times of a run.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cpu {
+    /// Of the zygote that has forked its process.
+    fork: Duration,
+    /// Of its process, and the part outside the run; `None` until it has ended.
+    run: Option<(Duration, Duration)>,
 }
 
 impl<M: Make> Started<'_, M> {
@@ -118,10 +131,15 @@ impl<'p, M: Make> Lease<'p, M> {
                 self.reset(held, audited, spec, slot, alone && self.pool.policy.near)
             }
             What::Zygote(mut held, grown) => {
-                let started = match grown {
+                let mut started = match grown {
                     Some(permit) => self.grow(&mut held, permit, spec, slot),
                     None => self.fork(&mut held, spec, slot),
                 };
+                if self.pool.policy.compare {
+                    let fork = held.unit.process.spent();
+                    let run = started.as_mut().ok().and_then(|started| started.run.as_mut());
+                    run.into_iter().for_each(|run| run.cpu.fork = fork);
+                }
                 // The zygote goes back when this is dropped.
                 self.what = Some(What::Zygote(held, None));
                 started
@@ -184,8 +202,7 @@ impl<'p, M: Make> Lease<'p, M> {
                 self.tool.cannot_reset();
                 self.fork(held, spec, slot)
             }
-            Err(Failure::Request(reason)) => Err(reason),
-            Err(Failure::Died) => Err(Reason::TemplateDied),
+            Err(failure) => Err(self.failed(failure)),
         }
     }
 
@@ -196,10 +213,6 @@ impl<'p, M: Make> Lease<'p, M> {
         spec: &Spec<'_>,
         slot: Slot<'_>,
     ) -> Result<Started<'p, M>, Reason> {
-        let failed = |failure| match failure {
-            Failure::Request(reason) => reason,
-            Failure::Died | Failure::NoWorker => Reason::TemplateDied,
-        };
         let near = self.pool.policy.near;
         let zygote = &mut held.unit.process;
         let started =
@@ -212,9 +225,10 @@ impl<'p, M: Make> Lease<'p, M> {
                 }
                 Err(Failure::NoWorker) => {
                     self.tool.cannot_reset();
-                    Started { pid: zygote.fork(spec, slot, near).map_err(failed)?, via: Via::Fork, run: None }
+                    let pid = zygote.fork(spec, slot, near).map_err(|failure| self.failed(failure))?;
+                    Started { pid, via: Via::Fork, run: None }
                 }
-                Err(failure) => return Err(failed(failure)),
+                Err(failure) => return Err(self.failed(failure)),
             };
         held.unit.forks += 1;
         if held.unit.forks % MEASURE_EACH == 0 {
@@ -223,13 +237,25 @@ impl<'p, M: Make> Lease<'p, M> {
         Ok(started)
     }
 
+    /// Returns the reason for which a zygote has not served a request.
+    fn failed(&self, failure: Failure) -> Reason {
+        match failure {
+            Failure::Request(reason) => reason,
+            Failure::Died | Failure::NoWorker => {
+                self.tool.lost_zygote();
+                Reason::TemplateDied
+            }
+        }
+    }
+
     fn active(&self, held: Held<M::Worker>, audited: bool, via: Via) -> Started<'p, M> {
-        let run = self.run(held, audited);
+        let run = ActiveRun { is_new: via == Via::Fork, ..self.run(held, audited) };
         Started { pid: run.worker().pid(), via, run: Some(run) }
     }
 
     fn run(&self, held: Held<M::Worker>, audited: bool) -> ActiveRun<'p, M> {
-        ActiveRun { pool: self.pool, tool: Arc::clone(&self.tool), held, audited, is_once: false }
+        let (pool, tool) = (self.pool, Arc::clone(&self.tool));
+        ActiveRun { pool, tool, held, audited, is_once: false, is_new: false, cpu: Cpu::default() }
     }
 }
 
@@ -272,9 +298,27 @@ impl<M: Make> ActiveRun<'_, M> {
         &mut self.held.unit.process
     }
 
+    /// Measures a run that has ended, before its process is reaped. `usage` is that of the run alone, if the process lives on.
+    pub(crate) fn measure(&mut self, usage: Option<&Usage>) {
+        if self.pool.policy.compare {
+            let spent = self.held.unit.process.spent();
+            let outside =
+                usage.map_or(Duration::ZERO, |usage| spent.saturating_sub(usage.user + usage.system));
+            self.cpu.run = Some((spent, outside));
+        }
+    }
+
+    /// Accounts for the run's CPU time. The first run of a process includes its making, and an audited one the audit.
+    fn account(&self) {
+        let Cpu { fork, run: Some((spent, outside)) } = self.cpu else { return };
+        let is_typical = !self.is_new && !self.audited;
+        self.tool.ran_warm(is_typical.then_some(spent + fork), outside + fork);
+    }
+
     /// Gives the process back after it has reported `ended`. Only then may it serve others.
     pub(crate) fn finish(self, ended: &Ended) {
-        let ActiveRun { pool, tool, mut held, audited, is_once } = self;
+        self.account();
+        let ActiveRun { pool, tool, mut held, audited, is_once, .. } = self;
         let on_doubt = pool.policy.on_doubt;
         if is_once {
             if let Ended::Process { doubts, .. } = ended {

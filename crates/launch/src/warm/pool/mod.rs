@@ -6,6 +6,7 @@
 //! the reason for a cold start; [`Lease::start`] has it run the request; [`ActiveRun::finish`] gives a persistent process
 //! back. Each claim on a process is a value ([`permit::Permit`]).
 
+pub(crate) mod account;
 mod decide;
 pub(crate) mod health;
 mod lease;
@@ -18,6 +19,7 @@ mod tests;
 pub(crate) mod tool;
 mod wait;
 
+pub use account::CpuTime;
 pub use health::{Retirement, Stopped};
 pub use statistics::{Statistics, ToolStatistics};
 
@@ -52,6 +54,8 @@ pub(crate) trait Process: fmt::Debug + Send + 'static {
     fn is_shadowed(&self, cwd: &Path) -> bool;
     /// Returns the private memory that it maps, in bytes.
     fn mapped(&self) -> u64;
+    /// Returns its CPU time since the last call.
+    fn spent(&mut self) -> Duration;
 }
 
 /// A tool stopped before `main`, which makes forks of itself.
@@ -93,6 +97,8 @@ pub(crate) trait Make: fmt::Debug + Send + Sync + 'static {
     type Worker: Worker;
     /// Returns the zygote of `program` from the prefork. Called once for each program.
     fn made_ahead(&self, program: &Path) -> Option<Made<Self::Zygote>>;
+    /// Returns the CPU time of all observations so far.
+    fn time_of_observations(&self) -> Duration;
     /// Observes the constructors of `spec`'s program.
     fn observe(&self, spec: &Spec<'_>, allocator: Option<&Path>) -> Result<Findings, Reason>;
     /// Observes them with these `numbers` of arguments, too, `spec`'s among them; or returns the reason for a cold start.

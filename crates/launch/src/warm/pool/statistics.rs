@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::account::CpuTime;
 use super::health::{Retirement, Stopped};
 use crate::{Reason, Via};
 
@@ -61,6 +62,8 @@ pub struct ToolStatistics {
     pub templates: u64,
     /// Sum of their times from exec to stop, which each fork saves.
     pub template_time: Duration,
+    /// CPU times, if starts are measured ([`crate::Policy::compare`]).
+    pub cpu: CpuTime,
 }
 
 impl ToolStatistics {

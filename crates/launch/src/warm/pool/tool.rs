@@ -181,7 +181,7 @@ impl<M: Make> Tool<M> {
         admit: impl FnOnce(&M::Zygote) -> Result<Arc<Base>, Reason>,
     ) -> Result<Held<M::Zygote>, Reason> {
         let allocator = self.lock().statistics.allocator.clone();
-        let findings = maker.observe(spec, allocator.as_deref())?;
+        let findings = self.learn(maker, || maker.observe(spec, allocator.as_deref()))?;
         let noted = {
             let mut state = self.lock();
             state.take_note(&findings.observed, findings.is_new);
@@ -190,12 +190,25 @@ impl<M: Make> Tool<M> {
         if let Some(reason) = findings.observed.refusal.as_ref().map(|refusal| refusal.reason).or(noted) {
             return Err(reason);
         }
-        let zygote = maker.zygote(spec, allocator.as_deref(), &findings)?;
+        let mut zygote = maker.zygote(spec, allocator.as_deref(), &findings)?;
         let base = admit(&zygote)?;
+        let spent = zygote.spent();
         let mut state = self.lock();
+        state.account.made(spent);
         let key = state.learn(&zygote, |asked| key::of(spec, asked));
         state.zygotes.made(permit.id(), &key, 0);
         Ok(Held::new(Unit::zygote(zygote, key, findings.observed, base), permit))
+    }
+
+    /// Calls `observe`, and accounts for its CPU time.
+    fn learn<R>(&self, maker: &M, observe: impl FnOnce() -> R) -> R {
+        let before = maker.time_of_observations();
+        let result = observe();
+        let spent = maker.time_of_observations().saturating_sub(before);
+        if spent > Duration::ZERO {
+            self.lock().account.learned(spent);
+        }
+        result
     }
 
     /// Has the constructors observed with as many arguments as `spec` has, if there were enough starts with unknown numbers.
@@ -211,7 +224,7 @@ impl<M: Make> Tool<M> {
             let numbers = state.numbers_due(spec, policy).ok_or(Reason::FewStarts)?;
             (numbers, state.statistics.allocator.clone())
         };
-        let extended = maker.extend(observed, &numbers, spec, allocator.as_deref());
+        let extended = self.learn(maker, || maker.extend(observed, &numbers, spec, allocator.as_deref()));
         let Err(Refusal { reason, detail }) = extended else {
             self.lock().statistics.observed += 1;
             return Ok(());
@@ -228,6 +241,23 @@ impl<M: Make> Tool<M> {
         let mut state = self.lock();
         state.failed(reason);
         state.queue.wake_all();
+    }
+
+    /// Records that a zygote died over a request.
+    pub(crate) fn lost_zygote(&self) {
+        self.lock().stumble(Reason::TemplateDied);
+    }
+
+    /// Records the CPU time of a start that was cold for the comparison with warm ones.
+    pub(crate) fn ran_cold(&self, spent: Duration) {
+        self.lock().account.ran_cold(spent);
+    }
+
+    /// Records the CPU time that a warm start took, if it was a typical one, and the part of it that a cold one would not.
+    pub(crate) fn ran_warm(&self, spent: Option<Duration>, extra: Duration) {
+        let mut state = self.lock();
+        state.account.ran_warm(spent);
+        state.account.extra(extra);
     }
 
     /// Makes the tool warm from the next start on, under each key.
@@ -263,6 +293,7 @@ impl<M: Make> Tool<M> {
             health.retired(why);
             health.doubted(doubts, on_doubt);
         });
+        self.note_children(doubts);
     }
 
     /// Records a run in a process of its own.
@@ -271,6 +302,13 @@ impl<M: Make> Tool<M> {
             health.ran_once();
             health.doubted(doubts, on_doubt);
         });
+        self.note_children(doubts);
+    }
+
+    fn note_children(&self, doubts: Doubts) {
+        if doubts.of_children() {
+            self.lock().account.starts_others();
+        }
     }
 
     /// Updates the record with `what`. A tool whose runs are doubtful too often becomes cold.
@@ -337,12 +375,17 @@ impl<M: Make> Tool<M> {
             not_rewound: state.health.stopped.clone(),
             ended_for_memory: dropped(Why::Memory),
             ended_for_room: dropped(Why::Room),
+            cpu: state.account.times(),
             ..state.statistics.clone()
         }
     }
 
     /// Records a start and the time that it took.
     pub(crate) fn record(&self, via: Via, took: Duration) {
-        self.lock().statistics.record(via, took);
+        let mut state = self.lock();
+        state.statistics.record(via, took);
+        if via.is_warm() {
+            state.succeeded();
+        }
     }
 }

@@ -34,6 +34,8 @@ pub(super) struct World {
     /// The failure of the next attempt to make a zygote, and of the next request.
     pub refuses: Mutex<Option<Reason>>,
     pub fails: Mutex<Option<Failure>>,
+    /// CPU time of every process for everything.
+    pub spends: Mutex<Duration>,
     /// Number of zygotes made.
     pub made: AtomicU64,
 }
@@ -111,6 +113,10 @@ impl Process for Fake {
     fn mapped(&self) -> u64 {
         MIB
     }
+
+    fn spent(&mut self) -> Duration {
+        *self.world.spends.lock().unwrap()
+    }
 }
 
 impl Zygote for Fake {
@@ -157,6 +163,10 @@ impl Make for Maker {
 
     fn made_ahead(&self, _: &Path) -> Option<Made<Fake>> {
         None
+    }
+
+    fn time_of_observations(&self) -> Duration {
+        Duration::ZERO
     }
 
     fn observe(&self, _: &Spec<'_>, _: Option<&Path>) -> Result<Findings, Reason> {

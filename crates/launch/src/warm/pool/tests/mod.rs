@@ -114,7 +114,7 @@ fn a_difference_or_calls_that_nobody_repeats_end_persistent_processes() {
 fn a_tool_whose_forks_are_doubtful_is_cold() {
     let trial = Trial::new(policy());
     let retired = |retired, doubts| Ended::Process { retired, doubts: Doubts::new(doubts) };
-    for _ in 0..4 {
+    for _ in 0..2 {
         trial.start(&spec("a", 0, true)).unwrap().run.unwrap().finish(&retired(1, 0));
     }
     assert_eq!(statistics(&trial).not_rewound, Some(Stopped::Retires(Retirement::Threads)));
@@ -184,4 +184,74 @@ fn a_zygote_larger_than_all_may_be_is_not_kept() {
     let trial = Trial::new(Policy { memory: MIB - 1, ..policy() });
     assert_eq!([run(&trial, "a", 0), run(&trial, "a", 0)], [Via::Cold(Reason::Memory); 2]);
     assert_eq!((trial.alive(), trial.pool.budget.used()), ([0, 0], 0));
+}
+
+/// Starts a tool whose processes spend 10 ms on everything, and `cold` if they are cold. Returns how the starts were made.
+fn compare(trial: &Trial, cold: Duration) -> Vec<Via> {
+    *trial.world.spends.lock().unwrap() = Duration::from_millis(10);
+    let spec = spec("a", 0, true);
+    let start = |_| match trial.start(&spec) {
+        Ok(started) => {
+            started.run.into_iter().for_each(|mut run| {
+                run.measure(Some(&Usage::default()));
+                run.finish(&reset(0));
+            });
+            started.via
+        }
+        Err(reason) => {
+            if reason == Reason::Compared {
+                trial.tool(&spec).ran_cold(cold);
+            }
+            Via::Cold(reason)
+        }
+    };
+    (0..200).map(start).collect()
+}
+
+#[test]
+fn a_tool_whose_warm_starts_take_more_is_left_cold() {
+    let policy = Policy { compare: true, choice: Choice::Auto { after: 1 }, ..policy() };
+    let trial = Trial::new(policy.clone());
+    let vias = compare(&trial, Duration::from_millis(2));
+    assert_eq!(vias.last(), Some(&Via::Cold(Reason::DoesNotPay)));
+    assert_eq!((vias.iter().filter(|via| via.is_warm()).count() < 30, trial.alive()), (true, [0, 0]));
+    let cpu = statistics(&trial).cpu;
+    assert_eq!((cpu.cold.0, cpu.saved() < 0.0), (3, true));
+    let gains = Trial::new(policy.clone());
+    let vias = compare(&gains, Duration::from_millis(40));
+    assert_eq!(vias.last(), Some(&Via::Rewind));
+    let of = |why| vias.iter().filter(|via| **via == Via::Cold(why)).count();
+    assert_eq!((of(Reason::FewStarts), of(Reason::DoesNotPay), of(Reason::Compared) < 9), (1, 0, true));
+    // Nothing is compared of a tool that is asked for, nor where the first start is warm.
+    let asked = Trial::new(policy.clone());
+    asked.tool(&spec("a", 0, true)).make_eager();
+    assert!(compare(&asked, Duration::from_millis(2)).iter().all(|via| via.is_warm()));
+    let at_once = Trial::new(Policy { choice: Choice::Auto { after: 0 }, ..policy });
+    assert!(compare(&at_once, Duration::from_millis(2)).iter().all(|via| via.is_warm()));
+}
+
+#[test]
+fn a_tool_whose_zygotes_keep_dying_rests_for_longer_each_time() {
+    let trial = Trial::new(policy());
+    let mut vias = Vec::new();
+    for _ in 0..40 {
+        *trial.world.fails.lock().unwrap() = Some(Failure::Died);
+        vias.push(run(&trial, "a", 0));
+    }
+    assert!(vias.iter().all(|via| *via == Via::Cold(Reason::TemplateDied)));
+    let made = trial.world.made.load(Ordering::Relaxed);
+    assert_eq!(made, 7, "after 0, 1, 2, 4, 8 and 16 starts");
+}
+
+#[test]
+fn a_zygote_that_is_not_paid_for_makes_the_next_one_dearer_where_that_is_measured() {
+    let zygotes = |compare| {
+        let trial = Trial::new(Policy { compare, choice: Choice::Auto { after: 1 }, ..policy() });
+        *trial.world.spends.lock().unwrap() = Duration::from_millis(10);
+        for key in 0..8 {
+            (0..4).for_each(|_| _ = run(&trial, "a", key));
+        }
+        trial.world.made.load(Ordering::Relaxed)
+    };
+    assert_eq!([zygotes(false), zygotes(true)], [8, 3]);
 }
