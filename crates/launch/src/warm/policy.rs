@@ -114,6 +114,8 @@ pub struct Policy {
     pub on_doubt: OnDoubt,
     /// One in this many resets is audited, after the first few of each tool; 0 for none.
     pub audit_one_in: u64,
+    /// Whether scripts that Python runs are started warm.
+    pub python: bool,
     /// Directory in which observations of constructors are stored; without it, each runner makes them anew.
     pub cache: Option<PathBuf>,
 }
@@ -236,6 +238,7 @@ impl Default for Policy {
             enlarge_after: 32,
             on_doubt: OnDoubt::Stop,
             audit_one_in: 200,
+            python: false,
             cache: None,
         }
     }

@@ -14,6 +14,8 @@ pub(super) mod counts;
 mod maps;
 pub(crate) mod numbers;
 #[cfg(target_arch = "x86_64")]
+mod python;
+#[cfg(target_arch = "x86_64")]
 mod run;
 #[cfg(target_arch = "x86_64")]
 mod secret;
@@ -67,6 +69,8 @@ pub(crate) struct Observed {
     pub counts: Vec<counts::Place>,
     /// The numbers of arguments for which they were observed.
     numbers: Arc<Numbers>,
+    /// The place in a Python script where it stops; 0 before `main`.
+    pub place: u64,
     /// The reason for which it must be cold, if there is one.
     pub refusal: Option<Refusal>,
     key: Vec<u8>,
@@ -126,7 +130,10 @@ pub(crate) fn observe(spec: &Spec<'_>, numbers: &[usize], means: Means<'_>) -> (
         return (known, false);
     }
     let begun = SystemTime::now();
-    let mut observed = watched(means, |live| twice::observe(spec, numbers, means, live));
+    let mut observed = watched(means, |live| match means.python {
+        true => python::observe(spec, means, live),
+        false => twice::observe(spec, numbers, means, live),
+    });
     observed.key = key::of(spec, &observed.asked());
     // A file that changed meanwhile may have been read in its old state, or by one run only.
     if !observed.files.unchanged_since(begun) || !observed.files.unchanged() {
@@ -287,6 +294,9 @@ fn watched(means: Means<'_>, observe: impl FnOnce(&Live) -> Observed + Send) -> 
 }
 
 #[cfg(not(target_arch = "x86_64"))]
+use twice as python;
+
+#[cfg(not(target_arch = "x86_64"))]
 mod twice {
     //! Observation depends on the processor's architecture.
 
@@ -321,6 +331,7 @@ impl Observed {
             relative: Vec::new(),
             counts: Vec::new(),
             numbers: Arc::default(),
+            place: 0,
             refusal: Some(Refusal { reason, detail: detail.to_owned() }),
             key: Vec::new(),
         }
