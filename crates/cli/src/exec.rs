@@ -183,6 +183,11 @@ fn settings() -> Result<Settings, String> {
     if let Some(tools) = std::env::var_os("HOTSTART_SERVER_COLD") {
         settings.policy.never = tools.to_string_lossy().split(',').map(str::to_owned).collect();
     }
+    settings.policy.python = match std::env::var("HOTSTART_SERVER_PYTHON").as_deref() {
+        Ok("1") => true,
+        Ok("0") | Err(_) => false,
+        Ok(other) => return Err(format!("HOTSTART_SERVER_PYTHON: say 0 or 1, not '{other}'")),
+    };
     match std::env::var("HOTSTART_SERVER_START").as_deref() {
         Ok("auto") | Err(_) => {}
         Ok(how @ ("fork" | "rewind")) => {

@@ -186,6 +186,7 @@ void hs_audit_record(const char *name)
 void hs_audit_leave_to_python(void)
 {
     asked.is_python = 1;
+    asked.doubts &= HS_DOUBT_AUDIT_FULL;
 }
 
 /* Records again, in a worker, the names that main asks for. */

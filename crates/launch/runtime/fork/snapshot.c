@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -42,6 +43,16 @@ static int stdio_touched(void)
     if (stdin->_IO_buf_base || stdout->_IO_buf_base || stderr->_IO_buf_base)
         return 1;
     return fstat(1, &output) != 0 || output.st_size != 0;
+}
+
+/* Whether anything was written, or waits to be. Python may have taken the streams of libc their buffers. */
+static int output_made(void)
+{
+    struct stat output;
+    for (int fd = 1; fd <= 2; fd++)
+        if (fstat(fd, &output) != 0 || output.st_size != 0)
+            return 1;
+    return __fpending(stdout) || __fpending(stderr);
 }
 
 static int children_left(void)
@@ -205,7 +216,7 @@ uint32_t hs_snapshot_doubts_of_python(void)
         found |= HS_DOUBT_TIMERS;
     if (signals_touched())
         found |= HS_DOUBT_SIGNALS;
-    if (stdio_touched())
+    if (output_made())
         found |= HS_DOUBT_STDIO;
     if (children_left())
         found |= HS_DOUBT_CHILDREN;

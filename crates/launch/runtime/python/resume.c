@@ -115,15 +115,21 @@ static void open_stream(hs_py *io, int fd)
 {
     static const char *const names[] = {"<stdin>", "<stdout>", "<stderr>"};
     hs_py *text = hs_py_request.streams[fd];
-    hs_py *buffer = sure(hs_py_api.PyObject_CallMethod(io, "open", "isiOOOO", fd, fd ? "wb" : "rb", -1, hs_py_api.none,
+    hs_py *through = sure(hs_py_api.PyObject_GetAttrString(text, "write_through"));
+    /* With PYTHONUNBUFFERED, output has no buffer. */
+    const int unbuffered = hs_py_api.PyLong_AsLong(through) != 0;
+    hs_py *buffer = sure(hs_py_api.PyObject_CallMethod(io, "open", "isiOOOO", fd, fd ? "wb" : "rb", unbuffered ? 0 : -1, hs_py_api.none,
                                                        hs_py_api.none, hs_py_api.none, hs_py_api.PyBool_FromLong(0)));
-    hs_py *raw = sure(hs_py_api.PyObject_GetAttrString(buffer, "raw"));
+    hs_py *raw = unbuffered ? buffer : sure(hs_py_api.PyObject_GetAttrString(buffer, "raw"));
+    if (unbuffered)
+        hs_py_api.Py_IncRef(raw);
     set(raw, "name", hs_py_api.PyUnicode_FromString(names[fd]));
     hs_py *encoding = sure(hs_py_api.PyObject_GetAttrString(text, "encoding"));
     hs_py *errors = sure(hs_py_api.PyObject_GetAttrString(text, "errors"));
     done(hs_py_api.PyObject_CallMethod(text, "__init__", "OOOsOO", buffer, encoding, errors, "\n",
-                                       hs_py_api.PyBool_FromLong(fd == 2), hs_py_api.PyBool_FromLong(0)));
+                                       hs_py_api.PyBool_FromLong(fd == 2 && !unbuffered), through));
     set(text, "mode", hs_py_api.PyUnicode_FromString(fd ? "w" : "r"));
+    done(through);
     done(raw);
     done(encoding);
     done(errors);

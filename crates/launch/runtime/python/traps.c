@@ -358,7 +358,7 @@ static struct listed {
 } listed[] = {
     {"posix",
      "open close read lseek fspath uname getuid geteuid getgid getegid strerror isatty get_terminal_size cpu_count "
-     "sched_getaffinity get_inheritable device_encoding WIFEXITED WEXITSTATUS WIFSIGNALED WTERMSIG WIFSTOPPED WSTOPSIG WCOREDUMP "
+     "sched_getaffinity _get_cpu_count_config get_inheritable device_encoding WIFEXITED WEXITSTATUS WIFSIGNALED WTERMSIG WIFSTOPPED WSTOPSIG WCOREDUMP "
      "_path_normpath _path_splitroot _path_splitroot_ex",
      "stat lstat access readlink listdir scandir _path_exists _path_lexists _path_isfile _path_isdir _path_islink _path_isjunction", 0},
     {"time", "", "", 0},
@@ -368,8 +368,8 @@ static struct listed {
      "", 0},
     {"_signal", "getsignal valid_signals strsignal default_int_handler", "", 0},
     {"sys",
-     "intern getfilesystemencoding getfilesystemencodeerrors getdefaultencoding getrecursionlimit setrecursionlimit getrefcount "
-     "getsizeof exc_info exception audit exit _getframe _getframemodulename is_finalizing getswitchinterval setswitchinterval "
+     "intern getfilesystemencoding getfilesystemencodeerrors getdefaultencoding getrecursionlimit setrecursionlimit "
+     "exc_info exception audit exit _getframe _getframemodulename is_finalizing getswitchinterval setswitchinterval "
      "displayhook excepthook unraisablehook breakpointhook getdlopenflags setdlopenflags get_asyncgen_hooks set_asyncgen_hooks "
      "get_coroutine_origin_tracking_depth set_coroutine_origin_tracking_depth _clear_type_cache _clear_internal_caches "
      "get_int_max_str_digits set_int_max_str_digits gettrace getprofile is_stack_trampoline_active _is_gil_enabled _is_interned "

@@ -134,7 +134,7 @@ impl Asked {
 }
 
 /// Python's variables with which a zygote's interpreter is as that of a cold start. Their values are in the key.
-const PYTHON: [&[u8]; 11] = [
+const PYTHON: [&[u8]; 12] = [
     b"PYTHONPATH",
     b"PYTHONHOME",
     b"PYTHONHASHSEED",
@@ -146,6 +146,7 @@ const PYTHON: [&[u8]; 11] = [
     b"PYTHONOPTIMIZE",
     b"PYTHONSAFEPATH",
     b"PYTHONWARNINGS",
+    b"PYTHONUNBUFFERED",
 ];
 
 /// Returns the reason for which no Python script can serve this start: a stream that its interpreter would open otherwise, a

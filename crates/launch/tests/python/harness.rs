@@ -170,6 +170,13 @@ impl Script {
         self.equals(lists, ends);
     }
 
+    /// Like [`Script::equals`], for a script that is cold for one reason or another.
+    pub fn equals_cold(&self, lists: &[&[&str]]) {
+        let (_, exit) = self.run(&self.launcher, lists[0]);
+        let Via::Cold(reason) = exit.via else { panic!("{:?}: {}", exit.via, self.why()) };
+        self.equals(lists, Ends::Cold(reason));
+    }
+
     /// What is known of the tool, for messages.
     pub fn why(&self) -> String {
         format!("{:?}", self.launcher.statistics())

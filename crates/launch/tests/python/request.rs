@@ -4,6 +4,10 @@ use crate::harness::{Ends, Script};
 
 const LISTS: &[&[&str]] = &[&["a"], &[], &["b", "c d", "", "é", "-x"]];
 
+const STREAMS: &str = "import sys\nfor s in (sys.stdin, sys.stdout, sys.stderr): print(s.encoding, s.errors, s.line_buffering, s.write_through, \
+     s.isatty(), s.fileno(), s.name, s.mode, s.newlines, s.closed, s.buffer.name, s.buffer.mode, s.buffer.raw.mode, s.buffer.raw.closefd, \
+     s.seekable(), repr(s), repr(s.buffer), type(s), s.buffer.raw._blksize)";
+
 /// Scripts that print something of the request or of the interpreter. Each is equal with every list of arguments, in any order.
 const WARM: &[(&str, &str)] = &[
     (
@@ -58,12 +62,7 @@ const WARM: &[(&str, &str)] = &[
         "import subprocess\nprint(subprocess.run(['env'], capture_output=True, text=True).stdout)",
     ),
     ("bytes of the environment", "import os\nprint(sorted(os.environb.items()))"),
-    (
-        "the streams",
-        "import sys\nfor s in (sys.stdin, sys.stdout, sys.stderr): print(s.encoding, s.errors, s.line_buffering, s.write_through, \
-     s.isatty(), s.fileno(), s.name, s.mode, s.newlines, s.closed, s.buffer.name, s.buffer.mode, s.buffer.raw.mode, s.buffer.raw.closefd, \
-     s.seekable(), repr(s), repr(s.buffer), type(s), s.buffer.raw._blksize)",
-    ),
+    ("the streams", STREAMS),
     (
         "the streams kept at import",
         "import sys\no = sys.stdout\ndef f(file=sys.stderr): print('x', file=file)\nprint(sys.argv[1:], o is \
@@ -185,6 +184,14 @@ fn scripts_that_look_at_their_request_are_equal() {
         println!("{name}");
         Script::new(body).equals(LISTS, Ends::Warm);
     }
+}
+
+#[test]
+fn streams_without_buffers_are_equal() {
+    let body = STREAMS
+        .replace("s.buffer.raw.mode, s.buffer.raw.closefd,", "")
+        .replace(", s.buffer.raw._blksize", "");
+    Script::new(&body).with("PYTHONUNBUFFERED", "1").equals(LISTS, Ends::Warm);
 }
 
 #[test]

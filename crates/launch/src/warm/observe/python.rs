@@ -31,8 +31,9 @@ const FIONCLEX: u64 = 0x5450;
 const FIOCLEX: u64 = 0x5451;
 /// The socket of libc's name service cache.
 const NAME_SERVICE: &str = "/var/run/nscd/socket";
-/// Bytes of the seed of Python's hashes, and of the generator of its module `random`.
+/// Bytes of the seed of Python's hashes, of its allocator since 3.13, and of the generator of its module `random`.
 const HASH_SEED: u64 = 24;
+const ALLOCATOR_SEED: u64 = 32;
 const GENERATOR: u64 = 2496;
 /// Longest reason that the runtime gives.
 const TEXT_MAX: u64 = 256;
@@ -205,11 +206,14 @@ fn judge(run: &mut Run<'_>, progress: &mut Progress, call: Entry) -> Result<Afte
     let fd = a as i32;
     let (is_standard, is_opened) = ((0..3).contains(&fd), run.opened.contains_key(&fd));
     let begins = progress.phase == Phase::Begins;
+    // Of the next call only.
+    let renews = std::mem::take(&mut progress.renews);
     match call.number {
         libc::SYS_recvfrom if fd == wire::CONTROL_FD => Ok(After::Nothing),
-        libc::SYS_getrandom => random(run, progress, call),
+        libc::SYS_getrandom => random(run, progress.phase, renews, call),
         // The streams are opened again in each fork, and none is a terminal.
         libc::SYS_fstat | libc::SYS_lseek | libc::SYS_fcntl if is_standard && begins => Ok(After::Nothing),
+        libc::SYS_dup if is_standard && begins => Ok(After::Opened(Opened::Ours)),
         libc::SYS_newfstatat if is_standard && begins && run.path(b)?.as_os_str().is_empty() => {
             Ok(After::Nothing)
         }
@@ -220,9 +224,7 @@ fn judge(run: &mut Run<'_>, progress: &mut Progress, call: Entry) -> Result<Afte
         libc::SYS_sysinfo | libc::SYS_gettid | libc::SYS_clock_gettime | libc::SYS_time if begins => {
             Ok(After::Nothing)
         }
-        libc::SYS_gettid | libc::SYS_clock_gettime if std::mem::take(&mut progress.renews) => {
-            Ok(After::Nothing)
-        }
+        libc::SYS_gettid | libc::SYS_clock_gettime if renews => Ok(After::Nothing),
         // Whether such a thing can be had. It is closed at once, or the zygote has a descriptor too many.
         libc::SYS_epoll_create1 => Ok(After::Opened(Opened::Ours)),
         // libc looks for its name service's cache, and reads the files if there is none.
@@ -244,11 +246,11 @@ fn connect(run: &mut Run<'_>, address: u64) -> Result<After, Refusal> {
 }
 
 /// Allows the seed of hashes, and that of `random`, which each fork renews.
-fn random(run: &mut Run<'_>, progress: &mut Progress, call: Entry) -> Result<After, Refusal> {
+fn random(run: &mut Run<'_>, phase: Phase, renews: bool, call: Entry) -> Result<After, Refusal> {
     let [buffer, size, ..] = call.args;
-    let seeds = match (progress.phase, size) {
-        (Phase::Begins, HASH_SEED) | (Phase::Halted, GENERATOR) => true,
-        (Phase::Watched, GENERATOR) => std::mem::take(&mut progress.renews),
+    let seeds = match (phase, size) {
+        (Phase::Begins, HASH_SEED | ALLOCATOR_SEED) | (Phase::Halted, GENERATOR) => true,
+        (Phase::Watched, GENERATOR) => renews,
         _ => false,
     };
     if seeds { Ok(After::Random { buffer, size }) } else { calls::judge(run, call) }
