@@ -47,7 +47,8 @@ usage: hotstart server status [--json] | warm TOOL... | stop | run
 
 Environment of the first `hotstart exec`, or of `run`: HOTSTART_SERVER_IDLE=SECONDS without use until it ends (600);
 HOTSTART_SERVER_MEMORY=MIB for the halted tools (512); HOTSTART_SERVER_START=auto|fork|rewind, warm once it pays, or
-from the first start in that way; HOTSTART_SERVER_COLD=TOOL,... are never started warm.
+from the first start in that way; HOTSTART_SERVER_COLD=TOOL,... are never started warm; with
+HOTSTART_SERVER_PYTHON=1, scripts that Python runs are warm as well.
 ";
 
 /// Runs `exec` or `server` if the arguments name one of them. The first argument is the program's name.

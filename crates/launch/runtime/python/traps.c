@@ -358,9 +358,12 @@ static struct listed {
 } listed[] = {
     {"posix",
      "open close read lseek fspath uname getuid geteuid getgid getegid strerror isatty get_terminal_size cpu_count "
-     "sched_getaffinity _get_cpu_count_config get_inheritable device_encoding WIFEXITED WEXITSTATUS WIFSIGNALED WTERMSIG WIFSTOPPED WSTOPSIG WCOREDUMP "
+     "sched_getaffinity _get_cpu_count_config get_inheritable device_encoding WIFEXITED WEXITSTATUS "
+     "WIFSIGNALED WTERMSIG WIFSTOPPED WSTOPSIG WCOREDUMP "
      "_path_normpath _path_splitroot _path_splitroot_ex",
-     "stat lstat access readlink listdir scandir _path_exists _path_lexists _path_isfile _path_isdir _path_islink _path_isjunction", 0},
+     "stat lstat access readlink listdir scandir _path_exists _path_lexists _path_isfile _path_isdir _path_islink "
+     "_path_isjunction",
+     0},
     {"time", "", "", 0},
     {"_thread",
      "allocate_lock allocate get_ident _set_sentinel _get_main_thread_ident _make_thread_handle daemon_threads_allowed "
@@ -443,8 +446,10 @@ const char *hs_python_arm(void)
     if (!why)
         why = arm_streams();
     hs_python_arm_late();
-    if (!why && (!listed[0].is_done || !listed[1].is_done || !listed[2].is_done || !listed[3].is_done || !listed[4].is_done))
-        why = "a builtin module is missing";
+    /* The interpreter has imported these itself. */
+    for (int i = 0; i < 5; i++)
+        if (!why && !listed[i].is_done)
+            why = listed[i].module;
     if (!why && (mprotect(&copies, sizeof copies, PROT_READ) != 0 || mprotect(hidden, sizeof hidden, PROT_NONE) != 0))
         why = "mprotect";
     is_armed = !why;

@@ -379,7 +379,7 @@ pub(super) fn spawn(
     spawn::vfork_exec(&request, None)
 }
 
-/// Returns the start of `interpreter` that the kernel makes of a script's: the invoked name gives way to interpreter and script.
+/// Returns the start of `interpreter` that the kernel makes of a script's: interpreter and script replace the invoked name.
 fn of_interpreter<'a>(spec: &Spec<'a>, interpreter: &Path) -> Spec<'a> {
     let script = [interpreter.as_os_str(), spec.program.as_os_str()].map(OsStr::to_owned);
     let argv = script.into_iter().chain(spec.argv.iter().skip(1).cloned()).collect();

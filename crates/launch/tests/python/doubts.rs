@@ -85,7 +85,8 @@ const STOPPED: &[(&str, &str)] = &[
     ("the mask", "import os, sys\nos.umask(0o77)\nprint(oct(os.umask(0)), sys.argv[1:])"),
     (
         "a limit",
-        "import resource, sys\nresource.setrlimit(resource.RLIMIT_CORE, (0, 0))\nprint(resource.getrlimit(resource.RLIMIT_CORE), sys.argv[1:])",
+        "import resource, sys\nresource.setrlimit(resource.RLIMIT_CORE, (0, \
+            0))\nprint(resource.getrlimit(resource.RLIMIT_CORE), sys.argv[1:])",
     ),
     (
         "a variable",
@@ -95,7 +96,8 @@ const STOPPED: &[(&str, &str)] = &[
     ("random bytes", "import os, sys\nx = os.urandom(8)\nprint(len(x), sys.argv[1:])"),
     (
         "a tracer",
-        "import sys\nseen = []\nsys.settrace(lambda f, e, a: seen.append(e))\nimport json\nsys.settrace(None)\nprint(len(seen) > 0, sys.argv[1:])",
+        "import sys\nseen = []\nsys.settrace(lambda f, e, a: seen.append(e))\nimport \
+            json\nsys.settrace(None)\nprint(len(seen) > 0, sys.argv[1:])",
     ),
     (
         "an audit hook",

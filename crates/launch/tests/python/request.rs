@@ -4,7 +4,8 @@ use crate::harness::{Ends, Script};
 
 const LISTS: &[&[&str]] = &[&["a"], &[], &["b", "c d", "", "é", "-x"]];
 
-const STREAMS: &str = "import sys\nfor s in (sys.stdin, sys.stdout, sys.stderr): print(s.encoding, s.errors, s.line_buffering, s.write_through, \
+const STREAMS: &str = "import sys\nfor s in (sys.stdin, sys.stdout, sys.stderr): print(s.encoding, s.errors, \
+    s.line_buffering, s.write_through, \
      s.isatty(), s.fileno(), s.name, s.mode, s.newlines, s.closed, s.buffer.name, s.buffer.mode, s.buffer.raw.mode, s.buffer.raw.closefd, \
      s.seekable(), repr(s), repr(s.buffer), type(s), s.buffer.raw._blksize)";
 
@@ -136,7 +137,8 @@ const WARM: &[(&str, &str)] = &[
     ("limits", "import resource, sys\nprint(resource.getrlimit(resource.RLIMIT_NOFILE), sys.argv[1:])"),
     (
         "threads",
-        "import threading, os, sys\nm = threading.main_thread()\nsys.argv[1:]\nprint(m.native_id == os.getpid(), m is threading.current_thread(), \
+        "import threading, os, sys\nm = threading.main_thread()\nsys.argv[1:]\nprint(m.native_id == os.getpid(), m is \
+            threading.current_thread(), \
      m.ident == threading.get_ident())\nt = threading.Thread(target=print, args=(sys.argv[1:],))\nt.start()\nt.join()",
     ),
     (
@@ -238,7 +240,8 @@ fn variables_that_are_read_are_in_the_key_and_others_are_replaced() {
 
 #[test]
 fn a_locale_of_the_request_is_kept() {
-    let body = "import os, sys\nprint(sys.argv[1:], sys.stdout.encoding, sys.stdout.errors, [v for v in os.environ.items() if v[0][0] == 'L'])";
+    let body = "import os, sys\nprint(sys.argv[1:], sys.stdout.encoding, sys.stdout.errors, [v for v in os.environ.items() \
+        if v[0][0] == 'L'])";
     for (name, value) in [
         ("LC_ALL", "C"),
         ("LC_ALL", "C.UTF-8"),
