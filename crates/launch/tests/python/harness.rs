@@ -18,7 +18,7 @@ pub enum Ends {
 }
 
 pub struct Script {
-    pub dir: tempfile::TempDir,
+    _dir: tempfile::TempDir,
     pub program: PathBuf,
     pub env: Vec<(String, String)>,
     pub cwd: PathBuf,
@@ -56,7 +56,7 @@ impl Script {
         let program = home.join("tool");
         let script = Script {
             cwd: dir.path().canonicalize().unwrap(),
-            dir,
+            _dir: dir,
             program,
             env: [("PATH", "/usr/bin:/bin"), ("A", "1"), ("PYTHONDONTWRITEBYTECODE", "1")]
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))

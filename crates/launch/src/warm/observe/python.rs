@@ -209,7 +209,6 @@ fn judge(run: &mut Run<'_>, progress: &mut Progress, call: Entry) -> Result<Afte
     // Of the next call only.
     let renews = std::mem::take(&mut progress.renews);
     match call.number {
-        libc::SYS_recvfrom if fd == wire::CONTROL_FD => Ok(After::Nothing),
         libc::SYS_getrandom => random(run, progress.phase, renews, call),
         // The streams are opened again in each fork, and none is a terminal.
         libc::SYS_fstat | libc::SYS_lseek | libc::SYS_fcntl if is_standard && begins => Ok(After::Nothing),
