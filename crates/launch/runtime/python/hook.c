@@ -99,6 +99,7 @@ static int hook(const char *event, hs_py *arguments, void *own)
         const char *why = hs_python_arm();
         if (why)
             hs_python_refuse(why);
+        hs_python_note_locale();
         state = WATCHING;
         hs_python_tell(HS_PYTHON_WATCHES, NULL);
     }
@@ -126,7 +127,7 @@ void hs_python_touched(const char *what)
     hs_python_close_lent();
     hs_python_disarm();
     hs_python_tell(HS_PYTHON_CHECKS, NULL);
-    const char *why = hs_python_refuses();
+    const char *why = hs_python_refuses(&start);
     if (why)
         hs_python_refuse(why);
     const struct hs_job *job = hs_serve_python(&start, hs_python_place(what));

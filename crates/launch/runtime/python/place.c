@@ -1,4 +1,6 @@
 /* What is compared, and what is refused, where the interpreter has halted. */
+#include <locale.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "python.h"
@@ -8,6 +10,11 @@
 
 
 enum { PY_EQUAL = 2 };
+/* Tools that sys.monitoring has room for. */
+enum { MONITORS = 6 };
+
+/* As the interpreter has set it. */
+static char locale[256];
 
 static void mix(uint64_t *hash, const void *from, size_t size)
 {
@@ -66,9 +73,49 @@ static int is_seeded_by_import(hs_py *random, hs_py *generator)
     return is_same;
 }
 
-/* NULL, or why no fork of this process would be as a fresh one. */
-const char *hs_python_refuses(void)
+void hs_python_note_locale(void)
 {
+    const char *name = setlocale(LC_CTYPE, NULL);
+    snprintf(locale, sizeof locale, "%s", name ? name : "");
+}
+
+/* Whether the environment is the one that the process was given, but for the variable that the interpreter sets itself. */
+static int has_own_environment(const struct hs_start *start)
+{
+    extern char **environ;
+    const char *own = "LC_CTYPE=";
+    char **given = start->envp, **now = environ;
+    for (; *given && *now; given++, now++)
+        if (strcmp(*given, *now) != 0 && (strncmp(*given, own, strlen(own)) != 0 || strncmp(*now, own, strlen(own)) != 0))
+            return 0;
+    if (*now && strncmp(*now, own, strlen(own)) == 0)
+        now++;
+    return !*given && !*now;
+}
+
+/* Whether somebody is told of what Python code runs: of the runtime's as well. */
+static int is_monitored(void)
+{
+    hs_py *monitoring = hs_py_api.PySys_GetObject("monitoring");
+    for (int tool = 0; monitoring && tool < MONITORS; tool++) {
+        hs_py *name = hs_py_api.PyObject_CallMethod(monitoring, "get_tool", "i", tool);
+        if (name != hs_py_api.none)
+            return 1;
+        hs_py_api.Py_DecRef(name);
+    }
+    return 0;
+}
+
+/* NULL, or why no fork of this process would be as a fresh one. */
+const char *hs_python_refuses(const struct hs_start *start)
+{
+    const char *name = setlocale(LC_CTYPE, NULL);
+    if (!name || strcmp(name, locale) != 0)
+        return "the locale by which arguments are decoded was changed";
+    if (!has_own_environment(start))
+        return "the environment was changed";
+    if (is_monitored())
+        return "sys.monitoring is in use";
     if (!hs_py_api.PyEval_GetFrame())
         return "it ends before it looks at its request";
     hs_py *random = hs_python_module("random"), *generator = hs_python_attribute("random", "_inst");

@@ -168,7 +168,8 @@ HS_HIDDEN void hs_python_touched(const char *what);
 HS_HIDDEN void hs_python_tell(enum hs_python_mark mark, const char *text);
 
 /* place.c */
-HS_HIDDEN const char *hs_python_refuses(void);
+HS_HIDDEN void hs_python_note_locale(void);
+HS_HIDDEN const char *hs_python_refuses(const struct hs_start *start);
 HS_HIDDEN uint64_t hs_python_place(const char *what);
 
 /* resume.c */

@@ -127,6 +127,24 @@ static int is_constant(const struct arguments *given)
     return text && is_one_of(text, "isatty fileno encoding errors closed name mode line_buffering");
 }
 
+/* Whether the object stands for an absolute path: a string, or one of pathlib's, which makes and keeps its string when it is asked. */
+static int is_absolute_path(hs_py *path)
+{
+    if (!path)
+        return 0;
+    hs_py *string = NULL;
+    if (path->type != hs_py_api.text && strcmp(path->type->name, "PosixPath") == 0)
+        string = hs_py_api.PyObject_CallMethod(path, "__str__", NULL);
+    hs_py *of = string ? string : path;
+    const char *text = of->type == hs_py_api.text ? hs_py_api.PyUnicode_AsUTF8(of) : NULL;
+    const int is_it = text && text[0] == '/';
+    if (!text)
+        hs_py_api.PyErr_Clear();
+    if (string)
+        hs_py_api.Py_DecRef(string);
+    return is_it;
+}
+
 static int is_absolute(const struct trap *trap, const struct arguments *given)
 {
     hs_py *path = NULL;
@@ -134,8 +152,7 @@ static int is_absolute(const struct trap *trap, const struct arguments *given)
         path = *(hs_py **)given->rsi;
     else if (trap->flags & HS_PY_O)
         path = (hs_py *)given->rsi;
-    const char *text = path && path->type == hs_py_api.text ? hs_py_api.PyUnicode_AsUTF8(path) : NULL;
-    return text && text[0] == '/';
+    return is_absolute_path(path);
 }
 
 /* Whether `threading` is imported and asks for its main thread, whose number each fork renews. */
@@ -358,7 +375,7 @@ static struct listed {
 } listed[] = {
     {"posix",
      "open close read lseek fspath uname getuid geteuid getgid getegid strerror isatty get_terminal_size cpu_count "
-     "sched_getaffinity _get_cpu_count_config get_inheritable device_encoding WIFEXITED WEXITSTATUS "
+     "sched_getaffinity confstr get_inheritable device_encoding WIFEXITED WEXITSTATUS "
      "WIFSIGNALED WTERMSIG WIFSTOPPED WSTOPSIG WCOREDUMP "
      "_path_normpath _path_splitroot _path_splitroot_ex",
      "stat lstat access readlink listdir scandir _path_exists _path_lexists _path_isfile _path_isdir _path_islink "
@@ -376,7 +393,7 @@ static struct listed {
      "displayhook excepthook unraisablehook breakpointhook getdlopenflags setdlopenflags get_asyncgen_hooks set_asyncgen_hooks "
      "get_coroutine_origin_tracking_depth set_coroutine_origin_tracking_depth _clear_type_cache _clear_internal_caches "
      "get_int_max_str_digits set_int_max_str_digits gettrace getprofile is_stack_trampoline_active _is_gil_enabled _is_interned "
-     "_is_immortal _clear_type_descriptors",
+     "_is_immortal _clear_type_descriptors _get_cpu_count_config",
      "", 0},
     {"gc", "enable disable collect isenabled get_threshold set_threshold get_debug", "", 0},
     {"faulthandler", "is_enabled", "", 0},

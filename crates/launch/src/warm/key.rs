@@ -133,8 +133,9 @@ impl Asked {
     }
 }
 
-/// Python's variables with which a zygote's interpreter is as that of a cold start. Their values are in the key.
-const PYTHON: [&[u8]; 12] = [
+/// Python's variables with which a zygote's interpreter is as that of a cold start, with their values in the key; and variables of
+/// Python's container images, which no interpreter reads.
+const PYTHON: [&[u8]; 18] = [
     b"PYTHONPATH",
     b"PYTHONHOME",
     b"PYTHONHASHSEED",
@@ -147,6 +148,12 @@ const PYTHON: [&[u8]; 12] = [
     b"PYTHONSAFEPATH",
     b"PYTHONWARNINGS",
     b"PYTHONUNBUFFERED",
+    b"PYTHON_VERSION",
+    b"PYTHON_SHA256",
+    b"PYTHON_PIP_VERSION",
+    b"PYTHON_SETUPTOOLS_VERSION",
+    b"PYTHON_GET_PIP_URL",
+    b"PYTHON_GET_PIP_SHA256",
 ];
 
 /// Returns the reason for which no Python script can serve this start: a stream that its interpreter would open otherwise, a

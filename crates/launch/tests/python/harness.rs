@@ -151,6 +151,7 @@ impl Script {
     /// Starts the script with each of these lists of arguments, cold, and then warm in this order and back.
     pub fn equals(&self, lists: &[&[&str]], ends: Ends) {
         let cold: Vec<Ran> = lists.iter().map(|args| self.run(&Launcher::new(), args).0).collect();
+        let mut counted = 0;
         for index in (0..lists.len()).chain((0..lists.len()).rev()) {
             let (ran, exit) = self.run(&self.launcher, lists[index]);
             assert_eq!(ran, cold[index], "{:?} {:?} {}", lists[index], exit.via, self.why());
@@ -158,8 +159,17 @@ impl Script {
                 Ends::Warm => exit.via == Via::Fork,
                 Ends::Cold(reason) => exit.via == Via::Cold(reason),
             };
-            assert!(is_as_expected, "{:?} instead of {ends:?}: {} {ran:?}", exit.via, self.why());
+            // Others on this machine may have installed something for the same Python meanwhile.
+            let is_passing = exit.via == Via::Cold(Reason::FilesChanging);
+            assert!(
+                is_as_expected || is_passing,
+                "{:?} instead of {ends:?}: {} {ran:?}",
+                exit.via,
+                self.why()
+            );
+            counted += u32::from(is_as_expected);
         }
+        assert!(counted > 0, "never {ends:?}: {}", self.why());
     }
 
     /// Like [`Script::equals`], for a script that one Python's version stops and another does not.
