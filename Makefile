@@ -13,29 +13,32 @@
 
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 
+# Commands of a recipe that need cargo follow it.
+with_rust = rust=$$(tools/rust-bin) && PATH=$$rust:$$PATH
+
 .PHONY: build allocators demo test test-faults test-long test-runtime setup venv clean
 
 build:
-	cargo build --release --locked
+	$(with_rust) cargo build --release --locked
 
 allocators:
-	tools/allocators
+	$(with_rust) tools/allocators
 
 demo: setup venv build
-	demo/run $(if $(FAIL),--fail) $(if $(ROUNDS),--rounds $(ROUNDS))
+	$(with_rust) demo/run $(if $(FAIL),--fail) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 test: setup venv
-	tools/check
+	$(with_rust) tools/check
 
 test-faults: setup venv build
-	tests/faults/run
+	$(with_rust) tests/faults/run
 
 test-long: setup venv build
 	$(CARGO_TARGET_DIR)/release/warm-fuzz --minutes 60 --jobs $$(nproc)
-	tools/fuzz-parsers 225
+	$(with_rust) tools/fuzz-parsers 225
 
 test-runtime:
-	cargo test --locked -p hotstart-launch --test units -- --nocapture
+	$(with_rust) cargo test --locked -p hotstart-launch --test units -- --nocapture
 
 # Packages of the distribution that are missing; nothing when all are there.
 setup:
@@ -47,4 +50,4 @@ venv: setup
 
 clean:
 	rm -rf .venv demo/out bench/out
-	cargo clean
+	$(with_rust) cargo clean

@@ -39,8 +39,11 @@ def llvm_config(tools, option):
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 
 
-def fetch(directory, source, version):
-    """Downloads the source package of LLVM `version` and unpacks its tests and utils into `source`."""
+SUITE = [f"--exclude=*/llvm/test/{LEFT_OUT}", "*/llvm/test", "*/llvm/utils"]
+
+
+def fetch(directory, source, version, folders=SUITE):
+    """Downloads the source package of LLVM `version` and unpacks these folders of it into `source`."""
     for program, package in (("xz", "xz-utils"), ("tar", "tar"), ("apt-get", "apt")):
         if not shutil.which(program):
             raise SetupError(f"no {program}; install {package}")
@@ -59,18 +62,19 @@ def fetch(directory, source, version):
     archives = [path for path in glob.glob(f"{download}/*.orig.tar.*") if not path.endswith(".asc")]
     if len(archives) != 1:
         raise SetupError(f"{len(archives)} .orig.tar files in {download} instead of one; remove it and try again")
-    unpack(archives[0], source)
+    unpack(archives[0], source, folders)
     shutil.rmtree(download)
 
 
-def unpack(archive, source):
-    """Takes llvm/test and llvm/utils out of the archive; an interrupted try leaves no half of a tree."""
+def unpack(archive, source, folders):
+    """Takes these folders out of the archive; an interrupted try leaves no half of a tree."""
     partial = source + ".partial"
     shutil.rmtree(partial, ignore_errors=True)
     os.makedirs(partial)
-    print(f"llvm-suite: unpacking llvm/test and llvm/utils of {os.path.basename(archive)}", flush=True)
-    run(["tar", "-C", partial, "--strip-components=1", "--wildcards", f"--exclude=*/llvm/test/{LEFT_OUT}",
-         "-xf", archive, "*/llvm/test", "*/llvm/utils"], partial)  # fmt: skip
+    print(f"llvm-suite: unpacking {os.path.basename(archive)}", flush=True)
+    options = [word for word in folders if word.startswith("-")]
+    wanted = [word for word in folders if not word.startswith("-")]
+    run(["tar", "-C", partial, "--strip-components=1", "--wildcards", *options, "-xf", archive, *wanted], partial)
     os.rename(partial, source)
 
 
@@ -122,11 +126,15 @@ def with_sources(text):
     return "\n".join(dict.fromkeys(line for line in lines if line.startswith("deb-src"))) + "\n"
 
 
-def write_site_config(source, build, tools):
-    """Fills in LLVM's lit.site.cfg.py.in as its CMake does, for the distribution's dynamically linked build."""
+def write_site_config(source, build, tools, config_tools=None):
+    """Fills in LLVM's lit.site.cfg.py.in as its CMake does, for `tools` of the distribution's build, or, if `config_tools` are
+    that build's, for static ones."""
     with open(os.path.join(source, "llvm/test/lit.site.cfg.py.in")) as template:
         text = template.read()
-    values = site_values(source, build, tools)
+    values = site_values(source, build, config_tools or tools)
+    values["LLVM_TOOLS_DIR"] = tools
+    if config_tools:
+        values["LLVM_LINK_LLVM_DYLIB"] = values["LLVM_ENABLE_PLUGINS"] = "0"
     filled = re.sub(r"@(\w+)@", lambda match: values.get(match[1], "0"), text)
     os.makedirs(os.path.join(build, "test"), exist_ok=True)
     with open(os.path.join(build, "test", "lit.site.cfg.py"), "w") as out:

@@ -8,16 +8,17 @@ use hotstart_report::Sink;
 
 use crate::args::completions::Shell;
 use crate::args::man;
-use crate::{ab, doctor, exit_code, filecheck, lit, version};
+use crate::{ab, cache, doctor, exit_code, filecheck, lit, version};
 
 /// The commands and their explanations.
-const COMMANDS: [(&str, &str); 8] = [
+const COMMANDS: [(&str, &str); 9] = [
     ("lit", "run tests in lit's place; `hotstart lit --help` lists the options"),
     ("ab", "compare what commands cost, run by turns; `hotstart ab --help` says more"),
     ("doctor", "measure what starting processes costs here; `hotstart doctor --help` says more"),
     ("filecheck", "FileCheck, run only where it may not pass; `hotstart filecheck --help` says more"),
     ("exec", "run a command warm, through a server of the user's; `hotstart exec --help` says more"),
     ("server", "look at that server, end it; `hotstart server --help` says more"),
+    ("cache", "what is stored between runs: `hotstart cache stats|clear|verify`"),
     ("completions", "print completions for a shell: `hotstart completions bash|zsh|fish`"),
     ("man", "write the manual page into a directory: `hotstart man DIR`"),
 ];
@@ -48,6 +49,7 @@ pub fn run(args: &[OsString]) -> ExitCode {
         Some("ab") => ab::run(&rest[1..]),
         Some("doctor") => doctor::run(&rest[1..]),
         Some("filecheck") => filecheck::run(&rest[1..]),
+        Some("cache") => cache::run(&rest[1..]),
         Some("completions") => completions(&rest[1..]),
         Some("man") => man(&rest[1..]),
         Some("--version" | "-V") => match rest.get(1).map(|word| word.to_string_lossy()).as_deref() {

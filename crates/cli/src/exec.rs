@@ -117,11 +117,9 @@ fn line(met: &Met) -> String {
 }
 
 fn server(args: &[OsString]) -> ExitCode {
-    if let [first, tools @ ..] = args
-        && first == "warm"
-        && !tools.is_empty()
-    {
-        return warm(tools);
+    match args {
+        [first, tools @ ..] if first == "warm" && !tools.is_empty() => return warm(tools),
+        _ => {}
     }
     let words: Vec<_> = args.iter().map(|word| word.to_string_lossy()).collect();
     match words.iter().map(|word| &**word).collect::<Vec<_>>()[..] {

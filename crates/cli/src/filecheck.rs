@@ -32,8 +32,11 @@ Exit code: FileCheck's.
 
 /// Runs `hotstart filecheck` with the arguments after `filecheck`.
 pub fn run(args: &[OsString]) -> ExitCode {
+    let joined = |option: &OsString| option.to_str()?.strip_prefix("--filecheck=").map(OsString::from);
     let (named, rest) = match args {
         [option, path, rest @ ..] if option == "--filecheck" => (Some(path.clone()), rest),
+        [option] if option == "--filecheck" => return told(Sink::stderr(), HELP, exit_code::ERROR),
+        [option, rest @ ..] if joined(option).is_some() => (joined(option), rest),
         [help] if help == "--help" || help == "-h" => return told(Sink::stdout(), HELP, exit_code::SUCCESS),
         rest => (None, rest),
     };
@@ -54,9 +57,7 @@ pub fn run(args: &[OsString]) -> ExitCode {
     launcher.prepare_warm();
     let filechecks = FileChecks::new(Arc::new(launcher), cache_directory());
     let is_believed = filechecks.test_now(&program, &env);
-    if let [option] = rest
-        && option == "--test"
-    {
+    if matches!(rest, [option] if option == "--test") {
         let answer = match filechecks.counts().refused.first() {
             Some((_, why)) => format!("'{}' is always run: {why}\n", program.display()),
             None if is_believed => format!("'{}' answers the test cases as expected\n", program.display()),

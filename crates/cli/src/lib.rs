@@ -6,6 +6,7 @@
 
 pub mod ab;
 pub mod args;
+pub mod cache;
 pub mod command;
 pub mod compdb;
 pub mod doctor;

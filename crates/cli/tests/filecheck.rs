@@ -95,8 +95,32 @@ fn passes_in_a_run_are_decided_unless_that_is_switched_off() {
         String::from_utf8(output.stderr).unwrap()
     };
     let told = lit(&[]);
-    assert!(told.contains("FileCheck: 1 passes decided without it, 1 runs left to it\n"), "{told}");
+    let first = "FileCheck: 1 passes decided without it, 0 of them remembered; 1 runs left to it\n";
+    assert!(told.contains(first), "{told}");
     assert!(told.contains("1  left to it: no match\n"), "{told}");
+    let diagnosed = run(hotstart, &["lit", "--lit-python", &python, "--diagnose", "."], dir.path(), "");
+    let columns = "fails.test:2: CHECK: expected string not found in input\n";
+    assert!(String::from_utf8(diagnosed.stdout).unwrap().contains(columns));
+    // One in 200 remembered passes is run nevertheless.
+    let second = "FileCheck: 1 passes decided without it, 1 of them remembered; 1 runs left to it\n";
+    assert!((0..3).any(|_| lit(&[]).contains(second)));
+    assert!(lit(&["--no-check-cache"]).contains(first));
+    let cache = |command: &str| {
+        let output = run(hotstart, &["cache", command], dir.path(), "");
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, stats) = cache("stats");
+    assert!(code == Some(0) && stats.contains("passes of FileCheck: 2\n"), "{stats}");
+    let store = dir.path().join("cache/filecheck/passes");
+    let segment = fs::read_dir(&store).unwrap().next().unwrap().unwrap().path();
+    fs::write(&segment, "torn").unwrap();
+    assert!(lit(&[]).contains(first), "a damaged store is no store");
+    let damaged = "passes of FileCheck: 2 in 1 files in order; 1 damaged files, removed\n";
+    assert_eq!(cache("verify"), (Some(1), damaged.to_owned()));
+    assert_eq!(cache("verify"), (Some(0), damaged.replace("1 damaged", "0 damaged")));
+    assert_eq!(cache("clear").0, Some(0));
+    assert!(!store.exists() && cache("stats").1.contains("passes of FileCheck: 0\n"));
+    assert_eq!(cache("nonsense").0, Some(2));
     for switch in ["--no-filecheck", "--cold", "--keep-cold=FileCheck"] {
         let told = lit(&[switch]);
         assert!(!told.contains("passes decided"), "{switch}: {told}");

@@ -5,8 +5,8 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, PipeReader, PipeWriter, Read, Seek, Write};
-use std::os::fd::AsFd;
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use hotstart_launch::{EnvBlock, Group, Launcher, Spec, StartError};
 use hotstart_model::Status;
 use rustix::event::{PollFd, PollFlags};
+use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::image::{self, NAME};
 
@@ -169,8 +170,8 @@ struct Tokens {
     take: File,
     give: File,
     /// Reports a hang-up once `needed` is dropped, when no more tokens are needed.
-    over: PipeReader,
-    needed: Mutex<Option<PipeWriter>>,
+    over: OwnedFd,
+    needed: Mutex<Option<OwnedFd>>,
 }
 
 impl Tokens {
@@ -187,7 +188,7 @@ impl Tokens {
     }
 
     fn new(take: File, give: File) -> io::Result<Tokens> {
-        let (over, needed) = io::pipe()?;
+        let (over, needed) = pipe_with(PipeFlags::CLOEXEC)?;
         Ok(Tokens { take, give, over, needed: Mutex::new(Some(needed)) })
     }
 

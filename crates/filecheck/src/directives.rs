@@ -61,10 +61,9 @@ impl<'p> Prefixes<'p> {
             if place.is_some_and(|at| at < from) {
                 *place = finder.find(&text[from..]).map(|at| from + at);
             }
-            if let Some(at) = *place
-                && best.is_none_or(|(other, _)| at < other)
-            {
-                best = Some((at, *index));
+            match *place {
+                Some(at) if best.is_none_or(|(other, _)| at < other) => best = Some((at, *index)),
+                _ => {}
             }
         }
         best

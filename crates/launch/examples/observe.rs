@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let null = File::options().read(true).write(true).open("/dev/null")?;
         let mut line = format!("{name:24}");
         for _ in 0..3 {
-            let (_read, write) = std::io::pipe()?;
+            let (_read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
             let spec = Spec {
                 program: program.into(),
                 argv: vec![tool.clone(), "--version".into()],

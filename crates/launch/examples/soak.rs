@@ -95,7 +95,7 @@ fn main() {
                     if number >= command.count {
                         return;
                     }
-                    if number.is_multiple_of((command.count / 10).max(1)) {
+                    if number % (command.count / 10).max(1) == 0 {
                         report(number, &tool);
                     }
                     assert_eq!(run(&warm, &command, &env), expected, "start {number} is as the cold one");

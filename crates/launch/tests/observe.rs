@@ -336,7 +336,7 @@ fn standard_streams_that_are_looked_at_are_in_the_key_by_their_kind() {
     use std::io::Write;
     let tool = looks("stream");
     let null = File::options().write(true).open("/dev/null").unwrap();
-    let (_reader, pipe) = std::io::pipe().unwrap();
+    let (_reader, pipe) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
     let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
     let file = tempfile::tempfile().unwrap();
     let mut written = tempfile::tempfile().unwrap();

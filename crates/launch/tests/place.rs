@@ -3,6 +3,7 @@
 mod common;
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -10,12 +11,14 @@ use std::path::Path;
 use common::{plain_spec, rewinding_launcher};
 use hotstart_launch::{Group, Launcher};
 use hotstart_model::Status;
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// Runs `cat` on this thread's processor, and returns its process number. It does not end before `meanwhile` has returned.
 fn number(launcher: &Launcher, meanwhile: impl FnOnce()) -> i32 {
-    let [(input, mut to), (mut from, output)] = [(); 2].map(|()| std::io::pipe().unwrap());
-    let null = std::fs::File::options().write(true).open("/dev/null").unwrap();
+    let [(input, to), (from, output)] = [(); 2].map(|()| pipe_with(PipeFlags::CLOEXEC).unwrap());
+    let [mut to, mut from] = [to, from].map(File::from);
+    let null = File::options().write(true).open("/dev/null").unwrap();
     let stdio = [input.as_fd(), output.as_fd(), null.as_fd()];
     let argv = ["cat"];
     let spec = plain_spec(Path::new("/bin/cat"), &argv, Path::new("/"), stdio);

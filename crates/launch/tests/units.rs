@@ -29,7 +29,7 @@ fn build(program: &Path) {
     ]);
     command.args(["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-I", RUNTIME, "-o"]);
     command.arg(program).args(units()).args(LINKED.map(|file| Path::new(RUNTIME).join(file))).arg("-ldl");
-    let built = command.output().unwrap_or_else(|error| panic!("{}: {error}", compiler.display()));
+    let built = command.output().unwrap_or_else(|error| panic!("{}: {error}", compiler.to_string_lossy()));
     assert!(built.status.success(), "{command:?}:\n{}", text(&built));
 }
 

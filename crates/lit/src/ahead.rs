@@ -78,9 +78,8 @@ pub(crate) fn expected(announced: Announced, settings: &Settings) -> Expected {
         }
     };
     let (mut left, mut tests) = (PLACES, 0);
-    while tests < TESTS
-        && let Some(file) = next_file(&mut places, &mut left)
-    {
+    while tests < TESTS {
+        let Some(file) = next_file(&mut places, &mut left) else { break };
         let content = head(&file).unwrap_or_default();
         let runs = Scanner::new(&content).flatten().filter(|found| found.keyword == Keyword::Run);
         tests += usize::from(runs.map(|run| commands(run.text).for_each(&mut take)).count() > 0);

@@ -255,10 +255,10 @@ impl JobSource for Plan<'_> {
             Awaited::Shard(shard) => return Some(shard.conclude(&transcript)),
             Awaited::Executable { xfail } => return Some(executable::conclude(&transcript, xfail)),
         };
-        if self.updates_tests
-            && let Err(outcome) = self.update(self.test(job), &mut pending, &transcript)
-        {
-            return Some(*outcome);
+        if self.updates_tests {
+            if let Err(outcome) = self.update(self.test(job), &mut pending, &transcript) {
+                return Some(*outcome);
+            }
         }
         let first = judge::conclude(&pending, attempt, &transcript, self.wants_all_output);
         match first {

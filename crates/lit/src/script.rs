@@ -252,9 +252,8 @@ fn check_conditions(
             return Err(Decided::new(Verdict::UNSUPPORTED, text));
         }
     }
-    if let Some(limited) = &request.compiled.limited
-        && holding(&found.requires, false, limited, "REQUIRES")?.is_empty()
-    {
+    let Some(limited) = &request.compiled.limited else { return Ok(()) };
+    if holding(&found.requires, false, limited, "REQUIRES")?.is_empty() {
         let limits: Vec<_> = request.config.limit_to_features.iter().map(String::as_str).collect();
         let limits = limits.join(", ");
         let text =

@@ -14,8 +14,10 @@ fn dependencies(manifest: &Path) -> Vec<String> {
             is_list = section.ends_with("dependencies");
             // `[dependencies.NAME]`
             names.extend(section.split_once("dependencies.").map(|(_, name)| name.to_owned()));
-        } else if is_list && let Some((name, _)) = line.split_once(['=', '.']) {
-            names.push(name.trim().trim_matches('"').to_owned());
+        } else if is_list {
+            names.extend(
+                line.split_once(['=', '.']).map(|(name, _)| name.trim().trim_matches('"').to_owned()),
+            );
         }
     }
     names

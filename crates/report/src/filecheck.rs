@@ -64,6 +64,40 @@ pub fn failures(output: &str, read: &dyn Fn(&str) -> Option<String>) -> Vec<Chec
     found
 }
 
+/// Widest left column of a text, in characters. Longer check lines are cut off.
+const EXPECTED_MAX: usize = 48;
+
+impl Check {
+    /// Returns the lines of a text: a heading, and the columns. Input lines far from an error are left out.
+    pub fn text(&self) -> Vec<String> {
+        const NEAR: usize = 3;
+        let is_input = |row: &Row| row.kind == Kind::Input;
+        let near = |at: usize| {
+            let around = at.saturating_sub(NEAR)..(at + NEAR + 1).min(self.rows.len());
+            self.rows[around].iter().any(|row| matches!(row.kind, Kind::Error | Kind::Note))
+        };
+        let shown: Vec<&Row> = (0..self.rows.len())
+            .filter(|&at| near(at) || !is_input(&self.rows[at]))
+            .map(|at| &self.rows[at])
+            .collect();
+        let cut = |text: &str| match text.char_indices().nth(EXPECTED_MAX) {
+            Some((end, _)) => format!("{}...", &text[..end]),
+            None => text.to_owned(),
+        };
+        let left: Vec<String> = shown.iter().map(|row| cut(&row.expected)).collect();
+        let width = left.iter().map(|text| text.chars().count()).chain(["expected".len()]).max().unwrap_or(0);
+        let mut lines = vec![format!("{}: {}", self.place, self.message)];
+        if !shown.is_empty() {
+            lines.push(format!("  {:width$} | {}", "expected", "found"));
+        }
+        for (row, left) in shown.iter().zip(left) {
+            let sign = if row.kind == Kind::Error { '>' } else { ' ' };
+            lines.push(format!("{sign} {left:width$} | {}", row.found).trim_end().to_owned());
+        }
+        lines
+    }
+}
+
 /// A line `FILE:LINE:COLUMN: KIND: MESSAGE`.
 struct Complaint<'a> {
     file: &'a str,
@@ -246,6 +280,22 @@ mod tests {
                 (Kind::Note, "", "                 ?          possible intended match"),
             ]
         );
+    }
+
+    #[test]
+    fn a_text_has_both_columns() {
+        let text = failures(DUMPED, &|_| None)[0].text().join("\n");
+        let expected = "\
+b.txt:3: B-NEXT: expected string not found in input
+  expected         | found
+                   |     1  ; ModuleID
+                   |     2  define @foo() {
+  line 2           |        ^~~~~~
+> 3: # B-NEXT: mul |                   X~~~~ error: no match found
+                   |     .
+                   |     5   %b = sub
+                   |                  ?          possible intended match";
+        assert_eq!(text, expected);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use hotstart_model::{Dialect, MetricValue, Outcome, VerdictTable};
 
+use crate::filecheck;
 use crate::{Levels, Sink, colors};
 use hotstart_python::json::Json;
 use hotstart_python::number::fixed;
@@ -46,7 +47,7 @@ pub(crate) fn write(to: &mut Sink, test: &Ended<'_>, levels: &Levels, table: &Ve
     }
 }
 
-/// Writes which command failed, if requested.
+/// Writes which command failed, if requested, and what FileCheck expected beside what it found.
 fn write_diagnosis(to: &mut Sink, outcome: &Outcome, colors: bool) {
     let mut lines = outcome.diagnosis.lines();
     if let Some(first) = lines.next() {
@@ -55,6 +56,11 @@ fn write_diagnosis(to: &mut Sink, outcome: &Outcome, colors: bool) {
         to.line(&format!("{bold}{red}{first}{normal}"));
     }
     lines.for_each(|line| to.line(line));
+    if !outcome.diagnosis.is_empty() {
+        let read = |path: &str| std::fs::read_to_string(path).ok();
+        let checks = filecheck::failures(&outcome.output, &read);
+        checks.iter().flat_map(filecheck::Check::text).for_each(|line| to.line(&line));
+    }
 }
 
 /// Older lits close each section separately.

@@ -27,10 +27,11 @@ impl ToolTimes {
     pub(crate) fn add(&self, script: &Script, transcript: &Transcript, wall: Duration) {
         let add = |name: &str, cpu, wall| self.add_run(Path::new(name), cpu, wall);
         for step in &transcript.steps {
-            if let Step::Stage(stage) = step
-                && stage.process.is_some()
-            {
-                add(tool(&stage.args), stage.cpu, stage.wall);
+            match step {
+                Step::Stage(stage) if stage.process.is_some() => {
+                    add(tool(&stage.args), stage.cpu, stage.wall)
+                }
+                _ => {}
             }
         }
         let whole = match &script.interpreter {

@@ -171,15 +171,18 @@ impl<'c, 'a> Assembly<'c, 'a> {
         let target = own.as_mut().unwrap_or(shell);
         let (program, args, task) = self.callee(target, &words, is_native, path)?;
         let may_match = task.is_none() && negation.count == 0;
-        let args = match if may_match { self.file_check(target, &program, args, slots) } else { Err(args) } {
+        let matched =
+            if may_match { self.file_check(target, &program, args, slots) } else { Err((args, None)) };
+        let (args, open) = match matched {
             Ok(running) => return self.add(running),
-            Err(args) => args,
+            Err(left) => left,
         };
         let wiring = self.wire(slots, task.is_some())?;
         match task {
             Some(task) => self.start_native(target, task, wiring, Running { negation, ..Running::default() }),
             None => {
-                self.start_process(target, program, args, wiring, Running { negation, ..Running::default() })
+                let running = Running { negation, open, ..Running::default() };
+                self.start_process(target, program, args, wiring, running)
             }
         }
     }

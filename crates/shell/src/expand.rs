@@ -51,10 +51,11 @@ pub(crate) fn names_file(text: &str) -> bool {
 /// Replaces `%{readfile:FILE}` with the contents of the file (lit 23).
 pub(crate) fn readfile(words: &mut [Word], cwd: &str) -> Halting<()> {
     for word in words {
-        if let Word::Text(text) = word
-            && text.contains(READFILE)
-        {
-            *text = replace_each(text, |name| content(name, cwd))?;
+        match word {
+            Word::Text(text) if text.contains(READFILE) => {
+                *text = replace_each(text, |name| content(name, cwd))?;
+            }
+            _ => {}
         }
     }
     Ok(())

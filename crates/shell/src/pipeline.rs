@@ -177,6 +177,12 @@ fn collect(
         }
         let status = stage.negation.apply(stage.status);
         context.matched += usize::from(stage.is_matched);
+        if let (Some(filechecks), Some(open)) = (context.filechecks, &stage.open) {
+            let is_silent = stage.stdout.is_empty() && stage.stderr.is_empty();
+            if let Some(Status::Exited(code)) = stage.process {
+                filechecks.learn(open, code == 0 && is_silent, &|| pipeline.stages[index].shown().join(" "));
+            }
+        }
         let stderr = match &stage.stderr_file {
             Some(file) if rustix::fs::fstat(file).is_ok_and(|found| found.st_size > 0) => {
                 let _ = rustix::fs::seek(file, SeekFrom::Start(0));

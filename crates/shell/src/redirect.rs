@@ -182,9 +182,8 @@ fn open_file(path: &str, mode: FileMode) -> Result<OwnedFd, Errno> {
 pub(crate) fn outputs(opened: &[Opened]) -> Halting<Vec<RedirectedOutput>> {
     let mut sorted: Vec<&Opened> = opened.iter().collect();
     // lit sorts tuples of name, mode and file object, and fails if it has to compare file objects.
-    if let Some(at) = sorted.iter().position(|o| o.word.literal().is_none())
-        && sorted.len() > 1
-    {
+    let glob = sorted.iter().position(|o| o.word.literal().is_none());
+    if let Some(at) = glob.filter(|_| sorted.len() > 1) {
         let other = if at > 0 { sorted[at - 1] } else { sorted[1] };
         let name = |o: &Opened| if o.word.literal().is_some() { "str" } else { "GlobItem" };
         let (later, earlier) = if at > 0 { (sorted[at], other) } else { (other, sorted[at]) };

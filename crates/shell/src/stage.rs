@@ -9,7 +9,7 @@ use hotstart_model::Status;
 use rustix::process::Signal;
 
 use crate::builtin::native::{Task, Written};
-use crate::filecheck::Waiting;
+use crate::filecheck::{Open, Waiting};
 use crate::prefix::Negation;
 use crate::pump::{self, Port};
 
@@ -47,6 +47,8 @@ pub(crate) struct Running<'g> {
     pub tape: Vec<u8>,
     /// A FileCheck that passed without a process.
     pub is_matched: bool,
+    /// The question that a FileCheck answers.
+    pub open: Option<Open>,
 }
 
 /// A stage that waits for its input.
@@ -121,6 +123,10 @@ impl<'g> Running<'g> {
     pub fn wait(&mut self, since_start: impl Fn() -> Duration) {
         if let Some(child) = self.child.take() {
             let exit = child.wait();
+            if exit.doubtful {
+                // Its result is not believed, and the script runs again.
+                self.open = None;
+            }
             self.process = Some(exit.status);
             self.cpu = exit.usage.user + exit.usage.system;
             self.status = match exit.status {

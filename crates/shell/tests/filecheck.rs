@@ -44,6 +44,10 @@ impl Space {
         let env: Environment = [("PATH", path.as_str())].into_iter().collect();
         let filechecks = FileChecks::new(Arc::new(warm("FileCheck")), None);
         assert!(filechecks.test_now(filecheck, &env), "{:?}", filechecks.counts());
+        Space::with(dir, env, filechecks)
+    }
+
+    fn with(dir: tempfile::TempDir, env: Environment, filechecks: FileChecks) -> Self {
         fs::write(dir.path().join("check"), "CHECK: a\nCHECK-NEXT: b\n").unwrap();
         fs::write(dir.path().join("good"), "a\nb\n").unwrap();
         fs::write(dir.path().join("bad"), "a\nc\n").unwrap();
@@ -193,4 +197,46 @@ fn a_program_that_executes_a_filecheck_is_always_run() {
     let env: Environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();
     let filechecks = FileChecks::new(Arc::new(warm("FileCheck")), None);
     assert!(!filechecks.test_now(&at("FileCheck"), &env));
+}
+
+/// A new run with the passes that earlier runs have stored in `cache`.
+fn remembering(filecheck: &Path, cache: &Path, sample: u64) -> Space {
+    let dir = tempfile::tempdir().unwrap();
+    let path = format!("{}:/usr/bin:/bin", filecheck.parent().unwrap().display());
+    let env: Environment = [("PATH", path.as_str())].into_iter().collect();
+    let filechecks =
+        FileChecks::new(Arc::new(warm("FileCheck")), Some(cache.to_owned())).remembering(cache, sample);
+    assert!(filechecks.test_now(filecheck, &env), "{:?}", filechecks.counts());
+    Space::with(dir, env, filechecks)
+}
+
+const NEVER: u64 = u64::MAX;
+
+#[test]
+fn a_pass_is_remembered_for_the_same_bytes_only() {
+    let Some(filecheck) = installed() else { return };
+    let cache = tempfile::tempdir().unwrap();
+    let space = remembering(&filecheck, cache.path(), NEVER);
+    assert_eq!(space.run("/bin/cat good | FileCheck check", true, false).exit_code, Some(0));
+    assert_eq!(space.run("/bin/cat bad | FileCheck check", true, false).exit_code, Some(1));
+    assert_eq!(space.filechecks.counts().remembered, 0);
+    space.filechecks.save();
+    let remembered = |space: &Space, text: &str, code: i32| {
+        let before = space.filechecks.counts().remembered;
+        let transcript = space.run(text, true, false);
+        assert_eq!(transcript.exit_code, Some(code), "{text}");
+        space.filechecks.counts().remembered - before
+    };
+    let space = remembering(&filecheck, cache.path(), NEVER);
+    assert_eq!(remembered(&space, "/bin/cat good | FileCheck check", 0), 1);
+    assert_eq!(remembered(&space, "FileCheck check < good", 0), 1);
+    for other in ["/bin/cat bad | FileCheck check", "/bin/echo c | FileCheck check"] {
+        assert_eq!(remembered(&space, other, 1), 0, "{other}");
+    }
+    assert_eq!(remembered(&space, "/bin/cat good | FileCheck check --match-full-lines", 0), 0);
+    assert_eq!(remembered(&space, "/bin/cat good | env FILECHECK_OPTS=--ignore-case FileCheck check", 0), 0);
+    fs::write(space.dir.path().join("check"), "CHECK: a\nCHECK-NEXT: c\n").unwrap();
+    assert_eq!(remembered(&space, "/bin/cat good | FileCheck check", 1), 0);
+    fs::write(space.dir.path().join("check"), "CHECK: a\nCHECK-NEXT: b\n").unwrap();
+    assert_eq!(remembered(&space, "/bin/cat good | FileCheck check", 0), 1);
 }

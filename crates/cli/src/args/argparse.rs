@@ -86,10 +86,10 @@ fn classify_one(arg: &OsStr) -> Result<Kind, String> {
     if bytes.len() == 1 {
         return Ok(Kind::Plain);
     }
-    if let Some((name, value)) = split_at_equals(bytes)
-        && let Some((flag, name)) = table::find(name)
-    {
-        return Ok(Kind::Option(Some(Match { flag, name, explicit: Some(value.to_vec()) })));
+    if let Some((name, value)) = split_at_equals(bytes) {
+        if let Some((flag, name)) = table::find(name) {
+            return Ok(Kind::Option(Some(Match { flag, name, explicit: Some(value.to_vec()) })));
+        }
     }
     let mut candidates = if bytes[1] == b'-' { long_candidates(bytes) } else { short_candidates(bytes) };
     if candidates.len() > 1 {

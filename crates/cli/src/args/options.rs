@@ -66,6 +66,8 @@ pub struct OwnOptions {
     pub native_shell: Option<bool>,
     /// Whether every FileCheck runs as a process, so that none passes without one.
     pub no_filecheck: bool,
+    /// Whether no pass of FileCheck is remembered between runs.
+    pub no_check_cache: bool,
     /// Whether the failed command, and how to rerun it, follow a failing test's result line.
     pub diagnose: bool,
     /// Whether only tests run that failed last time. An empty selection is then no error.

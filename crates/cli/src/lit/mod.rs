@@ -42,8 +42,10 @@ use asked::Asked;
 use nesting::Nesting;
 use stop::Stopper;
 use tally::Tally;
-use warm::WarmSettings;
+use warm::{UseOfFileCheck, WarmSettings};
 
+/// One in this many remembered passes of FileCheck is a run of it nevertheless.
+const REMEMBERED_SAMPLE: u64 = 200;
 /// Runs `hotstart lit` with these arguments. Diagnostics begin with `program`; `called` is the name by which this program
 /// was called, if it is one of lit's names.
 pub fn run(program: &str, called: Option<&OsStr>, argv: &[OsString]) -> ExitCode {
@@ -81,6 +83,8 @@ fn start(program: &str, called: Option<&OsStr>, mut options: LitOptions, cwd: &P
         Ok(file) => {
             let own = &mut options.own;
             own.native_shell = own.native_shell.or(file.native_shell);
+            own.no_filecheck |= file.filechecks == Some(UseOfFileCheck::Run);
+            own.no_check_cache |= file.filechecks == Some(UseOfFileCheck::Decide);
             let warm = WarmSettings::new(&own.warm, file);
             match Asked::new(own, cwd) {
                 Ok(asked) => Session { warm, asked, options, program, cwd }.run(),
@@ -201,9 +205,8 @@ impl Session<'_> {
         if let Some(code) = listing::list(&self.options, discovered) {
             return code;
         }
-        if self.options.own.repeat.is_some()
-            && let Some(file) = asked::cannot_be_repeated(discovered)
-        {
+        let repeated = self.options.own.repeat.and_then(|_| asked::cannot_be_repeated(discovered));
+        if let Some(file) = repeated {
             let file = file.display();
             return failed(&format!(
                 "{}: error: --repeat: '{file}' has no RUN lines, so that its runs cannot be kept apart; filter it out\n",
@@ -224,11 +227,11 @@ impl Session<'_> {
                 let checks = self.warm.checks();
                 let mut tally = Tally::wanted(&self.options);
                 if self.warm.matches_filechecks() && !self.options.own.no_filecheck {
-                    tally.filechecks =
-                        Some(Arc::new(FileChecks::new(Arc::clone(&launcher), cache_directory())));
+                    tally.filechecks = Some(self.filechecks(discovered, &launcher));
                 }
                 let nesting = nesting.serve(&launcher, tally.tool_times.clone());
                 let code = self.execute(discovered, diagnostics, stopper, (&launcher, &checks, &tally));
+                tally.filechecks.iter().for_each(|filechecks| filechecks.save());
                 let kept = python.keep();
                 if self.options.own.debug_times {
                     told(&format!("hotstart: configs were {kept}\n"));
@@ -239,6 +242,16 @@ impl Session<'_> {
                 code
             }
         }
+    }
+
+    fn filechecks(&self, discovered: &Discovered, launcher: &Arc<Launcher>) -> Arc<FileChecks> {
+        let tests = discovered.selection.tests().len();
+        let filechecks = FileChecks::new(Arc::clone(launcher), cache_directory()).expecting(tests);
+        let remembered = cache_directory().filter(|_| !self.options.own.no_check_cache);
+        Arc::new(match remembered {
+            Some(dir) => filechecks.remembering(&dir, REMEMBERED_SAMPLE),
+            None => filechecks,
+        })
     }
 
     fn nothing_matched(&self, discovered: &Discovered) -> ExitCode {
@@ -274,6 +287,7 @@ impl Session<'_> {
         let is_terse = self.options.console.levels(discovered.session.dialect).terse_summary;
         told(&warm::faults(&statistics));
         told(&warm::flaky(&checks.flaky()));
+        told(&tally.contradictions());
         if self.warm.explain {
             told(&warm::table(&statistics, checks.counts()));
             told(&nesting.told());

@@ -45,7 +45,7 @@ pub(super) fn fill_in(options: &mut LitOptions, tree: &Path, cwd: &Path) -> Opti
         format!(
             "hotstart: '{}' lies outside the build tree '{}', in which no site config says what it was made from; name \
              a path within that tree, or hand over a map with --builtin-parameters\n",
-            outside.display(),
+            outside.to_string_lossy(),
             tree.display()
         )
     })

@@ -28,6 +28,12 @@ impl Tally {
         }
     }
 
+    /// Reports remembered passes that FileCheck did not confirm. Empty if there were none.
+    pub(super) fn contradictions(&self) -> String {
+        let counts = self.filechecks.as_ref().map(|filechecks| filechecks.counts()).unwrap_or_default();
+        contradictions(&counts)
+    }
+
     /// Reports which shells ran scripts for an external shell, and which FileChecks needed no process: a line each, and the
     /// reasons if `explain`. Empty if there were none.
     pub(super) fn told(&self, explain: bool) -> String {
@@ -60,14 +66,25 @@ fn shells(counts: &ShellCounts, explain: bool) -> String {
     text
 }
 
+fn contradictions(counts: &FileCheckCounts) -> String {
+    let line = |command: &String| {
+        format!(
+            "hotstart: fault of hotstart: a pass of FileCheck was remembered, but it fails now: {command}\n\
+             hotstart: this FileCheck is always run from now on; please report this, with the test\n"
+        )
+    };
+    counts.contradictions.iter().map(line).collect()
+}
+
 fn filechecks(counts: &FileCheckCounts, explain: bool) -> String {
-    let FileCheckCounts { matched, left, refused } = counts;
+    let FileCheckCounts { matched, remembered, left, refused, .. } = counts;
     let mut text = String::new();
     if *matched > 0 || (explain && !left.is_empty()) {
         let left = counts.left_total();
         let _ = writeln!(
             text,
-            "hotstart: FileCheck: {matched} passes decided without it, {left} runs left to it"
+            "hotstart: FileCheck: {matched} passes decided without it, {remembered} of them remembered; {left} runs \
+             left to it"
         );
     }
     if explain {
@@ -103,9 +120,14 @@ mod tests {
     #[test]
     fn filechecks_are_told_of_if_any_was_matched() {
         let left = [("no match", 2), ("a bound", 3)].into();
-        let counts =
-            FileCheckCounts { matched: 7, left, refused: vec![("/FileCheck".into(), "x".to_owned())] };
-        let line = "hotstart: FileCheck: 7 passes decided without it, 5 runs left to it\n";
+        let counts = FileCheckCounts {
+            matched: 7,
+            left,
+            refused: vec![("/FileCheck".into(), "x".to_owned())],
+            ..FileCheckCounts::default()
+        };
+        let line =
+            "hotstart: FileCheck: 7 passes decided without it, 0 of them remembered; 5 runs left to it\n";
         assert_eq!(filechecks(&counts, false), line);
         let reasons = "        3  left to it: a bound\n        2  left to it: no match\n";
         let refused = "hotstart: '/FileCheck' is always run: x\n";

@@ -251,8 +251,8 @@ fn mutate(call: &Call, random: &mut Random) -> Call {
     let mut lines: Vec<Vec<u8>> = text.split_inclusive(|&byte| byte == b'\n').map(<[u8]>::to_vec).collect();
     let is_check = |line: &Vec<u8>| memchr::memmem::find(line, b"CHECK").is_some();
     let mut at = random.below(lines.len());
-    if in_check && let Some(next) = lines.iter().skip(at).position(is_check) {
-        at += next;
+    if in_check {
+        at += lines.iter().skip(at).position(is_check).unwrap_or(0);
     }
     match random.below(3) {
         _ if lines.is_empty() => {}

@@ -46,11 +46,11 @@ fn longest(
     end: usize,
     work: &Work,
 ) -> Certain<usize> {
-    if let Element::Group(group) = element
-        && let Group::Repeat { min, max, .. } = &**group
-        && !matches!((min, max), (0, 1) | (0 | 1, &MANY))
-    {
-        return undecided("a capture beside a bounded repetition of a group");
+    if let Element::Group(group) = element {
+        let is_bounded = |min, max| !matches!((min, max), (0, 1) | (0 | 1, MANY));
+        if matches!(**group, Group::Repeat { min, max, .. } if is_bounded(min, max)) {
+            return undecided("a capture beside a bounded repetition of a group");
+        }
     }
     for candidate in step(element, text, Positions::one(at), work)?.descending() {
         if candidate <= end && sequence(rest, text, Positions::one(candidate), work)?.contains(end) {

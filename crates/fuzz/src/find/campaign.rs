@@ -207,7 +207,7 @@ impl<'c> Job<'c> {
         let mut random = Random::new(!self.campaign.options.seed, number / SEQUENCES_PER_PROGRAM);
         let names = sources::before_names();
         let always = self.campaign.options.act.as_deref().filter(|name| names.contains(name));
-        if always.is_none() && !(number / SEQUENCES_PER_PROGRAM + 1).is_multiple_of(BEFORE_ONE_IN) {
+        if always.is_none() && (number / SEQUENCES_PER_PROGRAM + 1) % BEFORE_ONE_IN != 0 {
             return Vec::new();
         }
         let count = if random.one_in(2) { 1 } else { 1 + random.below(6) };

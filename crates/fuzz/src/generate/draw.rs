@@ -124,11 +124,8 @@ const VARIABLES: [(&str, &[&str]); 6] = [
 fn surroundings(random: &mut Random) -> Request {
     let mut request = Request::default();
     for (name, values) in VARIABLES {
-        if random.one_in(4)
-            && let Some(value) = random.pick(values)
-        {
-            request.env.push((name.to_owned(), (*value).to_owned()));
-        }
+        let value = if random.one_in(4) { random.pick(values) } else { None };
+        request.env.extend(value.map(|value| (name.to_owned(), (*value).to_owned())));
     }
     let texts = ["", "one\ntwo\nthree\n", "no end of line", "1 2 3 4 5 6 7 8 9\n"];
     let text = (*random.pick(&texts).unwrap_or(&"")).to_owned();

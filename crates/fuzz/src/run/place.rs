@@ -87,9 +87,9 @@ impl Place {
                 File::open(path)
             }
             Input::Pipe(text) => {
-                let (reader, mut writer) = io::pipe()?;
-                writer.write_all(text.as_bytes())?;
-                Ok(File::from(std::os::fd::OwnedFd::from(reader)))
+                let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+                File::from(writer).write_all(text.as_bytes())?;
+                Ok(File::from(reader))
             }
         }
     }

@@ -16,7 +16,7 @@ use super::{Observed, Place, Program};
 use crate::generate::{Limited, Request, Sequence};
 
 /// The time limit of a run, in seconds: a hundred times that of the slowest act on an idle machine.
-const LIMIT_SECONDS: i64 = 5;
+const LIMIT_SECONDS: i64 = 30;
 
 /// The way in which the runs of a sequence start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -44,8 +44,7 @@ struct State {
     ready: Vec<Made<Template>>,
 }
 
-/// The usual numbers of arguments of tests' commands, the name included: `opt -passes=… -S < FILE`, `FileCheck FILE`. One
-/// argument, the name alone, is always observed.
+/// The usual numbers of arguments of tests' commands, the name included: `opt -passes=… -S < FILE`, `FileCheck FILE`.
 const NUMBERS: [usize; 3] = [2, 3, 4];
 
 /// A zygote, and the guess that its key is made of.

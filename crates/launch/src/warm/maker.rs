@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ahead::{Ahead, Made};
-use super::observe::{self, Observed, Refusal};
+use super::observe::{self, Observed, Refusal, numbers};
 use super::pool::{self, Findings};
 use super::request::Failure;
 use super::template::{Means, Template};
@@ -59,7 +59,7 @@ impl pool::Make for Maker {
         let traits = script.map_or_else(|| eligible::examine(&spec.program), Ok)?;
         let means = self.means(&spec.program, allocator).ok_or(Reason::System)?;
         let means = Means { python: traits.python.is_some(), ..means };
-        let (observed, is_new) = observe::observe(spec, &[], means);
+        let (observed, is_new) = observe::observe(spec, &[numbers::of(spec)], means);
         Ok(Findings { traits, observed, is_new })
     }
 

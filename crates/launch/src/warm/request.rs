@@ -54,9 +54,8 @@ pub(crate) fn send(socket: &OwnedFd, spec: &Spec<'_>, asked: Asked<'_>) -> Resul
         return Err(Failure::Request(Reason::LargeRequest));
     }
     // Last, when the request is certain to be sent: only the request frees a bound receiver.
-    if let Some((pid, place)) = asked.bind.zip(place::here())
-        && place.bind(pid)
-    {
+    let bound = asked.bind.zip(place::here()).filter(|(pid, place)| place.bind(*pid));
+    if let Some((_, place)) = bound {
         head.flags |= place.way_back.flags();
     }
     let targets = &targets[..fd_count * 4];

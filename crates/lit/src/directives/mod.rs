@@ -129,11 +129,11 @@ impl Collector<'_> {
             Keyword::Define | Keyword::Redefine => {
                 let text = line_numbers(found.text, found.line);
                 let new = found.keyword == Keyword::Define;
-                if let Some(Directive::Definition(last)) = self.found.script.last_mut()
-                    && last.is_new == new
-                    && last.continues()
-                {
-                    return last.add_continuation(found.line, &text).map(|()| false);
+                match self.found.script.last_mut() {
+                    Some(Directive::Definition(last)) if last.is_new == new && last.continues() => {
+                        return last.add_continuation(found.line, &text).map(|()| false);
+                    }
+                    _ => {}
                 }
                 let definition = Definition::new(found.line, new, text.into_owned())?;
                 self.found.script.push(Directive::Definition(definition));
@@ -153,17 +153,18 @@ impl Collector<'_> {
 
     fn add_command(&mut self, line: usize, text: &str) {
         let text = line_numbers(text, line);
-        if let Some(Directive::Command { text: last, lines }) = self.found.script.last_mut()
-            && last.ends_with('\\')
-        {
-            last.pop();
-            last.push_str(text::strip_end(&text));
-            lines.1 = line;
-            return;
+        match self.found.script.last_mut() {
+            Some(Directive::Command { text: last, lines }) if last.ends_with('\\') => {
+                last.pop();
+                last.push_str(text::strip_end(&text));
+                lines.1 = line;
+            }
+            _ => {
+                let text = format!("%dbg(RUN: at line {line}) {text}");
+                let text = text::strip_end(&text).to_owned();
+                self.found.script.push(Directive::Command { text, lines: (line, line) });
+            }
         }
-        let text = format!("%dbg(RUN: at line {line}) {text}");
-        let text = text::strip_end(&text).to_owned();
-        self.found.script.push(Directive::Command { text, lines: (line, line) });
     }
 
     fn finish(mut self, require_script: bool) -> Result<Directives, Rejection> {

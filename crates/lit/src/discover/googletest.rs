@@ -91,10 +91,10 @@ impl Walk<'_, '_> {
     /// A copied format inherits the executables that the original has seen so far.
     pub fn inherit_executables(&mut self, (above, format): (u32, Option<Format>), id: Option<u32>) {
         let Some(id) = id else { return };
-        if let Some(seen) = self.seen_executables.get(&above)
-            && self.configs[id as usize].as_ref().is_some_and(|config| config.format == format)
-        {
-            self.seen_executables.insert(id, seen.clone());
+        let is_copy = self.configs[id as usize].as_ref().is_some_and(|config| config.format == format);
+        let seen = self.seen_executables.get(&above).filter(|_| is_copy).cloned();
+        if let Some(seen) = seen {
+            self.seen_executables.insert(id, seen);
         }
     }
 

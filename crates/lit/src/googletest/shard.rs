@@ -91,9 +91,8 @@ fn variables(results: &Path, components: &[String], ways: &Ways) -> Vec<(&'stati
         ("GTEST_OUTPUT", format!("json:{}", results.to_string_lossy())),
         ("GTEST_SHUFFLE", u8::from(ways.shuffles).to_string()),
     ];
-    if let [.., index, total] = components
-        && ways.sharding
-    {
+    let [.., index, total] = components else { return variables };
+    if ways.sharding {
         for (name, value) in [("GTEST_TOTAL_SHARDS", total), ("GTEST_SHARD_INDEX", index)] {
             let own = std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
             variables.push((name, own.unwrap_or_else(|| value.clone())));

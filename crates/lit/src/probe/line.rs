@@ -45,7 +45,7 @@ impl<'g> Memory<'g> {
 
     /// Returns whether the greeting is cached, so that the process need not start yet.
     pub fn knows_greeting(&mut self) -> bool {
-        let sample = RandomState::new().hash_one(0).is_multiple_of(SAMPLE);
+        let sample = RandomState::new().hash_one(0) % SAMPLE == 0;
         let Some(cache) = &mut self.cache else { return false };
         self.greeting = cache.recall(GREETING);
         if self.greeting.is_some() && (self.checks || sample) {

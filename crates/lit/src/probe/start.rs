@@ -160,9 +160,7 @@ impl<'g> Probe<'g> {
         }
         MODULES.iter().for_each(|(_, source)| text.extend_from_slice(source.as_bytes()));
         text.extend_from_slice(&describe(settings, package));
-        if let Some(requests) = &mut self.requests
-            && requests.write_all(&text).is_err()
-        {
+        if self.requests.as_mut().is_some_and(|requests| requests.write_all(&text).is_err()) {
             self.requests = None;
         }
     }

@@ -50,7 +50,8 @@ pub(super) fn verdict(
     // Only a run in a persistent process, which is used again, shows that a program has done nothing else: it has not executed
     // another one, for instance.
     let were_most_reset = bench.resets.get() * 4 >= battery::cases().len() * 3;
-    ((refusal.is_some() || were_most_reset) && marks == bench.marks()?).then_some(Verdict { refusal, marks })
+    ((refusal.is_some() || were_most_reset) && marks == bench.marks()?)
+        .then(|| Verdict { refusal, marks: marks.into() })
 }
 
 /// How a FileCheck is started.

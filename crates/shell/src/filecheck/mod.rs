@@ -5,6 +5,8 @@
 //! a battery of cases, once for each FileCheck ([`trust`]). docs/design/filecheck.md has the rules.
 
 mod battery;
+mod passes;
+mod question;
 mod stage;
 mod store;
 mod trust;
@@ -18,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use hotstart_filecheck::{MAX_INPUT, Prepared, Request, Undecided};
+use hotstart_filecheck::{MAX_INPUT, Request, Undecided};
 use hotstart_launch::{EnvBlock, Group, Launcher};
 use hotstart_model::Environment;
 use hotstart_python::path::join;
@@ -26,8 +28,14 @@ use rustix::fs::{FileType, SeekFrom};
 
 use crate::pump;
 
+use passes::{Hash, Passes};
+pub use passes::{PassesReport, passes_report, remove_damaged_passes};
+pub(crate) use question::Question;
 use trust::{Tool, Trust};
 pub(crate) use waiting::{Started, Waiting};
+
+/// A run of so many tests uses its FileCheck often enough to have it tested at once.
+const MANY_TESTS: usize = 500;
 
 /// Decides passes of FileCheck. Shared by all workers.
 #[derive(Debug)]
@@ -37,8 +45,12 @@ pub struct FileChecks {
     /// The group of their processes.
     group: Group,
     trust: Trust,
+    /// Passes that were seen before. `None` if none are remembered.
+    passes: Option<Passes>,
     is_off: AtomicBool,
     matched: AtomicU64,
+    remembered: AtomicU64,
+    contradictions: Mutex<Vec<String>>,
     left: Mutex<BTreeMap<&'static str, u64>>,
 }
 
@@ -47,6 +59,10 @@ pub struct FileChecks {
 pub struct FileCheckCounts {
     /// Passes without a process.
     pub matched: u64,
+    /// Those among them that were remembered.
+    pub remembered: u64,
+    /// Remembered passes that FileCheck did not confirm.
+    pub contradictions: Vec<String>,
     /// Runs of FileCheck itself, by reason.
     pub left: BTreeMap<&'static str, u64>,
     /// FileChecks whose answers to the battery differed, or that differed in a test, with the difference.
@@ -58,6 +74,20 @@ impl FileCheckCounts {
     pub fn left_total(&self) -> u64 {
         self.left.values().sum()
     }
+}
+
+/// A question that FileCheck itself has to answer.
+#[derive(Debug)]
+pub(crate) struct Open {
+    tool: Arc<Tool>,
+    /// The hashes of the question, without and with its input.
+    hashes: [Hash; 2],
+    is_remembered: bool,
+}
+
+/// Returns the directory of remembered passes below the cache directory.
+pub fn passes_directory(cache: &Path) -> PathBuf {
+    cache.join("filecheck/passes")
 }
 
 /// A FileCheck that is to run.
@@ -76,16 +106,40 @@ impl FileChecks {
             launcher,
             group: Group::new(),
             trust: Trust::new(dir.map(|dir| dir.join("filecheck"))),
+            passes: None,
             is_off: AtomicBool::new(false),
             matched: AtomicU64::new(0),
+            remembered: AtomicU64::new(0),
+            contradictions: Mutex::default(),
             left: Mutex::default(),
         }
+    }
+
+    /// Expects so many tests.
+    pub fn expecting(mut self, tests: usize) -> Self {
+        if tests >= MANY_TESTS {
+            self.trust.test_early();
+        }
+        self
+    }
+
+    /// Remembers passes between runs, below `dir`. One in `sample` of them is run nevertheless, as a check.
+    pub fn remembering(mut self, dir: &Path, sample: u64) -> Self {
+        self.passes = Some(Passes::new(passes_directory(dir), sample));
+        self
+    }
+
+    /// Stores the new passes for later runs.
+    pub fn save(&self) {
+        self.passes.iter().for_each(Passes::save);
     }
 
     /// Returns the counts so far.
     pub fn counts(&self) -> FileCheckCounts {
         FileCheckCounts {
             matched: self.matched.load(Ordering::Relaxed),
+            remembered: self.remembered.load(Ordering::Relaxed),
+            contradictions: self.contradictions.lock().expect("no panic while locked").clone(),
             left: self.left.lock().expect("no panic while locked").clone(),
             refused: self.trust.refused(),
         }
@@ -129,24 +183,24 @@ impl FileChecks {
         (env, cwd): (&Environment, &str),
         stdin: &mut dyn FnMut() -> Vec<u8>,
     ) -> bool {
-        let Ok((prepared, input_file)) = self.attempt(&Call { program, args, env, cwd }) else {
+        let Ok((question, input_file)) = self.attempt(&Call { program, args, env, cwd }) else {
             return false;
         };
         let input = match input_file {
             Some(file) => regular_file(&join(cwd, &file)),
             None => Some(stdin()),
         };
-        input.is_some_and(|input| self.decide(prepared, &input))
+        input.is_some_and(|input| self.decide(question, &input).is_ok())
     }
 
-    /// Returns the check of a call, ready for its input. `None` if FileCheck itself must run.
-    pub(crate) fn prepare(&self, call: &Call<'_>) -> Option<(Prepared, Option<String>)> {
+    /// Returns a call as a question, ready for its input, and its input file. `None` if FileCheck itself must run.
+    pub(crate) fn prepare(&self, call: &Call<'_>) -> Option<(Question, Option<String>)> {
         let name = call.program.file_name().unwrap_or_default().to_string_lossy();
         if !name.starts_with("FileCheck") {
             return None;
         }
         match self.attempt(call) {
-            Ok(prepared) => Some(prepared),
+            Ok(question) => Some(question),
             Err(Undecided(why)) => {
                 self.leave(why);
                 None
@@ -154,32 +208,70 @@ impl FileChecks {
         }
     }
 
-    fn attempt(&self, call: &Call<'_>) -> Result<(Prepared, Option<String>), Undecided> {
+    fn attempt(&self, call: &Call<'_>) -> Result<(Question, Option<String>), Undecided> {
         if self.is_off.load(Ordering::Relaxed) {
             return Err(Undecided("switched off after a difference"));
         }
         if call.env.get("LD_PRELOAD").is_some() {
             return Err(Undecided("LD_PRELOAD"));
         }
-        self.trust.ask(&Tool::new(call.program, call.env)).map_err(Undecided)?;
+        let tool = Arc::new(Tool::new(call.program, call.env));
+        let files = self.trust.ask(&tool).map_err(Undecided)?;
         let opts = call.env.get("FILECHECK_OPTS").map(|opts| opts.to_string_lossy());
         let request = Request::parse(call.args, opts.as_deref())?;
         let input_file = request.input_file.clone();
         let check = regular_file(&join(call.cwd, &request.check_file)).ok_or(Undecided("no check file"))?;
-        Ok((request.prepare(&check)?, input_file))
+        let asked = match &self.passes {
+            Some(_) => question::asked(call, &files, &tool, &check),
+            None => Hash::default(),
+        };
+        let mut question = Question::new(tool, asked, request, check);
+        // FileCheck complains about a check file before it reads its input. It did not if it has passed with this one.
+        if !self.passes.as_ref().is_some_and(|passes| passes.has(&asked)) {
+            question.prepare()?;
+        }
+        Ok((question, input_file))
     }
 
-    /// Decides an input, and counts the result.
-    pub(crate) fn decide(&self, prepared: Prepared, input: &[u8]) -> bool {
-        match prepared.decide(input) {
+    /// Returns whether FileCheck passes with this input, and counts the result. If FileCheck itself must decide,
+    /// [`learn`](FileChecks::learn) wants to know its result.
+    pub(crate) fn decide(&self, question: Question, input: &[u8]) -> Result<(), Open> {
+        let mut open =
+            Open { tool: Arc::clone(&question.tool), hashes: [question.asked; 2], is_remembered: false };
+        if let Some(passes) = &self.passes {
+            let answered = question::answered(&question.asked, input);
+            open.hashes[1] = answered;
+            open.is_remembered = passes.has(&answered);
+            if open.is_remembered && passes.samples(&answered) {
+                self.leave("one of a sample of remembered passes");
+                return Err(open);
+            }
+        }
+        match if open.is_remembered { Ok(()) } else { question.decide(input) } {
             Ok(()) => {
+                self.remembered.fetch_add(u64::from(open.is_remembered), Ordering::Relaxed);
                 self.matched.fetch_add(1, Ordering::Relaxed);
-                true
+                self.passes.iter().for_each(|passes| passes.add(&open.hashes));
+                Ok(())
             }
             Err(Undecided(why)) => {
                 self.leave(why);
-                false
+                Err(open)
             }
+        }
+    }
+
+    /// Takes the result of a FileCheck that had to run: a pass is remembered. If a pass was remembered and FileCheck fails
+    /// now, no pass of it is believed any more, in this run and in later ones.
+    pub(crate) fn learn(&self, open: &Open, has_passed: bool, command: &dyn Fn() -> String) {
+        let Some(passes) = &self.passes else { return };
+        if has_passed {
+            passes.add(&open.hashes);
+        } else if open.is_remembered {
+            let command = command();
+            self.trust
+                .refuse(&format!("a remembered pass of it fails: {command}"), |tool| *tool == *open.tool);
+            self.contradictions.lock().expect("no panic while locked").push(command);
         }
     }
 
@@ -214,4 +306,47 @@ fn plain_environment(env: &[(OsString, OsString)]) -> Environment {
 /// Returns the same in the form that a process takes.
 fn plain_block(env: &[(OsString, OsString)]) -> EnvBlock {
     EnvBlock::new(&plain_environment(env))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::trust::{Mark, Verdict};
+    use super::*;
+
+    /// Remembers a pass of a call that fails, as only a fault of hotstart can.
+    #[test]
+    fn a_remembered_pass_that_fails_switches_the_filecheck_off_for_good() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("FileCheck");
+        fs::write(&program, "").unwrap();
+        fs::write(dir.path().join("check"), "CHECK: a\n").unwrap();
+        let (env, args) = (Environment::new(), ["check".to_owned()]);
+        let call = Call { program: &program, args: &args, env: &env, cwd: dir.path().to_str().unwrap() };
+        let new = |sample| {
+            let launcher = Arc::new(Launcher::new());
+            FileChecks::new(launcher, Some(dir.path().join("cache")))
+                .remembering(&dir.path().join("cache"), sample)
+        };
+        let believed = |sample| {
+            let checks = new(sample);
+            let marks = [Mark::of(&program).unwrap()].into();
+            checks.trust.settle(&Tool::new(&program, &env), Some(Verdict { refusal: None, marks }));
+            checks
+        };
+        let ask = |checks: &FileChecks| checks.attempt(&call).unwrap().0;
+        let checks = believed(u64::MAX);
+        assert!(checks.decide(ask(&checks), b"b").is_err(), "the matcher does not decide it");
+        let asked = ask(&checks).asked;
+        checks.passes.as_ref().unwrap().add(&[asked, question::answered(&asked, b"b")]);
+        assert!(checks.decide(ask(&checks), b"b").is_ok(), "it is remembered");
+        assert_eq!(checks.counts().remembered, 1);
+        drop(checks);
+        // Now each remembered pass is in the sample.
+        let checks = believed(1);
+        let open = checks.decide(ask(&checks), b"b").unwrap_err();
+        checks.learn(&open, true, &|| unreachable!("it is no contradiction"));
+        checks.learn(&open, false, &|| "FileCheck check".to_owned());
+        assert_eq!(checks.counts().contradictions, ["FileCheck check"]);
+        assert_eq!(checks.attempt(&call).err(), Some(Undecided("it answered the test cases otherwise")));
+    }
 }

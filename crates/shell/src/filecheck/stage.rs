@@ -4,7 +4,7 @@ use std::path::Path;
 
 use hotstart_python::path::join;
 
-use super::{Call, Waiting, regular_file, whole};
+use super::{Call, Open, Waiting, regular_file, whole};
 use crate::assembly::{Assembly, enterable};
 use crate::pump::Port;
 use crate::redirect::Slot;
@@ -16,33 +16,35 @@ use crate::state::Shell;
 const MAX_STRINGS: usize = 64 * 1024;
 
 impl<'a> Assembly<'_, 'a> {
-    /// Returns a FileCheck that needs no process, or not yet; otherwise the arguments. This is only for the last stage,
-    /// if its output is captured and nothing about its start is special.
+    /// Returns a FileCheck that needs no process, or not yet. Otherwise returns the arguments, and the question that it has
+    /// to answer, if there is one. This is only for the last stage, if its output is captured and nothing about its start
+    /// is special.
     pub(crate) fn file_check(
         &mut self,
         shell: &mut Shell,
         program: &str,
         args: Vec<String>,
         slots: [Slot; 3],
-    ) -> Result<Running<'a>, Vec<String>> {
-        let Some(filechecks) = self.context.filechecks else { return Err(args) };
+    ) -> Result<Running<'a>, (Vec<String>, Option<Open>)> {
+        let Some(filechecks) = self.context.filechecks else { return Err((args, None)) };
         let has_upstream = slots[0] == Slot::Upstream && self.upstream.is_some();
         if !self.may_match(shell, program, slots) || !(has_upstream || self.pipeline.stages.len() == 1) {
-            return Err(args);
+            return Err((args, None));
         }
         let env = shell.vars.all();
         let strings =
             args.iter().map(String::len).chain(env.iter().map(|(name, value)| name.len() + value.len()));
         if enterable(shell.cwd()).is_err() || strings.sum::<usize>() > MAX_STRINGS {
-            return Err(args);
+            return Err((args, None));
         }
         let call = Call { program: Path::new(program), args: &args[1..], env: &env, cwd: shell.cwd() };
-        let Some((prepared, input_file)) = filechecks.prepare(&call) else { return Err(args) };
+        let Some((question, input_file)) = filechecks.prepare(&call) else { return Err((args, None)) };
         let mut running = Running { stderr_is_piped: true, ..Running::default() };
         if let (Some(upstream), None, true) = (&self.upstream, &input_file, has_upstream) {
             self.ports.push(Port::input(self.stages.len(), upstream.clone()));
             running.wait_for_input(Waiting {
-                prepared: Some(prepared),
+                question: Some(question),
+                open: None,
                 filechecks,
                 launcher: self.context.launcher,
                 group: self.context.group,
@@ -60,8 +62,9 @@ impl<'a> Assembly<'_, 'a> {
             (None, Slot::File(index)) => self.opened[index].file.as_ref().and_then(|file| whole(file)),
             (None, _) => None,
         };
-        if !input.is_some_and(|input| filechecks.decide(prepared, &input)) {
-            return Err(args);
+        let Some(input) = input else { return Err((args, None)) };
+        if let Err(open) = filechecks.decide(question, &input) {
+            return Err((args, Some(open)));
         }
         running.has_matched();
         running.ended = Some(self.begun.elapsed());

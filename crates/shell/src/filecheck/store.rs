@@ -40,7 +40,7 @@ pub(super) fn read(dir: &Path, tool: &Tool) -> Option<Verdict> {
         _ => return None,
     };
     let marks: Vec<Mark> = lines.map(mark).collect::<Option<_>>()?;
-    (!marks.is_empty()).then_some(Verdict { refusal, marks })
+    (!marks.is_empty()).then(|| Verdict { refusal, marks: marks.into() })
 }
 
 fn mark(line: &str) -> Option<Mark> {
@@ -64,7 +64,7 @@ pub(super) fn write(dir: &Path, tool: &Tool, verdict: &Verdict) {
         None => writeln!(text, "passed "),
         Some(why) => writeln!(text, "refused {}", why.replace('\n', " ")),
     };
-    for mark in &verdict.marks {
+    for mark in &*verdict.marks {
         let Some(path) = mark.path.to_str().filter(|path| !path.contains('\n')) else { return };
         let numbers = mark.numbers.map(|number| number.to_string()).join(" ");
         let _ = writeln!(text, "{numbers} {path}");
@@ -89,7 +89,7 @@ mod tests {
         let tool = Tool::new(Path::new("/bin/FileCheck"), &Environment::new());
         let mark = Mark { path: "/a b".into(), numbers: [1, 2, 3, 4, 5, 6, 7] };
         for refusal in [None, Some("case 3".to_owned())] {
-            let verdict = Verdict { refusal, marks: vec![mark.clone()] };
+            let verdict = Verdict { refusal, marks: vec![mark.clone()].into() };
             write(dir.path(), &tool, &verdict);
             assert_eq!(read(dir.path(), &tool), Some(verdict));
         }

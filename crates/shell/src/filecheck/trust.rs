@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use hotstart_model::Environment;
 
@@ -16,6 +16,8 @@ use super::store;
 /// Uses in a run before the battery tests a FileCheck. The battery takes about as long as this number of its runs,
 /// warm.
 const USES: u32 = 60;
+/// The same in a run of many tests, which will certainly use it so often. The first uses make it warm.
+const FIRST_USES: u32 = 8;
 
 /// A FileCheck, as a call names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -85,7 +87,7 @@ pub(super) struct Verdict {
     /// The difference in its answers, if there was one.
     pub refusal: Option<String>,
     /// The files of the FileCheck.
-    pub marks: Vec<Mark>,
+    pub marks: Arc<[Mark]>,
 }
 
 #[derive(Debug)]
@@ -99,16 +101,22 @@ enum State {
 #[derive(Debug)]
 pub(super) struct Trust {
     dir: Option<PathBuf>,
+    uses: u32,
     tools: Mutex<HashMap<Tool, State>>,
 }
 
 impl Trust {
     pub fn new(dir: Option<PathBuf>) -> Self {
-        Trust { dir, tools: Mutex::default() }
+        Trust { dir, uses: USES, tools: Mutex::default() }
     }
 
-    /// Whether the matcher may decide for this FileCheck, or the reason why not. Counts the use.
-    pub fn ask(&self, tool: &Tool) -> Result<(), &'static str> {
+    /// Has FileChecks tested early, since there are so many tests that this pays.
+    pub fn test_early(&mut self) {
+        self.uses = FIRST_USES;
+    }
+
+    /// Returns the files of this FileCheck if the matcher may decide for it, or the reason why not. Counts the use.
+    pub fn ask(&self, tool: &Tool) -> Result<Arc<[Mark]>, &'static str> {
         let mut tools = self.tools.lock().expect("no panic while locked");
         if !tools.contains_key(tool) {
             tools.insert(tool.clone(), self.at_first_sight(tool));
@@ -117,7 +125,7 @@ impl Trust {
         match state {
             State::Used(uses) => {
                 *uses += 1;
-                if *uses >= USES {
+                if *uses >= self.uses {
                     *state = State::Pending;
                 }
                 Err("not put to the test yet")
@@ -127,7 +135,7 @@ impl Trust {
                 *state = State::Used(1);
                 Err("not put to the test yet")
             }
-            State::Settled(Verdict { refusal: None, .. }) => Ok(()),
+            State::Settled(Verdict { refusal: None, marks }) => Ok(Arc::clone(marks)),
             State::Settled(_) => Err("it answered the test cases otherwise"),
         }
     }
@@ -166,15 +174,20 @@ impl Trust {
         }
         let verdict = verdict.unwrap_or_else(|| Verdict {
             refusal: Some("it could not be put to the test".to_owned()),
-            marks: Vec::new(),
+            marks: Arc::default(),
         });
         self.tools.lock().expect("no panic while locked").insert(tool.clone(), State::Settled(verdict));
     }
 
     /// Revokes the trust in every FileCheck, and stores that.
     pub fn refuse_all(&self, why: &str) {
+        self.refuse(why, |_| true);
+    }
+
+    /// Revokes the trust in these FileChecks, and stores that.
+    pub fn refuse(&self, why: &str, which: impl Fn(&Tool) -> bool) {
         let mut tools = self.tools.lock().expect("no panic while locked");
-        for (tool, state) in tools.iter_mut() {
+        for (tool, state) in tools.iter_mut().filter(|(tool, _)| which(tool)) {
             let State::Settled(verdict) = state else { continue };
             if verdict.refusal.is_none() {
                 verdict.refusal = Some(why.replace('\n', " "));

@@ -5,16 +5,17 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-use hotstart_filecheck::Prepared;
 use hotstart_launch::{Child, EnvBlock, Group, Launcher, Spec, StartError};
 
-use super::FileChecks;
+use super::{FileChecks, Open, Question};
 use crate::halt::{Halt, Halting};
 use crate::pipeline::{new_pipe, process_group};
 
 /// Everything that is needed to decide a FileCheck, or to start it.
 pub(crate) struct Waiting<'g> {
-    pub prepared: Option<Prepared>,
+    pub question: Option<Question>,
+    /// The question, if FileCheck itself has to answer it.
+    pub open: Option<Open>,
     pub filechecks: &'g FileChecks,
     pub launcher: &'g Launcher,
     pub group: &'g Group,
@@ -32,17 +33,20 @@ pub(crate) struct Started<'g> {
     pub stdin: OwnedFd,
     pub stdout: OwnedFd,
     pub stderr: Option<OwnedFd>,
+    pub open: Option<Open>,
 }
 
 impl<'g> Waiting<'g> {
     /// Whether it passes with this input. Call it once.
     pub fn passes(&mut self, input: &[u8]) -> bool {
-        self.prepared.take().is_some_and(|prepared| self.filechecks.decide(prepared, input))
+        let Some(question) = self.question.take() else { return false };
+        self.open = self.filechecks.decide(question, input).err();
+        self.open.is_none()
     }
 
     /// Starts it. The caller then writes its input.
     pub fn start(self) -> Halting<Started<'g>> {
-        if self.prepared.is_some() {
+        if self.question.is_some() {
             self.filechecks.leave("size");
         }
         let (stdin_read, stdin) = new_pipe()?;
@@ -67,6 +71,6 @@ impl<'g> Waiting<'g> {
             // The script then runs again without the matcher.
             error => Halt::internal("cannot start FileCheck", error),
         })?;
-        Ok(Started { child, stdin, stdout, stderr: errors.map(|(read, _)| read) })
+        Ok(Started { child, stdin, stdout, stderr: errors.map(|(read, _)| read), open: self.open })
     }
 }

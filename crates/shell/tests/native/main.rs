@@ -139,10 +139,9 @@ impl Space {
 fn stdout(transcript: &Transcript) -> String {
     let mut out = transcript.stdout.clone();
     for step in &transcript.steps {
-        if let Step::Stage(stage) = step
-            && stage.position.0 + 1 == stage.position.1
-        {
-            out.push_str(&stage.stdout);
+        match step {
+            Step::Stage(stage) if stage.position.0 + 1 == stage.position.1 => out.push_str(&stage.stdout),
+            _ => {}
         }
     }
     out

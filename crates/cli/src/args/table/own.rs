@@ -8,7 +8,7 @@ use crate::args::flag::Flag;
 use crate::args::options::{ConfigCacheUse, SHELLS};
 use crate::args::values;
 
-pub(super) static FLAGS: [Flag; 26] = [
+pub(super) static FLAGS: [Flag; 27] = [
     Flag::value(
         &["--lit-python"],
         "PATH",
@@ -75,6 +75,11 @@ pub(super) static FLAGS: [Flag; 26] = [
         &["--no-filecheck"],
         |low| low.own.no_filecheck = true,
         "Run every FileCheck; without it, hotstart decides by itself where a FileCheck certainly passes",
+    ),
+    Flag::switch(
+        &["--no-check-cache"],
+        |low| low.own.no_check_cache = true,
+        "Neither use nor store passes of FileCheck that earlier runs saw with the same check file, input and arguments",
     ),
     Flag::switch(
         &["--diagnose"],

@@ -105,7 +105,7 @@ fn limits(text: &mut String, tool: &ToolStatistics, memory: u64) {
 /// Returns one line on tools that fell back to a slower way, with an estimate of the cost; empty if it was small.
 pub fn fallbacks(statistics: &Statistics) -> String {
     let tools = statistics.tools.iter().filter_map(|tool| {
-        let name = tool.program.file_name().unwrap_or_default().display();
+        let name = tool.program.file_name().unwrap_or_default().to_string_lossy();
         let (why, cost) = fallback(tool).into_iter().max_by_key(|(_, cost)| *cost)?;
         (cost >= FALLBACK_MIN).then(|| format!("{name} {why} ({:.1} s)", cost.as_secs_f64()))
     });

@@ -15,8 +15,8 @@ use crate::args::{
 };
 
 const NAME: &str = "hotstart.toml";
-const KEYS: &str =
-    "'start', 'warm', 'keep_cold', 'allocator', 'verify', 'template_memory_mib', 'explain', 'shell'";
+const KEYS: &str = "'start', 'warm', 'keep_cold', 'allocator', 'verify', 'template_memory_mib', 'explain', 'shell', \
+     'filecheck'";
 
 /// The table `[lit]`; `None` means not given.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,7 +32,25 @@ pub struct FileSettings {
     pub explain: Option<bool>,
     /// Whether the internal shell may run scripts for an external shell.
     pub native_shell: Option<bool>,
+    pub filechecks: Option<UseOfFileCheck>,
 }
+
+/// What may stand for a run of FileCheck.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UseOfFileCheck {
+    /// Nothing.
+    Run,
+    /// A decision that it certainly passes.
+    Decide,
+    /// Also a pass of an earlier run.
+    Remember,
+}
+
+const FILECHECKS: [(&str, UseOfFileCheck); 3] = [
+    ("run", UseOfFileCheck::Run),
+    ("decide", UseOfFileCheck::Decide),
+    ("remember", UseOfFileCheck::Remember),
+];
 
 /// An error in a configuration file.
 #[derive(Debug, PartialEq, Eq)]
@@ -155,6 +173,7 @@ impl FileSettings {
                 let explain = value.get_ref().as_bool();
                 self.explain = Some(explain.ok_or_else(|| wrong(value, "lit.explain", "true or false"))?);
             }
+            "filecheck" => self.filechecks = Some(choice(value, "lit.filecheck", &FILECHECKS)?),
             "shell" => self.native_shell = Some(choice(value, "lit.shell", &SHELLS)?),
             _ => return Err(unknown(key, &format!("lit.{name}"), KEYS)),
         }
@@ -245,6 +264,7 @@ allocator = '/a.so'
                     template_memory_mib = 1_024
 explain = true
 shell = 'native'
+filecheck = 'decide'
 ";
         let expected = FileSettings {
             start: Some(Start::Fork),
@@ -255,6 +275,7 @@ shell = 'native'
             template_memory: Some(1024),
             explain: Some(true),
             native_shell: Some(true),
+            filechecks: Some(UseOfFileCheck::Decide),
         };
         assert_eq!(parse(text).ok(), Some(expected));
         assert_eq!(parse("lit.verify = 3").ok().unwrap().verify, Some(3.0));

@@ -11,7 +11,7 @@ use hotstart_run::Checks;
 
 use crate::args::{Allocator, AllocatorOptions, Parity, Start, WarmOptions};
 pub(super) use explain::{counts, fallbacks, faults, flaky, table};
-pub(super) use file::{FileSettings, read};
+pub(super) use file::{FileSettings, UseOfFileCheck, read};
 
 /// Default share of passing tests to compare, in percent.
 const VERIFY: f64 = 0.5;
@@ -189,6 +189,7 @@ mod tests {
             template_memory: Some(1),
             explain: Some(true),
             native_shell: None,
+            filechecks: None,
         };
         assert_eq!(choice(WarmOptions::default(), file()), Choice::Cold);
         let only_opt = WarmOptions { warm: tools(&["opt"]), ..Default::default() };

@@ -48,7 +48,7 @@ fn find(maps: &[Mapping], place: &Place) -> Option<u64> {
     let address = same.next()?.from.checked_add(place.distance)?;
     let at = maps.iter().position(|mapping| (mapping.from..mapping.to).contains(&address))?;
     let is_own = maps::owners(maps)[at] == place.path && maps[at].access == *b"rw-p";
-    (same.next().is_none() && is_own && address.is_multiple_of(4)).then_some(address)
+    (same.next().is_none() && is_own && address % 4 == 0).then_some(address)
 }
 
 #[cfg(test)]

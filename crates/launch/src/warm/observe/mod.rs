@@ -93,9 +93,9 @@ impl Observed {
         asked
     }
 
-    /// Returns whether constructors were observed with as many arguments as `spec` has.
+    /// Returns whether constructors were observed with as many arguments as `spec` has. A Python script halts before it counts them.
     pub(crate) fn covers(&self, spec: &Spec<'_>) -> bool {
-        self.numbers.has(numbers::of(spec))
+        self.place != 0 || self.numbers.has(numbers::of(spec))
     }
 
     /// Returns how `found`, a further observation, differs from this one; `None` if it shows the same.
@@ -119,7 +119,8 @@ impl Observed {
 }
 
 /// Returns the known observation of `spec`'s program, or makes one, and whether it was made now. Constructors are then
-/// observed with as many arguments as `spec` has, and with these `numbers` of them.
+/// observed with these `numbers` of arguments, and with those that the program was given under other keys: a number that is
+/// observed later costs one run more.
 pub(crate) fn observe(spec: &Spec<'_>, numbers: &[usize], means: Means<'_>) -> (Arc<Observed>, bool) {
     let of = of(spec, means);
     if let Some(known) = find(&of, spec, means.kept) {
@@ -129,10 +130,11 @@ pub(crate) fn observe(spec: &Spec<'_>, numbers: &[usize], means: Means<'_>) -> (
     if let Some(known) = find(&of, spec, means.kept) {
         return (known, false);
     }
+    let numbers = numbers.iter().copied().chain(used(&of, means.kept)).collect();
     let begun = SystemTime::now();
     let mut observed = watched(means, |live| match means.python {
         true => python::observe(spec, means, live),
-        false => twice::observe(spec, numbers, means, live),
+        false => twice::observe(spec, &numbers, means, live),
     });
     observed.key = key::of(spec, &observed.asked());
     // A file that changed meanwhile may have been read in its old state, or by one run only.
@@ -192,7 +194,7 @@ pub(crate) fn extend(
     }
     let numbers: BTreeSet<usize> = claims.iter().map(|claim| claim.number).collect();
     let begun = SystemTime::now();
-    let found = watched(means, |live| twice::extend(spec, &numbers, means, live));
+    let found = watched(means, |live| twice::observe(spec, &numbers, means, live));
     if !observed.files.unchanged_since(begun) || !observed.files.unchanged() {
         return passing(Reason::FilesChanging);
     }
@@ -219,6 +221,13 @@ fn find(of: &Of, spec: &Spec<'_>, kept: Option<&Path>) -> Option<Arc<Observed>> 
         .or_insert_with(|| kept.map(|kept| store::load(kept, of)).unwrap_or_default());
     of_program.retain(|observed| observed.files.unchanged());
     of_program.iter().find(|observed| observed.serves(spec)).cloned()
+}
+
+/// Returns the numbers of arguments for which a program was observed, whatever the key.
+fn used(of: &Of, kept: Option<&Path>) -> BTreeSet<usize> {
+    let mut known = KNOWN.lock().expect("no panic while locked");
+    let of_program = known.get_or_insert_default().entry((of.clone(), kept.map(PathBuf::from))).or_default();
+    of_program.iter().flat_map(|observed| observed.numbers.observed()).collect()
 }
 
 fn keep(of: Of, observed: Arc<Observed>, kept: Option<&Path>) {
@@ -294,7 +303,19 @@ fn watched(means: Means<'_>, observe: impl FnOnce(&Live) -> Observed + Send) -> 
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-use twice as python;
+mod python {
+    //! Nor are Python scripts observed.
+
+    use std::collections::BTreeSet;
+
+    use super::{Live, Observed, twice};
+    use crate::Spec;
+    use crate::warm::template::Means;
+
+    pub(super) fn observe(spec: &Spec<'_>, means: Means<'_>, live: &Live) -> Observed {
+        twice::observe(spec, &BTreeSet::new(), means, live)
+    }
+}
 
 #[cfg(not(target_arch = "x86_64"))]
 mod twice {
@@ -306,12 +327,8 @@ mod twice {
     use crate::warm::template::Means;
     use crate::{Reason, Spec};
 
-    pub(super) fn observe(_: &Spec<'_>, _: &[usize], _: Means<'_>, _: &Live) -> Observed {
+    pub(super) fn observe(_: &Spec<'_>, _: &BTreeSet<usize>, _: Means<'_>, _: &Live) -> Observed {
         Observed::refused(Reason::NotObserved, "not on this kind of processor")
-    }
-
-    pub(super) fn extend(spec: &Spec<'_>, _: &BTreeSet<usize>, means: Means<'_>, live: &Live) -> Observed {
-        observe(spec, &[], means, live)
     }
 }
 

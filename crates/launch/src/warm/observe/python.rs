@@ -10,9 +10,9 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::calls::{self, After, Entry, Opened, refuse};
-use super::numbers::Numbers;
 use super::run::{Run, Seen, lost};
 use super::stdio::{self, Class};
 use super::{Live, Observed, Refusal, twice, variables};
@@ -67,7 +67,7 @@ pub(super) fn observe(spec: &Spec<'_>, means: Means<'_>, live: &Live) -> Observe
         files: seen.files,
         relative: seen.relative.into_iter().collect(),
         counts: Vec::new(),
-        numbers: Numbers::of(0..wire::ROOM),
+        numbers: Arc::default(),
         place: seen.place,
         refusal,
         key: Vec::new(),

@@ -62,7 +62,7 @@ const READABLE: i32 = libc::PROT_READ | libc::PROT_WRITE;
 /// Hides the strings at the entry of a system call. The process then makes that call again.
 pub(super) fn hide(run: &mut Run<'_>, call: Entry) -> Result<(), Refusal> {
     let from = run.block.strings;
-    if !from.is_multiple_of(PAGE) {
+    if from % PAGE != 0 {
         return refuse(Reason::NotObserved, "the strings of a process do not lie where they should");
     }
     let stack = run.maps()?.into_iter().find(|mapping| (mapping.from..mapping.to).contains(&from));

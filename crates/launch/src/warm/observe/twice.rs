@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::calls::refuse;
 use super::counts::Place;
-use super::numbers::{self, Numbers};
+use super::numbers::Numbers;
 use super::run::{Run, Seen};
 use super::{Live, Observed, Refusal, compare, secret, stdio};
 use crate::Reason;
@@ -20,23 +20,12 @@ use crate::warm::wire;
 /// differs. If a word equals the number in both runs, it does so for all numbers in between, whatever bounds its author may
 /// have set it.
 ///
-/// That proves nothing about a constructor that compares the number with a constant. So there is also a run with the number
-/// of the start itself.
+/// That proves nothing about a constructor that compares the number with a constant. So there is a run with each number that
+/// a start may have.
 const ARGUMENTS: usize = wire::ROOM;
 
-/// Runs the program up to its `main` with the most and the fewest arguments, with as many as `spec` has, and with these
-/// `others`. Returns the result.
-pub(super) fn observe(spec: &Spec<'_>, others: &[usize], means: Means<'_>, live: &Live) -> Observed {
-    let numbers = [1, numbers::of(spec)].into_iter().chain(others.iter().copied());
-    run_all(spec, &numbers.collect(), means, live)
-}
-
-/// Runs the program with the most arguments, and with these numbers of them.
-pub(super) fn extend(spec: &Spec<'_>, numbers: &BTreeSet<usize>, means: Means<'_>, live: &Live) -> Observed {
-    run_all(spec, numbers, means, live)
-}
-
-fn run_all(spec: &Spec<'_>, numbers: &BTreeSet<usize>, means: Means<'_>, live: &Live) -> Observed {
+/// Runs the program up to its `main` with the most arguments, and with each of these `numbers` of them. Returns the result.
+pub(super) fn observe(spec: &Spec<'_>, numbers: &BTreeSet<usize>, means: Means<'_>, live: &Live) -> Observed {
     let mut seen = Seen::default();
     let (refusal, counts) = match compare_all(spec, numbers, means, live, &mut seen) {
         Ok(counts) => (None, counts),

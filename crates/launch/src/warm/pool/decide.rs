@@ -171,7 +171,8 @@ impl<Z: Zygote, W> State<Z, W> {
         start: Start<'_>,
         waiting: &mut Waiting,
     ) -> Option<Step<Z, W>> {
-        if resets && let Some(id) = self.nearest_worker(key, start.here) {
+        let worker = if resets { self.nearest_worker(key, start.here) } else { None };
+        if let Some(id) = worker {
             let audit = self.health.audits_next(start.policy.audit_one_in);
             return Some(Step::Reset(id, self.workers.take(id)?, audit));
         }
@@ -232,12 +233,10 @@ impl<Z: Zygote, W> State<Z, W> {
     fn grow(&mut self, key: &[u8], start: Start<'_>, waiting: &mut Waiting) -> Grow {
         let crowding = start.policy.crowding();
         let are_enough = self.workers.live_of(key) >= start.policy.workers_at_once;
-        if are_enough
-            && crowding > 1
-            && self.workers.is_in_use(key)
-            && let Some(until) = self.wait_for_worker(key, start, waiting)
-        {
-            return Grow::Wait(until);
+        if are_enough && crowding > 1 && self.workers.is_in_use(key) {
+            if let Some(until) = self.wait_for_worker(key, start, waiting) {
+                return Grow::Wait(until);
+            }
         }
         self.claim_worker(key, start.policy).map_or(Grow::No, Grow::Yes)
     }

@@ -131,7 +131,7 @@ impl Health {
     /// Counts the next run, and returns whether it is audited. `one_in` is the sample's period, 0 for none.
     pub(crate) fn audits_next(&mut self, one_in: u64) -> bool {
         self.claimed += 1;
-        self.clean_audits < FIRST_AUDITS || (one_in > 0 && self.claimed.is_multiple_of(one_in))
+        self.clean_audits < FIRST_AUDITS || (one_in > 0 && self.claimed % one_in == 0)
     }
 
     /// Records a run that ended with a reset.

@@ -217,7 +217,7 @@ impl<'p, M: Make> Lease<'p, M> {
                 Err(failure) => return Err(failed(failure)),
             };
         held.unit.forks += 1;
-        if held.unit.forks.is_multiple_of(MEASURE_EACH) {
+        if held.unit.forks % MEASURE_EACH == 0 {
             held.unit.base.resize(held.unit.process.mapped());
         }
         Ok(started)

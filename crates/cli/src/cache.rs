@@ -1,0 +1,137 @@
+//! `hotstart cache`: the knowledge that is stored between runs, and its size.
+//!
+//! All of it can be made again, so clearing costs only time. Only what hotstart has written is removed: the directory may have
+//! been chosen by the user.
+
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use hotstart_launch::cache_directory;
+use hotstart_report::Sink;
+use hotstart_shell::{PassesReport, passes_directory, passes_report, remove_damaged_passes};
+
+use crate::exit_code;
+
+const HELP: &str = "\
+usage: hotstart cache stats|clear|verify
+
+What hotstart stores between runs in the user's cache directory (HOTSTART_CACHE_DIR, or hotstart below XDG_CACHE_HOME or
+~/.cache): what constructors of tools do, evaluated configs, which FileChecks answer as expected, and passes of FileCheck.
+
+  stats    print the directory, and files and bytes of each kind
+  clear    remove all of it; the next run is slower, and no verdict changes
+  verify   read all passes of FileCheck, and remove what is damaged
+
+Exit code: 1 if something was damaged, 2 on an error.
+";
+
+/// Directories of the store, relative to it, and what is in them.
+const CONFIGS: &str = "configs";
+const FILECHECKS: &str = "filecheck";
+
+/// Runs `hotstart cache` with the arguments after `cache`.
+pub fn run(args: &[OsString]) -> ExitCode {
+    let command = match args {
+        [command] => command.to_str().unwrap_or_default(),
+        _ => "",
+    };
+    if matches!(command, "--help" | "-h") {
+        return said(HELP, exit_code::SUCCESS);
+    }
+    let Some(dir) = cache_directory() else {
+        return refused("hotstart cache: there is no cache directory; set HOTSTART_CACHE_DIR or HOME\n");
+    };
+    match command {
+        "stats" => said(&stats(&dir), exit_code::SUCCESS),
+        "clear" => match clear(&dir) {
+            Ok(()) => said(&format!("removed what was stored in '{}'\n", dir.display()), exit_code::SUCCESS),
+            Err((path, error)) => {
+                refused(&format!("hotstart cache: cannot remove '{}': {error}\n", path.display()))
+            }
+        },
+        "verify" => verify(&dir),
+        _ => refused(HELP),
+    }
+}
+
+fn stats(dir: &Path) -> String {
+    let passes = passes_directory(dir);
+    let verdicts =
+        files(&dir.join(FILECHECKS)).into_iter().filter(|file| !file.starts_with(&passes)).collect();
+    let mut text = format!("{}\n", dir.display());
+    for (what, files) in [
+        ("tools' constructors", observations(dir)),
+        ("evaluated configs", files(&dir.join(CONFIGS))),
+        ("FileChecks put to the test", verdicts),
+    ] {
+        let size: u64 =
+            files.iter().filter_map(|file| fs::metadata(file).ok()).map(|found| found.len()).sum();
+        let _ = writeln!(text, "{:>9} files {size:>12} bytes  {what}", files.len());
+    }
+    let PassesReport { segments: [good, damaged], hashes, bytes } = passes_report(&passes);
+    let _ = writeln!(text, "{:>9} files {bytes:>12} bytes  passes of FileCheck: {hashes}", good + damaged);
+    text
+}
+
+fn verify(dir: &Path) -> ExitCode {
+    let passes = passes_directory(dir);
+    let PassesReport { segments: [good, damaged], hashes, .. } = passes_report(&passes);
+    remove_damaged_passes(&passes);
+    let text =
+        format!("passes of FileCheck: {hashes} in {good} files in order; {damaged} damaged files, removed\n");
+    said(&text, if damaged == 0 { exit_code::SUCCESS } else { exit_code::FAILURE })
+}
+
+/// Removes everything of hotstart's. A runner that works now writes its own knowledge again.
+fn clear(dir: &Path) -> Result<(), (PathBuf, std::io::Error)> {
+    let gone = |path: &Path, done: std::io::Result<()>| match done {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err((path.to_owned(), error)),
+        _ => Ok(()),
+    };
+    for file in observations(dir) {
+        gone(&file, fs::remove_file(&file))?;
+    }
+    for part in [CONFIGS, FILECHECKS].map(|part| dir.join(part)) {
+        gone(&part, fs::remove_dir_all(&part))?;
+    }
+    Ok(())
+}
+
+/// Returns the files that describe constructors of tools: their names are hashes.
+fn observations(dir: &Path) -> Vec<PathBuf> {
+    let is_hash = |path: &Path| {
+        let name = path.file_stem().unwrap_or_default().as_encoded_bytes();
+        name.len() == 16 && name.iter().all(u8::is_ascii_hexdigit) && path.is_file()
+    };
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| is_hash(path)).collect()
+}
+
+/// Returns all files below a directory.
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut left = vec![dir.to_owned()];
+    while let Some(dir) = left.pop() {
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_dir { &mut left } else { &mut found }.push(entry.path());
+        }
+    }
+    found
+}
+
+fn said(text: &str, code: u8) -> ExitCode {
+    let mut out = Sink::stdout();
+    out.put(text);
+    exit_code::written(&mut out, code)
+}
+
+fn refused(text: &str) -> ExitCode {
+    let mut err = Sink::stderr();
+    err.put(text);
+    err.flush();
+    exit_code::exit(exit_code::ERROR)
+}
