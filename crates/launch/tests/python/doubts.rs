@@ -253,3 +253,16 @@ fn scripts_are_cold_unless_they_are_asked_for() {
     let (_, exit) = script.run(&Launcher::new().with_policy(policy), &[]);
     assert!(matches!(exit.via, Via::Cold(Reason::Script | Reason::NotElf)), "{:?}", exit.via);
 }
+
+#[test]
+fn a_script_whose_files_change_all_the_time_is_given_up() {
+    let body = "import os\nos.lstat(os.path.dirname(__file__))\nimport sys\nprint(sys.argv[1:])";
+    let script = Script::new(body);
+    let mut last = None;
+    for index in 0..20 {
+        script.beside(&format!("file{index}"), "");
+        last = Some(script.run(&script.launcher, &["x"]).1.via);
+    }
+    assert_eq!(last, Some(Via::Cold(Reason::FilesChanging)), "{}", script.why());
+    assert!(script.launcher.statistics().tools[0].observed < 16, "{}", script.why());
+}
