@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 30] = [
+const SOURCES: [&str; 36] = [
     "fork/entry.c",
     "io.c",
     "fork/audit.c",
@@ -42,9 +42,15 @@ const SOURCES: [&str; 30] = [
     "extra/text.c",
     "extra/nested.c",
     "reset/threads.c",
+    "python/api.c",
+    "python/hook.c",
+    "python/traps.c",
+    "python/lent.c",
+    "python/place.c",
+    "python/resume.c",
 ];
 const PRELOAD: &str = "extra/preload.c";
-const HEADERS: [&str; 3] = ["protocol.h", "arch.h", "runtime.h"];
+const HEADERS: [&str; 4] = ["protocol.h", "arch.h", "runtime.h", "python/python.h"];
 
 const WITHOUT: &str = "HOTSTART_WITHOUT";
 const COMPILER: &str = "HOTSTART_CC";

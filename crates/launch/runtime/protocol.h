@@ -58,6 +58,7 @@ struct hs_ready {
     uint32_t doubts;
     uint32_t object_count;
     uint32_t name_count;
+    uint64_t place; /* where in a Python script it has stopped; 0 before main */
 };
 
 struct hs_limit {
@@ -168,11 +169,27 @@ struct hs_end {
 #define HS_MARK_MAIN (-0x6873L)
 #define HS_MARK_ALLOCATOR (HS_MARK_MAIN - 1)
 #define HS_MARK_ALLOCATED (HS_MARK_MAIN - 2)
+/* About a Python script: enum hs_python_mark follows, and a text with its length. */
+#define HS_MARK_PYTHON (HS_MARK_MAIN - 3)
+enum hs_python_mark {
+    HS_PYTHON_WATCHES = 1, /* the interpreter is ready, and the script's own code begins */
+    HS_PYTHON_RENEWS,      /* it asks for its time or its number, which each fork asks for again */
+    HS_PYTHON_CHECKS,      /* it has halted; calls of the runtime follow */
+    HS_PYTHON_REFUSES,     /* it cannot become a zygote, for the reason of the text */
+};
+
+/* Runner to template, before its exec, if it is a Python script, which is stopped where it first touches its request. */
+struct hs_mode {
+    uint32_t version;
+    uint32_t python;   /* 1 */
+    uint32_t observed; /* 1 if an observer gives it its random bytes */
+};
 
 struct hs_observed {
     uint64_t names; /* the variables that constructors asked for, each ended by a NUL */
     uint64_t names_length;
     uint64_t environ; /* where the program has its `environ` */
+    uint64_t place;   /* as in struct hs_ready */
 };
 
 /* One of HS_SLOTS of the runner, shared with its guard and its templates, not with copies. The kernel writes `pid` before

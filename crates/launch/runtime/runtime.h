@@ -114,17 +114,20 @@ HS_HIDDEN const char *hs_maps_read(void);
 HS_HIDDEN const char *hs_maps_next(const char *line, struct hs_mapping *out);
 
 /* audit.c */
-HS_HIDDEN void hs_audit_tell(void);
+HS_HIDDEN void hs_audit_tell(uint64_t place);
 HS_HIDDEN void hs_audit_stop(void);
 HS_HIDDEN void hs_audit_resume(void);
 HS_HIDDEN uint32_t hs_audit_doubts(void);
 HS_HIDDEN const char *hs_audit_asked_since(void);
 HS_HIDDEN void *hs_audit_stand_in(void *function);
 HS_HIDDEN int hs_audit_asked(const char *assignment);
+HS_HIDDEN void hs_audit_record(const char *name);
+HS_HIDDEN void hs_audit_leave_to_python(void);
 HS_HIDDEN size_t hs_audit_names(char *out, size_t room, uint32_t *count);
 
 /* snapshot.c */
 HS_HIDDEN uint32_t hs_snapshot_doubts(const struct hs_start *start);
+HS_HIDDEN uint32_t hs_snapshot_doubts_of_python(void);
 
 /* title.c */
 HS_HIDDEN int hs_title_open(void);
@@ -147,7 +150,14 @@ HS_HIDDEN int hs_decode(char *message, long length, uint32_t room, struct hs_job
 
 /* server.c: hs_serve returns in a fork only. */
 HS_HIDDEN void hs_serve(const struct hs_start *start, struct hs_call *call);
+HS_HIDDEN const struct hs_job *hs_serve_python(const struct hs_start *start, uint64_t place);
 HS_HIDDEN const struct hs_job *hs_serve_next(const struct hs_start *start, struct hs_call *call);
+
+/* python/: a Python script is stopped where it first touches its request. */
+HS_HIDDEN int hs_python_is_wanted(void);
+HS_HIDDEN void hs_python_begin(int argc, char **argv, char **envp);
+HS_HIDDEN void hs_python_seeds(void);
+HS_HIDDEN extern int hs_python_is_observed;
 
 /* loader.c */
 HS_HIDDEN void hs_loader_find(const struct hs_start *start);

@@ -157,6 +157,8 @@ pub enum Reason {
     LooksAtStream,
     /// Constructors cannot be observed on this system.
     NotObserved,
+    /// A Python script cannot be halted where it first looks at its request.
+    NotPython,
 }
 
 impl Via {
@@ -222,6 +224,7 @@ impl fmt::Display for Reason {
             Reason::LooksAtStream => {
                 "a standard stream is looked at before main, and is none that a template can have"
             }
+            Reason::NotPython => "a Python script that cannot be stopped where it looks at its request",
             Reason::NotObserved => "what happens before main cannot be observed: the system refuses ptrace",
         })
     }

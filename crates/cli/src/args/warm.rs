@@ -78,6 +78,8 @@ pub struct WarmOptions {
     pub explain: bool,
     /// Whether a test fails that failed with warm starts and passed cold.
     pub fail_flaky: bool,
+    /// Whether Python scripts are started warm.
+    pub python: bool,
     /// Whether every command runs both cold and warm, and is compared.
     pub parity: Option<Parity>,
     /// The source of further settings.

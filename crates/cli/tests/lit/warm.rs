@@ -193,3 +193,27 @@ fn a_process_at_the_end_of_a_config_that_had_none_holds_nobody_up() {
     let run = suite.run(&["-j1", "--verify=0", "a.test"]);
     run.ends_with(0).has("at the end");
 }
+
+/// Python scripts are warm on demand only, and then equal to cold ones.
+#[test]
+fn python_scripts_are_warm_if_that_is_asked_for() {
+    use std::os::unix::fs::PermissionsExt;
+    let suite = Suite::new(
+        "config.substitutions.append(('%tool', os.path.join(os.path.dirname(__file__), 'bin', 'tool')))\n",
+    );
+    std::fs::create_dir_all(suite.path("bin")).expect("a directory");
+    suite.file(
+        "bin/tool",
+        "#!/usr/bin/python3\nimport argparse, sys\nprint(sys.argv[1:], sys.stdin.read())\n",
+    );
+    std::fs::set_permissions(suite.path("bin/tool"), std::fs::Permissions::from_mode(0o755))
+        .expect("permissions");
+    for name in ["a", "b"] {
+        suite.file(&format!("{name}.test"), "RUN: echo x | %tool %s 1 > %t\nRUN: %tool < %s | cat\n");
+    }
+    let cold = suite.run(&["-j1", "--verify=0", "--start=fork", "--explain", "."]);
+    assert_eq!((starts(&cold, "tool").0, starts(&cold, "tool").1), (0, 4));
+    let warm = suite.run(&["-j1", "--python-warm", "--start=fork", "--parity", "--explain", "."]);
+    warm.ends_with(0).warns("faults of hotstart: 0");
+    assert!(starts(&warm, "tool").0 >= 4, "{warm:#?}");
+}

@@ -32,6 +32,7 @@ static struct {
     size_t since;
     int stopped;
     int resumed; /* main records, in a worker */
+    int is_python; /* names only: calls are judged by traps (python/traps.c) and by the observer */
 } asked;
 
 /* The next definition of each function; all are looked up before the snapshot at the latest, so that no fork has to. */
@@ -140,6 +141,8 @@ static int doubt(uint32_t what, const void *caller, int is_coarse)
         hs_watch_touch();
         return 0;
     }
+    if (asked.is_python)
+        return 0;
     const int allocator = is_allocator(caller, is_coarse);
     if (!allocator)
         asked.doubts |= what;
@@ -171,6 +174,19 @@ static void ask(const char *name)
     resolve();
     if (!asked.stopped)
         record(name);
+}
+
+/* Records a variable that Python code asks for. */
+void hs_audit_record(const char *name)
+{
+    if (!asked.stopped)
+        record(name);
+}
+
+void hs_audit_leave_to_python(void)
+{
+    asked.is_python = 1;
+    asked.doubts &= HS_DOUBT_AUDIT_FULL;
 }
 
 /* Records again, in a worker, the names that main asks for. */
@@ -218,13 +234,15 @@ size_t hs_audit_names(char *out, size_t room, uint32_t *count)
     return length;
 }
 
-/* Reports to an observer that constructors are over, and the names that they asked for. */
-void hs_audit_tell(void)
+/* Reports to an observer that constructors are over, or that a Python script has halted, and the names that they asked for. */
+void hs_audit_tell(uint64_t place)
 {
 #if HS_REWIND
     extern char **environ;
-    const struct hs_observed observed = {(uintptr_t)asked.names, asked.length, (uintptr_t)&environ};
+    const struct hs_observed observed = {(uintptr_t)asked.names, asked.length, (uintptr_t)&environ, place};
     HS_SYS(SYS_close, HS_MARK_MAIN, &observed);
+#else
+    (void)place;
 #endif
 }
 
@@ -279,13 +297,31 @@ HS_EXPORT int gettimeofday(struct timeval *restrict out, void *restrict zone)
     ANSWER(int, next.gettimeofday(out, zone), 0);
 }
 
+/* The interpreter's locks read the clock each time, and forget it. Functions that give it to Python code have traps. */
+static void excuse(const void *caller)
+{
+#if HS_REWIND
+    static void *interpreter;
+    if (!interpreter)
+        interpreter = base_of(dlsym(RTLD_DEFAULT, "PyList_New"));
+    if (interpreter && base_of(caller) == interpreter)
+        HS_SYS(SYS_close, HS_MARK_PYTHON, HS_PYTHON_RENEWS);
+#else
+    (void)caller;
+#endif
+}
+
 HS_EXPORT int clock_gettime(clockid_t clock, struct timespec *out)
 {
+    if (asked.is_python && !asked.stopped && hs_python_is_observed && clock == CLOCK_MONOTONIC)
+        excuse(__builtin_return_address(0));
     ANSWER(int, next.clock_gettime(clock, out), clock == CLOCK_MONOTONIC_COARSE);
 }
 
 HS_EXPORT ssize_t getrandom(void *buffer, size_t size, unsigned flags)
 {
+    if (asked.is_python && !asked.stopped)
+        hs_python_seeds();
     /* A single byte is read to find out whether the call works (GnuTLS does); it is too little to seed anything. */
     if (size > 1) {
         ANSWER(ssize_t, next.getrandom(buffer, size, flags), 0);

@@ -61,11 +61,15 @@ static int is_template(void)
     return getsockopt(HS_CONTROL_FD, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
 }
 
-static __attribute__((noinline)) start_main *prepare(hs_main *main)
+static __attribute__((noinline)) start_main *prepare(hs_main *main, int argc, char **argv)
 {
     int saved = errno;
     hs_real_main = main;
     first_main = is_template() ? FIRST : main;
+    if (first_main == FIRST && hs_python_is_wanted()) {
+        first_main = main;
+        hs_python_begin(argc, argv, argv + argc + 1);
+    }
 #if HS_REWIND
     hs_extended_known = (char)hs_extended_fits();
 #endif
@@ -76,6 +80,6 @@ static __attribute__((noinline)) start_main *prepare(hs_main *main)
 HS_EXPORT int __libc_start_main(hs_main *main, int argc, char **argv, void (*init)(void), void (*fini)(void),
                                 void (*rtld_fini)(void), void *stack_end)
 {
-    start_main *next = prepare(main);
+    start_main *next = prepare(main, argc, argv);
     return next(first_main, argc, argv, init, fini, rtld_fini, stack_end);
 }

@@ -21,6 +21,7 @@
 static char message[HS_MESSAGE_MAX] __attribute__((aligned(4096)));
 static struct hs_slot *slots;
 static struct hs_job job;
+static int is_python;
 /* The file mode mask that a process has which does not ask for another. */
 static mode_t own_mask;
 
@@ -48,7 +49,7 @@ static int list_object(struct dl_phdr_info *info, size_t size, void *data)
     return 0;
 }
 
-static int announce(uint32_t doubts)
+static int announce(uint32_t doubts, uint64_t place)
 {
     struct hs_ready *ready = (struct hs_ready *)message;
     struct listing list = {message + sizeof *ready, message + 64 * 1024, 0, 0};
@@ -58,7 +59,7 @@ static int announce(uint32_t doubts)
     uint32_t names;
     list.at += hs_audit_names(list.at, 8192, &names);
     *ready = (struct hs_ready){HS_VERSION, (uint32_t)(list.at - message), (int32_t)syscall(SYS_getpid),
-                               doubts, list.count, names};
+                               doubts, list.count, names, place};
     return hs_send(message, ready->length);
 }
 
@@ -90,7 +91,7 @@ static int limits_allowed(void)
     return 1;
 }
 
-/* Does all that can fail; returns the stage that did, or 0. */
+/* Does all that can fail; returns the stage that did, or 0. Without `call`, the arguments are left to the caller. */
 static int prepare(const struct hs_start *start, struct hs_call *call)
 {
     errno = EPROTO;
@@ -101,7 +102,8 @@ static int prepare(const struct hs_start *start, struct hs_call *call)
         return HS_STAGE_LIMITS;
     if (hs_title_set(job.strings, job.environment, job.end) != 0)
         return HS_STAGE_TITLE;
-    hs_strings_lay(&job, start, call);
+    if (call)
+        hs_strings_lay(&job, start, call);
     umask(job.head->umask != HS_UMASK_KEEP ? job.head->umask : own_mask);
     return 0;
 }
@@ -117,6 +119,8 @@ static int worker_possible(uint32_t flags)
 {
 #if HS_REWIND
     static int is_open = -1;
+    if (is_python)
+        return 0;
     if (is_open < 0)
         is_open = hs_worker_open() == 0;
     return is_open && (flags & HS_REQUEST_ONCE || hs_state_limits_fit());
@@ -167,9 +171,10 @@ static int make_copy(const struct hs_start *start, struct hs_call *call, struct 
 /* Takes one request; returns 1 in the fork, 0 in the zygote. */
 static int take_request(const struct hs_start *start, struct hs_call *call)
 {
+    const uint32_t room = is_python ? HS_ROOM : (uint32_t)start->argc;
     uint32_t fd_count;
     struct hs_reply reply = {HS_VERSION, sizeof reply, 0, EPROTO, HS_STAGE_REQUEST, 0};
-    long length = next_request((uint32_t)start->argc, &fd_count);
+    long length = next_request(room, &fd_count);
     if (length == 0)
         _exit(0);
     if (length > 0) {
@@ -201,10 +206,42 @@ const struct hs_job *hs_serve_next(const struct hs_start *start, struct hs_call 
     }
 }
 
+/* Tells the runner what was found, and that requests are served from now on. */
+static void offer(uint32_t doubts, uint64_t place)
+{
+    if (settle() != 0)
+        doubts |= HS_DOUBT_KERNEL;
+    if (announce(doubts, place) != 0)
+        _exit(0);
+    own_mask = umask(0);
+    umask(own_mask);
+}
+
+/* Serves requests of a Python script that has halted. Returns the request in a fork only. */
+const struct hs_job *hs_serve_python(const struct hs_start *start, uint64_t place)
+{
+    uint32_t doubts = 0;
+    is_python = 1;
+    hs_audit_tell(place);
+    hs_audit_stop();
+    hs_marks_resolve();
+    hs_threads_resolve();
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || hs_title_open() != 0 || hs_child_open() != 0)
+        doubts |= HS_DOUBT_KERNEL;
+    doubts |= hs_audit_doubts() | hs_snapshot_doubts_of_python();
+    hs_place_open();
+    offer(doubts, place);
+    while (!take_request(start, NULL))
+        ;
+    hs_child_install(&job);
+    hs_marks_take();
+    return &job;
+}
+
 void hs_serve(const struct hs_start *start, struct hs_call *call)
 {
     uint32_t doubts = 0;
-    hs_audit_tell();
+    hs_audit_tell(0);
     hs_audit_stop();
     hs_marks_resolve();
     hs_threads_resolve();
@@ -215,12 +252,7 @@ void hs_serve(const struct hs_start *start, struct hs_call *call)
     hs_nested_open(start->argv);
     hs_bind_all();
     hs_place_open();
-    if (settle() != 0)
-        doubts |= HS_DOUBT_KERNEL;
-    if (announce(doubts) != 0)
-        _exit(0);
-    own_mask = umask(0);
-    umask(own_mask);
+    offer(doubts, 0);
     while (!take_request(start, call))
         ;
 #if HS_REWIND

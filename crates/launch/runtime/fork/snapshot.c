@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -42,6 +43,16 @@ static int stdio_touched(void)
     if (stdin->_IO_buf_base || stdout->_IO_buf_base || stderr->_IO_buf_base)
         return 1;
     return fstat(1, &output) != 0 || output.st_size != 0;
+}
+
+/* Whether anything was written, or waits to be. Python may have taken the streams of libc their buffers. */
+static int output_made(void)
+{
+    struct stat output;
+    for (int fd = 1; fd <= 2; fd++)
+        if (fstat(fd, &output) != 0 || output.st_size != 0)
+            return 1;
+    return __fpending(stdout) || __fpending(stderr);
 }
 
 static int children_left(void)
@@ -128,6 +139,7 @@ static int keeps_by_design(const char *path)
            starts(path, "/memfd:hotstart") || name == path;
 }
 
+/* Without `start`, what the tool keeps of its arguments and its environment does not matter. */
 static uint32_t mapping_doubts(const struct hs_start *start)
 {
     uint32_t found = 0;
@@ -145,7 +157,7 @@ static uint32_t mapping_doubts(const struct hs_start *start)
             continue;
         if (now.access[3] == 's')
             found |= HS_DOUBT_SHARED;
-        else if (strcmp(now.path, "[heap]") == 0 || !keeps_by_design(now.path))
+        else if (start && (strcmp(now.path, "[heap]") == 0 || !keeps_by_design(now.path)))
             keeps |= scan(now.from, now.to, start);
     }
     if (keeps & KEPT_LIST)
@@ -188,4 +200,25 @@ uint32_t hs_snapshot_doubts(const struct hs_start *start)
     if (children_left())
         found |= HS_DOUBT_CHILDREN;
     return found | mapping_doubts(start);
+}
+
+/* A script that has halted has the same to be looked for, but what Python itself has done: it has its arguments and its environment,
+ * which are filled anew in each fork (python/resume.c). */
+uint32_t hs_snapshot_doubts_of_python(void)
+{
+    unsigned long total;
+    uint32_t found = 0;
+    if (hs_count_entries("/proc/self/task", &total) != 1)
+        found |= HS_DOUBT_THREADS;
+    if (descriptors_opened())
+        found |= HS_DOUBT_DESCRIPTORS;
+    if (timers_armed())
+        found |= HS_DOUBT_TIMERS;
+    if (signals_touched())
+        found |= HS_DOUBT_SIGNALS;
+    if (output_made())
+        found |= HS_DOUBT_STDIO;
+    if (children_left())
+        found |= HS_DOUBT_CHILDREN;
+    return found | mapping_doubts(NULL);
 }

@@ -182,7 +182,7 @@ impl Shared {
         let traits = eligible::examine(&program).ok()?;
         let cache = self.lock().policy.cache.clone();
         let (slots, is_over) = (&self.slots, Some(&self.is_over));
-        let means = Means { runtime, slots, allocator: None, kept: cache.as_deref(), is_over };
+        let means = Means { runtime, slots, allocator: None, kept: cache.as_deref(), python: false, is_over };
         let (observed, is_new) = observe::observe(&spec, &NUMBERS, means);
         if observed.refusal.is_some() {
             return None;

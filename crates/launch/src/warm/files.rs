@@ -28,6 +28,8 @@ pub(crate) enum Aspect {
     Link,
     /// Its identity without its content: a directory in which files come and go.
     Place,
+    /// Its identity without its content, and without following a link: something that is no link.
+    NoLink,
     /// Its content, if the system does not report when it changes.
     Content,
 }
@@ -136,7 +138,9 @@ impl Files {
             self.watched.iter().all(|w| match w.aspect {
                 Aspect::File => look(&w.path) == w.found,
                 Aspect::Place => look(&w.path).map(Identity::place) == w.found,
-                Aspect::Link | Aspect::Content => identify_aspect(&w.path, w.aspect) == w.found,
+                Aspect::Link | Aspect::NoLink | Aspect::Content => {
+                    identify_aspect(&w.path, w.aspect) == w.found
+                }
             })
         })
     }
@@ -228,6 +232,7 @@ fn identify_aspect(path: &CStr, aspect: Aspect) -> Option<Identity> {
         Aspect::File => identify(path),
         Aspect::Place => identify(path).map(Identity::place),
         Aspect::Link => rustix::fs::lstat(path).ok().map(Identity::new),
+        Aspect::NoLink => rustix::fs::lstat(path).ok().map(|stat| Identity::new(stat).place()),
         Aspect::Content => {
             let content = std::fs::read(OsStr::from_bytes(path.to_bytes())).ok()?;
             let mut hasher = DefaultHasher::new();

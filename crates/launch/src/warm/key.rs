@@ -50,6 +50,8 @@ pub(crate) struct Looks {
     pub processors: bool,
     /// The limits, by their numbers.
     pub limits: BTreeSet<u32>,
+    /// What a Python script can look at in its interpreter.
+    pub python: bool,
 }
 
 /// The further variables and other inputs that belong to the key of one program.
@@ -77,6 +79,7 @@ impl Asked {
         }
         self.looks.processors |= looks.processors;
         self.looks.limits.extend(&looks.limits);
+        self.looks.python |= looks.python;
         self.looks != before
     }
 
@@ -91,6 +94,9 @@ impl Asked {
         let mut looked = self.looks.stdio.iter().zip(spec.stdio).filter(|(looked, _)| **looked);
         if looked.any(|(_, fd)| stdio::class(fd) == Class::Other) {
             return Some(Reason::LooksAtStream);
+        }
+        if let Some(reason) = self.looks.python.then(|| refuses_python(spec)).flatten() {
+            return Some(reason);
         }
         let is_others = |limit: &&Limit| {
             let number = limit.resource.number();
@@ -125,6 +131,47 @@ impl Asked {
     fn has(&self, name: &[u8]) -> bool {
         self.names.iter().any(|n| n == name)
     }
+}
+
+/// Python's variables with which a zygote's interpreter is as that of a cold start, with their values in the key; and variables of
+/// Python's container images, which no interpreter reads.
+const PYTHON: [&[u8]; 18] = [
+    b"PYTHONPATH",
+    b"PYTHONHOME",
+    b"PYTHONHASHSEED",
+    b"PYTHONDONTWRITEBYTECODE",
+    b"PYTHONNOUSERSITE",
+    b"PYTHONUSERBASE",
+    b"PYTHONIOENCODING",
+    b"PYTHONUTF8",
+    b"PYTHONOPTIMIZE",
+    b"PYTHONSAFEPATH",
+    b"PYTHONWARNINGS",
+    b"PYTHONUNBUFFERED",
+    b"PYTHON_VERSION",
+    b"PYTHON_SHA256",
+    b"PYTHON_PIP_VERSION",
+    b"PYTHON_SETUPTOOLS_VERSION",
+    b"PYTHON_GET_PIP_URL",
+    b"PYTHON_GET_PIP_SHA256",
+];
+
+/// Returns the reason for which no Python script can serve this start: a stream that its interpreter would open otherwise, a
+/// variable that changes more than is known, or a path that depends on the working directory.
+fn refuses_python(spec: &Spec<'_>) -> Option<Reason> {
+    if !spec.stdio.iter().all(|fd| stdio::is_plain(*fd)) {
+        return Some(Reason::LooksAtStream);
+    }
+    spec.env.strings().filter(|assignment| assignment.starts_with(b"PYTHON")).find_map(|assignment| {
+        let sign = memchr::memchr(b'=', assignment)?;
+        let (name, value) = (&assignment[..sign], &assignment[sign + 1..]);
+        let is_path = matches!(name, b"PYTHONPATH" | b"PYTHONHOME" | b"PYTHONUSERBASE") && !value.is_empty();
+        let is_relative = is_path && value.split(|&byte| byte == b':').any(|part| !part.starts_with(b"/"));
+        match PYTHON.contains(&name) {
+            false => Some(Reason::ReadsEnvironment),
+            true => is_relative.then_some(Reason::RelativePath),
+        }
+    })
 }
 
 /// The first bytes of these names. At each start they rule out most variables at once.

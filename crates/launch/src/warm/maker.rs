@@ -35,7 +35,8 @@ impl Maker {
     fn means<'a>(&'a self, program: &Path, allocator: Option<&'a Path>) -> Option<Means<'a>> {
         let slots = self.slots.as_deref()?;
         let runtime = self.runtime_for(program, slots)?;
-        Some(Means { runtime, slots, allocator, kept: self.policy.cache.as_deref(), is_over: None })
+        let kept = self.policy.cache.as_deref();
+        Some(Means { runtime, slots, allocator, kept, python: false, is_over: None })
     }
 
     fn runtime_for(&self, program: &Path, slots: &Slots) -> Option<&OwnedFd> {
@@ -58,8 +59,10 @@ impl pool::Make for Maker {
 
     fn observe(&self, spec: &Spec<'_>, allocator: Option<&Path>) -> Result<Findings, Reason> {
         // Each time, since the program may have been replaced by one that would run past the runtime.
-        let traits = eligible::examine(&spec.program)?;
+        let script = self.policy.python.then(|| eligible::examine_python(&spec.program).ok()).flatten();
+        let traits = script.map_or_else(|| eligible::examine(&spec.program), Ok)?;
         let means = self.means(&spec.program, allocator).ok_or(Reason::System)?;
+        let means = Means { python: traits.python.is_some(), ..means };
         let (observed, is_new) = observe::observe(spec, &[numbers::of(spec)], means);
         Ok(Findings { traits, observed, is_new })
     }

@@ -77,7 +77,7 @@ fn probe(image: &OwnedFd, slots: &Slots) -> bool {
     let Ok(null) = null else { return false };
     let env = EnvBlock::new(&hotstart_model::Environment::new());
     let spec = Spec::plain(path, "sh".into(), env, &null);
-    let means = Means { runtime: image, slots, allocator: None, kept: None, is_over: None };
+    let means = Means { runtime: image, slots, allocator: None, kept: None, python: false, is_over: None };
     let started = Template::start(&spec, &traits, means, None);
     !matches!(started, Err(Reason::NotStopped | Reason::System))
 }

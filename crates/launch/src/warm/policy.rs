@@ -117,6 +117,8 @@ pub struct Policy {
     /// Whether CPU times are measured, and a tool whose warm starts take more than cold ones is left cold. Some starts are then
     /// cold to compare with ([`Reason::Compared`]).
     pub compare: bool,
+    /// Whether scripts that Python runs are started warm.
+    pub python: bool,
     /// Directory in which observations of constructors are stored; without it, each runner makes them anew.
     pub cache: Option<PathBuf>,
 }
@@ -248,6 +250,7 @@ impl Default for Policy {
             on_doubt: OnDoubt::Stop,
             audit_one_in: 200,
             compare: false,
+            python: false,
             cache: None,
         }
     }

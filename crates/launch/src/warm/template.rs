@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString, OsStr};
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
@@ -37,6 +37,8 @@ pub(crate) struct Means<'a> {
     pub allocator: Option<&'a Path>,
     /// The directory in which observations are stored.
     pub kept: Option<&'a Path>,
+    /// Whether the program is a Python script, which is stopped later than before `main`.
+    pub python: bool,
     /// Set when the zygote is no longer wanted. `None` if it always is.
     pub is_over: Option<&'a AtomicBool>,
 }
@@ -51,6 +53,8 @@ pub(crate) struct Template {
     pub names: Vec<Vec<u8>>,
     /// Addresses at which it keeps the number of arguments.
     counts: Vec<u64>,
+    /// The interpreter, if it is a Python script.
+    interpreter: Option<PathBuf>,
     /// Number of starts with its memory layout, those of its persistent processes included.
     starts: Arc<AtomicU32>,
     /// Number of forks, persistent processes not counted.
@@ -92,7 +96,10 @@ impl Template {
         let class = |fd: usize| if looked[fd] { classes[fd] } else { plain[fd] };
         let ends = ends(theirs, runtime, slots, |fd| stdio::stand_in(class(fd)));
         let ends = ends.map_err(|_| Reason::System)?;
-        let pid = spawn_stopped(spec, ends, allocator)?;
+        if traits.python.is_some() {
+            channel::send(&socket, &[&wire::python_mode(false)], &[]).map_err(|_| Reason::System)?;
+        }
+        let pid = spawn_stopped(spec, traits, ends, allocator)?;
         let slot = slots.take();
         if let Some(slot) = &slot {
             slot.enter(Entry { pid, pgid: pid });
@@ -103,6 +110,7 @@ impl Template {
             files: Arc::default(),
             names: Vec::new(),
             counts: Vec::new(),
+            interpreter: traits.python.clone(),
             starts: Arc::default(),
             copies: 0,
             enlarge_after: 0,
@@ -163,8 +171,11 @@ impl Template {
             return Err(reason);
         }
         let mut strings = message[wire::READY_SIZE..].split(|&b| b == 0);
+        if ready.place != observed.map_or(0, |observed| observed.place) {
+            return Err(Reason::ConstructorsDiffer);
+        }
         let mut files = Files::default();
-        files.watch(&spec.program);
+        files.watch(traits.python.as_ref().unwrap_or(&spec.program));
         let objects = strings.by_ref().take(ready.object_count as usize);
         let objects: Vec<_> = objects.map(|object| Path::new(OsStr::from_bytes(object))).collect();
         objects.iter().for_each(|object| files.watch(object));
@@ -252,7 +263,8 @@ impl Template {
     fn ask(&mut self, spec: &Spec<'_>, slot: Slot<'_>, asked: Asked<'_>) -> Result<i32, Failure> {
         let bind = self.near.then_some(self.pid);
         let asked = Asked { slot: slot.index(), bind, counts: &self.counts, ..asked };
-        let sent = match request::send(&self.socket, spec, asked) {
+        let as_script = self.interpreter.as_deref().map(|interpreter| of_interpreter(spec, interpreter));
+        let sent = match request::send(&self.socket, as_script.as_ref().unwrap_or(spec), asked) {
             Err(Failure::Died) => None,
             Err(other) => return Err(other),
             Ok(()) => Some(()),
@@ -376,9 +388,22 @@ pub(super) fn spawn(
     spawn::vfork_exec(&request, None)
 }
 
-fn spawn_stopped(spec: &Spec<'_>, ends: Ends, allocator: Option<&Path>) -> Result<i32, Reason> {
+/// Returns the start of `interpreter` that the kernel makes of a script's: interpreter and script replace the invoked name.
+fn of_interpreter<'a>(spec: &Spec<'a>, interpreter: &Path) -> Spec<'a> {
+    let script = [interpreter.as_os_str(), spec.program.as_os_str()].map(OsStr::to_owned);
+    let argv = script.into_iter().chain(spec.argv.iter().skip(1).cloned()).collect();
+    Spec { argv, ..spec.clone() }
+}
+
+fn spawn_stopped(
+    spec: &Spec<'_>,
+    traits: &Traits,
+    ends: Ends,
+    allocator: Option<&Path>,
+) -> Result<i32, Reason> {
     let program = CString::new(spec.program.as_os_str().as_bytes()).map_err(|_| Reason::System)?;
-    let mut argv = vec![CString::default(); wire::ROOM];
+    // Python has read all arguments when it stops, so there are none.
+    let mut argv = vec![CString::default(); if traits.python.is_some() { 1 } else { wire::ROOM }];
     argv[0] = name(spec).map_err(|_| Reason::System)?;
     let (env, count) = environment(spec, allocator);
     let inherited = Inherited::of(spec);

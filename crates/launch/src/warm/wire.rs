@@ -39,8 +39,14 @@ pub(crate) const MARK_MAIN: u64 = MARK;
 /// Such arguments report that the allocator requests time or random bytes, and that it has them.
 pub(crate) const MARK_ALLOCATOR: u64 = MARK - 1;
 pub(crate) const MARK_ALLOCATED: u64 = MARK - 2;
-/// Offsets in `struct hs_observed`: the requested names, their length, and the address of `environ`.
-pub(crate) const OBSERVED: [u64; 3] = [0, 8, 16];
+/// Such an argument is about a Python script. `enum hs_python_mark` follows, and a text with its length.
+pub(crate) const MARK_PYTHON: u64 = MARK - 3;
+pub(crate) const PYTHON_WATCHES: u64 = 1;
+pub(crate) const PYTHON_RENEWS: u64 = 2;
+pub(crate) const PYTHON_CHECKS: u64 = 3;
+pub(crate) const PYTHON_REFUSES: u64 = 4;
+/// Offsets in `struct hs_observed`: the requested names, their length, the address of `environ`, and the place.
+pub(crate) const OBSERVED: [u64; 4] = [0, 8, 16, 24];
 /// A number that no descriptor has.
 const MARK: u64 = -0x6873_i64 as u64;
 /// Stage of a reply: no persistent process can be made of this tool here.
@@ -61,6 +67,8 @@ pub(crate) struct Ready {
     pub doubts: u32,
     pub object_count: u32,
     pub name_count: u32,
+    /// The place in a Python script where it has stopped; 0 before `main`.
+    pub place: u64,
 }
 
 /// `struct hs_request`: make a fork.
@@ -88,7 +96,7 @@ pub(crate) struct Reply {
 }
 
 /// Sizes of the messages' fixed parts.
-pub(crate) const READY_SIZE: usize = 24;
+pub(crate) const READY_SIZE: usize = 32;
 pub(crate) const REQUEST_SIZE: usize = 48;
 pub(crate) const REPLY_SIZE: usize = 24;
 pub(crate) const LIMIT_SIZE: usize = 24;
@@ -158,8 +166,18 @@ impl Ready {
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         check(bytes, READY_SIZE)?;
         let [pid, doubts, object_count, name_count] = words(bytes);
-        Some(Ready { pid: pid as i32, doubts, object_count, name_count })
+        let place = u64::from_ne_bytes(bytes[24..32].try_into().expect("eight bytes"));
+        Some(Ready { pid: pid as i32, doubts, object_count, name_count, place })
     }
+}
+
+/// `struct hs_mode`: stop in a Python script, under observation or not.
+pub(crate) fn python_mode(observed: bool) -> [u8; 12] {
+    let mut bytes = [0; 12];
+    for (chunk, word) in bytes.chunks_exact_mut(4).zip([VERSION, 1, u32::from(observed)]) {
+        chunk.copy_from_slice(&word.to_ne_bytes());
+    }
+    bytes
 }
 
 impl Request {
@@ -255,10 +273,16 @@ mod tests {
             "HS_MARK_MAIN",
             "HS_MARK_ALLOCATOR",
             "HS_MARK_ALLOCATED",
+            "HS_MARK_PYTHON",
+            "HS_PYTHON_WATCHES",
+            "HS_PYTHON_RENEWS",
+            "HS_PYTHON_CHECKS",
+            "HS_PYTHON_REFUSES",
+            "sizeof(struct hs_mode)",
         ]
         .iter()
         .map(|w| print(w))
-        .chain(["pid", "doubts", "object_count", "name_count"].iter().map(|f| offset("hs_ready", f)))
+        .chain(["pid", "doubts", "object_count", "name_count", "place"].iter().map(|f| offset("hs_ready", f)))
         .chain(
             [
                 "argc",
@@ -283,7 +307,7 @@ mod tests {
                 .map(|f| offset("hs_end", f)),
         )
         .chain(["minor_faults", "voluntary", "max_rss_kib"].iter().map(|f| offset("hs_end", f)))
-        .chain(["names", "names_length", "environ"].iter().map(|f| offset("hs_observed", f)))
+        .chain(["names", "names_length", "environ", "place"].iter().map(|f| offset("hs_observed", f)))
         .collect();
         std::fs::write(
             &source,
@@ -330,9 +354,15 @@ mod tests {
             MARK_MAIN as i64,
             MARK_ALLOCATOR as i64,
             MARK_ALLOCATED as i64,
+            MARK_PYTHON as i64,
+            PYTHON_WATCHES as i64,
+            PYTHON_RENEWS as i64,
+            PYTHON_CHECKS as i64,
+            PYTHON_REFUSES as i64,
+            python_mode(true).len() as i64,
         ]
         .into_iter()
-        .chain([8, 12, 16, 20])
+        .chain([8, 12, 16, 20, 24])
         .chain([8, 12, 16, 20, 24, 28, 32, 36, 40, 44])
         .chain([0, 4])
         .chain([8, 12, 16])

@@ -4,7 +4,7 @@ use crate::args::flag::Flag;
 use crate::args::values;
 use crate::args::warm::{self, ConfigFile, Parity, Start};
 
-pub(super) static FLAGS: [Flag; 12] = [
+pub(super) static FLAGS: [Flag; 13] = [
     Flag::value(
         &["--start"],
         "{auto,cold,fork,rewind}",
@@ -39,6 +39,12 @@ pub(super) static FLAGS: [Flag; 12] = [
         "TOOL,...",
         |low, value, _| warm::add_tools(&mut low.own.warm.keep_cold, &values::text(value)),
         "Never start these tools warm; may be given more than once",
+    ),
+    Flag::switch(
+        &["--python-warm"],
+        |low| low.own.warm.python = true,
+        "Start scripts that CPython 3.9 to 3.14 runs warm as well, as copies of a process that stands where the script \
+         first looks at its request; runs share a hash seed unless PYTHONHASHSEED is set",
     ),
     Flag::value(
         &["--allocator"],

@@ -29,6 +29,8 @@ pub(super) struct WarmSettings {
     template_memory: Option<u64>,
     verify: f64,
     parity: Option<Parity>,
+    /// Whether Python scripts are started warm.
+    python: bool,
     /// Whether to report how each tool was started.
     pub explain: bool,
 }
@@ -56,6 +58,7 @@ impl WarmSettings {
             verify: options.verify.or(file.verify).unwrap_or(VERIFY),
             explain: options.explain || file.explain.unwrap_or(false),
             parity: options.parity,
+            python: options.python,
         }
     }
 
@@ -140,6 +143,7 @@ impl WarmSettings {
             cold_below: tmp_dir.into_iter().collect(),
             output_below: exec_roots,
             rewind: self.start != Start::Fork,
+            python: self.python,
             on_doubt: OnDoubt::Repeat,
             cache: hotstart_launch::cache_directory(),
             audit_one_in: if self.parity == Some(Parity::Rewind) { 1 } else { default.audit_one_in },
@@ -222,6 +226,15 @@ mod tests {
         assert_eq!(policy(Some(Start::Fork), None), (false, usual));
         assert_eq!(policy(None, Some(Parity::Fork)), (false, usual));
         assert_eq!(policy(None, Some(Parity::Rewind)), (true, 1));
+    }
+
+    #[test]
+    fn python_scripts_are_warm_on_demand_only() {
+        for python in [false, true] {
+            let options = WarmOptions { python, ..Default::default() };
+            let settings = WarmSettings::new(&options, FileSettings::default());
+            assert_eq!(settings.policy_for((1, 1), Vec::new(), None).python, python);
+        }
     }
 
     #[test]

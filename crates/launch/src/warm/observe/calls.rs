@@ -145,7 +145,8 @@ fn judge_files(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
         }
         libc::SYS_fcntl if run.opened.contains_key(&fd) && is_harmless_fcntl(b as i32) => Ok(After::Nothing),
         libc::SYS_close if run.opened.remove(&fd).is_some() => Ok(After::Nothing),
-        libc::SYS_getsockopt if fd == wire::CONTROL_FD => Ok(After::Nothing),
+        // The runtime's own.
+        libc::SYS_getsockopt | libc::SYS_recvfrom if fd == wire::CONTROL_FD => Ok(After::Nothing),
         _ => Err(unknown(call)),
     }
 }
@@ -258,7 +259,14 @@ fn look(run: &mut Run<'_>, call: Entry, dir: i32, path: u64, aspect: Aspect) -> 
     }
     // A directory in which the loader finds nothing. Each name that it might find there is looked at as well.
     let is_place = aspect == Aspect::File && run.is_loader(call.ip) && path.is_dir();
-    settle(run, call, dir, &path, if is_place { Aspect::Place } else { aspect }).map(|_| After::Nothing)
+    let is_no_link = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_symlink());
+    let aspect = match is_readlink && path.is_absolute() && is_no_link(&path) {
+        // That is all that the call can tell.
+        true => Aspect::NoLink,
+        false if is_place => Aspect::Place,
+        false => aspect,
+    };
+    settle(run, call, dir, &path, aspect).map(|_| After::Nothing)
 }
 
 fn open(run: &mut Run<'_>, call: Entry, dir: i32, path: u64, flags: i32) -> Result<After, Refusal> {

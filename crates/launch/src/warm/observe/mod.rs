@@ -14,6 +14,8 @@ pub(super) mod counts;
 mod maps;
 pub(crate) mod numbers;
 #[cfg(target_arch = "x86_64")]
+mod python;
+#[cfg(target_arch = "x86_64")]
 mod run;
 #[cfg(target_arch = "x86_64")]
 mod secret;
@@ -80,6 +82,8 @@ pub(crate) struct Observed {
     pub counts: Vec<counts::Place>,
     /// The numbers of arguments for which they were observed.
     numbers: Arc<Numbers>,
+    /// The place in a Python script where it stops; 0 before `main`.
+    pub place: u64,
     /// The reason for which it must be cold, if there is one.
     pub refusal: Option<Refusal>,
     key: Vec<u8>,
@@ -102,9 +106,9 @@ impl Observed {
         asked
     }
 
-    /// Returns whether constructors were observed with as many arguments as `spec` has.
+    /// Returns whether constructors were observed with as many arguments as `spec` has. A Python script halts before it counts them.
     pub(crate) fn covers(&self, spec: &Spec<'_>) -> bool {
-        self.numbers.has(numbers::of(spec))
+        self.place != 0 || self.numbers.has(numbers::of(spec))
     }
 
     /// Returns how `found`, a further observation, differs from this one; `None` if it shows the same.
@@ -141,7 +145,10 @@ pub(crate) fn observe(spec: &Spec<'_>, numbers: &[usize], means: Means<'_>) -> (
     }
     let numbers = numbers.iter().copied().chain(used(&of, means.kept)).collect();
     let begun = SystemTime::now();
-    let mut observed = watched(means, |live| twice::observe(spec, &numbers, means, live));
+    let mut observed = watched(means, |live| match means.python {
+        true => python::observe(spec, means, live),
+        false => twice::observe(spec, &numbers, means, live),
+    });
     observed.key = key::of(spec, &observed.asked());
     // A file that changed meanwhile may have been read in its old state, or by one run only.
     if !observed.files.unchanged_since(begun) || !observed.files.unchanged() {
@@ -311,6 +318,21 @@ fn watched(means: Means<'_>, observe: impl FnOnce(&Live) -> Observed + Send) -> 
 }
 
 #[cfg(not(target_arch = "x86_64"))]
+mod python {
+    //! Nor are Python scripts observed.
+
+    use std::collections::BTreeSet;
+
+    use super::{Live, Observed, twice};
+    use crate::Spec;
+    use crate::warm::template::Means;
+
+    pub(super) fn observe(spec: &Spec<'_>, means: Means<'_>, live: &Live) -> Observed {
+        twice::observe(spec, &BTreeSet::new(), means, live)
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
 mod twice {
     //! Observation depends on the processor's architecture.
 
@@ -341,6 +363,7 @@ impl Observed {
             relative: Vec::new(),
             counts: Vec::new(),
             numbers: Arc::default(),
+            place: 0,
             refusal: Some(Refusal { reason, detail: detail.to_owned() }),
             key: Vec::new(),
         }

@@ -52,6 +52,8 @@ pub(super) struct Seen {
     pub rseq: (u64, u64),
     /// The address of the program's `environ`.
     pub environ: u64,
+    /// The place in a Python script where it has stopped.
+    pub place: u64,
 }
 
 impl Seen {
@@ -77,7 +79,7 @@ pub(super) struct Block {
 #[derive(Debug)]
 pub(super) struct Run<'a> {
     pub pid: i32,
-    means: Means<'a>,
+    pub means: Means<'a>,
     /// 1 for the first run, 2 for one made of it.
     turn: u8,
     /// The processors on which this process may run.
@@ -253,7 +255,7 @@ impl<'a> Run<'a> {
     }
 
     /// Moves the process to its tracer's processor: waking a process on another processor takes longer than most calls.
-    fn stay_together(&self) {
+    pub(super) fn stay_together(&self) {
         let mut one = CpuSet::new();
         one.set(rustix::thread::sched_getcpu());
         self.put_on(&one);
@@ -348,7 +350,7 @@ impl<'a> Run<'a> {
     }
 
     /// Lets the process make an allowed call, and then does the action for it.
-    fn finish(&mut self, after: After) -> Result<(), Refusal> {
+    pub(super) fn finish(&mut self, after: After) -> Result<(), Refusal> {
         self.leave_call()?;
         let Call::Exit { result } = trace::call(self.pid).map_err(lost)? else {
             return refuse(Reason::NotObserved, "a system call has not returned");
@@ -397,7 +399,7 @@ impl<'a> Run<'a> {
     }
 
     /// Handles a signal: a fault at the time stamp counter, or at a hidden string.
-    fn signal(&mut self, signal: i32) -> Result<(), Refusal> {
+    pub(super) fn signal(&mut self, signal: i32) -> Result<(), Refusal> {
         if signal == libc::SIGTRAP && variables::arrived(self)? {
             return Ok(());
         }
@@ -452,10 +454,11 @@ impl<'a> Run<'a> {
     }
 
     /// Reads the runtime's report from the place where it takes over (`struct hs_observed`).
-    fn learn(&mut self, told: u64) -> Result<(), Refusal> {
-        let [names, length, environ] = wire::OBSERVED.map(|offset| self.word(told + offset));
+    pub(super) fn learn(&mut self, told: u64) -> Result<(), Refusal> {
+        let [names, length, environ, place] = wire::OBSERVED.map(|offset| self.word(told + offset));
         let (names, length) = (names?, length?.min(64 << 10) as usize);
         self.seen.environ = environ?;
+        self.seen.place = place?;
         let mut bytes = vec![0; length];
         self.memory.read_exact_at(&mut bytes, names).map_err(lost)?;
         let names = bytes.split(|&byte| byte == 0).filter(|name| !name.is_empty());

@@ -38,6 +38,15 @@ pub(crate) fn class(fd: BorrowedFd<'_>) -> Class {
     }
 }
 
+/// Returns whether Python's stream on this descriptor is one of a zygote that is opened again: it is no terminal, and can be opened.
+pub(crate) fn is_plain(fd: BorrowedFd<'_>) -> bool {
+    let Ok(stat) = rustix::fs::fstat(fd) else { return false };
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Fifo | FileType::Socket | FileType::RegularFile => true,
+        _ => class(fd) == Class::Null,
+    }
+}
+
 /// Returns the classes of a request's three standard descriptors.
 pub(crate) fn classes(spec: &Spec<'_>) -> [Class; 3] {
     spec.stdio.map(class)

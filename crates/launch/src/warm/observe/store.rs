@@ -20,16 +20,17 @@ use crate::warm::files::{Aspect, Files, Identity};
 use crate::warm::image;
 use crate::warm::key::Looks;
 
-const FORMAT: &[u8] = b"hotstart constructors 3";
+const FORMAT: &[u8] = b"hotstart constructors 4";
 /// A hash of the sources that hold the rules: a hotstart with stricter rules must not trust the results of older ones.
 const RULES: u64 = {
-    let sources: [&[u8]; 13] = [
+    let sources: [&[u8]; 14] = [
         include_bytes!("calls.rs"),
         include_bytes!("compare.rs"),
         include_bytes!("counts.rs"),
         include_bytes!("maps.rs"),
         include_bytes!("mod.rs"),
         include_bytes!("numbers.rs"),
+        include_bytes!("python.rs"),
         include_bytes!("run.rs"),
         include_bytes!("secret.rs"),
         include_bytes!("stdio.rs"),
@@ -59,7 +60,7 @@ const FILE_MAX: u64 = 16 << 20;
 const KEPT_MAX: usize = 64;
 
 /// The reasons that are stored.
-const REASONS: [Reason; 19] = [
+const REASONS: [Reason; 20] = [
     Reason::RelativePath,
     Reason::ForeignLoader,
     Reason::Threads,
@@ -79,8 +80,9 @@ const REASONS: [Reason; 19] = [
     Reason::ConstructorCall,
     Reason::ConstructorsDiffer,
     Reason::LooksAtStream,
+    Reason::NotPython,
 ];
-const ASPECTS: [Aspect; 4] = [Aspect::File, Aspect::Link, Aspect::Place, Aspect::Content];
+const ASPECTS: [Aspect; 5] = [Aspect::File, Aspect::Link, Aspect::Place, Aspect::NoLink, Aspect::Content];
 
 /// Returns whether a result with this reason is stored.
 pub(super) fn is_kept(reason: Option<Reason>) -> bool {
@@ -186,6 +188,8 @@ fn put_observed(bytes: &mut Vec<u8>, observed: &Observed) {
     observed.names.iter().for_each(|name| put_text(bytes, name));
     observed.looks.stdio.iter().for_each(|looked| put(bytes, u64::from(*looked)));
     put(bytes, u64::from(observed.looks.processors));
+    put(bytes, u64::from(observed.looks.python));
+    put(bytes, observed.place);
     put(bytes, observed.looks.limits.len() as u64);
     observed.looks.limits.iter().for_each(|limit| put(bytes, u64::from(*limit)));
     put(bytes, observed.relative.len() as u64);
@@ -250,14 +254,15 @@ impl Reader<'_> {
         let names = self.list(Self::text)?;
         let stdio = [self.flag()?, self.flag()?, self.flag()?];
         let processors = self.flag()?;
+        let (python, place) = (self.flag()?, self.number()?);
         let limits = self.list(|reader| u32::try_from(reader.number()?).ok())?;
-        let looks = Looks { stdio, processors, limits: BTreeSet::from_iter(limits) };
+        let looks = Looks { stdio, processors, limits: BTreeSet::from_iter(limits), python };
         let relative = self.list(Self::path)?;
         let counts = self.list(Self::count)?;
         let numbers = Numbers::of(self.list(|reader| usize::try_from(reader.number()?).ok())?);
         let files = Files::of_kept(self.list(Self::watched)?);
         let refusal = if self.flag()? { Some(self.refusal()?) } else { None };
-        Some(Observed { names, looks, files, relative, counts, numbers, refusal, key })
+        Some(Observed { names, looks, files, relative, counts, numbers, place, refusal, key })
     }
 
     fn count(&mut self) -> Option<Place> {
@@ -295,11 +300,12 @@ mod tests {
         files.watch_for(&dir.join("absent"), Aspect::Link);
         Observed {
             names: vec![b"MODE".to_vec()],
-            looks: Looks { stdio: [false, false, true], processors: true, limits: [7].into() },
+            looks: Looks { stdio: [false, false, true], processors: true, limits: [7].into(), python: true },
             files,
             relative: vec!["lib/x".into()],
             counts: vec![Place { path: "/bin/tool".into(), offset: 4096, access: *b"rw-p", distance: 8 }],
             numbers: Numbers::of([1, 3]),
+            place: 5,
             refusal: Some(Refusal { reason: Reason::ReadsClock, detail: "time".to_owned() }),
             key: vec![1, 0, 2],
         }

@@ -38,6 +38,7 @@ pub(super) fn observe(spec: &Spec<'_>, numbers: &BTreeSet<usize>, means: Means<'
         relative: seen.relative.into_iter().collect(),
         counts,
         numbers: Numbers::of(numbers.iter().copied()),
+        place: 0,
         refusal,
         key: Vec::new(),
     }
@@ -80,7 +81,7 @@ fn compare_all(
 }
 
 /// Adds the inputs that a run has seen to `seen`.
-fn take(run: &mut Run<'_>, seen: &mut Seen) {
+pub(super) fn take(run: &mut Run<'_>, seen: &mut Seen) {
     seen.files.join(&run.seen.files);
     seen.relative.append(&mut run.seen.relative);
     seen.looks.stdio = std::array::from_fn(|fd| seen.looks.stdio[fd] | run.seen.looks.stdio[fd]);

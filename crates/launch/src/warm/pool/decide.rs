@@ -19,6 +19,10 @@ use crate::{Reason, Spec};
 const STREAM_KINDS: usize = 3;
 /// Failures in a row because files changed during a start. After them the tool stays cold.
 const CHANGING_MAX: u32 = 16;
+/// A Python script is observed so often, and then only if each observation has served so many forks: it reads many files and
+/// directories, and where one of them changes all the time, observing costs more than it saves.
+const OBSERVED_FREELY: u64 = 12;
+const FORKS_OF_OBSERVED: u64 = 4;
 /// Most keys that are counted. A tool whose environment never repeats stays cold.
 const KEYS_MAX: usize = 1024;
 /// New numbers of arguments are observed after this many times the cold starts that a zygote needs, since the observation
@@ -308,6 +312,10 @@ impl<Z: Zygote, W> State<Z, W> {
             self.forget_keys();
         }
         self.statistics.constructors = observed.refusal.as_ref().map(|r| (r.reason, r.detail.clone()));
+        let ToolStatistics { observed: times, forks, .. } = self.statistics;
+        if is_new && observed.place != 0 && times > OBSERVED_FREELY && forks < FORKS_OF_OBSERVED * times {
+            self.give_up(Reason::FilesChanging);
+        }
     }
 
     /// Records that no zygote could be made. A reason that lies in the tool keeps it cold.

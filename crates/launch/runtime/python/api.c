@@ -1,0 +1,78 @@
+/* Finds the interpreter's functions, and what is built into it. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "python.h"
+
+#if HS_REWIND
+
+struct hs_py_api hs_py_api;
+struct hs_py_request hs_py_request;
+
+static size_t size_of(void *symbol)
+{
+    Dl_info info;
+    const ElfW(Sym) *entry = NULL;
+    return dladdr1(symbol, &info, (void **)&entry, RTLD_DL_SYMENT) && entry ? entry->st_size : 0;
+}
+
+/* 9 for "3.9.2 (...)"; -1 for a version or a build with other layouts. */
+static int minor_of(const char *version)
+{
+    if (strncmp(version, "3.", 2) != 0 || strstr(version, "free-threading") || strstr(version, "PyPy"))
+        return -1;
+    const int minor = atoi(version + 2);
+    return minor >= 9 && minor <= 14 ? minor : -1;
+}
+
+/* NULL, or why this program cannot be stopped. Before Python is initialized. */
+const char *hs_python_find(void)
+{
+#define FIND(type, name, arguments)                                       \
+    hs_py_api.name = (__typeof__(hs_py_api.name))dlsym(RTLD_DEFAULT, #name); \
+    if (!hs_py_api.name)                                                  \
+        return "not CPython: no " #name;
+    HS_PY_FUNCTIONS(FIND)
+    const struct {
+        const char *name;
+        struct hs_py_type **to;
+    } types[] = {{"PyList_Type", &hs_py_api.list},   {"PyDict_Type", &hs_py_api.dict},
+                 {"PyBytes_Type", &hs_py_api.bytes}, {"PyUnicode_Type", &hs_py_api.text},
+                 {"PyLong_Type", &hs_py_api.number}, {"PyCFunction_Type", &hs_py_api.function},
+                 {"PyMethodDescr_Type", &hs_py_api.descriptor}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (!(*types[i].to = dlsym(RTLD_DEFAULT, types[i].name)))
+            return types[i].name;
+    const struct hs_py_type *meta = dlsym(RTLD_DEFAULT, "PyType_Type");
+    hs_py_api.none = dlsym(RTLD_DEFAULT, "_Py_NoneStruct");
+    hs_py_api.type_size = size_of(hs_py_api.list);
+    hs_py_api.minor = minor_of(hs_py_api.Py_GetVersion());
+    if (!meta || !hs_py_api.none || hs_py_api.minor < 0 || hs_py_api.type_size < sizeof(struct hs_py_type))
+        return "not CPython 3.9 to 3.14";
+    hs_py_api.collect_never = (int (*)(void))dlsym(RTLD_DEFAULT, "PyGC_Disable");
+    hs_py_api.collect = (int (*)(void))dlsym(RTLD_DEFAULT, "PyGC_Enable");
+    hs_py_api.heap_type_size = (size_t)meta->basic_size;
+    return NULL;
+}
+
+/* A module that was imported, borrowed; NULL if it was not. */
+hs_py *hs_python_module(const char *name)
+{
+    hs_py *modules = hs_py_api.PyImport_GetModuleDict();
+    return modules ? hs_py_api.PyDict_GetItemString(modules, name) : NULL;
+}
+
+/* An attribute of a module that was imported, borrowed. */
+hs_py *hs_python_attribute(const char *module, const char *name)
+{
+    hs_py *of = hs_python_module(module);
+    hs_py *dict = of ? hs_py_api.PyModule_GetDict(of) : NULL;
+    if (!dict)
+        hs_py_api.PyErr_Clear();
+    return dict ? hs_py_api.PyDict_GetItemString(dict, name) : NULL;
+}
+
+#endif

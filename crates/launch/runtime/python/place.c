@@ -1,0 +1,140 @@
+/* What is compared, and what is refused, where the interpreter has halted. */
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "python.h"
+
+#if HS_REWIND
+
+
+
+enum { PY_EQUAL = 2 };
+/* Tools that sys.monitoring has room for. */
+enum { MONITORS = 6 };
+
+/* As the interpreter has set it. */
+static char locale[256];
+
+static void mix(uint64_t *hash, const void *from, size_t size)
+{
+    const unsigned char *bytes = from;
+    for (size_t i = 0; i < size; i++)
+        *hash = (*hash ^ bytes[i]) * 0x100000001b3u;
+}
+
+static void mix_text(uint64_t *hash, const char *text)
+{
+    mix(hash, text ? text : "?", strlen(text ? text : "?") + 1);
+}
+
+static void mix_attribute(uint64_t *hash, hs_py *of, const char *name)
+{
+    hs_py *value = hs_py_api.PyObject_GetAttrString(of, name);
+    mix_text(hash, value ? hs_py_api.PyUnicode_AsUTF8(value) : NULL);
+    if (value)
+        hs_py_api.Py_DecRef(value);
+}
+
+/* A number for the place: what was touched, by which line of which function, and the modules that were imported, in their order. */
+uint64_t hs_python_place(const char *what)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    mix_text(&hash, what);
+    hs_py *frame = hs_py_api.PyEval_GetFrame();
+    if (frame)
+        hs_py_api.Py_IncRef(frame);
+    while (frame) {
+        hs_py *code = hs_py_api.PyFrame_GetCode(frame);
+        const int line = hs_py_api.PyFrame_GetLineNumber(frame);
+        mix_attribute(&hash, code, "co_filename");
+        mix_attribute(&hash, code, "co_name");
+        mix(&hash, &line, sizeof line);
+        hs_py *back = hs_py_api.PyFrame_GetBack(frame);
+        hs_py_api.Py_DecRef(code);
+        hs_py_api.Py_DecRef(frame);
+        frame = back;
+    }
+    hs_py *modules = hs_py_api.PyImport_GetModuleDict(), *name, *module;
+    for (ssize_t at = 0; hs_py_api.PyDict_Next(modules, &at, &name, &module);)
+        mix_text(&hash, name->type == hs_py_api.text ? hs_py_api.PyUnicode_AsUTF8(name) : NULL);
+    hs_py_api.PyErr_Clear();
+    return hash | 1;
+}
+
+/* Whether the generator of `random` is as its import has left it. An observer gives each generator the same seed. */
+static int is_seeded_by_import(hs_py *random, hs_py *generator)
+{
+    hs_py *other = hs_py_api.PyObject_CallMethod(random, "Random", NULL);
+    hs_py *states[2] = {hs_py_api.PyObject_CallMethod(generator, "getstate", NULL),
+                        other ? hs_py_api.PyObject_CallMethod(other, "getstate", NULL) : NULL};
+    const int is_same = states[0] && states[1] && hs_py_api.PyObject_RichCompareBool(states[0], states[1], PY_EQUAL) == 1;
+    hs_py_api.PyErr_Clear();
+    return is_same;
+}
+
+void hs_python_note_locale(void)
+{
+    const char *name = setlocale(LC_CTYPE, NULL);
+    snprintf(locale, sizeof locale, "%s", name ? name : "");
+}
+
+/* Whether the environment is the one that the process was given, but for the variable that the interpreter sets itself. */
+static int has_own_environment(const struct hs_start *start)
+{
+    extern char **environ;
+    const char *own = "LC_CTYPE=";
+    char **given = start->envp, **now = environ;
+    for (; *given && *now; given++, now++)
+        if (strcmp(*given, *now) != 0 && (strncmp(*given, own, strlen(own)) != 0 || strncmp(*now, own, strlen(own)) != 0))
+            return 0;
+    if (*now && strncmp(*now, own, strlen(own)) == 0)
+        now++;
+    return !*given && !*now;
+}
+
+/* Whether somebody is told of what Python code runs: of the runtime's as well. */
+static int is_monitored(void)
+{
+    hs_py *monitoring = hs_py_api.PySys_GetObject("monitoring");
+    for (int tool = 0; monitoring && tool < MONITORS; tool++) {
+        hs_py *name = hs_py_api.PyObject_CallMethod(monitoring, "get_tool", "i", tool);
+        if (name != hs_py_api.none)
+            return 1;
+        hs_py_api.Py_DecRef(name);
+    }
+    return 0;
+}
+
+/* NULL, or why no fork of this process would be as a fresh one. */
+const char *hs_python_refuses(const struct hs_start *start)
+{
+    const char *name = setlocale(LC_CTYPE, NULL);
+    if (!name || strcmp(name, locale) != 0)
+        return "the locale by which arguments are decoded was changed";
+    if (!has_own_environment(start))
+        return "the environment was changed";
+    if (is_monitored())
+        return "sys.monitoring is in use";
+    if (!hs_py_api.PyEval_GetFrame())
+        return "it ends before it looks at its request";
+    hs_py *random = hs_python_module("random"), *generator = hs_python_attribute("random", "_inst");
+    if (random && !generator)
+        return "the module random is not imported completely";
+    if (hs_python_is_observed && random && !is_seeded_by_import(random, generator))
+        return "random numbers were drawn, or seeded";
+    hs_py *threading = hs_python_module("threading");
+    if (threading && !hs_python_attribute("threading", "_main_thread"))
+        return "the module threading is not imported completely";
+    if (hs_py_request.clock && !hs_python_attribute("logging", "_startTime"))
+        return "the module logging is not imported completely";
+    for (int i = 1; i < 3; i++) {
+        hs_py *done = hs_py_api.PyObject_CallMethod(hs_py_request.streams[i], "flush", NULL);
+        if (!done)
+            return "a standard stream fails";
+        hs_py_api.Py_DecRef(done);
+    }
+    return NULL;
+}
+
+#endif

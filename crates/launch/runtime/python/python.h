@@ -1,0 +1,178 @@
+/* The parts of CPython's interface that are the same from 3.9 to 3.14, without its headers: a runtime serves every version.
+ *
+ * Functions are looked up in the running interpreter. The layouts are those of builds with a global interpreter lock on 64-bit
+ * systems; hs_python_begin refuses others.
+ */
+#ifndef HOTSTART_PYTHON_H
+#define HOTSTART_PYTHON_H
+
+#include <stddef.h>
+#include <sys/types.h>
+#include <wchar.h>
+
+#include "runtime.h"
+
+struct hs_py_type;
+typedef struct hs_py {
+    ssize_t references;
+    struct hs_py_type *type;
+} hs_py;
+
+typedef void hs_py_slot(void);
+
+/* Tables of slots: ten for sequences, three for mappings, 36 for numbers. */
+#define HS_PY_SEQUENCE_SLOTS 10
+#define HS_PY_MAPPING_SLOTS 3
+#define HS_PY_NUMBER_SLOTS 36
+
+/* The beginning of a type, up to what differs between versions. */
+struct hs_py_type {
+    hs_py base;
+    ssize_t size;
+    const char *name;
+    ssize_t basic_size, item_size;
+    hs_py_slot *dealloc;
+    ssize_t vectorcall_offset;
+    hs_py_slot *getattr, *setattr, *as_async, *repr;
+    hs_py_slot **as_number, **as_sequence, **as_mapping;
+    hs_py_slot *hash, *call, *str, *getattro, *setattro, *as_buffer;
+    unsigned long flags;
+    const char *doc;
+    hs_py_slot *traverse, *clear, *richcompare;
+    ssize_t weaklist_offset;
+    hs_py_slot *iter, *iternext;
+    void *methods, *members, *getset;
+    struct hs_py_type *parent;
+    hs_py *dict;
+    hs_py_slot *descr_get, *descr_set;
+    ssize_t dict_offset;
+    hs_py_slot *init, *alloc, *make, *release, *is_gc;
+    hs_py *bases, *mro, *cache, *subclasses, *weaklist;
+    hs_py_slot *del;
+    unsigned version_tag;
+};
+#define HS_PY_HEAP_TYPE (1ul << 9)
+#define HS_PY_VALID_VERSION (1ul << 19)
+
+struct hs_py_list {
+    hs_py base;
+    ssize_t size;
+    hs_py **items;
+    ssize_t allocated;
+};
+struct hs_py_bytes {
+    hs_py base;
+    ssize_t size;
+    ssize_t hash;
+    char text[];
+};
+/* A builtin function, and its definition, which the interpreter reads at each call. */
+struct hs_py_method {
+    const char *name;
+    hs_py_slot *function;
+    int flags;
+    const char *doc;
+};
+struct hs_py_function {
+    hs_py base;
+    struct hs_py_method *method;
+};
+/* A method of a builtin type. */
+struct hs_py_descriptor {
+    hs_py base;
+    struct hs_py_type *of;
+    hs_py *name, *qualified_name;
+    struct hs_py_method *method;
+};
+enum { HS_PY_NO_ARGUMENTS = 4, HS_PY_O = 8, HS_PY_FASTCALL = 0x80 };
+
+typedef int hs_py_hook(const char *event, hs_py *arguments, void *own);
+
+#define HS_PY_FUNCTIONS(X)                                             \
+    X(int, PySys_AddAuditHook, (hs_py_hook *, void *))                 \
+    X(const char *, Py_GetVersion, (void))                             \
+    X(hs_py *, PySys_GetObject, (const char *))                        \
+    X(hs_py *, PyImport_GetModuleDict, (void))                         \
+    X(hs_py *, PyDict_GetItemString, (hs_py *, const char *))          \
+    X(int, PyDict_Next, (hs_py *, ssize_t *, hs_py **, hs_py **))      \
+    X(void, PyDict_Clear, (hs_py *))                                   \
+    X(hs_py *, PyDict_SetDefault, (hs_py *, hs_py *, hs_py *))         \
+    X(hs_py *, PyModule_GetDict, (hs_py *))                            \
+    X(hs_py *, PyObject_GetAttrString, (hs_py *, const char *))        \
+    X(int, PyObject_SetAttrString, (hs_py *, const char *, hs_py *))   \
+    X(hs_py *, PyObject_CallMethod, (hs_py *, const char *, const char *, ...)) \
+    X(int, PyObject_RichCompareBool, (hs_py *, hs_py *, int))          \
+    X(hs_py *, PyTuple_GetItem, (hs_py *, ssize_t))                    \
+    X(ssize_t, PyTuple_Size, (hs_py *))                                \
+    X(hs_py *, PyList_New, (ssize_t))                                  \
+    X(hs_py *, PyBytes_FromStringAndSize, (const char *, ssize_t))     \
+    X(hs_py *, PyUnicode_FromString, (const char *))                   \
+    X(hs_py *, PyUnicode_FromWideChar, (const wchar_t *, ssize_t))     \
+    X(const char *, PyUnicode_AsUTF8, (hs_py *))                       \
+    X(hs_py *, PyLong_FromLong, (long))                                \
+    X(long, PyLong_AsLong, (hs_py *))                                  \
+    X(hs_py *, PyBool_FromLong, (long))                                \
+    X(wchar_t *, Py_DecodeLocale, (const char *, size_t *))            \
+    X(void, PyMem_RawFree, (void *))                                   \
+    X(void, PyObject_GC_UnTrack, (void *))                             \
+    X(void, PyObject_GC_Track, (void *))                               \
+    X(void, Py_IncRef, (hs_py *))                                      \
+    X(void, Py_DecRef, (hs_py *))                                      \
+    X(void, PyErr_Fetch, (hs_py **, hs_py **, hs_py **))               \
+    X(void, PyErr_Restore, (hs_py *, hs_py *, hs_py *))                \
+    X(void, PyErr_Clear, (void))                                       \
+    X(hs_py *, PyEval_GetFrame, (void))                                \
+    X(hs_py *, PyFrame_GetCode, (hs_py *))                             \
+    X(hs_py *, PyFrame_GetBack, (hs_py *))                             \
+    X(int, PyFrame_GetLineNumber, (hs_py *))
+
+#define HS_PY_POINTER(type, name, arguments) type (*name) arguments;
+HS_HIDDEN extern struct hs_py_api {
+    HS_PY_FUNCTIONS(HS_PY_POINTER)
+    struct hs_py_type *list, *dict, *bytes, *text, *number, *function, *descriptor;
+    hs_py *none;
+    size_t type_size; /* of a type that is no heap type */
+    size_t heap_type_size;
+    int (*collect_never)(void), (*collect)(void); /* the switch of the collector, since 3.10 */
+    int minor; /* 9 for 3.9 */
+} hs_py_api;
+
+/* What the request is known by, from when it is trapped until a fork has filled it. The references are the runtime's own. */
+HS_HIDDEN extern struct hs_py_request {
+    hs_py *arguments, *original; /* sys.argv, sys.orig_argv */
+    hs_py *environment;          /* posix.environ */
+    hs_py *streams[3];
+    const char *clock; /* the function from which `logging` has its time of start, if it was imported */
+} hs_py_request;
+
+/* api.c */
+HS_HIDDEN const char *hs_python_find(void);
+HS_HIDDEN hs_py *hs_python_module(const char *name);
+HS_HIDDEN hs_py *hs_python_attribute(const char *module, const char *name);
+
+/* traps.c */
+HS_HIDDEN const char *hs_python_arm(void);
+HS_HIDDEN void hs_python_arm_late(void);
+HS_HIDDEN void hs_python_disarm(void);
+
+/* lent.c */
+HS_HIDDEN hs_py *hs_python_lend_number(hs_py *module, hs_py *none);
+HS_HIDDEN hs_py *hs_python_lend_time(hs_py *module, hs_py *none);
+HS_HIDDEN void hs_python_lent(hs_py_slot *function, int is_time);
+HS_HIDDEN void hs_python_close_lent(void);
+HS_HIDDEN void hs_python_open_lent(void);
+
+/* hook.c */
+__attribute__((noreturn)) HS_HIDDEN void hs_python_refuse(const char *why);
+HS_HIDDEN void hs_python_touched(const char *what);
+HS_HIDDEN void hs_python_tell(enum hs_python_mark mark, const char *text);
+
+/* place.c */
+HS_HIDDEN void hs_python_note_locale(void);
+HS_HIDDEN const char *hs_python_refuses(const struct hs_start *start);
+HS_HIDDEN uint64_t hs_python_place(const char *what);
+
+/* resume.c */
+HS_HIDDEN void hs_python_resume(const struct hs_job *job);
+
+#endif

@@ -1,0 +1,180 @@
+/* Gives a fork its request, in the objects that have existed since the interpreter began, and renews what a fresh process has of its own.
+ *
+ * Each step is what the interpreter does at its start, by the same functions, so that it decodes and opens in the same way.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "python.h"
+
+#if HS_REWIND
+
+/* The interpreter sets this variable itself where the locale is "C" (PEP 538). */
+#define COERCED "LC_CTYPE"
+
+static char *environment[HS_ROOM];
+
+/* A fork that cannot be given its request must not go on: the job of a process that is killed is run again, cold. */
+__attribute__((noreturn)) static void give_up(void)
+{
+    for (;;)
+        kill(getpid(), SIGKILL);
+}
+
+static hs_py *sure(hs_py *object)
+{
+    if (!object)
+        give_up();
+    return object;
+}
+
+static void done(hs_py *object)
+{
+    hs_py_api.Py_DecRef(sure(object));
+}
+
+/* The object that the interpreter makes of an argument. */
+static hs_py *argument(const char *text)
+{
+    wchar_t *wide = hs_py_api.Py_DecodeLocale(text, NULL);
+    if (!wide)
+        give_up();
+    hs_py *made = sure(hs_py_api.PyUnicode_FromWideChar(wide, -1));
+    hs_py_api.PyMem_RawFree(wide);
+    return made;
+}
+
+/* Gives a list these arguments behind those that it has. It gets the room that a list made at once has. */
+static void fill_list(hs_py *list, const char *text, uint32_t count)
+{
+    struct hs_py_list *old = (struct hs_py_list *)list;
+    struct hs_py_list *made = (struct hs_py_list *)sure(hs_py_api.PyList_New((ssize_t)count));
+    for (ssize_t i = 0; i < (ssize_t)count; i++, text += strlen(text) + 1) {
+        if (i < old->size)
+            hs_py_api.Py_IncRef(old->items[i]);
+        made->items[i] = i < old->size ? old->items[i] : argument(text);
+    }
+    const struct hs_py_list kept = *old;
+    old->size = made->size, old->items = made->items, old->allocated = made->allocated;
+    made->size = kept.size, made->items = kept.items, made->allocated = kept.allocated;
+    hs_py_api.Py_DecRef(&made->base);
+}
+
+static void fill_arguments(const struct hs_job *job)
+{
+    const uint32_t count = job->head->argc;
+    struct hs_py_list *list = (struct hs_py_list *)hs_py_request.arguments;
+    /* sys.argv has all but the interpreter. */
+    if (list->size != 1 || count < 2)
+        give_up();
+    fill_list(hs_py_request.arguments, job->strings + strlen(job->strings) + 1, count - 1);
+    if (hs_py_request.original)
+        fill_list(hs_py_request.original, job->strings, count);
+}
+
+/* Gives the process its environment, and then posix.environ, which the interpreter makes of that. */
+static void fill_environment(const struct hs_job *job)
+{
+    extern char **environ;
+    const char *coerced = getenv(COERCED);
+    uint32_t count = 0;
+    for (char *at = job->environment; at < job->end && count < HS_ROOM - 1; at += strlen(at) + 1)
+        environment[count++] = at;
+    environment[count] = NULL;
+    environ = environment;
+    /* All variables of the locale are in the key: another value than the request's is the interpreter's own. */
+    const char *own = getenv(COERCED);
+    if (coerced && (!own || strcmp(own, coerced) != 0) && setenv(COERCED, coerced, 1) != 0)
+        give_up();
+    hs_py_api.PyDict_Clear(hs_py_request.environment);
+    for (char **at = environ; *at; at++) {
+        const char *sign = strchr(*at, '=');
+        if (!sign)
+            continue;
+        hs_py *name = sure(hs_py_api.PyBytes_FromStringAndSize(*at, sign - *at));
+        hs_py *value = sure(hs_py_api.PyBytes_FromStringAndSize(sign + 1, (ssize_t)strlen(sign + 1)));
+        sure(hs_py_api.PyDict_SetDefault(hs_py_request.environment, name, value));
+        done(name);
+        done(value);
+    }
+}
+
+static void set(hs_py *of, const char *name, hs_py *value)
+{
+    if (hs_py_api.PyObject_SetAttrString(of, name, sure(value)) != 0)
+        give_up();
+    done(value);
+}
+
+/* Opens a standard descriptor as the interpreter does at its start, but into the same text object. */
+static void open_stream(hs_py *io, int fd)
+{
+    static const char *const names[] = {"<stdin>", "<stdout>", "<stderr>"};
+    hs_py *text = hs_py_request.streams[fd];
+    hs_py *through = sure(hs_py_api.PyObject_GetAttrString(text, "write_through"));
+    /* With PYTHONUNBUFFERED, output has no buffer. */
+    const int unbuffered = fd != 0 && hs_py_api.PyLong_AsLong(through) != 0;
+    hs_py *buffer = sure(hs_py_api.PyObject_CallMethod(io, "open", "isiOOOO", fd, fd ? "wb" : "rb", unbuffered ? 0 : -1, hs_py_api.none,
+                                                       hs_py_api.none, hs_py_api.none, hs_py_api.PyBool_FromLong(0)));
+    hs_py *raw = unbuffered ? buffer : sure(hs_py_api.PyObject_GetAttrString(buffer, "raw"));
+    if (unbuffered)
+        hs_py_api.Py_IncRef(raw);
+    set(raw, "name", hs_py_api.PyUnicode_FromString(names[fd]));
+    hs_py *encoding = sure(hs_py_api.PyObject_GetAttrString(text, "encoding"));
+    hs_py *errors = sure(hs_py_api.PyObject_GetAttrString(text, "errors"));
+    done(hs_py_api.PyObject_CallMethod(text, "__init__", "OOOsOO", buffer, encoding, errors, "\n",
+                                       hs_py_api.PyBool_FromLong(fd == 2 && !unbuffered), through));
+    set(text, "mode", hs_py_api.PyUnicode_FromString(fd ? "w" : "r"));
+    done(through);
+    done(raw);
+    done(encoding);
+    done(errors);
+    done(buffer);
+}
+
+/* What modules of the standard library have taken from the process when they were imported. */
+static void renew(void)
+{
+    hs_py *generator = hs_python_attribute("random", "_inst");
+    hs_py *kind = generator ? hs_python_attribute("_random", "Random") : NULL;
+    if (generator)
+        done(hs_py_api.PyObject_CallMethod(sure(kind), "seed", "O", generator));
+    hs_py *thread = hs_python_attribute("threading", "_main_thread");
+    if (thread)
+        set(thread, "_native_id", hs_py_api.PyLong_FromLong(syscall(SYS_gettid)));
+    if (hs_py_request.clock)
+        set(sure(hs_python_module("logging")), "_startTime",
+            hs_py_api.PyObject_CallMethod(sure(hs_python_module("time")), hs_py_request.clock, NULL));
+}
+
+static void forget(hs_py **object)
+{
+    if (*object)
+        hs_py_api.Py_DecRef(*object);
+    *object = NULL;
+}
+
+void hs_python_resume(const struct hs_job *job)
+{
+    /* A collection now would finalize what a fresh process finalizes later. */
+    const int collects = hs_py_api.collect && hs_py_api.collect_never();
+    hs_py *io = sure(hs_python_module("_io"));
+    fill_environment(job);
+    fill_arguments(job);
+    for (int fd = 0; fd < 3; fd++)
+        open_stream(io, fd);
+    renew();
+    forget(&hs_py_request.arguments);
+    forget(&hs_py_request.original);
+    forget(&hs_py_request.environment);
+    for (int fd = 0; fd < 3; fd++)
+        forget(&hs_py_request.streams[fd]);
+    if (collects)
+        hs_py_api.collect();
+}
+
+#endif

@@ -1,0 +1,194 @@
+//! Runs a script cold and warm, and compares.
+
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use hotstart_launch::{Choice, EnvBlock, Exit, Group, Launcher, OnDoubt, Policy, Reason, Spec, Via};
+use hotstart_model::{Environment, Status};
+
+use crate::common::await_age;
+
+/// The expected way of the starts after the first ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ends {
+    Warm,
+    Cold(Reason),
+}
+
+pub struct Script {
+    _dir: tempfile::TempDir,
+    pub program: PathBuf,
+    pub env: Vec<(String, String)>,
+    pub cwd: PathBuf,
+    pub input: &'static str,
+    /// What standard output and error already have. They are written at the end.
+    pub before: &'static str,
+    pub umask: Option<u32>,
+    pub launcher: Launcher,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct Ran {
+    pub status: Status,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// The Python of the tests: HOTSTART_TEST_PYTHON, or the system's.
+pub fn python() -> PathBuf {
+    let named = std::env::var_os("HOTSTART_TEST_PYTHON").map(PathBuf::from);
+    named.unwrap_or_else(|| "/usr/bin/python3".into())
+}
+
+pub fn launcher() -> Launcher {
+    let policy =
+        Policy { choice: Choice::Auto { after: 0 }, rewind: false, python: true, ..Policy::default() };
+    Launcher::new().with_policy(Policy { on_doubt: OnDoubt::Repeat, ..policy })
+}
+
+impl Script {
+    pub fn new(body: &str) -> Script {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap().join("bin");
+        std::fs::create_dir(&home).unwrap();
+        let program = home.join("tool");
+        let script = Script {
+            cwd: dir.path().canonicalize().unwrap(),
+            _dir: dir,
+            program,
+            env: [("PATH", "/usr/bin:/bin"), ("A", "1"), ("PYTHONDONTWRITEBYTECODE", "1")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+            input: "one\ntwo\n",
+            before: "",
+            umask: None,
+            launcher: launcher(),
+        };
+        script.write(body);
+        script
+    }
+
+    /// Replaces the script.
+    pub fn write(&self, body: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::write(&self.program, format!("#!{}\n{body}", python().display())).unwrap();
+        std::fs::set_permissions(&self.program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        self.settle();
+    }
+
+    /// Writes a file beside the script.
+    pub fn beside(&self, name: &str, text: &str) {
+        std::fs::write(self.home().join(name), text).unwrap();
+        self.settle();
+    }
+
+    pub fn home(&self) -> &Path {
+        self.program.parent().unwrap()
+    }
+
+    fn settle(&self) {
+        let home = self.home().to_owned();
+        for entry in std::fs::read_dir(&home).unwrap().flatten() {
+            await_age(&entry.path());
+        }
+        await_age(&home);
+    }
+
+    pub fn with(mut self, name: &str, value: &str) -> Script {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub fn run(&self, launcher: &Launcher, args: &[&str]) -> (Ran, Exit) {
+        let outputs = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = outputs.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            File::options().read(true).append(true).open(&path).unwrap()
+        };
+        let (stdin, mut out, mut err) =
+            (file("in", self.input), file("out", self.before), file("err", self.before));
+        self.start(launcher, args, [&stdin, &out, &err].map(|file| file.as_fd()))
+            .map(|exit| {
+                let text = |file: &mut File| {
+                    let mut bytes = Vec::new();
+                    file.rewind().unwrap();
+                    file.read_to_end(&mut bytes).unwrap();
+                    String::from_utf8_lossy(&bytes).into_owned()
+                };
+                let ran = Ran { status: exit.status, stdout: text(&mut out), stderr: text(&mut err) };
+                (ran, exit)
+            })
+            .expect("it starts")
+    }
+
+    pub fn start(
+        &self,
+        launcher: &Launcher,
+        args: &[&str],
+        stdio: [std::os::fd::BorrowedFd<'_>; 3],
+    ) -> Result<Exit, hotstart_launch::StartError> {
+        let group = Group::new();
+        let env: Environment = self.env.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        let spec = Spec {
+            program: self.program.clone(),
+            argv: std::iter::once("tool").chain(args.iter().copied()).map(Into::into).collect(),
+            env: EnvBlock::new(&env),
+            cwd: self.cwd.as_path().into(),
+            stdio,
+            extra_fds: Vec::new(),
+            umask: self.umask,
+            limits: Vec::new(),
+            ignored: None,
+            keep_cold: false,
+            process_group: group.process_group().unwrap(),
+        };
+        launcher.start(&spec, &group).map(|child| child.wait())
+    }
+
+    /// Starts the script with each of these lists of arguments, cold, and then warm in this order and back.
+    pub fn equals(&self, lists: &[&[&str]], ends: Ends) {
+        let cold: Vec<Ran> = lists.iter().map(|args| self.run(&Launcher::new(), args).0).collect();
+        let mut counted = 0;
+        for index in (0..lists.len()).chain((0..lists.len()).rev()) {
+            let (ran, exit) = self.run(&self.launcher, lists[index]);
+            assert_eq!(ran, cold[index], "{:?} {:?} {}", lists[index], exit.via, self.why());
+            let is_as_expected = match ends {
+                Ends::Warm => exit.via == Via::Fork,
+                Ends::Cold(reason) => exit.via == Via::Cold(reason),
+            };
+            // Others on this machine may have installed something for the same Python meanwhile.
+            let is_passing = exit.via == Via::Cold(Reason::FilesChanging);
+            assert!(
+                is_as_expected || is_passing,
+                "{:?} instead of {ends:?}: {} {ran:?}",
+                exit.via,
+                self.why()
+            );
+            counted += u32::from(is_as_expected);
+        }
+        assert!(counted > 0, "never {ends:?}: {}", self.why());
+    }
+
+    /// Like [`Script::equals`], for a script that one Python's version stops and another does not.
+    pub fn equals_somehow(&self, lists: &[&[&str]]) {
+        let (_, exit) = self.run(&self.launcher, lists[0]);
+        let ends = if let Via::Cold(reason) = exit.via { Ends::Cold(reason) } else { Ends::Warm };
+        println!("  {ends:?}");
+        self.equals(lists, ends);
+    }
+
+    /// Like [`Script::equals`], for a script that is cold for one reason or another.
+    pub fn equals_cold(&self, lists: &[&[&str]]) {
+        let (_, exit) = self.run(&self.launcher, lists[0]);
+        let Via::Cold(reason) = exit.via else { panic!("{:?}: {}", exit.via, self.why()) };
+        self.equals(lists, Ends::Cold(reason));
+    }
+
+    /// What is known of the tool, for messages.
+    pub fn why(&self) -> String {
+        format!("{:?}", self.launcher.statistics())
+    }
+}
