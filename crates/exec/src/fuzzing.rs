@@ -21,6 +21,6 @@ pub fn client_message(message: &[u8], descriptor: impl Fn() -> OwnedFd) {
     let fds = (0..run.fd_count).map(|_| descriptor()).collect();
     if let Some(mut request) = Request::decode(message, fds) {
         request.leave_out_unmentioned();
-        drop(request.spec(0o22, Vec::new(), None, ProcessGroup::New));
+        drop(request.spec(Some(0o22), Vec::new(), None, ProcessGroup::New));
     }
 }
