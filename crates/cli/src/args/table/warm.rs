@@ -43,7 +43,7 @@ pub(super) static FLAGS: [Flag; 13] = [
     Flag::switch(
         &["--python-warm"],
         |low| low.own.warm.python = true,
-        "Start scripts that CPython 3.9 to 3.14 runs warm as well, as copies of a process that stands where the script \
+        "An experiment: start scripts that CPython 3.9 to 3.14 runs warm as well, as forks of a process that stands where the script \
          first looks at its request; runs share a hash seed unless PYTHONHASHSEED is set",
     ),
     Flag::value(
