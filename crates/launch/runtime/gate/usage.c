@@ -14,7 +14,7 @@
 
 #if HS_REWIND
 
-/* The use of earlier runs. */
+/* The use of earlier runs, as it was when this one began. Not written in a run. */
 static struct {
     struct rusage own, thread;
     uint64_t own_ns, thread_ns;
