@@ -46,7 +46,7 @@ fn defaults() {
     let options = options(&["a", "b"]);
     assert_eq!(options.test_paths, ["a", "b"]);
     assert_eq!(options.workers, 3);
-    assert!(options.gtest_sharding && options.filter.is_none() && options.shard.is_none());
+    assert!(!options.no_gtest_sharding && options.filter.is_none() && options.shard.is_none());
 }
 
 #[test]
