@@ -146,7 +146,7 @@ fn failures_are_confirmed_and_parity_compares_every_test() {
 #[test]
 fn without_memory_for_templates_all_is_cold() {
     let suite = suite("");
-    let too_much = vec!["cold 4: a template of it takes more memory than all may".to_owned()];
+    let too_much = vec!["cold 4: a zygote of it takes more memory than all may".to_owned()];
     let run = suite.run(&["-j1", "--start=fork", "--template-memory=0", "--explain", "."]);
     assert_eq!(starts(run.ends_with(0), "sort"), (0, 4, too_much.clone()));
     suite.file("hotstart.toml", "[lit]\nstart = 'fork'\ntemplate_memory_mib = 0\nexplain = true\n");

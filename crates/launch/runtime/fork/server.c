@@ -153,7 +153,7 @@ static int make_fork(const struct hs_start *start, struct hs_call *call, struct 
     if (hs_strings_learn_counts(&server.job, start) != 0)
         return 0;
     if (server.job.head->flags & HS_REQUEST_WORKER && !worker_possible(server.job.head->flags)) {
-        reply->stage = HS_STAGE_REWIND;
+        reply->stage = HS_STAGE_RESET;
         return 0;
     }
     if (server.job.head->flags & HS_REQUEST_ENLARGE)
