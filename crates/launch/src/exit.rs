@@ -67,6 +67,8 @@ pub enum Reason {
     OptOut,
     /// Not started often enough to pay.
     FewStarts,
+    /// Not started often enough to pay for an observation of its constructors.
+    Unobserved,
     /// Its warm starts take more CPU time than cold ones.
     DoesNotPay,
     /// To compare its CPU time with that of warm starts.
@@ -176,6 +178,7 @@ impl fmt::Display for Reason {
             Reason::Policy => "the settings say so",
             Reason::OptOut => "the test or its directory asks for it",
             Reason::FewStarts => "not started often enough yet",
+            Reason::Unobserved => "not started often enough yet to have its constructors observed",
             Reason::DoesNotPay => "warm starts of it take more CPU time than cold ones",
             Reason::Compared => "to compare its CPU time with that of warm starts",
             Reason::Busy => "every zygote was in use",

@@ -79,6 +79,8 @@ pub struct Child<'g> {
     starters: Option<&'g Starters>,
     /// Its tool, if CPU times are compared and no run measures this process.
     measured: Option<Arc<Tool>>,
+    /// Its tool, if it is cold because that is not observed yet.
+    unobserved: Option<(&'g Pool, Arc<Tool>)>,
 }
 
 impl Launcher {
@@ -198,6 +200,9 @@ impl Launcher {
         });
         let mut child = child.ok_or_else(ended)??;
         tool.record(child.via, begun.elapsed());
+        if child.via == Via::Cold(Reason::Unobserved) {
+            child.unobserved = Some((pool, Arc::clone(&tool)));
+        }
         self.note_warm(pool, spec, group, (&mut child, tool));
         Ok(child)
     }
@@ -300,6 +305,7 @@ impl Launcher {
                 ended: None,
                 starters: None,
                 measured: None,
+                unobserved: None,
             });
             Ok((pid, pgid))
         })?;
@@ -375,6 +381,9 @@ impl Child<'_> {
             self.measure();
             let (status, usage) = self.leave(|| sys::wait::reap(pid));
             self.note_killed(status);
+            if let Some((pool, tool)) = &self.unobserved {
+                pool.ran_unobserved(tool, usage.user + usage.system);
+            }
             return exit(status, usage);
         };
         let mut ended = self.ended.take().unwrap_or_else(|| run.worker_mut().await_end());

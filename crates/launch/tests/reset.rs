@@ -259,3 +259,29 @@ fn a_job_is_told_what_its_worker_had_run_for_others() {
         ("dirty all 7 exit", "dirty all 7 exit")
     );
 }
+
+/// A fork tells its zygote of the system calls that have come to the gate by a signal. The next fork makes them by a jump.
+#[test]
+fn a_zygote_replaces_the_calls_that_its_forks_have_made() {
+    let victim = dirty();
+    let policy = Policy { choice: Choice::Only(vec!["dirty".into()]), rewind: false, ..Policy::default() };
+    let warm = Launcher::new().with_policy(policy);
+    let case = dirty_case(&["return"]);
+    let (expected, _) = start(&Launcher::new(), &victim, &case);
+    for round in 0..ROUNDS {
+        let (ran, exit) = start(&warm, &victim, &case);
+        assert_eq!((ran, exit.via), (start(&Launcher::new(), &victim, &case).0, Via::Fork), "round {round}");
+    }
+    assert_eq!(start(&warm, &victim, &case).0, expected);
+    let zygote = processes_of(&victim.program);
+    let maps = std::fs::read_to_string(format!("/proc/{}/smaps", zygote[0])).unwrap();
+    // The kernel lists a mapping, then its figures.
+    let mut is_text = false;
+    let written = maps.lines().any(|line| {
+        if line.contains(" r-xp ") || line.contains("-p ") && line.contains('/') {
+            is_text = line.contains(" r-xp ") && line.contains("/libc.so");
+        }
+        is_text && line.starts_with("Private_Dirty:") && !line.ends_with(" 0 kB")
+    });
+    assert!(written, "{maps}");
+}

@@ -119,6 +119,9 @@ pub struct Policy {
     pub compare: bool,
     /// Whether scripts that Python runs are started warm.
     pub python: bool,
+    /// CPU time that cold starts of a program must have taken, in this and earlier runs with this `cache`, before its constructors
+    /// are observed. Zero observes them for the first warm start.
+    pub observe_after: Duration,
     /// Directory in which observations of constructors are stored; without it, each runner makes them anew.
     pub cache: Option<PathBuf>,
 }
@@ -251,6 +254,7 @@ impl Default for Policy {
             audit_one_in: 200,
             compare: false,
             python: false,
+            observe_after: Duration::ZERO,
             cache: None,
         }
     }

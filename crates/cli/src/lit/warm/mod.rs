@@ -4,6 +4,7 @@ mod explain;
 mod file;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use hotstart_launch::{AllocatorChoice, Allocators, Choice, OnDoubt, Policy, allocator};
 use hotstart_lit::load::Discovered;
@@ -18,6 +19,9 @@ const VERIFY: f64 = 0.5;
 /// In a run of this many tests a tool that starts once will start again, so its first start is warm, which saves a cold one.
 /// A zygote that is not needed again costs a third more than a cold start (bench/start), once for each tool.
 const MANY_TESTS: usize = 200;
+/// In smaller runs a tool is observed once its cold starts have taken as much CPU time as that does: 60 ms for `sed`, 190 ms for
+/// `opt` (docs/lab/measurements.md).
+const OBSERVATION: Duration = Duration::from_millis(150);
 
 /// All settings, with defaults filled in.
 #[derive(Clone, Debug, PartialEq)]
@@ -113,7 +117,8 @@ impl WarmSettings {
 
     /// Returns the policy as far as it is known before tests are discovered.
     pub fn early_policy(&self) -> Policy {
-        self.policy_for((0, 1), Vec::new(), None)
+        // Most runs that would gain by the prefork have many tests.
+        Policy { observe_after: Duration::ZERO, ..self.policy_for((0, 1), Vec::new(), None) }
     }
 
     /// Returns the launcher's policy for the discovered tests, of which `jobs` run at a time.
@@ -137,6 +142,9 @@ impl WarmSettings {
             (Start::Auto, None) if tests >= MANY_TESTS => Choice::Eager,
             (Start::Auto, None) => default.choice,
         };
+        // A tool that is asked for, or will start often, is observed at once.
+        let is_asked_for = !matches!(choice, Choice::Auto { after: 1.. });
+        let observe_after = if is_asked_for { Duration::ZERO } else { OBSERVATION };
         Policy {
             choice,
             never: self.keep_cold.clone(),
@@ -145,6 +153,7 @@ impl WarmSettings {
             resets: self.start != Start::Fork,
             python: self.python,
             on_doubt: OnDoubt::Repeat,
+            observe_after,
             cache: hotstart_launch::cache_directory(),
             audit_one_in: if self.parity == Some(Parity::Reset) { 1 } else { default.audit_one_in },
             memory: self.template_memory.map_or(default.memory, |mib| mib.saturating_mul(1 << 20)),

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use hotstart_model::Status;
 
 use super::wait::Waiting;
+use crate::warm::observe::Tally;
 use crate::warm::request::Failure;
 use crate::warm::worker::{Doubts, Ended};
 use crate::warm::{Choice, OnDoubt, Policy, Retirement, Stopped, ToolStatistics};
@@ -144,6 +145,30 @@ fn a_tool_that_cannot_have_a_zygote_is_cold_for_ever_unless_it_was_the_request()
     assert_eq!([run(&trial, "a", 0), run(&trial, "a", 0)], [Via::Cold(Reason::Limits), Via::Fork]);
     *trial.world.refuses.lock().unwrap() = Some(Reason::Script);
     assert_eq!([run(&trial, "b", 0), run(&trial, "b", 0)], [Via::Cold(Reason::Script); 2]);
+}
+
+#[test]
+fn starts_of_this_and_earlier_runs_pay_for_an_observation() {
+    let trial = Trial::new(Policy { observe_after: Duration::from_millis(20), ..policy() });
+    let start = |key| {
+        let via = run(&trial, "a", key);
+        let tool = trial.tool(&spec("a", key, true));
+        if via == Via::Cold(Reason::Unobserved) {
+            trial.pool.ran_unobserved(&tool, Duration::from_millis(1));
+        }
+        via
+    };
+    (0..5).for_each(|_| trial.world.tally.lock().unwrap().add(Duration::from_millis(1)));
+    let cold = (0..15).filter(|_| start(0) == Via::Cold(Reason::Unobserved)).count();
+    assert_eq!((cold, start(0), start(0)), (15, Via::Fork, Via::Rewind));
+    assert_eq!(*trial.world.tally.lock().unwrap(), Tally::default());
+    // Under another key it must be observed again.
+    assert_eq!(start(1), Via::Cold(Reason::Unobserved));
+    trial.world.is_known.store(true, Ordering::Relaxed);
+    assert_eq!(start(1), Via::Fork);
+    let asked = Trial::new(Policy { observe_after: Duration::from_millis(20), ..policy() });
+    asked.tool(&spec("a", 0, true)).make_eager();
+    assert_eq!(run(&asked, "a", 0), Via::Fork);
 }
 
 #[test]
