@@ -289,7 +289,7 @@ HS_HIDDEN void hs_gate_leave(void);
 HS_HIDDEN void hs_gate_reveal(void);
 HS_HIDDEN int hs_gate_ignores(void);
 HS_HIDDEN int hs_gate_patch(void);
-HS_HIDDEN void hs_gate_patch_told(void);
+HS_HIDDEN void hs_gate_patch_reported(void);
 HS_HIDDEN int hs_gate_is_worker(void);
 HS_HIDDEN int hs_gate_raises(const struct hs_call_place *place);
 HS_HIDDEN void hs_gate_action(const struct hs_action *action, struct hs_action *old);

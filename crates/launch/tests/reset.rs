@@ -264,7 +264,7 @@ fn a_job_is_told_what_its_worker_had_run_for_others() {
 #[test]
 fn a_zygote_replaces_the_calls_that_its_forks_have_made() {
     let victim = dirty();
-    let policy = Policy { choice: Choice::Only(vec!["dirty".into()]), rewind: false, ..Policy::default() };
+    let policy = Policy { choice: Choice::Only(vec!["dirty".into()]), resets: false, ..Policy::default() };
     let warm = Launcher::new().with_policy(policy);
     let case = dirty_case(&["return"]);
     let (expected, _) = start(&Launcher::new(), &victim, &case);

@@ -159,8 +159,8 @@ static int make_fork(const struct hs_start *start, struct hs_call *call, struct 
     if (server.job.head->flags & HS_REQUEST_ENLARGE)
         hs_text_enlarge();
 #if HS_REWIND
-    if (job.head->flags & HS_REQUEST_WORKER)
-        hs_gate_patch_told();
+    if (server.job.head->flags & HS_REQUEST_WORKER)
+        hs_gate_patch_reported();
 #endif
     reply->stage = (uint32_t)prepare(start, call);
     if (reply->stage != 0) {

@@ -160,7 +160,7 @@ fn starts_of_this_and_earlier_runs_pay_for_an_observation() {
     };
     (0..5).for_each(|_| trial.world.tally.lock().unwrap().add(Duration::from_millis(1)));
     let cold = (0..15).filter(|_| start(0) == Via::Cold(Reason::Unobserved)).count();
-    assert_eq!((cold, start(0), start(0)), (15, Via::Fork, Via::Rewind));
+    assert_eq!((cold, start(0), start(0)), (15, Via::Fork, Via::Reset));
     assert_eq!(*trial.world.tally.lock().unwrap(), Tally::default());
     // Under another key it must be observed again.
     assert_eq!(start(1), Via::Cold(Reason::Unobserved));
