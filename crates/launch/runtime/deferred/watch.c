@@ -26,7 +26,7 @@
 
 #include "runtime.h"
 
-#if HS_REWIND
+#if HS_RESETS
 
 /* linux/signal.h has it since 4.7. */
 #define AUTODISARM (1U << 31)

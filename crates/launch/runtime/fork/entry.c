@@ -40,7 +40,7 @@ __attribute__((used)) static int halt(int argc, char **argv, char **envp)
     return hs_real_main(first.call.argc, first.call.argv, first.call.envp);
 }
 
-#if HS_REWIND
+#if HS_RESETS
 struct hs_frame hs_frame;
 /* Whether the processor's extended state is in hs_frame. */
 char hs_extended_known;
@@ -73,7 +73,7 @@ static __attribute__((noinline)) start_main *prepare(hs_main *main, int argc, ch
         first.main = main;
         hs_python_begin(argc, argv, argv + argc + 1);
     }
-#if HS_REWIND
+#if HS_RESETS
     hs_extended_known = (char)hs_extended_fits();
 #endif
     errno = saved;

@@ -120,7 +120,7 @@ static void close_fds(uint32_t count)
 /* Whether such a worker can be made; found out at the first request for one. */
 static int worker_possible(uint32_t flags)
 {
-#if HS_REWIND
+#if HS_RESETS
     static int is_open = -1;
     if (server.is_python)
         return 0;
@@ -158,7 +158,7 @@ static int make_fork(const struct hs_start *start, struct hs_call *call, struct 
     }
     if (server.job.head->flags & HS_REQUEST_ENLARGE)
         hs_text_enlarge();
-#if HS_REWIND
+#if HS_RESETS
     if (server.job.head->flags & HS_REQUEST_WORKER)
         hs_gate_patch_reported();
 #endif
@@ -261,7 +261,7 @@ void hs_serve(const struct hs_start *start, struct hs_call *call)
     offer(doubts, 0);
     while (!take_request(start, call))
         ;
-#if HS_REWIND
+#if HS_RESETS
     if (server.job.head->flags & HS_REQUEST_WORKER)
         hs_worker_begin(start, call, &server.job);
 #endif

@@ -32,7 +32,7 @@
 
 #include "runtime.h"
 
-#if HS_REWIND
+#if HS_RESETS
 
 /* linux/fs.h and newer headers have them. */
 #ifndef FUSE_SUPER_MAGIC /* Linux 5.16 */

@@ -25,7 +25,7 @@
 
 #include "runtime.h"
 
-#if HS_REWIND
+#if HS_RESETS
 
 /* linux/prctl.h has them since 5.11. */
 #define DISPATCH 59

@@ -16,7 +16,7 @@
 
 #include "runtime.h"
 
-#if HS_REWIND
+#if HS_RESETS
 
 #define SIGSYS_BIT (1ull << (SIGSYS - 1))
 /* Threads at a time, beside the first, that may block SIGSYS. */

@@ -12,7 +12,7 @@
 
 #include "runtime.h"
 
-#if HS_REWIND
+#if HS_RESETS
 
 /* The use of earlier runs, as it was when this one began. Not written in a run. */
 static struct {

@@ -31,7 +31,7 @@ void hs_threads_resolve(void)
     next.create = (__typeof__(next.create))dlsym(RTLD_NEXT, "pthread_create");
 }
 
-#if HS_REWIND
+#if HS_RESETS
 
 #define PAGE 4096ul
 #define THREADS_MAX 256

@@ -18,7 +18,7 @@
 
 #include "runtime.h"
 
-#if HS_REWIND
+#if HS_RESETS
 
 #define STACK_BYTES (64 * 1024)
 /* In AT_HWCAP2: programs may set segment bases (HWCAP2_FSGSBASE of asm/hwcap2.h). */
