@@ -77,7 +77,7 @@ fn ways(text: &mut String, tool: &ToolStatistics) {
         let ToolStatistics { forks, resets, audits, at_point, .. } = tool;
         let _ = writeln!(
             text,
-            "{:32}warm: {resets} by reset ({audits} audited, {at_point} deferred), {forks} by fork",
+            "{:32}warm {resets}: reset ({audits} audited, {at_point} deferred), {forks} forked",
             ""
         );
     }
@@ -230,7 +230,7 @@ mod tests {
             "     warm      cold      saved  tool",
             "     1000         5    19.00 s  /bin/opt",
             "                                allocator: /lib/libmimalloc.so",
-            "                                warm: 900 by reset (7 audited, 0 deferred), 100 by fork",
+            "                                warm 900: reset (7 audited, 0 deferred), 100 forked",
             "                                not used again 1: it leaves threads",
             "                                forked only: an audit found that this was not restored: signals",
             "                                limit 2: ended: all processes may own 512 MiB together",
