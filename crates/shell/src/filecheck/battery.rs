@@ -141,7 +141,7 @@ impl<'b> Bench<'b> {
         if exit.lost || matches!(exit.status, Status::Signaled(_)) {
             return None;
         }
-        self.resets.set(self.resets.get() + usize::from(exit.via == Via::Rewind));
+        self.resets.set(self.resets.get() + usize::from(exit.via == Via::Reset));
         if exit.doubtful || matches!(exit.via, Via::Cold(Reason::Instrumented)) {
             return Some(Answer::DoesMore);
         }
