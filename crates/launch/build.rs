@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 36] = [
+const SOURCES: [&str; 37] = [
     "fork/entry.c",
     "io.c",
     "fork/audit.c",
@@ -30,6 +30,7 @@ const SOURCES: [&str; 36] = [
     "gate/sites.c",
     "gate/calls.c",
     "gate/signals.c",
+    "gate/stacks.c",
     "gate/usage.c",
     "reset/mappings.c",
     "reset/kept.c",

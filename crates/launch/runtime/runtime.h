@@ -251,6 +251,11 @@ HS_HIDDEN void hs_call_note_action(long number);
 HS_HIDDEN void hs_call_note_limit(void);
 HS_HIDDEN void hs_call_begin(void);
 
+/* stacks.c */
+HS_HIDDEN void hs_stacks_begin(void);
+HS_HIDDEN void hs_stacks_note(void *thread, uintptr_t low, uintptr_t high);
+HS_HIDDEN int hs_stacks_have_room(uintptr_t pointer);
+
 /* signals.c */
 HS_HIDDEN int hs_signals_fetch(void *to, long from, size_t size);
 HS_HIDDEN void hs_signals_begin(int process);
@@ -258,6 +263,10 @@ HS_HIDDEN int hs_signals_blocks(void);
 HS_HIDDEN void hs_signals_set_blocks(int blocks);
 HS_HIDDEN int hs_signals_are_own(void);
 HS_HIDDEN void hs_signals_hand_over(void *context);
+HS_HIDDEN void hs_signals_set(int number, const struct hs_action *action);
+HS_HIDDEN void hs_signals_tell(int number, struct hs_action *action);
+HS_HIDDEN void hs_signals_lead(void);
+HS_HIDDEN void hs_signals_let_go(void);
 HS_HIDDEN enum hs_call_outcome hs_signals_action(struct hs_system_call *call, uintptr_t stack);
 HS_HIDDEN enum hs_call_outcome hs_signals_mask(struct hs_system_call *call, void *context);
 HS_HIDDEN enum hs_call_outcome hs_signals_return(void *context);
@@ -287,6 +296,11 @@ HS_HIDDEN void hs_gate_lift(void);
 HS_HIDDEN void hs_gate_join(void);
 HS_HIDDEN void hs_gate_leave(void);
 HS_HIDDEN void hs_gate_reveal(void);
+HS_HIDDEN int hs_gate_show_site(void *context);
+/* The runtime's text. */
+HS_HIDDEN extern struct hs_gate_text {
+    uintptr_t low, size;
+} hs_gate_text;
 HS_HIDDEN int hs_gate_ignores(void);
 HS_HIDDEN int hs_gate_patch(void);
 HS_HIDDEN void hs_gate_patch_reported(void);

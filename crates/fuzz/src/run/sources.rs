@@ -12,7 +12,7 @@ macro_rules! acts {
 }
 
 /// The acts in `main`.
-pub const ACTS: [(&str, &str); 19] = acts![
+pub const ACTS: [(&str, &str); 20] = acts![
     "files.c",
     "descriptors.c",
     "memory.c",
@@ -31,6 +31,7 @@ pub const ACTS: [(&str, &str); 19] = acts![
     "sigsys.c",
     "storm.c",
     "pointers.c",
+    "interrupts.c",
     "rare.c",
 ];
 

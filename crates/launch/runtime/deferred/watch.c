@@ -188,7 +188,7 @@ static void stop(void)
     show_clocks(1);
     for (int i = 0; i < HS_SECRETS; i++)
         protect(i, PROT_READ | PROT_WRITE);
-    HS_SYS(SYS_rt_sigaction, SIGSEGV, &watch.theirs_fault, 0, HS_SET_BYTES);
+    hs_signals_set(SIGSEGV, &watch.theirs_fault);
     hs_call_note_action(SIGSEGV);
 }
 
@@ -372,7 +372,8 @@ void hs_watch_begin(const struct hs_job *job, hs_watch_failed *failed)
     watch.job = job;
     hs_zero((uintptr_t)&watch.looks, (uintptr_t)(&watch.looks + 1));
     HS_SYS(SYS_sigaltstack, &stack, &watch.theirs_stack);
-    HS_SYS(SYS_rt_sigaction, SIGSEGV, &fault, &watch.theirs_fault, HS_SET_BYTES);
+    hs_signals_tell(SIGSEGV, &watch.theirs_fault);
+    HS_SYS(SYS_rt_sigaction, SIGSEGV, &fault, 0, HS_SET_BYTES);
     watch.is_on = 1;
     for (int i = 0; i < HS_SECRETS; i++)
         protect(i, PROT_NONE);

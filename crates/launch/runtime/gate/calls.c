@@ -50,6 +50,8 @@
 #define SYSCALL_USER_DISPATCH 59
 /* linux/sched.h has it since 5.5: CLONE_CLEAR_SIGHAND. */
 #define CLEAR_HANDLERS 0x100000000ul
+/* The part of a thread's stack that is known where libc does not tell its size. */
+#define SHORT_STACK (128 * 1024ul)
 
 /* Any thread may add to `seen` and `actions`, and none takes from them in a run. hs_call_begin sets the rest before each run. */
 static struct {
@@ -628,9 +630,11 @@ static enum hs_call_outcome make_task(struct hs_system_call *call, void *context
 /* The kernel reads flags, four pointers, the signal, and the stack. */
 static enum hs_call_outcome clone_by_list(struct hs_system_call *call, void *context)
 {
-    uint64_t list[6];
+    uint64_t list[8];
     if (call->b < (long)sizeof list || !hs_signals_fetch(list, call->a, sizeof list))
         return HS_CALL_NATIVE;
+    if (list[0] & CLONE_THREAD)
+        hs_stacks_note((void *)list[7], list[5], list[5] + list[6]);
     return make_task(call, context, list[0] | (list[4] & 0xff), list[5] != 0);
 }
 
@@ -652,6 +656,10 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
     const long number = call->number;
     if (!hs_gate_is_worker())
         return number == SYS_brk ? map(call) : HS_CALL_NATIVE;
+#ifndef HS_WITHOUT_STACKS
+    if (!hs_stacks_have_room(place->stack) && hs_signals_are_own())
+        hs_call_mark();
+#endif
     switch (hs_watch_look(call)) {
     case HS_WATCH_ANSWERS: return HS_CALL_DONE;
     case HS_WATCH_ARRIVES: return HS_CALL_ARRIVES;
@@ -764,7 +772,11 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
         return HS_CALL_NATIVE;
     case SYS_fork: return make_task(call, context, SIGCHLD, 0);
     case SYS_vfork: return make_task(call, context, CLONE_VM | CLONE_VFORK | SIGCHLD, 0);
-    case SYS_clone: return make_task(call, context, (unsigned long)call->a, call->b != 0);
+    case SYS_clone:
+        /* Only the end of the stack is told: it is followed as far as any thread's reaches. */
+        if (call->a & CLONE_THREAD)
+            hs_stacks_note((void *)call->e, (uintptr_t)call->b - SHORT_STACK, (uintptr_t)call->b);
+        return make_task(call, context, (unsigned long)call->a, call->b != 0);
     case SYS_clone3: return clone_by_list(call, context);
     /* The mask of a thread that ends is nobody's. */
     case SYS_exit:
@@ -792,6 +804,7 @@ void hs_call_begin(void)
         calls.proc = proc.st_dev;
     calls.process = process;
     hs_signals_begin(calls.process);
+    hs_stacks_begin();
     hs_usage_begin();
 }
 

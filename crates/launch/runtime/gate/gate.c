@@ -107,10 +107,16 @@ int hs_gate_is_worker(void)
 
 __attribute__((naked, used)) static void hs_gate_entry(void)
 {
-    __asm__("lea -128(%rsp), %rsp\n\t"
+    /* To an unwinder it is a part of the slot's frame. */
+    __asm__(".cfi_signal_frame\n\t.cfi_def_cfa rsp, 0\n\t.cfi_escape 0x10, 0x10, 0x02, 0x72, 0x0f\n\t"
+            "lea -128(%rsp), %rsp\n\t.cfi_def_cfa_offset 128\n\t"
             "push %rcx\n\tpush %rbx\n\tpush %rbp\n\t"
             "push %r9\n\tpush %r8\n\tpush %r10\n\tpush %rdx\n\tpush %rsi\n\tpush %rdi\n\tpush %rax\n\t"
-            "mov %rsp, %rbx\n\tmov %rsp, %rdi\n\tand $-16, %rsp\n\tcld\n\tcall hs_gate_called\n\t"
+            "mov %rsp, %rbx\n\t.cfi_def_cfa rbx, 208\n\t.cfi_escape 0x10, 0x10, 0x06, 0x73, 0xc8, 0x00, 0x06, 0x23, 0x0f\n\t"
+            ".cfi_offset rbx, -144\n\t.cfi_offset rbp, -152\n\t.cfi_offset r9, -160\n\t.cfi_offset r8, -168\n\t"
+            ".cfi_offset r10, -176\n\t.cfi_offset rdx, -184\n\t.cfi_offset rsi, -192\n\t.cfi_offset rdi, -200\n\t"
+            ".cfi_offset rax, -208\n\t"
+            "mov %rsp, %rdi\n\tand $-16, %rsp\n\tcld\n\tcall hs_gate_called\n\t"
             "mov %rbx, %rsp\n\t"
             "pop %rax\n\tpop %rdi\n\tpop %rsi\n\tpop %rdx\n\tpop %r10\n\tpop %r8\n\tpop %r9\n\t"
             "pop %rbp\n\tpop %rbx\n\tpop %rcx\n\t"
@@ -349,6 +355,7 @@ void hs_gate_reveal(void)
     gate.is_revealed = 1;
     gate.selector = SELECTOR_ALLOW;
     dispatch(0);
+    hs_signals_let_go();
     if (!hs_state_has_threads())
         HS_SYS(SYS_rt_sigaction, SIGSYS, &gate.theirs, 0, HS_SET_BYTES);
 }
@@ -357,6 +364,7 @@ void hs_gate_reveal(void)
 void hs_gate_leave(void)
 {
     HS_SYS(SYS_rt_sigaction, SIGSYS, &gate.theirs, 0, HS_SET_BYTES);
+    hs_signals_let_go();
     gate.is_revealed = 1;
 }
 
@@ -418,6 +426,51 @@ static void on_call(int number, siginfo_t *info, void *data)
     regs[REG_RIP] -= CALL_BYTES;
 }
 
+HS_HIDDEN struct hs_gate_text hs_gate_text;
+
+/* Changes the registers of a thread in a slot to those that it has where the slot stands for: before the system call or behind it. Returns
+ * whether that is possible. */
+static int leave_slot(greg_t *regs)
+{
+    enum { MADE = NATIVE + CALL_BYTES, COMPARED = MADE + 6 };
+    const uintptr_t slot = (uintptr_t)regs[REG_RIP] & -(uintptr_t)SLOT_BYTES, at = (uintptr_t)regs[REG_RIP] - slot;
+    const uintptr_t back = *(const uintptr_t *)(slot + BACK);
+    const unsigned char *call = (const unsigned char *)back - CALL_BYTES;
+    const int has_tail = call[0] != 0x0f || call[1] != 0x05;
+    const uintptr_t site = back - (has_tail ? HS_TAIL_BYTES : CALL_BYTES);
+    const greg_t carry = 1, zero = 1 << 6, others = 1 << 2 | 1 << 4 | 1 << 7 | 1 << 11;
+    if (at < NATIVE)
+        return 0;
+    /* The kernel leaves there where the call was made. */
+    if ((uintptr_t)regs[REG_RCX] == slot + MADE)
+        regs[REG_RCX] = (greg_t)(site + CALL_BYTES);
+    regs[REG_RIP] = (greg_t)(at == NATIVE ? site : back);
+    if (has_tail && at >= MADE && at < COMPARED) {
+        /* The comparison that was replaced. */
+        regs[REG_EFL] &= ~(carry | zero | others);
+        regs[REG_EFL] |= ((unsigned long)regs[REG_RAX] < -4096ul ? carry : 0) | (regs[REG_RAX] == -4096 ? zero : 0);
+    }
+    return 1;
+}
+
+/* Has a handler, and whatever follows it, find a thread that makes a system call for the tool where the tool made that. Returns 0 if the
+ * thread is elsewhere in the runtime. */
+int hs_gate_show_site(void *context)
+{
+    greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
+    const uintptr_t at = (uintptr_t)regs[REG_RIP], slots = (uintptr_t)hs_gate_slots, by_signal = (uintptr_t)resume;
+    if (at >= slots && at < slots + (uintptr_t)gate.slot_count * SLOT_BYTES)
+        return leave_slot(regs);
+    if (at != by_signal && at != by_signal + CALL_BYTES)
+        return 0;
+    const uintptr_t back = *(const uintptr_t *)regs[REG_RSP];
+    if ((uintptr_t)regs[REG_RCX] == by_signal + CALL_BYTES)
+        regs[REG_RCX] = (greg_t)back;
+    regs[REG_RIP] = (greg_t)(at == by_signal ? back - CALL_BYTES : back);
+    regs[REG_RSP] += RED_ZONE + (long)sizeof(uintptr_t);
+    return 1;
+}
+
 /* Gets and sets the tool's own action for SIGSYS. */
 void hs_gate_action(const struct hs_action *action, struct hs_action *old)
 {
@@ -477,6 +530,8 @@ int hs_gate_open(void)
     gate.own = text_of((uintptr_t)on_call);
     if (!gate.own.high || HS_SYS(SYS_rt_sigaction, SIGSYS, &action, &gate.theirs, HS_SET_BYTES) != 0)
         return -1;
+    hs_gate_text = (struct hs_gate_text){gate.own.low, gate.own.high - gate.own.low};
+    hs_signals_lead();
     return dispatch(1) ? 0 : -1;
 }
 

@@ -3,6 +3,11 @@
  * SIGSYS is never blocked in a run, since a dispatched call would then end the process. If the tool blocks it, that is recorded here, and
  * shown in its masks and in those of its actions.
  *
+ * The kernel calls `enter` in place of the tool's handlers, which it leads to. A signal that comes while a thread is in the runtime would
+ * show that: the handler finds addresses and frames that no other process has, and may leave by siglongjmp, an exception or the end of
+ * the thread. Where the thread only makes the system call that it has asked for, in a slot for one, the handler finds it at the
+ * instruction of libc that asked, as pthread_cancel wants it. Anywhere else the run is doubtful.
+ *
  * The kernel reads and writes the tool's memory before this code does: a bad pointer is the tool's error.
  */
 #define _GNU_SOURCE
@@ -32,6 +37,80 @@ static struct {
     uint64_t masking;        /* bit n-1: the action of signal n blocks it */
     int cannot_copy;         /* the system forbids copies from and to the own process */
 } signals;
+
+/* The tool's handlers by signal, where the kernel has `enter`. */
+HS_HIDDEN void *hs_signals_handlers[65];
+
+/* A signal came while this thread was in the runtime. */
+__attribute__((used)) static void hs_signals_interrupt(void *context)
+{
+    if (!hs_gate_is_worker())
+        return;
+    if (!hs_gate_show_site(context) || !hs_stacks_have_room((uintptr_t)context))
+        hs_call_mark();
+}
+
+/* Leads to the tool's handler, with its arguments on its stack. The number 168 is where a frame has the instruction pointer. */
+__attribute__((naked, used)) static void enter(void)
+{
+    __asm__("mov 168(%rdx), %rax\n\tsub hs_gate_text(%rip), %rax\n\tcmp hs_gate_text+8(%rip), %rax\n\tjb 1f\n"
+            "2:\tlea hs_signals_handlers(%rip), %rax\n\tjmp *(%rax,%rdi,8)\n"
+            "1:\tpush %rdi\n\tpush %rsi\n\tpush %rdx\n\tpush %rcx\n\tpush %r8\n\tpush %r9\n\tpush %r10\n\tpush %r11\n\t"
+            "sub $8, %rsp\n\tmov %rdx, %rdi\n\tcld\n\tcall hs_signals_interrupt\n\tadd $8, %rsp\n\t"
+            "pop %r11\n\tpop %r10\n\tpop %r9\n\tpop %r8\n\tpop %rcx\n\tpop %rdx\n\tpop %rsi\n\tpop %rdi\n\tjmp 2b");
+}
+_Static_assert(__builtin_offsetof(ucontext_t, uc_mcontext.gregs) + REG_RIP * sizeof(greg_t) == 168, "as `enter` has it");
+
+/* The action to give the kernel for the one that the tool has set. */
+static struct hs_action led(int number, struct hs_action action)
+{
+#ifndef HS_WITHOUT_HANDLERS
+    if (action.handler != (void *)SIG_DFL && action.handler != (void *)SIG_IGN && action.handler != (void *)enter) {
+        __atomic_store_n(&hs_signals_handlers[number], action.handler, __ATOMIC_RELAXED);
+        action.handler = (void *)enter;
+    }
+#endif
+    return action;
+}
+
+/* Sets an action of the tool's. */
+void hs_signals_set(int number, const struct hs_action *action)
+{
+    const struct hs_action changed = led(number, *action);
+    HS_SYS(SYS_rt_sigaction, number, &changed, 0, HS_SET_BYTES);
+}
+
+/* Tells an action as the tool has set it. */
+void hs_signals_tell(int number, struct hs_action *action)
+{
+    HS_SYS(SYS_rt_sigaction, number, 0, action, HS_SET_BYTES);
+    if (action->handler == (void *)enter)
+        action->handler = hs_signals_handlers[number];
+}
+
+/* Puts `enter` before the handlers that constructors have set. */
+void hs_signals_lead(void)
+{
+    struct hs_action action;
+    for (int number = 1; number <= 64; number++)
+        if (number != SIGSYS && HS_SYS(SYS_rt_sigaction, number, 0, &action, HS_SET_BYTES) == 0 && action.handler)
+            hs_signals_set(number, &action);
+}
+
+/* Gives the kernel the tool's own handlers: this process goes on without the gate, and its next look at them is not followed. */
+void hs_signals_let_go(void)
+{
+    struct hs_action action;
+    for (int number = 1; number <= 64; number++) {
+        if (!hs_signals_handlers[number])
+            continue;
+        HS_SYS(SYS_rt_sigaction, number, 0, &action, HS_SET_BYTES);
+        if (action.handler != (void *)enter)
+            continue;
+        action.handler = hs_signals_handlers[number];
+        HS_SYS(SYS_rt_sigaction, number, &action, 0, HS_SET_BYTES);
+    }
+}
 
 static long copy(void *own, long theirs, size_t size, long call)
 {
@@ -153,14 +232,19 @@ enum hs_call_outcome hs_signals_action(struct hs_system_call *call, uintptr_t st
     else if (call->b && !hs_signals_fetch(&action, call->b, sizeof action))
         return done(call, -EFAULT);
     const int masks = call->b && action.mask & SIGSYS_BIT;
-    if (!was && !masks)
-        return HS_CALL_NATIVE;
-    if (call->b)
+    void *const before = hs_signals_handlers[number];
+    if (call->b && (was || masks))
         __atomic_store_n(&signals.masking, masks ? signals.masking | bit : signals.masking & ~bit, __ATOMIC_RELAXED);
-    action.mask &= ~SIGSYS_BIT;
+    if (call->b) {
+        action = led(number, action);
+        action.mask &= ~SIGSYS_BIT;
+    }
     const long result = HS_SYS(SYS_rt_sigaction, number, call->b ? &action : NULL, call->c, HS_SET_BYTES);
-    if (result == 0 && call->c && was)
-        ((struct hs_action *)call->c)->mask |= SIGSYS_BIT;
+    struct hs_action *const old = (struct hs_action *)call->c;
+    if (result == 0 && old && was)
+        old->mask |= SIGSYS_BIT;
+    if (result == 0 && old && old->handler == (void *)enter)
+        old->handler = before;
     return done(call, result);
 }
 

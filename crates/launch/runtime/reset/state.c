@@ -46,7 +46,7 @@ static void save(struct kept *to)
 {
     to->resets = 0;
     for (int number = 1; number <= SIGNALS; number++) {
-        HS_SYS(SYS_rt_sigaction, number, 0, &to->actions[number], HS_SET_BYTES);
+        hs_signals_tell(number, &to->actions[number]);
         if (number == SIGSYS && hs_gate_is_worker())
             hs_gate_action(NULL, &to->actions[number]);
         if (to->actions[number].flags & SA_RESETHAND)
@@ -200,7 +200,7 @@ static void restore_action(int number)
     if (number == SIGSYS)
         hs_gate_action(&state.now->actions[number], NULL);
     else if (number != SIGKILL && number != SIGSTOP)
-        HS_SYS(SYS_rt_sigaction, number, &state.now->actions[number], 0, HS_SET_BYTES);
+        hs_signals_set(number, &state.now->actions[number]);
 }
 
 /* Signals are unblocked last, when nothing of the tool's can be called any more. */
@@ -233,7 +233,7 @@ static int signals_differ(void)
     stack_t stack;
     for (int number = 1; number <= SIGNALS; number++) {
         memset(&action, 0, sizeof action);
-        HS_SYS(SYS_rt_sigaction, number, 0, &action, HS_SET_BYTES);
+        hs_signals_tell(number, &action);
         if (number == SIGSYS)
             hs_gate_action(NULL, &action);
         if (memcmp(&action, &state.now->actions[number], sizeof action) != 0)

@@ -1,0 +1,98 @@
+/* Tells whether a thread runs on a stack of libc's making, with room below it.
+ *
+ * The gate needs some kilobytes of the stack on which a system call is made, which the call alone would not. On a signal stack, or one
+ * that the tool has made for a coroutine, it may write beyond the end. A thread's own stack has a page there that cannot be written.
+ */
+#define _GNU_SOURCE
+/* A patched call keeps vector registers, as the system call would. */
+#pragma GCC target("general-regs-only")
+#include <signal.h>
+#include <sys/auxv.h>
+
+#include "runtime.h"
+
+#if HS_RESETS
+
+#define THREADS 256
+/* What the functions of the gate take, beside the frame of a signal. */
+#define OWN_ROOM (4 * 1024ul)
+/* The largest frame without the tiles of AMX, where the kernel does not tell (Linux 5.14). */
+#define FRAME_BYTES 4096ul
+#ifndef AT_MINSIGSTKSZ
+#define AT_MINSIGSTKSZ 51
+#endif
+/* Nothing else lies as close below the first thread's stack: the kernel places the first mapping below this gap at least. */
+#define FIRST_MAX (64ul << 20)
+
+struct stack {
+    void *thread; /* its pointer; NULL if the place is free */
+    uintptr_t low, high;
+};
+
+/* Stacks of threads by a hash of their pointer, from there on. Any thread adds to them in a run. */
+static struct {
+    void *first; /* the first thread's pointer */
+    struct stack known[THREADS];
+    int is_used;
+    uintptr_t room; /* that a call needs below the stack pointer */
+} stacks;
+
+static uint32_t place_of(void *thread)
+{
+    const uintptr_t number = (uintptr_t)thread;
+    return (uint32_t)(number >> 6 ^ number >> 12 ^ number >> 20) % THREADS;
+}
+
+/* Before each run. */
+void hs_stacks_begin(void)
+{
+    stacks.first = __builtin_thread_pointer();
+    if (stacks.is_used)
+        hs_zero((uintptr_t)stacks.known, (uintptr_t)(stacks.known + THREADS));
+    stacks.is_used = 0;
+    const unsigned long frame = getauxval(AT_MINSIGSTKSZ);
+    stacks.room = (frame ? frame : FRAME_BYTES) + OWN_ROOM;
+}
+
+/* A thread is made on this stack. A pointer is used again when its thread has ended. */
+void hs_stacks_note(void *thread, uintptr_t low, uintptr_t high)
+{
+    stacks.is_used = 1;
+    for (uint32_t i = 0; i < THREADS; i++) {
+        struct stack *at = &stacks.known[(place_of(thread) + i) % THREADS];
+        void *none = NULL;
+        if (at->thread != thread && !__atomic_compare_exchange_n(&at->thread, &none, thread, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            continue;
+        at->low = low;
+        __atomic_store_n(&at->high, high, __ATOMIC_RELEASE);
+        return;
+    }
+}
+
+static int is_own(void *thread, uintptr_t pointer)
+{
+    if (thread == stacks.first)
+        return pointer <= hs_frame.stack && hs_frame.stack - pointer < FIRST_MAX;
+    for (uint32_t i = 0; i < THREADS; i++) {
+        const struct stack *at = &stacks.known[(place_of(thread) + i) % THREADS];
+        if (!at->thread)
+            return 0;
+        if (at->thread == thread)
+            return pointer <= __atomic_load_n(&at->high, __ATOMIC_ACQUIRE) && pointer >= at->low && pointer - at->low >= stacks.room;
+    }
+    return 0;
+}
+
+/* Whether the calling thread, whose stack pointer is `pointer`, has room on its own stack, or on its signal stack. */
+int hs_stacks_have_room(uintptr_t pointer)
+{
+    stack_t stack;
+    if (is_own(__builtin_thread_pointer(), pointer))
+        return 1;
+    if (HS_SYS(SYS_sigaltstack, 0, &stack) != 0 || stack.ss_flags & SS_DISABLE)
+        return 0;
+    const uintptr_t low = (uintptr_t)stack.ss_sp;
+    return pointer >= low && pointer - low <= stack.ss_size && pointer - low >= stacks.room;
+}
+
+#endif

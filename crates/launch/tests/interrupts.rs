@@ -1,0 +1,59 @@
+//! Signals that come while a tool waits in a system call, and small stacks: a handler finds the thread in the gate, and the
+//! gate needs some of the stack. Such a run is as a cold one, or doubtful.
+
+mod common;
+
+use std::path::Path;
+
+use common::{Victim, case, compile, resetting_launcher, start, warm_launcher};
+use hotstart_launch::Launcher;
+use hotstart_model::Status;
+
+const ROUNDS: usize = 6;
+
+fn tool() -> Victim {
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().canonicalize().unwrap().join("interrupts");
+    let source = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/tests/interrupts.c"));
+    compile(source, &program, &["-pthread", "-Wl,-z,now"]);
+    Victim { dir, program }
+}
+
+/// Runs the tool in each way. Returns the number of warm runs that are believed; they have to be as cold ones.
+fn believed(how: &str) -> usize {
+    let (tool, case) = (tool(), case(&[how]));
+    let (expected, _) = start(&Launcher::new(), &tool, &case);
+    assert_eq!(expected.status, Status::Exited(0), "{how}, cold");
+    let mut believed = 0;
+    for launcher in [warm_launcher(&["interrupts"]), resetting_launcher(&["interrupts"])] {
+        for round in 0..ROUNDS {
+            let (ran, exit) = start(&launcher, &tool, &case);
+            assert!(exit.via.is_warm(), "{how}: {:?}", exit.via);
+            if !exit.doubtful {
+                assert_eq!(ran, expected, "{how} in round {round}, {:?}", exit.via);
+                believed += 1;
+            }
+        }
+    }
+    believed
+}
+
+#[test]
+fn a_handler_finds_a_waiting_thread_where_it_waits() {
+    assert_eq!(["read", "cancel-read"].map(believed), [2 * ROUNDS; 2]);
+}
+
+#[test]
+fn a_handler_that_comes_while_the_runtime_makes_the_call_makes_the_run_doubtful() {
+    assert_eq!(["accept", "cancel-accept"].map(believed), [0, 0]);
+}
+
+#[test]
+fn a_call_on_a_stack_that_may_be_too_small_makes_the_run_doubtful() {
+    assert_eq!(["signal-stack", "coroutine"].map(believed), [0, 0]);
+}
+
+#[test]
+fn a_tool_is_told_its_own_handlers() {
+    assert_eq!(believed("chain"), 2 * ROUNDS);
+}
