@@ -149,7 +149,7 @@ fn accompany(server: &Server, connection: &OwnedFd, mut child: Child<'_>, group:
     }
     let exit = child.wait();
     if exit.lost && client_lives && !group.is_killed() {
-        return answer_cold(server, connection, Refusal::Launch(Reason::TemplateDied));
+        return answer_cold(server, connection, Refusal::Launch(Reason::ZygoteDied));
     }
     if let Role::Run { ended, .. } = &server.role {
         ended(program, &exit);

@@ -79,7 +79,7 @@ pub(super) fn compare(command: &Command, line: &str, share: &Share<'_>) -> (Tabl
         medians.push(wall);
     }
     table.note(format!("medians of up to {} starts of each, until waited for", rounds.len()));
-    ways.iter().for_each(|way| note_templates(way, &mut table));
+    ways.iter().for_each(|way| note_zygotes(way, &mut table));
     let found = conclude(name, &medians, rounds[rounds.len() - 1][1].via);
     (table, found)
 }
@@ -95,10 +95,10 @@ fn why_not(last: Via, launcher: &Launcher) -> String {
     tools.iter().find_map(told).unwrap_or_else(|| "no start was of this kind".to_owned())
 }
 
-fn note_templates(way: &Way, table: &mut Table) {
+fn note_zygotes(way: &Way, table: &mut Table) {
     for tool in way.launcher.statistics().tools {
-        if tool.templates > 0 {
-            let each = tool.template_time.as_secs_f64() / tool.templates as f64;
+        if tool.zygotes > 0 {
+            let each = tool.zygote_time.as_secs_f64() / tool.zygotes as f64;
             table.note(format!("{}: making a zygote took {}", way.label, seconds(each)));
         }
     }

@@ -16,9 +16,9 @@ mod policy;
 mod pool;
 mod request;
 mod starter;
-mod template;
 pub(crate) mod wire;
 mod worker;
+mod zygote;
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -34,8 +34,8 @@ use crate::slots::Slots;
 use crate::spec::{IGNORABLE, Resource};
 use crate::{EnvBlock, Reason, Spec};
 use maker::Maker;
-use template::{Means, Template};
 pub(crate) use worker::Ended;
+use zygote::{Means, Zygote};
 
 /// The pool of real processes, and the values that it hands out.
 pub(crate) type Pool = pool::Pool<Maker>;
@@ -78,7 +78,7 @@ fn probe(image: &OwnedFd, slots: &Slots) -> bool {
     let env = EnvBlock::new(&hotstart_model::Environment::new());
     let spec = Spec::plain(path, "sh".into(), env, &null);
     let means = Means { runtime: image, slots, allocator: None, kept: None, python: false, is_over: None };
-    let started = Template::start(&spec, &traits, means, None);
+    let started = Zygote::start(&spec, &traits, means, None);
     !matches!(started, Err(Reason::NotStopped | Reason::System))
 }
 

@@ -1,5 +1,5 @@
 //! Pins the target to the requester's processor while it takes up a request; the requester is about to sleep
-//! (runtime/fork/place.c).
+//! (runtime/fork/affinity.c).
 
 use std::sync::OnceLock;
 

@@ -86,7 +86,7 @@ fn argument_strings(spec: &Spec<'_>) -> Option<Vec<u8>> {
 
 fn limit_bytes(spec: &Spec<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for limit in spec.limits.iter().filter(|limit| !limit.resource.is_of_template()) {
+    for limit in spec.limits.iter().filter(|limit| !limit.resource.is_of_zygote()) {
         let resource = limit.resource.number();
         bytes.extend_from_slice(&resource.to_ne_bytes());
         bytes.extend_from_slice(&[0; 4]);

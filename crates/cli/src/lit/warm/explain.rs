@@ -120,7 +120,7 @@ pub fn fallbacks(statistics: &Statistics) -> String {
 fn fallback(tool: &ToolStatistics) -> Vec<(String, Duration)> {
     let mean =
         |time: Duration, count: u64| u32::try_from(count).ok().and_then(|count| time.checked_div(count));
-    let zygote = mean(tool.template_time, tool.templates).unwrap_or_default();
+    let zygote = mean(tool.zygote_time, tool.zygotes).unwrap_or_default();
     let fork = mean(tool.fork_time, tool.forks).unwrap_or_default();
     // A fork costs only the excess over a reset, which would have been possible.
     let more = fork.saturating_sub(mean(tool.reset_time, tool.resets).unwrap_or_default());
@@ -200,8 +200,8 @@ mod tests {
             not_grown_for_room: 3,
             fork_time: Duration::from_millis(900),
             reset_time: Duration::from_millis(100),
-            templates: 2,
-            template_time: Duration::from_millis(40),
+            zygotes: 2,
+            zygote_time: Duration::from_millis(40),
             ..ToolStatistics::default()
         };
         let sh = ToolStatistics {

@@ -17,8 +17,8 @@ use crate::sys::trace::{self, Call, Stop};
 use crate::sys::{clock, wait};
 use crate::warm::files::{Aspect, Files};
 use crate::warm::key::Looks;
-use crate::warm::template::Means;
 use crate::warm::wire;
+use crate::warm::zygote::Means;
 
 /// elf.h.
 const AT_IGNORE: u64 = 1;

@@ -172,7 +172,7 @@ impl<'p, M: Make> Lease<'p, M> {
                 Err(reason)
             }
             // Its process ends, which frees its place.
-            Err(Failure::Died | Failure::NoWorker) => Err(Reason::TemplateDied),
+            Err(Failure::Died | Failure::NoWorker) => Err(Reason::ZygoteDied),
         }
     }
 
@@ -243,7 +243,7 @@ impl<'p, M: Make> Lease<'p, M> {
             Failure::Request(reason) => reason,
             Failure::Died | Failure::NoWorker => {
                 self.tool.lost_zygote();
-                Reason::TemplateDied
+                Reason::ZygoteDied
             }
         }
     }
@@ -265,7 +265,7 @@ impl<M: Make> Drop for Lease<'_, M> {
             None => {}
             Some(What::Zygote(held, grown)) => {
                 drop(grown);
-                if held.unit.process.is_worn(self.pool.policy.starts_per_template) {
+                if held.unit.process.is_worn(self.pool.policy.starts_per_zygote) {
                     held.retire(Why::Worn);
                 } else {
                     self.tool.give_back_zygote(held, self.pool.tick());
@@ -337,7 +337,7 @@ impl<M: Make> ActiveRun<'_, M> {
             Ended::NotRun => None,
         };
         let Some(is_deferred) = deferred else { return held.retire(Why::Gone) };
-        if held.unit.process.is_worn(pool.policy.starts_per_template) {
+        if held.unit.process.is_worn(pool.policy.starts_per_zygote) {
             return held.retire(Why::Worn);
         }
         held.unit.measure(is_deferred, |bytes| pool.budget.take(bytes));

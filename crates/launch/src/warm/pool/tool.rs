@@ -279,7 +279,7 @@ impl<M: Make> Tool<M> {
 
     /// Records that a zygote died over a request.
     pub(crate) fn lost_zygote(&self) {
-        self.lock().stumble(Reason::TemplateDied);
+        self.lock().stumble(Reason::ZygoteDied);
     }
 
     /// Records the CPU time of a start that was cold for the comparison with warm ones.
