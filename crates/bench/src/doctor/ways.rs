@@ -7,12 +7,12 @@ use hotstart_launch::{
     Choice, EnvBlock, Exit, Group, Launcher, Policy, ProcessGroup, Spec, ToolStatistics, Via,
 };
 
-use super::patience::within;
+use super::patience::{Share, within};
 use super::timeline::LIMIT;
-use super::tool::{Share, middle};
 use super::{Finding, Table};
 use crate::command::Command;
 use crate::render::seconds;
+use crate::stats::summary::median_of;
 
 /// First rounds, not counted: they fill caches, make zygotes, and are audited.
 const FIRST: usize = 4;
@@ -71,8 +71,8 @@ pub(super) fn compare(command: &Command, line: &str, share: &Share<'_>) -> (Tabl
             table.gap(what, why_not(last, &way.launcher));
             continue;
         }
-        let wall = middle(&exits, |exit| exit.wall.as_secs_f64());
-        let faults = middle(&exits, |exit| exit.usage.minor_faults as f64).to_string();
+        let wall = median_of(&exits, |exit| exit.wall.as_secs_f64());
+        let faults = median_of(&exits, |exit| exit.usage.minor_faults as f64).to_string();
         let cold = medians.first().copied().unwrap_or(wall);
         let gain = if index > 0 { format!("{:.2} × faster", cold / wall) } else { String::new() };
         table.row(way.label, [seconds(wall), faults, gain]);

@@ -1,4 +1,7 @@
 //! A campaign: jobs that draw, run and compare sequences until the time is up.
+//!
+//! Compiling a program takes longer than many runs, so sequences share one. Each job has programs and directories of its own, so that jobs
+//! do not disturb each other.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,4 +1,6 @@
 //! Runs a whole sequence in one mode: one run after another, with one launcher, in one place.
+//!
+//! The modes differ in nothing but the policy, so a difference between their observations is one that the way of starting makes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -4,6 +4,7 @@
 //! zygote, and `runtime/` is the other end. A start that cannot be warm is cold for a recorded [`Reason`], at no loss. See
 //! docs/design/fork-server.md.
 
+mod affinity;
 mod ahead;
 pub(crate) mod eligible;
 mod files;
@@ -11,7 +12,6 @@ pub(crate) mod image;
 mod key;
 mod maker;
 pub(crate) mod observe;
-mod place;
 mod policy;
 mod pool;
 mod request;
@@ -25,7 +25,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 pub use ahead::Ahead;
-pub use files::Moment;
+pub use files::StatCache;
 pub use image::needed_glibc;
 pub use policy::{Choice, Nested, NestedStarts, OnDoubt, Policy, cache_directory};
 pub use pool::{CpuTime, Retirement, Statistics, Stopped, ToolStatistics};

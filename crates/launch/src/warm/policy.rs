@@ -1,4 +1,6 @@
 //! Decides which tools are started warm, and how much memory that may take.
+//!
+//! A policy holds rules and no state. It is the only part of the pool that callers set, and it cannot make a start wrong, only slower.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,6 @@
 //! A zygote: one stopped process, and the requests for its forks.
+//!
+//! It decides nothing. The pool decides which zygote serves a start and when one is ended, so that this can be tested without processes.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::io::{self, ErrorKind};

@@ -1,4 +1,6 @@
-//! The walk itself.
+//! The walk through the paths of the command line, with the state that it carries from directory to directory.
+//!
+//! Each step is lit's, in lit's order, since configs and test formats are code that can see the order in which they are called.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};

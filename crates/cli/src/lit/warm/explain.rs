@@ -1,4 +1,6 @@
 //! Describes in words how processes were started.
+//!
+//! It goes to standard error, since standard output is compared with lit's. A tool that is slower than it could be gets a line unasked.
 
 use std::cmp::Reverse;
 use std::fmt::Write;

@@ -227,7 +227,7 @@ static void what_cannot_be_undone_is_lost(void)
     }
 }
 
-/* Its contents are put back, and nothing else was changed. */
+/* Its contents are restored, and nothing else was changed. */
 static void advice_that_leaves_nothing_is_allowed_anywhere(void)
 {
     static const long harmless[] = {MADV_DONTNEED, MADV_FREE, MADV_WILLNEED, MADV_COLD, MADV_PAGEOUT};
@@ -294,7 +294,7 @@ static void the_heap_is_as_a_fresh_one(void)
                 memset(wanted + (from - heap.start), byte, end - from);
             }
         }
-        /* The snapshot's part is put back by memory.c. */
+        /* The snapshot's part is restored by memory.c. */
         CHECK(!hs_mappings_lost());
         move_to(heap.end);
         fill(heap.start, heap.end, 0);

@@ -1,4 +1,7 @@
 //! One observation run: a tool traced from its exec to the place where a zygote stops.
+//!
+//! It is traced with ptrace and not watched by the preloaded runtime: constructors may make system calls of their own, and may run before
+//! the runtime does. Nothing here judges what it sees (`calls`, `compare`).
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;

@@ -1,4 +1,7 @@
 //! A process of the pool on loan: for one start, or for one run.
+//!
+//! A lease and an active run are values. Whichever way they are dropped, the process goes back or ends, and its place is free; no caller
+//! can forget it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,8 +13,8 @@ use super::places::Why;
 use super::tool::Tool;
 use super::{Make, Pool, Process, Unit, Worker, Zygote};
 use crate::slots::{Entry, Slot};
+use crate::warm::affinity;
 use crate::warm::observe::Observed;
-use crate::warm::place;
 use crate::warm::request::Failure;
 use crate::warm::worker::Ended;
 use crate::{ProcessGroup, Reason, Spec, Usage, Via};
@@ -164,7 +167,7 @@ impl<'p, M: Make> Lease<'p, M> {
         let pgid = if let ProcessGroup::Join(pgid) = spec.process_group { pgid } else { pid };
         // The tool's children are in this group, and must not be missed if this process is killed now.
         slot.enter(Entry { pid, pgid });
-        held.unit.asked_on = place::current();
+        held.unit.asked_on = affinity::current();
         match held.unit.process.start(spec, audited, near) {
             Ok(()) => Ok(self.active(held, audited, Via::Reset)),
             Err(Failure::Request(reason)) => {
@@ -193,7 +196,7 @@ impl<'p, M: Make> Lease<'p, M> {
             Ok(worker) => {
                 // The zygote keeps a copy of its memory for the processes that it makes.
                 held.unit.base.resize(held.unit.process.mapped());
-                let unit = Unit::worker(worker, &held.unit, place::current());
+                let unit = Unit::worker(worker, &held.unit, affinity::current());
                 self.tool.grown(&permit, &unit.key, unit.process.pid());
                 Ok(self.active(Held::new(unit, permit), false, Via::Fork))
             }
@@ -218,7 +221,7 @@ impl<'p, M: Make> Lease<'p, M> {
         let started =
             match if self.tool.has_gate() { zygote.once(spec, slot, near) } else { Err(Failure::NoWorker) } {
                 Ok(worker) => {
-                    let unit = Unit::worker(worker, &held.unit, place::current());
+                    let unit = Unit::worker(worker, &held.unit, affinity::current());
                     let held = Held::new(unit, Permit::without_place());
                     let run = ActiveRun { is_once: true, ..self.run(held, false) };
                     Started { pid: run.worker().pid(), via: Via::Fork, run: Some(run) }
