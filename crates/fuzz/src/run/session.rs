@@ -194,7 +194,7 @@ impl Session {
         let child = launcher.start(&spec, &group).map_err(io::Error::other)?;
         drop(spec);
         let (exit, timed_out) = await_end(child, &group)?;
-        let observed = Observed::take(&mut streams, &self.place.visible(), (exit.status, timed_out))?;
+        let observed = Observed::take(&mut streams, &self.place.visible(), exit.status, timed_out)?;
         Ok((observed, exit))
     }
 

@@ -363,7 +363,8 @@ impl Inherited {
 pub(super) fn spawn(
     program: &CStr,
     argv: &[CString],
-    (env, env_count): (&[u8], usize),
+    env: &[u8],
+    env_count: usize,
     ends: &Ends,
     inherited: &Inherited,
     traced: bool,
@@ -409,7 +410,7 @@ fn spawn_stopped(
     argv[0] = name(spec).map_err(|_| Reason::System)?;
     let (env, count) = environment(spec, allocator);
     let inherited = Inherited::of(spec);
-    let start = move || spawn(&program, &argv, (&env, count), &ends, &inherited, false);
+    let start = move || spawn(&program, &argv, &env, count, &ends, &inherited, false);
     starter::ask(start).ok_or(Reason::System)?.map_err(|_| Reason::NotStopped)
 }
 

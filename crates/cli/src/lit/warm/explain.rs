@@ -41,7 +41,9 @@ pub fn table(statistics: &Statistics, checks: CheckCounts) -> String {
     for tool in &tools {
         row(
             &mut text,
-            (tool.warm_total(), tool.cold_total(), tool.saved()),
+            tool.warm_total(),
+            tool.cold_total(),
+            tool.saved(),
             &tool.program.display().to_string(),
         );
         ways(&mut text, tool);
@@ -56,7 +58,7 @@ pub fn table(statistics: &Statistics, checks: CheckCounts) -> String {
         }
     }
     let (warm, cold) = totals(statistics);
-    row(&mut text, (warm, cold, tools.iter().map(|tool| tool.saved()).sum()), "in all");
+    row(&mut text, warm, cold, tools.iter().map(|tool| tool.saved()).sum(), "in all");
     let CheckCounts { confirmed, compared, nondeterministic, faults, .. } = checks;
     let faults = faults + not_restored(statistics).count() as u64;
     let _ = writeln!(
@@ -178,7 +180,7 @@ fn not_restored(statistics: &Statistics) -> impl Iterator<Item = (&ToolStatistic
     })
 }
 
-fn row(text: &mut String, (warm, cold, saved): (u64, u64, Duration), what: &str) {
+fn row(text: &mut String, warm: u64, cold: u64, saved: Duration, what: &str) {
     let saved = format!("{:.2} s", saved.as_secs_f64());
     let _ = writeln!(text, "{warm:>9} {cold:>9} {saved:>10}  {what}");
 }

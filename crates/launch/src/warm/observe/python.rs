@@ -137,7 +137,7 @@ fn spawn(
     let program = CString::new(spec.program.as_os_str().as_bytes())?;
     let argv: Vec<CString> = std::iter::once(zygote::name(spec)?).chain(arguments.iter().cloned()).collect();
     let inherited = zygote::Inherited::of(spec);
-    zygote::spawn(&program, &argv, (&environment, variables), &ends, &inherited, true)
+    zygote::spawn(&program, &argv, &environment, variables, &ends, &inherited, true)
         .map_err(std::io::Error::from_raw_os_error)
 }
 

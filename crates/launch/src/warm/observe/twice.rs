@@ -107,6 +107,6 @@ fn spawn(spec: &Spec<'_>, means: Means<'_>) -> std::io::Result<i32> {
     arguments[0] = zygote::name(spec)?;
     arguments[1] = CString::new(vec![b'x'; filling])?;
     let inherited = zygote::Inherited::of(spec);
-    zygote::spawn(&program, &arguments, (&environment, variables), &ends, &inherited, true)
+    zygote::spawn(&program, &arguments, &environment, variables, &ends, &inherited, true)
         .map_err(std::io::Error::from_raw_os_error)
 }
