@@ -104,13 +104,13 @@ def read(path):
 
 
 def role(pid):
-    """What a process is to hotstart: template, worker, guard, helper, or tool."""
+    """What a process is to hotstart: zygote, worker, guard, helper, or tool."""
     maps = read(f"/proc/{pid}/maps")
     words = read(f"/proc/{pid}/cmdline").split("\0")
     if "__hotstart-guard" in words:
         return "guard"
     if "hotstart-runtime" in maps and "hotstart-slots" in maps:
-        return "template"
+        return "zygote"
     if "hotstart-runtime" in maps and "hotstart-page" in maps:
         return "worker"
     if os.path.basename(words[0]).startswith("python"):

@@ -138,9 +138,9 @@ class ServerEnds(Exec):
                 self.assertNotEqual(self.warm_up(), server)
         self.check_ended()
 
-    def test_template_and_worker_killed_below_the_server(self):
+    def test_zygote_and_worker_killed_below_the_server(self):
         server = self.warm_up()
-        for role in ("template", "worker"):
+        for role in ("zygote", "worker"):
             with self.subTest(role):
                 for pid in of_role(server, role):
                     os.kill(pid, signal.SIGKILL)

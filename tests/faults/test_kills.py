@@ -58,44 +58,44 @@ class ToolKilled(Kills):
                     self.check_nothing_left()
 
 
-class TemplateKilled(Kills):
-    def test_template_killed_while_its_copy_runs(self):
+class ZygoteKilled(Kills):
+    def test_zygote_killed_while_its_fork_runs(self):
         for mode in WARM:
             with self.subTest(mode):
                 self.doCleanups()
                 self.setUp()
                 process, gate, tool, results = self.begin(mode)
-                templates = of_role(process.pid, "template")
-                self.assertTrue(templates)
-                for template in templates:
-                    os.kill(template, signal.SIGKILL)
+                zygotes = of_role(process.pid, "zygote")
+                self.assertTrue(zygotes)
+                for zygote in zygotes:
+                    os.kill(zygote, signal.SIGKILL)
                 run = self.finish(process, gate, results)
                 self.check_sane(run)
                 self.assertEqual(set(self.codes(run).values()), {"PASS"}, run)
                 self.assertEqual(self.runs(gate), 1, "what runs is not disturbed")
                 self.check_nothing_left()
 
-    def test_template_dies_of_any_signal(self):
+    def test_zygote_dies_of_any_signal(self):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGSEGV, signal.SIGUSR1, signal.SIGALRM):
             with self.subTest(number):
                 self.doCleanups()
                 self.setUp()
                 process, gate, tool, results = self.begin("--start=fork")
-                for template in of_role(process.pid, "template"):
-                    os.kill(template, number)
+                for zygote in of_role(process.pid, "zygote"):
+                    os.kill(zygote, number)
                 run = self.finish(process, gate, results)
                 self.check_sane(run)
                 self.assertEqual(set(self.codes(run).values()), {"PASS"}, run)
                 self.check_nothing_left()
 
-    def test_idle_template_or_worker_dies_of_any_signal(self):
+    def test_idle_zygote_or_worker_dies_of_any_signal(self):
         for number in FATAL:
             with self.subTest(number):
                 self.doCleanups()
                 self.setUp()
                 process, gate, tool, results = self.begin(
                     "--start=rewind", lines=("%tool exit 0 | %tool exit 0", "%tool once {}"))
-                for pid in of_role(process.pid, "template") + of_role(process.pid, "worker"):
+                for pid in of_role(process.pid, "zygote") + of_role(process.pid, "worker"):
                     if pid != tool:
                         os.kill(pid, number)
                 run = self.finish(process, gate, results)
@@ -103,10 +103,10 @@ class TemplateKilled(Kills):
                 self.assertEqual(set(self.codes(run).values()), {"PASS"}, run)
                 self.check_nothing_left()
 
-    def test_template_that_does_not_answer_is_given_up(self):
+    def test_zygote_that_does_not_answer_is_given_up(self):
         process, gate, tool, results = self.begin("--start=fork")
-        for template in of_role(process.pid, "template"):
-            os.kill(template, signal.SIGSTOP)
+        for zygote in of_role(process.pid, "zygote"):
+            os.kill(zygote, signal.SIGSTOP)
         run = self.finish(process, gate, results)
         self.check_sane(run)
         self.assertEqual(set(self.codes(run).values()), {"PASS"}, run)

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use hotstart_exec::{Answer, Met, Place, ServeError, Settings};
+use hotstart_exec::{Answer, Met, ServeError, Settings, SocketDir};
 use hotstart_launch::{Choice, Policy, signals};
 use hotstart_report::Sink;
 
@@ -102,9 +102,9 @@ fn uninstall(args: &[OsString]) -> ExitCode {
 }
 
 fn warm(tools: &[OsString]) -> ExitCode {
-    let warmed = Place::find()
+    let warmed = SocketDir::find()
         .map_err(|error| error.to_string())
-        .and_then(|place| hotstart_exec::warm_up(&place, tools).map_err(|error| error.to_string()));
+        .and_then(|socket_dir| hotstart_exec::warm_up(&socket_dir, tools).map_err(|error| error.to_string()));
     match warmed {
         Ok(met) => said(&met.iter().map(line).collect::<String>()),
         Err(error) => warn("server", &error),
@@ -123,11 +123,11 @@ fn server(args: &[OsString]) -> ExitCode {
     }
     let words: Vec<_> = args.iter().map(|word| word.to_string_lossy()).collect();
     match words.iter().map(|word| &**word).collect::<Vec<_>>()[..] {
-        ["status"] => ask(|place| hotstart_exec::status(place, false)),
-        ["status", "--json"] => ask(|place| hotstart_exec::status(place, true)),
-        ["stop"] => ask(|place| {
+        ["status"] => ask(|socket_dir| hotstart_exec::status(socket_dir, false)),
+        ["status", "--json"] => ask(|socket_dir| hotstart_exec::status(socket_dir, true)),
+        ["stop"] => ask(|socket_dir| {
             let ended = |_| Answer::Text("the server ended\n".into());
-            hotstart_exec::stop(place, |text| _ = said(text)).map(|answer| match answer {
+            hotstart_exec::stop(socket_dir, |text| _ = said(text)).map(|answer| match answer {
                 Answer::Text(text) => ended(text),
                 none => none,
             })
@@ -139,15 +139,15 @@ fn server(args: &[OsString]) -> ExitCode {
     }
 }
 
-fn ask(question: impl FnOnce(&Place) -> std::io::Result<Answer>) -> ExitCode {
-    let place = match Place::find() {
-        Ok(place) => place,
+fn ask(question: impl FnOnce(&SocketDir) -> std::io::Result<Answer>) -> ExitCode {
+    let socket_dir = match SocketDir::find() {
+        Ok(socket_dir) => socket_dir,
         Err(error) => return warn("server", &error.to_string()),
     };
-    match question(&place) {
+    match question(&socket_dir) {
         Ok(Answer::Text(text)) => said(&text),
         Ok(Answer::None) => {
-            said(&format!("no server runs in {}\n", place.directory().display()));
+            said(&format!("no server runs in {}\n", socket_dir.directory().display()));
             exit_code::exit(exit_code::FAILURE)
         }
         Err(error) => warn("server", &format!("cannot ask it: {error}")),

@@ -69,14 +69,15 @@ pub fn run(args: &[OsString]) -> ExitCode {
             if is_believed { exit_code::SUCCESS } else { exit_code::FAILURE },
         );
     }
-    decide(&filechecks, &program, rest, (&env, &cwd), is_believed)
+    decide(&filechecks, &program, rest, &env, &cwd, is_believed)
 }
 
 fn decide(
     filechecks: &FileChecks,
     program: &Path,
     args: &[OsString],
-    (env, cwd): (&Environment, &Path),
+    env: &Environment,
+    cwd: &Path,
     is_believed: bool,
 ) -> ExitCode {
     let words: Option<Vec<String>> = args.iter().map(|arg| Some(arg.to_str()?.to_owned())).collect();
@@ -89,7 +90,7 @@ fn decide(
             let _ = io::stdin().lock().take(most).read_to_end(&mut input);
             read.insert(input).clone()
         };
-        if filechecks.passes(program, &words, (env, cwd), &mut stdin) {
+        if filechecks.passes(program, &words, env, cwd, &mut stdin) {
             return exit_code::exit(exit_code::SUCCESS);
         }
     }

@@ -37,7 +37,7 @@ static int is_own(const char *directory)
            S_ISDIR(found.st_mode) && found.st_uid == own_user();
 }
 
-/* src/place.rs chooses by the same rules. */
+/* src/socket_dir.rs chooses by the same rules. */
 static int choose_directory(struct server *server, const struct command *command)
 {
     char **envp = command->envp;

@@ -15,7 +15,7 @@
 #define HX_VERSION 1u
 #define HX_SOCKET "exec-1.socket"
 
-/* A template takes no longer message, so that a longer request would be run cold anyhow. */
+/* A zygote takes no longer message, so that a longer request would be run cold anyhow. */
 #define HX_MESSAGE_MAX (128u * 1024u)
 #define HX_FDS_MAX 32
 /* Resource limits, in the order of their RLIMIT_ numbers. */

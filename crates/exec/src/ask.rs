@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
-use crate::place::Place;
+use crate::socket_dir::SocketDir;
 use crate::wire::{self, Kind};
 
 /// The answer of a server.
@@ -19,27 +19,27 @@ pub enum Answer {
 }
 
 /// Asks the server for its status, as text for people or as JSON.
-pub fn status(place: &Place, json: bool) -> io::Result<Answer> {
-    ask(place, if json { Kind::StatusJson } else { Kind::Status }, b"", |_| ())
+pub fn status(socket_dir: &SocketDir, json: bool) -> io::Result<Answer> {
+    ask(socket_dir, if json { Kind::StatusJson } else { Kind::Status }, b"", |_| ())
 }
 
 /// Asks the server to start these programs warm from their next start on.
-pub(crate) fn warm(place: &Place, programs: &[PathBuf]) -> io::Result<Answer> {
+pub(crate) fn warm(socket_dir: &SocketDir, programs: &[PathBuf]) -> io::Result<Answer> {
     let paths: Vec<u8> =
         programs.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect();
-    ask(place, Kind::Warm, &paths, |_| ())
+    ask(socket_dir, Kind::Warm, &paths, |_| ())
 }
 
 /// Asks the server to end, and waits until it has. Passes each message of the server to `said`.
-pub fn stop(place: &Place, said: impl FnMut(&str)) -> io::Result<Answer> {
-    ask(place, Kind::Stop, b"", said)
+pub fn stop(socket_dir: &SocketDir, said: impl FnMut(&str)) -> io::Result<Answer> {
+    ask(socket_dir, Kind::Stop, b"", said)
 }
 
-fn ask(place: &Place, kind: Kind, text: &[u8], mut said: impl FnMut(&str)) -> io::Result<Answer> {
+fn ask(socket_dir: &SocketDir, kind: Kind, text: &[u8], mut said: impl FnMut(&str)) -> io::Result<Answer> {
     use rustix::io::Errno;
     let socket =
         rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-    match rustix::net::connect(&socket, &place.address()?) {
+    match rustix::net::connect(&socket, &socket_dir.address()?) {
         Err(Errno::NOENT | Errno::CONNREFUSED) => return Ok(Answer::None),
         other => other?,
     }

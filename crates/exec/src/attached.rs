@@ -18,8 +18,8 @@ use rustix::pipe::PipeFlags;
 
 use crate::counts::Counts;
 use crate::image;
-use crate::place::Place;
 use crate::server::{Ended, Role, ServeError, Server};
+use crate::socket_dir::SocketDir;
 
 /// Longest path of a server's directory, in bytes (`client/connect.c`).
 const DIRECTORY_MAX: usize = 83;
@@ -90,11 +90,11 @@ impl Prepared {
 
     /// Starts the server. It calls `ended` with the program and the exit of each job.
     pub fn serve(self, launcher: Arc<Launcher>, ended: Ended) -> Result<Attached, ServeError> {
-        let place = Place::at(&self.directory.0);
+        let socket_dir = SocketDir::at(&self.directory.0);
         let opened = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)
             .map_err(|error| ServeError::Io("make a pipe", error.into()))
             .and_then(|(over, lifeline)| {
-                Ok((Server::open(Role::Run { ended, over }, place, launcher)?, lifeline))
+                Ok((Server::open(Role::Run { ended, over }, socket_dir, launcher)?, lifeline))
             });
         match opened {
             Ok(((server, ended), lifeline)) => Ok(Attached {

@@ -130,7 +130,7 @@ fn tool_json(tool: &ToolStatistics) -> Value {
         "reset": tool.resets,
         "forked": tool.forks,
         "cold": tool.cold_total(),
-        "zygotes": tool.templates,
+        "zygotes": tool.zygotes,
         "observations": tool.observed,
         "saved_seconds": tool.cpu.saved(),
         "cpu_time": {

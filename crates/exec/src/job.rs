@@ -1,4 +1,7 @@
 //! Serves one connection: a command from its request to its end.
+//!
+//! The client's own process cannot become the warm one. So it waits, and this passes on whatever a parent could tell apart: signals,
+//! the exit status, the use of resources, the process group.
 
 use std::ffi::OsStr;
 use std::io::{IoSlice, IoSliceMut};
@@ -149,7 +152,7 @@ fn accompany(server: &Server, connection: &OwnedFd, mut child: Child<'_>, group:
     }
     let exit = child.wait();
     if exit.lost && client_lives && !group.is_killed() {
-        return answer_cold(server, connection, Refusal::Launch(Reason::TemplateDied));
+        return answer_cold(server, connection, Refusal::Launch(Reason::ZygoteDied));
     }
     if let Role::Run { ended, .. } = &server.role {
         ended(program, &exit);
@@ -230,7 +233,7 @@ fn running(server: &Server) -> usize {
 fn status_json(server: &Server) -> String {
     let head = serde_json::json!({
         "server": std::process::id(),
-        "directory": server.place.directory().to_string_lossy(),
+        "directory": server.socket_dir.directory().to_string_lossy(),
         "protocol": PROTOCOL,
         "seconds": server.begun.elapsed().as_secs_f64(),
         "jobs": running(server),
@@ -244,7 +247,7 @@ fn status(server: &Server) -> String {
     let head = format!(
         "server {} in {}, protocol {PROTOCOL}, for {since} s, {running} jobs running\n",
         std::process::id(),
-        server.place.directory().display(),
+        server.socket_dir.directory().display(),
     );
     head + &server.counts.text(&server.launcher.statistics())
 }

@@ -1,4 +1,7 @@
 //! The server: one for each user, from its first use until it is idle for long.
+//!
+//! It outlives the build that started it, because the next build has the same compilers. Nobody starts or ends it by hand, so it has to
+//! end itself: when it is idle, when it is of no use any more, or when a client needs another one.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -15,8 +18,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::context::Context;
 use crate::counts::Counts;
-use crate::place::{Place, PlaceError};
 use crate::refusal::Aspect;
+use crate::socket_dir::{SocketDir, SocketDirError};
 use crate::{image, wire, workers};
 
 /// Most clients that wait to be accepted; more run cold.
@@ -48,7 +51,7 @@ pub enum ServeError {
     /// There is one already.
     Running,
     /// Its directory is unsuitable.
-    Place(PlaceError),
+    SocketDir(SocketDirError),
     /// A step failed, which the text names.
     Io(&'static str, io::Error),
 }
@@ -57,7 +60,7 @@ impl std::fmt::Display for ServeError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             ServeError::Running => f.write_str("a server runs already"),
-            ServeError::Place(error) => error.fmt(f),
+            ServeError::SocketDir(error) => error.fmt(f),
             ServeError::Io(what, error) => write!(f, "cannot {what}: {error}"),
         }
     }
@@ -98,7 +101,7 @@ impl std::fmt::Debug for Role {
 #[derive(Debug)]
 pub(crate) struct Server {
     pub role: Role,
-    pub place: Place,
+    pub socket_dir: SocketDir,
     pub listener: OwnedFd,
     pub launcher: Arc<Launcher>,
     pub context: Context,
@@ -125,18 +128,18 @@ pub(crate) struct State {
 /// Serves until it is asked to end, or is idle. Signals must be held ([`signals::hold`]) before.
 pub fn serve(settings: &Settings) -> Result<(), ServeError> {
     let refused = |what| move |error: io::Error| ServeError::Io(what, error);
-    let place = Place::find().map_err(ServeError::Place)?;
+    let socket_dir = SocketDir::find().map_err(ServeError::SocketDir)?;
     if let Err(error) = allow_files() {
         // Let the next client start a server at once: its limit may be higher.
-        place.started();
+        socket_dir.started();
         return Err(ServeError::Io("serve under this limit on file size (ulimit -f)", error));
     }
-    let lock = place.lock().map_err(refused("lock the server's directory"))?;
+    let lock = socket_dir.lock().map_err(refused("lock the server's directory"))?;
     let Some(_lock) = lock else { return Err(ServeError::Running) };
-    let alive = place.alive().map_err(refused("lock a file in the server's directory"))?;
+    let alive = socket_dir.alive().map_err(refused("lock a file in the server's directory"))?;
     // If files cannot be run from memory, commands that tools start themselves are cold.
     let client = image::for_tools().ok();
-    let directory = place.directory().to_path_buf();
+    let directory = socket_dir.directory().to_path_buf();
     let starts = NestedStarts::Compilers;
     let nested = client.as_ref().map(|(_, path)| Nested { client: path.clone(), directory, starts });
     // No affinity: compilations are long, and each client waits on a processor of its own choice.
@@ -149,11 +152,11 @@ pub fn serve(settings: &Settings) -> Result<(), ServeError> {
         ..settings.policy.clone()
     };
     let launcher = Launcher::new().with_guard_holding(alive.as_fd()).with_policy(policy);
-    let (server, _) = Server::open(Role::User, place, Arc::new(launcher))?;
-    server.place.started();
+    let (server, _) = Server::open(Role::User, socket_dir, Arc::new(launcher))?;
+    server.socket_dir.started();
     watch_signals(&server).map_err(refused("start a thread"))?;
     server.await_end(settings.idle);
-    server.place.left();
+    server.socket_dir.left();
     drop((alive, client));
     Ok(())
 }
@@ -170,15 +173,15 @@ fn allow_files() -> io::Result<()> {
     Ok(setrlimit(Resource::Fsize, Rlimit { current: limit.maximum, ..limit })?)
 }
 
-fn listen(place: &Place) -> io::Result<OwnedFd> {
-    let path = place.socket();
+fn listen(socket_dir: &SocketDir) -> io::Result<OwnedFd> {
+    let path = socket_dir.socket();
     match std::fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let listener =
         rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-    rustix::net::bind(&listener, &place.address()?)?;
+    rustix::net::bind(&listener, &socket_dir.address()?)?;
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
     rustix::net::listen(&listener, BACKLOG)?;
     Ok(listener)
@@ -201,11 +204,11 @@ impl Server {
     /// Opens the socket and starts the first worker. The receiver disconnects when the server has been dropped.
     pub(crate) fn open(
         role: Role,
-        place: Place,
+        socket_dir: SocketDir,
         launcher: Arc<Launcher>,
     ) -> Result<(Arc<Server>, mpsc::Receiver<Infallible>), ServeError> {
         let refused = |what| move |error: io::Error| ServeError::Io(what, error);
-        let listener = listen(&place).map_err(refused("make the server's socket"))?;
+        let listener = listen(&socket_dir).map_err(refused("make the server's socket"))?;
         let unseen = || ServeError::Io("read /proc/self", io::ErrorKind::NotFound.into());
         let context = Context::own().ok_or_else(unseen)?;
         let now = Instant::now();
@@ -220,7 +223,7 @@ impl Server {
         let (lives, ended) = mpsc::channel();
         let server = Arc::new(Server {
             role,
-            place,
+            socket_dir,
             listener,
             launcher,
             context,
@@ -279,7 +282,7 @@ impl Server {
 
     /// Removes the socket, so that new clients find none. Serves the waiting ones, and returns when all workers have ended.
     pub(crate) fn close(&self) {
-        let _ = std::fs::remove_file(self.place.socket());
+        let _ = std::fs::remove_file(self.socket_dir.socket());
         let _ = rustix::net::shutdown(&self.listener, Shutdown::Both);
         let mut state = self.lock();
         while state.workers > 0 {

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::ask::{self, Answer};
 use crate::image::{self, NAME};
-use crate::place::Place;
+use crate::socket_dir::SocketDir;
 
 /// In a tool's first run it may turn out that it cannot be reset; its own starts are then cold. In the second run the server
 /// meets the programs that the tool starts, and in the third they are warm.
@@ -37,25 +37,25 @@ pub struct Met {
 
 /// Starts a server if there is none, and prepares `tools` and the programs that they start. Names are looked up as the links
 /// of an installation do.
-pub fn warm_up(place: &Place, tools: &[OsString]) -> io::Result<Vec<Met>> {
+pub fn warm_up(socket_dir: &SocketDir, tools: &[OsString]) -> io::Result<Vec<Met>> {
     let programs = tools.iter().map(|tool| resolve(tool)).collect::<io::Result<Vec<_>>>()?;
-    await_server(place)?;
-    ask::warm(place, &programs)?;
+    await_server(socket_dir)?;
+    ask::warm(socket_dir, &programs)?;
     let dir = std::env::temp_dir().join(format!("hotstart-warm-{}", std::process::id()));
     std::fs::create_dir(&dir)?;
-    let met = rounds(place, &programs, &dir);
+    let met = rounds(socket_dir, &programs, &dir);
     std::fs::remove_dir_all(&dir)?;
     met
 }
 
-fn rounds(place: &Place, programs: &[PathBuf], dir: &Path) -> io::Result<Vec<Met>> {
+fn rounds(socket_dir: &SocketDir, programs: &[PathBuf], dir: &Path) -> io::Result<Vec<Met>> {
     std::fs::write(dir.join("empty.c"), "")?;
     let mut found = Vec::new();
     for _ in 0..ROUNDS {
         programs.iter().try_for_each(|program| try_out(program, dir))?;
-        found = met(place)?;
+        found = met(socket_dir)?;
         let all: Vec<PathBuf> = found.iter().map(|met| met.program.clone()).collect();
-        ask::warm(place, &all)?;
+        ask::warm(socket_dir, &all)?;
     }
     Ok(found)
 }
@@ -68,15 +68,15 @@ fn resolve(tool: &OsStr) -> io::Result<PathBuf> {
 }
 
 /// Waits for the server that a client starts for later ones.
-fn await_server(place: &Place) -> io::Result<()> {
+fn await_server(socket_dir: &SocketDir) -> io::Result<()> {
     let until = Instant::now() + PATIENCE;
     let mut asked = false;
-    while let Answer::None = ask::status(place, false)? {
+    while let Answer::None = ask::status(socket_dir, false)? {
         if !std::mem::replace(&mut asked, true) {
             client(&[OsStr::new("/bin/sh"), OsStr::new("-c"), OsStr::new(":")], Path::new("/"))?;
         }
         if Instant::now() > until {
-            let log = place.directory().join("log");
+            let log = socket_dir.directory().join("log");
             return Err(io::Error::other(format!("no server comes; see '{}'", log.display())));
         }
         std::thread::sleep(LOOK);
@@ -112,8 +112,8 @@ fn client(words: &[&OsStr], dir: &Path) -> io::Result<()> {
     command.output().map(|_| ())
 }
 
-fn met(place: &Place) -> io::Result<Vec<Met>> {
-    let Answer::Text(text) = ask::status(place, true)? else {
+fn met(socket_dir: &SocketDir) -> io::Result<Vec<Met>> {
+    let Answer::Text(text) = ask::status(socket_dir, true)? else {
         return Err(io::Error::other("the server has ended meanwhile"));
     };
     let status: Value = serde_json::from_str(&text)?;

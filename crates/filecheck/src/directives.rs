@@ -1,4 +1,6 @@
 //! Finds the directives in a check file: the place of a prefix, the directive's kind, and the pattern after it.
+//!
+//! Where LLVM's versions differ, or FileCheck would complain, the check is undecided, and FileCheck runs.
 
 use memchr::memmem::Finder;
 

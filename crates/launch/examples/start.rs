@@ -136,7 +136,7 @@ fn main() {
     }
 }
 
-/// What each process of the tool owns, as its share of anonymous pages: two templates and a worker.
+/// What each process of the tool owns, as its share of anonymous pages: two zygotes and a worker.
 fn memory(tool: &std::path::Path) -> String {
     let tool = tool.canonicalize().expect("it was started");
     let mut shares = Vec::new();

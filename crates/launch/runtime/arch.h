@@ -188,7 +188,7 @@ struct hs_system_call {
     long number, a, b, c, d, e, f;
 };
 
-/* Whether the processor checks return addresses against a stack of its own, which could not be put back. */
+/* Whether the processor checks return addresses against a stack of its own, which could not be restored. */
 static inline int hs_shadow_stack(void)
 {
     unsigned long pointer = 0;

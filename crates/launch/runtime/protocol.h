@@ -11,7 +11,7 @@
 
 #define HS_VERSION 1u
 
-/* Descriptors of a template, high enough to be out of the way of constructors, low enough that the kernel's first
+/* Descriptors of a zygote, high enough to be out of the way of constructors, low enough that the kernel's first
  * table of 64 is not outgrown. */
 #define HS_SLOTS_FD 61
 #define HS_CONTROL_FD 62
@@ -25,7 +25,7 @@
 #define HS_TARGET_MAX 1024
 #define HS_WORKER_TARGET_MAX 60
 
-/* A template is started with this many arguments: they make room on its stack for the pointers of later requests. */
+/* A zygote is started with this many arguments: they make room on its stack for the pointers of later requests. */
 #define HS_ROOM 2500
 /* Words of a tool in which its constructors may keep the number of arguments. */
 #define HS_COUNTS_MAX 8
@@ -44,12 +44,12 @@ enum hs_doubt {
     HS_DOUBT_DIRECTORY = 1u << 9,   /* a constructor asked for the working directory */
     HS_DOUBT_IDENTITY = 1u << 10,   /* a constructor asked for the process's number */
     HS_DOUBT_CLOCK = 1u << 11,      /* a constructor asked for time or random bytes */
-    HS_DOUBT_KERNEL = 1u << 12,     /* the kernel refuses what a true copy needs */
-    HS_DOUBT_AUDIT_FULL = 1u << 13, /* more names were asked for than could be recorded */
+    HS_DOUBT_KERNEL = 1u << 12,     /* the kernel refuses what an exact fork needs */
+    HS_DOUBT_ASKED_FULL = 1u << 13, /* more names were asked for than could be recorded */
     HS_DOUBT_SIGNALS = 1u << 14,    /* signals are blocked or pending, or an alternate stack is set */
 };
 
-/* Template to runner, once: stopped in place of main. Followed by `object_count` then `name_count` strings, each
+/* Zygote to runner, once: stopped in place of main. Followed by `object_count` then `name_count` strings, each
  * ended by a NUL: the names under which libraries were found, and the variables that constructors asked for. */
 struct hs_ready {
     uint32_t version;
@@ -71,8 +71,8 @@ struct hs_limit {
 #define HS_GROUP_OWN 0      /* becomes the leader of a new group */
 #define HS_UMASK_KEEP 0xffffffffu
 
-/* Runner to template. Descriptors come as SCM_RIGHTS. Followed by `limit_count` hs_limit, `count_count` uint64
- * addresses of words in which the tool keeps the number of arguments (to a template only, whose workers know them from it),
+/* Runner to zygote. Descriptors come as SCM_RIGHTS. Followed by `limit_count` hs_limit, `count_count` uint64
+ * addresses of words in which the tool keeps the number of arguments (to a zygote only, whose workers know them from it),
  * `fd_count` int32 numbers that the descriptors shall have, then strings, each ended by a NUL: cwd, arguments, environment. */
 struct hs_request {
     uint32_t version;
@@ -83,21 +83,21 @@ struct hs_request {
     uint32_t limit_count;
     int32_t pgid; /* to join, or HS_GROUP_OWN */
     uint32_t umask;
-    int32_t runner; /* the process whose child the copy is */
+    int32_t runner; /* the process whose child the fork is */
     uint32_t flags; /* HS_REQUEST_* */
-    uint32_t slot; /* where the copy's number is entered; below HS_SLOTS */
+    uint32_t slot; /* where the fork's number is entered; below HS_SLOTS */
     uint32_t count_count;
 };
 
-/* The copy is to be a worker: it runs main, puts everything back, and takes the next request. Two more descriptors
- * come last: its socket and its page. */
+/* The fork is to be a worker: it runs main, resets itself, and takes the next request. Its socket and its page are two more descriptors,
+ * the last ones. */
 #define HS_REQUEST_WORKER 1u
 /* To a worker: compare everything with the snapshot before it reports the end. Every other such run is entered at main,
  * and compared with the snapshot later in main as well. */
 #define HS_REQUEST_AUDIT 2u
-/* To a template: put the tool's text on large pages first, which takes a while and pays after some tens of copies. */
+/* To a zygote: put the tool's text on large pages first, which takes a while and pays after some tens of forks. */
 #define HS_REQUEST_ENLARGE 4u
-/* Who takes it up is bound to one processor, and is to free itself first. */
+/* The receiver is bound to one processor, and frees itself first. */
 #define HS_REQUEST_BOUND 8u
 /* With HS_REQUEST_BOUND: it gets free by allowing itself all processors, of which the system lets it have its cpuset's. */
 #define HS_REQUEST_ANYWHERE 16u
@@ -108,7 +108,7 @@ struct hs_request {
 enum hs_stage { HS_STAGE_REQUEST = 1, HS_STAGE_DIRECTORY, HS_STAGE_LIMITS, HS_STAGE_TITLE, HS_STAGE_CLONE,
                 HS_STAGE_RESET };
 
-/* Template to runner: the copy's number, or what failed (then there is no copy). */
+/* Zygote to runner: the number of the fork, or what failed (then there is none). */
 struct hs_reply {
     uint32_t version;
     uint32_t length;
@@ -178,7 +178,7 @@ enum hs_python_mark {
     HS_PYTHON_REFUSES,     /* it cannot become a zygote, for the reason of the text */
 };
 
-/* Runner to template, before its exec, if it is a Python script, which is stopped where it first touches its request. */
+/* Runner to zygote, before its exec, if it is a Python script, which is stopped where it first touches its request. */
 struct hs_mode {
     uint32_t version;
     uint32_t python;   /* 1 */
@@ -192,8 +192,8 @@ struct hs_observed {
     uint64_t place;   /* as in struct hs_ready */
 };
 
-/* One of HS_SLOTS of the runner, shared with its guard and its templates, not with copies. The kernel writes `pid` before
- * the copy runs its first instruction: neither a guard whose runner was killed nor a runner whose template died before
+/* One of HS_SLOTS of the runner, shared with its guard and its zygotes, not with forks. The kernel writes `pid` before
+ * the fork runs its first instruction: neither a guard whose runner was killed nor a runner whose zygote died before
  * it replied can miss it. */
 struct hs_slot {
     volatile int32_t group; /* known to the runner */

@@ -3,7 +3,7 @@
  * fork/ is the zygote and its forks, gate/ passes the system calls of a run, reset/ restores a worker, deferred/ takes snapshots later
  * than main, and extra/ has what a tool gets besides.
  *
- * A zygote's life: ld.so loads the runtime first (entry.c). Constructors run, and audit.c records what they ask for. snapshot.c inspects
+ * A zygote's life: ld.so loads the runtime first (entry.c). Constructors run, and asked.c records what they ask for. snapshot.c inspects
  * the stopped process, bind.c binds lazily bound functions, server.c takes requests, and child.c turns a clone into the requested process.
  * Nothing here allocates, and nothing is written to the tool's heap.
  */
@@ -113,17 +113,17 @@ HS_HIDDEN extern char hs_extended_known;
 HS_HIDDEN const char *hs_maps_read(void);
 HS_HIDDEN const char *hs_maps_next(const char *line, struct hs_mapping *out);
 
-/* audit.c */
-HS_HIDDEN void hs_audit_tell(uint64_t place);
-HS_HIDDEN void hs_audit_stop(void);
-HS_HIDDEN void hs_audit_resume(void);
-HS_HIDDEN uint32_t hs_audit_doubts(void);
-HS_HIDDEN const char *hs_audit_asked_since(void);
-HS_HIDDEN void *hs_audit_stand_in(void *function);
-HS_HIDDEN int hs_audit_asked(const char *assignment);
-HS_HIDDEN void hs_audit_record(const char *name);
-HS_HIDDEN void hs_audit_leave_to_python(void);
-HS_HIDDEN size_t hs_audit_names(char *out, size_t room, uint32_t *count);
+/* asked.c */
+HS_HIDDEN void hs_asked_tell(uint64_t place);
+HS_HIDDEN void hs_asked_stop(void);
+HS_HIDDEN void hs_asked_resume(void);
+HS_HIDDEN uint32_t hs_asked_doubts(void);
+HS_HIDDEN const char *hs_asked_since(void);
+HS_HIDDEN void *hs_asked_interposed(void *function);
+HS_HIDDEN int hs_asked_for(const char *assignment);
+HS_HIDDEN void hs_asked_record(const char *name);
+HS_HIDDEN void hs_asked_leave_to_python(void);
+HS_HIDDEN size_t hs_asked_names(char *out, size_t room, uint32_t *count);
 
 /* snapshot.c */
 HS_HIDDEN uint32_t hs_snapshot_doubts(const struct hs_start *start);
@@ -138,9 +138,9 @@ HS_HIDDEN void hs_title_stack(uintptr_t *low, uintptr_t *high);
 HS_HIDDEN void hs_bind_all(void);
 HS_HIDDEN void hs_bind_learn(void *(*before)(void **place), void (*keep)(void **place));
 
-/* place.c */
-HS_HIDDEN void hs_place_open(void);
-HS_HIDDEN int hs_place_free(int to_anywhere);
+/* affinity.c */
+HS_HIDDEN void hs_affinity_open(void);
+HS_HIDDEN int hs_affinity_free(int to_anywhere);
 
 /* text.c */
 HS_HIDDEN void hs_text_enlarge(void);
@@ -323,15 +323,15 @@ HS_HIDDEN int hs_mappings_undo(void);
 HS_HIDDEN int hs_mappings_heap_differs(void);
 HS_HIDDEN int hs_mappings_differ(void);
 
-/* kept.c */
-HS_HIDDEN int hs_kept_take(uintptr_t from, uintptr_t to);
-HS_HIDDEN int hs_kept_give(uintptr_t at, size_t size);
-HS_HIDDEN int hs_kept_drop(void);
-HS_HIDDEN void hs_kept_avoid(uintptr_t from, uintptr_t to);
-HS_HIDDEN void hs_kept_clean(void);
-HS_HIDDEN unsigned long hs_kept_pages(void);
-HS_HIDDEN int hs_kept_has(uintptr_t from, uintptr_t to);
-HS_HIDDEN int hs_kept_differs(void);
+/* page_cache.c */
+HS_HIDDEN int hs_cache_take(uintptr_t from, uintptr_t to);
+HS_HIDDEN int hs_cache_give(uintptr_t at, size_t size);
+HS_HIDDEN int hs_cache_drop(void);
+HS_HIDDEN void hs_cache_avoid(uintptr_t from, uintptr_t to);
+HS_HIDDEN void hs_cache_clean(void);
+HS_HIDDEN unsigned long hs_cache_pages(void);
+HS_HIDDEN int hs_cache_has(uintptr_t from, uintptr_t to);
+HS_HIDDEN int hs_cache_differs(void);
 
 /* state.c */
 HS_HIDDEN int hs_state_limits_fit(void);
@@ -386,7 +386,7 @@ HS_HIDDEN int hs_threads_end(void);
 HS_HIDDEN HS_GENERAL int hs_threads_creates(void);
 HS_HIDDEN HS_GENERAL int hs_threads_asks_for_stack(void);
 HS_HIDDEN void hs_threads_resolve(void);
-HS_HIDDEN void *hs_threads_stand_in(void *function);
+HS_HIDDEN void *hs_threads_interposed(void *function);
 
 /* marks.c */
 HS_HIDDEN int hs_marks_timers(void);
@@ -395,12 +395,12 @@ HS_HIDDEN int hs_marks_take(void);
 HS_HIDDEN uint64_t hs_marks_actions(void);
 HS_HIDDEN int hs_marks_seen(void);
 HS_HIDDEN void hs_marks_set(void);
-HS_HIDDEN void *hs_marks_stand_in(void *function);
+HS_HIDDEN void *hs_marks_interposed(void *function);
 
 /* nested.c */
 HS_HIDDEN void hs_nested_open(char *const *argv);
 HS_HIDDEN HS_GENERAL int hs_nested_is_build(void);
-HS_HIDDEN void *hs_nested_stand_in(void *function);
+HS_HIDDEN void *hs_nested_interposed(void *function);
 
 /* io.c */
 HS_HIDDEN int hs_read_whole(const char *path, char *out, size_t room);

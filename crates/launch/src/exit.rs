@@ -116,7 +116,7 @@ pub enum Reason {
     /// Its zygote would own more memory than all zygotes may.
     Memory,
     /// The zygote was killed.
-    TemplateDied,
+    ZygoteDied,
     /// The zygote could not serve this request.
     Refused,
     /// Quarantined: a warm start of it differed from a cold one.
@@ -202,7 +202,7 @@ impl fmt::Display for Reason {
             Reason::FilesChanging => "its files changed while a zygote was made",
             Reason::System => "the system refuses what an exact fork needs",
             Reason::Memory => "a zygote of it takes more memory than all may",
-            Reason::TemplateDied => "the zygote died",
+            Reason::ZygoteDied => "the zygote died",
             Reason::Refused => "the zygote could not serve this request",
             Reason::Quarantined => "a warm start differed from a cold one",
             Reason::Doubtful => "it starts others, or makes system calls that are not known to be harmless",

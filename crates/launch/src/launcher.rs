@@ -1,4 +1,7 @@
 //! The only public way to start a process.
+//!
+//! A caller says what to start, and learns from the exit whether it was cold or warm; both look the same to it. So everything that a cold
+//! and a warm start have in common is here: the group, the guard's table, the wait.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};

@@ -38,8 +38,8 @@ pub use launcher::{Child, Launcher, StartError};
 pub use spec::{IGNORABLE, Limit, ProcessGroup, Resource, Spec};
 pub use sys::priority::io_priority;
 pub use warm::{
-    Ahead, Choice, CpuTime, Moment, Nested, NestedStarts, OnDoubt, Policy, Retirement, Statistics, Stopped,
-    ToolStatistics, cache_directory, needed_glibc,
+    Ahead, Choice, CpuTime, Nested, NestedStarts, OnDoubt, Policy, Retirement, StatCache, Statistics,
+    Stopped, ToolStatistics, cache_directory, needed_glibc,
 };
 
 /// Returns whether this process was started without a standard output.

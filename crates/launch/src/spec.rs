@@ -126,7 +126,7 @@ impl Resource {
 
     /// Returns whether a zygote gets this limit at its own exec, because the memory layout depends on it and libc reads it
     /// before `main`. The other limits are set in each fork.
-    pub(crate) fn is_of_template(self) -> bool {
+    pub(crate) fn is_of_zygote(self) -> bool {
         matches!(self, Resource::Stack | Resource::Core)
     }
 }

@@ -65,7 +65,7 @@ fn the_first_start_is_served() {
     assert_eq!(run(&launcher, dir.path(), &one, &[]), ("one\n".into(), Via::Reset));
     assert_eq!(run(&launcher, dir.path(), &other, &[]), ("other\n".into(), FIRST));
     let told = launcher.statistics().tools;
-    assert_eq!(told.iter().map(|tool| tool.templates).collect::<Vec<_>>(), [1, 0]);
+    assert_eq!(told.iter().map(|tool| tool.zygotes).collect::<Vec<_>>(), [1, 0]);
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn what_the_settings_that_count_keep_cold_is_let_go() {
 }
 
 #[test]
-fn a_program_has_one_template_however_often_it_is_expected() {
+fn a_program_has_one_zygote_however_often_it_is_expected() {
     let dir = tempfile::tempdir().unwrap();
     let one = says(dir.path(), "one", "one");
     let (launcher, ahead) = launcher_ahead(after_one());

@@ -50,7 +50,7 @@ fn tools_of(source: &str, names: &[&str], policy: Policy) -> Tools {
 
 fn named(names: &[&str], memory: u64) -> Policy {
     let choice = Choice::Only(names.iter().map(|n| n.to_string()).collect());
-    Policy { choice, memory, templates_per_tool: 2, resets: false, ..Policy::default() }
+    Policy { choice, memory, zygotes_per_tool: 2, resets: false, ..Policy::default() }
 }
 
 impl Tools {
@@ -72,7 +72,7 @@ impl Tools {
     }
 
     /// Waits until there are zygotes of just these tools. Dropped zygotes end a little later.
-    fn await_templates(&self, expected: &[(&str, usize)]) {
+    fn await_zygotes(&self, expected: &[(&str, usize)]) {
         let until = Instant::now() + Duration::from_secs(20);
         let counts = || expected.iter().map(|(n, _)| processes_of(&self.path(n)).len()).collect::<Vec<_>>();
         let wanted: Vec<_> = expected.iter().map(|(_, count)| *count).collect();
@@ -89,30 +89,30 @@ impl Tools {
 }
 
 #[test]
-fn the_template_not_used_for_longest_goes_first() {
+fn the_zygote_not_used_for_longest_goes_first() {
     let names = ["a", "b", "c"];
     let tools = tools(&names, named(&names, 20 * MIB));
     let all_warm = |order: &str| {
         order.chars().for_each(|name| assert_eq!(tools.start(&name.to_string(), "").1, Via::Fork));
     };
     all_warm("ab");
-    tools.await_templates(&[("a", 1), ("b", 1), ("c", 0)]);
+    tools.await_zygotes(&[("a", 1), ("b", 1), ("c", 0)]);
     all_warm("c");
-    tools.await_templates(&[("a", 0), ("b", 1), ("c", 1)]);
+    tools.await_zygotes(&[("a", 0), ("b", 1), ("c", 1)]);
     all_warm("bcba");
-    tools.await_templates(&[("a", 1), ("b", 1), ("c", 0)]);
-    assert_eq!(["a", "b", "c"].map(|name| tools.statistics(name).templates), [2, 1, 1]);
+    tools.await_zygotes(&[("a", 1), ("b", 1), ("c", 0)]);
+    assert_eq!(["a", "b", "c"].map(|name| tools.statistics(name).zygotes), [2, 1, 1]);
 }
 
 #[test]
-fn workers_are_counted_and_dropped_as_templates_are() {
+fn workers_are_counted_and_dropped_as_zygotes_are() {
     let names = ["a", "b"];
     let tools = tools(&names, Policy { resets: true, ..named(&names, 28 * MIB) });
     for name in ["a", "a", "b", "b"] {
         assert_ne!(tools.start(name, "").1, Via::Cold(Reason::Memory));
     }
     // A persistent process owns its memory twice: its current state, and its snapshot.
-    tools.await_templates(&[("a", 0), ("b", 2)]);
+    tools.await_zygotes(&[("a", 0), ("b", 2)]);
     assert!(tools.statistics("b").resets > 0);
 }
 
@@ -122,20 +122,20 @@ fn a_tool_larger_than_the_budget_is_cold_and_says_so() {
     for _ in 0..3 {
         assert_eq!(tools.start("a", "").1, Via::Cold(Reason::Memory));
     }
-    tools.await_templates(&[("a", 0)]);
+    tools.await_zygotes(&[("a", 0)]);
 }
 
 #[test]
-fn templates_dropped_for_others_of_their_tool_are_not_counted_for_ever() {
+fn zygotes_dropped_for_others_of_their_tool_are_not_counted_for_ever() {
     let tools = tools(&["other", "many"], named(&["other", "many"], 36 * MIB));
     tools.start("other", "");
     for turn in 0..12 {
         assert_eq!(tools.start("many", &format!("mode-{turn}")).1, Via::Fork);
     }
-    assert_eq!(tools.statistics("many").templates, 12, "each mode has its own key");
-    tools.await_templates(&[("other", 1), ("many", 2)]);
+    assert_eq!(tools.statistics("many").zygotes, 12, "each mode has its own key");
+    tools.await_zygotes(&[("other", 1), ("many", 2)]);
     assert_eq!(tools.start("other", "").1, Via::Fork);
-    assert_eq!(tools.statistics("other").templates, 1);
+    assert_eq!(tools.statistics("other").zygotes, 1);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn tools_that_push_each_other_out_pay_anew() {
     }
     for name in ["a", "b"] {
         let counts = tools.statistics(name);
-        assert!(counts.templates >= 2 && counts.templates <= 4, "one in three starts at most: {counts:?}");
+        assert!(counts.zygotes >= 2 && counts.zygotes <= 4, "one in three starts at most: {counts:?}");
         assert_eq!(counts.cold.keys().collect::<Vec<_>>(), [&Reason::FewStarts]);
     }
 }
@@ -161,7 +161,7 @@ fn an_eager_choice_is_so_for_the_first_key_only() {
     // This zygote shows that the tool asks for its mode, so modes are keys from now on.
     assert_eq!(["mode-2", "mode-3", "mode-4"].map(|mode| tools.start("a", mode).1), [few; 3]);
     assert_eq!(["mode-2", "mode-1"].map(|mode| tools.start("a", mode).1), [Via::Fork; 2]);
-    assert_eq!(tools.statistics("a").templates, 2);
+    assert_eq!(tools.statistics("a").zygotes, 2);
 }
 
 /// A start that waits for the first zygote does not know yet which variables the tool asks for. Each start checks its own.
@@ -188,14 +188,14 @@ fn a_start_that_waited_is_in_its_own_environment() {
 }
 
 #[test]
-fn a_template_is_replaced_after_so_many_starts_and_with_it_the_memory_layout() {
+fn a_zygote_is_replaced_after_so_many_starts_and_with_it_the_memory_layout() {
     for resets in [false, true] {
-        let policy = Policy { starts_per_template: 4, resets, ..named(&["a"], 512 * MIB) };
+        let policy = Policy { starts_per_zygote: 4, resets, ..named(&["a"], 512 * MIB) };
         let tools = tools(&["a"], policy);
         let places: Vec<String> = (0..12).map(|_| tools.start("a", "").0).collect();
         let groups: Vec<_> = places.chunk_by(|a, b| a == b).map(<[String]>::len).collect();
         assert_eq!(groups, [4, 4, 4], "{places:?}");
         let counts = tools.statistics("a");
-        assert_eq!((counts.templates, counts.resets > 0), (3, resets), "{counts:?}");
+        assert_eq!((counts.zygotes, counts.resets > 0), (3, resets), "{counts:?}");
     }
 }

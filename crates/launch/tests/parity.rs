@@ -203,7 +203,7 @@ fn a_replaced_program_or_library_is_noticed_at_once() {
 }
 
 #[test]
-fn a_killed_template_loses_no_start() {
+fn a_killed_zygote_loses_no_start() {
     let victim = victim();
     let warm = warm_launcher(&["victim"]);
     let stop = std::sync::atomic::AtomicBool::new(false);
@@ -345,7 +345,7 @@ fn a_program_that_takes_addresses_of_library_functions_can_call_them() {
 }
 
 #[test]
-fn many_threads_share_the_templates() {
+fn many_threads_share_the_zygotes() {
     let victim = victim();
     let warm = warm_launcher(&["victim"]);
     let null = File::options().read(true).write(true).open("/dev/null").unwrap();
@@ -372,17 +372,17 @@ fn open_descriptors() -> usize {
 }
 
 #[test]
-fn retired_templates_leave_nothing_behind() {
+fn retired_zygotes_leave_nothing_behind() {
     let victim = victim();
     let choice = Choice::Only(vec!["victim".into()]);
-    let policy = Policy { choice, starts_per_template: 5, resets: false, ..Policy::default() };
+    let policy = Policy { choice, starts_per_zygote: 5, resets: false, ..Policy::default() };
     let warm = Launcher::new().with_policy(policy);
     for _ in 0..52 {
         let (_, exit) = start(&warm, &victim, &case(&["exit", "0"]));
         assert_eq!(exit.via, Via::Fork);
     }
     let tools = warm.statistics().tools;
-    assert_eq!(tools[0].templates, 11, "52 starts at 5 for each template");
+    assert_eq!(tools[0].zygotes, 11, "52 starts at 5 for each zygote");
     // Every retired zygote has been reaped by now or will be soon. The last one is idle.
     let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
     while processes_of(&victim.program).len() > 1 && std::time::Instant::now() < until {

@@ -271,7 +271,7 @@ fn a_program_replaced_by_an_unfit_one_is_cold_at_once() {
     };
     let victim = Victim { dir, program: program.clone() };
     let choice = Choice::Only(vec!["tool".into()]);
-    let policy = Policy { choice, starts_per_template: 1, ..Policy::default() };
+    let policy = Policy { choice, starts_per_zygote: 1, ..Policy::default() };
     let launcher = Launcher::new().with_policy(policy);
     let via = || start(&launcher, &victim, &case(&["x"])).1.via;
     build(&[]);

@@ -295,7 +295,7 @@ fn with_limits_signals_and_descriptors_of_their_own() {
         Policy {
             choice,
             resets,
-            templates_per_tool: 8,
+            zygotes_per_tool: 8,
             workers_per_tool: 8,
             audit_one_in: 1,
             ..Policy::default()

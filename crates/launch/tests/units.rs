@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 const RUNTIME: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/runtime");
 /// Files that are tested through their functions. Units include the others, to reach what is private to them.
-const LINKED: [&str; 5] = ["io.c", "maps.c", "fork/decode.c", "fork/place.c", "fork/title.c"];
+const LINKED: [&str; 5] = ["io.c", "maps.c", "fork/decode.c", "fork/affinity.c", "fork/title.c"];
 
 fn units() -> Vec<PathBuf> {
     let directory = Path::new(RUNTIME).join("tests/unit");

@@ -1,4 +1,7 @@
 //! Turns a script's transcript into the test's verdict.
+//!
+//! The rules are those of lit's TestRunner: fault, timeout, XFAIL, retries. This neither runs scripts nor prints, so each rule is a
+//! function of its inputs.
 
 use std::time::Duration;
 

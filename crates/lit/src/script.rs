@@ -219,7 +219,7 @@ fn prepare_script(request: &Request<'_>, conditions: &mut Conditions) -> Result<
         return Err(Decided::new(Verdict::PASS, ""));
     }
     let exec = request.test.exec_path();
-    let lines = substituted_lines(request, preamble, &found.script, (&source, &exec), external)?;
+    let lines = substituted_lines(request, preamble, &found.script, &source, &exec, external)?;
     let commands = commands(request, lines, external);
     let attempts = attempts(request, found.allowed_retries)?;
     let cold = found.cold.with(&config.hotstart_cold);
@@ -268,14 +268,15 @@ fn substituted_lines(
     request: &Request<'_>,
     preamble: &[String],
     script: &[Directive],
-    (source, exec): (&Path, &Path),
+    source: &Path,
+    exec: &Path,
     external: bool,
 ) -> Result<Vec<String>, Exception> {
     let session = request.session;
     let wants_slashes = external
         || (session.dialect == Dialect::V23
             && session.params.get("use_normalized_slashes").is_some_and(|value| !value.is_empty()));
-    let paths = TestPaths::new(source, (exec, request.repetition), session.dialect, wants_slashes);
+    let paths = TestPaths::new(source, exec, request.repetition, session.dialect, wants_slashes);
     let mut substituter = Substituter {
         list: List::new(&request.compiled.entries),
         features: &request.compiled.features,

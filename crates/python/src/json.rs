@@ -1,4 +1,6 @@
 //! `json.dumps`, byte by byte.
+//!
+//! Written by hand: lit's reports are compared byte by byte, and Python has its own format of floats and of escapes.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

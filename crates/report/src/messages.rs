@@ -22,16 +22,6 @@ pub fn empty_shard() -> &'static str {
     "warning: shard does not contain any tests.  Consider decreasing the number of shards.\n"
 }
 
-/// The part of the tests that shard `run` of `shards` runs: `selected` of `total` tests.
-pub fn selecting_shard(run: usize, shards: usize, selected: usize, total: usize) -> String {
-    let first: Vec<String> = (run..=total).step_by(shards).take(3).map(|n| n.to_string()).collect();
-    let more = if selected > first.len() { ", ..." } else { "" };
-    let first = first.join(", ");
-    format!(
-        "Selecting shard {run}/{shards} = size {selected}/{total} = tests #({shards}*k)+{run} = [{first}{more}]"
-    )
-}
-
 /// Errors during discovery.
 pub fn discovery_errors(errors: u32) -> String {
     format!("{errors} errors, exiting.\n")
@@ -61,17 +51,5 @@ pub fn cut_short(end: RunEnd) -> Option<&'static str> {
             Some("warning: reached maximum number of test failures, skipping remaining tests\n")
         }
         RunEnd::MaxTime => Some("warning: reached timeout, skipping remaining tests\n"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_shard_names_its_first_tests() {
-        assert_eq!(selecting_shard(1, 3, 2, 5), "Selecting shard 1/3 = size 2/5 = tests #(3*k)+1 = [1, 4]");
-        assert!(selecting_shard(2, 2, 5, 10).ends_with("#(2*k)+2 = [2, 4, 6, ...]"));
-        assert!(selecting_shard(7, 7, 0, 5).ends_with("= []"));
     }
 }

@@ -93,7 +93,7 @@ impl<C: Catalog> Reporter<C> {
 
     fn begin(&self, state: &mut State, jobs: u32, workers: usize) {
         let Settings { levels, bar, discovered, .. } = &self.settings;
-        let mut display = display::choose(levels, bar, (jobs, *discovered), workers);
+        let mut display = display::choose(levels, bar, jobs, *discovered, workers);
         if display.shows_progress() {
             state.predictor = Predictor::new((0..jobs).map(|job| self.catalog.previous_elapsed(JobId(job))));
         }

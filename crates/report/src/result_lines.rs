@@ -1,4 +1,6 @@
 //! Writes the result line of a test that has ended, and below it output, metrics and micro-tests.
+//!
+//! The text is lit's to the byte, in both dialects: editors and CI systems parse it.
 
 use hotstart_model::{Dialect, MetricValue, Outcome, VerdictTable};
 

@@ -177,7 +177,7 @@ fn confirm(
         return if run.checks.parity { compare_again(run, job, script, counts) } else { counts };
     }
     if fails(&warm.transcript) && !fails(&cold.transcript) {
-        let doubt = flaky::report_script(run, job, script, (&warm, &cold.transcript), fails);
+        let doubt = flaky::report_script(run, job, script, &warm, &cold.transcript, fails);
         return Believed { doubt: Some(doubt), ..Believed::other(warm, cold.transcript) };
     }
     // Both fail, but differently. The test may be nondeterministic, so each runs once more.

@@ -38,7 +38,7 @@ pub(crate) fn execute(run: &Run<'_>, job: JobId) -> Option<Outcome> {
         return Some(counts);
     }
     if is_failure(run, &counts) {
-        differing_failures(run, job, (&outcome, &counts), &scripts.believed)?;
+        differing_failures(run, job, &outcome, &counts, &scripts.believed)?;
         return Some(counts);
     }
     let found = Contradiction {
@@ -64,7 +64,8 @@ fn is_failure(run: &Run<'_>, outcome: &Outcome) -> bool {
 fn differing_failures(
     run: &Run<'_>,
     job: JobId,
-    (outcome, cold): (&Outcome, &Outcome),
+    outcome: &Outcome,
+    cold: &Outcome,
     believed: &[Ran],
 ) -> Option<()> {
     let (again, _) = warm(run, job)?;

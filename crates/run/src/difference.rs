@@ -1,4 +1,7 @@
 //! Compares two runs of one script in everything visible: bytes, statuses, files.
+//!
+//! Nothing in the output is masked, such as addresses. Output that contains them differs between two cold runs as well, and the caller
+//! makes more cold runs to find that out.
 
 use std::fmt;
 

@@ -142,7 +142,8 @@ pub(crate) fn report_script(
     run: &Run<'_>,
     job: JobId,
     script: &Script,
-    (warm, cold): (&Ran, &Transcript),
+    warm: &Ran,
+    cold: &Transcript,
     fails: &dyn Fn(&Transcript) -> bool,
 ) -> Doubt {
     let again = |way| {

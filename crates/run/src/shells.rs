@@ -104,7 +104,7 @@ pub(crate) fn confirm(run: &Run<'_>, job: JobId, script: &Script, native: Ran) -
         // The shell does not make the difference.
         let is_warm = native.warm_starts > 0 && !native.is_doubtful;
         let doubt = is_warm
-            .then(|| flaky::report_script(run, job, script, (&native, &native_cold), &must_be_confirmed));
+            .then(|| flaky::report_script(run, job, script, &native, &native_cold, &must_be_confirmed));
         return Believed { doubt, ..Believed::other(native, again(&asked)) };
     }
     // A flaky test fails by chance; a difference between the shells stays.

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
 
-use hotstart_launch::{Moment, Spec, StartError};
+use hotstart_launch::{Spec, StartError, StatCache};
 use hotstart_model::Dialect;
 use hotstart_python::errors;
 use hotstart_python::path::{is_file, join};
@@ -46,7 +46,7 @@ pub(crate) struct Assembly<'c, 'a> {
     pub(crate) upstream: Option<Rc<OwnedFd>>,
     pub(crate) begun: Instant,
     /// The stat cache, if the pipeline has several stages.
-    pub moment: Option<Moment>,
+    pub stat_cache: Option<StatCache>,
 }
 
 /// The read end of a pipe, which is ours, and the write end, which is the stage's.
@@ -80,7 +80,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
             opened: Vec::new(),
             upstream: None,
             begun,
-            moment: (pipeline.stages.len() > 1).then(Moment::begin),
+            stat_cache: (pipeline.stages.len() > 1).then(StatCache::begin),
         }
     }
 
@@ -163,9 +163,9 @@ impl<'c, 'a> Assembly<'c, 'a> {
         let command = &self.pipeline.stages[index];
         let opened_before = self.opened.len();
         let slots = redirect::process(command, shell.cwd(), self.dialect(), &mut self.opened)?;
-        if let Some(moment) = self.moment.as_ref().filter(|_| self.opened.len() > opened_before) {
+        if let Some(stat_cache) = self.stat_cache.as_ref().filter(|_| self.opened.len() > opened_before) {
             // Opening may have truncated a file that the stage's start depends on.
-            moment.begin_again();
+            stat_cache.clear();
         }
         let path = search_path(own.as_ref(), shell, self.dialect()).map(|path| path.into_owned().into());
         let target = own.as_mut().unwrap_or(shell);

@@ -27,7 +27,7 @@ pub(crate) fn run(script: &Script, starts: Starts<'_>) -> Transcript {
     let clock = Clock::start(script.timeout, starts.group);
     let shell = Shell::new(script.env.clone(), &script.cwd);
     match prepare(script) {
-        Ok(commands) => run_prepared((script, false), &commands, shell, starts, clock),
+        Ok(commands) => run_prepared(script, false, &commands, shell, starts, clock),
         Err(fault) => Transcript { fault: Some(fault), ..Transcript::default() },
     }
 }
@@ -41,13 +41,14 @@ pub(crate) fn run_native(
 ) -> Transcript {
     let clock = Clock::start(script.timeout, starts.group);
     match make_dirs(script) {
-        Ok(()) => run_prepared((script, true), &commands, shell, starts, clock),
+        Ok(()) => run_prepared(script, true, &commands, shell, starts, clock),
         Err(fault) => Transcript { fault: Some(fault), ..Transcript::default() },
     }
 }
 
 fn run_prepared(
-    (script, is_native): (&Script, bool),
+    script: &Script,
+    is_native: bool,
     commands: &[Option<Ast>],
     shell: Shell,
     starts: Starts<'_>,

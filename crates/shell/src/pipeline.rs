@@ -1,4 +1,7 @@
 //! Runs a pipeline: starts its stages, waits for them and collects their results.
+//!
+//! All stages start before any is awaited, as in lit. `assembly` alone knows which stages are processes, and which are builtins or
+//! certain passes of FileCheck.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
@@ -135,8 +138,8 @@ fn run_stages(context: &mut Context<'_>, shell: &mut Shell, pipeline: &Pipeline)
             }
         }
     }
-    let Assembly { mut stages, ports, mut opened, moment, .. } = assembly;
-    drop(moment);
+    let Assembly { mut stages, ports, mut opened, stat_cache, .. } = assembly;
+    drop(stat_cache);
     opened.iter_mut().for_each(|file| file.file = None);
     let pumped = Pump { stages: &mut stages, ports, clock: &context.clock, begun }.run();
     if let Err(halt) = pumped {

@@ -1,4 +1,6 @@
 //! Turns the redirections of one stage into its three descriptors.
+//!
+//! Order and errors are lit's, which differ from those of a POSIX shell.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;

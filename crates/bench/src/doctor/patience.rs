@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 
 use hotstart_launch::Group;
 
+/// Runs of each part of a tool.
+const RUNS: RangeInclusive<usize> = 5..=60;
+
 /// The time at which measuring ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
@@ -23,6 +26,11 @@ impl Patience {
     /// Returns the patience for one part, which takes no longer than `time`.
     pub(super) fn part(&self, time: Duration) -> Patience {
         Patience { end: self.end.min(Instant::now() + time) }
+    }
+
+    /// Returns the share of each part of one tool.
+    pub(super) fn share(&self, each: Duration) -> Share<'_> {
+        Share { all: self, each }
     }
 
     fn is_over(&self) -> bool {
@@ -50,6 +58,19 @@ impl Patience {
                 return Ok(all);
             }
         }
+    }
+}
+
+/// The time for one tool, and for each of its parts.
+pub(super) struct Share<'p> {
+    all: &'p Patience,
+    each: Duration,
+}
+
+impl Share<'_> {
+    /// Repeats a measurement as often as the share of one part allows.
+    pub(super) fn repeat<T>(&self, once: impl FnMut() -> Result<T, String>) -> Result<Vec<T>, String> {
+        self.all.repeat(RUNS, self.each, once)
     }
 }
 

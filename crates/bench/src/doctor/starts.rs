@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tiny_program_runs_or_has_a_stand_in() {
+    fn the_tiny_program_runs_or_has_a_replacement() {
         let program = Program::new();
         let patience = Patience::new(Duration::from_secs(60));
         assert!(cost(Way::PosixSpawn, &program.path, &patience).unwrap() > 0.0);

@@ -4,32 +4,16 @@ use std::time::Duration;
 
 use hotstart_launch::Exit;
 
-use super::patience::Patience;
+use super::patience::{Patience, Share};
 use super::timeline::{self, Timeline, Wait};
 use super::{Finding, Table, ways};
 use crate::command::Command;
 use crate::measure::describe;
 use crate::render::{bytes_from_kib, seconds};
-use crate::stats::summary::median;
+use crate::stats::summary::median_of;
 
 /// Most time for one of a tool's four parts.
 const TIME: Duration = Duration::from_millis(1000);
-/// Runs of each part.
-const RUNS: std::ops::RangeInclusive<usize> = 5..=60;
-
-/// The time for one tool, and for each of its parts.
-pub(super) struct Share<'p> {
-    all: &'p Patience,
-    each: Duration,
-}
-
-impl Share<'_> {
-    /// Repeats a measurement as often as the share of one part allows.
-    pub(super) fn repeat<T>(&self, once: impl FnMut() -> Result<T, String>) -> Result<Vec<T>, String> {
-        self.all.repeat(RUNS, self.each, once)
-    }
-}
-
 /// Measures the sections of one tool within `time`.
 pub(super) fn measure(line: &str, patience: &Patience, time: Duration) -> Vec<(Table, Vec<Finding>)> {
     let mut words: Vec<std::ffi::OsString> = line.split_whitespace().map(Into::into).collect();
@@ -37,7 +21,7 @@ pub(super) fn measure(line: &str, patience: &Patience, time: Duration) -> Vec<(T
         words.push("--version".into());
     }
     let patience = patience.part(time);
-    let share = Share { all: &patience, each: TIME.min(time / 4) };
+    let share = patience.share(TIME.min(time / 4));
     let mut table = Table::new(&format!("{line}: where a cold start goes"), &["", "time", "share"]);
     let cwd = std::env::current_dir().unwrap_or_else(|_| "/".into());
     let command = match Command::find(words, std::env::var_os("PATH").as_deref(), &cwd) {
@@ -72,10 +56,6 @@ fn note_exit(command: &Command, exit: &Exit, table: &mut Table) {
     ));
 }
 
-pub(super) fn middle<T>(all: &[T], value: impl Fn(&T) -> f64) -> f64 {
-    median(&all.iter().map(value).collect::<Vec<_>>())
-}
-
 /// Returns the third of all runs with the most pieces. The others were read too late to separate the events.
 fn timelines(command: &Command, share: &Share<'_>) -> Result<Vec<Timeline>, String> {
     let pairs = share.repeat(|| {
@@ -96,8 +76,8 @@ fn split(command: &Command, table: &mut Table, share: &Share<'_>) -> Vec<Finding
         }
     };
     let statistics = timeline::statistics(command, &[]).map_err(|why| table.gap("relocation", why)).ok();
-    let (exec, whole) = (middle(&runs, |t| t.loader), middle(&runs, |t| t.end));
-    let loader = middle(&runs, |t| t.constructors - t.loader);
+    let (exec, whole) = (median_of(&runs, |t| t.loader), median_of(&runs, |t| t.end));
+    let loader = median_of(&runs, |t| t.constructors - t.loader);
     let mut row = |label: &str, time: f64| {
         table.row(label, [seconds(time), format!("{:.0} %", time / whole * 100.0)]);
     };
@@ -109,11 +89,11 @@ fn split(command: &Command, table: &mut Table, share: &Share<'_>) -> Vec<Finding
         loader - relocation.unwrap_or(0.0),
     );
     relocation.into_iter().for_each(|time| row("relocation", time));
-    row("constructors", middle(&runs, |t| t.main - t.constructors));
+    row("constructors", median_of(&runs, |t| t.main - t.constructors));
     let ends = |t: &Timeline| t.exit.unwrap_or(t.end);
-    row("main", middle(&runs, |t| ends(t) - t.main));
+    row("main", median_of(&runs, |t| ends(t) - t.main));
     if runs.iter().any(|t| t.exit.is_some()) {
-        row("exit, destructors and taking down", middle(&runs, |t| t.end - ends(t)));
+        row("exit, destructors and taking down", median_of(&runs, |t| t.end - ends(t)));
     } else {
         table.note("it ends without exit(): taking down is within main");
     }
@@ -148,7 +128,7 @@ fn describe_relocations(
         Ok([wall(lazy), wall(now)])
     });
     if let Ok(pairs) = pairs {
-        let (lazy, now) = (middle(&pairs, |pair| pair[0]), middle(&pairs, |pair| pair[1]));
+        let (lazy, now) = (median_of(&pairs, |pair| pair[0]), median_of(&pairs, |pair| pair[1]));
         table.note(format!("cold, all in: {} as it is, {} with LD_BIND_NOW=1", seconds(lazy), seconds(now)));
     }
     vec![Finding::Relocation { tool: command.name.clone(), share: s.relocation }]

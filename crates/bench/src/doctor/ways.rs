@@ -7,12 +7,12 @@ use hotstart_launch::{
     Choice, EnvBlock, Exit, Group, Launcher, Policy, ProcessGroup, Spec, ToolStatistics, Via,
 };
 
-use super::patience::within;
+use super::patience::{Share, within};
 use super::timeline::LIMIT;
-use super::tool::{Share, middle};
 use super::{Finding, Table};
 use crate::command::Command;
 use crate::render::seconds;
+use crate::stats::summary::median_of;
 
 /// First rounds, not counted: they fill caches, make zygotes, and are audited.
 const FIRST: usize = 4;
@@ -71,15 +71,15 @@ pub(super) fn compare(command: &Command, line: &str, share: &Share<'_>) -> (Tabl
             table.gap(what, why_not(last, &way.launcher));
             continue;
         }
-        let wall = middle(&exits, |exit| exit.wall.as_secs_f64());
-        let faults = middle(&exits, |exit| exit.usage.minor_faults as f64).to_string();
+        let wall = median_of(&exits, |exit| exit.wall.as_secs_f64());
+        let faults = median_of(&exits, |exit| exit.usage.minor_faults as f64).to_string();
         let cold = medians.first().copied().unwrap_or(wall);
         let gain = if index > 0 { format!("{:.2} × faster", cold / wall) } else { String::new() };
         table.row(way.label, [seconds(wall), faults, gain]);
         medians.push(wall);
     }
     table.note(format!("medians of up to {} starts of each, until waited for", rounds.len()));
-    ways.iter().for_each(|way| note_templates(way, &mut table));
+    ways.iter().for_each(|way| note_zygotes(way, &mut table));
     let found = conclude(name, &medians, rounds[rounds.len() - 1][1].via);
     (table, found)
 }
@@ -95,10 +95,10 @@ fn why_not(last: Via, launcher: &Launcher) -> String {
     tools.iter().find_map(told).unwrap_or_else(|| "no start was of this kind".to_owned())
 }
 
-fn note_templates(way: &Way, table: &mut Table) {
+fn note_zygotes(way: &Way, table: &mut Table) {
     for tool in way.launcher.statistics().tools {
-        if tool.templates > 0 {
-            let each = tool.template_time.as_secs_f64() / tool.templates as f64;
+        if tool.zygotes > 0 {
+            let each = tool.zygote_time.as_secs_f64() / tool.zygotes as f64;
             table.note(format!("{}: making a zygote took {}", way.label, seconds(each)));
         }
     }

@@ -56,6 +56,11 @@ pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     sorted[low] + (sorted[high] - sorted[low]) * part
 }
 
+/// Returns the median of one figure of all items.
+pub fn median_of<T>(all: &[T], figure: impl Fn(&T) -> f64) -> f64 {
+    median(&all.iter().map(figure).collect::<Vec<_>>())
+}
+
 /// Returns the median of unsorted values.
 pub fn median(values: &[f64]) -> f64 {
     quantile(&sorted(values), 0.5)

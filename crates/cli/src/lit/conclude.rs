@@ -1,4 +1,6 @@
 //! The end of a run: recorded times, lists and summary, reports, exit code.
+//!
+//! Everything that follows the last test is here in the order in which lit does it, since users and scripts read that output.
 
 use std::fmt::Write;
 use std::panic::resume_unwind;

@@ -12,7 +12,7 @@
 
 extern char **environ;
 
-/* A rewound tool has its worker's socket, closed on exec, as 62. */
+/* A reset tool has its worker's socket, closed on exec, as 62. */
 static void tell_descriptors(void)
 {
     for (int fd = 0; fd < 300; fd++) {

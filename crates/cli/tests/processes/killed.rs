@@ -94,7 +94,7 @@ fn wanted() -> u64 {
 }
 
 #[test]
-fn killed_templates_lose_no_test_and_change_no_verdict() {
+fn killed_zygotes_lose_no_test_and_change_no_verdict() {
     let alone = Alone::begin();
     let wanted = wanted();
     let dir = tempfile::tempdir().unwrap();

@@ -42,13 +42,14 @@ fn sequence(first: &[String], second: &[String]) -> Sequence {
 /// Runs `sequence` cold and in a persistent process.
 pub fn calibrate(
     session: &Session,
-    (sequence, program): (&Sequence, &Program),
+    sequence: &Sequence,
+    program: &Program,
     statistics: &mut Statistics,
 ) -> io::Result<Tried> {
     statistics.covers(sequence);
     let cold = session.run(sequence, program, Mode::Cold)?;
     statistics.tally.add(Mode::Cold, &cold);
-    let warm = run_against(session, (sequence, program), Mode::Reset, &cold)?;
+    let warm = run_against(session, sequence, program, Mode::Reset, &cold)?;
     statistics.tally.add(Mode::Reset, &warm);
     Ok(Tried { retires: warm.retired > 0, differs: compare(&cold, &warm, Mode::Reset).is_some() })
 }

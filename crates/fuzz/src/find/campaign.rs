@@ -1,4 +1,7 @@
 //! A campaign: jobs that draw, run and compare sequences until the time is up.
+//!
+//! Compiling a program takes longer than many runs, so sequences share one. Each job has programs and directories of its own, so that jobs
+//! do not disturb each other.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -171,7 +174,7 @@ impl<'c> Job<'c> {
 
     /// Whether `sequence` retires a persistent process. Examines the sequence if it differs.
     fn try_out(&mut self, sequence: &Sequence) -> Result<bool, String> {
-        let tried = calibrate(&self.session, (sequence, &self.universal), &mut self.statistics);
+        let tried = calibrate(&self.session, sequence, &self.universal, &mut self.statistics);
         let tried = tried.map_err(|e| format!("cannot try {}: {e}", names(sequence).join(", ")))?;
         let is_known = |known: &Known| known.iter().any(|acts| acts.iter().all(|act| sequence.has(act)));
         if tried.differs && !is_known(&self.campaign.known.lock().expect("no panic while locked")) {
@@ -238,7 +241,7 @@ impl<'c> Job<'c> {
         let program = self.program(&sequence.before)?;
         self.statistics.covers(sequence);
         let modes = &self.campaign.options.modes;
-        let verdict = check(&self.session, (sequence, &program), modes, &mut self.statistics.tally);
+        let verdict = check(&self.session, sequence, &program, modes, &mut self.statistics.tally);
         match verdict.map_err(|e| format!("cannot run sequence {number}: {e}"))? {
             Verdict::Same => Ok(()),
             Verdict::Nondeterministic(at) => {
@@ -254,7 +257,7 @@ impl<'c> Job<'c> {
         let attempts = if difference.hangs() { SHRINKING_HANGS } else { SHRINKING };
         let small = shrink(sequence.clone(), attempts, |candidate| self.fails(candidate, mode));
         let program = self.program(&small.before)?;
-        let again = check(&self.session, (&small, &program), &[mode], &mut Tally::default());
+        let again = check(&self.session, &small, &program, &[mode], &mut Tally::default());
         let (small, difference) = match again {
             Ok(Verdict::Differs(smaller)) => (small, *smaller),
             _ => (sequence.clone(), difference),
@@ -268,7 +271,7 @@ impl<'c> Job<'c> {
             reproduce::describe(&small)
         );
         let name = format!("finding-{place}");
-        let dir = reproduce::write(&self.campaign.options.out, &name, (&small, &difference), &heading)
+        let dir = reproduce::write(&self.campaign.options.out, &name, &small, &difference, &heading)
             .map_err(|e| format!("cannot write below {}: {e}", self.campaign.options.out.display()))?;
         let counts = self.campaign.counts(&dir)?;
         let remark = if counts { "" } else { "  found with the other runtime as well\n" };
@@ -283,7 +286,7 @@ impl<'c> Job<'c> {
         let Ok(program) = self.program(&sequence.before) else { return false };
         let run_cold = || self.session.run(sequence, &program, Mode::Cold);
         let Ok(cold) = run_cold() else { return false };
-        let Ok(warm) = run_against(&self.session, (sequence, &program), mode, &cold) else { return false };
+        let Ok(warm) = run_against(&self.session, sequence, &program, mode, &cold) else { return false };
         compare(&cold, &warm, mode).is_some() && run_cold().is_ok_and(|again| again.observed == cold.observed)
     }
 }

@@ -54,7 +54,8 @@ pub fn compare(cold: &Outcome, warm: &Outcome, mode: Mode) -> Option<Difference>
 /// `hotstart` would, until it no longer differs or no run is doubtful.
 pub fn run_against(
     session: &Session,
-    (sequence, program): (&Sequence, &Program),
+    sequence: &Sequence,
+    program: &Program,
     mode: Mode,
     cold: &Outcome,
 ) -> io::Result<Outcome> {
@@ -71,13 +72,14 @@ pub fn run_against(
 /// Runs `sequence` cold and in each of `modes`. An error is one of the harness.
 pub fn check(
     session: &Session,
-    (sequence, program): (&Sequence, &Program),
+    sequence: &Sequence,
+    program: &Program,
     modes: &[Mode],
     tally: &mut Tally,
 ) -> io::Result<Verdict> {
     let mut run = |mode, cold: Option<&Outcome>| {
         let outcome = match cold {
-            Some(cold) => run_against(session, (sequence, program), mode, cold)?,
+            Some(cold) => run_against(session, sequence, program, mode, cold)?,
             None => session.run(sequence, program, mode)?,
         };
         tally.add(mode, &outcome);

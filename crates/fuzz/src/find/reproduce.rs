@@ -16,7 +16,8 @@ const REPORT: &str = "report.txt";
 pub fn write(
     out: &Path,
     name: &str,
-    (sequence, difference): (&Sequence, &Difference),
+    sequence: &Sequence,
+    difference: &Difference,
     heading: &str,
 ) -> io::Result<PathBuf> {
     let dir = out.join(name);
@@ -59,7 +60,7 @@ pub fn replay(dir: &Path, modes: &[Mode]) -> Result<Vec<Difference>, String> {
     let session = Session::new(Place::new(&scratch.path().join("job")));
     let mut found = Vec::new();
     for mode in modes {
-        let verdict = check(&session, (&sequence, &program), &[*mode], &mut Tally::default());
+        let verdict = check(&session, &sequence, &program, &[*mode], &mut Tally::default());
         if let Verdict::Differs(difference) = verdict.map_err(|e| format!("cannot run it: {e}"))? {
             found.push(*difference);
         }

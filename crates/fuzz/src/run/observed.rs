@@ -39,7 +39,8 @@ impl Observed {
     pub(super) fn take(
         streams: &mut Streams,
         visible: &Path,
-        (status, timed_out): (Status, bool),
+        status: Status,
+        timed_out: bool,
     ) -> io::Result<Self> {
         let mut files = BTreeMap::new();
         list(visible, "", &mut files)?;

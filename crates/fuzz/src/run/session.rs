@@ -1,4 +1,6 @@
 //! Runs a whole sequence in one mode: one run after another, with one launcher, in one place.
+//!
+//! The modes differ in nothing but the policy, so a difference between their observations is one that the way of starting makes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -192,7 +194,7 @@ impl Session {
         let child = launcher.start(&spec, &group).map_err(io::Error::other)?;
         drop(spec);
         let (exit, timed_out) = await_end(child, &group)?;
-        let observed = Observed::take(&mut streams, &self.place.visible(), (exit.status, timed_out))?;
+        let observed = Observed::take(&mut streams, &self.place.visible(), exit.status, timed_out)?;
         Ok((observed, exit))
     }
 

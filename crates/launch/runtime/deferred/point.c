@@ -150,7 +150,7 @@ static int is_set(const char *name, const char *environment, const char *end)
 /* Whether a request has no variable that was asked for where it was not set. */
 static int lacks_what_lacked(const struct hs_job *request)
 {
-    const char *asked = hs_audit_asked_since();
+    const char *asked = hs_asked_since();
     for (; asked && *asked; asked += strlen(asked) + 1)
         if (is_set(asked, request->environment, request->end) &&
             !is_set(asked, point.saved_environment, point.saved_environment + point.saved_size))
@@ -210,7 +210,7 @@ static void refuse(void)
     if (point.watched->stage == AGREED)
         point.differs = HS_DIFFERS_POINT;
     point.watched->stage = REFUSED;
-    hs_audit_stop();
+    hs_asked_stop();
     point.is_watched = 0;
 }
 
@@ -225,7 +225,7 @@ void hs_point_watch(const struct hs_job *request, const struct hs_call *with)
     point.call = with;
     hs_zero((uintptr_t)&arrival, (uintptr_t)(&arrival + 1));
     point.is_watched = 1;
-    hs_audit_resume();
+    hs_asked_resume();
     hs_watch_begin(request, refuse);
 }
 
@@ -235,7 +235,7 @@ uint32_t hs_point_unwatch(void)
     if (!point.is_watched)
         return point.differs;
     hs_watch_end();
-    hs_audit_stop();
+    hs_asked_stop();
     point.is_watched = 0;
     if (point.watched->stage == AGREED)
         return HS_DIFFERS_POINT;
@@ -280,7 +280,7 @@ static int is_plain(uintptr_t *given)
     unsigned long total, wanted = HS_CONTROL_FD;
     for (uint32_t i = 0; i < point.job->head->fd_count; i++)
         wanted += (unsigned long)point.job->targets[i];
-    return !hs_mappings_touched(given) && !hs_audit_doubts() && hs_audit_asked_since() && !hs_child_holds_mutexes() &&
+    return !hs_mappings_touched(given) && !hs_asked_doubts() && hs_asked_since() && !hs_child_holds_mutexes() &&
            hs_strings_are_untouched(point.job, point.call) && arrival.general[HS_RSP] - RED_ZONE >= hs_memory_stack_low() &&
            hs_state_blocks_nothing() && hs_worker_has_segments() && hs_count_entries("/proc/self/fd", &total) >= 0 && total == wanted;
 }
@@ -355,7 +355,7 @@ static void arrived(void)
 {
     uintptr_t given;
     const int now = errno;
-    hs_audit_stop();
+    hs_asked_stop();
     point.is_watched = 0;
     if (point.watched->stage != AGREED)
         learn(now);

@@ -7,7 +7,7 @@
  * The environment cannot be read either, but a look at it does not end the watch. It is recorded, and from then on the state depends on
  * the names of the variables, or on the value of one: each name and each value has a page of its own.
  *
- * Clocks can be read without a system call, too: audit.c stands in for libc's functions, and touches an argument. Behind those are the
+ * Clocks can be read without a system call, too: asked.c interposes the functions of libc, and touches an argument. Behind those are the
  * pages that the kernel shares with each process, and the time stamp counter. Neither can be read meanwhile; a kernel that seals the pages
  * leaves the functions.
  *
@@ -96,15 +96,15 @@ __attribute__((naked)) static char read_byte(const char *place __attribute__((un
     __asm__("movb (%rdi), %al\n\tret");
 }
 
-/* Arrives if the tool passes a string of its request to a function that stands in for libc's, before that begins. */
+/* Arrives if the tool passes a string of its request to an interposed function, before that begins. */
 void hs_watch_pass(const char *string)
 {
     if (watch.is_on)
         read_byte(string);
 }
 
-/* Arrives: the tool asks for what differs from run to run, without a system call; or it calls one of the runtime's functions that
- * stand in for libc's, and notes what is not put back, before that begins. */
+/* Arrives: the tool asks for what differs from run to run, without a system call, or calls an interposed function whose effect is not
+ * restored. It has not happened yet then. */
 void hs_watch_touch(void)
 {
     hs_watch_pass(watch.secrets[HS_SECRET_ARGUMENTS].from);
@@ -174,7 +174,7 @@ static void find_clocks(void)
             watch.clocks[watch.clock_count++] = (struct hs_secret){(char *)map.from, map.to - map.from};
 }
 
-/* Where it is refused, clocks are seen as far as audit.c knows them. */
+/* Where it is refused, clocks are seen as far as asked.c knows them. */
 static void show_clocks(int shown)
 {
     for (int i = 0; i < watch.clock_count; i++)

@@ -388,17 +388,17 @@ HS_EXPORT long ptrace(enum __ptrace_request request, ...)
 }
 
 /* The function to bind in place of libc's `function`. */
-void *hs_nested_stand_in(void *function)
+void *hs_nested_interposed(void *function)
 {
-#define STAND_IN(name, own) \
+#define INTERPOSED(name, own) \
     if (function == (void *)next.name) \
         return (void *)own;
-    STAND_IN(execve, own_execve)
-    STAND_IN(execv, own_execv)
-    STAND_IN(execvpe, own_execvpe)
-    STAND_IN(execvp, own_execvp)
-    STAND_IN(posix_spawn, own_spawn)
-    STAND_IN(posix_spawnp, own_spawnp)
-    STAND_IN(ptrace, ptrace)
+    INTERPOSED(execve, own_execve)
+    INTERPOSED(execv, own_execv)
+    INTERPOSED(execvpe, own_execvpe)
+    INTERPOSED(execvp, own_execvp)
+    INTERPOSED(posix_spawn, own_spawn)
+    INTERPOSED(posix_spawnp, own_spawnp)
+    INTERPOSED(ptrace, ptrace)
     return function;
 }

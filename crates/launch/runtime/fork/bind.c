@@ -259,8 +259,8 @@ void hs_bind_all(void)
                 continue;
             void **place = (void **)(object.base + slot->r_offset);
             /* A lookup by version passes the runtime's own definitions by, which ld.so would find first. */
-            void *address = hs_marks_stand_in(find(&object, slot));
-            address = hs_threads_stand_in(hs_nested_stand_in(hs_audit_stand_in(address)));
+            void *address = hs_marks_interposed(find(&object, slot));
+            address = hs_threads_interposed(hs_nested_interposed(hs_asked_interposed(address)));
             int own = (ElfW(Addr))address >= program.low && (ElfW(Addr))address < program.high;
             if (address && !own) {
                 if (*place != address)

@@ -67,9 +67,8 @@ static void leave_group(void)
     errno = saved;
 }
 
-/* The copy is born in its process group, so that it is reached by whoever signals the group once it is told of. Were it moved
- * afterwards by the runner, a group that the tool makes at once would be undone. The template goes there for that moment,
- * with all signals blocked. */
+/* The fork is born in its process group, so that a signal to the group reaches it from the start. If the runner moved it later, that would
+ * undo a group which the tool makes at once. The zygote is in that group for a moment, with all signals blocked. */
 int hs_child_clone(int32_t *pid_cell, int32_t group)
 {
     unsigned long flags =

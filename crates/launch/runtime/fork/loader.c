@@ -1,8 +1,8 @@
 /* The loader's and libc's own records of main's arguments.
  *
- * ld.so calls the constructors of a library that is opened later (dlopen) with the number of arguments and the list that it, or libc, was
- * given. In a zygote those are stand-ins, so each start has its own written there. glibc keeps these words to itself. Both files have the
- * list followed by the number, once. Where that is not so, a run that opens a library is doubtful (calls.c).
+ * ld.so calls the constructors of a library that is opened later (dlopen) with the number of arguments and the list that it, or libc,
+ * was given. In a zygote those are placeholders, so each start has its own written there. glibc keeps these words to itself. Both files
+ * have the list followed by the number, once. Where that is not so, a run that opens a library is doubtful (calls.c).
  *
  * The loader has made its own words read-only. They are writable only while they are written.
  */

@@ -58,9 +58,9 @@ static int announce(uint32_t doubts, uint64_t place)
     struct listing list = {message + sizeof *ready, message + 64 * 1024, 0, 0};
     dl_iterate_phdr(list_object, &list);
     if (list.full)
-        doubts |= HS_DOUBT_AUDIT_FULL;
+        doubts |= HS_DOUBT_ASKED_FULL;
     uint32_t names;
-    list.at += hs_audit_names(list.at, 8192, &names);
+    list.at += hs_asked_names(list.at, 8192, &names);
     *ready = (struct hs_ready){HS_VERSION, (uint32_t)(list.at - message), (int32_t)syscall(SYS_getpid),
                                doubts, list.count, names, place};
     return hs_send(message, ready->length);
@@ -141,7 +141,7 @@ static long next_request(uint32_t room, uint32_t *fd_count)
     if (length < (long)sizeof(struct hs_request))
         return 0;
     const uint32_t flags = ((const struct hs_request *)message)->flags;
-    if (flags & HS_REQUEST_BOUND && hs_place_free(flags & HS_REQUEST_ANYWHERE) != 0)
+    if (flags & HS_REQUEST_BOUND && hs_affinity_free(flags & HS_REQUEST_ANYWHERE) != 0)
         return 0;
     const uint32_t own = flags & HS_REQUEST_WORKER ? 2 : 0;
     return hs_decode(message, length, room, &server.job) == 0 && server.job.head->fd_count + own == *fd_count ? length : -1;
@@ -227,12 +227,12 @@ static void offer(uint32_t doubts, uint64_t place)
 /* Makes a zygote of the stopped process; returns what speaks against it so far. */
 static uint32_t become_zygote(uint64_t place)
 {
-    hs_audit_tell(place);
-    hs_audit_stop();
+    hs_asked_tell(place);
+    hs_asked_stop();
     hs_marks_resolve();
     hs_threads_resolve();
     const int failed = prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || hs_title_open() != 0 || hs_child_open() != 0;
-    return hs_audit_doubts() | (failed ? HS_DOUBT_KERNEL : 0);
+    return hs_asked_doubts() | (failed ? HS_DOUBT_KERNEL : 0);
 }
 
 /* Serves requests of a Python script that has halted. Returns the request in a fork only. */
@@ -241,7 +241,7 @@ const struct hs_job *hs_serve_python(const struct hs_start *start, uint64_t plac
     server.is_python = 1;
     uint32_t doubts = become_zygote(place);
     doubts |= hs_snapshot_doubts_of_python();
-    hs_place_open();
+    hs_affinity_open();
     offer(doubts, place);
     while (!take_request(start, NULL))
         ;
@@ -257,7 +257,7 @@ void hs_serve(const struct hs_start *start, struct hs_call *call)
     hs_loader_find(start);
     hs_nested_open(start->argv);
     hs_bind_all();
-    hs_place_open();
+    hs_affinity_open();
     offer(doubts, 0);
     while (!take_request(start, call))
         ;

@@ -87,7 +87,7 @@ static unsigned kept(uintptr_t word, const struct hs_start *start, uintptr_t low
         return KEPT_STRING;
     for (char **var = start->envp; *var; var++)
         if (word >= (uintptr_t)*var && word <= (uintptr_t)*var + strlen(*var))
-            return hs_audit_asked(*var) ? 0 : KEPT_ENVIRONMENT;
+            return hs_asked_for(*var) ? 0 : KEPT_ENVIRONMENT;
     return 0;
 }
 

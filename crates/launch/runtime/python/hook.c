@@ -139,7 +139,7 @@ void hs_python_touched(const char *what)
 void hs_python_begin(int argc, char **argv, char **envp)
 {
     start = (struct hs_start){argc, argv, envp};
-    hs_audit_leave_to_python();
+    hs_asked_leave_to_python();
     const char *why = hs_python_find();
     if (!why && hs_py_api.PySys_AddAuditHook(hook, NULL) != 0)
         why = "PySys_AddAuditHook";

@@ -115,7 +115,7 @@ static int is_variable(const struct arguments *given)
     const struct hs_py_bytes *key = (const struct hs_py_bytes *)given->rsi;
     if (key->base.type != hs_py_api.bytes || strlen(key->text) != (size_t)key->size)
         return 0;
-    hs_audit_record(key->text);
+    hs_asked_record(key->text);
     return 1;
 }
 

@@ -24,7 +24,7 @@
 #define BASE_MAX 2048
 #define HEAP_KEPT (32ul << 20)
 #define WAITS_MAX 2000000
-/* Where the heap's pages wait: behind the kept blocks (kept.c), for which the same holds. */
+/* Where the heap's pages wait: behind the kept blocks (page_cache.c), for which the same holds. */
 #define PARK 0x1d4c00000000ul
 #define PARK_BYTES (4ul << 30)
 
@@ -159,7 +159,7 @@ static void gone(uintptr_t from, uintptr_t to)
 static long make(long number, long a, long b, long c, long d, long e, long f)
 {
     long made = HS_SYS(number, a, b, c, d, e, f);
-    return made == -ENOMEM && hs_kept_drop() ? HS_SYS(number, a, b, c, d, e, f) : made;
+    return made == -ENOMEM && hs_cache_drop() ? HS_SYS(number, a, b, c, d, e, f) : made;
 }
 
 static int failed(long result)
@@ -172,7 +172,7 @@ static void make_break_real(void);
 /* The tool wants to map where pages wait, or may, or where the kernel's break reaches beyond the tool's. */
 static void avoid(uintptr_t from, uintptr_t to)
 {
-    hs_kept_avoid(from, to);
+    hs_cache_avoid(from, to);
     if (from < round_up(mappings.kernel_end) && to > mappings.present)
         make_break_real();
     if (from < PARK + PARK_BYTES && to > PARK)
@@ -195,7 +195,7 @@ static long map_memory(uintptr_t address, size_t length, long access, long flags
             mappings.lost = 1;
         mappings.mapped_code |= (access & PROT_EXEC) != 0;
         take_out(from, to);
-        if (!plain || !may_keep(taken) || hs_kept_give(from, to - from) == 0)
+        if (!plain || !may_keep(taken) || hs_cache_give(from, to - from) == 0)
             add(from, to, plain);
         else
             made = -ENOMEM;
@@ -208,7 +208,7 @@ static long unmap_memory(uintptr_t from, size_t length)
 {
     int taken = take_lock();
     uintptr_t to = from + round_up(length);
-    int is_kept = may_keep(taken) && is_plain(from, to) && hs_kept_take(from, to);
+    int is_kept = may_keep(taken) && is_plain(from, to) && hs_cache_take(from, to);
     long result = is_kept ? 0 : HS_SYS(SYS_munmap, from, length);
     if (result == 0)
         gone(from, to);
@@ -308,7 +308,7 @@ static int grow_kernel(uintptr_t wanted)
 {
     const uintptr_t had = round_up(mappings.kernel_end);
     mappings.kernel_end = (uintptr_t)HS_SYS(SYS_brk, wanted);
-    if (mappings.kernel_end < wanted && hs_kept_drop())
+    if (mappings.kernel_end < wanted && hs_cache_drop())
         mappings.kernel_end = (uintptr_t)HS_SYS(SYS_brk, wanted);
     if (mappings.present == had && mappings.kernel_end >= wanted)
         mappings.present = round_up(mappings.kernel_end);
@@ -358,7 +358,7 @@ void hs_mappings_make_real(int for_good)
     if (!for_good)
         return;
     mappings.cannot_park = 1;
-    hs_kept_drop();
+    hs_cache_drop();
 }
 
 /* Whether this run has mapped code. Slots that ld.so has bound to it must not be kept. */
@@ -406,7 +406,7 @@ static int waits(const struct hs_mapping *map)
 {
     if (memcmp(map->access, "rw-p", sizeof map->access) != 0)
         return 0;
-    return hs_kept_has(map->from, map->to) || (map->from >= PARK && map->to <= PARK + PARK_BYTES);
+    return hs_cache_has(map->from, map->to) || (map->from >= PARK && map->to <= PARK + PARK_BYTES);
 }
 
 /* The next mapping that neither waits nor is a part of the heap, which the kernel may keep in pieces. */
@@ -452,7 +452,7 @@ int hs_mappings_differ(void)
         if ((map.from != mappings.base[i].from && !is_stack) || map.to != mappings.base[i].to)
             return 1;
     }
-    return !at || next_of_tool(at, &map) != NULL || hs_kept_differs();
+    return !at || next_of_tool(at, &map) != NULL || hs_cache_differs();
 }
 
 /* Begins to follow, in a new worker. */
@@ -539,7 +539,7 @@ int hs_mappings_undo(void)
     mappings.count = 0;
 #endif
     for (size_t i = 0; i < mappings.count; i++)
-        if (!(mappings.ranges[i].is_plain && hs_kept_take(mappings.ranges[i].from, mappings.ranges[i].to)) &&
+        if (!(mappings.ranges[i].is_plain && hs_cache_take(mappings.ranges[i].from, mappings.ranges[i].to)) &&
             HS_SYS(SYS_munmap, mappings.ranges[i].from, mappings.ranges[i].to - mappings.ranges[i].from) != 0)
             return -1;
     mappings.count = 0;
@@ -551,7 +551,7 @@ int hs_mappings_undo(void)
 /* How many pages all mappings have, after they were undone, if nothing was mapped or unmapped by a way that is not seen. */
 unsigned long hs_mappings_pages(void)
 {
-    return mappings.base_pages + grown_pages() + hs_kept_pages();
+    return mappings.base_pages + grown_pages() + hs_cache_pages();
 }
 
 /* Whether something was: for a run that is audited, which would find a difference that is nobody's fault. */

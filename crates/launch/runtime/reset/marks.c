@@ -277,20 +277,20 @@ HS_EXPORT long syscall(long number, ...)
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 /* The function to bind in place of one of libc's: the interposed one, if there is one, or else itself. */
-#define STAND_IN(name, ...) \
+#define INTERPOSED(name, ...) \
     if (function == (void *)next.name) \
         return (void *)name;
 
-void *hs_marks_stand_in(void *function)
+void *hs_marks_interposed(void *function)
 {
     /* What libc lacks is not to be taken for one of those that it lacks, too. */
     if (!function)
         return NULL;
-    FORWARDS(STAND_IN)
-    ACTING(STAND_IN)
-    STAND_IN(prctl)
-    STAND_IN(syscall)
-    STAND_IN(timer_create)
-    STAND_IN(personality)
+    FORWARDS(INTERPOSED)
+    ACTING(INTERPOSED)
+    INTERPOSED(prctl)
+    INTERPOSED(syscall)
+    INTERPOSED(timer_create)
+    INTERPOSED(personality)
     return function;
 }

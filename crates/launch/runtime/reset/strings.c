@@ -57,7 +57,7 @@ static struct {
     size_t auxiliary_words;
 } layout;
 
-/* Takes note of where the tool keeps the number of arguments; -1 if it is not there. A worker knows it from its template. */
+/* Takes note of where the tool keeps the number of arguments; -1 if it is not there. A worker knows it from its zygote. */
 int hs_strings_learn_counts(const struct hs_job *job, const struct hs_start *start)
 {
     if (layout.count_count || !job->head->count_count)

@@ -241,7 +241,7 @@ HS_EXPORT int pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes)
     return result;
 }
 
-void *hs_threads_stand_in(void *function)
+void *hs_threads_interposed(void *function)
 {
     if (function && function == (void *)next.create)
         return (void *)pthread_create;
@@ -250,7 +250,7 @@ void *hs_threads_stand_in(void *function)
 
 #else
 
-void *hs_threads_stand_in(void *function)
+void *hs_threads_interposed(void *function)
 {
     return function;
 }

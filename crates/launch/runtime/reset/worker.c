@@ -230,7 +230,7 @@ static void finish(void)
         hs_memory_learn();
     worker.runs++;
     hs_memory_restore();
-    hs_kept_clean();
+    hs_cache_clean();
     hs_state_restore();
     if (audited) {
         end.differs = audit();

@@ -1,4 +1,4 @@
-/* Leaves its process in every state that a worker must put back, or must not use again, as its first argument says, and
+/* Leaves its process in every state that a worker must restore, or must not use again, as its first argument says, and
  * prints what it found when it began: the same in each run. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -202,7 +202,7 @@ static void have_children(void)
         ;
 }
 
-/* Sets what is put back by ways that go past the names of libc's functions. */
+/* Sets what is restored by ways that go past the names of libc's functions. */
 static void unnoticed(void)
 {
     static unsigned short samples[100];

@@ -79,7 +79,7 @@ static void map(void)
         close(fd);
     } else if (kind == 1)
         at = mmap(NULL, pages * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    else if (kind == 2) /* where runtime/reset/kept.c likes to keep things */
+    else if (kind == 2) /* where runtime/reset/page_cache.c likes to keep things */
         at = mmap((void *)0x1d4b0f000000ul, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     else
         at = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

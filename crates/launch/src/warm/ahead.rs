@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use super::observe::{self, Observed};
 use super::pool::Process;
-use super::template::{Means, Template};
+use super::zygote::{Means, Zygote};
 use super::{Policy, Runtime, eligible, key, try_runtime};
 use crate::slots::Slots;
 use crate::{EnvBlock, Spec};
@@ -43,7 +43,7 @@ struct State {
     policy: Policy,
     /// Programs whose zygotes will be made, unless that fails.
     waiting: Vec<PathBuf>,
-    ready: Vec<Made<Template>>,
+    ready: Vec<Made<Zygote>>,
 }
 
 /// The usual numbers of arguments of tests' commands, the name included: `opt -passes=… -S < FILE`, `FileCheck FILE`.
@@ -127,7 +127,7 @@ impl Ahead {
     }
 
     /// Takes the zygote of `program`, if there is one. Waits up to `patience` for one that is being made, but only once.
-    pub(crate) fn take(&self, program: &Path, patience: Duration) -> Option<Made<Template>> {
+    pub(crate) fn take(&self, program: &Path, patience: Duration) -> Option<Made<Zygote>> {
         let is_coming = |state: &mut State| state.waiting.iter().any(|waiting| waiting == program);
         let waited = self.shared.made.wait_timeout_while(self.shared.lock(), patience, is_coming);
         let mut state = waited.expect("no panic while locked").0;
@@ -168,7 +168,7 @@ impl Shared {
 
     fn make(&self, program: PathBuf, name: OsString, env: EnvBlock) {
         // On a failure the start that needs the zygote finds the reason again, and can report it.
-        let made = Guess::new(name, env).and_then(|guess| self.template(program.clone(), guess));
+        let made = Guess::new(name, env).and_then(|guess| self.zygote(program.clone(), guess));
         let mut state = self.lock();
         if let Some(at) = state.waiting.iter().position(|waiting| *waiting == program) {
             state.waiting.swap_remove(at);
@@ -178,7 +178,7 @@ impl Shared {
         self.made.notify_all();
     }
 
-    fn template(&self, program: PathBuf, guess: Guess) -> Option<Made<Template>> {
+    fn zygote(&self, program: PathBuf, guess: Guess) -> Option<Made<Zygote>> {
         let spec = guess.spec(&program);
         if key::refuses(&spec).is_some() || self.is_over.load(Ordering::Relaxed) {
             return None;
@@ -196,7 +196,7 @@ impl Shared {
         if observed.refusal.is_some() {
             return None;
         }
-        let zygote = Template::start(&spec, &traits, means, Some(&observed)).ok()?;
+        let zygote = Zygote::start(&spec, &traits, means, Some(&observed)).ok()?;
         drop(spec);
         Some(Made { program, zygote, observed, is_new, guess })
     }

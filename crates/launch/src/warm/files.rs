@@ -2,7 +2,7 @@
 //!
 //! The stages of a pipeline are started one after the other, and share most of their libraries. Nobody outside can tell
 //! whether a file was changed before the second stage or before the first, unless the one who starts them changes it. So the
-//! starts of one [`Moment`] look at each file once.
+//! starts of one [`StatCache`] look at each file once.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -174,28 +174,28 @@ thread_local! {
 
 /// Starts of this thread share one stat cache while this value lives.
 #[derive(Debug)]
-pub struct Moment(PhantomData<*const ()>);
+pub struct StatCache(PhantomData<*const ()>);
 
-impl Moment {
-    /// Begins a moment, which lasts until the value is dropped.
-    pub fn begin() -> Moment {
+impl StatCache {
+    /// Begins a cache, which lives until the value is dropped.
+    pub fn begin() -> StatCache {
         FOUND.set(Some(Vec::new()));
-        Moment(PhantomData)
+        StatCache(PhantomData)
     }
 
     /// Clears the cache, because this thread may have changed a file.
-    pub fn begin_again(&self) {
+    pub fn clear(&self) {
         FOUND.set(Some(Vec::new()));
     }
 }
 
-impl Drop for Moment {
+impl Drop for StatCache {
     fn drop(&mut self) {
         FOUND.set(None);
     }
 }
 
-/// Calls `use_look` with a function that looks at files, and asks the system only once for each in a moment.
+/// Calls `use_look` with a function that looks at files, and asks the system only once for each while a `StatCache` lives.
 fn looking<T>(use_look: impl FnOnce(&mut dyn FnMut(&Arc<CStr>) -> Option<Identity>) -> T) -> T {
     FOUND.with_borrow_mut(|found| match found {
         None => use_look(&mut |path| identify(path)),
@@ -262,7 +262,7 @@ impl Identity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::warm::Moment;
+    use crate::warm::StatCache;
 
     #[test]
     fn replaced_removed_and_appearing_files_are_noticed() {
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn in_one_moment_files_are_looked_at_once() {
+    fn with_a_stat_cache_files_are_looked_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
         let write = |text: &str| std::fs::write(&path, text).unwrap();
@@ -293,16 +293,16 @@ mod tests {
         one.watch(&path);
         other.watch(&dir.path().join("absent"));
         other.watch(&path);
-        let moment = Moment::begin();
+        let stat_cache = StatCache::begin();
         assert!(one.unchanged());
         write("another");
         assert!(one.unchanged() && other.unchanged());
         std::thread::scope(|scope| scope.spawn(|| assert!(!one.unchanged())).join().unwrap());
-        moment.begin_again();
+        stat_cache.clear();
         assert!(!one.unchanged() && !other.unchanged());
         write("one");
         assert!(!other.unchanged(), "what differed is remembered, too");
-        drop(moment);
+        drop(stat_cache);
         std::fs::remove_file(&path).unwrap();
         one = Files::default();
         one.watch(&path);

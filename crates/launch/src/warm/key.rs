@@ -100,7 +100,7 @@ impl Asked {
         }
         let is_others = |limit: &&Limit| {
             let number = limit.resource.number();
-            !limit.resource.is_of_template()
+            !limit.resource.is_of_zygote()
                 && self.looks.limits.contains(&number)
                 && limits::own(number) != [limit.soft, limit.hard]
         };
@@ -210,7 +210,7 @@ pub(crate) fn of(spec: &Spec<'_>, asked: &Asked) -> Vec<u8> {
 
 /// Appends settings that a zygote has from its exec and that are not the runner's.
 fn inherit(spec: &Spec<'_>, key: &mut Vec<u8>) {
-    for limit in spec.limits.iter().filter(|limit| limit.resource.is_of_template()) {
+    for limit in spec.limits.iter().filter(|limit| limit.resource.is_of_zygote()) {
         key.push(b'L');
         key.extend_from_slice(&limit.resource.number().to_ne_bytes());
         for value in [limit.soft, limit.hard] {
@@ -259,7 +259,7 @@ pub(crate) fn refuses(spec: &Spec<'_>) -> Option<Reason> {
 }
 
 /// Returns the environment of a zygote: the request's, with the runtime and the allocator before the user's own preloads.
-pub(crate) fn template_environment(
+pub(crate) fn zygote_environment(
     spec: &Spec<'_>,
     runtime: &str,
     allocator: Option<&Path>,

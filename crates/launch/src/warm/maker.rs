@@ -10,8 +10,8 @@ use super::eligible::Traits;
 use super::observe::{self, Observed, Refusal, Tally, numbers};
 use super::pool::{self, Findings};
 use super::request::Failure;
-use super::template::{Means, Template};
 use super::worker::Worker;
+use super::zygote::{Means, Zygote};
 use super::{Policy, Runtime, eligible, try_runtime};
 use crate::slots::{Slot, Slots};
 use crate::{Reason, Spec};
@@ -52,10 +52,10 @@ impl Maker {
 }
 
 impl pool::Make for Maker {
-    type Zygote = Template;
+    type Zygote = Zygote;
     type Worker = Worker;
 
-    fn made_ahead(&self, program: &Path) -> Option<Made<Template>> {
+    fn made_ahead(&self, program: &Path) -> Option<Made<Zygote>> {
         self.ahead.as_ref()?.take(program, AHEAD_WAIT)
     }
 
@@ -104,29 +104,29 @@ impl pool::Make for Maker {
         spec: &Spec<'_>,
         allocator: Option<&Path>,
         findings: &Findings,
-    ) -> Result<Template, Reason> {
+    ) -> Result<Zygote, Reason> {
         let means = self.means(&spec.program, allocator).ok_or(Reason::System)?;
-        let mut zygote = Template::start(spec, &findings.traits, means, Some(&findings.observed))?;
+        let mut zygote = Zygote::start(spec, &findings.traits, means, Some(&findings.observed))?;
         zygote.enlarge_after = self.policy.enlarge_after;
         Ok(zygote)
     }
 }
 
-impl pool::Process for Template {
+impl pool::Process for Zygote {
     fn spent(&mut self) -> Duration {
-        Template::spent(self)
+        Zygote::spent(self)
     }
 
     fn is_current(&self) -> bool {
-        Template::is_current(self)
+        Zygote::is_current(self)
     }
 
     fn is_worn(&self, starts: u32) -> bool {
-        Template::is_worn(self, starts)
+        Zygote::is_worn(self, starts)
     }
 
     fn is_shadowed(&self, cwd: &Path) -> bool {
-        Template::is_shadowed(self, cwd)
+        Zygote::is_shadowed(self, cwd)
     }
 
     fn mapped(&self) -> u64 {
@@ -134,7 +134,7 @@ impl pool::Process for Template {
     }
 }
 
-impl pool::Zygote for Template {
+impl pool::Zygote for Zygote {
     type Worker = Worker;
 
     fn names(&self) -> &[Vec<u8>] {
@@ -152,12 +152,12 @@ impl pool::Zygote for Template {
 
     fn once(&mut self, spec: &Spec<'_>, slot: Slot<'_>, near: bool) -> Result<Worker, Failure> {
         self.near = near;
-        Template::worker(self, spec, slot, true)
+        Zygote::worker(self, spec, slot, true)
     }
 
     fn worker(&mut self, spec: &Spec<'_>, slot: Slot<'_>, near: bool) -> Result<Worker, Failure> {
         self.near = near;
-        Template::worker(self, spec, slot, false)
+        Zygote::worker(self, spec, slot, false)
     }
 }
 

@@ -4,6 +4,7 @@
 //! zygote, and `runtime/` is the other end. A start that cannot be warm is cold for a recorded [`Reason`], at no loss. See
 //! docs/design/fork-server.md.
 
+mod affinity;
 mod ahead;
 pub(crate) mod eligible;
 mod files;
@@ -11,21 +12,20 @@ pub(crate) mod image;
 mod key;
 mod maker;
 pub(crate) mod observe;
-mod place;
 mod policy;
 mod pool;
 mod request;
 mod starter;
-mod template;
 pub(crate) mod wire;
 mod worker;
+mod zygote;
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 pub use ahead::Ahead;
-pub use files::Moment;
+pub use files::StatCache;
 pub use image::needed_glibc;
 pub use policy::{Choice, Nested, NestedStarts, OnDoubt, Policy, cache_directory};
 pub use pool::{CpuTime, Retirement, Statistics, Stopped, ToolStatistics};
@@ -34,8 +34,8 @@ use crate::slots::Slots;
 use crate::spec::{IGNORABLE, Resource};
 use crate::{EnvBlock, Reason, Spec};
 use maker::Maker;
-use template::{Means, Template};
 pub(crate) use worker::Ended;
+use zygote::{Means, Zygote};
 
 /// The pool of real processes, and the values that it hands out.
 pub(crate) type Pool = pool::Pool<Maker>;
@@ -78,7 +78,7 @@ fn probe(image: &OwnedFd, slots: &Slots) -> bool {
     let env = EnvBlock::new(&hotstart_model::Environment::new());
     let spec = Spec::plain(path, "sh".into(), env, &null);
     let means = Means { runtime: image, slots, allocator: None, kept: None, python: false, is_over: None };
-    let started = Template::start(&spec, &traits, means, None);
+    let started = Zygote::start(&spec, &traits, means, None);
     !matches!(started, Err(Reason::NotStopped | Reason::System))
 }
 

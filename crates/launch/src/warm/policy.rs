@@ -1,4 +1,6 @@
 //! Decides which tools are started warm, and how much memory that may take.
+//!
+//! A policy holds rules and no state. It is the only part of the pool that callers set, and it cannot make a start wrong, only slower.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -86,9 +88,9 @@ pub struct Policy {
     /// Memory that all zygotes and persistent processes together may own, in bytes.
     pub memory: u64,
     /// Most zygotes of one tool at a time.
-    pub templates_per_tool: usize,
+    pub zygotes_per_tool: usize,
     /// Number of starts after which a zygote or a persistent process is replaced, so that no memory layout is used for ever.
-    pub starts_per_template: u32,
+    pub starts_per_zygote: u32,
     /// Whether tools run in persistent processes, where they can.
     pub resets: bool,
     /// The client for tools' own starts. `None`: tools make them unchanged.
@@ -186,7 +188,7 @@ impl Policy {
     /// and killing the group must not reach the runner.
     pub(crate) fn may_reset(&self, spec: &Spec<'_>) -> bool {
         let own_group = spec.process_group != ProcessGroup::Inherit;
-        let own_limits = spec.limits.iter().all(|limit| limit.resource.is_of_template());
+        let own_limits = spec.limits.iter().all(|limit| limit.resource.is_of_zygote());
         let low = spec.extra_fds.iter().all(|(to, _)| *to < WORKER_TARGET_MAX);
         self.resets && own_group && own_limits && low && spec.extra_fds.len() + 5 <= FDS_MAX
     }
@@ -194,8 +196,7 @@ impl Policy {
     /// Returns whether `spec` may be started cold to compare with warm starts: settings that a cold start makes by a second exec
     /// would be measured, too.
     pub(crate) fn compares(&self, spec: &Spec<'_>) -> bool {
-        let is_direct =
-            spec.umask.is_none() && spec.limits.iter().all(|limit| limit.resource.is_of_template());
+        let is_direct = spec.umask.is_none() && spec.limits.iter().all(|limit| limit.resource.is_of_zygote());
         self.compare && is_direct && self.cold_starts() > 0
     }
 
@@ -240,8 +241,8 @@ impl Default for Policy {
             cold_below: Vec::new(),
             output_below: Vec::new(),
             memory: default_budget(),
-            templates_per_tool: cores.clamp(2, 16),
-            starts_per_template: 2000,
+            zygotes_per_tool: cores.clamp(2, 16),
+            starts_per_zygote: 2000,
             resets: true,
             nested: None,
             jobs: cores,

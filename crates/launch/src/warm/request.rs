@@ -3,7 +3,7 @@
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 
-use super::{place, wire};
+use super::{affinity, wire};
 use crate::sys::channel;
 use crate::{ProcessGroup, Reason, Spec};
 
@@ -54,9 +54,9 @@ pub(crate) fn send(socket: &OwnedFd, spec: &Spec<'_>, asked: Asked<'_>) -> Resul
         return Err(Failure::Request(Reason::LargeRequest));
     }
     // Last, when the request is certain to be sent: only the request frees a bound receiver.
-    let bound = asked.bind.zip(place::here()).filter(|(pid, place)| place.bind(*pid));
-    if let Some((_, place)) = bound {
-        head.flags |= place.way_back.flags();
+    let bound = asked.bind.zip(affinity::here()).filter(|(pid, processor)| processor.bind(*pid));
+    if let Some((_, processor)) = bound {
+        head.flags |= processor.way_back.flags();
     }
     let targets = &targets[..fd_count * 4];
     let parts: [&[u8]; 6] = [&head.encode(), &limits, &counts, targets, &strings, spec.env.blob()];
@@ -86,7 +86,7 @@ fn argument_strings(spec: &Spec<'_>) -> Option<Vec<u8>> {
 
 fn limit_bytes(spec: &Spec<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for limit in spec.limits.iter().filter(|limit| !limit.resource.is_of_template()) {
+    for limit in spec.limits.iter().filter(|limit| !limit.resource.is_of_zygote()) {
         let resource = limit.resource.number();
         bytes.extend_from_slice(&resource.to_ne_bytes());
         bytes.extend_from_slice(&[0; 4]);

@@ -12,7 +12,7 @@ static TASKS: OnceLock<Option<Sender<Task>>> = OnceLock::new();
 fn tasks() -> Option<&'static Sender<Task>> {
     let start = || {
         let (sender, receiver) = channel::<Task>();
-        let thread = std::thread::Builder::new().name("templates".into()).stack_size(256 << 10);
+        let thread = std::thread::Builder::new().name("zygotes".into()).stack_size(256 << 10);
         thread.spawn(move || receiver.into_iter().for_each(|task| task())).ok()?;
         Some(sender)
     };

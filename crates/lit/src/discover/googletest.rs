@@ -89,7 +89,7 @@ impl Walk<'_, '_> {
     }
 
     /// A copied format inherits the executables that the original has seen so far.
-    pub fn inherit_executables(&mut self, (above, format): (u32, Option<Format>), id: Option<u32>) {
+    pub fn inherit_executables(&mut self, above: u32, format: Option<Format>, id: Option<u32>) {
         let Some(id) = id else { return };
         let is_copy = self.configs[id as usize].as_ref().is_some_and(|config| config.format == format);
         let seen = self.seen_executables.get(&above).filter(|_| is_copy).cloned();

@@ -1,4 +1,6 @@
-//! The walk itself.
+//! The walk through the paths of the command line, with the state that it carries from directory to directory.
+//!
+//! Each step is lit's, in lit's order, since configs and test formats are code that can see the order in which they are called.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -231,10 +233,10 @@ impl<'a, 'g> Walk<'a, 'g> {
             (Some(parent), Some(file)) => {
                 self.voice.debug(|| format!("loading local config {}", repr(&file)));
                 let parent = self.configs[parent as usize].as_ref().expect("an evaluated config");
-                let above = (parent.id, parent.format.clone());
+                let (above, format) = (parent.id, parent.format.clone());
                 let loaded = self.probe.load_local(&file, parent, self.tmp_dir)?;
                 let id = self.keep(loaded);
-                self.inherit_executables(above, id);
+                self.inherit_executables(above, format, id);
                 id
             }
             (parent, _) => parent,

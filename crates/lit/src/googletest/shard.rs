@@ -1,4 +1,6 @@
-//! One shard: its program, and its outcome.
+//! One shard of a googletest executable: the program to run, and the outcome by what it has printed and written.
+//!
+//! A shard runs like any script, so schedule, deadlines and reports need no case of their own.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

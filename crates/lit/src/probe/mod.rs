@@ -202,7 +202,7 @@ impl<'g> Probe<'g> {
     /// Evaluates a suite's config.
     pub fn load_suite(&mut self, path: &Path, tmp_dir: Option<&Path>) -> Result<Loaded, ProbeError> {
         let request = Request::op("suite").path("path", path).raw("ahead", self.listener.is_some());
-        self.load(request, path, (Config::default(), None), tmp_dir)
+        self.load(request, path, Config::default(), None, tmp_dir)
     }
 
     /// Evaluates a directory's config on a copy of `parent`.
@@ -213,14 +213,15 @@ impl<'g> Probe<'g> {
         tmp_dir: Option<&Path>,
     ) -> Result<Loaded, ProbeError> {
         let request = Request::op("local").path("path", path).raw("parent", parent.id);
-        self.load(request, path, (parent.clone(), Some(parent.id)), tmp_dir)
+        self.load(request, path, parent.clone(), Some(parent.id), tmp_dir)
     }
 
     fn load(
         &mut self,
         request: Request,
         path: &Path,
-        (mut config, parent): (Config, Option<u32>),
+        mut config: Config,
+        parent: Option<u32>,
         tmp_dir: Option<&Path>,
     ) -> Result<Loaded, ProbeError> {
         let reply = self.ask(request, path)?;

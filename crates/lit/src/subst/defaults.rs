@@ -67,12 +67,7 @@ pub enum Spelling {
 
 impl TestPaths {
     /// Creates the paths from the test's file and its path in the exec tree. `slashes` requests forward slashes.
-    pub fn new(
-        source: &Path,
-        (exec, repetition): (&Path, Option<u32>),
-        dialect: Dialect,
-        slashes: bool,
-    ) -> Self {
+    pub fn new(source: &Path, exec: &Path, repetition: Option<u32>, dialect: Dialect, slashes: bool) -> Self {
         let text = |path: &Path| match slashes {
             true => path.to_string_lossy().replace('\\', "/"),
             false => path.to_string_lossy().into_owned(),
@@ -201,7 +196,7 @@ mod tests {
     #[test]
     fn paths_are_spelled_as_lit_spells_them() {
         let paths =
-            TestPaths::new(Path::new("/s/d/a.b.ll"), (Path::new("/x/d/a.b.ll"), None), Dialect::V23, false);
+            TestPaths::new(Path::new("/s/d/a.b.ll"), Path::new("/x/d/a.b.ll"), None, Dialect::V23, false);
         assert_eq!(paths.value(Default::Path(PathKind::Tmp, Spelling::Plain)), "/x/d/Output/a.b.ll.tmp");
         assert_eq!(paths.value(Default::Path(PathKind::SourceDir, Spelling::NoColon)), "s/d");
         assert_eq!(paths.value(Default::SourceStem), "a.b");

@@ -15,7 +15,7 @@ fn substituted(dialect: Dialect, pairs: &[(&str, &str)], limit: Option<u32>, lin
     };
     let given: Vec<_> = pairs.iter().map(substitution).collect();
     let entries = Pool::new(dialect).entries(given.iter());
-    let paths = TestPaths::new(Path::new("/s/a.ll"), (Path::new("/x/a.ll"), None), dialect, false);
+    let paths = TestPaths::new(Path::new("/s/a.ll"), Path::new("/x/a.ll"), None, dialect, false);
     let features = Features::new(&[] as &[String]);
     let list = List::new(&entries);
     let substituter = Substituter { list, features: &features, paths: &paths, recursion_limit: limit };

@@ -39,7 +39,8 @@ impl Live {
         header: String,
         terminal: Option<Terminal>,
         colors: bool,
-        (jobs, workers): (u32, usize),
+        jobs: u32,
+        workers: usize,
         started: Instant,
     ) -> Self {
         Live {
@@ -216,7 +217,7 @@ mod tests {
 
     fn live(columns: Option<usize>) -> Live {
         let terminal = columns.map(|columns| Terminal { columns });
-        Live::new("-- h --".into(), terminal, false, (20, 2), Instant::now())
+        Live::new("-- h --".into(), terminal, false, 20, 2, Instant::now())
     }
 
     fn progress(fraction: f64, failed: bool) -> Progress<'static> {

@@ -72,7 +72,8 @@ pub enum Bar {
 pub(crate) fn choose(
     levels: &Levels,
     bar: &Bar,
-    (selected, discovered): (u32, usize),
+    selected: u32,
+    discovered: usize,
     workers: usize,
 ) -> Box<dyn Display> {
     if levels.is_silent() {
@@ -85,8 +86,8 @@ pub(crate) fn choose(
             Bar::Simple => None,
             Bar::Terminal(terminal) => Some(terminal.clone()),
         };
-        let size = (selected, workers);
-        return Box::new(live::Live::new(header, terminal, levels.colors, size, Instant::now()));
+        let live = live::Live::new(header, terminal, levels.colors, selected, workers, Instant::now());
+        return Box::new(live);
     }
     if !levels.progress_bar {
         return Box::new(plain::Plain { header: Some(header) });

@@ -22,16 +22,17 @@ fn entries<'a>(record: &'a TestRecord<'a>, run: &'a Run<'_>) -> impl Iterator<It
     let micro_tests = whole.micro_results.iter().map(move |(name, micro)| {
         let started = micro.started.or(whole.started);
         let elapsed = micro.elapsed.or(whole.elapsed);
-        entry(format!("{}:{name}microres", record.full_name), micro, (started, elapsed), run)
+        entry(format!("{}:{name}microres", record.full_name), micro, started, elapsed, run)
     });
-    let own = move || entry(record.full_name.clone(), whole, (whole.started, whole.elapsed), run);
+    let own = move || entry(record.full_name.clone(), whole, whole.started, whole.elapsed, run);
     std::iter::once_with(own).chain(micro_tests)
 }
 
 fn entry(
     name: String,
     outcome: &Outcome,
-    (started, elapsed): (Option<SystemTime>, Option<Duration>),
+    started: Option<SystemTime>,
+    elapsed: Option<Duration>,
     run: &Run<'_>,
 ) -> Json<'static> {
     let elapsed = elapsed.unwrap_or_default().as_secs_f64();

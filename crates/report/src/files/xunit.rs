@@ -51,7 +51,7 @@ fn write_suite(to: &mut dyn Write, records: &[TestRecord<'_>], run: &Run<'_>, fo
         "<testsuite name={quoted} tests=\"{tests}\" failures=\"{failures}\" skipped=\"{skipped}\"{time}>"
     )?;
     for record in records {
-        write_test(to, record, &name, (run, form))?;
+        write_test(to, record, &name, run, form)?;
     }
     writeln!(to, "</testsuite>")
 }
@@ -60,7 +60,8 @@ fn write_test(
     to: &mut dyn Write,
     record: &TestRecord<'_>,
     suite: &str,
-    (run, form): (&Run<'_>, Form),
+    run: &Run<'_>,
+    form: Form,
 ) -> io::Result<()> {
     let (file, directory) = record.path.split_last().expect("a test has a name");
     let directory = directory.join("/").replace('.', "_");

@@ -123,7 +123,7 @@ impl<'b> Bench<'b> {
         }
         let trace = [(OsString::from("LD_TRACE_LOADED_OBJECTS"), OsString::from("1"))];
         let env: Vec<_> = self.tool.environment.0.iter().chain(&trace).cloned().collect();
-        let (_, output) = self.run(plain_block(&env), (&[], b"", b""), Start::Cold)?;
+        let (_, output) = self.run(plain_block(&env), &[], b"", b"", Start::Cold)?;
         let output = String::from_utf8(output).ok()?;
         // `libm.so.6 => /lib/libm.so.6 (0x7f...)`; the loader itself has no arrow.
         let libraries = output.lines().filter_map(|line| {
@@ -137,7 +137,7 @@ impl<'b> Bench<'b> {
 
     /// Runs a case. `None` if a signal ended the run, or it was lost.
     fn answer(&self, args: &[String], check: &[u8], input: &[u8], start: Start) -> Option<Answer> {
-        let (exit, output) = self.run(self.env.clone(), (args, check, input), start)?;
+        let (exit, output) = self.run(self.env.clone(), args, check, input, start)?;
         if exit.lost || matches!(exit.status, Status::Signaled(_)) {
             return None;
         }
@@ -152,7 +152,9 @@ impl<'b> Bench<'b> {
     fn run(
         &self,
         env: EnvBlock,
-        (args, check, input): (&[String], &[u8], &[u8]),
+        args: &[String],
+        check: &[u8],
+        input: &[u8],
         start: Start,
     ) -> Option<(Exit, Vec<u8>)> {
         let path = |name: &str| self.dir.join(name);

@@ -180,7 +180,8 @@ impl FileChecks {
         &self,
         program: &Path,
         args: &[String],
-        (env, cwd): (&Environment, &str),
+        env: &Environment,
+        cwd: &str,
         stdin: &mut dyn FnMut() -> Vec<u8>,
     ) -> bool {
         let Ok((question, input_file)) = self.attempt(&Call { program, args, env, cwd }) else {
@@ -227,7 +228,7 @@ impl FileChecks {
             Some(_) => question::asked(call, &files, &tool, &check),
             None => Hash::default(),
         };
-        let mut question = Question::new(tool, asked, request, (check, mark));
+        let mut question = Question::new(tool, asked, request, check, mark);
         // FileCheck complains about a check file before it reads its input. It did not if it has passed with this one.
         if !self.passes.as_ref().is_some_and(|passes| passes.has(&asked)) {
             question.prepare()?;

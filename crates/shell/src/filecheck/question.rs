@@ -26,12 +26,7 @@ pub(crate) struct Question {
 const VARIABLES: [&str; 8] = ["FILECHECK_", "LLVM_", "LC_", "LANG", "TERM", "COLOR", "CLICOLOR", "NO_COLOR"];
 
 impl Question {
-    pub(super) fn new(
-        tool: Arc<Tool>,
-        asked: Hash,
-        request: Request,
-        (check, mark): (Vec<u8>, Mark),
-    ) -> Self {
+    pub(super) fn new(tool: Arc<Tool>, asked: Hash, request: Request, check: Vec<u8>, mark: Mark) -> Self {
         Question { tool, asked, request, check, mark, prepared: None }
     }
 

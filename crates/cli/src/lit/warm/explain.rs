@@ -1,4 +1,6 @@
 //! Describes in words how processes were started.
+//!
+//! It goes to standard error, since standard output is compared with lit's. A tool that is slower than it could be gets a line unasked.
 
 use std::cmp::Reverse;
 use std::fmt::Write;
@@ -39,7 +41,9 @@ pub fn table(statistics: &Statistics, checks: CheckCounts) -> String {
     for tool in &tools {
         row(
             &mut text,
-            (tool.warm_total(), tool.cold_total(), tool.saved()),
+            tool.warm_total(),
+            tool.cold_total(),
+            tool.saved(),
             &tool.program.display().to_string(),
         );
         ways(&mut text, tool);
@@ -54,7 +58,7 @@ pub fn table(statistics: &Statistics, checks: CheckCounts) -> String {
         }
     }
     let (warm, cold) = totals(statistics);
-    row(&mut text, (warm, cold, tools.iter().map(|tool| tool.saved()).sum()), "in all");
+    row(&mut text, warm, cold, tools.iter().map(|tool| tool.saved()).sum(), "in all");
     let CheckCounts { confirmed, compared, nondeterministic, faults, .. } = checks;
     let faults = faults + not_restored(statistics).count() as u64;
     let _ = writeln!(
@@ -120,7 +124,7 @@ pub fn fallbacks(statistics: &Statistics) -> String {
 fn fallback(tool: &ToolStatistics) -> Vec<(String, Duration)> {
     let mean =
         |time: Duration, count: u64| u32::try_from(count).ok().and_then(|count| time.checked_div(count));
-    let zygote = mean(tool.template_time, tool.templates).unwrap_or_default();
+    let zygote = mean(tool.zygote_time, tool.zygotes).unwrap_or_default();
     let fork = mean(tool.fork_time, tool.forks).unwrap_or_default();
     // A fork costs only the excess over a reset, which would have been possible.
     let more = fork.saturating_sub(mean(tool.reset_time, tool.resets).unwrap_or_default());
@@ -176,7 +180,7 @@ fn not_restored(statistics: &Statistics) -> impl Iterator<Item = (&ToolStatistic
     })
 }
 
-fn row(text: &mut String, (warm, cold, saved): (u64, u64, Duration), what: &str) {
+fn row(text: &mut String, warm: u64, cold: u64, saved: Duration, what: &str) {
     let saved = format!("{:.2} s", saved.as_secs_f64());
     let _ = writeln!(text, "{warm:>9} {cold:>9} {saved:>10}  {what}");
 }
@@ -200,8 +204,8 @@ mod tests {
             not_grown_for_room: 3,
             fork_time: Duration::from_millis(900),
             reset_time: Duration::from_millis(100),
-            templates: 2,
-            template_time: Duration::from_millis(40),
+            zygotes: 2,
+            zygote_time: Duration::from_millis(40),
             ..ToolStatistics::default()
         };
         let sh = ToolStatistics {

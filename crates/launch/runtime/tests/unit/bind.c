@@ -5,22 +5,22 @@
 
 #include <string.h>
 
-void *hs_audit_stand_in(void *function)
+void *hs_asked_interposed(void *function)
 {
     return function;
 }
 
-void *hs_marks_stand_in(void *function)
+void *hs_marks_interposed(void *function)
 {
     return function;
 }
 
-void *hs_threads_stand_in(void *function)
+void *hs_threads_interposed(void *function)
 {
     return function;
 }
 
-void *hs_nested_stand_in(void *function)
+void *hs_nested_interposed(void *function)
 {
     return function;
 }

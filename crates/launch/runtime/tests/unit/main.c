@@ -60,8 +60,8 @@ static int runs(const struct unit_test *test)
 
 int main(void)
 {
-    const struct unit_test *const lists[] = {tests_of_bind, tests_of_decode,   tests_of_delta, tests_of_io,    tests_of_kept,
-                                             tests_of_mappings, tests_of_maps, tests_of_memory, tests_of_place, tests_of_snapshot,
+    const struct unit_test *const lists[] = {tests_of_bind, tests_of_decode,   tests_of_delta, tests_of_io,    tests_of_page_cache,
+                                             tests_of_mappings, tests_of_maps, tests_of_memory, tests_of_affinity, tests_of_snapshot,
                                              tests_of_text, tests_of_title,    tests_of_usage};
     unsigned passed = 0, failed = 0;
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {

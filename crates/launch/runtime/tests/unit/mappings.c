@@ -91,7 +91,7 @@ static void end_run(void)
     CHECK_EQUAL(hs_mappings_undo(), 0);
     hs_mappings_reset_heap();
     CHECK(!hs_mappings_unseen());
-    hs_kept_clean();
+    hs_cache_clean();
     CHECK(!hs_mappings_differ());
     CHECK(!hs_mappings_heap_differs());
 }
@@ -183,14 +183,14 @@ static void keeps_large_plain_blocks(void)
     call(SYS_madvise, (long)special, PAGE, MADV_DONTFORK, 0, 0, 0);
     call(SYS_munmap, (long)plain, (long)PAGES(32), 0, 0, 0, 0);
     call(SYS_munmap, (long)special, (long)PAGES(33), 0, 0, 0, 0);
-    CHECK_EQUAL(hs_kept_pages(), 32);
+    CHECK_EQUAL(hs_cache_pages(), 32);
     const uintptr_t again = map(32);
     CHECK(is_zero(again, again + PAGES(32)));
-    CHECK_EQUAL(hs_kept_pages(), 0);
+    CHECK_EQUAL(hs_cache_pages(), 0);
     /* It may have lent them to a pipe. */
     seen = HS_SEEN_UNKNOWN;
     call(SYS_munmap, (long)again, (long)PAGES(32), 0, 0, 0, 0);
-    CHECK_EQUAL(hs_kept_pages(), 0);
+    CHECK_EQUAL(hs_cache_pages(), 0);
     end_run();
 }
 
@@ -227,7 +227,7 @@ static void what_cannot_be_undone_is_lost(void)
     }
 }
 
-/* Its contents are put back, and nothing else was changed. */
+/* Its contents are restored, and nothing else was changed. */
 static void advice_that_leaves_nothing_is_allowed_anywhere(void)
 {
     static const long harmless[] = {MADV_DONTNEED, MADV_FREE, MADV_WILLNEED, MADV_COLD, MADV_PAGEOUT};
@@ -294,7 +294,7 @@ static void the_heap_is_as_a_fresh_one(void)
                 memset(wanted + (from - heap.start), byte, end - from);
             }
         }
-        /* The snapshot's part is put back by memory.c. */
+        /* The snapshot's part is restored by memory.c. */
         CHECK(!hs_mappings_lost());
         move_to(heap.end);
         fill(heap.start, heap.end, 0);

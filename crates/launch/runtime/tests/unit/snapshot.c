@@ -13,7 +13,7 @@ void hs_strings_keep_list(void)
 }
 
 /* Constructors asked for this one. */
-int hs_audit_asked(const char *assignment)
+int hs_asked_for(const char *assignment)
 {
     return starts(assignment, "ASKED=");
 }

@@ -1,4 +1,4 @@
-/* Tests of runtime/fork/title.c: what /proc shows as this process's command line and environment can be moved and put back. */
+/* Tests of runtime/fork/title.c: what /proc shows as this process's command line and environment can be moved and restored. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

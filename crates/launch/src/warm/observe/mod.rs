@@ -37,9 +37,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::files::Files;
 use super::key::{self, Asked, Looks};
-use super::template::Means;
 #[cfg(test)]
 use super::wire;
+use super::zygote::Means;
 use crate::sys::{clock, wait};
 use crate::{Reason, Spec};
 use numbers::Numbers;
@@ -343,7 +343,7 @@ mod python {
 
     use super::{Live, Observed, twice};
     use crate::Spec;
-    use crate::warm::template::Means;
+    use crate::warm::zygote::Means;
 
     pub(super) fn observe(spec: &Spec<'_>, means: Means<'_>, live: &Live) -> Observed {
         twice::observe(spec, &BTreeSet::new(), means, live)
@@ -357,7 +357,7 @@ mod twice {
     use std::collections::BTreeSet;
 
     use super::{Live, Observed};
-    use crate::warm::template::Means;
+    use crate::warm::zygote::Means;
     use crate::{Reason, Spec};
 
     pub(super) fn observe(_: &Spec<'_>, _: &BTreeSet<usize>, _: Means<'_>, _: &Live) -> Observed {

@@ -20,8 +20,8 @@ use crate::sys::channel;
 use crate::sys::trace::{self, Call, Stop};
 use crate::warm::files::Aspect;
 use crate::warm::key::Looks;
-use crate::warm::template::{self, Means};
 use crate::warm::wire;
+use crate::warm::zygote::{self, Means};
 use crate::{Reason, Spec};
 
 /// asm-generic/ioctls.h.
@@ -132,13 +132,12 @@ fn spawn(
 ) -> std::io::Result<i32> {
     let (socket, theirs) = channel::pair()?;
     channel::send(&socket, &[&wire::python_mode(true)], &[])?;
-    let ends = template::ends(theirs, means.runtime, means.slots, |fd| stdio::stand_in(streams[fd]))?;
-    let (environment, variables) = template::environment(spec, means.allocator);
+    let ends = zygote::ends(theirs, means.runtime, means.slots, |fd| stdio::placeholder(streams[fd]))?;
+    let (environment, variables) = zygote::environment(spec, means.allocator);
     let program = CString::new(spec.program.as_os_str().as_bytes())?;
-    let argv: Vec<CString> =
-        std::iter::once(template::name(spec)?).chain(arguments.iter().cloned()).collect();
-    let inherited = template::Inherited::of(spec);
-    template::spawn(&program, &argv, (&environment, variables), &ends, &inherited, true)
+    let argv: Vec<CString> = std::iter::once(zygote::name(spec)?).chain(arguments.iter().cloned()).collect();
+    let inherited = zygote::Inherited::of(spec);
+    zygote::spawn(&program, &argv, &environment, variables, &ends, &inherited, true)
         .map_err(std::io::Error::from_raw_os_error)
 }
 

@@ -1,4 +1,7 @@
 //! One observation run: a tool traced from its exec to the place where a zygote stops.
+//!
+//! It is traced with ptrace and not watched by the preloaded runtime: constructors may make system calls of their own, and may run before
+//! the runtime does. Nothing here judges what it sees (`calls`, `compare`).
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
@@ -17,8 +20,8 @@ use crate::sys::trace::{self, Call, Stop};
 use crate::sys::{clock, wait};
 use crate::warm::files::{Aspect, Files};
 use crate::warm::key::Looks;
-use crate::warm::template::Means;
 use crate::warm::wire;
+use crate::warm::zygote::Means;
 
 /// elf.h.
 const AT_IGNORE: u64 = 1;

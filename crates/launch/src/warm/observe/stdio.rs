@@ -60,7 +60,7 @@ pub(crate) struct Stand {
 }
 
 /// Makes a descriptor of this class. A file is empty.
-pub(crate) fn stand_in(class: Class) -> std::io::Result<Stand> {
+pub(crate) fn placeholder(class: Class) -> std::io::Result<Stand> {
     let one = |fd| Stand { fd, _other_end: None };
     let two = |(fd, end)| Stand { fd, _other_end: Some(end) };
     Ok(match class {

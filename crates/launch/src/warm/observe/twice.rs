@@ -12,8 +12,8 @@ use super::{Live, Observed, Refusal, compare, secret, stdio};
 use crate::Reason;
 use crate::Spec;
 use crate::sys::channel;
-use crate::warm::template::{self, Means};
 use crate::warm::wire;
+use crate::warm::zygote::{self, Means};
 
 /// Arguments of the first run, as many as a start can have. In the second run all but the name are variables. They are empty:
 /// to constructors one empty string is like another, but the variables begin elsewhere, and so the number of arguments
@@ -98,15 +98,15 @@ pub(super) fn take(run: &mut Run<'_>, seen: &mut Seen) {
 fn spawn(spec: &Spec<'_>, means: Means<'_>) -> std::io::Result<i32> {
     let (_socket, theirs) = channel::pair()?;
     let classes = stdio::classes(spec);
-    let stand_in = |fd: usize| stdio::stand_in(classes[fd]);
-    let ends = template::ends(theirs, means.runtime, means.slots, stand_in)?;
-    let (environment, variables) = template::environment(spec, means.allocator);
+    let placeholder = |fd: usize| stdio::placeholder(classes[fd]);
+    let ends = zygote::ends(theirs, means.runtime, means.slots, placeholder)?;
+    let (environment, variables) = zygote::environment(spec, means.allocator);
     let program = CString::new(spec.program.as_os_str().as_bytes())?;
     let filling = secret::filling(&program, environment.len(), ARGUMENTS - 2);
     let mut arguments = vec![CString::default(); ARGUMENTS];
-    arguments[0] = template::name(spec)?;
+    arguments[0] = zygote::name(spec)?;
     arguments[1] = CString::new(vec![b'x'; filling])?;
-    let inherited = template::Inherited::of(spec);
-    template::spawn(&program, &arguments, (&environment, variables), &ends, &inherited, true)
+    let inherited = zygote::Inherited::of(spec);
+    zygote::spawn(&program, &arguments, &environment, variables, &ends, &inherited, true)
         .map_err(std::io::Error::from_raw_os_error)
 }

@@ -114,7 +114,7 @@ impl<Z: Zygote, W> State<Z, W> {
             was_started: false,
             is_eager: false,
             rest: Rest::default(),
-            stumbled: Reason::TemplateDied,
+            stumbled: Reason::ZygoteDied,
             account: Account::default(),
             unobserved: None,
             seen: HashMap::new(),
@@ -229,7 +229,7 @@ impl<Z: Zygote, W> State<Z, W> {
         let begin = || Patience::new(what, start.policy.crowding(), start.now);
         let left = waiting.for_zygote.get_or_insert_with(begin).left(start.now, || (start.busy)(&[]));
         if !is_in_use || left.is_none() {
-            let room = self.room(start.policy.templates_per_tool);
+            let room = self.room(start.policy.zygotes_per_tool);
             if !self.rest.is_over() {
                 return Err(self.stumbled);
             }
@@ -284,7 +284,7 @@ impl<Z: Zygote, W> State<Z, W> {
 
     /// Claims a place for a zygote that replaces one just ended.
     pub(super) fn claim_zygote(&mut self, spec: &Spec<'_>, policy: &Policy) -> Result<Id, Reason> {
-        if self.zygotes.live() >= self.room(policy.templates_per_tool) {
+        if self.zygotes.live() >= self.room(policy.zygotes_per_tool) {
             return Err(Reason::Busy);
         }
         Ok(self.zygotes.claim(key::of(spec, &self.asked).into()))
@@ -299,8 +299,8 @@ impl<Z: Zygote, W> State<Z, W> {
         if learned {
             self.forget_keys();
         }
-        self.statistics.templates += 1;
-        self.statistics.template_time += zygote.start_time();
+        self.statistics.zygotes += 1;
+        self.statistics.zygote_time += zygote.start_time();
         key(&self.asked).into()
     }
 

@@ -1,4 +1,7 @@
 //! A process of the pool on loan: for one start, or for one run.
+//!
+//! A lease and an active run are values. Whichever way they are dropped, the process goes back or ends, and its place is free; no caller
+//! can forget it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,8 +13,8 @@ use super::places::Why;
 use super::tool::Tool;
 use super::{Make, Pool, Process, Unit, Worker, Zygote};
 use crate::slots::{Entry, Slot};
+use crate::warm::affinity;
 use crate::warm::observe::Observed;
-use crate::warm::place;
 use crate::warm::request::Failure;
 use crate::warm::worker::Ended;
 use crate::{ProcessGroup, Reason, Spec, Usage, Via};
@@ -164,7 +167,7 @@ impl<'p, M: Make> Lease<'p, M> {
         let pgid = if let ProcessGroup::Join(pgid) = spec.process_group { pgid } else { pid };
         // The tool's children are in this group, and must not be missed if this process is killed now.
         slot.enter(Entry { pid, pgid });
-        held.unit.asked_on = place::current();
+        held.unit.asked_on = affinity::current();
         match held.unit.process.start(spec, audited, near) {
             Ok(()) => Ok(self.active(held, audited, Via::Reset)),
             Err(Failure::Request(reason)) => {
@@ -172,7 +175,7 @@ impl<'p, M: Make> Lease<'p, M> {
                 Err(reason)
             }
             // Its process ends, which frees its place.
-            Err(Failure::Died | Failure::NoWorker) => Err(Reason::TemplateDied),
+            Err(Failure::Died | Failure::NoWorker) => Err(Reason::ZygoteDied),
         }
     }
 
@@ -193,7 +196,7 @@ impl<'p, M: Make> Lease<'p, M> {
             Ok(worker) => {
                 // The zygote keeps a copy of its memory for the processes that it makes.
                 held.unit.base.resize(held.unit.process.mapped());
-                let unit = Unit::worker(worker, &held.unit, place::current());
+                let unit = Unit::worker(worker, &held.unit, affinity::current());
                 self.tool.grown(&permit, &unit.key, unit.process.pid());
                 Ok(self.active(Held::new(unit, permit), false, Via::Fork))
             }
@@ -218,7 +221,7 @@ impl<'p, M: Make> Lease<'p, M> {
         let started =
             match if self.tool.has_gate() { zygote.once(spec, slot, near) } else { Err(Failure::NoWorker) } {
                 Ok(worker) => {
-                    let unit = Unit::worker(worker, &held.unit, place::current());
+                    let unit = Unit::worker(worker, &held.unit, affinity::current());
                     let held = Held::new(unit, Permit::without_place());
                     let run = ActiveRun { is_once: true, ..self.run(held, false) };
                     Started { pid: run.worker().pid(), via: Via::Fork, run: Some(run) }
@@ -243,7 +246,7 @@ impl<'p, M: Make> Lease<'p, M> {
             Failure::Request(reason) => reason,
             Failure::Died | Failure::NoWorker => {
                 self.tool.lost_zygote();
-                Reason::TemplateDied
+                Reason::ZygoteDied
             }
         }
     }
@@ -265,7 +268,7 @@ impl<M: Make> Drop for Lease<'_, M> {
             None => {}
             Some(What::Zygote(held, grown)) => {
                 drop(grown);
-                if held.unit.process.is_worn(self.pool.policy.starts_per_template) {
+                if held.unit.process.is_worn(self.pool.policy.starts_per_zygote) {
                     held.retire(Why::Worn);
                 } else {
                     self.tool.give_back_zygote(held, self.pool.tick());
@@ -337,7 +340,7 @@ impl<M: Make> ActiveRun<'_, M> {
             Ended::NotRun => None,
         };
         let Some(is_deferred) = deferred else { return held.retire(Why::Gone) };
-        if held.unit.process.is_worn(pool.policy.starts_per_template) {
+        if held.unit.process.is_worn(pool.policy.starts_per_zygote) {
             return held.retire(Why::Worn);
         }
         held.unit.measure(is_deferred, |bytes| pool.budget.take(bytes));

@@ -191,7 +191,7 @@ impl<P> Unit<P> {
 impl<M: Make> Pool<M> {
     pub(crate) fn new(policy: Policy, maker: M) -> Self {
         let policy = Policy {
-            templates_per_tool: crate::descriptors::fit(policy.templates_per_tool),
+            zygotes_per_tool: crate::descriptors::fit(policy.zygotes_per_tool),
             workers_per_tool: crate::descriptors::fit(policy.workers_per_tool),
             ..policy
         };
@@ -264,7 +264,7 @@ impl<M: Make> Pool<M> {
         if !zygote.is_current() {
             return Some(Why::Outdated);
         }
-        zygote.is_worn(self.policy.starts_per_template).then_some(Why::Worn)
+        zygote.is_worn(self.policy.starts_per_zygote).then_some(Why::Worn)
     }
 
     /// Makes a zygote in the place of `permit`.

@@ -59,9 +59,9 @@ pub struct ToolStatistics {
     /// Time that the runner spent on forks, zygotes included.
     pub fork_time: Duration,
     /// Number of zygotes.
-    pub templates: u64,
+    pub zygotes: u64,
     /// Sum of their times from exec to stop, which each fork saves.
-    pub template_time: Duration,
+    pub zygote_time: Duration,
     /// CPU times, if starts are measured ([`crate::Policy::compare`]).
     pub cpu: CpuTime,
 }
@@ -96,7 +96,7 @@ impl ToolStatistics {
 
     /// Returns the time saved by warm starts: each saves the average time of making a zygote.
     pub fn saved(&self) -> Duration {
-        let Some(each) = self.template_time.checked_div(self.templates as u32) else { return Duration::ZERO };
+        let Some(each) = self.zygote_time.checked_div(self.zygotes as u32) else { return Duration::ZERO };
         (each * self.warm_total() as u32).saturating_sub(self.fork_time + self.reset_time)
     }
 }

@@ -18,7 +18,7 @@ use super::{Make, Process, Unit};
 use crate::warm::ahead::Made;
 use crate::warm::observe::{Observed, Refusal, Tally};
 use crate::warm::worker::Doubts;
-use crate::warm::{OnDoubt, Policy, key, place};
+use crate::warm::{OnDoubt, Policy, affinity, key};
 use crate::{Allocators, Reason, Spec, Via};
 
 type States<M> = State<<M as Make>::Zygote, <M as Make>::Worker>;
@@ -104,7 +104,8 @@ impl<M: Make> Tool<M> {
         let mut waiting = Waiting::default();
         let mut state = self.lock();
         let plan = loop {
-            let start = Start { spec, policy, here: place::current(), now: Instant::now(), busy: are_busy };
+            let start =
+                Start { spec, policy, here: affinity::current(), now: Instant::now(), busy: are_busy };
             let until = match self.decide(&mut state, start, &mut waiting) {
                 Ok(Err(until)) => until,
                 Ok(Ok(plan)) => break Ok(plan),
@@ -279,7 +280,7 @@ impl<M: Make> Tool<M> {
 
     /// Records that a zygote died over a request.
     pub(crate) fn lost_zygote(&self) {
-        self.lock().stumble(Reason::TemplateDied);
+        self.lock().stumble(Reason::ZygoteDied);
     }
 
     /// Records the CPU time of a start that was cold for the comparison with warm ones.

@@ -228,7 +228,7 @@ pub(super) fn policy() -> Policy {
     Policy {
         choice: Choice::Auto { after: 0 },
         memory: 1000 * MIB,
-        templates_per_tool: 2,
+        zygotes_per_tool: 2,
         workers_per_tool: 3,
         workers_at_once: 3,
         jobs: 1,

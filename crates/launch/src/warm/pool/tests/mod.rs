@@ -41,7 +41,7 @@ fn a_persistent_process_is_used_again_and_again() {
     assert_eq!(vias, [Via::Fork, Via::Reset, Via::Reset, Via::Reset]);
     assert_eq!(trial.alive(), [1, 1]);
     let statistics = statistics(&trial);
-    assert_eq!((statistics.templates, statistics.audits), (1, 3));
+    assert_eq!((statistics.zygotes, statistics.audits), (1, 3));
 }
 
 #[test]
@@ -81,10 +81,10 @@ fn one_lost_start_costs_one_process() {
     let trial = Trial::new(policy());
     run(&trial, "a", 0);
     *trial.world.fails.lock().unwrap() = Some(Failure::Died);
-    assert_eq!(run(&trial, "a", 0), Via::Cold(Reason::TemplateDied));
+    assert_eq!(run(&trial, "a", 0), Via::Cold(Reason::ZygoteDied));
     assert_eq!(trial.alive(), [1, 0]);
     *trial.world.fails.lock().unwrap() = Some(Failure::Died);
-    assert_eq!(run(&trial, "a", 0), Via::Cold(Reason::TemplateDied));
+    assert_eq!(run(&trial, "a", 0), Via::Cold(Reason::ZygoteDied));
     assert_eq!(trial.alive(), [0, 0]);
     assert_eq!(run(&trial, "a", 0), Via::Fork);
 }
@@ -129,7 +129,7 @@ fn a_tool_whose_forks_are_doubtful_is_cold() {
 
 #[test]
 fn outdated_and_worn_processes_are_replaced() {
-    let trial = Trial::new(Policy { starts_per_template: 4, ..policy() });
+    let trial = Trial::new(Policy { starts_per_zygote: 4, ..policy() });
     run(&trial, "a", 0);
     trial.world.generation.fetch_add(1, Ordering::Relaxed);
     let vias: Vec<Via> = (0..6).map(|_| run(&trial, "a", 0)).collect();
@@ -263,7 +263,7 @@ fn a_tool_whose_zygotes_keep_dying_rests_for_longer_each_time() {
         *trial.world.fails.lock().unwrap() = Some(Failure::Died);
         vias.push(run(&trial, "a", 0));
     }
-    assert!(vias.iter().all(|via| *via == Via::Cold(Reason::TemplateDied)));
+    assert!(vias.iter().all(|via| *via == Via::Cold(Reason::ZygoteDied)));
     let made = trial.world.made.load(Ordering::Relaxed);
     assert_eq!(made, 7, "after 0, 1, 2, 4, 8 and 16 starts");
 }

@@ -82,15 +82,15 @@ fn settings() -> impl Strategy<Value = Policy> {
     let choice = prop_oneof![Just(Choice::Eager), (0..3u32).prop_map(|after| Choice::Auto { after })];
     let limits = (1..4usize, 1..5usize, 1..5usize, prop_oneof![Just(1), Just(1000)]);
     (choice, limits, 0..12u64, 1..30u32, any::<bool>()).prop_map(
-        |(choice, (templates_per_tool, workers_per_tool, workers_at_once, jobs), memory, starts, repeats)| {
+        |(choice, (zygotes_per_tool, workers_per_tool, workers_at_once, jobs), memory, starts, repeats)| {
             Policy {
                 choice,
-                templates_per_tool,
+                zygotes_per_tool,
                 workers_per_tool,
                 workers_at_once,
                 jobs,
                 memory: memory * MIB,
-                starts_per_template: starts,
+                starts_per_zygote: starts,
                 on_doubt: if repeats { OnDoubt::Repeat } else { OnDoubt::Stop },
                 ..policy()
             }
@@ -171,7 +171,7 @@ impl Run<'_> {
                 self.trial.tool(&spec(name, 0, true)).census();
             prop_assert_eq!(places, idle + held[0], "zygotes of {}", name);
             prop_assert_eq!(worker_places, idle_workers + held[1] + held[2] + active, "workers of {}", name);
-            prop_assert!(places <= policy.templates_per_tool && worker_places <= policy.workers_per_tool);
+            prop_assert!(places <= policy.zygotes_per_tool && worker_places <= policy.workers_per_tool);
             zygotes += places;
             workers += worker_places - held[2];
         }

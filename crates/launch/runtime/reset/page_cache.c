@@ -84,7 +84,7 @@ static struct block *make_room(size_t size)
 
 /* Takes the pages of an unused block instead of unmapping it; returns whether it did. MADV_WIPEONFORK fails on anything but private
  * memory without a file, so it detects a mapping that was replaced unseen. It also spares forked children a copy. */
-int hs_kept_take(uintptr_t from, uintptr_t to)
+int hs_cache_take(uintptr_t from, uintptr_t to)
 {
     const size_t size = to - from;
     if (size < LEAST || size > MOST || !is_usable() || HS_SYS(SYS_madvise, from, size, MADV_WIPEONFORK) != 0)
@@ -109,7 +109,7 @@ static struct block *find(size_t size)
 }
 
 /* Puts kept pages where the kernel has just mapped fresh memory; -1 if that is mapped no longer. */
-int hs_kept_give(uintptr_t at, size_t size)
+int hs_cache_give(uintptr_t at, size_t size)
 {
     struct block *block = size >= LEAST && size <= MOST ? find(size) : NULL;
     if (!block || (block->dirty && !hs_memory_clear(block->from, block->from + size)))
@@ -127,7 +127,7 @@ int hs_kept_give(uintptr_t at, size_t size)
 }
 
 /* Drops all blocks; returns whether there were any. */
-int hs_kept_drop(void)
+int hs_cache_drop(void)
 {
     const int had = cache.bytes != 0;
     for (struct block *block = cache.blocks; block < cache.blocks + SLOTS; block++)
@@ -137,16 +137,16 @@ int hs_kept_drop(void)
 }
 
 /* Drops all blocks if the tool wants to map something where blocks wait. */
-void hs_kept_avoid(uintptr_t from, uintptr_t to)
+void hs_cache_avoid(uintptr_t from, uintptr_t to)
 {
     if (to <= PLACE || from >= PLACE + SLOTS * STRIDE)
         return;
-    hs_kept_drop();
+    hs_cache_drop();
     cache.usable = 0;
 }
 
 /* Makes all of them zero. */
-void hs_kept_clean(void)
+void hs_cache_clean(void)
 {
 #ifdef HS_WITHOUT_KEPT
     return;
@@ -161,13 +161,13 @@ void hs_kept_clean(void)
 }
 
 /* How many pages are mapped for it. */
-unsigned long hs_kept_pages(void)
+unsigned long hs_cache_pages(void)
 {
     return cache.bytes / PAGE;
 }
 
 /* Whether a mapping is one of these. */
-int hs_kept_has(uintptr_t from, uintptr_t to)
+int hs_cache_has(uintptr_t from, uintptr_t to)
 {
     for (const struct block *block = cache.blocks; block < cache.blocks + SLOTS; block++)
         if (size_of(block) && block->from == from && block->to == to)
@@ -176,7 +176,7 @@ int hs_kept_has(uintptr_t from, uintptr_t to)
 }
 
 /* Whether a kept page is not zero. */
-int hs_kept_differs(void)
+int hs_cache_differs(void)
 {
     for (const struct block *block = cache.blocks; block < cache.blocks + SLOTS; block++)
         if (size_of(block) && !hs_memory_is_zero((char *)block->from, (char *)block->to))

@@ -100,7 +100,7 @@ static void record(const char *name)
     if (recorded(name, length))
         return;
     if (length + 1 > NAMES_ROOM - asked.length) {
-        asked.doubts |= HS_DOUBT_AUDIT_FULL;
+        asked.doubts |= HS_DOUBT_ASKED_FULL;
         return;
     }
     for (size_t i = 0; i <= length; i++) {
@@ -177,20 +177,20 @@ static void ask(const char *name)
 }
 
 /* Records a variable that Python code asks for. */
-void hs_audit_record(const char *name)
+void hs_asked_record(const char *name)
 {
     if (!asked.stopped)
         record(name);
 }
 
-void hs_audit_leave_to_python(void)
+void hs_asked_leave_to_python(void)
 {
     asked.is_python = 1;
-    asked.doubts &= HS_DOUBT_AUDIT_FULL;
+    asked.doubts &= HS_DOUBT_ASKED_FULL;
 }
 
 /* Records again, in a worker, the names that main asks for. */
-void hs_audit_resume(void)
+void hs_asked_resume(void)
 {
     if (!asked.resumed)
         asked.since = asked.length;
@@ -200,7 +200,7 @@ void hs_audit_resume(void)
 }
 
 /* The names since then, each ended by a NUL, an empty one last; NULL if they are not all there. */
-const char *hs_audit_asked_since(void)
+const char *hs_asked_since(void)
 {
     if (NAMES_ROOM - asked.length == 0)
         return NULL;
@@ -208,25 +208,25 @@ const char *hs_audit_asked_since(void)
     return asked.names + asked.since;
 }
 
-void hs_audit_stop(void)
+void hs_asked_stop(void)
 {
     resolve();
     asked.stopped = 1;
 }
 
-uint32_t hs_audit_doubts(void)
+uint32_t hs_asked_doubts(void)
 {
     return asked.doubts;
 }
 
 /* Whether the variable of "NAME=value" was asked for. */
-int hs_audit_asked(const char *assignment)
+int hs_asked_for(const char *assignment)
 {
     const char *sign = strchr(assignment, '=');
     return sign && recorded(assignment, (size_t)(sign - assignment));
 }
 
-size_t hs_audit_names(char *out, size_t room, uint32_t *count)
+size_t hs_asked_names(char *out, size_t room, uint32_t *count)
 {
     size_t length = asked.length <= room ? asked.length : 0;
     memcpy(out, asked.names, length);
@@ -235,7 +235,7 @@ size_t hs_audit_names(char *out, size_t room, uint32_t *count)
 }
 
 /* Reports to an observer that constructors are over, or that a Python script has halted, and the names that they asked for. */
-void hs_audit_tell(uint64_t place)
+void hs_asked_tell(uint64_t place)
 {
 #if HS_RESETS
     extern char **environ;
@@ -360,21 +360,21 @@ HS_EXPORT int __cxa_atexit(void (*function)(void *), void *argument, void *libra
 }
 
 /* The function to bind in place of one of libc's: the interposed one, if it is recorded, or else itself. */
-#define STAND_IN(name) \
+#define INTERPOSED(name) \
     if (function == (void *)next.name) \
         return (void *)name;
 
-void *hs_audit_stand_in(void *function)
+void *hs_asked_interposed(void *function)
 {
-    STAND_IN(getenv)
-    STAND_IN(secure_getenv)
-    STAND_IN(getcwd)
-    STAND_IN(getpid)
-    STAND_IN(getppid)
-    STAND_IN(time)
-    STAND_IN(gettimeofday)
-    STAND_IN(clock_gettime)
-    STAND_IN(getrandom)
-    STAND_IN(getentropy)
+    INTERPOSED(getenv)
+    INTERPOSED(secure_getenv)
+    INTERPOSED(getcwd)
+    INTERPOSED(getpid)
+    INTERPOSED(getppid)
+    INTERPOSED(time)
+    INTERPOSED(gettimeofday)
+    INTERPOSED(clock_gettime)
+    INTERPOSED(getrandom)
+    INTERPOSED(getentropy)
     return function;
 }

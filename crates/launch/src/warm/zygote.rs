@@ -1,4 +1,6 @@
 //! A zygote: one stopped process, and the requests for its forks.
+//!
+//! It decides nothing. The pool decides which zygote serves a start and when one is ended, so that this can be tested without processes.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::io::{self, ErrorKind};
@@ -45,7 +47,7 @@ pub(crate) struct Means<'a> {
 
 /// A tool stopped before `main`.
 #[derive(Debug)]
-pub(crate) struct Template {
+pub(crate) struct Zygote {
     pid: i32,
     socket: OwnedFd,
     files: Arc<Files>,
@@ -79,7 +81,7 @@ pub(super) struct Ends {
     stdio: [Stand; 3],
 }
 
-impl Template {
+impl Zygote {
     /// Starts `spec`'s program up to its `main`. `observed` is `None` only for the test of the runtime.
     pub(crate) fn start(
         spec: &Spec<'_>,
@@ -94,7 +96,7 @@ impl Template {
         let classes = stdio::classes(spec);
         let plain = [Class::Null, Class::File, Class::File];
         let class = |fd: usize| if looked[fd] { classes[fd] } else { plain[fd] };
-        let ends = ends(theirs, runtime, slots, |fd| stdio::stand_in(class(fd)));
+        let ends = ends(theirs, runtime, slots, |fd| stdio::placeholder(class(fd)));
         let ends = ends.map_err(|_| Reason::System)?;
         if traits.python.is_some() {
             channel::send(&socket, &[&wire::python_mode(false)], &[]).map_err(|_| Reason::System)?;
@@ -104,7 +106,7 @@ impl Template {
         if let Some(slot) = &slot {
             slot.enter(Entry { pid, pgid: pid });
         }
-        let mut template = Template {
+        let mut zygote = Zygote {
             pid,
             socket,
             files: Arc::default(),
@@ -119,18 +121,18 @@ impl Template {
             start_time: Duration::ZERO,
             clock: Duration::ZERO,
         };
-        let ready = template.await_ready(spec, traits, observed, is_over);
+        let ready = zygote.await_ready(spec, traits, observed, is_over);
         if ready.is_err() {
             wait::kill(pid);
         }
         // From here on the zygote notices by its socket that the runner is gone.
         slot.into_iter().for_each(Slot::free);
         ready?;
-        if !template.files.unchanged_since(moment) || !template.files.unchanged() {
+        if !zygote.files.unchanged_since(moment) || !zygote.files.unchanged() {
             return Err(Reason::FilesChanging);
         }
-        template.start_time = begun.elapsed();
-        Ok(template)
+        zygote.start_time = begun.elapsed();
+        Ok(zygote)
     }
 
     /// Waits for its message that it has stopped, but gives up once `is_over`.
@@ -297,7 +299,7 @@ impl Template {
     }
 }
 
-impl Drop for Template {
+impl Drop for Zygote {
     fn drop(&mut self) {
         let pid = self.pid;
         // Ending a large process takes a while, so it is left to the starter's thread.
@@ -317,12 +319,12 @@ fn link() -> std::io::Result<(Link, OwnedFd, OwnedFd)> {
     Ok((Link { socket, page }, theirs, memory))
 }
 
-/// Returns the descriptors of a zygote, with `stand_in` for each of its standard descriptors.
+/// Returns the descriptors of a zygote, with `placeholder` for each of its standard descriptors.
 pub(super) fn ends(
     socket: OwnedFd,
     runtime: &OwnedFd,
     slots: &Slots,
-    stand_in: impl Fn(usize) -> io::Result<Stand>,
+    placeholder: impl Fn(usize) -> io::Result<Stand>,
 ) -> io::Result<Ends> {
     // Duplicates above the numbers that they get, so that none overwrites another.
     let high = |fd: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(fd, wire::RUNTIME_FD + 1);
@@ -330,13 +332,13 @@ pub(super) fn ends(
         socket: high(&socket)?,
         slots: high(slots.file())?,
         runtime: high(runtime)?,
-        stdio: [stand_in(0)?, stand_in(1)?, stand_in(2)?],
+        stdio: [placeholder(0)?, placeholder(1)?, placeholder(2)?],
     })
 }
 
 /// Returns the environment of a zygote, and the number of its variables.
 pub(super) fn environment(spec: &Spec<'_>, allocator: Option<&Path>) -> (Vec<u8>, usize) {
-    key::template_environment(spec, &format!("/proc/self/fd/{}", wire::RUNTIME_FD), allocator)
+    key::zygote_environment(spec, &format!("/proc/self/fd/{}", wire::RUNTIME_FD), allocator)
 }
 
 /// Returns the invoked name.
@@ -352,7 +354,7 @@ pub(super) struct Inherited {
 
 impl Inherited {
     pub(super) fn of(spec: &Spec<'_>) -> Inherited {
-        let limits = spec.limits.iter().filter(|limit| limit.resource.is_of_template()).copied();
+        let limits = spec.limits.iter().filter(|limit| limit.resource.is_of_zygote()).copied();
         Inherited { limits: limits.collect(), ignored: spec.ignored }
     }
 }
@@ -361,7 +363,8 @@ impl Inherited {
 pub(super) fn spawn(
     program: &CStr,
     argv: &[CString],
-    (env, env_count): (&[u8], usize),
+    env: &[u8],
+    env_count: usize,
     ends: &Ends,
     inherited: &Inherited,
     traced: bool,
@@ -407,7 +410,7 @@ fn spawn_stopped(
     argv[0] = name(spec).map_err(|_| Reason::System)?;
     let (env, count) = environment(spec, allocator);
     let inherited = Inherited::of(spec);
-    let start = move || spawn(&program, &argv, (&env, count), &ends, &inherited, false);
+    let start = move || spawn(&program, &argv, &env, count, &ends, &inherited, false);
     starter::ask(start).ok_or(Reason::System)?.map_err(|_| Reason::NotStopped)
 }
 

@@ -1,4 +1,4 @@
-/* Tests of runtime/fork/place.c: a process that was bound to one processor is free again. */
+/* Tests of runtime/fork/affinity.c: a process that was bound to one processor is free again. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <string.h>
@@ -28,9 +28,9 @@ static void bind_to_one(const cpu_set_t *of)
 static void frees_itself_to_what_was_noted(void)
 {
     const cpu_set_t before = allowed();
-    hs_place_open();
+    hs_affinity_open();
     bind_to_one(&before);
-    CHECK_EQUAL(hs_place_free(0), 0);
+    CHECK_EQUAL(hs_affinity_free(0), 0);
     const cpu_set_t after = allowed();
     CHECK(CPU_EQUAL(&before, &after));
 }
@@ -38,9 +38,9 @@ static void frees_itself_to_what_was_noted(void)
 static void frees_itself_to_all_processors(void)
 {
     const cpu_set_t before = allowed();
-    hs_place_open();
+    hs_affinity_open();
     bind_to_one(&before);
-    CHECK_EQUAL(hs_place_free(HS_REQUEST_ANYWHERE), 0);
+    CHECK_EQUAL(hs_affinity_free(HS_REQUEST_ANYWHERE), 0);
     const cpu_set_t after = allowed();
     cpu_set_t both;
     CPU_AND(&both, &before, &after);
@@ -48,8 +48,8 @@ static void frees_itself_to_all_processors(void)
     CHECK_EQUAL(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
-const struct unit_test tests_of_place[] = {
-    {"place: frees itself to what was noted", frees_itself_to_what_was_noted},
-    {"place: frees itself to all processors", frees_itself_to_all_processors},
+const struct unit_test tests_of_affinity[] = {
+    {"affinity: frees itself to what was noted", frees_itself_to_what_was_noted},
+    {"affinity: frees itself to all processors", frees_itself_to_all_processors},
     {NULL, NULL},
 };

@@ -1,5 +1,5 @@
 //! Pins the target to the requester's processor while it takes up a request; the requester is about to sleep
-//! (runtime/fork/place.c).
+//! (runtime/fork/affinity.c).
 
 use std::sync::OnceLock;
 
@@ -10,7 +10,7 @@ use super::wire;
 
 /// A processor to which other processes can be bound without a trace once they are free again.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct Processor {
     cpu: usize,
     pub way_back: WayBack,
 }
@@ -34,7 +34,7 @@ impl WayBack {
     }
 }
 
-impl Place {
+impl Processor {
     /// Binds the waiting process `pid` to this processor until it frees itself. Returns whether it is bound.
     pub(crate) fn bind(self, pid: i32) -> bool {
         sched_setaffinity(Pid::from_raw(pid), &only(self.cpu)).is_ok()
@@ -43,10 +43,10 @@ impl Place {
 
 /// Returns the processor that this thread runs on. `None` if there is only one, or if a bound process could not restore its
 /// affinity without a trace.
-pub(crate) fn here() -> Option<Place> {
+pub(crate) fn here() -> Option<Processor> {
     static WAY_BACK: OnceLock<Option<WayBack>> = OnceLock::new();
     let way_back = (*WAY_BACK.get_or_init(try_ways_back))?;
-    Some(current()).filter(|cpu| *cpu < CpuSet::MAX_CPU).map(|cpu| Place { cpu, way_back })
+    Some(current()).filter(|cpu| *cpu < CpuSet::MAX_CPU).map(|cpu| Processor { cpu, way_back })
 }
 
 /// Returns the number of the processor that this thread runs on.

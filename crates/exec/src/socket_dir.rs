@@ -16,42 +16,44 @@ use crate::wire;
 
 /// A directory that belongs to the user and is closed to others.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SocketDir {
     directory: PathBuf,
 }
 
 /// The reason why there can be no server.
 #[derive(Debug)]
-pub enum PlaceError {
+pub enum SocketDirError {
     /// Another user may have made the directory.
     Unsafe(PathBuf, &'static str),
     /// The directory can be neither found nor made.
     Io(PathBuf, io::Error),
 }
 
-impl fmt::Display for PlaceError {
+impl fmt::Display for SocketDirError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PlaceError::Unsafe(path, why) => write!(
+            SocketDirError::Unsafe(path, why) => write!(
                 f,
                 "'{}' {why}, so that no server is used and every command runs as it is; remove it, or name another \
                  directory in HOTSTART_EXEC_DIR",
                 path.display()
             ),
-            PlaceError::Io(path, error) => write!(f, "cannot use directory '{}': {error}", path.display()),
+            SocketDirError::Io(path, error) => {
+                write!(f, "cannot use directory '{}': {error}", path.display())
+            }
         }
     }
 }
 
-impl std::error::Error for PlaceError {}
+impl std::error::Error for SocketDirError {}
 
-impl Place {
+impl SocketDir {
     /// Finds the directory that the environment asks for, and makes it if it is missing.
-    pub fn find() -> Result<Place, PlaceError> {
+    pub fn find() -> Result<SocketDir, SocketDirError> {
         let directory = choose();
         match std::fs::DirBuilder::new().mode(0o700).create(&directory) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(PlaceError::Io(directory, error));
+                return Err(SocketDirError::Io(directory, error));
             }
             _ => {}
         }
@@ -59,14 +61,14 @@ impl Place {
     }
 
     /// Returns a directory that this process has just made for itself, unchecked.
-    pub(crate) fn at(directory: &Path) -> Place {
-        Place { directory: directory.to_path_buf() }
+    pub(crate) fn at(directory: &Path) -> SocketDir {
+        SocketDir { directory: directory.to_path_buf() }
     }
 
-    fn check(directory: PathBuf) -> Result<Place, PlaceError> {
+    fn check(directory: PathBuf) -> Result<SocketDir, SocketDirError> {
         let found = match std::fs::symlink_metadata(&directory) {
             Ok(found) => found,
-            Err(error) => return Err(PlaceError::Io(directory, error)),
+            Err(error) => return Err(SocketDirError::Io(directory, error)),
         };
         let wrong = if found.is_symlink() {
             "is a symbolic link"
@@ -77,9 +79,9 @@ impl Place {
         } else if found.mode() & 0o077 != 0 {
             "is open to others (its mode must be 0700)"
         } else {
-            return Ok(Place { directory });
+            return Ok(SocketDir { directory });
         };
-        Err(PlaceError::Unsafe(directory, wrong))
+        Err(SocketDirError::Unsafe(directory, wrong))
     }
 
     /// The directory.
@@ -169,10 +171,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let own = dir.path().join("own");
         std::fs::DirBuilder::new().mode(0o700).create(&own).unwrap();
-        assert_eq!(Place::check(own.clone()).unwrap().directory(), own);
+        assert_eq!(SocketDir::check(own.clone()).unwrap().directory(), own);
         let link = dir.path().join("link");
         symlink(&own, &link).unwrap();
-        let refused = |path: &Path| Place::check(path.to_owned()).unwrap_err().to_string();
+        let refused = |path: &Path| SocketDir::check(path.to_owned()).unwrap_err().to_string();
         assert!(refused(&link).contains("is a symbolic link"));
         std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o750)).unwrap();
         assert!(refused(&own).contains("is open to others"));
@@ -185,11 +187,11 @@ mod tests {
     fn one_server_has_the_lock() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
-        let place = Place::check(dir.path().to_owned()).unwrap();
-        let lock = place.lock().unwrap();
+        let socket_dir = SocketDir::check(dir.path().to_owned()).unwrap();
+        let lock = socket_dir.lock().unwrap();
         assert!(lock.is_some());
-        assert!(place.lock().unwrap().is_none());
+        assert!(socket_dir.lock().unwrap().is_none());
         drop(lock);
-        assert!(place.lock().unwrap().is_some());
+        assert!(socket_dir.lock().unwrap().is_some());
     }
 }
