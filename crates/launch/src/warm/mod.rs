@@ -15,6 +15,7 @@ mod place;
 mod policy;
 mod pool;
 mod request;
+mod search;
 mod starter;
 mod template;
 pub(crate) mod wire;

@@ -1,6 +1,7 @@
 //! One observation run: a tool traced from its exec to the place where a zygote stops.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -44,6 +45,8 @@ pub(super) struct Seen {
     known: HashSet<(PathBuf, Aspect)>,
     /// Paths, relative to the working directory, at which the loader looked for libraries in vain.
     pub relative: BTreeSet<PathBuf>,
+    /// Names of the libraries that the loader looked for, and of other files that it opened.
+    pub libraries: BTreeSet<OsString>,
     pub looks: Looks,
     /// Variables that they asked for.
     pub names: Vec<Vec<u8>>,

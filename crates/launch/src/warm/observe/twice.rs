@@ -36,6 +36,7 @@ pub(super) fn observe(spec: &Spec<'_>, numbers: &BTreeSet<usize>, means: Means<'
         looks: seen.looks,
         files: seen.files,
         relative: seen.relative.into_iter().collect(),
+        libraries: seen.libraries,
         counts,
         numbers: Numbers::of(numbers.iter().copied()),
         place: 0,
@@ -84,6 +85,7 @@ fn compare_all(
 pub(super) fn take(run: &mut Run<'_>, seen: &mut Seen) {
     seen.files.join(&run.seen.files);
     seen.relative.append(&mut run.seen.relative);
+    seen.libraries.append(&mut run.seen.libraries);
     seen.looks.stdio = std::array::from_fn(|fd| seen.looks.stdio[fd] | run.seen.looks.stdio[fd]);
     seen.looks.processors |= run.seen.looks.processors;
     seen.looks.limits.extend(&run.seen.looks.limits);
