@@ -45,7 +45,7 @@ pub(super) struct Seen {
     known: HashSet<(PathBuf, Aspect)>,
     /// Paths, relative to the working directory, at which the loader looked for libraries in vain.
     pub relative: BTreeSet<PathBuf>,
-    /// Names of the libraries that the loader looked for, and of other files that it opened.
+    /// Names by which the loader looked for libraries, and of other files that it opened.
     pub libraries: BTreeSet<OsString>,
     pub looks: Looks,
     /// Variables that they asked for.

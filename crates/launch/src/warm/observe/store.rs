@@ -23,7 +23,7 @@ use crate::warm::key::Looks;
 const FORMAT: &[u8] = b"hotstart constructors 5";
 /// A hash of the sources that hold the rules: a hotstart with stricter rules must not trust the results of older ones.
 const RULES: u64 = {
-    let sources: [&[u8]; 15] = [
+    let sources: [&[u8]; 16] = [
         include_bytes!("calls.rs"),
         include_bytes!("compare.rs"),
         include_bytes!("counts.rs"),
@@ -36,6 +36,7 @@ const RULES: u64 = {
         include_bytes!("stdio.rs"),
         include_bytes!("twice.rs"),
         include_bytes!("variables.rs"),
+        include_bytes!("../eligible.rs"),
         include_bytes!("../files.rs"),
         include_bytes!("../key.rs"),
         include_bytes!("../search.rs"),

@@ -12,6 +12,7 @@ use super::{Live, Observed, Refusal, compare, secret, stdio};
 use crate::Reason;
 use crate::Spec;
 use crate::sys::channel;
+use crate::warm::eligible;
 use crate::warm::template::{self, Means};
 use crate::warm::wire;
 
@@ -54,6 +55,7 @@ fn compare_all(
     seen: &mut Seen,
 ) -> Result<Vec<Place>, Refusal> {
     seen.files.watch(&spec.program);
+    seen.libraries.extend(eligible::names(&spec.program));
     let runtime = rustix::fs::fstat(means.runtime).map_or(0, |stat| stat.st_ino);
     let everywhere = rustix::thread::sched_getaffinity(None).ok();
     let pid = spawn(spec, means);
