@@ -169,8 +169,8 @@ impl Launcher {
     }
 
     /// Quarantines every program that was started warm in `group`, because a warm start was seen to differ from a cold one.
-    pub fn distrust(&self, group: &Group) {
-        group.distrust();
+    pub fn quarantine(&self, group: &Group) {
+        group.quarantine();
     }
 
     /// Returns how often each tool was started in which way. Empty without a policy.
@@ -391,7 +391,7 @@ impl Child<'_> {
             // The runner follows the starts of such a tool: each of them is a start of its own.
             ended.expect_children();
         }
-        if let Ended::Rewound { status, usage, .. } = ended {
+        if let Ended::Reset { status, usage, .. } = ended {
             self.leave(|| ());
             run.measure(Some(&usage));
             run.finish(&ended);

@@ -51,7 +51,7 @@ pub(crate) struct FakeExecutor {
     warm: Mutex<VecDeque<Ran>>,
     cold: Mutex<VecDeque<Ran>>,
     ways: Mutex<Vec<Way>>,
-    pub distrusted: AtomicUsize,
+    pub quarantined: AtomicUsize,
     pub doubted: AtomicUsize,
     pub visits: Vec<Visit>,
 }
@@ -68,8 +68,8 @@ impl FakeExecutor {
     }
 
     /// Returns how many runs had their tools quarantined.
-    pub(crate) fn distrusted(&self) -> usize {
-        self.distrusted.load(Ordering::Relaxed)
+    pub(crate) fn quarantined(&self) -> usize {
+        self.quarantined.load(Ordering::Relaxed)
     }
 
     /// Returns how many runs were made in this way.
@@ -88,10 +88,10 @@ impl Execute for FakeExecutor {
         if queue.len() > 1 { queue.pop_front().unwrap() } else { queue[0].clone() }
     }
 
-    fn distrust_matches(&self, _: &Ran, _: &str) {}
+    fn quarantine_matches(&self, _: &Ran, _: &str) {}
 
-    fn distrust(&self, _: &Ran) {
-        self.distrusted.fetch_add(1, Ordering::Relaxed);
+    fn quarantine(&self, _: &Ran) {
+        self.quarantined.fetch_add(1, Ordering::Relaxed);
     }
 
     fn doubt_workers(&self, _: &Ran) {
@@ -194,7 +194,7 @@ pub(crate) fn script() -> Script {
         env: Arc::default(),
         timeout: None,
         tmp_base: PathBuf::new(),
-        tape: false,
+        captures: false,
         lit_package_dir: None,
         lit_python: None,
         cold: ColdTools::None,

@@ -51,7 +51,7 @@ impl WarmSettings {
         let default = match options.parity {
             None => Start::Auto,
             Some(Parity::Fork) => Start::Fork,
-            Some(Parity::Rewind) => Start::Rewind,
+            Some(Parity::Reset) => Start::Reset,
         };
         WarmSettings {
             start: start.unwrap_or(default),
@@ -138,7 +138,7 @@ impl WarmSettings {
         let choice = match (self.start, &self.warm) {
             (Start::Cold, _) => Choice::Cold,
             (_, Some(tools)) => Choice::Only(tools.clone()),
-            (Start::Fork | Start::Rewind, None) => Choice::Auto { after: 0 },
+            (Start::Fork | Start::Reset, None) => Choice::Auto { after: 0 },
             (Start::Auto, None) if tests >= MANY_TESTS => Choice::Eager,
             (Start::Auto, None) => default.choice,
         };
@@ -150,12 +150,12 @@ impl WarmSettings {
             never: self.keep_cold.clone(),
             cold_below: tmp_dir.into_iter().collect(),
             output_below: exec_roots,
-            rewind: self.start != Start::Fork,
+            resets: self.start != Start::Fork,
             python: self.python,
             on_doubt: OnDoubt::Repeat,
             observe_after,
             cache: hotstart_launch::cache_directory(),
-            audit_one_in: if self.parity == Some(Parity::Rewind) { 1 } else { default.audit_one_in },
+            audit_one_in: if self.parity == Some(Parity::Reset) { 1 } else { default.audit_one_in },
             memory: self.template_memory.map_or(default.memory, |mib| mib.saturating_mul(1 << 20)),
             ..default
         }
@@ -180,7 +180,7 @@ mod tests {
             |start, warm| choice(WarmOptions { start, warm, ..Default::default() }, Default::default());
         assert_eq!(choose(None, None), Policy::default().choice);
         assert_eq!(choose(Some(Start::Fork), None), Choice::Auto { after: 0 });
-        assert_eq!(choose(Some(Start::Rewind), None), Choice::Auto { after: 0 });
+        assert_eq!(choose(Some(Start::Reset), None), Choice::Auto { after: 0 });
         assert_eq!(choose(None, tools(&["opt"])), Choice::Only(vec!["opt".into()]));
         let settings = WarmSettings::new(&WarmOptions::default(), FileSettings::default());
         assert_eq!(settings.policy_for((MANY_TESTS, 2), Vec::new(), None).choice, Choice::Eager);
@@ -223,18 +223,18 @@ mod tests {
     }
 
     #[test]
-    fn only_fork_copies_always_and_parity_of_rewinding_audits_all() {
+    fn only_fork_always_forks_and_parity_of_resets_audits_all() {
         let policy = |start, parity| {
             let options = WarmOptions { start, parity, ..Default::default() };
             let policy =
                 WarmSettings::new(&options, FileSettings::default()).policy_for((1, 1), Vec::new(), None);
-            (policy.rewind, policy.audit_one_in)
+            (policy.resets, policy.audit_one_in)
         };
         let usual = Policy::default().audit_one_in;
         assert_eq!(policy(None, None), (true, usual));
         assert_eq!(policy(Some(Start::Fork), None), (false, usual));
         assert_eq!(policy(None, Some(Parity::Fork)), (false, usual));
-        assert_eq!(policy(None, Some(Parity::Rewind)), (true, 1));
+        assert_eq!(policy(None, Some(Parity::Reset)), (true, 1));
     }
 
     #[test]

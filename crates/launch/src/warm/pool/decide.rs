@@ -141,7 +141,7 @@ impl<Z: Zygote, W> State<Z, W> {
         }
         let key = key::of(spec, &self.asked);
         // A tool that starts others leaves children after each run.
-        let resets = policy.rewinds(spec) && !policy.follows(&spec.program) && self.health.resets_next();
+        let resets = policy.may_reset(spec) && !policy.follows(&spec.program) && self.health.resets_next();
         let step = self.in_turn(&key, resets, start, waiting);
         if let Some(step) = step.or_else(|| self.at_hand(&key, resets, start, waiting)) {
             return Ok(step);

@@ -300,9 +300,9 @@ impl<M: Make> Tool<M> {
     }
 
     /// Quarantines the tool: a warm start was seen to differ from a cold one.
-    pub(crate) fn distrust(&self) {
+    pub(crate) fn quarantine(&self) {
         let mut state = self.lock();
-        state.give_up(Reason::Distrusted);
+        state.give_up(Reason::Quarantined);
         state.queue.wake_all();
     }
 
@@ -359,7 +359,7 @@ impl<M: Make> Tool<M> {
     /// used again.
     pub(crate) fn was_reset(&self, audited: bool, differs: u32, is_deferred: bool) -> bool {
         let mut state = self.lock();
-        state.health.rewound(audited, differs);
+        state.health.was_reset(audited, differs);
         state.statistics.audits += u64::from(audited);
         state.statistics.at_point += u64::from(is_deferred);
         differs == 0
@@ -406,7 +406,7 @@ impl<M: Make> Tool<M> {
         let dropped = |why| state.workers.retired(why) + state.zygotes.retired(why);
         ToolStatistics {
             retired: state.health.retired.clone(),
-            not_rewound: state.health.stopped.clone(),
+            only_forked: state.health.stopped.clone(),
             ended_for_memory: dropped(Why::Memory),
             ended_for_room: dropped(Why::Room),
             cpu: state.account.times(),
