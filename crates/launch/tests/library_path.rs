@@ -5,7 +5,7 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use common::{Case, Victim, case, compile, rewinding_launcher, start, victim, warm_launcher};
+use common::{Case, Victim, case, compile, resetting_launcher, start, victim, warm_launcher};
 use hotstart_launch::{Launcher, Reason, Via};
 use hotstart_model::Status;
 
@@ -34,7 +34,7 @@ fn user(source: &str) -> (Victim, PathBuf) {
 const CALLS: &str = "int value(void); int main(void) { return value(); }";
 
 fn launchers() -> [Launcher; 2] {
-    [warm_launcher(&["victim"]), rewinding_launcher(&["victim"])]
+    [warm_launcher(&["victim"]), resetting_launcher(&["victim"])]
 }
 
 /// Starts the victim cold and with `warm`, which must agree. Returns the exit code and how it was started.
