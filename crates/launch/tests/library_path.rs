@@ -161,6 +161,32 @@ fn a_library_opened_by_main_is_looked_for_then() {
     }
 }
 
+/// A constructor may open a library itself.
+#[test]
+fn a_library_opened_by_a_constructor_is_looked_for_by_each_start() {
+    let source = "#include <dlfcn.h>\nint value(void); static int more; __attribute__((constructor)) static void open_it(void) {\
+        void *library = dlopen(\"libplugin.so\", RTLD_NOW);\
+        int (*other)(void) = library ? (int (*)(void))dlsym(library, \"value\") : 0; more = other ? 10 * other() : 0; }\
+        int main(void) { return value() + more; }";
+    for warm in launchers() {
+        let (victim, dir) = user(source);
+        let absolute = format!("{0}/build:{0}/more", dir.display());
+        for value in [absolute.as_str(), "build:more", ":build:more"] {
+            let code = || run(&warm, &victim, Some(value)).0;
+            assert_eq!((code(), code()), (1, 1), "{value}");
+            for (place, expected) in [("more", 2), ("build", 3)] {
+                library(&dir.join(place).join("libplugin.so"), expected);
+                let expected = 1 + 10 * expected as u8;
+                assert_eq!((code(), code()), (expected, expected), "{value} {place}");
+            }
+            std::fs::remove_dir_all(dir.join("build")).unwrap();
+            assert_eq!(code(), 21, "{value}");
+            std::fs::remove_dir_all(dir.join("more")).unwrap();
+            assert_eq!(code(), 1, "{value}");
+        }
+    }
+}
+
 #[test]
 fn a_constructor_that_looks_at_the_variable_is_observed_with_each_value() {
     let ways = [

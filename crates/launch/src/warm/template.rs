@@ -195,7 +195,9 @@ impl Template {
         if files.shadowed_in(Path::new("/")) {
             return Err(Reason::LibraryPath);
         }
-        search.watch(&libraries, &mut files);
+        let mut searched = Files::default();
+        search.watch(&libraries, &mut searched);
+        files.join(&searched);
         // The directories of the variable that the observation is without are still idle.
         if observed.is_some_and(|observed| !observed.serves(spec)) {
             return Err(Reason::FilesChanging);
