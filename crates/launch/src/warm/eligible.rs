@@ -136,7 +136,7 @@ fn examine_elf<'a, R: ReadRef<'a>>(
 }
 
 /// Returns the names by which ld.so looks for this library, and for those that it needs. The cache of ld.so may lead to a file of
-/// another name. A file that is none of ELF has no names.
+/// another name. A file of another format has none.
 pub(crate) fn names(path: &Path) -> Vec<OsString> {
     let read = || {
         // Opening a pipe would wait.
