@@ -81,6 +81,8 @@ pub enum Reason {
     Debugger,
     /// ld.so would look for the program or a library relative to the working directory.
     RelativePath,
+    /// LD_LIBRARY_PATH has directories relative to the working directory, and a zygote would find libraries there.
+    LibraryPath,
     /// The environment has variables that control ld.so.
     LoaderVariable,
     /// More descriptors, or higher numbers, than a request can carry.
@@ -185,6 +187,7 @@ impl fmt::Display for Reason {
             Reason::TestOutput => "the program lies where tests write",
             Reason::Debugger => "it is a debugger or tracer",
             Reason::RelativePath => "a path depends on the working directory",
+            Reason::LibraryPath => "LD_LIBRARY_PATH leads to libraries relative to the working directory",
             Reason::LoaderVariable => "the environment steers the loader",
             Reason::ManyDescriptors => "too many descriptors, or too high numbers",
             Reason::LargeRequest => "arguments and environment are too long",

@@ -112,13 +112,17 @@ fn forget_known(sequence: &mut Sequence, known: &Known) {
     }
 }
 
-const VARIABLES: [(&str, &[&str]); 6] = [
+const VARIABLES: [(&str, &[&str]); 7] = [
     ("HS_A", &["1", "two", ""]),
     ("HS_B", &["x", "a longer value with spaces"]),
     ("TZ", &["UTC", "EST5EDT", "CET-1CEST"]),
     ("LC_ALL", &["C", "C.UTF-8", "absent"]),
     ("POSIXLY_CORRECT", &["1"]),
     ("MALLOC_ARENA_MAX", &["1"]),
+    (
+        "LD_LIBRARY_PATH",
+        &["", ":", ".:sub", "/absent:/usr/share/doc", "/usr/lib/x86_64-linux-gnu", "/usr/share/doc;"],
+    ),
 ];
 
 fn surroundings(random: &mut Random) -> Request {

@@ -1,6 +1,6 @@
 //! Decides whether a program can be stopped before `main` at all. It reads the ELF file and does not run the program.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -135,6 +135,27 @@ fn examine_elf<'a, R: ReadRef<'a>>(
     Ok(traits)
 }
 
+/// Returns the names by which ld.so looks for this library, and for those that it needs. The cache of ld.so may lead to a file of
+/// another name. A file of another format has none.
+pub(crate) fn names(path: &Path) -> Vec<OsString> {
+    let read = || {
+        // Opening a pipe would wait.
+        std::fs::metadata(path).ok().filter(|meta| meta.is_file())?;
+        let file = File::open(path).ok()?;
+        let cache = ReadCache::new(&file);
+        let elf = ElfFile64::<Endianness, _>::parse(&cache).ok()?;
+        let endian = elf.endian();
+        let mut dynamic = elf.elf_program_headers().iter();
+        let dynamic = dynamic.find_map(|header| header.dynamic(endian, elf.data()).ok().flatten())?;
+        let strings = dynamic_strings(&elf)?;
+        let is_name = |tag| matches!(tag, elf::DT_NEEDED | elf::DT_SONAME);
+        let named = dynamic.iter().filter(|entry| is_name(entry.d_tag(endian) as u32));
+        let name = |entry: &_| strings.get(u32::try_from(Dyn::d_val(entry, endian)).ok()?).ok();
+        Some(named.filter_map(name).map(|name| OsString::from_vec(name.to_vec())).collect())
+    };
+    read().unwrap_or_default()
+}
+
 /// Reads the needed libraries, and the directories where ld.so looks for them.
 fn examine_dynamic<'a, R: ReadRef<'a>>(
     elf: &ElfFile64<'a, Endianness, R>,
@@ -182,7 +203,7 @@ fn add_search(traits: &mut Traits, text: &[u8], real: &Path) -> Result<(), Reaso
         if expanded.contains('$') {
             return Err(Reason::RelativePath);
         }
-        let dir = PathBuf::from(std::ffi::OsString::from_vec(expanded.into_bytes()));
+        let dir = PathBuf::from(OsString::from_vec(expanded.into_bytes()));
         let dirs = if dir.is_absolute() { &mut traits.search } else { &mut traits.relative };
         if !dirs.contains(&dir) {
             dirs.push(dir);
@@ -268,6 +289,15 @@ mod tests {
             assert_eq!(judge(other.clone()), Err(Reason::Script), "{other}");
         }
         assert_eq!(judge("#!/absent/python3\n".to_owned()), Err(Reason::Unreadable));
+    }
+
+    #[test]
+    fn a_library_is_looked_for_by_its_own_name_and_needs_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let flags = ["-shared", "-fPIC", "-Wl,-soname,libx.so.1", "-Wl,--no-as-needed"];
+        let found = names(&build(dir.path(), "libx.so.1.2", &flags));
+        assert!(["libc.so.6", "libx.so.1"].iter().all(|name| found.iter().any(|f| f == name)), "{found:?}");
+        assert!(names(&dir.path().join("t.c")).is_empty() && names(&dir.path().join("absent")).is_empty());
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::ffi::{CStr, CString, OsStr};
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::marker::PhantomData;
 use std::os::unix::ffi::OsStrExt;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::Stat;
+use rustix::fs::{FileType, Stat};
 
 /// The clock of file times may be one tick behind, which is 10 ms at most.
 const TICK: Duration = Duration::from_millis(10);
@@ -26,7 +26,7 @@ pub(crate) enum Aspect {
     File,
     /// The link itself, if it is one.
     Link,
-    /// Its identity without its content: a directory in which files come and go.
+    /// Whether there is a directory, whatever is in it, and whichever it is.
     Place,
     /// Its identity without its content, and without following a link: something that is no link.
     NoLink,
@@ -50,10 +50,12 @@ pub(super) struct Identity {
     pub size: i64,
     pub modified: (i64, i64),
     pub changed: (i64, i64),
+    pub is_directory: bool,
 }
 
 /// Subdirectories of a search path in which ld.so looks first, up to glibc 2.36 and later.
-const VARIANTS: [&str; 7] = ["glibc-hwcaps", "tls", "haswell", "xeon_phi", "avx512_1", "x86_64", "atomics"];
+pub(super) const VARIANTS: [&str; 8] =
+    ["glibc-hwcaps", "tls", "haswell", "xeon_phi", "avx512_1", "x86_64", "sse2", "atomics"];
 
 /// The files of one zygote.
 #[derive(Clone, Debug, Default)]
@@ -120,9 +122,9 @@ impl Files {
     }
 
     /// Records that ld.so also looks for `libraries` in `dirs`, which are relative to the working directory.
-    pub(crate) fn beware(&mut self, dirs: &[PathBuf], libraries: &[&Path]) {
+    pub(crate) fn beware(&mut self, dirs: &[PathBuf], libraries: &BTreeSet<OsString>) {
         for dir in dirs {
-            let names = libraries.iter().filter_map(|library| library.file_name());
+            let names = libraries.iter().map(OsString::as_os_str);
             self.shadows.extend(names.chain(VARIANTS.map(OsStr::new)).map(|name| dir.join(name)));
         }
     }
@@ -137,7 +139,7 @@ impl Files {
         looking(|look| {
             self.watched.iter().all(|w| match w.aspect {
                 Aspect::File => look(&w.path) == w.found,
-                Aspect::Place => look(&w.path).map(Identity::place) == w.found,
+                Aspect::Place => look(&w.path).and_then(Identity::place) == w.found,
                 Aspect::Link | Aspect::NoLink | Aspect::Content => {
                     identify_aspect(&w.path, w.aspect) == w.found
                 }
@@ -230,9 +232,9 @@ pub(super) fn identify(path: &CStr) -> Option<Identity> {
 fn identify_aspect(path: &CStr, aspect: Aspect) -> Option<Identity> {
     match aspect {
         Aspect::File => identify(path),
-        Aspect::Place => identify(path).map(Identity::place),
+        Aspect::Place => identify(path).and_then(Identity::place),
         Aspect::Link => rustix::fs::lstat(path).ok().map(Identity::new),
-        Aspect::NoLink => rustix::fs::lstat(path).ok().map(|stat| Identity::new(stat).place()),
+        Aspect::NoLink => rustix::fs::lstat(path).ok().map(|stat| Identity::new(stat).bare()),
         Aspect::Content => {
             let content = std::fs::read(OsStr::from_bytes(path.to_bytes())).ok()?;
             let mut hasher = DefaultHasher::new();
@@ -251,11 +253,18 @@ impl Identity {
             size: stat.st_size,
             modified: (stat.st_mtime, stat.st_mtime_nsec as i64),
             changed: (stat.st_ctime, stat.st_ctime_nsec as i64),
+            is_directory: FileType::from_raw_mode(stat.st_mode).is_dir(),
         }
     }
 
-    fn place(self) -> Self {
+    /// Without its content.
+    fn bare(self) -> Self {
         Identity { device: self.device, inode: self.inode, ..Identity::default() }
+    }
+
+    /// Any directory.
+    fn place(self) -> Option<Self> {
+        self.is_directory.then_some(Identity { is_directory: true, ..Identity::default() })
     }
 }
 
@@ -315,7 +324,7 @@ mod tests {
     fn a_library_in_the_working_directory_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
         let mut files = Files::default();
-        files.beware(&["".into(), "sub".into()], &[Path::new("/lib/libx.so.1")]);
+        files.beware(&["".into(), "sub".into()], &["libx.so.1".into()].into());
         std::fs::write(dir.path().join("liby.so.1"), "").unwrap();
         assert!(!files.shadowed_in(dir.path()));
         for shadow in ["libx.so.1", "tls", "sub/libx.so.1"] {

@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::observe::stdio::{self, Class};
+use super::search::{self, Search};
 use crate::sys::limits;
 use crate::{EnvBlock, Limit, Reason, Spec};
 
@@ -162,6 +163,9 @@ fn refuses_python(spec: &Spec<'_>) -> Option<Reason> {
     if !spec.stdio.iter().all(|fd| stdio::is_plain(*fd)) {
         return Some(Reason::LooksAtStream);
     }
+    if !Search::of(&spec.env).relative().is_empty() {
+        return Some(Reason::RelativePath);
+    }
     spec.env.strings().filter(|assignment| assignment.starts_with(b"PYTHON")).find_map(|assignment| {
         let sign = memchr::memchr(b'=', assignment)?;
         let (name, value) = (&assignment[..sign], &assignment[sign + 1..]);
@@ -244,10 +248,7 @@ pub(crate) fn refuses(spec: &Spec<'_>) -> Option<Reason> {
         let sign = assignment.iter().position(|&b| b == b'=')?;
         let (name, value) = (&assignment[..sign], &assignment[sign + 1..]);
         match name {
-            b"LD_LIBRARY_PATH" => {
-                let relative = value.split(|&b| b == b':' || b == b';').any(|dir| !dir.starts_with(b"/"));
-                (relative && !value.is_empty()).then_some(Reason::RelativePath)
-            }
+            search::NAME => search::refuses(value),
             b"LD_PRELOAD" => {
                 let relative =
                     |file: &[u8]| !file.is_empty() && file.contains(&b'/') && !file.starts_with(b"/");

@@ -10,6 +10,7 @@ use super::eligible::Traits;
 use super::observe::{self, Observed, Refusal, Tally, numbers};
 use super::pool::{self, Findings};
 use super::request::Failure;
+use super::search::Search;
 use super::worker::Worker;
 use super::zygote::{Means, Zygote};
 use super::{Policy, Runtime, eligible, try_runtime};
@@ -83,6 +84,9 @@ impl pool::Make for Maker {
         let traits = self.traits(&spec.program)?;
         let means = self.means(&spec.program, allocator).ok_or(Reason::System)?;
         let means = Means { python: traits.python.is_some(), ..means };
+        if means.python && !Search::of(&spec.env).relative().is_empty() {
+            return Err(Reason::LibraryPath);
+        }
         let (observed, is_new) = observe::observe(spec, &[numbers::of(spec)], means);
         Ok(Findings { traits, observed, is_new })
     }

@@ -15,6 +15,7 @@ pub(crate) mod observe;
 mod policy;
 mod pool;
 mod request;
+mod search;
 mod starter;
 pub(crate) mod wire;
 mod worker;

@@ -2,7 +2,8 @@
 //!
 //! It decides nothing. The pool decides which zygote serves a start and when one is ended, so that this can be tested without processes.
 
-use std::ffi::{CStr, CString, OsStr};
+use std::collections::BTreeSet;
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -18,6 +19,7 @@ use super::files::Files;
 use super::observe::stdio::{self, Class, Stand};
 use super::observe::{Observed, counts};
 use super::request::{self, Asked, Failure};
+use super::search::Search;
 use super::worker::{Link, Origin, Worker};
 use super::{key, starter, wire};
 use crate::slots::{Entry, Slot, Slots};
@@ -187,7 +189,22 @@ impl Zygote {
         observed.iter().for_each(|observed| files.join(&observed.files));
         let mut traits = traits.clone();
         objects.iter().try_for_each(|object| traits.add_library(object))?;
-        files.beware(&traits.relative, &objects);
+        let names = objects.iter().filter_map(|object| object.file_name()).map(OsStr::to_owned);
+        let mut libraries: BTreeSet<OsString> = names.collect();
+        libraries.extend(observed.iter().flat_map(|observed| observed.libraries.iter().cloned()));
+        let search = Search::of(&spec.env);
+        files.beware(search.relative(), &libraries);
+        if files.shadowed_in(Path::new("/")) {
+            return Err(Reason::LibraryPath);
+        }
+        let mut searched = Files::default();
+        search.watch(&libraries, &mut searched);
+        files.join(&searched);
+        // The directories of the variable that the observation is without are still idle.
+        if observed.is_some_and(|observed| !observed.serves(spec)) {
+            return Err(Reason::FilesChanging);
+        }
+        files.beware(&traits.relative, &libraries);
         let relative = observed.map_or(&[][..], |observed| &observed.relative);
         if files.shadowed_in(Path::new("/")) || !relative.iter().all(|path| files.shadows(path)) {
             return Err(Reason::RelativePath);

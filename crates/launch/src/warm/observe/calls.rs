@@ -10,6 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use super::Refusal;
 use super::run::Run;
 use crate::Reason;
+use crate::warm::eligible;
 use crate::warm::files::Aspect;
 use crate::warm::wire;
 
@@ -276,6 +277,10 @@ fn open(run: &mut Run<'_>, call: Entry, dir: i32, path: u64, flags: i32) -> Resu
         return refuse(Reason::WritesFiles, format!("open of '{}'", path.display()));
     }
     let aspect = if flags & libc::O_NOFOLLOW == 0 { Aspect::File } else { Aspect::Link };
+    if run.is_loader(call.ip) && !run.is_ours(&path) {
+        run.seen.libraries.extend(path.file_name().map(OsStr::to_owned));
+        run.seen.libraries.extend(eligible::names(&Path::new("/").join(&path)));
+    }
     settle(run, call, dir, &path, aspect).map(After::Opened)
 }
 

@@ -28,6 +28,7 @@ mod twice;
 mod variables;
 
 use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,6 +38,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::files::Files;
 use super::key::{self, Asked, Looks};
+use super::search::{self, Search};
 #[cfg(test)]
 use super::wire;
 use super::zygote::Means;
@@ -80,6 +82,8 @@ pub(crate) struct Observed {
     pub files: Files,
     /// Paths, relative to the working directory, at which the loader looked in vain.
     pub relative: Vec<PathBuf>,
+    /// Names of the libraries that the loader looked for.
+    pub libraries: BTreeSet<OsString>,
     /// Places where they keep the number of arguments.
     pub counts: Vec<counts::Place>,
     /// The numbers of arguments for which they were observed.
@@ -128,8 +132,19 @@ impl Observed {
     }
 
     /// Returns whether the observation holds for this start, now.
-    fn serves(&self, spec: &Spec<'_>) -> bool {
-        key::of(spec, &self.asked()) == self.key && self.files.unchanged()
+    pub(crate) fn serves(&self, spec: &Spec<'_>) -> bool {
+        self.key_of(spec) == self.key && self.files.unchanged()
+    }
+
+    /// Returns the key of the observation that holds for `spec`.
+    fn key_of(&self, spec: &Spec<'_>) -> Vec<u8> {
+        key::of(&self.reduce(spec), &self.asked())
+    }
+
+    /// Returns `spec` with only those directories of LD_LIBRARY_PATH that matter to its program ([`Search`]).
+    fn reduce<'fd>(&self, spec: &Spec<'fd>) -> Spec<'fd> {
+        let matters = self.looks.python || self.names.iter().any(|name| name == search::NAME);
+        if matters { spec.clone() } else { Search::of(&spec.env).reduce(spec, &self.libraries) }
     }
 }
 
@@ -153,6 +168,25 @@ pub(crate) fn count(program: &Path, allocator: Option<&Path>, kept: &Path, spent
 /// observed with these `numbers` of arguments, and with those that the program was given under other keys: a number that is
 /// observed later costs one run more.
 pub(crate) fn observe(spec: &Spec<'_>, numbers: &[usize], means: Means<'_>) -> (Arc<Observed>, bool) {
+    let search = Search::of(&spec.env);
+    let of = of(spec, means);
+    if let Some(known) = find(&of, spec, means.kept) {
+        return (known, false);
+    }
+    if !search.is_empty() && !means.python {
+        // First without the variable: what is found so holds wherever it changes nothing.
+        let libraries = libraries(&of, means.kept)
+            .unwrap_or_else(|| observe_with(&search.drop_from(spec), numbers, means).0.libraries.clone());
+        let (observed, is_new) = observe_with(&search.reduce(spec, &libraries), numbers, means);
+        if observed.serves(spec) {
+            return (observed, is_new);
+        }
+    }
+    observe_with(spec, numbers, means)
+}
+
+/// Like [`observe`], with this very value of LD_LIBRARY_PATH.
+fn observe_with(spec: &Spec<'_>, numbers: &[usize], means: Means<'_>) -> (Arc<Observed>, bool) {
     let of = of(spec, means);
     if let Some(known) = find(&of, spec, means.kept) {
         return (known, false);
@@ -167,7 +201,7 @@ pub(crate) fn observe(spec: &Spec<'_>, numbers: &[usize], means: Means<'_>) -> (
         true => python::observe(spec, means, live),
         false => twice::observe(spec, &numbers, means, live),
     });
-    observed.key = key::of(spec, &observed.asked());
+    observed.key = observed.key_of(spec);
     // A file that changed meanwhile may have been read in its old state, or by one run only.
     if !observed.files.unchanged_since(begun) || !observed.files.unchanged() {
         observed.refusal = Some(Refusal { reason: Reason::FilesChanging, detail: String::new() });
@@ -225,8 +259,9 @@ pub(crate) fn extend(
     }
     let numbers: BTreeSet<usize> = claims.iter().map(|claim| claim.number).collect();
     let begun = SystemTime::now();
-    let found = watched(means, |live| twice::observe(spec, &numbers, means, live));
-    if !observed.files.unchanged_since(begun) || !observed.files.unchanged() {
+    let reduced = observed.reduce(spec);
+    let found = watched(means, |live| twice::observe(&reduced, &numbers, means, live));
+    if !observed.files.unchanged_since(begun) || !observed.serves(spec) {
         return passing(Reason::FilesChanging);
     }
     let of = of(spec, means);
@@ -259,6 +294,13 @@ fn used(of: &Of, kept: Option<&Path>) -> BTreeSet<usize> {
     let mut known = KNOWN.lock().expect("no panic while locked");
     let of_program = known.get_or_insert_default().entry((of.clone(), kept.map(PathBuf::from))).or_default();
     of_program.iter().flat_map(|observed| observed.numbers.observed()).collect()
+}
+
+/// Returns the names of the libraries that a program looks for, as far as they are known.
+fn libraries(of: &Of, kept: Option<&Path>) -> Option<BTreeSet<OsString>> {
+    let mut known = KNOWN.lock().expect("no panic while locked");
+    let of_program = known.get_or_insert_default().entry((of.clone(), kept.map(PathBuf::from))).or_default();
+    of_program.last().map(|observed| observed.libraries.clone())
 }
 
 fn keep(of: Of, observed: Arc<Observed>, kept: Option<&Path>) {
@@ -379,6 +421,7 @@ impl Observed {
             looks: Looks::default(),
             files: Files::default(),
             relative: Vec::new(),
+            libraries: BTreeSet::new(),
             counts: Vec::new(),
             numbers: Arc::default(),
             place: 0,

@@ -66,6 +66,7 @@ pub(super) fn observe(spec: &Spec<'_>, means: Means<'_>, live: &Live) -> Observe
         looks: Looks { python: true, ..seen.looks },
         files: seen.files,
         relative: seen.relative.into_iter().collect(),
+        libraries: seen.libraries,
         counts: Vec::new(),
         numbers: Arc::default(),
         place: seen.place,

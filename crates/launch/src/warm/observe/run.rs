@@ -4,6 +4,7 @@
 //! the runtime does. Nothing here judges what it sees (`calls`, `compare`).
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -47,6 +48,8 @@ pub(super) struct Seen {
     known: HashSet<(PathBuf, Aspect)>,
     /// Paths, relative to the working directory, at which the loader looked for libraries in vain.
     pub relative: BTreeSet<PathBuf>,
+    /// Names by which the loader looked for libraries, and of other files that it opened.
+    pub libraries: BTreeSet<OsString>,
     pub looks: Looks,
     /// Variables that they asked for.
     pub names: Vec<Vec<u8>>,

@@ -10,7 +10,7 @@ use super::calls::{Entry, refuse};
 use super::run::{PAGE, Run, lost};
 use crate::Reason;
 use crate::sys::trace::{self, Stop};
-use crate::warm::key;
+use crate::warm::{key, search};
 
 /// The addresses of the strings, and the means to make system calls in the process.
 #[derive(Clone, Copy, Debug)]
@@ -119,7 +119,7 @@ pub(super) fn look(run: &mut Run<'_>, address: u64) -> Result<(), Refusal> {
 }
 
 /// Refuses if the string at this address is an argument, or a variable that is not in the key.
-fn allow(run: &Run<'_>, address: u64) -> Result<(), Refusal> {
+fn allow(run: &mut Run<'_>, address: u64) -> Result<(), Refusal> {
     let mut at = run.block.envp;
     let mut found = None;
     loop {
@@ -138,9 +138,14 @@ fn allow(run: &Run<'_>, address: u64) -> Result<(), Refusal> {
     let end = bytes[..length].iter().position(|&byte| byte == b'=' || byte == 0).unwrap_or(length);
     let name = &bytes[..end];
     let reader = trace::registers(run.pid).map_err(lost)?.rip;
-    if name == b"LD_PRELOAD" && !run.is_loader(reader) {
+    let is_loader = run.is_loader(reader);
+    if name == b"LD_PRELOAD" && !is_loader {
         // A start's own value, or none, is not the one that is here.
         return refuse(Reason::ReadsEnvironment, "LD_PRELOAD");
+    }
+    if !is_loader {
+        // It may look at this one in the same way, where it is set.
+        run.seen.asked_for(search::NAME);
     }
     if key::is_always_in(name) || run.seen.names.iter().any(|asked| asked == name) {
         return Ok(());

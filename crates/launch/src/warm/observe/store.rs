@@ -20,10 +20,10 @@ use crate::warm::files::{Aspect, Files, Identity};
 use crate::warm::image;
 use crate::warm::key::Looks;
 
-const FORMAT: &[u8] = b"hotstart constructors 4";
+const FORMAT: &[u8] = b"hotstart constructors 5";
 /// A hash of the sources that hold the rules: a hotstart with stricter rules must not trust the results of older ones.
 const RULES: u64 = {
-    let sources: [&[u8]; 14] = [
+    let sources: [&[u8]; 16] = [
         include_bytes!("calls.rs"),
         include_bytes!("compare.rs"),
         include_bytes!("counts.rs"),
@@ -36,8 +36,10 @@ const RULES: u64 = {
         include_bytes!("stdio.rs"),
         include_bytes!("twice.rs"),
         include_bytes!("variables.rs"),
+        include_bytes!("../eligible.rs"),
         include_bytes!("../files.rs"),
         include_bytes!("../key.rs"),
+        include_bytes!("../search.rs"),
     ];
     // FNV-1a: a hash that can be written as a constant.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
@@ -199,6 +201,8 @@ fn put_observed(bytes: &mut Vec<u8>, observed: &Observed) {
     observed.looks.limits.iter().for_each(|limit| put(bytes, u64::from(*limit)));
     put(bytes, observed.relative.len() as u64);
     observed.relative.iter().for_each(|path| put_text(bytes, path.as_os_str().as_bytes()));
+    put(bytes, observed.libraries.len() as u64);
+    observed.libraries.iter().for_each(|name| put_text(bytes, name.as_bytes()));
     put(bytes, observed.counts.len() as u64);
     for count in &observed.counts {
         put_text(bytes, count.path.as_bytes());
@@ -214,9 +218,11 @@ fn put_observed(bytes: &mut Vec<u8>, observed: &Observed) {
         put_text(bytes, watched.path.to_bytes());
         put(bytes, ASPECTS.iter().position(|aspect| *aspect == watched.aspect).unwrap_or(0) as u64);
         put(bytes, u64::from(watched.found.is_some()));
-        let Identity { device, inode, size, modified, changed } = watched.found.unwrap_or_default();
+        let Identity { device, inode, size, modified, changed, is_directory } =
+            watched.found.unwrap_or_default();
         let times = [modified.0, modified.1, changed.0, changed.1].map(|time| time as u64);
         [device, inode, size as u64].into_iter().chain(times).for_each(|number| put(bytes, number));
+        put(bytes, u64::from(is_directory));
     }
     put(bytes, u64::from(observed.refusal.is_some()));
     if let Some(Refusal { reason, detail }) = &observed.refusal {
@@ -263,11 +269,12 @@ impl Reader<'_> {
         let limits = self.list(|reader| u32::try_from(reader.number()?).ok())?;
         let looks = Looks { stdio, processors, limits: BTreeSet::from_iter(limits), python };
         let relative = self.list(Self::path)?;
+        let libraries = self.list(Self::text)?.into_iter().map(OsString::from_vec).collect();
         let counts = self.list(Self::count)?;
         let numbers = Numbers::of(self.list(|reader| usize::try_from(reader.number()?).ok())?);
         let files = Files::of_kept(self.list(Self::watched)?);
         let refusal = if self.flag()? { Some(self.refusal()?) } else { None };
-        Some(Observed { names, looks, files, relative, counts, numbers, place, refusal, key })
+        Some(Observed { names, looks, files, relative, libraries, counts, numbers, place, refusal, key })
     }
 
     fn count(&mut self) -> Option<Place> {
@@ -283,7 +290,8 @@ impl Reader<'_> {
         let (device, inode, size) = (self.number()?, self.number()?, self.number()? as i64);
         let modified = (self.number()? as i64, self.number()? as i64);
         let changed = (self.number()? as i64, self.number()? as i64);
-        let identity = Identity { device, inode, size, modified, changed };
+        let is_directory = self.flag()?;
+        let identity = Identity { device, inode, size, modified, changed, is_directory };
         Some((path, aspect, is_there.then_some(identity)))
     }
 
@@ -308,6 +316,7 @@ mod tests {
             looks: Looks { stdio: [false, false, true], processors: true, limits: [7].into(), python: true },
             files,
             relative: vec!["lib/x".into()],
+            libraries: ["x".into()].into(),
             counts: vec![Place { path: "/bin/tool".into(), offset: 4096, access: *b"rw-p", distance: 8 }],
             numbers: Numbers::of([1, 3]),
             place: 5,

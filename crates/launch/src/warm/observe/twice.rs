@@ -12,6 +12,7 @@ use super::{Live, Observed, Refusal, compare, secret, stdio};
 use crate::Reason;
 use crate::Spec;
 use crate::sys::channel;
+use crate::warm::eligible;
 use crate::warm::wire;
 use crate::warm::zygote::{self, Means};
 
@@ -36,6 +37,7 @@ pub(super) fn observe(spec: &Spec<'_>, numbers: &BTreeSet<usize>, means: Means<'
         looks: seen.looks,
         files: seen.files,
         relative: seen.relative.into_iter().collect(),
+        libraries: seen.libraries,
         counts,
         numbers: Numbers::of(numbers.iter().copied()),
         place: 0,
@@ -53,6 +55,7 @@ fn compare_all(
     seen: &mut Seen,
 ) -> Result<Vec<Place>, Refusal> {
     seen.files.watch(&spec.program);
+    seen.libraries.extend(eligible::names(&spec.program));
     let runtime = rustix::fs::fstat(means.runtime).map_or(0, |stat| stat.st_ino);
     let everywhere = rustix::thread::sched_getaffinity(None).ok();
     let pid = spawn(spec, means);
@@ -84,6 +87,7 @@ fn compare_all(
 pub(super) fn take(run: &mut Run<'_>, seen: &mut Seen) {
     seen.files.join(&run.seen.files);
     seen.relative.append(&mut run.seen.relative);
+    seen.libraries.append(&mut run.seen.libraries);
     seen.looks.stdio = std::array::from_fn(|fd| seen.looks.stdio[fd] | run.seen.looks.stdio[fd]);
     seen.looks.processors |= run.seen.looks.processors;
     seen.looks.limits.extend(&run.seen.looks.limits);

@@ -325,7 +325,12 @@ impl<Z: Zygote, W> State<Z, W> {
     pub(super) fn failed(&mut self, reason: Reason) {
         let of_request =
             matches!(reason, Reason::Busy | Reason::LooksAtStream | Reason::Limits | Reason::Unobserved);
-        let is_passing = reason == Reason::FilesChanging && self.stumble(reason) <= CHANGING_MAX;
+        let is_passing = match reason {
+            Reason::FilesChanging => self.stumble(reason) <= CHANGING_MAX,
+            // Under another value of the variable, or in another environment, there may be one.
+            Reason::LibraryPath => self.stumble(reason) > 0,
+            _ => false,
+        };
         if !of_request && !is_passing {
             self.give_up(reason);
         }
