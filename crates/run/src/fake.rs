@@ -11,6 +11,7 @@ use hotstart_model::{
     RunScript, Script, Severity, Transcript, Verdict, VerdictTable, Work,
 };
 
+use crate::traced::{TraceError, Traced};
 use crate::execute::{Execute, Ran, Way};
 use crate::schedule::{Run, RunSettings};
 use crate::watch::Watch;
@@ -51,6 +52,7 @@ pub(crate) struct FakeExecutor {
     warm: Mutex<VecDeque<Ran>>,
     cold: Mutex<VecDeque<Ran>>,
     ways: Mutex<Vec<Way>>,
+    pub traced: Mutex<VecDeque<Traced>>,
     pub distrusted: AtomicUsize,
     pub doubted: AtomicUsize,
     pub visits: Vec<Visit>,
@@ -86,6 +88,10 @@ impl Execute for FakeExecutor {
             Way::Cold => self.cold.lock().unwrap(),
         };
         if queue.len() > 1 { queue.pop_front().unwrap() } else { queue[0].clone() }
+    }
+
+    fn trace(&self, _: JobId, _: &Script) -> Result<Traced, TraceError> {
+        self.traced.lock().unwrap().pop_front().ok_or(TraceError::Lost)
     }
 
     fn distrust_matches(&self, _: &Ran, _: &str) {}
@@ -243,6 +249,7 @@ pub(crate) fn settings() -> RunSettings {
         tool_times: None,
         shells: None,
         filechecks: None,
+        memory: None,
         fail_flaky: false,
         replay: None,
     }

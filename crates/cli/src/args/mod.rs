@@ -29,7 +29,7 @@ use hotstart_python::{argfile, shlex};
 
 pub use builtin::Builtin;
 pub use console::ConsoleOptions;
-pub use options::{AbOptions, ConfigCacheUse, LitOptions, Order, OwnOptions, SHELLS};
+pub use options::{AbOptions, ConfigCacheUse, LitOptions, Order, OwnOptions, Remember, SHELLS};
 pub use warm::{
     Allocator, AllocatorOptions, ConfigFile, Parity, Start, WarmOptions, allocator, allocator_tool,
     check_tool, is_percentage,

@@ -1,0 +1,195 @@
+//! Runs a part of this program in a child, and tells a watcher of the system calls that the child and all its descendants make.
+//!
+//! Nothing here knows what a call means: the watcher gives the list of calls that pass, and judges the others. What lies below system
+//! calls is made visible here: programs get no vDSO, so that they ask the kernel for the time, and an instruction that reads the time stamp
+//! counter is a fault that is reported and then made good.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+
+use crate::sys::tracer::{self, Entry, Happened};
+
+/// A process that is about to make a system call.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// The process or thread.
+    pub pid: i32,
+    /// Whether it runs this program's own code: nothing was executed since the first fork.
+    pub is_ours: bool,
+    /// The number of the call; -1 for calls of another architecture.
+    pub number: i64,
+    /// Its arguments.
+    pub args: [u64; 6],
+}
+
+impl Call {
+    /// Reads a string that ends with a NUL. `None` if it is not readable, or longer than a path can be.
+    pub fn string(&self, address: u64) -> Option<Vec<u8>> {
+        const PAGE: u64 = 4096;
+        let mut text = Vec::new();
+        let mut at = address;
+        while text.len() < 2 * PAGE as usize {
+            // Not beyond the page, since the next one may not be mapped.
+            let mut part = [0; PAGE as usize];
+            let length = (PAGE - at % PAGE) as usize;
+            let read = tracer::read_memory(self.pid, at, &mut part[..length]).ok()?;
+            let part = &part[..read];
+            if let Some(end) = part.iter().position(|&byte| byte == 0) {
+                text.extend(&part[..end]);
+                return Some(text);
+            }
+            text.extend(part);
+            at += read as u64;
+        }
+        None
+    }
+
+    /// Reads a word.
+    pub fn word(&self, address: u64) -> Option<u64> {
+        let mut bytes = [0; 8];
+        (tracer::read_memory(self.pid, address, &mut bytes).ok()? == 8).then(|| u64::from_le_bytes(bytes))
+    }
+}
+
+/// Judges what traced processes do.
+pub trait Watcher {
+    /// Takes a call that is not on the list, before it is made.
+    fn call(&mut self, call: &Call);
+
+    /// Takes something else that cannot be followed.
+    fn refuse(&mut self, why: &'static str);
+}
+
+/// Runs `run` in a traced child of this process, which must have one thread, and returns the child's exit code. Only calls that are not
+/// `allowed` are reported.
+pub fn trace_tree(allowed: &[u32], watcher: &mut dyn Watcher, run: impl FnOnce() -> u8) -> io::Result<i32> {
+    let Some(root) = tracer::fork(allowed)? else {
+        let code = run();
+        std::process::exit(code.into());
+    };
+    Tree { watcher, root, ours: HashMap::from([(root, true)]), early: HashSet::new() }.follow()
+}
+
+struct Tree<'w> {
+    watcher: &'w mut dyn Watcher,
+    root: i32,
+    /// Processes and threads, and whether they run our own code.
+    ours: HashMap<i32, bool>,
+    /// Those that have stopped before their maker's event was seen.
+    early: HashSet<i32>,
+}
+
+impl Tree<'_> {
+    fn follow(mut self) -> io::Result<i32> {
+        let mut code = None;
+        while let Some((pid, happened)) = tracer::wait()? {
+            match happened {
+                Happened::Ended(with) => {
+                    self.ours.remove(&pid);
+                    if pid == self.root {
+                        code = Some(with);
+                    }
+                }
+                Happened::Made(child) => {
+                    let is_ours = self.is_ours(pid);
+                    self.ours.insert(child, is_ours);
+                    if self.early.remove(&child) {
+                        tracer::resume(child, 0);
+                    }
+                    tracer::resume(pid, 0);
+                }
+                Happened::Became(before) => {
+                    self.ours.remove(&before);
+                    self.ours.insert(pid, false);
+                    if remove_vdso(pid).is_none() {
+                        self.watcher.refuse("a program whose clock cannot be watched");
+                    }
+                    tracer::resume(pid, 0);
+                }
+                Happened::Stopped if !self.ours.contains_key(&pid) => _ = self.early.insert(pid),
+                Happened::Stopped => tracer::resume(pid, 0),
+                Happened::Halted => tracer::leave_stopped(pid),
+                Happened::Signal(signal) => {
+                    let is_made_good = signal == libc::SIGSEGV && self.reads_time_stamp(pid);
+                    tracer::resume(pid, if is_made_good { 0 } else { signal });
+                }
+                Happened::Call => {
+                    self.report(pid);
+                    tracer::resume(pid, 0);
+                }
+            }
+        }
+        code.ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    fn is_ours(&self, pid: i32) -> bool {
+        self.ours.get(&pid).copied().unwrap_or(false)
+    }
+
+    fn report(&mut self, pid: i32) {
+        match tracer::entry(pid) {
+            Ok(Entry { number, args }) => {
+                self.watcher.call(&Call { pid, is_ours: self.is_ours(pid), number, args });
+            }
+            // Killed meanwhile: the call is not made.
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+            Err(_) => self.watcher.refuse("a system call that could not be read"),
+        }
+    }
+
+    /// If a fault is due to an instruction that reads the time stamp counter, does what that instruction does.
+    fn reads_time_stamp(&mut self, pid: i32) -> bool {
+        let Ok(mut registers) = tracer::registers(pid) else { return false };
+        let mut code = [0; 3];
+        let read = tracer::read_memory(pid, registers.rip, &mut code).unwrap_or(0);
+        let length = match &code[..read] {
+            [0x0f, 0x31, ..] => 2,
+            [0x0f, 0x01, 0xf9] => {
+                registers.rcx = 0;
+                3
+            }
+            _ => return false,
+        };
+        if !self.is_ours(pid) {
+            self.watcher.refuse("reads the processor's time stamp counter");
+        }
+        let now = tracer::time_stamp();
+        (registers.rax, registers.rdx) = (now & 0xffff_ffff, now >> 32);
+        registers.rip += length;
+        tracer::set_registers(pid, &registers).is_ok()
+    }
+}
+
+/// Hides the vDSO from a program that has just been executed: its entry in the auxiliary vector becomes one to ignore. `None` if the
+/// vector cannot be read.
+fn remove_vdso(pid: i32) -> Option<()> {
+    const WORDS: usize = 512;
+    let mut at = tracer::registers(pid).ok()?.rsp;
+    // The number of arguments; arguments and variables, each list with a null at its end; then pairs of type and value.
+    let mut words = vec![0; WORDS * 8];
+    let (mut nulls, mut is_first, mut is_type) = (0, true, true);
+    loop {
+        let read = tracer::read_memory(pid, at, &mut words).ok()? & !7;
+        if read == 0 {
+            return None;
+        }
+        for (place, word) in words[..read].chunks_exact(8).enumerate() {
+            let word = u64::from_le_bytes(word.try_into().ok()?);
+            if is_first {
+                is_first = false;
+            } else if nulls < 2 {
+                nulls += u32::from(word == 0);
+            } else if !is_type {
+                is_type = true;
+            } else if word == libc::AT_NULL {
+                return Some(());
+            } else {
+                if word == libc::AT_SYSINFO_EHDR {
+                    tracer::write_word(pid, at + place as u64 * 8, libc::AT_IGNORE).ok()?;
+                }
+                is_type = false;
+            }
+        }
+        at += read as u64;
+    }
+}
