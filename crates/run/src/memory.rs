@@ -3,10 +3,11 @@
 //! Only a pass at the first attempt is remembered, of a run whose inputs are all known. A sample of the tests that are known to pass is
 //! run all the same. If one of them does not pass, nothing is remembered of its suite any more, in later runs as well.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use hotstart_inputs::{Hash, Input, Known, Running, Stamp, Verdicts, surroundings};
 use hotstart_model::{JobId, Outcome, Script, Severity, Transcript, Verdict};
@@ -74,18 +75,31 @@ impl Memory {
 
     /// Returns what names this script. `None` if it is not text.
     pub fn key(&self, script: &Script) -> Option<Hash> {
-        let mut text = serde_json::to_string(script).ok()?;
-        if let Some(dir) = self.tmp_dir.as_deref().and_then(Path::to_str) {
-            text = text.replace(dir, "\u{0}tmp");
-        }
+        let without = Script { env: Arc::default(), ..script.clone() };
         let mut hasher = blake3::Hasher::new_derive_key("hotstart: a test, 1");
-        for part in [&self.surroundings, &text] {
+        let mut add = |part: &[u8]| {
             hasher.update(&(part.len() as u64).to_le_bytes());
-            hasher.update(part.as_bytes());
+            hasher.update(part);
+        };
+        add(self.surroundings.as_bytes());
+        add(self.without_tmp_dir(&serde_json::to_string(&without).ok()?).as_bytes());
+        for (name, value) in script.env.iter() {
+            add(name.as_encoded_bytes());
+            match value.to_str() {
+                Some(value) => add(self.without_tmp_dir(value).as_bytes()),
+                None => add(value.as_encoded_bytes()),
+            }
         }
         let hash = hasher.finalize();
         let word = |at: usize| u64::from_le_bytes(hash.as_bytes()[at * 8..][..8].try_into().expect("8 bytes"));
         Some([word(0), word(1), word(2), word(3)])
+    }
+
+    fn without_tmp_dir<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self.tmp_dir.as_deref().and_then(Path::to_str) {
+            Some(dir) if text.contains(dir) => text.replace(dir, "\u{0}tmp").into(),
+            _ => text.into(),
+        }
     }
 
     /// Returns whether this script is known to pass, and otherwise why not.

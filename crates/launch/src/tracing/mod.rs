@@ -150,7 +150,7 @@ impl Tree<'_> {
             }
             _ => return false,
         };
-        if !self.is_ours(pid) {
+        if !self.is_ours(pid) && !is_of_loader(pid, registers.rip) {
             self.watcher.refuse("reads the processor's time stamp counter");
         }
         let now = tracer::time_stamp();
@@ -159,6 +159,21 @@ impl Tree<'_> {
         tracer::set_registers(pid, &registers).is_ok()
     }
 }
+
+/// Returns whether an instruction is one of the loader's, which takes the time of its own work for LD_DEBUG=statistics.
+fn is_of_loader(pid: i32, address: u64) -> bool {
+    let Ok(maps) = std::fs::read_to_string(format!("/proc/{pid}/maps")) else { return false };
+    let number = |text: &str| u64::from_str_radix(text, 16).ok();
+    maps.lines().any(|line| {
+        let range = line.split_once(' ').and_then(|(range, _)| range.split_once('-'));
+        let range = range.and_then(|(from, to)| Some(number(from)?..number(to)?));
+        let name = line.rsplit('/').next().unwrap_or("");
+        range.is_some_and(|range| range.contains(&address)) && (name == LOADER || name.starts_with("ld-2."))
+    })
+}
+
+/// Name of glibc's loader. Before 2.35 that is a link to a name with a version.
+const LOADER: &str = "ld-linux-x86-64.so.2";
 
 /// Hides the vDSO from a program that has just been executed: its entry in the auxiliary vector becomes one to ignore. `None` if the
 /// vector cannot be read.
