@@ -79,7 +79,9 @@ impl Stamp {
 
 impl From<&Metadata> for Stamp {
     fn from(found: &Metadata) -> Self {
-        let time = |seconds: i64, nanoseconds: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds);
+        let time = |seconds: i64, nanoseconds: i64| {
+            seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
+        };
         Stamp {
             device: found.dev(),
             inode: found.ino(),
@@ -140,16 +142,24 @@ impl Input {
         let now = Stamp::from(&found);
         match &self.state {
             State::Missing(mode) => {
-                self.looks == Looks::OVERWRITTEN && found.is_file() && now.links == 1 && now.mode & 0o7777 == *mode
+                self.looks == Looks::OVERWRITTEN
+                    && found.is_file()
+                    && now.links == 1
+                    && now.mode & 0o7777 == *mode
             }
             State::Link(target) => fs::read_link(path).is_ok_and(|now| now == Path::new(target)),
             State::Device(number) => found.file_type().is_char_device() && found.rdev() == *number,
             State::Directory(before, names) => {
                 let names_hold = || match names {
-                    Some((hash, except)) => names_in(path, except).is_ok_and(|now| content::hash_names(&now) == *hash),
+                    Some((hash, except)) => {
+                        names_in(path, except).is_ok_and(|now| content::hash_names(&now) == *hash)
+                    }
                     None => true,
                 };
-                found.is_dir() && now.allows_as(before) && self.stat_holds(before, &now, place) && names_hold()
+                found.is_dir()
+                    && now.allows_as(before)
+                    && self.stat_holds(before, &now, place)
+                    && names_hold()
             }
             // The kernel makes it up when it is read: only that counts.
             State::File(_, content) if path.starts_with("/proc") || path.starts_with("/sys") => {
@@ -157,7 +167,9 @@ impl Input {
                 found.is_file() && (hash == Some(true) || !self.looks.has(Looks::CONTENT))
             }
             State::File(before, content) => {
-                let is_kept = || !self.looks.has(Looks::CONTENT) || self.content_holds(before, &now, *content, contents);
+                let is_kept = || {
+                    !self.looks.has(Looks::CONTENT) || self.content_holds(before, &now, *content, contents)
+                };
                 let has_links = self.looks.has(Looks::OVERWRITTEN) && now.links != 1;
                 found.is_file()
                     && !has_links
@@ -174,10 +186,20 @@ impl Input {
             return true;
         }
         let is_output = Path::new(&self.path).starts_with(place.outputs);
-        if place.compares_times && !is_output { now.tells_as(before) } else { !is_file || now.size == before.size }
+        if place.compares_times && !is_output {
+            now.tells_as(before)
+        } else {
+            !is_file || now.size == before.size
+        }
     }
 
-    fn content_holds(&self, before: &Stamp, now: &Stamp, content: Option<(Hash, bool)>, contents: &Contents) -> bool {
+    fn content_holds(
+        &self,
+        before: &Stamp,
+        now: &Stamp,
+        content: Option<(Hash, bool)>,
+        contents: &Contents,
+    ) -> bool {
         let Some((hash, is_settled)) = content else { return false };
         (is_settled && before == now) || contents.of(Path::new(&self.path), now) == Some(hash)
     }

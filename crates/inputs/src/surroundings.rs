@@ -15,9 +15,8 @@ pub fn surroundings() -> String {
     let first = processor.lines().take_while(|line| !line.is_empty()).filter(constant);
     let of_process = ["Uid", "Gid", "Groups", "Umask", "Sig", "Cap", "Cpus_allowed", "NoNewPrivs", "Seccomp"];
     let status = read("/proc/self/status");
-    let is_kept = |line: &&str| {
-        of_process.iter().any(|name| line.starts_with(name)) && !line.starts_with("SigQ")
-    };
+    let is_kept =
+        |line: &&str| of_process.iter().any(|name| line.starts_with(name)) && !line.starts_with("SigQ");
     for line in first.chain(status.lines().filter(is_kept)) {
         text.push('\n');
         text.push_str(line);

@@ -156,7 +156,8 @@ impl Verdicts {
     fn table(&self) -> &RwLock<Table> {
         self.table.get_or_init(|| {
             let mut table = Table::default();
-            let contents = self.segments.all().into_iter().filter_map(|segment| self.segments.read(&segment.path));
+            let contents =
+                self.segments.all().into_iter().filter_map(|segment| self.segments.read(&segment.path));
             let parsed = contents.filter_map(|content| serde_json::from_slice(&content).ok());
             parsed.for_each(|content| table.take(content));
             RwLock::new(table)
@@ -241,7 +242,9 @@ impl Verdicts {
     pub fn inputs(&self, key: &Hash) -> Option<Result<Vec<Input>, String>> {
         let table = self.table().read().expect("no panic while locked");
         table.records.get(key)?.last().map(|record| match record {
-            Record::Passed(inputs) => Ok(inputs.iter().map(|&number| table.inputs[number as usize].clone()).collect()),
+            Record::Passed(inputs) => {
+                Ok(inputs.iter().map(|&number| table.inputs[number as usize].clone()).collect())
+            }
             Record::Untold(why) => Err(why.clone()),
         })
     }
@@ -315,11 +318,17 @@ pub fn verdicts_report(dir: &Path, repairs: bool) -> VerdictsReport {
         segments.remove_damaged();
     }
     let entries = fs::read_dir(&segments.dir).into_iter().flatten().flatten();
-    report.off = entries.filter(|entry| entry.path().extension().is_some_and(|suffix| suffix == "off")).count();
+    report.off =
+        entries.filter(|entry| entry.path().extension().is_some_and(|suffix| suffix == "off")).count();
     report.tests = table.records.len();
     report
 }
 
 fn segments(dir: &Path) -> Segments {
-    Segments { dir: dir.join("verdicts"), suffix: "verdicts", magic: b"hotstart verdicts 1\n", size_max: SIZE_MAX }
+    Segments {
+        dir: dir.join("verdicts"),
+        suffix: "verdicts",
+        magic: b"hotstart verdicts 1\n",
+        size_max: SIZE_MAX,
+    }
 }

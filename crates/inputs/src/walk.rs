@@ -140,7 +140,8 @@ impl Walk {
             self.note(&at, Looks::EXISTS, || Ok(State::Directory(stamp, None)))?;
             self.passed.insert(at.clone());
         }
-        let stamp = Stamp::of(&at).map_err(|error| format!("'{}' cannot be looked at: {error}", at.display()))?;
+        let stamp =
+            Stamp::of(&at).map_err(|error| format!("'{}' cannot be looked at: {error}", at.display()))?;
         Ok(Spot::Found { path: at, stamp })
     }
 
@@ -150,7 +151,8 @@ impl Walk {
         if self.is_own(path) {
             return Ok(());
         }
-        let found = fs::symlink_metadata(path).map_err(|error| format!("'{}' has gone: {error}", path.display()))?;
+        let found =
+            fs::symlink_metadata(path).map_err(|error| format!("'{}' has gone: {error}", path.display()))?;
         let kind = found.file_type();
         if kind.is_symlink() {
             return self.note(path, Looks::EXISTS, || Ok(State::Link(text(&link(path)?)?)));
@@ -217,10 +219,13 @@ impl Walk {
     fn note_names(&mut self, path: &Path) -> Result<(), Refusal> {
         let is_own = |name: &&PathBuf| name.parent() == Some(path);
         let own = self.own.iter().chain(&self.own_dirs).filter(is_own);
-        let except: Vec<String> = own.filter_map(|path| path.file_name()?.to_str().map(str::to_owned)).collect();
+        let except: Vec<String> =
+            own.filter_map(|path| path.file_name()?.to_str().map(str::to_owned)).collect();
         let Some((_, State::Directory(_, names @ None))) = self.inputs.get_mut(path) else { return Ok(()) };
         let found = names_in(path, &except).map_err(|error| match error.kind() {
-            ErrorKind::InvalidData => format!("lists '{}', which has names that are not UTF-8", path.display()),
+            ErrorKind::InvalidData => {
+                format!("lists '{}', which has names that are not UTF-8", path.display())
+            }
             _ => format!("'{}' cannot be listed: {error}", path.display()),
         })?;
         *names = Some((content::hash_names(&found), except));
@@ -228,13 +233,14 @@ impl Walk {
     }
 }
 
-/// Refuses what the kernel makes up, unless it is known to be constant. 
+/// Refuses what the kernel makes up, unless it is known to be constant.
 fn kernels_own(path: &Path) -> Result<(), Refusal> {
     const VOLATILE: [&str; 6] = ["/proc", "/sys", "/dev/fd", "/dev/pts", "/dev/shm", "/run"];
     // SELinux is there or not as long as the system runs.
     const SELINUX: &str = "/sys/fs/selinux";
     let is_constant = |constant: &str| Path::new(constant).starts_with(path);
-    if !VOLATILE.iter().any(|dir| path.starts_with(dir)) || path.starts_with(SELINUX) || is_constant(SELINUX) {
+    if !VOLATILE.iter().any(|dir| path.starts_with(dir)) || path.starts_with(SELINUX) || is_constant(SELINUX)
+    {
         return Ok(());
     }
     if CONSTANT.iter().any(|constant| is_constant(constant)) {
@@ -248,5 +254,7 @@ fn link(path: &Path) -> Result<PathBuf, Refusal> {
 }
 
 fn text(path: &Path) -> Result<String, Refusal> {
-    path.to_str().map(str::to_owned).ok_or_else(|| format!("uses the path '{}', which is not UTF-8", path.display()))
+    path.to_str()
+        .map(str::to_owned)
+        .ok_or_else(|| format!("uses the path '{}', which is not UTF-8", path.display()))
 }

@@ -244,7 +244,7 @@ impl Watch {
             || match call.number {
                 libc::SYS_clone => a[0] & !FLAGS_OF_NEW_PROCESSES == 0,
                 libc::SYS_clone3 => call.word(a[0]).is_some_and(|flags| flags & !FLAGS_OF_NEW_PROCESSES == 0),
-                libc::SYS_ioctl => TERMINAL_QUESTIONS.contains(&(a[1] as u32 as u64)),
+                libc::SYS_ioctl => REQUESTS.contains(&(a[1] as u32 as u64)),
                 libc::SYS_wait4 => a[3] == 0,
                 libc::SYS_waitid => a[4] == 0,
                 libc::SYS_prlimit64 => a[0] == 0,
@@ -285,8 +285,13 @@ impl Watch {
         if path.is_absolute() {
             return Ok(Some((PathBuf::from("/"), path)));
         }
-        let base = if from == HERE { format!("/proc/{}/cwd", call.pid) } else { format!("/proc/{}/fd/{from}", call.pid) };
-        let base = std::fs::read_link(base).map_err(|_| "uses a path below a descriptor that is not open".to_owned())?;
+        let base = if from == HERE {
+            format!("/proc/{}/cwd", call.pid)
+        } else {
+            format!("/proc/{}/fd/{from}", call.pid)
+        };
+        let base = std::fs::read_link(base)
+            .map_err(|_| "uses a path below a descriptor that is not open".to_owned())?;
         let is_there = base.is_absolute() && std::fs::symlink_metadata(&base).is_ok();
         if is_there { Ok(Some((base, path))) } else { Err("works in a directory that is gone".to_owned()) }
     }
@@ -316,11 +321,11 @@ impl Watch {
         let has = |flag: i32| flags & flag as u64 == flag as u64;
         let makes = has(libc::O_CREAT);
         let writes = flags as i32 & libc::O_ACCMODE != libc::O_RDONLY;
-        let follows = !has(libc::O_NOFOLLOW) && !(makes && has(libc::O_EXCL));
+        let stays = has(libc::O_NOFOLLOW) || (makes && has(libc::O_EXCL));
         if call.string(named.1).is_some_and(|path| OF_ITSELF.contains(&&*path)) && !writes {
             return Ok(());
         }
-        let Some(spot) = self.spot(call, named, follows)? else { return Ok(()) };
+        let Some(spot) = self.spot(call, named, !stays)? else { return Ok(()) };
         if has(libc::O_PATH) {
             return self.walk.look(&spot, Looks::STAT, false);
         }
@@ -440,7 +445,9 @@ impl Watch {
             next = match program::leads(path) {
                 Leads::To(other) => Some((PathBuf::from("/"), PathBuf::from(other))),
                 Leads::Nowhere => None,
-                Leads::Unknown => return Err(format!("executes '{}', whose kind is not known", path.display())),
+                Leads::Unknown => {
+                    return Err(format!("executes '{}', whose kind is not known", path.display()));
+                }
             };
         }
         Err("executes a script of a script of scripts".to_owned())
@@ -482,9 +489,10 @@ const FLAGS_OF_NEW_PROCESSES: u64 = 0xff
     | CLONE_CLEAR_SIGHAND;
 const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
 
-/// Questions of `isatty` and for the size of a terminal, which fail: a test has none. The flag that a descriptor is closed at exec.
-const TERMINAL_QUESTIONS: [u64; 5] =
-    [libc::TCGETS, libc::TIOCGWINSZ, libc::FIOCLEX, libc::FIONCLEX, libc::FIONBIO];
+/// Requests of `ioctl`. Questions of `isatty` and for the size of a terminal fail: a test has none. The others change a descriptor, or copy
+/// an open file.
+const REQUESTS: [u64; 6] =
+    [libc::TCGETS, libc::TIOCGWINSZ, libc::FIOCLEX, libc::FIONCLEX, libc::FIONBIO, libc::FICLONE];
 
 /// Returns whether our own code, which runs the lines of a test, may make this call.
 fn is_our_own_affair(number: i64) -> bool {
@@ -525,7 +533,9 @@ fn is_in_libc(pid: i32, address: u64) -> bool {
     for line in maps.lines() {
         let Some((range, rest)) = line.split_once(' ') else { return false };
         let Some((from, to)) = range.split_once('-') else { return false };
-        let (Ok(from), Ok(to)) = (u64::from_str_radix(from, 16), u64::from_str_radix(to, 16)) else { return false };
+        let (Ok(from), Ok(to)) = (u64::from_str_radix(from, 16), u64::from_str_radix(to, 16)) else {
+            return false;
+        };
         let name = rest.split_whitespace().nth(4).unwrap_or("");
         let is_libc = name.ends_with("/libc.so.6") || (name.is_empty() && from == end_of_libc);
         if is_libc {

@@ -233,7 +233,8 @@ impl JobSource for Plan<'_> {
         let test = self.test(job);
         let suite = test.suite();
         let is_script = matches!(test.config().format, Some(Format::ShTest { .. }));
-        let is_once = self.repeated.is_none() && self.wraps.is_empty() && !self.line_times && !self.updates_tests;
+        let is_once =
+            self.repeated.is_none() && self.wraps.is_empty() && !self.line_times && !self.updates_tests;
         (is_script && is_once).then(|| format!("{} ({})", suite.name, suite.exec_root.display()))
     }
 

@@ -11,9 +11,9 @@ use hotstart_model::{
     RunScript, Script, Severity, Transcript, Verdict, VerdictTable, Work,
 };
 
-use crate::traced::{TraceError, Traced};
 use crate::execute::{Execute, Ran, Way};
 use crate::schedule::{Run, RunSettings};
+use crate::traced::{TraceError, Traced};
 use crate::watch::Watch;
 use crate::{Checks, worker};
 
@@ -120,6 +120,8 @@ pub(crate) struct FakeSource {
     pub retries: u32,
     /// Whether the script asks for an external shell but may run without it.
     pub may_be_native: bool,
+    /// The suite within which its verdict may be remembered.
+    pub suite: Option<String>,
 }
 
 impl FakeSource {
@@ -149,6 +151,10 @@ impl JobSource for FakeSource {
 
     fn parallelism_group(&self, _: JobId) -> Option<(String, u32)> {
         None
+    }
+
+    fn remembered_in(&self, _: JobId) -> Option<String> {
+        self.suite.clone()
     }
 
     fn prepare(&self, _: JobId) -> Work {

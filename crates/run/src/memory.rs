@@ -91,7 +91,8 @@ impl Memory {
             }
         }
         let hash = hasher.finalize();
-        let word = |at: usize| u64::from_le_bytes(hash.as_bytes()[at * 8..][..8].try_into().expect("8 bytes"));
+        let word =
+            |at: usize| u64::from_le_bytes(hash.as_bytes()[at * 8..][..8].try_into().expect("8 bytes"));
         Some([word(0), word(1), word(2), word(3)])
     }
 
@@ -117,9 +118,11 @@ impl Memory {
 
     /// Completes the inputs of a traced run. The error is the reason why they cannot be told.
     pub fn complete(&self, inputs: &mut [Input]) -> Result<(), String> {
-        let is_temporary = |input: &Input| self.tmp_dir.as_ref().is_some_and(|dir| Path::new(&input.path).starts_with(dir));
+        let is_temporary =
+            |input: &Input| self.tmp_dir.as_ref().is_some_and(|dir| Path::new(&input.path).starts_with(dir));
         if inputs.iter().any(is_temporary) {
-            return Err("looks into lit's directory for temporary files, which has another name in each run".to_owned());
+            return Err("looks into lit's directory for temporary files, which has another name in each run"
+                .to_owned());
         }
         self.verdicts.complete(inputs)
     }

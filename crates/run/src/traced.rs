@@ -44,7 +44,8 @@ pub fn trace(script: &Script, launcher: &Launcher, group: &Group) -> Result<Trac
         std::fs::create_dir_all(dir).map_err(refused)?;
     }
     let text = serde_json::to_vec(script).map_err(|error| TraceError::Refused(error.to_string()))?;
-    let (mut order, mut result) = (in_memory("order").map_err(refused)?, in_memory("result").map_err(refused)?);
+    let (mut order, mut result) =
+        (in_memory("order").map_err(refused)?, in_memory("result").map_err(refused)?);
     order.write_all(&text).map_err(refused)?;
     let null = File::options().read(true).write(true).open("/dev/null").map_err(refused)?;
     let environment = std::env::vars_os().collect();
@@ -62,8 +63,8 @@ pub fn trace(script: &Script, launcher: &Launcher, group: &Group) -> Result<Trac
         return Err(TraceError::Lost);
     }
     result.seek(SeekFrom::Start(0)).map_err(refused)?;
-    let answer: Result<Traced, String> = serde_json::from_reader(std::io::BufReader::new(&result))
-        .map_err(|_| TraceError::Lost)?;
+    let answer: Result<Traced, String> =
+        serde_json::from_reader(std::io::BufReader::new(&result)).map_err(|_| TraceError::Lost)?;
     answer.map_err(TraceError::Refused)
 }
 

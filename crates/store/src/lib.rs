@@ -154,7 +154,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let segments = segments(dir.path());
         (0..10u8).for_each(|number| segments.write(&[number; 1000], &[]));
-        let contents: Vec<u8> = segments.all().iter().map(|one| segments.read(&one.path).unwrap()[0]).collect();
+        let contents: Vec<u8> =
+            segments.all().iter().map(|one| segments.read(&one.path).unwrap()[0]).collect();
         assert_eq!(contents, [7, 8, 9]);
     }
 }

@@ -10,8 +10,8 @@ mod listing;
 mod nesting;
 mod page;
 mod placed;
-mod remember;
 mod records;
+mod remember;
 mod settings;
 mod stop;
 mod tally;
@@ -295,7 +295,13 @@ impl Session<'_> {
         told(&warm::faults(&statistics));
         told(&warm::flaky(&checks.flaky()));
         told(&tally.contradictions());
-        told(&tally.memory.as_ref().map(|memory| remember::told(memory, self.warm.explain)).unwrap_or_default());
+        told(
+            &tally
+                .memory
+                .as_ref()
+                .map(|memory| remember::told(memory, self.warm.explain))
+                .unwrap_or_default(),
+        );
         if self.warm.explain {
             told(&warm::table(&statistics, checks.counts()));
             told(&nesting.told());

@@ -81,7 +81,9 @@ fn each_script(plan: &Plan<'_>, mut with: impl FnMut(&str, Option<&Script>)) {
     for job in (0..plan.count()).map(JobId) {
         match plan.prepare(job) {
             Work::Decided(_) => {}
-            Work::Script(script) if plan.remembered_in(job).is_some() => with(&plan.label(job), Some(&*script)),
+            Work::Script(script) if plan.remembered_in(job).is_some() => {
+                with(&plan.label(job), Some(&*script))
+            }
             _ => with(&plan.label(job), None),
         }
     }
@@ -113,7 +115,9 @@ fn inputs_of(label: &str, script: Option<&Script>, launcher: &Launcher, memory: 
     let mut text = format!("{label}\n  {end} when traced, with {} variables\n", script.env.iter().count());
     let inputs = traced.inputs.and_then(|mut inputs| memory.complete(&mut inputs).map(|()| inputs));
     match inputs {
-        Ok(inputs) => inputs.iter().for_each(|input| _ = writeln!(text, "  {:<11} {}", kind(input), input.path)),
+        Ok(inputs) => {
+            inputs.iter().for_each(|input| _ = writeln!(text, "  {:<11} {}", kind(input), input.path))
+        }
         Err(why) => _ = writeln!(text, "  never remembered: it {why}"),
     }
     text
@@ -141,7 +145,10 @@ pub(super) fn told(memory: &Memory, explain: bool) -> String {
         "hotstart: --cache: {passed} tests not run, {sampled} run as a sample, {traced} traced, {others} whose inputs cannot be told\n"
     );
     for (suite, why) in off {
-        let _ = writeln!(text, "hotstart: --cache is off for the suite {suite}: {why}; 'hotstart cache clear' allows it again");
+        let _ = writeln!(
+            text,
+            "hotstart: --cache is off for the suite {suite}: {why}; 'hotstart cache clear' allows it again"
+        );
     }
     if explain {
         for (why, count) in untold {

@@ -87,7 +87,13 @@ fn confine(allowed: &[u32]) -> io::Result<()> {
     let refused = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, one, nothing, nothing, nothing) == -1
             || libc::prctl(PR_SET_TSC, PR_TSC_SIGSEGV) == -1
-            || libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program, nothing, nothing) == -1
+            || libc::prctl(
+                libc::PR_SET_SECCOMP,
+                libc::SECCOMP_MODE_FILTER,
+                &raw const program,
+                nothing,
+                nothing,
+            ) == -1
     };
     if refused { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

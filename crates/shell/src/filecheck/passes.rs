@@ -37,7 +37,13 @@ pub(super) struct Passes {
 impl Passes {
     /// The passes below a directory. One in `sample` of the remembered ones is a run of FileCheck nevertheless.
     pub fn new(dir: PathBuf, sample: u64) -> Self {
-        Passes { segments: segments(dir), known: OnceLock::new(), fresh: Mutex::default(), seed: RandomState::new(), sample }
+        Passes {
+            segments: segments(dir),
+            known: OnceLock::new(),
+            fresh: Mutex::default(),
+            seed: RandomState::new(),
+            sample,
+        }
     }
 
     fn known(&self) -> &RwLock<HashSet<Hash>> {
