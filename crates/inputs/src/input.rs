@@ -182,7 +182,7 @@ impl Input {
 
     fn stat_holds(&self, before: &Stamp, now: &Stamp, place: Place<'_>) -> bool {
         let is_file = matches!(self.state, State::File(..));
-        if !self.looks.has(Looks::STAT) && !self.looks.has(Looks::CONTENT) && !self.looks.has(Looks::NAMES) {
+        if !self.looks.has(Looks::STAT) && !self.looks.has(Looks::CONTENT) {
             return true;
         }
         let is_output = Path::new(&self.path).starts_with(place.outputs);

@@ -303,6 +303,10 @@ impl Watch {
 
     fn look(&mut self, call: &Call, named: (i32, u64), follows: bool, looks: Looks) -> Result<(), Refusal> {
         match self.spot(call, named, follows)? {
+            // Our own code asks only what it is, if it is a directory.
+            Some(Spot::Found { path, stamp }) if call.is_ours && is_dir(&stamp) => {
+                self.walk.look(&Spot::Found { path, stamp }, Looks::EXISTS, false)
+            }
             Some(spot) => self.walk.look(&spot, looks, false),
             // A descriptor: what it leads to was looked at when it was opened.
             None => Ok(()),
@@ -341,7 +345,8 @@ impl Watch {
             }
             Spot::Found { .. } if makes && has(libc::O_EXCL) => self.walk.look(&spot, Looks::EXISTS, false),
             Spot::Found { stamp, .. } if is_dir(stamp) => {
-                self.walk.look(&spot, Looks::STAT.and(Looks::NAMES), false)
+                let told = if call.is_ours { Looks::EXISTS } else { Looks::STAT };
+                self.walk.look(&spot, told.and(Looks::NAMES), false)
             }
             Spot::Found { path, stamp } => {
                 let is_file = stamp.mode & libc::S_IFMT == libc::S_IFREG;

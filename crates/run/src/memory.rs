@@ -42,6 +42,8 @@ pub struct MemoryCounts {
     pub sampled: u64,
     /// Tests that were traced.
     pub traced: u64,
+    /// Inputs that made a test run because they had changed.
+    pub changed: BTreeMap<String, u64>,
     /// Tests whose inputs cannot be told, by reason.
     pub untold: BTreeMap<String, u64>,
     /// Suites of which nothing is remembered, with the reason.
@@ -202,7 +204,12 @@ pub(crate) fn consult(run: &Run<'_>, job: JobId, script: &Script) -> Advice {
             memory.count(|counts| *counts.untold.entry(why).or_default() += 1);
             Advice::Run
         }
-        Known::Nothing(_) => learn(run, memory, job, script, key),
+        Known::Nothing(changed) => {
+            if let Some(path) = changed {
+                memory.count(|counts| *counts.changed.entry(path).or_default() += 1);
+            }
+            learn(run, memory, job, script, key)
+        }
     }
 }
 

@@ -139,7 +139,7 @@ fn kind(input: &Input) -> &'static str {
 
 /// Reports what became of the tests of a run: a line, and the reasons if `explain`.
 pub(super) fn told(memory: &Memory, explain: bool) -> String {
-    let MemoryCounts { passed, sampled, traced, untold, off } = memory.counts();
+    let MemoryCounts { passed, sampled, traced, changed, untold, off } = memory.counts();
     let others: u64 = untold.values().sum();
     let mut text = format!(
         "hotstart: --cache: {passed} tests not run, {sampled} run as a sample, {traced} traced, {others} whose inputs cannot be told\n"
@@ -151,6 +151,9 @@ pub(super) fn told(memory: &Memory, explain: bool) -> String {
         );
     }
     if explain {
+        for (path, count) in changed {
+            let _ = writeln!(text, "{count:>9}  run because this has changed: {path}");
+        }
         for (why, count) in untold {
             let _ = writeln!(text, "{count:>9}  cannot be told: {why}");
         }
