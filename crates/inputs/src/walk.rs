@@ -35,8 +35,6 @@ const CONSTANT: [&str; 5] = [
 ];
 /// Devices without a state.
 const DEVICES: [&str; 3] = ["/dev/null", "/dev/zero", "/dev/full"];
-/// Content of files above this size is read after the run, if they are still the same.
-const SMALL: u64 = 256 << 10;
 /// Links in one path. The kernel's limit.
 const LINKS: usize = 40;
 
@@ -66,13 +64,15 @@ impl Walk {
     }
 
     /// From now on, what is there comes from the test itself.
-    pub fn make_own(&mut self, path: PathBuf, is_new_dir: bool) {
+    pub fn make_own(&mut self, path: PathBuf, is_new_dir: bool) -> Result<(), Refusal> {
         self.passed.clear();
-        if is_new_dir {
-            self.own_dirs.insert(path);
-        } else {
-            self.own.insert(path);
+        if self.inputs.get(&path).is_some_and(|(looks, _)| looks.has(Looks::CONTENT)) {
+            // It is about to change.
+            self.note_content(&path, true)?;
         }
+        let own = if is_new_dir { &mut self.own_dirs } else { &mut self.own };
+        own.insert(path);
+        Ok(())
     }
 
     /// Follows `path` from the directory `base`, and notes the directories and links on the way, and what is missing. `follows` if the last
@@ -207,7 +207,8 @@ impl Walk {
     fn note_content(&mut self, path: &Path, now: bool) -> Result<(), Refusal> {
         let Some((_, State::File(stamp, content @ None))) = self.inputs.get_mut(path) else { return Ok(()) };
         let is_kernels = CONSTANT.iter().any(|constant| path == Path::new(constant));
-        if now || is_kernels || stamp.size <= SMALL {
+        // Otherwise it is read after the run, if the file still looks the same.
+        if now || is_kernels || !content::is_settled(stamp) {
             // The kernel's files have no times of their own.
             let hash = if is_kernels { content::hash(path).ok() } else { content::of_file(path, stamp) };
             let hash = hash.ok_or_else(|| format!("'{}' changed while the test ran", path.display()))?;

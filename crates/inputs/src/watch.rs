@@ -340,7 +340,7 @@ impl Watch {
                 if has(libc::O_TRUNC) {
                     self.walk.look_overwritten(&spot, mode as u32 & 0o7777 & !self.umask)?;
                 }
-                self.walk.make_own(path.clone(), false);
+                self.walk.make_own(path.clone(), false)?;
                 Ok(())
             }
             Spot::Found { .. } if makes && has(libc::O_EXCL) => self.walk.look(&spot, Looks::EXISTS, false),
@@ -356,7 +356,7 @@ impl Watch {
                     self.walk.look(&spot, Looks::STAT.and(Looks::CONTENT), writes)?;
                 }
                 if is_file && (writes || has(libc::O_TRUNC)) {
-                    self.walk.make_own(path.clone(), false);
+                    self.walk.make_own(path.clone(), false)?;
                 }
                 Ok(())
             }
@@ -367,7 +367,7 @@ impl Watch {
     fn make(&mut self, call: &Call, named: (i32, u64), is_dir: bool) -> Result<(), Refusal> {
         let Some(spot) = self.spot(call, named, false)? else { return Ok(()) };
         match &spot {
-            Spot::Missing { path, is_end: true, .. } => self.walk.make_own(path.clone(), is_dir),
+            Spot::Missing { path, is_end: true, .. } => self.walk.make_own(path.clone(), is_dir)?,
             Spot::Missing { .. } => {}
             Spot::Found { .. } => self.walk.look(&spot, Looks::EXISTS, false)?,
         }
@@ -378,7 +378,7 @@ impl Watch {
         let Some(spot) = self.spot(call, named, false)? else { return Ok(()) };
         if let Spot::Found { path, .. } = &spot {
             self.walk.look(&spot, if is_dir { Looks::NAMES } else { Looks::EXISTS }, false)?;
-            self.walk.make_own(path.clone(), false);
+            self.walk.make_own(path.clone(), false)?;
         }
         Ok(())
     }
@@ -395,8 +395,8 @@ impl Watch {
         }
         self.walk.look(&from, Looks::STAT.and(Looks::CONTENT), true)?;
         let (Spot::Missing { path: target, .. } | Spot::Found { path: target, .. }) = &to;
-        self.walk.make_own(target.clone(), is_dir);
-        self.walk.make_own(path.clone(), false);
+        self.walk.make_own(target.clone(), is_dir)?;
+        self.walk.make_own(path.clone(), false)?;
         Ok(())
     }
 
@@ -407,7 +407,7 @@ impl Watch {
         self.walk.look(&from, Looks::STAT.and(Looks::CONTENT), true)?;
         self.walk.look(&to, Looks::EXISTS, false)?;
         if let (Spot::Found { .. }, Spot::Missing { path, is_end: true, .. }) = (&from, &to) {
-            self.walk.make_own(path.clone(), false);
+            self.walk.make_own(path.clone(), false)?;
         }
         Ok(())
     }
@@ -430,7 +430,7 @@ impl Watch {
             return Err(format!("changes the directory '{}', which it has not made", path.display()));
         }
         self.walk.look(&spot, Looks::STAT.and(Looks::CONTENT), true)?;
-        self.walk.make_own(path.clone(), false);
+        self.walk.make_own(path.clone(), false)?;
         Ok(())
     }
 

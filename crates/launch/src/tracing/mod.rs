@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::ops::Range;
 
 use crate::sys::tracer::{self, Entry, Happened};
 
@@ -67,7 +68,14 @@ pub fn trace_tree(allowed: &[u32], watcher: &mut dyn Watcher, run: impl FnOnce()
         let code = run();
         std::process::exit(code.into());
     };
-    Tree { watcher, root, ours: HashMap::from([(root, true)]), early: HashSet::new() }.follow()
+    Tree {
+        watcher,
+        root,
+        ours: HashMap::from([(root, true)]),
+        early: HashSet::new(),
+        loaders: HashMap::new(),
+    }
+    .follow()
 }
 
 struct Tree<'w> {
@@ -77,6 +85,8 @@ struct Tree<'w> {
     ours: HashMap<i32, bool>,
     /// Those that have stopped before their maker's event was seen.
     early: HashSet<i32>,
+    /// Where processes have mapped the loader.
+    loaders: HashMap<i32, Range<u64>>,
 }
 
 impl Tree<'_> {
@@ -86,6 +96,7 @@ impl Tree<'_> {
             match happened {
                 Happened::Ended(with) => {
                     self.ours.remove(&pid);
+                    self.loaders.remove(&pid);
                     if pid == self.root {
                         code = Some(with);
                     }
@@ -100,6 +111,7 @@ impl Tree<'_> {
                 }
                 Happened::Became(before) => {
                     self.ours.remove(&before);
+                    self.loaders.remove(&pid);
                     self.ours.insert(pid, false);
                     if remove_vdso(pid).is_none() {
                         self.watcher.refuse("a program whose clock cannot be watched");
@@ -137,6 +149,15 @@ impl Tree<'_> {
         }
     }
 
+    /// Returns whether an instruction is one of the loader's, which takes the time of its own work for LD_DEBUG=statistics.
+    fn is_of_loader(&mut self, pid: i32, address: u64) -> bool {
+        if self.loaders.get(&pid).is_some_and(|range| range.contains(&address)) {
+            return true;
+        }
+        let found = loader_at(pid, address);
+        found.into_iter().map(|range| self.loaders.insert(pid, range)).count() > 0
+    }
+
     /// If a fault is due to an instruction that reads the time stamp counter, does what that instruction does.
     fn reads_time_stamp(&mut self, pid: i32) -> bool {
         let Ok(mut registers) = tracer::registers(pid) else { return false };
@@ -150,7 +171,7 @@ impl Tree<'_> {
             }
             _ => return false,
         };
-        if !self.is_ours(pid) && !is_of_loader(pid, registers.rip) {
+        if !self.is_ours(pid) && !self.is_of_loader(pid, registers.rip) {
             self.watcher.refuse("reads the processor's time stamp counter");
         }
         let now = tracer::time_stamp();
@@ -160,15 +181,15 @@ impl Tree<'_> {
     }
 }
 
-/// Returns whether an instruction is one of the loader's, which takes the time of its own work for LD_DEBUG=statistics.
-fn is_of_loader(pid: i32, address: u64) -> bool {
-    let Ok(maps) = std::fs::read_to_string(format!("/proc/{pid}/maps")) else { return false };
+/// Returns the mapping of the loader that has an address.
+fn loader_at(pid: i32, address: u64) -> Option<Range<u64>> {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
     let number = |text: &str| u64::from_str_radix(text, 16).ok();
-    maps.lines().any(|line| {
-        let range = line.split_once(' ').and_then(|(range, _)| range.split_once('-'));
-        let range = range.and_then(|(from, to)| Some(number(from)?..number(to)?));
-        let name = line.rsplit('/').next().unwrap_or("");
-        range.is_some_and(|range| range.contains(&address)) && (name == LOADER || name.starts_with("ld-2."))
+    maps.lines().find_map(|line| {
+        let (from, to) = line.split_once(' ')?.0.split_once('-')?;
+        let range = number(from)?..number(to)?;
+        let name = line.rsplit('/').next()?;
+        (range.contains(&address) && (name == LOADER || name.starts_with("ld-2."))).then_some(range)
     })
 }
 
