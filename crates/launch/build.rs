@@ -86,7 +86,16 @@ fn link(runtime: &Path, output: &Path, sources: &[&str], options: &[String]) {
     println!("cargo::rerun-if-env-changed={WERROR}");
     let compiler = compiler();
     let mut command = Command::new(compiler.path());
-    command.args(["-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra"]);
+    command.args([
+        "-std=gnu11",
+        "-O2",
+        "-fPIC",
+        "-shared",
+        "-fvisibility=hidden",
+        "-Wall",
+        "-Wextra",
+        "-Werror=undef",
+    ]);
     if std::env::var_os(WERROR).is_some_and(|value| !value.is_empty()) {
         command.arg("-Werror");
     }

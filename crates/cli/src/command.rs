@@ -13,7 +13,7 @@ use crate::{ab, cache, doctor, exit_code, filecheck, lit, version};
 /// The commands and their explanations.
 const COMMANDS: [(&str, &str); 9] = [
     ("lit", "run tests in lit's place; `hotstart lit --help` lists the options"),
-    ("ab", "compare what commands cost, run by turns; `hotstart ab --help` says more"),
+    ("ab", "compare what commands cost, run interleaved; `hotstart ab --help` says more"),
     ("doctor", "measure what starting processes costs here; `hotstart doctor --help` says more"),
     ("filecheck", "FileCheck, run only where it may not pass; `hotstart filecheck --help` says more"),
     ("exec", "run a command warm, through a server of the user's; `hotstart exec --help` says more"),

@@ -191,7 +191,7 @@ fn settings() -> Result<Settings, String> {
         Ok("auto") | Err(_) => {}
         Ok(how @ ("fork" | "rewind")) => {
             settings.policy.choice = Choice::Auto { after: 0 };
-            settings.policy.rewind = how == "rewind";
+            settings.policy.resets = how == "rewind";
         }
         Ok(other) => return Err(format!("HOTSTART_SERVER_START: say auto, fork or rewind, not '{other}'")),
     }

@@ -51,8 +51,8 @@ pub fn verbose() -> String {
         return text;
     };
     let _ = writeln!(text, "kinds of start, tried with {}:", tool.display());
-    for (kind, rewind) in [("fork", false), ("rewind", true)] {
-        line(&mut text, kind, tried(&tool, rewind).unwrap_or_else(|error| format!("no: {error}")));
+    for (kind, resets) in [("fork", false), ("rewind", true)] {
+        line(&mut text, kind, tried(&tool, resets).unwrap_or_else(|error| format!("no: {error}")));
     }
     line(&mut text, "cold", "yes".to_owned());
     text
@@ -67,11 +67,11 @@ fn answer(result: rustix::io::Result<()>) -> String {
 }
 
 /// Starts the tool by fork, or in a persistent process. Says whether that worked, or why not.
-fn tried(tool: &Path, rewind: bool) -> io::Result<String> {
+fn tried(tool: &Path, resets: bool) -> io::Result<String> {
     let choice = Choice::Only(vec![TOOL.to_owned()]);
     let launcher = Launcher::new().with_policy(Policy {
         choice,
-        rewind,
+        resets,
         on_doubt: OnDoubt::Repeat,
         ..Policy::default()
     });
@@ -79,15 +79,15 @@ fn tried(tool: &Path, rewind: bool) -> io::Result<String> {
     let mut why = String::new();
     for _ in 0..STARTS {
         match start(&launcher, tool, &null)? {
-            Via::Rewind => return Ok("yes".to_owned()),
-            Via::Fork if !rewind => return Ok("yes".to_owned()),
+            Via::Reset => return Ok("yes".to_owned()),
+            Via::Fork if !resets => return Ok("yes".to_owned()),
             Via::Fork => {}
             Via::Cold(reason) => why = reason.to_string(),
         }
     }
     let tools = launcher.statistics().tools;
     let retired = tools.iter().flat_map(|tool| tool.retired.keys()).next().map(ToString::to_string);
-    let stopped = tools.iter().find_map(|tool| tool.not_rewound.as_ref()).map(ToString::to_string);
+    let stopped = tools.iter().find_map(|tool| tool.only_forked.as_ref()).map(ToString::to_string);
     Ok(format!("no: {}", stopped.or(retired).unwrap_or(why)))
 }
 

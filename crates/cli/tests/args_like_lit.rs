@@ -13,7 +13,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use hotstart_cli::args::{self, Invocation, LitOptions, Order, Request, UsageError};
+use hotstart_cli::args::{self, Invocation, LitOptions, Request, UsageError};
 use hotstart_model::Dialect;
 use hotstart_report::histogram::Slowest;
 use hotstart_report::{DiagnosticLevel, Shown};
@@ -379,7 +379,7 @@ fn settings(options: &LitOptions) -> Value {
         "time_trace_output": text(&reports.time_trace),
         "report_failures_only": reports.failures_only,
         "use_unique_output_file_name": reports.unique_names,
-        "gtest_sharding": options.gtest_sharding,
+        "gtest_sharding": !options.no_gtest_sharding,
         "path": options.path.iter().map(|p| p.to_str()).collect::<Vec<_>>(),
         "useValgrind": options.use_valgrind,
         "valgrindLeakCheck": options.valgrind_leak_check,
@@ -399,11 +399,7 @@ fn settings(options: &LitOptions) -> Value {
         }),
         "max_tests": options.max_tests,
         "timeout": options.max_time,
-        "order": match options.order {
-            Order::Lexical => "lexical",
-            Order::Random => "random",
-            Order::Smart => "smart",
-        },
+        "order": options.order.name(),
         "incremental": !options.notices.is_empty(),
         "filter": options.filter.as_deref().unwrap_or(".*"),
         "filter_out": options.filter_out.as_deref().unwrap_or("^$"),

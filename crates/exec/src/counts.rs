@@ -77,10 +77,10 @@ impl Counts {
         }
         for tool in &tools.tools {
             let saved = format!("{:.2} s", tool.cpu.saved());
-            let ToolStatistics { forks, rewinds, program, .. } = tool;
+            let ToolStatistics { forks, resets, program, .. } = tool;
             let _ = writeln!(
                 text,
-                "{rewinds:>9} {forks:>9} {:>9} {saved:>10}  {}",
+                "{resets:>9} {forks:>9} {:>9} {saved:>10}  {}",
                 tool.cold_total(),
                 program.display()
             );
@@ -111,7 +111,7 @@ fn notes(tool: &ToolStatistics) -> Vec<String> {
         notes.push(format!("before main: {reason} ({detail})"));
     }
     notes.extend(tool.retired.iter().map(|(why, count)| format!("not used again {count}: {why}")));
-    notes.extend(tool.not_rewound.iter().map(|why| format!("forked only: {why}")));
+    notes.extend(tool.only_forked.iter().map(|why| format!("forked only: {why}")));
     notes.extend(cpu_time(&tool.cpu));
     notes
 }
@@ -127,7 +127,7 @@ fn tool_json(tool: &ToolStatistics) -> Value {
     let retired = tool.retired.iter().map(|(why, count)| (why.to_string(), json!(count)));
     json!({
         "program": tool.program.to_string_lossy(),
-        "reset": tool.rewinds,
+        "reset": tool.resets,
         "forked": tool.forks,
         "cold": tool.cold_total(),
         "zygotes": tool.templates,
@@ -143,7 +143,7 @@ fn tool_json(tool: &ToolStatistics) -> Value {
         "cold_reasons": cold.collect::<Map<_, _>>(),
         "before_main": tool.constructors.as_ref().map(|(reason, detail)| format!("{reason} ({detail})")),
         "retired": retired.collect::<Map<_, _>>(),
-        "forked_only": tool.not_rewound.as_ref().map(ToString::to_string),
+        "forked_only": tool.only_forked.as_ref().map(ToString::to_string),
     })
 }
 

@@ -107,7 +107,7 @@ fn start(server: &Server, connection: &OwnedFd, mut request: Request, client: i3
     drop(request);
     match child.via() {
         Via::Cold(_) => server.counts.compared(),
-        Via::Fork | Via::Rewind => server.counts.warm(),
+        Via::Fork | Via::Reset => server.counts.warm(),
     }
     server.lock().last_served = Instant::now();
     accompany(server, connection, child, &group, &program);

@@ -64,12 +64,12 @@ fn the_battery_is_as_it_says() {
         let request = Request::parse(&case.args, None);
         let decided =
             request.and_then(|request| request.decide(case.check.as_bytes(), case.input.as_bytes()));
-        if decided.is_ok() != case.passes {
+        if decided.is_ok() != (case.passes == Some(true)) {
             wrong.push(format!("{decided:?}: {case:?}"));
         }
         for tool in &tools {
             let real = passes(tool, &case.args, dir.path(), &case.check, &case.input);
-            if real != case.passes {
+            if case.passes.is_some_and(|passes| real != passes) {
                 wrong.push(format!(
                     "{} {}: {case:?}",
                     if real { "passes with" } else { "fails with" },

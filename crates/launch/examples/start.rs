@@ -2,7 +2,7 @@
 //! With -w nothing is started cold, as for a look at the others from outside. `bench/start` runs it on a list of tools.
 //!
 //! Times are from the request until the process has been waited for, its output thrown away. Interleaved, a start in a worker
-//! follows a cold one, which leaves the processor's caches full of other things; the last line is for as many rewound
+//! follows a cold one, which leaves the processor's caches full of other things; the last line is for as many reset
 //! starts in a row.
 
 use std::fs::File;
@@ -91,14 +91,14 @@ fn main() {
     let command = parse();
     let name = command.tool.file_name().expect("a file").to_string_lossy().into_owned();
     let choice = Choice::Only(vec![name]);
-    let policy = |rewind| Policy { choice: choice.clone(), rewind, ..Policy::default() };
+    let policy = |resets| Policy { choice: choice.clone(), resets, ..Policy::default() };
     let cold = Launcher::new();
-    let (fork, rewind) =
+    let (fork, resets) =
         (Launcher::new().with_policy(policy(false)), Launcher::new().with_policy(policy(true)));
     let env = EnvBlock::new(&std::env::vars_os().collect());
     let mut exits: [Vec<Exit>; 3] = Default::default();
     for round in 0..command.count + 5 {
-        for (index, launcher) in [&cold, &fork, &rewind].into_iter().enumerate() {
+        for (index, launcher) in [&cold, &fork, &resets].into_iter().enumerate() {
             if command.fork_only && index == 0 {
                 continue;
             }
@@ -112,11 +112,11 @@ fn main() {
             }
         }
     }
-    let row: Vec<Exit> = (0..command.count).map(|_| run(&rewind, &command, &env)).collect();
+    let row: Vec<Exit> = (0..command.count).map(|_| run(&resets, &command, &env)).collect();
     let status = exits[1][0].status;
     assert!(exits.iter().flatten().chain(&row).all(|e| e.status == status), "all end alike");
     let [c, f, r] = &exits;
-    let medians: Vec<_> = [("cold", c), ("fork", f), ("rewind", r)]
+    let medians: Vec<_> = [("cold", c), ("fork", f), ("reset", r)]
         .into_iter()
         .filter(|(_, exits)| !exits.is_empty())
         .map(|(name, exits)| report(name, exits))
@@ -125,13 +125,13 @@ fn main() {
         "ratios {:.2?}",
         medians.iter().map(|m| medians[0].as_secs_f64() / m.as_secs_f64()).collect::<Vec<_>>()
     );
-    if row.iter().all(|exit| exit.via == Via::Rewind) {
+    if row.iter().all(|exit| exit.via == Via::Reset) {
         report("in a row", &row);
     }
     println!("memory {}", memory(&command.tool));
-    for tool in rewind.statistics().tools {
-        if let Some(why) = tool.not_rewound {
-            println!("not rewound: {why}");
+    for tool in resets.statistics().tools {
+        if let Some(why) = tool.only_forked {
+            println!("forked only: {why}");
         }
     }
 }

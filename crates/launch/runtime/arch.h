@@ -1,7 +1,7 @@
 /* The parts that differ between processors: the order of clone's arguments, relocation types, and for resets the registers, stacks
  * and jumps.
  *
- * HS_REWIND is 1 if resets are implemented for this processor.
+ * HS_RESETS is 1 if resets are implemented for this processor.
  */
 #ifndef HOTSTART_ARCH_H
 #define HOTSTART_ARCH_H
@@ -37,7 +37,7 @@ enum { HS_RSP = 15 };
 #define HS_FLAG_RESUME 0x10000ul
 
 #if defined(__x86_64__)
-#define HS_REWIND 1
+#define HS_RESETS 1
 #define HS_JUMP_SLOT R_X86_64_JUMP_SLOT
 static inline long hs_clone(unsigned long flags, int *parent_tid, int *child_tid)
 {
@@ -197,7 +197,7 @@ static inline int hs_shadow_stack(void)
 }
 
 #elif defined(__aarch64__)
-#define HS_REWIND 0
+#define HS_RESETS 0
 #define HS_JUMP_SLOT R_AARCH64_JUMP_SLOT
 static inline long hs_clone(unsigned long flags, int *parent_tid, int *child_tid)
 {

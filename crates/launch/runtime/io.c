@@ -12,7 +12,7 @@
 
 #include "runtime.h"
 
-#if !HS_REWIND
+#if !HS_RESETS
 #define HS_SYS(...) syscall(__VA_ARGS__)
 #endif
 

@@ -1,8 +1,11 @@
-/* The process's mappings, as /proc/self/maps lists them. */
+/* The process's mappings, as /proc/self/maps lists them. The list is read into the runtime's own data: a buffer from the heap would itself
+ * be a change to what is being looked at.
+ */
 #include <string.h>
 
 #include "runtime.h"
 
+/* The list that was read last. hs_maps_next ends each line of it by a NUL. */
 static char text[256 * 1024];
 
 /* The list, to be gone through with hs_maps_next; NULL if it cannot be read. */

@@ -106,7 +106,7 @@ struct hs_request {
 #define HS_REQUEST_ONCE 32u
 
 enum hs_stage { HS_STAGE_REQUEST = 1, HS_STAGE_DIRECTORY, HS_STAGE_LIMITS, HS_STAGE_TITLE, HS_STAGE_CLONE,
-                HS_STAGE_REWIND };
+                HS_STAGE_RESET };
 
 /* Template to runner: the copy's number, or what failed (then there is no copy). */
 struct hs_reply {
@@ -120,7 +120,7 @@ struct hs_reply {
 
 /* The results of a request to a worker. */
 enum hs_ending {
-    HS_ENDING_REWOUND = 1, /* main has ended, and the worker can take the next request */
+    HS_ENDING_RESET = 1, /* main has ended, and the worker can take the next request */
     HS_ENDING_RETIRED,     /* main has ended, and the process ends with that status now */
     HS_ENDING_REFUSED,     /* main was not run */
 };

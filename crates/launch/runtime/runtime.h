@@ -104,7 +104,7 @@ struct hs_entry {
 /* entry.c */
 HS_HIDDEN extern hs_main *hs_real_main;
 HS_HIDDEN extern int hs_first_errno; /* errno as main is to find it */
-#if HS_REWIND
+#if HS_RESETS
 HS_HIDDEN extern struct hs_frame hs_frame;
 HS_HIDDEN extern char hs_extended_known;
 #endif
@@ -289,6 +289,7 @@ HS_HIDDEN void hs_gate_leave(void);
 HS_HIDDEN void hs_gate_reveal(void);
 HS_HIDDEN int hs_gate_ignores(void);
 HS_HIDDEN int hs_gate_patch(void);
+HS_HIDDEN void hs_gate_patch_reported(void);
 HS_HIDDEN int hs_gate_is_worker(void);
 HS_HIDDEN int hs_gate_raises(const struct hs_call_place *place);
 HS_HIDDEN void hs_gate_action(const struct hs_action *action, struct hs_action *old);
@@ -397,7 +398,7 @@ HS_HIDDEN long hs_receive(void *buffer, size_t room, int *fds, uint32_t *fd_coun
 /* Makes memory zero without vector registers. */
 static inline void hs_zero(uintptr_t from, uintptr_t to)
 {
-#if HS_REWIND
+#if HS_RESETS
     size_t count = to - from;
     __asm__ volatile("rep stosb" : "+D"(from), "+c"(count) : "a"(0) : "memory");
 #else

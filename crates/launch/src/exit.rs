@@ -51,7 +51,7 @@ pub enum Via {
     /// As a fork of the tool's zygote, which is stopped before `main`.
     Fork,
     /// In a persistent process, which had run `main` before and was reset.
-    Rewind,
+    Reset,
 }
 
 /// The reason for a cold start. A cold start is always right; the reason shows how it could be faster.
@@ -67,6 +67,8 @@ pub enum Reason {
     OptOut,
     /// Not started often enough to pay.
     FewStarts,
+    /// Not started often enough to pay for an observation of its constructors.
+    Unobserved,
     /// Its warm starts take more CPU time than cold ones.
     DoesNotPay,
     /// To compare its CPU time with that of warm starts.
@@ -118,7 +120,7 @@ pub enum Reason {
     /// The zygote could not serve this request.
     Refused,
     /// Quarantined: a warm start of it differed from a cold one.
-    Distrusted,
+    Quarantined,
     /// Its warm runs are doubtful too often.
     Doubtful,
     /// A constructor started a thread.
@@ -176,9 +178,10 @@ impl fmt::Display for Reason {
             Reason::Policy => "the settings say so",
             Reason::OptOut => "the test or its directory asks for it",
             Reason::FewStarts => "not started often enough yet",
+            Reason::Unobserved => "not started often enough yet to have its constructors observed",
             Reason::DoesNotPay => "warm starts of it take more CPU time than cold ones",
             Reason::Compared => "to compare its CPU time with that of warm starts",
-            Reason::Busy => "every template was in use",
+            Reason::Busy => "every zygote was in use",
             Reason::TestOutput => "the program lies where tests write",
             Reason::Debugger => "it is a debugger or tracer",
             Reason::RelativePath => "a path depends on the working directory",
@@ -196,12 +199,12 @@ impl fmt::Display for Reason {
             Reason::Instrumented => "built with a sanitizer or for coverage",
             Reason::Go => "built by Go",
             Reason::NotStopped => "it could not be stopped before main",
-            Reason::FilesChanging => "its files changed while a template was made",
-            Reason::System => "the system refuses what a true copy needs",
-            Reason::Memory => "a template of it takes more memory than all may",
-            Reason::TemplateDied => "the template died",
-            Reason::Refused => "the template could not serve this request",
-            Reason::Distrusted => "a warm start differed from a cold one",
+            Reason::FilesChanging => "its files changed while a zygote was made",
+            Reason::System => "the system refuses what an exact fork needs",
+            Reason::Memory => "a zygote of it takes more memory than all may",
+            Reason::TemplateDied => "the zygote died",
+            Reason::Refused => "the zygote could not serve this request",
+            Reason::Quarantined => "a warm start differed from a cold one",
             Reason::Doubtful => "it starts others, or makes system calls that are not known to be harmless",
             Reason::Threads => "a thread runs before main",
             Reason::Descriptors => "a descriptor is opened before main",
@@ -222,7 +225,7 @@ impl fmt::Display for Reason {
             Reason::ConstructorCall => "a system call before main is not known to be harmless",
             Reason::ConstructorsDiffer => "what is computed before main differs between two starts",
             Reason::LooksAtStream => {
-                "a standard stream is looked at before main, and is none that a template can have"
+                "a standard stream is looked at before main, and is of a kind that no zygote has"
             }
             Reason::NotPython => "a Python script that cannot be stopped where it looks at its request",
             Reason::NotObserved => "what happens before main cannot be observed: the system refuses ptrace",

@@ -136,9 +136,9 @@ impl Group {
     }
 
     /// Quarantines every program that this job started warm.
-    pub(crate) fn distrust(&self) {
+    pub(crate) fn quarantine(&self) {
         for tool in &self.state.lock().expect("no panic while locked").warm {
-            tool.distrust();
+            tool.quarantine();
         }
     }
 

@@ -79,6 +79,8 @@ pub struct Child<'g> {
     starters: Option<&'g Starters>,
     /// Its tool, if CPU times are compared and no run measures this process.
     measured: Option<Arc<Tool>>,
+    /// Its tool, if it is cold because that is not observed yet.
+    unobserved: Option<(&'g Pool, Arc<Tool>)>,
 }
 
 impl Launcher {
@@ -167,8 +169,8 @@ impl Launcher {
     }
 
     /// Quarantines every program that was started warm in `group`, because a warm start was seen to differ from a cold one.
-    pub fn distrust(&self, group: &Group) {
-        group.distrust();
+    pub fn quarantine(&self, group: &Group) {
+        group.quarantine();
     }
 
     /// Returns how often each tool was started in which way. Empty without a policy.
@@ -198,6 +200,9 @@ impl Launcher {
         });
         let mut child = child.ok_or_else(ended)??;
         tool.record(child.via, begun.elapsed());
+        if child.via == Via::Cold(Reason::Unobserved) {
+            child.unobserved = Some((pool, Arc::clone(&tool)));
+        }
         self.note_warm(pool, spec, group, (&mut child, tool));
         Ok(child)
     }
@@ -300,6 +305,7 @@ impl Launcher {
                 ended: None,
                 starters: None,
                 measured: None,
+                unobserved: None,
             });
             Ok((pid, pgid))
         })?;
@@ -375,6 +381,9 @@ impl Child<'_> {
             self.measure();
             let (status, usage) = self.leave(|| sys::wait::reap(pid));
             self.note_killed(status);
+            if let Some((pool, tool)) = &self.unobserved {
+                pool.ran_unobserved(tool, usage.user + usage.system);
+            }
             return exit(status, usage);
         };
         let mut ended = self.ended.take().unwrap_or_else(|| run.worker_mut().await_end());
@@ -382,7 +391,7 @@ impl Child<'_> {
             // The runner follows the starts of such a tool: each of them is a start of its own.
             ended.expect_children();
         }
-        if let Ended::Rewound { status, usage, .. } = ended {
+        if let Ended::Reset { status, usage, .. } = ended {
             self.leave(|| ());
             run.measure(Some(&usage));
             run.finish(&ended);

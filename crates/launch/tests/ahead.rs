@@ -62,7 +62,7 @@ fn the_first_start_is_served() {
     let (one, other) = (says(dir.path(), "one", "one"), says(dir.path(), "other", "other"));
     let (launcher, _ahead) = launcher_expecting(&[&one]);
     assert_eq!(run(&launcher, dir.path(), &one, &[]), ("one\n".into(), Via::Fork));
-    assert_eq!(run(&launcher, dir.path(), &one, &[]), ("one\n".into(), Via::Rewind));
+    assert_eq!(run(&launcher, dir.path(), &one, &[]), ("one\n".into(), Via::Reset));
     assert_eq!(run(&launcher, dir.path(), &other, &[]), ("other\n".into(), FIRST));
     let told = launcher.statistics().tools;
     assert_eq!(told.iter().map(|tool| tool.templates).collect::<Vec<_>>(), [1, 0]);

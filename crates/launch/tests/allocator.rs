@@ -29,9 +29,9 @@ fn cold(library: &Path) -> Launcher {
     Launcher::new().with_allocators(of_tool(library))
 }
 
-fn warm(library: &Path, rewind: bool) -> Launcher {
+fn warm(library: &Path, resets: bool) -> Launcher {
     let choice = Choice::Only(vec!["allocates".into()]);
-    let policy = Policy { choice, rewind, audit_one_in: 1, ..Policy::default() };
+    let policy = Policy { choice, resets, audit_one_in: 1, ..Policy::default() };
     cold(library).with_policy(policy)
 }
 
@@ -46,7 +46,7 @@ fn tool(launcher: &Launcher) -> ToolStatistics {
 }
 
 #[test]
-fn cold_copied_and_rewound_have_it_and_do_not_see_it() {
+fn cold_forked_and_reset_have_it_and_do_not_see_it() {
     let (victim, library) = allocates();
     let case = case(&["child"]);
     let (expected, _) = run(&cold(&library), &victim, &case);
@@ -56,20 +56,20 @@ fn cold_copied_and_rewound_have_it_and_do_not_see_it() {
     );
     let (system, _) = run(&Launcher::new(), &victim, &case);
     assert!(system.stdout.starts_with("victim: allocator system"), "{system:?}");
-    for rewind in [false, true] {
-        let launcher = warm(&library, rewind);
+    for resets in [false, true] {
+        let launcher = warm(&library, resets);
         // A child retires the persistent process, so only the last run has one.
         let without = common::case(&[]);
         let (alone, _) = run(&cold(&library), &victim, &without);
         for round in 0..6 {
-            let is_alone = rewind && round < 5;
+            let is_alone = resets && round < 5;
             let (ran, via) = run(&launcher, &victim, if is_alone { &without } else { &case });
             assert_eq!(&ran, if is_alone { &alone } else { &expected }, "{via:?} in round {round}");
-            assert_eq!(via, if rewind && round > 0 { Via::Rewind } else { Via::Fork });
+            assert_eq!(via, if resets && round > 0 { Via::Reset } else { Via::Fork });
         }
         let tool = tool(&launcher);
         assert_eq!((tool.allocator.as_deref(), tool.no_allocator), (Some(&*library), None));
-        assert_eq!((tool.not_rewound, tool.audits), (None, if rewind { 4 } else { 0 }));
+        assert_eq!((tool.only_forked, tool.audits), (None, if resets { 4 } else { 0 }));
         // The launcher that confirms failures has the allocator, too.
         assert_eq!(run(&launcher.cold(), &victim, &case).0, expected);
     }

@@ -5,7 +5,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{Case, Victim, case, compile, rewinding_launcher, start, warm_launcher};
+use common::{Case, Victim, case, compile, resetting_launcher, start, warm_launcher};
 use hotstart_launch::{Launcher, Reason, Via};
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/tests/ends.c");
@@ -71,23 +71,23 @@ const CASES: [&str; 14] = [
 #[test]
 fn libraries_end_as_in_a_cold_run() {
     let victim = ends(&[("early", "atexit"), ("first", ""), ("second", "")], &[("third", "unseen")]);
-    let (copying, rewinding) = (warm_launcher(&["ends"]), rewinding_launcher(&["ends"]));
+    let (forks, resets) = (warm_launcher(&["ends"]), resetting_launcher(&["ends"]));
     // A run that forks retires its persistent process. After some of these the tool is only forked.
-    let forking = rewinding_launcher(&["ends"]);
+    let forking = resetting_launcher(&["ends"]);
     // Twice: the second run must not find the functions that the first has registered.
     for words in CASES.iter().chain(&CASES) {
         let case = ends_case(words, &victim);
         let (expected, _) = start(&Launcher::new(), &victim, &case);
-        let rewinding = if words.contains("forks") { &forking } else { &rewinding };
-        for launcher in [&copying, rewinding] {
+        let resets = if words.contains("forks") { &forking } else { &resets };
+        for launcher in [&forks, resets] {
             let (ran, exit) = start(launcher, &victim, &case);
             assert_eq!(ran, expected, "{words}, {:?}", exit.via);
             assert!(exit.via.is_warm() && !exit.lost, "{words}: {exit:?}");
         }
     }
-    let tool = rewinding.statistics().tools.remove(0);
-    assert!(tool.rewinds > CASES.len() as u64 && tool.not_rewound.is_none(), "{tool:?}");
-    assert_eq!(start(&copying, &victim, &ends_case("", &victim)).1.via, Via::Fork);
+    let tool = resets.statistics().tools.remove(0);
+    assert!(tool.resets > CASES.len() as u64 && tool.only_forked.is_none(), "{tool:?}");
+    assert_eq!(start(&forks, &victim, &ends_case("", &victim)).1.via, Via::Fork);
 }
 
 /// The functions that the constructors of `first` and `second` register, and the words for `main`.
@@ -114,8 +114,8 @@ fn what_constructors_register_is_called_as_in_a_cold_run() {
         let victim = ends(&[("first", first), ("second", second)], &[]);
         let case = ends_case(words, &victim);
         let (expected, _) = start(&Launcher::new(), &victim, &case);
-        let (copying, rewinding) = (warm_launcher(&["ends"]), rewinding_launcher(&["ends"]));
-        for launcher in [&copying, &rewinding, &rewinding, &rewinding] {
+        let (forks, resets) = (warm_launcher(&["ends"]), resetting_launcher(&["ends"]));
+        for launcher in [&forks, &resets, &resets, &resets] {
             let (ran, exit) = start(launcher, &victim, &case);
             assert_eq!(ran, expected, "{first}, {second}, {words}: {:?}", exit.via);
             if first.contains("thread") {
@@ -124,11 +124,11 @@ fn what_constructors_register_is_called_as_in_a_cold_run() {
             }
             assert!(exit.via.is_warm() && !exit.lost, "{first}, {second}: {exit:?}");
         }
-        let tool = rewinding.statistics().tools.remove(0);
+        let tool = resets.statistics().tools.remove(0);
         assert!(
             first.contains("thread")
                 || first.contains("forks")
-                || tool.rewinds >= 2 && tool.not_rewound.is_none(),
+                || tool.resets >= 2 && tool.only_forked.is_none(),
             "{first}, {second}: {tool:?}"
         );
     }

@@ -8,7 +8,7 @@ use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use common::{Victim, compile, plain_spec, rewinding_launcher, warm_launcher};
+use common::{Victim, compile, plain_spec, resetting_launcher, warm_launcher};
 use hotstart_launch::{Child, Exit, Group, Launcher, ProcessGroup, Via};
 use hotstart_model::Status;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -29,7 +29,7 @@ fn in_each_way(test: impl Fn(&Launcher, &Victim)) {
     let tool = tool();
     test(&Launcher::new(), &tool);
     test(&warm_launcher(&["groups"]), &tool);
-    test(&rewinding_launcher(&["groups"]), &tool);
+    test(&resetting_launcher(&["groups"]), &tool);
 }
 
 fn begin<'g>(launcher: &'g Launcher, tool: &Victim, args: &[&str], group: &'g Group) -> (Child<'g>, Ends) {
@@ -80,9 +80,9 @@ fn no_tool_leads_a_process_group() {
 
 #[test]
 fn a_worker_whose_tool_has_made_a_session_is_not_used_again() {
-    let (launcher, tool) = (rewinding_launcher(&["groups"]), tool());
+    let (launcher, tool) = (resetting_launcher(&["groups"]), tool());
     let run = |arg| run(&launcher, &tool, &[arg], &Group::new()).via;
-    assert_eq!([run("nothing"), run("raw-session"), run("nothing")], [Via::Fork, Via::Rewind, Via::Fork]);
+    assert_eq!([run("nothing"), run("raw-session"), run("nothing")], [Via::Fork, Via::Reset, Via::Fork]);
 }
 
 #[test]
@@ -125,9 +125,9 @@ fn a_group_that_a_tool_makes_is_kept() {
 
 #[test]
 fn an_idle_worker_is_in_no_jobs_group() {
-    let (launcher, tool) = (rewinding_launcher(&["groups"]), tool());
+    let (launcher, tool) = (resetting_launcher(&["groups"]), tool());
     let job = Group::new();
-    for way in [Via::Fork, Via::Rewind] {
+    for way in [Via::Fork, Via::Reset] {
         let (child, feed) = waiting(&launcher, &tool, &job);
         let pid = child.pid();
         assert!(is_in(pid, &job));

@@ -50,7 +50,7 @@ fn tools_of(source: &str, names: &[&str], policy: Policy) -> Tools {
 
 fn named(names: &[&str], memory: u64) -> Policy {
     let choice = Choice::Only(names.iter().map(|n| n.to_string()).collect());
-    Policy { choice, memory, templates_per_tool: 2, rewind: false, ..Policy::default() }
+    Policy { choice, memory, templates_per_tool: 2, resets: false, ..Policy::default() }
 }
 
 impl Tools {
@@ -107,13 +107,13 @@ fn the_template_not_used_for_longest_goes_first() {
 #[test]
 fn workers_are_counted_and_dropped_as_templates_are() {
     let names = ["a", "b"];
-    let tools = tools(&names, Policy { rewind: true, ..named(&names, 28 * MIB) });
+    let tools = tools(&names, Policy { resets: true, ..named(&names, 28 * MIB) });
     for name in ["a", "a", "b", "b"] {
         assert_ne!(tools.start(name, "").1, Via::Cold(Reason::Memory));
     }
     // A persistent process owns its memory twice: its current state, and its snapshot.
     tools.await_templates(&[("a", 0), ("b", 2)]);
-    assert!(tools.statistics("b").rewinds > 0);
+    assert!(tools.statistics("b").resets > 0);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn an_eager_choice_is_so_for_the_first_key_only() {
 /// A start that waits for the first zygote does not know yet which variables the tool asks for. Each start checks its own.
 #[test]
 fn a_start_that_waited_is_in_its_own_environment() {
-    let policy = |choice| Policy { choice, rewind: true, ..named(&[], 512 * MIB) };
+    let policy = |choice| Policy { choice, resets: true, ..named(&[], 512 * MIB) };
     // The zygote exists before the other start has waited for long.
     let source = LARGE.replace("8 << 20", "8");
     let mut tools = tools_of(&source, &["a", "first"], policy(Choice::Eager));
@@ -189,13 +189,13 @@ fn a_start_that_waited_is_in_its_own_environment() {
 
 #[test]
 fn a_template_is_replaced_after_so_many_starts_and_with_it_the_memory_layout() {
-    for rewind in [false, true] {
-        let policy = Policy { starts_per_template: 4, rewind, ..named(&["a"], 512 * MIB) };
+    for resets in [false, true] {
+        let policy = Policy { starts_per_template: 4, resets, ..named(&["a"], 512 * MIB) };
         let tools = tools(&["a"], policy);
         let places: Vec<String> = (0..12).map(|_| tools.start("a", "").0).collect();
         let groups: Vec<_> = places.chunk_by(|a, b| a == b).map(<[String]>::len).collect();
         assert_eq!(groups, [4, 4, 4], "{places:?}");
         let counts = tools.statistics("a");
-        assert_eq!((counts.templates, counts.rewinds > 0), (3, rewind), "{counts:?}");
+        assert_eq!((counts.templates, counts.resets > 0), (3, resets), "{counts:?}");
     }
 }

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use common::{Case, Victim, await_age, case, compile, plain_spec, rewinding_launcher, start, warm_launcher};
+use common::{Case, Victim, await_age, case, compile, plain_spec, resetting_launcher, start, warm_launcher};
 use hotstart_launch::{Choice, EnvBlock, Group, Launcher, Limit, Policy, Reason, Resource, Spec, Via};
 use hotstart_model::{Environment, Status};
 
@@ -51,7 +51,7 @@ impl Looks {
 }
 
 fn launchers() -> [Launcher; 2] {
-    [warm_launcher(&["before"]), rewinding_launcher(&["before"])]
+    [warm_launcher(&["before"]), resetting_launcher(&["before"])]
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn the_number_of_arguments_that_a_constructor_keeps_is_that_of_each_start() {
                 assert!(via.is_warm(), "{look} {round}: {via:?}");
             }
             let tool = warm.statistics().tools.remove(0);
-            assert!(tool.not_rewound.is_none() && tool.retired.is_empty(), "{tool:?}");
+            assert!(tool.only_forked.is_none() && tool.retired.is_empty(), "{tool:?}");
         }
     }
 }
@@ -183,7 +183,7 @@ fn a_tool_is_not_taken_for_the_loader_by_its_name() {
         std::fs::rename(&tool.victim.program, &renamed).unwrap();
         await_age(&renamed);
         tool.victim.program = renamed;
-        for warm in [warm_launcher(&["ld-before"]), rewinding_launcher(&["ld-before"])] {
+        for warm in [warm_launcher(&["ld-before"]), resetting_launcher(&["ld-before"])] {
             for words in [&["a", "b"][..], &["a"]] {
                 assert_eq!(tool.agrees(&warm, &case(words)).is_warm(), is_warm, "{look}");
             }
@@ -201,7 +201,7 @@ fn the_constructor_of_a_library_that_is_opened_later_has_the_arguments_of_the_st
     let path = format!("-DPLUGIN_PATH=\"{}\"", at("plugin.so").display());
     compile(&source, &at("opens"), &[&path]);
     let tool = Victim { dir: tempfile::tempdir().unwrap(), program: at("opens") };
-    for warm in [warm_launcher(&["opens"]), rewinding_launcher(&["opens"])] {
+    for warm in [warm_launcher(&["opens"]), resetting_launcher(&["opens"])] {
         for round in 0..12 {
             let words = [&["a"][..], &["a", "b"], &[]][round % 3];
             let (cold, _) = start(&Launcher::new(), &tool, &case(words));
@@ -437,14 +437,14 @@ fn a_better_library_that_appears_is_loaded() {
     let flags = ["-Wl,-rpath,$ORIGIN/lib", "-Wl,--no-as-needed", path.to_str().unwrap()];
     compile(&at("user.c"), &at("before"), &flags);
     let victim = Victim { dir: tempfile::tempdir().unwrap(), program: at("before") };
-    let warm = rewinding_launcher(&["before"]);
+    let warm = resetting_launcher(&["before"]);
     let run = || {
         let (ran, exit) = start(&warm, &victim, &case(&[]));
         assert_eq!(ran.status, start(&Launcher::new(), &victim, &case(&[])).0.status, "{:?}", exit.via);
         (ran.status, exit.via)
     };
     assert_eq!(run(), (Status::Exited(1), Via::Fork));
-    assert_eq!(run(), (Status::Exited(1), Via::Rewind));
+    assert_eq!(run(), (Status::Exited(1), Via::Reset));
     let variants = at("lib/glibc-hwcaps");
     for variant in ["x86-64-v2", "x86-64-v3", "x86-64-v4"] {
         std::fs::create_dir_all(variants.join(variant)).unwrap();

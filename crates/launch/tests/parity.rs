@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 
 use common::{
-    Case, Ran, Victim, await_age, case, compile, plain_spec, processes_of, rewinding_launcher, start, victim,
+    Case, Ran, Victim, await_age, case, compile, plain_spec, processes_of, resetting_launcher, start, victim,
     warm_launcher, without_channel,
 };
 use hotstart_launch::{Choice, Group, Launcher, Limit, Policy, ProcessGroup, Reason, Resource, Stopped, Via};
@@ -55,20 +55,20 @@ fn copies_are_as_fresh_processes() {
 }
 
 #[test]
-fn rewound_processes_are_as_fresh_ones() {
-    let warm = rewinding_launcher(&["victim"]);
+fn reset_processes_are_as_fresh_ones() {
+    let warm = resetting_launcher(&["victim"]);
     as_fresh_processes(&warm, |_| true);
     let tool = &warm.statistics().tools[0];
-    assert!(!matches!(tool.not_rewound, Some(Stopped::Differs(_))), "{tool:?}");
+    assert!(!matches!(tool.only_forked, Some(Stopped::Differs(_))), "{tool:?}");
     // A run that looks at its process number, or ends as another program, retires its persistent process.
-    let warm = rewinding_launcher(&["victim"]);
+    let warm = resetting_launcher(&["victim"]);
     let returns = ["exit", "_exit", "timer", "plugin", "error"];
     (0..2).for_each(|_| {
         as_fresh_processes(&warm, |case| case.argv.get(1).is_some_and(|how| returns.contains(&&**how)))
     });
     let tools = warm.statistics().tools;
     assert!(
-        tools.iter().all(|tool| tool.rewinds > 8 && tool.audits > 8 && tool.not_rewound.is_none()),
+        tools.iter().all(|tool| tool.resets > 8 && tool.audits > 8 && tool.only_forked.is_none()),
         "{tools:?}"
     );
 }
@@ -375,7 +375,7 @@ fn open_descriptors() -> usize {
 fn retired_templates_leave_nothing_behind() {
     let victim = victim();
     let choice = Choice::Only(vec!["victim".into()]);
-    let policy = Policy { choice, starts_per_template: 5, rewind: false, ..Policy::default() };
+    let policy = Policy { choice, starts_per_template: 5, resets: false, ..Policy::default() };
     let warm = Launcher::new().with_policy(policy);
     for _ in 0..52 {
         let (_, exit) = start(&warm, &victim, &case(&["exit", "0"]));

@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use common::{plain_spec, rewinding_launcher};
+use common::{plain_spec, resetting_launcher};
 use hotstart_launch::{Group, Launcher};
 use hotstart_model::Status;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -49,7 +49,7 @@ fn each_processor_keeps_its_worker() {
         eprintln!("not tried: there is one processor only");
         return;
     };
-    let launcher = rewinding_launcher(&["cat"]);
+    let launcher = resetting_launcher(&["cat"]);
     let mut workers = HashMap::new();
     bind(one);
     // Both run at the same time, so there are two processes.

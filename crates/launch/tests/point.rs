@@ -5,7 +5,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{Case, Victim, case, compile, rewinding_launcher, start};
+use common::{Case, Victim, case, compile, resetting_launcher, start};
 use hotstart_launch::{Choice, Launcher, OnDoubt, Policy, ToolStatistics};
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/tests/looks.c");
@@ -76,8 +76,8 @@ fn compare(victim: &Victim, warm: &Launcher, request: impl Fn(usize) -> Case) ->
 /// The same with a tool whose process can be used again after each run. Returns how many runs began late.
 fn run(victim: &Victim, warm: &Launcher, request: impl Fn(usize) -> Case) -> u64 {
     let tool = compare(victim, warm, request);
-    assert_eq!(tool.not_rewound, None, "{tool:?}");
-    assert_eq!((tool.forks, tool.rewinds), (1, ROUNDS as u64 - 1), "{tool:?}");
+    assert_eq!(tool.only_forked, None, "{tool:?}");
+    assert_eq!((tool.forks, tool.resets), (1, ROUNDS as u64 - 1), "{tool:?}");
     tool.at_point
 }
 
@@ -93,7 +93,7 @@ fn unaudited() -> Launcher {
 }
 
 fn audited() -> Launcher {
-    rewinding_launcher(&["looks"])
+    resetting_launcher(&["looks"])
 }
 
 fn assert_entered_late(victim: &Victim, request: fn(usize) -> Case, what: &str) {

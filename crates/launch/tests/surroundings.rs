@@ -290,27 +290,27 @@ fn with_limits_signals_and_descriptors_of_their_own() {
     let victim = Victim { dir, program };
     let settings = settings();
     // Room for a zygote and a persistent process for each setting.
-    let many = |rewind| {
+    let many = |resets| {
         let choice = Choice::Only(vec!["inherits".to_owned()]);
         Policy {
             choice,
-            rewind,
+            resets,
             templates_per_tool: 8,
             workers_per_tool: 8,
             audit_one_in: 1,
             ..Policy::default()
         }
     };
-    for rewinds in [false, true] {
-        let warm = &Launcher::new().with_policy(many(rewinds));
+    for resets in [false, true] {
+        let warm = &Launcher::new().with_policy(many(resets));
         for round in 0..4 {
             for (setting, high) in settings.iter().flat_map(|setting| [(setting, true), (setting, false)]) {
                 let (status, expected, _) = run_in(&victim, None, setting, high);
                 let (ended, ran, via) = run_in(&victim, Some(warm), setting, high);
                 assert_eq!((ended, &ran), (status, &expected), "{via:?} in round {round}: {}", setting.shell);
-                let only_forks = !rewinds || high || setting.limits.len() == 3 || setting.deep == "4";
+                let only_forks = !resets || high || setting.limits.len() == 3 || setting.deep == "4";
                 let resets = !only_forks && round > 0;
-                assert!(via == Via::Rewind || (!resets && via == Via::Fork), "{via:?}: {}", setting.shell);
+                assert!(via == Via::Reset || (!resets && via == Via::Fork), "{via:?}: {}", setting.shell);
             }
         }
     }

@@ -38,7 +38,7 @@ pub struct StartCounts {
     /// Forks of a zygote.
     pub fork: u64,
     /// Runs in a persistent process.
-    pub rewind: u64,
+    pub resets: u64,
 }
 
 /// The reason why a run ended.

@@ -20,4 +20,4 @@ pub use event::{Diagnostic, Event, Events, RunEnd, Severity, StartCounts};
 pub use job::{JobId, JobSource, RunScript, Work};
 pub use outcome::{LineTime, MetricValue, Outcome, Verdict, VerdictKind, VerdictTable};
 pub use script::{Command, Dialect, ExternalShell, Interpreter, Program, Script, Wrap};
-pub use transcript::{Again, Fault, RedirectedOutput, RunBy, Stage, Status, Step, Taped, Transcript};
+pub use transcript::{Again, Captured, Fault, RedirectedOutput, RunBy, Stage, Status, Step, Transcript};

@@ -94,7 +94,7 @@ pub struct Script {
     /// The beginning of `%t`, without its `.tmp`. Files of this name and longer ones belong to the test.
     pub tmp_base: PathBuf,
     /// Whether to record the bytes between stages, for a comparison of two runs.
-    pub tape: bool,
+    pub captures: bool,
     /// Directory of the `lit` package, which lit's `cat` and `diff` put into PYTHONPATH of later commands
     /// (docs/reference/lit-compat.md, 5.7).
     pub lit_package_dir: Option<PathBuf>,

@@ -110,7 +110,7 @@ pub enum Fault {
 
 /// The bytes that one stage wrote to the next, recorded only if the script requests it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Taped {
+pub struct Captured {
     /// The index of the pipeline in the script, counted from 0.
     pub pipeline: usize,
     /// The index of the stage that wrote this, counted from 0.
@@ -163,7 +163,7 @@ pub struct Transcript {
     /// The standard error of an external script or a program.
     pub stderr: String,
     /// The bytes that passed between stages, if the script asked for a pipe capture.
-    pub tapes: Vec<Taped>,
+    pub captured: Vec<Captured>,
     /// The pipeline that made the internal shell end with a failure.
     pub again: Option<Box<Again>>,
     /// The shell that interpreted it, if there was a choice.

@@ -35,7 +35,7 @@ pub struct Checks {
     chance: RandomState,
     confirmed: AtomicU64,
     compared: AtomicU64,
-    unsteady: AtomicU64,
+    nondeterministic: AtomicU64,
     faults: AtomicU64,
     /// Names of tests that failed warm and passed cold.
     flaky: Mutex<Vec<String>>,
@@ -49,7 +49,7 @@ pub struct CheckCounts {
     /// Tests run both ways and compared.
     pub compared: u64,
     /// Of these, nondeterministic tests: two cold runs differ as well.
-    pub unsteady: u64,
+    pub nondeterministic: u64,
     /// Differences that are hotstart's fault.
     pub faults: u64,
     /// Tests that failed with warm starts and passed cold, for whatever reason.
@@ -65,7 +65,7 @@ impl Checks {
             chance: RandomState::new(),
             confirmed: AtomicU64::new(0),
             compared: AtomicU64::new(0),
-            unsteady: AtomicU64::new(0),
+            nondeterministic: AtomicU64::new(0),
             faults: AtomicU64::new(0),
             flaky: Mutex::default(),
         }
@@ -82,7 +82,7 @@ impl Checks {
         CheckCounts {
             confirmed: get(&self.confirmed),
             compared: get(&self.compared),
-            unsteady: get(&self.unsteady),
+            nondeterministic: get(&self.nondeterministic),
             faults: get(&self.faults),
             flaky: self.flaky.lock().expect("no panic while locked").len() as u64,
         }
@@ -94,10 +94,10 @@ impl Checks {
     }
 
     /// Records such a test, and whether it is a fault of hotstart or nondeterministic.
-    pub(crate) fn note_flaky(&self, label: &str, is_fault: bool, is_unsteady: bool) {
+    pub(crate) fn note_flaky(&self, label: &str, is_fault: bool, is_nondeterministic: bool) {
         self.flaky.lock().expect("no panic while locked").push(label.to_owned());
         self.faults.fetch_add(u64::from(is_fault), Ordering::Relaxed);
-        self.unsteady.fetch_add(u64::from(is_unsteady), Ordering::Relaxed);
+        self.nondeterministic.fetch_add(u64::from(is_nondeterministic), Ordering::Relaxed);
     }
 
     /// Returns whether every test is compared.
@@ -190,7 +190,7 @@ fn confirm(
         let found = difference::between(script, &seen(&warm), &seen(&cold));
         fault(run, job, &[&warm], &found.expect("their ends differ"));
     } else {
-        unsteady(run);
+        nondeterministic(run);
         if run.checks.parity {
             let text = format!(
                 "{}: it ended differently when started warm, and not each time again",
@@ -209,7 +209,7 @@ fn compare(run: &Run<'_>, job: JobId, script: &Script, ran: Ran) -> Believed {
 
 /// Compares as `compare` does; `believed` counts if there is no difference.
 fn compare_again(run: &Run<'_>, job: JobId, script: &Script, believed: Believed) -> Believed {
-    let script = Script { tape: true, ..script.clone() };
+    let script = Script { captures: true, ..script.clone() };
     let (warm, ran) = see(run, job, &script, Way::Warm);
     let (cold, _) = see(run, job, &script, Way::Cold);
     let interrupted = |seen: &Seen| seen.transcript.fault == Some(Fault::Interrupted);
@@ -229,7 +229,7 @@ fn compare_again(run: &Run<'_>, job: JobId, script: &Script, believed: Believed)
         .take_while(|&n| n < COLD_RUNS || begun.elapsed() < MORE_FOR)
         .find_map(|_| difference::between(&script, &cold, &see(run, job, &script, Way::Cold).0));
     if let Some(differing) = differing {
-        unsteady(run);
+        nondeterministic(run);
         if run.checks.parity {
             let text = format!("{}: two cold runs differ, too, in {}", run.source.label(job), differing.what);
             run.tell(Severity::Note, text);
@@ -253,8 +253,8 @@ pub(crate) fn confirmed(run: &Run<'_>) {
 }
 
 /// Counts a nondeterministic test.
-pub(crate) fn unsteady(run: &Run<'_>) {
-    run.checks.unsteady.fetch_add(1, Ordering::Relaxed);
+pub(crate) fn nondeterministic(run: &Run<'_>) {
+    run.checks.nondeterministic.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Reports a difference that two cold runs do not have, and quarantines the programs of the warm runs.
@@ -262,9 +262,9 @@ pub(crate) fn fault(run: &Run<'_>, job: JobId, warm: &[&Ran], found: &Difference
     run.checks.faults.fetch_add(1, Ordering::Relaxed);
     let label = run.source.label(job);
     for ran in warm {
-        run.executor.distrust(ran);
+        run.executor.quarantine(ran);
         if found.may_be_a_wrong_match() {
-            run.executor.distrust_matches(ran, &label);
+            run.executor.quarantine_matches(ran, &label);
         }
     }
     let Difference { what, first, second } = found;

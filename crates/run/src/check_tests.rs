@@ -48,7 +48,7 @@ fn of_a_doubtful_run_only_the_cold_one_counts() {
                 let executor = FakeExecutor::new(vec![doubtful(warm.clone())], vec![cold.clone()]);
                 let ended = ended(&executor, &checks);
                 assert_eq!((ended.verdict(), ended.told.len()), (verdict, 0), "{warm:?}");
-                assert_eq!((made(&executor), executor.distrusted()), ((1, 1), 0));
+                assert_eq!((made(&executor), executor.quarantined()), ((1, 1), 0));
             }
         }
         assert_eq!(checks.counts(), CheckCounts::default());
@@ -62,7 +62,7 @@ fn a_cold_run_that_proves_nothing_settles_nothing() {
         let executor = FakeExecutor::new(vec![warm.clone()], vec![no_room()]);
         let unresolved = ended(&executor, &checks);
         assert_eq!((unresolved.verdict(), unresolved.told.len()), (Verdict::UNRESOLVED, 0));
-        assert_eq!(executor.distrusted(), 0);
+        assert_eq!(executor.quarantined(), 0);
         let executor = FakeExecutor::new(vec![warm], vec![interrupted()]);
         assert!(ended(&executor, &checks).outcome.is_none());
     }
@@ -92,14 +92,17 @@ fn of_failures_that_differ_the_cold_one_counts() {
             (Checks::sampled(0.0), FakeExecutor::new(vec![warm.clone()], vec![cold.clone()]));
         let stays = ended(&executor, &checks);
         assert_eq!((stays.verdict(), stays.told[0].0), (verdict, Severity::Warning));
-        assert_eq!((executor.distrusted(), checks.counts().faults), (1, 1));
+        assert_eq!((executor.quarantined(), checks.counts().faults), (1, 1));
         for (warm, cold) in
             [(vec![warm.clone(), cold.clone()], vec![cold.clone()]), (vec![warm.clone()], vec![cold, warm])]
         {
             let (checks, executor) = (Checks::parity(), FakeExecutor::new(warm, cold));
             let once = ended(&executor, &checks);
             assert_eq!((once.verdict(), once.told[0].0), (verdict, Severity::Note));
-            assert_eq!((executor.distrusted(), checks.counts().faults, checks.counts().unsteady), (0, 0, 1));
+            assert_eq!(
+                (executor.quarantined(), checks.counts().faults, checks.counts().nondeterministic),
+                (0, 0, 1)
+            );
         }
     }
 }
@@ -118,7 +121,7 @@ fn a_pass_that_is_chosen_counts_as_the_cold_run_has_it_and_its_tools_are_given_u
     let ended = ended(&executor, &checks);
     assert_eq!((ended.verdict(), ended.told[0].0), (Verdict::FAIL, Severity::Warning));
     assert!(ended.message().contains("The cold run counts"), "{}", ended.message());
-    assert_eq!((executor.distrusted(), made(&executor)), (1, (2, 1 + MORE_COLD_RUNS as usize)));
+    assert_eq!((executor.quarantined(), made(&executor)), (1, (2, 1 + MORE_COLD_RUNS as usize)));
     assert_eq!(checks.counts(), CheckCounts { compared: 1, faults: 1, ..CheckCounts::default() });
 }
 
@@ -127,7 +130,7 @@ fn a_comparison_that_cannot_be_made_leaves_the_pass() {
     for (again, cold) in [(no_room(), code(1)), (doubtful(code(1)), code(1)), (code(0), no_room())] {
         let (checks, executor) = (Checks::parity(), FakeExecutor::new(vec![code(0), again], vec![cold]));
         let ended = ended(&executor, &checks);
-        assert_eq!((ended.verdict(), ended.told.len(), executor.distrusted()), (Verdict::PASS, 0, 0));
+        assert_eq!((ended.verdict(), ended.told.len(), executor.quarantined()), (Verdict::PASS, 0, 0));
         assert_eq!(checks.counts(), CheckCounts::default());
     }
     for (again, cold) in [(interrupted(), code(0)), (code(0), interrupted())] {
@@ -144,7 +147,7 @@ fn parity_compares_what_failures_wrote() {
         let executor = FakeExecutor::new(vec![wrote(1, "a")], vec![wrote(1, cold)]);
         let ended = ended(&executor, &checks);
         assert_eq!(
-            (ended.verdict(), ended.told.len(), executor.distrusted()),
+            (ended.verdict(), ended.told.len(), executor.quarantined()),
             (Verdict::FAIL, faults, faults)
         );
         let expected =

@@ -69,7 +69,7 @@ fn differing_failures(
 ) -> Option<()> {
     let (again, _) = warm(run, job)?;
     if again.verdict != outcome.verdict {
-        check::unsteady(run);
+        check::nondeterministic(run);
         return Some(());
     }
     let name = |outcome: &Outcome| run.verdicts.kind(outcome.verdict).name.clone();

@@ -44,7 +44,7 @@ fn a_failed_script_is_confirmed_once() {
 fn a_doubtful_script_is_run_cold_before_the_format_judges() {
     let executor = FakeExecutor::new(vec![doubtful(wrote(0, "bad"))], vec![wrote(0, "good")]);
     let ended = ended(&executor, &Checks::sampled(0.0));
-    assert_eq!((ended.verdict(), ended.told.len(), executor.distrusted()), (Verdict::PASS, 0, 0));
+    assert_eq!((ended.verdict(), ended.told.len(), executor.quarantined()), (Verdict::PASS, 0, 0));
 }
 
 #[test]
@@ -52,16 +52,16 @@ fn a_failure_that_a_cold_run_has_too_is_nondeterministic() {
     let executor = FakeExecutor::new(vec![wrote(0, "bad")], vec![wrote(0, "good"), wrote(0, "bad")]);
     let checks = Checks::sampled(0.0);
     let ended = ended(&executor, &checks);
-    assert_eq!((ended.verdict(), executor.distrusted()), (Verdict::FLAKYPASS, 0));
+    assert_eq!((ended.verdict(), executor.quarantined()), (Verdict::FLAKYPASS, 0));
     assert!(ended.message().contains("1 of 2 cold runs failed"), "{}", ended.message());
-    assert_eq!(checks.counts().unsteady, 1);
+    assert_eq!(checks.counts().nondeterministic, 1);
 }
 
 #[test]
 fn a_failure_that_comes_once_leaves_tools_warm() {
     let executor = FakeExecutor::new(vec![wrote(0, "bad"), wrote(0, "good")], vec![wrote(0, "good")]);
     let ended = ended(&executor, &Checks::sampled(0.0));
-    assert_eq!((ended.verdict(), executor.distrusted()), (Verdict::FLAKYPASS, 0));
+    assert_eq!((ended.verdict(), executor.quarantined()), (Verdict::FLAKYPASS, 0));
     assert!(ended.message().contains("A second warm run did not fail in this way"), "{}", ended.message());
 }
 
@@ -73,8 +73,11 @@ fn of_failures_that_differ_the_cold_one_counts() {
         let executor = FakeExecutor::new(vec![wrote(0, "bad"), again], vec![timeout()]);
         let ended = ended(&executor, &checks);
         assert_eq!((ended.verdict(), ended.told.len()), (Verdict::TIMEOUT, faults));
-        assert_eq!((checks.counts().faults, checks.counts().unsteady), (faults as u64, 1 - faults as u64));
-        assert_eq!(executor.distrusted(), faults);
+        assert_eq!(
+            (checks.counts().faults, checks.counts().nondeterministic),
+            (faults as u64, 1 - faults as u64)
+        );
+        assert_eq!(executor.quarantined(), faults);
         assert!(
             ended
                 .told
@@ -95,7 +98,7 @@ fn an_interrupt_at_any_run_leaves_no_outcome() {
     for (warm, cold) in runs {
         let executor = FakeExecutor::new(warm, cold);
         assert!(ended(&executor, &Checks::sampled(0.0)).outcome.is_none());
-        assert_eq!(executor.distrusted(), 0);
+        assert_eq!(executor.quarantined(), 0);
     }
 }
 
@@ -104,6 +107,6 @@ fn what_a_chosen_script_wrote_is_compared_and_the_cold_text_is_judged() {
     let executor = FakeExecutor::new(vec![wrote(0, "good")], vec![wrote(0, "bad")]);
     let checks = Checks::sampled(1.0);
     let ended = ended(&executor, &checks);
-    assert_eq!((ended.verdict(), executor.distrusted() > 0), (Verdict::FAIL, true));
+    assert_eq!((ended.verdict(), executor.quarantined() > 0), (Verdict::FAIL, true));
     assert_eq!((checks.counts().compared, checks.counts().faults), (1, 1));
 }

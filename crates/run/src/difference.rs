@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hotstart_model::{Script, Stage, Step, Taped, Transcript};
+use hotstart_model::{Captured, Script, Stage, Step, Transcript};
 
 use crate::own_files::Files;
 
@@ -56,28 +56,28 @@ fn shorten(mut text: String) -> String {
 
 /// Returns the first difference between the runs; times do not count.
 pub(crate) fn between(script: &Script, a: &Seen, b: &Seen) -> Option<Difference> {
-    tapes(script, &a.transcript, &b.transcript)
+    captured(script, &a.transcript, &b.transcript)
         .or_else(|| steps(script, &a.transcript, &b.transcript))
         .or_else(|| ends(&a.transcript, &b.transcript))
         .or_else(|| files(&a.files, &b.files))
 }
 
-fn tapes(script: &Script, a: &Transcript, b: &Transcript) -> Option<Difference> {
-    let pair = a.tapes.iter().zip(&b.tapes).find(|(a, b)| a != b);
+fn captured(script: &Script, a: &Transcript, b: &Transcript) -> Option<Difference> {
+    let pair = a.captured.iter().zip(&b.captured).find(|(a, b)| a != b);
     pair.and_then(|(one, other)| {
         let place = place(script, a, one);
-        let text = |tape: &Taped| String::from_utf8_lossy(&tape.data).into_owned();
+        let text = |capture: &Captured| String::from_utf8_lossy(&capture.data).into_owned();
         Difference::new(format!("what is passed on by {place}"), text(one), text(other))
     })
 }
 
 /// Describes the stage whose pipe was captured.
-fn place(script: &Script, transcript: &Transcript, tape: &Taped) -> String {
+fn place(script: &Script, transcript: &Transcript, capture: &Captured) -> String {
     let mut command = 0;
     for step in &transcript.steps {
         match step {
             Step::Begin(index) => command = *index,
-            Step::Stage(stage) if stage.pipeline == tape.pipeline && stage.position.0 == tape.stage => {
+            Step::Stage(stage) if stage.pipeline == capture.pipeline && stage.position.0 == capture.stage => {
                 return name(script, command, stage);
             }
             Step::Stage(_) => {}
@@ -171,7 +171,7 @@ mod tests {
             env: Arc::default(),
             timeout: None,
             tmp_base: PathBuf::new(),
-            tape: true,
+            captures: true,
             lit_package_dir: None,
             lit_python: None,
             cold: hotstart_model::ColdTools::None,
@@ -179,7 +179,7 @@ mod tests {
         }
     }
 
-    fn seen(stdout: &str, tape: &str) -> Seen {
+    fn seen(stdout: &str, capture: &str) -> Seen {
         let stage = Stage {
             args: vec!["opt".into()],
             stdout: stdout.into(),
@@ -193,10 +193,10 @@ mod tests {
             wall: Duration::ZERO,
             cpu: Duration::ZERO,
         };
-        let tapes = vec![Taped { pipeline: 0, stage: 0, data: tape.into() }];
+        let captured = vec![Captured { pipeline: 0, stage: 0, data: capture.into() }];
         let steps = vec![Step::Begin(0), Step::Stage(stage)];
         Seen {
-            transcript: Transcript { steps, exit_code: Some(0), tapes, ..Transcript::default() },
+            transcript: Transcript { steps, exit_code: Some(0), captured, ..Transcript::default() },
             files: Files::new(),
         }
     }

@@ -58,10 +58,10 @@ pub(crate) trait Execute: Sync + fmt::Debug {
     fn trace(&self, job: JobId, script: &Script) -> Result<Traced, TraceError>;
 
     /// Quarantines the tools that this run started warm.
-    fn distrust(&self, ran: &Ran);
+    fn quarantine(&self, ran: &Ran);
 
     /// If this run of `test` had FileChecks that passed without a process, allows no more such passes.
-    fn distrust_matches(&self, ran: &Ran, test: &str);
+    fn quarantine_matches(&self, ran: &Ran, test: &str);
 
     /// Ends the persistent processes that took part in this run, without blame for their tools.
     fn doubt_workers(&self, ran: &Ran);
@@ -136,13 +136,13 @@ impl Execute for Processes<'_> {
         traced::trace(script, &self.cold, &group)
     }
 
-    fn distrust(&self, ran: &Ran) {
-        self.warm.distrust(&ran.group);
+    fn quarantine(&self, ran: &Ran) {
+        self.warm.quarantine(&ran.group);
     }
 
-    fn distrust_matches(&self, ran: &Ran, test: &str) {
+    fn quarantine_matches(&self, ran: &Ran, test: &str) {
         if let Some(filechecks) = self.filechecks.as_ref().filter(|_| ran.has_matched) {
-            filechecks.distrust(test);
+            filechecks.quarantine(test);
         }
     }
 

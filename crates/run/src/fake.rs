@@ -53,7 +53,7 @@ pub(crate) struct FakeExecutor {
     cold: Mutex<VecDeque<Ran>>,
     ways: Mutex<Vec<Way>>,
     pub traced: Mutex<VecDeque<Traced>>,
-    pub distrusted: AtomicUsize,
+    pub quarantined: AtomicUsize,
     pub doubted: AtomicUsize,
     pub visits: Vec<Visit>,
 }
@@ -70,8 +70,8 @@ impl FakeExecutor {
     }
 
     /// Returns how many runs had their tools quarantined.
-    pub(crate) fn distrusted(&self) -> usize {
-        self.distrusted.load(Ordering::Relaxed)
+    pub(crate) fn quarantined(&self) -> usize {
+        self.quarantined.load(Ordering::Relaxed)
     }
 
     /// Returns how many runs were made in this way.
@@ -94,10 +94,10 @@ impl Execute for FakeExecutor {
         self.traced.lock().unwrap().pop_front().ok_or(TraceError::Lost)
     }
 
-    fn distrust_matches(&self, _: &Ran, _: &str) {}
+    fn quarantine_matches(&self, _: &Ran, _: &str) {}
 
-    fn distrust(&self, _: &Ran) {
-        self.distrusted.fetch_add(1, Ordering::Relaxed);
+    fn quarantine(&self, _: &Ran) {
+        self.quarantined.fetch_add(1, Ordering::Relaxed);
     }
 
     fn doubt_workers(&self, _: &Ran) {
@@ -206,7 +206,7 @@ pub(crate) fn script() -> Script {
         env: Arc::default(),
         timeout: None,
         tmp_base: PathBuf::new(),
-        tape: false,
+        captures: false,
         lit_package_dir: None,
         lit_python: None,
         cold: ColdTools::None,

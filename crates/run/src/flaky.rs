@@ -112,7 +112,7 @@ pub(crate) fn report(run: &Run<'_>, found: &Contradiction<'_>, trials: &Trials<'
     let label = run.source.label(found.job);
     let cause = Cause::find(trials, found.timed_out);
     match cause {
-        Cause::Warm(_) => found.warm.iter().for_each(|ran| run.executor.distrust(ran)),
+        Cause::Warm(_) => found.warm.iter().for_each(|ran| run.executor.quarantine(ran)),
         Cause::Unknown(_) => found.warm.iter().for_each(|ran| run.executor.doubt_workers(ran)),
         _ => {}
     }

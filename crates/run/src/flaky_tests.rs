@@ -10,8 +10,8 @@ fn ended(executor: &FakeExecutor) -> Ended {
     run_job(&FakeSource::default(), executor, &settings(), &Checks::sampled(0.0))
 }
 
-fn distrusted(executor: &FakeExecutor) -> usize {
-    executor.distrusted.load(std::sync::atomic::Ordering::Relaxed)
+fn quarantined(executor: &FakeExecutor) -> usize {
+    executor.quarantined.load(std::sync::atomic::Ordering::Relaxed)
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn one_warm_failure_and_a_cold_pass_is_flaky_and_told() {
     assert!(outcome.output.contains("warm text"));
     assert_eq!(checks.flaky(), ["t :: 0"]);
     let doubted = executor.doubted.load(std::sync::atomic::Ordering::Relaxed);
-    assert_eq!((distrusted(&executor), doubted, executor.runs(Way::Cold)), (0, 1, COLD_RUNS as usize));
+    assert_eq!((quarantined(&executor), doubted, executor.runs(Way::Cold)), (0, 1, COLD_RUNS as usize));
     let expected = CheckCounts { confirmed: 1, flaky: 1, ..CheckCounts::default() };
     assert_eq!(checks.counts(), expected);
 }
@@ -61,7 +61,7 @@ fn a_failure_of_every_warm_run_is_a_fault_and_flaky_all_the_same() {
     assert_eq!(ended.verdict(), Verdict::FLAKYPASS);
     assert!(ended.message().contains("That is a fault of hotstart"), "{}", ended.message());
     assert_eq!(ended.told[0].0, Severity::Warning);
-    assert_eq!((checks.counts().faults, distrusted(&executor)), (1, 1));
+    assert_eq!((checks.counts().faults, quarantined(&executor)), (1, 1));
     let in_parity = run_job(&FakeSource::default(), &executor, &settings(), &Checks::parity());
     assert_eq!((in_parity.verdict(), in_parity.told[0].0), (Verdict::FLAKYPASS, Severity::Error));
 }
@@ -73,7 +73,7 @@ fn a_test_that_fails_cold_sometimes_is_nondeterministic_by_itself() {
     let ended = run_job(&FakeSource::default(), &executor, &settings(), &checks);
     assert_eq!(ended.verdict(), Verdict::FLAKYPASS);
     assert!(ended.message().contains("nondeterministic by itself: 1 of 3 cold runs failed"));
-    assert_eq!((checks.counts().unsteady, checks.counts().faults, distrusted(&executor)), (1, 0, 0));
+    assert_eq!((checks.counts().nondeterministic, checks.counts().faults, quarantined(&executor)), (1, 0, 0));
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_timeout_that_comes_once_leaves_tools_warm() {
     late.transcript.timed_out = true;
     let executor = FakeExecutor::new(vec![late, code(0)], vec![code(0)]);
     let ended = ended(&executor);
-    assert_eq!((ended.verdict(), distrusted(&executor)), (Verdict::FLAKYPASS, 0));
+    assert_eq!((ended.verdict(), quarantined(&executor)), (Verdict::FLAKYPASS, 0));
     assert!(ended.message().contains("It reached its time limit once"));
 }
 
@@ -144,11 +144,11 @@ fn failures_that_differ_are_a_fault_only_if_they_stay() {
     let checks = Checks::sampled(0.0);
     let executor = FakeExecutor::new(vec![code(2)], vec![code(1)]);
     let ended = run_job(&FakeSource::default(), &executor, &settings(), &checks);
-    assert_eq!((ended.verdict(), checks.counts().faults, distrusted(&executor)), (Verdict::FAIL, 1, 1));
+    assert_eq!((ended.verdict(), checks.counts().faults, quarantined(&executor)), (Verdict::FAIL, 1, 1));
     let executor = FakeExecutor::new(vec![code(2), code(1)], vec![code(1)]);
     let ended = run_job(&FakeSource::default(), &executor, &settings(), &checks);
     assert_eq!((ended.verdict(), ended.told.len()), (Verdict::FAIL, 0));
-    assert_eq!((checks.counts().unsteady, distrusted(&executor)), (1, 0));
+    assert_eq!((checks.counts().nondeterministic, quarantined(&executor)), (1, 0));
 }
 
 #[test]
@@ -167,10 +167,10 @@ fn parity_compares_passes_and_a_difference_is_a_fault() {
     let ended = run_job(&FakeSource::default(), &executor, &settings(), &checks);
     assert_eq!((ended.verdict(), ended.told[0].0), (Verdict::PASS, Severity::Error));
     let expected = CheckCounts { compared: 1, faults: 1, ..CheckCounts::default() };
-    assert_eq!((checks.counts(), distrusted(&executor)), (expected, 1));
+    assert_eq!((checks.counts(), quarantined(&executor)), (expected, 1));
     let steady = FakeExecutor::new(vec![wrote(0, "a")], vec![wrote(0, "a")]);
     let ended = run_job(&FakeSource::default(), &steady, &settings(), &Checks::parity());
-    assert_eq!((ended.told.len(), distrusted(&steady)), (0, 0));
+    assert_eq!((ended.told.len(), quarantined(&steady)), (0, 0));
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn parity_forgives_a_difference_that_two_cold_runs_have() {
     let checks = Checks::parity();
     let ended = run_job(&FakeSource::default(), &executor, &settings(), &checks);
     assert_eq!((ended.verdict(), ended.told[0].0), (Verdict::PASS, Severity::Note));
-    assert_eq!((checks.counts().unsteady, checks.counts().faults, distrusted(&executor)), (1, 0, 0));
+    assert_eq!((checks.counts().nondeterministic, checks.counts().faults, quarantined(&executor)), (1, 0, 0));
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn a_verdict_of_a_format_that_is_not_confirmed_is_flaky() {
     let source = FakeSource { delegated: true, ..FakeSource::default() };
     let executor = FakeExecutor::new(vec![wrote(0, "bad")], vec![wrote(0, "good")]);
     let ended = run_job(&source, &executor, &settings(), &Checks::sampled(0.0));
-    assert_eq!((ended.verdict(), distrusted(&executor)), (Verdict::FLAKYPASS, 1));
+    assert_eq!((ended.verdict(), quarantined(&executor)), (Verdict::FLAKYPASS, 1));
     assert!(ended.message().contains("--- warm\nbad\n--- cold\ngood\n"), "{}", ended.message());
     let executor = FakeExecutor::new(vec![code(1)], vec![code(0)]);
     let ended = run_job(&source, &executor, &settings(), &Checks::sampled(0.0));

@@ -371,10 +371,10 @@ impl<'c, 'a> Assembly<'c, 'a> {
         } else {
             &mut running.stdout_end
         };
-        if let (true, Some(end)) = (self.context.script.tape && !is_last, feeds_next.as_mut()) {
+        if let (true, Some(end)) = (self.context.script.captures && !is_last, feeds_next.as_mut()) {
             let (read, write) = new_pipe()?;
             let from = std::mem::replace(end, Rc::new(read));
-            self.ports.push(Port::tape(self.stages.len(), from, write));
+            self.ports.push(Port::capture(self.stages.len(), from, write));
         }
         self.upstream = feeds_next.clone();
         self.stages.push(running);

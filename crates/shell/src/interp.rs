@@ -64,7 +64,7 @@ fn run_prepared(
         clock,
         steps: Vec::new(),
         announced: Vec::new(),
-        tapes: Vec::new(),
+        captured: Vec::new(),
         pipelines: 0,
         again: None,
         empty: None,
@@ -85,7 +85,7 @@ fn run_prepared(
     }
     transcript.steps = context.steps;
     transcript.announced = context.announced;
-    transcript.tapes = context.tapes;
+    transcript.captured = context.captured;
     transcript.again = context.again;
     transcript.matched = context.matched;
     transcript.is_outdated = context.is_outdated;

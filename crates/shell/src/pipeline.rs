@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use hotstart_launch::{Group, Launcher, ProcessGroup};
-use hotstart_model::{Again, Script, Stage, Status, Step, Taped};
+use hotstart_model::{Again, Captured, Script, Stage, Status, Step};
 use hotstart_python::text::{decode, decode_pipe};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::SeekFrom;
@@ -44,7 +44,7 @@ pub(crate) struct Context<'a> {
     pub clock: Clock<'a>,
     pub steps: Vec<Step>,
     pub announced: Vec<(usize, Option<String>)>,
-    pub tapes: Vec<Taped>,
+    pub captured: Vec<Captured>,
     /// The number of pipelines begun so far.
     pub pipelines: usize,
     /// The last pipeline, if it failed.
@@ -209,8 +209,12 @@ fn collect(
             wall: stage.ended.unwrap_or_default(),
             cpu: stage.cpu,
         }));
-        if context.script.tape && index + 1 < count {
-            context.tapes.push(Taped { pipeline: context.pipelines - 1, stage: index, data: stage.tape });
+        if context.script.captures && index + 1 < count {
+            context.captured.push(Captured {
+                pipeline: context.pipelines - 1,
+                stage: index,
+                data: stage.capture,
+            });
         }
         if !context.script.pipefail || status != 0 {
             result = status;

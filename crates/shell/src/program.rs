@@ -168,7 +168,7 @@ mod tests {
             env: Arc::new([("PATH", "/usr/bin:/bin")].into_iter().collect::<Environment>()),
             timeout: None,
             tmp_base: "".into(),
-            tape: false,
+            captures: false,
             lit_package_dir: None,
             lit_python: None,
             cold: Default::default(),

@@ -39,13 +39,13 @@ enum Role {
     /// The rest of a native stage's output, from this offset on.
     Feed(Vec<u8>, usize),
     /// Output of a stage on its way to the next. It may be recorded.
-    Tape(Tape),
+    Capture(Capture),
     /// The end of a process.
     Exit,
 }
 
 /// Bytes on their way from one pipe to another.
-struct Tape {
+struct Capture {
     /// The stage for which the bytes are recorded, if any.
     stage: Option<usize>,
     from: Rc<OwnedFd>,
@@ -69,12 +69,12 @@ impl Port {
     }
 
     /// Forwards the output of `from` and records it.
-    pub fn tape(stage: usize, from: Rc<OwnedFd>, to: OwnedFd) -> Port {
+    pub fn capture(stage: usize, from: Rc<OwnedFd>, to: OwnedFd) -> Port {
         // Fails only for an invalid descriptor.
         let _ = rustix::fs::fcntl_setfl(&to, OFlags::NONBLOCK);
-        let tape =
-            Tape { stage: Some(stage), from: from.clone(), to: Rc::new(to), waiting: Vec::new(), at: 0 };
-        Port { fd: from, role: Role::Tape(tape) }
+        let capture =
+            Capture { stage: Some(stage), from: from.clone(), to: Rc::new(to), waiting: Vec::new(), at: 0 };
+        Port { fd: from, role: Role::Capture(capture) }
     }
 
     /// Forwards `waiting`, then the output of `from`.
@@ -82,15 +82,15 @@ impl Port {
         // Fails only for an invalid descriptor.
         let _ = rustix::fs::fcntl_setfl(&to, OFlags::NONBLOCK);
         let to = Rc::new(to);
-        let tape = Tape { stage: None, from, to: to.clone(), waiting, at: 0 };
-        Port { fd: to, role: Role::Tape(tape) }
+        let capture = Capture { stage: None, from, to: to.clone(), waiting, at: 0 };
+        Port { fd: to, role: Role::Capture(capture) }
     }
 
     /// Whether it waits to write.
     fn writes(&self) -> bool {
         match &self.role {
             Role::Feed(..) => true,
-            Role::Tape(tape) => tape.at < tape.waiting.len(),
+            Role::Capture(capture) => capture.at < capture.waiting.len(),
             _ => false,
         }
     }
@@ -110,7 +110,7 @@ impl Port {
     }
 }
 
-impl Tape {
+impl Capture {
     /// Reads if nothing waits, and writes what fits. Returns whether it is finished: `from` has ended, or writing
     /// failed.
     fn advance(&mut self, record: Option<&mut Vec<u8>>) -> bool {
@@ -216,7 +216,7 @@ impl Pump<'_, '_> {
         loop {
             let is_open = self.ports.iter().any(|port| match port.role {
                 Role::Stdout(stage) | Role::Stderr(stage) | Role::Input(stage, _) => stage == last,
-                Role::Feed(..) | Role::Tape(_) => false,
+                Role::Feed(..) | Role::Capture(_) => false,
                 Role::Exit => true,
             });
             if is_open {
@@ -269,10 +269,14 @@ impl Pump<'_, '_> {
             Role::Stderr(stage) => read(&port.fd, &mut self.stages[*stage].stderr),
             Role::Feed(..) => port.write(),
             Role::Exit => true,
-            Role::Tape(tape) => {
-                let record = tape.stage.map(|stage| &mut self.stages[stage].tape);
-                let ended = tape.advance(record);
-                port.fd = if tape.at < tape.waiting.len() { tape.to.clone() } else { tape.from.clone() };
+            Role::Capture(capture) => {
+                let record = capture.stage.map(|stage| &mut self.stages[stage].capture);
+                let ended = capture.advance(record);
+                port.fd = if capture.at < capture.waiting.len() {
+                    capture.to.clone()
+                } else {
+                    capture.from.clone()
+                };
                 ended
             }
             Role::Input(stage, data) => {

@@ -44,7 +44,7 @@ pub(crate) struct Running<'g> {
     pub ended: Option<Duration>,
     pub cpu: Duration,
     /// The pipe capture: the bytes for the next stage, if they are recorded.
-    pub tape: Vec<u8>,
+    pub capture: Vec<u8>,
     /// A FileCheck that passed without a process.
     pub is_matched: bool,
     /// The question that a FileCheck answers.

@@ -66,7 +66,7 @@ fn ours(pattern: &str, cwd: &Path, reference: &Reference) -> (i32, String) {
         ),
         timeout: None,
         tmp_base: cwd.to_owned(),
-        tape: false,
+        captures: false,
         lit_package_dir: Some(reference.package.clone()),
         lit_python: Some(reference.python.clone().into()),
         cold: ColdTools::None,

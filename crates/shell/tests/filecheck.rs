@@ -56,7 +56,7 @@ impl Space {
         Space { dir, env: Arc::new(env), filechecks }
     }
 
-    fn run(&self, text: &str, matches: bool, tape: bool) -> Transcript {
+    fn run(&self, text: &str, matches: bool, captures: bool) -> Transcript {
         let script = Script {
             commands: vec![Command { label: "RUN: at line 1".into(), text: text.into() }],
             dialect: Dialect::V23,
@@ -67,7 +67,7 @@ impl Space {
             env: self.env.clone(),
             timeout: None,
             tmp_base: self.dir.path().join("t"),
-            tape,
+            captures,
             cold: hotstart_model::ColdTools::None,
             lit_package_dir: None,
             lit_python: None,
@@ -126,8 +126,8 @@ fn the_record_is_the_same() {
         ("sh -c 'cat good; exit 3' | FileCheck check", 1),
     ];
     for &(text, count) in matched {
-        for tape in [false, true] {
-            let (with, without) = (space.run(text, true, tape), space.run(text, false, tape));
+        for capture in [false, true] {
+            let (with, without) = (space.run(text, true, capture), space.run(text, false, capture));
             assert_eq!(timeless(&with), timeless(&without), "{text}");
             assert_eq!(with.matched, count, "{text}: {:?}", space.filechecks.counts());
         }
@@ -202,7 +202,7 @@ fn a_program_that_only_has_the_name_is_never_believed() {
 fn a_difference_switches_it_off() {
     let Some(filecheck) = installed() else { return };
     let space = Space::new(&filecheck);
-    space.filechecks.distrust("suite :: test");
+    space.filechecks.quarantine("suite :: test");
     assert_eq!(space.run("/bin/cat good | FileCheck check", true, false).matched, 0);
     assert!(space.filechecks.counts().refused[0].1.contains("suite :: test"));
 }

@@ -33,7 +33,7 @@ impl Space {
             env: Arc::new([("PATH", "/usr/bin:/bin")].into_iter().collect()),
             timeout: None,
             tmp_base: self.dir.path().join("t"),
-            tape: false,
+            captures: false,
             cold: hotstart_model::ColdTools::None,
             wraps: Default::default(),
             lit_package_dir: Some("/lit".into()),

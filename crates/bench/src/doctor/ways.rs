@@ -25,23 +25,23 @@ struct Way {
 }
 
 fn ways(name: &str) -> [Way; 3] {
-    let policy = |rewind| Policy {
+    let policy = |resets| Policy {
         choice: Choice::Only(vec![name.to_owned()]),
-        rewind,
+        resets,
         audit_one_in: 0,
         ..Policy::default()
     };
     [
         Way { label: "cold", launcher: Launcher::new(), is_it: |via| !via.is_warm() },
         Way {
-            label: "warm, copied",
+            label: "warm, forked",
             launcher: Launcher::new().with_policy(policy(false)),
             is_it: |via| via == Via::Fork,
         },
         Way {
-            label: "warm, rewound",
+            label: "warm, reset",
             launcher: Launcher::new().with_policy(policy(true)),
-            is_it: |via| via == Via::Rewind,
+            is_it: |via| via == Via::Reset,
         },
     ]
 }
@@ -49,7 +49,7 @@ fn ways(name: &str) -> [Way; 3] {
 /// Starts the tool in each way, interleaved, and compares the times.
 pub(super) fn compare(command: &Command, line: &str, share: &Share<'_>) -> (Table, Vec<Finding>) {
     let heads = ["", "median", "faults", "against cold"];
-    let mut table = Table::new(&format!("{line}: started cold and warm, by turns"), &heads);
+    let mut table = Table::new(&format!("{line}: started cold and warm, interleaved"), &heads);
     let name = command.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let ways = ways(&name);
     let round = || ways.iter().map(|way| once(command, &way.launcher)).collect::<Result<Vec<Exit>, _>>();
@@ -91,7 +91,7 @@ fn why_not(last: Via, launcher: &Launcher) -> String {
     }
     let tools = launcher.statistics().tools;
     let told =
-        |tool: &ToolStatistics| tool.not_rewound.as_ref().map(|why| format!("it cannot be rewound: {why}"));
+        |tool: &ToolStatistics| tool.only_forked.as_ref().map(|why| format!("it cannot be reset: {why}"));
     tools.iter().find_map(told).unwrap_or_else(|| "no start was of this kind".to_owned())
 }
 
@@ -99,7 +99,7 @@ fn note_templates(way: &Way, table: &mut Table) {
     for tool in way.launcher.statistics().tools {
         if tool.templates > 0 {
             let each = tool.template_time.as_secs_f64() / tool.templates as f64;
-            table.note(format!("{}: making a template took {}", way.label, seconds(each)));
+            table.note(format!("{}: making a zygote took {}", way.label, seconds(each)));
         }
     }
 }

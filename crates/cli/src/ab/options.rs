@@ -14,7 +14,7 @@ use super::Render;
 pub(super) const HELP: &str = "\
 usage: hotstart ab [OPTIONS] -- COMMAND... [-- COMMAND...]...
 
-Runs the commands by turns (A B B A ...), each without a shell, and compares their costs with the first one's.
+Interleaves the commands (A B B A ...), each without a shell, and compares their costs with the first one's.
 A word with {1,2,4} in it stands for one command for each value; quote it, so that the shell leaves it alone.
 
 how much (default: at least 10 rounds and 5 seconds)

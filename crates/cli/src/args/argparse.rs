@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use hotstart_python::repr;
 
 use super::flag::{Action, Flag};
-use super::low::LowArgs;
+use super::options::LitOptions;
 use super::words::Words;
 use super::{Invocation, table};
 
@@ -41,21 +41,25 @@ struct Match {
 }
 
 /// Parses arguments in which argument files are already expanded.
-pub(super) fn run(argv: &[OsString], invocation: &Invocation<'_>, low: &mut LowArgs) -> Result<(), Stop> {
+pub(super) fn run(
+    argv: &[OsString],
+    invocation: &Invocation<'_>,
+    options: &mut LitOptions,
+) -> Result<(), Stop> {
     let kinds = classify(argv)?;
     let mut words = Words::new(argv);
     let mut parser =
-        Parser { argv, kinds, invocation, low, words: &mut words, seen: Vec::new(), extras: Vec::new() };
+        Parser { argv, kinds, invocation, options, words: &mut words, seen: Vec::new(), extras: Vec::new() };
     parser.consume()?;
     parser.apply_defaults()?;
-    if parser.low.test_paths.is_empty() {
+    if parser.options.test_paths.is_empty() {
         return Err(Stop::Error("the following arguments are required: TEST_PATH".to_owned()));
     }
     if !parser.extras.is_empty() {
         let extras: Vec<_> = parser.extras.iter().map(|extra| extra.to_string_lossy()).collect();
         return Err(Stop::Error(format!("unrecognized arguments: {}", extras.join(" "))));
     }
-    low.words = words;
+    options.words = words;
     Ok(())
 }
 
@@ -160,7 +164,7 @@ struct Parser<'a> {
     argv: &'a [OsString],
     kinds: Vec<Kind>,
     invocation: &'a Invocation<'a>,
-    low: &'a mut LowArgs,
+    options: &'a mut LitOptions,
     words: &'a mut Words,
     /// First names of the given options.
     seen: Vec<&'static str>,
@@ -202,7 +206,7 @@ impl<'a> Parser<'a> {
 
     /// Processes the single group of paths, and returns the index after it.
     fn consume_paths(&mut self, from: usize) -> usize {
-        if !self.low.test_paths.is_empty() {
+        if !self.options.test_paths.is_empty() {
             return from;
         }
         let is_path = |index: &usize| !matches!(self.kinds[*index], Kind::Option(_));
@@ -211,7 +215,7 @@ impl<'a> Parser<'a> {
             return from;
         }
         let paths = (from..end).filter(|index| !matches!(self.kinds[*index], Kind::Separator));
-        self.low.test_paths = paths.map(|index| self.argv[index].clone()).collect();
+        self.options.test_paths = paths.map(|index| self.argv[index].clone()).collect();
         end
     }
 
@@ -276,11 +280,11 @@ impl<'a> Parser<'a> {
             Action::Help => Err(Stop::Help),
             Action::Version => Err(Stop::Version),
             Action::Switch(record) => {
-                record(self.low);
+                record(self.options);
                 Ok(())
             }
             Action::Value(_, record) | Action::Maybe(_, record) => {
-                record(self.low, value, self.invocation).map_err(|error| refuse(flag, &error))
+                record(self.options, value, self.invocation).map_err(|error| refuse(flag, &error))
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 
 use super::Invocation;
-use super::low::LowArgs;
+use super::options::LitOptions;
 
 /// An option.
 pub(super) struct Flag {
@@ -18,13 +18,13 @@ pub(super) struct Flag {
 }
 
 /// Records a value. The error describes the fault of the value.
-pub(super) type Record = fn(&mut LowArgs, &OsStr, &Invocation<'_>) -> Result<(), String>;
+pub(super) type Record = fn(&mut LitOptions, &OsStr, &Invocation<'_>) -> Result<(), String>;
 
 /// The effect of an option.
 #[derive(Clone, Copy)]
 pub(super) enum Action {
     /// Takes no value.
-    Switch(fn(&mut LowArgs)),
+    Switch(fn(&mut LitOptions)),
     /// Takes a value; help shows the name.
     Value(&'static str, Record),
     /// Takes a value only in the same argument, after `=`; without one, the value is empty.
@@ -39,7 +39,7 @@ impl Flag {
     /// Creates an option without a value.
     pub(super) const fn switch(
         names: &'static [&'static str],
-        record: fn(&mut LowArgs),
+        record: fn(&mut LitOptions),
         help: &'static str,
     ) -> Flag {
         Flag { names, action: Action::Switch(record), env: None, help: Some(help) }

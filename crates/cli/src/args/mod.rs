@@ -3,8 +3,7 @@
 //! lit parses with Python's argparse, and build scripts rely on its rules: unique prefixes abbreviate long options; `-sv` is
 //! a bundle but `-vv` a single option; `@FILE` is replaced by the file's lines before anything else is parsed; LIT_OPTS
 //! comes after the command line. Rust's libraries do not implement these rules, so `argparse` here does, over one table of
-//! options (`table`). The typed arguments become [`low::LowArgs`], and those become [`LitOptions`], the only form that later
-//! stages see.
+//! options (`table`). All become [`LitOptions`], the only form that later stages see.
 //!
 //! Nothing here reads the environment, the terminal or the clock: an [`Invocation`] provides them. Only argument files are read.
 
@@ -14,7 +13,6 @@ pub mod completions;
 mod console;
 mod flag;
 mod help;
-mod low;
 pub mod man;
 mod options;
 mod table;
@@ -29,7 +27,7 @@ use hotstart_python::{argfile, shlex};
 
 pub use builtin::Builtin;
 pub use console::ConsoleOptions;
-pub use options::{AbOptions, ConfigCacheUse, LitOptions, Order, OwnOptions, Remember, SHELLS};
+pub use options::{AbOptions, ConfigCacheUse, LitOptions, OwnOptions, Remember, SHELLS};
 pub use warm::{
     Allocator, AllocatorOptions, ConfigFile, Parity, Start, WarmOptions, allocator, allocator_tool,
     check_tool, is_percentage,
@@ -37,7 +35,6 @@ pub use warm::{
 pub use words::Words;
 
 use argparse::Stop;
-use low::LowArgs;
 
 /// Everything that parsing depends on.
 #[derive(Clone, Copy)]
@@ -73,7 +70,7 @@ pub struct UsageError(pub String);
 
 /// Parses a command line.
 pub fn parse(invocation: &Invocation<'_>) -> Result<Request, UsageError> {
-    match parse_low(invocation).and_then(|low| options::resolve(low, invocation).map_err(Stop::Error)) {
+    match parse_words(invocation).and_then(|typed| typed.resolve(invocation).map_err(Stop::Error)) {
         Ok(options) => Ok(Request::Run(Box::new(options))),
         Err(Stop::Help) => Ok(Request::Help(help::help(invocation.columns))),
         Err(Stop::Version) => Ok(Request::Version),
@@ -83,32 +80,35 @@ pub fn parse(invocation: &Invocation<'_>) -> Result<Request, UsageError> {
     }
 }
 
-fn parse_low(invocation: &Invocation<'_>) -> Result<LowArgs, Stop> {
-    let mut low = LowArgs::default();
+fn parse_words(invocation: &Invocation<'_>) -> Result<LitOptions, Stop> {
+    let mut options = LitOptions::default();
     let mut argv = invocation.argv.to_vec();
     if let Some(more) = (invocation.env)("LIT_OPTS") {
         argv.extend(shlex::split(&more).map_err(|error| Stop::Error(format!("LIT_OPTS: {error}")))?);
     }
-    let (argv, taken) = take_time_tests(argv, &mut low).map_err(Stop::Error)?;
+    let (argv, taken) = take_time_tests(argv, &mut options).map_err(Stop::Error)?;
     let argv = argfile::expand(argv, invocation.cwd).map_err(Stop::Error)?;
-    argparse::run(&argv, invocation, &mut low)?;
-    low.words.put_first(taken);
-    Ok(low)
+    argparse::run(&argv, invocation, &mut options)?;
+    options.words.put_first(taken);
+    Ok(options)
 }
 
 /// Removes `--time-tests`, whose value is optional and only follows a `=`. lit does so before any other parsing, even where
 /// such a word is another option's value. Returns the remaining words and the removed ones.
-fn take_time_tests(argv: Vec<OsString>, low: &mut LowArgs) -> Result<(Vec<OsString>, Vec<OsString>), String> {
+fn take_time_tests(
+    argv: Vec<OsString>,
+    options: &mut LitOptions,
+) -> Result<(Vec<OsString>, Vec<OsString>), String> {
     let (mut rest, mut taken) = (Vec::with_capacity(argv.len()), Vec::new());
     for arg in argv {
         if arg == "--time-tests" {
-            low.time_tests = Some(hotstart_report::histogram::DEFAULT_SLOWEST);
+            options.time_tests = Some(hotstart_report::histogram::DEFAULT_SLOWEST);
             taken.push(arg);
         } else if let Some(value) = arg.to_str().and_then(|text| text.strip_prefix("--time-tests=")) {
             if value.is_empty() {
                 return Err("argument --time-tests requires a value after '='".to_owned());
             }
-            low.time_tests = Some(values::slowest(OsStr::new(value))?);
+            options.time_tests = Some(values::slowest(OsStr::new(value))?);
             taken.push(arg);
         } else {
             rest.push(arg);

@@ -1,8 +1,10 @@
-//! The options of a run: the command line with defaults filled in and related options combined.
+//! The options of a run. The parser fills in the values as typed, one by one; then `resolve` fills in defaults and combines related
+//! options. It is one struct for both, so that an option is named once.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use hotstart_lit::settings::Order;
 use hotstart_report::files::Requested;
 use hotstart_report::histogram::Slowest;
 use hotstart_report::time_by::TimeBy;
@@ -10,21 +12,8 @@ use hotstart_report::time_by::TimeBy;
 use super::Invocation;
 use super::builtin::Builtin;
 use super::console::ConsoleOptions;
-use super::low::LowArgs;
 use super::warm::WarmOptions;
 use super::words::Words;
-
-/// The order in which tests start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
-    /// By name.
-    Lexical,
-    /// Shuffled.
-    Random,
-    /// Tests that failed last time first, then the longest ones.
-    #[default]
-    Smart,
-}
 
 /// Values of `--shell`, and whether each permits the internal shell.
 pub const SHELLS: [(&str, bool); 2] = [("auto", false), ("native", true)];
@@ -124,11 +113,11 @@ pub struct AbOptions {
 }
 
 /// All options of a command line.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct LitOptions {
     /// Files and directories, as typed. Never empty.
     pub test_paths: Vec<OsString>,
-    /// Most tests at a time.
+    /// Most tests at a time. Zero until it is resolved, if not given.
     pub workers: usize,
     /// Prefix of config files' names in place of `lit`.
     pub config_prefix: Option<String>,
@@ -146,8 +135,8 @@ pub struct LitOptions {
     /// Lines to print to standard output before anything else.
     pub notices: Vec<&'static str>,
 
-    /// Whether googletest executables are split into shards.
-    pub gtest_sharding: bool,
+    /// Whether googletest executables are not split into shards.
+    pub no_gtest_sharding: bool,
     /// Directories put before PATH in tests' environments. Absolute.
     pub path: Vec<PathBuf>,
     /// Whether tests run under valgrind.
@@ -199,7 +188,11 @@ pub struct LitOptions {
     pub unsupported: Vec<String>,
     /// Tests whose UNSUPPORTED lines are ignored.
     pub unsupported_not: Vec<String>,
-    /// The shard to run, from 1, and the number of shards.
+    /// `--num-shards`.
+    pub num_shards: Option<usize>,
+    /// `--run-shard`.
+    pub run_shard: Option<usize>,
+    /// The shard to run, from 1, and the number of shards, once they are resolved.
     pub shard: Option<(usize, usize)>,
 
     /// Whether debug messages are shown.
@@ -216,66 +209,26 @@ pub struct LitOptions {
     pub words: Words,
 }
 
-/// Combines related options. Returns lit's message for options that contradict each other.
-pub(super) fn resolve(low: LowArgs, invocation: &Invocation<'_>) -> Result<LitOptions, String> {
-    if low.time_tests.is_some() && low.skip_test_time_recording {
-        return Err("argument --skip-test-time-recording: not allowed with argument --time-tests".to_owned());
+impl LitOptions {
+    /// Fills in defaults and combines related options. Returns lit's message for options that contradict each other.
+    pub(super) fn resolve(mut self, invocation: &Invocation<'_>) -> Result<LitOptions, String> {
+        if self.time_tests.is_some() && self.skip_test_time_recording {
+            let message = "argument --skip-test-time-recording: not allowed with argument --time-tests";
+            return Err(message.to_owned());
+        }
+        self.shard = shard(self.run_shard, self.num_shards)?;
+        if self.own.until_fail {
+            self.own.repeat.get_or_insert(UNTIL_FAIL);
+        }
+        if self.workers == 0 {
+            self.workers = invocation.cores.max(1);
+        }
+        if !self.own.replay.is_empty() {
+            self.workers = 1;
+            self.own.warm.repeat_exactly();
+        }
+        Ok(self)
     }
-    let shard = shard(low.run_shard, low.num_shards)?;
-    let mut own = low.own;
-    if own.until_fail {
-        own.repeat.get_or_insert(UNTIL_FAIL);
-    }
-    let mut workers = low.workers.unwrap_or(invocation.cores).max(1);
-    if !own.replay.is_empty() {
-        workers = 1;
-        own.warm.repeat_exactly();
-    }
-    let incremental = "WARNING: --incremental is deprecated. Failing tests now always run first.";
-    Ok(LitOptions {
-        test_paths: low.test_paths,
-        workers,
-        config_prefix: low.config_prefix,
-        user_params: low.user_params,
-        console: low.console,
-        relative_paths: low.relative_paths,
-        shown_codes: low.shown_codes,
-        reports: low.reports,
-        notices: if low.incremental { vec![incremental] } else { Vec::new() },
-        gtest_sharding: !low.no_gtest_sharding,
-        path: low.path,
-        use_valgrind: low.use_valgrind,
-        valgrind_leak_check: low.valgrind_leak_check,
-        valgrind_args: low.valgrind_args,
-        no_execute: low.no_execute,
-        timeout: low.timeout,
-        max_retries_per_test: low.max_retries_per_test,
-        max_failures: low.max_failures,
-        allow_empty_runs: low.allow_empty_runs,
-        per_test_coverage: low.per_test_coverage,
-        ignore_fail: low.ignore_fail,
-        update_tests: low.update_tests,
-        skip_test_time_recording: low.skip_test_time_recording,
-        time_tests: low.time_tests,
-        max_tests: low.max_tests,
-        max_time: low.max_time,
-        order: low.order,
-        filter: low.filter,
-        filter_out: low.filter_out,
-        filter_failed: low.filter_failed,
-        xfail: low.xfail,
-        xfail_not: low.xfail_not,
-        exclude_xfail: low.exclude_xfail,
-        unsupported: low.unsupported,
-        unsupported_not: low.unsupported_not,
-        shard,
-        debug: low.debug,
-        show_suites: low.show_suites,
-        show_tests: low.show_tests,
-        show_used_features: low.show_used_features,
-        own,
-        words: low.words,
-    })
 }
 
 fn shard(run: Option<usize>, shards: Option<usize>) -> Result<Option<(usize, usize)>, String> {

@@ -46,7 +46,7 @@ fn defaults() {
     let options = options(&["a", "b"]);
     assert_eq!(options.test_paths, ["a", "b"]);
     assert_eq!(options.workers, 3);
-    assert!(options.gtest_sharding && options.filter.is_none() && options.shard.is_none());
+    assert!(!options.no_gtest_sharding && options.filter.is_none() && options.shard.is_none());
 }
 
 #[test]
@@ -235,6 +235,6 @@ fn a_replay_is_one_test_at_a_time_and_writes_no_reports() {
         (options.own.replay.as_slice(), options.workers),
         (["t :: b", "t :: a"].map(str::to_owned).as_slice(), 1)
     );
-    assert_eq!(options.own.warm.start, Some(Start::Rewind));
+    assert_eq!(options.own.warm.start, Some(Start::Reset));
     assert_eq!(options.words.for_replay(), ["-j4", "--test-output=all", "--cold", "t"]);
 }

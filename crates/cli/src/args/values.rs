@@ -3,13 +3,12 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use hotstart_lit::settings::Order;
 use hotstart_python::number::{float, int};
 use hotstart_python::path::normpath;
 use hotstart_python::repr;
 use hotstart_report::histogram::Slowest;
 use hotstart_report::{DiagnosticLevel, Shown};
-
-use super::options::Order;
 
 use super::Invocation;
 

@@ -15,7 +15,7 @@ pub enum Start {
     /// Warm from the first start, by fork.
     Fork,
     /// Warm from the first start, in a persistent process where a tool can be reset.
-    Rewind,
+    Reset,
 }
 
 /// The kind of warm starts with which every command is compared.
@@ -24,13 +24,13 @@ pub enum Parity {
     /// Forks.
     Fork,
     /// Runs in persistent processes, each of them audited.
-    Rewind,
+    Reset,
 }
 
 impl Start {
     /// The values by name, in the order in which messages list them.
     pub const CHOICES: [(&'static str, Start); 4] =
-        [("auto", Start::Auto), ("cold", Start::Cold), ("fork", Start::Fork), ("rewind", Start::Rewind)];
+        [("auto", Start::Auto), ("cold", Start::Cold), ("fork", Start::Fork), ("rewind", Start::Reset)];
 }
 
 /// An allocator as the user names it.
@@ -90,7 +90,7 @@ impl WarmOptions {
     /// Starts tools as an earlier run did: in persistent processes unless forks are chosen, and without comparisons in between.
     pub(super) fn repeat_exactly(&mut self) {
         if self.start != Some(Start::Fork) {
-            self.start = Some(Start::Rewind);
+            self.start = Some(Start::Reset);
         }
         self.verify.get_or_insert(0.0);
     }

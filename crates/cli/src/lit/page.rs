@@ -34,7 +34,7 @@ fn start(tool: &ToolStatistics) -> StartRow {
     cold.sort_by_key(|(reason, count)| (Reverse(**count), **reason));
     StartRow {
         program: tool.program.display().to_string(),
-        resets: tool.rewinds,
+        resets: tool.resets,
         forks: tool.forks,
         cold: tool.cold_total(),
         saved: tool.saved(),

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hotstart_lit::settings::{self, ConfigCache, Settings};
+use hotstart_lit::settings::{ConfigCache, Settings};
 use hotstart_model::{Dialect, Severity};
 use hotstart_report::{DiagnosticLevel, KeepOutput, Shown};
 
 use super::asked::Asked;
-use crate::args::{ConfigCacheUse, LitOptions, Order};
+use crate::args::{ConfigCacheUse, LitOptions};
 
 /// Returns the settings for these options. Diagnostics begin with `program`.
 pub(super) fn settings(options: &LitOptions, asked: &Asked, program: &str, cwd: &Path) -> Settings {
@@ -32,9 +32,9 @@ pub(super) fn settings(options: &LitOptions, asked: &Asked, program: &str, cwd: 
         diagnostic_level: severity(levels.diagnostics),
         wants_all_output: shows_all(options) || options.reports.keep_output() == KeepOutput::OfAll,
         config_cache: config_cache(options.own.config_cache),
-        order: order(options.order),
+        order: options.order,
         per_test_coverage: options.per_test_coverage,
-        gtest_sharding: options.gtest_sharding,
+        gtest_sharding: !options.no_gtest_sharding,
         timeout: options.timeout,
         max_retries_per_test: options
             .max_retries_per_test
@@ -71,14 +71,6 @@ fn config_cache(wanted: ConfigCacheUse) -> Option<ConfigCache> {
     let checks = wanted == ConfigCacheUse::Check;
     let dir = hotstart_launch::cache_directory().filter(|_| wanted != ConfigCacheUse::Off)?;
     Some(ConfigCache { dir: dir.join("configs"), checks })
-}
-
-fn order(order: Order) -> settings::Order {
-    match order {
-        Order::Lexical => settings::Order::Lexical,
-        Order::Random => settings::Order::Random,
-        Order::Smart => settings::Order::Smart,
-    }
 }
 
 fn severity(level: DiagnosticLevel) -> Severity {

@@ -28,7 +28,7 @@ fn a_copy_has_what_its_client_was_given() {
 }
 
 #[test]
-fn a_rewound_tool_has_what_its_client_was_given() {
+fn a_reset_tool_has_what_its_client_was_given() {
     a_job_has_what_its_client_was_given(&Bench::starting("rewind"));
 }
 

@@ -13,6 +13,13 @@ fn suite(extra: &str) -> Suite {
     suite
 }
 
+/// Creates such a suite in which `sort` was observed before: a small run does not observe a tool for a few starts.
+fn observed(extra: &str) -> Suite {
+    let suite = suite(extra);
+    suite.run(&["--start=fork", "a.test"]).ends_with(0);
+    suite
+}
+
 /// Returns how often `tool` was started warm and cold, and the reasons, according to `--explain`.
 fn starts(run: &Run, tool: &str) -> (u32, u32, Vec<String>) {
     let mut lines = run.err.lines().skip_while(|line| !line.ends_with(&format!("/{tool}")));
@@ -146,7 +153,7 @@ fn failures_are_confirmed_and_parity_compares_every_test() {
 #[test]
 fn without_memory_for_templates_all_is_cold() {
     let suite = suite("");
-    let too_much = vec!["cold 4: a template of it takes more memory than all may".to_owned()];
+    let too_much = vec!["cold 4: a zygote of it takes more memory than all may".to_owned()];
     let run = suite.run(&["-j1", "--start=fork", "--template-memory=0", "--explain", "."]);
     assert_eq!(starts(run.ends_with(0), "sort"), (0, 4, too_much.clone()));
     suite.file("hotstart.toml", "[lit]\nstart = 'fork'\ntemplate_memory_mib = 0\nexplain = true\n");
@@ -163,7 +170,7 @@ subprocess.run(['true'])
 
 #[test]
 fn a_tool_that_a_config_names_before_it_waits_is_warm_from_the_first_start() {
-    let suite = suite(WAITS);
+    let suite = observed(WAITS);
     let counted = |args: &[&str]| {
         let run = suite.run(&[&["-j1", "--verify=0", "--explain"], args, &["a.test"]].concat());
         run.ends_with(0);
@@ -177,7 +184,7 @@ fn a_tool_that_a_config_names_before_it_waits_is_warm_from_the_first_start() {
 
 #[test]
 fn what_a_config_says_after_it_has_waited_counts() {
-    let suite = suite(&format!("{WAITS}config.environment['LC_ALL'] = 'C'\n"));
+    let suite = observed(&format!("{WAITS}config.environment['LC_ALL'] = 'C'\n"));
     let run = suite.run(&["-j1", "--verify=0", "--explain", "a.test"]);
     run.ends_with(0);
     assert_eq!(starts(&run, "sort"), (1, 1, vec!["cold 1: not started often enough yet".to_owned()]));

@@ -46,7 +46,7 @@ fn faults(run: &Run) -> u64 {
 /// Returns the number of starts that found a dead zygote.
 fn met_dead(run: &Run) -> u64 {
     let count = |line: &str| {
-        line.trim().strip_suffix(": the template died")?.strip_prefix("cold ")?.parse::<u64>().ok()
+        line.trim().strip_suffix(": the zygote died")?.strip_prefix("cold ")?.parse::<u64>().ok()
     };
     run.err.lines().filter_map(count).sum()
 }
@@ -105,7 +105,7 @@ fn killed_templates_lose_no_test_and_change_no_verdict() {
     let (mut random, mut killed, mut dead, mut runs) = (Random::new(3), 0, 0, 0);
     while killed < wanted {
         runs += 1;
-        assert!(runs < 10 + wanted, "{killed} templates killed in {runs} runs");
+        assert!(runs < 10 + wanted, "{killed} zygotes killed in {runs} runs");
         let (run, now) = run_in_hail(&results(runs), "--start=fork", ZYGOTES, &mut random);
         assert_eq!(verdicts(&run), expected, "{run:#?}");
         assert_eq!(run.code, calm.code, "{run:#?}");
@@ -116,7 +116,7 @@ fn killed_templates_lose_no_test_and_change_no_verdict() {
         alone.await_nobody();
     }
     let tests = expected.len();
-    println!("{killed} templates killed in {runs} runs of {tests} tests; {dead} starts met a dead one");
+    println!("{killed} zygotes killed in {runs} runs of {tests} tests; {dead} starts met a dead one");
 }
 
 /// A killed persistent process ends the tool that it runs, as any killed process would: the test fails, and is confirmed
@@ -139,5 +139,5 @@ fn killed_workers_change_no_verdict() {
         killed += now;
         alone.await_nobody();
     }
-    println!("{killed} templates and workers killed in {runs} runs of {} tests", expected.len());
+    println!("{killed} zygotes and workers killed in {runs} runs of {} tests", expected.len());
 }

@@ -45,10 +45,10 @@ impl Mode {
     fn launcher(self, program: &Program) -> Launcher {
         let name = program.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let choice = Choice::Only(vec![name]);
-        let warm = |rewind, audit_one_in| {
+        let warm = |resets, audit_one_in| {
             Launcher::new().with_policy(Policy {
                 choice: choice.clone(),
-                rewind,
+                resets,
                 audit_one_in,
                 on_doubt: OnDoubt::Bear,
                 ..Policy::default()
@@ -106,7 +106,7 @@ impl Tally {
                     }
                 }
                 Via::Fork => runs[1] += 1,
-                Via::Rewind => runs[2] += 1,
+                Via::Reset => runs[2] += 1,
             }
         }
         self.retired += outcome.retired;
@@ -178,7 +178,7 @@ impl Session {
         }
         for tool in launcher.statistics().tools {
             outcome.retired += tool.retired.values().sum::<u64>();
-            if let Some(Stopped::Differs(what)) = tool.not_rewound {
+            if let Some(Stopped::Differs(what)) = tool.only_forked {
                 outcome.audit = Some(what);
             }
         }

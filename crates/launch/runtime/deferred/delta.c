@@ -6,7 +6,7 @@
 #define _GNU_SOURCE
 #include "runtime.h"
 
-#if HS_REWIND
+#if HS_RESETS
 
 #define WORDS_MAX 32768
 /* Bytes that a function may use below its stack pointer. */

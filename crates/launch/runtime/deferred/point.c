@@ -20,7 +20,7 @@
 
 #include "runtime.h"
 
-#if HS_REWIND
+#if HS_RESETS
 
 /* Runs that must agree before a snapshot is used, the one it is of not counted. */
 #define AGREEING 3

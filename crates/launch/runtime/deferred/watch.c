@@ -26,7 +26,7 @@
 
 #include "runtime.h"
 
-#if HS_REWIND
+#if HS_RESETS
 
 /* linux/signal.h has it since 4.7. */
 #define AUTODISARM (1U << 31)
@@ -34,6 +34,8 @@
 /* The kernel has one or two mappings of its clocks: "[vvar]", "[vvar_vclock]". */
 #define CLOCKS_MAX 4
 
+/* While `is_on`, the memory of `secrets` and `clocks` cannot be read, but for parts of the environment that `looks` records. The action of
+ * SIGSEGV and its stack are the runtime's then, and the tool is shown its own. */
 static struct {
     int is_on;
     /* Where the kernel's clocks are; looked for once. */

@@ -47,15 +47,14 @@ static struct {
     long (*ptrace)(int, long, long, long);
 } next;
 
-/* NULL until the process is a fork, and for good if there is no client. */
-static const char *client;
-/* Of the tool's own program, if those beside it go through the client. */
-static struct stat own_directory;
-static int takes_siblings;
-/* As each request sets it. */
-static char *const *own_argv;
-static struct stat client_file;
-static int cores_are_piped;
+/* Written by hs_nested_open only, in the zygote, and read in its forks. `client` is NULL if nothing goes through a client; else `file` is
+ * what lies there, and `directory`, if siblings go through it, that of the tool's own program. */
+static struct {
+    const char *client;
+    struct stat file, directory;
+    int takes_siblings, cores_are_piped;
+    char *const *argv; /* the zygote's; its strings are as each request sets them */
+} nested;
 
 static void resolve(void)
 {
@@ -90,7 +89,7 @@ static int find_own_directory(void)
     if (length <= 0)
         return 0;
     own[length] = 0;
-    return directory_of(own, &own_directory);
+    return directory_of(own, &nested.directory);
 }
 
 /* Bears its mark (crates/exec/client/wire.h). */
@@ -108,7 +107,7 @@ static int is_client(const char *path)
 /* `not --crash` expects a crash of its child, and would not notice one of the client. */
 static int expects_crash(void)
 {
-    return takes_siblings && own_argv[0] && own_argv[1] && strcmp(own_argv[1], "--crash") == 0;
+    return nested.takes_siblings && nested.argv[0] && nested.argv[1] && strcmp(nested.argv[1], "--crash") == 0;
 }
 
 /* Called in the zygote, after the constructors. */
@@ -117,14 +116,14 @@ void hs_nested_open(char *const *argv)
     char pattern[256];
     const char *path = client_slot + sizeof MARK;
     resolve();
-    own_argv = argv;
-    if (*path && is_client(path) && stat(path, &client_file) == 0) {
+    nested.argv = argv;
+    if (*path && is_client(path) && stat(path, &nested.file) == 0) {
         const char *directory = path + strlen(path) + 1;
-        takes_siblings = directory[strlen(directory) + 1] != 0;
-        if (!takes_siblings || find_own_directory())
-            client = path;
+        nested.takes_siblings = directory[strlen(directory) + 1] != 0;
+        if (!nested.takes_siblings || find_own_directory())
+            nested.client = path;
     }
-    cores_are_piped = hs_read_whole("/proc/sys/kernel/core_pattern", pattern, sizeof pattern) > 0 && *pattern == '|';
+    nested.cores_are_piped = hs_read_whole("/proc/sys/kernel/core_pattern", pattern, sizeof pattern) > 0 && *pattern == '|';
 }
 
 static int is_one_of(const char *const *names, const char *name, size_t length)
@@ -160,12 +159,12 @@ static int is_compiler(const char *file)
 /* Whether a server of `hotstart exec` has made this process: its jobs are builds. */
 HS_GENERAL int hs_nested_is_build(void)
 {
-    return client && !takes_siblings;
+    return nested.client && !nested.takes_siblings;
 }
 
 static int goes_through(const char *file)
 {
-    return client && file && (takes_siblings || is_compiler(file));
+    return nested.client && file && (nested.takes_siblings || is_compiler(file));
 }
 
 #if defined(__x86_64__)
@@ -196,8 +195,8 @@ static int is_program(const char *path)
 static int is_beside(char *path)
 {
     struct stat found;
-    return !takes_siblings || (directory_of(path, &found) && found.st_dev == own_directory.st_dev &&
-                               found.st_ino == own_directory.st_ino);
+    return !nested.takes_siblings || (directory_of(path, &found) && found.st_dev == nested.directory.st_dev &&
+                                      found.st_ino == nested.directory.st_ino);
 }
 
 /* Writes the path of `file` to `out`; 0 if libc shall look for it, and say what is wrong. What is relative might be
@@ -233,9 +232,9 @@ static int may_be_warm(void)
 {
     struct stat now;
     struct rlimit core;
-    return client && !hs_marks_seen() && !(hs_gate_is_worker() && hs_call_seen() & HS_SEEN_UNKNOWN) && !expects_crash() &&
-           stat(client, &now) == 0 && now.st_dev == client_file.st_dev && now.st_ino == client_file.st_ino &&
-           (cores_are_piped || (getrlimit(RLIMIT_CORE, &core) == 0 && core.rlim_cur == 0));
+    return nested.client && !hs_marks_seen() && !(hs_gate_is_worker() && hs_call_seen() & HS_SEEN_UNKNOWN) && !expects_crash() &&
+           stat(nested.client, &now) == 0 && now.st_dev == nested.file.st_dev && now.st_ino == nested.file.st_ino &&
+           (nested.cores_are_piped || (getrlimit(RLIMIT_CORE, &core) == 0 && core.rlim_cur == 0));
 }
 
 /* The client's arguments: its name, the server's directory, the program, the program's arguments. */
@@ -256,9 +255,9 @@ static size_t count_of(char *const *argv)
 static int fill(struct line *line, const char *file, int search, char *const *argv)
 {
     /* In a run of tests the client says nothing of itself. */
-    const char *server = takes_siblings ? "--of-run=" : "--server=";
+    const char *server = nested.takes_siblings ? "--of-run=" : "--server=";
     static const char as[] = "--as=";
-    const char *directory = client + strlen(client) + 1;
+    const char *directory = nested.client + strlen(nested.client) + 1;
     size_t count = count_of(argv);
     if (!count || strlen(server) + strlen(directory) >= sizeof line->server)
         return 0;
@@ -289,7 +288,7 @@ static __attribute__((noinline)) void execute(const char *file, int search, char
     struct line line;
     int saved = errno;
     if (prepare(&line, file, search, argv))
-        next.execve(client, (char *const *)line.argv, envp);
+        next.execve(nested.client, (char *const *)line.argv, envp);
     errno = saved;
 }
 
@@ -338,7 +337,7 @@ static __attribute__((noinline)) int spawn(pid_t *pid, const char *file, int sea
     int saved = errno;
     int filled = prepare(&line, file, search, argv);
     errno = saved;
-    return filled ? next.posix_spawn(pid, client, actions, attributes, (char *const *)line.argv, envp) : -1;
+    return filled ? next.posix_spawn(pid, nested.client, actions, attributes, (char *const *)line.argv, envp) : -1;
 }
 
 static int own_spawn(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,

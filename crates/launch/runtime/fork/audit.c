@@ -153,7 +153,7 @@ static int doubt(uint32_t what, const void *caller, int is_coarse)
 
 static void tell(int allocator, long mark)
 {
-#if HS_REWIND
+#if HS_RESETS
     if (allocator)
         HS_SYS(SYS_close, mark);
 #else
@@ -237,7 +237,7 @@ size_t hs_audit_names(char *out, size_t room, uint32_t *count)
 /* Reports to an observer that constructors are over, or that a Python script has halted, and the names that they asked for. */
 void hs_audit_tell(uint64_t place)
 {
-#if HS_REWIND
+#if HS_RESETS
     extern char **environ;
     const struct hs_observed observed = {(uintptr_t)asked.names, asked.length, (uintptr_t)&environ, place};
     HS_SYS(SYS_close, HS_MARK_MAIN, &observed);
@@ -300,7 +300,7 @@ HS_EXPORT int gettimeofday(struct timeval *restrict out, void *restrict zone)
 /* The interpreter's locks read the clock each time, and forget it. Functions that give it to Python code have traps. */
 static void excuse(const void *caller)
 {
-#if HS_REWIND
+#if HS_RESETS
     static void *interpreter;
     if (!interpreter)
         interpreter = base_of(dlsym(RTLD_DEFAULT, "PyList_New"));

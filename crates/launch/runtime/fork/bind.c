@@ -67,12 +67,14 @@ static const char *version_name(const struct object *object, ElfW(Half) index)
     return NULL;
 }
 
-/* Where a library's symbols may be, and whether they have versions. dladdr goes through all symbols of a library for each that
- * is asked for, which took mlir-opt more than 20 seconds. */
 #define LIBRARIES_MAX 512
 #define LAZY_MAX 65536
 #define CHOSEN_MAX 256
+/* Filled by hs_bind_all, in the zygote. What has no room here only stays lazy: a library that is not listed counts as one without versions,
+ * and once `chosen` is full every function counts as chosen. */
 static struct {
+    /* Where a library's symbols may be, and whether they have versions. dladdr goes through all symbols of a library for each that
+     * is asked for, which took mlir-opt more than 20 seconds. */
     struct {
         ElfW(Addr) low, high;
         int knows_versions;

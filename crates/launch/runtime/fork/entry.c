@@ -16,8 +16,11 @@
 
 typedef int start_main(hs_main *, int, char **, void (*)(void), void (*)(void), void (*)(void), void *);
 
-static hs_main *first_main;
-static struct hs_call call;
+/* libc is given `main`. Until a fork has left `stop`, `call` is empty; then it has the arguments for hs_real_main. */
+static struct {
+    hs_main *main;
+    struct hs_call call;
+} first;
 
 hs_main *hs_real_main;
 int hs_first_errno;
@@ -26,7 +29,7 @@ static __attribute__((noinline)) void stop(int argc, char **argv, char **envp)
 {
     struct hs_start start = {argc, argv, envp};
     hs_first_errno = errno;
-    hs_serve(&start, &call);
+    hs_serve(&start, &first.call);
     errno = hs_first_errno;
 }
 
@@ -34,10 +37,10 @@ static __attribute__((noinline)) void stop(int argc, char **argv, char **envp)
 __attribute__((used)) static int halt(int argc, char **argv, char **envp)
 {
     stop(argc, argv, envp);
-    return hs_real_main(call.argc, call.argv, call.envp);
+    return hs_real_main(first.call.argc, first.call.argv, first.call.envp);
 }
 
-#if HS_REWIND
+#if HS_RESETS
 struct hs_frame hs_frame;
 /* Whether the processor's extended state is in hs_frame. */
 char hs_extended_known;
@@ -54,7 +57,7 @@ __attribute__((naked)) static int note_and_halt(int argc __attribute__((unused))
 #define FIRST halt
 #endif
 
-static int is_template(void)
+static int is_zygote(void)
 {
     int type = 0;
     socklen_t size = sizeof type;
@@ -65,12 +68,12 @@ static __attribute__((noinline)) start_main *prepare(hs_main *main, int argc, ch
 {
     int saved = errno;
     hs_real_main = main;
-    first_main = is_template() ? FIRST : main;
-    if (first_main == FIRST && hs_python_is_wanted()) {
-        first_main = main;
+    first.main = is_zygote() ? FIRST : main;
+    if (first.main == FIRST && hs_python_is_wanted()) {
+        first.main = main;
         hs_python_begin(argc, argv, argv + argc + 1);
     }
-#if HS_REWIND
+#if HS_RESETS
     hs_extended_known = (char)hs_extended_fits();
 #endif
     errno = saved;
@@ -81,5 +84,5 @@ HS_EXPORT int __libc_start_main(hs_main *main, int argc, char **argv, void (*ini
                                 void (*rtld_fini)(void), void *stack_end)
 {
     start_main *next = prepare(main, argc, argv);
-    return next(first_main, argc, argv, init, fini, rtld_fini, stack_end);
+    return next(first.main, argc, argv, init, fini, rtld_fini, stack_end);
 }

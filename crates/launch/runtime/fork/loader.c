@@ -24,7 +24,7 @@ struct record {
 
 enum { LOADER, LIBC, FILES };
 
-/* All or none are known. */
+/* While `is_known`, each record was found once in its file, and is as main was called last. Otherwise nothing is written there. */
 static struct {
     struct record *records[FILES];
     int is_known;

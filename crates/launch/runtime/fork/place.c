@@ -14,19 +14,22 @@
 
 #include "runtime.h"
 
-static unsigned long noted[1024], anywhere[1024];
-static long noted_bytes;
+/* Written by hs_place_open only, in the zygote. Until then `bytes` is 0, and nothing can be restored. */
+static struct {
+    unsigned long noted[1024], anywhere[1024];
+    long bytes; /* of `noted`, as the kernel gave it; negative if it refused */
+} place;
 
 /* Notes where a process of the tool may run. */
 void hs_place_open(void)
 {
-    noted_bytes = HS_SYS(SYS_sched_getaffinity, 0, sizeof noted, noted);
-    memset(anywhere, 0xff, sizeof anywhere);
+    place.bytes = HS_SYS(SYS_sched_getaffinity, 0, sizeof place.noted, place.noted);
+    memset(place.anywhere, 0xff, sizeof place.anywhere);
 }
 
 /* May run there again, or wherever its cpuset lets it; -1 if the system refuses. */
 int hs_place_free(int to_anywhere)
 {
-    const long bytes = to_anywhere ? (long)sizeof anywhere : noted_bytes;
-    return bytes > 0 && HS_SYS(SYS_sched_setaffinity, 0, bytes, to_anywhere ? anywhere : noted) == 0 ? 0 : -1;
+    const long bytes = to_anywhere ? (long)sizeof place.anywhere : place.bytes;
+    return bytes > 0 && HS_SYS(SYS_sched_setaffinity, 0, bytes, to_anywhere ? place.anywhere : place.noted) == 0 ? 0 : -1;
 }

@@ -18,12 +18,15 @@
 
 #include "runtime.h"
 
+/* One message at a time: from its receipt until its reply is sent, `job` points into `message`. A fork inherits both, and uses them until
+ * it runs main. The rest is set before the first request, and stays. */
 static char message[HS_MESSAGE_MAX] __attribute__((aligned(4096)));
-static struct hs_slot *slots;
-static struct hs_job job;
-static int is_python;
-/* The file mode mask that a process has which does not ask for another. */
-static mode_t own_mask;
+static struct {
+    struct hs_job job;
+    struct hs_slot *slots; /* shared with the runner */
+    int is_python;
+    mode_t mask; /* of a process that does not ask for another */
+} server;
 
 struct listing {
     char *at, *end;
@@ -66,10 +69,10 @@ static int announce(uint32_t doubts, uint64_t place)
 /* Gives 0, 1 and 2 the null device, whatever stood there for constructors to look at, and shares the slots with the runner. */
 static int settle(void)
 {
-    const size_t size = HS_SLOTS * sizeof *slots;
+    const size_t size = HS_SLOTS * sizeof *server.slots;
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    slots = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, HS_SLOTS_FD, 0);
-    if (slots == MAP_FAILED || madvise(slots, size, MADV_DONTFORK) != 0)
+    server.slots = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, HS_SLOTS_FD, 0);
+    if (server.slots == MAP_FAILED || madvise(server.slots, size, MADV_DONTFORK) != 0)
         return -1;
     if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
         return -1;
@@ -81,9 +84,9 @@ static int settle(void)
 
 static int limits_allowed(void)
 {
-    for (uint32_t i = 0; i < job.head->limit_count; i++) {
+    for (uint32_t i = 0; i < server.job.head->limit_count; i++) {
         struct rlimit now;
-        const struct hs_limit *wanted = &job.limits[i];
+        const struct hs_limit *wanted = &server.job.limits[i];
         if (getrlimit((int)wanted->resource, &now) != 0 || wanted->hard > now.rlim_max ||
             wanted->soft > wanted->hard)
             return 0;
@@ -95,31 +98,31 @@ static int limits_allowed(void)
 static int prepare(const struct hs_start *start, struct hs_call *call)
 {
     errno = EPROTO;
-    if (chdir(job.cwd) != 0)
+    if (chdir(server.job.cwd) != 0)
         return HS_STAGE_DIRECTORY;
     errno = EPERM;
-    if (!limits_allowed() || !hs_child_has_room(&job))
+    if (!limits_allowed() || !hs_child_has_room(&server.job))
         return HS_STAGE_LIMITS;
-    if (hs_title_set(job.strings, job.environment, job.end) != 0)
+    if (hs_title_set(server.job.strings, server.job.environment, server.job.end) != 0)
         return HS_STAGE_TITLE;
     if (call)
-        hs_strings_lay(&job, start, call);
-    umask(job.head->umask != HS_UMASK_KEEP ? job.head->umask : own_mask);
+        hs_strings_lay(&server.job, start, call);
+    umask(server.job.head->umask != HS_UMASK_KEEP ? server.job.head->umask : server.mask);
     return 0;
 }
 
 static void close_fds(uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        close(job.fds[i]);
+        close(server.job.fds[i]);
 }
 
 /* Whether such a worker can be made; found out at the first request for one. */
 static int worker_possible(uint32_t flags)
 {
-#if HS_REWIND
+#if HS_RESETS
     static int is_open = -1;
-    if (is_python)
+    if (server.is_python)
         return 0;
     if (is_open < 0)
         is_open = hs_worker_open() == 0;
@@ -134,33 +137,37 @@ static int worker_possible(uint32_t flags)
  * is gone, or where it might stay bound to a processor. */
 static long next_request(uint32_t room, uint32_t *fd_count)
 {
-    long length = hs_receive(message, sizeof message, job.fds, fd_count);
+    long length = hs_receive(message, sizeof message, server.job.fds, fd_count);
     if (length < (long)sizeof(struct hs_request))
         return 0;
     const uint32_t flags = ((const struct hs_request *)message)->flags;
     if (flags & HS_REQUEST_BOUND && hs_place_free(flags & HS_REQUEST_ANYWHERE) != 0)
         return 0;
     const uint32_t own = flags & HS_REQUEST_WORKER ? 2 : 0;
-    return hs_decode(message, length, room, &job) == 0 && job.head->fd_count + own == *fd_count ? length : -1;
+    return hs_decode(message, length, room, &server.job) == 0 && server.job.head->fd_count + own == *fd_count ? length : -1;
 }
 
 /* Makes the requested fork; returns 1 in it. */
-static int make_copy(const struct hs_start *start, struct hs_call *call, struct hs_reply *reply)
+static int make_fork(const struct hs_start *start, struct hs_call *call, struct hs_reply *reply)
 {
-    if (hs_strings_learn_counts(&job, start) != 0)
+    if (hs_strings_learn_counts(&server.job, start) != 0)
         return 0;
-    if (job.head->flags & HS_REQUEST_WORKER && !worker_possible(job.head->flags)) {
-        reply->stage = HS_STAGE_REWIND;
+    if (server.job.head->flags & HS_REQUEST_WORKER && !worker_possible(server.job.head->flags)) {
+        reply->stage = HS_STAGE_RESET;
         return 0;
     }
-    if (job.head->flags & HS_REQUEST_ENLARGE)
+    if (server.job.head->flags & HS_REQUEST_ENLARGE)
         hs_text_enlarge();
+#if HS_RESETS
+    if (server.job.head->flags & HS_REQUEST_WORKER)
+        hs_gate_patch_reported();
+#endif
     reply->stage = (uint32_t)prepare(start, call);
     if (reply->stage != 0) {
         reply->error = errno;
         return 0;
     }
-    reply->pid = hs_child_clone((int32_t *)&slots[job.head->slot].pid, job.head->pgid);
+    reply->pid = hs_child_clone((int32_t *)&server.slots[server.job.head->slot].pid, server.job.head->pgid);
     if (reply->pid == 0)
         return 1;
     reply->stage = HS_STAGE_CLONE;
@@ -171,14 +178,14 @@ static int make_copy(const struct hs_start *start, struct hs_call *call, struct 
 /* Takes one request; returns 1 in the fork, 0 in the zygote. */
 static int take_request(const struct hs_start *start, struct hs_call *call)
 {
-    const uint32_t room = is_python ? HS_ROOM : (uint32_t)start->argc;
+    const uint32_t room = server.is_python ? HS_ROOM : (uint32_t)start->argc;
     uint32_t fd_count;
     struct hs_reply reply = {HS_VERSION, sizeof reply, 0, EPROTO, HS_STAGE_REQUEST, 0};
     long length = next_request(room, &fd_count);
     if (length == 0)
         _exit(0);
     if (length > 0) {
-        if (make_copy(start, call, &reply))
+        if (make_fork(start, call, &reply))
             return 1;
     }
     int failed = hs_send(&reply, sizeof reply);
@@ -197,7 +204,7 @@ const struct hs_job *hs_serve_next(const struct hs_start *start, struct hs_call 
         if (length == 0)
             return NULL;
         if (length > 0 && prepare(start, call) == 0) {
-            return &job;
+            return &server.job;
         }
         const struct hs_end refused = {.version = HS_VERSION, .length = sizeof refused, .ending = HS_ENDING_REFUSED};
         close_fds(fd_count);
@@ -213,41 +220,40 @@ static void offer(uint32_t doubts, uint64_t place)
         doubts |= HS_DOUBT_KERNEL;
     if (announce(doubts, place) != 0)
         _exit(0);
-    own_mask = umask(0);
-    umask(own_mask);
+    server.mask = umask(0);
+    umask(server.mask);
+}
+
+/* Makes a zygote of the stopped process; returns what speaks against it so far. */
+static uint32_t become_zygote(uint64_t place)
+{
+    hs_audit_tell(place);
+    hs_audit_stop();
+    hs_marks_resolve();
+    hs_threads_resolve();
+    const int failed = prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || hs_title_open() != 0 || hs_child_open() != 0;
+    return hs_audit_doubts() | (failed ? HS_DOUBT_KERNEL : 0);
 }
 
 /* Serves requests of a Python script that has halted. Returns the request in a fork only. */
 const struct hs_job *hs_serve_python(const struct hs_start *start, uint64_t place)
 {
-    uint32_t doubts = 0;
-    is_python = 1;
-    hs_audit_tell(place);
-    hs_audit_stop();
-    hs_marks_resolve();
-    hs_threads_resolve();
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || hs_title_open() != 0 || hs_child_open() != 0)
-        doubts |= HS_DOUBT_KERNEL;
-    doubts |= hs_audit_doubts() | hs_snapshot_doubts_of_python();
+    server.is_python = 1;
+    uint32_t doubts = become_zygote(place);
+    doubts |= hs_snapshot_doubts_of_python();
     hs_place_open();
     offer(doubts, place);
     while (!take_request(start, NULL))
         ;
-    hs_child_install(&job);
+    hs_child_install(&server.job);
     hs_marks_take();
-    return &job;
+    return &server.job;
 }
 
 void hs_serve(const struct hs_start *start, struct hs_call *call)
 {
-    uint32_t doubts = 0;
-    hs_audit_tell(0);
-    hs_audit_stop();
-    hs_marks_resolve();
-    hs_threads_resolve();
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || hs_title_open() != 0 || hs_child_open() != 0)
-        doubts |= HS_DOUBT_KERNEL;
-    doubts |= hs_audit_doubts() | hs_snapshot_doubts(start);
+    uint32_t doubts = become_zygote(0);
+    doubts |= hs_snapshot_doubts(start);
     hs_loader_find(start);
     hs_nested_open(start->argv);
     hs_bind_all();
@@ -255,11 +261,11 @@ void hs_serve(const struct hs_start *start, struct hs_call *call)
     offer(doubts, 0);
     while (!take_request(start, call))
         ;
-#if HS_REWIND
-    if (job.head->flags & HS_REQUEST_WORKER)
-        hs_worker_begin(start, call, &job);
+#if HS_RESETS
+    if (server.job.head->flags & HS_REQUEST_WORKER)
+        hs_worker_begin(start, call, &server.job);
 #endif
-    hs_child_install(&job);
+    hs_child_install(&server.job);
     /* Calls of the runtime itself do not count. */
     hs_marks_take();
 }

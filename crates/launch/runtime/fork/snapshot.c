@@ -1,4 +1,6 @@
-/* Inspects the process that is stopped in place of main for anything by which a fork would differ from a fresh process. */
+/* Inspects a stopped process for anything by which a fork would differ from a fresh process. Whatever is found makes the tool cold: nothing
+ * is repaired here.
+ */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
@@ -12,6 +14,7 @@
 
 #include "runtime.h"
 
+/* A byte for each page of the part that is being scanned; in the runtime's own data, which is not scanned. */
 static char residency[16384];
 
 static int timers_armed(void)
@@ -177,10 +180,10 @@ static int names_changed(char *name)
     return program_invocation_name != name || program_invocation_short_name != (slash ? slash + 1 : name);
 }
 
-uint32_t hs_snapshot_doubts(const struct hs_start *start)
+/* Both kinds of zygotes: those that are stopped in place of main, and Python scripts that have halted. */
+static uint32_t process_doubts(void)
 {
     unsigned long total;
-    extern char **environ;
     uint32_t found = 0;
     if (hs_count_entries("/proc/self/task", &total) != 1)
         found |= HS_DOUBT_THREADS;
@@ -190,6 +193,15 @@ uint32_t hs_snapshot_doubts(const struct hs_start *start)
         found |= HS_DOUBT_TIMERS;
     if (signals_touched())
         found |= HS_DOUBT_SIGNALS;
+    if (children_left())
+        found |= HS_DOUBT_CHILDREN;
+    return found;
+}
+
+uint32_t hs_snapshot_doubts(const struct hs_start *start)
+{
+    extern char **environ;
+    uint32_t found = process_doubts() | mapping_doubts(start);
     /* libc gives main what environ is now. */
     if (environ != start->envp || start->envp != start->argv + start->argc + 1)
         found |= HS_DOUBT_ENVIRON;
@@ -197,28 +209,12 @@ uint32_t hs_snapshot_doubts(const struct hs_start *start)
         found |= HS_DOUBT_ARGUMENTS;
     if (stdio_touched())
         found |= HS_DOUBT_STDIO;
-    if (children_left())
-        found |= HS_DOUBT_CHILDREN;
-    return found | mapping_doubts(start);
+    return found;
 }
 
-/* A script that has halted has the same to be looked for, but what Python itself has done: it has its arguments and its environment,
- * which are filled anew in each fork (python/resume.c). */
+/* Python has read its arguments and its environment. Each fork renews both (python/resume.c). */
 uint32_t hs_snapshot_doubts_of_python(void)
 {
-    unsigned long total;
-    uint32_t found = 0;
-    if (hs_count_entries("/proc/self/task", &total) != 1)
-        found |= HS_DOUBT_THREADS;
-    if (descriptors_opened())
-        found |= HS_DOUBT_DESCRIPTORS;
-    if (timers_armed())
-        found |= HS_DOUBT_TIMERS;
-    if (signals_touched())
-        found |= HS_DOUBT_SIGNALS;
-    if (output_made())
-        found |= HS_DOUBT_STDIO;
-    if (children_left())
-        found |= HS_DOUBT_CHILDREN;
-    return found | mapping_doubts(NULL);
+    const uint32_t found = process_doubts() | mapping_doubts(NULL);
+    return output_made() ? found | HS_DOUBT_STDIO : found;
 }

@@ -10,6 +10,7 @@
 
 #include "runtime.h"
 
+/* As the kernel has it, from hs_title_open on; hs_title_set changes the places of arguments and environment only. */
 static struct prctl_mm_map map;
 
 /* Field numbers of /proc/self/stat, see proc(5). */

@@ -32,7 +32,7 @@
 
 #include "runtime.h"
 
-#if HS_REWIND
+#if HS_RESETS
 
 /* linux/fs.h and newer headers have them. */
 #ifndef FUSE_SUPER_MAGIC /* Linux 5.16 */
@@ -51,9 +51,10 @@
 /* linux/sched.h has it since 5.5: CLONE_CLEAR_SIGHAND. */
 #define CLEAR_HANDLERS 0x100000000ul
 
+/* Any thread may add to `seen` and `actions`, and none takes from them in a run. hs_call_begin sets the rest before each run. */
 static struct {
-    uint32_t seen;     /* enum hs_call_seen, since it was last taken */
-    uint64_t actions;  /* signals whose action may have been set: bit n-1 for signal n */
+    uint32_t seen;     /* enum hs_call_seen, in this run */
+    uint64_t actions;  /* signals whose action may have been set since it was last taken: bit n-1 for signal n */
     int process;
     dev_t proc; /* the file system at /proc */
 } calls;

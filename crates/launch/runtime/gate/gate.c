@@ -3,7 +3,8 @@
  * The kernel hands each system call to a handler (PR_SET_SYSCALL_USER_DISPATCH, Linux 5.11), whether libc, ld.so or an instruction of the
  * tool's makes it. Only calls in the runtime's own text are exempt. calls.c decides what happens to it. A signal for each call would cost
  * more than most calls. So an instruction of libc or ld.so that has come here once is replaced, between two runs, by a jump to a slot in
- * the runtime's text. The slot asks calls.c by a plain call, and makes the system call itself.
+ * the runtime's text. The slot asks calls.c by a plain call, and makes the system call itself. Runs in processes of their own tell the
+ * zygote of such instructions, which replaces them before it forks again.
  *
  * The replaced instruction is `mov $number, %eax` right before the `syscall`, which stays: a jump to that alone still comes to the handler.
  * Since glibc 2.41 one `syscall` makes all calls at which a thread can be cancelled, and the number comes from the stack; there it is
@@ -24,7 +25,7 @@
 
 #include "runtime.h"
 
-#if HS_REWIND
+#if HS_RESETS
 
 /* linux/prctl.h has them since 5.11. */
 #define DISPATCH 59
@@ -71,6 +72,15 @@ struct range {
     uintptr_t low, high;
 };
 
+/* Sites that came to the handler in forks of the zygote, which shares this with them. A tool may write anything here: a site counts only
+ * if a system call is there. */
+struct reported {
+    volatile uint32_t count;
+    volatile uintptr_t sites[SITES_MAX];
+};
+
+/* Calls of the tool are dispatched while `selector` is SELECTOR_BLOCK: in a run only. Slot i, for i < slot_count, goes on at slot_back[i];
+ * `lock` guards the slots. Any thread adds to `sites` in a run. Text is patched between two runs, or in the zygote. */
 static struct {
     volatile char selector;
     struct range own;         /* the runtime's text: its calls are not dispatched */
@@ -81,6 +91,8 @@ static struct {
     uint32_t slot_count;
     struct hs_action theirs; /* the tool's action for SIGSYS */
     int lock, is_revealed;
+    volatile int *alive;       /* nonzero in the worker only: the kernel clears its page for children */
+    struct reported *reported; /* NULL if there is no such page */
 } gate = {.selector = SELECTOR_ALLOW};
 
 static int is_within(const struct range *range, uintptr_t place)
@@ -88,12 +100,9 @@ static int is_within(const struct range *range, uintptr_t place)
     return place >= range->low && place < range->high;
 }
 
-/* Nonzero in the worker only. */
-static volatile int *alive;
-
 int hs_gate_is_worker(void)
 {
-    return alive && *alive;
+    return gate.alive && *gate.alive;
 }
 
 __attribute__((naked, used)) static void hs_gate_entry(void)
@@ -225,6 +234,9 @@ static void note_site(uintptr_t site)
     const uint32_t at = __atomic_fetch_add(&gate.site_count, 1, __ATOMIC_RELAXED);
     if (at < SITES_MAX)
         gate.sites[at] = site;
+    const uint32_t next = gate.reported ? __atomic_fetch_add(&gate.reported->count, 1, __ATOMIC_RELAXED) : SITES_MAX;
+    if (next < SITES_MAX)
+        gate.reported->sites[next] = site;
 }
 
 /* Writes a jump to a slot, between two runs. */
@@ -281,6 +293,29 @@ int hs_gate_patch(void)
         patched |= patch(gate.sites[i]);
     gate.site_count = 0;
     return patched;
+}
+
+/* Whether a system call of libc or ld.so lies there, with room for what is before it. */
+static int is_call(uintptr_t site)
+{
+    static const unsigned char code[CALL_BYTES] = {0x0f, 0x05};
+    for (size_t i = 0; i < sizeof gate.patched / sizeof *gate.patched; i++)
+        if (is_within(&gate.patched[i], site - MOVE_BYTES) && is_within(&gate.patched[i], site + CALL_BYTES))
+            return memcmp((const void *)site, code, sizeof code) == 0;
+    return 0;
+}
+
+/* In the zygote, before a fork: patches the sites that earlier forks have reported. */
+void hs_gate_patch_reported(void)
+{
+    if (!gate.reported || gate.reported->count == 0)
+        return;
+    const uint32_t count = __atomic_exchange_n(&gate.reported->count, 0, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < count && i < SITES_MAX; i++) {
+        const uintptr_t site = gate.reported->sites[i];
+        if (is_call(site))
+            patch(site);
+    }
 }
 
 static int dispatch(int on)
@@ -427,16 +462,18 @@ void hs_gate_prepare(void)
     gate.patched[0] = text_of((uintptr_t)__errno_location);
     gate.patched[1] = text_of((uintptr_t)_r_debug.r_brk);
     hs_sites_open(gate.patched[0].low, gate.patched[0].high);
+    void *shared = (void *)HS_SYS(SYS_mmap, 0, sizeof *gate.reported, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    gate.reported = (uintptr_t)shared < -PAGE ? shared : NULL;
 }
 
 /* Opens the gate in a new worker: -1 if the kernel has no such thing. No call is dispatched yet. */
 int hs_gate_open(void)
 {
     const struct hs_action action = {(void *)on_call, SA_SIGINFO | SA_NODEFER | SA_RESTART | HS_RESTORER, (void *)restorer, 0};
-    alive = (int *)HS_SYS(SYS_mmap, 0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if ((uintptr_t)alive >= -PAGE || HS_SYS(SYS_madvise, alive, PAGE, MADV_WIPEONFORK) != 0)
+    gate.alive = (int *)HS_SYS(SYS_mmap, 0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if ((uintptr_t)gate.alive >= -PAGE || HS_SYS(SYS_madvise, gate.alive, PAGE, MADV_WIPEONFORK) != 0)
         return -1;
-    *alive = 1;
+    *gate.alive = 1;
     gate.own = text_of((uintptr_t)on_call);
     if (!gate.own.high || HS_SYS(SYS_rt_sigaction, SIGSYS, &action, &gate.theirs, HS_SET_BYTES) != 0)
         return -1;

@@ -16,12 +16,14 @@
 
 #include "runtime.h"
 
-#if HS_REWIND
+#if HS_RESETS
 
 #define SIGSYS_BIT (1ull << (SIGSYS - 1))
 /* Threads at a time, beside the first, that may block SIGSYS. */
 #define THREADS_MAX 64
 
+/* SIGSYS as the tool has it: blocked in the first thread if `blocks`, and in each thread of `blocking`. In the kernel it is blocked nowhere
+ * in a run. All is empty when a run begins. */
 static struct {
     void *first; /* the first thread's pointer */
     int process;

@@ -11,7 +11,7 @@
 
 #include "runtime.h"
 
-#if HS_REWIND
+#if HS_RESETS
 
 #define TEXT_MAX (4ul << 20)
 

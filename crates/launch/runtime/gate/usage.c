@@ -12,9 +12,9 @@
 
 #include "runtime.h"
 
-#if HS_REWIND
+#if HS_RESETS
 
-/* The use of earlier runs. */
+/* The use of earlier runs, as it was when this one began. Not written in a run. */
 static struct {
     struct rusage own, thread;
     uint64_t own_ns, thread_ns;

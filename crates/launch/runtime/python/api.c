@@ -7,7 +7,7 @@
 
 #include "python.h"
 
-#if HS_REWIND
+#if HS_RESETS
 
 struct hs_py_api hs_py_api;
 struct hs_py_request hs_py_request;

@@ -14,7 +14,7 @@
 
 int hs_python_is_observed;
 
-#if HS_REWIND
+#if HS_RESETS
 
 /* The watch is laid before `site`, and ends at the point. */
 static enum { BEFORE, WATCHING, PAST } state;

@@ -10,7 +10,7 @@
 
 #include "python.h"
 
-#if HS_REWIND
+#if HS_RESETS
 
 #define PAGE 4096
 enum { NUMBER, TIME, KINDS };

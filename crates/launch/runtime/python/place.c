@@ -5,7 +5,7 @@
 
 #include "python.h"
 
-#if HS_REWIND
+#if HS_RESETS
 
 
 

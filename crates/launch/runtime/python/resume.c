@@ -11,7 +11,7 @@
 
 #include "python.h"
 
-#if HS_REWIND
+#if HS_RESETS
 
 /* The interpreter sets this variable itself where the locale is "C" (PEP 538). */
 #define COERCED "LC_CTYPE"

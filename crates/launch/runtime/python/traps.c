@@ -17,7 +17,7 @@
 
 #include "python.h"
 
-#if HS_REWIND
+#if HS_RESETS
 
 #define TRAPS 1024
 #define STUB_BYTES 16

@@ -16,7 +16,7 @@
 
 #include "runtime.h"
 
-#if HS_REWIND
+#if HS_RESETS
 
 #define PAGE 4096ul
 #define SLOTS 16

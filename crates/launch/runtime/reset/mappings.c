@@ -17,7 +17,7 @@
 
 #include "runtime.h"
 
-#if HS_REWIND
+#if HS_RESETS
 
 #define PAGE 4096ul
 #define RANGES_MAX 4096

@@ -24,41 +24,44 @@
 
 #include "runtime.h"
 
-static int marked, timers_made;
-/* Bit n-1 for signal n. */
-static uint64_t actions;
+/* Any thread may set these, and none clears them in a run: `was_called` and `actions` are taken between two runs. `timers_made` stays,
+ * since each fork would lack a timer of the zygote. */
+static struct {
+    int was_called, timers_made;
+    uint64_t actions; /* bit n-1 for signal n */
+} marks;
 
 /* Whether anything was called since it was last asked. */
 int hs_marks_take(void)
 {
-    int was = marked;
-    marked = 0;
+    int was = marks.was_called;
+    marks.was_called = 0;
     return was;
 }
 
 /* Signals whose action may have been set since it was last asked: bit n-1 for signal n. */
 uint64_t hs_marks_actions(void)
 {
-    uint64_t was = actions;
-    actions = 0;
+    uint64_t was = marks.actions;
+    marks.actions = 0;
     return was;
 }
 
 /* Whether anything was marked. The mark stays. */
 int hs_marks_seen(void)
 {
-    return marked;
+    return marks.was_called;
 }
 
 void hs_marks_set(void)
 {
-    marked = 1;
+    marks.was_called = 1;
 }
 
 /* Whether there may be timers, which a fork would lack; not every kernel lists them in /proc. */
 int hs_marks_timers(void)
 {
-    return timers_made;
+    return marks.timers_made;
 }
 
 /* name, result, parameters, arguments. (vmsplice lets a pipe have pages that are read when they would have been restored.) */
@@ -151,7 +154,7 @@ void hs_marks_resolve(void)
     { \
         hs_marks_resolve(); \
         hs_watch_touch(); \
-        marked = 1; \
+        marks.was_called = 1; \
         return next.name args; \
     }
 FORWARDS(DEFINE)
@@ -159,7 +162,7 @@ FORWARDS(DEFINE)
 static void touch_action(int signal)
 {
     if (signal >= 1 && signal <= 64)
-        __atomic_or_fetch(&actions, 1ull << (signal - 1), __ATOMIC_RELAXED);
+        __atomic_or_fetch(&marks.actions, 1ull << (signal - 1), __ATOMIC_RELAXED);
 }
 
 #define DEFINE_ACTING(name, result, params, args) \
@@ -175,7 +178,7 @@ HS_EXPORT int timer_create(clockid_t clock, struct sigevent *restrict event, tim
 {
     hs_marks_resolve();
     hs_watch_touch();
-    marked = timers_made = 1;
+    marks.was_called = marks.timers_made = 1;
     return next.timer_create(clock, event, timer);
 }
 
@@ -184,7 +187,7 @@ HS_EXPORT int personality(unsigned long persona)
     hs_marks_resolve();
     hs_watch_touch();
     if (persona != 0xffffffff)
-        marked = 1;
+        marks.was_called = 1;
     return next.personality(persona);
 }
 
@@ -221,7 +224,7 @@ HS_EXPORT int prctl(int option, ...)
     hs_marks_resolve();
     hs_watch_touch();
     if (!prctl_is_harmless(option))
-        marked = 1;
+        marks.was_called = 1;
     return next.prctl(option, a, b, c, d);
 }
 
@@ -265,7 +268,7 @@ HS_EXPORT long syscall(long number, ...)
     hs_marks_resolve();
     if (!call_is_harmless(number)) {
         hs_watch_touch();
-        marked = 1;
+        marks.was_called = 1;
     }
     return next.syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }

@@ -14,7 +14,7 @@
 
 #include "runtime.h"
 
-#if HS_REWIND
+#if HS_RESETS
 
 #define SIGNALS 64
 struct kept {

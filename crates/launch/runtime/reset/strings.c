@@ -29,6 +29,7 @@ extern char *program_invocation_name, *program_invocation_short_name;
 #define ARGUMENT_ROOM 2112
 #define POINTERS_OF_PAGE (PAGE / sizeof(char *))
 
+/* The fixed addresses: of each string by its index, of each array by its length. Lies in the runtime's own data, so no snapshot has it. */
 static struct {
     char *arguments[POINTERS_OF_PAGE];    /* at its end: the environment's array follows the arguments', as the kernel has it */
     char *variables[7 * POINTERS_OF_PAGE]; /* and the auxiliary vector behind them */

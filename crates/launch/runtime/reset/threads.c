@@ -17,19 +17,21 @@
 
 #include "runtime.h"
 
-typedef int create_thread(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-static create_thread *next_create;
-static __typeof__(pthread_getattr_np) *next_getattr;
+/* libc's own. Set by hs_threads_resolve in the zygote, or by the first call of a constructor. */
+static struct {
+    __typeof__(pthread_create) *create;
+    __typeof__(pthread_getattr_np) *getattr;
+} next;
 
 void hs_threads_resolve(void)
 {
-    if (next_create)
+    if (next.create)
         return;
-    next_getattr = (__typeof__(next_getattr))dlsym(RTLD_NEXT, "pthread_getattr_np");
-    next_create = (create_thread *)dlsym(RTLD_NEXT, "pthread_create");
+    next.getattr = (__typeof__(next.getattr))dlsym(RTLD_NEXT, "pthread_getattr_np");
+    next.create = (__typeof__(next.create))dlsym(RTLD_NEXT, "pthread_create");
 }
 
-#if HS_REWIND
+#if HS_RESETS
 
 #define PAGE 4096ul
 #define THREADS_MAX 256
@@ -38,9 +40,23 @@ void hs_threads_resolve(void)
 /* What a handler's frame may take, with all registers that processors have today, and what lies below the pointer. */
 #define FRAME_ROOM (16 * 1024ul)
 #define WAITS 200
-static const struct timespec a_while = {0, 50000};
+#define WAIT_NS 50000
+#define STARTS_MAX 256
 
-static int others[THREADS_MAX];
+/* A thread that is being created. It is taken from the call of pthread_create until the thread has read it, or could not be made. */
+struct start {
+    void *(*function)(void *);
+    void *argument;
+    void *creator; /* the thread that is creating it */
+    int is_taken;
+};
+
+/* `starts` and `asking` change in a run, in any thread, and atomically. `others` is used between two runs only. */
+static struct {
+    struct start starts[STARTS_MAX];
+    void *asking; /* the thread that asks for the limits of its stack */
+    int others[THREADS_MAX];
+} threads;
 
 static void end_thread(int number)
 {
@@ -70,7 +86,7 @@ static int list(int tasks)
                 continue;
             if (count == THREADS_MAX)
                 return -1;
-            others[count++] = thread;
+            threads.others[count++] = thread;
         }
     return got < 0 ? -1 : count;
 }
@@ -109,7 +125,7 @@ static int has_room(uintptr_t stack)
 static int all_wait(int tasks, int count)
 {
     for (int i = 0; i < count; i++) {
-        uintptr_t stack = waits_at(tasks, others[i]);
+        uintptr_t stack = waits_at(tasks, threads.others[i]);
         if (!stack || !has_room(stack))
             return 0;
     }
@@ -120,6 +136,7 @@ static int end_all(int tasks)
 {
     const struct hs_action action = {(void *)end_thread, HS_RESTORER, (void *)end_thread, ~0ull};
     const int process = (int)HS_SYS(SYS_getpid);
+    const struct timespec pause = {0, WAIT_NS};
     int told = 0;
     for (int i = 0; i < WAITS; i++) {
         int count = list(tasks);
@@ -132,10 +149,10 @@ static int end_all(int tasks)
             if (HS_SYS(SYS_rt_sigaction, ENDING, &action, 0, sizeof action.mask) != 0)
                 return -1;
             for (int other = 0; other < count; other++)
-                HS_SYS(SYS_tgkill, process, others[other], ENDING);
+                HS_SYS(SYS_tgkill, process, threads.others[other], ENDING);
             told = 1;
         }
-        HS_SYS(SYS_nanosleep, &a_while, 0);
+        HS_SYS(SYS_nanosleep, &pause, 0);
     }
     return -1;
 }
@@ -151,17 +168,9 @@ int hs_threads_end(void)
     return result;
 }
 
-#define STARTS_MAX 256
-static struct start {
-    void *(*function)(void *);
-    void *argument;
-    void *creator; /* the thread that is creating it */
-    int is_taken;
-} starts[STARTS_MAX];
-
 static struct start *take_start(void *(*function)(void *), void *argument)
 {
-    for (struct start *start = starts; start < starts + STARTS_MAX; start++)
+    for (struct start *start = threads.starts; start < threads.starts + STARTS_MAX; start++)
         if (!__atomic_exchange_n(&start->is_taken, 1, __ATOMIC_ACQUIRE)) {
             start->function = function;
             start->argument = argument;
@@ -181,7 +190,7 @@ static void give_start(struct start *start)
  * what libc allocates for each thread.) */
 HS_GENERAL int hs_threads_creates(void)
 {
-    for (struct start *start = starts; start < starts + STARTS_MAX; start++)
+    for (struct start *start = threads.starts; start < threads.starts + STARTS_MAX; start++)
         if (start->creator == __builtin_thread_pointer())
             return 1;
     return 0;
@@ -206,19 +215,16 @@ HS_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes
     /* Without a start of ours the thread is not followed, and the gate records that. */
     struct start *start = hs_gate_is_worker() ? take_start(function, argument) : NULL;
     if (!start)
-        return next_create(thread, attributes, function, argument);
-    const int result = next_create(thread, attributes, begin, start);
+        return next.create(thread, attributes, function, argument);
+    const int result = next.create(thread, attributes, begin, start);
     if (result != 0)
         give_start(start);
     return result;
 }
 
-/* The thread that asks for the limits of its stack. */
-static void *asking;
-
 HS_GENERAL int hs_threads_asks_for_stack(void)
 {
-    return __atomic_load_n(&asking, __ATOMIC_RELAXED) == __builtin_thread_pointer();
+    return __atomic_load_n(&threads.asking, __ATOMIC_RELAXED) == __builtin_thread_pointer();
 }
 
 /* libc reads /proc/self/maps for it. Of several threads one is followed; a run in which others ask is doubtful. */
@@ -227,19 +233,19 @@ HS_EXPORT int pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes)
     void *nobody = NULL;
     hs_threads_resolve();
     hs_watch_touch();
-    const int is_followed = __atomic_compare_exchange_n(&asking, &nobody, __builtin_thread_pointer(), 0, __ATOMIC_RELAXED,
+    const int is_followed = __atomic_compare_exchange_n(&threads.asking, &nobody, __builtin_thread_pointer(), 0, __ATOMIC_RELAXED,
                                                         __ATOMIC_RELAXED);
-    const int result = next_getattr(thread, attributes);
+    const int result = next.getattr(thread, attributes);
     if (is_followed)
-        __atomic_store_n(&asking, NULL, __ATOMIC_RELAXED);
+        __atomic_store_n(&threads.asking, NULL, __ATOMIC_RELAXED);
     return result;
 }
 
 void *hs_threads_stand_in(void *function)
 {
-    if (function && function == (void *)next_create)
+    if (function && function == (void *)next.create)
         return (void *)pthread_create;
-    return function && function == (void *)next_getattr ? (void *)pthread_getattr_np : function;
+    return function && function == (void *)next.getattr ? (void *)pthread_getattr_np : function;
 }
 
 #else

@@ -18,7 +18,7 @@
 
 #include "runtime.h"
 
-#if HS_REWIND
+#if HS_RESETS
 
 #define STACK_BYTES (64 * 1024)
 /* In AT_HWCAP2: programs may set segment bases (HWCAP2_FSGSBASE of asm/hwcap2.h). */
@@ -218,7 +218,7 @@ static void finish(void)
     /* A mapping keeps its file open, and the lock on it: it is gone before anybody goes on, as with a process. */
     if (!end.retired && (hs_mappings_undo() != 0 || (audited && hs_mappings_unseen())))
         end.retired = HS_RETIRED_MAPPINGS;
-    end.ending = end.retired ? HS_ENDING_RETIRED : HS_ENDING_REWOUND;
+    end.ending = end.retired ? HS_ENDING_RETIRED : HS_ENDING_RESET;
     close_all();
     if (end.retired || !audited)
         report(&end);

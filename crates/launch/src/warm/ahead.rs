@@ -34,6 +34,8 @@ struct Shared {
     state: Mutex<State>,
     made: Condvar,
     is_over: AtomicBool,
+    /// Whether programs that were never observed are not to be observed now, either.
+    is_frugal: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -88,9 +90,10 @@ impl Guess {
 impl Ahead {
     /// Creates a prefork for starts that the provisional `policy` allows.
     pub(crate) fn new(policy: Policy, slots: Arc<Slots>, runtime: Arc<Runtime>) -> Arc<Ahead> {
+        let is_frugal = AtomicBool::new(!policy.observe_after.is_zero());
         let state = Mutex::new(State { policy, waiting: Vec::new(), ready: Vec::new() });
         let is_over = AtomicBool::new(false);
-        let shared = Arc::new(Shared { slots, runtime, state, made: Condvar::new(), is_over });
+        let shared = Arc::new(Shared { slots, runtime, state, made: Condvar::new(), is_over, is_frugal });
         Arc::new(Ahead { shared, threads: Mutex::default() })
     }
 
@@ -114,8 +117,9 @@ impl Ahead {
         }
     }
 
-    /// Drops zygotes that the final `policy` does not allow.
+    /// Drops zygotes that the final `policy` does not allow, and ends an observation that it wants later.
     pub(crate) fn settle(&self, policy: &Policy) {
+        self.shared.is_frugal.store(!policy.observe_after.is_zero(), Ordering::Relaxed);
         let mut state = self.shared.lock();
         state.policy = policy.clone();
         state.waiting.retain(|program| allows(policy, program));
@@ -137,6 +141,7 @@ impl Drop for Ahead {
     /// Stops the making of zygotes, and waits until it has ended.
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::Relaxed);
+        self.shared.is_frugal.store(true, Ordering::Relaxed);
         for thread in self.threads.get_mut().expect("no panic while locked").drain(..) {
             // A panic was reported when it happened.
             let _ = thread.join();
@@ -183,7 +188,11 @@ impl Shared {
         let cache = self.lock().policy.cache.clone();
         let (slots, is_over) = (&self.slots, Some(&self.is_over));
         let means = Means { runtime, slots, allocator: None, kept: cache.as_deref(), python: false, is_over };
-        let (observed, is_new) = observe::observe(&spec, &NUMBERS, means);
+        if self.is_frugal.load(Ordering::Relaxed) && !observe::is_known(&spec, means) {
+            return None;
+        }
+        let observing = Means { is_over: Some(&self.is_frugal), ..means };
+        let (observed, is_new) = observe::observe(&spec, &NUMBERS, observing);
         if observed.refusal.is_some() {
             return None;
         }

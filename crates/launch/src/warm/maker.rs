@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ahead::{Ahead, Made};
-use super::observe::{self, Observed, Refusal, numbers};
+use super::eligible::Traits;
+use super::observe::{self, Observed, Refusal, Tally, numbers};
 use super::pool::{self, Findings};
 use super::request::Failure;
 use super::template::{Means, Template};
@@ -39,6 +40,11 @@ impl Maker {
         Some(Means { runtime, slots, allocator, kept, python: false, is_over: None })
     }
 
+    fn traits(&self, program: &Path) -> Result<Traits, Reason> {
+        let script = self.policy.python.then(|| eligible::examine_python(program).ok()).flatten();
+        script.map_or_else(|| eligible::examine(program), Ok)
+    }
+
     fn runtime_for(&self, program: &Path, slots: &Slots) -> Option<&OwnedFd> {
         let nested = self.policy.nested.as_ref().filter(|nested| nested.concerns(program));
         try_runtime(if nested.is_some() { &self.nesting_runtime } else { &self.runtime }, nested, slots)
@@ -57,10 +63,24 @@ impl pool::Make for Maker {
         observe::spent()
     }
 
+    fn is_known(&self, spec: &Spec<'_>, allocator: Option<&Path>) -> bool {
+        let means = self.means(&spec.program, allocator);
+        self.traits(&spec.program).is_err() || means.is_none_or(|means| observe::is_known(spec, means))
+    }
+
+    fn tally(&self, program: &Path, allocator: Option<&Path>) -> Tally {
+        self.policy.cache.as_deref().map(|kept| observe::tally(program, allocator, kept)).unwrap_or_default()
+    }
+
+    fn count(&self, program: &Path, allocator: Option<&Path>, spent: Option<Duration>) {
+        if let Some(kept) = &self.policy.cache {
+            observe::count(program, allocator, kept, spent);
+        }
+    }
+
     fn observe(&self, spec: &Spec<'_>, allocator: Option<&Path>) -> Result<Findings, Reason> {
         // Each time, since the program may have been replaced by one that would run past the runtime.
-        let script = self.policy.python.then(|| eligible::examine_python(&spec.program).ok()).flatten();
-        let traits = script.map_or_else(|| eligible::examine(&spec.program), Ok)?;
+        let traits = self.traits(&spec.program)?;
         let means = self.means(&spec.program, allocator).ok_or(Reason::System)?;
         let means = Means { python: traits.python.is_some(), ..means };
         let (observed, is_new) = observe::observe(spec, &[numbers::of(spec)], means);

@@ -90,7 +90,7 @@ pub struct Policy {
     /// Number of starts after which a zygote or a persistent process is replaced, so that no memory layout is used for ever.
     pub starts_per_template: u32,
     /// Whether tools run in persistent processes, where they can.
-    pub rewind: bool,
+    pub resets: bool,
     /// The client for tools' own starts. `None`: tools make them unchanged.
     pub nested: Option<Nested>,
     /// Approximate number of starts at a time: tests that run at once.
@@ -119,6 +119,9 @@ pub struct Policy {
     pub compare: bool,
     /// Whether scripts that Python runs are started warm.
     pub python: bool,
+    /// CPU time that cold starts of a program must have taken, in this and earlier runs with this `cache`, before its constructors
+    /// are observed. Zero observes them for the first warm start.
+    pub observe_after: Duration,
     /// Directory in which observations of constructors are stored; without it, each runner makes them anew.
     pub cache: Option<PathBuf>,
 }
@@ -181,11 +184,11 @@ impl Policy {
 
     /// Returns whether a persistent process may run `spec`, as far as settings and request allow: limits would stay with it,
     /// and killing the group must not reach the runner.
-    pub(crate) fn rewinds(&self, spec: &Spec<'_>) -> bool {
+    pub(crate) fn may_reset(&self, spec: &Spec<'_>) -> bool {
         let own_group = spec.process_group != ProcessGroup::Inherit;
         let own_limits = spec.limits.iter().all(|limit| limit.resource.is_of_template());
         let low = spec.extra_fds.iter().all(|(to, _)| *to < WORKER_TARGET_MAX);
-        self.rewind && own_group && own_limits && low && spec.extra_fds.len() + 5 <= FDS_MAX
+        self.resets && own_group && own_limits && low && spec.extra_fds.len() + 5 <= FDS_MAX
     }
 
     /// Returns whether `spec` may be started cold to compare with warm starts: settings that a cold start makes by a second exec
@@ -239,7 +242,7 @@ impl Default for Policy {
             memory: default_budget(),
             templates_per_tool: cores.clamp(2, 16),
             starts_per_template: 2000,
-            rewind: true,
+            resets: true,
             nested: None,
             jobs: cores,
             workers_per_tool: (2 * cores).clamp(4, WORKERS_MOST),
@@ -251,6 +254,7 @@ impl Default for Policy {
             audit_one_in: 200,
             compare: false,
             python: false,
+            observe_after: Duration::ZERO,
             cache: None,
         }
     }

@@ -276,7 +276,7 @@ impl Template {
             .and_then(|length| wire::Reply::decode(&answer[..length]));
         let pid = match reply {
             Some(reply) if reply.pid > 0 => reply.pid,
-            Some(reply) if reply.stage == wire::STAGE_REWIND => {
+            Some(reply) if reply.stage == wire::STAGE_RESET => {
                 return Err(Failure::NoWorker);
             }
             Some(_) => return Err(Failure::Request(Reason::Refused)),

@@ -50,7 +50,7 @@ pub(crate) const OBSERVED: [u64; 4] = [0, 8, 16, 24];
 /// A number that no descriptor has.
 const MARK: u64 = -0x6873_i64 as u64;
 /// Stage of a reply: no persistent process can be made of this tool here.
-pub(crate) const STAGE_REWIND: u32 = 6;
+pub(crate) const STAGE_RESET: u32 = 6;
 /// Bit of `enum hs_retirement`: the run made a system call that is not known to be harmless.
 pub(crate) const RETIRED_CALLS: u32 = 1 << 7;
 /// Bit of `enum hs_run_doubt`: the run whose end is awaited did so.
@@ -105,7 +105,7 @@ pub(crate) const END_SIZE: usize = 88;
 /// `enum hs_ending`: the result of a request to a persistent process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    Rewound = 1,
+    Reset = 1,
     Retired,
     Refused,
 }
@@ -135,7 +135,7 @@ impl End {
         check(bytes, END_SIZE)?;
         let [status, ending, retired, differs] = words(bytes);
         let ending = match ending {
-            1 => Ending::Rewound,
+            1 => Ending::Reset,
             2 => Ending::Retired,
             3 => Ending::Refused,
             _ => return None,
@@ -257,7 +257,7 @@ mod tests {
             "HS_ROOM",
             "HS_COUNTS_MAX",
             "sizeof(struct hs_end)",
-            "HS_STAGE_REWIND",
+            "HS_STAGE_RESET",
             "HS_REQUEST_AUDIT",
             "HS_REQUEST_ENLARGE",
             "HS_REQUEST_BOUND",
@@ -338,7 +338,7 @@ mod tests {
             ROOM as i64,
             COUNTS_MAX as i64,
             END_SIZE as i64,
-            STAGE_REWIND as i64,
+            STAGE_RESET as i64,
             REQUEST_AUDIT as i64,
             REQUEST_ENLARGE as i64,
             REQUEST_BOUND as i64,

@@ -62,7 +62,7 @@ pub(crate) struct Link {
 #[derive(Debug)]
 pub(crate) enum Ended {
     /// The process can be used again, unless an audit found differences (`enum hs_difference`).
-    Rewound { status: Status, usage: Usage, differs: u32, at_point: bool },
+    Reset { status: Status, usage: Usage, differs: u32, at_point: bool },
     /// The process has ended with this status, or is about to. `retired` has the reasons (`enum hs_retirement`), 0 if it just
     /// died.
     Process { retired: u32, doubts: Doubts },
@@ -204,10 +204,10 @@ impl Worker {
             }
         };
         match end {
-            Some(end) if end.ending == Ending::Rewound => {
+            Some(end) if end.ending == Ending::Reset => {
                 let usage = usage(&end);
                 let status = Status::Exited(end.status);
-                Ended::Rewound { status, usage, differs: end.differs, at_point: end.at_point }
+                Ended::Reset { status, usage, differs: end.differs, at_point: end.at_point }
             }
             Some(end) if end.ending == Ending::Retired => {
                 self.is_dead = true;

@@ -69,14 +69,14 @@ pub fn warm_launcher(names: &[&str]) -> Launcher {
     let choice = Choice::Only(names.iter().map(|n| n.to_string()).collect());
     Launcher::new().with_policy(Policy {
         choice,
-        rewind: false,
+        resets: false,
         on_doubt: OnDoubt::Bear,
         ..Policy::default()
     })
 }
 
 /// Returns a launcher that starts these tools in persistent processes, and audits each run.
-pub fn rewinding_launcher(names: &[&str]) -> Launcher {
+pub fn resetting_launcher(names: &[&str]) -> Launcher {
     let choice = Choice::Only(names.iter().map(|n| n.to_string()).collect());
     Launcher::new().with_policy(Policy {
         choice,

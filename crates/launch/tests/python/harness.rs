@@ -44,7 +44,7 @@ pub fn python() -> PathBuf {
 
 pub fn launcher() -> Launcher {
     let policy =
-        Policy { choice: Choice::Auto { after: 0 }, rewind: false, python: true, ..Policy::default() };
+        Policy { choice: Choice::Auto { after: 0 }, resets: false, python: true, ..Policy::default() };
     Launcher::new().with_policy(Policy { on_doubt: OnDoubt::Repeat, ..policy })
 }
 

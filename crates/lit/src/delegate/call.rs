@@ -81,7 +81,7 @@ impl<'a> Calls<'a> {
             env: Arc::new(call.env().collect()),
             timeout: call.timeout(),
             tmp_base,
-            tape: false,
+            captures: false,
             lit_package_dir: Some(self.session.package_dir.clone()),
             lit_python: Some(self.session.python.clone()),
             cold: self.config.hotstart_cold.clone(),

@@ -146,7 +146,7 @@ impl FileChecks {
 
     /// Leaves everything to the FileChecks from now on, because `test` showed a difference. Later runs do not trust
     /// those that were trusted, either.
-    pub fn distrust(&self, test: &str) {
+    pub fn quarantine(&self, test: &str) {
         self.is_off.store(true, Ordering::Relaxed);
         self.passes.iter().for_each(Passes::clear);
         self.trust.refuse_all(&format!("a run with it differed in {test}"));

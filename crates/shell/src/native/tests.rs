@@ -23,7 +23,7 @@ fn script(text: &str, env: &[(&str, &str)]) -> Script {
         env: Arc::new([("PATH", "/usr/bin:/bin")].iter().chain(env).copied().collect()),
         timeout: None,
         tmp_base: "/nowhere".into(),
-        tape: false,
+        captures: false,
         lit_package_dir: None,
         lit_python: None,
         cold: hotstart_model::ColdTools::None,

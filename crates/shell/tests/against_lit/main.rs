@@ -120,7 +120,7 @@ fn script(
         env: Arc::new(env),
         timeout: None,
         tmp_base: root.join("w"),
-        tape: false,
+        captures: false,
         lit_package_dir: Some(reference.package.clone()),
         lit_python: Some(reference.python.clone().into()),
         cold: hotstart_model::ColdTools::None,

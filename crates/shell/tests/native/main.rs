@@ -105,7 +105,7 @@ impl Space {
             env: Arc::new(env),
             timeout: None,
             tmp_base: root.join("t"),
-            tape: false,
+            captures: false,
             lit_package_dir: None,
             lit_python: None,
             cold: ColdTools::None,

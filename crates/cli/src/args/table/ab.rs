@@ -10,18 +10,18 @@ pub(super) static FLAGS: [Flag; 3] = [
     Flag::value(
         &["--ab"],
         "COMMAND",
-        |low, value, _| {
-            low.own.ab.with = Some(value.to_owned());
+        |options, value, _| {
+            options.own.ab.with = Some(value.to_owned());
             Ok(())
         },
-        "Run COMMAND, another lit with its own arguments, and this one by turns with all of the other options and \
+        "Run COMMAND, another lit with its own arguments, and this one interleaved, with all of the other options and \
          paths; compare all verdicts and the times",
     ),
     Flag::value(
         &["--ab-runs"],
         "N",
-        |low, value, _| {
-            low.own.ab.runs = Some(values::positive(value)?);
+        |options, value, _| {
+            options.own.ab.runs = Some(values::positive(value)?);
             Ok(())
         },
         "Runs of each of the two that are timed (default: 10; at least 6 are needed to tell a difference)",
@@ -29,8 +29,8 @@ pub(super) static FLAGS: [Flag; 3] = [
     Flag::value(
         &["--ab-report"],
         "FILE",
-        |low, value, invocation| {
-            low.own.ab.reports.push(report(value, invocation.cwd.to_path_buf())?);
+        |options, value, invocation| {
+            options.own.ab.reports.push(report(value, invocation.cwd.to_path_buf())?);
             Ok(())
         },
         "Write the comparison to FILE as well, which ends in .json, .csv, .md or .html; may be given more than once",

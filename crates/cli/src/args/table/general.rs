@@ -19,8 +19,8 @@ pub(super) static FLAGS: [Flag; 5] = [
     Flag::value(
         &["-j", "--threads", "--workers"],
         "N",
-        |low, value, _| {
-            low.workers = Some(values::positive(value)?);
+        |options, value, _| {
+            options.workers = values::positive(value)?;
             Ok(())
         },
         "Run at most N tests at once (default: the number of processors that can be used, or \
@@ -30,8 +30,8 @@ pub(super) static FLAGS: [Flag; 5] = [
     Flag::value(
         &["--config-prefix"],
         "NAME",
-        |low, value, _| {
-            low.config_prefix = Some(values::text(value));
+        |options, value, _| {
+            options.config_prefix = Some(values::text(value));
             Ok(())
         },
         "Look for config files NAME.cfg and so on, instead of lit.cfg",
@@ -39,8 +39,8 @@ pub(super) static FLAGS: [Flag; 5] = [
     Flag::value(
         &["-D", "--param"],
         "NAME=VAL",
-        |low, value, _| {
-            low.user_params.push(values::parameter(value));
+        |options, value, _| {
+            options.user_params.push(values::parameter(value));
             Ok(())
         },
         "Set a parameter that configs can read; may be given more than once",

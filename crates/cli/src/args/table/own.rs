@@ -12,8 +12,8 @@ pub(super) static FLAGS: [Flag; 31] = [
     Flag::value(
         &["--lit-python"],
         "PATH",
-        |low, value, invocation| {
-            low.own.lit_python = Some(values::absolute(value, invocation.cwd));
+        |options, value, invocation| {
+            options.own.lit_python = Some(values::absolute(value, invocation.cwd));
             Ok(())
         },
         "Evaluate config files with this Python; it needs the lit package, unless --lit-package gives one",
@@ -21,8 +21,8 @@ pub(super) static FLAGS: [Flag; 31] = [
     Flag::value(
         &["--lit-package"],
         "DIR",
-        |low, value, invocation| {
-            low.own.lit_package = Some(values::absolute(value, invocation.cwd));
+        |options, value, invocation| {
+            options.own.lit_package = Some(values::absolute(value, invocation.cwd));
             Ok(())
         },
         "Evaluate config files with the lit package in DIR (for example llvm/utils/lit), and follow its \
@@ -32,8 +32,8 @@ pub(super) static FLAGS: [Flag; 31] = [
     Flag::value(
         &["--build-tree"],
         "DIR",
-        |low, value, invocation| {
-            low.own.build_tree = Some(values::absolute(value, invocation.cwd));
+        |options, value, invocation| {
+            options.own.build_tree = Some(values::absolute(value, invocation.cwd));
             Ok(())
         },
         "For paths in source trees, use the site configs that CMake wrote into the build tree DIR, as its llvm-lit \
@@ -42,30 +42,30 @@ pub(super) static FLAGS: [Flag; 31] = [
     Flag::value(
         &["--builtin-parameters"],
         "JSON",
-        |low, value, invocation| low.own.builtin.add(value, invocation.cwd),
+        |options, value, invocation| options.own.builtin.add(value, invocation.cwd),
         "Take parameters from JSON, an object or a file with one, as a wrapper such as llvm-lit hands them to \
          lit; its config_map leads from main configs to site configs; may be given more than once",
     ),
     Flag::switch(
         &["--no-config-cache"],
-        |low| low.own.config_cache = ConfigCacheUse::Off,
+        |options| options.own.config_cache = ConfigCacheUse::Off,
         "Evaluate config files in any case, and keep nothing of it for the next run",
     ),
     Flag::switch(
         &["--check-config-cache"],
-        |low| low.own.config_cache = ConfigCacheUse::Check,
+        |options| options.own.config_cache = ConfigCacheUse::Check,
         "Evaluate config files in any case, and compare with what is kept; one run of 64 does so by itself",
     ),
     Flag::switch(
         &["--debug-times"],
-        |low| low.own.debug_times = true,
+        |options| options.own.debug_times = true,
         "Print to standard error how long each step before the first test took",
     ),
     Flag::value(
         &["--shell"],
         "{auto,native}",
-        |low, value, _| {
-            low.own.native_shell = Some(values::choice(value, &SHELLS)?);
+        |options, value, _| {
+            options.own.native_shell = Some(values::choice(value, &SHELLS)?);
             Ok(())
         },
         "Who runs the RUN lines of a suite that asks for an external shell: that shell (auto, the default), or \
@@ -73,12 +73,12 @@ pub(super) static FLAGS: [Flag; 31] = [
     ),
     Flag::switch(
         &["--no-filecheck"],
-        |low| low.own.no_filecheck = true,
+        |options| options.own.no_filecheck = true,
         "Run every FileCheck; without it, hotstart decides by itself where a FileCheck certainly passes",
     ),
     Flag::switch(
         &["--no-check-cache"],
-        |low| low.own.no_check_cache = true,
+        |options| options.own.no_check_cache = true,
         "Neither use nor store passes of FileCheck that earlier runs saw with the same check file, input and arguments",
     ),
     Flag::switch(
@@ -109,28 +109,28 @@ pub(super) static FLAGS: [Flag; 31] = [
     ),
     Flag::switch(
         &["--diagnose"],
-        |low| low.own.diagnose = true,
+        |options| options.own.diagnose = true,
         "Below the result line of a failing test, tell first which RUN line and which command failed, with a line \
          to paste into a shell that runs it again",
     ),
     Flag::switch(
         &["--live"],
-        |low| low.console.be_live(),
+        |options| options.console.be_live(),
         "Show what runs now: progress, rate, time left, workers, and failures as they come. Without a terminal, a \
          line after every tenth of the tests. Result lines of failures only, as with -s",
     ),
     Flag::switch(
         &["--rerun-failed"],
-        |low| low.own.rerun_failed = true,
+        |options| options.own.rerun_failed = true,
         "Run only tests that failed last time, like --filter-failed; it is no error if none did",
     ),
     Flag::value(
         &["--time-by"],
         "{dir,tool},...",
-        |low, value, _| {
+        |options, value, _| {
             for name in values::text(value).split(',') {
                 let by = [("dir", TimeBy::Directory), ("tool", TimeBy::Tool)];
-                low.own.time_by.push(values::choice(OsStr::new(name), &by)?);
+                options.own.time_by.push(values::choice(OsStr::new(name), &by)?);
             }
             Ok(())
         },
@@ -138,14 +138,14 @@ pub(super) static FLAGS: [Flag; 31] = [
     ),
     Flag::switch(
         &["--skip-reasons"],
-        |low| low.reports.skip_reasons = true,
+        |options| options.reports.skip_reasons = true,
         "In the XML report, tell of each test that was left out why, where lit has one text for all",
     ),
     Flag::value(
         &["--html"],
         "FILE",
-        |low, value, _| {
-            low.reports.html = Some(value.into());
+        |options, value, _| {
+            options.reports.html = Some(value.into());
             Ok(())
         },
         "Write one page for people to FILE: failures with what FileCheck expected and found, times by test, directory and \
@@ -154,8 +154,8 @@ pub(super) static FLAGS: [Flag; 31] = [
     Flag::value(
         &["--alone"],
         "REGEX",
-        |low, value, invocation| {
-            low.own.alone = Some(values::pattern(value, invocation)?);
+        |options, value, invocation| {
+            options.own.alone = Some(values::pattern(value, invocation)?);
             Ok(())
         },
         "Run tests whose name matches one by one, after all others; config.hotstart_alone says the same in a config",
@@ -163,8 +163,8 @@ pub(super) static FLAGS: [Flag; 31] = [
     Flag::value(
         &["--rerun-failed-serially"],
         "REGEX",
-        |low, value, invocation| {
-            low.own.rerun_serially = Some(values::pattern(value, invocation)?);
+        |options, value, invocation| {
+            options.own.rerun_serially = Some(values::pattern(value, invocation)?);
             Ok(())
         },
         "Run failed tests whose output matches once more, one by one after all others; those that pass then are FLAKYPASS",
@@ -172,22 +172,22 @@ pub(super) static FLAGS: [Flag; 31] = [
     Flag::value(
         &["--repeat"],
         "N",
-        |low, value, _| {
+        |options, value, _| {
             let times = values::positive(value)?;
-            low.own.repeat = Some(u32::try_from(times).map_err(|_| "too many repetitions".to_owned())?);
+            options.own.repeat = Some(u32::try_from(times).map_err(|_| "too many repetitions".to_owned())?);
             Ok(())
         },
         "Run each test N times, each time with a directory for temporary files of its own; a test fails if one of them does",
     ),
     Flag::switch(
         &["--until-fail"],
-        |low| low.own.until_fail = true,
+        |options| options.own.until_fail = true,
         "Repeat tests until one fails, at most 1000 times or as often as --repeat says",
     ),
     Flag::value(
         &["--wrap"],
         "TOOL=COMMAND",
-        |low, value, _| {
+        |options, value, _| {
             let text = values::text(value);
             if !text.split_once('=').is_some_and(|(tool, words)| !tool.is_empty() && !words.trim().is_empty())
             {
@@ -195,7 +195,7 @@ pub(super) static FLAGS: [Flag; 31] = [
                     "requires a tool and what starts it, as opt='perf record -o %t.%n --', but found '{text}'"
                 ));
             }
-            low.own.wraps.push(text);
+            options.own.wraps.push(text);
             Ok(())
         },
         "Start this tool by another program, with its command after that of the program; %t is the test's temporary file, %n \
@@ -204,8 +204,8 @@ pub(super) static FLAGS: [Flag; 31] = [
     Flag::value(
         &["--record"],
         "FILE",
-        |low, value, _| {
-            low.reports.record = Some(value.into());
+        |options, value, _| {
+            options.reports.record = Some(value.into());
             Ok(())
         },
         "Write to FILE which worker ran which test when",
@@ -213,8 +213,8 @@ pub(super) static FLAGS: [Flag; 31] = [
     Flag::value(
         &["--replay-record"],
         "FILE",
-        |low, value, invocation| {
-            low.own.replay_record = Some(values::absolute(value, invocation.cwd));
+        |options, value, invocation| {
+            options.own.replay_record = Some(values::absolute(value, invocation.cwd));
             Ok(())
         },
         "Run the tests of a record again, in its order, each by the worker that ran it",
@@ -222,8 +222,8 @@ pub(super) static FLAGS: [Flag; 31] = [
     Flag::value(
         &["--junit"],
         "FILE",
-        |low, value, _| {
-            low.reports.junit = Some(value.into());
+        |options, value, _| {
+            options.reports.junit = Some(value.into());
             Ok(())
         },
         "Write results as JUnit's XML to FILE, as readers with a schema want it (Jenkins, GitLab); --xunit-xml-output writes \
@@ -231,13 +231,13 @@ pub(super) static FLAGS: [Flag; 31] = [
     ),
     Flag::switch(
         &["--github"],
-        |low| low.reports.github = true,
+        |options| options.reports.github = true,
         "After the summary, tell GitHub Actions of failures, so that it shows them beside the lines of a pull request",
     ),
     Flag::switch(
         &["--run-line-times"],
-        |low| low.reports.line_times = true,
+        |options| options.reports.line_times = true,
         "In the JSON report (-o), tell what each RUN line took",
     ),
-    Flag::switch(&["--list"], |low| low.own.list = true, "List suites and tests as JSON, and exit"),
+    Flag::switch(&["--list"], |options| options.own.list = true, "List suites and tests as JSON, and exit"),
 ];

@@ -1,15 +1,18 @@
 //! Options that select and order tests.
 
+use hotstart_lit::settings::Order;
+
 use crate::args::flag::Flag;
-use crate::args::options::Order;
 use crate::args::values;
+
+const INCREMENTAL: &str = "WARNING: --incremental is deprecated. Failing tests now always run first.";
 
 pub(super) static FLAGS: [Flag; 15] = [
     Flag::value(
         &["--max-tests"],
         "N",
-        |low, value, _| {
-            low.max_tests = Some(values::positive(value)?);
+        |options, value, _| {
+            options.max_tests = Some(values::positive(value)?);
             Ok(())
         },
         "Run at most N tests",
@@ -17,8 +20,8 @@ pub(super) static FLAGS: [Flag; 15] = [
     Flag::value(
         &["--max-time"],
         "N",
-        |low, value, _| {
-            low.max_time = Some(values::positive(value)? as u64);
+        |options, value, _| {
+            options.max_time = Some(values::positive(value)? as u64);
             Ok(())
         },
         "End the run after N seconds",
@@ -26,25 +29,29 @@ pub(super) static FLAGS: [Flag; 15] = [
     Flag::value(
         &["--order"],
         "{lexical,random,smart}",
-        |low, value, _| {
-            low.order = values::order(value)?;
+        |options, value, _| {
+            options.order = values::order(value)?;
             Ok(())
         },
         "Start tests by name, shuffled, or those first that failed last time and those that took \
          longest (default: \
          smart)",
     ),
-    Flag::switch(&["--shuffle"], |low| low.order = Order::Random, "Same as --order=random (deprecated)"),
+    Flag::switch(
+        &["--shuffle"],
+        |options| options.order = Order::Random,
+        "Same as --order=random (deprecated)",
+    ),
     Flag::switch(
         &["-i", "--incremental"],
-        |low| low.incremental = true,
+        |options| options.notices = vec![INCREMENTAL],
         "Without effect: tests that failed last time come first anyway (deprecated)",
     ),
     Flag::value(
         &["--filter"],
         "REGEX",
-        |low, value, invocation| {
-            low.filter = Some(values::pattern(value, invocation)?);
+        |options, value, invocation| {
+            options.filter = Some(values::pattern(value, invocation)?);
             Ok(())
         },
         "Run only tests whose names match REGEX, in any case of letters (default: $LIT_FILTER)",
@@ -53,8 +60,8 @@ pub(super) static FLAGS: [Flag; 15] = [
     Flag::value(
         &["--filter-out"],
         "REGEX",
-        |low, value, invocation| {
-            low.filter_out = Some(values::pattern(value, invocation)?);
+        |options, value, invocation| {
+            options.filter_out = Some(values::pattern(value, invocation)?);
             Ok(())
         },
         "Leave out tests whose names match REGEX, in any case of letters (default: $LIT_FILTER_OUT)",
@@ -62,14 +69,14 @@ pub(super) static FLAGS: [Flag; 15] = [
     .or_env("LIT_FILTER_OUT"),
     Flag::switch(
         &["--filter-failed"],
-        |low| low.filter_failed = true,
+        |options| options.filter_failed = true,
         "Run only tests that failed last time",
     ),
     Flag::value(
         &["--xfail"],
         "LIST",
-        |low, value, _| {
-            low.xfail = values::semicolon_list(value);
+        |options, value, _| {
+            options.xfail = values::semicolon_list(value);
             Ok(())
         },
         "Expect these tests to fail: paths in the suite or full names, with semicolons between them \
@@ -80,8 +87,8 @@ pub(super) static FLAGS: [Flag; 15] = [
     Flag::value(
         &["--xfail-not"],
         "LIST",
-        |low, value, _| {
-            low.xfail_not = values::semicolon_list(value);
+        |options, value, _| {
+            options.xfail_not = values::semicolon_list(value);
             Ok(())
         },
         "Expect these tests to pass, whatever they or --xfail say (default: $LIT_XFAIL_NOT)",
@@ -89,14 +96,14 @@ pub(super) static FLAGS: [Flag; 15] = [
     .or_env("LIT_XFAIL_NOT"),
     Flag::switch(
         &["--exclude-xfail"],
-        |low| low.exclude_xfail = true,
+        |options| options.exclude_xfail = true,
         "Leave out tests that are expected to fail, but for those in --xfail-not",
     ),
     Flag::value(
         &["--unsupported"],
         "LIST",
-        |low, value, _| {
-            low.unsupported = values::semicolon_list(value);
+        |options, value, _| {
+            options.unsupported = values::semicolon_list(value);
             Ok(())
         },
         "Take these tests as UNSUPPORTED (default: $LIT_UNSUPPORTED)",
@@ -105,8 +112,8 @@ pub(super) static FLAGS: [Flag; 15] = [
     Flag::value(
         &["--unsupported-not"],
         "LIST",
-        |low, value, _| {
-            low.unsupported_not = values::semicolon_list(value);
+        |options, value, _| {
+            options.unsupported_not = values::semicolon_list(value);
             Ok(())
         },
         "Ignore UNSUPPORTED lines of these tests (default: $LIT_UNSUPPORTED_NOT)",
@@ -115,8 +122,8 @@ pub(super) static FLAGS: [Flag; 15] = [
     Flag::value(
         &["--num-shards"],
         "M",
-        |low, value, _| {
-            low.num_shards = Some(values::positive(value)?);
+        |options, value, _| {
+            options.num_shards = Some(values::positive(value)?);
             Ok(())
         },
         "Split the tests into M parts and run one (default: $LIT_NUM_SHARDS)",
@@ -125,8 +132,8 @@ pub(super) static FLAGS: [Flag; 15] = [
     Flag::value(
         &["--run-shard"],
         "N",
-        |low, value, _| {
-            low.run_shard = Some(values::positive(value)?);
+        |options, value, _| {
+            options.run_shard = Some(values::positive(value)?);
             Ok(())
         },
         "Run part N, from 1 (default: $LIT_RUN_SHARD)",

@@ -8,24 +8,24 @@ pub(super) static FLAGS: [Flag; 13] = [
     Flag::value(
         &["--start"],
         "{auto,cold,fork,rewind}",
-        |low, value, _| {
-            low.own.warm.start = Some(values::choice(value, &Start::CHOICES)?);
+        |options, value, _| {
+            options.own.warm.start = Some(values::choice(value, &Start::CHOICES)?);
             Ok(())
         },
         "How to start tools: auto (warm once a tool was started often enough that it pays; the default), cold, \
-         fork (warm from the first start, always a fresh copy), or rewind (warm from the first start; a copy that \
-         has run is put back and runs again)",
+         fork (warm from the first start, always a new fork), or rewind (warm from the first start; a fork that \
+         has run is reset to its snapshot and runs again)",
     ),
     Flag::switch(
         &["--cold"],
-        |low| low.own.warm.start = Some(Start::Cold),
+        |options| options.own.warm.start = Some(Start::Cold),
         "Start every tool cold, like --start=cold",
     ),
     Flag::value(
         &["--warm"],
         "TOOL,...",
-        |low, value, _| {
-            let list = &mut low.own.warm.warm;
+        |options, value, _| {
+            let list = &mut options.own.warm.warm;
             warm::add_tools(list, &values::text(value))?;
             if list.as_ref().is_some_and(Vec::is_empty) {
                 return Err("requires at least one tool; --cold starts every tool cold".to_owned());
@@ -37,35 +37,35 @@ pub(super) static FLAGS: [Flag; 13] = [
     Flag::value(
         &["--keep-cold"],
         "TOOL,...",
-        |low, value, _| warm::add_tools(&mut low.own.warm.keep_cold, &values::text(value)),
+        |options, value, _| warm::add_tools(&mut options.own.warm.keep_cold, &values::text(value)),
         "Never start these tools warm; may be given more than once",
     ),
     Flag::switch(
         &["--python-warm"],
-        |low| low.own.warm.python = true,
+        |options| options.own.warm.python = true,
         "An experiment: start scripts that CPython 3.9 to 3.14 runs warm as well, as forks of a process that stands where the script \
          first looks at its request; runs share a hash seed unless PYTHONHASHSEED is set",
     ),
     Flag::value(
         &["--allocator"],
         "[TOOL,...=]ALLOCATOR",
-        |low, value, invocation| {
-            warm::add_allocators(&mut low.own.warm.allocators, &values::text(value), invocation.cwd)
+        |options, value, invocation| {
+            warm::add_allocators(&mut options.own.warm.allocators, &values::text(value), invocation.cwd)
         },
         "Give these tools, or all, another allocator than libc's: mimalloc, rpmalloc, jemalloc, tcmalloc or the path \
          of a library (default: system); may be given more than once",
     ),
     Flag::switch(
         &["--fail-flaky"],
-        |low| low.own.warm.fail_flaky = true,
+        |options| options.own.warm.fail_flaky = true,
         "Count a test as failed that failed when its tools were started warm and passed cold; without it, such a test \
          is FLAKYPASS",
     ),
     Flag::value(
         &["--replay"],
         "TEST",
-        |low, value, _| {
-            low.own.replay.push(values::text(value));
+        |options, value, _| {
+            options.own.replay.push(values::text(value));
             Ok(())
         },
         "Run only this test, named as on its result line, whatever other options select; given more than once, tests run \
@@ -73,14 +73,14 @@ pub(super) static FLAGS: [Flag; 13] = [
     ),
     Flag::switch(
         &["--explain"],
-        |low| low.own.warm.explain = true,
-        "After the run, tell for each tool how often it was started cold and warm, why cold, and the time saved",
+        |options| options.own.warm.explain = true,
+        "After the run, report for each tool how often it was started cold and warm, why cold, and the time saved",
     ),
     Flag::value(
         &["--verify"],
         "N%",
-        |low, value, _| {
-            low.own.warm.verify = Some(warm::percentage(&values::text(value))?);
+        |options, value, _| {
+            options.own.warm.verify = Some(warm::percentage(&values::text(value))?);
             Ok(())
         },
         "Repeat N percent of the passing warm starts cold and compare (default: 0.5%)",
@@ -88,19 +88,19 @@ pub(super) static FLAGS: [Flag; 13] = [
     Flag::maybe(
         &["--parity"],
         "WAY",
-        |low, value, _| {
-            let names = [("", Parity::Fork), ("fork", Parity::Fork), ("rewind", Parity::Rewind)];
-            low.own.warm.parity = Some(values::choice(value, &names)?);
+        |options, value, _| {
+            let names = [("", Parity::Fork), ("fork", Parity::Fork), ("rewind", Parity::Reset)];
+            options.own.warm.parity = Some(values::choice(value, &names)?);
             Ok(())
         },
-        "Run every command both cold and warm and report each difference; with --parity=rewind warm is by \
-         rewinding, and after each run everything is compared with the snapshot",
+        "Run every command both cold and warm and report each difference; with --parity=rewind warm \
+         starts are resets, and after each run everything is compared with the snapshot",
     ),
     Flag::value(
         &["--template-memory"],
         "MIB",
-        |low, value, _| {
-            low.own.warm.template_memory = Some(values::non_negative(value)?);
+        |options, value, _| {
+            options.own.warm.template_memory = Some(values::non_negative(value)?);
             Ok(())
         },
         "Keep at most this much memory, in MiB, in tools that stand ready (default: a quarter of what is free)",
@@ -108,8 +108,8 @@ pub(super) static FLAGS: [Flag; 13] = [
     Flag::value(
         &["--hotstart-config"],
         "FILE",
-        |low, value, invocation| {
-            low.own.warm.config_file = if value.is_empty() {
+        |options, value, invocation| {
+            options.own.warm.config_file = if value.is_empty() {
                 ConfigFile::None
             } else {
                 ConfigFile::File(values::absolute(value, invocation.cwd))

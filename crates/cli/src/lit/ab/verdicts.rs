@@ -90,15 +90,19 @@ impl Verdicts {
         if count > TOLD {
             lines.push(format!("  … and {} more", count - TOLD));
         }
-        lines.extend(self.unsteady());
+        lines.extend(self.nondeterministic());
         lines
     }
 
     /// Returns the tests whose verdicts vary in the same way on both sides.
-    fn unsteady(&self) -> Option<String> {
-        let unsteady = |sets: &[BTreeSet<String>; 2]| sets[0] == sets[1] && sets[0].len() > 1;
-        let names: Vec<&str> =
-            self.tests.iter().filter(|(_, sets)| unsteady(sets)).map(|(name, _)| name.as_str()).collect();
+    fn nondeterministic(&self) -> Option<String> {
+        let nondeterministic = |sets: &[BTreeSet<String>; 2]| sets[0] == sets[1] && sets[0].len() > 1;
+        let names: Vec<&str> = self
+            .tests
+            .iter()
+            .filter(|(_, sets)| nondeterministic(sets))
+            .map(|(name, _)| name.as_str())
+            .collect();
         let shown = names.iter().take(TOLD).copied().collect::<Vec<_>>().join(", ");
         (!names.is_empty()).then(|| format!("{} tests change from run to run by both: {shown}", names.len()))
     }

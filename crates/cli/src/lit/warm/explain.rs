@@ -55,12 +55,12 @@ pub fn table(statistics: &Statistics, checks: CheckCounts) -> String {
     }
     let (warm, cold) = totals(statistics);
     row(&mut text, (warm, cold, tools.iter().map(|tool| tool.saved()).sum()), "in all");
-    let CheckCounts { confirmed, compared, unsteady, faults, .. } = checks;
-    let faults = faults + not_put_back(statistics).count() as u64;
+    let CheckCounts { confirmed, compared, nondeterministic, faults, .. } = checks;
+    let faults = faults + not_restored(statistics).count() as u64;
     let _ = writeln!(
         text,
         "hotstart: failures confirmed cold: {confirmed}; tests run both ways: {compared}; of these not \
-         deterministic by themselves: {unsteady}; faults of hotstart: {faults}"
+         deterministic by themselves: {nondeterministic}; faults of hotstart: {faults}"
     );
     text
 }
@@ -73,19 +73,19 @@ fn ways(text: &mut String, tool: &ToolStatistics) {
     if let Some(why) = tool.no_allocator {
         let _ = writeln!(text, "{:32}the system's allocator: {why}", "");
     }
-    if tool.rewinds > 0 {
-        let ToolStatistics { forks, rewinds, audits, at_point, .. } = tool;
+    if tool.resets > 0 {
+        let ToolStatistics { forks, resets, audits, at_point, .. } = tool;
         let _ = writeln!(
             text,
-            "{:32}warm {rewinds}: rewound ({audits} audited, {at_point} begun late), {forks} copied",
+            "{:32}warm {resets}: reset ({audits} audited, {at_point} deferred), {forks} forked",
             ""
         );
     }
     for (why, count) in &tool.retired {
         let _ = writeln!(text, "{:32}not used again {count}: {why}", "");
     }
-    if let Some(why) = &tool.not_rewound {
-        let _ = writeln!(text, "{:32}copied only: {why}", "");
+    if let Some(why) = &tool.only_forked {
+        let _ = writeln!(text, "{:32}forked only: {why}", "");
     }
 }
 
@@ -123,17 +123,17 @@ fn fallback(tool: &ToolStatistics) -> Vec<(String, Duration)> {
     let zygote = mean(tool.template_time, tool.templates).unwrap_or_default();
     let fork = mean(tool.fork_time, tool.forks).unwrap_or_default();
     // A fork costs only the excess over a reset, which would have been possible.
-    let more = fork.saturating_sub(mean(tool.rewind_time, tool.rewinds).unwrap_or_default());
+    let more = fork.saturating_sub(mean(tool.reset_time, tool.resets).unwrap_or_default());
     let times = |each: Duration, count: u64| each * u32::try_from(count).unwrap_or(u32::MAX);
     let cold = |reason| tool.cold.get(&reason).copied().unwrap_or(0);
     let mut ways = Vec::new();
-    if cold(Reason::Distrusted) > 0 {
-        ways.push(("is cold, as a warm start differed".to_owned(), times(zygote, cold(Reason::Distrusted))));
+    if cold(Reason::Quarantined) > 0 {
+        ways.push(("is cold, as a warm start differed".to_owned(), times(zygote, cold(Reason::Quarantined))));
     }
     if cold(Reason::Memory) > 0 {
         ways.push(("is cold, as it needs more than --template-memory".to_owned(), tool.cold_time));
     }
-    if let Some(why) = &tool.not_rewound {
+    if let Some(why) = &tool.only_forked {
         ways.push((format!("is only forked, as {why}"), times(more, tool.forks)));
     }
     if tool.ended_for_memory > 0 {
@@ -146,10 +146,10 @@ fn fallback(tool: &ToolStatistics) -> Vec<(String, Duration)> {
 /// Reports the tools whose reset failed an audit; empty if there are none, as there should be.
 pub fn faults(statistics: &Statistics) -> String {
     let mut text = String::new();
-    for (tool, why) in not_put_back(statistics) {
+    for (tool, why) in not_restored(statistics) {
         let _ = writeln!(
             text,
-            "hotstart: a fault of hotstart, please report it: rewinding '{}': {why}; it is copied from now on",
+            "hotstart: a fault of hotstart, please report it: reset of '{}': {why}; it is only forked from now on",
             tool.program.display()
         );
     }
@@ -169,8 +169,8 @@ pub fn flaky(tests: &[String]) -> String {
     format!("hotstart: failed with warm starts and not cold: {}: {names}\n", tests.len())
 }
 
-fn not_put_back(statistics: &Statistics) -> impl Iterator<Item = (&ToolStatistics, &Stopped)> {
-    statistics.tools.iter().filter_map(|tool| match &tool.not_rewound {
+fn not_restored(statistics: &Statistics) -> impl Iterator<Item = (&ToolStatistics, &Stopped)> {
+    statistics.tools.iter().filter_map(|tool| match &tool.only_forked {
         Some(why @ Stopped::Differs(_)) => Some((tool, why)),
         _ => None,
     })
@@ -191,15 +191,15 @@ mod tests {
             program: "/bin/opt".into(),
             cold: [(Reason::FewStarts, 2), (Reason::Busy, 3)].into(),
             forks: 100,
-            rewinds: 900,
+            resets: 900,
             audits: 7,
             allocator: Some("/lib/libmimalloc.so".into()),
             retired: [(Retirement::Threads, 1)].into(),
-            not_rewound: Some(Stopped::Differs("signals".to_owned())),
+            only_forked: Some(Stopped::Differs("signals".to_owned())),
             ended_for_memory: 2,
             not_grown_for_room: 3,
             fork_time: Duration::from_millis(900),
-            rewind_time: Duration::from_millis(100),
+            reset_time: Duration::from_millis(100),
             templates: 2,
             template_time: Duration::from_millis(40),
             ..ToolStatistics::default()
@@ -230,12 +230,12 @@ mod tests {
             "     warm      cold      saved  tool",
             "     1000         5    19.00 s  /bin/opt",
             "                                allocator: /lib/libmimalloc.so",
-            "                                warm 900: rewound (7 audited, 0 begun late), 100 copied",
+            "                                warm 900: reset (7 audited, 0 deferred), 100 forked",
             "                                not used again 1: it leaves threads",
-            "                                copied only: an audit found that this was not put back: signals",
+            "                                forked only: an audit found that this was not restored: signals",
             "                                limit 2: ended: all processes may own 512 MiB together",
             "                                limit 3: forked: the tool had as many processes as it may",
-            "                                cold 3: every template was in use",
+            "                                cold 3: every zygote was in use",
             "                                cold 2: not started often enough yet",
             "        0         1     0.00 s  /bin/sh",
             "                                the system's allocator: statically linked",
@@ -246,7 +246,7 @@ mod tests {
             "",
         ]
         .join("\n");
-        let checks = CheckCounts { confirmed: 1, compared: 5, unsteady: 2, faults: 3, flaky: 4 };
+        let checks = CheckCounts { confirmed: 1, compared: 5, nondeterministic: 2, faults: 3, flaky: 4 };
         assert_eq!(table(&statistics(), checks), expected);
         assert_eq!(
             table(&Statistics::default(), CheckCounts::default()),
@@ -255,23 +255,23 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_put_back_is_our_fault() {
-        let expected = "hotstart: a fault of hotstart, please report it: rewinding '/bin/opt': an audit found that \
-                        this was not put back: signals; it is copied from now on\n";
+    fn what_was_not_restored_is_our_fault() {
+        let expected = "hotstart: a fault of hotstart, please report it: reset of '/bin/opt': an audit found that \
+                        this was not restored: signals; it is only forked from now on\n";
         assert_eq!(faults(&statistics()), expected);
         assert_eq!(faults(&Statistics::default()), "");
     }
 
     #[test]
     fn a_tool_that_fell_back_is_named_with_its_cost() {
-        let line = "hotstart: slower than it could be: opt is only forked, as an audit found that this was not put \
-                    back: signals (0.9 s); --explain shows more\n";
+        let line = "hotstart: slower than it could be: opt is only forked, as an audit found that this was not \
+                    restored: signals (0.9 s); --explain shows more\n";
         assert_eq!(fallbacks(&statistics()), line);
         let mut seldom = statistics();
         seldom.tools[2].fork_time = Duration::from_millis(400);
         assert_eq!(fallbacks(&seldom), "");
         let cold = &mut seldom.tools[2].cold;
-        cold.insert(Reason::Distrusted, 100);
+        cold.insert(Reason::Quarantined, 100);
         let line = "hotstart: slower than it could be: opt is cold, as a warm start differed (2.0 s); --explain \
                     shows more\n";
         assert_eq!(fallbacks(&seldom), line);

@@ -4,6 +4,7 @@ mod explain;
 mod file;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use hotstart_launch::{AllocatorChoice, Allocators, Choice, OnDoubt, Policy, allocator};
 use hotstart_lit::load::Discovered;
@@ -18,6 +19,9 @@ const VERIFY: f64 = 0.5;
 /// In a run of this many tests a tool that starts once will start again, so its first start is warm, which saves a cold one.
 /// A zygote that is not needed again costs a third more than a cold start (bench/start), once for each tool.
 const MANY_TESTS: usize = 200;
+/// In smaller runs a tool is observed once its cold starts have taken as much CPU time as that does: 60 ms for `sed`, 190 ms for
+/// `opt` (docs/lab/measurements.md).
+const OBSERVATION: Duration = Duration::from_millis(150);
 
 /// All settings, with defaults filled in.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +51,7 @@ impl WarmSettings {
         let default = match options.parity {
             None => Start::Auto,
             Some(Parity::Fork) => Start::Fork,
-            Some(Parity::Rewind) => Start::Rewind,
+            Some(Parity::Reset) => Start::Reset,
         };
         WarmSettings {
             start: start.unwrap_or(default),
@@ -113,7 +117,8 @@ impl WarmSettings {
 
     /// Returns the policy as far as it is known before tests are discovered.
     pub fn early_policy(&self) -> Policy {
-        self.policy_for((0, 1), Vec::new(), None)
+        // Most runs that would gain by the prefork have many tests.
+        Policy { observe_after: Duration::ZERO, ..self.policy_for((0, 1), Vec::new(), None) }
     }
 
     /// Returns the launcher's policy for the discovered tests, of which `jobs` run at a time.
@@ -133,20 +138,24 @@ impl WarmSettings {
         let choice = match (self.start, &self.warm) {
             (Start::Cold, _) => Choice::Cold,
             (_, Some(tools)) => Choice::Only(tools.clone()),
-            (Start::Fork | Start::Rewind, None) => Choice::Auto { after: 0 },
+            (Start::Fork | Start::Reset, None) => Choice::Auto { after: 0 },
             (Start::Auto, None) if tests >= MANY_TESTS => Choice::Eager,
             (Start::Auto, None) => default.choice,
         };
+        // A tool that is asked for, or will start often, is observed at once.
+        let is_asked_for = !matches!(choice, Choice::Auto { after: 1.. });
+        let observe_after = if is_asked_for { Duration::ZERO } else { OBSERVATION };
         Policy {
             choice,
             never: self.keep_cold.clone(),
             cold_below: tmp_dir.into_iter().collect(),
             output_below: exec_roots,
-            rewind: self.start != Start::Fork,
+            resets: self.start != Start::Fork,
             python: self.python,
             on_doubt: OnDoubt::Repeat,
+            observe_after,
             cache: hotstart_launch::cache_directory(),
-            audit_one_in: if self.parity == Some(Parity::Rewind) { 1 } else { default.audit_one_in },
+            audit_one_in: if self.parity == Some(Parity::Reset) { 1 } else { default.audit_one_in },
             memory: self.template_memory.map_or(default.memory, |mib| mib.saturating_mul(1 << 20)),
             ..default
         }
@@ -171,7 +180,7 @@ mod tests {
             |start, warm| choice(WarmOptions { start, warm, ..Default::default() }, Default::default());
         assert_eq!(choose(None, None), Policy::default().choice);
         assert_eq!(choose(Some(Start::Fork), None), Choice::Auto { after: 0 });
-        assert_eq!(choose(Some(Start::Rewind), None), Choice::Auto { after: 0 });
+        assert_eq!(choose(Some(Start::Reset), None), Choice::Auto { after: 0 });
         assert_eq!(choose(None, tools(&["opt"])), Choice::Only(vec!["opt".into()]));
         let settings = WarmSettings::new(&WarmOptions::default(), FileSettings::default());
         assert_eq!(settings.policy_for((MANY_TESTS, 2), Vec::new(), None).choice, Choice::Eager);
@@ -214,18 +223,18 @@ mod tests {
     }
 
     #[test]
-    fn only_fork_copies_always_and_parity_of_rewinding_audits_all() {
+    fn only_fork_always_forks_and_parity_of_resets_audits_all() {
         let policy = |start, parity| {
             let options = WarmOptions { start, parity, ..Default::default() };
             let policy =
                 WarmSettings::new(&options, FileSettings::default()).policy_for((1, 1), Vec::new(), None);
-            (policy.rewind, policy.audit_one_in)
+            (policy.resets, policy.audit_one_in)
         };
         let usual = Policy::default().audit_one_in;
         assert_eq!(policy(None, None), (true, usual));
         assert_eq!(policy(Some(Start::Fork), None), (false, usual));
         assert_eq!(policy(None, Some(Parity::Fork)), (false, usual));
-        assert_eq!(policy(None, Some(Parity::Rewind)), (true, 1));
+        assert_eq!(policy(None, Some(Parity::Reset)), (true, 1));
     }
 
     #[test]

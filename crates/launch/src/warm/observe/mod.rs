@@ -21,6 +21,7 @@ mod run;
 mod secret;
 pub(crate) mod stdio;
 mod store;
+mod tally;
 #[cfg(target_arch = "x86_64")]
 mod twice;
 #[cfg(target_arch = "x86_64")]
@@ -42,6 +43,7 @@ use super::wire;
 use crate::sys::{clock, wait};
 use crate::{Reason, Spec};
 use numbers::Numbers;
+pub(crate) use tally::Tally;
 
 /// Longest time of all runs together.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -129,6 +131,22 @@ impl Observed {
     fn serves(&self, spec: &Spec<'_>) -> bool {
         key::of(spec, &self.asked()) == self.key && self.files.unchanged()
     }
+}
+
+/// Returns whether an observation of `spec`'s program is known.
+pub(crate) fn is_known(spec: &Spec<'_>, means: Means<'_>) -> bool {
+    find(&of(spec, means), spec, means.kept).is_some()
+}
+
+/// Returns the cold starts of a program, given with its allocator, that earlier runs have stored.
+pub(crate) fn tally(program: &Path, allocator: Option<&Path>, kept: &Path) -> Tally {
+    tally::load(kept, &(program.into(), allocator.map(PathBuf::from)))
+}
+
+/// Stores a cold start of a program for later runs, or, if it has none, forgets those that are stored.
+pub(crate) fn count(program: &Path, allocator: Option<&Path>, kept: &Path, spent: Option<Duration>) {
+    let of = (program.into(), allocator.map(PathBuf::from));
+    spent.map_or_else(|| tally::clear(kept, &of), |spent| tally::store(kept, &of, spent));
 }
 
 /// Returns the known observation of `spec`'s program, or makes one, and whether it was made now. Constructors are then

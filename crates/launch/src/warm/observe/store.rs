@@ -124,7 +124,7 @@ pub(super) fn save(directory: &Path, of: &(PathBuf, Option<PathBuf>), known: &[A
     let path = file(directory, of);
     let new = path.with_extension(format!("{}.new", std::process::id()));
     let write = || {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        make(directory)?;
         let mut file =
             std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
         file.write_all(&bytes)?;
@@ -142,7 +142,12 @@ fn hash(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-fn file(directory: &Path, of: &(PathBuf, Option<PathBuf>)) -> PathBuf {
+/// Makes the directory, if there is none.
+pub(super) fn make(directory: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)
+}
+
+pub(super) fn file(directory: &Path, of: &(PathBuf, Option<PathBuf>)) -> PathBuf {
     let mut hasher = DefaultHasher::new();
     (&of.0, allocator(of)).hash(&mut hasher);
     directory.join(format!("{:016x}", hasher.finish()))

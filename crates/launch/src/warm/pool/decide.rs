@@ -11,7 +11,7 @@ use super::statistics::ToolStatistics;
 use super::wait::{For, Patience, Queue, Waiting};
 use super::{Unit, Zygote};
 use crate::warm::key::{self, Asked};
-use crate::warm::observe::{Observed, numbers};
+use crate::warm::observe::{Observed, Tally, numbers};
 use crate::warm::{Choice, Policy};
 use crate::{Reason, Spec};
 
@@ -48,6 +48,8 @@ pub(super) struct State<Z, W> {
     stumbled: Reason,
     /// CPU time of its starts, and whether they are measured.
     pub account: Account,
+    /// Cold starts while it was not observed; `None` before the first.
+    pub unobserved: Option<Tally>,
     /// Starts by key, while they are too few for a zygote.
     seen: HashMap<Vec<u8>, u32>,
     /// By key, the numbers of arguments of starts that were cold because these numbers were not observed.
@@ -114,6 +116,7 @@ impl<Z: Zygote, W> State<Z, W> {
             rest: Rest::default(),
             stumbled: Reason::TemplateDied,
             account: Account::default(),
+            unobserved: None,
             seen: HashMap::new(),
             numbers: HashMap::new(),
             price: 1,
@@ -138,7 +141,7 @@ impl<Z: Zygote, W> State<Z, W> {
         }
         let key = key::of(spec, &self.asked);
         // A tool that starts others leaves children after each run.
-        let resets = policy.rewinds(spec) && !policy.follows(&spec.program) && self.health.resets_next();
+        let resets = policy.may_reset(spec) && !policy.follows(&spec.program) && self.health.resets_next();
         let step = self.in_turn(&key, resets, start, waiting);
         if let Some(step) = step.or_else(|| self.at_hand(&key, resets, start, waiting)) {
             return Ok(step);
@@ -320,7 +323,8 @@ impl<Z: Zygote, W> State<Z, W> {
 
     /// Records that no zygote could be made. A reason that lies in the tool keeps it cold.
     pub(super) fn failed(&mut self, reason: Reason) {
-        let of_request = matches!(reason, Reason::Busy | Reason::LooksAtStream | Reason::Limits);
+        let of_request =
+            matches!(reason, Reason::Busy | Reason::LooksAtStream | Reason::Limits | Reason::Unobserved);
         let is_passing = reason == Reason::FilesChanging && self.stumble(reason) <= CHANGING_MAX;
         if !of_request && !is_passing {
             self.give_up(reason);

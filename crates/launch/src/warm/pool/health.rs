@@ -113,7 +113,7 @@ impl fmt::Display for Stopped {
         match self {
             Stopped::Impossible => f.write_str("it cannot be stopped or patched for that here"),
             Stopped::Retires(why) => why.fmt(f),
-            Stopped::Differs(what) => write!(f, "an audit found that this was not put back: {what}"),
+            Stopped::Differs(what) => write!(f, "an audit found that this was not restored: {what}"),
         }
     }
 }
@@ -171,7 +171,7 @@ impl Health {
     }
 
     /// Records a run that ended with a reset.
-    pub(crate) fn rewound(&mut self, audited: bool, differs: u32) {
+    pub(crate) fn was_reset(&mut self, audited: bool, differs: u32) {
         self.runs += 1;
         if differs != 0 {
             self.stopped = Some(Stopped::Differs(differences(differs)));
@@ -237,7 +237,7 @@ mod tests {
         let mut record = Health::default();
         for _ in 0..3 {
             assert!(record.audits_next(0));
-            record.rewound(true, 0);
+            record.was_reset(true, 0);
         }
         assert!(!record.audits_next(0));
         let audited = (0..100).filter(|_| record.audits_next(10)).count();
@@ -247,9 +247,9 @@ mod tests {
     #[test]
     fn one_difference_stops_it() {
         let mut record = Health::default();
-        record.rewound(true, 0b101);
+        record.was_reset(true, 0b101);
         let what = record.stopped.unwrap().to_string();
-        assert_eq!(what, "an audit found that this was not put back: memory, descriptors");
+        assert_eq!(what, "an audit found that this was not restored: memory, descriptors");
     }
 
     #[test]
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(often.stopped, Some(Stopped::Retires(Retirement::Threads)));
         let mut seldom = Health::default();
         for run in 0..1000 {
-            if run % 20 == 0 { seldom.retired(0b10) } else { seldom.rewound(false, 0) }
+            if run % 20 == 0 { seldom.retired(0b10) } else { seldom.was_reset(false, 0) }
         }
         assert_eq!(seldom.stopped, None);
         assert_eq!(seldom.retired[&Retirement::Children], 50);
@@ -272,7 +272,7 @@ mod tests {
         let mut forks = |works: bool| {
             let forks = (0..5000).take_while(|_| !record.resets_next()).count();
             if works {
-                record.rewound(false, 0)
+                record.was_reset(false, 0)
             } else {
                 record.retired(2)
             }
@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(forks(true), (0, true), "one that was reset is as before");
         (0..4).for_each(|_| record.retired(2));
         assert!(record.stopped.is_some() && record.forks_left == 128);
-        record.rewound(true, 1);
+        record.was_reset(true, 1);
         assert!((0..5000).all(|_| !record.resets_next()), "no trial after a difference");
     }
 

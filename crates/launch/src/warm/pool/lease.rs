@@ -166,7 +166,7 @@ impl<'p, M: Make> Lease<'p, M> {
         slot.enter(Entry { pid, pgid });
         held.unit.asked_on = place::current();
         match held.unit.process.start(spec, audited, near) {
-            Ok(()) => Ok(self.active(held, audited, Via::Rewind)),
+            Ok(()) => Ok(self.active(held, audited, Via::Reset)),
             Err(Failure::Request(reason)) => {
                 self.give_back_unused(held);
                 Err(reason)
@@ -327,7 +327,7 @@ impl<M: Make> ActiveRun<'_, M> {
             return held.retire(Why::Gone);
         }
         let deferred = match ended {
-            Ended::Rewound { differs, at_point, .. } => {
+            Ended::Reset { differs, at_point, .. } => {
                 tool.was_reset(audited, *differs, *at_point).then_some(*at_point)
             }
             Ended::Process { retired, doubts } => {

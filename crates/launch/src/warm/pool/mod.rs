@@ -33,7 +33,7 @@ use std::time::Duration;
 
 use super::ahead::Made;
 use super::eligible::Traits;
-use super::observe::{Observed, Refusal};
+use super::observe::{Observed, Refusal, Tally};
 use super::request::Failure;
 use super::{Policy, refuses};
 use crate::slots::Slot;
@@ -99,6 +99,12 @@ pub(crate) trait Make: fmt::Debug + Send + Sync + 'static {
     fn made_ahead(&self, program: &Path) -> Option<Made<Self::Zygote>>;
     /// Returns the CPU time of all observations so far.
     fn time_of_observations(&self) -> Duration;
+    /// Returns whether it is already known what the constructors of `spec`'s program do, or why it is cold.
+    fn is_known(&self, spec: &Spec<'_>, allocator: Option<&Path>) -> bool;
+    /// Returns the cold starts in earlier runs of a program that was not observed.
+    fn tally(&self, program: &Path, allocator: Option<&Path>) -> Tally;
+    /// Stores such a start with its CPU time, or, without one, forgets all: the program is observed now.
+    fn count(&self, program: &Path, allocator: Option<&Path>, spent: Option<Duration>);
     /// Observes the constructors of `spec`'s program.
     fn observe(&self, spec: &Spec<'_>, allocator: Option<&Path>) -> Result<Findings, Reason>;
     /// Observes them with these `numbers` of arguments, too, `spec`'s among them; or returns the reason for a cold start.
@@ -263,7 +269,7 @@ impl<M: Make> Pool<M> {
 
     /// Makes a zygote in the place of `permit`.
     fn make(&self, tool: &Tool<M>, spec: &Spec<'_>, permit: Permit) -> Result<Held<M::Zygote>, Reason> {
-        let made = tool.make(spec, &self.maker, permit, |zygote| {
+        let made = tool.make(spec, &self.maker, (permit, &self.policy), |zygote| {
             let memory = zygote.mapped();
             let fits = memory <= self.policy.memory;
             fits.then(|| Base::new(self.budget.take(memory))).ok_or(Reason::Memory)
@@ -292,6 +298,11 @@ impl<M: Make> Pool<M> {
 
     fn tick(&self) -> u64 {
         self.clock.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Records the CPU time of a start that was cold because its program is not observed yet.
+    pub(crate) fn ran_unobserved(&self, tool: &Tool<M>, spent: Duration) {
+        tool.ran_unobserved(&self.maker, spent);
     }
 
     /// Returns how the starts so far were made.

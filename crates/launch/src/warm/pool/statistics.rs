@@ -35,9 +35,9 @@ pub struct ToolStatistics {
     /// Starts as a fork.
     pub forks: u64,
     /// Starts in persistent processes.
-    pub rewinds: u64,
+    pub resets: u64,
     /// Time that the runner spent on starts in persistent processes.
-    pub rewind_time: Duration,
+    pub reset_time: Duration,
     /// Runs in persistent processes that were audited.
     pub audits: u64,
     /// Runs in persistent processes that began at a deferred snapshot, not at `main`.
@@ -45,7 +45,7 @@ pub struct ToolStatistics {
     /// Retired persistent processes, by reason.
     pub retired: BTreeMap<Retirement, u64>,
     /// The reason for which it no longer runs in persistent processes.
-    pub not_rewound: Option<Stopped>,
+    pub only_forked: Option<Stopped>,
     /// Idle processes that were ended because all together owned more memory than allowed.
     pub ended_for_memory: u64,
     /// Idle processes that were ended for one of another key, because one tool may have only so many.
@@ -74,7 +74,7 @@ impl ToolStatistics {
 
     /// Returns the number of warm starts of either kind.
     pub fn warm_total(&self) -> u64 {
-        self.forks + self.rewinds
+        self.forks + self.resets
     }
 
     pub(super) fn record(&mut self, via: Via, took: Duration) {
@@ -87,9 +87,9 @@ impl ToolStatistics {
                 self.forks += 1;
                 self.fork_time += took;
             }
-            Via::Rewind => {
-                self.rewinds += 1;
-                self.rewind_time += took;
+            Via::Reset => {
+                self.resets += 1;
+                self.reset_time += took;
             }
         }
     }
@@ -97,6 +97,6 @@ impl ToolStatistics {
     /// Returns the time saved by warm starts: each saves the average time of making a zygote.
     pub fn saved(&self) -> Duration {
         let Some(each) = self.template_time.checked_div(self.templates as u32) else { return Duration::ZERO };
-        (each * self.warm_total() as u32).saturating_sub(self.fork_time + self.rewind_time)
+        (each * self.warm_total() as u32).saturating_sub(self.fork_time + self.reset_time)
     }
 }

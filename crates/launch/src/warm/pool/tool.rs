@@ -16,7 +16,7 @@ use super::statistics::ToolStatistics;
 use super::wait::{Waiting, are_busy};
 use super::{Make, Process, Unit};
 use crate::warm::ahead::Made;
-use crate::warm::observe::{Observed, Refusal};
+use crate::warm::observe::{Observed, Refusal, Tally};
 use crate::warm::worker::Doubts;
 use crate::warm::{OnDoubt, Policy, key, place};
 use crate::{Allocators, Reason, Spec, Via};
@@ -177,10 +177,11 @@ impl<M: Make> Tool<M> {
         &self,
         spec: &Spec<'_>,
         maker: &M,
-        permit: Permit,
+        (permit, policy): (Permit, &Policy),
         admit: impl FnOnce(&M::Zygote) -> Result<Arc<Base>, Reason>,
     ) -> Result<Held<M::Zygote>, Reason> {
         let allocator = self.lock().statistics.allocator.clone();
+        self.observation_is_due(spec, maker, allocator.as_deref(), policy)?;
         let findings = self.learn(maker, || maker.observe(spec, allocator.as_deref()))?;
         let noted = {
             let mut state = self.lock();
@@ -198,6 +199,39 @@ impl<M: Make> Tool<M> {
         let key = state.learn(&zygote, |asked| key::of(spec, asked));
         state.zygotes.made(permit.id(), &key, 0);
         Ok(Held::new(Unit::zygote(zygote, key, findings.observed, base), permit))
+    }
+
+    /// Returns an error while the program is unknown and its starts have not paid for an observation.
+    fn observation_is_due(
+        &self,
+        spec: &Spec<'_>,
+        maker: &M,
+        allocator: Option<&Path>,
+        policy: &Policy,
+    ) -> Result<(), Reason> {
+        if policy.observe_after.is_zero() || maker.is_known(spec, allocator) {
+            return Ok(());
+        }
+        let mut state = self.lock();
+        let load = || maker.tally(&self.path, allocator);
+        if !state.is_eager && !state.unobserved.get_or_insert_with(load).pays(policy.observe_after) {
+            return Err(Reason::Unobserved);
+        }
+        state.unobserved = Some(Tally::default());
+        drop(state);
+        maker.count(&self.path, allocator, None);
+        Ok(())
+    }
+
+    /// Records the CPU time of a start that was cold because the program is not observed yet.
+    pub(crate) fn ran_unobserved(&self, maker: &M, spent: Duration) {
+        let mut state = self.lock();
+        if let Some(tally) = &mut state.unobserved {
+            tally.add(spent);
+            let allocator = state.statistics.allocator.clone();
+            drop(state);
+            maker.count(&self.path, allocator.as_deref(), Some(spent));
+        }
     }
 
     /// Calls `observe`, and accounts for its CPU time.
@@ -266,9 +300,9 @@ impl<M: Make> Tool<M> {
     }
 
     /// Quarantines the tool: a warm start was seen to differ from a cold one.
-    pub(crate) fn distrust(&self) {
+    pub(crate) fn quarantine(&self) {
         let mut state = self.lock();
-        state.give_up(Reason::Distrusted);
+        state.give_up(Reason::Quarantined);
         state.queue.wake_all();
     }
 
@@ -325,7 +359,7 @@ impl<M: Make> Tool<M> {
     /// used again.
     pub(crate) fn was_reset(&self, audited: bool, differs: u32, is_deferred: bool) -> bool {
         let mut state = self.lock();
-        state.health.rewound(audited, differs);
+        state.health.was_reset(audited, differs);
         state.statistics.audits += u64::from(audited);
         state.statistics.at_point += u64::from(is_deferred);
         differs == 0
@@ -372,7 +406,7 @@ impl<M: Make> Tool<M> {
         let dropped = |why| state.workers.retired(why) + state.zygotes.retired(why);
         ToolStatistics {
             retired: state.health.retired.clone(),
-            not_rewound: state.health.stopped.clone(),
+            only_forked: state.health.stopped.clone(),
             ended_for_memory: dropped(Why::Memory),
             ended_for_room: dropped(Why::Room),
             cpu: state.account.times(),

@@ -3,14 +3,14 @@
 use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::slots::{Slot, Slots};
 use crate::warm::ahead::Made;
 use crate::warm::eligible::Traits;
-use crate::warm::observe::{Observed, Refusal};
+use crate::warm::observe::{Observed, Refusal, Tally};
 use crate::warm::pool::decide::Start;
 use crate::warm::pool::wait::Waiting;
 use crate::warm::pool::{Findings, Lease, Make, Pool, Process, Started, Tool, Worker, Zygote};
@@ -36,6 +36,9 @@ pub(super) struct World {
     pub fails: Mutex<Option<Failure>>,
     /// CPU time of every process for everything.
     pub spends: Mutex<Duration>,
+    /// Whether the program was observed before, and the starts of earlier runs if it was not.
+    pub is_known: AtomicBool,
+    pub tally: Mutex<Tally>,
     /// Number of zygotes made.
     pub made: AtomicU64,
 }
@@ -167,6 +170,22 @@ impl Make for Maker {
 
     fn time_of_observations(&self) -> Duration {
         Duration::ZERO
+    }
+
+    fn is_known(&self, _: &Spec<'_>, _: Option<&Path>) -> bool {
+        self.0.is_known.load(Ordering::Relaxed)
+    }
+
+    fn tally(&self, _: &Path, _: Option<&Path>) -> Tally {
+        *self.0.tally.lock().unwrap()
+    }
+
+    fn count(&self, _: &Path, _: Option<&Path>, spent: Option<Duration>) {
+        let mut tally = self.0.tally.lock().unwrap();
+        match spent {
+            Some(spent) => tally.add(spent),
+            None => *tally = Tally::default(),
+        }
     }
 
     fn observe(&self, _: &Spec<'_>, _: Option<&Path>) -> Result<Findings, Reason> {

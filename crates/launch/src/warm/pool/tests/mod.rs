@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use hotstart_model::Status;
 
 use super::wait::Waiting;
+use crate::warm::observe::Tally;
 use crate::warm::request::Failure;
 use crate::warm::worker::{Doubts, Ended};
 use crate::warm::{Choice, OnDoubt, Policy, Retirement, Stopped, ToolStatistics};
@@ -16,7 +17,7 @@ use crate::{Reason, Usage, Via};
 use fake::{MIB, Trial, policy, spec};
 
 fn reset(differs: u32) -> Ended {
-    Ended::Rewound { status: Status::Exited(0), usage: Usage::default(), differs, at_point: false }
+    Ended::Reset { status: Status::Exited(0), usage: Usage::default(), differs, at_point: false }
 }
 
 fn statistics(trial: &Trial) -> ToolStatistics {
@@ -37,7 +38,7 @@ fn run(trial: &Trial, tool: &str, key: u8) -> Via {
 fn a_persistent_process_is_used_again_and_again() {
     let trial = Trial::new(policy());
     let vias: Vec<Via> = (0..4).map(|_| run(&trial, "a", 0)).collect();
-    assert_eq!(vias, [Via::Fork, Via::Rewind, Via::Rewind, Via::Rewind]);
+    assert_eq!(vias, [Via::Fork, Via::Reset, Via::Reset, Via::Reset]);
     assert_eq!(trial.alive(), [1, 1]);
     let statistics = statistics(&trial);
     assert_eq!((statistics.templates, statistics.audits), (1, 3));
@@ -51,7 +52,7 @@ fn runs_at_a_time_have_a_process_each_up_to_the_limit() {
     assert_eq!(are_once.collect::<Vec<_>>(), [false, false, false, true, true]);
     assert_eq!((trial.alive(), statistics(&trial).not_grown_for_room), ([1, 3], 2));
     started.into_iter().flat_map(|started| started.run).for_each(|run| run.finish(&reset(0)));
-    assert_eq!((run(&trial, "a", 0), trial.alive()), (Via::Rewind, [1, 3]));
+    assert_eq!((run(&trial, "a", 0), trial.alive()), (Via::Reset, [1, 3]));
 }
 
 #[test]
@@ -93,7 +94,7 @@ fn a_tool_of_which_no_persistent_process_can_be_made_is_forked() {
     let trial = Trial::new(policy());
     *trial.world.fails.lock().unwrap() = Some(Failure::NoWorker);
     assert_eq!([run(&trial, "a", 0), run(&trial, "a", 0)], [Via::Fork; 2]);
-    assert_eq!((trial.alive(), statistics(&trial).not_rewound), ([1, 0], Some(Stopped::Impossible)));
+    assert_eq!((trial.alive(), statistics(&trial).only_forked), ([1, 0], Some(Stopped::Impossible)));
 }
 
 #[test]
@@ -103,7 +104,7 @@ fn a_difference_or_calls_that_nobody_repeats_end_persistent_processes() {
     one.finish(&reset(1));
     other.finish(&reset(0));
     assert_eq!((run(&trial, "a", 0), trial.alive()), (Via::Fork, [1, 0]));
-    assert_eq!(statistics(&trial).not_rewound, Some(Stopped::Differs("memory".to_owned())));
+    assert_eq!(statistics(&trial).only_forked, Some(Stopped::Differs("memory".to_owned())));
     let trial = Trial::new(Policy { on_doubt: OnDoubt::Stop, ..policy() });
     let run = trial.start(&spec("a", 0, true)).unwrap().run.unwrap();
     run.finish(&Ended::Process { retired: 1 << 7, doubts: Doubts::new(1) });
@@ -117,7 +118,7 @@ fn a_tool_whose_forks_are_doubtful_is_cold() {
     for _ in 0..2 {
         trial.start(&spec("a", 0, true)).unwrap().run.unwrap().finish(&retired(1, 0));
     }
-    assert_eq!(statistics(&trial).not_rewound, Some(Stopped::Retires(Retirement::Threads)));
+    assert_eq!(statistics(&trial).only_forked, Some(Stopped::Retires(Retirement::Threads)));
     for _ in 0..2 {
         let fork = trial.start(&spec("a", 0, true)).unwrap();
         assert_eq!((fork.via, fork.run.as_ref().unwrap().is_once()), (Via::Fork, true));
@@ -132,7 +133,7 @@ fn outdated_and_worn_processes_are_replaced() {
     run(&trial, "a", 0);
     trial.world.generation.fetch_add(1, Ordering::Relaxed);
     let vias: Vec<Via> = (0..6).map(|_| run(&trial, "a", 0)).collect();
-    assert_eq!(vias[..2], [Via::Fork, Via::Rewind]);
+    assert_eq!(vias[..2], [Via::Fork, Via::Reset]);
     assert_eq!(vias[4], Via::Fork, "four starts for each zygote");
     assert_eq!((trial.alive(), trial.world.made.load(Ordering::Relaxed)), ([1, 1], 3));
 }
@@ -147,10 +148,34 @@ fn a_tool_that_cannot_have_a_zygote_is_cold_for_ever_unless_it_was_the_request()
 }
 
 #[test]
+fn starts_of_this_and_earlier_runs_pay_for_an_observation() {
+    let trial = Trial::new(Policy { observe_after: Duration::from_millis(20), ..policy() });
+    let start = |key| {
+        let via = run(&trial, "a", key);
+        let tool = trial.tool(&spec("a", key, true));
+        if via == Via::Cold(Reason::Unobserved) {
+            trial.pool.ran_unobserved(&tool, Duration::from_millis(1));
+        }
+        via
+    };
+    (0..5).for_each(|_| trial.world.tally.lock().unwrap().add(Duration::from_millis(1)));
+    let cold = (0..15).filter(|_| start(0) == Via::Cold(Reason::Unobserved)).count();
+    assert_eq!((cold, start(0), start(0)), (15, Via::Fork, Via::Reset));
+    assert_eq!(*trial.world.tally.lock().unwrap(), Tally::default());
+    // Under another key it must be observed again.
+    assert_eq!(start(1), Via::Cold(Reason::Unobserved));
+    trial.world.is_known.store(true, Ordering::Relaxed);
+    assert_eq!(start(1), Via::Fork);
+    let asked = Trial::new(Policy { observe_after: Duration::from_millis(20), ..policy() });
+    asked.tool(&spec("a", 0, true)).make_eager();
+    assert_eq!(run(&asked, "a", 0), Via::Fork);
+}
+
+#[test]
 fn starts_pay_for_a_zygote_under_each_key() {
     let trial = Trial::new(Policy { choice: Choice::Eager, ..policy() });
     let vias = [0, 1, 1, 0].map(|key| run(&trial, "a", key));
-    assert_eq!(vias, [Via::Fork, Via::Cold(Reason::FewStarts), Via::Fork, Via::Rewind]);
+    assert_eq!(vias, [Via::Fork, Via::Cold(Reason::FewStarts), Via::Fork, Via::Reset]);
 }
 
 #[test]
@@ -219,7 +244,7 @@ fn a_tool_whose_warm_starts_take_more_is_left_cold() {
     assert_eq!((cpu.cold.0, cpu.saved() < 0.0), (3, true));
     let gains = Trial::new(policy.clone());
     let vias = compare(&gains, Duration::from_millis(40));
-    assert_eq!(vias.last(), Some(&Via::Rewind));
+    assert_eq!(vias.last(), Some(&Via::Reset));
     let of = |why| vias.iter().filter(|via| **via == Via::Cold(why)).count();
     assert_eq!((of(Reason::FewStarts), of(Reason::DoesNotPay), of(Reason::Compared) < 9), (1, 0, true));
     // Nothing is compared of a tool that is asked for, nor where the first start is warm.

@@ -28,7 +28,7 @@ enum Event {
     Fail(Fault),
     Pass(u64),
     FilesChange,
-    Distrust(usize),
+    Quarantine(usize),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -74,7 +74,7 @@ fn event() -> impl Strategy<Value = Event> {
         4 => fault.prop_map(Event::Fail),
         8 => (0..80u64).prop_map(Event::Pass),
         1 => Just(Event::FilesChange),
-        1 => tool.prop_map(Event::Distrust),
+        1 => tool.prop_map(Event::Quarantine),
     ]
 }
 
@@ -145,7 +145,7 @@ impl Run<'_> {
             }
             Event::Pass(ms) => self.now += Duration::from_millis(*ms),
             Event::FilesChange => _ = self.trial.world.generation.fetch_add(1, Ordering::Relaxed),
-            Event::Distrust(tool) => self.trial.tool(&spec(TOOLS[*tool], 0, true)).distrust(),
+            Event::Quarantine(tool) => self.trial.tool(&spec(TOOLS[*tool], 0, true)).quarantine(),
         }
     }
 
@@ -188,7 +188,7 @@ impl Run<'_> {
         self.active.drain(..).for_each(|(_, run)| run.finish(&ended(Way::Well { at_point: false })));
         self.check()?;
         prop_assert!(self.trial.pool.budget.used() <= self.trial.pool.policy().memory);
-        TOOLS.iter().for_each(|name| self.trial.tool(&spec(name, 0, true)).distrust());
+        TOOLS.iter().for_each(|name| self.trial.tool(&spec(name, 0, true)).quarantine());
         self.check()?;
         prop_assert_eq!(self.trial.alive(), [0, 0]);
         prop_assert_eq!(self.trial.pool.budget.used(), 0);
@@ -198,7 +198,7 @@ impl Run<'_> {
 }
 
 fn ended(way: Way) -> Ended {
-    let reset = |differs, at_point| Ended::Rewound {
+    let reset = |differs, at_point| Ended::Reset {
         status: Status::Exited(0),
         usage: Usage::default(),
         differs,

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Case, Victim, case, compile, processes_of, rewinding_launcher, start};
+use common::{Case, Victim, case, compile, processes_of, resetting_launcher, start};
 use hotstart_launch::{Choice, Launcher, OnDoubt, Policy, Retirement, Stopped, ToolStatistics, Via};
 use hotstart_model::Status;
 
@@ -30,7 +30,7 @@ fn dirty_case(args: &[&str]) -> Case {
 /// Runs the case several times in persistent processes, and compares each run with a cold one. Returns the tool's statistics.
 fn as_cold(args: &[&str]) -> ToolStatistics {
     let victim = dirty();
-    let warm = rewinding_launcher(&["dirty"]);
+    let warm = resetting_launcher(&["dirty"]);
     let case = dirty_case(args);
     let (expected, _) = start(&Launcher::new(), &victim, &case);
     for round in 0..ROUNDS {
@@ -45,9 +45,9 @@ fn as_cold(args: &[&str]) -> ToolStatistics {
 fn everything_a_tool_may_change_is_put_back() {
     for end in ["return", "exit", "_exit", "quick_exit"] {
         let tool = as_cold(&["all", "7", end]);
-        assert_eq!(tool.not_rewound, None, "{end}");
+        assert_eq!(tool.only_forked, None, "{end}");
         assert_eq!(
-            (tool.forks, tool.rewinds, tool.audits),
+            (tool.forks, tool.resets, tool.audits),
             (1, ROUNDS as u64 - 1, ROUNDS as u64 - 1),
             "{end}"
         );
@@ -60,7 +60,7 @@ fn what_is_set_by_no_function_of_its_name_is_put_back() {
     // Past libc's names, by the kernel, which resets an action, or by the code to which a handler returns.
     for how in ["unnoticed", "resets", "stack", "library"] {
         let tool = as_cold(&[how, "3", "exit"]);
-        assert!(tool.rewinds == ROUNDS as u64 - 1 && tool.not_rewound.is_none(), "{how}: {tool:?}");
+        assert!(tool.resets == ROUNDS as u64 - 1 && tool.only_forked.is_none(), "{how}: {tool:?}");
     }
 }
 
@@ -68,7 +68,7 @@ fn what_is_set_by_no_function_of_its_name_is_put_back() {
 #[test]
 fn memory_is_mapped_and_unmapped_as_in_a_fresh_process() {
     let victim = tool("maps");
-    let warm = rewinding_launcher(&["maps"]);
+    let warm = resetting_launcher(&["maps"]);
     let seeds: Vec<String> = (0..24).map(|seed| seed.to_string()).collect();
     let cold: Vec<_> = seeds.iter().map(|seed| start(&Launcher::new(), &victim, &case(&[seed])).0).collect();
     assert!(
@@ -82,8 +82,8 @@ fn memory_is_mapped_and_unmapped_as_in_a_fresh_process() {
         }
     }
     let tool = warm.statistics().tools.remove(0);
-    assert!(tool.rewinds > 80 && tool.not_rewound.is_none() && tool.retired.is_empty(), "{tool:?}");
-    let warm = rewinding_launcher(&["maps"]);
+    assert!(tool.resets > 80 && tool.only_forked.is_none() && tool.retired.is_empty(), "{tool:?}");
+    let warm = resetting_launcher(&["maps"]);
     for seed in seeds.iter().map(|seed| format!("{seed}c")) {
         let (expected, _) = start(&Launcher::new(), &victim, &case(&[&seed]));
         assert_eq!(start(&warm, &victim, &case(&[&seed])).0, expected, "{seed}");
@@ -94,7 +94,7 @@ fn memory_is_mapped_and_unmapped_as_in_a_fresh_process() {
 fn pages_are_not_kept_where_that_could_be_seen() {
     let victim = tool("maps");
     for (how, retires) in [("1l", true), ("1g", false), ("1r", true), ("1t", true)] {
-        let warm = rewinding_launcher(&["maps"]);
+        let warm = resetting_launcher(&["maps"]);
         let (expected, _) = start(&Launcher::new(), &victim, &case(&[how]));
         for round in 0..ROUNDS {
             let (ran, exit) = start(&warm, &victim, &case(&[how]));
@@ -108,7 +108,7 @@ fn pages_are_not_kept_where_that_could_be_seen() {
 #[test]
 fn a_large_block_is_faulted_in_once() {
     let victim = tool("maps");
-    let warm = rewinding_launcher(&["maps"]);
+    let warm = resetting_launcher(&["maps"]);
     let faults: Vec<_> =
         (0..ROUNDS).map(|_| start(&warm, &victim, &case(&["1b"])).1.usage.minor_faults).collect();
     assert!(faults[0] >= 512 && faults[1..].iter().all(|&count| count < 100), "{faults:?}");
@@ -118,14 +118,14 @@ fn a_large_block_is_faulted_in_once() {
 #[test]
 fn a_mapped_file_is_closed_before_the_end_is_told() {
     let tool = hold_a_file("hold");
-    assert!(tool.rewinds > 20 && tool.retired.is_empty(), "{tool:?}");
+    assert!(tool.resets > 20 && tool.retired.is_empty(), "{tool:?}");
 }
 
 /// This holds, too, for an instruction that makes the system call past libc's name for it.
 #[test]
 fn a_file_that_is_mapped_by_a_raw_call_is_closed_before_the_end_is_told() {
     let tool = hold_a_file("unseen");
-    assert!(tool.rewinds > 20 && tool.retired.is_empty(), "{tool:?}");
+    assert!(tool.resets > 20 && tool.retired.is_empty(), "{tool:?}");
 }
 
 fn hold_a_file(how: &str) -> ToolStatistics {
@@ -154,7 +154,7 @@ fn hold_a_file(how: &str) -> ToolStatistics {
 fn threads_that_wait_are_ended_as_at_any_end() {
     for end in ["return", "_exit"] {
         let tool = as_cold(&["pool", "3", end]);
-        assert!(tool.rewinds >= ROUNDS as u64 / 2 && tool.not_rewound.is_none(), "{tool:?}");
+        assert!(tool.resets >= ROUNDS as u64 / 2 && tool.only_forked.is_none(), "{tool:?}");
         // A thread that may not have reached its wait is ended at once, with the persistent process.
         as_cold(&["thread", "3", end]);
     }
@@ -163,7 +163,7 @@ fn threads_that_wait_are_ended_as_at_any_end() {
 #[test]
 fn a_pending_signal_is_dropped_as_at_any_end() {
     let tool = as_cold(&["pending", "2"]);
-    assert_eq!((tool.rewinds, tool.not_rewound), (ROUNDS as u64 - 1, None));
+    assert_eq!((tool.resets, tool.only_forked), (ROUNDS as u64 - 1, None));
 }
 
 #[test]
@@ -187,9 +187,9 @@ fn what_cannot_be_put_back_ends_the_worker_and_not_the_answer() {
     ];
     for (how, why) in expected {
         let tool = as_cold(&[how, "9"]);
-        assert_eq!((tool.rewinds, tool.retired.get(&why)), (0, Some(&2)), "{how}: {tool:?}");
+        assert_eq!((tool.resets, tool.retired.get(&why)), (0, Some(&2)), "{how}: {tool:?}");
         // After two retirements and no reset it is only forked, for a while.
-        assert_eq!((tool.forks, tool.not_rewound), (ROUNDS as u64, Some(Stopped::Retires(why))), "{how}");
+        assert_eq!((tool.forks, tool.only_forked), (ROUNDS as u64, Some(Stopped::Retires(why))), "{how}");
     }
 }
 
@@ -197,14 +197,14 @@ fn what_cannot_be_put_back_ends_the_worker_and_not_the_answer() {
 fn a_tool_that_takes_or_closes_the_workers_socket_ends_as_it_would() {
     for how in ["closes", "takes"] {
         let tool = as_cold(&[how, "4"]);
-        assert_eq!((tool.rewinds, tool.forks), (0, ROUNDS as u64), "{how}: {tool:?}");
+        assert_eq!((tool.resets, tool.forks), (0, ROUNDS as u64), "{how}: {tool:?}");
     }
 }
 
 #[test]
 fn a_killed_tool_is_killed_and_the_next_run_is_as_ever() {
     let victim = dirty();
-    let warm = rewinding_launcher(&["dirty"]);
+    let warm = resetting_launcher(&["dirty"]);
     for round in 0..10 {
         let (killed, exit) = start(&warm, &victim, &dirty_case(&["", "0", "kill"]));
         assert_eq!((killed.status, exit.lost), (Status::Signaled(9), false), "round {round}");
@@ -217,7 +217,7 @@ fn a_killed_tool_is_killed_and_the_next_run_is_as_ever() {
 #[test]
 fn a_worker_killed_while_idle_is_noticed() {
     let victim = dirty();
-    let warm = rewinding_launcher(&["dirty"]);
+    let warm = resetting_launcher(&["dirty"]);
     for _ in 0..20 {
         let (ran, exit) = start(&warm, &victim, &dirty_case(&["", "3"]));
         assert!(exit.lost || ran.status == Status::Exited(3), "{exit:?}");
@@ -227,13 +227,13 @@ fn a_worker_killed_while_idle_is_noticed() {
         }
     }
     let (ran, exit) = start(&warm, &victim, &dirty_case(&["", "3"]));
-    assert!(exit.lost || (ran.status == Status::Exited(3) && exit.via != Via::Rewind), "{exit:?}");
+    assert!(exit.lost || (ran.status == Status::Exited(3) && exit.via != Via::Reset), "{exit:?}");
 }
 
 #[test]
 fn a_job_is_told_what_its_worker_had_run_for_others() {
     let victim = dirty();
-    let warm = rewinding_launcher(&["dirty"]);
+    let warm = resetting_launcher(&["dirty"]);
     let null = std::fs::File::options().read(true).write(true).open("/dev/null").unwrap();
     let groups: Vec<_> = (0..4)
         .map(|job| {
@@ -258,4 +258,30 @@ fn a_job_is_told_what_its_worker_had_run_for_others() {
         (visit.command.as_str(), visit.last[0].command.as_str()),
         ("dirty all 7 exit", "dirty all 7 exit")
     );
+}
+
+/// A fork tells its zygote of the system calls that have come to the gate by a signal. The next fork makes them by a jump.
+#[test]
+fn a_zygote_replaces_the_calls_that_its_forks_have_made() {
+    let victim = dirty();
+    let policy = Policy { choice: Choice::Only(vec!["dirty".into()]), resets: false, ..Policy::default() };
+    let warm = Launcher::new().with_policy(policy);
+    let case = dirty_case(&["return"]);
+    let (expected, _) = start(&Launcher::new(), &victim, &case);
+    for round in 0..ROUNDS {
+        let (ran, exit) = start(&warm, &victim, &case);
+        assert_eq!((ran, exit.via), (start(&Launcher::new(), &victim, &case).0, Via::Fork), "round {round}");
+    }
+    assert_eq!(start(&warm, &victim, &case).0, expected);
+    let zygote = processes_of(&victim.program);
+    let maps = std::fs::read_to_string(format!("/proc/{}/smaps", zygote[0])).unwrap();
+    // The kernel lists a mapping, then its figures.
+    let mut is_text = false;
+    let written = maps.lines().any(|line| {
+        if line.contains(" r-xp ") || line.contains("-p ") && line.contains('/') {
+            is_text = line.contains(" r-xp ") && line.contains("/libc.so");
+        }
+        is_text && line.starts_with("Private_Dirty:") && !line.ends_with(" 0 kB")
+    });
+    assert!(written, "{maps}");
 }
