@@ -63,16 +63,26 @@ impl Walk {
             || (!self.own_dirs.is_empty() && path.ancestors().any(|above| self.own_dirs.contains(above)))
     }
 
+    /// Notes what is there before a call changes it.
+    pub fn about_to_change(&mut self, path: &Path) -> Result<(), Refusal> {
+        let is_content = self.inputs.get(path).is_some_and(|(looks, _)| looks.has(Looks::CONTENT));
+        if is_content { self.note_content(path, true) } else { Ok(()) }
+    }
+
     /// From now on, what is there comes from the test itself.
-    pub fn make_own(&mut self, path: PathBuf, is_new_dir: bool) -> Result<(), Refusal> {
+    pub fn make_own(&mut self, path: PathBuf, is_new_dir: bool) {
         self.passed.clear();
-        if self.inputs.get(&path).is_some_and(|(looks, _)| looks.has(Looks::CONTENT)) {
-            // It is about to change.
-            self.note_content(&path, true)?;
-        }
         let own = if is_new_dir { &mut self.own_dirs } else { &mut self.own };
         own.insert(path);
-        Ok(())
+    }
+
+    /// The call that was to make or empty a file has failed, so that more mattered than whether it can.
+    pub fn not_made(&mut self, path: &Path) {
+        match self.inputs.get_mut(path) {
+            Some((looks, State::Missing(mode))) => (*looks, *mode) = (Looks::EXISTS, 0),
+            Some((looks, _)) => *looks = looks.and(Looks::EXISTS).and(Looks::STAT),
+            None => {}
+        }
     }
 
     /// Follows `path` from the directory `base`, and notes the directories and links on the way, and what is missing. `follows` if the last

@@ -3,6 +3,7 @@
 //! Two lists say what is known: calls that tell nothing that is not known otherwise (`HARMLESS`, which the kernel lets pass), and calls
 //! that name files (`Watch::judge`). Any other call makes the run one that teaches nothing. Calls are judged before they are made.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -140,7 +141,14 @@ const TELLING: [(i64, &str); 24] = [
 /// Runs `run` in a traced child of this process, which must have one thread, and tells what it depends on.
 pub fn trace(run: impl FnOnce() -> u8) -> io::Result<Traced> {
     let own = std::env::current_exe().ok();
-    let mut watch = Watch { walk: Walk::default(), refusal: None, own, umask: umask() };
+    let mut watch = Watch {
+        walk: Walk::default(),
+        refusal: None,
+        changes: Vec::new(),
+        pending: HashMap::new(),
+        own,
+        umask: umask(),
+    };
     let allowed: Vec<u32> = HARMLESS.iter().filter_map(|number| u32::try_from(*number).ok()).collect();
     let code = trace_tree(&allowed, &mut watch, run)?;
     let inputs = match watch.refusal {
@@ -160,16 +168,38 @@ fn umask() -> u32 {
 struct Watch {
     walk: Walk,
     refusal: Option<Refusal>,
+    /// What the call that is judged makes, empties or removes; whether it makes a directory.
+    changes: Vec<(PathBuf, bool)>,
+    /// The same of calls that are being made, by process: it counts if they succeed.
+    pending: HashMap<i32, Vec<(PathBuf, bool)>>,
     /// This program.
     own: Option<PathBuf>,
     umask: u32,
 }
 
 impl Watcher for Watch {
-    fn call(&mut self, call: &Call) {
-        if self.refusal.is_none() {
-            let program = || std::fs::read_to_string(format!("/proc/{}/comm", call.pid)).unwrap_or_default();
-            self.refusal = self.judge(call).err().map(|why| format!("{why} ({})", program().trim_end()));
+    fn call(&mut self, call: &Call) -> bool {
+        if self.refusal.is_some() {
+            return false;
+        }
+        let judged = self.judge(call);
+        let changes = std::mem::take(&mut self.changes);
+        if let Err(why) = judged {
+            let program = std::fs::read_to_string(format!("/proc/{}/comm", call.pid)).unwrap_or_default();
+            self.refusal = Some(format!("{why} ({})", program.trim_end()));
+            return false;
+        }
+        let is_change = !changes.is_empty();
+        if is_change {
+            self.pending.insert(call.pid, changes);
+        }
+        is_change
+    }
+
+    fn called(&mut self, pid: i32, succeeded: bool) {
+        let changes = self.pending.remove(&pid).unwrap_or_default();
+        for (path, is_dir) in changes {
+            if succeeded { self.walk.make_own(path, is_dir) } else { self.walk.not_made(&path) }
         }
     }
 
@@ -186,6 +216,13 @@ fn descriptor(argument: u64) -> i32 {
 const HERE: i32 = libc::AT_FDCWD;
 
 impl Watch {
+    /// Records that the call makes, empties or removes what is there, if it succeeds.
+    fn changes(&mut self, path: PathBuf, is_new_dir: bool) -> Result<(), Refusal> {
+        self.walk.about_to_change(&path)?;
+        self.changes.push((path, is_new_dir));
+        Ok(())
+    }
+
     fn judge(&mut self, call: &Call) -> Result<(), Refusal> {
         let a = call.args;
         let flag = |argument: u64, flag: i32| argument & flag as u64 != 0;
@@ -340,7 +377,7 @@ impl Watch {
                 if has(libc::O_TRUNC) {
                     self.walk.look_overwritten(&spot, mode as u32 & 0o7777 & !self.umask)?;
                 }
-                self.walk.make_own(path.clone(), false)?;
+                self.changes(path.clone(), false)?;
                 Ok(())
             }
             Spot::Found { .. } if makes && has(libc::O_EXCL) => self.walk.look(&spot, Looks::EXISTS, false),
@@ -356,7 +393,7 @@ impl Watch {
                     self.walk.look(&spot, Looks::STAT.and(Looks::CONTENT), writes)?;
                 }
                 if is_file && (writes || has(libc::O_TRUNC)) {
-                    self.walk.make_own(path.clone(), false)?;
+                    self.changes(path.clone(), false)?;
                 }
                 Ok(())
             }
@@ -367,7 +404,7 @@ impl Watch {
     fn make(&mut self, call: &Call, named: (i32, u64), is_dir: bool) -> Result<(), Refusal> {
         let Some(spot) = self.spot(call, named, false)? else { return Ok(()) };
         match &spot {
-            Spot::Missing { path, is_end: true, .. } => self.walk.make_own(path.clone(), is_dir)?,
+            Spot::Missing { path, is_end: true, .. } => self.changes(path.clone(), is_dir)?,
             Spot::Missing { .. } => {}
             Spot::Found { .. } => self.walk.look(&spot, Looks::EXISTS, false)?,
         }
@@ -378,7 +415,7 @@ impl Watch {
         let Some(spot) = self.spot(call, named, false)? else { return Ok(()) };
         if let Spot::Found { path, .. } = &spot {
             self.walk.look(&spot, if is_dir { Looks::NAMES } else { Looks::EXISTS }, false)?;
-            self.walk.make_own(path.clone(), false)?;
+            self.changes(path.clone(), false)?;
         }
         Ok(())
     }
@@ -387,7 +424,8 @@ impl Watch {
         let (Some(from), Some(to)) = (self.spot(call, from, false)?, self.spot(call, to, false)?) else {
             return Ok(());
         };
-        self.walk.look(&to, Looks::EXISTS, false)?;
+        let is_onto_dir = matches!(&to, Spot::Found { stamp, .. } if is_dir(stamp));
+        self.walk.look(&to, if is_onto_dir { Looks::NAMES } else { Looks::EXISTS }, false)?;
         let Spot::Found { path, stamp } = &from else { return Ok(()) };
         let (is_dir, is_own) = (is_dir(stamp), self.walk.is_own(path));
         if is_dir && !is_own {
@@ -395,8 +433,8 @@ impl Watch {
         }
         self.walk.look(&from, Looks::STAT.and(Looks::CONTENT), true)?;
         let (Spot::Missing { path: target, .. } | Spot::Found { path: target, .. }) = &to;
-        self.walk.make_own(target.clone(), is_dir)?;
-        self.walk.make_own(path.clone(), false)?;
+        self.changes(target.clone(), is_dir)?;
+        self.changes(path.clone(), false)?;
         Ok(())
     }
 
@@ -407,7 +445,7 @@ impl Watch {
         self.walk.look(&from, Looks::STAT.and(Looks::CONTENT), true)?;
         self.walk.look(&to, Looks::EXISTS, false)?;
         if let (Spot::Found { .. }, Spot::Missing { path, is_end: true, .. }) = (&from, &to) {
-            self.walk.make_own(path.clone(), false)?;
+            self.changes(path.clone(), false)?;
         }
         Ok(())
     }
@@ -430,7 +468,7 @@ impl Watch {
             return Err(format!("changes the directory '{}', which it has not made", path.display()));
         }
         self.walk.look(&spot, Looks::STAT.and(Looks::CONTENT), true)?;
-        self.walk.make_own(path.clone(), false)?;
+        self.changes(path.clone(), false)?;
         Ok(())
     }
 

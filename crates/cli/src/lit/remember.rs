@@ -26,6 +26,7 @@ impl Session<'_> {
             return None;
         }
         let hindrance = match () {
+            () if !cfg!(target_arch = "x86_64") => "tracing needs x86-64",
             () if self.warm.checks().is_parity() => "with --parity every test runs",
             () if self.warm.chooses_allocators() => "with another allocator",
             () if self.options.use_valgrind => "with valgrind",

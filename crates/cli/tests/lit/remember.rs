@@ -199,6 +199,14 @@ const CHANGES: &[Change] = &[
     ("an output that the test does not expect", "mkdir -p %t && not test -e %t/late", |at| {
         at.suite.file("Output/a.test.tmp/late", "");
     }),
+    (
+        "a file in a directory that could not be replaced",
+        "rm -rf %t && mkdir %t && not mv -T %t %S/data && grep one %S/data/file",
+        |at| drop(at.suite.file("data/file", "two\n")),
+    ),
+    ("a file in a directory that could not be removed", "not rmdir %S/data && grep one %S/data/file", |at| {
+        at.suite.file("data/file", "two\n");
+    }),
     ("the limits", "true", |at| at.args.push("--timeout=77")),
     ("the stored knowledge", "true", |at| {
         for entry in fs::read_dir(at.cache.path().join("verdicts")).unwrap() {

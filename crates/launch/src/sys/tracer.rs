@@ -26,6 +26,8 @@ pub(crate) struct Entry {
 pub(crate) enum Happened {
     /// It is about to make a system call that the filter does not let pass.
     Call,
+    /// The call that it was to report has been made.
+    Called,
     /// It has made this process or thread.
     Made(i32),
     /// It has become another program. This was its number.
@@ -67,6 +69,7 @@ pub(crate) fn fork(allowed: &[u32]) -> io::Result<Option<i32>> {
 fn seize(pid: i32) -> io::Result<()> {
     let options = libc::PTRACE_O_EXITKILL
         | libc::PTRACE_O_TRACESECCOMP
+        | libc::PTRACE_O_TRACESYSGOOD
         | libc::PTRACE_O_TRACEFORK
         | libc::PTRACE_O_TRACEVFORK
         | libc::PTRACE_O_TRACECLONE
@@ -133,6 +136,18 @@ pub(crate) fn resume(pid: i32, signal: i32) {
     let _ = request(libc::PTRACE_CONT, pid, 0, signal as usize as *mut libc::c_void);
 }
 
+/// Lets a process run to the end of the call that it is about to make.
+pub(crate) fn resume_call(pid: i32) {
+    let _ = request(libc::PTRACE_SYSCALL, pid, 0, ptr::null_mut());
+}
+
+/// Returns whether the call that a process has just made succeeded. `None` if it is not at the end of a call.
+pub(crate) fn succeeded(pid: i32) -> Option<bool> {
+    let info = call_info(pid).ok().filter(|info| info.op == libc::PTRACE_SYSCALL_INFO_EXIT)?;
+    // SAFETY: `op` says that this is the member that was written.
+    Some(unsafe { info.u.exit.is_error } == 0)
+}
+
 /// Leaves a process stopped until a signal continues it.
 pub(crate) fn leave_stopped(pid: i32) {
     let _ = request(libc::PTRACE_LISTEN, pid, 0, ptr::null_mut());
@@ -171,6 +186,7 @@ fn happened(pid: i32, status: i32) -> Happened {
     }
     let signal = libc::WSTOPSIG(status);
     match status >> 16 {
+        0 if signal == libc::SIGTRAP | 0x80 => Happened::Called,
         0 => Happened::Signal(signal),
         libc::PTRACE_EVENT_SECCOMP => Happened::Call,
         libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
@@ -183,13 +199,17 @@ fn happened(pid: i32, status: i32) -> Happened {
     }
 }
 
-/// Returns the system call that a process is about to make.
-pub(crate) fn entry(pid: i32) -> io::Result<Entry> {
+fn call_info(pid: i32) -> io::Result<libc::ptrace_syscall_info> {
     let mut info = MaybeUninit::<libc::ptrace_syscall_info>::zeroed();
     let size = size_of::<libc::ptrace_syscall_info>();
     request(libc::PTRACE_GET_SYSCALL_INFO, pid, size, info.as_mut_ptr().cast())?;
     // SAFETY: zeros are a valid value of it, and the kernel writes only valid ones.
-    let info = unsafe { info.assume_init() };
+    Ok(unsafe { info.assume_init() })
+}
+
+/// Returns the system call that a process is about to make.
+pub(crate) fn entry(pid: i32) -> io::Result<Entry> {
+    let info = call_info(pid)?;
     if info.op != libc::PTRACE_SYSCALL_INFO_SECCOMP {
         return Err(io::ErrorKind::InvalidData.into());
     }

@@ -54,8 +54,11 @@ impl Call {
 
 /// Judges what traced processes do.
 pub trait Watcher {
-    /// Takes a call that is not on the list, before it is made.
-    fn call(&mut self, call: &Call);
+    /// Takes a call that is not on the list, before it is made. Returns whether its end is to be reported.
+    fn call(&mut self, call: &Call) -> bool;
+
+    /// Takes the end of such a call.
+    fn called(&mut self, pid: i32, succeeded: bool);
 
     /// Takes something else that cannot be followed.
     fn refuse(&mut self, why: &'static str);
@@ -125,10 +128,16 @@ impl Tree<'_> {
                     let is_made_good = signal == libc::SIGSEGV && self.reads_time_stamp(pid);
                     tracer::resume(pid, if is_made_good { 0 } else { signal });
                 }
-                Happened::Call => {
-                    self.report(pid);
-                    tracer::resume(pid, 0);
-                }
+                Happened::Call if self.report(pid) => tracer::resume_call(pid),
+                Happened::Call => tracer::resume(pid, 0),
+                Happened::Called => match tracer::succeeded(pid) {
+                    Some(succeeded) => {
+                        self.watcher.called(pid, succeeded);
+                        tracer::resume(pid, 0);
+                    }
+                    // The beginning, which older kernels report as well.
+                    None => tracer::resume_call(pid),
+                },
             }
         }
         code.ok_or_else(|| io::ErrorKind::InvalidData.into())
@@ -138,14 +147,18 @@ impl Tree<'_> {
         self.ours.get(&pid).copied().unwrap_or(false)
     }
 
-    fn report(&mut self, pid: i32) {
+    /// Reports a call. Returns whether its end is to be reported.
+    fn report(&mut self, pid: i32) -> bool {
         match tracer::entry(pid) {
             Ok(Entry { number, args }) => {
-                self.watcher.call(&Call { pid, is_ours: self.is_ours(pid), number, args });
+                self.watcher.call(&Call { pid, is_ours: self.is_ours(pid), number, args })
             }
             // Killed meanwhile: the call is not made.
-            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-            Err(_) => self.watcher.refuse("a system call that could not be read"),
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => false,
+            Err(_) => {
+                self.watcher.refuse("a system call that could not be read");
+                false
+            }
         }
     }
 
