@@ -273,6 +273,14 @@ fn what_cannot_be_followed_always_runs() {
 }
 
 #[test]
+fn a_process_that_a_test_leaves_is_not_waited_for() {
+    let place = Place::new("setsid -f sleep 30 > %t 2>&1");
+    let begun = std::time::Instant::now();
+    assert_eq!(place.run(), ("PASS".to_owned(), false));
+    assert!(begun.elapsed() < Duration::from_secs(25));
+}
+
+#[test]
 fn other_times_are_no_change_if_only_content_counts() {
     let mut place = Place::new("grep one %S/data/file");
     place.args = vec!["--cache-by-content"];

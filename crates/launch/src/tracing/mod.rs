@@ -93,15 +93,18 @@ struct Tree<'w> {
 }
 
 impl Tree<'_> {
+    /// Follows all processes until the first one has ended. Those that are left then are ended with this process.
     fn follow(mut self) -> io::Result<i32> {
-        let mut code = None;
         while let Some((pid, happened)) = tracer::wait()? {
             match happened {
                 Happened::Ended(with) => {
                     self.ours.remove(&pid);
                     self.loaders.remove(&pid);
                     if pid == self.root {
-                        code = Some(with);
+                        if !self.ours.is_empty() {
+                            self.watcher.refuse("leaves processes behind");
+                        }
+                        return Ok(with);
                     }
                 }
                 Happened::Made(child) => {
@@ -140,7 +143,7 @@ impl Tree<'_> {
                 },
             }
         }
-        code.ok_or_else(|| io::ErrorKind::InvalidData.into())
+        Err(io::ErrorKind::InvalidData.into())
     }
 
     fn is_ours(&self, pid: i32) -> bool {
