@@ -7,6 +7,8 @@
 // Elsewhere nothing is traced.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 
+#[cfg(target_arch = "x86_64")]
+mod calls;
 mod content;
 mod input;
 #[cfg(target_arch = "x86_64")]
