@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use hotstart_inputs::{VerdictsReport, verdicts_report};
 use hotstart_launch::cache_directory;
 use hotstart_report::Sink;
 use hotstart_shell::{PassesReport, passes_directory, passes_report, remove_damaged_passes};
@@ -19,11 +20,12 @@ const HELP: &str = "\
 usage: hotstart cache stats|clear|verify
 
 What hotstart stores between runs in the user's cache directory (HOTSTART_CACHE_DIR, or hotstart below XDG_CACHE_HOME or
-~/.cache): what constructors of tools do, evaluated configs, which FileChecks answer as expected, and passes of FileCheck.
+~/.cache): what constructors of tools do, evaluated configs, which FileChecks answer as expected, passes of FileCheck, and tests that passed
+(--cache).
 
   stats    print the directory, and files and bytes of each kind
   clear    remove all of it; the next run is slower, and no verdict changes
-  verify   read all passes of FileCheck, and remove what is damaged
+  verify   read all passes of FileCheck and of tests, and remove what is damaged
 
 Exit code: 1 if something was damaged, 2 on an error.
 ";
@@ -31,6 +33,7 @@ Exit code: 1 if something was damaged, 2 on an error.
 /// Directories of the store, relative to it, and what is in them.
 const CONFIGS: &str = "configs";
 const FILECHECKS: &str = "filecheck";
+const VERDICTS: &str = "verdicts";
 
 /// Runs `hotstart cache` with the arguments after `cache`.
 pub fn run(args: &[OsString]) -> ExitCode {
@@ -73,6 +76,11 @@ fn stats(dir: &Path) -> String {
     }
     let PassesReport { segments: [good, damaged], hashes, bytes } = passes_report(&passes);
     let _ = writeln!(text, "{:>9} files {bytes:>12} bytes  passes of FileCheck: {hashes}", good + damaged);
+    let VerdictsReport { segments: [good, damaged], tests, bytes, off } = verdicts_report(dir, false);
+    let _ = writeln!(text, "{:>9} files {bytes:>12} bytes  tests with known inputs: {tests}", good + damaged);
+    if off > 0 {
+        let _ = writeln!(text, "{off:>9} suites of which no test is remembered, because a verdict was wrong");
+    }
     text
 }
 
@@ -80,9 +88,13 @@ fn verify(dir: &Path) -> ExitCode {
     let passes = passes_directory(dir);
     let PassesReport { segments: [good, damaged], hashes, .. } = passes_report(&passes);
     remove_damaged_passes(&passes);
-    let text =
-        format!("passes of FileCheck: {hashes} in {good} files in order; {damaged} damaged files, removed\n");
-    said(&text, if damaged == 0 { exit_code::SUCCESS } else { exit_code::FAILURE })
+    let tests = verdicts_report(dir, true);
+    let text = format!(
+        "passes of FileCheck: {hashes} in {good} files in order; {damaged} damaged files, removed\n\
+         tests with known inputs: {} in {} files in order; {} damaged files, removed\n",
+        tests.tests, tests.segments[0], tests.segments[1]
+    );
+    said(&text, if damaged + tests.segments[1] == 0 { exit_code::SUCCESS } else { exit_code::FAILURE })
 }
 
 /// Removes everything of hotstart's. A runner that works now writes its own knowledge again.
@@ -94,7 +106,7 @@ fn clear(dir: &Path) -> Result<(), (PathBuf, std::io::Error)> {
     for file in observations(dir) {
         gone(&file, fs::remove_file(&file))?;
     }
-    for part in [CONFIGS, FILECHECKS].map(|part| dir.join(part)) {
+    for part in [CONFIGS, FILECHECKS, VERDICTS].map(|part| dir.join(part)) {
         gone(&part, fs::remove_dir_all(&part))?;
     }
     Ok(())

@@ -13,6 +13,9 @@ fn main() -> ExitCode {
     if hotstart_launch::enter_guard(&args) {
         return ExitCode::SUCCESS;
     }
+    if let Some(code) = hotstart_run::enter_trace(&args) {
+        return code.into();
+    }
     if let Some(code) = hotstart_cli::exec::enter(&args) {
         return code;
     }

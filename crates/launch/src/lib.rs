@@ -25,6 +25,8 @@ mod slots;
 mod spec;
 mod starters;
 mod sys;
+#[cfg(target_arch = "x86_64")]
+pub mod tracing;
 mod warm;
 
 pub use allocator::{AllocatorChoice, AllocatorError, Allocators};

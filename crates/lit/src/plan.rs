@@ -229,6 +229,15 @@ impl JobSource for Plan<'_> {
         Some((name.clone(), size))
     }
 
+    fn remembered_in(&self, job: JobId) -> Option<String> {
+        let test = self.test(job);
+        let suite = test.suite();
+        let is_script = matches!(test.config().format, Some(Format::ShTest { .. }));
+        let is_once =
+            self.repeated.is_none() && self.wraps.is_empty() && !self.line_times && !self.updates_tests;
+        (is_script && is_once).then(|| format!("{} ({})", suite.name, suite.exec_root.display()))
+    }
+
     fn prepare(&self, job: JobId) -> Work {
         let test = self.test(job);
         match &test.config().format {

@@ -1,10 +1,11 @@
 //! The tools of a test that must never start warm, by request of its file or its directory's config.
 
+use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::path::Path;
 
 /// Tools to start cold.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ColdTools {
     /// None: the run's own settings decide.
     #[default]

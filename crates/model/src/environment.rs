@@ -2,10 +2,11 @@
 //!
 //! Order matters: lit passes Python dicts to its children, and `env` without a command prints what a tool sees.
 
+use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
 
 /// An ordered list of variables. Setting one that exists keeps its place, as a Python dict does.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
     vars: Vec<(OsString, OsString)>,
 }

@@ -31,6 +31,12 @@ pub trait JobSource: Sync {
     /// Returns the name of the job's group, and how many of its jobs may run at once. `None` if it is in no group.
     fn parallelism_group(&self, job: JobId) -> Option<(String, u32)>;
 
+    /// Returns the name of the suite within which this job's verdict may be remembered for later runs. `None` if a pass of
+    /// its script is not all that its verdict depends on.
+    fn remembered_in(&self, _job: JobId) -> Option<String> {
+        None
+    }
+
     /// Returns the work. Called once per job, on the worker, because it reads the test's file.
     fn prepare(&self, job: JobId) -> Work;
 

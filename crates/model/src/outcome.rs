@@ -143,6 +143,8 @@ pub struct Outcome {
     pub blame: String,
     /// The time of each RUN line of the last attempt, in order. Empty unless requested.
     pub lines: Vec<LineTime>,
+    /// Whether it was not run, because it passed before with the same inputs.
+    pub is_cached: bool,
 }
 
 impl Outcome {
@@ -162,6 +164,7 @@ impl Outcome {
             diagnosis: String::new(),
             blame: String::new(),
             lines: Vec::new(),
+            is_cached: false,
         }
     }
 }

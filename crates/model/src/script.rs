@@ -1,6 +1,7 @@
 //! A test's script as `lit` passes it to `shell`: the text after substitution, and everything that its commands
 //! inherit.
 
+use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use crate::{ColdTools, Environment};
 /// The lit whose behaviour applies. The version of the `lit` package that evaluated the configs decides it.
 ///
 /// Behaviour that came between two known versions is attributed to the later one, because 20 to 22 are not published.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Dialect {
     /// lit 19 and older.
     V19,
@@ -20,7 +21,7 @@ pub enum Dialect {
 }
 
 /// One RUN command (continuation lines joined), or a preamble command.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Command {
     /// The place, in lit's words: `RUN: at line 3`, `RUN: from line 3 to 5`, `preamble command line`.
     pub label: String,
@@ -29,7 +30,7 @@ pub struct Command {
 }
 
 /// The interpreter of the commands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Interpreter {
     /// hotstart's own implementation of lit's internal shell.
     Internal,
@@ -40,7 +41,7 @@ pub enum Interpreter {
 }
 
 /// A program that is a test by itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
     /// The program and its arguments. A name without a slash is looked up along PATH.
     pub argv: Vec<OsString>,
@@ -49,7 +50,7 @@ pub struct Program {
 }
 
 /// The settings with which lit runs a script in an external shell.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExternalShell {
     /// The shell's path, normally bash's.
     pub shell: PathBuf,
@@ -62,7 +63,7 @@ pub struct ExternalShell {
 }
 
 /// A tool that another program starts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wrap {
     /// The tool's name, which is the last component of its path.
     pub tool: String,
@@ -72,7 +73,7 @@ pub struct Wrap {
 }
 
 /// Everything needed to run one attempt of one test.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Script {
     /// The commands. Each runs only if the one before it succeeded.
     pub commands: Vec<Command>,

@@ -2,6 +2,7 @@
 //!
 //! It is structured data, not text: `lit` renders it in lit's words, only if somebody will read it.
 
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use crate::Environment;
 
 /// How a stage or a script ended, in lit's numbering: the exit code, or minus the number of the signal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
     /// Exited with this code.
     Exited(i32),
@@ -36,7 +37,7 @@ impl Status {
 }
 
 /// The content of a file that a failing stage's output was redirected to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RedirectedOutput {
     /// The name as written in the script.
     pub name: String,
@@ -47,7 +48,7 @@ pub struct RedirectedOutput {
 }
 
 /// One stage of a pipeline, or a builtin, or an error of the shell itself (status 127 with the error in `stderr`).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stage {
     /// The words after lexing and before globbing, with `env`/`not` words and without redirections.
     pub args: Vec<String>,
@@ -75,7 +76,7 @@ pub struct Stage {
 }
 
 /// An entry of a transcript.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
     /// The command with this index begins.
     Begin(usize),
@@ -84,7 +85,7 @@ pub enum Step {
 }
 
 /// The reason why a script ended without a status of its own. lit reports such tests as UNRESOLVED.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fault {
     /// A command could not be parsed, and nothing was run.
     Parse {
@@ -108,7 +109,7 @@ pub enum Fault {
 }
 
 /// The bytes that one stage wrote to the next, recorded only if the script requests it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Captured {
     /// The index of the pipeline in the script, counted from 0.
     pub pipeline: usize,
@@ -119,7 +120,7 @@ pub struct Captured {
 }
 
 /// A pipeline that failed, in the form in which a user can type it into another shell.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Again {
     /// The pipeline in the language of POSIX shells.
     pub command: String,
@@ -144,7 +145,7 @@ pub enum RunBy {
 }
 
 /// The record of one attempt at a script.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transcript {
     /// In order of execution. Empty for a program, and for a script that an external shell interpreted.
     pub steps: Vec<Step>,
@@ -166,6 +167,7 @@ pub struct Transcript {
     /// The pipeline that made the internal shell end with a failure.
     pub again: Option<Box<Again>>,
     /// The shell that interpreted it, if there was a choice.
+    #[serde(with = "native_or_not")]
     pub run_by: RunBy,
     /// CPU time of an external script or a program, and of all processes that it waited for.
     pub cpu: Duration,
@@ -173,4 +175,19 @@ pub struct Transcript {
     pub matched: usize,
     /// Whether a file changed between the time at which a command would have read it, and the time at which it was started.
     pub is_outdated: bool,
+}
+
+/// Hands a record on to another process: the reason for a refusal is only counted, and stays where it arose.
+mod native_or_not {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::RunBy;
+
+    pub(super) fn serialize<S: Serializer>(by: &RunBy, to: S) -> Result<S::Ok, S::Error> {
+        (*by == RunBy::Native).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<RunBy, D::Error> {
+        Ok(if bool::deserialize(from)? { RunBy::Native } else { RunBy::AsAsked })
+    }
 }

@@ -18,6 +18,9 @@ pub struct Contents<'a> {
     pub elapsed: Duration,
 }
 
+/// The label of tests that were not run, because they passed before with the same inputs. No other result is remembered.
+const CACHED: &str = "Passed (cached)";
+
 /// Writes lists and summary of all discovered tests.
 pub fn write(to: &mut Sink, records: &[TestRecord<'_>], contents: &Contents<'_>, table: &VerdictTable) {
     for (code, kind) in table.iter() {
@@ -48,12 +51,16 @@ fn write_counts(to: &mut Sink, records: &[TestRecord<'_>], contents: &Contents<'
         to.line(&format!("\nTesting Time: {:.2}s", contents.elapsed.as_secs_f64()));
     }
     to.line(&format!("\nTotal Discovered Tests: {}", records.len()));
+    let count = |code, is_cached| {
+        let is_counted = |record: &&TestRecord<'_>| {
+            record.outcome.verdict == code && record.outcome.is_cached == is_cached
+        };
+        records.iter().filter(is_counted).count()
+    };
     let groups: Vec<(&str, usize)> = table
         .iter()
         .filter(|(_, kind)| kind.is_failure || !contents.terse)
-        .map(|(code, kind)| {
-            (kind.label.as_str(), records.iter().filter(|record| record.outcome.verdict == code).count())
-        })
+        .flat_map(|(code, kind)| [(kind.label.as_str(), count(code, false)), (CACHED, count(code, true))])
         .filter(|(_, count)| *count > 0)
         .collect();
     let label_width = groups.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);

@@ -101,7 +101,7 @@ impl Checks {
     }
 
     /// Returns whether every test is compared.
-    pub(crate) fn is_parity(&self) -> bool {
+    pub fn is_parity(&self) -> bool {
         self.parity
     }
 

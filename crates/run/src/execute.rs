@@ -9,6 +9,7 @@ use hotstart_model::{Fault, Interpreter, JobId, Script, Transcript};
 
 use hotstart_shell::{FileChecks, Starts};
 
+use crate::traced::{self, TraceError, Traced};
 use crate::watch::Watch;
 
 /// The way tools are started.
@@ -52,6 +53,9 @@ impl Ran {
 pub(crate) trait Execute: Sync + fmt::Debug {
     /// Runs `script` once.
     fn run(&self, job: JobId, script: &Script, way: Way) -> Ran;
+
+    /// Runs `script` once, cold and traced.
+    fn trace(&self, job: JobId, script: &Script) -> Result<Traced, TraceError>;
 
     /// Quarantines the tools that this run started warm.
     fn quarantine(&self, ran: &Ran);
@@ -121,6 +125,15 @@ impl Execute for Processes<'_> {
             is_cut_short,
             group,
         }
+    }
+
+    fn trace(&self, job: JobId, script: &Script) -> Result<Traced, TraceError> {
+        let group = Arc::new(Group::of_job(job.0));
+        let _room = descriptors::reserve(needed(script) + STAGE, || self.watch.is_killed());
+        let own = script.timeout.map(|limit| Instant::now() + limit);
+        let deadline = [own, self.deadline].into_iter().flatten().min();
+        let _watched = self.watch.over(&group, deadline);
+        traced::trace(script, &self.cold, &group)
     }
 
     fn quarantine(&self, ran: &Ran) {

@@ -13,6 +13,7 @@ use hotstart_model::{
 
 use crate::execute::{Execute, Ran, Way};
 use crate::schedule::{Run, RunSettings};
+use crate::traced::{TraceError, Traced};
 use crate::watch::Watch;
 use crate::{Checks, worker};
 
@@ -51,6 +52,7 @@ pub(crate) struct FakeExecutor {
     warm: Mutex<VecDeque<Ran>>,
     cold: Mutex<VecDeque<Ran>>,
     ways: Mutex<Vec<Way>>,
+    pub traced: Mutex<VecDeque<Traced>>,
     pub quarantined: AtomicUsize,
     pub doubted: AtomicUsize,
     pub visits: Vec<Visit>,
@@ -88,6 +90,10 @@ impl Execute for FakeExecutor {
         if queue.len() > 1 { queue.pop_front().unwrap() } else { queue[0].clone() }
     }
 
+    fn trace(&self, _: JobId, _: &Script) -> Result<Traced, TraceError> {
+        self.traced.lock().unwrap().pop_front().ok_or(TraceError::Lost)
+    }
+
     fn quarantine_matches(&self, _: &Ran, _: &str) {}
 
     fn quarantine(&self, _: &Ran) {
@@ -114,6 +120,8 @@ pub(crate) struct FakeSource {
     pub retries: u32,
     /// Whether the script asks for an external shell but may run without it.
     pub may_be_native: bool,
+    /// The suite within which its verdict may be remembered.
+    pub suite: Option<String>,
 }
 
 impl FakeSource {
@@ -143,6 +151,10 @@ impl JobSource for FakeSource {
 
     fn parallelism_group(&self, _: JobId) -> Option<(String, u32)> {
         None
+    }
+
+    fn remembered_in(&self, _: JobId) -> Option<String> {
+        self.suite.clone()
     }
 
     fn prepare(&self, _: JobId) -> Work {
@@ -243,6 +255,7 @@ pub(crate) fn settings() -> RunSettings {
         tool_times: None,
         shells: None,
         filechecks: None,
+        memory: None,
         fail_flaky: false,
         replay: None,
     }

@@ -17,7 +17,7 @@ use crate::room::Room;
 use crate::serial::{PutOff, Serially};
 use crate::turns::{Order, Turns};
 use crate::watch::Watch;
-use crate::{Checks, Interrupt, Shells, ToolTimes, crew};
+use crate::{Checks, Interrupt, Memory, Shells, ToolTimes, crew};
 
 /// The settings of a run.
 #[derive(Clone, Debug)]
@@ -36,6 +36,8 @@ pub struct RunSettings {
     pub shells: Option<Arc<Shells>>,
     /// Decides passes of FileCheck in warm runs, if set.
     pub filechecks: Option<Arc<FileChecks>>,
+    /// Remembers which tests passed with which inputs (`--cache`), if set.
+    pub memory: Option<Arc<Memory>>,
     /// Whether a test fails that failed when started warm and passed cold (`--fail-flaky`).
     pub fail_flaky: bool,
     /// The command that runs tests again in a given order; `None` if there is none.

@@ -27,7 +27,7 @@ use hotstart_python::{argfile, shlex};
 
 pub use builtin::Builtin;
 pub use console::ConsoleOptions;
-pub use options::{AbOptions, ConfigCacheUse, LitOptions, OwnOptions, SHELLS};
+pub use options::{AbOptions, ConfigCacheUse, LitOptions, OwnOptions, Remember, SHELLS};
 pub use warm::{
     Allocator, AllocatorOptions, ConfigFile, Parity, Start, WarmOptions, allocator, allocator_tool,
     check_tool, is_percentage,

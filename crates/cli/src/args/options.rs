@@ -57,6 +57,12 @@ pub struct OwnOptions {
     pub no_filecheck: bool,
     /// Whether no pass of FileCheck is remembered between runs.
     pub no_check_cache: bool,
+    /// Whether tests are remembered that passed, and not run while their inputs are the same.
+    pub remember: Remember,
+    /// Whether the inputs of tests are listed.
+    pub inputs: bool,
+    /// Files; the tests that a change to one of them would run are listed.
+    pub affected: Vec<PathBuf>,
     /// Whether the failed command, and how to rerun it, follow a failing test's result line.
     pub diagnose: bool,
     /// Whether only tests run that failed last time. An empty selection is then no error.
@@ -81,6 +87,18 @@ pub struct OwnOptions {
     pub config_cache: ConfigCacheUse,
     /// The only tests to run, by full name, one after the other in this order.
     pub replay: Vec<String>,
+}
+
+/// Which tests are not run because they passed before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Remember {
+    /// None.
+    #[default]
+    Nothing,
+    /// Those whose inputs are the same files, with the same times.
+    SameFiles,
+    /// Those whose inputs have the same content.
+    SameContent,
 }
 
 /// Options of a comparison with another lit.

@@ -11,6 +11,7 @@ mod nesting;
 mod page;
 mod placed;
 mod records;
+mod remember;
 mod settings;
 mod stop;
 mod tally;
@@ -181,7 +182,8 @@ impl Session<'_> {
 
     /// Returns whether prefork is worthwhile for the tools that tests will start.
     fn expects_runs(&self) -> bool {
-        let is_listing = listing::is_wanted(&self.options);
+        let own = &self.options.own;
+        let is_listing = listing::is_wanted(&self.options) || own.inputs || !own.affected.is_empty();
         self.warm.is_on() && !self.warm.chooses_allocators() && !is_listing && !self.options.no_execute
     }
 
@@ -203,6 +205,9 @@ impl Session<'_> {
             return failed(messages::no_tests_discovered());
         }
         if let Some(code) = listing::list(&self.options, discovered) {
+            return code;
+        }
+        if let Some(code) = self.list_inputs(discovered, &launcher) {
             return code;
         }
         let repeated = self.options.own.repeat.and_then(|_| asked::cannot_be_repeated(discovered));
@@ -229,9 +234,11 @@ impl Session<'_> {
                 if self.warm.matches_filechecks() && !self.options.own.no_filecheck {
                     tally.filechecks = Some(self.filechecks(discovered, &launcher));
                 }
+                tally.memory = self.memory(discovered);
                 let nesting = nesting.serve(&launcher, tally.tool_times.clone());
                 let code = self.execute(discovered, diagnostics, stopper, (&launcher, &checks, &tally));
                 tally.filechecks.iter().for_each(|filechecks| filechecks.save());
+                tally.memory.iter().for_each(|memory| memory.save());
                 let kept = python.keep();
                 if self.options.own.debug_times {
                     told(&format!("hotstart: configs were {kept}\n"));
@@ -288,6 +295,13 @@ impl Session<'_> {
         told(&warm::faults(&statistics));
         told(&warm::flaky(&checks.flaky()));
         told(&tally.contradictions());
+        told(
+            &tally
+                .memory
+                .as_ref()
+                .map(|memory| remember::told(memory, self.warm.explain))
+                .unwrap_or_default(),
+        );
         if self.warm.explain {
             told(&warm::table(&statistics, checks.counts()));
             told(&nesting.told());
@@ -350,6 +364,7 @@ impl Session<'_> {
             tool_times: tally.tool_times.clone(),
             shells: tally.shells.clone(),
             filechecks: tally.filechecks.clone(),
+            memory: tally.memory.clone(),
             fail_flaky: options.own.warm.fail_flaky,
             replay: Some(self.replay()),
             order: self.asked.order(plan),

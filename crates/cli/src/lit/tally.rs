@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use hotstart_report::time_by::TimeBy;
-use hotstart_run::{ShellCounts, Shells, ToolTimes};
+use hotstart_run::{Memory, ShellCounts, Shells, ToolTimes};
 use hotstart_shell::{FileCheckCounts, FileChecks};
 
 use crate::args::LitOptions;
@@ -16,6 +16,7 @@ pub(super) struct Tally {
     pub tool_times: Option<Arc<ToolTimes>>,
     pub shells: Option<Arc<Shells>>,
     pub filechecks: Option<Arc<FileChecks>>,
+    pub memory: Option<Arc<Memory>>,
 }
 
 impl Tally {
@@ -25,6 +26,7 @@ impl Tally {
             tool_times: by_tool.then(Arc::default),
             shells: options.own.native_shell.unwrap_or(false).then(Arc::default),
             filechecks: None,
+            memory: None,
         }
     }
 

@@ -14,6 +14,7 @@ mod native;
 mod nested;
 mod page;
 mod python;
+mod remember;
 mod stop;
 mod suite;
 mod verbosity;

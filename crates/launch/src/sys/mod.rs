@@ -13,4 +13,6 @@ pub(crate) mod spawn;
 pub(crate) mod stdio;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod trace;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod tracer;
 pub(crate) mod wait;

@@ -40,6 +40,9 @@ fn entry<'a>(name: Cow<'a, str>, outcome: &'a Outcome, run: &'a Run<'_>) -> Json
         ("output".into(), Json::text(&outcome.output)),
         ("elapsed".into(), elapsed),
     ];
+    if outcome.is_cached {
+        members.push(("cached".into(), Json::Bool(true)));
+    }
     if !outcome.metrics.is_empty() {
         let metrics = outcome.metrics.iter().map(|(name, value)| (name, metric(value)));
         members.push(("metrics".into(), Json::object(metrics)));

@@ -1,0 +1,25 @@
+//! What every test of a run depends on, besides files: the system, the processor, the user, limits and signals.
+
+use std::fs;
+
+/// Returns a text that is the same as long as these are.
+pub fn surroundings() -> String {
+    let system = rustix::system::uname();
+    let parts = [system.sysname(), system.nodename(), system.release(), system.version(), system.machine()];
+    let mut text = parts.map(|part| part.to_string_lossy().into_owned()).join("\n");
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let processor = read("/proc/cpuinfo");
+    let of_processor = ["vendor_id", "cpu family", "model", "stepping", "microcode", "flags", "cache size"];
+    let constant = |line: &&str| of_processor.iter().any(|name| line.starts_with(name));
+    // Up to the end of the first one.
+    let first = processor.lines().take_while(|line| !line.is_empty()).filter(constant);
+    let of_process = ["Uid", "Gid", "Groups", "Umask", "Sig", "Cap", "Cpus_allowed", "NoNewPrivs", "Seccomp"];
+    let status = read("/proc/self/status");
+    let is_kept =
+        |line: &&str| of_process.iter().any(|name| line.starts_with(name)) && !line.starts_with("SigQ");
+    for line in first.chain(status.lines().filter(is_kept)) {
+        text.push('\n');
+        text.push_str(line);
+    }
+    text + "\n" + &read("/proc/self/limits")
+}

@@ -1,0 +1,423 @@
+//! What each system call means for the inputs of a test.
+//!
+//! Two lists say what is known: calls that tell nothing that is not known otherwise (`calls::HARMLESS`, which the kernel lets pass), and
+//! calls that name files (`Watch::judge`). Any other call makes the run one that teaches nothing. Calls are judged before they are made.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hotstart_launch::tracing::{Call, Watcher, trace_tree};
+use serde::{Deserialize, Serialize};
+
+use crate::calls::{FLAGS_OF_NEW_PROCESSES, HARMLESS, REQUESTS, TELLING, is_our_own_affair};
+use crate::input::{Input, Looks, Stamp};
+use crate::program::{self, Leads};
+use crate::walk::{Refusal, Spot, Walk};
+
+/// What a traced run has shown.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Traced {
+    /// Exit code of the traced code.
+    pub code: i32,
+    /// The inputs, with the content of large files still to be learned; or the reason why they cannot be told.
+    pub inputs: Result<Vec<Input>, String>,
+}
+
+/// Runs `run` in a traced child of this process, which must have one thread, and tells what it depends on.
+pub fn trace(run: impl FnOnce() -> u8) -> io::Result<Traced> {
+    let own = std::env::current_exe().ok();
+    let mut watch = Watch {
+        walk: Walk::default(),
+        refusal: None,
+        changes: Vec::new(),
+        pending: HashMap::new(),
+        own,
+        umask: umask(),
+    };
+    let allowed: Vec<u32> = HARMLESS.iter().filter_map(|number| u32::try_from(*number).ok()).collect();
+    let code = trace_tree(&allowed, &mut watch, run)?;
+    let inputs = match watch.refusal {
+        Some(why) => Err(why),
+        None => watch.walk.into_inputs(),
+    };
+    Ok(Traced { code, inputs })
+}
+
+/// Returns the mask of modes for new files.
+fn umask() -> u32 {
+    let before = rustix::process::umask(rustix::fs::Mode::empty());
+    rustix::process::umask(before);
+    before.bits()
+}
+
+struct Watch {
+    walk: Walk,
+    refusal: Option<Refusal>,
+    /// What the call that is judged makes, empties or removes; whether it makes a directory.
+    changes: Vec<(PathBuf, bool)>,
+    /// The same of calls that are being made, by process: it counts if they succeed.
+    pending: HashMap<i32, Vec<(PathBuf, bool)>>,
+    /// This program.
+    own: Option<PathBuf>,
+    umask: u32,
+}
+
+impl Watcher for Watch {
+    fn call(&mut self, call: &Call) -> bool {
+        if self.refusal.is_some() {
+            return false;
+        }
+        let judged = self.judge(call);
+        let changes = std::mem::take(&mut self.changes);
+        if let Err(why) = judged {
+            let program = std::fs::read_to_string(format!("/proc/{}/comm", call.pid)).unwrap_or_default();
+            self.refusal = Some(format!("{why} ({})", program.trim_end()));
+            return false;
+        }
+        let is_change = !changes.is_empty();
+        if is_change {
+            self.pending.insert(call.pid, changes);
+        }
+        is_change
+    }
+
+    fn called(&mut self, pid: i32, succeeded: bool) {
+        let changes = self.pending.remove(&pid).unwrap_or_default();
+        for (path, is_dir) in changes {
+            if succeeded { self.walk.make_own(path, is_dir) } else { self.walk.not_made(&path) }
+        }
+    }
+
+    fn refuse(&mut self, why: &'static str) {
+        self.refusal.get_or_insert_with(|| why.to_owned());
+    }
+}
+
+/// A descriptor in a call's argument: the kernel takes the lower half.
+fn descriptor(argument: u64) -> i32 {
+    argument as u32 as i32
+}
+
+const HERE: i32 = libc::AT_FDCWD;
+
+impl Watch {
+    /// Records that the call makes, empties or removes what is there, if it succeeds.
+    fn changes(&mut self, path: PathBuf, is_new_dir: bool) -> Result<(), Refusal> {
+        self.walk.about_to_change(&path)?;
+        self.changes.push((path, is_new_dir));
+        Ok(())
+    }
+
+    fn judge(&mut self, call: &Call) -> Result<(), Refusal> {
+        let a = call.args;
+        let flag = |argument: u64, flag: i32| argument & flag as u64 != 0;
+        let followed = |flags: u64| !flag(flags, libc::AT_SYMLINK_NOFOLLOW);
+        match call.number {
+            libc::SYS_open => self.open(call, (HERE, a[0]), a[1], a[2]),
+            libc::SYS_openat => self.open(call, (descriptor(a[0]), a[1]), a[2], a[3]),
+            libc::SYS_creat => {
+                self.open(call, (HERE, a[0]), (libc::O_CREAT | libc::O_TRUNC | libc::O_WRONLY) as u64, a[1])
+            }
+            libc::SYS_stat => self.look(call, (HERE, a[0]), true, Looks::STAT),
+            libc::SYS_lstat => self.look(call, (HERE, a[0]), false, Looks::STAT),
+            libc::SYS_newfstatat => self.look(call, (descriptor(a[0]), a[1]), followed(a[3]), Looks::STAT),
+            libc::SYS_statx => self.look(call, (descriptor(a[0]), a[1]), followed(a[2]), Looks::STAT),
+            libc::SYS_access => self.look(call, (HERE, a[0]), true, Looks::EXISTS),
+            libc::SYS_faccessat => self.look(call, (descriptor(a[0]), a[1]), true, Looks::EXISTS),
+            libc::SYS_faccessat2 => self.look(call, (descriptor(a[0]), a[1]), followed(a[3]), Looks::EXISTS),
+            libc::SYS_readlink => self.readlink(call, (HERE, a[0])),
+            libc::SYS_readlinkat => self.readlink(call, (descriptor(a[0]), a[1])),
+            libc::SYS_chdir => self.look(call, (HERE, a[0]), true, Looks::EXISTS),
+            // The directory was looked at when it was opened.
+            libc::SYS_fchdir => Ok(()),
+            libc::SYS_execve => self.execute(call, (HERE, a[0])),
+            libc::SYS_execveat if a[4] == 0 => self.execute(call, (descriptor(a[0]), a[1])),
+            libc::SYS_mkdir => self.make(call, (HERE, a[0]), true),
+            libc::SYS_mkdirat => self.make(call, (descriptor(a[0]), a[1]), true),
+            libc::SYS_symlink => self.make(call, (HERE, a[1]), false),
+            libc::SYS_symlinkat => self.make(call, (descriptor(a[1]), a[2]), false),
+            libc::SYS_rmdir => self.remove(call, (HERE, a[0]), true),
+            libc::SYS_unlink => self.remove(call, (HERE, a[0]), false),
+            libc::SYS_unlinkat => self.remove(call, (descriptor(a[0]), a[1]), flag(a[2], libc::AT_REMOVEDIR)),
+            libc::SYS_rename => self.rename(call, (HERE, a[0]), (HERE, a[1])),
+            libc::SYS_renameat => self.rename(call, (descriptor(a[0]), a[1]), (descriptor(a[2]), a[3])),
+            libc::SYS_renameat2 if a[4] <= 1 => {
+                self.rename(call, (descriptor(a[0]), a[1]), (descriptor(a[2]), a[3]))
+            }
+            libc::SYS_link => self.link(call, (HERE, a[0]), (HERE, a[1]), false),
+            libc::SYS_linkat => {
+                let follows = flag(a[4], libc::AT_SYMLINK_FOLLOW);
+                self.link(call, (descriptor(a[0]), a[1]), (descriptor(a[2]), a[3]), follows)
+            }
+            libc::SYS_chmod => self.change(call, (HERE, a[0]), true),
+            libc::SYS_fchmodat => self.change(call, (descriptor(a[0]), a[1]), true),
+            libc::SYS_utimensat => self.change(call, (descriptor(a[0]), a[1]), followed(a[3])),
+            libc::SYS_fchmod => self.change(call, (descriptor(a[0]), 0), true),
+            libc::SYS_truncate => self.change(call, (HERE, a[0]), true),
+            _ => self.others(call),
+        }
+    }
+
+    /// Judges the calls that name no files.
+    fn others(&mut self, call: &Call) -> Result<(), Refusal> {
+        let a = call.args;
+        // Our own code may ask for the time and for its own numbers: no verdict comes from them.
+        let is_allowed = call.is_ours && is_our_own_affair(call.number)
+            || match call.number {
+                libc::SYS_clone => a[0] & !FLAGS_OF_NEW_PROCESSES == 0,
+                libc::SYS_clone3 => call.word(a[0]).is_some_and(|flags| flags & !FLAGS_OF_NEW_PROCESSES == 0),
+                libc::SYS_ioctl => REQUESTS.contains(&(a[1] as u32 as u64)),
+                libc::SYS_wait4 => a[3] == 0,
+                libc::SYS_waitid => a[4] == 0,
+                libc::SYS_prlimit64 => a[0] == 0,
+                libc::SYS_setrlimit => true,
+                libc::SYS_prctl => matches!(a[0] as i32, libc::PR_SET_NAME | PR_CAPBSET_READ),
+                libc::SYS_getrandom => self.is_of_allocator(call),
+                libc::SYS_clock_nanosleep => a[1] == 0,
+                libc::SYS_statfs => return self.statfs(call),
+                _ => false,
+            };
+        if is_allowed {
+            return Ok(());
+        }
+        Err(match TELLING.iter().find(|(number, _)| *number == call.number) {
+            Some((_, what)) => format!("asks for {what}"),
+            None if call.number < 0 => "makes system calls of another architecture".to_owned(),
+            None => format!("makes system call {}, which is on no list", call.number),
+        })
+    }
+
+    /// Returns whether glibc's allocator asks for the eight bytes with which it recognizes its own freed memory. They are put into a
+    /// variable of libc, where no program would put numbers of its own.
+    fn is_of_allocator(&self, call: &Call) -> bool {
+        const GRND_NONBLOCK: u64 = 1;
+        call.args[1] == 8 && call.args[2] == GRND_NONBLOCK && is_in_libc(call.pid, call.args[0])
+    }
+
+    /// Returns the directory from which a path is followed, and the path. `None` if the call names a descriptor instead.
+    fn path(&mut self, call: &Call, (from, at): (i32, u64)) -> Result<Option<(PathBuf, PathBuf)>, Refusal> {
+        let path = if at == 0 { Some(Vec::new()) } else { call.string(at) };
+        // The call will fail with EFAULT.
+        let Some(path) = path else { return Err("uses an address that cannot be read".to_owned()) };
+        if path.is_empty() {
+            return Ok(None);
+        }
+        let path = String::from_utf8(path).map_err(|_| "uses a path that is not UTF-8".to_owned())?;
+        let path = PathBuf::from(path);
+        if path.is_absolute() {
+            return Ok(Some((PathBuf::from("/"), path)));
+        }
+        let base = if from == HERE {
+            format!("/proc/{}/cwd", call.pid)
+        } else {
+            format!("/proc/{}/fd/{from}", call.pid)
+        };
+        let base = std::fs::read_link(base)
+            .map_err(|_| "uses a path below a descriptor that is not open".to_owned())?;
+        let is_there = base.is_absolute() && std::fs::symlink_metadata(&base).is_ok();
+        if is_there { Ok(Some((base, path))) } else { Err("works in a directory that is gone".to_owned()) }
+    }
+
+    fn spot(&mut self, call: &Call, named: (i32, u64), follows: bool) -> Result<Option<Spot>, Refusal> {
+        let Some((base, path)) = self.path(call, named)? else { return Ok(None) };
+        self.walk.to(&base, &path, follows).map(Some)
+    }
+
+    fn look(&mut self, call: &Call, named: (i32, u64), follows: bool, looks: Looks) -> Result<(), Refusal> {
+        match self.spot(call, named, follows)? {
+            // Our own code asks only what it is, if it is a directory.
+            Some(Spot::Found { path, stamp }) if call.is_ours && is_dir(&stamp) => {
+                self.walk.look(&Spot::Found { path, stamp }, Looks::EXISTS, false)
+            }
+            Some(spot) => self.walk.look(&spot, looks, false),
+            // A descriptor: what it leads to was looked at when it was opened.
+            None => Ok(()),
+        }
+    }
+
+    fn readlink(&mut self, call: &Call, named: (i32, u64)) -> Result<(), Refusal> {
+        // The program, which was looked at when it was executed.
+        if call.string(named.1).is_some_and(|path| path == b"/proc/self/exe") {
+            return Ok(());
+        }
+        self.look(call, named, false, Looks::EXISTS)
+    }
+
+    fn open(&mut self, call: &Call, named: (i32, u64), flags: u64, mode: u64) -> Result<(), Refusal> {
+        let has = |flag: i32| flags & flag as u64 == flag as u64;
+        let makes = has(libc::O_CREAT);
+        let writes = flags as i32 & libc::O_ACCMODE != libc::O_RDONLY;
+        let stays = has(libc::O_NOFOLLOW) || (makes && has(libc::O_EXCL));
+        if call.string(named.1).is_some_and(|path| OF_ITSELF.contains(&&*path)) && !writes {
+            return Ok(());
+        }
+        let Some(spot) = self.spot(call, named, !stays)? else { return Ok(()) };
+        if has(libc::O_PATH) {
+            return self.walk.look(&spot, Looks::STAT, false);
+        }
+        match &spot {
+            Spot::Missing { is_end: false, .. } => Ok(()),
+            Spot::Missing { .. } if !makes => Ok(()),
+            Spot::Missing { path, .. } => {
+                if has(libc::O_TRUNC) {
+                    self.walk.look_overwritten(&spot, mode as u32 & 0o7777 & !self.umask)?;
+                }
+                self.changes(path.clone(), false)?;
+                Ok(())
+            }
+            Spot::Found { .. } if makes && has(libc::O_EXCL) => self.walk.look(&spot, Looks::EXISTS, false),
+            Spot::Found { stamp, .. } if is_dir(stamp) => {
+                let told = if call.is_ours { Looks::EXISTS } else { Looks::STAT };
+                self.walk.look(&spot, told.and(Looks::NAMES), false)
+            }
+            Spot::Found { path, stamp } => {
+                let is_file = stamp.mode & libc::S_IFMT == libc::S_IFREG;
+                if has(libc::O_TRUNC) {
+                    self.walk.look_overwritten(&spot, 0)?;
+                } else {
+                    self.walk.look(&spot, Looks::STAT.and(Looks::CONTENT), writes)?;
+                }
+                if is_file && (writes || has(libc::O_TRUNC)) {
+                    self.changes(path.clone(), false)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// A directory or link that is made, if nothing is there.
+    fn make(&mut self, call: &Call, named: (i32, u64), is_dir: bool) -> Result<(), Refusal> {
+        let Some(spot) = self.spot(call, named, false)? else { return Ok(()) };
+        match &spot {
+            Spot::Missing { path, is_end: true, .. } => self.changes(path.clone(), is_dir)?,
+            Spot::Missing { .. } => {}
+            Spot::Found { .. } => self.walk.look(&spot, Looks::EXISTS, false)?,
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, call: &Call, named: (i32, u64), is_dir: bool) -> Result<(), Refusal> {
+        let Some(spot) = self.spot(call, named, false)? else { return Ok(()) };
+        if let Spot::Found { path, .. } = &spot {
+            self.walk.look(&spot, if is_dir { Looks::NAMES } else { Looks::EXISTS }, false)?;
+            self.changes(path.clone(), false)?;
+        }
+        Ok(())
+    }
+
+    fn rename(&mut self, call: &Call, from: (i32, u64), to: (i32, u64)) -> Result<(), Refusal> {
+        let (Some(from), Some(to)) = (self.spot(call, from, false)?, self.spot(call, to, false)?) else {
+            return Ok(());
+        };
+        let is_onto_dir = matches!(&to, Spot::Found { stamp, .. } if is_dir(stamp));
+        self.walk.look(&to, if is_onto_dir { Looks::NAMES } else { Looks::EXISTS }, false)?;
+        let Spot::Found { path, stamp } = &from else { return Ok(()) };
+        let (is_dir, is_own) = (is_dir(stamp), self.walk.is_own(path));
+        if is_dir && !is_own {
+            return Err(format!("renames the directory '{}', which it has not made", path.display()));
+        }
+        self.walk.look(&from, Looks::STAT.and(Looks::CONTENT), true)?;
+        let (Spot::Missing { path: target, .. } | Spot::Found { path: target, .. }) = &to;
+        self.changes(target.clone(), is_dir)?;
+        self.changes(path.clone(), false)?;
+        Ok(())
+    }
+
+    fn link(&mut self, call: &Call, from: (i32, u64), to: (i32, u64), follows: bool) -> Result<(), Refusal> {
+        let (Some(from), Some(to)) = (self.spot(call, from, follows)?, self.spot(call, to, false)?) else {
+            return Err("makes a name for a file that has none".to_owned());
+        };
+        self.walk.look(&from, Looks::STAT.and(Looks::CONTENT), true)?;
+        self.walk.look(&to, Looks::EXISTS, false)?;
+        if let (Spot::Found { .. }, Spot::Missing { path, is_end: true, .. }) = (&from, &to) {
+            self.changes(path.clone(), false)?;
+        }
+        Ok(())
+    }
+
+    /// A change to a file that leaves its content, or cuts it off.
+    fn change(&mut self, call: &Call, named: (i32, u64), follows: bool) -> Result<(), Refusal> {
+        let spot = match self.spot(call, named, follows)? {
+            Some(spot) => spot,
+            None => {
+                let link = format!("/proc/{}/fd/{}", call.pid, named.0);
+                let Ok(path) = std::fs::read_link(link) else { return Ok(()) };
+                if !path.is_absolute() {
+                    return Ok(());
+                }
+                self.walk.to(Path::new("/"), &path, false)?
+            }
+        };
+        let Spot::Found { path, stamp } = &spot else { return Ok(()) };
+        if is_dir(stamp) && !self.walk.is_own(path) {
+            return Err(format!("changes the directory '{}', which it has not made", path.display()));
+        }
+        self.walk.look(&spot, Looks::STAT.and(Looks::CONTENT), true)?;
+        self.changes(path.clone(), false)?;
+        Ok(())
+    }
+
+    fn execute(&mut self, call: &Call, named: (i32, u64)) -> Result<(), Refusal> {
+        let named = self.path(call, named)?;
+        let Some((base, path)) = named else { return Err("executes a descriptor".to_owned()) };
+        let mut next = match &self.own {
+            // The second start of this program, which sets limits.
+            Some(own) if call.is_ours && path == Path::new("/proc/self/exe") => Some((base, own.clone())),
+            _ => Some((base, path)),
+        };
+        for _ in 0..5 {
+            let Some((base, path)) = next.take() else { return Ok(()) };
+            let spot = self.walk.to(&base, &path, true)?;
+            let Spot::Found { path, .. } = &spot else { return Ok(()) };
+            self.walk.look(&spot, Looks::STAT.and(Looks::CONTENT), false)?;
+            next = match program::leads(path) {
+                Leads::To(other) => Some((PathBuf::from("/"), PathBuf::from(other))),
+                Leads::Nowhere => None,
+                Leads::Unknown => {
+                    return Err(format!("executes '{}', whose kind is not known", path.display()));
+                }
+            };
+        }
+        Err("executes a script of a script of scripts".to_owned())
+    }
+
+    /// Numbers of free blocks change all the time; only what is missing stays so.
+    fn statfs(&mut self, call: &Call) -> Result<(), Refusal> {
+        match self.spot(call, (HERE, call.args[0]), true)? {
+            Some(Spot::Missing { .. }) => Ok(()),
+            _ => Err("asks for the state of a file system".to_owned()),
+        }
+    }
+}
+
+fn is_dir(stamp: &Stamp) -> bool {
+    stamp.mode & libc::S_IFMT == libc::S_IFDIR
+}
+
+/// A process's own mappings: files that it has opened, and addresses, which it knows anyway.
+const OF_ITSELF: [&[u8]; 1] = [b"/proc/self/maps"];
+
+const PR_CAPBSET_READ: i32 = 23;
+
+/// Returns whether an address of a process lies in the variables of its libc.
+fn is_in_libc(pid: i32, address: u64) -> bool {
+    let Ok(maps) = std::fs::read_to_string(format!("/proc/{pid}/maps")) else { return false };
+    let mut end_of_libc = 0;
+    for line in maps.lines() {
+        let Some((range, rest)) = line.split_once(' ') else { return false };
+        let Some((from, to)) = range.split_once('-') else { return false };
+        let (Ok(from), Ok(to)) = (u64::from_str_radix(from, 16), u64::from_str_radix(to, 16)) else {
+            return false;
+        };
+        let name = rest.split_whitespace().nth(4).unwrap_or("");
+        let is_libc = name.ends_with("/libc.so.6") || (name.is_empty() && from == end_of_libc);
+        if is_libc {
+            end_of_libc = to;
+        }
+        if (from..to).contains(&address) {
+            return is_libc && rest.starts_with("rw");
+        }
+    }
+    false
+}

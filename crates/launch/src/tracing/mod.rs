@@ -1,0 +1,247 @@
+//! Runs a part of this program in a child, and tells a watcher of the system calls that the child and all its descendants make.
+//!
+//! Nothing here knows what a call means: the watcher gives the list of calls that pass, and judges the others. What lies below system
+//! calls is made visible here: programs get no vDSO, so that they ask the kernel for the time, and an instruction that reads the time stamp
+//! counter is a fault that is reported and then made good.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::ops::Range;
+
+use crate::sys::tracer::{self, Entry, Happened};
+
+/// A process that is about to make a system call.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// The process or thread.
+    pub pid: i32,
+    /// Whether it runs this program's own code: nothing was executed since the first fork.
+    pub is_ours: bool,
+    /// The number of the call; -1 for calls of another architecture.
+    pub number: i64,
+    /// Its arguments.
+    pub args: [u64; 6],
+}
+
+impl Call {
+    /// Reads a string that ends with a NUL. `None` if it is not readable, or longer than a path can be.
+    pub fn string(&self, address: u64) -> Option<Vec<u8>> {
+        const PAGE: u64 = 4096;
+        let mut text = Vec::new();
+        let mut at = address;
+        while text.len() < 2 * PAGE as usize {
+            // Not beyond the page, since the next one may not be mapped.
+            let mut part = [0; PAGE as usize];
+            let length = (PAGE - at % PAGE) as usize;
+            let read = tracer::read_memory(self.pid, at, &mut part[..length]).ok()?;
+            let part = &part[..read];
+            if let Some(end) = part.iter().position(|&byte| byte == 0) {
+                text.extend(&part[..end]);
+                return Some(text);
+            }
+            text.extend(part);
+            at += read as u64;
+        }
+        None
+    }
+
+    /// Reads a word.
+    pub fn word(&self, address: u64) -> Option<u64> {
+        let mut bytes = [0; 8];
+        (tracer::read_memory(self.pid, address, &mut bytes).ok()? == 8).then(|| u64::from_le_bytes(bytes))
+    }
+}
+
+/// Judges what traced processes do.
+pub trait Watcher {
+    /// Takes a call that is not on the list, before it is made. Returns whether its end is to be reported.
+    fn call(&mut self, call: &Call) -> bool;
+
+    /// Takes the end of such a call.
+    fn called(&mut self, pid: i32, succeeded: bool);
+
+    /// Takes something else that cannot be followed.
+    fn refuse(&mut self, why: &'static str);
+}
+
+/// Runs `run` in a traced child of this process, which must have one thread, and returns the child's exit code. Only calls that are not
+/// `allowed` are reported.
+pub fn trace_tree(allowed: &[u32], watcher: &mut dyn Watcher, run: impl FnOnce() -> u8) -> io::Result<i32> {
+    let Some(root) = tracer::fork(allowed)? else {
+        let code = run();
+        std::process::exit(code.into());
+    };
+    Tree {
+        watcher,
+        root,
+        ours: HashMap::from([(root, true)]),
+        early: HashSet::new(),
+        loaders: HashMap::new(),
+    }
+    .follow()
+}
+
+struct Tree<'w> {
+    watcher: &'w mut dyn Watcher,
+    root: i32,
+    /// Processes and threads, and whether they run our own code.
+    ours: HashMap<i32, bool>,
+    /// Those that have stopped before their maker's event was seen.
+    early: HashSet<i32>,
+    /// Where processes have mapped the loader.
+    loaders: HashMap<i32, Range<u64>>,
+}
+
+impl Tree<'_> {
+    /// Follows all processes until the first one has ended. Those that are left then are ended with this process.
+    fn follow(mut self) -> io::Result<i32> {
+        while let Some((pid, happened)) = tracer::wait()? {
+            match happened {
+                Happened::Ended(with) => {
+                    self.ours.remove(&pid);
+                    self.loaders.remove(&pid);
+                    if pid == self.root {
+                        if !self.ours.is_empty() {
+                            self.watcher.refuse("leaves processes behind");
+                        }
+                        return Ok(with);
+                    }
+                }
+                Happened::Made(child) => {
+                    let is_ours = self.is_ours(pid);
+                    self.ours.insert(child, is_ours);
+                    if self.early.remove(&child) {
+                        tracer::resume(child, 0);
+                    }
+                    tracer::resume(pid, 0);
+                }
+                Happened::Became(before) => {
+                    self.ours.remove(&before);
+                    self.loaders.remove(&pid);
+                    self.ours.insert(pid, false);
+                    if remove_vdso(pid).is_none() {
+                        self.watcher.refuse("a program whose clock cannot be watched");
+                    }
+                    tracer::resume(pid, 0);
+                }
+                Happened::Stopped if !self.ours.contains_key(&pid) => _ = self.early.insert(pid),
+                Happened::Stopped => tracer::resume(pid, 0),
+                Happened::Halted => tracer::leave_stopped(pid),
+                Happened::Signal(signal) => {
+                    let is_made_good = signal == libc::SIGSEGV && self.reads_time_stamp(pid);
+                    tracer::resume(pid, if is_made_good { 0 } else { signal });
+                }
+                Happened::Call if self.report(pid) => tracer::resume_call(pid),
+                Happened::Call => tracer::resume(pid, 0),
+                Happened::Called => match tracer::succeeded(pid) {
+                    Some(succeeded) => {
+                        self.watcher.called(pid, succeeded);
+                        tracer::resume(pid, 0);
+                    }
+                    // The beginning, which older kernels report as well.
+                    None => tracer::resume_call(pid),
+                },
+            }
+        }
+        Err(io::ErrorKind::InvalidData.into())
+    }
+
+    fn is_ours(&self, pid: i32) -> bool {
+        self.ours.get(&pid).copied().unwrap_or(false)
+    }
+
+    /// Reports a call. Returns whether its end is to be reported.
+    fn report(&mut self, pid: i32) -> bool {
+        match tracer::entry(pid) {
+            Ok(Entry { number, args }) => {
+                self.watcher.call(&Call { pid, is_ours: self.is_ours(pid), number, args })
+            }
+            // Killed meanwhile: the call is not made.
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => false,
+            Err(_) => {
+                self.watcher.refuse("a system call that could not be read");
+                false
+            }
+        }
+    }
+
+    /// Returns whether an instruction is one of the loader's, which takes the time of its own work for LD_DEBUG=statistics.
+    fn is_of_loader(&mut self, pid: i32, address: u64) -> bool {
+        if self.loaders.get(&pid).is_some_and(|range| range.contains(&address)) {
+            return true;
+        }
+        let found = loader_at(pid, address);
+        found.into_iter().map(|range| self.loaders.insert(pid, range)).count() > 0
+    }
+
+    /// If a fault is due to an instruction that reads the time stamp counter, does what that instruction does.
+    fn reads_time_stamp(&mut self, pid: i32) -> bool {
+        let Ok(mut registers) = tracer::registers(pid) else { return false };
+        let mut code = [0; 3];
+        let read = tracer::read_memory(pid, registers.rip, &mut code).unwrap_or(0);
+        let length = match &code[..read] {
+            [0x0f, 0x31, ..] => 2,
+            [0x0f, 0x01, 0xf9] => {
+                registers.rcx = 0;
+                3
+            }
+            _ => return false,
+        };
+        if !self.is_ours(pid) && !self.is_of_loader(pid, registers.rip) {
+            self.watcher.refuse("reads the processor's time stamp counter");
+        }
+        let now = tracer::time_stamp();
+        (registers.rax, registers.rdx) = (now & 0xffff_ffff, now >> 32);
+        registers.rip += length;
+        tracer::set_registers(pid, &registers).is_ok()
+    }
+}
+
+/// Returns the mapping of the loader that has an address.
+fn loader_at(pid: i32, address: u64) -> Option<Range<u64>> {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+    let number = |text: &str| u64::from_str_radix(text, 16).ok();
+    maps.lines().find_map(|line| {
+        let (from, to) = line.split_once(' ')?.0.split_once('-')?;
+        let range = number(from)?..number(to)?;
+        let name = line.rsplit('/').next()?;
+        (range.contains(&address) && (name == LOADER || name.starts_with("ld-2."))).then_some(range)
+    })
+}
+
+/// Name of glibc's loader. Before 2.35 that is a link to a name with a version.
+const LOADER: &str = "ld-linux-x86-64.so.2";
+
+/// Hides the vDSO from a program that has just been executed: its entry in the auxiliary vector becomes one to ignore. `None` if the
+/// vector cannot be read.
+fn remove_vdso(pid: i32) -> Option<()> {
+    const WORDS: usize = 512;
+    let mut at = tracer::registers(pid).ok()?.rsp;
+    // The number of arguments; arguments and variables, each list with a null at its end; then pairs of type and value.
+    let mut words = vec![0; WORDS * 8];
+    let (mut nulls, mut is_first, mut is_type) = (0, true, true);
+    loop {
+        let read = tracer::read_memory(pid, at, &mut words).ok()? & !7;
+        if read == 0 {
+            return None;
+        }
+        for (place, word) in words[..read].chunks_exact(8).enumerate() {
+            let word = u64::from_le_bytes(word.try_into().ok()?);
+            if is_first {
+                is_first = false;
+            } else if nulls < 2 {
+                nulls += u32::from(word == 0);
+            } else if !is_type {
+                is_type = true;
+            } else if word == libc::AT_NULL {
+                return Some(());
+            } else {
+                if word == libc::AT_SYSINFO_EHDR {
+                    tracer::write_word(pid, at + place as u64 * 8, libc::AT_IGNORE).ok()?;
+                }
+                is_type = false;
+            }
+        }
+        at += read as u64;
+    }
+}
