@@ -83,26 +83,26 @@ pub(super) static FLAGS: [Flag; 31] = [
     ),
     Flag::switch(
         &["--cache"],
-        |low| low.own.remember = Remember::SameFiles,
+        |options| options.own.remember = Remember::SameFiles,
         "Remember tests that pass, with all files that they read, looked for or listed, and do not run them again while those \
          are the same. A test that is not known yet runs cold and traced, which is slower",
     ),
     Flag::switch(
         &["--cache-by-content"],
-        |low| low.own.remember = Remember::SameContent,
+        |options| options.own.remember = Remember::SameContent,
         "As --cache, but files may have other times if their content is the same, as in a fresh checkout; for tests that do not \
          look at times of files",
     ),
     Flag::switch(
         &["--inputs"],
-        |low| low.own.inputs = true,
+        |options| options.own.inputs = true,
         "Run the tests traced, list the files that they depend on, and exit",
     ),
     Flag::value(
         &["--affected"],
         "FILE",
-        |low, value, invocation| {
-            low.own.affected.push(values::absolute(value, invocation.cwd));
+        |options, value, invocation| {
+            options.own.affected.push(values::absolute(value, invocation.cwd));
             Ok(())
         },
         "List the tests that a change to FILE would run with --cache, and exit; may be given more than once",
