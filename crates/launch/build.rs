@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 36] = [
+const SOURCES: [&str; 38] = [
     "fork/entry.c",
     "io.c",
     "fork/audit.c",
@@ -45,6 +45,8 @@ const SOURCES: [&str; 36] = [
     "python/api.c",
     "python/hook.c",
     "python/traps.c",
+    "python/functions.c",
+    "python/decoy.c",
     "python/lent.c",
     "python/place.c",
     "python/resume.c",
