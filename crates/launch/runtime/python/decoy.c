@@ -1,8 +1,8 @@
 /* The resolution order of a copied type, by which C code that passes by the type's slots ends the process.
  *
- * Methods of a type (`list.__len__(sys.argv)`), special methods (`reversed`, `with`) and checks of a type (`PyObject_TypeCheck`) look at the
- * order. It is a tuple of two, whose second item lies in a page that cannot be read. The interpreter, when it specializes bytecode, looks
- * for `__getitem__`: that is found in the first item, and nothing else is.
+ * Methods of a type (`list.__len__(sys.argv)`), special methods (`reversed`, `with`) and checks of a type (`PyObject_TypeCheck`) look at
+ * the order. It is a tuple of two, whose second item lies in a page that cannot be read. The interpreter, when it specializes bytecode,
+ * looks for `__getitem__`: that is found in the first item, and nothing else is.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

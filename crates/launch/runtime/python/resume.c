@@ -119,8 +119,8 @@ static void open_stream(int fd)
     hs_py *through = sure(hs_py_api.PyObject_GetAttrString(text, "write_through"));
     /* With PYTHONUNBUFFERED, output has no buffer. */
     const int unbuffered = fd != 0 && hs_py_api.PyLong_AsLong(through) != 0;
-    hs_py *buffer = sure(hs_py_api.PyObject_CallFunction(hs_py_request.open, "isiOOOO", fd, fd ? "wb" : "rb", unbuffered ? 0 : -1, hs_py_api.none,
-                                                       hs_py_api.none, hs_py_api.none, hs_py_api.PyBool_FromLong(0)));
+    hs_py *buffer = sure(hs_py_api.PyObject_CallFunction(hs_py_request.open, "isiOOOO", fd, fd ? "wb" : "rb", unbuffered ? 0 : -1,
+                                                         hs_py_api.none, hs_py_api.none, hs_py_api.none, hs_py_api.PyBool_FromLong(0)));
     hs_py *raw = unbuffered ? buffer : sure(hs_py_api.PyObject_GetAttrString(buffer, "raw"));
     if (unbuffered)
         hs_py_api.Py_IncRef(raw);

@@ -60,6 +60,9 @@ impl pool::Make for Maker {
     fn observe(&self, spec: &Spec<'_>, allocator: Option<&Path>) -> Result<Findings, Reason> {
         // Each time, since the program may have been replaced by one that would run past the runtime.
         let script = self.policy.python.then(|| eligible::examine_python(&spec.program).ok()).flatten();
+        if script.is_some() && self.policy.refuses_seed(spec) {
+            return Err(Reason::HashSeed);
+        }
         let traits = script.map_or_else(|| eligible::examine(&spec.program), Ok)?;
         let means = self.means(&spec.program, allocator).ok_or(Reason::System)?;
         let means = Means { python: traits.python.is_some(), ..means };

@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use super::key;
 use super::pool::memory::default_budget;
 use super::wire::{FDS_MAX, WORKER_TARGET_MAX};
 use crate::{ProcessGroup, Reason, Spec};
@@ -119,6 +120,9 @@ pub struct Policy {
     pub compare: bool,
     /// Whether scripts that Python runs are started warm.
     pub python: bool,
+    /// Whether scripts whose environment gives no hash seed are among them. A fresh interpreter has a random one; forks of one
+    /// zygote have the zygote's.
+    pub share_hash_seed: bool,
     /// Directory in which observations of constructors are stored; without it, each runner makes them anew.
     pub cache: Option<PathBuf>,
 }
@@ -160,6 +164,11 @@ impl Policy {
         let is_output = self.cold_below.iter().any(|dir| program.starts_with(dir))
             || self.output_below.iter().any(|dir| is_in_output(program, dir));
         is_output.then_some(Reason::TestOutput)
+    }
+
+    /// Returns whether `spec`, if it is a Python script, must have a hash seed of its own.
+    pub(crate) fn refuses_seed(&self, spec: &Spec<'_>) -> bool {
+        !self.share_hash_seed && !key::has_hash_seed(&spec.env)
     }
 
     /// Returns whether the starts that `program` makes itself, if it is warm, belong to its own job.
@@ -251,6 +260,7 @@ impl Default for Policy {
             audit_one_in: 200,
             compare: false,
             python: false,
+            share_hash_seed: false,
             cache: None,
         }
     }

@@ -93,7 +93,8 @@ const ROUND: &[(&str, &str)] = &[
     ),
     (
         "another posix",
-        "import sys\ndel sys.modules['posix']\nimport posix\ne = posix.environ\nv = e.get(b'A'), len(e)\nsys.argv[1:]\nprint(v, sys.argv[1:])",
+        "import sys\ndel sys.modules['posix']\nimport posix\ne = posix.environ\nv = e.get(b'A'), len(e)\n\
+         sys.argv[1:]\nprint(v, sys.argv[1:])",
     ),
     (
         "posix made anew",
@@ -101,7 +102,8 @@ const ROUND: &[(&str, &str)] = &[
     ),
     (
         "another os",
-        "import sys\nfor k in ('posix', 'os'): del sys.modules[k]\nimport os\nv = os.environ.get('A'), os.environ.get('LD_PRELOAD')\nsys.argv[1:]\nprint(v, sys.argv[1:])",
+        "import sys\nfor k in ('posix', 'os'): del sys.modules[k]\nimport os\n\
+         v = os.environ.get('A'), os.environ.get('LD_PRELOAD')\nsys.argv[1:]\nprint(v, sys.argv[1:])",
     ),
     (
         "another sys",
@@ -109,15 +111,18 @@ const ROUND: &[(&str, &str)] = &[
     ),
     (
         "threads that are forgotten",
-        "import sys, threading, os\nt = threading\ndel sys.modules['threading']\nsys.argv[1:]\nprint(t.main_thread().native_id - os.getpid())",
+        "import sys, threading, os\nt = threading\ndel sys.modules['threading']\nsys.argv[1:]\n\
+         print(t.main_thread().native_id - os.getpid())",
     ),
     (
         "another main thread",
-        "import sys, threading, os\nm = threading._main_thread\nthreading._main_thread = type('F', (), {})()\nsys.argv[1:]\nthreading._main_thread = m\nprint(m.native_id - os.getpid())",
+        "import sys, threading, os\nm = threading._main_thread\nthreading._main_thread = type('F', (), {})()\n\
+         sys.argv[1:]\nthreading._main_thread = m\nprint(m.native_id - os.getpid())",
     ),
     (
         "threads imported twice",
-        "import sys, threading\ndel sys.modules['threading']\nimport threading\nsys.argv[1:]\nimport os\nprint(threading.main_thread().native_id == os.getpid())",
+        "import sys, threading\ndel sys.modules['threading']\nimport threading\nsys.argv[1:]\nimport os\n\
+         print(threading.main_thread().native_id == os.getpid())",
     ),
     (
         "a logger that is forgotten",
@@ -125,7 +130,8 @@ const ROUND: &[(&str, &str)] = &[
     ),
     (
         "a logger imported twice",
-        "import logging, sys, time\ndel sys.modules['logging']\nimport logging\nsys.argv[1:]\nprint(0 <= time.time() - logging._startTime < 9)",
+        "import logging, sys, time\ndel sys.modules['logging']\nimport logging\nsys.argv[1:]\n\
+         print(0 <= time.time() - logging._startTime < 9)",
     ),
     (
         "a signal of the parent's death",

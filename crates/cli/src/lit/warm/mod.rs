@@ -31,6 +31,7 @@ pub(super) struct WarmSettings {
     parity: Option<Parity>,
     /// Whether Python scripts are started warm.
     python: bool,
+    python_share_seed: bool,
     /// Whether to report how each tool was started.
     pub explain: bool,
 }
@@ -59,6 +60,7 @@ impl WarmSettings {
             explain: options.explain || file.explain.unwrap_or(false),
             parity: options.parity,
             python: options.python,
+            python_share_seed: options.python_share_seed,
         }
     }
 
@@ -144,6 +146,7 @@ impl WarmSettings {
             output_below: exec_roots,
             rewind: self.start != Start::Fork,
             python: self.python,
+            share_hash_seed: self.python_share_seed,
             on_doubt: OnDoubt::Repeat,
             cache: hotstart_launch::cache_directory(),
             audit_one_in: if self.parity == Some(Parity::Rewind) { 1 } else { default.audit_one_in },

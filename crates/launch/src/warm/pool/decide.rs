@@ -133,6 +133,9 @@ impl<Z: Zygote, W> State<Z, W> {
         if let Some(reason) = self.unfit.or_else(|| self.asked.refuses(spec)) {
             return Err(reason);
         }
+        if self.asked.is_python() && policy.refuses_seed(spec) {
+            return Err(Reason::HashSeed);
+        }
         if policy.compares(spec) && !self.is_eager && waiting.counted.is_none() && waiting.ticket.is_none() {
             self.compare()?;
         }
@@ -320,7 +323,8 @@ impl<Z: Zygote, W> State<Z, W> {
 
     /// Records that no zygote could be made. A reason that lies in the tool keeps it cold.
     pub(super) fn failed(&mut self, reason: Reason) {
-        let of_request = matches!(reason, Reason::Busy | Reason::LooksAtStream | Reason::Limits);
+        let of_request =
+            matches!(reason, Reason::Busy | Reason::LooksAtStream | Reason::Limits | Reason::HashSeed);
         let is_passing = reason == Reason::FilesChanging && self.stumble(reason) <= CHANGING_MAX;
         if !of_request && !is_passing {
             self.give_up(reason);
