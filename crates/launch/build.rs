@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 38] = [
+const SOURCES: [&str; 40] = [
     "fork/entry.c",
     "io.c",
     "fork/audit.c",
@@ -46,6 +46,8 @@ const SOURCES: [&str; 38] = [
     "python/hook.c",
     "python/traps.c",
     "python/functions.c",
+    "python/finish.c",
+    "python/harmless.c",
     "python/decoy.c",
     "python/lent.c",
     "python/place.c",

@@ -89,6 +89,9 @@ static int hook(const char *event, hs_py *arguments, void *own)
         /* Another interpreter would have the arguments of the zygote. */
         if (strcmp(event, "cpython.PyInterpreterState_New") == 0)
             hs_python_give_up();
+        /* An object may get another class, with a finalizer. */
+        if (strcmp(event, "object.__setattr__") == 0)
+            hs_python_thaw();
         return 0;
     }
     if (state == WATCHING) {
@@ -141,6 +144,8 @@ void hs_python_touched(const char *what)
     const char *why = hs_python_refuses(&start);
     if (why)
         hs_python_refuse(why);
+    if (!hs_python_is_observed)
+        hs_python_freeze();
     const struct hs_job *job = hs_serve_python(&start, hs_python_place(what));
     hs_python_resume(job);
     hs_py_api.PyErr_Restore(error[0], error[1], error[2]);
@@ -150,6 +155,7 @@ void hs_python_touched(const char *what)
 void hs_python_begin(int argc, char **argv, char **envp)
 {
     start = (struct hs_start){argc, argv, envp};
+    hs_python_note_libraries();
     hs_audit_leave_to_python();
     const char *why = hs_python_find();
     if (!why && hs_py_api.PySys_AddAuditHook(hook, NULL) != 0)

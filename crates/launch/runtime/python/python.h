@@ -50,6 +50,7 @@ struct hs_py_type {
     hs_py *bases, *mro, *cache, *subclasses, *weaklist;
     hs_py_slot *del;
     unsigned version_tag;
+    hs_py_slot *finalize;
 };
 #define HS_PY_HEAP_TYPE (1ul << 9)
 #define HS_PY_VALID_VERSION (1ul << 19)
@@ -105,6 +106,7 @@ typedef int hs_py_hook(const char *event, hs_py *arguments, void *own);
     X(hs_py *, PyObject_CallMethod, (hs_py *, const char *, const char *, ...)) \
     X(hs_py *, PyObject_CallFunction, (hs_py *, const char *, ...))    \
     X(int, PyObject_RichCompareBool, (hs_py *, hs_py *, int))          \
+    X(int, PyType_IsSubtype, (struct hs_py_type *, struct hs_py_type *)) \
     X(hs_py *, PyTuple_GetItem, (hs_py *, ssize_t))                    \
     X(ssize_t, PyTuple_Size, (hs_py *))                                \
     X(hs_py *, PyList_New, (ssize_t))                                  \
@@ -165,6 +167,7 @@ enum hs_python_kind {
     HS_PY_PASSES,  /* never: it ends the import of a module that has taken a value of the process */
     HS_PY_INSTANCE, /* a check of a type, if it is that of what tells of the request */
     HS_PY_REMADE,  /* the making of a builtin module that exists: it would have values of its own */
+    HS_PY_THAWS,   /* never: in a fork, the collector is to know all objects again before the call */
     HS_PY_CLOCK,   /* the time, unless `logging` asks when it was started */
 };
 
@@ -172,17 +175,21 @@ enum hs_python_kind {
 HS_HIDDEN const char *hs_python_find(void);
 HS_HIDDEN hs_py *hs_python_module(const char *name);
 HS_HIDDEN hs_py *hs_python_attribute(const char *module, const char *name);
+HS_HIDDEN hs_py *hs_python_builtin(const char *name);
+HS_HIDDEN int hs_python_is_of_library(hs_py *code, const char *file);
 
 /* traps.c */
 HS_HIDDEN const char *hs_python_arm(void);
 HS_HIDDEN void hs_python_disarm(void);
 HS_HIDDEN void hs_python_hide_environment(void);
 HS_HIDDEN void hs_python_trap(struct hs_py_method *method, enum hs_python_kind kind);
+HS_HIDDEN void hs_python_trap_again(struct hs_py_method *method, enum hs_python_kind kind);
 
 /* functions.c */
 HS_HIDDEN int hs_python_is_one_of(const char *name, const char *list);
 HS_HIDDEN const char *hs_python_arm_functions(void);
 HS_HIDDEN void hs_python_arm_late(void);
+HS_HIDDEN int hs_python_trap_ends(hs_py *collector);
 
 /* decoy.c */
 HS_HIDDEN hs_py *hs_python_decoy(int index, const struct hs_py_type *type, size_t size);
@@ -207,6 +214,14 @@ HS_HIDDEN void hs_python_tell(enum hs_python_mark mark, const char *text);
 HS_HIDDEN void hs_python_note_locale(void);
 HS_HIDDEN const char *hs_python_refuses(const struct hs_start *start);
 HS_HIDDEN uint64_t hs_python_place(const char *what);
+
+/* finish.c */
+HS_HIDDEN void hs_python_freeze(void);
+HS_HIDDEN void hs_python_thaw(void);
+
+/* harmless.c */
+HS_HIDDEN void hs_python_note_libraries(void);
+HS_HIDDEN int hs_python_ends_unseen(const struct hs_py_list *objects, int is_of_zygote);
 
 /* resume.c */
 __attribute__((noreturn)) HS_HIDDEN void hs_python_give_up(void);

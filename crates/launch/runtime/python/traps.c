@@ -175,16 +175,10 @@ static int is_of_logging(const char *what)
         return 0;
     hs_py *frame = hs_py_api.PyEval_GetFrame();
     hs_py *code = frame ? hs_py_api.PyFrame_GetCode(frame) : NULL;
-    hs_py *file = code ? hs_py_api.PyObject_GetAttrString(code, "co_filename") : NULL;
     hs_py *name = code ? hs_py_api.PyObject_GetAttrString(code, "co_name") : NULL;
-    hs_py *os = hs_python_attribute("os", "__file__");
-    const char *library = os ? hs_py_api.PyUnicode_AsUTF8(os) : NULL, *path = file ? hs_py_api.PyUnicode_AsUTF8(file) : NULL;
-    const char *slash = library ? strrchr(library, '/') : NULL;
-    const size_t length = slash ? (size_t)(slash - library) : 0;
-    const int is_it = path && length && strncmp(path, library, length) == 0 &&
-                      strcmp(path + length, "/logging/__init__.py") == 0 && name &&
+    const int is_it = code && hs_python_is_of_library(code, "/logging/__init__.py") && name &&
                       strcmp(hs_py_api.PyUnicode_AsUTF8(name), "<module>") == 0;
-    hs_py *own[] = {name, file, code};
+    hs_py *own[] = {name, code};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (own[i])
             hs_py_api.Py_DecRef(own[i]);
@@ -216,6 +210,7 @@ static int passes(const struct trap *trap, const struct arguments *given)
     case HS_PY_PASSES: hs_python_arm_late(); return 1;
     case HS_PY_INSTANCE: return given->rdx < 1 || !is_trapped(*(hs_py **)given->rsi);
     case HS_PY_REMADE: return !is_remade((hs_py *)given->rsi);
+    case HS_PY_THAWS:
     case HS_PY_THREAD:
     case HS_PY_CLOCK:
     case HS_PY_TOUCHES: break;
@@ -227,6 +222,8 @@ static int passes(const struct trap *trap, const struct arguments *given)
 __attribute__((used)) static hs_py_slot *hs_python_called(const char *stub, const struct arguments *given)
 {
     const struct trap *trap = &traps[(stub - hs_python_stubs) / STUB_BYTES];
+    if (trap->kind == HS_PY_THAWS)
+        hs_python_thaw();
     if (!is_armed)
         return trap->original;
     hs_python_close_lent();
@@ -260,6 +257,19 @@ void hs_python_trap(struct hs_py_method *method, enum hs_python_kind kind)
         if (traps[i].place == &method->function)
             return;
     method->function = trap(method->function, &method->function, kind, method->name, method->flags);
+}
+
+/* The same, once all traps were taken away. */
+void hs_python_trap_again(struct hs_py_method *method, enum hs_python_kind kind)
+{
+    for (int i = 0; i < trap_count; i++) {
+        if (traps[i].place != &method->function)
+            continue;
+        traps[i].kind = kind;
+        method->function = (hs_py_slot *)(uintptr_t)(hs_python_stubs + STUB_BYTES * i);
+        return;
+    }
+    hs_python_trap(method, kind);
 }
 
 /* Copies a table of slots into `to`, each slot a trap. */
