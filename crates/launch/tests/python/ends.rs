@@ -97,8 +97,11 @@ const SEEN: &[(&str, &str)] = &[
     ),
     ("an error", "d = D(1)\nn = sys.argv[1:]\ne = D(2)\nraise ValueError(n)"),
     ("a status", "d = D(1)\nn = sys.argv[1:]\ne = D(2)\nsys.exit(5)"),
-    ("a hook of errors", "sys.unraisablehook = lambda u: print(u.exc_value)\nclass E:\n  def __del__(self): 1/0\n\
-     n = sys.argv[1:]\ne = E(); e.me = e"),
+    (
+        "a hook of errors",
+        "sys.unraisablehook = lambda u: print(u.exc_value)\nclass E:\n  def __del__(self): 1/0\n\
+     n = sys.argv[1:]\ne = E(); e.me = e",
+    ),
     ("nothing", "print(sys.argv[1:])"),
 ];
 
