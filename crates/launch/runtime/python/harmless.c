@@ -17,7 +17,7 @@
 enum { HAS_COLLECTOR_HEAD = 1 << 14 };
 #define IS_TYPE (1ul << 31)
 
-enum fate { UNKNOWN, UNSEEN, SEEN, REFERENCE, GENERATOR };
+enum fate { UNKNOWN, UNSEEN, SEEN, REFERENCE, GENERATOR, FILE_OF_TEXT, FILE_WITH_BUFFER, FILE_ITSELF };
 
 /* Types of the zygote's objects, which a script may give a finalizer later. */
 static struct hs_py_type *plain[TYPES];
@@ -34,6 +34,7 @@ static size_t first_count;
 static struct hs_py_type *reference;
 static hs_py_slot *free_of_classes;
 static hs_py *streams[9];
+static int files_are_ignored;
 
 /* Modules of the standard library that are in C. */
 static const char listed[] =
@@ -80,9 +81,16 @@ static enum fate fate_of_type(const struct hs_py_type *type)
         return type->finalize ? SEEN : REFERENCE;
     if (!type->finalize)
         return UNSEEN;
-    if (strcmp(type->name, "_io.StringIO") == 0 || strcmp(type->name, "_io.BytesIO") == 0)
-        return type->dealloc == free_of_classes ? SEEN : UNSEEN;
-    return strcmp(type->name, "generator") == 0 && type->dealloc != free_of_classes ? GENERATOR : SEEN;
+    static const struct {
+        const char *name;
+        enum fate fate;
+    } builtin[] = {{"_io.StringIO", UNSEEN},          {"_io.BytesIO", UNSEEN},
+                   {"generator", GENERATOR},          {"_io.TextIOWrapper", FILE_OF_TEXT},
+                   {"_io.BufferedReader", FILE_WITH_BUFFER}, {"_io.FileIO", FILE_ITSELF}};
+    for (size_t i = 0; i < sizeof builtin / sizeof *builtin; i++)
+        if (type->dealloc != free_of_classes && strcmp(type->name, builtin[i].name) == 0)
+            return builtin[i].fate;
+    return SEEN;
 }
 
 static enum fate fate_of(struct hs_py_type *type)
@@ -101,7 +109,7 @@ static int is_usual(hs_py *function)
     if (!function)
         return 1;
     if (function->type == hs_py_api.function)
-        return strcmp(((struct hs_py_function *)function)->method->name, "_destroy") == 0;
+        return hs_python_is_one_of(((struct hs_py_function *)function)->method->name, "_destroy _localdummy_destroyed");
     if (strcmp(function->type->name, "function") != 0)
         return 0;
     hs_py *code = hs_py_api.PyObject_GetAttrString(function, "__code__");
@@ -119,6 +127,59 @@ static int is_over(hs_py *generator)
     if (frame)
         hs_py_api.Py_DecRef(frame);
     return frame == hs_py_api.none;
+}
+
+/* Whether the list of filters begins with none that shows that a file was left open. */
+static int ignores_files(hs_py *filters)
+{
+    hs_py *warning = hs_python_attribute("builtins", "ResourceWarning");
+    const struct hs_py_list *list = (const struct hs_py_list *)filters;
+    for (ssize_t i = 0; warning && list->base.type == hs_py_api.list && i < list->size; i++) {
+        hs_py *action = hs_py_api.PyTuple_GetItem(list->items[i], 0), *of = hs_py_api.PyTuple_GetItem(list->items[i], 2);
+        hs_py *text = hs_py_api.PyTuple_GetItem(list->items[i], 1), *module = hs_py_api.PyTuple_GetItem(list->items[i], 3);
+        const char *name = action && of && text && module ? hs_py_api.PyUnicode_AsUTF8(action) : NULL;
+        if (!name || !(of->type->flags & IS_TYPE))
+            return 0;
+        if (!hs_py_api.PyType_IsSubtype((struct hs_py_type *)warning, (struct hs_py_type *)of))
+            continue;
+        if (strcmp(name, "ignore") != 0)
+            return 0;
+        if (text == hs_py_api.none && module == hs_py_api.none)
+            return 1;
+    }
+    return 0;
+}
+
+/* Whether nobody is told of a file that is left open. */
+static int are_files_ignored(void)
+{
+    /* Filters may be those of a context since 3.14. */
+    if (hs_py_api.minor >= 14)
+        return 0;
+    hs_py *own = hs_python_attribute("_warnings", "filters"), *library = hs_python_attribute("warnings", "filters");
+    return own && ignores_files(own) && (!hs_python_module("warnings") || (library && ignores_files(library)));
+}
+
+/* Whether a file is one that is only read, by the interpreter's own types. `inner` is the name of what it reads from. */
+static int is_reader(hs_py *file, const char *inner, enum fate fate)
+{
+    hs_py *next = hs_py_api.PyObject_GetAttrString(file, inner);
+    const int is_it = next && fate_of(next->type) == fate;
+    hs_py_api.PyErr_Clear();
+    if (next)
+        hs_py_api.Py_DecRef(next);
+    return is_it;
+}
+
+static int is_only_read(hs_py *file)
+{
+    hs_py *answer = hs_py_api.PyObject_GetAttrString(file, "mode");
+    const char *mode = answer && answer->type == hs_py_api.text ? hs_py_api.PyUnicode_AsUTF8(answer) : NULL;
+    const int is_it = mode && strcmp(mode, "rb") == 0;
+    hs_py_api.PyErr_Clear();
+    if (answer)
+        hs_py_api.Py_DecRef(answer);
+    return is_it;
 }
 
 static int is_stream(const hs_py *object)
@@ -144,6 +205,9 @@ static int ends_unseen(hs_py *object)
     /* The head of an object is followed by what it refers to, and by the function. */
     case REFERENCE: return is_usual(((hs_py **)object)[3]);
     case GENERATOR: return is_over(object);
+    case FILE_OF_TEXT: return is_stream(object) || (files_are_ignored && is_reader(object, "buffer", FILE_WITH_BUFFER));
+    case FILE_WITH_BUFFER: return is_stream(object) || (files_are_ignored && is_reader(object, "raw", FILE_ITSELF));
+    case FILE_ITSELF: return is_stream(object) || (files_are_ignored && is_only_read(object));
     case SEEN: return is_stream(object);
     case UNKNOWN: break;
     }
@@ -207,6 +271,7 @@ int hs_python_ends_unseen(const struct hs_py_list *objects, int is_of_zygote)
     reference = dlsym(RTLD_DEFAULT, "_PyWeakref_RefType");
     if (is_of_zygote)
         free_of_classes = environment && environment->type->flags & HS_PY_HEAP_TYPE ? environment->type->dealloc : NULL;
+    files_are_ignored = are_files_ignored();
     memset(known, 0, sizeof known);
     known_count = 0;
     if (!reference || !free_of_classes || !note_streams() || !nobody_is_told() || !are_plain() || dl_iterate_phdr(is_foreign, NULL))

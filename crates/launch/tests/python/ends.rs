@@ -5,10 +5,27 @@ use crate::harness::{Ends, Script};
 const LISTS: &[&[&str]] = &[&["a"], &[], &["b", "c"]];
 
 /// A class whose objects say that they end.
-const LOUD: &str = "import sys\nclass D:\n  def __init__(self, n): self.n = n; self.me = self\n  def __del__(self): print('end', self.n)\n";
+const LOUD: &str = "import sys\n\
+ class D:\n  def __init__(self, n): self.n = n; self.me = self\n  def __del__(self): print('end', self.n)\n";
 
 /// Scripts that print something when an object ends, made before the first look at the request or after it.
 const SEEN: &[(&str, &str)] = &[
+    ("a file that is read", "n = sys.argv[1:]\no = open('/etc/passwd')\no.readline()\ndef f(): return o"),
+    (
+        "a text over a class",
+        "import io\nclass W(io.RawIOBase):\n  def writable(self): return True\n  def write(self, b): print(len(b)); return len(b)\n\
+         n = sys.argv[1:]\no = io.TextIOWrapper(io.BufferedWriter(W()))\no.write('x')\ndef f(): return o",
+    ),
+    (
+        "a text over another class",
+        "import io\nclass W:\n  closed = False\n  def readable(self): return False\n  seekable = readable\n  def writable(self): \
+         return True\n  def write(self, b): print(b)\n  def flush(self): pass\n  def close(self): print('close')\n\
+         n = sys.argv[1:]\no = io.TextIOWrapper(W())\no.write('x')\ndef f(): return o",
+    ),
+    (
+        "values of a thread",
+        "import threading\nl = threading.local()\nn = sys.argv[1:]\nl.d = D(1)\ndef f(): return l",
+    ),
     ("an object of before", "d = D(1)\nprint(sys.argv[1:])"),
     ("an object of after", "n = len(sys.argv)\nd = D(n)\ndef f(): return d\n"),
     ("both", "d = D(1)\nn = len(sys.argv)\ne = D(n)\nd.e = e"),
@@ -47,7 +64,8 @@ const SEEN: &[(&str, &str)] = &[
     ),
     (
         "a weak reference of after",
-        "import weakref\nclass C: pass\nc = C()\nn = sys.argv[1:]\nw = weakref.ref(c, lambda r: print('dead'))\nw2 = weakref.ref(c, print)",
+        "import weakref\nclass C: pass\nc = C()\nn = sys.argv[1:]\nw = weakref.ref(c, lambda r: print('dead'))\n\
+         w2 = weakref.ref(c, print)",
     ),
     (
         "a finalizer",
@@ -85,11 +103,13 @@ const SEEN: &[(&str, &str)] = &[
     ),
     (
         "a thread",
-        "import threading, time\nn = sys.argv[1:]\nt = threading.Thread(target=time.sleep, args=(99,), daemon=True)\nt.start()\nd = D(4)",
+        "import threading, time\nn = sys.argv[1:]\nt = threading.Thread(target=time.sleep, args=(99,), daemon=True)\n\
+         t.start()\nd = D(4)",
     ),
     (
         "a child",
-        "import os\nn = sys.argv[1:]\nsys.stdout.flush()\npid = os.fork()\nd = D('child' if pid == 0 else 'parent')\nif pid: os.wait()",
+        "import os\nn = sys.argv[1:]\nsys.stdout.flush()\npid = os.fork()\nd = D('child' if pid == 0 else 'parent')\n\
+         if pid: os.wait()",
     ),
     (
         "an interpreter that is replaced",
@@ -109,11 +129,13 @@ const SEEN: &[(&str, &str)] = &[
 const ASKED: &[(&str, &str)] = &[
     (
         "an object that is collected",
-        "import gc, weakref\nclass C: pass\nc = C(); c.me = c\nw = weakref.ref(c)\nn = sys.argv[1:]\ndel c\ngc.collect()\nprint(w(), n)",
+        "import gc, weakref\nclass C: pass\nc = C(); c.me = c\nw = weakref.ref(c)\nn = sys.argv[1:]\ndel c\n\
+         gc.collect()\nprint(w(), n)",
     ),
     (
         "all objects",
-        "import gc\nclass C: pass\nc = C()\nn = sys.argv[1:]\nprint(len([o for o in gc.get_objects() if o is c]), gc.get_freeze_count())",
+        "import gc\nclass C: pass\nc = C()\nn = sys.argv[1:]\n\
+         print(len([o for o in gc.get_objects() if o is c]), gc.get_freeze_count())",
     ),
     (
         "referrers",
@@ -134,7 +156,8 @@ const ASKED: &[(&str, &str)] = &[
     ),
     (
         "garbage",
-        "import gc\ngc.set_debug(gc.DEBUG_SAVEALL)\nn = sys.argv[1:]\nl = []; l.append(l); del l\ngc.collect()\nprint(len(gc.garbage) > 0)",
+        "import gc\ngc.set_debug(gc.DEBUG_SAVEALL)\nn = sys.argv[1:]\nl = []; l.append(l); del l\ngc.collect()\n\
+         print(len(gc.garbage) > 0)",
     ),
     (
         "subclasses",
@@ -161,4 +184,13 @@ fn warnings_of_the_end_are_seen() {
     Script::new(body).with("PYTHONWARNINGS", "always").equals(LISTS, Ends::Warm);
     let own = format!("import warnings\nwarnings.simplefilter('always')\n{body}");
     Script::new(&own).equals(LISTS, Ends::Warm);
+    // The same in a cycle, with one filter after the other.
+    for filter in [
+        "simplefilter('default', Warning)",
+        "filterwarnings('error', category=ResourceWarning)",
+        "resetwarnings()",
+    ] {
+        let after = format!("{body}import warnings\nwarnings.{filter}\nl = [f]; l.append(l)\ndel l, f, g\n");
+        Script::new(&after).equals(LISTS, Ends::Warm);
+    }
 }
