@@ -1,9 +1,10 @@
 /* Spares a fork the end of objects that nobody can see end.
  *
  * At its end the interpreter looks for cycles among all objects, and frees them: most of the time that a warm start takes. Only
- * finalizers can be noticed. Where no object of the zygote has one (harmless.c), its objects are frozen (gc.freeze). When a fork ends, all
- * objects that it has made itself are examined in the same way; if one has a finalizer, the zygote's objects are thawed before anything is
- * freed, and the end is that of a cold start. They are also thawed before each function that tells what the collector does.
+ * finalizers can be noticed. Where no object of the zygote has one (harmless.c), its objects are frozen (gc.freeze). When a fork ends,
+ * all objects that it has made itself are examined in the same way. If none has a finalizer, they are frozen as well; otherwise the
+ * zygote's objects are thawed before anything is freed, and the end is that of a cold start. They are also thawed before each function
+ * that tells what the collector does.
  *
  * The fork is about to end, and its exit functions have run, when the interpreter gives SIGINT back its default action.
  */
@@ -61,8 +62,7 @@ static int on_sigaction(int signal, const struct sigaction *action, struct sigac
         is_frozen = 0;
         const int stays = is_harmless(0);
         hs_py_api.PyErr_Clear();
-        if (!stays)
-            collect_by("unfreeze");
+        collect_by(stays ? "freeze" : "unfreeze");
         hs_py_api.PyErr_Restore(error[0], error[1], error[2]);
     }
     return next_sigaction(signal, action, old);

@@ -82,6 +82,16 @@ static int is_import_of(const char *module, const char *event, hs_py *arguments)
     return text && strcmp(text, module) == 0;
 }
 
+/* Functions get other attributes, such as those of named tuples. */
+static int sets_class(const char *event, hs_py *arguments)
+{
+    if (strcmp(event, "object.__setattr__") != 0)
+        return 0;
+    hs_py *name = hs_py_api.PyTuple_Size(arguments) > 1 ? hs_py_api.PyTuple_GetItem(arguments, 1) : NULL;
+    const char *text = name && name->type == hs_py_api.text ? hs_py_api.PyUnicode_AsUTF8(name) : NULL;
+    return !text || strcmp(text, "__class__") == 0;
+}
+
 static int hook(const char *event, hs_py *arguments, void *own)
 {
     (void)own;
@@ -90,7 +100,7 @@ static int hook(const char *event, hs_py *arguments, void *own)
         if (strcmp(event, "cpython.PyInterpreterState_New") == 0)
             hs_python_give_up();
         /* An object may get another class, with a finalizer. */
-        if (strcmp(event, "object.__setattr__") == 0)
+        if (sets_class(event, arguments))
             hs_python_thaw();
         return 0;
     }
