@@ -83,6 +83,9 @@ hs_py *hs_python_builtin(const char *name)
     hs_py *made = specification ? hs_py_api.PyObject_CallMethod(imports, "create_builtin", "O", specification) : NULL;
     if (specification)
         hs_py_api.Py_DecRef(specification);
+    /* Before 3.10 it does. */
+    if (made && hs_python_module(name) == made && hs_py_api.PyDict_DelItemString(hs_py_api.PyImport_GetModuleDict(), name) != 0)
+        return NULL;
     return made;
 }
 

@@ -1,12 +1,11 @@
 /* Spares a fork the end of objects that nobody can see end.
  *
  * At its end the interpreter looks for cycles among all objects, and frees them: most of the time that a warm start takes. Only
- * finalizers can be noticed. Where no object of the zygote has one (harmless.c), its objects are frozen (gc.freeze). When a fork ends,
- * all objects that it has made itself are examined in the same way. If none has a finalizer, they are frozen as well; otherwise the
- * zygote's objects are thawed before anything is freed, and the end is that of a cold start. They are also thawed before each function
- * that tells what the collector does.
+ * finalizers can be noticed. So when a fork of a zygote without any ends, all objects are examined (harmless.c). If none has a finalizer,
+ * they are frozen (gc.freeze), and the interpreter frees only what no cycle keeps. Until then the collector is as in a cold start.
  *
- * The fork is about to end, and its exit functions have run, when the interpreter gives SIGINT back its default action.
+ * The fork is about to end, and its exit functions have run, when the interpreter gives SIGINT back its default action. A fork that has
+ * another handler ends as a cold start does.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -22,7 +21,7 @@
 
 #define PAGE 4096
 
-static int is_frozen;
+static int is_spared;
 static hs_py *collector;
 static int (*is_finalizing)(void);
 static int (*next_sigaction)(int, const struct sigaction *, struct sigaction *);
@@ -35,15 +34,7 @@ static void collect_by(const char *name)
     hs_py_api.Py_DecRef(done);
 }
 
-void hs_python_thaw(void)
-{
-    if (!is_frozen)
-        return;
-    is_frozen = 0;
-    collect_by("unfreeze");
-}
-
-/* Whether the end of each object that the collector knows, frozen ones excepted, goes unseen. */
+/* Whether the end of each object that the collector knows goes unseen. */
 static int is_harmless(int is_of_zygote)
 {
     hs_py *objects = hs_py_api.PyObject_CallMethod(collector, "get_objects", NULL);
@@ -55,14 +46,15 @@ static int is_harmless(int is_of_zygote)
 
 static int on_sigaction(int signal, const struct sigaction *action, struct sigaction *old)
 {
-    if (is_frozen && is_finalizing()) {
+    if (is_spared && is_finalizing()) {
         hs_py *error[3];
         hs_py_api.PyErr_Fetch(&error[0], &error[1], &error[2]);
-        /* First, as otherwise the examination itself would thaw them. */
-        is_frozen = 0;
-        const int stays = is_harmless(0);
+        /* Once. */
+        is_spared = 0;
+        const int is_unseen = is_harmless(0);
         hs_py_api.PyErr_Clear();
-        collect_by(stays ? "freeze" : "unfreeze");
+        if (is_unseen)
+            collect_by("freeze");
         hs_py_api.PyErr_Restore(error[0], error[1], error[2]);
     }
     return next_sigaction(signal, action, old);
@@ -137,8 +129,8 @@ static int is_end_noticed(void)
     return is_usual && is_finalizing && next_sigaction;
 }
 
-/* Freezes the zygote's objects, if that goes unseen. */
-void hs_python_freeze(void)
+/* Lets forks spare themselves their end, if that of the zygote's objects goes unseen. */
+void hs_python_spare(void)
 {
     int is_hooked = 0;
     hs_py *error[3];
@@ -150,10 +142,7 @@ void hs_python_freeze(void)
         collector = made;
     if (collector && is_end_noticed() && is_harmless(1)) {
         dl_iterate_phdr(hook_object, &is_hooked);
-        if (is_hooked && hs_python_trap_ends(collector)) {
-            collect_by("freeze");
-            is_frozen = 1;
-        }
+        is_spared = is_hooked;
     }
     if (collector && !made)
         hs_py_api.Py_IncRef(collector);

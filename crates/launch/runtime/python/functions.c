@@ -116,31 +116,6 @@ void hs_python_arm_late(void)
     }
 }
 
-/* Whether functions have traps, in a fork, which tell what the collector does, or after which the interpreter's end is another. */
-int hs_python_trap_ends(hs_py *collector)
-{
-    const struct {
-        hs_py *module;
-        const char *names;
-        int are_trapped;
-    } those[] = {{collector, "enable disable isenabled get_threshold set_threshold get_debug is_tracked is_finalized get_referents", 0},
-                 {hs_python_module("_signal"), "signal siginterrupt", 1},
-                 {hs_python_module("_thread"), "start_new_thread start_new start_joinable_thread", 1}};
-    for (size_t i = 0; i < sizeof those / sizeof *those; i++) {
-        hs_py *dict = those[i].module ? hs_py_api.PyModule_GetDict(those[i].module) : NULL, *name, *value;
-        if (!dict)
-            return 0;
-        for (ssize_t at = 0; hs_py_api.PyDict_Next(dict, &at, &name, &value);) {
-            if (value->type != hs_py_api.function)
-                continue;
-            struct hs_py_method *method = ((struct hs_py_function *)value)->method;
-            if (hs_python_is_one_of(method->name, those[i].names) == those[i].are_trapped)
-                hs_python_trap_again(method, HS_PY_THAWS);
-        }
-    }
-    return 1;
-}
-
 /* NULL, or what is not as it is in the interpreters that are known. */
 const char *hs_python_arm_functions(void)
 {

@@ -19,9 +19,6 @@ enum { HAS_COLLECTOR_HEAD = 1 << 14 };
 
 enum fate { UNKNOWN, UNSEEN, SEEN, REFERENCE, GENERATOR, FILE_OF_TEXT, FILE_WITH_BUFFER, FILE_ITSELF };
 
-/* Types of the zygote's objects, which a script may give a finalizer later. */
-static struct hs_py_type *plain[TYPES];
-static size_t plain_count;
 /* What is known of a type, for one examination. */
 static struct {
     struct hs_py_type *type;
@@ -245,26 +242,7 @@ static int nobody_is_told(void)
     return (!callbacks || callbacks->size == 0) && warnings && warnings->base.type == hs_py_api.list && warnings->size == 0;
 }
 
-/* Whether types that had no finalizer when the zygote was examined still have none. */
-static int are_plain(void)
-{
-    for (size_t i = 0; i < plain_count; i++)
-        if (plain[i]->finalize || plain[i]->del)
-            return 0;
-    return 1;
-}
-
-static int note_plain(struct hs_py_type *type)
-{
-    if (type->finalize)
-        return 1;
-    if (plain_count == TYPES)
-        return 0;
-    plain[plain_count++] = type;
-    return 1;
-}
-
-/* Whether nobody can see the end of these objects. Those of the zygote are examined once. */
+/* Whether nobody can see the end of these objects. Those of the zygote are examined first. */
 int hs_python_ends_unseen(const struct hs_py_list *objects, int is_of_zygote)
 {
     const hs_py *environment = hs_python_attribute("os", "environ");
@@ -274,15 +252,11 @@ int hs_python_ends_unseen(const struct hs_py_list *objects, int is_of_zygote)
     files_are_ignored = are_files_ignored();
     memset(known, 0, sizeof known);
     known_count = 0;
-    if (!reference || !free_of_classes || !note_streams() || !nobody_is_told() || !are_plain() || dl_iterate_phdr(is_foreign, NULL))
+    if (!reference || !free_of_classes || !note_streams() || !nobody_is_told() || dl_iterate_phdr(is_foreign, NULL))
         return 0;
-    for (ssize_t i = 0; i < objects->size; i++) {
-        hs_py *object = objects->items[i];
-        if (!ends_unseen(object))
+    for (ssize_t i = 0; i < objects->size; i++)
+        if (!ends_unseen(objects->items[i]))
             return 0;
-        if (is_of_zygote && object->type->flags & IS_TYPE && !note_plain((struct hs_py_type *)object))
-            return 0;
-    }
     return 1;
 }
 

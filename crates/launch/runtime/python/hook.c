@@ -82,16 +82,6 @@ static int is_import_of(const char *module, const char *event, hs_py *arguments)
     return text && strcmp(text, module) == 0;
 }
 
-/* Functions get other attributes, such as those of named tuples. */
-static int sets_class(const char *event, hs_py *arguments)
-{
-    if (strcmp(event, "object.__setattr__") != 0)
-        return 0;
-    hs_py *name = hs_py_api.PyTuple_Size(arguments) > 1 ? hs_py_api.PyTuple_GetItem(arguments, 1) : NULL;
-    const char *text = name && name->type == hs_py_api.text ? hs_py_api.PyUnicode_AsUTF8(name) : NULL;
-    return !text || strcmp(text, "__class__") == 0;
-}
-
 static int hook(const char *event, hs_py *arguments, void *own)
 {
     (void)own;
@@ -99,9 +89,6 @@ static int hook(const char *event, hs_py *arguments, void *own)
         /* Another interpreter would have the arguments of the zygote. */
         if (strcmp(event, "cpython.PyInterpreterState_New") == 0)
             hs_python_give_up();
-        /* An object may get another class, with a finalizer. */
-        if (sets_class(event, arguments))
-            hs_python_thaw();
         return 0;
     }
     if (state == WATCHING) {
@@ -154,9 +141,10 @@ void hs_python_touched(const char *what)
     const char *why = hs_python_refuses(&start);
     if (why)
         hs_python_refuse(why);
+    const uint64_t place = hs_python_place(what);
     if (!hs_python_is_observed)
-        hs_python_freeze();
-    const struct hs_job *job = hs_serve_python(&start, hs_python_place(what));
+        hs_python_spare();
+    const struct hs_job *job = hs_serve_python(&start, place);
     hs_python_resume(job);
     hs_py_api.PyErr_Restore(error[0], error[1], error[2]);
 }

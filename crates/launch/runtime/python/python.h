@@ -98,6 +98,7 @@ typedef int hs_py_hook(const char *event, hs_py *arguments, void *own);
     X(int, PyDict_Next, (hs_py *, ssize_t *, hs_py **, hs_py **))      \
     X(void, PyDict_Clear, (hs_py *))                                   \
     X(hs_py *, PyDict_New, (void))                                     \
+    X(int, PyDict_DelItemString, (hs_py *, const char *))              \
     X(int, PyDict_SetItemString, (hs_py *, const char *, hs_py *))     \
     X(hs_py *, PyDict_SetDefault, (hs_py *, hs_py *, hs_py *))         \
     X(hs_py *, PyModule_GetDict, (hs_py *))                            \
@@ -167,7 +168,6 @@ enum hs_python_kind {
     HS_PY_PASSES,  /* never: it ends the import of a module that has taken a value of the process */
     HS_PY_INSTANCE, /* a check of a type, if it is that of what tells of the request */
     HS_PY_REMADE,  /* the making of a builtin module that exists: it would have values of its own */
-    HS_PY_THAWS,   /* never: in a fork, the collector is to know all objects again before the call */
     HS_PY_CLOCK,   /* the time, unless `logging` asks when it was started */
 };
 
@@ -183,13 +183,11 @@ HS_HIDDEN const char *hs_python_arm(void);
 HS_HIDDEN void hs_python_disarm(void);
 HS_HIDDEN void hs_python_hide_environment(void);
 HS_HIDDEN void hs_python_trap(struct hs_py_method *method, enum hs_python_kind kind);
-HS_HIDDEN void hs_python_trap_again(struct hs_py_method *method, enum hs_python_kind kind);
 
 /* functions.c */
 HS_HIDDEN int hs_python_is_one_of(const char *name, const char *list);
 HS_HIDDEN const char *hs_python_arm_functions(void);
 HS_HIDDEN void hs_python_arm_late(void);
-HS_HIDDEN int hs_python_trap_ends(hs_py *collector);
 
 /* decoy.c */
 HS_HIDDEN hs_py *hs_python_decoy(int index, const struct hs_py_type *type, size_t size);
@@ -216,8 +214,7 @@ HS_HIDDEN const char *hs_python_refuses(const struct hs_start *start);
 HS_HIDDEN uint64_t hs_python_place(const char *what);
 
 /* finish.c */
-HS_HIDDEN void hs_python_freeze(void);
-HS_HIDDEN void hs_python_thaw(void);
+HS_HIDDEN void hs_python_spare(void);
 
 /* harmless.c */
 HS_HIDDEN void hs_python_note_libraries(void);

@@ -210,7 +210,6 @@ static int passes(const struct trap *trap, const struct arguments *given)
     case HS_PY_PASSES: hs_python_arm_late(); return 1;
     case HS_PY_INSTANCE: return given->rdx < 1 || !is_trapped(*(hs_py **)given->rsi);
     case HS_PY_REMADE: return !is_remade((hs_py *)given->rsi);
-    case HS_PY_THAWS:
     case HS_PY_THREAD:
     case HS_PY_CLOCK:
     case HS_PY_TOUCHES: break;
@@ -222,8 +221,6 @@ static int passes(const struct trap *trap, const struct arguments *given)
 __attribute__((used)) static hs_py_slot *hs_python_called(const char *stub, const struct arguments *given)
 {
     const struct trap *trap = &traps[(stub - hs_python_stubs) / STUB_BYTES];
-    if (trap->kind == HS_PY_THAWS)
-        hs_python_thaw();
     if (!is_armed)
         return trap->original;
     hs_python_close_lent();
@@ -257,19 +254,6 @@ void hs_python_trap(struct hs_py_method *method, enum hs_python_kind kind)
         if (traps[i].place == &method->function)
             return;
     method->function = trap(method->function, &method->function, kind, method->name, method->flags);
-}
-
-/* The same, once all traps were taken away. */
-void hs_python_trap_again(struct hs_py_method *method, enum hs_python_kind kind)
-{
-    for (int i = 0; i < trap_count; i++) {
-        if (traps[i].place != &method->function)
-            continue;
-        traps[i].kind = kind;
-        method->function = (hs_py_slot *)(uintptr_t)(hs_python_stubs + STUB_BYTES * i);
-        return;
-    }
-    hs_python_trap(method, kind);
 }
 
 /* Copies a table of slots into `to`, each slot a trap. */
