@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 37] = [
+const SOURCES: [&str; 41] = [
     "fork/entry.c",
     "io.c",
     "fork/asked.c",
@@ -46,6 +46,10 @@ const SOURCES: [&str; 37] = [
     "python/api.c",
     "python/hook.c",
     "python/traps.c",
+    "python/functions.c",
+    "python/finish.c",
+    "python/harmless.c",
+    "python/decoy.c",
     "python/lent.c",
     "python/place.c",
     "python/resume.c",

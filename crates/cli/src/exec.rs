@@ -48,7 +48,7 @@ usage: hotstart server status [--json] | warm TOOL... | stop | run
 Environment of the first `hotstart exec`, or of `run`: HOTSTART_SERVER_IDLE=SECONDS without use until it ends (600);
 HOTSTART_SERVER_MEMORY=MIB for the halted tools (512); HOTSTART_SERVER_START=auto|fork|rewind, warm once it pays, or
 from the first start in that way; HOTSTART_SERVER_COLD=TOOL,... are never started warm; with
-HOTSTART_SERVER_PYTHON=1, scripts that Python runs are warm as well.
+HOTSTART_SERVER_PYTHON=1, scripts that Python runs with PYTHONHASHSEED are warm as well, with =share-seed all of them.
 ";
 
 /// Runs `exec` or `server` if the arguments name one of them. The first argument is the program's name.
@@ -182,10 +182,13 @@ fn settings() -> Result<Settings, String> {
     if let Some(tools) = std::env::var_os("HOTSTART_SERVER_COLD") {
         settings.policy.never = tools.to_string_lossy().split(',').map(str::to_owned).collect();
     }
-    settings.policy.python = match std::env::var("HOTSTART_SERVER_PYTHON").as_deref() {
-        Ok("1") => true,
-        Ok("0") | Err(_) => false,
-        Ok(other) => return Err(format!("HOTSTART_SERVER_PYTHON: say 0 or 1, not '{other}'")),
+    (settings.policy.python, settings.policy.share_hash_seed) = match std::env::var("HOTSTART_SERVER_PYTHON")
+        .as_deref()
+    {
+        Ok("1") => (true, false),
+        Ok("share-seed") => (true, true),
+        Ok("0") | Err(_) => (false, false),
+        Ok(other) => return Err(format!("HOTSTART_SERVER_PYTHON: say 0, 1 or share-seed, not '{other}'")),
     };
     match std::env::var("HOTSTART_SERVER_START").as_deref() {
         Ok("auto") | Err(_) => {}

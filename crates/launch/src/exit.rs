@@ -163,6 +163,8 @@ pub enum Reason {
     NotObserved,
     /// A Python script cannot be halted where it first looks at its request.
     NotPython,
+    /// A Python script is to have a hash seed of its own, which forks of one zygote have not.
+    HashSeed,
 }
 
 impl Via {
@@ -231,6 +233,7 @@ impl fmt::Display for Reason {
                 "a standard stream is looked at before main, and is of a kind that no zygote has"
             }
             Reason::NotPython => "a Python script that cannot be stopped where it looks at its request",
+            Reason::HashSeed => "a Python script without PYTHONHASHSEED, whose hash seed would be shared",
             Reason::NotObserved => "what happens before main cannot be observed: the system refuses ptrace",
         })
     }

@@ -80,6 +80,8 @@ pub struct WarmOptions {
     pub fail_flaky: bool,
     /// Whether Python scripts are started warm.
     pub python: bool,
+    /// Whether those without a hash seed of their own are, too.
+    pub python_share_seed: bool,
     /// Whether every command runs both cold and warm, and is compared.
     pub parity: Option<Parity>,
     /// The source of further settings.

@@ -220,7 +220,15 @@ fn python_scripts_are_warm_if_that_is_asked_for() {
     }
     let cold = suite.run(&["-j1", "--verify=0", "--start=fork", "--explain", "."]);
     assert_eq!((starts(&cold, "tool").0, starts(&cold, "tool").1), (0, 4));
-    let warm = suite.run(&["-j1", "--python-warm", "--start=fork", "--parity", "--explain", "."]);
+    let warm = suite.run(&[
+        "-j1",
+        "--python-warm",
+        "--python-share-seed",
+        "--start=fork",
+        "--parity",
+        "--explain",
+        ".",
+    ]);
     warm.ends_with(0).warns("faults of hotstart: 0");
     assert!(starts(&warm, "tool").0 >= 4, "{warm:#?}");
 }

@@ -75,4 +75,31 @@ hs_py *hs_python_attribute(const char *module, const char *name)
     return dict ? hs_py_api.PyDict_GetItemString(dict, name) : NULL;
 }
 
+/* A builtin module, made anew, that does not get into sys.modules. */
+hs_py *hs_python_builtin(const char *name)
+{
+    hs_py *specify = hs_python_attribute("_frozen_importlib", "ModuleSpec"), *imports = hs_python_module("_imp");
+    hs_py *specification = specify && imports ? hs_py_api.PyObject_CallFunction(specify, "sO", name, hs_py_api.none) : NULL;
+    hs_py *made = specification ? hs_py_api.PyObject_CallMethod(imports, "create_builtin", "O", specification) : NULL;
+    if (specification)
+        hs_py_api.Py_DecRef(specification);
+    /* Before 3.10 it does. */
+    if (made && hs_python_module(name) == made && hs_py_api.PyDict_DelItemString(hs_py_api.PyImport_GetModuleDict(), name) != 0)
+        return NULL;
+    return made;
+}
+
+/* Whether code is that of a file of the standard library, named by its path there: "/logging/__init__.py". */
+int hs_python_is_of_library(hs_py *code, const char *name)
+{
+    hs_py *file = hs_py_api.PyObject_GetAttrString(code, "co_filename"), *os = hs_python_attribute("os", "__file__");
+    const char *library = os ? hs_py_api.PyUnicode_AsUTF8(os) : NULL, *path = file ? hs_py_api.PyUnicode_AsUTF8(file) : NULL;
+    const char *slash = library ? strrchr(library, '/') : NULL;
+    const size_t length = slash ? (size_t)(slash - library) : 0;
+    const int is_it = path && length && strncmp(path, library, length) == 0 && strcmp(path + length, name) == 0;
+    if (file)
+        hs_py_api.Py_DecRef(file);
+    return is_it;
+}
+
 #endif

@@ -85,8 +85,12 @@ static int is_import_of(const char *module, const char *event, hs_py *arguments)
 static int hook(const char *event, hs_py *arguments, void *own)
 {
     (void)own;
-    if (state == PAST)
+    if (state == PAST) {
+        /* Another interpreter would have the arguments of the zygote. */
+        if (strcmp(event, "cpython.PyInterpreterState_New") == 0)
+            hs_python_give_up();
         return 0;
+    }
     if (state == WATCHING) {
         hs_python_arm_late();
         if (generators < 0 && is_import_of("random", event, arguments))
@@ -116,6 +120,12 @@ void hs_python_seeds(void)
     }
 }
 
+/* Whether the module `random` has drawn a seed. */
+int hs_python_draws(void)
+{
+    return generators >= 0 && generators < (hs_py_api.minor >= 11 ? 1 : 2);
+}
+
 /* The request is about to be looked at. Returns in a fork. */
 void hs_python_touched(const char *what)
 {
@@ -127,10 +137,14 @@ void hs_python_touched(const char *what)
     hs_python_close_lent();
     hs_python_disarm();
     hs_python_tell(HS_PYTHON_CHECKS, NULL);
+    hs_python_note_keepers();
     const char *why = hs_python_refuses(&start);
     if (why)
         hs_python_refuse(why);
-    const struct hs_job *job = hs_serve_python(&start, hs_python_place(what));
+    const uint64_t place = hs_python_place(what);
+    if (!hs_python_is_observed)
+        hs_python_spare();
+    const struct hs_job *job = hs_serve_python(&start, place);
     hs_python_resume(job);
     hs_py_api.PyErr_Restore(error[0], error[1], error[2]);
 }
@@ -139,6 +153,7 @@ void hs_python_touched(const char *what)
 void hs_python_begin(int argc, char **argv, char **envp)
 {
     start = (struct hs_start){argc, argv, envp};
+    hs_python_note_libraries();
     hs_asked_leave_to_python();
     const char *why = hs_python_find();
     if (!why && hs_py_api.PySys_AddAuditHook(hook, NULL) != 0)

@@ -23,6 +23,7 @@ static struct lent {
 } lent[KINDS] __attribute__((aligned(PAGE)));
 static hs_py_slot *functions[KINDS];
 static enum { NOT_LENT, OPEN, CLOSED } states[KINDS];
+static hs_py *time_module;
 
 /* The function that makes the value. */
 void hs_python_lent(hs_py_slot *function, int is_time)
@@ -32,6 +33,12 @@ void hs_python_lent(hs_py_slot *function, int is_time)
 
 static hs_py *lend(int kind, hs_py *module, hs_py *none)
 {
+    if (states[kind] != NOT_LENT)
+        hs_python_refuse("a module of the standard library was imported twice");
+    if (kind == TIME) {
+        hs_py_api.Py_IncRef(module);
+        time_module = module;
+    }
     hs_py *value = ((hs_py * (*)(hs_py *, hs_py *)) functions[kind])(module, none);
     hs_py *size = value ? hs_py_api.PyObject_CallMethod(value, "__sizeof__", NULL) : NULL;
     const long bytes = size ? hs_py_api.PyLong_AsLong(size) : 0;
@@ -65,6 +72,51 @@ void hs_python_close_lent(void)
             hs_python_refuse("a number or a time that is not the same in each process was read");
         states[kind] = CLOSED;
     }
+}
+
+/* The module is imported, or is about to be: it holds its value, and can be found even if it is taken out of sys.modules later. */
+void hs_python_note_keepers(void)
+{
+    const struct {
+        hs_py **kept, *found;
+    } keepers[] = {{&hs_py_request.generator, hs_python_attribute("random", "_inst")},
+                   {&hs_py_request.thread, hs_python_attribute("threading", "_main_thread")},
+                   {&hs_py_request.logging, hs_py_request.clock ? hs_python_module("logging") : NULL}};
+    for (size_t i = 0; i < sizeof keepers / sizeof *keepers; i++)
+        if (!*keepers[i].kept && keepers[i].found) {
+            hs_py_api.Py_IncRef(keepers[i].found);
+            *keepers[i].kept = keepers[i].found;
+        }
+}
+
+static int keeps(hs_py *keeper, const char *name, int kind)
+{
+    if (states[kind] == NOT_LENT)
+        return 1;
+    hs_py *value = keeper ? hs_py_api.PyObject_GetAttrString(keeper, name) : NULL;
+    if (!value)
+        hs_py_api.PyErr_Clear();
+    else
+        hs_py_api.Py_DecRef(value);
+    return value == &lent[kind].object;
+}
+
+/* NULL, or the value whose place is not known. When the values can be referred to. */
+const char *hs_python_lost(void)
+{
+    if (!keeps(hs_py_request.thread, "_native_id", NUMBER))
+        return "the module threading is not imported completely";
+    if (!keeps(hs_py_request.logging, "_startTime", TIME))
+        return "the module logging is not imported completely";
+    if (states[NUMBER] == NOT_LENT)
+        hs_py_request.thread = NULL;
+    return NULL;
+}
+
+/* The time now, as `logging` would get it. */
+hs_py *hs_python_time(void)
+{
+    return ((hs_py * (*)(hs_py *, hs_py *)) functions[TIME])(time_module, NULL);
 }
 
 /* From now on it is an object like others, but is never freed. */

@@ -63,11 +63,12 @@ uint64_t hs_python_place(const char *what)
 }
 
 /* Whether the generator of `random` is as its import has left it. An observer gives each generator the same seed. */
-static int is_seeded_by_import(hs_py *random, hs_py *generator)
+static int is_seeded_by_import(hs_py *generator)
 {
-    hs_py *other = hs_py_api.PyObject_CallMethod(random, "Random", NULL);
-    hs_py *states[2] = {hs_py_api.PyObject_CallMethod(generator, "getstate", NULL),
-                        other ? hs_py_api.PyObject_CallMethod(other, "getstate", NULL) : NULL};
+    hs_py *type = &hs_py_request.random->base;
+    hs_py *other = hs_py_api.PyObject_CallFunction(type, NULL);
+    hs_py *states[2] = {hs_py_api.PyObject_CallMethod(type, "getstate", "O", generator),
+                        other ? hs_py_api.PyObject_CallMethod(type, "getstate", "O", other) : NULL};
     const int is_same = states[0] && states[1] && hs_py_api.PyObject_RichCompareBool(states[0], states[1], PY_EQUAL) == 1;
     hs_py_api.PyErr_Clear();
     return is_same;
@@ -106,6 +107,36 @@ static int is_monitored(void)
     return 0;
 }
 
+/* Whether os.environ has what the interpreter has made of the environment: code may write to the dictionary by no slot of its type. */
+static int has_own_dictionary(void)
+{
+    extern char **environ;
+    hs_py *name, *value;
+    char **given = environ;
+    for (ssize_t at = 0; hs_py_api.PyDict_Next(hs_py_request.environment, &at, &name, &value); given++) {
+        if (name->type != hs_py_api.bytes || value->type != hs_py_api.bytes)
+            return 0;
+        const struct hs_py_bytes *texts[] = {(struct hs_py_bytes *)name, (struct hs_py_bytes *)value};
+        const size_t length = (size_t)texts[0]->size;
+        while (*given && (strncmp(*given, texts[0]->text, length) != 0 || (*given)[length] != '='))
+            given++;
+        if (!*given || strcmp(*given + length + 1, texts[1]->text) != 0)
+            return 0;
+    }
+    return 1;
+}
+
+/* NULL, or why the values that each fork renews cannot be. */
+static const char *refuses_values(void)
+{
+    hs_py *generator = hs_py_request.generator;
+    if (hs_python_draws() != (generator && hs_py_request.random))
+        return "the module random is not imported completely";
+    if (hs_python_is_observed && generator && !is_seeded_by_import(generator))
+        return "random numbers were drawn, or seeded";
+    return hs_python_lost();
+}
+
 /* NULL, or why no fork of this process would be as a fresh one. */
 const char *hs_python_refuses(const struct hs_start *start)
 {
@@ -118,16 +149,11 @@ const char *hs_python_refuses(const struct hs_start *start)
         return "sys.monitoring is in use";
     if (!hs_py_api.PyEval_GetFrame())
         return "it ends before it looks at its request";
-    hs_py *random = hs_python_module("random"), *generator = hs_python_attribute("random", "_inst");
-    if (random && !generator)
-        return "the module random is not imported completely";
-    if (hs_python_is_observed && random && !is_seeded_by_import(random, generator))
-        return "random numbers were drawn, or seeded";
-    hs_py *threading = hs_python_module("threading");
-    if (threading && !hs_python_attribute("threading", "_main_thread"))
-        return "the module threading is not imported completely";
-    if (hs_py_request.clock && !hs_python_attribute("logging", "_startTime"))
-        return "the module logging is not imported completely";
+    if (!has_own_dictionary())
+        return "os.environ was changed";
+    const char *why = refuses_values();
+    if (why)
+        return why;
     for (int i = 1; i < 3; i++) {
         hs_py *done = hs_py_api.PyObject_CallMethod(hs_py_request.streams[i], "flush", NULL);
         if (!done)

@@ -50,6 +50,7 @@ struct hs_py_type {
     hs_py *bases, *mro, *cache, *subclasses, *weaklist;
     hs_py_slot *del;
     unsigned version_tag;
+    hs_py_slot *finalize;
 };
 #define HS_PY_HEAP_TYPE (1ul << 9)
 #define HS_PY_VALID_VERSION (1ul << 19)
@@ -96,12 +97,17 @@ typedef int hs_py_hook(const char *event, hs_py *arguments, void *own);
     X(hs_py *, PyDict_GetItemString, (hs_py *, const char *))          \
     X(int, PyDict_Next, (hs_py *, ssize_t *, hs_py **, hs_py **))      \
     X(void, PyDict_Clear, (hs_py *))                                   \
+    X(hs_py *, PyDict_New, (void))                                     \
+    X(int, PyDict_DelItemString, (hs_py *, const char *))              \
+    X(int, PyDict_SetItemString, (hs_py *, const char *, hs_py *))     \
     X(hs_py *, PyDict_SetDefault, (hs_py *, hs_py *, hs_py *))         \
     X(hs_py *, PyModule_GetDict, (hs_py *))                            \
     X(hs_py *, PyObject_GetAttrString, (hs_py *, const char *))        \
     X(int, PyObject_SetAttrString, (hs_py *, const char *, hs_py *))   \
     X(hs_py *, PyObject_CallMethod, (hs_py *, const char *, const char *, ...)) \
+    X(hs_py *, PyObject_CallFunction, (hs_py *, const char *, ...))    \
     X(int, PyObject_RichCompareBool, (hs_py *, hs_py *, int))          \
+    X(int, PyType_IsSubtype, (struct hs_py_type *, struct hs_py_type *)) \
     X(hs_py *, PyTuple_GetItem, (hs_py *, ssize_t))                    \
     X(ssize_t, PyTuple_Size, (hs_py *))                                \
     X(hs_py *, PyList_New, (ssize_t))                                  \
@@ -140,22 +146,56 @@ HS_HIDDEN extern struct hs_py_api {
 /* What the request is known by, from when it is trapped until a fork has filled it. The references are the runtime's own. */
 HS_HIDDEN extern struct hs_py_request {
     hs_py *arguments, *original; /* sys.argv, sys.orig_argv */
-    hs_py *environment;          /* posix.environ */
+    hs_py *environment, *posix;  /* posix.environ, and the module */
     hs_py *streams[3];
+    hs_py *open;       /* the function of `_io` */
+    struct hs_py_type *random; /* the type of generators */
+    /* What keeps a value of the process since it was imported: the generator of `random`, the main thread, and the module `logging`. */
+    hs_py *generator, *thread, *logging;
     const char *clock; /* the function from which `logging` has its time of start, if it was imported */
 } hs_py_request;
+
+/* When a trap halts the interpreter. */
+enum hs_python_kind {
+    HS_PY_TOUCHES, /* always */
+    HS_PY_METHOD,  /* an attribute of a list: always, but only a method is known */
+    HS_PY_ITEM,    /* an item of a list, unless it is the script's name */
+    HS_PY_VARIABLE, /* never: the name of the variable goes into the key */
+    HS_PY_STREAM,  /* an attribute of a stream, unless it is the same for each request */
+    HS_PY_PATH,    /* a file's path, unless it is absolute */
+    HS_PY_THREAD,  /* the number of the thread, unless `threading` asks for its main thread */
+    HS_PY_SEED,    /* the generator of `random`, unless that is imported now */
+    HS_PY_PASSES,  /* never: it ends the import of a module that has taken a value of the process */
+    HS_PY_INSTANCE, /* a check of a type, if it is that of what tells of the request */
+    HS_PY_REMADE,  /* the making of a builtin module that exists: it would have values of its own */
+    HS_PY_CLOCK,   /* the time, unless `logging` asks when it was started */
+};
 
 /* api.c */
 HS_HIDDEN const char *hs_python_find(void);
 HS_HIDDEN hs_py *hs_python_module(const char *name);
 HS_HIDDEN hs_py *hs_python_attribute(const char *module, const char *name);
+HS_HIDDEN hs_py *hs_python_builtin(const char *name);
+HS_HIDDEN int hs_python_is_of_library(hs_py *code, const char *file);
 
 /* traps.c */
 HS_HIDDEN const char *hs_python_arm(void);
-HS_HIDDEN void hs_python_arm_late(void);
 HS_HIDDEN void hs_python_disarm(void);
+HS_HIDDEN void hs_python_hide_environment(void);
+HS_HIDDEN void hs_python_trap(struct hs_py_method *method, enum hs_python_kind kind);
+
+/* functions.c */
+HS_HIDDEN int hs_python_is_one_of(const char *name, const char *list);
+HS_HIDDEN const char *hs_python_arm_functions(void);
+HS_HIDDEN void hs_python_arm_late(void);
+
+/* decoy.c */
+HS_HIDDEN hs_py *hs_python_decoy(int index, const struct hs_py_type *type, size_t size);
 
 /* lent.c */
+HS_HIDDEN void hs_python_note_keepers(void);
+HS_HIDDEN const char *hs_python_lost(void);
+HS_HIDDEN hs_py *hs_python_time(void);
 HS_HIDDEN hs_py *hs_python_lend_number(hs_py *module, hs_py *none);
 HS_HIDDEN hs_py *hs_python_lend_time(hs_py *module, hs_py *none);
 HS_HIDDEN void hs_python_lent(hs_py_slot *function, int is_time);
@@ -165,6 +205,7 @@ HS_HIDDEN void hs_python_open_lent(void);
 /* hook.c */
 __attribute__((noreturn)) HS_HIDDEN void hs_python_refuse(const char *why);
 HS_HIDDEN void hs_python_touched(const char *what);
+HS_HIDDEN int hs_python_draws(void);
 HS_HIDDEN void hs_python_tell(enum hs_python_mark mark, const char *text);
 
 /* place.c */
@@ -172,7 +213,15 @@ HS_HIDDEN void hs_python_note_locale(void);
 HS_HIDDEN const char *hs_python_refuses(const struct hs_start *start);
 HS_HIDDEN uint64_t hs_python_place(const char *what);
 
+/* finish.c */
+HS_HIDDEN void hs_python_spare(void);
+
+/* harmless.c */
+HS_HIDDEN void hs_python_note_libraries(void);
+HS_HIDDEN int hs_python_ends_unseen(const struct hs_py_list *objects, int is_of_zygote);
+
 /* resume.c */
+__attribute__((noreturn)) HS_HIDDEN void hs_python_give_up(void);
 HS_HIDDEN void hs_python_resume(const struct hs_job *job);
 
 #endif

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,7 +20,7 @@
 static char *environment[HS_ROOM];
 
 /* A fork that cannot be given its request must not go on: the job of a process that is killed is run again, cold. */
-__attribute__((noreturn)) static void give_up(void)
+__attribute__((noreturn)) void hs_python_give_up(void)
 {
     for (;;)
         kill(getpid(), SIGKILL);
@@ -28,7 +29,7 @@ __attribute__((noreturn)) static void give_up(void)
 static hs_py *sure(hs_py *object)
 {
     if (!object)
-        give_up();
+        hs_python_give_up();
     return object;
 }
 
@@ -42,7 +43,7 @@ static hs_py *argument(const char *text)
 {
     wchar_t *wide = hs_py_api.Py_DecodeLocale(text, NULL);
     if (!wide)
-        give_up();
+        hs_python_give_up();
     hs_py *made = sure(hs_py_api.PyUnicode_FromWideChar(wide, -1));
     hs_py_api.PyMem_RawFree(wide);
     return made;
@@ -70,7 +71,7 @@ static void fill_arguments(const struct hs_job *job)
     struct hs_py_list *list = (struct hs_py_list *)hs_py_request.arguments;
     /* sys.argv has all but the interpreter. */
     if (list->size != 1 || count < 2)
-        give_up();
+        hs_python_give_up();
     fill_list(hs_py_request.arguments, job->strings + strlen(job->strings) + 1, count - 1);
     if (hs_py_request.original)
         fill_list(hs_py_request.original, job->strings, count);
@@ -89,7 +90,7 @@ static void fill_environment(const struct hs_job *job)
     /* All variables of the locale are in the key: another value than the request's is the interpreter's own. */
     const char *own = getenv(COERCED);
     if (coerced && (!own || strcmp(own, coerced) != 0) && setenv(COERCED, coerced, 1) != 0)
-        give_up();
+        hs_python_give_up();
     hs_py_api.PyDict_Clear(hs_py_request.environment);
     for (char **at = environ; *at; at++) {
         const char *sign = strchr(*at, '=');
@@ -106,20 +107,20 @@ static void fill_environment(const struct hs_job *job)
 static void set(hs_py *of, const char *name, hs_py *value)
 {
     if (hs_py_api.PyObject_SetAttrString(of, name, sure(value)) != 0)
-        give_up();
+        hs_python_give_up();
     done(value);
 }
 
 /* Opens a standard descriptor as the interpreter does at its start, but into the same text object. */
-static void open_stream(hs_py *io, int fd)
+static void open_stream(int fd)
 {
     static const char *const names[] = {"<stdin>", "<stdout>", "<stderr>"};
     hs_py *text = hs_py_request.streams[fd];
     hs_py *through = sure(hs_py_api.PyObject_GetAttrString(text, "write_through"));
     /* With PYTHONUNBUFFERED, output has no buffer. */
     const int unbuffered = fd != 0 && hs_py_api.PyLong_AsLong(through) != 0;
-    hs_py *buffer = sure(hs_py_api.PyObject_CallMethod(io, "open", "isiOOOO", fd, fd ? "wb" : "rb", unbuffered ? 0 : -1, hs_py_api.none,
-                                                       hs_py_api.none, hs_py_api.none, hs_py_api.PyBool_FromLong(0)));
+    hs_py *buffer = sure(hs_py_api.PyObject_CallFunction(hs_py_request.open, "isiOOOO", fd, fd ? "wb" : "rb", unbuffered ? 0 : -1,
+                                                         hs_py_api.none, hs_py_api.none, hs_py_api.none, hs_py_api.PyBool_FromLong(0)));
     hs_py *raw = unbuffered ? buffer : sure(hs_py_api.PyObject_GetAttrString(buffer, "raw"));
     if (unbuffered)
         hs_py_api.Py_IncRef(raw);
@@ -139,16 +140,12 @@ static void open_stream(hs_py *io, int fd)
 /* What modules of the standard library have taken from the process when they were imported. */
 static void renew(void)
 {
-    hs_py *generator = hs_python_attribute("random", "_inst");
-    hs_py *kind = generator ? hs_python_attribute("_random", "Random") : NULL;
-    if (generator)
-        done(hs_py_api.PyObject_CallMethod(sure(kind), "seed", "O", generator));
-    hs_py *thread = hs_python_attribute("threading", "_main_thread");
-    if (thread)
-        set(thread, "_native_id", hs_py_api.PyLong_FromLong(syscall(SYS_gettid)));
-    if (hs_py_request.clock)
-        set(sure(hs_python_module("logging")), "_startTime",
-            hs_py_api.PyObject_CallMethod(sure(hs_python_module("time")), hs_py_request.clock, NULL));
+    if (hs_py_request.generator && hs_py_request.random)
+        done(hs_py_api.PyObject_CallMethod(&hs_py_request.random->base, "seed", "O", hs_py_request.generator));
+    if (hs_py_request.thread)
+        set(hs_py_request.thread, "_native_id", hs_py_api.PyLong_FromLong(syscall(SYS_gettid)));
+    if (hs_py_request.logging)
+        set(hs_py_request.logging, "_startTime", hs_python_time());
 }
 
 static void forget(hs_py **object)
@@ -162,11 +159,12 @@ void hs_python_resume(const struct hs_job *job)
 {
     /* A collection now would finalize what a fresh process finalizes later. */
     const int collects = hs_py_api.collect && hs_py_api.collect_never();
-    hs_py *io = sure(hs_python_module("_io"));
+    /* A cold process outlives its runner's guard, too, and could see this. */
+    prctl(PR_SET_PDEATHSIG, 0);
     fill_environment(job);
     fill_arguments(job);
     for (int fd = 0; fd < 3; fd++)
-        open_stream(io, fd);
+        open_stream(fd);
     renew();
     forget(&hs_py_request.arguments);
     forget(&hs_py_request.original);

@@ -25,24 +25,11 @@
 /* No interpreter counts so far. */
 #define VERSION_TAG 0xfffffff0u
 
-enum kind {
-    TOUCHES, /* always */
-    METHOD,  /* an attribute of a list: always, but only a method is known */
-    ITEM,    /* an item of a list, unless it is the script's name */
-    VARIABLE, /* never: the name of the variable goes into the key */
-    STREAM,  /* an attribute of a stream, unless it is the same for each request */
-    PATH,    /* a file's path, unless it is absolute */
-    THREAD,  /* the number of the thread, unless `threading` asks for its main thread */
-    SEED,    /* the generator of `random`, unless that is imported now */
-    PASSES,  /* never: it ends the import of a module that has taken a value of the process */
-    CLOCK,   /* the time, unless `logging` asks when it was started */
-};
-
 static struct trap {
     hs_py_slot *original;
     hs_py_slot **place; /* where the stub is put, if that is to be undone */
     const char *what;
-    enum kind kind;
+    enum hs_python_kind kind;
     int flags;
 } traps[TRAPS];
 static int trap_count, is_armed;
@@ -78,15 +65,6 @@ struct arguments {
     uintptr_t r9, r8, rcx, rdx, rsi, rdi;
 };
 
-static int is_one_of(const char *name, const char *list)
-{
-    const size_t length = strlen(name);
-    for (const char *at = list; (at = strstr(at, name)); at += length)
-        if ((at == list || at[-1] == ' ') && (at[length] == ' ' || !at[length]))
-            return 1;
-    return 0;
-}
-
 static int is_first(const struct arguments *given)
 {
     hs_py *key = (hs_py *)given->rsi;
@@ -106,7 +84,36 @@ static int is_method(const struct arguments *given)
 {
     hs_py *name = (hs_py *)given->rsi;
     const char *text = name->type == hs_py_api.text ? hs_py_api.PyUnicode_AsUTF8(name) : NULL;
-    return text && is_one_of(text, "append extend index copy count insert pop remove reverse sort clear");
+    return text && hs_python_is_one_of(text, "append extend index copy count insert pop remove reverse sort clear");
+}
+
+static int is_trapped(const hs_py *object)
+{
+    return (const char *)object->type >= copies.bytes && (const char *)object->type < copies.bytes + sizeof copies.bytes;
+}
+
+/* Calls what a trap stands for while the object has its real type. */
+static hs_py_slot *passing;
+static uintptr_t as_real(hs_py *self, uintptr_t argument)
+{
+    struct hs_py_type *copy = self->type;
+    self->type = copy == &copies.of[0].type ? hs_py_api.list : copy == &copies.of[1].type ? hs_py_api.dict : stream_type;
+    const uintptr_t result = ((uintptr_t(*)(hs_py *, uintptr_t))passing)(self, argument);
+    if (is_armed)
+        self->type = copy;
+    return result;
+}
+
+/* Whether a specification is of a builtin module that the interpreter has made itself. */
+static int is_remade(hs_py *specification)
+{
+    hs_py *name = hs_py_api.PyObject_GetAttrString(specification, "name");
+    const char *text = name && name->type == hs_py_api.text ? hs_py_api.PyUnicode_AsUTF8(name) : NULL;
+    const int is_it = !text || hs_python_is_one_of(text, "posix sys builtins _imp _io _thread _signal _warnings _weakref marshal");
+    hs_py_api.PyErr_Clear();
+    if (name)
+        hs_py_api.Py_DecRef(name);
+    return is_it;
 }
 
 /* Records the name of a variable; 0 if it is not one. */
@@ -124,7 +131,7 @@ static int is_constant(const struct arguments *given)
 {
     hs_py *name = (hs_py *)given->rsi;
     const char *text = name->type == hs_py_api.text ? hs_py_api.PyUnicode_AsUTF8(name) : NULL;
-    return text && is_one_of(text, "isatty fileno encoding errors closed name mode line_buffering");
+    return text && hs_python_is_one_of(text, "isatty fileno encoding errors closed name mode line_buffering");
 }
 
 /* Whether the object stands for an absolute path: a string, or one of pathlib's, which makes and keeps its string when it is asked. */
@@ -168,16 +175,10 @@ static int is_of_logging(const char *what)
         return 0;
     hs_py *frame = hs_py_api.PyEval_GetFrame();
     hs_py *code = frame ? hs_py_api.PyFrame_GetCode(frame) : NULL;
-    hs_py *file = code ? hs_py_api.PyObject_GetAttrString(code, "co_filename") : NULL;
     hs_py *name = code ? hs_py_api.PyObject_GetAttrString(code, "co_name") : NULL;
-    hs_py *os = hs_python_attribute("os", "__file__");
-    const char *library = os ? hs_py_api.PyUnicode_AsUTF8(os) : NULL, *path = file ? hs_py_api.PyUnicode_AsUTF8(file) : NULL;
-    const char *slash = library ? strrchr(library, '/') : NULL;
-    const size_t length = slash ? (size_t)(slash - library) : 0;
-    const int is_it = path && length && strncmp(path, library, length) == 0 &&
-                      strcmp(path + length, "/logging/__init__.py") == 0 && name &&
+    const int is_it = code && hs_python_is_of_library(code, "/logging/__init__.py") && name &&
                       strcmp(hs_py_api.PyUnicode_AsUTF8(name), "<module>") == 0;
-    hs_py *own[] = {name, file, code};
+    hs_py *own[] = {name, code};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (own[i])
             hs_py_api.Py_DecRef(own[i]);
@@ -190,26 +191,28 @@ static int is_of_logging(const char *what)
 static hs_py_slot *renewed(const struct trap *trap, hs_py_slot *lend)
 {
     hs_python_tell(HS_PYTHON_RENEWS, NULL);
-    hs_python_lent(trap->original, trap->kind == CLOCK);
+    hs_python_lent(trap->original, trap->kind == HS_PY_CLOCK);
     return lend;
 }
 
 static int passes(const struct trap *trap, const struct arguments *given)
 {
     switch (trap->kind) {
-    case ITEM: return 0;
-    case METHOD:
+    case HS_PY_ITEM: return 0;
+    case HS_PY_METHOD:
         if (!is_method(given))
             hs_python_refuse("an attribute of sys.argv");
         return 0;
-    case VARIABLE: return is_variable(given);
-    case STREAM: return is_constant(given);
-    case PATH: return is_absolute(trap, given);
-    case SEED: return !hs_python_attribute("random", "_inst");
-    case PASSES: hs_python_arm_late(); return 1;
-    case THREAD:
-    case CLOCK:
-    case TOUCHES: break;
+    case HS_PY_VARIABLE: return is_variable(given);
+    case HS_PY_STREAM: return is_constant(given);
+    case HS_PY_PATH: return is_absolute(trap, given);
+    case HS_PY_SEED: return !hs_py_request.generator && !hs_python_attribute("random", "_inst");
+    case HS_PY_PASSES: hs_python_arm_late(); return 1;
+    case HS_PY_INSTANCE: return given->rdx < 1 || !is_trapped(*(hs_py **)given->rsi);
+    case HS_PY_REMADE: return !is_remade((hs_py *)given->rsi);
+    case HS_PY_THREAD:
+    case HS_PY_CLOCK:
+    case HS_PY_TOUCHES: break;
     }
     return 0;
 }
@@ -221,18 +224,22 @@ __attribute__((used)) static hs_py_slot *hs_python_called(const char *stub, cons
     if (!is_armed)
         return trap->original;
     hs_python_close_lent();
-    if (trap->kind == THREAD && is_main_thread())
+    if (trap->kind == HS_PY_THREAD && is_main_thread())
         return renewed(trap, (hs_py_slot *)hs_python_lend_number);
-    if (trap->kind == CLOCK && is_of_logging(trap->what))
+    if (trap->kind == HS_PY_CLOCK && is_of_logging(trap->what))
         return renewed(trap, (hs_py_slot *)hs_python_lend_time);
-    if (trap->kind == ITEM && is_first(given))
+    if (trap->kind == HS_PY_ITEM && is_first(given))
         return (hs_py_slot *)first;
     if (!passes(trap, given))
         hs_python_touched(trap->what);
+    else if (trap->kind == HS_PY_STREAM || trap->kind == HS_PY_VARIABLE) {
+        passing = trap->original;
+        return (hs_py_slot *)as_real;
+    }
     return trap->original;
 }
 
-static hs_py_slot *trap(hs_py_slot *original, hs_py_slot **place, enum kind kind, const char *what, int flags)
+static hs_py_slot *trap(hs_py_slot *original, hs_py_slot **place, enum hs_python_kind kind, const char *what, int flags)
 {
     if (trap_count == TRAPS)
         abort();
@@ -240,21 +247,30 @@ static hs_py_slot *trap(hs_py_slot *original, hs_py_slot **place, enum kind kind
     return (hs_py_slot *)(uintptr_t)(hs_python_stubs + STUB_BYTES * trap_count++);
 }
 
+/* Lays a trap in the place of a function's code, unless it has one. */
+void hs_python_trap(struct hs_py_method *method, enum hs_python_kind kind)
+{
+    for (int i = 0; i < trap_count; i++)
+        if (traps[i].place == &method->function)
+            return;
+    method->function = trap(method->function, &method->function, kind, method->name, method->flags);
+}
+
 /* Copies a table of slots into `to`, each slot a trap. */
 static hs_py_slot **trap_table(hs_py_slot **from, hs_py_slot **to, size_t count, const char *what)
 {
     for (size_t i = 0; from && i < count; i++)
-        to[i] = from[i] ? trap(from[i], NULL, TOUCHES, what, 0) : NULL;
+        to[i] = from[i] ? trap(from[i], NULL, HS_PY_TOUCHES, what, 0) : NULL;
     return from ? to : NULL;
 }
 
-static void trap_slot(hs_py_slot **slot, enum kind kind, const char *what)
+static void trap_slot(hs_py_slot **slot, enum hs_python_kind kind, const char *what)
 {
     if (*slot)
         *slot = trap(*slot, NULL, kind, what, 0);
 }
 
-static void set_kind(hs_py_slot *stub, enum kind kind)
+static void set_kind(hs_py_slot *stub, enum hs_python_kind kind)
 {
     traps[((char *)(uintptr_t)stub - hs_python_stubs) / STUB_BYTES].kind = kind;
 }
@@ -268,9 +284,10 @@ static struct hs_py_type *copy_type(int index, const struct hs_py_type *type)
     memcpy(copy->bytes, type, size);
     /* Not immortal: to refer to it is to write. */
     copy->type.base.references = 1 << 20;
-    copy->type.version_tag = VERSION_TAG;
+    copy->type.version_tag = VERSION_TAG + (unsigned)index;
     copy->type.flags |= HS_PY_VALID_VERSION;
-    return &copy->type;
+    copy->type.mro = hs_python_decoy(index, type, size);
+    return copy->type.mro ? &copy->type : NULL;
 }
 
 /* The copy of `list` or `dict`. */
@@ -286,7 +303,7 @@ static struct hs_py_type *trapped_container(int index, const struct hs_py_type *
     copy->as_mapping = trap_table(copy->as_mapping, table, HS_PY_MAPPING_SLOTS, what);
     hs_py_slot **slots[] = {&copy->repr, &copy->getattro, &copy->setattro, &copy->richcompare, &copy->iter, &copy->iternext};
     for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
-        trap_slot(slots[i], TOUCHES, what);
+        trap_slot(slots[i], HS_PY_TOUCHES, what);
     return copy;
 }
 
@@ -311,8 +328,8 @@ static const char *arm_arguments(void)
     struct hs_py_type *copy = trapped_container(0, hs_py_api.list, "sys.argv");
     if (!copy)
         return "list";
-    set_kind(copy->as_mapping[1], ITEM);
-    set_kind(copy->getattro, METHOD);
+    set_kind(copy->as_mapping[1], HS_PY_ITEM);
+    set_kind(copy->getattro, HS_PY_METHOD);
     const char *names[] = {"argv", "orig_argv"};
     hs_py **kept[] = {&hs_py_request.arguments, &hs_py_request.original};
     for (int i = 0; i < (hs_py_api.minor >= 10 ? 2 : 1); i++) {
@@ -333,12 +350,51 @@ static const char *arm_environment(void)
     hs_py *environment = hs_python_attribute("posix", "environ");
     if (!copy || !environment || environment->type != hs_py_api.dict)
         return "os.environ";
-    set_kind(copy->as_mapping[1], VARIABLE);
-    set_kind(copy->as_sequence[7], VARIABLE);
+    set_kind(copy->as_mapping[1], HS_PY_VARIABLE);
+    set_kind(copy->as_sequence[7], HS_PY_VARIABLE);
     hs_py_api.Py_IncRef(environment);
     hs_py_request.environment = environment;
+    hs_py_request.posix = hs_python_module("posix");
+    hs_py_api.Py_IncRef(hs_py_request.posix);
     environment->type = copy;
     return NULL;
+}
+
+/* Once `os` has the dictionary, nothing else needs it: who loads it from `posix` ends the process, since C code may ask whether it is
+ * exactly a dict, and do something else if not. */
+static union {
+    hs_py object;
+    char bytes[4096];
+} instead __attribute__((aligned(4096)));
+static int is_replaced;
+
+static void set_environment(hs_py *value)
+{
+    hs_py *posix = hs_py_api.PyModule_GetDict(hs_py_request.posix);
+    if (hs_py_api.PyDict_SetItemString(posix, "environ", value) != 0)
+        hs_python_refuse("posix.environ");
+}
+
+void hs_python_hide_environment(void)
+{
+    hs_py *own = is_replaced || !hs_py_request.posix ? NULL : hs_python_attribute("os", "environ");
+    if (!own || is_trapped(own))
+        return;
+    is_replaced = 1;
+    if (hs_python_attribute("posix", "environ") != hs_py_request.environment)
+        hs_python_refuse("posix.environ");
+    instead.object = (hs_py){1, hs_py_api.none->type};
+    set_environment(&instead.object);
+    if (mprotect(&instead, sizeof instead, PROT_READ) != 0)
+        hs_python_refuse("mprotect");
+}
+
+static void show_environment(void)
+{
+    if (!is_replaced)
+        return;
+    mprotect(&instead, sizeof instead, PROT_READ | PROT_WRITE);
+    set_environment(hs_py_request.environment);
 }
 
 static const char *arm_streams(void)
@@ -358,100 +414,17 @@ static const char *arm_streams(void)
         hs_py_api.Py_IncRef(stream);
         hs_py_request.streams[i] = stream;
     }
-    trap_slot(&copy->getattro, STREAM, "a standard stream");
+    trap_slot(&copy->getattro, HS_PY_STREAM, "a standard stream");
     hs_py_slot **slots[] = {&copy->setattro, &copy->iter, &copy->iternext, &copy->repr};
     for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
-        trap_slot(slots[i], TOUCHES, "a standard stream");
+        trap_slot(slots[i], HS_PY_TOUCHES, "a standard stream");
     for (int i = 0; i < 3; i++)
         hs_py_request.streams[i]->type = copy;
+    hs_py_request.open = hs_python_attribute("_io", "open");
+    if (!hs_py_request.open)
+        return "_io.open";
+    hs_py_api.Py_IncRef(hs_py_request.open);
     return NULL;
-}
-
-/* The functions of builtin modules that need no trap: what they return or change is the same in each process, is the interpreter's own
- * memory, or comes of a system call that the observer judges. */
-static struct listed {
-    const char *module, *harmless, *paths;
-    int is_done;
-} listed[] = {
-    {"posix",
-     "open close read lseek fspath uname getuid geteuid getgid getegid strerror isatty get_terminal_size cpu_count "
-     "sched_getaffinity confstr get_inheritable device_encoding WIFEXITED WEXITSTATUS "
-     "WIFSIGNALED WTERMSIG WIFSTOPPED WSTOPSIG WCOREDUMP "
-     "_path_normpath _path_splitroot _path_splitroot_ex",
-     "stat lstat access readlink listdir scandir _path_exists _path_lexists _path_isfile _path_isdir _path_islink "
-     "_path_isjunction",
-     0},
-    {"time", "", "", 0},
-    {"_thread",
-     "allocate_lock allocate get_ident _set_sentinel _get_main_thread_ident _make_thread_handle daemon_threads_allowed "
-     "_is_main_interpreter _excepthook",
-     "", 0},
-    {"_signal", "getsignal valid_signals strsignal default_int_handler", "", 0},
-    {"sys",
-     "intern getfilesystemencoding getfilesystemencodeerrors getdefaultencoding getrecursionlimit setrecursionlimit "
-     "exc_info exception audit exit _getframe _getframemodulename is_finalizing getswitchinterval setswitchinterval "
-     "displayhook excepthook unraisablehook breakpointhook getdlopenflags setdlopenflags get_asyncgen_hooks set_asyncgen_hooks "
-     "get_coroutine_origin_tracking_depth set_coroutine_origin_tracking_depth _clear_type_cache _clear_internal_caches "
-     "get_int_max_str_digits set_int_max_str_digits gettrace getprofile is_stack_trampoline_active _is_gil_enabled _is_interned "
-     "_is_immortal _clear_type_descriptors _get_cpu_count_config",
-     "", 0},
-    {"gc", "enable disable collect isenabled get_threshold set_threshold get_debug", "", 0},
-    {"faulthandler", "is_enabled", "", 0},
-};
-
-static void trap_function(const struct listed *module, struct hs_py_method *method)
-{
-    if (is_one_of(method->name, module->harmless))
-        return;
-    enum kind kind = TOUCHES;
-    if (is_one_of(method->name, module->paths))
-        kind = PATH;
-    else if (strcmp(method->name, "register_at_fork") == 0)
-        kind = PASSES;
-    else if (strcmp(method->name, "seed") == 0)
-        kind = SEED;
-    else if (!(method->flags & HS_PY_NO_ARGUMENTS))
-        kind = TOUCHES;
-    else if (strcmp(method->name, "get_native_id") == 0)
-        kind = THREAD;
-    else if (strcmp(module->module, "time") == 0 && is_one_of(method->name, "time time_ns"))
-        kind = CLOCK;
-    for (int i = 0; i < trap_count; i++)
-        if (traps[i].place == &method->function)
-            return;
-    method->function = trap(method->function, &method->function, kind, method->name, method->flags);
-}
-
-/* The methods of the generator of `random`, once that is there. The import of `random` ends with PASSES. */
-static void trap_generator(void)
-{
-    static int is_done;
-    struct hs_py_type *type = is_done ? NULL : (struct hs_py_type *)hs_python_attribute("_random", "Random");
-    hs_py *name, *value;
-    if (!type)
-        return;
-    const struct listed none = {"_random", "", "", 0};
-    for (ssize_t at = 0; hs_py_api.PyDict_Next(type->dict, &at, &name, &value);)
-        if (value->type == hs_py_api.descriptor)
-            trap_function(&none, ((struct hs_py_descriptor *)value)->method);
-    is_done = 1;
-}
-
-/* Lays traps in modules that were imported since. */
-void hs_python_arm_late(void)
-{
-    hs_python_close_lent();
-    trap_generator();
-    for (size_t i = 0; i < sizeof listed / sizeof *listed; i++) {
-        hs_py *module = listed[i].is_done ? NULL : hs_python_module(listed[i].module);
-        hs_py *dict = module ? hs_py_api.PyModule_GetDict(module) : NULL, *name, *value;
-        if (!dict)
-            continue;
-        for (ssize_t at = 0; hs_py_api.PyDict_Next(dict, &at, &name, &value);)
-            if (value->type == hs_py_api.function || value->type->parent == hs_py_api.function)
-                trap_function(&listed[i], ((struct hs_py_function *)value)->method);
-        listed[i].is_done = 1;
-    }
 }
 
 /* NULL, or what is not as it is in the interpreters that are known. */
@@ -462,11 +435,8 @@ const char *hs_python_arm(void)
         why = arm_environment();
     if (!why)
         why = arm_streams();
-    hs_python_arm_late();
-    /* The interpreter has imported these itself. */
-    for (int i = 0; i < 5; i++)
-        if (!why && !listed[i].is_done)
-            why = listed[i].module;
+    if (!why)
+        why = hs_python_arm_functions();
     if (!why && (mprotect(&copies, sizeof copies, PROT_READ) != 0 || mprotect(hidden, sizeof hidden, PROT_NONE) != 0))
         why = "mprotect";
     is_armed = !why;
@@ -489,6 +459,7 @@ void hs_python_disarm(void)
     mprotect(&copies, sizeof copies, PROT_READ | PROT_WRITE);
     mprotect(hidden, sizeof hidden, PROT_READ | PROT_WRITE);
     hs_py_request.environment->type = hs_py_api.dict;
+    show_environment();
     for (int i = 0; i < 3; i++)
         hs_py_request.streams[i]->type = stream_type;
 }

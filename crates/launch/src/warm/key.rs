@@ -84,6 +84,11 @@ impl Asked {
         self.looks != before
     }
 
+    /// Returns whether the tool is a Python script.
+    pub(crate) fn is_python(&self) -> bool {
+        self.looks.python
+    }
+
     /// Returns whether the kind of a standard descriptor is in the key.
     pub(crate) fn has_streams(&self) -> bool {
         self.looks.stdio.contains(&true)
@@ -176,6 +181,12 @@ fn refuses_python(spec: &Spec<'_>) -> Option<Reason> {
             true => is_relative.then_some(Reason::RelativePath),
         }
     })
+}
+
+/// Returns whether the environment gives Python's hashes a certain seed.
+pub(crate) fn has_hash_seed(env: &EnvBlock) -> bool {
+    let value = env.strings().find_map(|assignment| assignment.strip_prefix(b"PYTHONHASHSEED="));
+    value.is_some_and(|value| !value.is_empty() && value.iter().all(u8::is_ascii_digit))
 }
 
 /// The first bytes of these names. At each start they rule out most variables at once.

@@ -82,6 +82,9 @@ impl pool::Make for Maker {
     fn observe(&self, spec: &Spec<'_>, allocator: Option<&Path>) -> Result<Findings, Reason> {
         // Each time, since the program may have been replaced by one that would run past the runtime.
         let traits = self.traits(&spec.program)?;
+        if traits.python.is_some() && self.policy.refuses_seed(spec) {
+            return Err(Reason::HashSeed);
+        }
         let means = self.means(&spec.program, allocator).ok_or(Reason::System)?;
         let means = Means { python: traits.python.is_some(), ..means };
         if means.python && !Search::of(&spec.env).relative().is_empty() {

@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use super::key;
 use super::pool::memory::default_budget;
 use super::wire::{FDS_MAX, WORKER_TARGET_MAX};
 use crate::{ProcessGroup, Reason, Spec};
@@ -124,6 +125,9 @@ pub struct Policy {
     /// CPU time that cold starts of a program must have taken, in this and earlier runs with this `cache`, before its constructors
     /// are observed. Zero observes them for the first warm start.
     pub observe_after: Duration,
+    /// Whether scripts whose environment gives no hash seed are among them. A fresh interpreter has a random one; forks of one
+    /// zygote have the zygote's.
+    pub share_hash_seed: bool,
     /// Directory in which observations of constructors are stored; without it, each runner makes them anew.
     pub cache: Option<PathBuf>,
 }
@@ -165,6 +169,11 @@ impl Policy {
         let is_output = self.cold_below.iter().any(|dir| program.starts_with(dir))
             || self.output_below.iter().any(|dir| is_in_output(program, dir));
         is_output.then_some(Reason::TestOutput)
+    }
+
+    /// Returns whether `spec`, if it is a Python script, must have a hash seed of its own.
+    pub(crate) fn refuses_seed(&self, spec: &Spec<'_>) -> bool {
+        !self.share_hash_seed && !key::has_hash_seed(&spec.env)
     }
 
     /// Returns whether the starts that `program` makes itself, if it is warm, belong to its own job.
@@ -256,6 +265,7 @@ impl Default for Policy {
             compare: false,
             python: false,
             observe_after: Duration::ZERO,
+            share_hash_seed: false,
             cache: None,
         }
     }

@@ -43,8 +43,15 @@ pub fn python() -> PathBuf {
 }
 
 pub fn launcher() -> Launcher {
-    let policy =
-        Policy { choice: Choice::Auto { after: 0 }, resets: false, python: true, ..Policy::default() };
+    let choice = Choice::Auto { after: 0 };
+    let policy = Policy { choice, resets: false, python: true, share_hash_seed: true, ..Policy::default() };
+    Launcher::new().with_policy(Policy { on_doubt: OnDoubt::Repeat, ..policy })
+}
+
+/// A launcher that does not let runs share a hash seed.
+pub fn strict_launcher() -> Launcher {
+    let choice = Choice::Auto { after: 0 };
+    let policy = Policy { choice, resets: false, python: true, ..Policy::default() };
     Launcher::new().with_policy(Policy { on_doubt: OnDoubt::Repeat, ..policy })
 }
 

@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod doubts;
+mod ends;
 mod harness;
 mod request;
 

@@ -1,5 +1,7 @@
 //! What a script finds of its request, wherever it looks first.
 
+use hotstart_launch::Reason;
+
 use crate::harness::{Ends, Script};
 
 const LISTS: &[&[&str]] = &[&["a"], &[], &["b", "c d", "", "é", "-x"]];
@@ -252,4 +254,22 @@ fn a_locale_of_the_request_is_kept() {
     ] {
         Script::new(body).with(name, value).equals(LISTS, Ends::Warm);
     }
+}
+
+#[test]
+fn a_script_without_a_seed_of_hashes_is_cold_unless_it_may_share_one() {
+    let body = "import sys\nprint(len({hash('a'), hash('b')}), sys.argv[1:])";
+    let strict = |mut script: Script| {
+        script.launcher = crate::harness::strict_launcher();
+        script
+    };
+    strict(Script::new(body)).equals(LISTS, Ends::Cold(Reason::HashSeed));
+    for seed in ["random", ""] {
+        strict(Script::new(body).with("PYTHONHASHSEED", seed)).equals(LISTS, Ends::Cold(Reason::HashSeed));
+    }
+    // The same tool, first with a seed and then without one.
+    let mut script = strict(Script::new(body).with("PYTHONHASHSEED", "3"));
+    script.equals(LISTS, Ends::Warm);
+    script.env.retain(|(name, _)| name != "PYTHONHASHSEED");
+    script.equals(LISTS, Ends::Cold(Reason::HashSeed));
 }

@@ -4,7 +4,7 @@ use crate::args::flag::Flag;
 use crate::args::values;
 use crate::args::warm::{self, ConfigFile, Parity, Start};
 
-pub(super) static FLAGS: [Flag; 13] = [
+pub(super) static FLAGS: [Flag; 14] = [
     Flag::value(
         &["--start"],
         "{auto,cold,fork,rewind}",
@@ -44,7 +44,13 @@ pub(super) static FLAGS: [Flag; 13] = [
         &["--python-warm"],
         |options| options.own.warm.python = true,
         "An experiment: start scripts that CPython 3.9 to 3.14 runs warm as well, as forks of a process that stands where the script \
-         first looks at its request; runs share a hash seed unless PYTHONHASHSEED is set",
+         first looks at its request. Without --python-share-seed, only those whose environment sets PYTHONHASHSEED to a number",
+    ),
+    Flag::switch(
+        &["--python-share-seed"],
+        |options| options.own.warm.python_share_seed = true,
+        "With --python-warm: scripts without PYTHONHASHSEED, too. Their runs have a random hash seed in common, so a test that \
+         compares two runs to find an order that depends on it finds none",
     ),
     Flag::value(
         &["--allocator"],

@@ -35,6 +35,7 @@ pub(super) struct WarmSettings {
     parity: Option<Parity>,
     /// Whether Python scripts are started warm.
     python: bool,
+    python_share_seed: bool,
     /// Whether to report how each tool was started.
     pub explain: bool,
 }
@@ -63,6 +64,7 @@ impl WarmSettings {
             explain: options.explain || file.explain.unwrap_or(false),
             parity: options.parity,
             python: options.python,
+            python_share_seed: options.python_share_seed,
         }
     }
 
@@ -152,6 +154,7 @@ impl WarmSettings {
             output_below: exec_roots,
             resets: self.start != Start::Fork,
             python: self.python,
+            share_hash_seed: self.python_share_seed,
             on_doubt: OnDoubt::Repeat,
             observe_after,
             cache: hotstart_launch::cache_directory(),

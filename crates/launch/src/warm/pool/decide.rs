@@ -136,6 +136,9 @@ impl<Z: Zygote, W> State<Z, W> {
         if let Some(reason) = self.unfit.or_else(|| self.asked.refuses(spec)) {
             return Err(reason);
         }
+        if self.asked.is_python() && policy.refuses_seed(spec) {
+            return Err(Reason::HashSeed);
+        }
         if policy.compares(spec) && !self.is_eager && waiting.counted.is_none() && waiting.ticket.is_none() {
             self.compare()?;
         }
@@ -323,8 +326,10 @@ impl<Z: Zygote, W> State<Z, W> {
 
     /// Records that no zygote could be made. A reason that lies in the tool keeps it cold.
     pub(super) fn failed(&mut self, reason: Reason) {
-        let of_request =
-            matches!(reason, Reason::Busy | Reason::LooksAtStream | Reason::Limits | Reason::Unobserved);
+        let of_request = matches!(
+            reason,
+            Reason::Busy | Reason::LooksAtStream | Reason::Limits | Reason::Unobserved | Reason::HashSeed
+        );
         let is_passing = match reason {
             Reason::FilesChanging => self.stumble(reason) <= CHANGING_MAX,
             // Under another value of the variable, or in another environment, there may be one.

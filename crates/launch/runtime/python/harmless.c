@@ -1,0 +1,263 @@
+/* Judges whether anybody can see the end of an object.
+ *
+ * An object is harmless if its type has no finalizer and is freed by code that is known: the interpreter's, or that of a module of the
+ * standard library which is listed here. What is not known to be harmless is not.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <link.h>
+#include <string.h>
+
+#include "python.h"
+
+#if HS_RESETS
+
+#define TYPES 16384
+#define OBJECTS 256
+enum { HAS_COLLECTOR_HEAD = 1 << 14 };
+#define IS_TYPE (1ul << 31)
+
+enum fate { UNKNOWN, UNSEEN, SEEN, REFERENCE, GENERATOR, FILE_OF_TEXT, FILE_WITH_BUFFER, FILE_ITSELF };
+
+/* What is known of a type, for one examination. */
+static struct {
+    struct hs_py_type *type;
+    enum fate fate;
+} known[TYPES];
+static size_t known_count;
+/* Libraries that were there before the interpreter began. */
+static uintptr_t first[OBJECTS];
+static size_t first_count;
+static struct hs_py_type *reference;
+static hs_py_slot *free_of_classes;
+static hs_py *streams[9];
+static int files_are_ignored;
+
+/* Modules of the standard library that are in C. */
+static const char listed[] =
+    "_typing _opcode _csv binascii zlib _bz2 _lzma _struct math cmath _bisect _random _heapq _json _sha1 _sha256 _sha512 _sha2 _sha3 "
+    "_md5 _blake2 _hashlib _datetime _decimal array unicodedata _pickle _contextvars _queue _uuid _statistics _zoneinfo _elementtree "
+    "pyexpat fcntl grp resource _posixsubprocess select _socket mmap _asyncio _ctypes";
+
+static int note_first(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    (void)size, (void)unused;
+    if (first_count < OBJECTS)
+        first[first_count++] = info->dlpi_addr;
+    return 0;
+}
+
+void hs_python_note_libraries(void)
+{
+    dl_iterate_phdr(note_first, NULL);
+}
+
+/* Nonzero for a library that is not known. */
+static int is_foreign(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    (void)size, (void)unused;
+    for (size_t i = 0; i < first_count; i++)
+        if (first[i] == info->dlpi_addr)
+            return 0;
+    const char *slash = strrchr(info->dlpi_name, '/'), *name = slash ? slash + 1 : info->dlpi_name;
+    char module[64] = "";
+    const size_t length = strcspn(name, ".");
+    if (length < sizeof module)
+        memcpy(module, name, length);
+    if (strstr(info->dlpi_name, "/lib-dynload/"))
+        return !hs_python_is_one_of(module, listed);
+    const int is_of_system = strncmp(info->dlpi_name, "/lib/", 5) == 0 || strncmp(info->dlpi_name, "/usr/lib/", 9) == 0;
+    return !is_of_system || strncmp(name, "lib", 3) != 0 || strstr(info->dlpi_name, "-packages/") || strstr(name, ".cpython-");
+}
+
+static enum fate fate_of_type(const struct hs_py_type *type)
+{
+    if (type->del)
+        return SEEN;
+    if (type->dealloc == reference->dealloc || hs_py_api.PyType_IsSubtype((struct hs_py_type *)(uintptr_t)type, reference))
+        return type->finalize ? SEEN : REFERENCE;
+    if (!type->finalize)
+        return UNSEEN;
+    static const struct {
+        const char *name;
+        enum fate fate;
+    } builtin[] = {{"_io.StringIO", UNSEEN},          {"_io.BytesIO", UNSEEN},
+                   {"generator", GENERATOR},          {"_io.TextIOWrapper", FILE_OF_TEXT},
+                   {"_io.BufferedReader", FILE_WITH_BUFFER}, {"_io.FileIO", FILE_ITSELF}};
+    for (size_t i = 0; i < sizeof builtin / sizeof *builtin; i++)
+        if (type->dealloc != free_of_classes && strcmp(type->name, builtin[i].name) == 0)
+            return builtin[i].fate;
+    return SEEN;
+}
+
+static enum fate fate_of(struct hs_py_type *type)
+{
+    size_t at = ((uintptr_t)type >> 4) * 0x9e3779b97f4a7c15u >> 50;
+    for (; known[at].type && known[at].type != type; at = (at + 1) % TYPES)
+        ;
+    if (!known[at].type && known_count++ < TYPES / 2)
+        known[at].type = type, known[at].fate = fate_of_type(type);
+    return known[at].fate;
+}
+
+/* Whether the function of a weak reference only takes it out of a container of the standard library. */
+static int is_usual(hs_py *function)
+{
+    if (!function)
+        return 1;
+    if (function->type == hs_py_api.function)
+        return hs_python_is_one_of(((struct hs_py_function *)function)->method->name, "_destroy _localdummy_destroyed");
+    if (strcmp(function->type->name, "function") != 0)
+        return 0;
+    hs_py *code = hs_py_api.PyObject_GetAttrString(function, "__code__");
+    const int is_it = code && (hs_python_is_of_library(code, "/weakref.py") || hs_python_is_of_library(code, "/_weakrefset.py") ||
+                               hs_python_is_of_library(code, "/logging/__init__.py"));
+    hs_py_api.PyErr_Clear();
+    if (code)
+        hs_py_api.Py_DecRef(code);
+    return is_it;
+}
+
+static int is_over(hs_py *generator)
+{
+    hs_py *frame = hs_py_api.PyObject_GetAttrString(generator, "gi_frame");
+    if (frame)
+        hs_py_api.Py_DecRef(frame);
+    return frame == hs_py_api.none;
+}
+
+/* Whether the list of filters begins with none that shows that a file was left open. */
+static int ignores_files(hs_py *filters)
+{
+    hs_py *warning = hs_python_attribute("builtins", "ResourceWarning");
+    const struct hs_py_list *list = (const struct hs_py_list *)filters;
+    for (ssize_t i = 0; warning && list->base.type == hs_py_api.list && i < list->size; i++) {
+        hs_py *action = hs_py_api.PyTuple_GetItem(list->items[i], 0), *of = hs_py_api.PyTuple_GetItem(list->items[i], 2);
+        hs_py *text = hs_py_api.PyTuple_GetItem(list->items[i], 1), *module = hs_py_api.PyTuple_GetItem(list->items[i], 3);
+        const char *name = action && of && text && module ? hs_py_api.PyUnicode_AsUTF8(action) : NULL;
+        if (!name || !(of->type->flags & IS_TYPE))
+            return 0;
+        if (!hs_py_api.PyType_IsSubtype((struct hs_py_type *)warning, (struct hs_py_type *)of))
+            continue;
+        if (strcmp(name, "ignore") != 0)
+            return 0;
+        if (text == hs_py_api.none && module == hs_py_api.none)
+            return 1;
+    }
+    return 0;
+}
+
+/* Whether nobody is told of a file that is left open. */
+static int are_files_ignored(void)
+{
+    /* Filters may be those of a context since 3.14. */
+    if (hs_py_api.minor >= 14)
+        return 0;
+    hs_py *own = hs_python_attribute("_warnings", "filters"), *library = hs_python_attribute("warnings", "filters");
+    return own && ignores_files(own) && (!hs_python_module("warnings") || (library && ignores_files(library)));
+}
+
+/* Whether a file is one that is only read, by the interpreter's own types. `inner` is the name of what it reads from. */
+static int is_reader(hs_py *file, const char *inner, enum fate fate)
+{
+    hs_py *next = hs_py_api.PyObject_GetAttrString(file, inner);
+    const int is_it = next && fate_of(next->type) == fate;
+    hs_py_api.PyErr_Clear();
+    if (next)
+        hs_py_api.Py_DecRef(next);
+    return is_it;
+}
+
+static int is_only_read(hs_py *file)
+{
+    hs_py *answer = hs_py_api.PyObject_GetAttrString(file, "mode");
+    const char *mode = answer && answer->type == hs_py_api.text ? hs_py_api.PyUnicode_AsUTF8(answer) : NULL;
+    const int is_it = mode && strcmp(mode, "rb") == 0;
+    hs_py_api.PyErr_Clear();
+    if (answer)
+        hs_py_api.Py_DecRef(answer);
+    return is_it;
+}
+
+static int is_stream(const hs_py *object)
+{
+    for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)
+        if (streams[i] == object)
+            return 1;
+    return 0;
+}
+
+/* A class whose objects the collector does not know must not have a finalizer. */
+static int is_class_known(const struct hs_py_type *type)
+{
+    return !(type->finalize && type->dealloc == free_of_classes && !(type->flags & HAS_COLLECTOR_HEAD));
+}
+
+static int ends_unseen(hs_py *object)
+{
+    if (object->type->flags & IS_TYPE && !is_class_known((struct hs_py_type *)object))
+        return 0;
+    switch (fate_of(object->type)) {
+    case UNSEEN: return 1;
+    /* The head of an object is followed by what it refers to, and by the function. */
+    case REFERENCE: return is_usual(((hs_py **)object)[3]);
+    case GENERATOR: return is_over(object);
+    case FILE_OF_TEXT: return is_stream(object) || (files_are_ignored && is_reader(object, "buffer", FILE_WITH_BUFFER));
+    case FILE_WITH_BUFFER: return is_stream(object) || (files_are_ignored && is_reader(object, "raw", FILE_ITSELF));
+    case FILE_ITSELF: return is_stream(object) || (files_are_ignored && is_only_read(object));
+    case SEEN: return is_stream(object);
+    case UNKNOWN: break;
+    }
+    return 0;
+}
+
+/* The standard streams, as long as each is the one that the process has begun with: the interpreter itself ends them. */
+static int note_streams(void)
+{
+    static const char *const names[3][2] = {{"stdin", "__stdin__"}, {"stdout", "__stdout__"}, {"stderr", "__stderr__"}};
+    for (int i = 0; i < 3; i++) {
+        hs_py *text = hs_py_api.PySys_GetObject(names[i][0]);
+        if (!text || text != hs_py_api.PySys_GetObject(names[i][1]) || strcmp(text->type->name, "_io.TextIOWrapper") != 0)
+            return 0;
+        hs_py *buffer = hs_py_api.PyObject_GetAttrString(text, "buffer");
+        hs_py *raw = buffer ? hs_py_api.PyObject_GetAttrString(buffer, "raw") : NULL;
+        hs_py *own[] = {text, buffer, raw};
+        for (int j = 0; j < 3; j++)
+            streams[3 * i + j] = own[j];
+        hs_py_api.PyErr_Clear();
+        if (raw)
+            hs_py_api.Py_DecRef(raw);
+        if (!buffer)
+            return 0;
+        hs_py_api.Py_DecRef(buffer);
+    }
+    return 1;
+}
+
+/* Whether there is nothing by which a script is told of ends: functions that the collector calls, or warnings. */
+static int nobody_is_told(void)
+{
+    struct hs_py_list *callbacks = (struct hs_py_list *)hs_python_attribute("gc", "callbacks");
+    struct hs_py_list *warnings = (struct hs_py_list *)hs_py_api.PySys_GetObject("warnoptions");
+    return (!callbacks || callbacks->size == 0) && warnings && warnings->base.type == hs_py_api.list && warnings->size == 0;
+}
+
+/* Whether nobody can see the end of these objects. Those of the zygote are examined first. */
+int hs_python_ends_unseen(const struct hs_py_list *objects, int is_of_zygote)
+{
+    const hs_py *environment = hs_python_attribute("os", "environ");
+    reference = dlsym(RTLD_DEFAULT, "_PyWeakref_RefType");
+    if (is_of_zygote)
+        free_of_classes = environment && environment->type->flags & HS_PY_HEAP_TYPE ? environment->type->dealloc : NULL;
+    files_are_ignored = are_files_ignored();
+    memset(known, 0, sizeof known);
+    known_count = 0;
+    if (!reference || !free_of_classes || !note_streams() || !nobody_is_told() || dl_iterate_phdr(is_foreign, NULL))
+        return 0;
+    for (ssize_t i = 0; i < objects->size; i++)
+        if (!ends_unseen(objects->items[i]))
+            return 0;
+    return 1;
+}
+
+#endif

@@ -1,0 +1,196 @@
+//! The end of a script, which a fork may spare itself as far as nobody sees it: equal to that of a cold start.
+
+use crate::harness::{Ends, Script};
+
+const LISTS: &[&[&str]] = &[&["a"], &[], &["b", "c"]];
+
+/// A class whose objects say that they end.
+const LOUD: &str = "import sys\n\
+ class D:\n  def __init__(self, n): self.n = n; self.me = self\n  def __del__(self): print('end', self.n)\n";
+
+/// Scripts that print something when an object ends, made before the first look at the request or after it.
+const SEEN: &[(&str, &str)] = &[
+    ("a file that is read", "n = sys.argv[1:]\no = open('/etc/passwd')\no.readline()\ndef f(): return o"),
+    (
+        "a text over a class",
+        "import io\nclass W(io.RawIOBase):\n  def writable(self): return True\n  def write(self, b): print(len(b)); return len(b)\n\
+         n = sys.argv[1:]\no = io.TextIOWrapper(io.BufferedWriter(W()))\no.write('x')\ndef f(): return o",
+    ),
+    (
+        "a text over another class",
+        "import io\nclass W:\n  closed = False\n  def readable(self): return False\n  seekable = readable\n  def writable(self): \
+         return True\n  def write(self, b): print(b)\n  def flush(self): pass\n  def close(self): print('close')\n\
+         n = sys.argv[1:]\no = io.TextIOWrapper(W())\no.write('x')\ndef f(): return o",
+    ),
+    (
+        "values of a thread",
+        "import threading\nl = threading.local()\nn = sys.argv[1:]\nl.d = D(1)\ndef f(): return l",
+    ),
+    ("an object of before", "d = D(1)\nprint(sys.argv[1:])"),
+    ("an object of after", "n = len(sys.argv)\nd = D(n)\ndef f(): return d\n"),
+    ("both", "d = D(1)\nn = len(sys.argv)\ne = D(n)\nd.e = e"),
+    (
+        "an object that a function keeps",
+        "def f(x=[]): return x\nn = len(sys.argv)\nf().append(D(n))\nf().append(f)",
+    ),
+    (
+        "an object of a class without a dictionary",
+        "class S:\n  __slots__ = ()\n  def __del__(self): print('small')\nn = sys.argv[1:]\ns = S()\ndef f(): return s",
+    ),
+    (
+        "a class that gets a finalizer",
+        "class C: pass\nc = C(); c.me = c\nn = sys.argv[1:]\nC.__del__ = lambda self: print('late')",
+    ),
+    (
+        "an object that gets another class",
+        "class C: pass\nc = C(); c.me = c\nn = sys.argv[1:]\nc.__class__ = D\nc.n = 7",
+    ),
+    (
+        "a generator of before",
+        "def g():\n  try: yield 1\n  finally: print('closed')\nh = g(); next(h)\nprint(sys.argv[1:])\ndef f(): return h",
+    ),
+    (
+        "a generator of after",
+        "def g():\n  try: yield 1\n  finally: print('closed')\nn = sys.argv[1:]\nh = g(); next(h)\ndef f(): return h",
+    ),
+    (
+        "a context that is left open",
+        "import contextlib\n@contextlib.contextmanager\ndef c():\n  try: yield 1\n  finally: print('left')\n\
+         n = sys.argv[1:]\nk = c(); k.__enter__()",
+    ),
+    (
+        "a weak reference of before",
+        "import weakref\nclass C: pass\nc = C(); c.me = c\nw = weakref.ref(c, lambda r: print('dead'))\nprint(sys.argv[1:])\ndel c",
+    ),
+    (
+        "a weak reference of after",
+        "import weakref\nclass C: pass\nc = C()\nn = sys.argv[1:]\nw = weakref.ref(c, lambda r: print('dead'))\n\
+         w2 = weakref.ref(c, print)",
+    ),
+    (
+        "a finalizer",
+        "import weakref\nclass C: pass\nc = C()\nweakref.finalize(c, print, 'final')\nprint(sys.argv[1:])",
+    ),
+    (
+        "a file with text of its own",
+        "n = sys.argv[1:]\no = open(1, 'w', closefd=False)\no.write('kept ' + str(n))\ndef f(): return o",
+    ),
+    (
+        "another output",
+        "import io\nn = sys.argv[1:]\nsys.stdout = io.TextIOWrapper(sys.stdout.buffer, line_buffering=False)\n\
+         print('x', n)\ndef f(): return sys",
+    ),
+    ("an output without its buffer", "n = sys.argv[1:]\nb = sys.stdout.detach()\nb.write(b'bytes')"),
+    (
+        "a file of a library",
+        "import tempfile\nn = sys.argv[1:]\nt = tempfile.TemporaryFile('w+')\nt.write('x')\nt.seek(0)\nprint(t.read())",
+    ),
+    (
+        "a directory of a library",
+        "import tempfile, os\nn = sys.argv[1:]\nt = tempfile.TemporaryDirectory()\nprint(os.path.isdir(t.name))",
+    ),
+    (
+        "an exit function",
+        "import atexit\ndef late():\n  global k\n  k = D(9)\n  print('exits')\natexit.register(late)\nprint(sys.argv[1:])",
+    ),
+    (
+        "an exit function of after",
+        "import atexit\nn = sys.argv[1:]\ndef late():\n  global k\n  k = D(9)\natexit.register(late)",
+    ),
+    (
+        "no handler of interrupts",
+        "import signal\nn = sys.argv[1:]\nsignal.signal(signal.SIGINT, signal.SIG_DFL)\nd = D(3)",
+    ),
+    (
+        "a thread",
+        "import threading, time\nn = sys.argv[1:]\nt = threading.Thread(target=time.sleep, args=(99,), daemon=True)\n\
+         t.start()\nd = D(4)",
+    ),
+    (
+        "a child",
+        "import os\nn = sys.argv[1:]\nsys.stdout.flush()\npid = os.fork()\nd = D('child' if pid == 0 else 'parent')\n\
+         if pid: os.wait()",
+    ),
+    (
+        "an interpreter that is replaced",
+        "import os\nd = D(1)\nn = sys.argv[1:]\nsys.stdout.flush()\nos.execv('/bin/echo', ['echo', *n])",
+    ),
+    ("an error", "d = D(1)\nn = sys.argv[1:]\ne = D(2)\nraise ValueError(n)"),
+    ("a status", "d = D(1)\nn = sys.argv[1:]\ne = D(2)\nsys.exit(5)"),
+    (
+        "a hook of errors",
+        "sys.unraisablehook = lambda u: print(u.exc_value)\nclass E:\n  def __del__(self): 1/0\n\
+     n = sys.argv[1:]\ne = E(); e.me = e",
+    ),
+    ("nothing", "print(sys.argv[1:])"),
+];
+
+/// Scripts that ask the collector.
+const ASKED: &[(&str, &str)] = &[
+    (
+        "an object that is collected",
+        "import gc, weakref\nclass C: pass\nc = C(); c.me = c\nw = weakref.ref(c)\nn = sys.argv[1:]\ndel c\n\
+         gc.collect()\nprint(w(), n)",
+    ),
+    (
+        "all objects",
+        "import gc\nclass C: pass\nc = C()\nn = sys.argv[1:]\n\
+         print(len([o for o in gc.get_objects() if o is c]), gc.get_freeze_count())",
+    ),
+    (
+        "referrers",
+        "import gc\nclass C: pass\nc = C(); l = [c]\nn = sys.argv[1:]\nprint(any(r is l for r in gc.get_referrers(c)))",
+    ),
+    (
+        "a freeze",
+        "import gc\nn = sys.argv[1:]\nd = D(1)\ngc.freeze()\nprint(gc.get_freeze_count() > 1000)\ngc.unfreeze()\n\
+         print(gc.get_freeze_count())",
+    ),
+    (
+        "a callback",
+        "import gc\nn = sys.argv[1:]\ngc.callbacks.append(lambda phase, info: print(phase))\ngc.collect()",
+    ),
+    (
+        "a callback at the end",
+        "import gc\nn = sys.argv[1:]\ngc.callbacks.append(lambda phase, info: print(phase))",
+    ),
+    (
+        "garbage",
+        "import gc\ngc.set_debug(gc.DEBUG_SAVEALL)\nn = sys.argv[1:]\nl = []; l.append(l); del l\ngc.collect()\n\
+         print(len(gc.garbage) > 0)",
+    ),
+    (
+        "subclasses",
+        "import gc\nclass A: pass\nclass B(A): pass\nn = sys.argv[1:]\ndel B\ngc.collect()\nprint(A.__subclasses__())",
+    ),
+    (
+        "the modules",
+        "n = sys.argv[1:]\nprint('gc' in sys.modules, sorted(sys.modules) == sorted(set(sys.modules)))\nimport gc\n\
+         print(gc.garbage, gc.callbacks)",
+    ),
+];
+
+#[test]
+fn the_end_of_objects_is_seen() {
+    for (name, body) in SEEN.iter().chain(ASKED) {
+        println!("{name}");
+        Script::new(&format!("{LOUD}{body}\n")).equals_somehow(LISTS);
+    }
+}
+
+#[test]
+fn warnings_of_the_end_are_seen() {
+    let body = "import sys\nn = sys.argv[1:]\nf = open('/etc/passwd')\ndef g(): return f\n";
+    Script::new(body).with("PYTHONWARNINGS", "always").equals(LISTS, Ends::Warm);
+    let own = format!("import warnings\nwarnings.simplefilter('always')\n{body}");
+    Script::new(&own).equals(LISTS, Ends::Warm);
+    // The same in a cycle, with one filter after the other.
+    for filter in [
+        "simplefilter('default', Warning)",
+        "filterwarnings('error', category=ResourceWarning)",
+        "resetwarnings()",
+    ] {
+        let after = format!("{body}import warnings\nwarnings.{filter}\nl = [f]; l.append(l)\ndel l, f, g\n");
+        Script::new(&after).equals(LISTS, Ends::Warm);
+    }
+}
