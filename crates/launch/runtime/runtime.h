@@ -392,7 +392,6 @@ HS_HIDDEN void *hs_threads_interposed(void *function);
 HS_HIDDEN int hs_marks_timers(void);
 HS_HIDDEN void hs_marks_resolve(void);
 HS_HIDDEN int hs_marks_take(void);
-HS_HIDDEN uint64_t hs_marks_actions(void);
 HS_HIDDEN int hs_marks_seen(void);
 HS_HIDDEN void hs_marks_set(void);
 HS_HIDDEN void *hs_marks_interposed(void *function);

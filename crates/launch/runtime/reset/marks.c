@@ -1,5 +1,4 @@
-/* Interposes functions that change the process in a way that a reset does not restore: the worker is not used again then. Also those
- * that set a signal's action, so that a reset need not restore the actions of all signals.
+/* Interposes functions that change the process in a way that a reset does not restore: the worker is not used again then.
  *
  * Each function calls the next definition. Other ways to the kernel, such as libc's own calls and instructions of the tool's, are left to
  * the gate.
@@ -24,11 +23,10 @@
 
 #include "runtime.h"
 
-/* Any thread may set these, and none clears them in a run: `was_called` and `actions` are taken between two runs. `timers_made` stays,
- * since each fork would lack a timer of the zygote. */
+/* Any thread may set these, and none clears them in a run: `was_called` is taken between two runs. `timers_made` stays, since each fork
+ * would lack a timer of the zygote. */
 static struct {
     int was_called, timers_made;
-    uint64_t actions; /* bit n-1 for signal n */
 } marks;
 
 /* Whether anything was called since it was last asked. */
@@ -36,14 +34,6 @@ int hs_marks_take(void)
 {
     int was = marks.was_called;
     marks.was_called = 0;
-    return was;
-}
-
-/* Signals whose action may have been set since it was last asked: bit n-1 for signal n. */
-uint64_t hs_marks_actions(void)
-{
-    uint64_t was = marks.actions;
-    marks.actions = 0;
     return was;
 }
 
@@ -105,29 +95,12 @@ int hs_marks_timers(void)
     X(pkey_alloc, int, (unsigned flags, unsigned access), (flags, access)) \
     X(pkey_mprotect, int, (void *from, size_t size, int access, int key), (from, size, access, key))
 
-/* Those that set the action of the signal that comes first. */
-#define ACTING(X) \
-    X(sigaction, int, (int signal, const struct sigaction *action, struct sigaction *old), (signal, action, old)) \
-    X(__sigaction, int, (int signal, const struct sigaction *action, struct sigaction *old), \
-      (signal, action, old)) \
-    X(signal, sighandler_t, (int signal, sighandler_t handler), (signal, handler)) \
-    X(bsd_signal, sighandler_t, (int signal, sighandler_t handler), (signal, handler)) \
-    X(ssignal, sighandler_t, (int signal, sighandler_t handler), (signal, handler)) \
-    X(sysv_signal, sighandler_t, (int signal, sighandler_t handler), (signal, handler)) \
-    X(__sysv_signal, sighandler_t, (int signal, sighandler_t handler), (signal, handler)) \
-    X(sigset, sighandler_t, (int signal, sighandler_t handler), (signal, handler)) \
-    X(sigignore, int, (int signal), (signal)) \
-    X(siginterrupt, int, (int signal, int interrupts), (signal, interrupts))
-
-/* Not every libc's headers have them. */
+/* Not every libc's headers have it. */
 int capset(void *whose, const void *given);
-int __sigaction(int signal, const struct sigaction *action, struct sigaction *old);
-sighandler_t bsd_signal(int signal, sighandler_t handler);
 
 #define DECLARE(name, result, params, ...) result(*name) params;
 static struct {
     FORWARDS(DECLARE)
-    ACTING(DECLARE)
     int (*prctl)(int, unsigned long, unsigned long, unsigned long, unsigned long);
     long (*syscall)(long, long, long, long, long, long, long);
     int (*timer_create)(clockid_t, struct sigevent *, timer_t *);
@@ -142,7 +115,6 @@ void hs_marks_resolve(void)
     if (next.syscall)
         return;
     FORWARDS(RESOLVE)
-    ACTING(RESOLVE)
     RESOLVE(prctl)
     RESOLVE(timer_create)
     RESOLVE(personality)
@@ -158,21 +130,6 @@ void hs_marks_resolve(void)
         return next.name args; \
     }
 FORWARDS(DEFINE)
-
-static void touch_action(int signal)
-{
-    if (signal >= 1 && signal <= 64)
-        __atomic_or_fetch(&marks.actions, 1ull << (signal - 1), __ATOMIC_RELAXED);
-}
-
-#define DEFINE_ACTING(name, result, params, args) \
-    HS_EXPORT result name params \
-    { \
-        hs_marks_resolve(); \
-        touch_action(signal); \
-        return next.name args; \
-    }
-ACTING(DEFINE_ACTING)
 
 HS_EXPORT int timer_create(clockid_t clock, struct sigevent *restrict event, timer_t *restrict timer)
 {
@@ -287,7 +244,6 @@ void *hs_marks_interposed(void *function)
     if (!function)
         return NULL;
     FORWARDS(INTERPOSED)
-    ACTING(INTERPOSED)
     INTERPOSED(prctl)
     INTERPOSED(syscall)
     INTERPOSED(timer_create)
