@@ -72,7 +72,7 @@ pub fn substitutions(data: &[u8]) {
     for dialect in DIALECTS {
         let entries = Pool::new(dialect).entries(given.iter());
         let paths =
-            TestPaths::new(Path::new("/suite/a b/t.test"), (Path::new("/out/t.test"), None), dialect, false);
+            TestPaths::new(Path::new("/suite/a b/t.test"), Path::new("/out/t.test"), None, dialect, false);
         for recursion_limit in [None, Some(0), Some(1)] {
             let list = List::new(&entries);
             let _ = Substituter { list, features: &features, paths: &paths, recursion_limit }.apply(lines[0]);
