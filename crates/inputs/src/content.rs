@@ -12,8 +12,9 @@ use crate::input::Stamp;
 /// A BLAKE3 hash.
 pub type Hash = [u64; 4];
 
-/// Clocks of files tick in steps of some milliseconds: a file that changed this shortly ago may change again without a trace.
-const TICK: Duration = Duration::from_millis(100);
+/// A file that changed this shortly ago may change again without a trace: clocks of files tick in steps of some milliseconds, and what is
+/// written through a mapping is stamped at the first write to a page that was written back, which takes up to 30 s.
+const TICK: Duration = Duration::from_secs(60);
 
 /// The contents that this process has read.
 #[derive(Debug, Default)]

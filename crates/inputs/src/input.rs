@@ -6,6 +6,7 @@
 
 use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
@@ -70,11 +71,6 @@ impl Stamp {
     fn allows_as(&self, other: &Stamp) -> bool {
         (self.mode, self.user, self.group) == (other.mode, other.user, other.group)
     }
-
-    /// Returns whether `stat` tells the same of both; the time of the inode's last change apart, which no program can set.
-    fn tells_as(&self, other: &Stamp) -> bool {
-        Stamp { changed: 0, ..*self } == Stamp { changed: 0, ..*other }
-    }
 }
 
 impl From<&Metadata> for Stamp {
@@ -101,8 +97,8 @@ impl From<&Metadata> for Stamp {
 pub enum State {
     /// Nothing. If it was to be made, this is the mode that it gets.
     Missing(u32),
-    /// A link to this.
-    Link(String),
+    /// A link to this, and what the kernel says of the link itself.
+    Link(String, Stamp),
     /// A directory. If it was listed: a hash of the names, without those that the test itself has made or removed.
     Directory(Stamp, Option<(Hash, Vec<String>)>),
     /// A regular file. Its content, once it is known; whether the stamp alone says that it is still the same.
@@ -125,10 +121,22 @@ pub struct Input {
 /// Where times and inodes do not count.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
-    /// The directory of the test's outputs.
+    /// How the names of the test's own outputs begin.
     pub outputs: &'a Path,
     /// Whether they count anywhere.
     pub compares_times: bool,
+}
+
+impl Place<'_> {
+    /// Returns whether a path is one of the test's own outputs.
+    pub(crate) fn holds(&self, path: &str) -> bool {
+        path.as_bytes().starts_with(self.outputs.as_os_str().as_bytes())
+    }
+}
+
+/// Returns the user and the group of files that this process makes.
+fn own_ids() -> (u32, u32) {
+    (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
 }
 
 impl Input {
@@ -137,7 +145,11 @@ impl Input {
         let path = Path::new(&self.path);
         let found = match fs::symlink_metadata(path) {
             Ok(found) => found,
-            Err(error) => return is_nothing(&error) && matches!(self.state, State::Missing(_)),
+            // An output that has gone would not be made.
+            Err(error) => {
+                let is_made = self.looks == Looks::OVERWRITTEN;
+                return is_nothing(&error) && matches!(self.state, State::Missing(_)) && !is_made;
+            }
         };
         let now = Stamp::from(&found);
         match &self.state {
@@ -146,8 +158,12 @@ impl Input {
                     && found.is_file()
                     && now.links == 1
                     && now.mode & 0o7777 == *mode
+                    && (now.user, now.group) == own_ids()
             }
-            State::Link(target) => fs::read_link(path).is_ok_and(|now| now == Path::new(target)),
+            State::Link(target, before) => {
+                fs::read_link(path).is_ok_and(|now| now == Path::new(target))
+                    && self.stat_holds(before, &now, place)
+            }
             State::Device(number) => found.file_type().is_char_device() && found.rdev() == *number,
             State::Directory(before, names) => {
                 let names_hold = || match names {
@@ -185,12 +201,8 @@ impl Input {
         if !self.looks.has(Looks::STAT) && !self.looks.has(Looks::CONTENT) {
             return true;
         }
-        let is_output = Path::new(&self.path).starts_with(place.outputs);
-        if place.compares_times && !is_output {
-            now.tells_as(before)
-        } else {
-            !is_file || now.size == before.size
-        }
+        let is_output = place.holds(&self.path);
+        if place.compares_times && !is_output { now == before } else { !is_file || now.size == before.size }
     }
 
     fn content_holds(
@@ -229,6 +241,20 @@ pub(crate) fn is_nothing(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
+/// Returns a number for the kind of a file, as a directory tells it.
+fn number_of(kind: fs::FileType) -> u8 {
+    let is = [
+        kind.is_file(),
+        kind.is_dir(),
+        kind.is_symlink(),
+        kind.is_fifo(),
+        kind.is_socket(),
+        kind.is_char_device(),
+        kind.is_block_device(),
+    ];
+    is.iter().position(|is| *is).map_or(u8::MAX, |at| at as u8)
+}
+
 /// Returns the names in a directory with their kinds, sorted, without some of them. Fails if a name is not UTF-8.
 pub(crate) fn names_in(path: &Path, except: &[String]) -> io::Result<Vec<(String, u8)>> {
     let mut names = Vec::new();
@@ -237,7 +263,7 @@ pub(crate) fn names_in(path: &Path, except: &[String]) -> io::Result<Vec<(String
         let name = entry.file_name().into_string().map_err(|_| ErrorKind::InvalidData)?;
         let kind = entry.file_type()?;
         if !except.contains(&name) {
-            names.push((name, u8::from(kind.is_dir()) + 2 * u8::from(kind.is_symlink())));
+            names.push((name, number_of(kind)));
         }
     }
     names.sort_unstable();

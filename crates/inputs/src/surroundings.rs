@@ -8,6 +8,8 @@ pub fn surroundings() -> String {
     let parts = [system.sysname(), system.nodename(), system.release(), system.version(), system.machine()];
     let mut text = parts.map(|part| part.to_string_lossy().into_owned()).join("\n");
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    // Relative parts of PATH, and whatever else is looked for from the runner's own directory.
+    text.push_str(&format!("\n{:?}\n{}", std::env::current_dir().ok(), read("/proc/sys/kernel/domainname")));
     let processor = read("/proc/cpuinfo");
     let of_processor = ["vendor_id", "cpu family", "model", "stepping", "microcode", "flags", "cache size"];
     let constant = |line: &&str| of_processor.iter().any(|name| line.starts_with(name));

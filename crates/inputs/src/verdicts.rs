@@ -172,7 +172,7 @@ impl Verdicts {
         Running(self)
     }
 
-    /// Returns what is known of the test with this key. `outputs` is the directory of its outputs.
+    /// Returns what is known of the test with this key. The names of its own outputs begin with `outputs`.
     pub fn ask(&self, key: &Hash, outputs: &Path) -> Known {
         let table = self.table().read().expect("no panic while locked");
         let mut changed = None;
@@ -193,7 +193,7 @@ impl Verdicts {
 
     fn holds(&self, number: u32, input: &Input, place: Place<'_>) -> bool {
         // An output of this test may be an input of another one, where times count.
-        if Path::new(&input.path).starts_with(place.outputs) {
+        if place.holds(&input.path) {
             return input.holds(place, &self.contents);
         }
         let before = {
@@ -328,7 +328,7 @@ fn segments(dir: &Path) -> Segments {
     Segments {
         dir: dir.join("verdicts"),
         suffix: "verdicts",
-        magic: b"hotstart verdicts 1\n",
+        magic: b"hotstart verdicts 2\n",
         size_max: SIZE_MAX,
     }
 }

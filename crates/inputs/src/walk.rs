@@ -51,7 +51,15 @@ pub(crate) struct Walk {
 impl Walk {
     /// Returns all inputs, in the order of their paths.
     pub fn into_inputs(self) -> Result<Vec<Input>, Refusal> {
-        let input = |(path, (looks, state)): (PathBuf, _)| Ok(Input { path: text(&path)?, looks, state });
+        let input = |(path, (looks, state)): (PathBuf, _)| {
+            // A process may have had a mask of its own, or may have removed the file.
+            let has_mode = |mode| Stamp::of(&path).is_ok_and(|stamp| stamp.mode & 0o7777 == mode);
+            let looks = match state {
+                State::Missing(mode) if looks == Looks::OVERWRITTEN && !has_mode(mode) => Looks::EXISTS,
+                _ => looks,
+            };
+            Ok(Input { path: text(&path)?, looks, state })
+        };
         let mut inputs = self.inputs.into_iter().map(input).collect::<Result<Vec<_>, Refusal>>()?;
         inputs.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         Ok(inputs)
@@ -89,7 +97,7 @@ impl Walk {
     /// component is followed as well.
     pub fn to(&mut self, base: &Path, path: &Path, follows: bool) -> Result<Spot, Refusal> {
         let mut at = PathBuf::from("/");
-        let ends_with_slash = path.as_os_str().as_encoded_bytes().ends_with(b"/");
+        let mut wants_dir = names_directory(path);
         let mut left: VecDeque<OsString> = VecDeque::new();
         let push_front = |left: &mut VecDeque<OsString>, path: &Path| {
             for component in path.components().rev() {
@@ -126,13 +134,14 @@ impl Walk {
                 Err(error) => return Err(format!("'{}' cannot be looked at: {error}", at.display())),
             };
             let stamp = Stamp::from(&found);
-            if found.is_symlink() && (!is_last || follows || ends_with_slash) {
+            if found.is_symlink() && (!is_last || follows || wants_dir) {
                 links += 1;
                 if links > LINKS {
                     return Err(format!("'{}' is one of too many links", at.display()));
                 }
                 let target = link(&at)?;
-                self.note(&at, Looks::EXISTS, || Ok(State::Link(text(&target)?)))?;
+                wants_dir |= is_last && names_directory(&target);
+                self.note(&at, Looks::EXISTS, || Ok(State::Link(text(&target)?, stamp)))?;
                 at.pop();
                 push_front(&mut left, &target);
                 if target.is_absolute() {
@@ -165,7 +174,7 @@ impl Walk {
             fs::symlink_metadata(path).map_err(|error| format!("'{}' has gone: {error}", path.display()))?;
         let kind = found.file_type();
         if kind.is_symlink() {
-            return self.note(path, Looks::EXISTS, || Ok(State::Link(text(&link(path)?)?)));
+            return self.note(path, looks, || Ok(State::Link(text(&link(path)?)?, *stamp)));
         }
         if kind.is_dir() {
             self.note(path, looks, || Ok(State::Directory(*stamp, None)))?;
@@ -242,6 +251,12 @@ impl Walk {
         *names = Some((content::hash_names(&found), except));
         Ok(())
     }
+}
+
+/// Returns whether the kernel follows a link at the end of this path, as only a directory can be there.
+fn names_directory(path: &Path) -> bool {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    bytes.ends_with(b"/") || bytes.ends_with(b"/.") || bytes == b"."
 }
 
 /// Refuses what the kernel makes up, unless it is known to be constant.

@@ -260,7 +260,8 @@ impl Watch {
             Spot::Missing { is_end: false, .. } => Ok(()),
             Spot::Missing { .. } if !makes => Ok(()),
             Spot::Missing { path, .. } => {
-                if has(libc::O_TRUNC) {
+                // With O_EXCL it must be missing.
+                if has(libc::O_TRUNC) && !has(libc::O_EXCL) {
                     self.walk.look_overwritten(&spot, mode as u32 & 0o7777 & !self.umask)?;
                 }
                 self.changes(path.clone(), false)?;

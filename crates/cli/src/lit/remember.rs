@@ -128,7 +128,7 @@ fn kind(input: &Input) -> &'static str {
     match input.state {
         State::Missing(_) if input.looks == Looks::OVERWRITTEN => "written",
         State::Missing(_) => "missing",
-        State::Link(_) => "link",
+        State::Link(..) => "link",
         State::Device(_) => "device",
         State::Directory(..) if input.looks.has(Looks::NAMES) => "listed",
         State::Directory(..) => "directory",

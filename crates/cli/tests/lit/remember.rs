@@ -144,6 +144,31 @@ const CHANGES: &[Change] = &[
         fs::remove_file(at.path("link")).unwrap();
         symlink("./dir1", at.path("link")).unwrap();
     }),
+    ("what `stat` tells of a link", "stat -c %%Y %S/link", |at| {
+        fs::remove_file(at.path("link")).unwrap();
+        symlink("dir1", at.path("link")).unwrap();
+    }),
+    ("a directory behind a link and a dot", "stat -c %%a %S/link/.", |at| {
+        fs::set_permissions(at.path("dir1"), PermissionsExt::from_mode(0o700)).unwrap();
+    }),
+    ("the time of a file's last change", "stat -c %%Z %S/data/file", |at| {
+        for mode in [0o600, 0o644] {
+            fs::set_permissions(at.path("data/file"), PermissionsExt::from_mode(mode)).unwrap();
+        }
+    }),
+    ("an output that is gone", "echo x > %S/data/made", |at| fs::remove_file(at.path("data/made")).unwrap()),
+    ("the mode of an output", "echo x > %S/data/made", |at| {
+        fs::set_permissions(at.path("data/made"), PermissionsExt::from_mode(0o600)).unwrap();
+    }),
+    ("a file beside the outputs", "stat -c %%Y %S/Output/other || true", |at| {
+        fs::create_dir_all(at.path("Output")).unwrap();
+        at.suite.file("Output/other", "");
+    }),
+    ("an entry that became a pipe", "ls --file-type %S/data/list > %t", |at| {
+        let path = at.path("data/list/a");
+        fs::remove_file(&path).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    }),
     ("an entry of a directory", "ls %S/data/list > %t && not grep b %t", |at| {
         drop(at.suite.file("data/list/b", ""))
     }),

@@ -40,6 +40,7 @@ static struct {
     __typeof__(getenv) *getenv;
     __typeof__(secure_getenv) *secure_getenv;
     __typeof__(getcwd) *getcwd;
+    __typeof__(dlinfo) *dlinfo;
     __typeof__(getpid) *getpid;
     __typeof__(getppid) *getppid;
     __typeof__(time) *time;
@@ -59,6 +60,7 @@ static void resolve(void)
     RESOLVE(getenv);
     RESOLVE(secure_getenv);
     RESOLVE(getcwd);
+    RESOLVE(dlinfo);
     RESOLVE(getpid);
     RESOLVE(getppid);
     RESOLVE(time);
@@ -275,6 +277,17 @@ HS_EXPORT char *getcwd(char *buffer, size_t size)
     return next.getcwd(buffer, size);
 }
 
+/* The directories in which the loader looks come from a variable. */
+HS_EXPORT int dlinfo(void *restrict handle, int request, void *restrict out)
+{
+    hs_watch_touch();
+    if (request == RTLD_DI_SERINFO || request == RTLD_DI_SERINFOSIZE)
+        ask("LD_LIBRARY_PATH");
+    if (!next.dlinfo)
+        resolve();
+    return next.dlinfo(handle, request, out);
+}
+
 HS_EXPORT pid_t getpid(void)
 {
     DOUBT(HS_DOUBT_IDENTITY, 0);
@@ -369,6 +382,7 @@ void *hs_asked_interposed(void *function)
     INTERPOSED(getenv)
     INTERPOSED(secure_getenv)
     INTERPOSED(getcwd)
+    INTERPOSED(dlinfo)
     INTERPOSED(getpid)
     INTERPOSED(getppid)
     INTERPOSED(time)

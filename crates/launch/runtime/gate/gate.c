@@ -450,7 +450,14 @@ static int leave_slot(greg_t *regs)
         regs[REG_EFL] &= ~(carry | zero | others);
         regs[REG_EFL] |= ((unsigned long)regs[REG_RAX] < -4096ul ? carry : 0) | (regs[REG_RAX] == -4096 ? zero : 0);
     }
-    return 1;
+    /* A thread that has made the call stands behind the comparison here, and before it in other processes. */
+    return !has_tail || at == NATIVE;
+}
+
+/* Whether a function that the runtime has in the place of libc's made the call: its frame is one too many. */
+static int is_called_by_runtime(const greg_t *regs)
+{
+    return is_within(&gate.own, *(const uintptr_t *)regs[REG_RSP]);
 }
 
 /* Has a handler, and whatever follows it, find a thread that makes a system call for the tool where the tool made that. Returns 0 if the
@@ -460,7 +467,7 @@ int hs_gate_show_site(void *context)
     greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
     const uintptr_t at = (uintptr_t)regs[REG_RIP], slots = (uintptr_t)hs_gate_slots, by_signal = (uintptr_t)resume;
     if (at >= slots && at < slots + (uintptr_t)gate.slot_count * SLOT_BYTES)
-        return leave_slot(regs);
+        return leave_slot(regs) && !is_called_by_runtime(regs);
     if (at != by_signal && at != by_signal + CALL_BYTES)
         return 0;
     const uintptr_t back = *(const uintptr_t *)regs[REG_RSP];
@@ -468,7 +475,7 @@ int hs_gate_show_site(void *context)
         regs[REG_RCX] = (greg_t)back;
     regs[REG_RIP] = (greg_t)(at == by_signal ? back - CALL_BYTES : back);
     regs[REG_RSP] += RED_ZONE + (long)sizeof(uintptr_t);
-    return 1;
+    return !is_called_by_runtime(regs);
 }
 
 /* Gets and sets the tool's own action for SIGSYS. */

@@ -50,11 +50,13 @@ __attribute__((used)) static void hs_signals_interrupt(void *context)
         hs_call_mark();
 }
 
-/* Leads to the tool's handler, with its arguments on its stack. The number 168 is where a frame has the instruction pointer. */
+/* Leads to the tool's handler, with its arguments on its stack, and rax cleared as the kernel does. The number 168 is where a frame has the
+ * instruction pointer. */
 __attribute__((naked, used)) static void enter(void)
 {
     __asm__("mov 168(%rdx), %rax\n\tsub hs_gate_text(%rip), %rax\n\tcmp hs_gate_text+8(%rip), %rax\n\tjb 1f\n"
-            "2:\tlea hs_signals_handlers(%rip), %rax\n\tjmp *(%rax,%rdi,8)\n"
+            "2:\tlea hs_signals_handlers(%rip), %rax\n\tmov (%rax,%rdi,8), %rax\n\t"
+            "push %rax\n\txor %eax, %eax\n\tret\n"
             "1:\tpush %rdi\n\tpush %rsi\n\tpush %rdx\n\tpush %rcx\n\tpush %r8\n\tpush %r9\n\tpush %r10\n\tpush %r11\n\t"
             "sub $8, %rsp\n\tmov %rdx, %rdi\n\tcld\n\tcall hs_signals_interrupt\n\tadd $8, %rsp\n\t"
             "pop %r11\n\tpop %r10\n\tpop %r9\n\tpop %r8\n\tpop %rcx\n\tpop %rdx\n\tpop %rsi\n\tpop %rdi\n\tjmp 2b");
@@ -64,6 +66,12 @@ _Static_assert(__builtin_offsetof(ucontext_t, uc_mcontext.gregs) + REG_RIP * siz
 /* The action to give the kernel for the one that the tool has set. */
 static struct hs_action led(int number, struct hs_action action)
 {
+    const uint64_t bit = 1ull << (number - 1);
+    if (action.mask & SIGSYS_BIT)
+        __atomic_or_fetch(&signals.masking, bit, __ATOMIC_RELAXED);
+    else
+        __atomic_and_fetch(&signals.masking, ~bit, __ATOMIC_RELAXED);
+    action.mask &= ~SIGSYS_BIT;
 #ifndef HS_WITHOUT_HANDLERS
     if (action.handler != (void *)SIG_DFL && action.handler != (void *)SIG_IGN && action.handler != (void *)enter) {
         __atomic_store_n(&hs_signals_handlers[number], action.handler, __ATOMIC_RELAXED);
@@ -86,6 +94,8 @@ void hs_signals_tell(int number, struct hs_action *action)
     HS_SYS(SYS_rt_sigaction, number, 0, action, HS_SET_BYTES);
     if (action->handler == (void *)enter)
         action->handler = hs_signals_handlers[number];
+    if (signals.masking & 1ull << (number - 1))
+        action->mask |= SIGSYS_BIT;
 }
 
 /* Puts `enter` before the handlers that constructors have set. */
@@ -143,7 +153,6 @@ void hs_signals_begin(int process)
     char one = 0, other;
     signals.first = __builtin_thread_pointer();
     signals.blocks = 0;
-    signals.masking = 0;
     memset(signals.blocking, 0, sizeof signals.blocking);
     if (signals.process == process)
         return;
@@ -231,16 +240,15 @@ enum hs_call_outcome hs_signals_action(struct hs_system_call *call, uintptr_t st
         memcpy(&action, (const void *)call->b, sizeof action);
     else if (call->b && !hs_signals_fetch(&action, call->b, sizeof action))
         return done(call, -EFAULT);
-    const int masks = call->b && action.mask & SIGSYS_BIT;
     void *const before = hs_signals_handlers[number];
-    if (call->b && (was || masks))
-        __atomic_store_n(&signals.masking, masks ? signals.masking | bit : signals.masking & ~bit, __ATOMIC_RELAXED);
-    if (call->b) {
+    /* Their actions cannot be set. */
+    if (call->b && number != SIGKILL && number != SIGSTOP)
         action = led(number, action);
-        action.mask &= ~SIGSYS_BIT;
-    }
     const long result = HS_SYS(SYS_rt_sigaction, number, call->b ? &action : NULL, call->c, HS_SET_BYTES);
     struct hs_action *const old = (struct hs_action *)call->c;
+    /* The kernel has told a part of it. */
+    if (result != 0 && old)
+        hs_call_mark();
     if (result == 0 && old && was)
         old->mask |= SIGSYS_BIT;
     if (result == 0 && old && old->handler == (void *)enter)

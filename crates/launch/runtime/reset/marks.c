@@ -19,6 +19,7 @@
 #include <sys/sem.h>
 #include <sys/shm.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "runtime.h"
@@ -107,6 +108,10 @@ static struct {
     int (*personality)(unsigned long);
 } next;
 
+#if HS_RESETS
+__attribute__((used)) static void *next_makecontext;
+#endif
+
 #define RESOLVE(name, ...) next.name = (__typeof__(next.name))dlsym(RTLD_NEXT, #name);
 
 /* Looks all of them up before the snapshot, so that no fork has to. */
@@ -115,6 +120,9 @@ void hs_marks_resolve(void)
     if (next.syscall)
         return;
     FORWARDS(RESOLVE)
+#if HS_RESETS
+    next_makecontext = dlsym(RTLD_NEXT, "makecontext");
+#endif
     RESOLVE(prctl)
     RESOLVE(timer_create)
     RESOLVE(personality)
@@ -130,6 +138,26 @@ void hs_marks_resolve(void)
         return next.name args; \
     }
 FORWARDS(DEFINE)
+
+#if HS_RESETS
+/* The gate needs more of a stack than a system call does, and nobody knows what lies below that of a coroutine (gate/stacks.c). */
+__attribute__((used)) static void note_coroutine(void)
+{
+    hs_marks_resolve();
+    hs_watch_touch();
+    if (hs_gate_is_worker())
+        hs_call_mark();
+}
+
+/* Its arguments are as many as the third one says. */
+__attribute__((naked)) HS_EXPORT void makecontext(ucontext_t *context __attribute__((unused)),
+                                                            void (*function)(void) __attribute__((unused)),
+                                                            int count __attribute__((unused)), ...)
+{
+    __asm__("push %rdi\n\tpush %rsi\n\tpush %rdx\n\tpush %rcx\n\tpush %r8\n\tpush %r9\n\tpush %rax\n\tcall note_coroutine\n\t"
+            "pop %rax\n\tpop %r9\n\tpop %r8\n\tpop %rcx\n\tpop %rdx\n\tpop %rsi\n\tpop %rdi\n\tjmp *next_makecontext(%rip)");
+}
+#endif
 
 HS_EXPORT int timer_create(clockid_t clock, struct sigevent *restrict event, timer_t *restrict timer)
 {
@@ -244,6 +272,10 @@ void *hs_marks_interposed(void *function)
     if (!function)
         return NULL;
     FORWARDS(INTERPOSED)
+#if HS_RESETS
+    if (function == next_makecontext)
+        return (void *)makecontext;
+#endif
     INTERPOSED(prctl)
     INTERPOSED(syscall)
     INTERPOSED(timer_create)
