@@ -4,11 +4,16 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hotstart_launch::{Choice, EnvBlock, Exit, Group, Launcher, OnDoubt, Policy, Reason, Spec, Via};
 use hotstart_model::{Environment, Status};
 
 use crate::common::await_age;
+
+/// Most scripts of one run of the tests.
+const SCRIPTS_MAX: usize = 2048;
 
 /// The expected way of the starts after the first ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,9 +60,29 @@ pub fn strict_launcher() -> Launcher {
     Launcher::new().with_policy(Policy { on_doubt: OnDoubt::Repeat, ..policy })
 }
 
+/// Returns a directory of one script, of many made beforehand. The interpreter looks at each directory above a script: in the system's
+/// directory for temporary files, other programs would change one while it is observed.
+fn quiet_directory() -> PathBuf {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
+        let all = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let is_old = |entry: &std::fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b"python-");
+        for entry in std::fs::read_dir(all).unwrap().flatten().filter(is_old) {
+            // Another run may be removing it.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+        let root = all.join(format!("python-{}", std::process::id()));
+        (0..SCRIPTS_MAX).for_each(|number| std::fs::create_dir_all(root.join(number.to_string())).unwrap());
+        root
+    });
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    assert!(number < SCRIPTS_MAX, "raise SCRIPTS_MAX");
+    ROOT.join(number.to_string())
+}
+
 impl Script {
     pub fn new(body: &str) -> Script {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir_in(quiet_directory()).unwrap();
         let home = dir.path().canonicalize().unwrap().join("bin");
         std::fs::create_dir(&home).unwrap();
         let program = home.join("tool");
