@@ -3,10 +3,11 @@
 
 mod common;
 
-use std::fs::File;
+use std::fs::{File, FileTimes, Permissions};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use common::{Case, Victim, await_age, case, compile, plain_spec, resetting_launcher, start, warm_launcher};
 use hotstart_launch::{Choice, EnvBlock, Group, Launcher, Limit, Policy, Reason, Resource, Spec, Via};
@@ -297,6 +298,116 @@ fn a_link_that_is_read_before_main_may_change() {
             }
             assert!(tool.agrees(&warm, &case(&[])).is_warm());
             std::fs::remove_file(&tool.watched).unwrap();
+        }
+    }
+}
+
+/// What a constructor is told by an error: 2 where a directory is missing, 20 where a file is in its place.
+#[test]
+fn an_error_before_main_is_the_one_of_each_start() {
+    for (look, warm) in
+        ["error", "error_of_open"].into_iter().flat_map(|look| launchers().map(|warm| (look, warm)))
+    {
+        let tool = looks(look);
+        for round in 0..3 {
+            for _ in 0..3 {
+                let (cold, ran, via) = tool.start_with(&warm, &case(&[]));
+                assert!(cold.starts_with("2 ") && ran == cold, "{look} {round} {via:?}: {ran}");
+                await_age(tool.place.path());
+            }
+            assert!(tool.agrees(&warm, &case(&[])).is_warm(), "{look}");
+            std::fs::write(&tool.watched, "").unwrap();
+            for _ in 0..3 {
+                let (cold, ran, via) = tool.start_with(&warm, &case(&[]));
+                assert!(cold.starts_with("20 ") && ran == cold, "{look} {round} {via:?}: {ran}");
+                await_age(&tool.watched);
+            }
+            assert!(tool.agrees(&warm, &case(&[])).is_warm(), "{look}");
+            std::fs::remove_file(&tool.watched).unwrap();
+        }
+    }
+}
+
+/// Whether a file was read since it was written, as mail readers ask. Reading does not change the time of change.
+#[test]
+fn the_time_of_the_last_access_is_told_again() {
+    let tool = looks("unread");
+    for warm in launchers() {
+        for round in 0..3 {
+            std::fs::write(&tool.watched, "new").unwrap();
+            let old = SystemTime::now() - Duration::from_secs(100);
+            let times = FileTimes::new().set_accessed(old).set_modified(old);
+            File::options().write(true).open(&tool.watched).unwrap().set_times(times).unwrap();
+            await_age(&tool.watched);
+            for _ in 0..3 {
+                tool.agrees(&warm, &case(&[]));
+            }
+            assert!(tool.agrees(&warm, &case(&[])).is_warm(), "{round}");
+            // Where the mount does not note it, the answer stays the same.
+            std::fs::read(&tool.watched).unwrap();
+            for _ in 0..3 {
+                tool.agrees(&warm, &case(&[]));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_permission_before_main_is_that_of_each_start() {
+    let tool = looks("permission");
+    for warm in launchers() {
+        std::fs::write(&tool.watched, "").unwrap();
+        for mode in [0o644, 0o755, 0o644] {
+            std::fs::set_permissions(&tool.watched, Permissions::from_mode(mode)).unwrap();
+            await_age(&tool.watched);
+            for _ in 0..3 {
+                tool.agrees(&warm, &case(&[]));
+            }
+            assert!(tool.agrees(&warm, &case(&[])).is_warm(), "{mode:o}");
+        }
+    }
+}
+
+#[test]
+fn times_of_the_kernels_own_files_keep_a_tool_cold() {
+    let tool = looks("times_of_the_kernel");
+    for warm in launchers() {
+        let (_, _, via) = tool.start_with(&warm, &case(&[]));
+        assert_eq!(via, Via::Cold(Reason::ConstructorsDiffer));
+    }
+}
+
+/// Two names of one file: nothing but the path differs that the kernel shows, and with it `$ORIGIN`.
+#[test]
+fn a_program_has_the_path_that_the_kernel_gives_it_at_each_start() {
+    for warm in launchers() {
+        let mut tool = looks("own_path");
+        let home = tool.victim.program.parent().unwrap().to_owned();
+        let link = home.join("link");
+        for dir in ["one", "two"] {
+            std::fs::create_dir(home.join(dir)).unwrap();
+            std::fs::hard_link(&tool.victim.program, home.join(dir).join("before")).unwrap();
+        }
+        await_age(&tool.victim.program);
+        tool.victim.program = link.join("before");
+        let shows = |target: &str| {
+            symlink(target, &link).unwrap();
+            let (cold, ran, via) = tool.start_with(&warm, &case(&[]));
+            std::fs::remove_file(&link).unwrap();
+            assert_eq!(cold, ran, "{target} {via:?}");
+            assert!(ran.contains(&format!("/{target}/before ")), "{target} {via:?}: {ran}");
+            via
+        };
+        for _ in 0..3 {
+            ["one", "two"].iter().for_each(|target| assert!(shows(target).is_warm(), "{target}"));
+        }
+        let zygotes = warm.statistics().tools[0].zygotes;
+        assert_eq!(zygotes, 2, "one for each path");
+        // The path of the zygote's own file changes with its directory, and another file of the same inode takes its place.
+        std::fs::rename(home.join("one"), home.join("three")).unwrap();
+        std::fs::rename(home.join("two"), home.join("one")).unwrap();
+        for _ in 0..3 {
+            ["one", "three"].iter().for_each(|target| assert!(shows(target).is_warm(), "{target}"));
         }
     }
 }

@@ -54,6 +54,38 @@ static inline void link_text(int argc, char **argv)
     ssize_t length = readlink(FILE_PATH, text, sizeof text - 1);
     text[length < 0 ? 0 : length] = 0;
 }
+static inline void error(int argc, char **argv)
+{
+    nothing(argc, argv);
+    number = access(FILE_PATH "/below", F_OK) == 0 ? 0 : errno;
+    errno = 0;
+}
+static inline void error_of_open(int argc, char **argv)
+{
+    nothing(argc, argv);
+    int fd = open(FILE_PATH "/below/it", O_RDONLY | O_CLOEXEC);
+    number = fd < 0 ? errno : 0;
+    errno = 0;
+}
+static inline void unread(int argc, char **argv)
+{
+    nothing(argc, argv);
+    struct stat of = {0};
+    number = stat(FILE_PATH, &of) == 0 && of.st_mtime >= of.st_atime;
+}
+static inline void own_path(int argc, char **argv)
+{
+    nothing(argc, argv);
+    ssize_t length = readlink("/proc/self/exe", text, sizeof text - 1);
+    text[length < 0 ? 0 : length] = 0;
+}
+static inline void times_of_the_kernel(int argc, char **argv)
+{
+    nothing(argc, argv);
+    struct stat of = {0};
+    number = stat("/proc/filesystems", &of) == 0 ? of.st_mtime : 0;
+}
+static inline void permission(int argc, char **argv) { nothing(argc, argv); number = access(FILE_PATH, X_OK); }
 static inline void random_bytes(int argc, char **argv)
 {
     nothing(argc, argv);

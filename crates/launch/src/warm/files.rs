@@ -7,32 +7,16 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, OsStr, OsString};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::marker::PhantomData;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{FileType, Stat};
+use super::identity::{self, Aspect, Found, Identity, identify, is_like};
 
 /// The clock of file times may be one tick behind, which is 10 ms at most.
 const TICK: Duration = Duration::from_millis(10);
-
-/// The aspect of a path that is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Aspect {
-    /// The file behind the path, whatever links lead there.
-    File,
-    /// The link itself, if it is one.
-    Link,
-    /// Whether there is a directory, whatever is in it, and whichever it is.
-    Place,
-    /// Its identity without its content, and without following a link: something that is no link.
-    NoLink,
-    /// Its content, if the system does not report when it changes.
-    Content,
-}
 
 /// A path as it would be opened, and the file found there. Absence is an identity, too.
 #[derive(Clone, Debug)]
@@ -40,17 +24,7 @@ pub(super) struct Watched {
     /// Shared by all zygotes.
     pub path: Arc<CStr>,
     pub aspect: Aspect,
-    pub found: Option<Identity>,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Identity {
-    pub device: u64,
-    pub inode: u64,
-    pub size: i64,
-    pub modified: (i64, i64),
-    pub changed: (i64, i64),
-    pub is_directory: bool,
+    pub found: Found,
 }
 
 /// Subdirectories of a search path in which ld.so looks first, up to glibc 2.36 and later.
@@ -74,30 +48,43 @@ impl Files {
     /// Records `aspect` of `path` as it is now.
     pub(crate) fn watch_for(&mut self, path: &Path, aspect: Aspect) {
         if let Ok(path) = CString::new(path.as_os_str().as_bytes()) {
-            let found = identify_aspect(&path, aspect);
+            let found = identity::identify_aspect(&path, aspect);
             self.watched.push(Watched { path: common(path), aspect, found });
         }
     }
 
-    /// Adds the records of `other`.
+    /// Records that a process which was started by `path` shows `exe` as its path.
+    pub(crate) fn watch_exe(&mut self, path: &Path, exe: &[u8]) {
+        if let Ok(path) = CString::new(path.as_os_str().as_bytes()) {
+            self.watched.push(Watched {
+                path: common(path),
+                aspect: Aspect::Exe,
+                found: Ok(Identity::of_text(exe)),
+            });
+        }
+    }
+
+    /// Adds the records of `other`. A run that reads a file changes the time of last access, and the next one is told the new time: the
+    /// later record holds.
     pub(crate) fn join(&mut self, other: &Files) {
         for theirs in &other.watched {
-            let is_same = |own: &Watched| {
+            let is_same = |own: &&mut Watched| {
                 Arc::ptr_eq(&own.path, &theirs.path)
                     && own.aspect == theirs.aspect
-                    && own.found == theirs.found
+                    && is_like(own.found, theirs.found)
             };
-            if !self.watched.iter().any(is_same) {
-                self.watched.push(theirs.clone());
+            match self.watched.iter_mut().find(is_same) {
+                Some(own) => own.found = theirs.found,
+                None => self.watched.push(theirs.clone()),
             }
         }
     }
 
-    /// Returns whether every record of `other` is here, too, with the same result.
+    /// Returns whether every record of `other` is here, too, with the same result but for the time of last access and the like.
     pub(super) fn cover(&self, other: &Files) -> bool {
         let has = |theirs: &Watched| {
             let is_same = |own: &Watched| {
-                (&own.path, own.aspect, own.found) == (&theirs.path, theirs.aspect, theirs.found)
+                (&own.path, own.aspect) == (&theirs.path, theirs.aspect) && is_like(own.found, theirs.found)
             };
             self.watched.iter().any(is_same)
         };
@@ -110,7 +97,7 @@ impl Files {
     }
 
     /// Restores stored records.
-    pub(super) fn of_kept(kept: Vec<(CString, Aspect, Option<Identity>)>) -> Files {
+    pub(super) fn of_kept(kept: Vec<(CString, Aspect, Found)>) -> Files {
         let watched =
             kept.into_iter().map(|(path, aspect, found)| Watched { path: common(path), aspect, found });
         Files { watched: watched.collect(), shadows: Vec::new() }
@@ -140,9 +127,7 @@ impl Files {
             self.watched.iter().all(|w| match w.aspect {
                 Aspect::File => look(&w.path) == w.found,
                 Aspect::Place => look(&w.path).and_then(Identity::place) == w.found,
-                Aspect::Link | Aspect::NoLink | Aspect::Content => {
-                    identify_aspect(&w.path, w.aspect) == w.found
-                }
+                _ => identity::identify_aspect(&w.path, w.aspect) == w.found,
             })
         })
     }
@@ -152,7 +137,7 @@ impl Files {
     pub(crate) fn unchanged_since(&self, moment: SystemTime) -> bool {
         let since = (moment - TICK).duration_since(UNIX_EPOCH).unwrap_or_default();
         let since = (since.as_secs() as i64, i64::from(since.subsec_nanos()));
-        self.watched.iter().all(|w| w.found.is_none_or(|f| f.changed < since))
+        !self.watched.iter().any(|w| w.found.is_ok_and(|f| f.changed >= since))
     }
 
     /// Returns whether the first `count` paths lead to files that process `pid` has mapped. Otherwise a file that was
@@ -163,15 +148,15 @@ impl Files {
         };
         let inodes: Vec<u64> =
             maps.lines().filter_map(|line| line.split_ascii_whitespace().nth(4)?.parse().ok()).collect();
-        self.watched.iter().take(count).all(|w| w.found.is_some_and(|f| inodes.contains(&f.inode)))
+        self.watched.iter().take(count).all(|w| w.found.is_ok_and(|f| inodes.contains(&f.inode)))
     }
 }
 
 /// Results by path. Equal paths have equal addresses ([`Files`]).
-type Found = Vec<(*const CStr, Option<Identity>)>;
+type Cached = Vec<(*const CStr, Found)>;
 
 thread_local! {
-    static FOUND: RefCell<Option<Found>> = const { RefCell::new(None) };
+    static FOUND: RefCell<Option<Cached>> = const { RefCell::new(None) };
 }
 
 /// Starts of this thread share one stat cache while this value lives.
@@ -198,7 +183,7 @@ impl Drop for StatCache {
 }
 
 /// Calls `use_look` with a function that looks at files, and asks the system only once for each while a `StatCache` lives.
-fn looking<T>(use_look: impl FnOnce(&mut dyn FnMut(&Arc<CStr>) -> Option<Identity>) -> T) -> T {
+fn looking<T>(use_look: impl FnOnce(&mut dyn FnMut(&Arc<CStr>) -> Found) -> T) -> T {
     FOUND.with_borrow_mut(|found| match found {
         None => use_look(&mut |path| identify(path)),
         Some(found) => use_look(&mut |path| {
@@ -225,53 +210,11 @@ fn common(path: CString) -> Arc<CStr> {
     path
 }
 
-pub(super) fn identify(path: &CStr) -> Option<Identity> {
-    rustix::fs::stat(path).ok().map(Identity::new)
-}
-
-fn identify_aspect(path: &CStr, aspect: Aspect) -> Option<Identity> {
-    match aspect {
-        Aspect::File => identify(path),
-        Aspect::Place => identify(path).and_then(Identity::place),
-        Aspect::Link => rustix::fs::lstat(path).ok().map(Identity::new),
-        Aspect::NoLink => rustix::fs::lstat(path).ok().map(|stat| Identity::new(stat).bare()),
-        Aspect::Content => {
-            let content = std::fs::read(OsStr::from_bytes(path.to_bytes())).ok()?;
-            let mut hasher = DefaultHasher::new();
-            content.hash(&mut hasher);
-            let size = content.len() as i64;
-            Some(Identity { inode: hasher.finish(), size, ..Identity::default() })
-        }
-    }
-}
-
-impl Identity {
-    fn new(stat: Stat) -> Self {
-        Identity {
-            device: stat.st_dev,
-            inode: stat.st_ino,
-            size: stat.st_size,
-            modified: (stat.st_mtime, stat.st_mtime_nsec as i64),
-            changed: (stat.st_ctime, stat.st_ctime_nsec as i64),
-            is_directory: FileType::from_raw_mode(stat.st_mode).is_dir(),
-        }
-    }
-
-    /// Without its content.
-    fn bare(self) -> Self {
-        Identity { device: self.device, inode: self.inode, ..Identity::default() }
-    }
-
-    /// Any directory.
-    fn place(self) -> Option<Self> {
-        self.is_directory.then_some(Identity { is_directory: true, ..Identity::default() })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::warm::StatCache;
+    use crate::warm::exe;
 
     #[test]
     fn replaced_removed_and_appearing_files_are_noticed() {
@@ -348,5 +291,49 @@ mod tests {
         files.watch(&dir.path().join("absent"));
         assert!(!files.unchanged_since(before));
         assert!(files.unchanged_since(SystemTime::now() + 2 * TICK));
+    }
+
+    #[test]
+    fn the_time_of_access_belongs_to_what_was_told_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        std::fs::write(&path, "one").unwrap();
+        let touch = |seconds| {
+            let times = std::fs::FileTimes::new().set_accessed(UNIX_EPOCH + Duration::from_secs(seconds));
+            std::fs::File::options().write(true).open(&path).unwrap().set_times(times).unwrap();
+        };
+        touch(1);
+        let aspects = [Aspect::Stat, Aspect::LinkStat, Aspect::File];
+        let [mut before, mut after] = [Files::default(), Files::default()];
+        aspects.iter().for_each(|&aspect| before.watch_for(&path, aspect));
+        assert!(before.unchanged());
+        // The time of change as well, which is left out here.
+        touch(2);
+        aspects.iter().for_each(|&aspect| after.watch_for(&path, aspect));
+        let rest = |files: &Files| files.watched.iter().map(|w| w.found.unwrap().rest).collect::<Vec<_>>();
+        let (one, other) = (rest(&before), rest(&after));
+        assert!(one[0] != other[0] && one[1] != other[1] && (one[2], other[2]) == (0, 0));
+        for (old, new) in before.watched.iter_mut().zip(&after.watched) {
+            let rest = old.found.unwrap().rest;
+            old.found = new.found.map(|found| Identity { rest, ..found });
+        }
+        assert!(before.cover(&after) && !before.unchanged());
+        before.join(&after);
+        assert!(before.unchanged() && before.watched.len() == 3, "the later record holds");
+    }
+
+    #[test]
+    fn another_path_of_the_same_file_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::write(at("one"), "").unwrap();
+        std::fs::hard_link(at("one"), at("two")).unwrap();
+        std::os::unix::fs::symlink("one", at("link")).unwrap();
+        let mut files = Files::default();
+        files.watch_exe(&at("link"), &exe::of_file(&at("one")));
+        assert!(files.unchanged());
+        std::fs::remove_file(at("link")).unwrap();
+        std::os::unix::fs::symlink("two", at("link")).unwrap();
+        assert!(!files.unchanged());
     }
 }

@@ -8,6 +8,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use super::exe;
 use super::observe::stdio::{self, Class};
 use super::search::{self, Search};
 use crate::sys::limits;
@@ -51,6 +52,8 @@ pub(crate) struct Looks {
     pub processors: bool,
     /// The limits, by their numbers.
     pub limits: BTreeSet<u32>,
+    /// The system's names.
+    pub system: bool,
     /// What a Python script can look at in its interpreter.
     pub python: bool,
 }
@@ -80,6 +83,7 @@ impl Asked {
         }
         self.looks.processors |= looks.processors;
         self.looks.limits.extend(&looks.limits);
+        self.looks.system |= looks.system;
         self.looks.python |= looks.python;
         self.looks != before
     }
@@ -126,6 +130,15 @@ impl Asked {
                 let byte = more.fold(u8::from(first), |byte, (at, bit)| byte | u8::from(bit) << (at + 1));
                 key.push(byte);
             }
+        }
+        if self.looks.system {
+            let system = rustix::system::uname();
+            for name in
+                [system.sysname(), system.nodename(), system.release(), system.version(), system.machine()]
+            {
+                key.extend_from_slice(name.to_bytes_with_nul());
+            }
+            key.extend_from_slice(system.domainname().to_bytes_with_nul());
         }
         for &number in &self.looks.limits {
             for value in limits::own(number) {
@@ -217,7 +230,14 @@ fn in_key(name: &[u8]) -> bool {
 
 /// Returns the key of a start.
 pub(crate) fn of(spec: &Spec<'_>, asked: &Asked) -> Vec<u8> {
+    of_exe(spec, asked, &exe::of_file(&spec.program))
+}
+
+/// Returns the key of a start of a program with this path in `/proc/self/exe`.
+pub(crate) fn of_exe(spec: &Spec<'_>, asked: &Asked, exe: &[u8]) -> Vec<u8> {
     let mut key = of_parts(spec.argv.first().map_or(OsStr::new(""), |name| name), &spec.env, asked);
+    key.extend_from_slice(exe);
+    key.push(0);
     asked.look(spec, &mut key);
     inherit(spec, &mut key);
     key

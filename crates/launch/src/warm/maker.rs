@@ -148,6 +148,10 @@ impl pool::Zygote for Zygote {
         &self.names
     }
 
+    fn program_exe(&self) -> &[u8] {
+        &self.program_exe
+    }
+
     fn start_time(&self) -> Duration {
         self.start_time
     }

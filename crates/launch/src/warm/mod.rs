@@ -7,7 +7,9 @@
 mod affinity;
 mod ahead;
 pub(crate) mod eligible;
+mod exe;
 mod files;
+mod identity;
 pub(crate) mod image;
 mod key;
 mod maker;

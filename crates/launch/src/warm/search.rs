@@ -12,7 +12,8 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::files::{Aspect, Files, VARIANTS};
+use super::files::{Files, VARIANTS};
+use super::identity::Aspect;
 use crate::{EnvBlock, Reason, Spec};
 
 /// The variable.

@@ -12,6 +12,7 @@ use std::time::Duration;
 use hotstart_model::Status;
 use rustix::event::epoll;
 
+use super::exe;
 use super::files::Files;
 use super::request::{self, Asked, Failure};
 use super::wire::{End, Ending};
@@ -46,6 +47,8 @@ pub(crate) struct Worker {
 #[derive(Debug)]
 pub(crate) struct Origin {
     pub files: Arc<Files>,
+    /// The path in `/proc/self/exe`.
+    pub exe: Arc<[u8]>,
     /// Number of starts with its memory layout.
     pub starts: Arc<AtomicU32>,
 }
@@ -155,7 +158,9 @@ impl Worker {
     /// Returns whether it may be used: a cold start would still load the files that it was made of, and none of its runs is
     /// doubted.
     pub(crate) fn is_current(&self) -> bool {
-        !self.history.is_doubted() && self.origin.files.unchanged()
+        !self.history.is_doubted()
+            && exe::is_shown(&self.origin.exe, self.pid)
+            && self.origin.files.unchanged()
     }
 
     /// Returns the number of starts with its memory layout.

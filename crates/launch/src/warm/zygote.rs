@@ -15,6 +15,7 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::fs::MemfdFlags;
 
 use super::eligible::Traits;
+use super::exe;
 use super::files::Files;
 use super::observe::stdio::{self, Class, Stand};
 use super::observe::{Observed, counts};
@@ -53,6 +54,10 @@ pub(crate) struct Zygote {
     pid: i32,
     socket: OwnedFd,
     files: Arc<Files>,
+    /// Its path in `/proc/self/exe`.
+    exe: Arc<[u8]>,
+    /// The path there of the program, which is a script in the case of Python.
+    pub program_exe: Arc<[u8]>,
     /// Variables that its constructors asked for.
     pub names: Vec<Vec<u8>>,
     /// Addresses at which it keeps the number of arguments.
@@ -112,6 +117,8 @@ impl Zygote {
             pid,
             socket,
             files: Arc::default(),
+            exe: Arc::default(),
+            program_exe: Arc::default(),
             names: Vec::new(),
             counts: Vec::new(),
             interpreter: traits.python.clone(),
@@ -180,12 +187,14 @@ impl Zygote {
         }
         let mut files = Files::default();
         files.watch(traits.python.as_ref().unwrap_or(&spec.program));
+        self.learn_exe(spec, observed)?;
         let objects = strings.by_ref().take(ready.object_count as usize);
         let objects: Vec<_> = objects.map(|object| Path::new(OsStr::from_bytes(object))).collect();
         objects.iter().for_each(|object| files.watch(object));
         if !files.are_mapped(ready.object_count as usize + 1, self.pid) {
             return Err(Reason::FilesChanging);
         }
+        traits.python.iter().for_each(|interpreter| files.watch_exe(interpreter, &self.exe));
         observed.iter().for_each(|observed| files.join(&observed.files));
         let mut traits = traits.clone();
         objects.iter().try_for_each(|object| traits.add_library(object))?;
@@ -222,6 +231,17 @@ impl Zygote {
         Ok(())
     }
 
+    /// Reads the path that it shows. Its program must have been observed with that path.
+    fn learn_exe(&mut self, spec: &Spec<'_>, observed: Option<&Observed>) -> Result<(), Reason> {
+        self.exe = exe::of_process(self.pid).map_err(|_| Reason::System)?.into();
+        self.program_exe = match &self.interpreter {
+            Some(_) => exe::of_file(&spec.program).into(),
+            None => Arc::clone(&self.exe),
+        };
+        let is_observed = observed.is_none_or(|observed| observed.exe == *self.program_exe);
+        if is_observed { Ok(()) } else { Err(Reason::FilesChanging) }
+    }
+
     pub(crate) fn pid(&self) -> i32 {
         self.pid
     }
@@ -242,9 +262,9 @@ impl Zygote {
         self.files.shadowed_in(cwd)
     }
 
-    /// Returns whether a cold start would still load the files that it was made of.
+    /// Returns whether a cold start would still load the files that it was made of, and it still shows the path that is in its key.
     pub(crate) fn is_current(&self) -> bool {
-        self.files.unchanged()
+        exe::is_shown(&self.exe, self.pid) && self.files.unchanged()
     }
 
     /// Makes a fork that runs `spec` without the gate. After an error there is no fork.
@@ -275,7 +295,11 @@ impl Zygote {
         let asked = Asked { pgid: request::group(spec), own: &own, flags, ..Asked::default() };
         slot.expect(spec.process_group);
         let pid = self.ask(spec, slot, asked)?;
-        let origin = Origin { files: Arc::clone(&self.files), starts: Arc::clone(&self.starts) };
+        let origin = Origin {
+            files: Arc::clone(&self.files),
+            exe: Arc::clone(&self.exe),
+            starts: Arc::clone(&self.starts),
+        };
         Ok(Worker::new(pid, link, origin))
     }
 

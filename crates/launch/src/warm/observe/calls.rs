@@ -9,9 +9,10 @@ use std::path::{Component, Path, PathBuf};
 
 use super::Refusal;
 use super::run::Run;
+use super::unknown::unknown;
 use crate::Reason;
 use crate::warm::eligible;
-use crate::warm::files::Aspect;
+use crate::warm::identity::Aspect;
 use crate::warm::wire;
 
 /// A system call at its entry.
@@ -28,9 +29,10 @@ pub(super) enum After {
     Nothing,
     /// The returned descriptor leads to this file.
     Opened(Opened),
-    /// The call has reported on a standard descriptor.
+    /// The call has reported on a standard descriptor, or else on a file of the kernel's.
     Stat {
         buffer: u64,
+        is_stream: bool,
     },
     /// The call has written seconds and a part of a second, which will be replaced.
     Time {
@@ -100,11 +102,14 @@ pub(super) fn judge(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
         | libc::SYS_rt_sigaction
         | libc::SYS_rt_sigprocmask
         | libc::SYS_sigaltstack
-        | libc::SYS_uname
         | libc::SYS_getuid
         | libc::SYS_geteuid
         | libc::SYS_getgid
         | libc::SYS_getegid => Ok(After::Nothing),
+        libc::SYS_uname => {
+            run.seen.looks.system |= !run.is_loader(call.ip);
+            Ok(After::Nothing)
+        }
         libc::SYS_arch_prctl if matches!(a, ARCH_SET_FS | ARCH_CET_STATUS) => Ok(After::Nothing),
         libc::SYS_prctl if a == PR_SET_VMA => Ok(After::Nothing),
         libc::SYS_futex if b as i32 == libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG => Ok(After::Nothing),
@@ -129,18 +134,25 @@ fn judge_files(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
     match call.number {
         libc::SYS_open => open(run, call, HERE, a, b as i32),
         libc::SYS_openat => open(run, call, fd, b, flags),
-        libc::SYS_access | libc::SYS_stat => look(run, call, HERE, a, Aspect::File),
+        libc::SYS_stat => look(run, call, HERE, a, Aspect::File),
         libc::SYS_lstat | libc::SYS_readlink => look(run, call, HERE, a, Aspect::Link),
-        libc::SYS_faccessat => look(run, call, fd, b, Aspect::File),
-        libc::SYS_faccessat2 => look(run, call, fd, b, aspect(d as i32)),
+        libc::SYS_access => permit(run, call, HERE, a, [b, 0]),
+        libc::SYS_faccessat => permit(run, call, fd, b, [c, 0]),
+        libc::SYS_faccessat2 => permit(run, call, fd, b, [c, d]),
         libc::SYS_newfstatat => look(run, call, fd, b, aspect(d as i32)),
         libc::SYS_statx => look(run, call, fd, b, aspect(flags)),
         libc::SYS_readlinkat => look(run, call, fd, b, Aspect::Link),
         libc::SYS_statfs => absent(run, call),
-        libc::SYS_fstat => stat(run, fd, Some(b)),
-        libc::SYS_lseek if is_standard(fd) && (b, flags) == (0, libc::SEEK_CUR) => stat(run, fd, None),
-        libc::SYS_read | libc::SYS_pread64 | libc::SYS_lseek | libc::SYS_getdents64 | libc::SYS_fadvise64
+        libc::SYS_fstat => stat(run, call, fd, Some(b)),
+        libc::SYS_lseek if is_standard(fd) && (b, flags) == (0, libc::SEEK_CUR) => stat(run, call, fd, None),
+        libc::SYS_read | libc::SYS_pread64 | libc::SYS_getdents64 | libc::SYS_fadvise64
             if run.opened.contains_key(&fd) =>
+        {
+            Ok(After::Nothing)
+        }
+        // Holes in a file come and go without a trace.
+        libc::SYS_lseek
+            if run.opened.contains_key(&fd) && (libc::SEEK_SET..=libc::SEEK_END).contains(&flags) =>
         {
             Ok(After::Nothing)
         }
@@ -152,7 +164,7 @@ fn judge_files(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
     }
 }
 
-fn is_standard(fd: i32) -> bool {
+pub(super) fn is_standard(fd: i32) -> bool {
     (0..3).contains(&fd)
 }
 
@@ -218,7 +230,7 @@ fn aspect(flags: i32) -> Aspect {
     if flags & libc::AT_SYMLINK_NOFOLLOW == 0 { Aspect::File } else { Aspect::Link }
 }
 
-fn stat(run: &mut Run<'_>, fd: i32, buffer: Option<u64>) -> Result<After, Refusal> {
+fn stat(run: &mut Run<'_>, call: Entry, fd: i32, buffer: Option<u64>) -> Result<After, Refusal> {
     if is_standard(fd) {
         let looked = &mut run.seen.looks.stdio;
         looked[fd as usize] = true;
@@ -226,12 +238,58 @@ fn stat(run: &mut Run<'_>, fd: i32, buffer: Option<u64>) -> Result<After, Refusa
             // The key has their kinds, but not how they relate: both may be one file.
             return refuse(Reason::Stdio, "more than one standard descriptor");
         }
-        return Ok(buffer.map_or(After::Nothing, |buffer| After::Stat { buffer }));
+        return Ok(buffer.map_or(After::Nothing, |buffer| After::Stat { buffer, is_stream: true }));
     }
-    if run.opened.contains_key(&fd) {
-        return Ok(After::Nothing);
+    match run.opened.get(&fd).cloned() {
+        Some(Opened::Ours) => Ok(After::Nothing),
+        Some(Opened::At(path)) if is_constant(&path) => vary(run, &path, buffer),
+        Some(Opened::At(path)) => {
+            if !run.is_loader(call.ip) {
+                run.watch(&path, Aspect::Stat);
+            }
+            Ok(After::Nothing)
+        }
+        None => refuse(Reason::Descriptors, format!("fstat of descriptor {fd}")),
     }
-    refuse(Reason::Descriptors, format!("fstat of descriptor {fd}"))
+}
+
+/// Has the second run told something else about one of the kernel's own files: nothing shows when these get other times. Runs of scripts
+/// are not compared.
+fn vary(run: &Run<'_>, path: &Path, buffer: Option<u64>) -> Result<After, Refusal> {
+    match buffer.filter(|_| !run.means.python) {
+        Some(buffer) => Ok(After::Stat { buffer, is_stream: false }),
+        None => refuse(Reason::ReadsSystem, format!("stat of '{}'", path.display())),
+    }
+}
+
+fn is_constant(path: &Path) -> bool {
+    CONSTANT.iter().any(|known| path == Path::new(known))
+}
+
+/// Allows the question whether a file can be used in some way. To read it, its permissions are needed, and a change of those
+/// stamps it. Whether it can be written and executed depends on its mount as well.
+fn permit(
+    run: &mut Run<'_>,
+    call: Entry,
+    dir: i32,
+    path: u64,
+    [kinds, flags]: [u64; 2],
+) -> Result<After, Refusal> {
+    let path = run.path(path)?;
+    let flags = flags as i32;
+    if path.as_os_str().is_empty() || flags & !(libc::AT_EACCESS | libc::AT_SYMLINK_NOFOLLOW) != 0 {
+        return refuse(Reason::Descriptors, "access by descriptor");
+    }
+    let changes = kinds as i32 & (libc::W_OK | libc::X_OK) != 0;
+    if changes && aspect(flags) == Aspect::Link {
+        return refuse(Reason::ConstructorCall, "access to a link");
+    }
+    if let Opened::At(path) = settle(run, call, dir, &path, aspect(flags))? {
+        if changes {
+            run.watch(&path, Aspect::Access(kinds as u8 & 7));
+        }
+    }
+    Ok(After::Nothing)
 }
 
 /// Allows a call only on a path that does not exist.
@@ -249,8 +307,9 @@ fn look(run: &mut Run<'_>, call: Entry, dir: i32, path: u64, aspect: Aspect) -> 
     if path.as_os_str().is_empty() {
         return match (dir, call.number) {
             (HERE, _) => refuse(Reason::ReadsDirectory, "stat"),
-            (_, libc::SYS_newfstatat) => stat(run, dir, Some(call.args[2])),
-            _ if run.opened.contains_key(&dir) => Ok(After::Nothing),
+            (_, libc::SYS_newfstatat) => stat(run, call, dir, Some(call.args[2])),
+            (_, libc::SYS_statx) if run.opened.contains_key(&dir) => stat(run, call, dir, None),
+            (_, libc::SYS_readlinkat) if run.opened.contains_key(&dir) => Ok(After::Nothing),
             _ => refuse(Reason::Descriptors, format!("statx of descriptor {dir}")),
         };
     }
@@ -265,9 +324,22 @@ fn look(run: &mut Run<'_>, call: Entry, dir: i32, path: u64, aspect: Aspect) -> 
         // That is all that the call can tell.
         true => Aspect::NoLink,
         false if is_place => Aspect::Place,
-        false => aspect,
+        // The loader keeps device and inode. Other code may keep all that it is told.
+        false if is_readlink || run.is_loader(call.ip) => aspect,
+        false if aspect == Aspect::Link => Aspect::LinkStat,
+        false => Aspect::Stat,
     };
-    settle(run, call, dir, &path, aspect).map(|_| After::Nothing)
+    match settle(run, call, dir, &path, aspect)? {
+        Opened::At(path) if !is_readlink && is_constant(&path) => {
+            let buffer = match call.number {
+                libc::SYS_stat | libc::SYS_lstat => Some(call.args[1]),
+                libc::SYS_newfstatat => Some(call.args[2]),
+                _ => None,
+            };
+            vary(run, &path, buffer)
+        }
+        _ => Ok(After::Nothing),
+    }
 }
 
 fn open(run: &mut Run<'_>, call: Entry, dir: i32, path: u64, flags: i32) -> Result<After, Refusal> {
@@ -275,6 +347,10 @@ fn open(run: &mut Run<'_>, call: Entry, dir: i32, path: u64, flags: i32) -> Resu
     let reads = flags & libc::O_ACCMODE == libc::O_RDONLY;
     if !reads || flags & (libc::O_CREAT | libc::O_TRUNC | libc::O_TMPFILE & !libc::O_DIRECTORY) != 0 {
         return refuse(Reason::WritesFiles, format!("open of '{}'", path.display()));
+    }
+    if flags & libc::O_PATH != 0 && flags & libc::O_NOFOLLOW != 0 {
+        // A call on the descriptor would be about the link.
+        return refuse(Reason::ConstructorCall, format!("open of the link '{}'", path.display()));
     }
     let aspect = if flags & libc::O_NOFOLLOW == 0 { Aspect::File } else { Aspect::Link };
     if run.is_loader(call.ip) && !run.is_ours(&path) {
@@ -298,7 +374,7 @@ fn settle(run: &mut Run<'_>, call: Entry, dir: i32, path: &Path, aspect: Aspect)
         }
         _ => return refuse(Reason::RelativePath, format!("'{}'", path.display())),
     };
-    if CONSTANT.iter().any(|known| path == Path::new(known)) {
+    if is_constant(&path) {
         run.watch(&path, Aspect::Content);
         return Ok(Opened::At(path));
     }
@@ -393,62 +469,6 @@ fn stamps_files(real: &Path) -> bool {
     }
 }
 
-/// Returns the reason for a call that is not on the list.
-fn unknown(call: Entry) -> Refusal {
-    let fd = call.args[0] as i32;
-    let (reason, name) = match call.number {
-        libc::SYS_write | libc::SYS_writev | libc::SYS_pwrite64 if !is_standard(fd) => {
-            (Reason::WritesFiles, "write")
-        }
-        libc::SYS_write | libc::SYS_writev | libc::SYS_pwrite64 => (Reason::Stdio, "write"),
-        libc::SYS_read | libc::SYS_pread64 | libc::SYS_lseek if is_standard(fd) => (Reason::Stdio, "read"),
-        libc::SYS_ioctl => (Reason::Stdio, "ioctl"),
-        number => named(number),
-    };
-    let detail = if name.is_empty() { format!("system call {}", call.number) } else { name.to_owned() };
-    Refusal { reason, detail }
-}
-
-fn named(number: i64) -> (Reason, &'static str) {
-    match number {
-        libc::SYS_getpid => (Reason::ReadsIdentity, "getpid"),
-        libc::SYS_gettid => (Reason::ReadsIdentity, "gettid"),
-        libc::SYS_getppid => (Reason::ReadsIdentity, "getppid"),
-        libc::SYS_getpgrp | libc::SYS_getpgid => (Reason::ReadsIdentity, "getpgrp"),
-        libc::SYS_getsid => (Reason::ReadsIdentity, "getsid"),
-        libc::SYS_clock_gettime => (Reason::ReadsClock, "clock_gettime"),
-        libc::SYS_gettimeofday => (Reason::ReadsClock, "gettimeofday"),
-        libc::SYS_time => (Reason::ReadsClock, "time"),
-        libc::SYS_times => (Reason::ReadsClock, "times"),
-        libc::SYS_getrusage => (Reason::ReadsClock, "getrusage"),
-        libc::SYS_getcwd => (Reason::ReadsDirectory, "getcwd"),
-        libc::SYS_chdir | libc::SYS_fchdir => (Reason::ReadsDirectory, "chdir"),
-        libc::SYS_umask => (Reason::ConstructorCall, "umask"),
-        libc::SYS_getcpu => (Reason::ReadsSystem, "getcpu"),
-        libc::SYS_sysinfo => (Reason::ReadsSystem, "sysinfo"),
-        libc::SYS_clone | libc::SYS_clone3 => (Reason::Threads, "clone"),
-        libc::SYS_fork | libc::SYS_vfork => (Reason::Children, "fork"),
-        libc::SYS_kill | libc::SYS_tgkill | libc::SYS_tkill => (Reason::Signals, "kill"),
-        libc::SYS_setitimer | libc::SYS_timer_create | libc::SYS_alarm => (Reason::Timers, "setitimer"),
-        libc::SYS_timerfd_create => (Reason::Timers, "timerfd_create"),
-        libc::SYS_shmat | libc::SYS_shmget => (Reason::SharedMemory, "shmat"),
-        libc::SYS_socket | libc::SYS_socketpair => (Reason::Descriptors, "socket"),
-        libc::SYS_pipe | libc::SYS_pipe2 => (Reason::Descriptors, "pipe"),
-        libc::SYS_epoll_create | libc::SYS_epoll_create1 => (Reason::Descriptors, "epoll_create"),
-        libc::SYS_eventfd2 | libc::SYS_memfd_create => (Reason::Descriptors, "eventfd"),
-        libc::SYS_dup | libc::SYS_dup2 | libc::SYS_dup3 => (Reason::Descriptors, "dup"),
-        libc::SYS_creat => (Reason::WritesFiles, "creat"),
-        libc::SYS_mkdir | libc::SYS_mkdirat => (Reason::WritesFiles, "mkdir"),
-        libc::SYS_unlink | libc::SYS_unlinkat => (Reason::WritesFiles, "unlink"),
-        libc::SYS_rename | libc::SYS_renameat | libc::SYS_renameat2 => (Reason::WritesFiles, "rename"),
-        libc::SYS_execve | libc::SYS_execveat => (Reason::NotStopped, "execve"),
-        libc::SYS_exit | libc::SYS_exit_group => (Reason::NotStopped, "exit"),
-        libc::SYS_futex => (Reason::Threads, "futex"),
-        libc::SYS_prctl => (Reason::ConstructorCall, "prctl"),
-        _ => (Reason::ConstructorCall, ""),
-    }
-}
-
 /// Returns the path that a NUL ends in `bytes`.
 pub(super) fn path_of(bytes: &[u8]) -> PathBuf {
     let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
@@ -469,14 +489,5 @@ mod tests {
     fn files_of_the_kernel_are_in_no_file_system_that_stamps_them() {
         assert!(!stamps_files(Path::new("/proc/self/stat")) && !stamps_files(Path::new("/sys/kernel")));
         assert!(stamps_files(Path::new("/absent")));
-    }
-
-    #[test]
-    fn what_is_refused_has_a_name() {
-        let call = |number, fd: u64| unknown(Entry { number, args: [fd, 0, 0, 0, 0, 0], ip: 0 });
-        assert_eq!(call(libc::SYS_write, 1).reason, Reason::Stdio);
-        assert_eq!(call(libc::SYS_write, 7).reason, Reason::WritesFiles);
-        assert_eq!(call(libc::SYS_getpid, 0).detail, "getpid");
-        assert_eq!(call(libc::SYS_swapon, 0).detail, format!("system call {}", libc::SYS_swapon));
     }
 }

@@ -25,6 +25,8 @@ mod tally;
 #[cfg(target_arch = "x86_64")]
 mod twice;
 #[cfg(target_arch = "x86_64")]
+mod unknown;
+#[cfg(target_arch = "x86_64")]
 mod variables;
 
 use std::collections::{BTreeSet, HashMap};
@@ -36,6 +38,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use super::exe;
 use super::files::Files;
 use super::key::{self, Asked, Looks};
 use super::search::{self, Search};
@@ -82,6 +85,8 @@ pub(crate) struct Observed {
     pub files: Files,
     /// Paths, relative to the working directory, at which the loader looked in vain.
     pub relative: Vec<PathBuf>,
+    /// The path that the program had in `/proc/self/exe`; that of the script, if it is Python's.
+    pub exe: Vec<u8>,
     /// Names of the libraries that the loader looked for.
     pub libraries: BTreeSet<OsString>,
     /// Places where they keep the number of arguments.
@@ -212,7 +217,10 @@ fn observe_with(spec: &Spec<'_>, numbers: &[usize], means: Means<'_>) -> (Arc<Ob
         true => python::observe(spec, means, live),
         false => twice::observe(spec, &numbers, means, live),
     });
-    observed.key = observed.key_of(spec);
+    if observed.exe.is_empty() {
+        observed.exe = exe::of_file(&spec.program);
+    }
+    observed.key = key::of_exe(&observed.reduce(spec), &observed.asked(), &observed.exe);
     // A file that changed meanwhile may have been read in its old state, or by one run only.
     if !observed.files.unchanged_since(begun) || !observed.files.unchanged() {
         observed.refusal = Some(Refusal { reason: Reason::FilesChanging, detail: String::new() });
@@ -272,7 +280,8 @@ pub(crate) fn extend(
     let begun = SystemTime::now();
     let reduced = observed.reduce(spec);
     let found = watched(means, |live| twice::observe(&reduced, &numbers, means, live));
-    if !observed.files.unchanged_since(begun) || !observed.serves(spec) {
+    let is_other = found.refusal.is_none() && found.exe != observed.exe;
+    if is_other || !observed.files.unchanged_since(begun) || !observed.serves(spec) {
         return passing(Reason::FilesChanging);
     }
     let of = of(spec, means);
@@ -432,6 +441,7 @@ impl Observed {
             looks: Looks::default(),
             files: Files::default(),
             relative: Vec::new(),
+            exe: Vec::new(),
             libraries: BTreeSet::new(),
             counts: Vec::new(),
             numbers: Arc::default(),

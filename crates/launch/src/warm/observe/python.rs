@@ -18,7 +18,8 @@ use super::stdio::{self, Class};
 use super::{Live, Observed, Refusal, twice, variables};
 use crate::sys::channel;
 use crate::sys::trace::{self, Call, Stop};
-use crate::warm::files::Aspect;
+use crate::warm::eligible::{self, Traits};
+use crate::warm::identity::Aspect;
 use crate::warm::key::Looks;
 use crate::warm::wire;
 use crate::warm::zygote::{self, Means};
@@ -66,6 +67,8 @@ pub(super) fn observe(spec: &Spec<'_>, means: Means<'_>, live: &Live) -> Observe
         looks: Looks { python: true, ..seen.looks },
         files: seen.files,
         relative: seen.relative.into_iter().collect(),
+        // That of the script. The interpreter's is watched.
+        exe: Vec::new(),
         libraries: seen.libraries,
         counts: Vec::new(),
         numbers: Arc::default(),
@@ -117,6 +120,10 @@ fn run<'a>(
     let mut run = Run::of(pid, means, everywhere, live)?;
     let script = spec.program.clone();
     run.watch(&script, Aspect::File);
+    if let Ok(Traits { python: Some(interpreter), .. }) = eligible::examine_python(&script) {
+        let exe = run.seen.exe.clone();
+        run.seen.files.watch_exe(&interpreter, &exe);
+    }
     let reached = reach(&mut run);
     everywhere.iter().for_each(|all| _ = rustix::thread::sched_setaffinity(None, all));
     let own = (run.seen.files.clone(), run.seen.names.clone());

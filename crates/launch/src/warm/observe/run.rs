@@ -19,7 +19,9 @@ use super::{Live, Refusal};
 use crate::Reason;
 use crate::sys::trace::{self, Call, Stop};
 use crate::sys::{clock, wait};
-use crate::warm::files::{Aspect, Files};
+use crate::warm::exe;
+use crate::warm::files::Files;
+use crate::warm::identity::Aspect;
 use crate::warm::key::Looks;
 use crate::warm::wire;
 use crate::warm::zygote::Means;
@@ -45,7 +47,10 @@ pub(super) const PAGE: u64 = 4096;
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub files: Files,
-    known: HashSet<(PathBuf, Aspect)>,
+    /// By their bytes: a path with a slash at its end is another one.
+    known: HashSet<(OsString, Aspect)>,
+    /// The path in `/proc/self/exe`.
+    pub exe: Vec<u8>,
     /// Paths, relative to the working directory, at which the loader looked for libraries in vain.
     pub relative: BTreeSet<PathBuf>,
     /// Names by which the loader looked for libraries, and of other files that it opened.
@@ -173,6 +178,7 @@ impl<'a> Run<'a> {
             return refuse(Reason::NotStopped, "exec");
         }
         trace::set_options(self.pid).map_err(lost)?;
+        self.seen.exe = exe::of_process(self.pid).map_err(lost)?;
         let start = trace::registers(self.pid).map_err(lost)?.rsp;
         let argc = self.word(start)?;
         let argv = start + 8;
@@ -367,7 +373,9 @@ impl<'a> Run<'a> {
         }
         match after {
             After::Opened(what) if result >= 0 => drop(self.opened.insert(result as i32, what)),
-            After::Stat { buffer } if result == 0 && self.turn == 2 => self.vary(buffer)?,
+            After::Stat { buffer, is_stream } if result == 0 && self.turn == 2 => {
+                self.vary(buffer, is_stream)?
+            }
             After::Time { buffer } if result == 0 && buffer != 0 => self.write(buffer, &[0; 16])?,
             After::Random { buffer, size } if result > 0 => {
                 // One byte shows only that the call works. If a constructor keeps it, the runs differ.
@@ -380,8 +388,9 @@ impl<'a> Run<'a> {
     }
 
     /// Shows a different file of the same kind: changes every field of `struct stat` but the file type and the number of the
-    /// null device, which are in the key. If a constructor keeps a field, or a decision made by it, the runs differ.
-    fn vary(&self, stat: u64) -> Result<(), Refusal> {
+    /// null device, which are in the key, and the size of blocks of a file of the kernel's, which is always the same. If a
+    /// constructor keeps a field, or a decision made by it, the runs differ.
+    fn vary(&self, stat: u64, is_stream: bool) -> Result<(), Refusal> {
         // Offsets in the kernel's `struct stat` of x86-64.
         let [device, inode, links, mode_at, user, group, number] =
             [0, 8, 16, 24, 28, 32, 40].map(|at| stat + at);
@@ -389,7 +398,9 @@ impl<'a> Run<'a> {
         const PERMISSIONS: u32 = 0o7777;
         let mode = self.word(mode_at)? as u32;
         let is_null = self.word(number)? == rustix::fs::makedev(1, 3);
-        for at in [device, inode, block_size].into_iter().chain((!is_null).then_some(number)) {
+        let others = [(number, !is_null), (block_size, is_stream)];
+        let others = others.into_iter().filter_map(|(at, varies)| varies.then_some(at));
+        for at in [device, inode].into_iter().chain(others) {
             self.write(at, &(self.word(at)? + 1).to_ne_bytes())?;
         }
         // Programs test only whether these are zero.
@@ -547,7 +558,11 @@ impl<'a> Run<'a> {
             let is_missing = |path: &&Path| std::fs::symlink_metadata(path).is_err();
             first = path.ancestors().take_while(is_missing).last().unwrap_or(path);
         }
-        if self.seen.known.insert((first.to_owned(), aspect)) {
+        let name = first.as_os_str().to_owned();
+        if aspect == Aspect::File && self.seen.known.contains(&(name.clone(), Aspect::Stat)) {
+            return;
+        }
+        if self.seen.known.insert((name, aspect)) {
             self.seen.files.watch_for(first, aspect);
         }
     }

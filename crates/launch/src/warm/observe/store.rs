@@ -16,14 +16,15 @@ use super::counts::Place;
 use super::numbers::Numbers;
 use super::{Observed, Refusal, Subject};
 use crate::Reason;
-use crate::warm::files::{Aspect, Files, Identity};
+use crate::warm::files::Files;
+use crate::warm::identity::{Aspect, Found, Identity};
 use crate::warm::image;
 use crate::warm::key::Looks;
 
-const FORMAT: &[u8] = b"hotstart constructors 5";
+const FORMAT: &[u8] = b"hotstart constructors 6";
 /// A hash of the sources that hold the rules: a hotstart with stricter rules must not trust the results of older ones.
 const RULES: u64 = {
-    let sources: [&[u8]; 16] = [
+    let sources: [&[u8]; 19] = [
         include_bytes!("calls.rs"),
         include_bytes!("compare.rs"),
         include_bytes!("counts.rs"),
@@ -35,9 +36,12 @@ const RULES: u64 = {
         include_bytes!("secret.rs"),
         include_bytes!("stdio.rs"),
         include_bytes!("twice.rs"),
+        include_bytes!("unknown.rs"),
         include_bytes!("variables.rs"),
         include_bytes!("../eligible.rs"),
+        include_bytes!("../exe.rs"),
         include_bytes!("../files.rs"),
+        include_bytes!("../identity.rs"),
         include_bytes!("../key.rs"),
         include_bytes!("../search.rs"),
     ];
@@ -58,6 +62,8 @@ const RULES: u64 = {
 const TEXT_MAX: u64 = 1 << 20;
 /// Largest file that is read.
 const FILE_MAX: u64 = 16 << 20;
+/// In the place of an error number: there was none.
+const THERE: u64 = u64::MAX;
 /// Most keys of one program.
 const KEPT_MAX: usize = 64;
 
@@ -84,7 +90,23 @@ const REASONS: [Reason; 20] = [
     Reason::LooksAtStream,
     Reason::NotPython,
 ];
-const ASPECTS: [Aspect; 5] = [Aspect::File, Aspect::Link, Aspect::Place, Aspect::NoLink, Aspect::Content];
+const ASPECTS: [Aspect; 14] = [
+    Aspect::File,
+    Aspect::Link,
+    Aspect::Place,
+    Aspect::NoLink,
+    Aspect::Content,
+    Aspect::Stat,
+    Aspect::LinkStat,
+    Aspect::Exe,
+    // X_OK, W_OK, R_OK: 1, 2, 4.
+    Aspect::Access(1),
+    Aspect::Access(2),
+    Aspect::Access(3),
+    Aspect::Access(5),
+    Aspect::Access(6),
+    Aspect::Access(7),
+];
 
 /// Returns whether a result with this reason is stored.
 pub(super) fn is_kept(reason: Option<Reason>) -> bool {
@@ -196,6 +218,8 @@ fn put_observed(bytes: &mut Vec<u8>, observed: &Observed) {
     observed.looks.stdio.iter().for_each(|looked| put(bytes, u64::from(*looked)));
     put(bytes, u64::from(observed.looks.processors));
     put(bytes, u64::from(observed.looks.python));
+    put(bytes, u64::from(observed.looks.system));
+    put_text(bytes, &observed.exe);
     put(bytes, observed.place);
     put(bytes, observed.looks.limits.len() as u64);
     observed.looks.limits.iter().for_each(|limit| put(bytes, u64::from(*limit)));
@@ -217,12 +241,13 @@ fn put_observed(bytes: &mut Vec<u8>, observed: &Observed) {
     for watched in observed.files.watched() {
         put_text(bytes, watched.path.to_bytes());
         put(bytes, ASPECTS.iter().position(|aspect| *aspect == watched.aspect).unwrap_or(0) as u64);
-        put(bytes, u64::from(watched.found.is_some()));
-        let Identity { device, inode, size, modified, changed, is_directory } =
+        put(bytes, watched.found.map_or_else(|error| error as u64, |_| THERE));
+        let Identity { device, inode, size, modified, changed, is_directory, rest } =
             watched.found.unwrap_or_default();
         let times = [modified.0, modified.1, changed.0, changed.1].map(|time| time as u64);
         [device, inode, size as u64].into_iter().chain(times).for_each(|number| put(bytes, number));
         put(bytes, u64::from(is_directory));
+        put(bytes, rest);
     }
     put(bytes, u64::from(observed.refusal.is_some()));
     if let Some(Refusal { reason, detail }) = &observed.refusal {
@@ -265,16 +290,17 @@ impl Reader<'_> {
         let names = self.list(Self::text)?;
         let stdio = [self.flag()?, self.flag()?, self.flag()?];
         let processors = self.flag()?;
-        let (python, place) = (self.flag()?, self.number()?);
+        let (python, system, exe) = (self.flag()?, self.flag()?, self.text()?);
+        let place = self.number()?;
         let limits = self.list(|reader| u32::try_from(reader.number()?).ok())?;
-        let looks = Looks { stdio, processors, limits: BTreeSet::from_iter(limits), python };
+        let looks = Looks { stdio, processors, limits: BTreeSet::from_iter(limits), system, python };
         let relative = self.list(Self::path)?;
         let libraries = self.list(Self::text)?.into_iter().map(OsString::from_vec).collect();
         let counts = self.list(Self::count)?;
         let numbers = Numbers::of(self.list(|reader| usize::try_from(reader.number()?).ok())?);
         let files = Files::of_kept(self.list(Self::watched)?);
         let refusal = if self.flag()? { Some(self.refusal()?) } else { None };
-        Some(Observed { names, looks, files, relative, libraries, counts, numbers, place, refusal, key })
+        Some(Observed { names, looks, files, relative, exe, libraries, counts, numbers, place, refusal, key })
     }
 
     fn count(&mut self) -> Option<Place> {
@@ -283,16 +309,18 @@ impl Reader<'_> {
         Some(Place { path, access, offset: self.number()?, distance: self.number()? })
     }
 
-    fn watched(&mut self) -> Option<(CString, Aspect, Option<Identity>)> {
+    fn watched(&mut self) -> Option<(CString, Aspect, Found)> {
         let path = CString::new(self.text()?).ok()?;
         let aspect = *ASPECTS.get(usize::try_from(self.number()?).ok()?)?;
-        let is_there = self.flag()?;
+        let error = self.number()?;
         let (device, inode, size) = (self.number()?, self.number()?, self.number()? as i64);
         let modified = (self.number()? as i64, self.number()? as i64);
         let changed = (self.number()? as i64, self.number()? as i64);
         let is_directory = self.flag()?;
-        let identity = Identity { device, inode, size, modified, changed, is_directory };
-        Some((path, aspect, is_there.then_some(identity)))
+        let identity =
+            Identity { device, inode, size, modified, changed, is_directory, rest: self.number()? };
+        let found = if error == THERE { Ok(identity) } else { Err(i32::try_from(error).ok()?) };
+        Some((path, aspect, found))
     }
 
     fn refusal(&mut self) -> Option<Refusal> {
@@ -311,10 +339,19 @@ mod tests {
         let mut files = Files::default();
         files.watch(&dir.join("there"));
         files.watch_for(&dir.join("absent"), Aspect::Link);
+        files.watch_for(&dir.join("there/x"), Aspect::Access(3));
+        files.watch_for(&dir.join("there"), Aspect::Stat);
         Observed {
             names: vec![b"MODE".to_vec()],
-            looks: Looks { stdio: [false, false, true], processors: true, limits: [7].into(), python: true },
+            looks: Looks {
+                stdio: [false, false, true],
+                processors: true,
+                limits: [7].into(),
+                system: true,
+                python: true,
+            },
             files,
+            exe: b"/bin/tool.1".to_vec(),
             relative: vec!["lib/x".into()],
             libraries: ["x".into()].into(),
             counts: vec![Place { path: "/bin/tool".into(), offset: 4096, access: *b"rw-p", distance: 8 }],

@@ -37,6 +37,7 @@ pub(super) fn observe(spec: &Spec<'_>, numbers: &BTreeSet<usize>, means: Means<'
         looks: seen.looks,
         files: seen.files,
         relative: seen.relative.into_iter().collect(),
+        exe: seen.exe,
         libraries: seen.libraries,
         counts,
         numbers: Numbers::of(numbers.iter().copied()),
@@ -91,6 +92,10 @@ pub(super) fn take(run: &mut Run<'_>, seen: &mut Seen) {
     seen.looks.stdio = std::array::from_fn(|fd| seen.looks.stdio[fd] | run.seen.looks.stdio[fd]);
     seen.looks.processors |= run.seen.looks.processors;
     seen.looks.limits.extend(&run.seen.looks.limits);
+    seen.looks.system |= run.seen.looks.system;
+    if !run.seen.exe.is_empty() {
+        seen.exe.clone_from(&run.seen.exe);
+    }
     for name in &run.seen.names {
         if !seen.names.contains(name) {
             seen.names.push(name.clone());

@@ -99,6 +99,8 @@ enum Grow {
 pub(super) struct Start<'a> {
     pub spec: &'a Spec<'a>,
     pub policy: &'a Policy,
+    /// The path that the program would have in `/proc/self/exe`.
+    pub exe: &'a [u8],
     /// The requester's processor.
     pub here: usize,
     pub now: Instant,
@@ -142,7 +144,7 @@ impl<Z: Zygote, W> State<Z, W> {
         if policy.compares(spec) && !self.is_eager && waiting.counted.is_none() && waiting.ticket.is_none() {
             self.compare()?;
         }
-        let key = key::of(spec, &self.asked);
+        let key = key::of_exe(spec, &self.asked, start.exe);
         // A tool that starts others leaves children after each run.
         let resets = policy.may_reset(spec) && !policy.follows(&spec.program) && self.health.resets_next();
         let step = self.in_turn(&key, resets, start, waiting);

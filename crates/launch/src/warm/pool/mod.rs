@@ -63,6 +63,8 @@ pub(crate) trait Zygote: Process {
     type Worker: Worker;
     /// Returns the variables that its constructors asked for.
     fn names(&self) -> &[Vec<u8>];
+    /// Returns the path that its program has in `/proc/self/exe`.
+    fn program_exe(&self) -> &[u8];
     /// Returns the time that a warm start saves: from the zygote's own exec until it stopped.
     fn start_time(&self) -> Duration;
     /// Makes a fork that runs `spec` without the gate. After an error there is none. If `near`, it begins on this processor.

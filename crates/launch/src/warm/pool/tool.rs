@@ -14,11 +14,11 @@ use super::permit::{Held, Kind, Owner, Permit};
 use super::places::{Id, Why};
 use super::statistics::ToolStatistics;
 use super::wait::{Waiting, are_busy};
-use super::{Make, Process, Unit};
+use super::{Make, Process, Unit, Zygote};
 use crate::warm::ahead::Made;
 use crate::warm::observe::{Observed, Refusal, Tally};
 use crate::warm::worker::Doubts;
-use crate::warm::{OnDoubt, Policy, affinity, key};
+use crate::warm::{OnDoubt, Policy, affinity, exe, key};
 use crate::{Allocators, Reason, Spec, Via};
 
 type States<M> = State<<M as Make>::Zygote, <M as Make>::Worker>;
@@ -93,7 +93,7 @@ impl<M: Make> Tool<M> {
         }
         state.take_note(&observed, is_new);
         let spec = guess.spec(&self.path);
-        let key = state.learn(&zygote, |asked| key::of(&spec, asked));
+        let key = state.learn(&zygote, |asked| key::of_exe(&spec, asked, zygote.program_exe()));
         let id = state.zygotes.claim(Arc::clone(&key));
         state.zygotes.park(id, Unit::zygote(zygote, key, observed, base));
         true
@@ -102,10 +102,11 @@ impl<M: Make> Tool<M> {
     /// Decides how to start. Waits briefly while all processes are in use.
     pub(crate) fn plan(self: &Arc<Self>, spec: &Spec<'_>, policy: &Policy) -> Result<Plan<M>, Reason> {
         let mut waiting = Waiting::default();
+        let exe = exe::of_file(&spec.program);
         let mut state = self.lock();
         let plan = loop {
-            let start =
-                Start { spec, policy, here: affinity::current(), now: Instant::now(), busy: are_busy };
+            let (here, now) = (affinity::current(), Instant::now());
+            let start = Start { spec, policy, exe: &exe, here, now, busy: are_busy };
             let until = match self.decide(&mut state, start, &mut waiting) {
                 Ok(Err(until)) => until,
                 Ok(Ok(plan)) => break Ok(plan),
@@ -118,7 +119,7 @@ impl<M: Make> Tool<M> {
         if waiting.ticket.is_some() {
             state.queue.leave(waiting.ticket);
             // More than one process may have come back.
-            let key = key::of(spec, &state.asked);
+            let key = key::of_exe(spec, &state.asked, &exe);
             state.queue.wake(&key);
         }
         plan
@@ -198,7 +199,7 @@ impl<M: Make> Tool<M> {
         let spent = zygote.spent();
         let mut state = self.lock();
         state.account.made(spent);
-        let key = state.learn(&zygote, |asked| key::of(spec, asked));
+        let key = state.learn(&zygote, |asked| key::of_exe(spec, asked, zygote.program_exe()));
         state.zygotes.made(permit.id(), &key, 0);
         Ok(Held::new(Unit::zygote(zygote, key, findings.observed, base), permit))
     }

@@ -129,6 +129,10 @@ impl Zygote for Fake {
         &self.names
     }
 
+    fn program_exe(&self) -> &[u8] {
+        &[]
+    }
+
     fn start_time(&self) -> Duration {
         Duration::from_millis(20)
     }
@@ -257,7 +261,7 @@ impl Trial {
     ) -> Result<Option<Lease<'_, Maker>>, Reason> {
         let (tool, policy) = (self.tool(spec), self.pool.policy());
         while let Some(plan) =
-            tool.try_plan(Start { spec, policy, here: 0, now, busy: |_| false }, waiting)?
+            tool.try_plan(Start { spec, policy, exe: &[], here: 0, now, busy: |_| false }, waiting)?
         {
             if let Some(lease) = self.pool.carry_out(&tool, spec, plan)? {
                 return Ok(Some(lease));
