@@ -5,17 +5,33 @@
 
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 /// Returns the path that an exec of `program` would show now; empty if it is unknown. No process shows an empty one.
 pub(crate) fn of_file(program: &Path) -> Vec<u8> {
+    if is_own_path(program) {
+        return program.as_os_str().as_bytes().to_vec();
+    }
     let Ok(file) = rustix::fs::open(program, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) else {
         return Vec::new();
     };
     read(&format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap_or_default()
+}
+
+/// Returns whether the kernel finds a file at `path` without following a link, so that this is its path: one system call, in a third of
+/// the time that a descriptor's link takes. Older kernels cannot tell.
+fn is_own_path(path: &Path) -> bool {
+    let bytes = path.as_os_str().as_bytes();
+    let is_plain = |part: &[u8]| !matches!(part, b"" | b"." | b"..");
+    let is_absolute = bytes
+        .split_first()
+        .is_some_and(|(first, rest)| *first == b'/' && rest.split(|&b| b == b'/').all(is_plain));
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    is_absolute && rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).is_ok()
 }
 
 /// Returns the path that a process shows.
@@ -38,7 +54,6 @@ fn read(link: &str) -> Result<Vec<u8>, Errno> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::ffi::OsStrExt;
     use std::process::{Command, Stdio};
 
     use super::*;
@@ -59,6 +74,15 @@ mod tests {
             std::fs::remove_file(at("link")).unwrap();
         }
         assert!(of_file(&at("absent")).is_empty());
+        let path = at("one/tool");
+        for other in ["one//tool", "one/./tool", "two/../one/tool"] {
+            assert_eq!(of_file(&at(other)), path.as_os_str().as_bytes(), "{other}");
+            assert!(!is_own_path(&at(other)), "{other}");
+        }
+        let bytes = path.as_os_str().as_bytes();
+        let file = rustix::fs::open(&path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap();
+        assert_eq!(read(&format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap(), bytes);
+        assert_eq!(of_file(&path), bytes);
     }
 
     #[test]

@@ -231,7 +231,8 @@ impl Zygote {
         Ok(())
     }
 
-    /// Reads the path that it shows. Its program must have been observed with that path.
+    /// Reads the path that it shows. Its program must have been observed with that path, and a start now must have it: where names differ
+    /// in case only, the kernel may show another one than the name by which a file is found.
     fn learn_exe(&mut self, spec: &Spec<'_>, observed: Option<&Observed>) -> Result<(), Reason> {
         self.exe = exe::of_process(self.pid).map_err(|_| Reason::System)?.into();
         self.program_exe = match &self.interpreter {
@@ -239,7 +240,11 @@ impl Zygote {
             None => Arc::clone(&self.exe),
         };
         let is_observed = observed.is_none_or(|observed| observed.exe == *self.program_exe);
-        if is_observed { Ok(()) } else { Err(Reason::FilesChanging) }
+        if is_observed && exe::of_file(&spec.program) == *self.program_exe {
+            Ok(())
+        } else {
+            Err(Reason::FilesChanging)
+        }
     }
 
     pub(crate) fn pid(&self) -> i32 {
