@@ -57,7 +57,7 @@ def fetch(directory, source, version, folders=SUITE):
     exact = installed_source_version(version)
     wanted = [f"{package}={exact}", package] if exact else [package]
     for name in wanted:
-        if run(["apt-get", *apt, "-q", "--download-only", "source", name], download, check=name == package):
+        if run(["apt-get", *apt, "-q", "--download-only", "--tar-only", "source", name], download, check=name == package):
             break
     archives = [path for path in glob.glob(f"{download}/*.orig.tar.*") if not path.endswith(".asc")]
     if len(archives) != 1:
