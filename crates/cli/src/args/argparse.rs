@@ -17,6 +17,7 @@ use super::{Invocation, table};
 #[derive(Debug)]
 pub(super) enum Stop {
     Help,
+    ShortHelp,
     Version,
     Error(String),
 }
@@ -278,6 +279,7 @@ impl<'a> Parser<'a> {
         self.seen.push(flag.names[0]);
         match flag.action {
             Action::Help => Err(Stop::Help),
+            Action::ShortHelp => Err(Stop::ShortHelp),
             Action::Version => Err(Stop::Version),
             Action::Switch(record) => {
                 record(self.options);

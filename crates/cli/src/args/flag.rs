@@ -29,8 +29,10 @@ pub(super) enum Action {
     Value(&'static str, Record),
     /// Takes a value only in the same argument, after `=`; without one, the value is empty.
     Maybe(&'static str, Record),
-    /// Prints help.
+    /// Prints all options.
     Help,
+    /// Prints the options that are used most.
+    ShortHelp,
     /// Prints the version.
     Version,
 }

@@ -3,13 +3,14 @@
 use crate::args::flag::{Action, Flag};
 use crate::args::values;
 
-pub(super) static FLAGS: [Flag; 5] = [
+pub(super) static FLAGS: [Flag; 6] = [
     Flag {
-        names: &["-h", "--help"],
-        action: Action::Help,
+        names: &["-h"],
+        action: Action::ShortHelp,
         env: None,
-        help: Some("Print this help and exit"),
+        help: Some("Print the options that are used most and exit"),
     },
+    Flag { names: &["--help"], action: Action::Help, env: None, help: Some("Print all options and exit") },
     Flag {
         names: &["--version"],
         action: Action::Version,
