@@ -155,7 +155,7 @@ fn fish(commands: &[Command]) -> String {
     let mut text = String::new();
     for command in commands {
         let (name, about) = (in_fish(command.name), in_fish(command.about));
-        text.push_str(&format!("complete -c hotstart -n __fish_use_subcommand -a {name} -d {about}\n"));
+        text.push_str(&format!("complete -c hotstart -n __fish_use_subcommand -f -a {name} -d {about}\n"));
         let seen = format!("complete -c hotstart -n '__fish_seen_subcommand_from {}'", command.name);
         for option in command.options() {
             let kind = if option.starts_with("--") { "-l" } else { "-s" };
