@@ -29,10 +29,8 @@ pub(super) enum Action {
     Value(&'static str, Record),
     /// Takes a value only in the same argument, after `=`; without one, the value is empty.
     Maybe(&'static str, Record),
-    /// Prints all options.
+    /// Prints all options; by its short name, those that are used most.
     Help,
-    /// Prints the options that are used most.
-    ShortHelp,
     /// Prints the version.
     Version,
 }

@@ -133,7 +133,9 @@ mod tests {
             assert!(text.contains(&format!("  {}", names(flag))), "{}", flag.title());
         }
         assert!(!text.contains("--use-unique-output-file-name"));
-        assert!(text.starts_with("usage: lit [-h] [--help] [--version] [-j N] [--config-prefix NAME]\n"));
+        assert!(
+            text.starts_with("usage: lit [-h] [--version] [-j N] [--config-prefix NAME] [-D NAME=VAL]\n")
+        );
     }
 
     #[test]

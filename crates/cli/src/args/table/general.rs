@@ -3,14 +3,13 @@
 use crate::args::flag::{Action, Flag};
 use crate::args::values;
 
-pub(super) static FLAGS: [Flag; 6] = [
+pub(super) static FLAGS: [Flag; 5] = [
     Flag {
-        names: &["-h"],
-        action: Action::ShortHelp,
+        names: &["-h", "--help"],
+        action: Action::Help,
         env: None,
-        help: Some("Print the options that are used most and exit"),
+        help: Some("Print the options that are used most (-h) or all (--help), and exit"),
     },
-    Flag { names: &["--help"], action: Action::Help, env: None, help: Some("Print all options and exit") },
     Flag {
         names: &["--version"],
         action: Action::Version,
