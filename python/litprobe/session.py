@@ -70,7 +70,8 @@ class Session:
             "warnings": config.numWarnings,
             "parallelism_groups": [[str(name), size] for name, size in config.parallelism_groups.items()],
             "max_individual_test_time": config.maxIndividualTestTime or 0,
-            "per_test_coverage": bool(config.per_test_coverage),
+            # lit 18 and newer have it.
+            "per_test_coverage": bool(getattr(config, "per_test_coverage", False)),
             "valgrind_args": [str(word) for word in config.valgrindArgs],
             "params": [[str(k), str(v)] for k, v in config.params.items() if not isinstance(v, dict)],
             "bash": (config.getBashPath() or None) if with_bash else None,
