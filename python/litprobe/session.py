@@ -122,8 +122,8 @@ def arguments(settings):
         "gtest_sharding": settings["gtest_sharding"],
         "maxRetriesPerTest": settings["max_retries_per_test"],
         "update_tests": settings["update_tests"],
-        # lit 19 takes the command line's limit only after discovery, and so does the runner then.
-        "maxIndividualTestTime": settings["timeout"] if lit.__versioninfo__[0] > 19 else 0,
+        # lit before 23 takes the command line's limit only after discovery, and so does the runner then.
+        "maxIndividualTestTime": settings["timeout"] if lit.__versioninfo__[0] >= 23 else 0,
         # Not the default: it is one dict for all instances.
         "parallelism_groups": {},
     }
