@@ -11,7 +11,7 @@ use hotstart_launch::{
     Choice, EnvBlock, Group, Launcher, OnDoubt, Policy, ProcessGroup, Spec, Via, glibc_version,
     has_syscall_user_dispatch, needed_glibc,
 };
-use hotstart_lit::probe::Probe;
+use hotstart_lit::probe::{Probe, ProbeError};
 use hotstart_lit::settings::Settings;
 use hotstart_model::Environment;
 use hotstart_python::which;
@@ -74,6 +74,9 @@ fn lit() -> String {
             let about = probe.about();
             let package = about.package_dir.display();
             format!("{} in '{package}', run by '{}'", about.lit_version_text, about.python.display())
+        }
+        Err(ProbeError::Nowhere(_)) => {
+            "none; a run of `hotstart lit` lists the places that it searches".to_owned()
         }
         Err(error) => format!("none; {error}"),
     }

@@ -70,4 +70,12 @@ fn the_lit_that_counts_is_named() {
     assert!(long.contains(&format!("\nlit: {expected}, run by '")), "{long}");
     let without = ask(Path::new("/nonexistent"));
     assert!(without.contains("\nlit: none; cannot find '/nonexistent'"), "{without}");
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hotstart"));
+    command.args(["--version", "--verbose"]).current_dir(dir.path()).env("PATH", dir.path());
+    for name in ["HOTSTART_LIT_PYTHON", "VIRTUAL_ENV", "CONDA_PREFIX"] {
+        command.env_remove(name);
+    }
+    let nowhere = String::from_utf8(command.output().expect("hotstart starts").stdout).expect("text");
+    assert!(nowhere.contains("\nlit: none; a run of `hotstart lit` lists the places"), "{nowhere}");
 }
