@@ -163,7 +163,7 @@ def site_values(source, build, tools):
         "LLVM_TOOLS_DIR": tools, "LLVM_LIBS_DIR": libraries, "SHLIBDIR": libraries,
         "SHLIBEXT": ".so", "LLVM_PLUGIN_EXT": ".so", "HOST_OS": "Linux", "HOST_CC": "cc", "HOST_CXX": "c++",
         "LLVM_NATIVE_ARCH": native, "HOST_ARCH": machine,
-        "Python3_EXECUTABLE": shutil.which("python3"), "GOLD_EXECUTABLE": shutil.which("ld.gold") or "",
+        "Python3_EXECUTABLE": shutil.which("python3"), "GOLD_EXECUTABLE": shutil.which("ld.gold") or "/bin/true",
         "LD64_EXECUTABLE": "/bin/true", "OCAMLFIND": "OCAMLFIND-NOTFOUND",
         "LLVM_VERSION_MAJOR": version[0], "LLVM_VERSION_MINOR": version[1],
         "TARGETS_TO_BUILD": llvm_config(tools, "--targets-built"),
