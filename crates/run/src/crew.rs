@@ -80,6 +80,12 @@ pub(crate) fn work(run: &Run<'_>, workers: usize, last: impl FnOnce(&Run<'_>)) {
             let text = format!("{staying} of {workers} workers, as threads cannot be started");
             run.tell(Severity::Warning, format!("{text}: {error}; {REMEDY}"));
         }
+        if let Some(remote) = &run.remote {
+            remote.begin(staying);
+            if named("remote".to_owned()).spawn_scoped(scope, || remote.dispatch(run)).is_err() {
+                remote.give_up("no thread can be started for it");
+            }
+        }
         worker::work(run, 0);
         handles.into_iter().for_each(join);
         last(run);

@@ -15,6 +15,7 @@ mod flag;
 mod help;
 pub mod man;
 mod options;
+mod remote;
 mod table;
 mod values;
 mod warm;

@@ -12,6 +12,7 @@ mod page;
 mod placed;
 mod records;
 mod remember;
+mod remote;
 mod settings;
 mod stop;
 mod tally;
@@ -235,6 +236,10 @@ impl Session<'_> {
                     tally.filechecks = Some(self.filechecks(discovered, &launcher));
                 }
                 tally.memory = self.memory(discovered);
+                tally.cluster = match self.cluster(discovered) {
+                    Ok(cluster) => cluster,
+                    Err(error) => return failed(&format!("{}: error: {error}\n", self.program)),
+                };
                 let nesting = nesting.serve(&launcher, tally.tool_times.clone());
                 let code = self.execute(discovered, diagnostics, stopper, (&launcher, &checks, &tally));
                 tally.filechecks.iter().for_each(|filechecks| filechecks.save());
@@ -302,6 +307,9 @@ impl Session<'_> {
                 .map(|memory| remember::told(memory, self.warm.explain))
                 .unwrap_or_default(),
         );
+        if let Some(cluster) = &tally.cluster {
+            told(&remote::told(cluster, self.warm.explain));
+        }
         if self.warm.explain {
             told(&warm::table(&statistics, checks.counts()));
             told(&nesting.told());
@@ -365,6 +373,7 @@ impl Session<'_> {
             shells: tally.shells.clone(),
             filechecks: tally.filechecks.clone(),
             memory: tally.memory.clone(),
+            farm: tally.cluster.clone().map(|cluster| cluster as Arc<dyn hotstart_run::Farm>),
             fail_flaky: options.own.warm.fail_flaky,
             replay: Some(self.replay()),
             order: self.asked.order(plan),
