@@ -1,15 +1,18 @@
 //! Workers behind a service as other machines for the scheduler: batches become actions, outputs become runs.
 
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use hotstart_launch::cache_directory;
 use hotstart_model::{Elsewhere, Environment, Script};
 use hotstart_remote::{Action, Client, Content, Counts, Digest, Ended, Settings, Tree};
 use hotstart_run::{Answer, Farm, RanElsewhere, RemoteCounts, Sent};
 use rustix::process::{getegid, geteuid};
 
-use crate::files::{Digests, Files};
+use crate::digests::Digests;
+use crate::files::Files;
 use crate::needs::Needs;
 use crate::order::{self, Order};
 use crate::{ANSWER, BATCH, ENTER, FAULT, FILES, MADE, NOT_ALL_PASSED, ORDER, OWN, PROGRAM, UNFIT};
@@ -62,13 +65,14 @@ impl Cluster {
     /// Connects to a service. The error says why tests cannot run there.
     pub fn new(service: Settings, settings: FarmSettings) -> Result<Cluster, String> {
         let needs = Needs::default();
-        let base = base(&needs)?;
+        let digests = Digests::kept_in(cache_directory());
+        let base = base(&needs, &digests)?;
         let client = Client::new(service)?;
         Ok(Cluster {
             client,
             settings,
             needs,
-            digests: Digests::default(),
+            digests,
             base,
             refused: Mutex::default(),
             counts: Mutex::default(),
@@ -88,12 +92,13 @@ impl Cluster {
             ..Order::default()
         };
         let mut files = self.base.files.clone();
-        let mut limit = Duration::ZERO;
+        let (mut limit, mut known) = (Duration::ZERO, HashSet::new());
         for sent in batch {
-            files.extend(&self.needs.of(&sent.script, &sent.place)?);
+            self.needs.of(&sent.script, &sent.place)?.add_to(&mut files, &mut known);
             order.add(self.without_tmp_dir(&sent.script));
             limit += sent.script.timeout.unwrap_or_default();
         }
+        order.fixed = fixed(batch);
         if self.settings.tmp_dir.is_some() {
             files.make(Path::new(TMP_DIR));
         }
@@ -166,6 +171,7 @@ impl Farm for Cluster {
 
     fn ended(&self, counts: RemoteCounts) {
         *self.counts.lock().expect("no panic while locked") = counts;
+        self.digests.save();
     }
 }
 
@@ -187,16 +193,37 @@ fn answer(ended: Ended) -> Answer {
     }
 }
 
+/// Returns the directories of tests in which none of these tests has its outputs.
+fn fixed(batch: &[Sent]) -> Vec<String> {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mut outputs: BTreeSet<&Path> = BTreeSet::new();
+    for Sent { script, .. } in batch {
+        outputs.extend(script.make_dirs.iter().map(PathBuf::as_path).chain([&*script.cwd]));
+        outputs.extend(script.tmp_base.parent());
+    }
+    let outputs: BTreeSet<PathBuf> = outputs.into_iter().map(real).collect();
+    let directories: BTreeSet<&Path> = batch.iter().map(|sent| sent.place.directory.as_path()).collect();
+    let mut fixed: Vec<PathBuf> = Vec::new();
+    for directory in directories.into_iter().map(real) {
+        let has_outputs = outputs.iter().any(|output| output.starts_with(&directory));
+        let is_covered = fixed.iter().any(|known| directory.starts_with(known));
+        if !has_outputs && !is_covered && directory.is_dir() {
+            fixed.push(directory);
+        }
+    }
+    fixed.into_iter().filter_map(|path| path.to_str().map(str::to_owned)).collect()
+}
+
 fn ran(ended: order::Ended) -> RanElsewhere {
     RanElsewhere { transcript: ended.transcript, elapsed: ended.elapsed }
 }
 
-fn base(needs: &Needs) -> Result<Base, String> {
+fn base(needs: &Needs, digests: &Digests) -> Result<Base, String> {
     let program = std::env::current_exe().map_err(|error| format!("where this program lies is unknown: {error}"))?;
     let told = |error: std::io::Error| format!("cannot read '{}': {error}", program.display());
-    let digest = Digest::of_file(&program).map_err(told)?;
-    let mut own = Files::default();
-    needs.add_program(&program, &Environment::new(), &mut own)?;
+    let found = std::fs::metadata(&program).map_err(told)?;
+    let digest = digests.of(&program, &found).map_err(told)?;
+    let own = needs.program(&program, &Environment::new())?;
     let libraries = own.libraries();
     let loader = libraries.iter().find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("ld-")));
     let loader = loader.ok_or("this program's loader is unknown")?;

@@ -1,46 +1,19 @@
 //! Files of this machine that an action needs, with all directories and links that lead to them.
 //!
-//! Digests are kept for the run: a tool of a hundred megabytes is read once. A file that changes meanwhile is noticed when it is uploaded.
+//! A file that changes after its digest was taken is noticed when it is uploaded.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::Mutex;
 
-use hotstart_remote::{Content, Digest, Tree};
+use hotstart_remote::{Content, Tree};
 
+use crate::digests::Digests;
 use crate::{FILES, order::Order};
 
 /// Links on the way to a file; more is a loop.
 const LINKS: usize = 40;
-
-/// The state of a file by which it is known again: device, inode, size, times of content and inode.
-type Stamp = (u64, u64, u64, (i64, i64), (i64, i64));
-
-/// Digests of files that were read.
-#[derive(Debug, Default)]
-pub(crate) struct Digests(Mutex<HashMap<PathBuf, (Stamp, Digest)>>);
-
-impl Digests {
-    /// Returns the digest of a file.
-    fn of(&self, path: &Path, found: &Metadata) -> std::io::Result<Digest> {
-        let stamp = stamp(found);
-        if let Some((known, digest)) = self.0.lock().expect("no panic while locked").get(path) {
-            if *known == stamp {
-                return Ok(*digest);
-            }
-        }
-        let digest = Digest::of_file(path)?;
-        self.0.lock().expect("no panic while locked").insert(path.to_owned(), (stamp, digest));
-        Ok(digest)
-    }
-}
-
-fn stamp(found: &Metadata) -> Stamp {
-    let times = ((found.mtime(), found.mtime_nsec()), (found.ctime(), found.ctime_nsec()));
-    (found.dev(), found.ino(), found.size(), times.0, times.1)
-}
 
 /// A set of files.
 #[derive(Clone, Debug, Default)]

@@ -5,6 +5,7 @@
 //! and nothing else: a file that was not sent is missing, and the test runs here. `farm` joins this to the network and to the scheduler.
 #![forbid(unsafe_code)]
 
+mod digests;
 mod farm;
 mod files;
 mod needs;

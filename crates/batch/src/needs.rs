@@ -4,7 +4,7 @@
 //! and the libraries of programs. Other files that a tool looks for are not sent. If the tool fails without them, the test runs here. A
 //! script in which a failure may go unseen is never sent, since there a missing file could make a pass.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -25,6 +25,31 @@ const OF_THE_SYSTEM: [&str; 6] =
     ["/etc/ld.so.cache", "/etc/localtime", "/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/bin/sh"];
 const LOCALES: &str = "/usr/lib/locale/C.utf8";
 
+/// The files of one script: sets that it shares with others, and its own.
+#[derive(Debug, Default)]
+pub(crate) struct Needed {
+    shared: Vec<Arc<Files>>,
+    own: Files,
+}
+
+impl Needed {
+    fn share(&mut self, files: &Arc<Files>) {
+        if !self.shared.iter().any(|known| Arc::ptr_eq(known, files)) {
+            self.shared.push(Arc::clone(files));
+        }
+    }
+
+    /// Adds these files to those of a batch. `known` are the shared sets that the batch has already.
+    pub fn add_to(self, files: &mut Files, known: &mut HashSet<*const Files>) {
+        for shared in self.shared {
+            if known.insert(Arc::as_ptr(&shared)) {
+                files.extend(&shared);
+            }
+        }
+        files.extend(&self.own);
+    }
+}
+
 /// The files of programs and directories, each found once.
 #[derive(Debug, Default)]
 pub(crate) struct Needs {
@@ -36,22 +61,22 @@ pub(crate) struct Needs {
 
 impl Needs {
     /// Returns the files that a script needs. The error says why it has to run here.
-    pub fn of(&self, script: &Script, place: &Elsewhere) -> Result<Files, String> {
-        let mut files = Files::default();
+    pub fn of(&self, script: &Script, place: &Elsewhere) -> Result<Needed, String> {
+        let mut needed = Needed::default();
         self.reasons(script)?;
         if let Interpreter::External(shell) = &script.interpreter {
-            self.add_program(&shell.shell, &script.env, &mut files)?;
+            needed.share(&self.program(&shell.shell, &script.env)?);
         }
-        self.add_directory(&place.directory, place, &mut files)?;
+        needed.share(&self.directory(&place.directory, place)?);
         for directory in script.make_dirs.iter().chain([&script.cwd]) {
-            files.make(directory);
+            needed.own.make(directory);
         }
         for command in &script.commands {
             for word in words::words(&command.text) {
-                self.add_word(words::path(word), script, place, &mut files)?;
+                self.add_word(words::path(word), script, place, &mut needed)?;
             }
         }
-        Ok(files)
+        Ok(needed)
     }
 
     /// Returns the files that every action needs besides its program.
@@ -61,23 +86,18 @@ impl Needs {
             files.add(Path::new(path));
         }
         files.add_below(Path::new(LOCALES), &BTreeSet::new(), &mut BELOW.clone());
-        self.add_program(Path::new("/bin/sh"), &Environment::new(), &mut files)?;
+        files.extend(&*self.program(Path::new("/bin/sh"), &Environment::new())?);
         Ok(files)
     }
 
-    /// Adds a program with its loader and libraries.
-    pub fn add_program(&self, path: &Path, env: &Environment, to: &mut Files) -> Result<(), String> {
+    /// Returns a program with its loader and libraries.
+    pub fn program(&self, path: &Path, env: &Environment) -> Result<Arc<Files>, String> {
         let known = self.programs.lock().expect("no panic while locked").get(path).cloned();
-        let found = match known {
-            Some(found) => found,
-            None => {
-                let found = program(path, env).map(Arc::new);
-                self.programs.lock().expect("no panic while locked").insert(path.to_owned(), found.clone());
-                found
-            }
-        };
-        to.extend(&*found?);
-        Ok(())
+        known.unwrap_or_else(|| {
+            let found = program(path, env).map(Arc::new);
+            self.programs.lock().expect("no panic while locked").insert(path.to_owned(), found.clone());
+            found
+        })
     }
 
     fn reasons(&self, script: &Script) -> Result<(), String> {
@@ -98,7 +118,7 @@ impl Needs {
         word: &str,
         script: &Script,
         place: &Elsewhere,
-        files: &mut Files,
+        needed: &mut Needed,
     ) -> Result<(), String> {
         let path = match word.contains('/') {
             true => script.cwd.join(word),
@@ -115,16 +135,14 @@ impl Needs {
         if found.is_dir() {
             // Directories of outputs are made, and those of other tests stay here.
             if script.cwd.starts_with(&path) || path.starts_with(&script.cwd) || place.directory.starts_with(&path) {
-                files.make(&path);
+                needed.own.make(&path);
                 return Ok(());
             }
-            return self.add_directory(&path, place, files);
-        }
-        if found.is_file() && found.permissions().mode() & 0o111 != 0 {
-            return self.add_program(&path, &script.env, files);
-        }
-        if found.is_file() {
-            files.add(&path);
+            needed.share(&self.directory(&path, place)?);
+        } else if found.is_file() && found.permissions().mode() & 0o111 != 0 {
+            needed.share(&self.program(&path, &script.env)?);
+        } else if found.is_file() && path.parent() != Some(&place.directory) {
+            needed.own.add(&path);
         }
         // A device is the worker's.
         Ok(())
@@ -138,7 +156,7 @@ impl Needs {
         found.entry(key).or_insert_with(look).clone()
     }
 
-    fn add_directory(&self, path: &Path, place: &Elsewhere, to: &mut Files) -> Result<(), String> {
+    fn directory(&self, path: &Path, place: &Elsewhere) -> Result<Arc<Files>, String> {
         let known = self.directories.lock().expect("no panic while locked").get(path).cloned();
         let found = known.unwrap_or_else(|| {
             let apart: BTreeSet<&Path> = place.apart.iter().map(PathBuf::as_path).collect();
@@ -148,11 +166,7 @@ impl Needs {
             self.directories.lock().expect("no panic while locked").insert(path.to_owned(), found.clone());
             found
         });
-        match found {
-            Some(files) => to.extend(&files),
-            None => return Err("it names a directory with too many files".to_owned()),
-        }
-        Ok(())
+        found.ok_or_else(|| "it names a directory with too many files".to_owned())
     }
 }
 

@@ -17,6 +17,8 @@ pub(crate) struct Order {
     pub links: Vec<(String, String)>,
     /// Directories that must exist.
     pub directories: Vec<String>,
+    /// Directories with inputs in which no test has its outputs. They need not be copied.
+    pub fixed: Vec<String>,
     /// User and group of the tests.
     pub owner: (u32, u32),
     /// Scripts at a time.

@@ -1,8 +1,10 @@
 //! Makes a root directory on a worker, in which each file has the path that it has on the machine of the run.
 //!
 //! Nothing is asked of the worker but to allow a user namespace, or to be root. The inputs may be links into the worker's storage, so
-//! they are never written: what tests could overwrite is copied, programs and libraries are linked.
+//! they are never written: a directory in which no test has outputs is mounted read-only, what tests could overwrite elsewhere is copied,
+//! programs and libraries are linked.
 
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::fs;
@@ -12,7 +14,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rustix::mount::{MountPropagationFlags, mount_bind_recursive, mount_change};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount_bind_recursive, mount_change, mount_remount, unmount,
+};
 use rustix::process::{chroot, getegid, geteuid};
 use rustix::thread::UnshareFlags;
 
@@ -27,13 +31,20 @@ pub(crate) fn enter(action: &Path) -> Result<Infallible, String> {
     let action = action.canonicalize().map_err(|error| format!("cannot enter the action's directory: {error}"))?;
     let order = read(&action.join(OWN).join(ORDER))?;
     let made = action.join(MADE);
-    make(&action, &made, &order).map_err(|(path, error)| format!("cannot make '{}': {error}", path.display()))?;
+    let told = |(path, error): Failure| format!("cannot make '{}': {error}", path.display());
+    make(&action, &made, &order).map_err(told)?;
     unshare(order.owner).map_err(|error| {
         format!("tests need a root directory of their own; allow user namespaces to the worker, or run it as root: {error}")
     })?;
     // What is mounted here must not be seen by the worker.
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .map_err(|error| format!("cannot make mounts private: {error}"))?;
+    for directory in &order.fixed {
+        let (from, to) = (action.join(FILES).join(below(directory)), made.join(below(directory)));
+        if from.is_dir() && !mount_read_only(&from, &to) {
+            place(&from, &to, &HashSet::new()).map_err(told)?;
+        }
+    }
     for (name, is_needed) in OF_THE_KERNEL {
         let mounted = mount_bind_recursive(Path::new("/").join(name), made.join(name));
         if let Err(error) = mounted {
@@ -52,6 +63,31 @@ pub(crate) fn enter(action: &Path) -> Result<Infallible, String> {
         .env("PATH", "/usr/bin:/bin")
         .exec();
     Err(format!("cannot start {} in the root: {error}", program.display()))
+}
+
+/// Mounts a directory read-only. Returns whether that is allowed.
+fn mount_read_only(from: &Path, to: &Path) -> bool {
+    if mount_bind_recursive(from, to).is_err() {
+        return false;
+    }
+    // A user namespace may not drop the restrictions that a mount has.
+    let read_only = MountFlags::BIND | MountFlags::RDONLY;
+    let kinds = [
+        read_only,
+        read_only | MountFlags::NOSUID | MountFlags::NODEV,
+        read_only | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC,
+    ];
+    let is_mounted = kinds.into_iter().any(|flags| mount_remount(to, flags, "").is_ok());
+    if !is_mounted {
+        let _ = unmount(to, UnmountFlags::DETACH);
+    }
+    is_mounted
+}
+
+/// Returns a path of the tests relative to a root.
+fn below(path: &str) -> &Path {
+    let path = Path::new(path);
+    path.strip_prefix("/").unwrap_or(path)
 }
 
 /// Reads a batch.
@@ -80,7 +116,12 @@ fn unshare((user, group): (u32, u32)) -> io::Result<()> {
 type Failure = (PathBuf, io::Error);
 
 fn make(action: &Path, made: &Path, order: &Order) -> Result<(), Failure> {
-    let at = |path: &Path| made.join(path.strip_prefix("/").unwrap_or(path));
+    let fixed: HashSet<PathBuf> = order.fixed.iter().map(|path| action.join(FILES).join(below(path))).collect();
+    // Links in a directory that will be mounted are made where its files are.
+    let at = |path: &str| match order.fixed.iter().any(|fixed| Path::new(path).starts_with(fixed)) {
+        true => action.join(FILES).join(below(path)),
+        false => made.join(below(path)),
+    };
     let directory = |path: PathBuf| fs::create_dir_all(&path).map_err(|error| (path, error));
     for path in ["proc", "dev", "sys", "tmp", OWN] {
         directory(made.join(path))?;
@@ -89,11 +130,12 @@ fn make(action: &Path, made: &Path, order: &Order) -> Result<(), Failure> {
     fs::set_permissions(&tmp, PermissionsExt::from_mode(0o1777)).map_err(|error| (tmp, error))?;
     // Links to directories come before what lies behind them; real paths contain none.
     for path in &order.directories {
-        directory(at(Path::new(path)))?;
+        directory(at(path))?;
+        directory(made.join(below(path)))?;
     }
-    place(&action.join(FILES), made)?;
+    place(&action.join(FILES), made, &fixed)?;
     for (link, target) in &order.links {
-        let link = at(Path::new(link));
+        let link = at(link);
         if let Some(parent) = link.parent() {
             directory(parent.to_owned())?;
         }
@@ -109,8 +151,8 @@ fn make(action: &Path, made: &Path, order: &Order) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Places all files below `from` below `to`.
-fn place(from: &Path, to: &Path) -> Result<(), Failure> {
+/// Places all files below `from` below `to`, but for those in directories that are `fixed`.
+fn place(from: &Path, to: &Path, fixed: &HashSet<PathBuf>) -> Result<(), Failure> {
     let told = |path: &Path, error: io::Error| (path.to_owned(), error);
     for entry in fs::read_dir(from).map_err(|error| told(from, error))? {
         let entry = entry.map_err(|error| told(from, error))?;
@@ -118,7 +160,9 @@ fn place(from: &Path, to: &Path) -> Result<(), Failure> {
         let found = fs::metadata(&source).map_err(|error| told(&source, error))?;
         if found.is_dir() {
             fs::create_dir_all(&target).map_err(|error| told(&target, error))?;
-            place(&source, &target)?;
+            if !fixed.contains(&source) {
+                place(&source, &target, fixed)?;
+            }
         } else if found.permissions().mode() & 0o111 != 0 || found.len() > LARGE {
             link_or_copy(&source, &target).map_err(|error| told(&target, error))?;
         } else {

@@ -35,6 +35,16 @@ impl Digest {
         }
     }
 
+    /// Reads what [`Digest::hex`] returned. `None` if it is damaged.
+    pub fn from_hex(text: &str, size: u64) -> Option<Digest> {
+        let mut hash = [0; 32];
+        let is_whole = text.len() == 64 && text.is_ascii();
+        for (byte, digits) in hash.iter_mut().zip(text.as_bytes().chunks(2)) {
+            *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+        }
+        is_whole.then_some(Digest { hash, size })
+    }
+
     /// Returns the size of the content in bytes.
     pub fn size(&self) -> u64 {
         self.size
@@ -57,6 +67,8 @@ mod tests {
     fn files_and_bytes_have_the_same_name() {
         let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!((Digest::of(b"").hex().as_str(), Digest::of(b"").size()), (empty, 0));
+        assert_eq!(Digest::from_hex(empty, 0), Some(Digest::of(b"")));
+        assert_eq!(Digest::from_hex(&empty[1..], 0), None);
         let dir = tempfile::tempdir().unwrap();
         let (path, bytes) = (dir.path().join("f"), vec![7; 300 << 10]);
         std::fs::write(&path, &bytes).unwrap();

@@ -73,6 +73,9 @@ pub(crate) fn work(run: &Run<'_>, workers: usize, last: impl FnOnce(&Run<'_>)) {
         }
         // This thread is a worker, so there is always one.
         let staying = staying(handles.len() + 1, workers);
+        if let Some(remote) = &run.remote {
+            remote.begin(staying);
+        }
         muster.settle(staying);
         if let Some(error) = refusal {
             // The workers that end make room for the processes of tests.
@@ -81,7 +84,6 @@ pub(crate) fn work(run: &Run<'_>, workers: usize, last: impl FnOnce(&Run<'_>)) {
             run.tell(Severity::Warning, format!("{text}: {error}; {REMEDY}"));
         }
         if let Some(remote) = &run.remote {
-            remote.begin(staying);
             if named("remote".to_owned()).spawn_scoped(scope, || remote.dispatch(run)).is_err() {
                 remote.give_up("no thread can be started for it");
             }
