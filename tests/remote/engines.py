@@ -1,7 +1,7 @@
 """Engines of the Remote Execution API on loopback, for the tests beside this file.
 
-Two engines are known: `justbuild execute` (version 2.0 of the API only, no workers of its own), and BuildGrid with buildbox-worker. Both are
-programs of other distributions; they are looked for in directories that `fetch` fills, and started by the loader that lies there. An
+Two engines are known: `justbuild execute` (version 2.0 of the API only, no workers of its own), and BuildGrid with buildbox-worker.
+Both are programs of other distributions; they are looked for in directories that `fetch` fills, and started by the loader there. An
 engine that is not there is reported with the reason. All that is started here is ended here, by its process number.
 """
 

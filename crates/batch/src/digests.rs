@@ -1,7 +1,7 @@
 //! Digests of files, kept from run to run for large ones: a tool with its libraries has hundreds of megabytes.
 //!
-//! A file is known again by what the config cache compares: device, inode, size, and the times of content and inode, of which programs cannot
-//! set the last. A file that changed just now may change again within the same tick, so its digest is not kept.
+//! A file is known again by what the config cache compares: device, inode, size, and the times of content and inode, of which
+//! programs cannot set the last. A file that changed just now may change again within the same tick, so its digest is not kept.
 
 use std::collections::HashMap;
 use std::fs::{self, Metadata};
@@ -84,7 +84,8 @@ impl Digests {
     pub fn save(&self) {
         let Some(file) = &self.file else { return };
         let known = self.known.lock().expect("no panic while locked");
-        let is_kept = |(_, (stamp, _)): &(&PathBuf, &(Stamp, String))| stamp.size >= LARGE && stamp.is_settled();
+        let is_kept =
+            |(_, (stamp, _)): &(&PathBuf, &(Stamp, String))| stamp.size >= LARGE && stamp.is_settled();
         let kept: HashMap<_, _> = known.iter().filter(is_kept).take(MOST).collect();
         let Ok(text) = serde_json::to_vec(&kept) else { return };
         let fresh = file.with_extension(format!("{}.new", std::process::id()));

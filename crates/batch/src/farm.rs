@@ -106,7 +106,8 @@ impl Cluster {
         files.into_inputs(&self.digests, &mut inputs, &mut order)?;
         let (program, digest) = &self.base.program;
         inputs.add(&format!("{OWN}/{PROGRAM}"), *digest, Content::File(program.clone()), true);
-        let text = serde_json::to_vec(&order).map_err(|error| format!("a batch cannot be written: {error}"))?;
+        let text =
+            serde_json::to_vec(&order).map_err(|error| format!("a batch cannot be written: {error}"))?;
         inputs.add_bytes(&format!("{OWN}/{ORDER}"), text);
         let (loader, libraries) = &self.base.loader;
         let arguments =
@@ -126,7 +127,8 @@ impl Cluster {
         let mut script = script.clone();
         let Some(dir) = self.settings.tmp_dir.as_deref().and_then(Path::to_str) else { return script };
         let rename = |(name, value): (&std::ffi::OsStr, &std::ffi::OsStr)| {
-            let value = value.to_str().map_or_else(|| value.to_owned(), |text| text.replace(dir, TMP_DIR).into());
+            let value =
+                value.to_str().map_or_else(|| value.to_owned(), |text| text.replace(dir, TMP_DIR).into());
             (name.to_owned(), value)
         };
         script.env = Arc::new(script.env.iter().map(rename).collect::<Environment>());
@@ -186,7 +188,9 @@ fn answer(ended: Ended) -> Answer {
     match (code, output) {
         (UNFIT, _) => Answer::Gone(format!("workers cannot run tests: {stderr}")),
         (0 | NOT_ALL_PASSED, Some(output)) => match serde_json::from_slice::<order::Answer>(&output) {
-            Ok(answer) => Answer::Ran { runs: answer.tests.into_iter().map(|of| of.map(ran)).collect(), is_cached },
+            Ok(answer) => {
+                Answer::Ran { runs: answer.tests.into_iter().map(|of| of.map(ran)).collect(), is_cached }
+            }
             Err(error) => Answer::Failed(format!("an answer cannot be read: {error}")),
         },
         _ => Answer::Failed(format!("the batch ended with exit code {exit_code}: {stderr}")),
@@ -219,16 +223,20 @@ fn ran(ended: order::Ended) -> RanElsewhere {
 }
 
 fn base(needs: &Needs, digests: &Digests) -> Result<Base, String> {
-    let program = std::env::current_exe().map_err(|error| format!("where this program lies is unknown: {error}"))?;
+    let program =
+        std::env::current_exe().map_err(|error| format!("where this program lies is unknown: {error}"))?;
     let told = |error: std::io::Error| format!("cannot read '{}': {error}", program.display());
     let found = std::fs::metadata(&program).map_err(told)?;
     let digest = digests.of(&program, &found).map_err(told)?;
     let own = needs.program(&program, &Environment::new())?;
     let libraries = own.libraries();
-    let loader = libraries.iter().find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("ld-")));
+    let loader = libraries
+        .iter()
+        .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("ld-")));
     let loader = loader.ok_or("this program's loader is unknown")?;
     let inside = |path: &Path| format!("{FILES}{}", path.display());
-    let mut directories: Vec<String> = libraries.iter().filter_map(|path| path.parent()).map(inside).collect();
+    let mut directories: Vec<String> =
+        libraries.iter().filter_map(|path| path.parent()).map(inside).collect();
     directories.dedup();
     let loader = (inside(loader), directories);
     let mut files = needs.of_the_system()?;

@@ -88,7 +88,8 @@ impl Files {
 
     /// Returns the libraries among the files, by their names.
     pub fn libraries(&self) -> Vec<PathBuf> {
-        let is_library = |path: &&PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().contains(".so"));
+        let is_library =
+            |path: &&PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().contains(".so"));
         self.files.keys().filter(is_library).cloned().collect()
     }
 

@@ -1,8 +1,9 @@
 //! Scripts that run on another machine: which ones can, the files that they need, and the process there that runs them.
 //!
-//! An action is this program with a batch of scripts (`order`). On the worker it makes a root directory in which every file has the path that
-//! it has here (`root`), and runs the scripts in it with warm tools (`worker`). So tests see the same absolute paths, libraries and loader,
-//! and nothing else: a file that was not sent is missing, and the test runs here. `farm` joins this to the network and to the scheduler.
+//! An action is this program with a batch of scripts (`order`). On the worker it makes a root directory in which every file has
+//! the path that it has here (`root`), and runs the scripts with warm tools (`worker`). So tests see the same absolute paths,
+//! libraries and loader, and nothing else: a file that was not sent is missing, and the test runs here. `farm` joins this to the
+//! network and to the scheduler.
 #![forbid(unsafe_code)]
 
 mod digests;

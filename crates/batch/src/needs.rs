@@ -127,14 +127,18 @@ impl Needs {
                 None => return Ok(()),
             },
         };
-        let is_output = path.as_os_str().as_encoded_bytes().starts_with(script.tmp_base.as_os_str().as_encoded_bytes());
+        let is_output =
+            path.as_os_str().as_encoded_bytes().starts_with(script.tmp_base.as_os_str().as_encoded_bytes());
         if is_output || path == Path::new("/") {
             return Ok(());
         }
         let Ok(found) = std::fs::metadata(&path) else { return Ok(()) };
         if found.is_dir() {
             // Directories of outputs are made, and those of other tests stay here.
-            if script.cwd.starts_with(&path) || path.starts_with(&script.cwd) || place.directory.starts_with(&path) {
+            if script.cwd.starts_with(&path)
+                || path.starts_with(&script.cwd)
+                || place.directory.starts_with(&path)
+            {
                 needed.own.make(&path);
                 return Ok(());
             }
@@ -152,7 +156,10 @@ impl Needs {
         let search = script.env.get("PATH")?;
         let key = (search.to_string_lossy().into_owned(), name.to_owned());
         let mut found = self.found.lock().expect("no panic while locked");
-        let look = || hotstart_python::which::program(name.as_ref(), Some(search), &script.cwd).map(|path| script.cwd.join(path));
+        let look = || {
+            hotstart_python::which::program(name.as_ref(), Some(search), &script.cwd)
+                .map(|path| script.cwd.join(path))
+        };
         found.entry(key).or_insert_with(look).clone()
     }
 
@@ -184,7 +191,8 @@ fn program(path: &Path, env: &Environment) -> Result<Files, String> {
         }
         libraries(&real, env, &mut files)?;
     } else if let Some(rest) = head.strip_prefix(b"#!") {
-        let line = String::from_utf8_lossy(rest.split(|byte| *byte == b'\n').next().unwrap_or_default()).into_owned();
+        let line = String::from_utf8_lossy(rest.split(|byte| *byte == b'\n').next().unwrap_or_default())
+            .into_owned();
         let interpreter = PathBuf::from(line.split_whitespace().next().unwrap_or_default());
         let name = interpreter.file_name().unwrap_or_default().to_string_lossy();
         if !SHELLS.contains(&&*name) {
@@ -197,7 +205,8 @@ fn program(path: &Path, env: &Environment) -> Result<Files, String> {
 
 /// Adds the loader and the libraries of a program. The loader itself lists them.
 fn libraries(program: &Path, env: &Environment, files: &mut Files) -> Result<(), String> {
-    let told = |why: &dyn std::fmt::Display| format!("the libraries of {} are not known: {why}", program.display());
+    let told =
+        |why: &dyn std::fmt::Display| format!("the libraries of {} are not known: {why}", program.display());
     let mut command = Command::new(program);
     command.env_clear().env("LD_TRACE_LOADED_OBJECTS", "1").stdin(Stdio::null());
     command.envs(env.get("LD_LIBRARY_PATH").map(|value| ("LD_LIBRARY_PATH", value)));
@@ -229,7 +238,8 @@ fn is_dynamic(program: &Path) -> bool {
         Some(bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
     };
     // The 64-bit little-endian form: the place, size and number of the program headers.
-    let (Some(2), Some(at), Some(size), Some(count)) = (word(4, 1), word(32, 8), word(54, 2), word(56, 2)) else {
+    let (Some(2), Some(at), Some(size), Some(count)) = (word(4, 1), word(32, 8), word(54, 2), word(56, 2))
+    else {
         return false;
     };
     (0..count).any(|index| word((at + index * size) as usize, 4) == Some(u64::from(INTERP)))

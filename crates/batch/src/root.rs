@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, UnmountFlags, mount_bind_recursive, mount_change, mount_remount, unmount,
+    MountFlags, MountPropagationFlags, UnmountFlags, mount_bind_recursive, mount_change, mount_remount,
+    unmount,
 };
 use rustix::process::{chroot, getegid, geteuid};
 use rustix::thread::UnshareFlags;
@@ -28,7 +29,8 @@ const OF_THE_KERNEL: [(&str, bool); 3] = [("proc", true), ("dev", true), ("sys",
 
 /// Makes the root below `action`, and replaces this process by one that runs the batch in it.
 pub(crate) fn enter(action: &Path) -> Result<Infallible, String> {
-    let action = action.canonicalize().map_err(|error| format!("cannot enter the action's directory: {error}"))?;
+    let action =
+        action.canonicalize().map_err(|error| format!("cannot enter the action's directory: {error}"))?;
     let order = read(&action.join(OWN).join(ORDER))?;
     let made = action.join(MADE);
     let told = |(path, error): Failure| format!("cannot make '{}': {error}", path.display());
@@ -99,7 +101,10 @@ pub(crate) fn read(path: &Path) -> Result<Order, String> {
 /// Leaves the worker's namespaces. The user keeps the numbers that the tests know.
 fn unshare((user, group): (u32, u32)) -> io::Result<()> {
     let (own_user, own_group) = (geteuid().as_raw(), getegid().as_raw());
-    #[expect(deprecated, reason = "only sharing of files between threads would be unsafe, and there is one thread")]
+    #[expect(
+        deprecated,
+        reason = "only sharing of files between threads would be unsafe, and there is one thread"
+    )]
     let unshare = |flags| rustix::thread::unshare(flags);
     match unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS) {
         Ok(()) => {
@@ -116,7 +121,8 @@ fn unshare((user, group): (u32, u32)) -> io::Result<()> {
 type Failure = (PathBuf, io::Error);
 
 fn make(action: &Path, made: &Path, order: &Order) -> Result<(), Failure> {
-    let fixed: HashSet<PathBuf> = order.fixed.iter().map(|path| action.join(FILES).join(below(path))).collect();
+    let fixed: HashSet<PathBuf> =
+        order.fixed.iter().map(|path| action.join(FILES).join(below(path))).collect();
     // Links in a directory that will be mounted are made where its files are.
     let at = |path: &str| match order.fixed.iter().any(|fixed| Path::new(path).starts_with(fixed)) {
         true => action.join(FILES).join(below(path)),

@@ -44,7 +44,8 @@ mod tests {
 
     #[test]
     fn what_may_fail_unseen() {
-        for command in ["not opt x", "/bin/not --crash opt", "a || b", "a; b", "opt | ! grep x", "echo $(a)"] {
+        for command in ["not opt x", "/bin/not --crash opt", "a || b", "a; b", "opt | ! grep x", "echo $(a)"]
+        {
             assert!(hides_failures(command).is_some(), "{command}");
         }
         assert_eq!(hides_failures("opt --not -S knot && FileCheck %s"), None);

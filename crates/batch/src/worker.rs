@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use hotstart_launch::{Choice, Launcher, OnDoubt, Policy, cache_directory, descriptors, signals};
 use hotstart_model::{
-    Event, Events, JobId, JobSource, Outcome, RunEnd, RunScript, Script, Transcript, Verdict, VerdictTable, Work,
+    Event, Events, JobId, JobSource, Outcome, RunEnd, RunScript, Script, Transcript, Verdict, VerdictTable,
+    Work,
 };
-use hotstart_run::{Checks, Interrupt, Order as Turns, RunSettings, run as run_jobs};
+use hotstart_run::{Checks, Interrupt, Order as Turns, RunSettings, run as run_jobs, while_testing};
+use hotstart_shell::FileChecks;
 
 use crate::order::{Answer, Ended, Order};
 use crate::{ANSWER, NOT_ALL_PASSED, ORDER, root};
@@ -25,7 +27,8 @@ pub(crate) fn run(directory: &Path) -> Result<u8, String> {
     descriptors::take_over();
     let order = root::read(&directory.join(ORDER))?;
     let answer = Answer { tests: run_order(order)? };
-    let all = answer.tests.iter().flatten().filter(|ended| passed(&ended.transcript)).count() == answer.tests.len();
+    let all =
+        answer.tests.iter().flatten().filter(|ended| passed(&ended.transcript)).count() == answer.tests.len();
     let path = directory.join(ANSWER);
     let told = |error: &dyn std::fmt::Display| format!("cannot write '{}': {error}", path.display());
     let text = serde_json::to_vec(&answer).map_err(|error| told(&error))?;
@@ -49,7 +52,10 @@ fn run_order(order: Order) -> Result<Vec<Option<Ended>>, String> {
         cache: cache_directory(),
         ..default
     };
-    let launcher = launcher.with_policy(policy);
+    let launcher = Arc::new(launcher.with_policy(policy));
+    let filechecks =
+        is_warm.then(|| FileChecks::new(Arc::clone(&launcher), cache_directory()).expecting(count));
+    let filechecks = filechecks.map(Arc::new);
     let source = Source { ended: scripts.iter().map(|_| Mutex::default()).collect(), scripts };
     let settings = RunSettings {
         workers: jobs,
@@ -58,7 +64,7 @@ fn run_order(order: Order) -> Result<Vec<Option<Ended>>, String> {
         companions: None,
         tool_times: None,
         shells: None,
-        filechecks: None,
+        filechecks: filechecks.clone(),
         memory: None,
         farm: None,
         fail_flaky: false,
@@ -67,7 +73,8 @@ fn run_order(order: Order) -> Result<Vec<Option<Ended>>, String> {
         serially: None,
     };
     let (checks, verdicts) = (Checks::sampled(VERIFY), VerdictTable::default());
-    let end = run_jobs(&source, &launcher, &settings, &checks, &verdicts, &Interrupt::new(), &source);
+    let run = || run_jobs(&source, &launcher, &settings, &checks, &verdicts, &Interrupt::new(), &source);
+    let end = while_testing(filechecks.as_deref(), run);
     if end != RunEnd::Completed {
         return Err("the batch was cut short".to_owned());
     }
@@ -112,7 +119,8 @@ impl JobSource for Source {
     fn conclude(&self, job: JobId, _: u32, transcript: Transcript) -> Option<Outcome> {
         let verdict = if passed(&transcript) { Verdict::PASS } else { Verdict::FAIL };
         let ended = Ended { transcript, elapsed: Duration::ZERO };
-        *self.ended[job.0 as usize].lock().expect("no panic while locked") = Some(Known { ended, is_over: false });
+        *self.ended[job.0 as usize].lock().expect("no panic while locked") =
+            Some(Known { ended, is_over: false });
         Some(Outcome::decided(verdict, ""))
     }
 

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
-use hotstart_model::{Dialect, Elsewhere, JobId, JobSource, Outcome, RunScript, Transcript, Verdict, Work, Wrap};
+use hotstart_model::{
+    Dialect, Elsewhere, JobId, JobSource, Outcome, RunScript, Transcript, Verdict, Work, Wrap,
+};
 
 use hotstart_python::re::Pattern;
 

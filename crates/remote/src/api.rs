@@ -239,8 +239,7 @@ pub(crate) struct CancelOperationRequest {
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Empty {
-}
+pub(crate) struct Empty {}
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct GetCapabilitiesRequest {

@@ -191,8 +191,7 @@ impl Service {
 
     async fn update(&self, requests: Vec<api::UpdatedBlob>) -> Result<(), Trouble> {
         let method = "/build.bazel.remote.execution.v2.ContentAddressableStorage/BatchUpdateBlobs";
-        let message =
-            api::BatchUpdateBlobsRequest { instance_name: self.cache.instance.clone(), requests };
+        let message = api::BatchUpdateBlobsRequest { instance_name: self.cache.instance.clone(), requests };
         let answer: Result<api::BatchUpdateBlobsResponse, Status> =
             repeatedly!(self, self.cache.unary(method, message.clone()));
         let answer = answer.map_err(|status| gone(CAS, &status))?;
@@ -242,8 +241,7 @@ impl Service {
             instance_name: self.cache.instance.clone(),
             action_digest: Some((*action).into()),
         };
-        let answer: Result<api::ActionResult, Status> =
-            repeatedly!(self, self.cache.unary(METHOD, asked()));
+        let answer: Result<api::ActionResult, Status> = repeatedly!(self, self.cache.unary(METHOD, asked()));
         match answer {
             Ok(result) => Ok(Some(result)),
             Err(status) if matches!(status.code(), Code::NotFound | Code::Unimplemented) => Ok(None),
@@ -260,7 +258,11 @@ impl Service {
             return Ok(file.contents.clone());
         }
         let read = async || {
-            if (digest.size_bytes as u64) < MESSAGE { self.read(digest).await } else { self.stream(digest).await }
+            if (digest.size_bytes as u64) < MESSAGE {
+                self.read(digest).await
+            } else {
+                self.stream(digest).await
+            }
         };
         let data: Result<Vec<u8>, Status> = repeatedly!(self, read());
         match data {
@@ -292,8 +294,10 @@ impl Service {
         let slash = if instance.is_empty() { "" } else { "/" };
         let name = format!("{instance}{slash}blobs/{}/{}", digest.hash, digest.size_bytes);
         let asked = api::ReadRequest { resource_name: name };
-        let mut parts =
-            self.cache.server_streaming::<_, api::ReadResponse>("/google.bytestream.ByteStream/Read", asked).await?;
+        let mut parts = self
+            .cache
+            .server_streaming::<_, api::ReadResponse>("/google.bytestream.ByteStream/Read", asked)
+            .await?;
         let mut data = Vec::new();
         while let Some(part) = parts.message().await? {
             data.extend(part.data);

@@ -20,8 +20,8 @@ use crate::worker;
 const LOOK: Duration = Duration::from_millis(50);
 /// Most jobs of a run that are repeated elsewhere one by one. If more fail, the rest runs here at once.
 const SINGLES: usize = 32;
-/// One in this many passes of other machines runs here as well.
-const SAMPLE: u64 = 200;
+/// One in this many passes of other machines runs here as well; of remembered ones, which were passes before, the second number.
+const SAMPLE: [u64; 2] = [200, 2000];
 
 /// A job on its way to another machine.
 #[derive(Debug)]
@@ -142,13 +142,7 @@ struct Dispatch {
 
 impl Remote {
     pub(crate) fn new(farm: Arc<dyn Farm>, workers: usize) -> Remote {
-        Remote {
-            farm,
-            workers,
-            chance: RandomState::new(),
-            state: Mutex::default(),
-            changed: Condvar::new(),
-        }
+        Remote { farm, workers, chance: RandomState::new(), state: Mutex::default(), changed: Condvar::new() }
     }
 
     fn with<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
@@ -308,7 +302,7 @@ impl Remote {
     }
 
     fn passed(&self, run: &Run<'_>, sent: Sent, ran: Ran, is_cached: bool, slot: usize) {
-        if self.farm.falls_back() && self.chance.hash_one(sent.job) % SAMPLE == 0 {
+        if self.farm.falls_back() && self.chance.hash_one(sent.job) % SAMPLE[usize::from(is_cached)] == 0 {
             self.with(|state| state.run_here(sent, "a sample of those that passed elsewhere"));
             return;
         }

@@ -131,9 +131,7 @@ fn all(jobs: &[u32], code: i32) -> Answer {
     Answer::Ran { runs: jobs.iter().map(|_| ran(code)).collect(), is_cached: false }
 }
 
-fn farm(
-    behaviour: impl Fn(&[u32], usize) -> Vec<(u64, Answer)> + Send + Sync + 'static,
-) -> FakeFarm {
+fn farm(behaviour: impl Fn(&[u32], usize) -> Vec<(u64, Answer)> + Send + Sync + 'static) -> FakeFarm {
     FakeFarm {
         behaviour: Box::new(behaviour),
         answers: Mutex::default(),
