@@ -268,8 +268,10 @@ impl One<'_> {
                 Err(status) => status,
             };
             match status.code() {
-                // The service was restarted, and knows nothing of it any more; or it cannot be asked.
-                Code::NotFound | Code::Unimplemented if name.is_some() => name = None,
+                // It cannot be reached; the execution may go on.
+                Code::Unavailable => {}
+                // It was restarted and knows nothing of it any more, for which services have different codes.
+                _ if name.is_some() => name = None,
                 Code::NotFound | Code::FailedPrecondition => return Err(Trouble::Missing(told(&status))),
                 _ if !may_pass(&status) => return Err(Trouble::Gone(told(&status))),
                 _ => {}
