@@ -18,7 +18,8 @@ use rustix::pipe::PipeFlags;
 
 use crate::counts::Counts;
 use crate::image;
-use crate::server::{Ended, Role, ServeError, Server};
+use crate::serve::{self, ServeError};
+use crate::server::{Ended, Role, Server};
 use crate::socket_dir::SocketDir;
 
 /// Longest path of a server's directory, in bytes (`client/connect.c`).
@@ -94,7 +95,7 @@ impl Prepared {
         let opened = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)
             .map_err(|error| ServeError::Io("make a pipe", error.into()))
             .and_then(|(over, lifeline)| {
-                Ok((Server::open(Role::Run { ended, over }, socket_dir, launcher)?, lifeline))
+                Ok((serve::open(Role::Run { ended, over }, socket_dir, launcher)?, lifeline))
             });
         match opened {
             Ok(((server, ended), lifeline)) => Ok(Attached {

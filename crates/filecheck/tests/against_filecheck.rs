@@ -53,11 +53,16 @@ fn passes(tool: &Path, args: &[String], dir: &Path, check: &str, input: &str) ->
     output.status.code() == Some(0) && output.stdout.is_empty() && output.stderr.is_empty()
 }
 
+/// Says why nothing is tested, past the test harness, which keeps the output of tests that pass.
+fn skipped(why: &str) {
+    std::io::stderr().write_all(format!("not tried: {why}\n").as_bytes()).unwrap();
+}
+
 #[test]
 fn the_battery_is_as_it_says() {
     let tools = filechecks();
     if tools.is_empty() {
-        eprintln!("no FileCheck of LLVM 15 or newer is installed: nothing to compare with");
+        skipped("no FileCheck of LLVM 15 or newer is installed: nothing to compare with");
     }
     let (dir, mut wrong) = (tempfile::tempdir().unwrap(), Vec::new());
     for case in battery::cases() {
@@ -114,7 +119,7 @@ impl Real {
 fn no_generated_pass_is_wrong() {
     let mut tools = Real::all();
     if tools.is_empty() {
-        eprintln!("no FileCheck of LLVM 15 or newer is installed: nothing to compare with");
+        skipped("no FileCheck of LLVM 15 or newer is installed: nothing to compare with");
         return;
     }
     let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());

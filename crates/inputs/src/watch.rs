@@ -101,6 +101,27 @@ fn descriptor(argument: u64) -> i32 {
 
 const HERE: i32 = libc::AT_FDCWD;
 
+/// A file as a call names it.
+#[derive(Clone, Copy)]
+struct Named {
+    /// The descriptor of the directory in which a relative name begins.
+    directory: i32,
+    /// The address of the name in the process; 0 if the call has none.
+    name: u64,
+}
+
+impl Named {
+    /// A name that begins in the working directory.
+    fn here(name: u64) -> Self {
+        Named { directory: HERE, name }
+    }
+
+    /// A name with the directory that the call's argument gives.
+    fn at(directory: u64, name: u64) -> Self {
+        Named { directory: descriptor(directory), name }
+    }
+}
+
 impl Watch {
     /// Records that the call makes, empties or removes what is there, if it succeeds.
     fn changes(&mut self, path: PathBuf, is_new_dir: bool) -> Result<(), Refusal> {
@@ -114,47 +135,50 @@ impl Watch {
         let flag = |argument: u64, flag: i32| argument & flag as u64 != 0;
         let followed = |flags: u64| !flag(flags, libc::AT_SYMLINK_NOFOLLOW);
         match call.number {
-            libc::SYS_open => self.open(call, (HERE, a[0]), a[1], a[2]),
-            libc::SYS_openat => self.open(call, (descriptor(a[0]), a[1]), a[2], a[3]),
-            libc::SYS_creat => {
-                self.open(call, (HERE, a[0]), (libc::O_CREAT | libc::O_TRUNC | libc::O_WRONLY) as u64, a[1])
-            }
-            libc::SYS_stat => self.look(call, (HERE, a[0]), true, Looks::STAT),
-            libc::SYS_lstat => self.look(call, (HERE, a[0]), false, Looks::STAT),
-            libc::SYS_newfstatat => self.look(call, (descriptor(a[0]), a[1]), followed(a[3]), Looks::STAT),
-            libc::SYS_statx => self.look(call, (descriptor(a[0]), a[1]), followed(a[2]), Looks::STAT),
-            libc::SYS_access => self.look(call, (HERE, a[0]), true, Looks::EXISTS),
-            libc::SYS_faccessat => self.look(call, (descriptor(a[0]), a[1]), true, Looks::EXISTS),
-            libc::SYS_faccessat2 => self.look(call, (descriptor(a[0]), a[1]), followed(a[3]), Looks::EXISTS),
-            libc::SYS_readlink => self.readlink(call, (HERE, a[0])),
-            libc::SYS_readlinkat => self.readlink(call, (descriptor(a[0]), a[1])),
-            libc::SYS_chdir => self.look(call, (HERE, a[0]), true, Looks::EXISTS),
+            libc::SYS_open => self.open(call, Named::here(a[0]), a[1], a[2]),
+            libc::SYS_openat => self.open(call, Named::at(a[0], a[1]), a[2], a[3]),
+            libc::SYS_creat => self.open(
+                call,
+                Named::here(a[0]),
+                (libc::O_CREAT | libc::O_TRUNC | libc::O_WRONLY) as u64,
+                a[1],
+            ),
+            libc::SYS_stat => self.look(call, Named::here(a[0]), true, Looks::STAT),
+            libc::SYS_lstat => self.look(call, Named::here(a[0]), false, Looks::STAT),
+            libc::SYS_newfstatat => self.look(call, Named::at(a[0], a[1]), followed(a[3]), Looks::STAT),
+            libc::SYS_statx => self.look(call, Named::at(a[0], a[1]), followed(a[2]), Looks::STAT),
+            libc::SYS_access => self.look(call, Named::here(a[0]), true, Looks::EXISTS),
+            libc::SYS_faccessat => self.look(call, Named::at(a[0], a[1]), true, Looks::EXISTS),
+            libc::SYS_faccessat2 => self.look(call, Named::at(a[0], a[1]), followed(a[3]), Looks::EXISTS),
+            libc::SYS_readlink => self.readlink(call, Named::here(a[0])),
+            libc::SYS_readlinkat => self.readlink(call, Named::at(a[0], a[1])),
+            libc::SYS_chdir => self.look(call, Named::here(a[0]), true, Looks::EXISTS),
             // The directory was looked at when it was opened.
             libc::SYS_fchdir => Ok(()),
-            libc::SYS_execve => self.execute(call, (HERE, a[0])),
-            libc::SYS_execveat if a[4] == 0 => self.execute(call, (descriptor(a[0]), a[1])),
-            libc::SYS_mkdir => self.make(call, (HERE, a[0]), true),
-            libc::SYS_mkdirat => self.make(call, (descriptor(a[0]), a[1]), true),
-            libc::SYS_symlink => self.make(call, (HERE, a[1]), false),
-            libc::SYS_symlinkat => self.make(call, (descriptor(a[1]), a[2]), false),
-            libc::SYS_rmdir => self.remove(call, (HERE, a[0]), true),
-            libc::SYS_unlink => self.remove(call, (HERE, a[0]), false),
-            libc::SYS_unlinkat => self.remove(call, (descriptor(a[0]), a[1]), flag(a[2], libc::AT_REMOVEDIR)),
-            libc::SYS_rename => self.rename(call, (HERE, a[0]), (HERE, a[1])),
-            libc::SYS_renameat => self.rename(call, (descriptor(a[0]), a[1]), (descriptor(a[2]), a[3])),
+            libc::SYS_execve => self.execute(call, Named::here(a[0])),
+            libc::SYS_execveat if a[4] == 0 => self.execute(call, Named::at(a[0], a[1])),
+            libc::SYS_mkdir => self.make(call, Named::here(a[0]), true),
+            libc::SYS_mkdirat => self.make(call, Named::at(a[0], a[1]), true),
+            libc::SYS_symlink => self.make(call, Named::here(a[1]), false),
+            libc::SYS_symlinkat => self.make(call, Named::at(a[1], a[2]), false),
+            libc::SYS_rmdir => self.remove(call, Named::here(a[0]), true),
+            libc::SYS_unlink => self.remove(call, Named::here(a[0]), false),
+            libc::SYS_unlinkat => self.remove(call, Named::at(a[0], a[1]), flag(a[2], libc::AT_REMOVEDIR)),
+            libc::SYS_rename => self.rename(call, Named::here(a[0]), Named::here(a[1])),
+            libc::SYS_renameat => self.rename(call, Named::at(a[0], a[1]), Named::at(a[2], a[3])),
             libc::SYS_renameat2 if a[4] <= 1 => {
-                self.rename(call, (descriptor(a[0]), a[1]), (descriptor(a[2]), a[3]))
+                self.rename(call, Named::at(a[0], a[1]), Named::at(a[2], a[3]))
             }
-            libc::SYS_link => self.link(call, (HERE, a[0]), (HERE, a[1]), false),
+            libc::SYS_link => self.link(call, Named::here(a[0]), Named::here(a[1]), false),
             libc::SYS_linkat => {
                 let follows = flag(a[4], libc::AT_SYMLINK_FOLLOW);
-                self.link(call, (descriptor(a[0]), a[1]), (descriptor(a[2]), a[3]), follows)
+                self.link(call, Named::at(a[0], a[1]), Named::at(a[2], a[3]), follows)
             }
-            libc::SYS_chmod => self.change(call, (HERE, a[0]), true),
-            libc::SYS_fchmodat => self.change(call, (descriptor(a[0]), a[1]), true),
-            libc::SYS_utimensat => self.change(call, (descriptor(a[0]), a[1]), followed(a[3])),
-            libc::SYS_fchmod => self.change(call, (descriptor(a[0]), 0), true),
-            libc::SYS_truncate => self.change(call, (HERE, a[0]), true),
+            libc::SYS_chmod => self.change(call, Named::here(a[0]), true),
+            libc::SYS_fchmodat => self.change(call, Named::at(a[0], a[1]), true),
+            libc::SYS_utimensat => self.change(call, Named::at(a[0], a[1]), followed(a[3])),
+            libc::SYS_fchmod => self.change(call, Named::at(a[0], 0), true),
+            libc::SYS_truncate => self.change(call, Named::here(a[0]), true),
             _ => self.others(call),
         }
     }
@@ -196,8 +220,8 @@ impl Watch {
     }
 
     /// Returns the directory from which a path is followed, and the path. `None` if the call names a descriptor instead.
-    fn path(&mut self, call: &Call, (from, at): (i32, u64)) -> Result<Option<(PathBuf, PathBuf)>, Refusal> {
-        let path = if at == 0 { Some(Vec::new()) } else { call.string(at) };
+    fn path(&mut self, call: &Call, named: Named) -> Result<Option<(PathBuf, PathBuf)>, Refusal> {
+        let path = if named.name == 0 { Some(Vec::new()) } else { call.string(named.name) };
         // The call will fail with EFAULT.
         let Some(path) = path else { return Err("uses an address that cannot be read".to_owned()) };
         if path.is_empty() {
@@ -208,10 +232,10 @@ impl Watch {
         if path.is_absolute() {
             return Ok(Some((PathBuf::from("/"), path)));
         }
-        let base = if from == HERE {
+        let base = if named.directory == HERE {
             format!("/proc/{}/cwd", call.pid)
         } else {
-            format!("/proc/{}/fd/{from}", call.pid)
+            format!("/proc/{}/fd/{}", call.pid, named.directory)
         };
         let base = std::fs::read_link(base)
             .map_err(|_| "uses a path below a descriptor that is not open".to_owned())?;
@@ -219,12 +243,12 @@ impl Watch {
         if is_there { Ok(Some((base, path))) } else { Err("works in a directory that is gone".to_owned()) }
     }
 
-    fn spot(&mut self, call: &Call, named: (i32, u64), follows: bool) -> Result<Option<Spot>, Refusal> {
+    fn spot(&mut self, call: &Call, named: Named, follows: bool) -> Result<Option<Spot>, Refusal> {
         let Some((base, path)) = self.path(call, named)? else { return Ok(None) };
         self.walk.to(&base, &path, follows).map(Some)
     }
 
-    fn look(&mut self, call: &Call, named: (i32, u64), follows: bool, looks: Looks) -> Result<(), Refusal> {
+    fn look(&mut self, call: &Call, named: Named, follows: bool, looks: Looks) -> Result<(), Refusal> {
         match self.spot(call, named, follows)? {
             // Our own code asks only what it is, if it is a directory.
             Some(Spot::Found { path, stamp }) if call.is_ours && is_dir(&stamp) => {
@@ -236,20 +260,20 @@ impl Watch {
         }
     }
 
-    fn readlink(&mut self, call: &Call, named: (i32, u64)) -> Result<(), Refusal> {
+    fn readlink(&mut self, call: &Call, named: Named) -> Result<(), Refusal> {
         // The program, which was looked at when it was executed.
-        if call.string(named.1).is_some_and(|path| path == b"/proc/self/exe") {
+        if call.string(named.name).is_some_and(|path| path == b"/proc/self/exe") {
             return Ok(());
         }
         self.look(call, named, false, Looks::EXISTS)
     }
 
-    fn open(&mut self, call: &Call, named: (i32, u64), flags: u64, mode: u64) -> Result<(), Refusal> {
+    fn open(&mut self, call: &Call, named: Named, flags: u64, mode: u64) -> Result<(), Refusal> {
         let has = |flag: i32| flags & flag as u64 == flag as u64;
         let makes = has(libc::O_CREAT);
         let writes = flags as i32 & libc::O_ACCMODE != libc::O_RDONLY;
         let stays = has(libc::O_NOFOLLOW) || (makes && has(libc::O_EXCL));
-        if call.string(named.1).is_some_and(|path| OF_ITSELF.contains(&&*path)) && !writes {
+        if call.string(named.name).is_some_and(|path| OF_ITSELF.contains(&&*path)) && !writes {
             return Ok(());
         }
         let Some(spot) = self.spot(call, named, !stays)? else { return Ok(()) };
@@ -288,7 +312,7 @@ impl Watch {
     }
 
     /// A directory or link that is made, if nothing is there.
-    fn make(&mut self, call: &Call, named: (i32, u64), is_dir: bool) -> Result<(), Refusal> {
+    fn make(&mut self, call: &Call, named: Named, is_dir: bool) -> Result<(), Refusal> {
         let Some(spot) = self.spot(call, named, false)? else { return Ok(()) };
         match &spot {
             Spot::Missing { path, is_end: true, .. } => self.changes(path.clone(), is_dir)?,
@@ -298,7 +322,7 @@ impl Watch {
         Ok(())
     }
 
-    fn remove(&mut self, call: &Call, named: (i32, u64), is_dir: bool) -> Result<(), Refusal> {
+    fn remove(&mut self, call: &Call, named: Named, is_dir: bool) -> Result<(), Refusal> {
         let Some(spot) = self.spot(call, named, false)? else { return Ok(()) };
         if let Spot::Found { path, .. } = &spot {
             self.walk.look(&spot, if is_dir { Looks::NAMES } else { Looks::EXISTS }, false)?;
@@ -307,7 +331,7 @@ impl Watch {
         Ok(())
     }
 
-    fn rename(&mut self, call: &Call, from: (i32, u64), to: (i32, u64)) -> Result<(), Refusal> {
+    fn rename(&mut self, call: &Call, from: Named, to: Named) -> Result<(), Refusal> {
         let (Some(from), Some(to)) = (self.spot(call, from, false)?, self.spot(call, to, false)?) else {
             return Ok(());
         };
@@ -325,7 +349,7 @@ impl Watch {
         Ok(())
     }
 
-    fn link(&mut self, call: &Call, from: (i32, u64), to: (i32, u64), follows: bool) -> Result<(), Refusal> {
+    fn link(&mut self, call: &Call, from: Named, to: Named, follows: bool) -> Result<(), Refusal> {
         let (Some(from), Some(to)) = (self.spot(call, from, follows)?, self.spot(call, to, false)?) else {
             return Err("makes a name for a file that has none".to_owned());
         };
@@ -338,11 +362,11 @@ impl Watch {
     }
 
     /// A change to a file that leaves its content, or cuts it off.
-    fn change(&mut self, call: &Call, named: (i32, u64), follows: bool) -> Result<(), Refusal> {
+    fn change(&mut self, call: &Call, named: Named, follows: bool) -> Result<(), Refusal> {
         let spot = match self.spot(call, named, follows)? {
             Some(spot) => spot,
             None => {
-                let link = format!("/proc/{}/fd/{}", call.pid, named.0);
+                let link = format!("/proc/{}/fd/{}", call.pid, named.directory);
                 let Ok(path) = std::fs::read_link(link) else { return Ok(()) };
                 if !path.is_absolute() {
                     return Ok(());
@@ -359,7 +383,7 @@ impl Watch {
         Ok(())
     }
 
-    fn execute(&mut self, call: &Call, named: (i32, u64)) -> Result<(), Refusal> {
+    fn execute(&mut self, call: &Call, named: Named) -> Result<(), Refusal> {
         let named = self.path(call, named)?;
         let Some((base, path)) = named else { return Err("executes a descriptor".to_owned()) };
         let mut next = match &self.own {
@@ -385,7 +409,7 @@ impl Watch {
 
     /// Numbers of free blocks change all the time; only what is missing stays so.
     fn statfs(&mut self, call: &Call) -> Result<(), Refusal> {
-        match self.spot(call, (HERE, call.args[0]), true)? {
+        match self.spot(call, Named::here(call.args[0]), true)? {
             Some(Spot::Missing { .. }) => Ok(()),
             _ => Err("asks for the state of a file system".to_owned()),
         }

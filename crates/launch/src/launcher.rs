@@ -206,7 +206,7 @@ impl Launcher {
         if child.via == Via::Cold(Reason::Unobserved) {
             child.unobserved = Some((pool, Arc::clone(&tool)));
         }
-        self.note_warm(pool, spec, group, (&mut child, tool));
+        self.note_warm(pool, spec, group, &mut child, tool);
         Ok(child)
     }
 
@@ -216,7 +216,8 @@ impl Launcher {
         pool: &Pool,
         spec: &Spec<'_>,
         group: &Group,
-        (child, tool): (&mut Child<'g>, Arc<Tool>),
+        child: &mut Child<'g>,
+        tool: Arc<Tool>,
     ) {
         if !child.via.is_warm() {
             return;
@@ -268,7 +269,7 @@ impl Launcher {
         if pool.policy().compare && child.run.is_none() {
             child.measured = Some(Arc::clone(&tool));
         }
-        self.note_warm(pool, spec, group, (&mut child, tool));
+        self.note_warm(pool, spec, group, &mut child, tool);
         Ok(child)
     }
 

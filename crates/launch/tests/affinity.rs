@@ -46,7 +46,8 @@ fn each_processor_keeps_its_worker() {
     let allowed = sched_getaffinity(None).unwrap();
     let cpus: Vec<_> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).take(2).collect();
     let [one, other] = cpus[..] else {
-        eprintln!("not tried: there is one processor only");
+        // Past the test harness, which keeps the output of tests that pass.
+        std::io::stderr().write_all(b"not tried: affinity needs two processors\n").unwrap();
         return;
     };
     let launcher = resetting_launcher(&["cat"]);

@@ -131,6 +131,8 @@ fn is_in_memory(file: &File) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use std::cell::RefCell;
 
     use super::*;
@@ -167,7 +169,10 @@ mod tests {
         rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).unwrap();
         // The first check may itself start the read, so check only once.
         if request(&path) {
-            eprintln!("skipped: this file system keeps what it was asked to drop");
+            // Past the test harness, which keeps the output of tests that pass.
+            std::io::stderr()
+                .write_all(b"not tried: this file system keeps what it was asked to drop\n")
+                .unwrap();
             return;
         }
         let read = || {

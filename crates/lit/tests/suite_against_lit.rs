@@ -1,6 +1,6 @@
 //! A whole suite, test by test: hotstart must run exactly the commands that lit would run.
 //!
-//! Runs only with HOTSTART_LLVM_SUITE, the directory of a configured suite. HOTSTART_LLVM_PARTS names the parts to
+//! Ignored unless asked for, as it needs HOTSTART_LLVM_SUITE, the directory of a configured suite. HOTSTART_LLVM_PARTS names the parts to
 //! compare, separated by commas. HOTSTART_LLVM_OTHERS names further parts, of which only HOTSTART_LLVM_SAMPLE tests are
 //! compared, spread evenly.
 
@@ -37,12 +37,16 @@ struct Comparison {
     compiling: Duration,
 }
 
+fn suite() -> PathBuf {
+    std::env::var_os("HOTSTART_LLVM_SUITE")
+        .expect("HOTSTART_LLVM_SUITE, the directory of a configured suite")
+        .into()
+}
+
 #[test]
+#[ignore = "needs a configured suite: HOTSTART_LLVM_SUITE=DIR, and --ignored"]
 fn every_test_of_the_suite_is_prepared_as_by_lit() {
-    let Some(suite) = std::env::var_os("HOTSTART_LLVM_SUITE").map(PathBuf::from) else {
-        eprintln!("HOTSTART_LLVM_SUITE is not set: no suite to compare");
-        return;
-    };
+    let suite = suite();
     let parts = parts_named("HOTSTART_LLVM_PARTS", "Transforms");
     let others = parts_named("HOTSTART_LLVM_OTHERS", "");
     let sample = std::env::var("HOTSTART_LLVM_SAMPLE").map_or(2000, |n| n.parse().expect("a number"));
@@ -238,11 +242,9 @@ fn made_up(random: &mut common::Random, key: &str, pattern: &Pattern) -> Vec<Str
 }
 
 #[test]
+#[ignore = "needs a configured suite: HOTSTART_LLVM_SUITE=DIR, and --ignored"]
 fn the_suites_keys_match_as_in_python() {
-    let Some(suite) = std::env::var_os("HOTSTART_LLVM_SUITE").map(PathBuf::from) else {
-        eprintln!("HOTSTART_LLVM_SUITE is not set: no keys to compare");
-        return;
-    };
+    let suite = suite();
     let mut driver = Driver::start(None);
     let only =
         [parts_named("HOTSTART_LLVM_PARTS", "Transforms"), parts_named("HOTSTART_LLVM_OTHERS", "")].concat();

@@ -23,84 +23,120 @@ use super::records;
 use crate::args::LitOptions;
 use crate::exit_code::{self, ERROR, FAILURE, SUCCESS};
 
-/// Writes everything that follows a run, and returns the exit code.
-pub(super) fn conclude(
-    options: &LitOptions,
-    cwd: &Path,
-    discovered: &Discovered,
-    plan: Plan<'_>,
-    results: Results,
-    (end, elapsed): (RunEnd, Duration),
-    (tool_times, facts): (Option<&ToolTimes>, &dyn Fn() -> Facts),
-) -> ExitCode {
-    let Results { outcomes, workers, mut out, mut diagnostics } = results;
-    let levels = options.console.levels(discovered.session.dialect);
-    if let Some(why) = messages::cut_short(end) {
-        diagnostics.put(why);
-    }
-    diagnostics.put(&records::repetitions(discovered, &plan, &outcomes));
-    let outcomes = records::outcomes(discovered, &plan, outcomes);
-    // Reports contain googletest's single tests in place of shards.
-    let single = plan.individual_tests(&outcomes);
-    let (tests, own) = match &single {
-        Some(Final { tests, outcomes }) => (tests.as_slice(), outcomes),
-        None => (&*discovered.tests, &outcomes),
-    };
-    // No test runs any more, so each thread has a processor.
-    let (paths, recorded) = std::thread::scope(|scope| {
-        let record = || record_times(discovered, &outcomes);
-        let wanted = !options.skip_test_time_recording;
-        let thread = wanted.then(|| std::thread::Builder::new().spawn_scoped(scope, record));
-        let paths = records::paths(tests);
-        let recorded = thread.map(|thread| match thread {
-            Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
-            Err(_) => record(),
-        });
-        (paths, recorded)
-    });
-    match recorded {
-        None => {}
-        Some(Ok(warnings)) => warnings.iter().for_each(|warning| diagnostics.take(warning, &levels)),
-        Some(Err(malformed)) => diagnostics.take(&malformed.diagnostic(), &levels),
-    }
-    let records = records::records(tests, &paths, own, options.relative_paths.then_some(cwd));
-    if let Some(slowest) = options.time_tests {
-        histogram::write(&mut out, &records, slowest, discovered.session.dialect);
-    }
-    write_times(options, &mut out, &records, tool_times);
-    let shown = shown_codes(options, discovered);
-    let contents = summary::Contents { shown_codes: &shown, terse: levels.terse_summary, elapsed };
-    summary::write(&mut out, &records, &contents, &discovered.verdicts);
-    if options.reports.github {
-        let root = std::env::var_os("GITHUB_WORKSPACE").map_or_else(|| cwd.to_path_buf(), Into::into);
-        let file = |place: usize| tests[place].file_path();
-        github::write(&mut out, &records, &discovered.verdicts, &file, &root);
-    }
-    let facts = || Facts { workers, ..facts() };
-    let reports_failed =
-        write_reports(options, discovered, records, (end, elapsed), (&mut diagnostics, &facts));
-    if let Err(warning) = plan.finish() {
-        diagnostics.take(&plain(Severity::Warning, warning), &levels);
-    }
-    let lost = exit_code::lost(&mut out).map(|why| diagnostics.put(&format!("{why}\n"))).is_some();
-    let failed = own.iter().any(|outcome| discovered.verdicts.kind(outcome.verdict).is_failure);
-    // The process ends, so the system frees at once what would take milliseconds piece by piece.
-    std::mem::forget((single, outcomes, paths));
-    exit(options, discovered, &mut diagnostics, failed, reports_failed || lost)
+/// All that a finished run's reports are made of, beside the tests' outcomes.
+pub(super) struct Conclusion<'a> {
+    pub options: &'a LitOptions,
+    pub cwd: &'a Path,
+    pub discovered: &'a Discovered,
+    pub end: RunEnd,
+    /// The time between the start of the first test and the end of the last one.
+    pub elapsed: Duration,
+    pub tool_times: Option<&'a ToolTimes>,
+    /// Collects what the HTML page shows beside the tests.
+    pub facts: &'a dyn Fn() -> Facts,
 }
 
-/// Writes the time by group (`--time-by`).
-fn write_times(
-    options: &LitOptions,
-    out: &mut Sink,
-    records: &[TestRecord<'_>],
-    tool_times: Option<&ToolTimes>,
-) {
-    if options.own.time_by.contains(&TimeBy::Directory) {
-        time_by::write_directories(out, records);
+impl Conclusion<'_> {
+    /// Writes everything that follows a run, and returns the exit code.
+    pub fn write(&self, plan: Plan<'_>, results: Results) -> ExitCode {
+        let Conclusion { options, cwd, discovered, .. } = *self;
+        let Results { outcomes, workers, mut out, mut diagnostics } = results;
+        let levels = options.console.levels(discovered.session.dialect);
+        if let Some(why) = messages::cut_short(self.end) {
+            diagnostics.put(why);
+        }
+        diagnostics.put(&records::repetitions(discovered, &plan, &outcomes));
+        let outcomes = records::outcomes(discovered, &plan, outcomes);
+        // Reports contain googletest's single tests in place of shards.
+        let single = plan.individual_tests(&outcomes);
+        let (tests, own) = match &single {
+            Some(Final { tests, outcomes }) => (tests.as_slice(), outcomes),
+            None => (&*discovered.tests, &outcomes),
+        };
+        // No test runs any more, so each thread has a processor.
+        let (paths, recorded) = std::thread::scope(|scope| {
+            let record = || record_times(discovered, &outcomes);
+            let wanted = !options.skip_test_time_recording;
+            let thread = wanted.then(|| std::thread::Builder::new().spawn_scoped(scope, record));
+            let paths = records::paths(tests);
+            let recorded = thread.map(|thread| match thread {
+                Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                Err(_) => record(),
+            });
+            (paths, recorded)
+        });
+        match recorded {
+            None => {}
+            Some(Ok(warnings)) => warnings.iter().for_each(|warning| diagnostics.take(warning, &levels)),
+            Some(Err(malformed)) => diagnostics.take(&malformed.diagnostic(), &levels),
+        }
+        let records = records::records(tests, &paths, own, options.relative_paths.then_some(cwd));
+        self.write_console(&mut out, &records);
+        if options.reports.github {
+            let root = std::env::var_os("GITHUB_WORKSPACE").map_or_else(|| cwd.to_path_buf(), Into::into);
+            let file = |place: usize| tests[place].file_path();
+            github::write(&mut out, &records, &discovered.verdicts, &file, &root);
+        }
+        let reports_failed = self.write_reports(records, workers, &mut diagnostics);
+        if let Err(warning) = plan.finish() {
+            diagnostics.take(&plain(Severity::Warning, warning), &levels);
+        }
+        let lost = exit_code::lost(&mut out).map(|why| diagnostics.put(&format!("{why}\n"))).is_some();
+        let failed = own.iter().any(|outcome| discovered.verdicts.kind(outcome.verdict).is_failure);
+        // The process ends, so the system frees at once what would take milliseconds piece by piece.
+        std::mem::forget((single, outcomes, paths));
+        exit(options, discovered, &mut diagnostics, failed, reports_failed || lost)
     }
-    if let Some(times) = tool_times.filter(|_| options.own.time_by.contains(&TimeBy::Tool)) {
-        time_by::write_tools(out, tool_rows(times));
+
+    /// Writes the times that were asked for, and the summary.
+    fn write_console(&self, out: &mut Sink, records: &[TestRecord<'_>]) {
+        let Conclusion { options, discovered, .. } = *self;
+        if let Some(slowest) = options.time_tests {
+            histogram::write(out, records, slowest, discovered.session.dialect);
+        }
+        if options.own.time_by.contains(&TimeBy::Directory) {
+            time_by::write_directories(out, records);
+        }
+        if let Some(times) = self.tool_times.filter(|_| options.own.time_by.contains(&TimeBy::Tool)) {
+            time_by::write_tools(out, tool_rows(times));
+        }
+        let shown = shown_codes(options, discovered);
+        let terse = options.console.levels(discovered.session.dialect).terse_summary;
+        let contents = summary::Contents { shown_codes: &shown, terse, elapsed: self.elapsed };
+        summary::write(out, records, &contents, &discovered.verdicts);
+    }
+
+    /// Writes the reports, and returns whether one could not be written. With shards, they contain only the selected tests.
+    fn write_reports(
+        &self,
+        mut records: Vec<TestRecord<'_>>,
+        workers: usize,
+        diagnostics: &mut Diagnostics,
+    ) -> bool {
+        let Conclusion { options, discovered, .. } = *self;
+        if options.shard.is_some() {
+            records.retain(|record| record.outcome.verdict != Verdict::EXCLUDED);
+        }
+        let run = files::Run {
+            elapsed: self.elapsed,
+            lit_version: discovered.session.lit_version,
+            dialect: discovered.session.dialect,
+            table: &discovered.verdicts,
+            end: self.end,
+            skip_reasons: options.reports.skip_reasons,
+            line_times: options.reports.line_times,
+        };
+        let page = options.reports.html.as_ref().map(|path| {
+            let mut facts = Facts { workers, ..(self.facts)() };
+            facts.phases.push(("running tests", self.elapsed));
+            files::write_page(path, &records, &run, &facts)
+        });
+        let mut errors = files::write(&options.reports, records, &run);
+        errors.extend(page.and_then(Result::err));
+        for error in &errors {
+            diagnostics.put(&format!("error: {error}\n"));
+        }
+        !errors.is_empty()
     }
 }
 
@@ -124,39 +160,6 @@ fn record_times(
 fn shown_codes(options: &LitOptions, discovered: &Discovered) -> Vec<Verdict> {
     let named = |name: &str| options.shown_codes.contains(&name);
     discovered.verdicts.iter().filter(|(_, kind)| named(&kind.name)).map(|(verdict, _)| verdict).collect()
-}
-
-/// Writes the reports. With shards, they contain only the selected tests.
-fn write_reports(
-    options: &LitOptions,
-    discovered: &Discovered,
-    mut records: Vec<TestRecord<'_>>,
-    (end, elapsed): (RunEnd, Duration),
-    (diagnostics, facts): (&mut Diagnostics, &dyn Fn() -> Facts),
-) -> bool {
-    if options.shard.is_some() {
-        records.retain(|record| record.outcome.verdict != Verdict::EXCLUDED);
-    }
-    let run = files::Run {
-        elapsed,
-        lit_version: discovered.session.lit_version,
-        dialect: discovered.session.dialect,
-        table: &discovered.verdicts,
-        end,
-        skip_reasons: options.reports.skip_reasons,
-        line_times: options.reports.line_times,
-    };
-    let page = options.reports.html.as_ref().map(|path| {
-        let mut facts = facts();
-        facts.phases.push(("running tests", elapsed));
-        files::write_page(path, &records, &run, &facts)
-    });
-    let mut errors = files::write(&options.reports, records, &run);
-    errors.extend(page.and_then(Result::err));
-    for error in &errors {
-        diagnostics.put(&format!("error: {error}\n"));
-    }
-    !errors.is_empty()
 }
 
 fn exit(

@@ -40,6 +40,7 @@ use hotstart_shell::FileChecks;
 use crate::args::{self, Invocation, LitOptions, Request};
 use crate::exit_code::{self, ERROR, SUCCESS};
 use asked::Asked;
+use conclude::Conclusion;
 use nesting::Nesting;
 use stop::Stopper;
 use tally::Tally;
@@ -47,6 +48,7 @@ use warm::{UseOfFileCheck, WarmSettings};
 
 /// One in this many remembered passes of FileCheck is a run of it nevertheless.
 const REMEMBERED_SAMPLE: u64 = 200;
+
 /// Runs `hotstart lit` with these arguments. Diagnostics begin with `program`; `called` is the name by which this program
 /// was called, if it is one of lit's names.
 pub fn run(program: &str, called: Option<&OsStr>, argv: &[OsString]) -> ExitCode {
@@ -103,6 +105,15 @@ struct Session<'a> {
     asked: Asked,
     program: &'a str,
     cwd: &'a Path,
+}
+
+/// What all stages share from the first test to the end.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    discovered: &'a Discovered,
+    launcher: &'a Arc<Launcher>,
+    checks: &'a Checks,
+    tally: &'a Tally,
 }
 
 /// Diagnostics from before there is a reporter.
@@ -169,8 +180,10 @@ impl Session<'_> {
                     Some(allocators) => launcher.with_allocators(allocators),
                     None => launcher,
                 };
-                let so_far = (diagnostics, begun.elapsed());
-                self.discovered(&discovered, so_far, &stopper, launcher, &mut python)
+                if self.options.own.debug_times {
+                    told(&conclude::times_of_discovery(&discovered.timing, begun.elapsed()));
+                }
+                self.discovered(&discovered, diagnostics, &stopper, launcher, &mut python)
             }
             Err(LoadError::Filter { pattern, reason }) => failed(&format!(
                 "{}: error: invalid regular expression: '{pattern}', {reason}\n",
@@ -190,14 +203,11 @@ impl Session<'_> {
     fn discovered(
         &self,
         discovered: &Discovered,
-        (diagnostics, discovery): (Diagnostics, Duration),
+        diagnostics: Diagnostics,
         stopper: &Stopper,
         launcher: Launcher,
         python: &mut Probe<'_>,
     ) -> ExitCode {
-        if self.options.own.debug_times {
-            told(&conclude::times_of_discovery(&discovered.timing, discovery));
-        }
         if discovered.counts.errors > 0 {
             return failed(&messages::discovery_errors(discovered.counts.errors));
         }
@@ -240,7 +250,8 @@ impl Session<'_> {
                     Err(error) => return failed(&format!("{}: error: {error}\n", self.program)),
                 };
                 let nesting = nesting.serve(&launcher, tally.tool_times.clone());
-                let code = self.execute(discovered, diagnostics, stopper, (&launcher, &checks, &tally));
+                let run = Run { discovered, launcher: &launcher, checks: &checks, tally: &tally };
+                let code = self.execute(run, diagnostics, stopper);
                 tally.filechecks.iter().for_each(|filechecks| filechecks.save());
                 tally.memory.iter().for_each(|memory| memory.save());
                 let kept = python.keep();
@@ -249,7 +260,7 @@ impl Session<'_> {
                 }
                 // Python ends while the rest is printed and cleaned up. The `atexit` output of configs follows the summary, as in lit.
                 python.close();
-                self.tell_starts(discovered, &launcher, &checks, (&tally, &nesting));
+                self.tell_starts(run, &nesting);
                 code
             }
         }
@@ -287,13 +298,8 @@ impl Session<'_> {
     }
 
     /// Reports how processes were started, on standard error: standard output is compared with lit's.
-    fn tell_starts(
-        &self,
-        discovered: &Discovered,
-        launcher: &Launcher,
-        checks: &Checks,
-        (tally, nesting): (&Tally, &Nesting),
-    ) {
+    fn tell_starts(&self, run: Run<'_>, nesting: &Nesting) {
+        let Run { discovered, launcher, checks, tally } = run;
         let statistics = launcher.statistics();
         let is_terse = self.options.console.levels(discovered.session.dialect).terse_summary;
         told(&warm::faults(&statistics));
@@ -322,16 +328,10 @@ impl Session<'_> {
         }
     }
 
-    fn execute(
-        &self,
-        discovered: &Discovered,
-        diagnostics: Diagnostics,
-        stopper: &Stopper,
-        (launcher, checks, tally): (&Launcher, &Checks, &Tally),
-    ) -> ExitCode {
+    fn execute(&self, run: Run<'_>, diagnostics: Diagnostics, stopper: &Stopper) -> ExitCode {
         // The run's Python helpers end with it.
         let helpers = Arc::new(Group::new());
-        let plan = match discovered.plan_in(launcher, &helpers) {
+        let plan = match run.discovered.plan_in(run.launcher, &helpers) {
             Ok(plan) => plan,
             Err(error) => {
                 return failed(&format!(
@@ -342,24 +342,25 @@ impl Session<'_> {
             }
         };
         let begun = Instant::now();
-        let tools = (launcher, checks, &helpers);
-        let (end, results) = self.run_plan(discovered, &plan, diagnostics, stopper, tools, (begun, tally));
-        let (end, tool_times) = ((end, begun.elapsed()), tally.tool_times.as_deref());
-        let facts = || page::facts(launcher, discovered, tool_times);
-        conclude::conclude(&self.options, self.cwd, discovered, plan, results, end, (tool_times, &facts))
+        let (end, results) = self.run_plan(run, &plan, &helpers, diagnostics, stopper);
+        let tool_times = run.tally.tool_times.as_deref();
+        let facts = || page::facts(run.launcher, run.discovered, tool_times);
+        let (options, cwd, discovered) = (&self.options, self.cwd, run.discovered);
+        let elapsed = begun.elapsed();
+        Conclusion { options, cwd, discovered, end, elapsed, tool_times, facts: &facts }.write(plan, results)
     }
 
     fn run_plan(
         &self,
-        discovered: &Discovered,
+        run: Run<'_>,
         plan: &Plan<'_>,
+        helpers: &Arc<Group>,
         diagnostics: Diagnostics,
         stopper: &Stopper,
-        (launcher, checks, helpers): (&Launcher, &Checks, &Arc<Group>),
-        (begun, tally): (Instant, &Tally),
     ) -> (RunEnd, Results) {
+        let Run { discovered, launcher, checks, tally } = run;
         let options = &self.options;
-        let most = |seconds: u64| begun.checked_add(Duration::from_secs(seconds));
+        let most = |seconds: u64| Instant::now().checked_add(Duration::from_secs(seconds));
         let run_settings = RunSettings {
             workers: self.asked.workers().unwrap_or(options.workers),
             max_failures: match options.own.until_fail {

@@ -32,6 +32,12 @@ pub(super) enum Deferred {
 #[derive(Debug)]
 pub(super) struct Executable {
     question: Question,
+    found: Found,
+}
+
+/// Where an executable was found.
+#[derive(Debug)]
+struct Found {
     /// Number of the directory that was visited.
     directory: u32,
     /// Name of the suite's own config, which is part of the results file's name.
@@ -70,9 +76,11 @@ impl Walk<'_, '_> {
                 let above = path.iter().map(|part| part.to_string_lossy().into_owned());
                 self.googletests.push(Deferred::Executable(Box::new(Executable {
                     question: Question { path: file, before, env: env.clone() },
-                    directory,
-                    suite_name: suite_name.clone(),
-                    components: above.chain([sub.clone(), name.to_string_lossy().into_owned()]).collect(),
+                    found: Found {
+                        directory,
+                        suite_name: suite_name.clone(),
+                        components: above.chain([sub.clone(), name.to_string_lossy().into_owned()]).collect(),
+                    },
                 })));
             }
         }
@@ -107,9 +115,8 @@ impl Walk<'_, '_> {
         for item in deferred {
             order.push(match item {
                 Deferred::Executable(executable) => {
-                    let Executable { question, directory, suite_name, components } = *executable;
-                    questions.push(question);
-                    executables.push((directory, suite_name, components));
+                    questions.push(executable.question);
+                    executables.push(executable.found);
                     None
                 }
                 other => Some(other),
@@ -129,15 +136,15 @@ impl Walk<'_, '_> {
                 }
                 Some(_) => {}
                 None => {
-                    let ((question, executable), answer) = next.next().expect("an answer to each question");
-                    self.add_shards(&question.path, executable, answer);
+                    let ((question, found), answer) = next.next().expect("an answer to each question");
+                    self.add_shards(&question.path, found, answer);
                 }
             }
         }
     }
 
-    fn add_shards(&mut self, path: &str, executable: (u32, String, Vec<String>), answer: Answer) {
-        let (directory, suite_name, components) = executable;
+    fn add_shards(&mut self, path: &str, found: Found, answer: Answer) {
+        let Found { directory, suite_name, components } = found;
         let mut add = |rest: &[String], results: Option<PathBuf>| {
             let components = components.iter().chain(rest).cloned().collect();
             let detail = Detail { components, file: Some(path.into()), results };

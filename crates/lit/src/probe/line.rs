@@ -34,11 +34,20 @@ pub(super) struct Memory<'g> {
     given: Vec<(Vec<u8>, Vec<u8>)>,
     /// The cached greeting.
     greeting: Option<Vec<u8>>,
-    starter: (Settings, &'g Launcher, &'g Group),
+    starter: Starter<'g>,
+}
+
+/// The means to start the helper.
+#[derive(Debug)]
+pub(super) struct Starter<'g> {
+    pub settings: Settings,
+    pub launcher: &'g Launcher,
+    /// The helper belongs to this group.
+    pub group: &'g Group,
 }
 
 impl<'g> Memory<'g> {
-    pub fn new(cache: Option<(Cache, bool)>, starter: (Settings, &'g Launcher, &'g Group)) -> Self {
+    pub fn new(cache: Option<(Cache, bool)>, starter: Starter<'g>) -> Self {
         let (cache, checks) = cache.map_or((None, false), |(cache, checks)| (Some(cache), checks));
         Memory { cache, checks, is_spoilt: false, given: Vec::new(), greeting: None, starter }
     }
@@ -58,8 +67,8 @@ impl<'g> Memory<'g> {
         self.greeting.is_some()
     }
 
-    pub fn starter(&self) -> (&Settings, &'g Launcher, &'g Group) {
-        (&self.starter.0, self.starter.1, self.starter.2)
+    pub fn starter(&self) -> &Starter<'g> {
+        &self.starter
     }
 }
 

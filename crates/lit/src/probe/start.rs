@@ -14,7 +14,7 @@ use hotstart_model::{Environment, Severity};
 use hotstart_python::which;
 
 use super::cache::{self, Cache};
-use super::line::Memory;
+use super::line::{Memory, Starter};
 use super::python::{Interpreter, Place, Surroundings};
 use super::wire::Request;
 use super::{About, Probe, ProbeError};
@@ -111,7 +111,7 @@ impl<'g> Probe<'g> {
             about,
             waited: Duration::ZERO,
             last_answer: Instant::now(),
-            memory: Memory::new(cache, (settings.clone(), launcher, group)),
+            memory: Memory::new(cache, Starter { settings: settings.clone(), launcher, group }),
             listener: None,
         }
     }
@@ -119,7 +119,7 @@ impl<'g> Probe<'g> {
     /// Starts the process.
     pub(super) fn launch(&mut self) -> Result<(), ProbeError> {
         let begun = Instant::now();
-        let (settings, launcher, group) = self.memory.starter();
+        let Starter { settings, launcher, group } = self.memory.starter();
         let settings = settings.clone();
         let python = self.about.interpreter.python.clone();
         let flags = rustix::pipe::PipeFlags::CLOEXEC;

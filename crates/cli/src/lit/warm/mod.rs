@@ -23,6 +23,13 @@ const MANY_TESTS: usize = 200;
 /// `opt` (docs/lab/measurements.md).
 const OBSERVATION: Duration = Duration::from_millis(150);
 
+/// How many tests a run has, and how many of them run at a time.
+#[derive(Clone, Copy)]
+struct RunSize {
+    tests: usize,
+    jobs: usize,
+}
+
 /// All settings, with defaults filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct WarmSettings {
@@ -120,22 +127,21 @@ impl WarmSettings {
     /// Returns the policy as far as it is known before tests are discovered.
     pub fn early_policy(&self) -> Policy {
         // Most runs that would gain by the prefork have many tests.
-        Policy { observe_after: Duration::ZERO, ..self.policy_for((0, 1), Vec::new(), None) }
+        Policy {
+            observe_after: Duration::ZERO,
+            ..self.policy_for(RunSize { tests: 0, jobs: 1 }, Vec::new(), None)
+        }
     }
 
     /// Returns the launcher's policy for the discovered tests, of which `jobs` run at a time.
     pub fn policy(&self, discovered: &Discovered, jobs: usize) -> Policy {
         let exec_roots = discovered.suites.iter().map(|suite| suite.exec_root.clone());
-        let tests = discovered.selection.tests().len();
-        self.policy_for((tests, jobs), exec_roots.collect(), discovered.session.tmp_dir.clone())
+        let size = RunSize { tests: discovered.selection.tests().len(), jobs };
+        self.policy_for(size, exec_roots.collect(), discovered.session.tmp_dir.clone())
     }
 
-    fn policy_for(
-        &self,
-        (tests, jobs): (usize, usize),
-        exec_roots: Vec<PathBuf>,
-        tmp_dir: Option<PathBuf>,
-    ) -> Policy {
+    fn policy_for(&self, size: RunSize, exec_roots: Vec<PathBuf>, tmp_dir: Option<PathBuf>) -> Policy {
+        let RunSize { tests, jobs } = size;
         let default = Policy::for_jobs(jobs.min(tests).max(1));
         let choice = match (self.start, &self.warm) {
             (Start::Cold, _) => Choice::Cold,
@@ -169,12 +175,14 @@ impl WarmSettings {
 mod tests {
     use super::*;
 
+    const ONE: RunSize = RunSize { tests: 1, jobs: 1 };
+
     fn tools(names: &[&str]) -> Option<Vec<String>> {
         Some(names.iter().map(|&name| name.to_owned()).collect())
     }
 
     fn choice(options: WarmOptions, file: FileSettings) -> Choice {
-        WarmSettings::new(&options, file).policy_for((1, 1), Vec::new(), None).choice
+        WarmSettings::new(&options, file).policy_for(ONE, Vec::new(), None).choice
     }
 
     #[test]
@@ -186,7 +194,10 @@ mod tests {
         assert_eq!(choose(Some(Start::Reset), None), Choice::Auto { after: 0 });
         assert_eq!(choose(None, tools(&["opt"])), Choice::Only(vec!["opt".into()]));
         let settings = WarmSettings::new(&WarmOptions::default(), FileSettings::default());
-        assert_eq!(settings.policy_for((MANY_TESTS, 2), Vec::new(), None).choice, Choice::Eager);
+        assert_eq!(
+            settings.policy_for(RunSize { tests: MANY_TESTS, jobs: 2 }, Vec::new(), None).choice,
+            Choice::Eager
+        );
         assert_eq!(choose(Some(Start::Cold), tools(&["opt"])), Choice::Cold);
     }
 
@@ -220,7 +231,7 @@ mod tests {
         let settings = WarmSettings::new(&options, file());
         assert_eq!((settings.verify, settings.explain), (0.0, true));
         assert!(settings.allocators().unwrap().is_none());
-        let policy = settings.policy_for((1, 1), vec!["/obj".into()], Some("/tmp/x".into()));
+        let policy = settings.policy_for(ONE, vec!["/obj".into()], Some("/tmp/x".into()));
         assert_eq!((policy.never, policy.memory), (Vec::new(), 2 << 20));
         assert_eq!((policy.output_below, policy.cold_below), (vec!["/obj".into()], vec!["/tmp/x".into()]));
     }
@@ -230,7 +241,7 @@ mod tests {
         let policy = |start, parity| {
             let options = WarmOptions { start, parity, ..Default::default() };
             let policy =
-                WarmSettings::new(&options, FileSettings::default()).policy_for((1, 1), Vec::new(), None);
+                WarmSettings::new(&options, FileSettings::default()).policy_for(ONE, Vec::new(), None);
             (policy.resets, policy.audit_one_in)
         };
         let usual = Policy::default().audit_one_in;
@@ -245,7 +256,7 @@ mod tests {
         for python in [false, true] {
             let options = WarmOptions { python, ..Default::default() };
             let settings = WarmSettings::new(&options, FileSettings::default());
-            assert_eq!(settings.policy_for((1, 1), Vec::new(), None).python, python);
+            assert_eq!(settings.policy_for(ONE, Vec::new(), None).python, python);
         }
     }
 
@@ -253,6 +264,6 @@ mod tests {
     fn defaults() {
         let settings = WarmSettings::new(&WarmOptions::default(), FileSettings::default());
         assert!(settings.is_on() && !settings.explain && settings.verify == 0.5);
-        assert_eq!(settings.policy_for((1, 1), Vec::new(), None).memory, Policy::default().memory);
+        assert_eq!(settings.policy_for(ONE, Vec::new(), None).memory, Policy::default().memory);
     }
 }

@@ -95,13 +95,24 @@ pub(crate) struct Observed {
     key: Vec<u8>,
 }
 
-/// A program's path, and the allocator that it is given.
-type Of = (PathBuf, Option<PathBuf>);
+/// A program that is observed, with the allocator that it is given.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Subject {
+    program: PathBuf,
+    allocator: Option<PathBuf>,
+}
+
+impl Subject {
+    fn new(program: &Path, allocator: Option<&Path>) -> Self {
+        Subject { program: program.into(), allocator: allocator.map(PathBuf::from) }
+    }
+}
+
 /// Observations by program and by the directory in which they are stored.
-type Known = HashMap<(Of, Option<PathBuf>), Vec<Arc<Observed>>>;
+type Known = HashMap<(Subject, Option<PathBuf>), Vec<Arc<Observed>>>;
 static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
 /// Programs that are being observed. Other starts of them wait, since an observation needs a whole processor.
-static UNDER_WAY: Mutex<Vec<Of>> = Mutex::new(Vec::new());
+static UNDER_WAY: Mutex<Vec<Subject>> = Mutex::new(Vec::new());
 static ENDED: Condvar = Condvar::new();
 
 impl Observed {
@@ -155,12 +166,12 @@ pub(crate) fn is_known(spec: &Spec<'_>, means: Means<'_>) -> bool {
 
 /// Returns the cold starts of a program, given with its allocator, that earlier runs have stored.
 pub(crate) fn tally(program: &Path, allocator: Option<&Path>, kept: &Path) -> Tally {
-    tally::load(kept, &(program.into(), allocator.map(PathBuf::from)))
+    tally::load(kept, &Subject::new(program, allocator))
 }
 
 /// Stores a cold start of a program for later runs, or, if it has none, forgets those that are stored.
 pub(crate) fn count(program: &Path, allocator: Option<&Path>, kept: &Path, spent: Option<Duration>) {
-    let of = (program.into(), allocator.map(PathBuf::from));
+    let of = Subject::new(program, allocator);
     spent.map_or_else(|| tally::clear(kept, &of), |spent| tally::store(kept, &of, spent));
 }
 
@@ -216,11 +227,11 @@ fn observe_with(spec: &Spec<'_>, numbers: &[usize], means: Means<'_>) -> (Arc<Ob
 
 /// The right to observe a program, until it is dropped.
 #[derive(Debug)]
-struct Turn(Of);
+struct Turn(Subject);
 
 impl Turn {
     /// Waits until no other thread observes the same program.
-    fn take(of: &Of) -> Turn {
+    fn take(of: &Subject) -> Turn {
         let under_way = UNDER_WAY.lock().expect("no panic while locked");
         let mut under_way =
             ENDED.wait_while(under_way, |under_way| under_way.contains(of)).expect("no panic while locked");
@@ -238,8 +249,8 @@ impl Drop for Turn {
     }
 }
 
-fn of(spec: &Spec<'_>, means: Means<'_>) -> Of {
-    (spec.program.clone(), means.allocator.map(PathBuf::from))
+fn of(spec: &Spec<'_>, means: Means<'_>) -> Subject {
+    Subject::new(&spec.program, means.allocator)
 }
 
 /// Observes the constructors for these `numbers` of arguments, `spec`'s among them. Other numbers prove nothing about these,
@@ -279,7 +290,7 @@ pub(crate) fn extend(
     Err(refusal)
 }
 
-fn find(of: &Of, spec: &Spec<'_>, kept: Option<&Path>) -> Option<Arc<Observed>> {
+fn find(of: &Subject, spec: &Spec<'_>, kept: Option<&Path>) -> Option<Arc<Observed>> {
     let mut known = KNOWN.lock().expect("no panic while locked");
     let of_program = known
         .get_or_insert_default()
@@ -290,20 +301,20 @@ fn find(of: &Of, spec: &Spec<'_>, kept: Option<&Path>) -> Option<Arc<Observed>> 
 }
 
 /// Returns the numbers of arguments for which a program was observed, whatever the key.
-fn used(of: &Of, kept: Option<&Path>) -> BTreeSet<usize> {
+fn used(of: &Subject, kept: Option<&Path>) -> BTreeSet<usize> {
     let mut known = KNOWN.lock().expect("no panic while locked");
     let of_program = known.get_or_insert_default().entry((of.clone(), kept.map(PathBuf::from))).or_default();
     of_program.iter().flat_map(|observed| observed.numbers.observed()).collect()
 }
 
 /// Returns the names of the libraries that a program looks for, as far as they are known.
-fn libraries(of: &Of, kept: Option<&Path>) -> Option<BTreeSet<OsString>> {
+fn libraries(of: &Subject, kept: Option<&Path>) -> Option<BTreeSet<OsString>> {
     let mut known = KNOWN.lock().expect("no panic while locked");
     let of_program = known.get_or_insert_default().entry((of.clone(), kept.map(PathBuf::from))).or_default();
     of_program.last().map(|observed| observed.libraries.clone())
 }
 
-fn keep(of: Of, observed: Arc<Observed>, kept: Option<&Path>) {
+fn keep(of: Subject, observed: Arc<Observed>, kept: Option<&Path>) {
     let mut known = KNOWN.lock().expect("no panic while locked");
     let place = (of.clone(), kept.map(PathBuf::from));
     let of_program = known.get_or_insert_default().entry(place).or_default();
@@ -313,14 +324,14 @@ fn keep(of: Of, observed: Arc<Observed>, kept: Option<&Path>) {
     }
 }
 
-fn forget(of: &Of, key: &[u8], kept: Option<&Path>) {
+fn forget(of: &Subject, key: &[u8], kept: Option<&Path>) {
     let mut known = KNOWN.lock().expect("no panic while locked");
     let place = (of.clone(), kept.map(PathBuf::from));
     known.get_or_insert_default().entry(place).or_default().retain(|observed| observed.key != key);
 }
 
 /// Stores the known observations of a program.
-fn save(of: &Of, kept: Option<&Path>) {
+fn save(of: &Subject, kept: Option<&Path>) {
     let Some(directory) = kept else { return };
     let mut known = KNOWN.lock().expect("no panic while locked");
     let place = (of.clone(), kept.map(PathBuf::from));

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use super::counts::Place;
 use super::numbers::Numbers;
-use super::{Observed, Refusal};
+use super::{Observed, Refusal, Subject};
 use crate::Reason;
 use crate::warm::files::{Aspect, Files, Identity};
 use crate::warm::image;
@@ -92,7 +92,7 @@ pub(super) fn is_kept(reason: Option<Reason>) -> bool {
 }
 
 /// Loads the stored observations of a program, given with its allocator.
-pub(super) fn load(directory: &Path, of: &(PathBuf, Option<PathBuf>)) -> Vec<Arc<Observed>> {
+pub(super) fn load(directory: &Path, of: &Subject) -> Vec<Arc<Observed>> {
     let path = file(directory, of);
     let read = || {
         let meta = std::fs::symlink_metadata(&path).ok()?;
@@ -115,7 +115,7 @@ pub(super) fn load(directory: &Path, of: &(PathBuf, Option<PathBuf>)) -> Vec<Arc
 }
 
 /// Stores the observations of a program. If that fails, the next runner observes it again.
-pub(super) fn save(directory: &Path, of: &(PathBuf, Option<PathBuf>), known: &[Arc<Observed>]) {
+pub(super) fn save(directory: &Path, of: &Subject, known: &[Arc<Observed>]) {
     let known = &known[known.len().saturating_sub(KEPT_MAX)..];
     let mut bytes = Vec::new();
     put_text(&mut bytes, &context(of));
@@ -149,25 +149,25 @@ pub(super) fn make(directory: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
 
-pub(super) fn file(directory: &Path, of: &(PathBuf, Option<PathBuf>)) -> PathBuf {
+pub(super) fn file(directory: &Path, of: &Subject) -> PathBuf {
     let mut hasher = DefaultHasher::new();
-    (&of.0, allocator(of)).hash(&mut hasher);
+    (&of.program, allocator(of)).hash(&mut hasher);
     directory.join(format!("{:016x}", hasher.finish()))
 }
 
 /// Returns the file of the allocator. A chosen allocator is a descriptor of the runner's; only its file matters.
-fn allocator(of: &(PathBuf, Option<PathBuf>)) -> Option<PathBuf> {
-    of.1.as_ref().map(|path| std::fs::read_link(path).unwrap_or_else(|_| path.clone()))
+fn allocator(of: &Subject) -> Option<PathBuf> {
+    of.allocator.as_ref().map(|path| std::fs::read_link(path).unwrap_or_else(|_| path.clone()))
 }
 
 /// Returns the context of the observations.
-fn context(of: &(PathBuf, Option<PathBuf>)) -> Vec<u8> {
+fn context(of: &Subject) -> Vec<u8> {
     let system = rustix::system::uname();
     let user = rustix::process::geteuid().as_raw();
     let mut bytes = Vec::new();
     for part in [
         FORMAT,
-        of.0.as_os_str().as_bytes(),
+        of.program.as_os_str().as_bytes(),
         allocator(of).unwrap_or_default().as_os_str().as_bytes(),
         system.nodename().to_bytes(),
         system.release().to_bytes(),
@@ -332,7 +332,8 @@ mod tests {
     #[test]
     fn what_was_kept_is_read_again() {
         let dir = tempfile::tempdir().unwrap();
-        let (cache, of) = (dir.path().join("a/b"), (PathBuf::from("/bin/tool"), None));
+        let cache = dir.path().join("a/b");
+        let of = Subject { program: "/bin/tool".into(), allocator: None };
         let kept = Arc::new(observed(dir.path()));
         assert!(load(&cache, &of).is_empty());
         save(&cache, &of, &[Arc::clone(&kept), Arc::clone(&kept)]);
@@ -341,14 +342,14 @@ mod tests {
         assert!(same(&read[0], &kept) && read[0].files.unchanged());
         std::fs::write(dir.path().join("there"), "longer").unwrap();
         assert!(!load(&cache, &of)[0].files.unchanged());
-        assert!(load(&cache, &("/bin/other".into(), None)).is_empty());
+        assert!(load(&cache, &Subject { program: "/bin/other".into(), allocator: None }).is_empty());
         assert_eq!(std::fs::read_dir(&cache).unwrap().count(), 1, "nothing else is left");
     }
 
     #[test]
     fn a_damaged_file_is_as_good_as_none() {
         let dir = tempfile::tempdir().unwrap();
-        let of = (PathBuf::from("/bin/tool"), None);
+        let of = Subject { program: "/bin/tool".into(), allocator: None };
         save(dir.path(), &of, &[Arc::new(observed(dir.path()))]);
         let path = file(dir.path(), &of);
         let good = std::fs::read(&path).unwrap();
@@ -367,7 +368,8 @@ mod tests {
     #[test]
     fn a_directory_that_cannot_be_written_does_no_harm() {
         let dir = tempfile::tempdir().unwrap();
-        let (file, of) = (dir.path().join("file"), (PathBuf::from("/bin/tool"), None));
+        let file = dir.path().join("file");
+        let of = Subject { program: "/bin/tool".into(), allocator: None };
         std::fs::write(&file, "").unwrap();
         save(&file.join("cache"), &of, &[Arc::new(observed(dir.path()))]);
         assert!(load(&file.join("cache"), &of).is_empty());

@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{Of, store};
+use super::{Subject, store};
 
 /// CPU time that a byte stands for.
 const UNIT: Duration = Duration::from_micros(250);
@@ -37,12 +37,12 @@ impl Tally {
     }
 }
 
-fn file(directory: &Path, of: &Of) -> PathBuf {
+fn file(directory: &Path, of: &Subject) -> PathBuf {
     store::file(directory, of).with_extension("starts")
 }
 
 /// Returns the starts in earlier runs. A file that cannot be read counts nothing.
-pub(super) fn load(directory: &Path, of: &Of) -> Tally {
+pub(super) fn load(directory: &Path, of: &Subject) -> Tally {
     let mut tally = Tally::default();
     let bytes = fs::read(file(directory, of)).unwrap_or_default();
     bytes.iter().for_each(|&byte| tally.add(UNIT * u32::from(byte)));
@@ -50,7 +50,7 @@ pub(super) fn load(directory: &Path, of: &Of) -> Tally {
 }
 
 /// Stores one start. If that fails, later runs do not know of it.
-pub(super) fn store(directory: &Path, of: &Of, spent: Duration) {
+pub(super) fn store(directory: &Path, of: &Subject, spent: Duration) {
     let units = spent.as_nanos().div_ceil(UNIT.as_nanos()).min(u128::from(u8::MAX)) as u8;
     let write = || {
         store::make(directory)?;
@@ -61,7 +61,7 @@ pub(super) fn store(directory: &Path, of: &Of, spent: Duration) {
 }
 
 /// Forgets all starts, since the program is observed now.
-pub(super) fn clear(directory: &Path, of: &Of) {
+pub(super) fn clear(directory: &Path, of: &Subject) {
     // There may be none.
     let _ = fs::remove_file(file(directory, of));
 }
@@ -88,11 +88,11 @@ mod tests {
     fn later_runs_know_of_the_starts_of_earlier_ones() {
         let temp = tempfile::tempdir().unwrap();
         let dir = temp.path().join("new");
-        let of: Of = (PathBuf::from("/bin/tool"), None);
+        let of = Subject { program: "/bin/tool".into(), allocator: None };
         assert_eq!(load(&dir, &of), Tally::default());
         store(&dir, &of, MS);
         store(&dir, &of, 1000 * MS);
-        store(&dir, &(PathBuf::from("/bin/other"), None), MS);
+        store(&dir, &Subject { program: "/bin/other".into(), allocator: None }, MS);
         assert_eq!(load(&dir, &of), Tally { starts: 2, spent: MS + UNIT * 255 });
         clear(&dir, &of);
         assert_eq!(load(&dir, &of), Tally::default());

@@ -269,7 +269,7 @@ impl<M: Make> Pool<M> {
 
     /// Makes a zygote in the place of `permit`.
     fn make(&self, tool: &Tool<M>, spec: &Spec<'_>, permit: Permit) -> Result<Held<M::Zygote>, Reason> {
-        let made = tool.make(spec, &self.maker, (permit, &self.policy), |zygote| {
+        let made = tool.make(spec, &self.maker, permit, &self.policy, |zygote| {
             let memory = zygote.mapped();
             let fits = memory <= self.policy.memory;
             fits.then(|| Base::new(self.budget.take(memory))).ok_or(Reason::Memory)

@@ -178,7 +178,8 @@ impl<M: Make> Tool<M> {
         &self,
         spec: &Spec<'_>,
         maker: &M,
-        (permit, policy): (Permit, &Policy),
+        permit: Permit,
+        policy: &Policy,
         admit: impl FnOnce(&M::Zygote) -> Result<Arc<Base>, Reason>,
     ) -> Result<Held<M::Zygote>, Reason> {
         let allocator = self.lock().statistics.allocator.clone();
