@@ -187,6 +187,7 @@ class BuildGrid(Engine):
         subprocess.run([self.bgd, "migrate", "apply", f"postgresql://postgres@/bgd?host={directory}/db"],
                        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.begin()
+        self.storage = self.begin_storage()
         self.workers = [self.begin_worker(number) for number in range(workers)]
 
     def write_runner(self):
@@ -224,10 +225,21 @@ class BuildGrid(Engine):
         self.server = self.start("server", [self.bgd, "server", "start", self.config])
         wait_for_port(self.port, self.server, "BuildGrid")
 
+    def begin_storage(self):
+        """The storage of the workers' machine, which keeps inputs from action to action."""
+        self.storage_port = free_port()
+        server = f"http://127.0.0.1:{self.port}"
+        storage = self.start("casd", [
+            *program("sid", "buildbox-casd"), f"--remote={server}", "--instance=main", f"--bind=127.0.0.1:{self.storage_port}",
+            "--log-level=warning", os.path.join(self.directory, "casd")])
+        wait_for_port(self.storage_port, storage, "buildbox-casd")
+        return storage
+
     def begin_worker(self, number):
         return self.start(f"worker{number}", [
-            *self.worker_program, f"--buildbox-run={self.runner}", f"--remote=http://127.0.0.1:{self.port}", "--instance=main",
-            "--runner-arg=--disable-localcas", "--max-wait-time=10", "--log-level=warning", f"worker{number}"])
+            *self.worker_program, f"--buildbox-run={self.runner}", f"--bots-remote=http://127.0.0.1:{self.port}", "--bots-instance=main",
+            f"--cas-remote=http://127.0.0.1:{self.storage_port}", "--runner-arg=--staging-mode=copy-or-link", "--max-wait-time=10",
+            "--log-level=warning", f"worker{number}"])
 
     def kill_server(self):
         self.kill(self.server)
@@ -264,4 +276,5 @@ if __name__ == "__main__":
     name, directory = sys.argv[1:3]
     with ENGINES[name](os.path.abspath(directory)) as engine:
         print(engine.url, flush=True)
-        signal.sigwait({signal.SIGINT, signal.SIGTERM})
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        signal.pause()

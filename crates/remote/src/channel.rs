@@ -166,7 +166,7 @@ pub(crate) async fn limited<T>(
 }
 
 /// Returns the text of an error with those that caused it: the first alone says only that a connection failed.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

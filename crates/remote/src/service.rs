@@ -15,7 +15,7 @@ use tokio_stream::iter;
 use tonic::{Code, Status};
 
 use crate::api;
-use crate::channel::Connection;
+use crate::channel::{Connection, chain};
 use crate::digest::Digest;
 use crate::tree::{Blobs, Content};
 
@@ -98,7 +98,8 @@ pub(crate) fn may_pass(status: &Status) -> bool {
 }
 
 pub(crate) fn told(status: &Status) -> String {
-    format!("{:?}: {}", status.code(), status.message())
+    let cause = std::error::Error::source(status).map(|cause| format!(": {}", chain(cause)));
+    format!("{:?}: {}{}", status.code(), status.message(), cause.unwrap_or_default())
 }
 
 /// Repeats a call until it succeeds, fails for good, or has taken too long.
