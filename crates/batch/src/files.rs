@@ -86,6 +86,12 @@ impl Files {
         self.directories.extend(other.directories.iter().cloned());
     }
 
+    /// Returns the paths of the files.
+    #[cfg(test)]
+    pub fn paths(&self) -> impl Iterator<Item = PathBuf> {
+        self.files.keys().cloned()
+    }
+
     /// Returns the libraries among the files, by their names.
     pub fn libraries(&self) -> Vec<PathBuf> {
         let is_library =

@@ -244,3 +244,7 @@ fn is_dynamic(program: &Path) -> bool {
     };
     (0..count).any(|index| word((at + index * size) as usize, 4) == Some(u64::from(INTERP)))
 }
+
+#[cfg(test)]
+#[path = "needs_tests.rs"]
+mod tests;
