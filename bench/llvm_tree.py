@@ -57,7 +57,7 @@ def fetch(directory, source, version, folders=SUITE):
     exact = installed_source_version(version)
     wanted = [f"{package}={exact}", package] if exact else [package]
     for name in wanted:
-        if run(["apt-get", *apt, "-q", "--download-only", "source", name], download, check=name == package):
+        if run(["apt-get", *apt, "-q", "--download-only", "--tar-only", "source", name], download, check=name == package):
             break
     archives = [path for path in glob.glob(f"{download}/*.orig.tar.*") if not path.endswith(".asc")]
     if len(archives) != 1:
@@ -163,7 +163,7 @@ def site_values(source, build, tools):
         "LLVM_TOOLS_DIR": tools, "LLVM_LIBS_DIR": libraries, "SHLIBDIR": libraries,
         "SHLIBEXT": ".so", "LLVM_PLUGIN_EXT": ".so", "HOST_OS": "Linux", "HOST_CC": "cc", "HOST_CXX": "c++",
         "LLVM_NATIVE_ARCH": native, "HOST_ARCH": machine,
-        "Python3_EXECUTABLE": shutil.which("python3"), "GOLD_EXECUTABLE": shutil.which("ld.gold") or "",
+        "Python3_EXECUTABLE": shutil.which("python3"), "GOLD_EXECUTABLE": shutil.which("ld.gold") or "/bin/true",
         "LD64_EXECUTABLE": "/bin/true", "OCAMLFIND": "OCAMLFIND-NOTFOUND",
         "LLVM_VERSION_MAJOR": version[0], "LLVM_VERSION_MINOR": version[1],
         "TARGETS_TO_BUILD": llvm_config(tools, "--targets-built"),

@@ -11,12 +11,13 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 41] = [
+const SOURCES: [&str; 42] = [
     "fork/entry.c",
     "io.c",
     "fork/asked.c",
     "reset/marks.c",
     "maps.c",
+    "own.c",
     "fork/title.c",
     "fork/snapshot.c",
     "fork/bind.c",

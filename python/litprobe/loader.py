@@ -12,6 +12,13 @@ sys.path[:1] = [entry for entry in sys.path[:1] if entry]
 
 import os  # noqa: E402
 
+# What was written while Python started (by a shim, by `site`) waits in a file, which is standard error until now.
+early = os.pread(2, 1 << 16, 0)
+os.dup2(5, 2)
+os.close(5)
+if early:
+    os.write(2, early)
+
 for descriptor in (3, 4):
     # A process that a config leaves behind must not keep the runner's pipes open.
     os.set_inheritable(descriptor, False)

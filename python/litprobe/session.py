@@ -70,7 +70,8 @@ class Session:
             "warnings": config.numWarnings,
             "parallelism_groups": [[str(name), size] for name, size in config.parallelism_groups.items()],
             "max_individual_test_time": config.maxIndividualTestTime or 0,
-            "per_test_coverage": bool(config.per_test_coverage),
+            # lit 18 and newer have it.
+            "per_test_coverage": bool(getattr(config, "per_test_coverage", False)),
             "valgrind_args": [str(word) for word in config.valgrindArgs],
             "params": [[str(k), str(v)] for k, v in config.params.items() if not isinstance(v, dict)],
             "bash": (config.getBashPath() or None) if with_bash else None,
@@ -121,8 +122,8 @@ def arguments(settings):
         "gtest_sharding": settings["gtest_sharding"],
         "maxRetriesPerTest": settings["max_retries_per_test"],
         "update_tests": settings["update_tests"],
-        # lit 19 takes the command line's limit only after discovery, and so does the runner then.
-        "maxIndividualTestTime": settings["timeout"] if lit.__versioninfo__[0] > 19 else 0,
+        # lit before 23 takes the command line's limit only after discovery, and so does the runner then.
+        "maxIndividualTestTime": settings["timeout"] if lit.__versioninfo__[0] >= 23 else 0,
         # Not the default: it is one dict for all instances.
         "parallelism_groups": {},
     }

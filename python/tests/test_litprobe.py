@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import lit.formats
 from lit.TestingConfig import SubstituteCaptures
@@ -288,6 +289,18 @@ class ServerTest(unittest.TestCase):
         self.assertIsNone(self.server.session.state(False)["bash"])
         self.assertEqual(self.server.session.state(True)["bash"], self.server.session.lit_config.getBashPath())
 
+    def test_a_lit_before_18_has_no_coverage_per_test(self):
+        config = self.server.session.lit_config
+
+        class Old:
+            def __getattr__(self, name):
+                if name == "per_test_coverage":
+                    raise AttributeError(name)
+                return getattr(config, name)
+
+        self.server.session.lit_config = Old()
+        self.assertIs(self.server.session.state(False)["per_test_coverage"], False)
+
     def test_result_codes_of_configs_are_told(self):
         self.suite("import lit.Test\nlit.Test.ResultCode('PROBED', 'Probed', True)")
         self.assertIn(["PROBED", "Probed", True], self.server.session.state(False)["result_codes"])
@@ -335,6 +348,11 @@ class ProtocolTest(unittest.TestCase):
 
         given = {"a": 1, "b": 2, "c": 3, "unrelated": 4, "self": 5}
         self.assertEqual(session.accepted(constructor, given), {"a": 1, "b": 2, "c": 3})
+
+    def test_limits_are_numbers_before_lit_23(self):
+        for version, limit in [((22, 1, 8), 0), ((23, 1, 5), None)]:
+            with unittest.mock.patch("lit.__versioninfo__", version):
+                self.assertEqual(session.arguments(SETTINGS)["maxIndividualTestTime"], limit)
 
     def test_it_greets_and_ends_with_the_requests(self):
         replies = io.BytesIO()

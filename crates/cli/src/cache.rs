@@ -16,7 +16,7 @@ use hotstart_shell::{PassesReport, passes_directory, passes_report, remove_damag
 
 use crate::exit_code;
 
-const HELP: &str = "\
+pub(crate) const HELP: &str = "\
 usage: hotstart cache stats|clear|verify
 
 What hotstart stores between runs in the user's cache directory (HOTSTART_CACHE_DIR, or hotstart below XDG_CACHE_HOME or

@@ -6,25 +6,74 @@ use std::process::ExitCode;
 
 use hotstart_report::Sink;
 
+use crate::args::commands::Command;
 use crate::args::completions::Shell;
 use crate::args::man;
-use crate::{ab, cache, doctor, exit_code, filecheck, lit, version};
+use crate::{ab, cache, doctor, exec, exit_code, filecheck, lit, version};
 
-/// The commands and their explanations.
-const COMMANDS: [(&str, &str); 9] = [
-    ("lit", "run tests in lit's place; `hotstart lit --help` lists the options"),
-    ("ab", "compare what commands cost, run interleaved; `hotstart ab --help` says more"),
-    ("doctor", "measure what starting processes costs here; `hotstart doctor --help` says more"),
-    ("filecheck", "FileCheck, run only where it may not pass; `hotstart filecheck --help` says more"),
-    ("exec", "run a command warm, through a server of the user's; `hotstart exec --help` says more"),
-    ("server", "look at that server, end it; `hotstart server --help` says more"),
-    ("cache", "what is stored between runs: `hotstart cache stats|clear|verify`"),
-    ("completions", "print completions for a shell: `hotstart completions bash|zsh|fish`"),
-    ("man", "write the manual page into a directory: `hotstart man DIR`"),
+/// The commands. The table of options has those of `lit`, so it has no text here.
+const COMMANDS: [Command; 9] = [
+    Command {
+        name: "lit",
+        about: "run tests in lit's place; `hotstart lit --help` lists the options",
+        help: "",
+        words: &[],
+    },
+    Command {
+        name: "ab",
+        about: "compare what commands cost, run interleaved; `hotstart ab --help` says more",
+        help: ab::HELP,
+        words: &[],
+    },
+    Command {
+        name: "doctor",
+        about: "measure what starting processes costs here; `hotstart doctor --help` says more",
+        help: doctor::HELP,
+        words: &[],
+    },
+    Command {
+        name: "filecheck",
+        about: "FileCheck, run only where it may not pass; `hotstart filecheck --help` says more",
+        help: filecheck::HELP,
+        words: &[],
+    },
+    Command {
+        name: "exec",
+        about: "run a command warm, through a server of the user's; `hotstart exec --help` says more",
+        help: exec::EXEC_HELP,
+        words: &[],
+    },
+    Command {
+        name: "server",
+        about: "look at that server, end it; `hotstart server --help` says more",
+        help: exec::SERVER_HELP,
+        words: &["status", "warm", "stop", "run"],
+    },
+    Command {
+        name: "cache",
+        about: "what is stored between runs: `hotstart cache stats|clear|verify`",
+        help: cache::HELP,
+        words: &["stats", "clear", "verify"],
+    },
+    Command {
+        name: "completions",
+        about: "print completions for a shell: `hotstart completions bash|zsh|fish`",
+        help: COMPLETIONS_HELP,
+        words: &["bash", "zsh", "fish"],
+    },
+    Command {
+        name: "man",
+        about: "write the manual page into a directory: `hotstart man DIR`",
+        help: MAN_HELP,
+        words: &[],
+    },
 ];
 
+const COMPLETIONS_HELP: &str = "usage: hotstart completions bash|zsh|fish\n";
+const MAN_HELP: &str = "usage: hotstart man DIR\n";
+
 fn usage() -> String {
-    let line = |(name, what): &(&str, &str)| format!("  hotstart {name:<12} {what}\n");
+    let line = |command: &Command| format!("  hotstart {:<12} {}\n", command.name, command.about);
     format!(
         "usage: hotstart COMMAND [ARGUMENTS]\n\n{}\
          \x20 hotstart --version [--verbose]\n\
@@ -69,12 +118,12 @@ fn completions(args: &[OsString]) -> ExitCode {
     };
     match shell {
         Some(shell) => said(&shell.completions(&COMMANDS)),
-        None => refused("usage: hotstart completions bash|zsh|fish\n"),
+        None => refused(COMPLETIONS_HELP),
     }
 }
 
 fn man(args: &[OsString]) -> ExitCode {
-    let [dir] = args else { return refused("usage: hotstart man DIR\n") };
+    let [dir] = args else { return refused(MAN_HELP) };
     let file = Path::new(dir).join("hotstart.1");
     match std::fs::write(&file, man::page(&COMMANDS)) {
         Ok(()) => exit_code::exit(exit_code::SUCCESS),

@@ -12,7 +12,7 @@ use hotstart_report::Sink;
 
 use crate::exit_code;
 
-const HELP: &str = "\
+pub(crate) const HELP: &str = "\
 usage: hotstart doctor [OPTIONS] [TOOL...]
 
 Measures what starting processes, page faults and allocations cost on this machine, and what the start of each TOOL

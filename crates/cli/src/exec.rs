@@ -13,7 +13,7 @@ use hotstart_report::Sink;
 
 use crate::{compdb, exit_code};
 
-const EXEC_HELP: &str = "\
+pub(crate) const EXEC_HELP: &str = "\
 usage: hotstart exec [--] COMMAND [ARGUMENTS]
        hotstart exec --compdb FILE [-j N] [--filter RE]
        hotstart exec --install DIRECTORY [TOOL...] | --uninstall DIRECTORY
@@ -35,7 +35,7 @@ Environment: HOTSTART_EXEC=cold runs everything as it is, HOTSTART_EXEC=explain 
 is run so; HOTSTART_EXEC_DIR names another directory for the server's socket.
 ";
 
-const SERVER_HELP: &str = "\
+pub(crate) const SERVER_HELP: &str = "\
 usage: hotstart server status [--json] | warm TOOL... | stop | run
 
   status                   what the user's server has started, warm and cold, and why; --json: for programs

@@ -18,7 +18,7 @@ use hotstart_shell::FileChecks;
 
 use crate::exit_code;
 
-const HELP: &str = "\
+pub(crate) const HELP: &str = "\
 usage: hotstart filecheck [--filecheck PATH] ARGUMENTS
 
 Passes silently where FileCheck would with these arguments. For everything else, FileCheck itself is run: the one at PATH, or

@@ -1,5 +1,5 @@
-//! `hotstart --version`. With `--verbose`, also the system, and the kinds of start that work on it. Each kind is tried,
-//! since a list of kernel features could miss an obstacle (a container's filter, an old glibc, another loader).
+//! `hotstart --version`. With `--verbose`, also the versions of what takes part, features of the kernel, and the kinds of start that
+//! work. Each kind is tried, since a list of features could miss an obstacle (a container's filter, an old glibc, another loader).
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -8,8 +8,11 @@ use std::io;
 use std::path::Path;
 
 use hotstart_launch::{
-    Choice, EnvBlock, Group, Launcher, OnDoubt, Policy, ProcessGroup, Spec, Via, needed_glibc,
+    Choice, EnvBlock, Group, Launcher, OnDoubt, Policy, ProcessGroup, Spec, Via, glibc_version,
+    has_syscall_user_dispatch, needed_glibc,
 };
+use hotstart_lit::probe::{Probe, ProbeError};
+use hotstart_lit::settings::Settings;
 use hotstart_model::Environment;
 use hotstart_python::which;
 use rustix::fs::MemfdFlags;
@@ -31,14 +34,18 @@ pub fn verbose() -> String {
     let part = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
     let _ = writeln!(
         text,
-        "system: {} {}, {}",
+        "system: {} {}, {}, glibc {}",
         part(system.sysname()),
         part(system.release()),
-        part(system.machine())
+        part(system.machine()),
+        glibc_version()
     );
+    let _ = writeln!(text, "lit: {}", lit());
     let memory = |name, flags| rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | flags).map(drop);
     line(&mut text, "sealed memory files", answer(memory("a", MemfdFlags::ALLOW_SEALING)));
     line(&mut text, "executable memory files (Linux 6.3)", answer(memory("b", MemfdFlags::EXEC)));
+    let dispatch = if has_syscall_user_dispatch() { "yes" } else { "no" };
+    line(&mut text, "system calls handed to the process (Linux 5.11; rewind needs it)", dispatch.to_owned());
     let needed = match needed_glibc() {
         Some((major, minor)) => format!("{major}.{minor} or newer"),
         None => "none will do on this kind of processor".to_owned(),
@@ -56,6 +63,23 @@ pub fn verbose() -> String {
     }
     line(&mut text, "cold", "yes".to_owned());
     text
+}
+
+/// Describes the lit that evaluates configs for tests in the working directory.
+fn lit() -> String {
+    let settings = Settings { cwd: std::env::current_dir().unwrap_or_default(), ..Settings::default() };
+    let (launcher, group) = (Launcher::new(), Group::new());
+    match Probe::start(&settings, &launcher, &group) {
+        Ok(probe) => {
+            let about = probe.about();
+            let package = about.package_dir.display();
+            format!("{} in '{package}', run by '{}'", about.lit_version_text, about.python.display())
+        }
+        Err(ProbeError::Nowhere(_)) => {
+            "none; a run of `hotstart lit` lists the places that it searches".to_owned()
+        }
+        Err(error) => format!("none; {error}"),
+    }
 }
 
 fn line(text: &mut String, what: &str, answer: String) {

@@ -27,6 +27,9 @@ fn bash_completes_commands_and_options() {
     assert_eq!(offered(&["/bin/hotstart-lit", "--lit-py"]), ["--lit-python"]);
     assert_eq!(offered(&["hotstart", "doctor", "--filter-o"]), [""; 0]);
     assert_eq!(offered(&["hotstart", "lit", "test/"]), [""; 0]);
+    assert_eq!(offered(&["hotstart", "doctor", "--al"]), ["--allocator"]);
+    assert_eq!(offered(&["hotstart", "server", "st"]), ["status", "stop"]);
+    assert_eq!(offered(&["hotstart", "ab", "--", "make", "st"]), [""; 0]);
 }
 
 #[test]

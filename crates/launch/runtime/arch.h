@@ -67,6 +67,17 @@ __attribute__((noreturn)) static inline void hs_switch_stack(void *top, void (*w
     __builtin_unreachable();
 }
 
+/* Calls `work` on another stack, so that it leaves nothing on this one. */
+static inline void hs_call_on(void *top, void (*work)(void))
+{
+    __asm__ volatile("mov %%rsp, %%rbx\n\tmov %0, %%rsp\n\tcall *%1\n\tmov %%rbx, %%rsp"
+                     : "+r"(top), "+r"(work)
+                     :
+                     : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2", "xmm3",
+                       "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15",
+                       "cc", "memory");
+}
+
 #ifdef HS_WITHOUT_EXTENDED
 #define HS_LOAD_EXTENDED(base, offset) ""
 #else

@@ -113,6 +113,9 @@ HS_HIDDEN extern char hs_extended_known;
 HS_HIDDEN const char *hs_maps_read(void);
 HS_HIDDEN const char *hs_maps_next(const char *line, struct hs_mapping *out);
 
+/* own.c */
+HS_HIDDEN void *hs_own_map(size_t size, int flags, int fd);
+
 /* asked.c */
 HS_HIDDEN void hs_asked_tell(uint64_t place);
 HS_HIDDEN void hs_asked_stop(void);
@@ -257,6 +260,7 @@ HS_HIDDEN void hs_stacks_note(void *thread, uintptr_t low, uintptr_t high);
 HS_HIDDEN int hs_stacks_have_room(uintptr_t pointer);
 
 /* signals.c */
+HS_HIDDEN extern char hs_signals_came;
 HS_HIDDEN int hs_signals_fetch(void *to, long from, size_t size);
 HS_HIDDEN void hs_signals_begin(int process);
 HS_HIDDEN int hs_signals_blocks(void);

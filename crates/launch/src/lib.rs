@@ -38,6 +38,7 @@ pub use guard::enter_guard;
 pub use history::{Served, Visit};
 pub use launcher::{Child, Launcher, StartError};
 pub use spec::{IGNORABLE, Limit, ProcessGroup, Resource, Spec};
+pub use sys::features::{glibc_version, has_syscall_user_dispatch};
 pub use sys::priority::io_priority;
 pub use warm::{
     Ahead, Choice, CpuTime, Nested, NestedStarts, OnDoubt, Policy, Retirement, StatCache, Statistics,

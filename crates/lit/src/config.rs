@@ -140,6 +140,11 @@ pub enum ParallelismGroup {
     Callable,
 }
 
+/// Returns whether configs of this lit have the limit of a test's time; before, `lit_config` has it, for all tests.
+pub fn has_limits_in_configs(lit_version: (u32, u32, u32)) -> bool {
+    lit_version.0 >= 23
+}
+
 /// The facts of a whole run: the lit that evaluates the configs, and the state of its `lit_config`.
 #[derive(Clone, Debug)]
 pub struct Session {
@@ -163,7 +168,7 @@ pub struct Session {
     pub per_test_coverage: bool,
     /// Sizes of parallelism groups; `None` is unlimited.
     pub parallelism_groups: BTreeMap<String, Option<u32>>,
-    /// Limit per test that the command line or (lit 19) a config set for all suites.
+    /// Limit per test that the command line or (before lit 23) a config set for all suites.
     pub max_individual_test_time: Option<Duration>,
     /// Whether the internal shell may run scripts for an external shell, where both behave identically.
     pub native_shell: bool,

@@ -11,7 +11,7 @@ use hotstart_launch::{Group, Launcher};
 use hotstart_model::{Dialect, Events, VerdictTable};
 
 use crate::ahead::Listener;
-use crate::config::{Origin, ParallelismGroup, Session};
+use crate::config::{Origin, ParallelismGroup, Session, has_limits_in_configs};
 use crate::delegate::Helpers;
 use crate::discover::{self, Found, Voice};
 use crate::exception::Exception;
@@ -251,9 +251,9 @@ fn session(
     tmp_dir: Option<std::path::PathBuf>,
 ) -> Session {
     // lit 23's configs already contain the command line's limit.
-    let limit = match dialect {
-        Dialect::V19 => override_limit(state.max_individual_test_time, settings, voice),
-        Dialect::V23 => None,
+    let limit = match has_limits_in_configs(about.lit_version) {
+        true => None,
+        false => override_limit(state.max_individual_test_time, settings, voice),
     };
     Session {
         lit_version: about.lit_version,

@@ -15,7 +15,7 @@ use hotstart_model::{
 use hotstart_python::{shlex, text};
 
 use crate::boolexpr::Features;
-use crate::config::{Config, Format, Session};
+use crate::config::{Config, Format, Session, has_limits_in_configs};
 use crate::directives::{self, Directive, Directives, Rejection};
 use crate::exception::{self, Exception};
 use crate::judge::{self, Pending};
@@ -427,10 +427,7 @@ pub(crate) fn of_program(program: Program, dialect: Dialect, cwd: &Path, env: Ar
 }
 
 pub(crate) fn timeout(session: &Session, config: &Config) -> Option<Duration> {
-    let own = match session.dialect {
-        Dialect::V19 => None,
-        Dialect::V23 => config.max_individual_test_time,
-    };
+    let own = config.max_individual_test_time.filter(|_| has_limits_in_configs(session.lit_version));
     session.max_individual_test_time.or(own).filter(|limit| !limit.is_zero())
 }
 

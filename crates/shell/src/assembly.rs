@@ -279,7 +279,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
         let (program, args, is_wrapped) = wrap::wrapped(self.context.script, program, args, number);
         let stdin = match wiring.stdin {
             Some(fd) => fd,
-            None => self.context.empty_input()?,
+            None => Rc::new(pipeline::empty_input()?),
         };
         if let Some(Sink::Temporary) = wiring.stderr {
             let file = rustix::fs::memfd_create("stderr", MemfdFlags::CLOEXEC)

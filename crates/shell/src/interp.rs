@@ -68,7 +68,6 @@ fn run_prepared(
         captured: Vec::new(),
         pipelines: 0,
         again: None,
-        empty: None,
     };
     let result = run_commands(&mut context, shell, commands);
     let timed_out = context.clock.is_timed_out();

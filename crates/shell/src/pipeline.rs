@@ -4,7 +4,6 @@
 //! certain passes of FileCheck.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use hotstart_launch::{Group, Launcher, ProcessGroup};
@@ -52,20 +51,9 @@ pub(crate) struct Context<'a> {
     pub pipelines: usize,
     /// The last pipeline, if it failed.
     pub again: Option<Box<Again>>,
-    /// The empty input that first stages share.
-    pub empty: Option<Rc<OwnedFd>>,
 }
 
 impl Context<'_> {
-    /// Returns the read end of a pipe without a writer.
-    pub fn empty_input(&mut self) -> Halting<Rc<OwnedFd>> {
-        if let Some(fd) = &self.empty {
-            return Ok(fd.clone());
-        }
-        let (read, _) = new_pipe()?;
-        Ok(self.empty.insert(Rc::new(read)).clone())
-    }
-
     /// Records a stage without a process.
     pub fn push_plain(
         &mut self,
@@ -88,6 +76,11 @@ impl Context<'_> {
             cpu: Duration::ZERO,
         }));
     }
+}
+
+/// Returns the read end of a pipe without a writer. Each process has one of its own, since it may set flags of the pipe.
+pub(crate) fn empty_input() -> Halting<OwnedFd> {
+    Ok(new_pipe()?.0)
 }
 
 /// Returns a new pipe, closed on exec.

@@ -188,6 +188,15 @@ fn what_goes_where() {
 }
 
 #[test]
+fn each_process_has_an_empty_input_of_its_own() {
+    let get = "python3 -c 'import fcntl, os; print(fcntl.fcntl(0, fcntl.F_GETFL) & os.O_NONBLOCK)'";
+    let set = "python3 -c 'import os; os.set_blocking(0, False)'";
+    let transcript = Space::new().run(&[get, set, get]);
+    let printed: Vec<_> = stages(&transcript).iter().map(|stage| stage.stdout.clone()).collect();
+    assert_eq!(printed[0], printed[2], "a flag of the pipe is seen by the next process");
+}
+
+#[test]
 fn cat_and_diff_set_pythonpath_for_later_commands() {
     let transcript =
         Space::new().run(&["env A=1 cat", "sh -c 'echo x$PYTHONPATH'", "cat", "sh -c 'echo x$PYTHONPATH'"]);

@@ -5,6 +5,8 @@ mod progress;
 mod publish;
 mod stop;
 
+pub(crate) use options::HELP;
+
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
@@ -30,7 +32,7 @@ pub fn run(args: &[OsString]) -> ExitCode {
         Ok(Asked::Measure(options)) => *options,
         Ok(Asked::Help) => {
             let mut out = Sink::stdout();
-            out.put(options::HELP);
+            out.put(HELP);
             return exit_code::written(&mut out, exit_code::SUCCESS);
         }
         Err(error) => return refuse(&error),

@@ -11,7 +11,7 @@ use hotstart_bench::{Options as Statistics, render};
 
 use super::Render;
 
-pub(super) const HELP: &str = "\
+pub(crate) const HELP: &str = "\
 usage: hotstart ab [OPTIONS] -- COMMAND... [-- COMMAND...]...
 
 Interleaves the commands (A B B A ...), each without a shell, and compares their costs with the first one's.

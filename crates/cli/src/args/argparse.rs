@@ -17,6 +17,7 @@ use super::{Invocation, table};
 #[derive(Debug)]
 pub(super) enum Stop {
     Help,
+    ShortHelp,
     Version,
     Error(String),
 }
@@ -48,8 +49,16 @@ pub(super) fn run(
 ) -> Result<(), Stop> {
     let kinds = classify(argv)?;
     let mut words = Words::new(argv);
-    let mut parser =
-        Parser { argv, kinds, invocation, options, words: &mut words, seen: Vec::new(), extras: Vec::new() };
+    let mut parser = Parser {
+        argv,
+        kinds,
+        invocation,
+        options,
+        words: &mut words,
+        seen: Vec::new(),
+        written: "",
+        extras: Vec::new(),
+    };
     parser.consume()?;
     parser.apply_defaults()?;
     if parser.options.test_paths.is_empty() {
@@ -168,6 +177,8 @@ struct Parser<'a> {
     words: &'a mut Words,
     /// First names of the given options.
     seen: Vec<&'static str>,
+    /// The name of the last option, as it was written.
+    written: &'static str,
     extras: Vec<&'a OsStr>,
 }
 
@@ -230,6 +241,7 @@ impl<'a> Parser<'a> {
         let mut explicit = explicit;
         let mut bundle = Vec::new();
         loop {
+            self.written = name;
             let takes_value = matches!(flag.action, Action::Value(..));
             match explicit.take() {
                 Some(value) if takes_value || matches!(flag.action, Action::Maybe(..)) => {
@@ -277,7 +289,8 @@ impl<'a> Parser<'a> {
     fn act(&mut self, flag: &'static Flag, value: &OsStr) -> Result<(), Stop> {
         self.seen.push(flag.names[0]);
         match flag.action {
-            Action::Help => Err(Stop::Help),
+            Action::Help if self.written.starts_with("--") => Err(Stop::Help),
+            Action::Help => Err(Stop::ShortHelp),
             Action::Version => Err(Stop::Version),
             Action::Switch(record) => {
                 record(self.options);

@@ -1,5 +1,6 @@
 //! Completion scripts for bash, zsh and fish, generated from the table of options.
 
+use super::commands::Command;
 use super::flag::{Action, Flag};
 use super::table;
 
@@ -25,8 +26,8 @@ impl Shell {
         })
     }
 
-    /// Returns a script that completes these commands of hotstart, each with its explanation, and lit's options after `lit`.
-    pub fn completions(self, commands: &[(&str, &str)]) -> String {
+    /// Returns a script that completes these commands of hotstart, each with its explanation, and after them their options.
+    pub fn completions(self, commands: &[Command]) -> String {
         match self {
             Shell::Bash => bash(commands),
             Shell::Zsh => zsh(commands),
@@ -39,34 +40,58 @@ fn listed() -> impl Iterator<Item = (&'static Flag, &'static str)> {
     table::all().filter_map(|flag| Some((flag, flag.help?)))
 }
 
-fn bash(commands: &[(&str, &str)]) -> String {
-    let options: Vec<_> = listed().flat_map(|(flag, _)| flag.names).copied().collect();
-    let commands: Vec<_> = commands.iter().map(|(name, _)| *name).collect();
+/// Returns the options of a command in one line.
+fn options(command: &Command) -> String {
+    command.options().collect::<Vec<_>>().join(" ")
+}
+
+fn bash(commands: &[Command]) -> String {
+    let of_lit: Vec<_> = listed().flat_map(|(flag, _)| flag.names).copied().collect();
+    let others = commands.iter().filter(|command| !command.help.is_empty());
+    let others = others.map(|command| {
+        let (name, words) = (command.name, command.words.join(" "));
+        format!("        {name}) options='{}' words='{words}' ;;\n", options(command))
+    });
     format!(
         "_hotstart() {{
-    local word=${{COMP_WORDS[COMP_CWORD]}}
+    local word=${{COMP_WORDS[COMP_CWORD]}} options='{}' words=
     COMPREPLY=()
     if [ \"${{COMP_WORDS[0]##*/}}\" = hotstart ]; then
         if [ \"$COMP_CWORD\" -eq 1 ]; then
             COMPREPLY=($(compgen -W '{}' -- \"$word\"))
             return
         fi
-        [ \"${{COMP_WORDS[1]}}\" = lit ] || return
+        case ${{COMP_WORDS[1]}} in
+        lit) ;;
+{}        *) return ;;
+        esac
     fi
     case $word in
-    -*) COMPREPLY=($(compgen -W '{}' -- \"$word\")) ;;
+    -*) COMPREPLY=($(compgen -W \"$options\" -- \"$word\")) ;;
+    *) [ \"$COMP_CWORD\" -ne 2 ] || COMPREPLY=($(compgen -W \"$words\" -- \"$word\")) ;;
     esac
 }}
 complete -o default -F _hotstart hotstart hotstart-lit
 ",
-        commands.join(" "),
-        options.join(" ")
+        of_lit.join(" "),
+        commands.iter().map(|command| command.name).collect::<Vec<_>>().join(" "),
+        others.collect::<String>()
     )
 }
 
-fn zsh(commands: &[(&str, &str)]) -> String {
-    let described =
-        commands.iter().map(|(name, help)| format!("    {}\n", quoted(&format!("{name}:{help}"))));
+fn zsh(commands: &[Command]) -> String {
+    let described = commands
+        .iter()
+        .map(|Command { name, about, .. }| format!("    {}\n", quoted(&format!("{name}:{about}"))));
+    let others = commands.iter().filter(|command| !command.help.is_empty());
+    let others = others.map(|command| {
+        format!(
+            "      {}) options=({}) verbs=({}) ;;\n",
+            command.name,
+            options(command),
+            command.words.join(" ")
+        )
+    });
     let spec = |flag: &Flag, name: &str, help: &str| {
         let help: String = help
             .chars()
@@ -103,7 +128,15 @@ _hotstart() {{
     (( CURRENT-- ))
     _hotstart_lit
   else
-    _files
+    local -a options verbs
+    case $words[2] in
+{}    esac
+    if [[ $PREFIX == -* ]]; then
+      compadd -a options
+    else
+      (( CURRENT != 3 )) || compadd -a verbs
+      _files
+    fi
   fi
 }}
 if [[ $funcstack[1] == _hotstart ]]; then
@@ -113,18 +146,24 @@ else
 fi
 ",
         specs.collect::<String>(),
-        described.collect::<String>()
+        described.collect::<String>(),
+        others.collect::<String>()
     )
 }
 
-fn fish(commands: &[(&str, &str)]) -> String {
+fn fish(commands: &[Command]) -> String {
     let mut text = String::new();
-    for (name, help) in commands {
-        text.push_str(&format!(
-            "complete -c hotstart -n __fish_use_subcommand -a {} -d {}\n",
-            in_fish(name),
-            in_fish(help)
-        ));
+    for command in commands {
+        let (name, about) = (in_fish(command.name), in_fish(command.about));
+        text.push_str(&format!("complete -c hotstart -n __fish_use_subcommand -f -a {name} -d {about}\n"));
+        let seen = format!("complete -c hotstart -n '__fish_seen_subcommand_from {}'", command.name);
+        for option in command.options() {
+            let kind = if option.starts_with("--") { "-l" } else { "-s" };
+            text.push_str(&format!("{seen} {kind} {}\n", option.trim_start_matches('-')));
+        }
+        if !command.words.is_empty() {
+            text.push_str(&format!("{seen} -f -a '{}'\n", command.words.join(" ")));
+        }
     }
     for (flag, help) in listed() {
         let names: String = flag
@@ -161,7 +200,11 @@ mod tests {
     #[test]
     fn each_shell_knows_each_option_and_command() {
         for shell in ["bash", "zsh", "fish"].map(|name| Shell::named(name).unwrap()) {
-            let text = shell.completions(&[("lit", "run tests in lit's place")]);
+            let help = "  -r, --runs N  times\n";
+            let lit = Command { name: "lit", about: "run tests in lit's place", help: "", words: &[] };
+            let ab = Command { name: "ab", about: "compare", help, words: &["now"] };
+            let text = shell.completions(&[lit, ab]);
+            assert!(text.contains("runs") && text.contains("now"), "{text}");
             assert!(text.contains("lit"), "{text}");
             for name in listed().flat_map(|(flag, _)| flag.names) {
                 let short = name.trim_start_matches('-');

@@ -29,7 +29,7 @@ pub(super) enum Action {
     Value(&'static str, Record),
     /// Takes a value only in the same argument, after `=`; without one, the value is empty.
     Maybe(&'static str, Record),
-    /// Prints help.
+    /// Prints all options; by its short name, those that are used most.
     Help,
     /// Prints the version.
     Version,

@@ -9,6 +9,30 @@ const HELP_COLUMN: usize = 24;
 /// The shortest line length at which the text remains readable.
 const LEAST_WIDTH: usize = 40;
 
+/// Options that the short help shows, by a name of each.
+const COMMON: [&str; 18] = [
+    "-j",
+    "-v",
+    "-a",
+    "-q",
+    "-s",
+    "-o",
+    "-D",
+    "--filter",
+    "--filter-out",
+    "--timeout",
+    "--show-tests",
+    "--diagnose",
+    "--rerun-failed",
+    "--html",
+    "--explain",
+    "--cold",
+    "--shell",
+    "--lit-python",
+];
+
+const ABOUT: &str = "Runs tests as LLVM's lit does: same configs, same options, same results.";
+
 /// Returns the `usage: lit …` lines for a terminal of this width.
 pub(super) fn usage(columns: usize) -> String {
     const BEGIN: &str = "usage: lit ";
@@ -32,9 +56,7 @@ pub(super) fn usage(columns: usize) -> String {
 /// Returns the whole help text.
 pub(super) fn help(columns: usize) -> String {
     let mut text = usage(columns);
-    text.push_str(
-        "\nRuns tests as LLVM's lit does: same configs, same options, same results.\n\npositional arguments:\n",
-    );
+    text.push_str(&format!("\n{ABOUT}\n\npositional arguments:\n"));
     entry(&mut text, "TEST_PATH", "A test, or a directory with tests", columns);
     for Group { title, flags } in table::groups() {
         text.push_str(&format!("\n{}:\n", title.unwrap_or("options")));
@@ -45,6 +67,16 @@ pub(super) fn help(columns: usize) -> String {
         }
     }
     text.push_str("\nOptions can also be given in $LIT_OPTS, and in files, one a line, as @FILE.\n");
+    text
+}
+
+/// Returns the options that are used most.
+pub(super) fn short(columns: usize) -> String {
+    let mut text = format!("usage: lit [OPTIONS] TEST_PATH [TEST_PATH ...]\n\n{ABOUT}\n\n");
+    for flag in COMMON.iter().filter_map(|name| table::find(name.as_bytes())).map(|(flag, _)| flag) {
+        entry(&mut text, &names(flag), flag.help.unwrap_or_default(), columns);
+    }
+    text.push_str("\n--help prints all options.\n");
     text
 }
 
@@ -104,6 +136,16 @@ mod tests {
         assert!(
             text.starts_with("usage: lit [-h] [--version] [-j N] [--config-prefix NAME] [-D NAME=VAL]\n")
         );
+    }
+
+    #[test]
+    fn short_help_has_the_options_of_its_list() {
+        let text = short(80);
+        for name in COMMON {
+            let (flag, _) = table::find(name.as_bytes()).expect(name);
+            assert!(text.contains(&format!("  {}", names(flag))), "{name}");
+        }
+        assert!(text.lines().count() < help(80).lines().count() / 4);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 
 mod argparse;
 mod builtin;
+pub mod commands;
 pub mod completions;
 mod console;
 mod flag;
@@ -73,6 +74,7 @@ pub struct UsageError(pub String);
 pub fn parse(invocation: &Invocation<'_>) -> Result<Request, UsageError> {
     match parse_words(invocation).and_then(|typed| typed.resolve(invocation).map_err(Stop::Error)) {
         Ok(options) => Ok(Request::Run(Box::new(options))),
+        Err(Stop::ShortHelp) => Ok(Request::Help(help::short(invocation.columns))),
         Err(Stop::Help) => Ok(Request::Help(help::help(invocation.columns))),
         Err(Stop::Version) => Ok(Request::Version),
         Err(Stop::Error(message)) => {

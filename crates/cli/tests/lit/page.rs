@@ -23,11 +23,19 @@ fn suite() -> Suite {
 /// Returns the data of the page and of the JSON report of one run.
 fn both(suite: &Suite) -> (Value, Value) {
     suite.run(&["--html=p.html", "-o", "r.json", "--run-line-times", "--start=rewind", "."]).ends_with(1);
+    (data(suite), json(suite, "r.json"))
+}
+
+/// Returns the data of the page.
+fn data(suite: &Suite) -> Value {
     let page = fs::read_to_string(suite.path("p.html")).expect("a page");
     let (_, rest) = page.split_once("<script id=\"run\" type=\"application/json\">").expect("its data");
     let (data, _) = rest.split_once("</script>").expect("their end");
-    let report = fs::read_to_string(suite.path("r.json")).expect("a report");
-    (serde_json::from_str(data).expect("JSON"), serde_json::from_str(&report).expect("JSON"))
+    serde_json::from_str(data).expect("JSON")
+}
+
+fn json(suite: &Suite, name: &str) -> Value {
+    serde_json::from_str(&fs::read_to_string(suite.path(name)).expect("a report")).expect("JSON")
 }
 
 /// Converts a report's seconds to nanoseconds.
@@ -81,6 +89,48 @@ fn figures_are_those_of_the_json_report() {
     let line = page["lines"][slept][1][1].as_u64().unwrap();
     let whole = page["tests"]["ns"][slept].as_u64().unwrap();
     assert!((50_000_000..=whole).contains(&line), "{line} of {whole}");
+}
+
+/// Returns the words of each line of a table that ends in a name, by that name.
+fn rows(text: &str, columns: usize) -> BTreeMap<String, Vec<String>> {
+    let words = text.lines().map(|line| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+    let rows = words
+        .filter(|words| words.len() == columns && words[0].starts_with(|first: char| first.is_ascii_digit()));
+    rows.map(|mut words| (words.pop().unwrap(), words)).collect()
+}
+
+#[test]
+fn other_figures_are_those_of_other_reports() {
+    let suite = suite();
+    let options = ["--html=p.html", "--record=w.json", "--time-by=tool", "--explain", "--start=rewind", "."];
+    let run = suite.run(&options);
+    run.ends_with(1);
+    let page = data(&suite);
+    let record = json(&suite, "w.json");
+    let names = names(&page);
+    for test in record["tests"].as_array().unwrap() {
+        let place = names.iter().position(|name| *name == test["name"]).unwrap();
+        let shown = ["worker", "at", "ns"].map(|key| &page["tests"][key][place]);
+        assert_eq!(shown, ["worker", "at", "took"].map(|key| &test[key]), "{test}");
+    }
+    let number = |value: &Value| value.as_u64().unwrap();
+    let explained = rows(&run.err, 5);
+    for tool in page["starts"].as_array().unwrap() {
+        let told = &explained[tool["program"].as_str().unwrap()];
+        let warm = number(&tool["resets"]) + number(&tool["forks"]);
+        let saved = format!("{:.2}", tool["saved"].as_f64().unwrap() / 1e9);
+        assert_eq!(told[..3], [warm.to_string(), tool["cold"].to_string(), saved], "{tool}");
+    }
+    let timed = rows(&run.out, 5);
+    for tool in page["tools"].as_array().unwrap() {
+        let told = &timed[tool["name"].as_str().unwrap()];
+        let seconds = |key: &str| format!("{:.2}s", tool[key].as_f64().unwrap() / 1e9);
+        assert_eq!(
+            told,
+            &[&seconds("cpu"), &told[1], &seconds("wall"), &tool["runs"].to_string()].map(String::from)
+        );
+    }
+    assert!(page["tools"].as_array().unwrap().len() >= 3 && page["starts"].as_array().unwrap().len() >= 3);
 }
 
 #[test]

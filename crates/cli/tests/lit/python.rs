@@ -122,3 +122,22 @@ fn a_python_that_is_named_is_the_only_one() {
     run.ends_with(2).warns(&format!("'{}' has no usable 'lit' package", bare.display()));
     assert_eq!(started, ["named"]);
 }
+
+#[test]
+fn what_a_shim_says_is_in_the_error_and_nowhere_else() {
+    let suite = system();
+    let shim = |name: &str, text: &str| {
+        let file = suite.file(name, format!("#!/bin/sh\n{text}\n"));
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    };
+    shim("wheel/bin/python3", "printf '\\nshim: there is no such version\\n\\nmany words\\n' >&2; exit 127");
+    let (failed, _) = run(&suite, &[]);
+    let shown = "/wheel/bin/python3': shim: there is no such version\n";
+    failed.ends_with(2).warns(shown);
+    assert!(!failed.err.contains("many words"), "{failed:#?}");
+    let real = lit_python().display().to_string();
+    shim("path/python3", &format!("echo 'from the start' >&2; exec '{real}' \"$@\""));
+    let (passed, _) = run(&suite, &[]);
+    passed.ends_with(0).warns("from the start\n");
+    assert!(!passed.err.contains("shim: "), "{passed:#?}");
+}

@@ -242,7 +242,9 @@ void hs_asked_tell(uint64_t place)
 #if HS_RESETS
     extern char **environ;
     const struct hs_observed observed = {(uintptr_t)asked.names, asked.length, (uintptr_t)&environ, place};
-    HS_SYS(SYS_close, HS_MARK_MAIN, &observed);
+    /* At main this is another stack than the tool's. */
+    const uintptr_t stack = place ? (uintptr_t)__builtin_frame_address(0) : hs_frame.stack;
+    HS_SYS(SYS_close, HS_MARK_MAIN, &observed, stack);
 #else
     (void)place;
 #endif

@@ -4,6 +4,8 @@
  * In a fork `halt` jumps into the real main with libc's frame right above it. So a return from main exits, and a backtrace is that of a
  * process that was never stopped.
  *
+ * All that this does it does on a stack of its own: what is below main's frame is what the loader has left there, as in any process.
+ *
  * In a process that is no zygote, such as a constructor's child that inherits LD_PRELOAD, it does nothing.
  */
 #define _GNU_SOURCE
@@ -14,22 +16,42 @@
 
 #include "runtime.h"
 
+/* Reading lists of files takes some kilobytes. */
+#define STACK_BYTES (256 * 1024ul)
+
 typedef int start_main(hs_main *, int, char **, void (*)(void), void (*)(void), void (*)(void), void *);
 
 /* libc is given `main`. Until a fork has left `stop`, `call` is empty; then it has the arguments for hs_real_main. */
 static struct {
     hs_main *main;
+    start_main *next;
+    struct hs_start start;
     struct hs_call call;
 } first;
 
 hs_main *hs_real_main;
 int hs_first_errno;
 
+static void apart(void (*work)(void))
+{
+#if HS_RESETS
+    static char stack[STACK_BYTES] __attribute__((aligned(64)));
+    hs_call_on(stack + sizeof stack, work);
+#else
+    work();
+#endif
+}
+
+static void serve(void)
+{
+    hs_serve(&first.start, &first.call);
+}
+
 static __attribute__((noinline)) void stop(int argc, char **argv, char **envp)
 {
-    struct hs_start start = {argc, argv, envp};
+    first.start = (struct hs_start){argc, argv, envp};
     hs_first_errno = errno;
-    hs_serve(&start, &first.call);
+    apart(serve);
     errno = hs_first_errno;
 }
 
@@ -64,25 +86,26 @@ static int is_zygote(void)
     return getsockopt(HS_CONTROL_FD, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
 }
 
-static __attribute__((noinline)) start_main *prepare(hs_main *main, int argc, char **argv)
+static void prepare(void)
 {
     int saved = errno;
-    hs_real_main = main;
-    first.main = is_zygote() ? FIRST : main;
+    first.main = is_zygote() ? FIRST : hs_real_main;
     if (first.main == FIRST && hs_python_is_wanted()) {
-        first.main = main;
-        hs_python_begin(argc, argv, argv + argc + 1);
+        first.main = hs_real_main;
+        hs_python_begin(first.start.argc, first.start.argv, first.start.envp);
     }
 #if HS_RESETS
     hs_extended_known = (char)hs_extended_fits();
 #endif
     errno = saved;
-    return (start_main *)dlsym(RTLD_NEXT, "__libc_start_main");
+    first.next = (start_main *)dlsym(RTLD_NEXT, "__libc_start_main");
 }
 
 HS_EXPORT int __libc_start_main(hs_main *main, int argc, char **argv, void (*init)(void), void (*fini)(void),
                                 void (*rtld_fini)(void), void *stack_end)
 {
-    start_main *next = prepare(main, argc, argv);
-    return next(first.main, argc, argv, init, fini, rtld_fini, stack_end);
+    hs_real_main = main;
+    first.start = (struct hs_start){argc, argv, argv + argc + 1};
+    apart(prepare);
+    return first.next(first.main, argc, argv, init, fini, rtld_fini, stack_end);
 }

@@ -71,7 +71,7 @@ static int settle(void)
 {
     const size_t size = HS_SLOTS * sizeof *server.slots;
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    server.slots = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, HS_SLOTS_FD, 0);
+    server.slots = hs_own_map(size, MAP_SHARED, HS_SLOTS_FD);
     if (server.slots == MAP_FAILED || madvise(server.slots, size, MADV_DONTFORK) != 0)
         return -1;
     if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)

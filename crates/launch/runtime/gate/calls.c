@@ -17,6 +17,7 @@
 #include <linux/close_range.h>
 #include <linux/futex.h>
 #include <linux/magic.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -68,7 +69,7 @@ static const unsigned char plain[512] = {
     P(writev), P(preadv), P(pwritev), P(preadv2), P(pwritev2),
     P(select), P(sched_yield), P(nanosleep), P(pause), P(sendfile),
     P(connect), P(sendto), P(recvfrom), P(shutdown),
-    P(bind), P(listen), P(getsockname), P(getpeername), P(setsockopt), P(getsockopt), P(wait4), P(waitid),
+    P(bind), P(listen), P(getsockname), P(getpeername), P(setsockopt), P(wait4), P(waitid),
     P(uname), P(flock), P(fsync), P(fdatasync), P(sync), P(syncfs), P(sync_file_range),
     P(truncate), P(ftruncate), P(fallocate), P(getdents64), P(getdents), P(getcwd), P(fchdir), P(rename),
     P(renameat), P(renameat2), P(mkdir), P(mkdirat), P(rmdir), P(link), P(linkat), P(unlink), P(unlinkat), P(symlink),
@@ -80,7 +81,7 @@ static const unsigned char plain[512] = {
     P(getrandom), P(epoll_wait), P(timerfd_settime), P(timerfd_gettime), P(inotify_add_watch),
     P(inotify_rm_watch), P(copy_file_range), P(splice), P(tee), P(fadvise64), P(readahead), P(msync),
     P(getxattr), P(lgetxattr), P(fgetxattr), P(listxattr), P(llistxattr), P(flistxattr), P(setxattr), P(lsetxattr),
-    P(fsetxattr), P(removexattr), P(lremovexattr), P(fremovexattr), P(rt_sigpending), P(rt_sigtimedwait), P(sigaltstack),
+    P(fsetxattr), P(removexattr), P(lremovexattr), P(fremovexattr), P(rt_sigpending), P(sigaltstack),
     P(restart_syscall), P(get_robust_list), P(getitimer), P(capget),
 #undef P
 };
@@ -138,9 +139,10 @@ void hs_call_mark(void)
     see(HS_SEEN_UNKNOWN);
 }
 
+/* A handler of the tool's may have been told who sent its signal. */
 uint32_t hs_call_seen(void)
 {
-    return calls.seen;
+    return calls.seen | (hs_signals_came ? HS_SEEN_NUMBER : 0);
 }
 
 void hs_call_note_limit(void)
@@ -181,6 +183,38 @@ static enum hs_call_outcome number_if(int is_shown)
     if (is_shown)
         see(HS_SEEN_NUMBER);
     return HS_CALL_NATIVE;
+}
+
+/* Options of sockets that tell nothing of the process. Others may: SO_PEERCRED has its number. */
+static int tells_of_socket(long level, long option)
+{
+    if (level != SOL_SOCKET)
+        return level == IPPROTO_IP || level == IPPROTO_IPV6 || level == IPPROTO_TCP;
+    switch (option) {
+    case SO_ACCEPTCONN:
+    case SO_BROADCAST:
+    case SO_DOMAIN:
+    case SO_ERROR:
+    case SO_KEEPALIVE:
+    case SO_LINGER:
+    case SO_PROTOCOL:
+    case SO_RCVBUF:
+    case SO_RCVTIMEO:
+    case SO_REUSEADDR:
+    case SO_REUSEPORT:
+    case SO_SNDBUF:
+    case SO_SNDTIMEO:
+    case SO_TYPE:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* Addresses of other families may have the process's number, as netlink's do. */
+static int has_plain_addresses(long family)
+{
+    return family == AF_UNIX || family == AF_INET || family == AF_INET6;
 }
 
 /* The kernel looks at the lower half of a descriptor. */
@@ -706,6 +740,11 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
     case SYS_accept:
     case SYS_accept4: return is_connection(call->a) ? closed(call) : make_descriptor(call);
     case SYS_socket:
+        number_if(!has_plain_addresses((int)call->a));
+        return make_descriptor(call);
+    case SYS_getsockopt:
+        return is_connection(call->a) ? closed(call) : number_if(!tells_of_socket((int)call->b, (int)call->c));
+    case SYS_rt_sigtimedwait: return number_if(call->b != 0);
     case SYS_memfd_create:
     case SYS_eventfd:
     case SYS_eventfd2:
@@ -730,6 +769,8 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
             return closed(call);
         if (call->b == F_DUPFD || call->b == F_DUPFD_CLOEXEC)
             return make_descriptor(call);
+        /* The answer may be that this process has the lock. */
+        number_if(call->b == F_GETLK || call->b == F_OFD_GETLK);
         return known_if(fcntl_is_known(call->b));
     case SYS_ioctl:
         return is_connection(call->a) ? closed(call) : known_if(ioctl_is_known((unsigned long)call->b));

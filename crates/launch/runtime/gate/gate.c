@@ -522,17 +522,18 @@ void hs_gate_prepare(void)
     gate.patched[0] = text_of((uintptr_t)__errno_location);
     gate.patched[1] = text_of((uintptr_t)_r_debug.r_brk);
     hs_sites_open(gate.patched[0].low, gate.patched[0].high);
-    void *shared = (void *)HS_SYS(SYS_mmap, 0, sizeof *gate.reported, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    gate.reported = (uintptr_t)shared < -PAGE ? shared : NULL;
+    void *shared = hs_own_map(sizeof *gate.reported, MAP_SHARED | MAP_ANONYMOUS, -1);
+    gate.reported = shared != MAP_FAILED ? shared : NULL;
 }
 
 /* Opens the gate in a new worker: -1 if the kernel has no such thing. No call is dispatched yet. */
 int hs_gate_open(void)
 {
     const struct hs_action action = {(void *)on_call, SA_SIGINFO | SA_NODEFER | SA_RESTART | HS_RESTORER, (void *)restorer, 0};
-    gate.alive = (int *)HS_SYS(SYS_mmap, 0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if ((uintptr_t)gate.alive >= -PAGE || HS_SYS(SYS_madvise, gate.alive, PAGE, MADV_WIPEONFORK) != 0)
+    void *alive = hs_own_map(PAGE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    if (alive == MAP_FAILED || HS_SYS(SYS_madvise, alive, PAGE, MADV_WIPEONFORK) != 0)
         return -1;
+    gate.alive = alive;
     *gate.alive = 1;
     gate.own = text_of((uintptr_t)on_call);
     if (!gate.own.high || HS_SYS(SYS_rt_sigaction, SIGSYS, &action, &gate.theirs, HS_SET_BYTES) != 0)

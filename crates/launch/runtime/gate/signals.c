@@ -40,6 +40,10 @@ static struct {
 
 /* The tool's handlers by signal, where the kernel has `enter`. */
 HS_HIDDEN void *hs_signals_handlers[65];
+/* Bit n-1: the handler of signal n is told more of it (SA_SIGINFO). */
+__attribute__((used)) static uint64_t informed;
+/* In this run one of them was told of a signal that a process has sent, and by which one. */
+char hs_signals_came;
 
 /* A signal came while this thread was in the runtime. */
 __attribute__((used)) static void hs_signals_interrupt(void *context)
@@ -51,16 +55,19 @@ __attribute__((used)) static void hs_signals_interrupt(void *context)
 }
 
 /* Leads to the tool's handler, with its arguments on its stack, and rax cleared as the kernel does. The number 168 is where a frame has the
- * instruction pointer. */
+ * instruction pointer, 8 is where `info` has the code: those of signals that processes send are not above 0. */
 __attribute__((naked, used)) static void enter(void)
 {
-    __asm__("mov 168(%rdx), %rax\n\tsub hs_gate_text(%rip), %rax\n\tcmp hs_gate_text+8(%rip), %rax\n\tjb 1f\n"
+    __asm__("lea -1(%rdi), %eax\n\tbt %rax, informed(%rip)\n\tjnc 3f\n\tcmpl $0, 8(%rsi)\n\tjg 3f\n\t"
+            "movb $1, hs_signals_came(%rip)\n3:\t"
+            "mov 168(%rdx), %rax\n\tsub hs_gate_text(%rip), %rax\n\tcmp hs_gate_text+8(%rip), %rax\n\tjb 1f\n"
             "2:\tlea hs_signals_handlers(%rip), %rax\n\tmov (%rax,%rdi,8), %rax\n\t"
             "push %rax\n\txor %eax, %eax\n\tret\n"
             "1:\tpush %rdi\n\tpush %rsi\n\tpush %rdx\n\tpush %rcx\n\tpush %r8\n\tpush %r9\n\tpush %r10\n\tpush %r11\n\t"
             "sub $8, %rsp\n\tmov %rdx, %rdi\n\tcld\n\tcall hs_signals_interrupt\n\tadd $8, %rsp\n\t"
             "pop %r11\n\tpop %r10\n\tpop %r9\n\tpop %r8\n\tpop %rcx\n\tpop %rdx\n\tpop %rsi\n\tpop %rdi\n\tjmp 2b");
 }
+_Static_assert(__builtin_offsetof(siginfo_t, si_code) == 8 && SI_USER <= 0 && SI_TKILL <= 0 && SI_QUEUE <= 0, "as `enter` has it");
 _Static_assert(__builtin_offsetof(ucontext_t, uc_mcontext.gregs) + REG_RIP * sizeof(greg_t) == 168, "as `enter` has it");
 
 /* The action to give the kernel for the one that the tool has set. */
@@ -75,6 +82,8 @@ static struct hs_action led(int number, struct hs_action action)
 #ifndef HS_WITHOUT_HANDLERS
     if (action.handler != (void *)SIG_DFL && action.handler != (void *)SIG_IGN && action.handler != (void *)enter) {
         __atomic_store_n(&hs_signals_handlers[number], action.handler, __ATOMIC_RELAXED);
+        if (action.flags & SA_SIGINFO)
+            __atomic_or_fetch(&informed, bit, __ATOMIC_RELAXED);
         action.handler = (void *)enter;
     }
 #endif
@@ -153,6 +162,7 @@ void hs_signals_begin(int process)
     char one = 0, other;
     signals.first = __builtin_thread_pointer();
     signals.blocks = 0;
+    hs_signals_came = 0;
     memset(signals.blocking, 0, sizeof signals.blocking);
     if (signals.process == process)
         return;

@@ -24,7 +24,7 @@
 #define SAVED_MAX (64ul << 20)
 /* After this number of runs that changed a piece, it is copied without a comparison. In opt two of three pieces are. */
 #define ALWAYS 4
-/* Bytes of the stack that are saved below the part in use at the deferred snapshot. */
+/* Bytes of the stack that are saved below the part in use. The loader has left some there, and a tool may read them by mistake. */
 #define SLACK (32 * 1024ul)
 
 struct region {
@@ -118,6 +118,22 @@ static void find_holes(void)
     memory.holes[1] = swapped ? tid : rseq;
 }
 
+/* How far the stack reaches down: it never shrinks, and mincore fails below its end. */
+uintptr_t hs_memory_stack_low(void)
+{
+    unsigned char one;
+    while (HS_SYS(SYS_mincore, memory.stack_low - PAGE, PAGE, &one) == 0)
+        memory.stack_low -= PAGE;
+    return memory.stack_low;
+}
+
+/* The stack as deep as another run may be in it. Its unused part is cleared or restored after each run, at the same cost. */
+static uintptr_t below(uintptr_t page)
+{
+    const uintptr_t low = hs_memory_stack_low(), wanted = page - SLACK;
+    return wanted > low ? wanted : low < page ? low : page;
+}
+
 static int add_mapping(const struct hs_mapping *map)
 {
     const uintptr_t sp = hs_frame.stack;
@@ -125,7 +141,7 @@ static int add_mapping(const struct hs_mapping *map)
         return 0;
     if (sp >= map->from && sp < map->to) {
         memory.stack_low = map->from;
-        now()->stack_page = sp & -PAGE;
+        now()->stack_page = below(sp & -PAGE);
         return add(now()->stack_page, map->to);
     }
     if (strcmp(map->path, "[heap]") == 0) {
@@ -184,7 +200,7 @@ int hs_memory_save(void)
     now()->heap_given = (uintptr_t)sbrk(0);
     if (!now()->heap_end)
         memory.heap_start = now()->heap_end = now()->heap_given;
-    char *saved = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *saved = hs_own_map(total, MAP_PRIVATE | MAP_ANONYMOUS, -1);
     if (saved == MAP_FAILED)
         return -1;
     save_into(saved);
@@ -194,33 +210,24 @@ int hs_memory_save(void)
 /* Makes room for a second snapshot, before mappings are recorded. */
 int hs_memory_open_point(void)
 {
-    memory.room = mmap(NULL, SAVED_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    memory.room = hs_own_map(SAVED_MAX, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
     return memory.room == MAP_FAILED ? -1 : 0;
 }
 
-/* How far the stack reaches down: it never shrinks, and mincore fails below its end. */
-uintptr_t hs_memory_stack_low(void)
-{
-    unsigned char one;
-    while (HS_SYS(SYS_mincore, memory.stack_low - PAGE, PAGE, &one) == 0)
-        memory.stack_low -= PAGE;
-    return memory.stack_low;
-}
-
-/* The stack as deep as another run may be in it. Its unused part is cleared or restored after each run, at the same cost. */
-static uintptr_t below(uintptr_t page)
-{
-    const uintptr_t low = hs_memory_stack_low(), wanted = page - SLACK;
-    return wanted > low ? wanted : low < page ? low : page;
-}
-
-/* The unused part is saved as zero, as in a fresh stack. */
-static void clear_saved(uintptr_t from, uintptr_t to)
+/* Saves the unused part as it was at main, and as zero where nothing was: the runs that have led here have left other things there. */
+static void save_unused(const struct snapshot *main, uintptr_t from, uintptr_t to)
 {
     for (size_t i = 0; i < now()->count; i++) {
         const struct region *region = &now()->regions[i];
-        if (region->from <= from && to <= region->to)
-            memset(region->saved + (from - region->from), 0, to - from);
+        const uintptr_t low = from > region->from ? from : region->from, high = to < region->to ? to : region->to;
+        if (low >= high)
+            continue;
+        char *saved = region->saved + (low - region->from);
+        /* The regions of main come first, in the same order. */
+        if (i < main->count)
+            memcpy(saved, main->regions[i].saved + (low - region->from), high - low);
+        else
+            memset(saved, 0, high - low);
     }
 }
 
@@ -240,7 +247,7 @@ int hs_memory_save_point(uintptr_t stack, uintptr_t given)
                  point->stack_page > main->stack_page || total_size() > SAVED_MAX;
     if (!failed) {
         save_into(memory.room);
-        clear_saved(point->stack_page, stack);
+        save_unused(main, point->stack_page, stack);
     }
     memory.level = HS_AT_MAIN;
     return failed ? -1 : 0;
@@ -364,7 +371,7 @@ void hs_memory_restore(void)
             at += size;
         }
     }
-    /* The stack below main's frame, which is unused in a fresh process. */
+    /* The stack below what is saved, where nothing is in a fresh process. */
 #ifndef HS_WITHOUT_STACK
     hs_memory_clear(hs_memory_stack_low(), snapshot->stack_page);
 #endif

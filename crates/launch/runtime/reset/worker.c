@@ -266,7 +266,7 @@ static int settle(void)
     const int given = (int)worker.job->head->fd_count;
     worker.process = (int)HS_SYS(SYS_getpid);
     hs_child_begin(worker.job);
-    worker.page = mmap(NULL, sizeof *worker.page, PROT_READ | PROT_WRITE, MAP_SHARED, worker.job->fds[given + 1], 0);
+    worker.page = hs_own_map(sizeof *worker.page, MAP_SHARED, worker.job->fds[given + 1]);
     if (worker.page == MAP_FAILED || madvise(worker.page, sizeof *worker.page, MADV_DONTFORK) != 0)
         return -1;
     if (dup3(worker.job->fds[given], HS_CONTROL_FD, O_CLOEXEC) < 0 || fstat(HS_CONTROL_FD, &worker.channel) != 0)

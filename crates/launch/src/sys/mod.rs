@@ -4,6 +4,7 @@
 pub(crate) mod anchor;
 pub(crate) mod channel;
 pub(crate) mod clock;
+pub(crate) mod features;
 pub(crate) mod limits;
 pub(crate) mod priority;
 pub(crate) mod probe;

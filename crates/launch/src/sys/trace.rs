@@ -18,8 +18,8 @@ pub(crate) enum Stop {
 /// A system call, at its entry or at its exit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Call {
-    /// Its number and arguments, the address after its instruction, and the stack pointer.
-    Entry { number: i64, args: [u64; 6], ip: u64, sp: u64 },
+    /// Its number and arguments, and the address after its instruction.
+    Entry { number: i64, args: [u64; 6], ip: u64 },
     /// Its result.
     Exit { result: i64 },
 }
@@ -107,12 +107,7 @@ pub(crate) fn call(pid: i32) -> io::Result<Call> {
         libc::PTRACE_SYSCALL_INFO_ENTRY => {
             // SAFETY: `op` says that this is the member that was written.
             let entry = unsafe { info.u.entry };
-            Ok(Call::Entry {
-                number: entry.nr as i64,
-                args: entry.args,
-                ip: info.instruction_pointer,
-                sp: info.stack_pointer,
-            })
+            Ok(Call::Entry { number: entry.nr as i64, args: entry.args, ip: info.instruction_pointer })
         }
         libc::PTRACE_SYSCALL_INFO_EXIT => {
             // SAFETY: as above.

@@ -11,11 +11,11 @@ use std::ffi::OsString;
 use std::sync::{Arc, Mutex};
 
 use hotstart_launch::{Group, Launcher};
-use hotstart_model::{Dialect, Fault, Outcome, RunScript, Verdict, VerdictTable};
+use hotstart_model::{Fault, Outcome, RunScript, Verdict, VerdictTable};
 
 use self::call::Calls;
 pub(crate) use self::update::Update;
-use crate::config::{Origin, Session};
+use crate::config::{Origin, Session, has_limits_in_configs};
 use crate::probe::execute::{Assignment, Executed};
 use crate::probe::{Probe, ProbeError, SuiteRef};
 use crate::settings::Settings;
@@ -121,9 +121,9 @@ impl<'a> Helpers<'a> {
 
     fn start(&self, launcher: &'a Launcher, group: &'a Group) -> Result<Helper<'a>, Trouble> {
         let mut probe = Probe::start(&self.settings, launcher, group)?;
-        let limit = match self.session.dialect {
-            Dialect::V19 => Some(self.session.max_individual_test_time.map_or(0, |limit| limit.as_secs())),
-            Dialect::V23 => None,
+        let limit = match has_limits_in_configs(self.session.lit_version) {
+            true => None,
+            false => Some(self.session.max_individual_test_time.map_or(0, |limit| limit.as_secs())),
         };
         probe.begin(self.session.tmp_dir.as_deref(), limit)?;
         let mut helper = Helper { probe, configs: HashMap::new() };

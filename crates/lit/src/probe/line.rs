@@ -81,14 +81,12 @@ impl Probe<'_> {
             return Ok((parsed(&next())?, Some(parsed(&next())?)));
         }
         let begun = Instant::now();
-        let python = self.about.python.clone();
-        let ended = || ProbeError::NoLit { python: python.clone(), reason: "it ended at once".into() };
-        let first = self.read_line()?.ok_or_else(ended)?;
+        let Some(first) = self.read_line()? else { return Err(self.ended_at_once()) };
         let hello: Hello = parsed(&first)?;
         if hello.missing.is_some() {
             return Ok((hello, None));
         }
-        let second = self.read_line()?.ok_or_else(ended)?;
+        let Some(second) = self.read_line()? else { return Err(self.ended_at_once()) };
         if let Some(cache) = &mut self.memory.cache {
             let kept = self.memory.checks.then(|| cache.recall(GREETING)).flatten();
             if !self.memory.checks {

@@ -38,6 +38,8 @@ pub struct Probe<'g> {
     requests: Option<File>,
     /// Dropped by `close`, so that the helper does not wait for a reader when it ends.
     replies: Option<BufReader<File>>,
+    /// Standard error of the process until Python has started.
+    said: Option<File>,
     line: Vec<u8>,
     diagnostics: Vec<Diagnostic>,
     about: About,

@@ -123,9 +123,10 @@ impl Surroundings<'_> {
         let name = format!("the lit of an LLVM in '{}'", libraries.display());
         let version = |name: &str| name.strip_prefix("llvm-")?.parse::<u32>().ok();
         let packaged = |entry: fs::DirEntry| {
-            let package = entry.path().join("build/utils/lit");
             let version = version(entry.file_name().to_str()?)?;
-            package.join("lit/LitConfig.py").is_file().then_some((version, package))
+            let packages = PACKAGED.map(|place| entry.path().join(place));
+            let package = packages.into_iter().find(|package| package.join("lit/LitConfig.py").is_file())?;
+            Some((version, package))
         };
         let entries = fs::read_dir(libraries).into_iter().flatten().flatten();
         let newest = entries.filter_map(packaged).max().filter(|_| settings.lit_package.is_none());
@@ -136,6 +137,9 @@ impl Surroundings<'_> {
         Place { name, found }
     }
 }
+
+/// Places of lit below a packaged LLVM: since LLVM 21, and before.
+const PACKAGED: [&str; 2] = ["utils/lit", "build/utils/lit"];
 
 /// Returns a place for each Python, or one place without any.
 fn or_none(name: &str, pythons: impl Iterator<Item = PathBuf>) -> Vec<Place> {
@@ -205,10 +209,10 @@ mod tests {
         symlink("python3.12", system.path("b/python3.13")).unwrap();
         symlink("a", system.path("c")).unwrap();
         let package = system.file("llvm/utils/lit/lit/LitConfig.py", "");
-        for version in ["9", "19", "19.1"] {
-            system.file(&format!("wheel/lib/llvm-{version}/build/utils/lit/lit/LitConfig.py"), "");
+        for place in ["9/build", "19/build", "19.1/build", "21"] {
+            system.file(&format!("wheel/lib/llvm-{place}/utils/lit/lit/LitConfig.py"), "");
         }
-        system.file("wheel/lib/llvm-20/bin/opt", "");
+        system.file("wheel/lib/llvm-22/bin/opt", "");
         let root = format!("config.llvm_src_root = '{}'\n", system.path("llvm").display());
         system.file("build/test/lit.site.cfg.py", &root);
         let path = ["a", "b", "c", "wheel/bin"].map(|dir| system.path(dir));
@@ -229,7 +233,7 @@ mod tests {
             (names[3], None),
             ("b/python3.13", None),
             ("b/python3.9", None),
-            (names[3], Some(system.path("wheel/lib/llvm-19/build/utils/lit"))),
+            (names[3], Some(system.path("wheel/lib/llvm-21/utils/lit"))),
         ]
         .map(|(name, lit_package)| Interpreter { python: system.path(name), lit_package });
         assert_eq!(found.collect::<Vec<_>>(), expected);

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufReader, Read, Seek, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -41,6 +41,11 @@ const MODULES: [(&str, &str); 10] = [
 /// The helper's descriptors for requests and replies.
 const REQUESTS: i32 = 3;
 const REPLIES: i32 = 4;
+/// The run's standard error, which the loader puts in its place once Python has started.
+const ERRORS: i32 = 5;
+
+/// The most that is read of what a Python wrote instead of starting.
+const SAID_MAX: u64 = 1 << 16;
 
 impl<'g> Probe<'g> {
     /// Starts the helper as a part of `group` and waits until it is ready. If no Python is named, takes the first one that
@@ -106,6 +111,7 @@ impl<'g> Probe<'g> {
             child: None,
             requests: None,
             replies: None,
+            said: None,
             line: Vec::new(),
             diagnostics: Vec::new(),
             about,
@@ -127,13 +133,19 @@ impl<'g> Probe<'g> {
         let (replies, from_helper) = rustix::pipe::pipe_with(flags).map_err(io::Error::from)?;
         let nothing = OpenOptions::new().read(true).open("/dev/null")?;
         let (stdout, stderr) = (io::stdout(), io::stderr());
+        let said =
+            rustix::fs::memfd_create("said", rustix::fs::MemfdFlags::CLOEXEC).map_err(io::Error::from)?;
         let spec = Spec {
             program: python.clone(),
             argv: vec![python.clone().into(), "-c".into(), LOADER.into()],
             env: EnvBlock::new(&std::env::vars_os().collect::<Environment>()),
             cwd: Arc::from(settings.cwd.as_path()),
-            stdio: [nothing.as_fd(), stdout.as_fd(), stderr.as_fd()],
-            extra_fds: vec![(REQUESTS, for_helper.as_fd()), (REPLIES, from_helper.as_fd())],
+            stdio: [nothing.as_fd(), stdout.as_fd(), said.as_fd()],
+            extra_fds: vec![
+                (REQUESTS, for_helper.as_fd()),
+                (REPLIES, from_helper.as_fd()),
+                (ERRORS, stderr.as_fd()),
+            ],
             umask: None,
             limits: Vec::new(),
             ignored: None,
@@ -146,10 +158,25 @@ impl<'g> Probe<'g> {
         self.child = Some(child);
         self.requests = Some(File::from(requests));
         self.replies = Some(BufReader::with_capacity(1 << 16, File::from(replies)));
+        self.said = Some(File::from(said));
         let package = self.about.interpreter.lit_package.clone();
         self.hand_over(&settings, package.as_deref());
         self.waited += begun.elapsed();
         Ok(())
+    }
+
+    /// Returns the error for a Python that did not start, in its own words if it wrote any.
+    pub(super) fn ended_at_once(&mut self) -> ProbeError {
+        let mut text = Vec::new();
+        if let Some(mut said) = self.said.take() {
+            // Both processes share the file's position. What cannot be read is not told.
+            let read = said.rewind().and_then(|()| said.take(SAID_MAX).read_to_end(&mut text));
+            read.map_or_else(|_| text.clear(), drop);
+        }
+        ProbeError::NoLit {
+            python: self.about.python.clone(),
+            reason: reason(&String::from_utf8_lossy(&text)),
+        }
     }
 
     /// Sends modules and settings. If the helper has died, reading its answer shows it.
@@ -164,6 +191,13 @@ impl<'g> Probe<'g> {
             self.requests = None;
         }
     }
+}
+
+/// Returns the line that tells why a Python did not start: the last that names an error, else the first.
+fn reason(said: &str) -> String {
+    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let named = lines.clone().rfind(|line| line.contains("Error:"));
+    named.or_else(|| lines.next()).unwrap_or("it ended at once").to_owned()
 }
 
 fn describe(settings: &Settings, package: Option<&Path>) -> Vec<u8> {
@@ -243,5 +277,19 @@ fn named_python(settings: &Settings) -> Result<Option<PathBuf>, ProbeError> {
         Some(path) if which::is_executable(&path) => Ok(Some(path)),
         Some(path) if path.exists() => Err(ProbeError::NotExecutable(path)),
         _ => Err(ProbeError::NoPython(PathBuf::from(&name))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_python_that_does_not_start_says_why_in_a_line() {
+        let shim = "\npyenv: python3.13: command not found\n\nThe `python3.13' command exists in these versions:\n  3.13.0\n";
+        assert_eq!(reason(shim), "pyenv: python3.13: command not found");
+        let broken = "Python path configuration:\n  home = '/x'\nModuleNotFoundError: No module named 'encodings'\n\nframe\n";
+        assert_eq!(reason(broken), "ModuleNotFoundError: No module named 'encodings'");
+        assert_eq!(reason("\n"), "it ended at once");
     }
 }

@@ -8,7 +8,7 @@ pub(super) static FLAGS: [Flag; 5] = [
         names: &["-h", "--help"],
         action: Action::Help,
         env: None,
-        help: Some("Print this help and exit"),
+        help: Some("Print the options that are used most (-h) or all (--help), and exit"),
     },
     Flag {
         names: &["--version"],

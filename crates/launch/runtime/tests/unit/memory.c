@@ -60,9 +60,15 @@ int *hs_child_number(void)
     return number;
 }
 
+void *hs_own_map(size_t size, int flags, int fd)
+{
+    return mmap(NULL, size, PROT_READ | PROT_WRITE, flags, fd, 0);
+}
+
 /* A tool with so many pages of data, the number somewhere among them; a stack that is in use from its middle on, with nothing mapped
- * below; and a heap of which libc has half. */
+ * below, and what the loader has left below the part in use; and a heap of which libc has half. */
 enum { DATA = 40, STACK = 64, HEAP = 8, IN_USE = 32 };
+#define LEFT 5000
 static char *data, *stack, *heap;
 /* The kernel maps nothing near it by itself. */
 #define STACK_PLACE 0x1d0000000000ul
@@ -81,7 +87,7 @@ static void tool(void)
     heap = map(HEAP);
     random_bytes(data, PAGES(DATA));
     random_bytes(heap, PAGES(HEAP));
-    random_bytes(stack + PAGES(IN_USE), PAGES(STACK - IN_USE));
+    random_bytes(stack + PAGES(IN_USE) - LEFT, PAGES(STACK - IN_USE) + LEFT);
     number = (int *)(data + PAGES(3) + 200);
     hs_frame.stack = (uintptr_t)stack + PAGES(IN_USE) + 1000;
     list(data, PAGES(DATA), "rw-p", "/bin/tool");

@@ -160,7 +160,7 @@ fn reach(run: &mut Run<'_>) -> Result<(), Refusal> {
             }
             Stop::Ended => return refuse(Reason::NotStopped, "it has ended"),
         }
-        let Call::Entry { number, args, ip, .. } = trace::call(run.pid).map_err(lost)? else {
+        let Call::Entry { number, args, ip } = trace::call(run.pid).map_err(lost)? else {
             return refuse(Reason::NotObserved, "a system call has returned twice");
         };
         let call = Entry { number, args, ip };

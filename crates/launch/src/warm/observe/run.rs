@@ -307,13 +307,13 @@ impl<'a> Run<'a> {
                 }
                 Stop::Ended => return refuse(Reason::NotStopped, "it has ended"),
             }
-            let Call::Entry { number, args, ip, sp } = trace::call(self.pid).map_err(lost)? else {
+            let Call::Entry { number, args, ip } = trace::call(self.pid).map_err(lost)? else {
                 return refuse(Reason::NotObserved, "a system call has returned twice");
             };
             let call = Entry { number, args, ip };
             match args[0] {
                 wire::MARK_MAIN if number == libc::SYS_close => {
-                    self.stack = sp;
+                    self.stack = args[2];
                     self.learn(args[1])?;
                     return self.check_request();
                 }

@@ -1,0 +1,64 @@
+//! What a tool can see of the process that it runs in must be as in a fresh one: numbers that no other run has, nothing of the
+//! runtime's behind its memory, and below its stack what the loader leaves there.
+
+mod common;
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use common::{Victim, case, compile, resetting_launcher, start, warm_launcher};
+use hotstart_launch::Launcher;
+use hotstart_model::Status;
+
+const ROUNDS: usize = 6;
+
+fn tool() -> Victim {
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().canonicalize().unwrap().join("traces");
+    let source = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/tests/traces.c"));
+    // A function that is bound when it is first called leaves traces of the loader on the stack.
+    compile(source, &program, &["-Wno-uninitialized", "-Wno-maybe-uninitialized", "-Wl,-z,now"]);
+    Victim { dir, program }
+}
+
+fn launchers() -> [Launcher; 2] {
+    [warm_launcher(&["traces"]), resetting_launcher(&["traces"])]
+}
+
+#[test]
+fn no_number_is_that_of_another_run() {
+    let tool = tool();
+    for how in ["peer", "handler", "pipe", "wait", "lock", "netlink"] {
+        for launcher in launchers() {
+            let mut seen = HashSet::new();
+            for round in 0..ROUNDS {
+                let (ran, exit) = start(&launcher, &tool, &case(&[how]));
+                assert!(exit.via.is_warm(), "{how}: {:?}", exit.via);
+                assert_eq!(ran.status, Status::Exited(0), "{how}");
+                let number: i32 = ran.stdout.trim().parse().unwrap();
+                assert!(number > 0 || exit.doubtful, "{how}: {number}");
+                assert!(
+                    seen.insert(number) || exit.doubtful,
+                    "{how}: {number} in round {round}, {:?}",
+                    exit.via
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn memory_around_the_tools_own_is_as_in_a_fresh_process() {
+    let tool = tool();
+    for how in ["behind", "below"] {
+        let (expected, _) = start(&Launcher::new(), &tool, &case(&[how]));
+        assert_eq!(expected.status, Status::Exited(0), "{how}, cold");
+        for launcher in launchers() {
+            for round in 0..ROUNDS {
+                let (ran, exit) = start(&launcher, &tool, &case(&[how]));
+                assert!(exit.via.is_warm() && !exit.doubtful, "{how}: {:?}", exit.via);
+                assert_eq!(ran, expected, "{how} in round {round}, {:?}", exit.via);
+            }
+        }
+    }
+}
