@@ -20,6 +20,16 @@ use crate::words;
 const BELOW: usize = 20_000;
 /// Interpreters of scripts that need nothing but themselves.
 const SHELLS: [&str; 3] = ["sh", "bash", "dash"];
+/// Commands of the system, and those that the shell does itself, that fail if a file is missing which they were given.
+const COMMANDS: [&str; 37] = [
+    ":", "cat", "cd", "chmod", "cmp", "count", "cp", "cut", "dd", "diff", "echo", "export", "false", "grep",
+    "gunzip", "gzip", "head", "ln", "ls", "mkdir", "mv", "od", "popd", "printf", "pushd", "pwd", "rm", "sed",
+    "sort", "tail", "tar", "tee", "touch", "tr", "true", "uniq", "wc",
+];
+/// Directories with programs of the system, of which only those commands are known.
+const SYSTEM: [&str; 5] = ["/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"];
+/// Tools that start others, and may go on when these fail.
+const STARTERS: [&str; 5] = ["bugpoint", "lit", "llvm-lit", "llvm-reduce", "llvm-profgen"];
 /// Files that the C library reads for itself.
 const OF_THE_SYSTEM: [&str; 6] =
     ["/etc/ld.so.cache", "/etc/localtime", "/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/bin/sh"];
@@ -50,11 +60,15 @@ impl Needed {
     }
 }
 
+/// Files of directories; `None` for one that has too many.
+type Directories = HashMap<(PathBuf, bool), Option<Arc<Files>>>;
+
 /// The files of programs and directories, each found once.
 #[derive(Debug, Default)]
 pub(crate) struct Needs {
     programs: Mutex<HashMap<PathBuf, Result<Arc<Files>, String>>>,
-    directories: Mutex<HashMap<PathBuf, Option<Arc<Files>>>>,
+    /// The key tells whether directories with tests of their own were left out.
+    directories: Mutex<Directories>,
     /// Programs along a PATH, by name. `None` if there is none of that name.
     found: Mutex<HashMap<(String, String), Option<PathBuf>>>,
 }
@@ -107,10 +121,31 @@ impl Needs {
         if !script.wraps.is_empty() || matches!(script.interpreter, Interpreter::Program(_)) {
             return Err("its tools are started by other programs".to_owned());
         }
-        match script.commands.iter().find_map(|command| words::hides_failures(&command.text)) {
-            Some(why) => Err(why.to_owned()),
-            None => Ok(()),
+        for command in &script.commands {
+            if let Some(why) = words::hides_failures(&command.text) {
+                return Err(why.to_owned());
+            }
+            let starts = words::starts(&command.text);
+            if let Some(unknown) = starts.iter().find(|start| !self.is_known(start, script)) {
+                return Err(format!("it is not known that '{unknown}' fails without its files"));
+            }
         }
+        Ok(())
+    }
+
+    /// Whether this command fails if a file that it needs is missing: a known one, or a tool of the project under test.
+    fn is_known(&self, start: &str, script: &Script) -> bool {
+        let name = start.rsplit('/').next().unwrap_or(start);
+        if COMMANDS.contains(&name) {
+            return true;
+        }
+        let path = match start.contains('/') {
+            true => Some(script.cwd.join(start)),
+            false => self.find(start, script),
+        };
+        let Some(path) = path.and_then(|path| path.canonicalize().ok()) else { return false };
+        let is_of_system = SYSTEM.iter().any(|directory| path.parent() == Some(Path::new(directory)));
+        !is_of_system && !STARTERS.contains(&name)
     }
 
     fn add_word(
@@ -135,14 +170,13 @@ impl Needs {
         let Ok(found) = std::fs::metadata(&path) else { return Ok(()) };
         if found.is_dir() {
             // Directories of outputs are made, and those of other tests stay here.
-            if script.cwd.starts_with(&path)
-                || path.starts_with(&script.cwd)
-                || place.directory.starts_with(&path)
-            {
+            if script.cwd.starts_with(&path) || path.starts_with(&script.cwd) {
                 needed.own.make(&path);
                 return Ok(());
             }
-            needed.share(&self.directory(&path, place)?);
+            // A command that names it may look for something that is not there.
+            let whole = Elsewhere { apart: Arc::default(), ..place.clone() };
+            needed.share(&self.directory(&path, &whole)?);
         } else if found.is_file() && found.permissions().mode() & 0o111 != 0 {
             needed.share(&self.program(&path, &script.env)?);
         } else if found.is_file() && path.parent() != Some(&place.directory) {
@@ -164,13 +198,14 @@ impl Needs {
     }
 
     fn directory(&self, path: &Path, place: &Elsewhere) -> Result<Arc<Files>, String> {
-        let known = self.directories.lock().expect("no panic while locked").get(path).cloned();
+        let key = (path.to_owned(), place.apart.is_empty());
+        let known = self.directories.lock().expect("no panic while locked").get(&key).cloned();
         let found = known.unwrap_or_else(|| {
             let apart: BTreeSet<&Path> = place.apart.iter().map(PathBuf::as_path).collect();
             let mut files = Files::default();
             let is_small = files.add_below(path, &apart, &mut BELOW.clone());
             let found = is_small.then(|| Arc::new(files));
-            self.directories.lock().expect("no panic while locked").insert(path.to_owned(), found.clone());
+            self.directories.lock().expect("no panic while locked").insert(key, found.clone());
             found
         });
         found.ok_or_else(|| "it names a directory with too many files".to_owned())

@@ -87,6 +87,11 @@ fn what_a_command_names_is_sent_but_no_outputs() {
 }
 
 #[test]
+fn a_directory_that_is_named_is_whole() {
+    assert!(Suite::new().names("ls %r/src").contains(&"src/sub/c.ll".to_owned()));
+}
+
+#[test]
 fn directories_of_outputs_are_made() {
     let (names, order) = Suite::new().sent("ls %r/out/Output").unwrap();
     assert!(!names.contains("out/Output/old.tmp"));
@@ -117,7 +122,7 @@ fn scripts_that_stay_here() {
     let suite = Suite::new();
     fs::write(suite.path("tool.py"), "#!/usr/bin/env python3\n").unwrap();
     fs::set_permissions(suite.path("tool.py"), PermissionsExt::from_mode(0o755)).unwrap();
-    for command in ["not true", "true || false", "%r/tool.py"] {
+    for command in ["not true", "true || false", "%r/tool.py", "true | xargs cat", "bash x", "missing-tool"] {
         assert!(suite.sent(command).is_err(), "{command}");
     }
     let place = Elsewhere { name: String::new(), directory: suite.path("src"), apart: Arc::default() };

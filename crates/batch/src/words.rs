@@ -32,6 +32,42 @@ pub(crate) fn hides_failures(command: &str) -> Option<&'static str> {
     command.split(blank).any(is_negation).then_some("it expects a command to fail")
 }
 
+/// Returns the words that stand where a command begins: at the start and after each mark that joins commands.
+pub(crate) fn starts(command: &str) -> Vec<String> {
+    let mut quote = None;
+    let mark = |c: char| {
+        match quote {
+            Some(open) if c == open => quote = None,
+            // Nothing begins within quotes.
+            Some(_) if "|&(){}\n".contains(c) => return '_',
+            None if c == '\'' || c == '"' => quote = Some(c),
+            _ => {}
+        }
+        c
+    };
+    let text: String = command.chars().map(mark).collect();
+    let parts = text.split(['|', '&', '(', ')', '{', '}', '\n']);
+    parts.filter_map(start).map(str::to_owned).collect()
+}
+
+/// Returns the first word that is neither `env` nor one of its options or variables. `None` if there is no command, as after `2>`.
+fn start(part: &str) -> Option<&str> {
+    let mut words = part.split_whitespace().map(|word| word.trim_matches(['\'', '"']));
+    let first = words.next()?;
+    if first.rsplit('/').next() != Some("env") {
+        // What follows the mark of a redirection (`2>&1`) is its descriptor.
+        return (!first.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '>')).then_some(first);
+    }
+    while let Some(word) = words.next() {
+        match word {
+            "-u" => drop(words.next()),
+            _ if word.starts_with('-') || word.contains('=') => {}
+            _ => return Some(word),
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,6 +76,12 @@ mod tests {
     fn words_are_names_and_paths() {
         let found: Vec<_> = words("opt -S < /a/b.ll 2>&1 | FileCheck --x=/c '-I/d:e'").map(path).collect();
         assert_eq!(found, ["opt", "-S", "/a/b.ll", "2", "1", "FileCheck", "--x", "/c", "/d", "e"]);
+    }
+
+    #[test]
+    fn where_commands_begin() {
+        let found = starts("opt '-passes=a(b)|c' x 2>&1 | env A=1 -u B FileCheck x && 'cat' y > z; env");
+        assert_eq!(found, ["opt", "FileCheck", "cat"]);
     }
 
     #[test]
