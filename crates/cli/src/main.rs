@@ -16,6 +16,9 @@ fn main() -> ExitCode {
     if let Some(code) = hotstart_run::enter_trace(&args) {
         return code.into();
     }
+    if let Some(code) = hotstart_batch::enter(&args) {
+        return code.into();
+    }
     if let Some(code) = hotstart_cli::exec::enter(&args) {
         return code;
     }

@@ -3,12 +3,15 @@
 //! Nothing is read before a job's turn. A config is compiled when its first test is prepared, and a test's data is
 //! kept only from its script to its verdict.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
-use hotstart_model::{Dialect, JobId, JobSource, Outcome, RunScript, Transcript, Verdict, Work, Wrap};
+use hotstart_model::{
+    Dialect, Elsewhere, JobId, JobSource, Outcome, RunScript, Transcript, Verdict, Work, Wrap,
+};
 
 use hotstart_python::re::Pattern;
 
@@ -46,6 +49,8 @@ pub struct Plan<'a> {
     pending: Mutex<HashMap<JobId, Awaited>>,
     /// Groups that configs computed. Keys are places in `tests`.
     groups: HashMap<u32, String>,
+    /// Directories with tests, once they are asked for.
+    directories: OnceLock<Arc<[PathBuf]>>,
     no_execute: bool,
     max_retries: Option<u32>,
     annotate: bool,
@@ -83,6 +88,7 @@ impl<'a> Plan<'a> {
             compiled: (0..configs).map(|_| OnceLock::new()).collect(),
             pending: Mutex::default(),
             groups,
+            directories: OnceLock::new(),
             no_execute: settings.no_execute,
             max_retries: settings.max_retries_per_test,
             annotate: settings.annotate,
@@ -206,6 +212,16 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
+    /// Returns the directories that have tests.
+    fn directories(&self) -> Arc<[PathBuf]> {
+        let directories = || {
+            let files = self.tests.iter().map(Test::file_path);
+            let set: BTreeSet<PathBuf> = files.filter_map(|file| file.parent().map(Path::to_owned)).collect();
+            set.into_iter().collect()
+        };
+        Arc::clone(self.directories.get_or_init(directories))
+    }
+
     fn is_failure(&self, verdict: Verdict) -> bool {
         self.failures.get(usize::from(verdict.0)).copied().unwrap_or(true)
     }
@@ -236,6 +252,14 @@ impl JobSource for Plan<'_> {
         let is_once =
             self.repeated.is_none() && self.wraps.is_empty() && !self.line_times && !self.updates_tests;
         (is_script && is_once).then(|| format!("{} ({})", suite.name, suite.exec_root.display()))
+    }
+
+    fn elsewhere(&self, job: JobId) -> Option<Elsewhere> {
+        // The same tests as those that may be remembered: their verdict depends on their script's pass alone.
+        self.remembered_in(job)?;
+        let file = self.test(job).file_path();
+        let name = file.to_str()?.to_owned();
+        Some(Elsewhere { name, directory: file.parent()?.to_owned(), apart: self.directories() })
     }
 
     fn prepare(&self, job: JobId) -> Work {

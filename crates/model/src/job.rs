@@ -1,5 +1,8 @@
 //! The contract between the crate that knows the work (`lit`) and the one that schedules it (`run`).
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use crate::{Outcome, Script, Transcript};
 
 /// A job's place in its source, counted from 0 in the order in which jobs should start.
@@ -15,6 +18,17 @@ pub enum Work {
     Script(Box<Script>),
     /// The source runs it itself, because only the source can (a test format written in Python).
     Delegated,
+}
+
+/// What another machine needs to know of a job.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Elsewhere {
+    /// The name by which jobs are sorted: neighbours have inputs in common.
+    pub name: String,
+    /// The directory with the test's file and the files that it may read.
+    pub directory: PathBuf,
+    /// Directories below which other jobs have their files.
+    pub apart: Arc<[PathBuf]>,
 }
 
 /// Runs a script for a source that runs a job itself. The number is that of the attempt at this script, from 1.
@@ -34,6 +48,11 @@ pub trait JobSource: Sync {
     /// Returns the name of the suite within which this job's verdict may be remembered for later runs. `None` if a pass of
     /// its script is not all that its verdict depends on.
     fn remembered_in(&self, _job: JobId) -> Option<String> {
+        None
+    }
+
+    /// Returns what another machine needs to know of this job besides its script. `None` if it has to run here.
+    fn elsewhere(&self, _job: JobId) -> Option<Elsewhere> {
         None
     }
 

@@ -73,12 +73,20 @@ pub(crate) fn work(run: &Run<'_>, workers: usize, last: impl FnOnce(&Run<'_>)) {
         }
         // This thread is a worker, so there is always one.
         let staying = staying(handles.len() + 1, workers);
+        if let Some(remote) = &run.remote {
+            remote.begin(staying);
+        }
         muster.settle(staying);
         if let Some(error) = refusal {
             // The workers that end make room for the processes of tests.
             handles.drain(staying - 1..).for_each(join);
             let text = format!("{staying} of {workers} workers, as threads cannot be started");
             run.tell(Severity::Warning, format!("{text}: {error}; {REMEDY}"));
+        }
+        if let Some(remote) = &run.remote {
+            if named("remote".to_owned()).spawn_scoped(scope, || remote.dispatch(run)).is_err() {
+                remote.give_up("no thread can be started for it");
+            }
         }
         worker::work(run, 0);
         handles.into_iter().for_each(join);

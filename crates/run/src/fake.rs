@@ -256,6 +256,7 @@ pub(crate) fn settings() -> RunSettings {
         shells: None,
         filechecks: None,
         memory: None,
+        farm: None,
         fail_flaky: false,
         replay: None,
     }

@@ -4,6 +4,7 @@
 //! judge the result. This crate knows neither suites nor the syntax of scripts; to it, tests are jobs like any others.
 #![forbid(unsafe_code)]
 
+mod batches;
 mod check;
 mod crew;
 mod delegated;
@@ -16,10 +17,12 @@ mod gate;
 mod interrupt;
 mod memory;
 mod own_files;
+mod remote;
 mod room;
 mod schedule;
 mod serial;
 mod shells;
+mod testing;
 mod tool_times;
 mod traced;
 mod turns;
@@ -29,9 +32,11 @@ mod worker;
 pub use check::{CheckCounts, Checks};
 pub use interrupt::Interrupt;
 pub use memory::{Memory, MemoryCounts};
+pub use remote::{Answer, Farm, Ran as RanElsewhere, RemoteCounts, Sent};
 pub use schedule::{Replay, RunSettings, run};
 pub use serial::Serially;
 pub use shells::{ShellCounts, Shells};
+pub use testing::while_testing;
 pub use tool_times::{ToolTime, ToolTimes};
 pub use traced::{TraceError, Traced, enter_trace, trace};
 pub use turns::Order;

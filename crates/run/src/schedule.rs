@@ -13,6 +13,7 @@ use hotstart_shell::FileChecks;
 use crate::execute::{Execute, Processes, Ran, Way};
 use crate::gate::Gate;
 use crate::own_files;
+use crate::remote::{Farm, Remote};
 use crate::room::Room;
 use crate::serial::{PutOff, Serially};
 use crate::turns::{Order, Turns};
@@ -38,6 +39,8 @@ pub struct RunSettings {
     pub filechecks: Option<Arc<FileChecks>>,
     /// Remembers which tests passed with which inputs (`--cache`), if set.
     pub memory: Option<Arc<Memory>>,
+    /// Other machines that run jobs, if there are any.
+    pub farm: Option<Arc<dyn Farm>>,
     /// Whether a test fails that failed when started warm and passed cold (`--fail-flaky`).
     pub fail_flaky: bool,
     /// The command that runs tests again in a given order; `None` if there is none.
@@ -70,6 +73,8 @@ pub(crate) struct Run<'a> {
     pub verdicts: &'a VerdictTable,
     turns: Turns,
     pub put_off: PutOff,
+    /// The jobs that run elsewhere.
+    pub remote: Option<Remote>,
     progress: Mutex<Progress>,
 }
 
@@ -100,8 +105,12 @@ pub fn run(
     let run = Run::new(source, &executor, settings, checks, verdicts, events, watch);
     interrupt.reaches(&run.watch);
     let _companions = settings.companions.as_ref().map(|group| run.watch.over(group, settings.deadline));
-    events.send(Event::RunStarted { jobs: source.count(), workers });
+    let elsewhere = settings.farm.as_ref().map_or(0, |farm| farm.slots());
+    events.send(Event::RunStarted { jobs: source.count(), workers: workers + elsewhere });
     crew::work(&run, workers, |run| run.run_put_off());
+    if let Some(remote) = &run.remote {
+        remote.ended();
+    }
     let end = run.end(interrupt);
     events.send(Event::RunFinished { end });
     end
@@ -129,6 +138,7 @@ impl<'a> Run<'a> {
             verdicts,
             turns: Turns::new(source.count(), settings.order.clone()),
             put_off: PutOff::default(),
+            remote: settings.farm.clone().map(|farm| Remote::new(farm, settings.workers)),
             progress: Mutex::default(),
         }
     }

@@ -16,20 +16,47 @@ use crate::shells;
 /// Takes jobs until none is left.
 pub(crate) fn work(run: &Run<'_>, worker: usize) {
     while let Some(job) = run.take(worker) {
-        if let Some(outcome) = one(run, job, worker).and_then(|outcome| run.unless_put_off(job, outcome)) {
-            run.finished(job, outcome);
+        match &run.remote {
+            Some(remote) => remote.sort(run, job, worker),
+            None => end(run, job, one(run, job, worker)),
         }
         run.left();
+    }
+    if let Some(remote) = &run.remote {
+        remote.all_taken();
+        while let Some((job, script)) = remote.take_local(run) {
+            end(run, job, one_prepared(run, job, worker, script));
+        }
+    }
+}
+
+/// Announces the end of a job, unless the run was cut short meanwhile or the job runs once more.
+pub(crate) fn end(run: &Run<'_>, job: JobId, outcome: Option<Outcome>) {
+    if let Some(outcome) = outcome.and_then(|outcome| run.unless_put_off(job, outcome)) {
+        run.finished(job, outcome);
     }
 }
 
 /// Runs one job to its outcome, in its parallelism group; `None` if the run was cut short meanwhile.
 pub(crate) fn one(run: &Run<'_>, job: JobId, worker: usize) -> Option<Outcome> {
+    one_prepared(run, job, worker, None)
+}
+
+/// Runs one job to its outcome, which may be prepared already.
+pub(crate) fn one_prepared(
+    run: &Run<'_>,
+    job: JobId,
+    worker: usize,
+    script: Option<Box<Script>>,
+) -> Option<Outcome> {
     let _place = run.source.parallelism_group(job).map(|(name, size)| run.gate.enter(name, size));
     run.events.send(Event::Started { job, worker });
     let (started, begun) = (SystemTime::now(), Instant::now());
-    let outcome =
-        catch_unwind(AssertUnwindSafe(|| execute(run, job))).unwrap_or_else(|panic| Some(fault(&*panic)));
+    let work = || match script {
+        Some(script) => attempts(run, job, &script),
+        None => execute(run, job),
+    };
+    let outcome = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Some(fault(&*panic)));
     let mut outcome = outcome?;
     outcome.started = Some(started);
     outcome.elapsed = Some(begun.elapsed());

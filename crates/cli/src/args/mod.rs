@@ -16,6 +16,7 @@ mod flag;
 mod help;
 pub mod man;
 mod options;
+mod remote;
 mod table;
 mod values;
 mod warm;

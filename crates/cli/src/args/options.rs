@@ -12,6 +12,7 @@ use hotstart_report::time_by::TimeBy;
 use super::Invocation;
 use super::builtin::Builtin;
 use super::console::ConsoleOptions;
+use super::remote::RemoteOptions;
 use super::warm::WarmOptions;
 use super::words::Words;
 
@@ -48,6 +49,8 @@ pub struct OwnOptions {
     pub debug_times: bool,
     /// The way in which tools are started.
     pub warm: WarmOptions,
+    /// Tests on other machines.
+    pub remote: RemoteOptions,
     /// The comparison with another lit.
     pub ab: AbOptions,
     /// Whether the internal shell runs scripts for an external shell if both give the same result; `None` if the command

@@ -5,13 +5,13 @@
 mod ab;
 mod asked;
 mod conclude;
-mod filechecks;
 mod listing;
 mod nesting;
 mod page;
 mod placed;
 mod records;
 mod remember;
+mod remote;
 mod settings;
 mod stop;
 mod tally;
@@ -245,6 +245,10 @@ impl Session<'_> {
                     tally.filechecks = Some(self.filechecks(discovered, &launcher));
                 }
                 tally.memory = self.memory(discovered);
+                tally.cluster = match self.cluster(discovered) {
+                    Ok(cluster) => cluster,
+                    Err(error) => return failed(&format!("{}: error: {error}\n", self.program)),
+                };
                 let nesting = nesting.serve(&launcher, tally.tool_times.clone());
                 let run = Run { discovered, launcher: &launcher, checks: &checks, tally: &tally };
                 let code = self.execute(run, diagnostics, stopper);
@@ -308,6 +312,9 @@ impl Session<'_> {
                 .map(|memory| remember::told(memory, self.warm.explain))
                 .unwrap_or_default(),
         );
+        if let Some(cluster) = &tally.cluster {
+            told(&remote::told(cluster, self.warm.explain));
+        }
         if self.warm.explain {
             told(&warm::table(&statistics, checks.counts()));
             told(&nesting.told());
@@ -366,6 +373,7 @@ impl Session<'_> {
             shells: tally.shells.clone(),
             filechecks: tally.filechecks.clone(),
             memory: tally.memory.clone(),
+            farm: tally.cluster.clone().map(|cluster| cluster as Arc<dyn hotstart_run::Farm>),
             fail_flaky: options.own.warm.fail_flaky,
             replay: Some(self.replay()),
             order: self.asked.order(plan),
@@ -383,7 +391,7 @@ impl Session<'_> {
         let verdicts = &discovered.verdicts;
         let run =
             || hotstart_run::run(plan, launcher, &run_settings, checks, verdicts, &interrupt, &reporter);
-        let run = || filechecks::while_testing(tally.filechecks.as_deref(), run);
+        let run = || hotstart_run::while_testing(tally.filechecks.as_deref(), run);
         let end = match self.options.console.is_live() {
             true => ticker::while_ticking(TICK, &|| reporter.tick(), run),
             false => run(),

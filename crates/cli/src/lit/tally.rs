@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::fmt::Write;
 use std::sync::Arc;
 
+use hotstart_batch::Cluster;
 use hotstart_report::time_by::TimeBy;
 use hotstart_run::{Memory, ShellCounts, Shells, ToolTimes};
 use hotstart_shell::{FileCheckCounts, FileChecks};
@@ -17,6 +18,8 @@ pub(super) struct Tally {
     pub shells: Option<Arc<Shells>>,
     pub filechecks: Option<Arc<FileChecks>>,
     pub memory: Option<Arc<Memory>>,
+    /// Other machines that run tests.
+    pub cluster: Option<Arc<Cluster>>,
 }
 
 impl Tally {
@@ -27,6 +30,7 @@ impl Tally {
             shells: options.own.native_shell.unwrap_or(false).then(Arc::default),
             filechecks: None,
             memory: None,
+            cluster: None,
         }
     }
 

@@ -15,6 +15,7 @@ mod nested;
 mod page;
 mod python;
 mod remember;
+mod remote;
 mod stop;
 mod suite;
 mod verbosity;

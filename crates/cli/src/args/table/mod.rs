@@ -6,6 +6,7 @@ mod execution;
 mod general;
 mod output;
 mod own;
+mod remote;
 mod selection;
 mod warm;
 
@@ -27,8 +28,9 @@ const OF_LIT: [Group; 5] = [
     Group { title: Some("Debug and Experimental Options"), flags: &debug::FLAGS },
 ];
 
-const OWN: [Group; 3] = [
+const OWN: [Group; 4] = [
     Group { title: Some("Only in hotstart"), flags: &own::FLAGS },
+    Group { title: Some("Tests on other machines, only in hotstart"), flags: &remote::FLAGS },
     Group { title: Some("Comparison with another lit, only in hotstart"), flags: &ab::FLAGS },
     Group { title: Some("Warm starts, only in hotstart"), flags: &warm::FLAGS },
 ];

@@ -14,7 +14,7 @@ use hotstart_shell::FileChecks;
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs `run`, and meanwhile tests the FileChecks that were used often enough.
-pub(super) fn while_testing<R>(filechecks: Option<&FileChecks>, run: impl FnOnce() -> R) -> R {
+pub fn while_testing<R>(filechecks: Option<&FileChecks>, run: impl FnOnce() -> R) -> R {
     let Some(filechecks) = filechecks else { return run() };
     let (is_over, ended) = (Mutex::new(false), Condvar::new());
     thread::scope(|scope| {

@@ -1,0 +1,131 @@
+//! Which files a script needs, and why it stays here, on real files.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use hotstart_model::{ColdTools, Command as Line, Dialect};
+use hotstart_remote::Tree;
+
+use super::*;
+use crate::digests::Digests;
+use crate::order::Order;
+
+/// A suite with a test directory, one below it that has tests of its own, and outputs.
+struct Suite {
+    dir: tempfile::TempDir,
+    needs: Needs,
+}
+
+impl Suite {
+    fn new() -> Suite {
+        let suite = Suite { dir: tempfile::tempdir().unwrap(), needs: Needs::default() };
+        for file in ["src/a.ll", "src/Inputs/b.ll", "src/sub/c.ll", "lib/deep/d.ll", "out/Output/old.tmp"] {
+            let path = suite.path(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, file).unwrap();
+        }
+        suite
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().canonicalize().unwrap().join(name)
+    }
+
+    fn script(&self, command: &str) -> Script {
+        let root = self.path("");
+        let text = command.replace("%r", root.to_str().unwrap().trim_end_matches('/'));
+        Script {
+            commands: vec![Line { label: String::new(), text }],
+            dialect: Dialect::V23,
+            interpreter: Interpreter::Internal,
+            pipefail: true,
+            cwd: self.path("out"),
+            make_dirs: vec![self.path("out/Output")],
+            env: Arc::new([("PATH", "/usr/bin:/bin")].into_iter().collect()),
+            timeout: None,
+            tmp_base: self.path("out/Output/a.ll"),
+            captures: false,
+            lit_package_dir: None,
+            lit_python: None,
+            cold: ColdTools::None,
+            wraps: Default::default(),
+        }
+    }
+
+    /// Returns what is sent for a command: the paths of files below the suite, and the links and directories.
+    fn sent(&self, command: &str) -> Result<(BTreeSet<String>, Order), String> {
+        let place = Elsewhere {
+            name: "a".to_owned(),
+            directory: self.path("src"),
+            apart: [self.path("src"), self.path("src/sub")].into(),
+        };
+        let (mut files, mut order) = (Files::default(), Order::default());
+        self.needs.of(&self.script(command), &place)?.add_to(&mut files, &mut HashSet::new());
+        let below =
+            |path: PathBuf| path.strip_prefix(self.path("")).ok().map(|path| path.display().to_string());
+        let names = files.paths().filter_map(below).collect();
+        files.into_inputs(&Digests::default(), &mut Tree::default(), &mut order)?;
+        Ok((names, order))
+    }
+
+    fn names(&self, command: &str) -> Vec<String> {
+        self.sent(command).unwrap().0.into_iter().collect()
+    }
+}
+
+#[test]
+fn the_directory_of_the_test_is_sent_without_those_of_other_tests() {
+    assert_eq!(Suite::new().names("true"), ["src/Inputs/b.ll", "src/a.ll"]);
+}
+
+#[test]
+fn what_a_command_names_is_sent_but_no_outputs() {
+    let suite = Suite::new();
+    fs::write(suite.path("out/Output/a.ll.tmp"), "").unwrap();
+    let names = suite.names("true %r/src/sub/c.ll -I%r/lib --x=%r/out/Output/a.ll.tmp %r/missing");
+    assert_eq!(names, ["lib/deep/d.ll", "src/Inputs/b.ll", "src/a.ll", "src/sub/c.ll"]);
+}
+
+#[test]
+fn a_directory_that_is_named_is_whole() {
+    assert!(Suite::new().names("ls %r/src").contains(&"src/sub/c.ll".to_owned()));
+}
+
+#[test]
+fn directories_of_outputs_are_made() {
+    let (names, order) = Suite::new().sent("ls %r/out/Output").unwrap();
+    assert!(!names.contains("out/Output/old.tmp"));
+    assert!(order.directories.iter().any(|directory| directory.ends_with("out/Output")), "{order:?}");
+}
+
+#[test]
+fn links_are_sent_with_what_they_lead_to() {
+    let suite = Suite::new();
+    symlink("../lib/deep", suite.path("src/link")).unwrap();
+    let (names, order) = suite.sent("true %r/src/link/d.ll").unwrap();
+    assert!(names.contains("lib/deep/d.ll"));
+    assert!(order.links.iter().any(|(link, target)| link.ends_with("src/link") && target == "../lib/deep"));
+}
+
+#[test]
+fn a_program_has_its_loader_and_libraries() {
+    let suite = Suite::new();
+    let files = suite.needs.program(Path::new("/bin/sh"), &Environment::new()).unwrap();
+    let names: Vec<String> = files.libraries().iter().map(|path| path.display().to_string()).collect();
+    assert!(
+        names.iter().any(|name| name.contains("/ld-")) && names.iter().any(|name| name.contains("libc.so"))
+    );
+}
+
+#[test]
+fn scripts_that_stay_here() {
+    let suite = Suite::new();
+    fs::write(suite.path("tool.py"), "#!/usr/bin/env python3\n").unwrap();
+    fs::set_permissions(suite.path("tool.py"), PermissionsExt::from_mode(0o755)).unwrap();
+    for command in ["not true", "true || false", "%r/tool.py", "true | xargs cat", "bash x", "missing-tool"] {
+        assert!(suite.sent(command).is_err(), "{command}");
+    }
+    let place = Elsewhere { name: String::new(), directory: suite.path("src"), apart: Arc::default() };
+    let lax = Script { pipefail: false, ..suite.script("true") };
+    assert!(suite.needs.of(&lax, &place).is_err());
+}

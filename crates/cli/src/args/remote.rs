@@ -1,0 +1,96 @@
+//! Options for tests on other machines.
+
+use std::path::PathBuf;
+
+use hotstart_batch::Endpoint;
+
+/// Most tests of an action.
+const BATCH: usize = 800;
+/// Actions at a time.
+const SLOTS: usize = 64;
+/// Seconds for which a service that cannot be reached is asked again.
+const PATIENCE: u64 = 60;
+
+/// Where tests run, as typed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RemoteOptions {
+    /// The service.
+    pub service: Option<Endpoint>,
+    /// Where actions are executed, if that is another one.
+    pub exec: Option<Endpoint>,
+    /// Where contents are stored, if that is another one.
+    pub cache: Option<Endpoint>,
+    /// Headers of each call.
+    pub headers: Vec<(String, String)>,
+    /// Properties of workers.
+    pub platform: Vec<(String, String)>,
+    /// Certificates that sign the server's.
+    pub authorities: Option<PathBuf>,
+    /// The client's certificate.
+    pub certificate: Option<PathBuf>,
+    /// Its key.
+    pub key: Option<PathBuf>,
+    /// Most tests of an action, if given.
+    pub batch: Option<usize>,
+    /// Actions at a time, if given.
+    pub slots: Option<usize>,
+    /// Tests of an action at a time, if given.
+    pub jobs: Option<usize>,
+    /// Seconds for which a service that cannot be reached is asked again, if given.
+    pub patience: Option<u64>,
+    /// Whether tests that do not pass elsewhere do not run here.
+    pub no_fallback: bool,
+}
+
+impl RemoteOptions {
+    /// Returns where actions are executed and where contents are stored; `None` if tests run here. The error says which option is missing.
+    pub fn endpoints(&self) -> Result<Option<(Endpoint, Endpoint)>, String> {
+        let exec = self.exec.as_ref().or(self.service.as_ref());
+        let cache = self.cache.as_ref().or(self.service.as_ref());
+        match (exec, cache) {
+            (Some(exec), Some(cache)) => Ok(Some((exec.clone(), cache.clone()))),
+            (None, None) => Ok(None),
+            _ => Err("--remote-exec and --remote-cache belong together; --remote is both".to_owned()),
+        }
+    }
+
+    /// Returns the client's certificate and key. The error says which is missing.
+    pub fn identity(&self) -> Result<Option<(PathBuf, PathBuf)>, String> {
+        match (&self.certificate, &self.key) {
+            (Some(certificate), Some(key)) => Ok(Some((certificate.clone(), key.clone()))),
+            (None, None) => Ok(None),
+            _ => Err("--remote-certificate and --remote-key belong together".to_owned()),
+        }
+    }
+
+    /// Returns most tests of an action.
+    pub fn batch(&self) -> usize {
+        self.batch.unwrap_or(BATCH)
+    }
+
+    /// Returns the number of actions at a time.
+    pub fn slots(&self) -> usize {
+        self.slots.unwrap_or(SLOTS)
+    }
+
+    /// Returns how many seconds a service that cannot be reached is asked again.
+    pub fn patience(&self) -> u64 {
+        self.patience.unwrap_or(PATIENCE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_address_is_both_and_each_may_differ() {
+        let at = |text| Endpoint::parse(text).ok();
+        let options = RemoteOptions { service: at("grpc://a"), cache: at("grpcs://b"), ..Default::default() };
+        let (exec, cache) = options.endpoints().unwrap().unwrap();
+        assert_eq!((Some(exec), Some(cache)), (at("grpc://a"), at("grpcs://b")));
+        let half = RemoteOptions { exec: at("grpc://a"), ..Default::default() };
+        assert!(half.endpoints().is_err() && RemoteOptions::default().endpoints() == Ok(None));
+        assert!(RemoteOptions { key: Some("k".into()), ..Default::default() }.identity().is_err());
+    }
+}
