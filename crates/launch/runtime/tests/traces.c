@@ -1,7 +1,6 @@
 /* What a tool can see of the process that it runs in: who sent its signals, who has its locks, what lies behind its memory, and what was
  * left below its stack. Each way prints a line. */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
 #include <signal.h>
@@ -10,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
