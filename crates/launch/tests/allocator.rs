@@ -4,7 +4,7 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use common::{Case, Ran, Victim, case, compile};
+use common::{Case, KINDS, Ran, Victim, case, compile};
 use hotstart_launch::{
     AllocatorChoice, Allocators, Choice, Launcher, Limit, Policy, Reason, Resource, ToolStatistics, Via,
 };
@@ -56,7 +56,7 @@ fn cold_forked_and_reset_have_it_and_do_not_see_it() {
     );
     let (system, _) = run(&Launcher::new(), &victim, &case);
     assert!(system.stdout.starts_with("victim: allocator system"), "{system:?}");
-    for resets in [false, true] {
+    for &resets in KINDS {
         let launcher = warm(&library, resets);
         // A child retires the persistent process, so only the last run has one.
         let without = common::case(&[]);
