@@ -218,3 +218,19 @@ pub(crate) fn thread_block(pid: i32, cleared: u64) -> io::Result<RangeInclusive<
 pub(crate) fn thread_block(_: i32, cleared: u64) -> io::Result<RangeInclusive<u64>> {
     Ok(cleared.saturating_sub(0xd0)..=cleared)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instructions_that_read_the_time_are_known() {
+        #[cfg(target_arch = "x86_64")]
+        let (time, other) = ([[0x0f, 0x31, 0x90, 0x90], [0x0f, 0x01, 0xf9, 0x90]], [0x0f, 0x05, 0x90, 0x90]);
+        // CNTVCT_EL0 to x3, CNTVCTSS_EL0 to x30; CNTFRQ_EL0 to x0.
+        #[cfg(target_arch = "aarch64")]
+        let (time, other) =
+            ([0xd53b_e043_u32, 0xd53b_e0de].map(u32::to_le_bytes), 0xd53b_e000_u32.to_le_bytes());
+        assert!(time.into_iter().all(reads_time) && !reads_time(other) && !reads_time([0; 4]));
+    }
+}
