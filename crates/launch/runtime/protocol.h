@@ -157,7 +157,7 @@ struct hs_end {
     uint32_t retired; /* enum hs_retirement, why it cannot go on */
     uint32_t differs; /* enum hs_difference, if it was audited */
     uint32_t point;   /* 1 if main was entered where it first looks at its request */
-    uint32_t reserved;
+    uint32_t children; /* that have become the client of a server; if the worker goes on, it had no others */
     uint64_t user_us, system_us; /* what main used */
     uint64_t minor_faults, major_faults;
     uint64_t voluntary, involuntary; /* context switches */

@@ -21,6 +21,7 @@ mod history;
 mod launcher;
 pub mod probe;
 pub mod signals;
+mod served;
 mod slots;
 mod spec;
 mod starters;

@@ -162,6 +162,12 @@ HS_GENERAL int hs_nested_is_build(void)
     return nested.client && !nested.takes_siblings;
 }
 
+/* Whether an exec of this path, as nested starts write it, is one of the client. */
+HS_GENERAL int hs_nested_is_client(const char *path)
+{
+    return nested.client && path == nested.client;
+}
+
 static int goes_through(const char *file)
 {
     return nested.client && file && (nested.takes_siblings || is_compiler(file));

@@ -137,6 +137,7 @@ __attribute__((used)) static void hs_gate_called(struct passage *passage)
     case HS_CALL_DONE: passage->next += CALL_BYTES; break;
     case HS_CALL_AT_SITE: hs_gate_reveal(); break;
     case HS_CALL_ARRIVES: passage->next = hs_watch_arrive_by_slot(passage->next - NATIVE); break;
+    case HS_CALL_VFORKS: passage->next = (uintptr_t)hs_children_branch; break;
     default: break;
     }
 }
@@ -368,6 +369,12 @@ void hs_gate_leave(void)
     gate.is_revealed = 1;
 }
 
+/* A vfork's child: has its calls come here, or not. */
+int hs_gate_follow(int on)
+{
+    return dispatch(on) ? 0 : -1;
+}
+
 /* Whether the tool ignores SIGSYS. */
 int hs_gate_ignores(void)
 {
@@ -412,6 +419,9 @@ static void on_call(int number, siginfo_t *info, void *data)
         }
         break;
     }
+    case HS_CALL_VFORKS:
+        regs[REG_RIP] = (greg_t)hs_children_branch;
+        return;
     case HS_CALL_LEAVES:
         regs[REG_RIP] = (greg_t)leave_by;
         return;

@@ -51,6 +51,8 @@ pub(crate) const OBSERVED: [u64; 4] = [0, 8, 16, 24];
 const MARK: u64 = -0x6873_i64 as u64;
 /// Stage of a reply: no persistent process can be made of this tool here.
 pub(crate) const STAGE_RESET: u32 = 6;
+/// Bit of `enum hs_retirement`: child processes are left.
+pub(crate) const RETIRED_CHILDREN: u32 = 1 << 1;
 /// Bit of `enum hs_retirement`: the run made a system call that is not known to be harmless.
 pub(crate) const RETIRED_CALLS: u32 = 1 << 7;
 /// Bit of `enum hs_run_doubt`: the run whose end is awaited did so.
@@ -121,6 +123,8 @@ pub(crate) struct End {
     pub differs: u32,
     /// Whether the run began at a deferred snapshot, where `main` first looks at its request.
     pub at_point: bool,
+    /// The number of its children, if the process can be used again.
+    pub children: u32,
     pub user_us: u64,
     pub system_us: u64,
     pub minor_faults: u64,
@@ -150,6 +154,7 @@ impl End {
             retired,
             differs,
             at_point: word(bytes, 6) != 0,
+            children: word(bytes, 7),
             user_us: long(0),
             system_us: long(1),
             minor_faults: long(2),
@@ -266,6 +271,7 @@ mod tests {
             "HS_ENDING_REFUSED",
             "HS_SLOTS",
             "sizeof(struct hs_slot)",
+            "HS_RETIRED_CHILDREN",
             "HS_RETIRED_CALLS",
             "HS_RUN_CALLS",
             "HS_RUN_CHILDREN",
@@ -302,7 +308,7 @@ mod tests {
         .chain(["group", "pid"].iter().map(|f| offset("hs_slot", f)))
         .chain(["pid", "error", "stage"].iter().map(|f| offset("hs_reply", f)))
         .chain(
-            ["status", "ending", "retired", "differs", "point", "user_us"]
+            ["status", "ending", "retired", "differs", "point", "children", "user_us"]
                 .iter()
                 .map(|f| offset("hs_end", f)),
         )
@@ -347,6 +353,7 @@ mod tests {
             Ending::Refused as i64,
             SLOTS as i64,
             Table::bytes(1) as i64,
+            RETIRED_CHILDREN as i64,
             RETIRED_CALLS as i64,
             RUN_CALLS as i64,
             RUN_CHILDREN as i64,

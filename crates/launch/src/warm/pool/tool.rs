@@ -358,10 +358,13 @@ impl<M: Make> Tool<M> {
         }
     }
 
-    /// Records a run that ended with a reset, and whether it began at a deferred snapshot. Returns whether its process can be
-    /// used again.
-    pub(crate) fn was_reset(&self, audited: bool, differs: u32, is_deferred: bool) -> bool {
+    /// Records a run that ended with a reset, whether it began at a deferred snapshot, and the number of its children. Returns
+    /// whether its process can be used again.
+    pub(crate) fn was_reset(&self, audited: bool, differs: u32, is_deferred: bool, children: u32) -> bool {
         let mut state = self.lock();
+        if children > 0 {
+            state.account.starts_others();
+        }
         state.health.was_reset(audited, differs);
         state.statistics.audits += u64::from(audited);
         state.statistics.at_point += u64::from(is_deferred);
