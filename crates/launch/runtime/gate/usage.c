@@ -48,7 +48,7 @@ enum hs_call_outcome hs_usage_tell(struct hs_system_call *call)
     struct rusage *usage = (struct rusage *)call->b;
     const int whose = (int)call->a;
     const int is_children = whose == RUSAGE_CHILDREN;
-    /* In a build the figures of a job are its own and its zygote's, a known difference. The peak of all children is of earlier runs, too. */
+    /* In a build the figures of a job are its own and its zygote's, a known difference. The peak of children is that of all runs. */
     if (is_children ? hs_children_came_before() : !hs_nested_is_build())
         hs_call_mark();
     if (whose == RUSAGE_THREAD && !is_first_thread())

@@ -373,7 +373,7 @@ mod tests {
         .chain([8, 12, 16, 20, 24, 28, 32, 36, 40, 44])
         .chain([0, 4])
         .chain([8, 12, 16])
-        .chain([8, 12, 16, 20, 24, 32])
+        .chain([8, 12, 16, 20, 24, 28, 32])
         .chain([48, 64, 80])
         .chain(OBSERVED.map(|offset| offset as i64))
         .collect();

@@ -31,7 +31,7 @@ const DOUBTFUL_ONE_IN: u64 = 8;
 pub enum Retirement {
     /// Threads were left.
     Threads,
-    /// Child processes were left.
+    /// Child processes were left, or may have left something.
     Children,
     /// A timer was armed.
     Timers,
