@@ -81,6 +81,14 @@ static void in_child(const char *what, char **argv)
     _exit(126);
 }
 
+static volatile sig_atomic_t came;
+
+static void note(int number)
+{
+    (void)number;
+    came++;
+}
+
 static int make_vfork(const char *what, char **argv)
 {
     struct rusage usage;
@@ -91,10 +99,16 @@ static int make_vfork(const char *what, char **argv)
         printf("children had %ld faults and %ld ticks\n", usage.ru_minflt, (long)(ticks.tms_cutime + ticks.tms_cstime));
     }
     fflush(stdout);
+    if (strcmp(what, "handler") == 0)
+        signal(SIGCHLD, note);
     pid_t child = vfork();
     if (child == 0)
         in_child(what, argv);
-    return strcmp(what, "left") == 0 ? 0 : await(child);
+    if (strcmp(what, "left") == 0)
+        return 0;
+    await(child);
+    printf("%d signals\n", (int)came);
+    return 0;
 }
 
 int main(int argc, char **argv)

@@ -36,11 +36,13 @@ __attribute__((used)) static int child_runs;
 /* Where the call that makes it returns. */
 __attribute__((used)) static uintptr_t branch_back;
 
+extern const char hs_children_after[];
 /* Makes a vfork, with the registers that it had where it came from. The child has all of its calls come to the gate. It runs on the
  * parent's stack; what it leaves there lies below the parent's frames. The comparison is the one that a patched site may have lost. */
 __attribute__((naked)) void hs_children_branch(void)
 {
-    __asm__("syscall\n\ttest %rax, %rax\n\tjz 1f\n\tmovl $0, child_runs(%rip)\n"
+    __asm__("syscall\n\t.globl hs_children_after\n\t.hidden hs_children_after\nhs_children_after:\n\t"
+            "test %rax, %rax\n\tjz 1f\n\tmovl $0, child_runs(%rip)\n"
             "2:\tcmp $-4096, %rax\n\tjmp *branch_back(%rip)\n"
             "1:\tmovl $1, child_runs(%rip)\n\tlea -128(%rsp), %rsp\n\t"
             "push %rbx\n\tpush %r9\n\tpush %r8\n\tpush %r10\n\tpush %rdx\n\tpush %rsi\n\tpush %rdi\n\tpush %rax\n\t"
@@ -53,6 +55,19 @@ __attribute__((used)) static void hs_children_begun(void)
 {
     if (hs_gate_follow(1) != 0)
         children.is_foreign = 1;
+}
+
+/* A signal came when this thread was at `at`, behind the call of hs_children_branch: returns where libc would be if it had just made the
+ * call, else 0. A child that a handler may keep is not followed. */
+uintptr_t hs_children_returned(uintptr_t at, long result)
+{
+    const unsigned char *call = (const unsigned char *)branch_back - 2;
+    if (at != (uintptr_t)hs_children_after || call[0] != 0x0f || call[1] != 0x05)
+        return 0;
+    if (result == 0)
+        children.is_foreign = 1;
+    child_runs = 0;
+    return branch_back;
 }
 
 static void close_last(void)

@@ -478,6 +478,11 @@ int hs_gate_show_site(void *context)
     const uintptr_t at = (uintptr_t)regs[REG_RIP], slots = (uintptr_t)hs_gate_slots, by_signal = (uintptr_t)resume;
     if (at >= slots && at < slots + (uintptr_t)gate.slot_count * SLOT_BYTES)
         return leave_slot(regs) && !is_called_by_runtime(regs);
+    const uintptr_t branched = hs_children_returned(at, regs[REG_RAX]);
+    if (branched) {
+        regs[REG_RCX] = regs[REG_RIP] = (greg_t)branched;
+        return !is_called_by_runtime(regs);
+    }
     if (at != by_signal && at != by_signal + CALL_BYTES)
         return 0;
     const uintptr_t back = *(const uintptr_t *)regs[REG_RSP];
