@@ -257,6 +257,9 @@ HS_HIDDEN void hs_call_begin(void);
 
 /* children.c */
 HS_HIDDEN int hs_children_vfork(uintptr_t back);
+HS_HIDDEN void hs_children_spawn_begins(void);
+HS_HIDDEN void hs_children_spawn_ended(int error);
+HS_HIDDEN int hs_children_spawn(void);
 HS_HIDDEN void hs_children_branch(void);
 HS_HIDDEN uintptr_t hs_children_returned(uintptr_t at, long result);
 HS_HIDDEN void hs_children_note_foreign(void);

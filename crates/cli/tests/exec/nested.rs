@@ -222,7 +222,7 @@ fn a_tool_whose_children_were_all_jobs_of_the_server_is_reset() {
     let clang = nest.real.join("clang");
     let found = resets(&nest, "vfork", &format!("{} x", clang.display()));
     assert!(found >= 4, "{found} resets\n{}", nest.bench.status());
-    for how in ["vfork-plain", "vfork-handler"] {
+    for how in ["vfork-plain", "vfork-handler", "spawn"] {
         let found = resets(&nest, how, &format!("{} exit 3", clang.display()));
         assert!(found >= 6, "{how}: {found} resets\n{}", nest.bench.status());
     }
@@ -233,6 +233,9 @@ fn a_tool_with_children_of_which_anything_is_unknown_is_not_reset() {
     let refused = ["fork", "vfork-directory", "vfork-mask", "vfork-memory", "vfork-twice", "vfork-left"];
     let cases = refused.map(|how| (how, "clang x", 0)).into_iter().chain([
         ("vfork-plain", "true", 0),
+        ("spawn", "true", 0),
+        ("spawn-closed", "clang x", 0),
+        ("spawnp", "clang-is-nowhere x", 0),
         // The first child is a job; it crashes, and the others are cold.
         ("vfork-plain", "clang die 11", 1),
     ]);

@@ -343,7 +343,12 @@ static __attribute__((noinline)) int spawn(pid_t *pid, const char *file, int sea
     int saved = errno;
     int filled = prepare(&line, file, search, argv);
     errno = saved;
-    return filled ? next.posix_spawn(pid, nested.client, actions, attributes, (char *const *)line.argv, envp) : -1;
+    if (!filled)
+        return -1;
+    hs_children_spawn_begins();
+    const int error = next.posix_spawn(pid, nested.client, actions, attributes, (char *const *)line.argv, envp);
+    hs_children_spawn_ended(error);
+    return error;
 }
 
 static int own_spawn(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,

@@ -628,9 +628,11 @@ static enum hs_call_outcome share_with_child(const struct hs_call_place *place, 
 {
     if (hs_gate_ignores() || (!has_stack && hs_signals_blocks()))
         hs_call_mark();
-    if (flags == (CLONE_VM | CLONE_VFORK | SIGCHLD) && !has_stack && hs_children_vfork(place->back))
+    const int is_usual = (flags & ~CLEAR_HANDLERS) == (CLONE_VM | CLONE_VFORK | SIGCHLD);
+    if (is_usual && !has_stack && hs_children_vfork(place->back))
         return HS_CALL_VFORKS;
-    hs_children_note_foreign();
+    if (!is_usual || !has_stack || !hs_children_spawn())
+        hs_children_note_foreign();
     return HS_CALL_BRANCHES;
 }
 

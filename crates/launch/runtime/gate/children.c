@@ -1,8 +1,9 @@
 /* Children that leave nothing behind in their parent: a driver of compilers can be reset although it has had some.
  *
  * Nothing follows a child, and it may know its parent by number. So a worker with children is used again only where all is known of them:
- *  - It is a job of a build, with one thread, and made each child by vfork.
- *  - Until its exec the child shares this memory, and its system calls come to the gate as well. The short list below has those that
+ *  - It is a job of a build, with one thread, and made each child by posix_spawn of the client, or by vfork.
+ *  - In a child of posix_spawn only libc's own code runs until its exec.
+ *  - A child of vfork shares this memory until its exec, and its system calls come to the gate as well. The short list below has those that
  *    change nothing but the child. Any other call makes the child foreign, and lets it out of the gate.
  *  - The child has executed hotstart's client (nested.c). The server knows how many clients of this process it has served, each by a job
  *    of its own. If one was not, a program has run as our child, and the server ends this process (crates/launch/src/served.rs).
@@ -30,6 +31,7 @@ static struct {
     int is_client;    /* that child has executed the client */
     int is_foreign;   /* of a child of this run not all is known */
     int had_children; /* runs before this one */
+    enum { SPAWNS_NOT, SPAWNS, HAS_SPAWNED } spawn; /* in a posix_spawn of the client */
 } children;
 /* A vfork's child runs in this memory. */
 __attribute__((used)) static int child_runs;
@@ -86,14 +88,45 @@ void hs_children_note_foreign(void)
     children.is_foreign = 1;
 }
 
+/* Whether a child that is made now can be followed. */
+static int can_follow(void)
+{
+    close_last();
+    if (child_runs || !hs_nested_is_build() || hs_call_seen() & (HS_SEEN_THREADS | HS_SEEN_UNKNOWN))
+        children.is_foreign = 1;
+    return !children.is_foreign;
+}
+
+/* A posix_spawn of the client begins. */
+void hs_children_spawn_begins(void)
+{
+    children.spawn = can_follow() ? SPAWNS : SPAWNS_NOT;
+}
+
+/* Its result. */
+void hs_children_spawn_ended(int error)
+{
+    if (children.spawn == HAS_SPAWNED && !error)
+        children.count++;
+    else if (children.spawn == HAS_SPAWNED)
+        children.is_foreign = 1;
+    children.spawn = SPAWNS_NOT;
+}
+
+/* A child with a stack of its own; returns whether that posix_spawn makes it. */
+int hs_children_spawn(void)
+{
+    if (children.spawn == SPAWNS_NOT)
+        return 0;
+    children.spawn = HAS_SPAWNED;
+    return 1;
+}
+
 /* A vfork that returns at `back`. Returns whether hs_children_branch is to make it. */
 int hs_children_vfork(uintptr_t back)
 {
-    if (child_runs || !hs_nested_is_build() || hs_call_seen() & (HS_SEEN_THREADS | HS_SEEN_UNKNOWN)) {
-        children.is_foreign = 1;
+    if (!can_follow())
         return 0;
-    }
-    close_last();
     children.is_open = 1;
     branch_back = back;
     return 1;
@@ -165,7 +198,19 @@ void hs_children_begin(void)
     children.had_children |= children.count != 0;
     children.count = 0;
     children.is_foreign = children.is_open = children.is_client = 0;
+    children.spawn = SPAWNS_NOT;
     child_runs = 0;
+}
+
+#else
+
+void hs_children_spawn_begins(void)
+{
+}
+
+void hs_children_spawn_ended(int error)
+{
+    (void)error;
 }
 
 #endif
