@@ -218,7 +218,7 @@ HS_HIDDEN void hs_python_spare(void);
 
 /* harmless.c */
 HS_HIDDEN void hs_python_note_libraries(void);
-HS_HIDDEN int hs_python_ends_unseen(const struct hs_py_list *objects, int is_of_zygote);
+HS_HIDDEN int hs_python_ends_unseen(hs_py *collector, int is_of_zygote);
 
 /* resume.c */
 __attribute__((noreturn)) HS_HIDDEN void hs_python_give_up(void);
