@@ -212,6 +212,7 @@ HS_HIDDEN void hs_python_tell(enum hs_python_mark mark, const char *text);
 HS_HIDDEN void hs_python_note_locale(void);
 HS_HIDDEN const char *hs_python_refuses(const struct hs_start *start);
 HS_HIDDEN uint64_t hs_python_place(const char *what);
+HS_HIDDEN const char *hs_python_line(const char *text);
 
 /* finish.c */
 HS_HIDDEN void hs_python_spare(void);
@@ -222,6 +223,6 @@ HS_HIDDEN int hs_python_ends_unseen(hs_py *collector, int is_of_zygote);
 
 /* resume.c */
 __attribute__((noreturn)) HS_HIDDEN void hs_python_give_up(void);
-HS_HIDDEN void hs_python_resume(const struct hs_job *job);
+HS_HIDDEN void hs_python_resume(const struct hs_start *start, const struct hs_job *job);
 
 #endif

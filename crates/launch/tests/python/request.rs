@@ -260,7 +260,7 @@ fn a_locale_of_the_request_is_kept() {
 fn a_script_without_a_seed_of_hashes_is_cold_unless_it_may_share_one() {
     let body = "import sys\nprint(len({hash('a'), hash('b')}), sys.argv[1:])";
     let strict = |mut script: Script| {
-        script.launcher = crate::harness::strict_launcher();
+        script.launcher = crate::harness::strict_launcher().into();
         script
     };
     strict(Script::new(body)).equals(LISTS, Ends::Cold(Reason::HashSeed));
