@@ -160,6 +160,7 @@ enum hs_python_kind {
     HS_PY_TOUCHES, /* always */
     HS_PY_METHOD,  /* an attribute of a list: always, but only a method is known */
     HS_PY_ITEM,    /* an item of a list, unless it is the script's name */
+    HS_PY_NAME,    /* a store to a list, unless it gives the script another name */
     HS_PY_VARIABLE, /* never: the name of the variable goes into the key */
     HS_PY_STREAM,  /* an attribute of a stream, unless it is the same for each request */
     HS_PY_PATH,    /* a file's path, unless it is absolute */
