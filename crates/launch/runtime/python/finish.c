@@ -30,9 +30,16 @@ static void collect_by(const char *name)
     hs_py_api.Py_DecRef(done);
 }
 
+/* Whether all modules are still there. They go after sys.meta_path, and streams may be flushed until the very end. */
+static int has_modules(void)
+{
+    const hs_py *finders = hs_py_api.PySys_GetObject("meta_path");
+    return finders && finders->type == hs_py_api.list;
+}
+
 static hs_py *on_flush(hs_py *self, hs_py *none)
 {
-    if (is_spared && is_finalizing() && self == hs_py_api.PySys_GetObject("stderr")) {
+    if (is_spared && is_finalizing() && self == hs_py_api.PySys_GetObject("stderr") && has_modules()) {
         hs_py *error[3];
         hs_py_api.PyErr_Fetch(&error[0], &error[1], &error[2]);
         /* Once. */
