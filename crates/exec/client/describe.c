@@ -3,11 +3,16 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 
 #include "client.h"
 #include "system.h"
 
 #define IOPRIO_WHO_PROCESS 1
+#define ECHILD 10
+/* Nanoseconds, of a process that nobody has given another. */
+#define TIMER_SLACK 50000
 
 /* A variable may have been taken out of the environment's row, and another one added. */
 enum part { RUN, TARGETS, DIRECTORY, PROGRAM, NAME, ARGUMENTS, ENVIRONMENT };
@@ -98,6 +103,25 @@ static void note_state(struct hx_run *run)
     run->securebits = (uint32_t)sys(__NR_prctl, PR_GET_SECUREBITS, 0, 0, 0, 0);
 }
 
+/* What an exec keeps and a job in another process cannot be given. */
+static const char *find_kept(void)
+{
+    struct itimerval timer;
+    int value = 0;
+    for (int which = ITIMER_REAL; which <= ITIMER_PROF; which++)
+        if (sys(__NR_getitimer, which, &timer) != 0 || timer.it_value.tv_sec || timer.it_value.tv_usec)
+            return "a timer is running";
+    if (sys(__NR_waitid, P_ALL, 0, NULL, WEXITED | WNOHANG | WNOWAIT | __WALL) != -ECHILD)
+        return "it has child processes already";
+    if (sys(__NR_prctl, PR_GET_PDEATHSIG, &value, 0, 0, 0) != 0 || value)
+        return "a signal is due when its parent ends";
+    if (sys(__NR_prctl, PR_GET_CHILD_SUBREAPER, &value, 0, 0, 0) != 0 || value)
+        return "it is a subreaper";
+    if (sys(__NR_prctl, PR_GET_THP_DISABLE, 0, 0, 0, 0) != 0)
+        return "it has no huge pages";
+    return sys(__NR_prctl, PR_GET_TIMERSLACK, 0, 0, 0, 0) == TIMER_SLACK ? NULL : "its timers are more or less exact than usual";
+}
+
 const char *describe(struct message *message, const struct command *command)
 {
     struct hx_run *run = &message->run;
@@ -119,6 +143,9 @@ const char *describe(struct message *message, const struct command *command)
     run->argc++;
     run->blocked = command->mask;
     note_state(run);
+    why = find_kept();
+    if (why)
+        return why;
     size_t length = 0;
     for (int part = 0; part < PARTS; part++)
         length += parts[part].iov_len;

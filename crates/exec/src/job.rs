@@ -124,7 +124,11 @@ fn process_group(server: &Server, group: &Group, seen: &Seen, client: i32) -> Re
         return Ok(ProcessGroup::New);
     }
     let own = group.process_group().map_err(|_| Refusal::Launch(Reason::System))?;
-    if !server.role.is_user() && own != ProcessGroup::Join(seen.group) {
+    let number = match own {
+        ProcessGroup::Join(number) => number,
+        ProcessGroup::Inherit | ProcessGroup::New => rustix::process::getpgrp().as_raw_nonzero().get(),
+    };
+    if !server.role.is_user() && number != seen.group {
         return Err(Refusal::Differs(Aspect::Group));
     }
     Ok(own)

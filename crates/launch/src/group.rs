@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use crate::anchor::Anchor;
 use crate::history::{Mark, Visit};
 use crate::warm::Tool;
-use crate::{ProcessGroup, sys};
+use crate::{ProcessGroup, descendants, sys, terminal};
 
 /// The processes of one job. Cheap to create. Clones refer to the same job, for the threads that may have to end it.
 #[derive(Clone, Debug, Default)]
@@ -24,8 +24,11 @@ struct State {
     live: Vec<(i32, i32)>,
     /// The leader of the job's own process group, once the job has one.
     anchor: Option<Anchor>,
+    /// Whether the job is in the runner's process group, once that is decided.
+    is_beside_runner: Option<bool>,
     killed: bool,
     doubtful: bool,
+    lost: bool,
     /// The tool of each warm start.
     warm: Vec<Arc<Tool>>,
     /// Runs in persistent processes.
@@ -38,7 +41,8 @@ impl Group {
         Self::default()
     }
 
-    /// Creates a group without processes, for the job with this number.
+    /// Creates a group without processes, for the test with this number. If the runner is in the foreground of its terminal, so
+    /// are the test's processes.
     pub fn of_job(job: u32) -> Self {
         Group { job: Some(job), ..Self::default() }
     }
@@ -47,14 +51,16 @@ impl Group {
         self.job
     }
 
-    /// Ends every process of the job, and the children of these within their process groups, with SIGKILL. Nothing can be
-    /// started in this group afterwards.
+    /// Ends every process of the job with SIGKILL, and what these have started: within their process group, or, in the runner's
+    /// group, what still has its parent. Nothing can be started in this group afterwards.
     pub fn kill(&self) {
         let mut state = self.state.lock().expect("no panic while locked");
         state.killed = true;
         for &(pid, pgid) in &state.live {
             if pgid > 0 {
                 sys::wait::kill_group(pgid);
+            } else {
+                descendants::of(pid).into_iter().for_each(sys::wait::kill);
             }
             sys::wait::kill(pid);
         }
@@ -65,9 +71,14 @@ impl Group {
         Arc::ptr_eq(&self.state, &other.state)
     }
 
-    /// Returns the process group for the job's processes. None of them leads it.
+    /// Returns the process group for the job's processes. None of them leads it. A test's is the runner's own where that is the
+    /// foreground group of the terminal.
     pub fn process_group(&self) -> io::Result<ProcessGroup> {
         let mut state = self.state.lock().expect("no panic while locked");
+        let is_test = self.job.is_some();
+        if *state.is_beside_runner.get_or_insert_with(|| is_test && terminal::is_in_foreground()) {
+            return Ok(ProcessGroup::Inherit);
+        }
         let anchor = match &mut state.anchor {
             Some(anchor) => anchor,
             none => none.insert(Anchor::take()?),
@@ -111,6 +122,18 @@ impl Group {
 
     pub(crate) fn doubt(&self) {
         self.state.lock().expect("no panic while locked").doubtful = true;
+    }
+
+    /// Returns whether one of its warm starts was lost, before `main` or by a kill from outside. Such a job may have failed by that.
+    pub fn is_lost(&self) -> bool {
+        self.state.lock().expect("no panic while locked").lost
+    }
+
+    /// Records a lost start, after which the job is doubtful.
+    pub(crate) fn lose(&self) {
+        let mut state = self.state.lock().expect("no panic while locked");
+        state.doubtful = true;
+        state.lost = true;
     }
 
     /// Returns this job's runs in persistent processes that had run other commands before, with at most `most` of those for

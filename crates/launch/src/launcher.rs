@@ -16,7 +16,7 @@ use crate::slots::{Entry, Slot, Slots};
 use crate::starters::Starters;
 use crate::warm::script;
 use crate::warm::{self, ActiveRun, Ahead, Ended, Lease, Policy, Pool, Runtime, Started, Statistics, Tool};
-use crate::{Allocators, Exit, Group, ProcessGroup, Reason, Spec, Via, cold, sys};
+use crate::{Allocators, Exit, Group, Reason, Spec, Via, cold, sys};
 
 /// Starts processes. Shared by all workers.
 #[derive(Debug, Default)]
@@ -292,11 +292,7 @@ impl Launcher {
                     return Err(error);
                 }
             };
-            let pgid = match spec.process_group {
-                ProcessGroup::Inherit => 0,
-                ProcessGroup::New => pid,
-                ProcessGroup::Join(pgid) => pgid,
-            };
+            let pgid = spec.process_group.number(pid);
             if let Some(slot) = &slot {
                 slot.enter(Entry { pid, pgid });
             }
@@ -411,8 +407,10 @@ impl Child<'_> {
         let crashed = matches!(status, Status::Signaled(_)) && !self.group.is_killed();
         let is_doubted = matches!(ended, Ended::Process { doubts, .. } if doubts.any());
         let doubtful = lost || crashed || is_doubted;
-        if doubtful {
-            self.group.doubt();
+        match lost {
+            true => self.group.lose(),
+            false if doubtful => self.group.doubt(),
+            false => {}
         }
         Exit { lost, doubtful, ..exit(status, usage) }
     }
@@ -427,7 +425,7 @@ impl Child<'_> {
     /// A warm process that was killed, but not with its job, may have been mistaken for an idle one. So the job is doubtful.
     fn note_killed(&self, status: Status) {
         if self.via.is_warm() && status == Status::Signaled(sys::wait::SIGKILL) && !self.group.is_killed() {
-            self.group.doubt();
+            self.group.lose();
         }
     }
 

@@ -10,6 +10,7 @@
 pub mod allocator;
 mod anchor;
 mod cold;
+mod descendants;
 pub mod descriptors;
 mod env_block;
 mod exit;
@@ -25,6 +26,7 @@ mod slots;
 mod spec;
 mod starters;
 mod sys;
+mod terminal;
 #[cfg(target_arch = "x86_64")]
 pub mod tracing;
 mod warm;

@@ -141,3 +141,14 @@ pub enum ProcessGroup {
     /// That of an earlier stage of the pipeline.
     Join(i32),
 }
+
+impl ProcessGroup {
+    /// Returns the number of the group in which the process `pid` is started; 0 for the runner's own, to which no signal may go.
+    pub(crate) fn number(self, pid: i32) -> i32 {
+        match self {
+            ProcessGroup::Inherit => 0,
+            ProcessGroup::New => pid,
+            ProcessGroup::Join(pgid) => pgid,
+        }
+    }
+}

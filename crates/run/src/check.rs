@@ -141,12 +141,10 @@ pub(crate) fn check(run: &Run<'_>, job: JobId, attempt: u32, script: &Script, ra
     if ran.is_interrupted() || ran.warm_starts == 0 {
         return Believed::first(ran);
     }
-    if ran.is_doubtful || ran.had_no_room() {
-        // A start was lost, or made a call that the gate does not know, or hotstart could not run it: the run proves nothing.
-        let cold = again(run, job, script, Way::Cold);
-        return Believed::other(ran, cold.transcript);
-    }
     let fails = |transcript: &Transcript| run.source.would_fail(job, attempt, transcript);
+    if ran.is_doubtful || ran.had_no_room() {
+        return repeat(run, job, script, ran, &fails);
+    }
     if ran.transcript.exit_code != Some(0) || fails(&ran.transcript) {
         return confirm(run, job, script, ran, &fails);
     }
@@ -157,6 +155,57 @@ pub(crate) fn check(run: &Run<'_>, job: JobId, attempt: u32, script: &Script, ra
 fn again(run: &Run<'_>, job: JobId, script: &Script, way: Way) -> Ran {
     own_files::remove(script);
     run.once(job, script, way)
+}
+
+/// Repeats a run cold that proves nothing: a start was lost, or made a call that the gate does not know, or hotstart could not
+/// run it. Its output is not believed, but the files that it has left outside its own may decide how the cold run ends.
+fn repeat(
+    run: &Run<'_>,
+    job: JobId,
+    script: &Script,
+    first: Ran,
+    fails: &dyn Fn(&Transcript) -> bool,
+) -> Believed {
+    let cold = again(run, job, script, Way::Cold);
+    let decides = |ran: &Ran| !ran.is_interrupted() && !ran.had_no_room() && !ran.is_lost;
+    if decides(&first) && decides(&cold) {
+        match (fails(&first.transcript), fails(&cold.transcript)) {
+            (true, false) => {
+                let doubt = contradiction(run, job, script, &first, &cold.transcript, fails);
+                return Believed { doubt, ..Believed::other(first, cold.transcript) };
+            }
+            (false, true) => tell_second_run(run, job),
+            _ => {}
+        }
+    }
+    Believed::other(first, cold.transcript)
+}
+
+/// Reports a failure that a cold run did not have; `None` if the warm starts explain it: a doubtful run that fails each time.
+pub(crate) fn contradiction(
+    run: &Run<'_>,
+    job: JobId,
+    script: &Script,
+    warm: &Ran,
+    cold: &Transcript,
+    fails: &dyn Fn(&Transcript) -> bool,
+) -> Option<Doubt> {
+    if warm.is_doubtful {
+        let warm_again = again(run, job, script, Way::Warm);
+        if warm_again.is_doubtful && end(&warm_again.transcript) == end(&warm.transcript) {
+            return None;
+        }
+    }
+    Some(flaky::report_script(run, job, script, warm, cold, fails))
+}
+
+fn tell_second_run(run: &Run<'_>, job: JobId) {
+    let text = format!(
+        "{}: it passed, but its warm starts made calls that hotstart does not know, so it ran again, cold, and failed. If it \
+         fails wherever it runs twice, as it leaves something outside its %t files, run it with --cold.",
+        run.source.label(job)
+    );
+    run.tell(Severity::Warning, text);
 }
 
 /// Confirms a failure: only the cold run's result counts.

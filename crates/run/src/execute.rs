@@ -31,6 +31,8 @@ pub(crate) struct Ran {
     pub has_matched: bool,
     /// Whether one of its warm starts was doubtful, so that the transcript proves nothing.
     pub is_doubtful: bool,
+    /// Whether one of its warm starts was lost or killed from outside, so that it may have failed by that.
+    pub is_lost: bool,
     /// Whether the time of the whole run ran out before it ended.
     pub is_cut_short: bool,
     /// Its processes.
@@ -121,6 +123,7 @@ impl Execute for Processes<'_> {
             warm_starts: group.warm_starts() + transcript.matched + usize::from(transcript.is_outdated),
             has_matched: transcript.matched > 0,
             is_doubtful: group.is_doubtful() || transcript.is_outdated,
+            is_lost: group.is_lost(),
             transcript,
             is_cut_short,
             group,

@@ -96,8 +96,8 @@ impl Cause {
             ),
             Cause::Unknown(runs) => format!(
                 "A second warm run did not fail in this way, nor did {runs} cold runs: it may depend on what its workers \
-                 ran before, or on tests that ran at the same time. The cold run counts, and these workers are not used \
-                 again. If the command below makes it fail once more, please report this."
+                 ran before, on tests that ran at the same time, or on files that its first run left. The cold run counts, \
+                 and these workers are not used again. If the command below makes it fail once more, please report this."
             ),
             Cause::Late(runs) => format!(
                 "It reached its time limit once; a second warm run and {runs} cold runs did not. The cold run counts."

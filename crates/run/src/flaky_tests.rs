@@ -88,7 +88,7 @@ fn a_timeout_that_comes_once_leaves_tools_warm() {
 
 #[test]
 fn a_lost_worker_or_a_fault_of_ours_is_no_failure_of_the_test() {
-    let lost = crate::execute::Ran { is_doubtful: true, ..code(1) };
+    let lost = crate::execute::Ran { is_doubtful: true, is_lost: true, ..code(1) };
     let internal = fault(Fault::Internal("no descriptors".into()));
     for (first, warm_runs) in [(lost, 1), (internal, 2)] {
         let executor = FakeExecutor::new(vec![first], vec![code(0)]);

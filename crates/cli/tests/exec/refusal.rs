@@ -47,6 +47,28 @@ fn what_cannot_be_passed_on_is_a_reason() {
 }
 
 #[test]
+fn what_an_exec_keeps_is_a_reason() {
+    let bench = Bench::new();
+    let tool = bench.tool("tool");
+    bench.warm_up(&tool);
+    let python = "exec python3 -c 'import ctypes, os, signal, sys; prctl = ctypes.CDLL(None).prctl; \
+                  exec(sys.argv[1]); os.execv(sys.argv[2], sys.argv[2:])'";
+    let reasons = [
+        ("pass", ""),
+        ("signal.alarm(1000)", "a timer is running"),
+        ("signal.setitimer(signal.ITIMER_PROF, 1000)", "a timer is running"),
+        ("os.fork() or os._exit(0)", "it has child processes already"),
+        ("prctl(1, 9)", "a signal is due when its parent ends"),
+        ("prctl(36, 1)", "it is a subreaper"),
+        ("prctl(41, 1, 0, 0, 0)", "it has no huge pages"),
+        ("prctl(29, 1000)", "its timers are more or less exact than usual"),
+    ];
+    for (statement, why) in reasons {
+        assert_eq!(reason(&bench, &format!("{python} '{statement}'"), &tool), why, "{statement}");
+    }
+}
+
+#[test]
 fn directories_that_are_not_the_users_own_are_refused() {
     let bench = Bench::new();
     let tool = bench.tool("tool");

@@ -1,13 +1,50 @@
-//! Process groups are as under lit, however tools are started: no tool leads one, and `kill 0` reaches the test's other stages.
+//! Process groups are as under lit, however tools are started: no tool leads one, `kill 0` reaches the test's other stages, and
+//! on a terminal tools are in the foreground.
 
-use crate::suite::{Run, Suite};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use crate::suite::{Run, Suite, lit_python};
+
+/// Runs a command as the leader of a new session on a terminal of its own, presses Ctrl-C once the text `argv[1]` is on it, and
+/// prints what was on it.
+const ON_TERMINAL: &str = "
+import os, pty, sys
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[2], sys.argv[2:])
+seen, pressed = b'', not sys.argv[1]
+while True:
+    try:
+        data = os.read(terminal, 65536)
+    except OSError:
+        break
+    seen += data
+    if not pressed and sys.argv[1].encode() in seen:
+        pressed = True
+        os.write(terminal, b'\\x03')
+status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+sys.stdout.write(seen.decode().replace('\\r\\n', '\\n'))
+sys.exit(status if status >= 0 else 128 - status)
+";
+
+fn on_terminal(suite: &Suite, press_at: &str, args: &[&str]) -> Run {
+    let lit = suite.command(args);
+    let mut command = Command::new(lit_python());
+    command.args(["-c", ON_TERMINAL, press_at]).arg(lit.get_program()).args(lit.get_args());
+    crate::suite::prepare(&mut command);
+    let path = suite.path("");
+    Run::from(command.current_dir(path).stdin(Stdio::null()).output().expect("python starts"))
+}
 
 const SHOW: &str =
     "read -r pid name state parent group rest < /proc/$$/stat; test $group != $pid && echo $group";
 
 fn in_each_way(suite: &Suite, check: impl Fn(&Run)) {
     for start in ["cold", "fork", "rewind"] {
-        check(&suite.run(&["-j1", "-v", "--verify=0", &format!("--start={start}"), "."]));
+        let mut command = suite.command(&["-j1", "-v", "--verify=0", &format!("--start={start}"), "."]);
+        // Were it in the foreground of a terminal, as this test may be, then `kill 0` would reach it and this test.
+        check(&Run::from(command.process_group(0).output().expect("hotstart starts")));
     }
 }
 
@@ -48,4 +85,35 @@ fn a_signal_to_the_group_ends_the_tests_stages_and_no_other_test() {
             assert_eq!(run.out.matches(&line).count(), stages, "{run:#?}");
         }
     });
+}
+
+#[test]
+fn on_a_terminal_tools_are_in_the_foreground() {
+    let suite = Suite::new("");
+    let show = "read -r pid name state parent group session tty foreground rest < /proc/$$/stat";
+    suite.file("foreground.test", format!("RUN: sort %s | sh -c '{show}; test $group = $foreground'\n"));
+    suite.file("modes.test", "RUN: stty -F /dev/tty -echo\nRUN: stty -F /dev/tty echo\n");
+    suite.file("shell.test", "RUN: bash --norc -ic 'echo hi' > %t\nRUN: diff %t %S/hi\n");
+    suite.file("hi", "hi\n");
+    suite.file("late.test", "RUN: sh -c 'sleep 60; true'\n");
+    for start in ["cold", "fork", "rewind"] {
+        let start = format!("--start={start}");
+        let run = on_terminal(&suite, "", &["-j1", "-v", "--verify=0", "--timeout=3", &start, "."]);
+        run.ends_with(1).says("  Passed   : 3 ").says("  Timed Out: 1 ");
+    }
+}
+
+#[test]
+fn ctrl_c_on_a_terminal_ends_the_run_and_fails_no_test() {
+    let suite = Suite::new("");
+    suite.file("a.test", "RUN: true\n");
+    suite.file("b.test", "RUN: sh -c 'sleep 60; true'\n");
+    for start in ["cold", "rewind"] {
+        let start = format!("--start={start}");
+        let args = ["-j1", "-v", "--verify=0", "--order=lexical", &start, "."];
+        let run = on_terminal(&suite, "PASS: t :: a.test", &args);
+        // As lit ends.
+        run.ends_with(0).says("  Skipped: 1 ");
+        assert!(!run.out.contains("FAIL"), "{run:#?}");
+    }
 }

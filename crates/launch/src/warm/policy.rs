@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::key;
 use super::pool::memory::default_budget;
 use super::wire::{FDS_MAX, WORKER_TARGET_MAX};
-use crate::{ProcessGroup, Reason, Spec};
+use crate::{Reason, Spec};
 
 /// The tools that are started warm.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -193,13 +193,11 @@ impl Policy {
         u32::try_from(self.jobs.div_ceil(processors())).unwrap_or(u32::MAX).clamp(1, CROWDING_MOST)
     }
 
-    /// Returns whether a persistent process may run `spec`, as far as settings and request allow: limits would stay with it,
-    /// and killing the group must not reach the runner.
+    /// Returns whether a persistent process may run `spec`, as far as settings and request allow: limits would stay with it.
     pub(crate) fn may_reset(&self, spec: &Spec<'_>) -> bool {
-        let own_group = spec.process_group != ProcessGroup::Inherit;
         let own_limits = spec.limits.iter().all(|limit| limit.resource.is_of_zygote());
         let low = spec.extra_fds.iter().all(|(to, _)| *to < WORKER_TARGET_MAX);
-        self.resets && own_group && own_limits && low && spec.extra_fds.len() + 5 <= FDS_MAX
+        self.resets && own_limits && low && spec.extra_fds.len() + 5 <= FDS_MAX
     }
 
     /// Returns whether `spec` may be started cold to compare with warm starts: settings that a cold start makes by a second exec

@@ -186,7 +186,11 @@ impl Worker {
     /// Enters the process group of a run. When the run ends, the process returns to its own group before it reports the end.
     /// Later signals to the run's group do not reach it.
     fn join(&self, group: ProcessGroup) -> Result<(), Failure> {
-        let pgid = if let ProcessGroup::Join(pgid) = group { pgid } else { self.pid };
+        let pgid = match group {
+            ProcessGroup::Inherit => rustix::process::getpgrp().as_raw_nonzero().get(),
+            ProcessGroup::New => self.pid,
+            ProcessGroup::Join(pgid) => pgid,
+        };
         if anchor::set_group(self.pid, pgid) { Ok(()) } else { Err(Failure::Died) }
     }
 

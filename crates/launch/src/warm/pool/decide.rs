@@ -141,6 +141,9 @@ impl<Z: Zygote, W> State<Z, W> {
         if self.asked.is_python() && policy.refuses_seed(spec) {
             return Err(Reason::HashSeed);
         }
+        if waiting.counted.is_none() && waiting.ticket.is_none() && self.health.doubted.rests() {
+            return Err(Reason::Doubtful);
+        }
         if policy.compares(spec) && !self.is_eager && waiting.counted.is_none() && waiting.ticket.is_none() {
             self.compare()?;
         }

@@ -2,11 +2,12 @@
 //!
 //! The first runs in persistent processes are audited, and a sample of the later ones. A difference is a fault of hotstart,
 //! and after one the tool is only forked. A tool whose persistent processes retire often is forked for each run instead,
-//! since that is then cheaper. A tool whose runs are often doubtful is cold.
+//! since that is then cheaper. A tool whose runs are often doubtful is cold for a while (`doubt.rs`).
 
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::doubt::Doubted;
 use crate::warm::OnDoubt;
 use crate::warm::worker::Doubts;
 
@@ -20,9 +21,6 @@ const FORKS_FIRST: u32 = 16;
 const FORKS_MOST: u32 = 1024;
 /// The largest share, as one in this many runs. Making a persistent process costs about as much as a few forks.
 const RETIRED_ONE_IN: u64 = 8;
-/// The same for doubtful runs. After each, the whole test runs again, cold.
-const DOUBTFUL_MIN: u64 = 2;
-const DOUBTFUL_ONE_IN: u64 = 8;
 
 /// The reason for which a persistent process could not be used again (`enum hs_retirement`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -123,8 +121,6 @@ impl fmt::Display for Stopped {
 pub(crate) struct Health {
     clean_audits: u32,
     claimed: u64,
-    runs: u64,
-    doubtful_runs: u64,
     pub retired: BTreeMap<Retirement, u64>,
     pub stopped: Option<Stopped>,
     /// Runs since the last trial, and how many of them retired and were reset.
@@ -133,7 +129,8 @@ pub(crate) struct Health {
     forks_left: u32,
     forks_last: u32,
     is_trial: bool,
-    /// Whether the tool is cold because too many of its runs prove nothing.
+    pub doubted: Doubted,
+    /// Whether the tool is cold because one of its runs proves nothing and cannot be repeated.
     pub is_doubtful: bool,
 }
 
@@ -172,7 +169,7 @@ impl Health {
 
     /// Records a run that ended with a reset.
     pub(crate) fn was_reset(&mut self, audited: bool, differs: u32) {
-        self.runs += 1;
+        self.doubted.ran(false);
         if differs != 0 {
             self.stopped = Some(Stopped::Differs(differences(differs)));
             return;
@@ -189,7 +186,6 @@ impl Health {
 
     /// Records a run after which the persistent process retired.
     pub(crate) fn retired(&mut self, bits: u32) {
-        self.runs += 1;
         let why = Retirement::first(bits);
         *self.retired.entry(why).or_default() += 1;
         self.since.runs += 1;
@@ -206,24 +202,13 @@ impl Health {
         }
     }
 
-    /// Records a run in a process of its own.
-    pub(crate) fn ran_once(&mut self) {
-        self.runs += 1;
-    }
-
-    /// Records the doubts about a run that was counted.
+    /// Records the doubts about a run, or that there are none.
     pub(crate) fn doubted(&mut self, doubts: Doubts, on_doubt: OnDoubt) {
-        let counts = match on_doubt {
-            OnDoubt::Repeat => doubts.any(),
-            OnDoubt::Stop => doubts.of_calls(),
-            OnDoubt::Bear => false,
-        };
-        if !counts {
-            return;
+        match on_doubt {
+            OnDoubt::Repeat => self.doubted.ran(doubts.any()),
+            OnDoubt::Stop => self.is_doubtful |= doubts.of_calls(),
+            OnDoubt::Bear => {}
         }
-        self.doubtful_runs += 1;
-        let is_often = self.doubtful_runs >= DOUBTFUL_MIN && self.doubtful_runs * DOUBTFUL_ONE_IN > self.runs;
-        self.is_doubtful |= is_often || on_doubt == OnDoubt::Stop;
     }
 }
 
@@ -287,23 +272,18 @@ mod tests {
     }
 
     #[test]
-    fn doubtful_runs_are_few_or_the_tool_is_cold() {
+    fn doubtful_runs_that_cannot_be_repeated_are_the_last_ones() {
         let [calls, children] = [wire::RUN_CALLS, wire::RUN_CHILDREN].map(Doubts::new);
-        let doubted = |doubts, on_doubt, each: usize| {
+        let stops = |doubts, on_doubt| {
             let mut health = Health::default();
-            (0..100).find(|run| {
-                health.ran_once();
-                if run % each == 0 {
-                    health.doubted(doubts, on_doubt);
-                }
-                health.is_doubtful
-            })
+            (0..2).for_each(|_| health.doubted(doubts, on_doubt));
+            (health.is_doubtful, health.doubted.rests())
         };
-        let repeated = |doubts, each| doubted(doubts, OnDoubt::Repeat, each);
-        assert_eq!([repeated(calls, 1), repeated(children, 1)], [Some(1), Some(1)]);
-        assert_eq!([repeated(calls, 5), repeated(calls, 16)], [Some(5), None]);
-        let final_ones = [calls, children].map(|doubts| doubted(doubts, OnDoubt::Stop, 1));
-        assert_eq!(final_ones, [Some(0), None]);
-        assert_eq!(doubted(calls, OnDoubt::Bear, 1), None);
+        assert_eq!(
+            [stops(calls, OnDoubt::Stop), stops(children, OnDoubt::Stop)],
+            [(true, false), (false, false)]
+        );
+        assert_eq!([stops(calls, OnDoubt::Repeat), stops(children, OnDoubt::Repeat)], [(false, true); 2]);
+        assert_eq!(stops(calls, OnDoubt::Bear), (false, false));
     }
 }

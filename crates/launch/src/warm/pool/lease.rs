@@ -17,7 +17,7 @@ use crate::warm::affinity;
 use crate::warm::observe::Observed;
 use crate::warm::request::Failure;
 use crate::warm::worker::Ended;
-use crate::{ProcessGroup, Reason, Spec, Usage, Via};
+use crate::{Reason, Spec, Usage, Via};
 
 /// Forks after which the memory of a zygote is measured again: it puts its text on large pages after some of them.
 const MEASURE_EACH: u32 = 16;
@@ -164,7 +164,7 @@ impl<'p, M: Make> Lease<'p, M> {
             return Err(Reason::Refused);
         }
         let pid = held.unit.process.pid();
-        let pgid = if let ProcessGroup::Join(pgid) = spec.process_group { pgid } else { pid };
+        let pgid = spec.process_group.number(pid);
         // The tool's children are in this group, and must not be missed if this process is killed now.
         slot.enter(Entry { pid, pgid });
         held.unit.asked_on = affinity::current();

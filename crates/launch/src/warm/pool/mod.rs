@@ -8,6 +8,7 @@
 
 pub(crate) mod account;
 mod decide;
+mod doubt;
 pub(crate) mod health;
 mod lease;
 pub(crate) mod memory;

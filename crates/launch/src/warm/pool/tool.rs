@@ -340,10 +340,7 @@ impl<M: Make> Tool<M> {
 
     /// Records a run in a process of its own.
     pub(crate) fn ran_once(&self, doubts: Doubts, on_doubt: OnDoubt) {
-        self.note(|health| {
-            health.ran_once();
-            health.doubted(doubts, on_doubt);
-        });
+        self.note(|health| health.doubted(doubts, on_doubt));
         self.note_children(doubts);
     }
 
@@ -353,7 +350,7 @@ impl<M: Make> Tool<M> {
         }
     }
 
-    /// Updates the record with `what`. A tool whose runs are doubtful too often becomes cold.
+    /// Updates the record with `what`. A tool whose doubtful run cannot be repeated becomes cold.
     fn note(&self, what: impl FnOnce(&mut Health)) {
         let mut state = self.lock();
         what(&mut state.health);

@@ -1,0 +1,59 @@
+//! Finds the processes that a process has started, for jobs without a process group of their own.
+
+use std::collections::HashMap;
+use std::fs;
+
+/// Returns the children of `pid`, their children, and so on. Those of a parent that has ended are not found, as with psutil, by
+/// which lit ends a test.
+pub(crate) fn of(pid: i32) -> Vec<i32> {
+    let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let number = entry.file_name().to_str().and_then(|name| name.parse().ok());
+        let parent = number.and_then(parent);
+        if let (Some(number), Some(parent)) = (number, parent) {
+            children.entry(parent).or_default().push(number);
+        }
+    }
+    let mut found = Vec::new();
+    let mut open = vec![pid];
+    while let Some(next) = open.pop() {
+        for child in children.remove(&next).unwrap_or_default() {
+            found.push(child);
+            open.push(child);
+        }
+    }
+    found
+}
+
+fn parent(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may hold spaces and parentheses. State and parent follow it.
+    stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+
+    use super::*;
+    use crate::sys::wait;
+
+    #[test]
+    fn children_of_children_are_found() {
+        let mut shell = Command::new("sh")
+            .args(["-c", "cat | cat & echo $!; wait"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let pid = shell.id() as i32;
+        let found = of(pid);
+        assert!(found.contains(&line.trim().parse().unwrap()), "{found:?} {line}");
+        found.iter().for_each(|&child| wait::kill(child));
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+    }
+}
