@@ -174,9 +174,11 @@ struct hs_end {
 enum hs_python_mark {
     HS_PYTHON_WATCHES = 1, /* the interpreter is ready, and the script's own code begins */
     HS_PYTHON_RENEWS,      /* it asks for its time or its number, which each fork asks for again */
-    HS_PYTHON_CHECKS,      /* it has halted; calls of the runtime follow */
+    HS_PYTHON_CHECKS,      /* it has halted at the line of the text; calls of the runtime follow */
     HS_PYTHON_REFUSES,     /* it cannot become a zygote, for the reason of the text */
 };
+/* Bytes of the longest text. */
+#define HS_PYTHON_TEXT 512
 
 /* Runner to zygote, before its exec, if it is a Python script, which is stopped where it first touches its request. */
 struct hs_mode {

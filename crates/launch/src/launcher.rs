@@ -15,6 +15,7 @@ use crate::guard::Guard;
 use crate::served::Served;
 use crate::slots::{Entry, Slot, Slots};
 use crate::starters::Starters;
+use crate::warm::script;
 use crate::warm::{self, ActiveRun, Ahead, Ended, Lease, Policy, Pool, Runtime, Started, Statistics, Tool};
 use crate::{Allocators, Exit, Group, Reason, Spec, Via, cold, sys};
 
@@ -199,7 +200,7 @@ impl Launcher {
             let start = |slot: Option<Slot<'_>>, _| Ok(Started::cold(self.start_cold(spec, slot)?, reason));
             return self.start_in(group, spec, begun, start).ok_or_else(ended)?;
         };
-        let tool = pool.tool(&spec.program, self.allocators.as_deref());
+        let tool = pool.tool(&script::tool(spec, pool.policy()), self.allocators.as_deref());
         let lease = pool.lease(&tool, spec);
         let child = self.start_in(group, spec, begun, |slot, alone| {
             match lease.and_then(|lease| lease.start(spec, slot, alone)) {
@@ -256,7 +257,7 @@ impl Launcher {
     pub fn start_warm<'g>(&'g self, spec: &Spec<'_>, group: &'g Group) -> Result<Child<'g>, Reason> {
         let begun = Instant::now();
         let pool = self.pool.as_ref().ok_or(Reason::OnlyWay)?;
-        let tool = pool.tool(&spec.program, self.allocators.as_deref());
+        let tool = pool.tool(&script::tool(spec, pool.policy()), self.allocators.as_deref());
         let start = |lease: Option<Lease<'g>>| {
             let child = self.start_in(group, spec, begun, |slot, alone| match lease {
                 Some(lease) => lease.start(spec, slot, alone),

@@ -1,9 +1,8 @@
 //! Decides whether a program can be stopped before `main` at all. It reads the ELF file and does not run the program.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
-use std::io::Read;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -11,6 +10,7 @@ use object::elf;
 use object::read::elf::{Dyn, ElfFile64, ProgramHeader, SectionHeader};
 use object::{Endianness, Object, ObjectSection, ReadCache, ReadRef};
 
+use super::script::Script;
 use crate::Reason;
 
 #[cfg(target_arch = "x86_64")]
@@ -44,8 +44,8 @@ pub(crate) struct Traits {
     pub search: Vec<PathBuf>,
     /// Such directories that are relative to the working directory. An empty path is that directory itself.
     pub relative: Vec<PathBuf>,
-    /// The interpreter, if the program is a Python script.
-    pub python: Option<PathBuf>,
+    /// The script, if it is Python's. All else is about its interpreter.
+    pub python: Option<Script>,
 }
 
 impl Traits {
@@ -58,29 +58,10 @@ impl Traits {
     }
 }
 
-/// Most bytes of a script's first line that the kernel reads.
-const LINE_MAX: usize = 256;
-
-/// Like [`examine`], for a script whose first line names a CPython by its absolute path and has no option. The kernel reads that
-/// line at each start; the traits are the interpreter's.
-pub(crate) fn examine_python(script: &Path) -> Result<Traits, Reason> {
-    let mut line = [0; LINE_MAX];
-    let size =
-        File::open(script).and_then(|mut file| file.read(&mut line)).map_err(|_| Reason::Unreadable)?;
-    let line = line[..size].split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let named = line.strip_prefix(b"#!").filter(|_| line.len() < size).map(<[u8]>::trim_ascii);
-    let is_plain =
-        |name: &[u8]| name.starts_with(b"/") && !name.iter().any(|&b| b.is_ascii_whitespace() || b == 0);
-    let interpreter =
-        Path::new(OsStr::from_bytes(named.filter(|name| is_plain(name)).ok_or(Reason::Script)?));
-    let is_python = |name: &OsStr| {
-        let version = name.as_bytes().strip_prefix(b"python").unwrap_or(b"?");
-        version.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
-    };
-    if !interpreter.file_name().is_some_and(is_python) {
-        return Err(Reason::Script);
-    }
-    Ok(Traits { python: Some(interpreter.to_owned()), ..examine(interpreter)? })
+/// Like [`examine`], for a Python script. The traits are the interpreter's.
+pub(crate) fn examine_python(script: Script) -> Result<Traits, Reason> {
+    let traits = examine(&script.interpreter)?;
+    Ok(Traits { python: Some(script), ..traits })
 }
 
 /// Reads the ELF file of `program`.
@@ -291,30 +272,6 @@ mod tests {
             std::process::Command::new("cc").args(flags).arg("-o").args([&out, &source]).output().unwrap();
         assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
         out
-    }
-
-    #[test]
-    fn only_a_plain_line_that_names_python_makes_a_python_script() {
-        let dir = tempfile::tempdir().unwrap();
-        let (python, script) = (build(dir.path(), "python3.99", &[]), dir.path().join("script"));
-        let judge = |line: String| {
-            std::fs::write(&script, line).unwrap();
-            examine_python(&script).map(|traits| traits.python)
-        };
-        let name = python.display();
-        assert_eq!(judge(format!("#! {name} \nx")), Ok(Some(python.clone())));
-        for other in [
-            format!("#!{name} -O\n"),
-            format!("#!{name}"),
-            format!("{name}\n"),
-            "#!python3\n".to_owned(),
-            "#!/bin/sh\n".to_owned(),
-            "#!/usr/bin/python-config\n".to_owned(),
-            format!("#!{}{name}\n", "/.".repeat(LINE_MAX)),
-        ] {
-            assert_eq!(judge(other.clone()), Err(Reason::Script), "{other}");
-        }
-        assert_eq!(judge("#!/absent/python3\n".to_owned()), Err(Reason::Unreadable));
     }
 
     #[test]

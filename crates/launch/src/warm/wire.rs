@@ -45,6 +45,7 @@ pub(crate) const PYTHON_WATCHES: u64 = 1;
 pub(crate) const PYTHON_RENEWS: u64 = 2;
 pub(crate) const PYTHON_CHECKS: u64 = 3;
 pub(crate) const PYTHON_REFUSES: u64 = 4;
+pub(crate) const PYTHON_TEXT: u64 = 512;
 /// Offsets in `struct hs_observed`: the requested names, their length, the address of `environ`, and the place.
 pub(crate) const OBSERVED: [u64; 4] = [0, 8, 16, 24];
 /// A number that no descriptor has.
@@ -284,6 +285,7 @@ mod tests {
             "HS_PYTHON_RENEWS",
             "HS_PYTHON_CHECKS",
             "HS_PYTHON_REFUSES",
+            "HS_PYTHON_TEXT",
             "sizeof(struct hs_mode)",
         ]
         .iter()
@@ -366,6 +368,7 @@ mod tests {
             PYTHON_RENEWS as i64,
             PYTHON_CHECKS as i64,
             PYTHON_REFUSES as i64,
+            PYTHON_TEXT as i64,
             python_mode(true).len() as i64,
         ]
         .into_iter()

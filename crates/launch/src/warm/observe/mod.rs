@@ -29,6 +29,7 @@ mod unknown;
 #[cfg(target_arch = "x86_64")]
 mod variables;
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -93,8 +94,9 @@ pub(crate) struct Observed {
     pub counts: Vec<counts::Place>,
     /// The numbers of arguments for which they were observed.
     numbers: Arc<Numbers>,
-    /// The place in a Python script where it stops; 0 before `main`.
+    /// The place in a Python script where it stops; 0 before `main`. The text names the line, for people.
     pub place: u64,
+    pub line: String,
     /// The reason for which it must be cold, if there is one.
     pub refusal: Option<Refusal>,
     key: Vec<u8>,
@@ -189,7 +191,7 @@ pub(crate) fn observe(spec: &Spec<'_>, numbers: &[usize], means: Means<'_>) -> (
     if let Some(known) = find(&of, spec, means.kept) {
         return (known, false);
     }
-    if !search.is_empty() && !means.python {
+    if !search.is_empty() && means.python.is_none() {
         // First without the variable: what is found so holds wherever it changes nothing.
         let libraries = libraries(&of, means.kept)
             .unwrap_or_else(|| observe_with(&search.drop_from(spec), numbers, means).0.libraries.clone());
@@ -214,8 +216,8 @@ fn observe_with(spec: &Spec<'_>, numbers: &[usize], means: Means<'_>) -> (Arc<Ob
     let numbers = numbers.iter().copied().chain(used(&of, means.kept)).collect();
     let begun = SystemTime::now();
     let mut observed = watched(means, |live| match means.python {
-        true => python::observe(spec, means, live),
-        false => twice::observe(spec, &numbers, means, live),
+        Some(script) => python::observe(spec, script, means, live),
+        None => twice::observe(spec, &numbers, means, live),
     });
     if observed.exe.is_empty() {
         observed.exe = exe::of_file(&spec.program);
@@ -258,7 +260,8 @@ impl Drop for Turn {
 }
 
 fn of(spec: &Spec<'_>, means: Means<'_>) -> Subject {
-    Subject::new(&spec.program, means.allocator)
+    let tool = means.python.map_or(Cow::Borrowed(&*spec.program), |script| script.tool(spec));
+    Subject::new(&tool, means.allocator)
 }
 
 /// Observes the constructors for these `numbers` of arguments, `spec`'s among them. Other numbers prove nothing about these,
@@ -405,9 +408,10 @@ mod python {
 
     use super::{Live, Observed, twice};
     use crate::Spec;
+    use crate::warm::script::Script;
     use crate::warm::zygote::Means;
 
-    pub(super) fn observe(spec: &Spec<'_>, means: Means<'_>, live: &Live) -> Observed {
+    pub(super) fn observe(spec: &Spec<'_>, _: &Script, means: Means<'_>, live: &Live) -> Observed {
         twice::observe(spec, &BTreeSet::new(), means, live)
     }
 }
@@ -446,6 +450,7 @@ impl Observed {
             counts: Vec::new(),
             numbers: Arc::default(),
             place: 0,
+            line: String::new(),
             refusal: Some(Refusal { reason, detail: detail.to_owned() }),
             key: Vec::new(),
         }
