@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 42] = [
+const SOURCES: [&str; 43] = [
     "fork/entry.c",
     "io.c",
     "fork/asked.c",
@@ -30,6 +30,7 @@ const SOURCES: [&str; 42] = [
     "gate/gate.c",
     "gate/sites.c",
     "gate/calls.c",
+    "gate/children.c",
     "gate/signals.c",
     "gate/stacks.c",
     "gate/usage.c",

@@ -104,7 +104,7 @@ static void note_state(struct hx_run *run)
 }
 
 /* What an exec keeps and a job in another process cannot be given. */
-static const char *find_kept(void)
+static const char *find_kept(const struct command *command)
 {
     struct itimerval timer;
     int value = 0;
@@ -113,7 +113,8 @@ static const char *find_kept(void)
             return "a timer is running";
     if (sys(__NR_waitid, P_ALL, 0, NULL, WEXITED | WNOHANG | WNOWAIT | __WALL) != -ECHILD)
         return "it has child processes already";
-    if (sys(__NR_prctl, PR_GET_PDEATHSIG, &value, 0, 0, 0) != 0 || value)
+    /* A job that becomes this client by exec has SIGKILL from the server. */
+    if (sys(__NR_prctl, PR_GET_PDEATHSIG, &value, 0, 0, 0) != 0 || (value && !(command->server && value == SIGKILL)))
         return "a signal is due when its parent ends";
     if (sys(__NR_prctl, PR_GET_CHILD_SUBREAPER, &value, 0, 0, 0) != 0 || value)
         return "it is a subreaper";
@@ -143,7 +144,7 @@ const char *describe(struct message *message, const struct command *command)
     run->argc++;
     run->blocked = command->mask;
     note_state(run);
-    why = find_kept();
+    why = find_kept(command);
     if (why)
         return why;
     size_t length = 0;

@@ -110,6 +110,7 @@ fn notes(tool: &ToolStatistics) -> Vec<String> {
     if let Some((reason, detail)) = &tool.constructors {
         notes.push(format!("before main: {reason} ({detail})"));
     }
+    notes.extend(tool.halts_at.iter().map(|line| format!("halts at {line}")));
     notes.extend(tool.retired.iter().map(|(why, count)| format!("not used again {count}: {why}")));
     notes.extend(tool.only_forked.iter().map(|why| format!("forked only: {why}")));
     notes.extend(cpu_time(&tool.cpu));
@@ -142,6 +143,7 @@ fn tool_json(tool: &ToolStatistics) -> Value {
         },
         "cold_reasons": cold.collect::<Map<_, _>>(),
         "before_main": tool.constructors.as_ref().map(|(reason, detail)| format!("{reason} ({detail})")),
+        "halts_at": tool.halts_at.as_ref(),
         "retired": retired.collect::<Map<_, _>>(),
         "forked_only": tool.only_forked.as_ref().map(ToString::to_string),
     })

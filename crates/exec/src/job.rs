@@ -45,10 +45,10 @@ pub(crate) fn serve(server: &Server, connection: OwnedFd, buffer: &mut Buffer, r
     }
     let Some((message, fds)) = receive(&connection, &mut buffer.0) else { return };
     match wire::kind(message) {
-        Some(wire::Kind::Run) if refuse => answer_cold(server, &connection, Refusal::Busy),
+        Some(wire::Kind::Run) if refuse => refuse_one(server, &connection, Refusal::Busy, None),
         Some(wire::Kind::Run) => match Request::decode(message, fds) {
             Some(request) => run(server, &connection, request, Pid::as_raw(Some(peer.pid))),
-            None => answer_cold(server, &connection, Refusal::Malformed),
+            None => refuse_one(server, &connection, Refusal::Malformed, None),
         },
         Some(wire::Kind::Status) => send(&connection, ReplyKind::Text, 0, &status(server)),
         Some(wire::Kind::StatusJson) => send(&connection, ReplyKind::Text, 0, &status_json(server)),
@@ -61,13 +61,16 @@ pub(crate) fn serve(server: &Server, connection: OwnedFd, buffer: &mut Buffer, r
             send(&connection, ReplyKind::Text, 0, &stopping(server));
             server.end(Some(connection));
         }
-        _ => answer_cold(server, &connection, Refusal::Malformed),
+        _ => refuse_one(server, &connection, Refusal::Malformed, None),
     }
 }
 
 fn run(server: &Server, connection: &OwnedFd, request: Request, client: i32) {
-    if let Err(refusal) = start(server, connection, request, client) {
-        answer_cold(server, connection, refusal);
+    let Some(seen) = Seen::of(&client.to_string()) else {
+        return refuse_one(server, connection, Refusal::Unseen, None);
+    };
+    if let Err(refusal) = start(server, connection, request, client, &seen) {
+        refuse_one(server, connection, refusal, Some(seen.parent));
         if let Refusal::Differs(aspect) = refusal {
             server.met(aspect);
         }
@@ -75,9 +78,14 @@ fn run(server: &Server, connection: &OwnedFd, request: Request, client: i32) {
 }
 
 /// Runs the job if it can be started warm, or is to be compared with warm ones. After an error, nothing was started.
-fn start(server: &Server, connection: &OwnedFd, mut request: Request, client: i32) -> Result<(), Refusal> {
-    let seen = Seen::of(&client.to_string()).ok_or(Refusal::Unseen)?;
-    if let Some(aspect) = server.context.difference(&seen, &request.run) {
+fn start(
+    server: &Server,
+    connection: &OwnedFd,
+    mut request: Request,
+    client: i32,
+    seen: &Seen,
+) -> Result<(), Refusal> {
+    if let Some(aspect) = server.context.difference(seen, &request.run) {
         return Err(Refusal::Differs(aspect));
     }
     let limits = server.context.limits(&request.run)?;
@@ -100,11 +108,12 @@ fn start(server: &Server, connection: &OwnedFd, mut request: Request, client: i3
         Role::User => Group::new(),
         Role::Run { .. } => server.launcher.group_of(seen.parent).ok_or(Refusal::Unseen)?,
     };
-    let process_group = process_group(server, &group, &seen, client)?;
-    let ignored = server.context.ignored(&seen);
-    let spec = request.spec(server.context.umask(&seen), limits, ignored, process_group);
+    let process_group = process_group(server, &group, seen, client)?;
+    let ignored = server.context.ignored(seen);
+    let spec = request.spec(server.context.umask(seen), limits, ignored, process_group);
     let child = server.launcher.start_warm(&spec, &group).map_err(Refusal::Launch)?;
     drop(spec);
+    server.launcher.client_was_served(seen.parent);
     // Close the server's copies of the descriptors: a reader of a pipe that the job has closed must see its end.
     let program = std::mem::take(&mut request.program);
     drop(request);
@@ -113,7 +122,7 @@ fn start(server: &Server, connection: &OwnedFd, mut request: Request, client: i3
         Via::Fork | Via::Reset => server.counts.warm(),
     }
     server.lock().last_served = Instant::now();
-    accompany(server, connection, child, &group, &program);
+    accompany(server, connection, child, &group, &program, seen.parent);
     Ok(())
 }
 
@@ -135,7 +144,14 @@ fn process_group(server: &Server, group: &Group, seen: &Seen, client: i32) -> Re
 }
 
 /// Follows a job from its start to its end: passes signals on, and ends the job if the client is gone.
-fn accompany(server: &Server, connection: &OwnedFd, mut child: Child<'_>, group: &Group, program: &Path) {
+fn accompany(
+    server: &Server,
+    connection: &OwnedFd,
+    mut child: Child<'_>,
+    group: &Group,
+    program: &Path,
+    parent: i32,
+) {
     let mut event = child.end_fd().ok();
     let over = if let Role::Run { over, .. } = &server.role { Some(over) } else { None };
     let mut client_lives = true;
@@ -156,7 +172,7 @@ fn accompany(server: &Server, connection: &OwnedFd, mut child: Child<'_>, group:
     }
     let exit = child.wait();
     if exit.lost && client_lives && !group.is_killed() {
-        return answer_cold(server, connection, Refusal::Launch(Reason::ZygoteDied));
+        return refuse_one(server, connection, Refusal::Launch(Reason::ZygoteDied), Some(parent));
     }
     if let Role::Run { ended, .. } = &server.role {
         ended(program, &exit);
@@ -191,8 +207,10 @@ fn pass_signal(server: &Server, connection: &OwnedFd, child: &Child<'_>) -> bool
     }
 }
 
-fn answer_cold(server: &Server, connection: &OwnedFd, why: Refusal) {
+/// Has the client run its command itself, as a child of `parent`.
+fn refuse_one(server: &Server, connection: &OwnedFd, why: Refusal, parent: Option<i32>) {
     server.counts.cold(why);
+    server.launcher.client_was_refused(parent);
     send(connection, ReplyKind::Cold, 0, &why.to_string());
 }
 

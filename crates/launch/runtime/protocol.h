@@ -157,7 +157,7 @@ struct hs_end {
     uint32_t retired; /* enum hs_retirement, why it cannot go on */
     uint32_t differs; /* enum hs_difference, if it was audited */
     uint32_t point;   /* 1 if main was entered where it first looks at its request */
-    uint32_t reserved;
+    uint32_t children; /* that have become the client of a server; if the worker goes on, it had no others */
     uint64_t user_us, system_us; /* what main used */
     uint64_t minor_faults, major_faults;
     uint64_t voluntary, involuntary; /* context switches */
@@ -174,9 +174,11 @@ struct hs_end {
 enum hs_python_mark {
     HS_PYTHON_WATCHES = 1, /* the interpreter is ready, and the script's own code begins */
     HS_PYTHON_RENEWS,      /* it asks for its time or its number, which each fork asks for again */
-    HS_PYTHON_CHECKS,      /* it has halted; calls of the runtime follow */
+    HS_PYTHON_CHECKS,      /* it has halted at the line of the text; calls of the runtime follow */
     HS_PYTHON_REFUSES,     /* it cannot become a zygote, for the reason of the text */
 };
+/* Bytes of the longest text. */
+#define HS_PYTHON_TEXT 512
 
 /* Runner to zygote, before its exec, if it is a Python script, which is stopped where it first touches its request. */
 struct hs_mode {

@@ -226,6 +226,7 @@ enum hs_call_outcome {
     HS_CALL_DONE,     /* it was made, or answered: the result is in place of the number */
     HS_CALL_NATIVE,   /* it is to be made with the registers that it has */
     HS_CALL_BRANCHES, /* as that; it may return on another stack */
+    HS_CALL_VFORKS,   /* as that, by hs_children_branch, so that the child is followed */
     HS_CALL_LEAVES,   /* as that; it does not return */
     HS_CALL_AT_SITE,  /* it is to be made by the very instruction that made it, and the run is not followed any more */
     HS_CALL_ARRIVES,  /* it is to be made when a snapshot was taken of the moment before it (point.c) */
@@ -253,6 +254,20 @@ HS_HIDDEN uint64_t hs_call_actions(void);
 HS_HIDDEN void hs_call_note_action(long number);
 HS_HIDDEN void hs_call_note_limit(void);
 HS_HIDDEN void hs_call_begin(void);
+
+/* children.c */
+HS_HIDDEN int hs_children_vfork(uintptr_t back);
+HS_HIDDEN void hs_children_spawn_begins(void);
+HS_HIDDEN void hs_children_spawn_ended(int error);
+HS_HIDDEN int hs_children_spawn(void);
+HS_HIDDEN void hs_children_branch(void);
+HS_HIDDEN uintptr_t hs_children_returned(uintptr_t at, long result);
+HS_HIDDEN void hs_children_note_foreign(void);
+HS_HIDDEN void hs_children_look(const struct hs_system_call *call);
+HS_HIDDEN int hs_children_are_gone(void);
+HS_HIDDEN uint32_t hs_children_count(void);
+HS_HIDDEN int hs_children_came_before(void);
+HS_HIDDEN void hs_children_begin(void);
 
 /* stacks.c */
 HS_HIDDEN void hs_stacks_begin(void);
@@ -299,6 +314,7 @@ HS_HIDDEN void hs_gate_close(void);
 HS_HIDDEN void hs_gate_lift(void);
 HS_HIDDEN void hs_gate_join(void);
 HS_HIDDEN void hs_gate_leave(void);
+HS_HIDDEN int hs_gate_follow(int on);
 HS_HIDDEN void hs_gate_reveal(void);
 HS_HIDDEN int hs_gate_show_site(void *context);
 /* The runtime's text. */
@@ -403,6 +419,7 @@ HS_HIDDEN void *hs_marks_interposed(void *function);
 /* nested.c */
 HS_HIDDEN void hs_nested_open(char *const *argv);
 HS_HIDDEN HS_GENERAL int hs_nested_is_build(void);
+HS_HIDDEN HS_GENERAL int hs_nested_is_client(const char *path);
 HS_HIDDEN void *hs_nested_interposed(void *function);
 
 /* io.c */

@@ -42,8 +42,7 @@ mod tests {
     #[test]
     fn children_of_children_are_found() {
         let mut shell = Command::new("sh")
-            .args(["-c", "cat | cat & echo $!; wait"])
-            .stdin(Stdio::piped())
+            .args(["-c", "(sleep 60 & echo $!; wait) & wait"])
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();

@@ -12,8 +12,10 @@ use std::time::{Duration, Instant};
 use hotstart_model::Status;
 
 use crate::guard::Guard;
+use crate::served::Served;
 use crate::slots::{Entry, Slot, Slots};
 use crate::starters::Starters;
+use crate::warm::script;
 use crate::warm::{self, ActiveRun, Ahead, Ended, Lease, Policy, Pool, Runtime, Started, Statistics, Tool};
 use crate::{Allocators, Exit, Group, Reason, Spec, Via, cold, sys};
 
@@ -30,6 +32,8 @@ pub struct Launcher {
     allocators: Option<Arc<Allocators>>,
     /// Running tools, such as `not`, whose own starts come back through a server.
     starters: Starters,
+    /// The clients of running tools that a server has served.
+    served: Served,
 }
 
 /// The reason for which a process could not be started.
@@ -80,6 +84,8 @@ pub struct Child<'g> {
     ended: Option<Ended>,
     /// The table that has this process, if its own starts come back through a server.
     starters: Option<&'g Starters>,
+    /// The table that counts its clients, if it was started by [`Launcher::start_warm`].
+    served: Option<&'g Served>,
     /// Its tool, if CPU times are compared and no run measures this process.
     measured: Option<Arc<Tool>>,
     /// Its tool, if it is cold because that is not observed yet.
@@ -168,6 +174,7 @@ impl Launcher {
             ahead: None,
             allocators: self.allocators.clone(),
             starters: Starters::default(),
+            served: Served::default(),
         }
     }
 
@@ -193,7 +200,7 @@ impl Launcher {
             let start = |slot: Option<Slot<'_>>, _| Ok(Started::cold(self.start_cold(spec, slot)?, reason));
             return self.start_in(group, spec, begun, start).ok_or_else(ended)?;
         };
-        let tool = pool.tool(&spec.program, self.allocators.as_deref());
+        let tool = pool.tool(&script::tool(spec, pool.policy()), self.allocators.as_deref());
         let lease = pool.lease(&tool, spec);
         let child = self.start_in(group, spec, begun, |slot, alone| {
             match lease.and_then(|lease| lease.start(spec, slot, alone)) {
@@ -250,7 +257,7 @@ impl Launcher {
     pub fn start_warm<'g>(&'g self, spec: &Spec<'_>, group: &'g Group) -> Result<Child<'g>, Reason> {
         let begun = Instant::now();
         let pool = self.pool.as_ref().ok_or(Reason::OnlyWay)?;
-        let tool = pool.tool(&spec.program, self.allocators.as_deref());
+        let tool = pool.tool(&script::tool(spec, pool.policy()), self.allocators.as_deref());
         let start = |lease: Option<Lease<'g>>| {
             let child = self.start_in(group, spec, begun, |slot, alone| match lease {
                 Some(lease) => lease.start(spec, slot, alone),
@@ -269,8 +276,23 @@ impl Launcher {
         if pool.policy().compare && child.run.is_none() {
             child.measured = Some(Arc::clone(&tool));
         }
+        if child.run.is_some() {
+            // A client that comes before this is not counted, and the process is not used again.
+            self.served.begin(child.pid);
+            child.served = Some(&self.served);
+        }
         self.note_warm(pool, spec, group, &mut child, tool);
         Ok(child)
+    }
+
+    /// Counts a client of a server whose job was started. `parent` is the process that has started the client.
+    pub fn client_was_served(&self, parent: i32) {
+        self.served.add(parent);
+    }
+
+    /// Records that a client was refused, so that its command runs as a child of `parent`, or of an unknown process.
+    pub fn client_was_refused(&self, parent: Option<i32>) {
+        self.served.refuse(parent);
     }
 
     /// Starts a process under the group's lock; `None` if the job had already been ended.
@@ -304,6 +326,7 @@ impl Launcher {
                 run,
                 ended: None,
                 starters: None,
+                served: None,
                 measured: None,
                 unobserved: None,
             });
@@ -391,6 +414,7 @@ impl Child<'_> {
             // The runner follows the starts of such a tool: each of them is a start of its own.
             ended.expect_children();
         }
+        ended.check_children(self.served.take().and_then(|served| served.end(pid)));
         if let Ended::Reset { status, usage, .. } = ended {
             self.leave(|| ());
             run.measure(Some(&usage));

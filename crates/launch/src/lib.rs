@@ -21,6 +21,7 @@ mod guard;
 mod history;
 mod launcher;
 pub mod probe;
+mod served;
 pub mod signals;
 mod slots;
 mod spec;

@@ -198,3 +198,61 @@ fn a_compiler_is_not_run_again_where_its_tool_has_died_with_the_server() {
     await_gone(compiler);
     assert_eq!(lines(&log).len(), 1, "the compiler began once");
 }
+
+/// Runs of the tool that starts others, each of which must be as the cold one. Returns how many of them were resets.
+fn resets(nest: &Nest, how: &str, what: &str) -> u64 {
+    let line = format!("{} {} {how} {what}", nest.client.display(), nest.bench.path("starts").display());
+    let count = || {
+        let status = nest.bench.status_json();
+        let tools = status["tools"].as_array().expect("a list");
+        let tool =
+            tools.iter().find(|tool| tool["program"].as_str().is_some_and(|name| name.ends_with("/starts")));
+        tool.map_or(0, |tool| tool["reset"].as_u64().expect("a count"))
+    };
+    let (cold, before) = (nest.run("cold", &line), count());
+    for round in 0..8 {
+        assert_eq!(cold, nest.run("warm", &line), "{line}, round {round}\n{}", nest.bench.status());
+    }
+    count() - before
+}
+
+#[test]
+fn a_tool_whose_children_were_all_jobs_of_the_server_is_reset() {
+    let nest = Nest::new("rewind");
+    let clang = nest.real.join("clang");
+    let found = resets(&nest, "vfork", &format!("{} x", clang.display()));
+    assert!(found >= 4, "{found} resets\n{}", nest.bench.status());
+    for how in ["vfork-plain", "vfork-handler", "spawn"] {
+        let found = resets(&nest, how, &format!("{} exit 3", clang.display()));
+        assert!(found >= 6, "{how}: {found} resets\n{}", nest.bench.status());
+    }
+}
+
+#[test]
+fn a_tool_with_children_of_which_anything_is_unknown_is_not_reset() {
+    let refused = ["fork", "vfork-directory", "vfork-mask", "vfork-memory", "vfork-twice", "vfork-left"];
+    let cases = refused.map(|how| (how, "clang x", 0)).into_iter().chain([
+        ("vfork-plain", "true", 0),
+        ("spawn", "true", 0),
+        ("spawn-closed", "clang x", 0),
+        ("spawnp", "clang-is-nowhere x", 0),
+        // The first child is a job; it crashes, and the others are cold.
+        ("vfork-plain", "clang die 11", 1),
+    ]);
+    for (how, what, expected) in cases {
+        let nest = Nest::new("rewind");
+        let name = what.split(' ').next().expect("a name");
+        let program = if name == "true" { "/bin/true".into() } else { nest.real.join(name) };
+        let found = resets(&nest, how, &what.replacen(name, &program.display().to_string(), 1));
+        assert_eq!(found, expected, "{how} {what}\n{}", nest.bench.status());
+    }
+}
+
+#[test]
+fn a_tool_is_told_nothing_of_the_children_of_earlier_runs() {
+    let nest = Nest::new("rewind");
+    let clang = format!("{} x", nest.real.join("clang").display());
+    assert!(resets(&nest, "vfork-plain", &clang) >= 4, "{}", nest.bench.status());
+    // Their peak of memory cannot be told apart, so the tool is cold from then on.
+    assert!(resets(&nest, "vfork-usage", &clang) <= 1, "{}", nest.bench.status());
+}

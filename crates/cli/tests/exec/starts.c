@@ -1,12 +1,15 @@
 /* A tool that starts another: starts FUNCTION PROGRAM ARGUMENTS. It tells what the function returned, or how the child
- * ended. With "open" as its first argument, descriptor 7 is opened for the child. */
+ * ended. With "open" as its first argument, descriptor 7 is opened for the child. Functions from "vfork-" on do something more. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/times.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,11 +61,63 @@ static int spawn(int search, int closes, char **argv)
     return error ? 0 : await(child);
 }
 
+/* What a child of vfork does before its exec, beside the closing of a descriptor. */
+static void in_child(const char *what, char **argv)
+{
+    sigset_t all;
+    close(5);
+    dup2(1, 5);
+    if (strcmp(what, "directory") == 0 && chdir("/") != 0)
+        _exit(2);
+    if (strcmp(what, "mask") == 0) {
+        sigfillset(&all);
+        sigprocmask(SIG_BLOCK, &all, NULL);
+    }
+    if (strcmp(what, "memory") == 0)
+        sbrk(1 << 20);
+    if (strcmp(what, "twice") == 0)
+        execv("/nowhere/clang", argv);
+    execv(*argv, argv);
+    _exit(126);
+}
+
+static volatile sig_atomic_t came;
+
+static void note(int number)
+{
+    (void)number;
+    came++;
+}
+
+static int make_vfork(const char *what, char **argv)
+{
+    struct rusage usage;
+    struct tms ticks;
+    if (strcmp(what, "usage") == 0) {
+        getrusage(RUSAGE_CHILDREN, &usage);
+        times(&ticks);
+        printf("children had %ld faults and %ld ticks\n", usage.ru_minflt, (long)(ticks.tms_cutime + ticks.tms_cstime));
+    }
+    fflush(stdout);
+    if (strcmp(what, "handler") == 0)
+        signal(SIGCHLD, note);
+    pid_t child = vfork();
+    if (child == 0)
+        in_child(what, argv);
+    if (strcmp(what, "left") == 0)
+        return 0;
+    await(child);
+    printf("%d signals\n", (int)came);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 3)
         return 2;
     const char *how = argv[1];
+    if (strncmp(how, "vfork-", 6) == 0)
+        return make_vfork(how + 6, argv + 2);
     if (strncmp(how, "spawn", 5) == 0)
         return spawn(how[5] == 'p', strcmp(how, "spawn-closed") == 0, argv + 2);
     if (strcmp(how, "instead") == 0)

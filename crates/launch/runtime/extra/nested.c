@@ -162,6 +162,12 @@ HS_GENERAL int hs_nested_is_build(void)
     return nested.client && !nested.takes_siblings;
 }
 
+/* Whether an exec of this path, as nested starts write it, is one of the client. */
+HS_GENERAL int hs_nested_is_client(const char *path)
+{
+    return nested.client && path == nested.client;
+}
+
 static int goes_through(const char *file)
 {
     return nested.client && file && (nested.takes_siblings || is_compiler(file));
@@ -337,7 +343,12 @@ static __attribute__((noinline)) int spawn(pid_t *pid, const char *file, int sea
     int saved = errno;
     int filled = prepare(&line, file, search, argv);
     errno = saved;
-    return filled ? next.posix_spawn(pid, nested.client, actions, attributes, (char *const *)line.argv, envp) : -1;
+    if (!filled)
+        return -1;
+    hs_children_spawn_begins();
+    const int error = next.posix_spawn(pid, nested.client, actions, attributes, (char *const *)line.argv, envp);
+    hs_children_spawn_ended(error);
+    return error;
 }
 
 static int own_spawn(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,

@@ -624,10 +624,15 @@ static enum hs_call_outcome fork_process(struct hs_system_call *call, void *cont
 }
 
 /* A child that shares this memory until it becomes another program: libc's posix_spawn gives it a stack, and sets its mask. */
-static enum hs_call_outcome share_with_child(int has_stack)
+static enum hs_call_outcome share_with_child(const struct hs_call_place *place, unsigned long flags, int has_stack)
 {
     if (hs_gate_ignores() || (!has_stack && hs_signals_blocks()))
         hs_call_mark();
+    const int is_usual = (flags & ~CLEAR_HANDLERS) == (CLONE_VM | CLONE_VFORK | SIGCHLD);
+    if (is_usual && !has_stack && hs_children_vfork(place->back))
+        return HS_CALL_VFORKS;
+    if (!is_usual || !has_stack || !hs_children_spawn())
+        hs_children_note_foreign();
     return HS_CALL_BRANCHES;
 }
 
@@ -642,7 +647,7 @@ static enum hs_call_outcome make_thread(unsigned long flags)
 }
 
 /* A new process or thread: by libc's fork, vfork, posix_spawn or pthread_create, or in a way that is not known. */
-static enum hs_call_outcome make_task(struct hs_system_call *call, void *context, unsigned long flags, int has_stack)
+static enum hs_call_outcome make_task(struct hs_system_call *call, const struct hs_call_place *place, unsigned long flags, int has_stack)
 {
     const unsigned long ids = CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | CLONE_PARENT_SETTID | 0xff;
     hs_strings_show();
@@ -653,23 +658,24 @@ static enum hs_call_outcome make_task(struct hs_system_call *call, void *context
     if (flags & ~(ids | CLONE_VM | CLONE_VFORK | CLEAR_HANDLERS))
         hs_call_mark();
     if (flags & CLONE_VM)
-        return share_with_child(has_stack);
+        return share_with_child(place, flags, has_stack);
+    hs_children_note_foreign();
     if (!has_stack)
-        return fork_process(call, context);
+        return fork_process(call, place->context);
     hs_call_mark();
     hs_mappings_make_real(0);
     return HS_CALL_BRANCHES;
 }
 
 /* The kernel reads flags, four pointers, the signal, and the stack. */
-static enum hs_call_outcome clone_by_list(struct hs_system_call *call, void *context)
+static enum hs_call_outcome clone_by_list(struct hs_system_call *call, const struct hs_call_place *place)
 {
     uint64_t list[8];
     if (call->b < (long)sizeof list || !hs_signals_fetch(list, call->a, sizeof list))
         return HS_CALL_NATIVE;
     if (list[0] & CLONE_THREAD)
         hs_stacks_note((void *)list[7], list[5], list[5] + list[6]);
-    return make_task(call, context, list[0] | (list[4] & 0xff), list[5] != 0);
+    return make_task(call, place, list[0] | (list[4] & 0xff), list[5] != 0);
 }
 
 /* A signal for this process. One that tells of a crash is raised where the tool does, so that a backtrace is that of a fresh process. */
@@ -690,6 +696,7 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
     const long number = call->number;
     if (!hs_gate_is_worker())
         return number == SYS_brk ? map(call) : HS_CALL_NATIVE;
+    hs_children_look(call);
 #ifndef HS_WITHOUT_STACKS
     if (!hs_stacks_have_room(place->stack) && hs_signals_are_own())
         hs_call_mark();
@@ -811,14 +818,14 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
     case SYS_alarm:
         see(HS_SEEN_TIMERS);
         return HS_CALL_NATIVE;
-    case SYS_fork: return make_task(call, context, SIGCHLD, 0);
-    case SYS_vfork: return make_task(call, context, CLONE_VM | CLONE_VFORK | SIGCHLD, 0);
+    case SYS_fork: return make_task(call, place, SIGCHLD, 0);
+    case SYS_vfork: return make_task(call, place, CLONE_VM | CLONE_VFORK | SIGCHLD, 0);
     case SYS_clone:
         /* Only the end of the stack is told: it is followed as far as any thread's reaches. */
         if (call->a & CLONE_THREAD)
             hs_stacks_note((void *)call->e, (uintptr_t)call->b - SHORT_STACK, (uintptr_t)call->b);
-        return make_task(call, context, (unsigned long)call->a, call->b != 0);
-    case SYS_clone3: return clone_by_list(call, context);
+        return make_task(call, place, (unsigned long)call->a, call->b != 0);
+    case SYS_clone3: return clone_by_list(call, place);
     /* The mask of a thread that ends is nobody's. */
     case SYS_exit:
         hs_signals_set_blocks(0);
@@ -846,6 +853,7 @@ void hs_call_begin(void)
     calls.process = process;
     hs_signals_begin(calls.process);
     hs_stacks_begin();
+    hs_children_begin();
     hs_usage_begin();
 }
 

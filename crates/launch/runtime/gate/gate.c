@@ -137,6 +137,7 @@ __attribute__((used)) static void hs_gate_called(struct passage *passage)
     case HS_CALL_DONE: passage->next += CALL_BYTES; break;
     case HS_CALL_AT_SITE: hs_gate_reveal(); break;
     case HS_CALL_ARRIVES: passage->next = hs_watch_arrive_by_slot(passage->next - NATIVE); break;
+    case HS_CALL_VFORKS: passage->next = (uintptr_t)hs_children_branch; break;
     default: break;
     }
 }
@@ -368,6 +369,12 @@ void hs_gate_leave(void)
     gate.is_revealed = 1;
 }
 
+/* A vfork's child: has its calls come here, or not. */
+int hs_gate_follow(int on)
+{
+    return dispatch(on) ? 0 : -1;
+}
+
 /* Whether the tool ignores SIGSYS. */
 int hs_gate_ignores(void)
 {
@@ -412,6 +419,9 @@ static void on_call(int number, siginfo_t *info, void *data)
         }
         break;
     }
+    case HS_CALL_VFORKS:
+        regs[REG_RIP] = (greg_t)hs_children_branch;
+        return;
     case HS_CALL_LEAVES:
         regs[REG_RIP] = (greg_t)leave_by;
         return;
@@ -468,6 +478,11 @@ int hs_gate_show_site(void *context)
     const uintptr_t at = (uintptr_t)regs[REG_RIP], slots = (uintptr_t)hs_gate_slots, by_signal = (uintptr_t)resume;
     if (at >= slots && at < slots + (uintptr_t)gate.slot_count * SLOT_BYTES)
         return leave_slot(regs) && !is_called_by_runtime(regs);
+    const uintptr_t branched = hs_children_returned(at, regs[REG_RAX]);
+    if (branched) {
+        regs[REG_RCX] = regs[REG_RIP] = (greg_t)branched;
+        return !is_called_by_runtime(regs);
+    }
     if (at != by_signal && at != by_signal + CALL_BYTES)
         return 0;
     const uintptr_t back = *(const uintptr_t *)regs[REG_RSP];

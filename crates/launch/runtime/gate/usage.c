@@ -16,7 +16,7 @@
 
 /* The use of earlier runs, as it was when this one began. Not written in a run. */
 static struct {
-    struct rusage own, thread;
+    struct rusage own, thread, children;
     uint64_t own_ns, thread_ns;
     void *first; /* the first thread's pointer */
 } used;
@@ -46,16 +46,14 @@ static struct timeval less(struct timeval now, struct timeval before)
 enum hs_call_outcome hs_usage_tell(struct hs_system_call *call)
 {
     struct rusage *usage = (struct rusage *)call->b;
-    /* A worker that has had children is not used again. */
     const int whose = (int)call->a;
-    if (whose == RUSAGE_CHILDREN)
-        return HS_CALL_NATIVE;
-    /* In a build the figures of a job are its own and its zygote's, a known difference. */
-    if (!hs_nested_is_build())
+    const int is_children = whose == RUSAGE_CHILDREN;
+    /* In a build the figures of a job are its own and its zygote's, a known difference. The peak of children is that of all runs. */
+    if (is_children ? hs_children_came_before() : !hs_nested_is_build())
         hs_call_mark();
     if (whose == RUSAGE_THREAD && !is_first_thread())
         return HS_CALL_NATIVE;
-    const struct rusage *before = whose == RUSAGE_THREAD ? &used.thread : &used.own;
+    const struct rusage *before = is_children ? &used.children : whose == RUSAGE_THREAD ? &used.thread : &used.own;
     const long result = HS_SYS(SYS_getrusage, whose, usage);
     if (result != 0)
         return done(call, result);
@@ -82,6 +80,8 @@ enum hs_call_outcome hs_usage_times(struct hs_system_call *call)
     if (out && result >= 0) {
         out->tms_utime -= ticks(used.own.ru_utime);
         out->tms_stime -= ticks(used.own.ru_stime);
+        out->tms_cutime -= ticks(used.children.ru_utime);
+        out->tms_cstime -= ticks(used.children.ru_stime);
     }
     return done(call, result);
 }
@@ -190,6 +190,8 @@ void hs_usage_begin(void)
     return;
 #endif
     HS_SYS(SYS_getrusage, RUSAGE_SELF, &used.own);
+    if (hs_children_came_before())
+        HS_SYS(SYS_getrusage, RUSAGE_CHILDREN, &used.children);
     HS_SYS(SYS_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &now);
     used.own_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
     HS_SYS(SYS_getrusage, RUSAGE_THREAD, &used.thread);

@@ -33,6 +33,17 @@ static hs_py_slot *free_of_classes;
 static hs_py *streams[9];
 static int files_are_ignored;
 
+/* What precedes each object that the collector knows; the lowest bits are flags. The lists of its generations follow each other. */
+struct head {
+    uintptr_t next, previous;
+};
+#define HEAD(link) ((const struct head *)((link) & ~(uintptr_t)3))
+enum { GENERATIONS = 3 };
+static const struct generation {
+    struct head head;
+    int threshold, count;
+} *generations;
+
 /* Modules of the standard library that are in C. */
 static const char listed[] =
     "_typing _opcode _csv binascii zlib _bz2 _lzma _struct math cmath _bisect _random _heapq _json _sha1 _sha256 _sha512 _sha2 _sha3 "
@@ -242,8 +253,38 @@ static int nobody_is_told(void)
     return (!callbacks || callbacks->size == 0) && warnings && warnings->base.type == hs_py_api.list && warnings->size == 0;
 }
 
-/* Whether nobody can see the end of these objects. Those of the zygote are examined first. */
-int hs_python_ends_unseen(const struct hs_py_list *objects, int is_of_zygote)
+/* Visits every object that the collector knows, and returns their number; -1 if the lists are not as expected, or at an object whose end
+ * can be seen. Nothing is written, so that a fork does not get its own copies of all pages. */
+static ssize_t walk(int is_judging)
+{
+    ssize_t count = 0;
+    for (int i = 0; i < GENERATIONS; i++) {
+        const struct head *end = &generations[i].head, *before = end;
+        for (const struct head *at = HEAD(end->next); at != end; before = at, at = HEAD(at->next), count++)
+            if (!at || HEAD(at->previous) != before || (is_judging && !ends_unseen((hs_py *)(uintptr_t)(at + 1))))
+                return -1;
+    }
+    return count;
+}
+
+/* Finds the collector's lists: a new object is the last one of the youngest. They must have as many objects as the collector
+ * tells, and the list of these. */
+static void find_lists(hs_py *collector)
+{
+    hs_py *last = hs_py_api.PyList_New(0);
+    if (!last)
+        return;
+    generations = (const struct generation *)(const void *)HEAD(((struct head *)(void *)last)[-1].next);
+    hs_py_api.Py_DecRef(last);
+    struct hs_py_list *objects = (struct hs_py_list *)hs_py_api.PyObject_CallMethod(collector, "get_objects", NULL);
+    if (!objects || objects->size + 1 != walk(0))
+        generations = NULL;
+    if (objects)
+        hs_py_api.Py_DecRef(&objects->base);
+}
+
+/* Whether nobody can see the end of the objects that the collector knows. Those of the zygote are examined first. */
+int hs_python_ends_unseen(hs_py *collector, int is_of_zygote)
 {
     const hs_py *environment = hs_python_attribute("os", "environ");
     reference = dlsym(RTLD_DEFAULT, "_PyWeakref_RefType");
@@ -252,12 +293,16 @@ int hs_python_ends_unseen(const struct hs_py_list *objects, int is_of_zygote)
     files_are_ignored = are_files_ignored();
     memset(known, 0, sizeof known);
     known_count = 0;
-    if (!reference || !free_of_classes || !note_streams() || !nobody_is_told() || dl_iterate_phdr(is_foreign, NULL))
+    /* Without the switch, the collector might run meanwhile. */
+    if (!reference || !free_of_classes || !hs_py_api.collect || !note_streams() || !nobody_is_told() || dl_iterate_phdr(is_foreign, NULL))
         return 0;
-    for (ssize_t i = 0; i < objects->size; i++)
-        if (!ends_unseen(objects->items[i]))
-            return 0;
-    return 1;
+    const int collects = hs_py_api.collect_never();
+    if (is_of_zygote)
+        find_lists(collector);
+    const int is_it = generations && walk(1) >= 0;
+    if (collects)
+        hs_py_api.collect();
+    return is_it;
 }
 
 #endif

@@ -28,10 +28,10 @@ void hs_python_tell(enum hs_python_mark mark, const char *text)
     HS_SYS(SYS_close, HS_MARK_PYTHON, mark, text, text ? strlen(text) : 0);
 }
 
-/* Ends a process that cannot become a zygote. The runner finds the reason by its observation. */
+/* Ends a process that cannot become a zygote. The runner finds the reason, and the line of Python, by its observation. */
 __attribute__((noreturn)) void hs_python_refuse(const char *why)
 {
-    hs_python_tell(HS_PYTHON_REFUSES, why);
+    hs_python_tell(HS_PYTHON_REFUSES, state == BEFORE ? why : hs_python_line(why));
     _exit(127);
 }
 
@@ -136,7 +136,7 @@ void hs_python_touched(const char *what)
     hs_py_api.PyErr_Fetch(&error[0], &error[1], &error[2]);
     hs_python_close_lent();
     hs_python_disarm();
-    hs_python_tell(HS_PYTHON_CHECKS, NULL);
+    hs_python_tell(HS_PYTHON_CHECKS, hs_python_line(what));
     hs_python_note_keepers();
     const char *why = hs_python_refuses(&start);
     if (why)
@@ -145,7 +145,7 @@ void hs_python_touched(const char *what)
     if (!hs_python_is_observed)
         hs_python_spare();
     const struct hs_job *job = hs_serve_python(&start, place);
-    hs_python_resume(job);
+    hs_python_resume(&start, job);
     hs_py_api.PyErr_Restore(error[0], error[1], error[2]);
 }
 

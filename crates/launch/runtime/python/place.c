@@ -36,6 +36,28 @@ static void mix_attribute(uint64_t *hash, hs_py *of, const char *name)
         hs_py_api.Py_DecRef(value);
 }
 
+/* The file and the line of the innermost Python code, and this text. For people. */
+const char *hs_python_line(const char *text)
+{
+    static char line[HS_PYTHON_TEXT];
+    hs_py *error[3];
+    hs_py_api.PyErr_Fetch(&error[0], &error[1], &error[2]);
+    hs_py *frame = hs_py_api.PyEval_GetFrame();
+    hs_py *code = frame ? hs_py_api.PyFrame_GetCode(frame) : NULL;
+    hs_py *file = code ? hs_py_api.PyObject_GetAttrString(code, "co_filename") : NULL;
+    const char *name = file ? hs_py_api.PyUnicode_AsUTF8(file) : NULL;
+    if (name)
+        snprintf(line, sizeof line, "%s:%d: %s", name, hs_py_api.PyFrame_GetLineNumber(frame), text);
+    else
+        snprintf(line, sizeof line, "%s", text);
+    if (file)
+        hs_py_api.Py_DecRef(file);
+    if (code)
+        hs_py_api.Py_DecRef(code);
+    hs_py_api.PyErr_Restore(error[0], error[1], error[2]);
+    return line;
+}
+
 /* A number for the place: what was touched, by which line of which function, and the modules that were imported, in their order. */
 uint64_t hs_python_place(const char *what)
 {

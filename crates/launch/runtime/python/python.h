@@ -160,6 +160,7 @@ enum hs_python_kind {
     HS_PY_TOUCHES, /* always */
     HS_PY_METHOD,  /* an attribute of a list: always, but only a method is known */
     HS_PY_ITEM,    /* an item of a list, unless it is the script's name */
+    HS_PY_NAME,    /* a store to a list, unless it gives the script another name */
     HS_PY_VARIABLE, /* never: the name of the variable goes into the key */
     HS_PY_STREAM,  /* an attribute of a stream, unless it is the same for each request */
     HS_PY_PATH,    /* a file's path, unless it is absolute */
@@ -212,16 +213,17 @@ HS_HIDDEN void hs_python_tell(enum hs_python_mark mark, const char *text);
 HS_HIDDEN void hs_python_note_locale(void);
 HS_HIDDEN const char *hs_python_refuses(const struct hs_start *start);
 HS_HIDDEN uint64_t hs_python_place(const char *what);
+HS_HIDDEN const char *hs_python_line(const char *text);
 
 /* finish.c */
 HS_HIDDEN void hs_python_spare(void);
 
 /* harmless.c */
 HS_HIDDEN void hs_python_note_libraries(void);
-HS_HIDDEN int hs_python_ends_unseen(const struct hs_py_list *objects, int is_of_zygote);
+HS_HIDDEN int hs_python_ends_unseen(hs_py *collector, int is_of_zygote);
 
 /* resume.c */
 __attribute__((noreturn)) HS_HIDDEN void hs_python_give_up(void);
-HS_HIDDEN void hs_python_resume(const struct hs_job *job);
+HS_HIDDEN void hs_python_resume(const struct hs_start *start, const struct hs_job *job);
 
 #endif

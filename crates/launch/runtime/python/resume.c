@@ -65,14 +65,17 @@ static void fill_list(hs_py *list, const char *text, uint32_t count)
     hs_py_api.Py_DecRef(&made->base);
 }
 
-static void fill_arguments(const struct hs_job *job)
+/* The zygote was started with the interpreter, its options and the script. sys.argv begins with the script. */
+static void fill_arguments(const struct hs_start *start, const struct hs_job *job)
 {
-    const uint32_t count = job->head->argc;
+    const uint32_t count = job->head->argc, before = (uint32_t)start->argc - 1;
     struct hs_py_list *list = (struct hs_py_list *)hs_py_request.arguments;
-    /* sys.argv has all but the interpreter. */
-    if (list->size != 1 || count < 2)
+    if (list->size != 1 || before < 1 || count <= before)
         hs_python_give_up();
-    fill_list(hs_py_request.arguments, job->strings + strlen(job->strings) + 1, count - 1);
+    const char *script = job->strings;
+    for (uint32_t i = 0; i < before; i++)
+        script += strlen(script) + 1;
+    fill_list(hs_py_request.arguments, script, count - before);
     if (hs_py_request.original)
         fill_list(hs_py_request.original, job->strings, count);
 }
@@ -155,14 +158,14 @@ static void forget(hs_py **object)
     *object = NULL;
 }
 
-void hs_python_resume(const struct hs_job *job)
+void hs_python_resume(const struct hs_start *start, const struct hs_job *job)
 {
     /* A collection now would finalize what a fresh process finalizes later. */
     const int collects = hs_py_api.collect && hs_py_api.collect_never();
     /* A cold process outlives its runner's guard, too, and could see this. */
     prctl(PR_SET_PDEATHSIG, 0);
     fill_environment(job);
-    fill_arguments(job);
+    fill_arguments(start, job);
     for (int fd = 0; fd < 3; fd++)
         open_stream(fd);
     renew();

@@ -79,6 +79,24 @@ static hs_py *first(hs_py *list, hs_py *key)
     return items[0][0];
 }
 
+/* Gives the script another name, as the scripts of pip do: its value comes of no request, or they would have halted. */
+static int set_first(hs_py *list, hs_py *key, hs_py *value)
+{
+    (void)list, (void)key;
+    hs_py *old = items[0][0];
+    hs_py_api.Py_IncRef(value);
+    items[0][0] = value;
+    hs_py_api.Py_DecRef(old);
+    return 0;
+}
+
+/* Whether the value that is stored is a text, and not that of a deletion. */
+static int is_name(const struct arguments *given)
+{
+    const hs_py *value = (const hs_py *)given->rdx;
+    return is_first(given) && value && value->type == hs_py_api.text;
+}
+
 /* Whether C code may ask for this attribute because it has not found the type that it knows, such as pickle. */
 static int is_method(const struct arguments *given)
 {
@@ -198,7 +216,8 @@ static hs_py_slot *renewed(const struct trap *trap, hs_py_slot *lend)
 static int passes(const struct trap *trap, const struct arguments *given)
 {
     switch (trap->kind) {
-    case HS_PY_ITEM: return 0;
+    case HS_PY_ITEM:
+    case HS_PY_NAME: return 0;
     case HS_PY_METHOD:
         if (!is_method(given))
             hs_python_refuse("an attribute of sys.argv");
@@ -230,6 +249,8 @@ __attribute__((used)) static hs_py_slot *hs_python_called(const char *stub, cons
         return renewed(trap, (hs_py_slot *)hs_python_lend_time);
     if (trap->kind == HS_PY_ITEM && is_first(given))
         return (hs_py_slot *)first;
+    if (trap->kind == HS_PY_NAME && is_name(given))
+        return (hs_py_slot *)set_first;
     if (!passes(trap, given))
         hs_python_touched(trap->what);
     else if (trap->kind == HS_PY_STREAM || trap->kind == HS_PY_VARIABLE) {
@@ -329,6 +350,7 @@ static const char *arm_arguments(void)
     if (!copy)
         return "list";
     set_kind(copy->as_mapping[1], HS_PY_ITEM);
+    set_kind(copy->as_mapping[2], HS_PY_NAME);
     set_kind(copy->getattro, HS_PY_METHOD);
     const char *names[] = {"argv", "orig_argv"};
     hs_py **kept[] = {&hs_py_request.arguments, &hs_py_request.original};

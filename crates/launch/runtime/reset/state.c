@@ -125,6 +125,13 @@ static int timers_armed(void)
     return 0;
 }
 
+/* A stack that became deeper than the restored limit allows stays so, and would not overflow. Half of it is a margin. */
+static int stack_outgrew(void)
+{
+    const rlim_t allowed = state.limits[RLIMIT_STACK].rlim_cur;
+    return allowed != RLIM_INFINITY && hs_frame.stack - hs_memory_stack_low() > allowed / 2;
+}
+
 /* Restores limits; returns whether that failed. */
 static int limits_lost(void)
 {
@@ -135,7 +142,7 @@ static int limits_lost(void)
     for (int which = 0; which < RLIM_NLIMITS; which++) {
         HS_SYS(SYS_prlimit64, 0, which, 0, &limit);
         if (memcmp(&limit, &state.limits[which], sizeof limit) != 0 &&
-            HS_SYS(SYS_prlimit64, 0, which, &state.limits[which], 0) != 0)
+            (HS_SYS(SYS_prlimit64, 0, which, &state.limits[which], 0) != 0 || (which == RLIMIT_STACK && stack_outgrew())))
             return 1;
     }
     return 0;
@@ -184,7 +191,7 @@ uint32_t hs_state_doubts(void)
         return found;
     /* One that still runs, or has left others behind, may know this process by its number, and change it. */
 #ifndef HS_WITHOUT_CHILDREN
-    if (seen & HS_SEEN_CHILDREN)
+    if (seen & HS_SEEN_CHILDREN && !hs_children_are_gone())
         found |= HS_RETIRED_CHILDREN;
 #endif
     if (timers_armed())

@@ -215,6 +215,7 @@ static void finish(void)
     end.point = worker.level == HS_AT_POINT;
     choose(hs_point_is_ready() ? HS_AT_POINT : HS_AT_MAIN);
     end.retired = retirement();
+    end.children = hs_children_count();
     /* A mapping keeps its file open, and the lock on it: it is gone before anybody goes on, as with a process. */
     if (!end.retired && (hs_mappings_undo() != 0 || (audited && hs_mappings_unseen())))
         end.retired = HS_RETIRED_MAPPINGS;

@@ -187,7 +187,7 @@ impl Shared {
         let traits = eligible::examine(&program).ok()?;
         let cache = self.lock().policy.cache.clone();
         let (slots, is_over) = (&self.slots, Some(&self.is_over));
-        let means = Means { runtime, slots, allocator: None, kept: cache.as_deref(), python: false, is_over };
+        let means = Means { runtime, slots, allocator: None, kept: cache.as_deref(), python: None, is_over };
         if self.is_frugal.load(Ordering::Relaxed) && !observe::is_known(&spec, means) {
             return None;
         }

@@ -10,6 +10,7 @@ use super::eligible::Traits;
 use super::observe::{self, Observed, Refusal, Tally, numbers};
 use super::pool::{self, Findings};
 use super::request::Failure;
+use super::script::Script;
 use super::search::Search;
 use super::worker::Worker;
 use super::zygote::{Means, Zygote};
@@ -38,12 +39,12 @@ impl Maker {
         let slots = self.slots.as_deref()?;
         let runtime = self.runtime_for(program, slots)?;
         let kept = self.policy.cache.as_deref();
-        Some(Means { runtime, slots, allocator, kept, python: false, is_over: None })
+        Some(Means { runtime, slots, allocator, kept, python: None, is_over: None })
     }
 
-    fn traits(&self, program: &Path) -> Result<Traits, Reason> {
-        let script = self.policy.python.then(|| eligible::examine_python(program).ok()).flatten();
-        script.map_or_else(|| eligible::examine(program), Ok)
+    fn traits(&self, spec: &Spec<'_>) -> Result<Traits, Reason> {
+        let script = Script::of(spec, &self.policy).and_then(|script| eligible::examine_python(script).ok());
+        script.map_or_else(|| eligible::examine(&spec.program), Ok)
     }
 
     fn runtime_for(&self, program: &Path, slots: &Slots) -> Option<&OwnedFd> {
@@ -65,8 +66,10 @@ impl pool::Make for Maker {
     }
 
     fn is_known(&self, spec: &Spec<'_>, allocator: Option<&Path>) -> bool {
-        let means = self.means(&spec.program, allocator);
-        self.traits(&spec.program).is_err() || means.is_none_or(|means| observe::is_known(spec, means))
+        let (Some(means), Ok(traits)) = (self.means(&spec.program, allocator), self.traits(spec)) else {
+            return true;
+        };
+        observe::is_known(spec, Means { python: traits.python.as_ref(), ..means })
     }
 
     fn tally(&self, program: &Path, allocator: Option<&Path>) -> Tally {
@@ -81,13 +84,13 @@ impl pool::Make for Maker {
 
     fn observe(&self, spec: &Spec<'_>, allocator: Option<&Path>) -> Result<Findings, Reason> {
         // Each time, since the program may have been replaced by one that would run past the runtime.
-        let traits = self.traits(&spec.program)?;
+        let traits = self.traits(spec)?;
         if traits.python.is_some() && self.policy.refuses_seed(spec) {
             return Err(Reason::HashSeed);
         }
         let means = self.means(&spec.program, allocator).ok_or(Reason::System)?;
-        let means = Means { python: traits.python.is_some(), ..means };
-        if means.python && !Search::of(&spec.env).relative().is_empty() {
+        let means = Means { python: traits.python.as_ref(), ..means };
+        if means.python.is_some() && !Search::of(&spec.env).relative().is_empty() {
             return Err(Reason::LibraryPath);
         }
         let (observed, is_new) = observe::observe(spec, &[numbers::of(spec)], means);

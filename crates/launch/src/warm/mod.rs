@@ -17,6 +17,7 @@ pub(crate) mod observe;
 mod policy;
 mod pool;
 mod request;
+pub(crate) mod script;
 mod search;
 mod starter;
 pub(crate) mod wire;
@@ -80,7 +81,7 @@ fn probe(image: &OwnedFd, slots: &Slots) -> bool {
     let Ok(null) = null else { return false };
     let env = EnvBlock::new(&hotstart_model::Environment::new());
     let spec = Spec::plain(path, "sh".into(), env, &null);
-    let means = Means { runtime: image, slots, allocator: None, kept: None, python: false, is_over: None };
+    let means = Means { runtime: image, slots, allocator: None, kept: None, python: None, is_over: None };
     let started = Zygote::start(&spec, &traits, means, None);
     !matches!(started, Err(Reason::NotStopped | Reason::System))
 }

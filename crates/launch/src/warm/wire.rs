@@ -45,12 +45,15 @@ pub(crate) const PYTHON_WATCHES: u64 = 1;
 pub(crate) const PYTHON_RENEWS: u64 = 2;
 pub(crate) const PYTHON_CHECKS: u64 = 3;
 pub(crate) const PYTHON_REFUSES: u64 = 4;
+pub(crate) const PYTHON_TEXT: u64 = 512;
 /// Offsets in `struct hs_observed`: the requested names, their length, the address of `environ`, and the place.
 pub(crate) const OBSERVED: [u64; 4] = [0, 8, 16, 24];
 /// A number that no descriptor has.
 const MARK: u64 = -0x6873_i64 as u64;
 /// Stage of a reply: no persistent process can be made of this tool here.
 pub(crate) const STAGE_RESET: u32 = 6;
+/// Bit of `enum hs_retirement`: child processes are left.
+pub(crate) const RETIRED_CHILDREN: u32 = 1 << 1;
 /// Bit of `enum hs_retirement`: the run made a system call that is not known to be harmless.
 pub(crate) const RETIRED_CALLS: u32 = 1 << 7;
 /// Bit of `enum hs_run_doubt`: the run whose end is awaited did so.
@@ -121,6 +124,8 @@ pub(crate) struct End {
     pub differs: u32,
     /// Whether the run began at a deferred snapshot, where `main` first looks at its request.
     pub at_point: bool,
+    /// The number of its children, if the process can be used again.
+    pub children: u32,
     pub user_us: u64,
     pub system_us: u64,
     pub minor_faults: u64,
@@ -150,6 +155,7 @@ impl End {
             retired,
             differs,
             at_point: word(bytes, 6) != 0,
+            children: word(bytes, 7),
             user_us: long(0),
             system_us: long(1),
             minor_faults: long(2),
@@ -266,6 +272,7 @@ mod tests {
             "HS_ENDING_REFUSED",
             "HS_SLOTS",
             "sizeof(struct hs_slot)",
+            "HS_RETIRED_CHILDREN",
             "HS_RETIRED_CALLS",
             "HS_RUN_CALLS",
             "HS_RUN_CHILDREN",
@@ -278,6 +285,7 @@ mod tests {
             "HS_PYTHON_RENEWS",
             "HS_PYTHON_CHECKS",
             "HS_PYTHON_REFUSES",
+            "HS_PYTHON_TEXT",
             "sizeof(struct hs_mode)",
         ]
         .iter()
@@ -302,7 +310,7 @@ mod tests {
         .chain(["group", "pid"].iter().map(|f| offset("hs_slot", f)))
         .chain(["pid", "error", "stage"].iter().map(|f| offset("hs_reply", f)))
         .chain(
-            ["status", "ending", "retired", "differs", "point", "user_us"]
+            ["status", "ending", "retired", "differs", "point", "children", "user_us"]
                 .iter()
                 .map(|f| offset("hs_end", f)),
         )
@@ -347,6 +355,7 @@ mod tests {
             Ending::Refused as i64,
             SLOTS as i64,
             Table::bytes(1) as i64,
+            RETIRED_CHILDREN as i64,
             RETIRED_CALLS as i64,
             RUN_CALLS as i64,
             RUN_CHILDREN as i64,
@@ -359,6 +368,7 @@ mod tests {
             PYTHON_RENEWS as i64,
             PYTHON_CHECKS as i64,
             PYTHON_REFUSES as i64,
+            PYTHON_TEXT as i64,
             python_mode(true).len() as i64,
         ]
         .into_iter()
@@ -366,7 +376,7 @@ mod tests {
         .chain([8, 12, 16, 20, 24, 28, 32, 36, 40, 44])
         .chain([0, 4])
         .chain([8, 12, 16])
-        .chain([8, 12, 16, 20, 24, 32])
+        .chain([8, 12, 16, 20, 24, 28, 32])
         .chain([48, 64, 80])
         .chain(OBSERVED.map(|offset| offset as i64))
         .collect();

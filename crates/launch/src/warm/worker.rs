@@ -64,8 +64,9 @@ pub(crate) struct Link {
 /// The end of a run in a persistent process.
 #[derive(Debug)]
 pub(crate) enum Ended {
-    /// The process can be used again, unless an audit found differences (`enum hs_difference`).
-    Reset { status: Status, usage: Usage, differs: u32, at_point: bool },
+    /// The process can be used again, unless an audit found differences (`enum hs_difference`), or one of its `children` was no
+    /// job of a server.
+    Reset { status: Status, usage: Usage, differs: u32, at_point: bool, children: u32, is_spoiled: bool },
     /// The process has ended with this status, or is about to. `retired` has the reasons (`enum hs_retirement`), 0 if it just
     /// died.
     Process { retired: u32, doubts: Doubts },
@@ -79,7 +80,6 @@ pub(crate) struct Doubts(u32);
 
 impl Doubts {
     /// From bits of `enum hs_run_doubt`.
-    #[cfg(test)]
     pub(crate) fn new(bits: u32) -> Self {
         Doubts(bits)
     }
@@ -110,6 +110,13 @@ impl Ended {
     pub(crate) fn expect_children(&mut self) {
         if let Ended::Process { doubts, .. } = self {
             doubts.0 &= !wire::RUN_CHILDREN;
+        }
+    }
+
+    /// Compares the children of a run with the number of its clients that a server has served; `None` if that is not known.
+    pub(crate) fn check_children(&mut self, served: Option<u32>) {
+        if let Ended::Reset { children, is_spoiled, .. } = self {
+            *is_spoiled = *children > 0 && served != Some(*children);
         }
     }
 
@@ -216,7 +223,8 @@ impl Worker {
             Some(end) if end.ending == Ending::Reset => {
                 let usage = usage(&end);
                 let status = Status::Exited(end.status);
-                Ended::Reset { status, usage, differs: end.differs, at_point: end.at_point }
+                let End { differs, at_point, children, .. } = end;
+                Ended::Reset { status, usage, differs, at_point, children, is_spoiled: false }
             }
             Some(end) if end.ending == Ending::Retired => {
                 self.is_dead = true;

@@ -7,7 +7,7 @@ use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
@@ -20,6 +20,7 @@ use super::files::Files;
 use super::observe::stdio::{self, Class, Stand};
 use super::observe::{Observed, counts};
 use super::request::{self, Asked, Failure};
+use super::script::Script;
 use super::search::Search;
 use super::worker::{Link, Origin, Worker};
 use super::{key, starter, wire};
@@ -42,8 +43,8 @@ pub(crate) struct Means<'a> {
     pub allocator: Option<&'a Path>,
     /// The directory in which observations are stored.
     pub kept: Option<&'a Path>,
-    /// Whether the program is a Python script, which is stopped later than before `main`.
-    pub python: bool,
+    /// The Python script, which is stopped later than before `main`, if it is one.
+    pub python: Option<&'a Script>,
     /// Set when the zygote is no longer wanted. `None` if it always is.
     pub is_over: Option<&'a AtomicBool>,
 }
@@ -62,8 +63,8 @@ pub(crate) struct Zygote {
     pub names: Vec<Vec<u8>>,
     /// Addresses at which it keeps the number of arguments.
     counts: Vec<u64>,
-    /// The interpreter, if it is a Python script.
-    interpreter: Option<PathBuf>,
+    /// The Python script, if it is one.
+    script: Option<Script>,
     /// Number of starts with its memory layout, those of its persistent processes included.
     starts: Arc<AtomicU32>,
     /// Number of forks, persistent processes not counted.
@@ -121,7 +122,7 @@ impl Zygote {
             program_exe: Arc::default(),
             names: Vec::new(),
             counts: Vec::new(),
-            interpreter: traits.python.clone(),
+            script: traits.python.clone(),
             starts: Arc::default(),
             copies: 0,
             enlarge_after: 0,
@@ -186,7 +187,7 @@ impl Zygote {
             return Err(Reason::ConstructorsDiffer);
         }
         let mut files = Files::default();
-        files.watch(traits.python.as_ref().unwrap_or(&spec.program));
+        files.watch(traits.python.as_ref().map_or(&spec.program, |script| &script.interpreter));
         self.learn_exe(spec, observed)?;
         let objects = strings.by_ref().take(ready.object_count as usize);
         let objects: Vec<_> = objects.map(|object| Path::new(OsStr::from_bytes(object))).collect();
@@ -194,7 +195,7 @@ impl Zygote {
         if !files.are_mapped(ready.object_count as usize + 1, self.pid) {
             return Err(Reason::FilesChanging);
         }
-        traits.python.iter().for_each(|interpreter| files.watch_exe(interpreter, &self.exe));
+        traits.python.iter().for_each(|script| files.watch_exe(&script.interpreter, &self.exe));
         observed.iter().for_each(|observed| files.join(&observed.files));
         let mut traits = traits.clone();
         objects.iter().try_for_each(|object| traits.add_library(object))?;
@@ -235,7 +236,7 @@ impl Zygote {
     /// in case only, the kernel may show another one than the name by which a file is found.
     fn learn_exe(&mut self, spec: &Spec<'_>, observed: Option<&Observed>) -> Result<(), Reason> {
         self.exe = exe::of_process(self.pid).map_err(|_| Reason::System)?.into();
-        self.program_exe = match &self.interpreter {
+        self.program_exe = match &self.script {
             Some(_) => exe::of_file(&spec.program).into(),
             None => Arc::clone(&self.exe),
         };
@@ -311,7 +312,7 @@ impl Zygote {
     fn ask(&mut self, spec: &Spec<'_>, slot: Slot<'_>, asked: Asked<'_>) -> Result<i32, Failure> {
         let bind = self.near.then_some(self.pid);
         let asked = Asked { slot: slot.index(), bind, counts: &self.counts, ..asked };
-        let as_script = self.interpreter.as_deref().map(|interpreter| of_interpreter(spec, interpreter));
+        let as_script = self.script.as_ref().map(|script| script.as_interpreter(spec));
         let sent = match request::send(&self.socket, as_script.as_ref().unwrap_or(spec), asked) {
             Err(Failure::Died) => None,
             Err(other) => return Err(other),
@@ -437,23 +438,22 @@ pub(super) fn spawn(
     spawn::vfork_exec(&request, None)
 }
 
-/// Returns the start of `interpreter` that the kernel makes of a script's: interpreter and script replace the invoked name.
-fn of_interpreter<'a>(spec: &Spec<'a>, interpreter: &Path) -> Spec<'a> {
-    let script = [interpreter.as_os_str(), spec.program.as_os_str()].map(OsStr::to_owned);
-    let argv = script.into_iter().chain(spec.argv.iter().skip(1).cloned()).collect();
-    Spec { argv, ..spec.clone() }
-}
-
 fn spawn_stopped(
     spec: &Spec<'_>,
     traits: &Traits,
     ends: Ends,
     allocator: Option<&Path>,
 ) -> Result<i32, Reason> {
-    let program = CString::new(spec.program.as_os_str().as_bytes()).map_err(|_| Reason::System)?;
-    // Python has read all arguments when it stops, so there are none.
-    let mut argv = vec![CString::default(); if traits.python.is_some() { 1 } else { wire::ROOM }];
-    argv[0] = name(spec).map_err(|_| Reason::System)?;
+    // Python has read all arguments when it stops, so there are none of the script's.
+    let command = traits.python.as_ref().map(|script| script.command(spec));
+    let (program, first) = command.unwrap_or_else(|| (spec.program.clone(), Vec::new()));
+    let text = |text: &OsStr| CString::new(text.as_bytes()).map_err(|_| Reason::System);
+    let mut argv = first.iter().map(|word| text(word)).collect::<Result<Vec<_>, _>>()?;
+    if argv.is_empty() {
+        argv = vec![CString::default(); if traits.python.is_some() { 1 } else { wire::ROOM }];
+        argv[0] = name(spec).map_err(|_| Reason::System)?;
+    }
+    let program = text(program.as_os_str())?;
     let (env, count) = environment(spec, allocator);
     let inherited = Inherited::of(spec);
     let start = move || spawn(&program, &argv, &env, count, &ends, &inherited, false);

@@ -115,6 +115,21 @@ const SEEN: &[(&str, &str)] = &[
         "an interpreter that is replaced",
         "import os\nd = D(1)\nn = sys.argv[1:]\nsys.stdout.flush()\nos.execv('/bin/echo', ['echo', *n])",
     ),
+    ("no errors' stream", "d = D(1)\nn = sys.argv[1:]\nsys.stderr = None\ne = D(2)\ne.me = e"),
+    (
+        "no errors' stream at all",
+        "d = D(1)\nn = sys.argv[1:]\ndel sys.stderr, sys.__stderr__\ne = D(2)\ne.me = e",
+    ),
+    ("a closed errors' stream", "d = D(1)\nn = sys.argv[1:]\nsys.stderr.close()\ne = D(2)\ne.me = e"),
+    (
+        "another errors' stream",
+        "d = D(1)\nn = sys.argv[1:]\nsys.stderr = open('/dev/null', 'w')\ne = D(2)\ne.me = e",
+    ),
+    (
+        "an errors' stream that flushes late",
+        "class F:\n  def __init__(self): self.me = self\n  def __del__(self):\n    sys.stderr = sys.__stderr__\n    \
+         sys.stderr.flush()\nf = F()\nn = sys.argv[1:]\nsys.stderr = None\ne = D(2)",
+    ),
     ("an error", "d = D(1)\nn = sys.argv[1:]\ne = D(2)\nraise ValueError(n)"),
     ("a status", "d = D(1)\nn = sys.argv[1:]\ne = D(2)\nsys.exit(5)"),
     (

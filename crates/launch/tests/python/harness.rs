@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use hotstart_launch::{Choice, EnvBlock, Exit, Group, Launcher, OnDoubt, Policy, Reason, Spec, Via};
 use hotstart_model::{Environment, Status};
@@ -14,6 +14,7 @@ use crate::common::await_age;
 
 /// Most scripts of one run of the tests.
 const SCRIPTS_MAX: usize = 2048;
+const TRIES: usize = 5;
 
 /// The expected way of the starts after the first ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,16 +23,30 @@ pub enum Ends {
     Cold(Reason),
 }
 
+/// The way in which a script is started.
+#[derive(Clone, Copy, Debug)]
+pub enum By {
+    /// By its first line, this one.
+    Line(&'static str),
+    /// By the interpreter, with these options.
+    Interpreter(&'static [&'static str]),
+}
+
 pub struct Script {
     _dir: tempfile::TempDir,
     pub program: PathBuf,
+    pub by: By,
+    /// The interpreter's name, if it is not its path.
+    pub name: Option<String>,
     pub env: Vec<(String, String)>,
     pub cwd: PathBuf,
     pub input: &'static str,
     /// What standard output and error already have. They are written at the end.
     pub before: &'static str,
     pub umask: Option<u32>,
-    pub launcher: Launcher,
+    /// The signals that are ignored.
+    pub ignored: Option<u64>,
+    pub launcher: Arc<Launcher>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -90,13 +105,16 @@ impl Script {
             cwd: dir.path().canonicalize().unwrap(),
             _dir: dir,
             program,
+            by: By::Line(""),
+            name: None,
             env: [("PATH", "/usr/bin:/bin"), ("A", "1"), ("PYTHONDONTWRITEBYTECODE", "1")]
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .into(),
             input: "one\ntwo\n",
             before: "",
             umask: None,
-            launcher: launcher(),
+            ignored: None,
+            launcher: launcher().into(),
         };
         script.write(body);
         script
@@ -105,7 +123,9 @@ impl Script {
     /// Replaces the script.
     pub fn write(&self, body: &str) {
         use std::os::unix::fs::PermissionsExt;
-        std::fs::write(&self.program, format!("#!{}\n{body}", python().display())).unwrap();
+        let own = format!("#!{}", python().display());
+        let line = if let By::Line(line @ "#!/usr/bin/env python3") = self.by { line } else { &own };
+        std::fs::write(&self.program, format!("{line}\n{body}")).unwrap();
         std::fs::set_permissions(&self.program, std::fs::Permissions::from_mode(0o755)).unwrap();
         self.settle();
     }
@@ -164,16 +184,23 @@ impl Script {
     ) -> Result<Exit, hotstart_launch::StartError> {
         let group = Group::new();
         let env: Environment = self.env.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        let file = self.program.to_str().unwrap();
+        let (interpreter, name) = (python(), self.name.as_deref());
+        let name = name.unwrap_or(interpreter.to_str().unwrap());
+        let (program, first) = match self.by {
+            By::Line(_) => (self.program.clone(), vec!["tool"]),
+            By::Interpreter(options) => (interpreter.clone(), [&[name], options, &[file]].concat()),
+        };
         let spec = Spec {
-            program: self.program.clone(),
-            argv: std::iter::once("tool").chain(args.iter().copied()).map(Into::into).collect(),
+            program,
+            argv: first.iter().chain(args).map(Into::into).collect(),
             env: EnvBlock::new(&env),
             cwd: self.cwd.as_path().into(),
             stdio,
             extra_fds: Vec::new(),
             umask: self.umask,
             limits: Vec::new(),
-            ignored: None,
+            ignored: self.ignored,
             keep_cold: false,
             process_group: group.process_group().unwrap(),
         };
@@ -204,19 +231,34 @@ impl Script {
         assert!(counted > 0, "never {ends:?}: {}", self.why());
     }
 
+    /// Returns the way of a first start, and tries again if others have changed a directory meanwhile.
+    fn first(&self, args: &[&str]) -> Via {
+        let vias = (0..TRIES).map(|_| self.run(&self.launcher, args).1.via);
+        let mut vias = vias.skip_while(|via| *via == Via::Cold(Reason::FilesChanging));
+        vias.next().unwrap_or(Via::Cold(Reason::FilesChanging))
+    }
+
     /// Like [`Script::equals`], for a script that one Python's version stops and another does not.
     pub fn equals_somehow(&self, lists: &[&[&str]]) {
-        let (_, exit) = self.run(&self.launcher, lists[0]);
-        let ends = if let Via::Cold(reason) = exit.via { Ends::Cold(reason) } else { Ends::Warm };
+        let via = self.first(lists[0]);
+        let ends = if let Via::Cold(reason) = via { Ends::Cold(reason) } else { Ends::Warm };
         println!("  {ends:?}");
         self.equals(lists, ends);
     }
 
     /// Like [`Script::equals`], for a script that is cold for one reason or another.
     pub fn equals_cold(&self, lists: &[&[&str]]) {
-        let (_, exit) = self.run(&self.launcher, lists[0]);
-        let Via::Cold(reason) = exit.via else { panic!("{:?}: {}", exit.via, self.why()) };
+        let via = self.first(lists[0]);
+        let Via::Cold(reason) = via else { panic!("{via:?}: {}", self.why()) };
         self.equals(lists, Ends::Cold(reason));
+    }
+
+    /// Compares the output only: the start may be of the interpreter itself.
+    pub fn equals_in_output(&self, lists: &[&[&str]]) {
+        for list in lists.iter().chain(lists) {
+            let cold = self.run(&Launcher::new(), list).0;
+            assert_eq!(self.run(&self.launcher, list).0, cold, "{list:?} {}", self.why());
+        }
     }
 
     /// What is known of the tool, for messages.

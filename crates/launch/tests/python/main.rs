@@ -6,6 +6,7 @@ mod doubts;
 mod ends;
 mod harness;
 mod request;
+mod starts;
 
 use harness::{Ends, Script};
 

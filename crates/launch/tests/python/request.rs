@@ -33,6 +33,22 @@ const WARM: &[(&str, &str)] = &[
     ("its attributes", "import sys\nsys.argv.append('x')\nprint(sys.argv, sys.argv.__class__ is list)"),
     ("it unpacked", "import sys\n_, *rest = sys.argv\nprint(rest, [*sys.argv][1:])"),
     ("it as a default", "import sys\ndef main(argv=sys.argv): print(argv[1:])\nmain()"),
+    (
+        "its name replaced",
+        "import sys\nold = sys.argv[0]\nsys.argv[0] = 'na' + 'me'\nk = sys.argv[0]\nsys.argv[0] = k * 2\n\
+         import argparse\np = argparse.ArgumentParser()\n\
+         print(p.prog, sys.argv, old, k, getattr(sys, 'orig_argv', [])[1:], len(sys.argv))",
+    ),
+    (
+        "its name replaced by something else",
+        "import sys\nclass S(str): pass\nsys.argv[0] = S('x')\nprint(sys.argv, type(sys.argv[0]))\n\
+         sys.argv[-1] = 3\nprint(sys.argv)",
+    ),
+    ("its name removed", "import sys\ndel sys.argv[0]\nprint(sys.argv)"),
+    (
+        "its name by other numbers",
+        "import sys\nsys.argv[False] = 'b'\nprint(sys.argv)\nsys.argv[0:1] = 'cd'\nprint(sys.argv)",
+    ),
     ("it replaced", "import sys\nsys.argv = sys.argv[1:]\nprint(sys.argv)"),
     (
         "the parser of arguments",
@@ -260,7 +276,7 @@ fn a_locale_of_the_request_is_kept() {
 fn a_script_without_a_seed_of_hashes_is_cold_unless_it_may_share_one() {
     let body = "import sys\nprint(len({hash('a'), hash('b')}), sys.argv[1:])";
     let strict = |mut script: Script| {
-        script.launcher = crate::harness::strict_launcher();
+        script.launcher = crate::harness::strict_launcher().into();
         script
     };
     strict(Script::new(body)).equals(LISTS, Ends::Cold(Reason::HashSeed));

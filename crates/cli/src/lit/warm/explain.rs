@@ -88,6 +88,9 @@ fn ways(text: &mut String, tool: &ToolStatistics) {
     for (why, count) in &tool.retired {
         let _ = writeln!(text, "{:32}not used again {count}: {why}", "");
     }
+    if let Some(line) = &tool.halts_at {
+        let _ = writeln!(text, "{:32}halts at {line}", "");
+    }
     if let Some(why) = &tool.only_forked {
         let _ = writeln!(text, "{:32}forked only: {why}", "");
     }
@@ -212,6 +215,7 @@ mod tests {
             program: "/bin/sh".into(),
             cold: [(Reason::ReadsDirectory, 1)].into(),
             constructors: Some((Reason::ReadsDirectory, "getcwd".to_owned())),
+            halts_at: Some("/lib/tool.py:3: sys.argv".to_owned()),
             no_allocator: Some(Reason::Static),
             ..ToolStatistics::default()
         };
@@ -243,6 +247,7 @@ mod tests {
             "                                cold 2: not started often enough yet",
             "        0         1     0.00 s  /bin/sh",
             "                                the system's allocator: statically linked",
+            "                                halts at /lib/tool.py:3: sys.argv",
             "                                cold 1: the working directory is read before main (getcwd)",
             "     1000         6    19.00 s  in all",
             "hotstart: failures confirmed cold: 1; tests run both ways: 5; of these not deterministic by \

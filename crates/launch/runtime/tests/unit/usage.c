@@ -12,7 +12,7 @@ static void fake_make_real(int for_good);
 #include <sys/uio.h>
 #include <unistd.h>
 
-static int marks, limit_notes, made_real, is_build;
+static int marks, limit_notes, made_real, is_build, had_children;
 
 static void fake_make_real(int for_good)
 {
@@ -22,6 +22,11 @@ static void fake_make_real(int for_good)
 int hs_nested_is_build(void)
 {
     return is_build;
+}
+
+int hs_children_came_before(void)
+{
+    return had_children;
 }
 
 void hs_call_mark(void)
@@ -117,9 +122,32 @@ static void usage_is_that_of_the_run_and_marked(void)
     struct rusage told;
     struct hs_system_call own = {.number = SYS_getrusage, .a = RUSAGE_SELF, .b = (long)&told};
     CHECK_EQUAL(hs_usage_tell(&own), HS_CALL_DONE);
-    struct hs_system_call children = {.number = SYS_getrusage, .a = RUSAGE_CHILDREN};
-    CHECK_EQUAL(hs_usage_tell(&children), HS_CALL_NATIVE);
+    struct hs_system_call children = {.number = SYS_getrusage, .a = RUSAGE_CHILDREN, .b = (long)&told};
+    CHECK_EQUAL(hs_usage_tell(&children), HS_CALL_DONE);
     CHECK_EQUAL(marks, 2);
+}
+
+static void children_of_earlier_runs_are_subtracted(void)
+{
+    struct rusage told;
+    struct tms ticked;
+    had_children = 1;
+    used.children.ru_utime = (struct timeval){100, 0};
+    used.children.ru_stime = (struct timeval){50, 20000};
+    struct hs_system_call usage = {.number = SYS_getrusage, .a = RUSAGE_CHILDREN, .b = (long)&told};
+    CHECK_EQUAL(hs_usage_tell(&usage), HS_CALL_DONE);
+    CHECK(told.ru_utime.tv_sec < 0 && told.ru_utime.tv_sec >= -100);
+    CHECK(told.ru_stime.tv_sec < 0 && told.ru_stime.tv_sec >= -51);
+    CHECK_EQUAL(marks, 1);
+    struct hs_system_call times = {.number = SYS_times, .a = (long)&ticked};
+    CHECK_EQUAL(hs_usage_times(&times), HS_CALL_DONE);
+    CHECK(ticked.tms_cutime < 0 && ticked.tms_cutime >= -10000);
+    CHECK(ticked.tms_cstime < 0 && ticked.tms_cstime >= -5002);
+    hs_usage_begin();
+    usage.number = SYS_getrusage;
+    CHECK_EQUAL(hs_usage_tell(&usage), HS_CALL_DONE);
+    CHECK_EQUAL(told.ru_utime.tv_sec, 0);
+    had_children = 0;
 }
 
 static void ticks_are_those_of_the_run(void)
@@ -258,6 +286,7 @@ const struct unit_test tests_of_usage[] = {
     {"usage: other clocks are the kernel's", other_clocks_are_the_kernels},
     {"usage: is that of the run, and marked", usage_is_that_of_the_run_and_marked},
     {"usage: ticks are those of the run", ticks_are_those_of_the_run},
+    {"usage: children of earlier runs are subtracted", children_of_earlier_runs_are_subtracted},
     {"usage: bad pointers are the caller's error", bad_pointers_are_the_callers_error},
     {"usage: sleeps until a CPU time are marked", sleeps_until_a_cpu_time_are_marked},
     {"usage: limits on CPU time are shifted", limits_on_cpu_time_are_shifted},

@@ -256,7 +256,7 @@ fn stat(run: &mut Run<'_>, call: Entry, fd: i32, buffer: Option<u64>) -> Result<
 /// Has the second run told something else about one of the kernel's own files: nothing shows when these get other times. Runs of scripts
 /// are not compared.
 fn vary(run: &Run<'_>, path: &Path, buffer: Option<u64>) -> Result<After, Refusal> {
-    match buffer.filter(|_| !run.means.python) {
+    match buffer.filter(|_| run.means.python.is_none()) {
         Some(buffer) => Ok(After::Stat { buffer, is_stream: false }),
         None => refuse(Reason::ReadsSystem, format!("stat of '{}'", path.display())),
     }

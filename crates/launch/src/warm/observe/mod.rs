@@ -23,6 +23,7 @@ mod twice;
 mod unknown;
 mod variables;
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -87,8 +88,9 @@ pub(crate) struct Observed {
     pub counts: Vec<counts::Place>,
     /// The numbers of arguments for which they were observed.
     numbers: Arc<Numbers>,
-    /// The place in a Python script where it stops; 0 before `main`.
+    /// The place in a Python script where it stops; 0 before `main`. The text names the line, for people.
     pub place: u64,
+    pub line: String,
     /// The reason for which it must be cold, if there is one.
     pub refusal: Option<Refusal>,
     key: Vec<u8>,
@@ -183,7 +185,7 @@ pub(crate) fn observe(spec: &Spec<'_>, numbers: &[usize], means: Means<'_>) -> (
     if let Some(known) = find(&of, spec, means.kept) {
         return (known, false);
     }
-    if !search.is_empty() && !means.python {
+    if !search.is_empty() && means.python.is_none() {
         // First without the variable: what is found so holds wherever it changes nothing.
         let libraries = libraries(&of, means.kept)
             .unwrap_or_else(|| observe_with(&search.drop_from(spec), numbers, means).0.libraries.clone());
@@ -208,8 +210,8 @@ fn observe_with(spec: &Spec<'_>, numbers: &[usize], means: Means<'_>) -> (Arc<Ob
     let numbers = numbers.iter().copied().chain(used(&of, means.kept)).collect();
     let begun = SystemTime::now();
     let mut observed = watched(means, |live| match means.python {
-        true => python::observe(spec, means, live),
-        false => twice::observe(spec, &numbers, means, live),
+        Some(script) => python::observe(spec, script, means, live),
+        None => twice::observe(spec, &numbers, means, live),
     });
     if observed.exe.is_empty() {
         observed.exe = exe::of_file(&spec.program);
@@ -252,7 +254,8 @@ impl Drop for Turn {
 }
 
 fn of(spec: &Spec<'_>, means: Means<'_>) -> Subject {
-    Subject::new(&spec.program, means.allocator)
+    let tool = means.python.map_or(Cow::Borrowed(&*spec.program), |script| script.tool(spec));
+    Subject::new(&tool, means.allocator)
 }
 
 /// Observes the constructors for these `numbers` of arguments, `spec`'s among them. Other numbers prove nothing about these,
@@ -396,10 +399,11 @@ mod python {
     //! Python scripts are not observed: the runtime halts them on x86-64 only (`runtime/python`).
 
     use super::{Live, Observed};
+    use crate::warm::script::Script;
     use crate::warm::zygote::Means;
     use crate::{Reason, Spec};
 
-    pub(super) fn observe(_: &Spec<'_>, _: Means<'_>, _: &Live) -> Observed {
+    pub(super) fn observe(_: &Spec<'_>, _: &Script, _: Means<'_>, _: &Live) -> Observed {
         Observed::refused(Reason::NotObserved, "not on this kind of processor")
     }
 }
@@ -423,6 +427,7 @@ impl Observed {
             counts: Vec::new(),
             numbers: Arc::default(),
             place: 0,
+            line: String::new(),
             refusal: Some(Refusal { reason, detail: detail.to_owned() }),
             key: Vec::new(),
         }

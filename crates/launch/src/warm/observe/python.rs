@@ -18,9 +18,9 @@ use super::stdio::{self, Class};
 use super::{Live, Observed, Refusal, twice, variables};
 use crate::sys::channel;
 use crate::sys::trace::{self, Call, Stop};
-use crate::warm::eligible::{self, Traits};
 use crate::warm::identity::Aspect;
 use crate::warm::key::Looks;
+use crate::warm::script::Script;
 use crate::warm::wire;
 use crate::warm::zygote::{self, Means};
 use crate::{Reason, Spec};
@@ -36,8 +36,6 @@ const NAME_SERVICE: &str = "/var/run/nscd/socket";
 const HASH_SEED: u64 = 24;
 const ALLOCATOR_SEED: u64 = 32;
 const GENERATOR: u64 = 2496;
-/// Longest reason that the runtime gives.
-const TEXT_MAX: u64 = 256;
 
 /// What the process is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,9 +57,9 @@ struct Progress {
 }
 
 /// Runs the script with no argument and with those of `spec`, or with one.
-pub(super) fn observe(spec: &Spec<'_>, means: Means<'_>, live: &Live) -> Observed {
+pub(super) fn observe(spec: &Spec<'_>, script: &Script, means: Means<'_>, live: &Live) -> Observed {
     let mut seen = Seen::default();
-    let refusal = compare(spec, means, live, &mut seen).err();
+    let refusal = compare(spec, script, means, live, &mut seen).err();
     Observed {
         names: seen.names,
         looks: Looks { python: true, ..seen.looks },
@@ -73,22 +71,29 @@ pub(super) fn observe(spec: &Spec<'_>, means: Means<'_>, live: &Live) -> Observe
         counts: Vec::new(),
         numbers: Arc::default(),
         place: seen.place,
+        line: seen.line,
         refusal,
         key: Vec::new(),
     }
 }
 
-fn compare(spec: &Spec<'_>, means: Means<'_>, live: &Live, seen: &mut Seen) -> Result<(), Refusal> {
+fn compare(
+    spec: &Spec<'_>,
+    script: &Script,
+    means: Means<'_>,
+    live: &Live,
+    seen: &mut Seen,
+) -> Result<(), Refusal> {
     if means.allocator.is_some() {
         return refuse(Reason::Script, "with another allocator");
     }
     let mut other: Vec<CString> =
-        spec.argv.iter().skip(1).filter_map(|arg| CString::new(arg.as_bytes()).ok()).collect();
+        script.arguments(spec).iter().filter_map(|arg| CString::new(arg.as_bytes()).ok()).collect();
     if other.is_empty() {
         other.push(c"--hotstart".to_owned());
     }
-    let mut one = run(spec, &[], [Class::Null, Class::File, Class::File], means, live, seen)?;
-    let mut two = run(spec, &other, [Class::Pipe; 3], means, live, seen)?;
+    let mut one = run((spec, script), &[], [Class::Null, Class::File, Class::File], means, live, seen)?;
+    let mut two = run((spec, script), &other, [Class::Pipe; 3], means, live, seen)?;
     let differs = |what: &str| refuse(Reason::ConstructorsDiffer, what);
     if one.seen.place != two.seen.place {
         return differs("where a Python script looks at its request");
@@ -102,12 +107,13 @@ fn compare(spec: &Spec<'_>, means: Means<'_>, live: &Live, seen: &mut Seen) -> R
         return differs("the files that a Python script reads");
     }
     seen.place = one.seen.place;
+    seen.line = one.seen.line.clone();
     Ok(())
 }
 
 /// Makes one run, and adds to `seen` what it looks at.
 fn run<'a>(
-    spec: &Spec<'_>,
+    (spec, script): (&Spec<'_>, &Script),
     arguments: &[CString],
     streams: [Class; 3],
     means: Means<'a>,
@@ -115,14 +121,15 @@ fn run<'a>(
     seen: &mut Seen,
 ) -> Result<Run<'a>, Refusal> {
     let everywhere = rustix::thread::sched_getaffinity(None).ok();
-    let pid = spawn(spec, arguments, streams, means)
+    let pid = spawn((spec, script), arguments, streams, means)
         .or_else(|error| refuse(Reason::NotObserved, error.to_string()))?;
     let mut run = Run::of(pid, means, everywhere, live)?;
-    let script = spec.program.clone();
-    run.watch(&script, Aspect::File);
-    if let Ok(Traits { python: Some(interpreter), .. }) = eligible::examine_python(&script) {
-        let exe = run.seen.exe.clone();
-        run.seen.files.watch_exe(&interpreter, &exe);
+    run.watch(script.file(), Aspect::File);
+    let exe = run.seen.exe.clone();
+    run.seen.files.watch_exe(&script.interpreter, &exe);
+    if !script.tried.is_empty() {
+        run.seen.asked_for(b"PATH");
+        script.tried.iter().for_each(|path| run.watch(path, Aspect::File));
     }
     let reached = reach(&mut run);
     everywhere.iter().for_each(|all| _ = rustix::thread::sched_setaffinity(None, all));
@@ -133,7 +140,7 @@ fn run<'a>(
 }
 
 fn spawn(
-    spec: &Spec<'_>,
+    (spec, script): (&Spec<'_>, &Script),
     arguments: &[CString],
     streams: [Class; 3],
     means: Means<'_>,
@@ -142,8 +149,10 @@ fn spawn(
     channel::send(&socket, &[&wire::python_mode(true)], &[])?;
     let ends = zygote::ends(theirs, means.runtime, means.slots, |fd| stdio::placeholder(streams[fd]))?;
     let (environment, variables) = zygote::environment(spec, means.allocator);
-    let program = CString::new(spec.program.as_os_str().as_bytes())?;
-    let argv: Vec<CString> = std::iter::once(zygote::name(spec)?).chain(arguments.iter().cloned()).collect();
+    let (program, first) = script.command(spec);
+    let program = CString::new(program.as_os_str().as_bytes())?;
+    let mut argv = first.iter().map(|word| CString::new(word.as_bytes())).collect::<Result<Vec<_>, _>>()?;
+    argv.extend_from_slice(arguments);
     let inherited = zygote::Inherited::of(spec);
     zygote::spawn(&program, &argv, &environment, variables, &ends, &inherited, true)
         .map_err(std::io::Error::from_raw_os_error)
@@ -189,22 +198,28 @@ fn reach(run: &mut Run<'_>) -> Result<(), Refusal> {
 
 /// Takes note of what the runtime reports.
 fn marked(
-    run: &Run<'_>,
+    run: &mut Run<'_>,
     progress: &mut Progress,
     [_, mark, text, length, ..]: [u64; 6],
 ) -> Result<(), Refusal> {
     match mark {
         wire::PYTHON_WATCHES => progress.phase = Phase::Watched,
         wire::PYTHON_RENEWS => progress.renews = true,
-        wire::PYTHON_CHECKS => progress.phase = Phase::Halted,
-        wire::PYTHON_REFUSES => {
-            let mut bytes = vec![0; length.min(TEXT_MAX) as usize];
-            run.memory.read_exact_at(&mut bytes, text).map_err(lost)?;
-            return refuse(Reason::NotPython, String::from_utf8_lossy(&bytes));
+        wire::PYTHON_CHECKS => {
+            progress.phase = Phase::Halted;
+            run.seen.line = told(run, text, length)?;
         }
+        wire::PYTHON_REFUSES => return refuse(Reason::NotPython, told(run, text, length)?),
         other => return refuse(Reason::NotPython, format!("mark {other}")),
     }
     Ok(())
+}
+
+/// Reads a text of the runtime.
+fn told(run: &Run<'_>, text: u64, length: u64) -> Result<String, Refusal> {
+    let mut bytes = vec![0; length.min(wire::PYTHON_TEXT) as usize];
+    run.memory.read_exact_at(&mut bytes, text).map_err(lost)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Decides whether this call may be made: one that constructors may make, or one of the interpreter's own.

@@ -78,6 +78,8 @@ pub(super) struct Seen {
     pub environ: u64,
     /// The place in a Python script where it has stopped.
     pub place: u64,
+    /// The line of that place.
+    pub line: String,
 }
 
 impl Seen {

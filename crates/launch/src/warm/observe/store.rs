@@ -21,7 +21,7 @@ use crate::warm::identity::{Aspect, Found, Identity};
 use crate::warm::image;
 use crate::warm::key::Looks;
 
-const FORMAT: &[u8] = b"hotstart constructors 6";
+const FORMAT: &[u8] = b"hotstart constructors 7";
 /// A hash of the sources that hold the rules: a hotstart with stricter rules must not trust the results of older ones.
 const RULES: u64 = {
     let sources: [&[u8]; 19] = [
@@ -221,6 +221,7 @@ fn put_observed(bytes: &mut Vec<u8>, observed: &Observed) {
     put(bytes, u64::from(observed.looks.system));
     put_text(bytes, &observed.exe);
     put(bytes, observed.place);
+    put_text(bytes, observed.line.as_bytes());
     put(bytes, observed.looks.limits.len() as u64);
     observed.looks.limits.iter().for_each(|limit| put(bytes, u64::from(*limit)));
     put(bytes, observed.relative.len() as u64);
@@ -291,7 +292,7 @@ impl Reader<'_> {
         let stdio = [self.flag()?, self.flag()?, self.flag()?];
         let processors = self.flag()?;
         let (python, system, exe) = (self.flag()?, self.flag()?, self.text()?);
-        let place = self.number()?;
+        let (place, line) = (self.number()?, String::from_utf8(self.text()?).ok()?);
         let limits = self.list(|reader| u32::try_from(reader.number()?).ok())?;
         let looks = Looks { stdio, processors, limits: BTreeSet::from_iter(limits), system, python };
         let relative = self.list(Self::path)?;
@@ -300,7 +301,20 @@ impl Reader<'_> {
         let numbers = Numbers::of(self.list(|reader| usize::try_from(reader.number()?).ok())?);
         let files = Files::of_kept(self.list(Self::watched)?);
         let refusal = if self.flag()? { Some(self.refusal()?) } else { None };
-        Some(Observed { names, looks, files, relative, exe, libraries, counts, numbers, place, refusal, key })
+        Some(Observed {
+            names,
+            looks,
+            files,
+            relative,
+            exe,
+            libraries,
+            counts,
+            numbers,
+            place,
+            line,
+            refusal,
+            key,
+        })
     }
 
     fn count(&mut self) -> Option<Place> {
@@ -357,6 +371,7 @@ mod tests {
             counts: vec![Place { path: "/bin/tool".into(), offset: 4096, access: *b"rw-p", distance: 8 }],
             numbers: Numbers::of([1, 3]),
             place: 5,
+            line: "/lib/tool.py:3: sys.argv".to_owned(),
             refusal: Some(Refusal { reason: Reason::ReadsClock, detail: "time".to_owned() }),
             key: vec![1, 0, 2],
         }

@@ -42,6 +42,7 @@ pub(super) fn observe(spec: &Spec<'_>, numbers: &BTreeSet<usize>, means: Means<'
         counts,
         numbers: Numbers::of(numbers.iter().copied()),
         place: 0,
+        line: String::new(),
         refusal,
         key: Vec::new(),
     }

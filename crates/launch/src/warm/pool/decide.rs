@@ -323,6 +323,9 @@ impl<Z: Zygote, W> State<Z, W> {
             self.forget_keys();
         }
         self.statistics.constructors = observed.refusal.as_ref().map(|r| (r.reason, r.detail.clone()));
+        if !observed.line.is_empty() {
+            self.statistics.halts_at = Some(observed.line.clone());
+        }
         let ToolStatistics { observed: times, forks, .. } = self.statistics;
         if is_new && observed.place != 0 && times > OBSERVED_FREELY && forks < FORKS_OF_OBSERVED * times {
             self.give_up(Reason::FilesChanging);

@@ -19,6 +19,8 @@ const RETIRED_ALL: u64 = 2;
 /// Forks before a tool whose processes have retired often gets another: twice as many each time, up to the second number.
 const FORKS_FIRST: u32 = 16;
 const FORKS_MOST: u32 = 1024;
+/// The first number for children: a driver of compilers can be reset once all the tools that it starts are warm.
+const FORKS_OF_STARTER: u32 = 4;
 /// The largest share, as one in this many runs. Making a persistent process costs about as much as a few forks.
 const RETIRED_ONE_IN: u64 = 8;
 
@@ -27,7 +29,7 @@ const RETIRED_ONE_IN: u64 = 8;
 pub enum Retirement {
     /// Threads were left.
     Threads,
-    /// Child processes were left.
+    /// Child processes were left, or may have left something.
     Children,
     /// A timer was armed.
     Timers,
@@ -197,7 +199,8 @@ impl Health {
         if was_trial || (is_often && self.stopped.is_none()) {
             let most = self.retired.iter().max_by_key(|(_, count)| **count);
             self.stopped = most.map(|(why, _)| Stopped::Retires(*why));
-            self.forks_last = (2 * self.forks_last).clamp(FORKS_FIRST, FORKS_MOST);
+            let first = if why == Retirement::Children { FORKS_OF_STARTER } else { FORKS_FIRST };
+            self.forks_last = (2 * self.forks_last).clamp(first, FORKS_MOST);
             self.forks_left = self.forks_last;
         }
     }
@@ -253,22 +256,34 @@ mod tests {
     #[test]
     fn a_tool_that_has_stopped_tries_again_ever_less_often() {
         let mut record = Health::default();
-        (0..2).for_each(|_| record.retired(2));
+        (0..2).for_each(|_| record.retired(0b100));
         let mut forks = |works: bool| {
             let forks = (0..5000).take_while(|_| !record.resets_next()).count();
             if works {
                 record.was_reset(false, 0)
             } else {
-                record.retired(2)
+                record.retired(0b100)
             }
             (forks, record.stopped.is_none())
         };
         assert_eq!([forks(false), forks(false), forks(true)], [(16, false), (32, false), (64, true)]);
         assert_eq!(forks(true), (0, true), "one that was reset is as before");
-        (0..4).for_each(|_| record.retired(2));
+        (0..4).for_each(|_| record.retired(0b100));
         assert!(record.stopped.is_some() && record.forks_left == 128);
         record.was_reset(true, 1);
         assert!((0..5000).all(|_| !record.resets_next()), "no trial after a difference");
+    }
+
+    #[test]
+    fn a_driver_tries_again_soon() {
+        let mut record = Health::default();
+        (0..2).for_each(|_| record.retired(0b10));
+        let mut forks = || {
+            let forks = (0..5000).take_while(|_| !record.resets_next()).count();
+            record.retired(0b10);
+            forks
+        };
+        assert_eq!([forks(), forks(), forks()], [4, 8, 16]);
     }
 
     #[test]

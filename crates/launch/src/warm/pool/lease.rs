@@ -16,7 +16,8 @@ use crate::slots::{Entry, Slot};
 use crate::warm::affinity;
 use crate::warm::observe::Observed;
 use crate::warm::request::Failure;
-use crate::warm::worker::Ended;
+use crate::warm::wire;
+use crate::warm::worker::{Doubts, Ended};
 use crate::{Reason, Spec, Usage, Via};
 
 /// Forks after which the memory of a zygote is measured again: it puts its text on large pages after some of them.
@@ -330,8 +331,13 @@ impl<M: Make> ActiveRun<'_, M> {
             return held.retire(Why::Gone);
         }
         let deferred = match ended {
-            Ended::Reset { differs, at_point, .. } => {
-                tool.was_reset(audited, *differs, *at_point).then_some(*at_point)
+            // A program has run as its child that may know it.
+            Ended::Reset { differs: 0, is_spoiled: true, .. } => {
+                tool.retired(wire::RETIRED_CHILDREN, Doubts::new(wire::RUN_CHILDREN), on_doubt);
+                None
+            }
+            Ended::Reset { differs, at_point, children, .. } => {
+                tool.was_reset(audited, *differs, *at_point, *children).then_some(*at_point)
             }
             Ended::Process { retired, doubts } => {
                 tool.retired(*retired, *doubts, on_doubt);

@@ -32,6 +32,8 @@ pub struct ToolStatistics {
     pub observed: u64,
     /// The reason and the details of a refusal by observation, if there was one.
     pub constructors: Option<(Reason, String)>,
+    /// The line at which a Python script halts, and what it touches there.
+    pub halts_at: Option<String>,
     /// Starts as a fork.
     pub forks: u64,
     /// Starts in persistent processes.

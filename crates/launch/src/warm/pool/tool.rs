@@ -3,6 +3,8 @@
 //! `decide` chooses the steps of a start. This file locks, waits, and turns claims into values. Nothing here knows how a
 //! process is made. A [`Permit`] locks the tool when it is dropped, so none is dropped while the tool is locked.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
@@ -60,8 +62,11 @@ impl<M: Make> Tool<M> {
         let allocation = allocators.map_or(Ok(None), |allocators| allocators.of(path));
         let no_allocator = allocation.as_ref().err().copied();
         let allocator = allocation.ok().flatten().map(|preload| preload.library.clone());
-        let statistics =
-            ToolStatistics { program: path.to_owned(), allocator, no_allocator, ..ToolStatistics::default() };
+        // The name of an interpreter's script has NULs.
+        let shown: Vec<u8> =
+            path.as_os_str().as_bytes().iter().map(|&byte| if byte == 0 { b' ' } else { byte }).collect();
+        let program = OsString::from_vec(shown).into();
+        let statistics = ToolStatistics { program, allocator, no_allocator, ..ToolStatistics::default() };
         Tool { path: path.to_owned(), state: Mutex::new(State::new(statistics)), begun: Once::new() }
     }
 
@@ -355,10 +360,13 @@ impl<M: Make> Tool<M> {
         }
     }
 
-    /// Records a run that ended with a reset, and whether it began at a deferred snapshot. Returns whether its process can be
-    /// used again.
-    pub(crate) fn was_reset(&self, audited: bool, differs: u32, is_deferred: bool) -> bool {
+    /// Records a run that ended with a reset, whether it began at a deferred snapshot, and the number of its children. Returns
+    /// whether its process can be used again.
+    pub(crate) fn was_reset(&self, audited: bool, differs: u32, is_deferred: bool, children: u32) -> bool {
         let mut state = self.lock();
+        if children > 0 {
+            state.account.starts_others();
+        }
         state.health.was_reset(audited, differs);
         state.statistics.audits += u64::from(audited);
         state.statistics.at_point += u64::from(is_deferred);

@@ -17,7 +17,14 @@ use crate::{Reason, Usage, Via};
 use fake::{MIB, Trial, policy, spec};
 
 fn reset(differs: u32) -> Ended {
-    Ended::Reset { status: Status::Exited(0), usage: Usage::default(), differs, at_point: false }
+    Ended::Reset {
+        status: Status::Exited(0),
+        usage: Usage::default(),
+        differs,
+        at_point: false,
+        children: 0,
+        is_spoiled: false,
+    }
 }
 
 fn statistics(trial: &Trial) -> ToolStatistics {

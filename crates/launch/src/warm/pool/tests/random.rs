@@ -203,6 +203,8 @@ fn ended(way: Way) -> Ended {
         usage: Usage::default(),
         differs,
         at_point,
+        children: 0,
+        is_spoiled: false,
     };
     match way {
         Way::Well { at_point } => reset(0, at_point),
