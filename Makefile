@@ -6,6 +6,7 @@
 #   make test-runtime  of these, the unit tests of the C runtime under sanitizers
 #   make test-faults   what dies, fills up and runs out, against the release binary
 #   make test-remote   tests on other machines, by services on this one
+#   make test-aarch64  cross-built for aarch64, in an emulated machine; as root
 #   make test-long     an hour of the fuzzer of warm starts, half an hour of fuzzing the parsers
 #   make allocators    mimalloc and rpmalloc, for `hotstart lit --allocator`
 #
@@ -17,7 +18,7 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 # Commands of a recipe that need cargo follow it.
 with_rust = rust=$$(tools/rust-bin) && PATH=$$rust:$$PATH
 
-.PHONY: build allocators demo test test-faults test-long test-remote test-runtime setup venv clean
+.PHONY: build allocators demo test test-aarch64 test-faults test-long test-remote test-runtime setup venv clean
 
 build:
 	$(with_rust) cargo build --release --locked
@@ -36,6 +37,9 @@ test-faults: setup venv build
 
 test-remote: setup venv build
 	$(with_rust) env HOTSTART_LIT_PYTHON=$(CURDIR)/.venv/bin/python tests/remote/run $(CARGO_TARGET_DIR)/release/hotstart --faults
+
+test-aarch64: venv
+	env HOTSTART_LIT_PYTHON=$(CURDIR)/.venv/bin/python tests/aarch64/run
 
 test-long: setup venv build
 	$(CARGO_TARGET_DIR)/release/warm-fuzz --minutes 60 --jobs $$(nproc)

@@ -3,7 +3,7 @@
 //! HOTSTART_WITHOUT=NAME,NAME leaves out parts of what makes warm starts right (`HS_WITHOUT_NAME` in the runtime): only for
 //! `tools/fuzz-bites`, which tests that the fuzzer notices.
 //!
-//! The runtime knows x86-64 only. For other processors an empty file takes its place, and every tool is cold.
+//! On aarch64 the runtime is built without resets and gate (HS_RESETS in `arch.h`).
 //!
 //! HOTSTART_CC names the C compiler. A build for an old glibc needs it: CC and the linker are zig's there, and the runtime
 //! needs GCC. HOTSTART_WERROR makes its warnings errors, as continuous integration does.
@@ -77,13 +77,7 @@ fn main() {
         link(&runtime, &output, sources, &[&options[..], &without].concat());
         output
     };
-    let output = if variable("CARGO_CFG_TARGET_ARCH") == Path::new("x86_64") {
-        library("hotstart-runtime.so", &SOURCES, &["-Wl,-z,now"])
-    } else {
-        let empty = variable("OUT_DIR").join("hotstart-runtime.so");
-        std::fs::write(&empty, "").expect("cargo's directory can be written");
-        empty
-    };
+    let output = library("hotstart-runtime.so", &SOURCES, &["-Wl,-z,now"]);
     println!("cargo::rustc-env=HOTSTART_RUNTIME={}", output.display());
     let output = library("hotstart-preload.so", &[PRELOAD], &["-Wl,-z,now", "-Wl,-z,initfirst"]);
     println!("cargo::rustc-env=HOTSTART_PRELOAD={}", output.display());

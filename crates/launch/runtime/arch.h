@@ -36,8 +36,16 @@ enum { HS_RSP = 15 };
 #define HS_FLAGS_PLAIN 0x202
 #define HS_FLAG_RESUME 0x10000ul
 
+/* A system call that was made elsewhere: its number, which the result replaces, and its arguments. The order is that in
+ * which hs_gate_entry (gate.c) stores them. */
+struct hs_system_call {
+    long number, a, b, c, d, e, f;
+};
+
 #if defined(__x86_64__)
 #define HS_RESETS 1
+/* An observer wants the frame pointer of main's caller on aarch64 only. */
+#define HS_CALLER_FRAME 0ul
 #define HS_JUMP_SLOT R_X86_64_JUMP_SLOT
 static inline long hs_clone(unsigned long flags, int *parent_tid, int *child_tid)
 {
@@ -193,12 +201,6 @@ static inline void hs_segments_write(const struct hs_segments *from, int bases)
         __asm__ volatile("wrfsbase %0" : : "r"(from->fs_base));
 }
 
-/* A system call that was made elsewhere: its number, which the result replaces, and its arguments. The order is that in
- * which hs_gate_entry (gate.c) stores them. */
-struct hs_system_call {
-    long number, a, b, c, d, e, f;
-};
-
 /* Whether the processor checks return addresses against a stack of its own, which could not be restored. */
 static inline int hs_shadow_stack(void)
 {
@@ -209,11 +211,41 @@ static inline int hs_shadow_stack(void)
 
 #elif defined(__aarch64__)
 #define HS_RESETS 0
+#define HS_CALLER_FRAME (hs_frame.kept[0])
 #define HS_JUMP_SLOT R_AARCH64_JUMP_SLOT
 static inline long hs_clone(unsigned long flags, int *parent_tid, int *child_tid)
 {
     return syscall(SYS_clone, flags, 0L, parent_tid, 0L, child_tid);
 }
+
+/* A system call that leaves errno alone: -errno is the result. */
+static inline long hs_sys6(long number, long a, long b, long c, long d, long e, long f)
+{
+    register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = c;
+    register long x3 __asm__("x3") = d, x4 __asm__("x4") = e, x5 __asm__("x5") = f;
+    __asm__ volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+    return x0;
+}
+
+/* Calls `work` on another stack, so that it leaves nothing on this one. */
+static inline void hs_call_on(void *top, void (*work)(void))
+{
+    __asm__ volatile("mov x19, sp\n\tmov sp, %0\n\tblr %1\n\tmov sp, x19"
+                     : "+r"(top), "+r"(work)
+                     :
+                     : "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16",
+                       "x17", "x18", "x19", "x30", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12",
+                       "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27",
+                       "v28", "v29", "v30", "v31", "cc", "memory");
+}
+
+/* Defines a function that notes in hs_frame where main's stack begins, and its caller's frame pointer, and jumps to `next`. GCC has no
+ * naked functions here. The first instruction is one to which an indirect call may lead (BTI). */
+#define HS_NOTE_STACK(name, next) \
+    _Static_assert(__builtin_offsetof(struct hs_frame, stack) == 48, "as the instructions have it"); \
+    __asm__(".pushsection .text\n\t.balign 4\n\t.type " #name ", %function\n" #name ":\n\t" \
+            "hint #34\n\tadrp x9, hs_frame\n\tadd x9, x9, :lo12:hs_frame\n\t" \
+            "mov x10, sp\n\tstr x10, [x9, #48]\n\tstr x29, [x9]\n\tb " #next "\n\t.popsection")
 #else
 #error "hotstart's runtime knows x86-64 and aarch64 only"
 #endif

@@ -12,10 +12,6 @@
 
 #include "runtime.h"
 
-#if !HS_RESETS
-#define HS_SYS(...) syscall(__VA_ARGS__)
-#endif
-
 static int open_own(const char *path, int flags)
 {
     return (int)HS_SYS(SYS_openat, AT_FDCWD, path, flags | O_RDONLY | O_CLOEXEC);

@@ -12,10 +12,6 @@
 
 #include "runtime.h"
 
-#if !HS_RESETS
-#define HS_SYS(...) syscall(__VA_ARGS__)
-#endif
-
 #define PAGE 4096ul
 /* Below the places where pages wait (page_cache.c, mappings.c). */
 #define FIRST 0x1d4a00000000ul

@@ -104,8 +104,8 @@ struct hs_entry {
 /* entry.c */
 HS_HIDDEN extern hs_main *hs_real_main;
 HS_HIDDEN extern int hs_first_errno; /* errno as main is to find it */
-#if HS_RESETS
 HS_HIDDEN extern struct hs_frame hs_frame;
+#if HS_RESETS
 HS_HIDDEN extern char hs_extended_known;
 #endif
 

@@ -4,7 +4,7 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use common::{Case, Ran, Victim, case, compile};
+use common::{Case, KINDS, RESETS, Ran, Victim, case, compile};
 use hotstart_launch::{
     AllocatorChoice, Allocators, Choice, Launcher, Limit, Policy, Reason, Resource, ToolStatistics, Via,
 };
@@ -56,7 +56,7 @@ fn cold_forked_and_reset_have_it_and_do_not_see_it() {
     );
     let (system, _) = run(&Launcher::new(), &victim, &case);
     assert!(system.stdout.starts_with("victim: allocator system"), "{system:?}");
-    for resets in [false, true] {
+    for &resets in KINDS {
         let launcher = warm(&library, resets);
         // A child retires the persistent process, so only the last run has one.
         let without = common::case(&[]);
@@ -69,7 +69,7 @@ fn cold_forked_and_reset_have_it_and_do_not_see_it() {
         }
         let tool = tool(&launcher);
         assert_eq!((tool.allocator.as_deref(), tool.no_allocator), (Some(&*library), None));
-        assert_eq!((tool.only_forked, tool.audits), (None, if resets { 4 } else { 0 }));
+        assert_eq!((tool.only_forked.is_none(), tool.audits), (RESETS, if resets { 4 } else { 0 }));
         // The launcher that confirms failures has the allocator, too.
         assert_eq!(run(&launcher.cold(), &victim, &case).0, expected);
     }

@@ -5,7 +5,7 @@ mod common;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use common::{Victim, case, compile, processes_of, start};
+use common::{KINDS, Victim, case, compile, processes_of, start};
 use hotstart_launch::{Choice, Launcher, Policy, Reason, ToolStatistics, Via};
 use hotstart_model::Status;
 
@@ -189,7 +189,7 @@ fn a_start_that_waited_is_in_its_own_environment() {
 
 #[test]
 fn a_zygote_is_replaced_after_so_many_starts_and_with_it_the_memory_layout() {
-    for resets in [false, true] {
+    for &resets in KINDS {
         let policy = Policy { starts_per_zygote: 4, resets, ..named(&["a"], 512 * MIB) };
         let tools = tools(&["a"], policy);
         let places: Vec<String> = (0..12).map(|_| tools.start("a", "").0).collect();

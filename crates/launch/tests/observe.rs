@@ -9,7 +9,10 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use common::{Case, Victim, await_age, case, compile, plain_spec, resetting_launcher, start, warm_launcher};
+use common::{
+    AGAIN, Case, RESETS, Victim, await_age, case, compile, plain_spec, resetting_launcher, start,
+    warm_launcher,
+};
 use hotstart_launch::{Choice, EnvBlock, Group, Launcher, Limit, Policy, Reason, Resource, Spec, Via};
 use hotstart_model::{Environment, Status};
 
@@ -94,7 +97,6 @@ fn what_differs_from_start_to_start_keeps_a_tool_cold() {
         ("child", Reason::Threads),
         ("own_signal", Reason::ReadsIdentity),
         ("unknown", Reason::ConstructorCall),
-        #[cfg(target_arch = "x86_64")]
         ("counter", Reason::ReadsClock),
         #[cfg(target_arch = "x86_64")]
         ("old_call", Reason::NotObserved),
@@ -113,9 +115,12 @@ fn what_differs_from_start_to_start_keeps_a_tool_cold() {
 }
 
 #[test]
-#[cfg(target_arch = "x86_64")]
 fn random_numbers_of_the_processor_are_noticed_by_their_difference() {
-    if !std::arch::is_x86_feature_detected!("rdrand") {
+    #[cfg(target_arch = "x86_64")]
+    let has_them = std::arch::is_x86_feature_detected!("rdrand");
+    #[cfg(target_arch = "aarch64")]
+    let has_them = std::arch::is_aarch64_feature_detected!("rand");
+    if !has_them {
         return;
     }
     let tool = looks("random_instruction");
@@ -161,7 +166,7 @@ fn the_number_of_arguments_that_a_constructor_keeps_is_that_of_each_start() {
                 assert!(via.is_warm(), "{look} {round}: {via:?}");
             }
             let tool = warm.statistics().tools.remove(0);
-            assert!(tool.only_forked.is_none() && tool.retired.is_empty(), "{tool:?}");
+            assert!((tool.only_forked.is_none() || !RESETS) && tool.retired.is_empty(), "{tool:?}");
         }
     }
 }
@@ -457,7 +462,8 @@ fn standard_streams_that_are_looked_at_are_in_the_key_by_their_kind() {
             for error in [null.as_fd(), pipe.as_fd(), socket.as_fd(), file.as_fd()] {
                 let ((expected, _), (said, via)) =
                     (says(&Launcher::new(), &tool, error), says(&warm, &tool, error));
-                assert!(said == expected && via.is_warm(), "{said} {expected} {via:?}");
+                let found = || warm.statistics().tools.remove(0).constructors;
+                assert!(said == expected && via.is_warm(), "{said} {expected} {via:?} {:?}", found());
             }
             let (said, via) = says(&warm, &tool, written.as_fd());
             assert_eq!(
@@ -472,11 +478,14 @@ fn standard_streams_that_are_looked_at_are_in_the_key_by_their_kind() {
 fn a_variable_that_is_asked_for_is_in_the_key_whoever_asks() {
     let tool = looks("variable_of_libc");
     for warm in launchers() {
-        for mode in ["1", "1", "2", "1"] {
-            let case = Case { env: vec![("MODE", mode.into()), ("MODEL", "x".into())], ..case(&[]) };
-            assert!(tool.agrees(&warm, &case).is_warm());
+        let mode = |mode: &str| vec![("MODE", mode.to_owned()), ("MODEL", "x".into())];
+        for env in [mode("1"), mode("1"), mode("2"), mode("1"), Vec::new()] {
+            let via = tool.agrees(&warm, &Case { env, ..case(&[]) });
+            // aarch64's C library reads a value from a multiple of 16 bytes on, which may lie in the string before.
+            let is_read_too_far = cfg!(target_arch = "aarch64") && via == Via::Cold(Reason::KeepsArguments);
+            let found = || warm.statistics().tools.remove(0).constructors;
+            assert!(via.is_warm() || is_read_too_far, "{via:?} {:?}", found());
         }
-        assert!(tool.agrees(&warm, &case(&[])).is_warm());
     }
 }
 
@@ -555,7 +564,7 @@ fn a_better_library_that_appears_is_loaded() {
         (ran.status, exit.via)
     };
     assert_eq!(run(), (Status::Exited(1), Via::Fork));
-    assert_eq!(run(), (Status::Exited(1), Via::Reset));
+    assert_eq!(run(), (Status::Exited(1), AGAIN));
     let variants = at("lib/glibc-hwcaps");
     for variant in ["x86-64-v2", "x86-64-v3", "x86-64-v4"] {
         std::fs::create_dir_all(variants.join(variant)).unwrap();

@@ -9,10 +9,12 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 
 use common::{
-    Case, Ran, Victim, await_age, case, compile, plain_spec, processes_of, resetting_launcher, start, victim,
-    warm_launcher, without_channel,
+    Case, RESETS, Ran, Victim, await_age, case, compile, plain_spec, processes_of, resetting_launcher, start,
+    victim, warm_launcher, without_channel,
 };
-use hotstart_launch::{Choice, Group, Launcher, Limit, Policy, ProcessGroup, Reason, Resource, Stopped, Via};
+use hotstart_launch::{
+    Choice, Group, Launcher, Limit, Policy, ProcessGroup, Reason, Resource, Stopped, ToolStatistics, Via,
+};
 use hotstart_model::Status;
 
 fn table() -> Vec<Case> {
@@ -67,10 +69,8 @@ fn reset_processes_are_as_fresh_ones() {
         as_fresh_processes(&warm, |case| case.argv.get(1).is_some_and(|how| returns.contains(&&**how)))
     });
     let tools = warm.statistics().tools;
-    assert!(
-        tools.iter().all(|tool| tool.resets > 8 && tool.audits > 8 && tool.only_forked.is_none()),
-        "{tools:?}"
-    );
+    let is_reset = |tool: &ToolStatistics| tool.resets > 8 && tool.audits > 8 && tool.only_forked.is_none();
+    assert!(tools.iter().all(|tool| is_reset(tool) == RESETS), "{tools:?}");
 }
 
 fn as_fresh_processes(warm: &Launcher, concerns: impl Fn(&Case) -> bool) {
@@ -364,7 +364,7 @@ fn many_threads_share_the_zygotes() {
     let tools = warm.statistics().tools;
     assert_eq!(tools[0].forks + tools[0].cold_total(), 320);
     assert!(tools[0].cold.keys().all(|reason| *reason == Reason::Busy), "{tools:?}");
-    assert!(tools[0].forks > 100, "{tools:?}");
+    assert!(tools[0].forks > 50, "{tools:?}");
 }
 
 fn open_descriptors() -> usize {

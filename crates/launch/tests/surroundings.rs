@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use common::{Case, Victim, case, compile, plain_spec, start, victim, warm_launcher, without_channel};
+use common::{Case, KINDS, Victim, case, compile, plain_spec, start, victim, warm_launcher, without_channel};
 use hotstart_launch::{Choice, EnvBlock, Exit, Group, Launcher, Limit, Policy, Reason, Resource, Spec, Via};
 use hotstart_model::{Environment, Status};
 use rustix::fs::{Mode, OFlags};
@@ -301,7 +301,7 @@ fn with_limits_signals_and_descriptors_of_their_own() {
             ..Policy::default()
         }
     };
-    for resets in [false, true] {
+    for &resets in KINDS {
         let warm = &Launcher::new().with_policy(many(resets));
         for round in 0..4 {
             for (setting, high) in settings.iter().flat_map(|setting| [(setting, true), (setting, false)]) {

@@ -155,12 +155,8 @@ static int doubt(uint32_t what, const void *caller, int is_coarse)
 
 static void tell(int allocator, long mark)
 {
-#if HS_RESETS
     if (allocator)
         HS_SYS(SYS_close, mark);
-#else
-    (void)allocator, (void)mark;
-#endif
 }
 
 /* Makes a call that tells the allocator the time, or gives it random bytes. */
@@ -239,15 +235,11 @@ size_t hs_asked_names(char *out, size_t room, uint32_t *count)
 /* Reports to an observer that constructors are over, or that a Python script has halted, and the names that they asked for. */
 void hs_asked_tell(uint64_t place)
 {
-#if HS_RESETS
     extern char **environ;
     const struct hs_observed observed = {(uintptr_t)asked.names, asked.length, (uintptr_t)&environ, place};
     /* At main this is another stack than the tool's. */
     const uintptr_t stack = place ? (uintptr_t)__builtin_frame_address(0) : hs_frame.stack;
-    HS_SYS(SYS_close, HS_MARK_MAIN, &observed, stack);
-#else
-    (void)place;
-#endif
+    HS_SYS(SYS_close, HS_MARK_MAIN, &observed, stack, HS_CALLER_FRAME);
 }
 
 static char *find(char *(*function)(const char *), const char *name)

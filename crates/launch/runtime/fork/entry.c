@@ -34,12 +34,8 @@ int hs_first_errno;
 
 static void apart(void (*work)(void))
 {
-#if HS_RESETS
     static char stack[STACK_BYTES] __attribute__((aligned(64)));
     hs_call_on(stack + sizeof stack, work);
-#else
-    work();
-#endif
 }
 
 static void serve(void)
@@ -62,8 +58,8 @@ __attribute__((used)) static int halt(int argc, char **argv, char **envp)
     return hs_real_main(first.call.argc, first.call.argv, first.call.envp);
 }
 
-#if HS_RESETS
 struct hs_frame hs_frame;
+#if HS_RESETS
 /* Whether the processor's extended state is in hs_frame. */
 char hs_extended_known;
 
@@ -74,9 +70,10 @@ __attribute__((naked)) static int note_and_halt(int argc __attribute__((unused))
 {
     HS_NOTE_FRAME(hs_frame, halt);
 }
-#define FIRST note_and_halt
 #else
-#define FIRST halt
+/* There are no workers: only an observer wants to know where main's stack begins. */
+int note_and_halt(int argc, char **argv, char **envp);
+HS_NOTE_STACK(note_and_halt, halt);
 #endif
 
 static int is_zygote(void)
@@ -89,8 +86,8 @@ static int is_zygote(void)
 static void prepare(void)
 {
     int saved = errno;
-    first.main = is_zygote() ? FIRST : hs_real_main;
-    if (first.main == FIRST && hs_python_is_wanted()) {
+    first.main = is_zygote() ? note_and_halt : hs_real_main;
+    if (first.main == note_and_halt && hs_python_is_wanted()) {
         first.main = hs_real_main;
         hs_python_begin(first.start.argc, first.start.argv, first.start.envp);
     }

@@ -11,7 +11,6 @@
 #define _GNU_SOURCE
 /* A patched call keeps vector registers, as the system call would. */
 #pragma GCC target("general-regs-only")
-#include <asm/prctl.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -34,6 +33,7 @@
 #include "runtime.h"
 
 #if HS_RESETS
+#include <asm/prctl.h>
 
 /* linux/fs.h and newer headers have them. */
 #ifndef FUSE_SUPER_MAGIC /* Linux 5.16 */

@@ -197,7 +197,12 @@ void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, stru
 /* Copies without vector registers. */
 static inline char *copy(char *to, const char *from, size_t count)
 {
+#if HS_RESETS
     __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(count) : : "memory");
+#else
+    for (; count; count--)
+        *(volatile char *)to++ = *from++;
+#endif
     return to;
 }
 

@@ -118,6 +118,17 @@ static inline void old_call(int argc, char **argv)
     nothing(argc, argv);
     __asm__ volatile("int $0x80" : "=a"(number) : "a"(20) : "memory");
 }
+#elif defined(__aarch64__)
+static inline void random_instruction(int argc, char **argv)
+{
+    nothing(argc, argv);
+    __asm__ volatile("mrs %0, s3_3_c2_c4_0" : "=r"(number) : : "cc"); /* RNDR */
+}
+static inline void counter(int argc, char **argv)
+{
+    nothing(argc, argv);
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(number));
+}
 #endif
 static inline void timespec(int argc, char **argv)
 {

@@ -8,11 +8,11 @@ pub(crate) mod features;
 pub(crate) mod limits;
 pub(crate) mod priority;
 pub(crate) mod probe;
+pub(crate) mod registers;
 pub(crate) mod shared;
 pub(crate) mod signal;
 pub(crate) mod spawn;
 pub(crate) mod stdio;
-#[cfg(target_arch = "x86_64")]
 pub(crate) mod trace;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod tracer;

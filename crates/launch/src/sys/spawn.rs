@@ -165,14 +165,8 @@ impl Order<'_> {
         self.volunteer()
     }
 
-    #[cfg(target_arch = "x86_64")]
     fn volunteer(&self) -> Result<(), i32> {
         if self.request.traced { super::trace::volunteer() } else { Ok(()) }
-    }
-
-    #[cfg(not(target_arch = "x86_64"))]
-    fn volunteer(&self) -> Result<(), i32> {
-        if self.request.traced { Err(libc::ENOSYS) } else { Ok(()) }
     }
 
     /// Removes the runner's handlers, and restores the default action of the two signals that Rust and Python runtimes

@@ -4,6 +4,8 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
 
+use super::registers::AUDIT_ARCH;
+
 /// The reason for which a traced child has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
@@ -24,14 +26,16 @@ pub(crate) enum Call {
     Exit { result: i64 },
 }
 
-/// linux/prctl.h: makes reading the time stamp counter a fault.
+/// linux/prctl.h: makes reading the time stamp counter a fault. On aarch64 that is the virtual counter, and Linux has it since 6.12.
 const PR_SET_TSC: libc::c_int = 26;
 const PR_TSC_SIGSEGV: libc::c_int = 2;
-/// linux/audit.h: the numbers of system calls are those of this architecture.
-const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
 
-/// The registers of a stopped child.
-pub(crate) type Registers = libc::user_regs_struct;
+/// The call by which a traced child gives up reading the time stamp counter when it has executed its program, if it cannot do so before:
+/// aarch64 does not keep that from one program to the next.
+pub(crate) const FORGO_TIME: Option<(i64, [u64; 3])> = match cfg!(target_arch = "x86_64") {
+    true => None,
+    false => Some((libc::SYS_prctl, [PR_SET_TSC as u64, PR_TSC_SIGSEGV as u64, 0])),
+};
 
 /// Prepares a child for tracing, before its exec: it cannot read the time stamp counter, and ends with its tracer. Returns
 /// the error number if the system refuses any of this. Async-signal-safe.
@@ -47,7 +51,12 @@ pub(crate) fn volunteer() -> Result<(), i32> {
 }
 
 /// Makes a ptrace request that reads or writes at `data`.
-fn request(what: libc::c_uint, pid: i32, address: usize, data: *mut libc::c_void) -> io::Result<i64> {
+pub(super) fn request(
+    what: libc::c_uint,
+    pid: i32,
+    address: usize,
+    data: *mut libc::c_void,
+) -> io::Result<i64> {
     // SAFETY: each caller passes data that this request may read or write, as large as it says.
     match unsafe { libc::ptrace(what, pid, address, data) } {
         -1 => Err(io::Error::last_os_error()),
@@ -100,7 +109,7 @@ pub(crate) fn call(pid: i32) -> io::Result<Call> {
     request(libc::PTRACE_GET_SYSCALL_INFO, pid, size, info.as_mut_ptr().cast())?;
     // SAFETY: zeros are a valid value of it, and the kernel writes only valid ones.
     let info = unsafe { info.assume_init() };
-    if info.arch != AUDIT_ARCH_X86_64 {
+    if info.arch != AUDIT_ARCH {
         return Err(io::Error::other("a system call of another architecture"));
     }
     match info.op {
@@ -115,19 +124,6 @@ pub(crate) fn call(pid: i32) -> io::Result<Call> {
         }
         _ => Err(io::ErrorKind::InvalidData.into()),
     }
-}
-
-/// Returns the child's registers.
-pub(crate) fn registers(pid: i32) -> io::Result<Registers> {
-    let mut registers = MaybeUninit::<Registers>::zeroed();
-    request(libc::PTRACE_GETREGS, pid, 0, registers.as_mut_ptr().cast())?;
-    // SAFETY: the structure has only integers, for which any bits are valid.
-    Ok(unsafe { registers.assume_init() })
-}
-
-/// Sets the child's registers.
-pub(crate) fn set_registers(pid: i32, registers: &Registers) -> io::Result<()> {
-    request(libc::PTRACE_SETREGS, pid, 0, ptr::from_ref(registers).cast_mut().cast()).map(drop)
 }
 
 /// Returns the child that it has just forked, at the stop that reports the fork.

@@ -6,10 +6,9 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-pub(crate) use super::trace::{registers, set_registers};
+use super::registers::AUDIT_ARCH;
+pub(crate) use super::registers::Registers;
 
-/// linux/audit.h: the numbers of system calls are those of this architecture.
-const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
 /// linux/prctl.h: makes reading the time stamp counter a fault.
 const PR_SET_TSC: libc::c_int = 26;
 const PR_TSC_SIGSEGV: libc::c_int = 2;
@@ -110,7 +109,7 @@ fn filter(allowed: &[u32]) -> Vec<libc::sock_filter> {
     // Offsets in struct seccomp_data: the number first, then the architecture.
     let mut steps = vec![
         step(load, 0, 0, 4),
-        step(equal, 1, 0, AUDIT_ARCH_X86_64),
+        step(equal, 1, 0, AUDIT_ARCH),
         step(end, 0, 0, libc::SECCOMP_RET_TRACE),
         step(load, 0, 0, 0),
     ];
@@ -215,7 +214,7 @@ pub(crate) fn entry(pid: i32) -> io::Result<Entry> {
     }
     // SAFETY: `op` says that this is the member that was written.
     let seccomp = unsafe { info.u.seccomp };
-    let number = if info.arch == AUDIT_ARCH_X86_64 { seccomp.nr as i64 } else { -1 };
+    let number = if info.arch == AUDIT_ARCH { seccomp.nr as i64 } else { -1 };
     Ok(Entry { number, args: seccomp.args })
 }
 

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::ops::Range;
 
-use crate::sys::tracer::{self, Entry, Happened};
+use crate::sys::tracer::{self, Entry, Happened, Registers};
 
 /// A process that is about to make a system call.
 #[derive(Clone, Copy, Debug)]
@@ -176,24 +176,23 @@ impl Tree<'_> {
 
     /// If a fault is due to an instruction that reads the time stamp counter, does what that instruction does.
     fn reads_time_stamp(&mut self, pid: i32) -> bool {
-        let Ok(mut registers) = tracer::registers(pid) else { return false };
+        let Ok(mut registers) = Registers::of(pid) else { return false };
         let mut code = [0; 3];
-        let read = tracer::read_memory(pid, registers.rip, &mut code).unwrap_or(0);
+        let read = tracer::read_memory(pid, registers.ip(), &mut code).unwrap_or(0);
         let length = match &code[..read] {
             [0x0f, 0x31, ..] => 2,
             [0x0f, 0x01, 0xf9] => {
-                registers.rcx = 0;
+                registers.raw().rcx = 0;
                 3
             }
             _ => return false,
         };
-        if !self.is_ours(pid) && !self.is_of_loader(pid, registers.rip) {
+        if !self.is_ours(pid) && !self.is_of_loader(pid, registers.ip()) {
             self.watcher.refuse("reads the processor's time stamp counter");
         }
         let now = tracer::time_stamp();
-        (registers.rax, registers.rdx) = (now & 0xffff_ffff, now >> 32);
-        registers.rip += length;
-        tracer::set_registers(pid, &registers).is_ok()
+        registers.answer_time(now, length);
+        registers.set(pid).is_ok()
     }
 }
 
@@ -216,7 +215,7 @@ const LOADER: &str = "ld-linux-x86-64.so.2";
 /// vector cannot be read.
 fn remove_vdso(pid: i32) -> Option<()> {
     const WORDS: usize = 512;
-    let mut at = tracer::registers(pid).ok()?.rsp;
+    let mut at = Registers::of(pid).ok()?.stack();
     // The number of arguments; arguments and variables, each list with a null at its end; then pairs of type and value.
     let mut words = vec![0; WORDS * 8];
     let (mut nulls, mut is_first, mut is_type) = (0, true, true);

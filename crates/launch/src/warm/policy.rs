@@ -239,11 +239,15 @@ pub(super) fn processors() -> usize {
     *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get()))
 }
 
+/// Whether the runtime has a gate for this kind of processor. Where it has none, nothing notices a doubtful run, so tools are warm on
+/// demand only (docs/design/fork-server.md, aarch64).
+const HAS_GATE: bool = cfg!(target_arch = "x86_64");
+
 impl Default for Policy {
     fn default() -> Self {
         let cores = processors();
         Policy {
-            choice: Choice::Auto { after: 1 },
+            choice: if HAS_GATE { Choice::Auto { after: 1 } } else { Choice::Cold },
             never: Vec::new(),
             cold_below: Vec::new(),
             output_below: Vec::new(),
@@ -291,6 +295,10 @@ mod tests {
         assert_eq!(policy.refuses(Path::new("/elsewhere/Output/opt")), None);
         assert_eq!(policy.refuses(Path::new("opt")), Some(Reason::RelativePath));
         assert_eq!(Policy::cold().refuses(Path::new("/bin/opt")), Some(Reason::Policy));
-        assert_eq!(Policy::default().refuses(Path::new("/usr/bin/gdb")), Some(Reason::Debugger));
+        let eager = Policy { choice: Choice::Eager, ..Policy::default() };
+        assert_eq!(eager.refuses(Path::new("/usr/bin/gdb")), Some(Reason::Debugger));
+        assert_eq!(eager.refuses(Path::new("/bin/opt")), None);
+        // Without a gate, only on demand.
+        assert_eq!(Policy::default().refuses(Path::new("/bin/opt")).is_none(), HAS_GATE);
     }
 }

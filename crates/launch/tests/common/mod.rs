@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, UNIX_EPOCH};
 
-use hotstart_launch::{Choice, EnvBlock, Exit, Group, Launcher, Limit, OnDoubt, Policy, ProcessGroup, Spec};
+use hotstart_launch::{
+    Choice, EnvBlock, Exit, Group, Launcher, Limit, OnDoubt, Policy, ProcessGroup, Spec, Via,
+};
 use hotstart_model::{Environment, Status};
 
 pub struct Victim {
@@ -35,6 +37,15 @@ pub struct Ran {
     pub stderr: String,
     pub extra: String,
 }
+
+/// Whether the runtime has resets for this kind of processor. Otherwise tools are forked where they would be reset.
+pub const RESETS: bool = cfg!(target_arch = "x86_64");
+
+/// How a tool is started again that may run in a persistent process.
+pub const AGAIN: Via = if RESETS { Via::Reset } else { Via::Fork };
+
+/// Values of `Policy::resets` that differ here.
+pub const KINDS: &[bool] = if RESETS { &[false, true] } else { &[false] };
 
 pub fn compile(source: &Path, out: &Path, flags: &[&str]) {
     let built =

@@ -147,7 +147,7 @@ impl WarmSettings {
             (Start::Cold, _) => Choice::Cold,
             (_, Some(tools)) => Choice::Only(tools.clone()),
             (Start::Fork | Start::Reset, None) => Choice::Auto { after: 0 },
-            (Start::Auto, None) if tests >= MANY_TESTS => Choice::Eager,
+            (Start::Auto, None) if tests >= MANY_TESTS && default.choice != Choice::Cold => Choice::Eager,
             (Start::Auto, None) => default.choice,
         };
         // A tool that is asked for, or will start often, is observed at once.

@@ -7,9 +7,9 @@ use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use super::Refusal;
 use super::run::Run;
 use super::unknown::unknown;
+use super::{Refusal, old};
 use crate::Reason;
 use crate::warm::eligible;
 use crate::warm::identity::Aspect;
@@ -110,7 +110,7 @@ pub(super) fn judge(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
             run.seen.looks.system |= !run.is_loader(call.ip);
             Ok(After::Nothing)
         }
-        libc::SYS_arch_prctl if matches!(a, ARCH_SET_FS | ARCH_CET_STATUS) => Ok(After::Nothing),
+        old::SYS_arch_prctl if matches!(a, ARCH_SET_FS | ARCH_CET_STATUS) => Ok(After::Nothing),
         libc::SYS_prctl if a == PR_SET_VMA => Ok(After::Nothing),
         libc::SYS_futex if b as i32 == libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG => Ok(After::Nothing),
         libc::SYS_prlimit64 if fd == 0 && c == 0 => limit(run, b),
@@ -132,11 +132,11 @@ fn judge_files(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
     let [a, b, c, d, ..] = call.args;
     let (fd, flags) = (a as i32, c as i32);
     match call.number {
-        libc::SYS_open => open(run, call, HERE, a, b as i32),
+        old::SYS_open => open(run, call, HERE, a, b as i32),
         libc::SYS_openat => open(run, call, fd, b, flags),
-        libc::SYS_stat => look(run, call, HERE, a, Aspect::File),
-        libc::SYS_lstat | libc::SYS_readlink => look(run, call, HERE, a, Aspect::Link),
-        libc::SYS_access => permit(run, call, HERE, a, [b, 0]),
+        old::SYS_stat => look(run, call, HERE, a, Aspect::File),
+        old::SYS_lstat | old::SYS_readlink => look(run, call, HERE, a, Aspect::Link),
+        old::SYS_access => permit(run, call, HERE, a, [b, 0]),
         libc::SYS_faccessat => permit(run, call, fd, b, [c, 0]),
         libc::SYS_faccessat2 => permit(run, call, fd, b, [c, d]),
         libc::SYS_newfstatat => look(run, call, fd, b, aspect(d as i32)),
@@ -313,7 +313,7 @@ fn look(run: &mut Run<'_>, call: Entry, dir: i32, path: u64, aspect: Aspect) -> 
             _ => refuse(Reason::Descriptors, format!("statx of descriptor {dir}")),
         };
     }
-    let is_readlink = matches!(call.number, libc::SYS_readlink | libc::SYS_readlinkat);
+    let is_readlink = matches!(call.number, old::SYS_readlink | libc::SYS_readlinkat);
     if is_readlink && path == Path::new("/proc/self/exe") {
         return Ok(After::Nothing);
     }
@@ -332,7 +332,7 @@ fn look(run: &mut Run<'_>, call: Entry, dir: i32, path: u64, aspect: Aspect) -> 
     match settle(run, call, dir, &path, aspect)? {
         Opened::At(path) if !is_readlink && is_constant(&path) => {
             let buffer = match call.number {
-                libc::SYS_stat | libc::SYS_lstat => Some(call.args[1]),
+                old::SYS_stat | old::SYS_lstat => Some(call.args[1]),
                 libc::SYS_newfstatat => Some(call.args[2]),
                 _ => None,
             };

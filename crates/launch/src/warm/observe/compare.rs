@@ -13,7 +13,7 @@ use super::counts::{self, Place};
 use super::maps::{self, Mapping};
 use super::run::{POINTER_GUARD, Run, lost};
 use crate::Reason;
-use crate::sys::trace;
+use crate::sys::registers;
 use crate::warm::wire;
 
 /// Bytes that are read at a time.
@@ -50,7 +50,7 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Ve
         return refuse(Reason::ConstructorsDiffer, format!("{} and {} mappings", maps.len(), others.len()));
     }
     let (ends, others_ends) = (one.seen.thread_id & !7, other.seen.thread_id & !7);
-    let thread = trace::registers(one.pid).map_err(lost)?.fs_base..=ends;
+    let thread = registers::thread_block(one.pid, ends).map_err(lost)?;
     if ends != others_ends {
         return refuse(Reason::ConstructorsDiffer, "where the thread's number is");
     }
@@ -72,7 +72,7 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Ve
             path if one.is_libc(path) => Owner::Libc,
             _ => Owner::Tool,
         };
-        let from = if whose == Owner::Stack { mapping.from.max(one.stack) } else { mapping.from };
+        let from = if whose == Owner::Stack { mapping.from.max(frames(one)?) } else { mapping.from };
         let to = if whose == Owner::Stack { mapping.to.min(one.block.start) } else { mapping.to };
         pair.compare(from, to, whose)
             .map_err(|refusal| Refusal { detail: format!("{} in '{owner}'", refusal.detail), ..refusal })?;
@@ -82,6 +82,19 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Ve
         Some(found) if found.len() <= wire::COUNTS_MAX => Ok(found),
         _ => refuse(Reason::KeepsArguments, format!("their number at {:#x?}", pair.counts)),
     }
+}
+
+/// Returns where the stack's frames begin that constructors have run above. That of main's caller does not count: it was called after
+/// them, and where it writes nothing lies what they have left. On x86-64 glibc's has no such place. On aarch64 its frame pointer leads to
+/// the next frame.
+fn frames(run: &Run<'_>) -> Result<u64, Refusal> {
+    const LARGEST: u64 = 1024;
+    let is_near = |at: u64, from: u64| at % 8 == 0 && (from..from + LARGEST).contains(&at);
+    if !is_near(run.frame, run.stack) {
+        return Ok(run.stack);
+    }
+    let next = run.word(run.frame)?;
+    Ok(if is_near(next, run.frame) { next } else { run.stack })
 }
 
 /// Returns whether two mappings are equal. The stack may have grown by another amount.
@@ -127,7 +140,7 @@ impl Pair<'_, '_> {
             self.thread.contains(&at) && holds((a, b), (self.one.pid as u64, self.other.pid as u64));
         let is_rseq = (rseq.0..rseq.0 + rseq.1).contains(&at);
         // Undoes libc's mangling of registers for a long jump.
-        let plain = |word: u64| word.rotate_right(17) ^ POINTER_GUARD;
+        let plain = |word: u64| word.rotate_right(registers::GUARD_ROTATION) ^ POINTER_GUARD;
         let is_call = [(a, b), (plain(a), plain(b))]
             .iter()
             .any(|&pair| holds(pair, (one.argc, other.argc)) || pair == (one.envp, other.envp));

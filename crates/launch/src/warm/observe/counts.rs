@@ -17,7 +17,6 @@ pub(crate) struct Place {
 }
 
 /// Returns the place of the word at `address`.
-#[cfg(target_arch = "x86_64")]
 pub(super) fn place(maps: &[Mapping], address: u64) -> Option<Place> {
     let at = maps.iter().position(|mapping| (mapping.from..mapping.to).contains(&address))?;
     let file = maps[..=at].iter().rfind(|mapping| !mapping.path.is_empty())?;
@@ -52,7 +51,6 @@ fn find(maps: &[Mapping], place: &Place) -> Option<u64> {
 }
 
 #[cfg(test)]
-#[cfg(target_arch = "x86_64")]
 mod tests {
     use super::*;
 

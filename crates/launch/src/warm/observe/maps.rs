@@ -1,6 +1,5 @@
 //! The mappings of a traced process.
 
-#[cfg(target_arch = "x86_64")]
 use std::collections::HashSet;
 use std::io;
 
@@ -31,13 +30,11 @@ pub(super) fn of(pid: i32) -> io::Result<Vec<Mapping>> {
 }
 
 /// Returns the first addresses of the mappings that a process has written to.
-#[cfg(target_arch = "x86_64")]
 pub(super) fn written(pid: i32) -> io::Result<HashSet<u64>> {
     let text = std::fs::read(format!("/proc/{pid}/smaps"))?;
     Ok(written_in(&String::from_utf8_lossy(&text)))
 }
 
-#[cfg(target_arch = "x86_64")]
 fn written_in(smaps: &str) -> HashSet<u64> {
     let (mut written, mut from) = (HashSet::new(), 0);
     for line in smaps.lines() {
@@ -72,7 +69,6 @@ pub(super) fn owners(maps: &[Mapping]) -> Vec<&str> {
 }
 
 /// Returns whether this file is the loader, or the libc beside it. Another file may have such a name.
-#[cfg(target_arch = "x86_64")]
 pub(super) fn is_libc(path: &str, loader: &str) -> bool {
     let place = |path: &str| path.rsplit_once('/').map(|(place, name)| (place.to_owned(), name.to_owned()));
     let (Some((place, name)), Some((home, _))) = (place(path), place(loader)) else { return false };
@@ -110,7 +106,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(target_arch = "x86_64")]
     fn what_was_written_is_told_by_the_kernel() {
         let smaps = "1000-2000 r--p 00000000 fe:00 42  /bin/tool
 Size:                  4 kB

@@ -6,27 +6,21 @@
 //! cannot read arguments and environment unseen (`secret`). And the results of the runs must be equal (`compare`), whatever
 //! the number of arguments. A start with a number that was not observed is cold (`numbers`).
 
-#[cfg(target_arch = "x86_64")]
 mod calls;
-#[cfg(target_arch = "x86_64")]
 mod compare;
 pub(super) mod counts;
 mod maps;
 pub(crate) mod numbers;
+mod old;
 #[cfg(target_arch = "x86_64")]
 mod python;
-#[cfg(target_arch = "x86_64")]
 mod run;
-#[cfg(target_arch = "x86_64")]
 mod secret;
 pub(crate) mod stdio;
 mod store;
 mod tally;
-#[cfg(target_arch = "x86_64")]
 mod twice;
-#[cfg(target_arch = "x86_64")]
 mod unknown;
-#[cfg(target_arch = "x86_64")]
 mod variables;
 
 use std::borrow::Cow;
@@ -402,31 +396,14 @@ fn watched(means: Means<'_>, observe: impl FnOnce(&Live) -> Observed + Send) -> 
 
 #[cfg(not(target_arch = "x86_64"))]
 mod python {
-    //! Nor are Python scripts observed.
-
-    use std::collections::BTreeSet;
-
-    use super::{Live, Observed, twice};
-    use crate::Spec;
-    use crate::warm::script::Script;
-    use crate::warm::zygote::Means;
-
-    pub(super) fn observe(spec: &Spec<'_>, _: &Script, means: Means<'_>, live: &Live) -> Observed {
-        twice::observe(spec, &BTreeSet::new(), means, live)
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-mod twice {
-    //! Observation depends on the processor's architecture.
-
-    use std::collections::BTreeSet;
+    //! Python scripts are not observed: the runtime halts them on x86-64 only (`runtime/python`).
 
     use super::{Live, Observed};
+    use crate::warm::script::Script;
     use crate::warm::zygote::Means;
     use crate::{Reason, Spec};
 
-    pub(super) fn observe(_: &Spec<'_>, _: &BTreeSet<usize>, _: Means<'_>, _: &Live) -> Observed {
+    pub(super) fn observe(_: &Spec<'_>, _: &Script, _: Means<'_>, _: &Live) -> Observed {
         Observed::refused(Reason::NotObserved, "not on this kind of processor")
     }
 }

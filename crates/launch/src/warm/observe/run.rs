@@ -13,10 +13,12 @@ use rustix::thread::CpuSet;
 
 use super::calls::{self, After, Entry, Opened, refuse};
 use super::maps::{self, Mapping};
+use super::old;
 use super::secret::{self, Secret};
 use super::variables::{self, Variables};
 use super::{Live, Refusal};
 use crate::Reason;
+use crate::sys::registers::{self, CALL, Registers};
 use crate::sys::trace::{self, Call, Stop};
 use crate::sys::{clock, wait};
 use crate::warm::exe;
@@ -36,12 +38,23 @@ const AT_SYSINFO_EHDR: u64 = 33;
 const RANDOM: &[u8; 16] = b"\x5ahotstart-observ";
 pub(super) const POINTER_GUARD: u64 = u64::from_ne_bytes(*b"t-observ");
 
-/// The `syscall` instruction.
-const GATE: [u8; 2] = [0x0f, 0x05];
+/// The place and the size of a field of `struct stat`, which is libc's as well as the kernel's.
+macro_rules! field {
+    ($name:ident) => {
+        (std::mem::offset_of!(libc::stat, $name) as u64, size_of_field(|stat: &libc::stat| &stat.$name))
+    };
+}
+
+fn size_of_field<T>(_: fn(&libc::stat) -> &T) -> usize {
+    size_of::<T>()
+}
 
 /// Longest path of a program, and the size of a page.
 const PATH_MAX: usize = 4096;
 pub(super) const PAGE: u64 = 4096;
+
+/// Code that a system call replaces.
+type Code = [u8; CALL.len()];
 
 /// Inputs that constructors have looked at.
 #[derive(Debug, Default)]
@@ -110,8 +123,9 @@ pub(super) struct Run<'a> {
     pub variables: Variables,
     /// Whether the allocator makes the current requests.
     is_allocator: bool,
-    /// The stack pointer where it has stopped.
+    /// The stack pointer where it has stopped, and the frame pointer, 0 where that is of no interest.
     pub stack: u64,
+    pub frame: u64,
     has_ended: bool,
 }
 
@@ -119,26 +133,41 @@ pub(super) fn lost(error: std::io::Error) -> Refusal {
     Refusal { reason: Reason::NotObserved, detail: error.to_string() }
 }
 
+/// Ends a traced process.
+fn end(pid: i32) {
+    wait::kill(pid);
+    while !matches!(trace::wait(pid), Ok(Stop::Ended) | Err(_)) {}
+}
+
 impl Drop for Run<'_> {
     fn drop(&mut self) {
         if !self.has_ended {
             super::spend(clock::of_process(self.pid));
-            wait::kill(self.pid);
-            while !matches!(trace::wait(self.pid), Ok(Stop::Ended) | Err(_)) {}
+            end(self.pid);
         }
     }
 }
 
 impl<'a> Run<'a> {
-    /// Takes over a traced child that has just become the program.
+    /// Takes over a traced child that is about to become the program. Its memory is another one from then on, and the file of its memory
+    /// leads to the one that it had when the file was opened: after vfork, perhaps this process's.
     pub(super) fn of(
         pid: i32,
         means: Means<'a>,
         everywhere: Option<CpuSet>,
         live: &Live,
     ) -> Result<Self, Refusal> {
+        let entered = live.enter(pid).map_err(lost);
+        let stopped = match trace::wait(pid).map_err(lost)? {
+            Stop::Signal(libc::SIGTRAP) => entered,
+            Stop::Ended => return refuse(Reason::NotStopped, "exec"),
+            _ => refuse(Reason::NotStopped, "exec"),
+        };
+        if let Err(refusal) = stopped {
+            end(pid);
+            return Err(refusal);
+        }
         let mut run = Run::new(pid, means, everywhere)?;
-        live.enter(pid).map_err(lost)?;
         run.prepare()?;
         Ok(run)
     }
@@ -148,8 +177,7 @@ impl<'a> Run<'a> {
         let memory = match memory {
             Ok(memory) => memory,
             Err(error) => {
-                wait::kill(pid);
-                let _ = trace::wait(pid);
+                end(pid);
                 return Err(lost(error));
             }
         };
@@ -169,6 +197,7 @@ impl<'a> Run<'a> {
             variables: Variables::default(),
             is_allocator: false,
             stack: 0,
+            frame: 0,
             has_ended: false,
         })
     }
@@ -176,12 +205,9 @@ impl<'a> Run<'a> {
     /// At the exec: hides the kernel's own library, so that reading the clock is a system call, and gives both runs the same
     /// random bytes.
     fn prepare(&mut self) -> Result<(), Refusal> {
-        if trace::wait(self.pid).map_err(lost)? != Stop::Signal(libc::SIGTRAP) {
-            return refuse(Reason::NotStopped, "exec");
-        }
         trace::set_options(self.pid).map_err(lost)?;
         self.seen.exe = exe::of_process(self.pid).map_err(lost)?;
-        let start = trace::registers(self.pid).map_err(lost)?.rsp;
+        let start = Registers::of(self.pid).map_err(lost)?.stack();
         let argc = self.word(start)?;
         let argv = start + 8;
         let envp = argv + 8 * (argc + 1);
@@ -213,21 +239,14 @@ impl<'a> Run<'a> {
         let end = maps.iter().filter(|mapping| mapping.path == path).map(|mapping| mapping.to).max();
         self.loader = (base, end.unwrap_or(base));
         self.loader_file = path;
-        Ok(())
+        self.forgo_time()
     }
 
     /// Makes another run of the same exec with the same layout: a fork of this one before its first instruction. It has fewer
     /// arguments, and as many more empty variables.
     pub(super) fn fork(&self, fewer: u64, live: &Live) -> Result<Run<'a>, Refusal> {
-        let start = trace::registers(self.pid).map_err(lost)?;
-        let mut code = [0; GATE.len()];
-        self.memory.read_exact_at(&mut code, start.rip).map_err(lost)?;
-        self.write(start.rip, &GATE)?;
-        let mut registers = start;
-        (registers.rax, registers.orig_rax) = (libc::SYS_clone as u64, u64::MAX);
-        registers.rdi = (libc::CLONE_PARENT | libc::SIGCHLD) as u64;
-        (registers.rsi, registers.rdx, registers.r10, registers.r8) = (0, 0, 0, 0);
-        trace::set_registers(self.pid, &registers).map_err(lost)?;
+        let (start, code) =
+            self.lead_to_call(libc::SYS_clone, [(libc::CLONE_PARENT | libc::SIGCHLD) as u64, 0, 0])?;
         self.expect(self.pid, Stop::Call, true)?;
         self.expect(self.pid, Stop::Signal(libc::SIGTRAP), true)?;
         let pid = trace::forked(self.pid).map_err(lost)?;
@@ -238,11 +257,36 @@ impl<'a> Run<'a> {
         self.expect(self.pid, Stop::Call, true)?;
         self.expect(pid, Stop::Signal(libc::SIGSTOP), false)?;
         for run in [self, &other] {
-            run.write(start.rip, &code)?;
-            trace::set_registers(run.pid, &start).map_err(lost)?;
+            run.write(start.ip(), &code)?;
+            start.set(run.pid).map_err(lost)?;
         }
         other.shorten(fewer)?;
         Ok(other)
+    }
+
+    /// Puts a system call in the place of the next instruction. Returns the registers and the code that were there.
+    fn lead_to_call(&self, number: i64, arguments: [u64; 3]) -> Result<(Registers, Code), Refusal> {
+        let start = Registers::of(self.pid).map_err(lost)?;
+        let mut code = CALL;
+        self.memory.read_exact_at(&mut code, start.ip()).map_err(lost)?;
+        self.write(start.ip(), &CALL)?;
+        let mut registers = start;
+        registers.set_call(number, arguments);
+        registers.set(self.pid).map_err(lost)?;
+        Ok((start, code))
+    }
+
+    /// Has the process forgo the time stamp counter, before its first instruction.
+    fn forgo_time(&self) -> Result<(), Refusal> {
+        let Some((number, arguments)) = trace::FORGO_TIME else { return Ok(()) };
+        let (start, code) = self.lead_to_call(number, arguments)?;
+        self.expect(self.pid, Stop::Call, true)?;
+        self.expect(self.pid, Stop::Call, true)?;
+        if !matches!(trace::call(self.pid).map_err(lost)?, Call::Exit { result: 0 }) {
+            return refuse(Reason::NotObserved, "the clock cannot be hidden");
+        }
+        self.write(start.ip(), &code)?;
+        start.set(self.pid).map_err(lost)
     }
 
     fn expect(&self, pid: i32, stop: Stop, resumed: bool) -> Result<(), Refusal> {
@@ -321,7 +365,7 @@ impl<'a> Run<'a> {
             let call = Entry { number, args, ip };
             match args[0] {
                 wire::MARK_MAIN if number == libc::SYS_close => {
-                    self.stack = args[2];
+                    (self.stack, self.frame) = (args[2], args[3]);
                     self.learn(args[1])?;
                     return self.check_request();
                 }
@@ -336,7 +380,7 @@ impl<'a> Run<'a> {
                 variables::watch(self, args[0] as i32)?;
             }
             // Before the loader opens its first file, it has read the environment, and no other code has run.
-            if self.secret.is_none() && matches!(number, libc::SYS_openat | libc::SYS_open) {
+            if self.secret.is_none() && matches!(number, libc::SYS_openat | old::SYS_open) {
                 self.laid = self.read_block(self.block_size()?)?;
                 secret::hide(self, call)?;
                 continue;
@@ -393,28 +437,34 @@ impl<'a> Run<'a> {
     /// null device, which are in the key, and the size of blocks of a file of the kernel's, which is always the same. If a
     /// constructor keeps a field, or a decision made by it, the runs differ.
     fn vary(&self, stat: u64, is_stream: bool) -> Result<(), Refusal> {
-        // Offsets in the kernel's `struct stat` of x86-64.
-        let [device, inode, links, mode_at, user, group, number] =
-            [0, 8, 16, 24, 28, 32, 40].map(|at| stat + at);
-        let [size, block_size, blocks, times] = [48, 56, 64, 72].map(|at| stat + at);
-        const PERMISSIONS: u32 = 0o7777;
-        let mode = self.word(mode_at)? as u32;
-        let is_null = self.word(number)? == rustix::fs::makedev(1, 3);
+        const PERMISSIONS: u64 = 0o7777;
+        let [device, number, inode] = [field!(st_dev), field!(st_rdev), field!(st_ino)];
+        let [links, mode, user, group] = [field!(st_nlink), field!(st_mode), field!(st_uid), field!(st_gid)];
+        let [size, block_size, blocks] = [field!(st_size), field!(st_blksize), field!(st_blocks)];
+        let is_null = self.field(stat, number)? == rustix::fs::makedev(1, 3);
         let others = [(number, !is_null), (block_size, is_stream)];
-        let others = others.into_iter().filter_map(|(at, varies)| varies.then_some(at));
-        for at in [device, inode].into_iter().chain(others) {
-            self.write(at, &(self.word(at)? + 1).to_ne_bytes())?;
+        let others = others.into_iter().filter_map(|(field, varies)| varies.then_some(field));
+        for field in [device, inode, user, group].into_iter().chain(others) {
+            self.set_field(stat, field, self.field(stat, field)? + 1)?;
         }
         // Programs test only whether these are zero.
-        for at in [links, size, blocks] {
-            self.write(at, &u64::from(self.word(at)? == 0).to_ne_bytes())?;
+        for field in [links, size, blocks] {
+            self.set_field(stat, field, u64::from(self.field(stat, field)? == 0))?;
         }
-        self.write(mode_at, &(mode ^ PERMISSIONS).to_ne_bytes())?;
-        for at in [user, group] {
-            self.write(at, &(self.word(at)? as u32 + 1).to_ne_bytes())?;
-        }
+        self.set_field(stat, mode, self.field(stat, mode)? ^ PERMISSIONS)?;
         // Three times of two words, in 1970: older than any file they may be compared with.
-        self.write(times, &[0; 48])
+        self.write(stat + std::mem::offset_of!(libc::stat, st_atime) as u64, &[0; 48])
+    }
+
+    /// A field of a structure in the process, by its place and size.
+    fn field(&self, at: u64, (place, size): (u64, usize)) -> Result<u64, Refusal> {
+        let mut bytes = [0; 8];
+        self.memory.read_exact_at(&mut bytes[..size], at + place).map_err(lost)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    fn set_field(&self, at: u64, (place, size): (u64, usize), value: u64) -> Result<(), Refusal> {
+        self.write(at + place, &value.to_le_bytes()[..size])
     }
 
     /// Handles a signal: a fault at the time stamp counter, or at a hidden string.
@@ -425,25 +475,21 @@ impl<'a> Run<'a> {
         if signal != libc::SIGSEGV {
             return refuse(Reason::Signals, format!("signal {signal}"));
         }
-        let mut registers = trace::registers(self.pid).map_err(lost)?;
+        let registers = Registers::of(self.pid).map_err(lost)?;
         let address = trace::fault_address(self.pid).map_err(lost)?;
         if self.secret.is_some_and(|secret| secret.has(address)) {
             return secret::look(self, address);
         }
-        let mut code = [0; 3];
-        let _ = self.memory.read_at(&mut code, registers.rip);
-        let length = match code {
-            [0x0f, 0x31, _] => 2,
-            [0x0f, 0x01, 0xf9] => 3,
-            _ => return refuse(Reason::Signals, "signal 11"),
-        };
+        let mut code = [0; 4];
+        let _ = self.memory.read_at(&mut code, registers.ip());
+        if !registers::reads_time(code) {
+            return refuse(Reason::Signals, "signal 11");
+        }
         // The loader measures its own time, and reveals it to no other code.
-        if !self.is_loader(registers.rip) {
+        if !self.is_loader(registers.ip()) {
             return refuse(Reason::ReadsClock, "the time stamp counter");
         }
-        (registers.rax, registers.rdx) = (0, 0);
-        registers.rip += length;
-        trace::set_registers(self.pid, &registers).map_err(lost)
+        registers.skip_time(self.pid, code).map_err(lost)
     }
 
     /// So many bytes of arguments and environment.

@@ -9,6 +9,7 @@ use super::Refusal;
 use super::calls::{Entry, refuse};
 use super::run::{PAGE, Run, lost};
 use crate::Reason;
+use crate::sys::registers::{CALL, Registers};
 use crate::sys::trace::{self, Stop};
 use crate::warm::{key, search};
 
@@ -17,7 +18,7 @@ use crate::warm::{key, search};
 pub(super) struct Secret {
     from: u64,
     to: u64,
-    /// The address of a `syscall` instruction.
+    /// The address of an instruction that makes a system call.
     gate: u64,
 }
 
@@ -55,8 +56,6 @@ pub(super) fn guard(run: &Run<'_>, call: Entry) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Length of the `syscall` instruction.
-const CALL_BYTES: u64 = 2;
 const READABLE: i32 = libc::PROT_READ | libc::PROT_WRITE;
 
 /// Hides the strings at the entry of a system call. The process then makes that call again.
@@ -67,7 +66,7 @@ pub(super) fn hide(run: &mut Run<'_>, call: Entry) -> Result<(), Refusal> {
     }
     let stack = run.maps()?.into_iter().find(|mapping| (mapping.from..mapping.to).contains(&from));
     let to = stack.map_or(from, |stack| stack.to);
-    let secret = Secret { from, to, gate: call.ip - CALL_BYTES };
+    let secret = Secret { from, to, gate: call.ip - CALL.len() as u64 };
     run.secret = Some(secret);
     instead(run, secret, call)
 }
@@ -81,29 +80,27 @@ pub(super) fn show(run: &mut Run<'_>, shown: bool) -> Result<(), Refusal> {
 /// Hides the strings in place of the system call at whose entry the process has stopped, and has the process make that call
 /// again.
 fn instead(run: &mut Run<'_>, secret: Secret, call: Entry) -> Result<(), Refusal> {
-    let before = trace::registers(run.pid).map_err(lost)?;
-    let [a, b, c] = secret.arguments(libc::PROT_NONE);
-    let mut registers = before;
-    registers.orig_rax = libc::SYS_mprotect as u64;
-    (registers.rdi, registers.rsi, registers.rdx) = (a, b, c);
-    trace::set_registers(run.pid, &registers).map_err(lost)?;
+    let mut registers = Registers::of(run.pid).map_err(lost)?;
+    let arguments = secret.arguments(libc::PROT_NONE);
+    registers.replace_call(run.pid, libc::SYS_mprotect, arguments).map_err(lost)?;
     run.leave_call()?;
-    let mut registers = before;
-    (registers.rip, registers.rax) = (before.rip - CALL_BYTES, call.number as u64);
-    trace::set_registers(run.pid, &registers).map_err(lost)
+    if !matches!(trace::call(run.pid).map_err(lost)?, trace::Call::Exit { result: 0 }) {
+        return refuse(Reason::NotObserved, "the arguments cannot be hidden");
+    }
+    registers.call_again(call.number);
+    registers.set(run.pid).map_err(lost)
 }
 
 /// Changes the strings' protection while the process is stopped for a signal.
 fn protect(run: &mut Run<'_>, secret: Secret, access: i32) -> Result<(), Refusal> {
-    let before = trace::registers(run.pid).map_err(lost)?;
-    let [a, b, c] = secret.arguments(access);
+    let before = Registers::of(run.pid).map_err(lost)?;
     let mut registers = before;
-    (registers.rip, registers.rax, registers.orig_rax) = (secret.gate, libc::SYS_mprotect as u64, u64::MAX);
-    (registers.rdi, registers.rsi, registers.rdx) = (a, b, c);
-    trace::set_registers(run.pid, &registers).map_err(lost)?;
+    registers.set_ip(secret.gate);
+    registers.set_call(libc::SYS_mprotect, secret.arguments(access));
+    registers.set(run.pid).map_err(lost)?;
     run.leave_call()?;
     run.leave_call()?;
-    trace::set_registers(run.pid, &before).map_err(lost)
+    before.set(run.pid).map_err(lost)
 }
 
 /// Handles an access to the hidden strings: allows it at a variable that is in the key.
@@ -137,7 +134,7 @@ fn allow(run: &mut Run<'_>, address: u64) -> Result<(), Refusal> {
     let length = run.memory.read_at(&mut bytes, string).map_err(lost)?;
     let end = bytes[..length].iter().position(|&byte| byte == b'=' || byte == 0).unwrap_or(length);
     let name = &bytes[..end];
-    let reader = trace::registers(run.pid).map_err(lost)?.rip;
+    let reader = Registers::of(run.pid).map_err(lost)?.ip();
     let is_loader = run.is_loader(reader);
     if name == b"LD_PRELOAD" && !is_loader {
         // A start's own value, or none, is not the one that is here.

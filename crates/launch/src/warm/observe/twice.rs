@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use super::calls::refuse;
 use super::counts::Place;
 use super::numbers::Numbers;
-use super::run::{Run, Seen};
+use super::run::{PAGE, Run, Seen};
 use super::{Live, Observed, Refusal, compare, secret, stdio};
 use crate::Reason;
 use crate::Spec;
@@ -56,6 +56,9 @@ fn compare_all(
     live: &Live,
     seen: &mut Seen,
 ) -> Result<Vec<Place>, Refusal> {
+    if rustix::param::page_size() as u64 != PAGE {
+        return refuse(Reason::NotObserved, "pages of another size than 4 KiB");
+    }
     seen.files.watch(&spec.program);
     seen.libraries.extend(eligible::names(&spec.program));
     let runtime = rustix::fs::fstat(means.runtime).map_or(0, |stat| stat.st_ino);

@@ -1,7 +1,7 @@
 //! Names the system calls that are not on the list of `calls`, for the report of a tool that stays cold.
 
-use super::Refusal;
 use super::calls::{Entry, is_standard};
+use super::{Refusal, old};
 use crate::Reason;
 
 /// Returns the reason for a call that is not on the list.
@@ -25,11 +25,11 @@ fn named(number: i64) -> (Reason, &'static str) {
         libc::SYS_getpid => (Reason::ReadsIdentity, "getpid"),
         libc::SYS_gettid => (Reason::ReadsIdentity, "gettid"),
         libc::SYS_getppid => (Reason::ReadsIdentity, "getppid"),
-        libc::SYS_getpgrp | libc::SYS_getpgid => (Reason::ReadsIdentity, "getpgrp"),
+        old::SYS_getpgrp | libc::SYS_getpgid => (Reason::ReadsIdentity, "getpgrp"),
         libc::SYS_getsid => (Reason::ReadsIdentity, "getsid"),
         libc::SYS_clock_gettime => (Reason::ReadsClock, "clock_gettime"),
         libc::SYS_gettimeofday => (Reason::ReadsClock, "gettimeofday"),
-        libc::SYS_time => (Reason::ReadsClock, "time"),
+        old::SYS_time => (Reason::ReadsClock, "time"),
         libc::SYS_times => (Reason::ReadsClock, "times"),
         libc::SYS_getrusage => (Reason::ReadsClock, "getrusage"),
         libc::SYS_getcwd => (Reason::ReadsDirectory, "getcwd"),
@@ -38,20 +38,20 @@ fn named(number: i64) -> (Reason, &'static str) {
         libc::SYS_getcpu => (Reason::ReadsSystem, "getcpu"),
         libc::SYS_sysinfo => (Reason::ReadsSystem, "sysinfo"),
         libc::SYS_clone | libc::SYS_clone3 => (Reason::Threads, "clone"),
-        libc::SYS_fork | libc::SYS_vfork => (Reason::Children, "fork"),
+        old::SYS_fork | old::SYS_vfork => (Reason::Children, "fork"),
         libc::SYS_kill | libc::SYS_tgkill | libc::SYS_tkill => (Reason::Signals, "kill"),
-        libc::SYS_setitimer | libc::SYS_timer_create | libc::SYS_alarm => (Reason::Timers, "setitimer"),
+        libc::SYS_setitimer | libc::SYS_timer_create | old::SYS_alarm => (Reason::Timers, "setitimer"),
         libc::SYS_timerfd_create => (Reason::Timers, "timerfd_create"),
         libc::SYS_shmat | libc::SYS_shmget => (Reason::SharedMemory, "shmat"),
         libc::SYS_socket | libc::SYS_socketpair => (Reason::Descriptors, "socket"),
-        libc::SYS_pipe | libc::SYS_pipe2 => (Reason::Descriptors, "pipe"),
-        libc::SYS_epoll_create | libc::SYS_epoll_create1 => (Reason::Descriptors, "epoll_create"),
+        old::SYS_pipe | libc::SYS_pipe2 => (Reason::Descriptors, "pipe"),
+        old::SYS_epoll_create | libc::SYS_epoll_create1 => (Reason::Descriptors, "epoll_create"),
         libc::SYS_eventfd2 | libc::SYS_memfd_create => (Reason::Descriptors, "eventfd"),
-        libc::SYS_dup | libc::SYS_dup2 | libc::SYS_dup3 => (Reason::Descriptors, "dup"),
-        libc::SYS_creat => (Reason::WritesFiles, "creat"),
-        libc::SYS_mkdir | libc::SYS_mkdirat => (Reason::WritesFiles, "mkdir"),
-        libc::SYS_unlink | libc::SYS_unlinkat => (Reason::WritesFiles, "unlink"),
-        libc::SYS_rename | libc::SYS_renameat | libc::SYS_renameat2 => (Reason::WritesFiles, "rename"),
+        libc::SYS_dup | old::SYS_dup2 | libc::SYS_dup3 => (Reason::Descriptors, "dup"),
+        old::SYS_creat => (Reason::WritesFiles, "creat"),
+        old::SYS_mkdir | libc::SYS_mkdirat => (Reason::WritesFiles, "mkdir"),
+        old::SYS_unlink | libc::SYS_unlinkat => (Reason::WritesFiles, "unlink"),
+        old::SYS_rename | libc::SYS_renameat | libc::SYS_renameat2 => (Reason::WritesFiles, "rename"),
         libc::SYS_execve | libc::SYS_execveat => (Reason::NotStopped, "execve"),
         libc::SYS_exit | libc::SYS_exit_group => (Reason::NotStopped, "exit"),
         libc::SYS_futex => (Reason::Threads, "futex"),

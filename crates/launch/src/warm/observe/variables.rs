@@ -10,16 +10,18 @@ use object::{Endianness, Object, ObjectSymbol, ReadCache};
 use super::calls::{self, Opened};
 use super::run::{Run, lost};
 use super::{Refusal, secret};
+use crate::sys::registers::{BEHIND_BREAKPOINT, BREAKPOINT, Registers};
 use crate::sys::trace::{self, Stop};
 
-const BREAKPOINT: u8 = 0xcc;
+/// The code that a breakpoint has replaced, and its address.
+type Replaced = (u64, [u8; BREAKPOINT.len()]);
 
 /// Instructions that breakpoints have replaced.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Variables {
-    function: Option<(u64, u8)>,
+    function: Option<Replaced>,
     /// The address to which `getenv` returns, while it searches.
-    caller: Option<(u64, u8)>,
+    caller: Option<Replaced>,
 }
 
 /// Plants the breakpoint when the loader has mapped libc and closes its file. No code of libc has run by then.
@@ -46,40 +48,40 @@ fn getenv_in(library: &Path) -> Option<u64> {
     Some(symbol.address())
 }
 
-fn plant(run: &Run<'_>, at: u64) -> Result<(u64, u8), Refusal> {
-    let mut code = [0];
+fn plant(run: &Run<'_>, at: u64) -> Result<Replaced, Refusal> {
+    let mut code = BREAKPOINT;
     run.memory.read_exact_at(&mut code, at).map_err(lost)?;
-    run.write(at, &[BREAKPOINT])?;
-    Ok((at, code[0]))
+    run.write(at, &BREAKPOINT)?;
+    Ok((at, code))
 }
 
 /// Handles a trap if it is at one of these breakpoints, and returns whether it was.
 pub(super) fn arrived(run: &mut Run<'_>) -> Result<bool, Refusal> {
-    let mut registers = trace::registers(run.pid).map_err(lost)?;
-    let at = registers.rip - 1;
+    let mut registers = Registers::of(run.pid).map_err(lost)?;
+    let at = registers.ip() - BEHIND_BREAKPOINT;
     let Variables { function, caller } = run.variables;
     if let Some((address, code)) = caller.filter(|(address, _)| *address == at) {
-        run.write(address, &[code])?;
+        run.write(address, &code)?;
         run.variables.caller = None;
-        registers.rip = at;
-        trace::set_registers(run.pid, &registers).map_err(lost)?;
+        registers.set_ip(at);
+        registers.set(run.pid).map_err(lost)?;
         secret::show(run, false)?;
         return Ok(true);
     }
     let Some((address, code)) = function.filter(|(address, _)| *address == at) else { return Ok(false) };
-    let name = run.path(registers.rdi)?;
+    let name = run.path(registers.argument())?;
     run.seen.asked_for(std::os::unix::ffi::OsStrExt::as_bytes(name.as_os_str()));
-    registers.rip = at;
-    trace::set_registers(run.pid, &registers).map_err(lost)?;
+    registers.set_ip(at);
+    registers.set(run.pid).map_err(lost)?;
     secret::show(run, true)?;
     if run.variables.caller.is_none() {
-        run.variables.caller = Some(plant(run, run.word(registers.rsp)?)?);
+        run.variables.caller = Some(plant(run, registers.returns_to(|at| run.word(at))?)?);
     }
-    run.write(address, &[code])?;
+    run.write(address, &code)?;
     trace::step(run.pid).map_err(lost)?;
     if run.wait()? != Stop::Signal(libc::SIGTRAP) {
         return calls::refuse(crate::Reason::Signals, "getenv fails");
     }
-    run.write(address, &[BREAKPOINT])?;
+    run.write(address, &BREAKPOINT)?;
     Ok(true)
 }
