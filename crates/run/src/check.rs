@@ -171,32 +171,15 @@ fn repeat(
     if decides(&first) && decides(&cold) {
         match (fails(&first.transcript), fails(&cold.transcript)) {
             (true, false) => {
-                let doubt = contradiction(run, job, script, &first, &cold.transcript, fails);
-                return Believed { doubt, ..Believed::other(first, cold.transcript) };
+                // Even if it fails in each warm run: what a run leaves outside its own files may be undone by the next one.
+                let doubt = flaky::report_script(run, job, script, &first, &cold.transcript, fails);
+                return Believed { doubt: Some(doubt), ..Believed::other(first, cold.transcript) };
             }
             (false, true) => tell_second_run(run, job),
             _ => {}
         }
     }
     Believed::other(first, cold.transcript)
-}
-
-/// Reports a failure that a cold run did not have; `None` if the warm starts explain it: a doubtful run that fails each time.
-pub(crate) fn contradiction(
-    run: &Run<'_>,
-    job: JobId,
-    script: &Script,
-    warm: &Ran,
-    cold: &Transcript,
-    fails: &dyn Fn(&Transcript) -> bool,
-) -> Option<Doubt> {
-    if warm.is_doubtful {
-        let warm_again = again(run, job, script, Way::Warm);
-        if warm_again.is_doubtful && end(&warm_again.transcript) == end(&warm.transcript) {
-            return None;
-        }
-    }
-    Some(flaky::report_script(run, job, script, warm, cold, fails))
 }
 
 fn tell_second_run(run: &Run<'_>, job: JobId) {

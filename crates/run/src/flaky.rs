@@ -57,6 +57,8 @@ enum Cause {
     Nondeterministic(u32, u32),
     /// Every warm run fails.
     Warm(u32),
+    /// Every warm run fails, and makes calls that hotstart does not know: it cannot tell whose fault that is.
+    Doubtful(u32),
     /// Another warm run did not fail in this way, nor did this many cold ones.
     Unknown(u32),
     /// The time limit was reached once.
@@ -66,7 +68,7 @@ enum Cause {
 }
 
 impl Cause {
-    fn find(trials: &Trials<'_>, timed_out: bool) -> Cause {
+    fn find(trials: &Trials<'_>, timed_out: bool, is_doubtful: bool) -> Cause {
         let begun = Instant::now();
         let mut runs = 1;
         while runs == 1 || (runs < COLD_RUNS && begun.elapsed() < COLD_RUNS_FOR) {
@@ -79,6 +81,7 @@ impl Cause {
         }
         match (trials.warm)() {
             None => Cause::Interrupted,
+            Some(true) if is_doubtful => Cause::Doubtful(runs),
             Some(true) => Cause::Warm(runs),
             Some(false) if timed_out => Cause::Late(runs),
             Some(false) => Cause::Unknown(runs),
@@ -93,6 +96,11 @@ impl Cause {
             Cause::Warm(runs) => format!(
                 "That is a fault of hotstart, not of the test: a second warm run failed in the same way, and {runs} cold \
                  runs did not. The cold run counts, and its tools are started cold from now on. Please report this."
+            ),
+            Cause::Doubtful(runs) => format!(
+                "A second warm run failed in the same way, and {runs} cold runs did not. Its warm starts make calls that \
+                 hotstart does not know, so their runs prove nothing, and the cold run counts. `HOTSTART-COLD:` in the test \
+                 keeps it cold."
             ),
             Cause::Unknown(runs) => format!(
                 "A second warm run did not fail in this way, nor did {runs} cold runs: it may depend on what its workers \
@@ -110,7 +118,8 @@ impl Cause {
 /// Looks for the cause of a contradiction and reports it.
 pub(crate) fn report(run: &Run<'_>, found: &Contradiction<'_>, trials: &Trials<'_>) -> Doubt {
     let label = run.source.label(found.job);
-    let cause = Cause::find(trials, found.timed_out);
+    let is_doubtful = found.warm.iter().any(|ran| ran.is_doubtful);
+    let cause = Cause::find(trials, found.timed_out, is_doubtful);
     match cause {
         Cause::Warm(_) => found.warm.iter().for_each(|ran| run.executor.quarantine(ran)),
         Cause::Unknown(_) => found.warm.iter().for_each(|ran| run.executor.doubt_workers(ran)),

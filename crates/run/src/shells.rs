@@ -8,8 +8,9 @@ use std::sync::Mutex;
 
 use hotstart_model::{Fault, Interpreter, JobId, RunBy, Script, Severity, Transcript};
 
-use crate::check::{self, Believed};
+use crate::check::Believed;
 use crate::execute::{Ran, Way};
+use crate::flaky;
 use crate::own_files;
 use crate::schedule::Run;
 
@@ -102,11 +103,8 @@ pub(crate) fn confirm(run: &Run<'_>, job: JobId, script: &Script, native: Ran) -
     if must_be_confirmed(&native.transcript) && native_cold.exit_code == Some(0) {
         // The shell does not make the difference.
         let is_warm = native.warm_starts > 0 && !native.is_lost;
-        let doubt = if is_warm {
-            check::contradiction(run, job, script, &native, &native_cold, &must_be_confirmed)
-        } else {
-            None
-        };
+        let doubt = is_warm
+            .then(|| flaky::report_script(run, job, script, &native, &native_cold, &must_be_confirmed));
         return Believed { doubt, ..Believed::other(native, again(&asked)) };
     }
     // A flaky test fails by chance; a difference between the shells stays.
