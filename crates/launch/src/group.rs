@@ -35,6 +35,12 @@ struct State {
     visits: Vec<Mark>,
 }
 
+impl State {
+    fn is_beside_runner(&mut self, job: Option<u32>) -> bool {
+        *self.is_beside_runner.get_or_insert_with(|| job.is_some() && terminal::is_in_foreground())
+    }
+}
+
 impl Group {
     /// Creates a group without processes.
     pub fn new() -> Self {
@@ -75,8 +81,7 @@ impl Group {
     /// foreground group of the terminal.
     pub fn process_group(&self) -> io::Result<ProcessGroup> {
         let mut state = self.state.lock().expect("no panic while locked");
-        let is_test = self.job.is_some();
-        if *state.is_beside_runner.get_or_insert_with(|| is_test && terminal::is_in_foreground()) {
+        if state.is_beside_runner(self.job) {
             return Ok(ProcessGroup::Inherit);
         }
         let anchor = match &mut state.anchor {
@@ -84,6 +89,12 @@ impl Group {
             none => none.insert(Anchor::take()?),
         };
         Ok(ProcessGroup::Join(anchor.group()))
+    }
+
+    /// Decides whether the job is in the runner's process group, which looks at the terminal. The first call of
+    /// [`Group::process_group`] does so otherwise; in a traced process it would count as a file that the test has used.
+    pub fn settle(&self) {
+        self.state.lock().expect("no panic while locked").is_beside_runner(self.job);
     }
 
     /// Gives up the process group while the job waits to be run again, since its leader counts as a process.

@@ -430,10 +430,11 @@ impl Child<'_> {
         let crashed = matches!(status, Status::Signaled(_)) && !self.group.is_killed();
         let is_doubted = matches!(ended, Ended::Process { doubts, .. } if doubts.any());
         let doubtful = lost || crashed || is_doubted;
-        match lost {
-            true => self.group.lose(),
-            false if doubtful => self.group.doubt(),
-            false => {}
+        // Nobody but the system or a user kills a tool, as a rule.
+        if lost || (crashed && status == Status::Signaled(sys::wait::SIGKILL)) {
+            self.group.lose();
+        } else if doubtful {
+            self.group.doubt();
         }
         Exit { lost, doubtful, ..exit(status, usage) }
     }

@@ -91,8 +91,9 @@ pub fn enter_trace(args: &[OsString]) -> Option<u8> {
 fn run(order: &Path) -> std::io::Result<Traced> {
     let script: Script = serde_json::from_reader(std::io::BufReader::new(File::open(order)?))?;
     let mut record = in_memory("record")?;
+    let (launcher, group) = (Launcher::new(), Group::of_job(0));
+    group.settle();
     let traced = hotstart_inputs::trace(|| {
-        let (launcher, group) = (Launcher::new(), Group::of_job(0));
         let transcript = hotstart_shell::run_script(&script, &launcher, &group);
         u8::from(serde_json::to_writer(&record, &transcript).is_err())
     })?;
