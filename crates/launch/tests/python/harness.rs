@@ -14,7 +14,7 @@ use crate::common::await_age;
 
 /// Most scripts of one run of the tests.
 const SCRIPTS_MAX: usize = 2048;
-const TRIES: usize = 5;
+const TRIES: usize = 20;
 
 /// The expected way of the starts after the first ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,7 +228,9 @@ impl Script {
             );
             counted += u32::from(is_as_expected);
         }
-        assert!(counted > 0, "never {ends:?}: {}", self.why());
+        // Where they do so all the time, a tool rests between two attempts.
+        let is_warm_later = || matches!(ends, Ends::Warm) && self.first(lists[0]) == Via::Fork;
+        assert!(counted > 0 || is_warm_later(), "never {ends:?}: {}", self.why());
     }
 
     /// Returns the way of a first start, and tries again if others have changed a directory meanwhile.
