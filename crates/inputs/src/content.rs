@@ -75,7 +75,7 @@ pub(crate) fn hash_names(names: &[(String, u8)]) -> Hash {
     words(&hasher.finalize())
 }
 
-fn words(hash: &blake3::Hash) -> Hash {
+pub(crate) fn words(hash: &blake3::Hash) -> Hash {
     let word =
         |at: usize| u64::from_le_bytes(hash.as_bytes()[at * 8..at * 8 + 8].try_into().expect("8 bytes"));
     [word(0), word(1), word(2), word(3)]

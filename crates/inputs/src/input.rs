@@ -61,10 +61,14 @@ impl Stamp {
         fs::symlink_metadata(path).map(|found| Stamp::from(&found))
     }
 
+    pub(crate) fn is_regular(&self) -> bool {
+        self.mode & libc::S_IFMT == libc::S_IFREG
+    }
+
     /// Returns whether it is a regular file with one name.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn is_plain(&self) -> bool {
-        self.mode & libc::S_IFMT == libc::S_IFREG && self.links == 1
+        self.is_regular() && self.links == 1
     }
 
     /// Returns whether both allow the same to the same users.

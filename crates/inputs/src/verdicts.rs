@@ -4,18 +4,21 @@
 //! older state finds the older record. A record may also say that the inputs of this test cannot be told, so that nobody tries again.
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, RwLock};
 
 use hotstart_store::{SEGMENTS_MAX, Segments};
 use serde::{Deserialize, Serialize};
 
-use crate::content::{Contents, Hash};
-use crate::input::{Input, Place};
+use crate::content::{self, Contents, Hash};
+use crate::input::{Input, Place, Stamp};
 
 /// Records of one key; the oldest go.
 const RECORDS_MAX: usize = 4;
+/// Rebuilt programs that are remembered; the oldest go.
+const PROGRAMS_MAX: usize = 1000;
 /// Bytes of all segments.
 const SIZE_MAX: u64 = 512 << 20;
 
@@ -39,11 +42,12 @@ pub enum Known {
     Untold(String),
 }
 
-/// The file format of a segment: a table of inputs, and records that refer to it.
+/// The file format of a segment: a table of inputs, records that refer to it, and what stands for rebuilt programs.
 #[derive(Default, Serialize, Deserialize)]
 struct Content {
     inputs: Vec<Input>,
     records: Vec<(Hash, Record)>,
+    programs: Vec<Hash>,
 }
 
 #[derive(Debug, Default)]
@@ -51,6 +55,7 @@ struct Table {
     inputs: Vec<Input>,
     numbers: HashMap<Input, u32>,
     records: HashMap<Hash, Vec<Record>>,
+    programs: Vec<Hash>,
 }
 
 impl Table {
@@ -84,6 +89,18 @@ impl Table {
             };
             self.add(key, record);
         }
+        for program in content.programs {
+            self.add_program(program);
+        }
+    }
+
+    fn add_program(&mut self, program: Hash) {
+        if !self.programs.contains(&program) {
+            self.programs.push(program);
+        }
+        if self.programs.len() > PROGRAMS_MAX {
+            self.programs.remove(0);
+        }
     }
 
     /// Returns the records of these keys with a table of what they need.
@@ -102,7 +119,7 @@ impl Table {
                 records.push((*key, record));
             }
         }
-        Content { inputs: part.inputs, records }
+        Content { inputs: part.inputs, records, programs: Vec::new() }
     }
 }
 
@@ -134,6 +151,8 @@ pub struct Verdicts {
     segments: Segments,
     table: OnceLock<RwLock<Table>>,
     fresh: Mutex<Vec<Hash>>,
+    /// Programs that were asked for, whether an earlier run has seen them as they are, and what stands for them.
+    programs: Mutex<HashMap<PathBuf, (bool, Hash)>>,
     contents: Contents,
     /// Whether an input holds, by its number. Forgotten when a test runs, because tests may write anywhere.
     held: Mutex<Held>,
@@ -147,6 +166,7 @@ impl Verdicts {
             segments: segments(dir),
             table: OnceLock::new(),
             fresh: Mutex::default(),
+            programs: Mutex::default(),
             contents: Contents::default(),
             held: Mutex::default(),
             compares_times,
@@ -233,6 +253,20 @@ impl Verdicts {
         self.fresh.lock().expect("no panic while locked").push(key);
     }
 
+    /// Returns whether this file is a program or library that no earlier run has seen as it is now. This run has, from now on.
+    pub fn is_new_program(&self, path: &Path) -> bool {
+        let mut programs = self.programs.lock().expect("no panic while locked");
+        if let Some((is_new, _)) = programs.get(path) {
+            return *is_new;
+        }
+        let Some(stamp) = stamp_of_program(path) else { return false };
+        let text = format!("{path:?} {stamp:?}");
+        let hash = content::words(&blake3::hash(text.as_bytes()));
+        let is_new = !self.table().read().expect("no panic while locked").programs.contains(&hash);
+        programs.insert(path.to_owned(), (is_new, hash));
+        is_new
+    }
+
     /// Forgets a test.
     pub fn forget(&self, key: &Hash) {
         self.table().write().expect("no panic while locked").records.remove(key);
@@ -252,20 +286,24 @@ impl Verdicts {
     /// Writes what is new.
     pub fn save(&self) {
         let fresh = std::mem::take(&mut *self.fresh.lock().expect("no panic while locked"));
-        if fresh.is_empty() {
+        let programs = std::mem::take(&mut *self.programs.lock().expect("no panic while locked"));
+        let programs: Vec<Hash> =
+            programs.into_values().filter(|(is_new, _)| *is_new).map(|(_, hash)| hash).collect();
+        if fresh.is_empty() && programs.is_empty() {
             return;
         }
         let table = self.table().read().expect("no panic while locked");
         let present = self.segments.all();
         let (content, replaced) = match present.len() >= SEGMENTS_MAX {
-            false => (table.content(fresh.iter()), Vec::new()),
+            false => (Content { programs, ..table.content(fresh.iter()) }, Vec::new()),
             // Those that other runners have written meanwhile stay.
             true => {
                 let mut whole = Table::default();
                 let contents = present.iter().filter_map(|segment| self.segments.read(&segment.path));
                 contents.filter_map(|one| serde_json::from_slice(&one).ok()).for_each(|one| whole.take(one));
-                whole.take(table.content(fresh.iter()));
-                (whole.content(whole.records.keys()), present)
+                whole.take(Content { programs, ..table.content(fresh.iter()) });
+                let programs = std::mem::take(&mut whole.programs);
+                (Content { programs, ..whole.content(whole.records.keys()) }, present)
             }
         };
         if let Ok(bytes) = serde_json::to_vec(&content) {
@@ -288,6 +326,14 @@ impl Verdicts {
         let hash = blake3::hash(suite.as_bytes()).to_hex();
         self.segments.dir.join(format!("{}.off", &hash.as_str()[..32]))
     }
+}
+
+/// Returns what the kernel says of an ELF file; `None` for all others.
+fn stamp_of_program(path: &Path) -> Option<Stamp> {
+    let stamp = Stamp::of(path).ok().filter(Stamp::is_regular)?;
+    let mut magic = [0; 4];
+    File::open(path).ok()?.read_exact(&mut magic).ok()?;
+    (magic == *b"\x7fELF").then_some(stamp)
 }
 
 /// The state of a store.
@@ -328,7 +374,7 @@ fn segments(dir: &Path) -> Segments {
     Segments {
         dir: dir.join("verdicts"),
         suffix: "verdicts",
-        magic: b"hotstart verdicts 2\n",
+        magic: b"hotstart verdicts 3\n",
         size_max: SIZE_MAX,
     }
 }

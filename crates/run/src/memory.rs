@@ -2,6 +2,8 @@
 //!
 //! Only a pass at the first attempt is remembered, of a run whose inputs are all known. A sample of the tests that are known to pass is
 //! run all the same. If one of them does not pass, nothing is remembered of its suite any more, in later runs as well.
+//!
+//! Where a program has changed, its tests are traced in the next run that finds it as it is, and not before.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -42,6 +44,8 @@ pub struct MemoryCounts {
     pub sampled: u64,
     /// Tests that were traced.
     pub traced: u64,
+    /// Tests that were run but not traced, since a program that they use has just changed.
+    pub waiting: u64,
     /// Inputs that made a test run because they had changed.
     pub changed: BTreeMap<String, u64>,
     /// Tests whose inputs cannot be told, by reason.
@@ -206,7 +210,13 @@ pub(crate) fn consult(run: &Run<'_>, job: JobId, script: &Script) -> Advice {
         }
         Known::Nothing(changed) => {
             if let Some(path) = changed {
+                let is_new = memory.verdicts.is_new_program(Path::new(&path));
                 memory.count(|counts| *counts.changed.entry(path).or_default() += 1);
+                // A traced run takes many times as long as a warm one. Whoever builds a tool often should not pay for that each time.
+                if is_new {
+                    memory.count(|counts| counts.waiting += 1);
+                    return Advice::Run;
+                }
             }
             learn(run, memory, job, script, key)
         }

@@ -140,11 +140,17 @@ fn kind(input: &Input) -> &'static str {
 
 /// Reports what became of the tests of a run: a line, and the reasons if `explain`.
 pub(super) fn told(memory: &Memory, explain: bool) -> String {
-    let MemoryCounts { passed, sampled, traced, changed, untold, off } = memory.counts();
+    let MemoryCounts { passed, sampled, traced, waiting, changed, untold, off } = memory.counts();
     let others: u64 = untold.values().sum();
     let mut text = format!(
         "hotstart: --cache: {passed} tests not run, {sampled} run as a sample, {traced} traced, {others} whose inputs cannot be told\n"
     );
+    if waiting > 0 {
+        let _ = writeln!(
+            text,
+            "hotstart: --cache: {waiting} tests use a program that has just changed; the next run with that program traces them"
+        );
+    }
     for (suite, why) in off {
         let _ = writeln!(
             text,

@@ -323,6 +323,27 @@ fn other_times_are_no_change_if_only_content_counts() {
 }
 
 #[test]
+fn a_program_that_has_just_changed_is_traced_by_the_next_run() {
+    let place = Place::new("tool %S/data/file");
+    assert!(place.is_remembered());
+    fs::remove_file(place.path("bin/tool")).unwrap();
+    fs::copy("/bin/cat", place.path("bin/tool")).unwrap();
+    let told = || {
+        place.settle();
+        let mut command = place.suite.command(&["--cache", "a.test"]);
+        let out = command.env("HOTSTART_CACHE_DIR", place.cache.path()).output().unwrap();
+        String::from_utf8_lossy(&out.stderr).into_owned() + &String::from_utf8_lossy(&out.stdout)
+    };
+    let (first, second) = (told(), told());
+    assert!(
+        first.contains("0 traced") && first.contains("1 tests use a program that has just changed"),
+        "{first}"
+    );
+    assert!(second.contains("1 traced") && !second.contains("just changed"), "{second}");
+    assert!(place.is_remembered());
+}
+
+#[test]
 fn inputs_and_affected_tests_are_listed() {
     let place = Place::new("cat %S/data/file");
     assert!(place.is_remembered());
