@@ -67,5 +67,9 @@ def build(sources, program, tools, targets, place):
     command = [compiler, "-O2", "-DNDEBUG", "-fno-rtti", f"-I{includes}", *flags, "-w",
                *sorted(glob.glob(os.path.join(sources, "*.cpp"))), "-fuse-ld=lld", "-Wl,--gc-sections", "-Wl,--export-dynamic",
                "-o", program + ".new", *libraries]  # fmt: skip
-    llvm_tree.run(command, place)
+    try:
+        llvm_tree.run(command, place)
+    except SetupError as error:
+        raise SetupError(f"{error}\nif a library was not found, install what `llvm-config --system-libs` names: on Debian "
+                         "libzstd-dev, zlib1g-dev, libxml2-dev and libtinfo-dev") from error  # fmt: skip
     os.rename(program + ".new", program)
