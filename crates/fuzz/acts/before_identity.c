@@ -120,6 +120,28 @@ TELL(before_random_by_call)
 }
 #endif
 
+#ifdef WITH_before_random_kept
+static unsigned long kept_random;
+CONSTRUCT(keep_random)
+{
+    UNUSED;
+    memcpy(&kept_random, (void *)getauxval(AT_RANDOM), sizeof kept_random);
+}
+TELL(before_random_kept)
+{
+    say("new %d", is_new("kept-randoms", kept_random));
+}
+#endif
+
+#ifdef WITH_before_random_given
+TELL(before_random_given)
+{
+    unsigned long given[2];
+    memcpy(given, (void *)getauxval(AT_RANDOM), sizeof given);
+    say("new %d %d", is_new("given-randoms", given[0]), is_new("other-given-randoms", given[1]));
+}
+#endif
+
 #ifdef WITH_before_random_file
 static unsigned long read_random;
 CONSTRUCT(read_random_file)

@@ -164,11 +164,15 @@ struct hs_end {
     uint64_t max_rss_kib; /* of all runs so far */
 };
 
+/* Stands for "/" in the path of this library where an allocator of the user's choice is loaded behind it. */
+#define HS_CHOSEN_NEXT "/./"
+
 /* What the runtime tells an observer, if it has one (crates/launch/src/warm/observe), by the arguments of a `close` that
- * fails: main would begin now, with a struct hs_observed; the allocator asks for time or random bytes; it has them. */
+ * fails: main would begin now, with a struct hs_observed; a library that is
+ * known to forget them asks for time or random bytes; it has them. */
 #define HS_MARK_MAIN (-0x6873L)
-#define HS_MARK_ALLOCATOR (HS_MARK_MAIN - 1)
-#define HS_MARK_ALLOCATED (HS_MARK_MAIN - 2)
+#define HS_MARK_KNOWN (HS_MARK_MAIN - 1)
+#define HS_MARK_KNOWN_END (HS_MARK_MAIN - 2)
 /* About a Python script: enum hs_python_mark follows, and a text with its length. */
 #define HS_MARK_PYTHON (HS_MARK_MAIN - 3)
 enum hs_python_mark {

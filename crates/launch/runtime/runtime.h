@@ -172,6 +172,9 @@ HS_HIDDEN int hs_strings_learn_counts(const struct hs_job *job, const struct hs_
 HS_HIDDEN void hs_strings_keep_list(void);
 HS_HIDDEN void hs_strings_part(const struct hs_start *start);
 HS_HIDDEN void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, struct hs_call *call);
+HS_HIDDEN char *hs_strings_random(void);
+/* Of AT_RANDOM. */
+#define HS_RANDOM_BYTES 16
 HS_HIDDEN int hs_strings_are_fixed(void);
 HS_HIDDEN HS_GENERAL void hs_strings_show(void);
 HS_HIDDEN void hs_strings_secrets(struct hs_secret out[HS_SECRETS]);

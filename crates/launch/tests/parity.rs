@@ -270,6 +270,16 @@ fn unfit_tools_are_cold_with_their_reason() {
         "sigset_t s; sigemptyset(&s); sigaddset(&s, 10); sigprocmask(0, &s, 0);",
     );
     with("random", "#include <sys/random.h>\nstatic char r[16];", "getrandom(r, 16, 0);");
+    with(
+        "random_byte",
+        "#include <sys/random.h>\nstatic char r;",
+        "getrandom(&r, 1, GRND_NONBLOCK); r &= 4;",
+    );
+    with(
+        "kept_random",
+        "#include <sys/auxv.h>\nstatic int r; int h(void) { return r; }",
+        "r = *(char *)getauxval(AT_RANDOM) & 4;",
+    );
     with("setenv", "#include <stdlib.h>", "setenv(\"X\", \"1\", 1);");
     with("writes", "#include <unistd.h>", "write(1, \"x\", 1);");
     with("keeps", "static char *name; int f(void) { return !name; }", "name = v[0];");
@@ -291,6 +301,8 @@ fn unfit_tools_are_cold_with_their_reason() {
         ("sysv", Reason::SharedMemory),
         ("blocks", Reason::Signals),
         ("random", Reason::ReadsClock),
+        ("random_byte", Reason::ReadsClock),
+        ("kept_random", Reason::ConstructorsDiffer),
         ("setenv", Reason::ReadsEnvironment),
         ("writes", Reason::Stdio),
         ("keeps", Reason::KeepsArguments),

@@ -68,7 +68,7 @@ fn compare(victim: &Victim, warm: &Launcher, request: impl Fn(usize) -> Case) ->
         let (expected, _) = start(&Launcher::new(), victim, &case);
         let (ran, exit) = start(warm, victim, &case);
         assert_eq!(ran, expected, "round {round}, {:?}", exit.via);
-        assert!(exit.via.is_warm() && !exit.lost, "{exit:?}");
+        assert!(exit.via.is_warm() && !exit.lost, "{exit:?} {:?}", warm.statistics().tools[0].constructors);
     }
     warm.statistics().tools.remove(0)
 }

@@ -48,6 +48,21 @@ fn no_number_is_that_of_another_run() {
 }
 
 #[test]
+fn each_run_has_random_bytes_of_its_own() {
+    let tool = tool();
+    let mut seen = HashSet::new();
+    for launcher in launchers() {
+        for round in 0..2 * ROUNDS {
+            let (ran, exit) = start(&launcher, &tool, &case(&["random"]));
+            assert!(exit.via.is_warm() && !exit.doubtful, "{:?}", exit.via);
+            for half in [&ran.stdout[..16], &ran.stdout[16..]] {
+                assert!(seen.insert(half.to_owned()), "{half} in round {round}, {:?}", exit.via);
+            }
+        }
+    }
+}
+
+#[test]
 fn memory_around_the_tools_own_is_as_in_a_fresh_process() {
     let tool = tool();
     for how in ["behind", "below"] {

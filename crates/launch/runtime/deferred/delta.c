@@ -33,11 +33,13 @@ void hs_delta_forget(void)
     deltas.used = 0;
 }
 
-/* The array of pointers that the kernel made, which each request writes anew. */
+/* The array of pointers that the kernel made, and its random bytes, which each request writes anew. */
 static int is_of_request(const void *place)
 {
     const struct hs_start *start = deltas.now.start;
-    return place >= (const void *)start->argv && place < (const void *)(start->argv + start->argc + 2);
+    const char *const word = place, *const random = hs_strings_random();
+    return (place >= (const void *)start->argv && place < (const void *)(start->argv + start->argc + 2)) ||
+           (word + sizeof(uint32_t) > random && word < random + HS_RANDOM_BYTES);
 }
 
 /* On the pages of the stack that are saved, below what is in use. */

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -119,21 +120,85 @@ static void *base_of(const void *address)
     return address && dladdr(address, &info) ? info.dli_fbase : NULL;
 }
 
-/* An allocator that was put in the place of libc's asks for time and random bytes to lay out its memory, which a
- * zygote's forks share in any case. One within the executable cannot be told from the rest of that, which may ask for the
- * time to keep it: only the coarse clock passes, by which jemalloc (in rustc) tells when to give memory back. */
+/* Libraries whose use of the time and of random bytes is known: it never shows in what a tool does. Allocators lay out their memory by
+ * them, which a zygote's forks share in any case. GnuTLS reads one byte, to find out whether the call works. Any library of another name
+ * may keep them. */
+static const char *const allocators[] = {"libmimalloc", "libjemalloc.so", "libtcmalloc", "librpmalloc", "libsnmalloc"};
+
+static int is_named(const char *path, const char *name)
+{
+    const char *last = strrchr(path, '/');
+    return strncmp(last ? last + 1 : path, name, strlen(name)) == 0;
+}
+
+/* Whether it is the library of the user's own choice (--allocator), which ld.so has loaded next to this one. The name by which this one
+ * was loaded tells whether there is such a choice. */
+static int is_chosen(const char *path)
+{
+    Dl_info own;
+    struct link_map *map;
+    return dladdr1((void *)is_chosen, &own, (void **)&map, RTLD_DL_LINKMAP) && strstr(own.dli_fname, HS_CHOSEN_NEXT) && map->l_next &&
+           strcmp(map->l_next->l_name, path) == 0;
+}
+
+static int is_known_library(const char *path)
+{
+    for (size_t i = 0; i < sizeof allocators / sizeof *allocators; i++)
+        if (is_named(path, allocators[i]))
+            return 1;
+    return is_chosen(path);
+}
+
+/* Whether the executable contains jemalloc: by the words before its messages, since not all export its functions. */
+static int find_jemalloc(struct dl_phdr_info *info, size_t size, void *found)
+{
+    static const char words[] = "<jemalloc>: ";
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        if (part->p_type == PT_LOAD && part->p_flags & PF_R &&
+            memmem((void *)(info->dlpi_addr + part->p_vaddr), part->p_filesz, words, sizeof words - 1))
+            *(int *)found = 1;
+    }
+    return 1; /* the executable comes first */
+}
+
+static int has_jemalloc(void)
+{
+    int found = 0;
+    dl_iterate_phdr(find_jemalloc, &found);
+    return found;
+}
+
+/* One within the executable cannot be told from the rest of that, which may ask for the time to keep it. Of jemalloc (in rustc) only the
+ * coarse clock passes, by which it tells when to give memory back. */
 static int is_allocator(const void *caller, int is_coarse)
 {
     static void *allocator, *program;
+    static int is_known;
     if (!allocator) {
-        allocator = base_of(dlsym(RTLD_DEFAULT, "malloc"));
+        Dl_info info;
+        void *function = dlsym(RTLD_DEFAULT, "malloc");
         program = base_of((void *)getauxval(AT_PHDR));
+        if (!function || !dladdr(function, &info))
+            return 0;
+        allocator = info.dli_fbase;
+        is_known = allocator == program ? has_jemalloc() : is_known_library(info.dli_fname);
     }
-    return allocator && base_of(caller) == allocator && (allocator != program || is_coarse);
+    return is_known && base_of(caller) == allocator && (allocator != program || is_coarse);
 }
 
-/* Returns whether the allocator asks, which is then reported to an observer. */
-static int doubt(uint32_t what, const void *caller, int is_coarse)
+/* Whether a library reads a single byte that is known to forget it. */
+static int is_probe(const void *caller)
+{
+    Dl_info info;
+    return dladdr(caller, &info) && is_named(info.dli_fname, "libgnutls.so");
+}
+
+enum answer { SOME, COARSE_TIME, BYTE };
+
+/* Returns whether a known library asks, which is then reported to an observer. */
+static int doubt(uint32_t what, const void *caller, enum answer answer)
 {
     resolve();
     if (asked.stopped)
@@ -145,26 +210,26 @@ static int doubt(uint32_t what, const void *caller, int is_coarse)
     }
     if (asked.is_python)
         return 0;
-    const int allocator = is_allocator(caller, is_coarse);
-    if (!allocator)
+    const int is_known = answer == BYTE ? is_probe(caller) : is_allocator(caller, answer == COARSE_TIME);
+    if (!is_known)
         asked.doubts |= what;
-    return allocator;
+    return is_known;
 }
 
-#define DOUBT(what, is_coarse) doubt(what, __builtin_return_address(0), is_coarse)
+#define DOUBT(what, answer) doubt(what, __builtin_return_address(0), answer)
 
-static void tell(int allocator, long mark)
+static void tell(int is_known, long mark)
 {
-    if (allocator)
+    if (is_known)
         HS_SYS(SYS_close, mark);
 }
 
-/* Makes a call that tells the allocator the time, or gives it random bytes. */
-#define ANSWER(type, call, is_coarse)                       \
-    const int allocator = DOUBT(HS_DOUBT_CLOCK, is_coarse); \
-    tell(allocator, HS_MARK_ALLOCATOR);                     \
-    const type answered = call;                             \
-    tell(allocator, HS_MARK_ALLOCATED);                     \
+/* Makes a call that tells a known library the time, or gives it random bytes. */
+#define ANSWER(type, call, answer)                      \
+    const int is_known = DOUBT(HS_DOUBT_CLOCK, answer); \
+    tell(is_known, HS_MARK_KNOWN);                      \
+    const type answered = call;                         \
+    tell(is_known, HS_MARK_KNOWN_END);                  \
     return answered
 
 static void ask(const char *name)
@@ -267,7 +332,7 @@ HS_EXPORT char *secure_getenv(const char *name)
 
 HS_EXPORT char *getcwd(char *buffer, size_t size)
 {
-    DOUBT(HS_DOUBT_DIRECTORY, 0);
+    DOUBT(HS_DOUBT_DIRECTORY, SOME);
     return next.getcwd(buffer, size);
 }
 
@@ -284,24 +349,24 @@ HS_EXPORT int dlinfo(void *restrict handle, int request, void *restrict out)
 
 HS_EXPORT pid_t getpid(void)
 {
-    DOUBT(HS_DOUBT_IDENTITY, 0);
+    DOUBT(HS_DOUBT_IDENTITY, SOME);
     return next.getpid();
 }
 
 HS_EXPORT pid_t getppid(void)
 {
-    DOUBT(HS_DOUBT_IDENTITY, 0);
+    DOUBT(HS_DOUBT_IDENTITY, SOME);
     return next.getppid();
 }
 
 HS_EXPORT time_t time(time_t *out)
 {
-    ANSWER(time_t, next.time(out), 0);
+    ANSWER(time_t, next.time(out), SOME);
 }
 
 HS_EXPORT int gettimeofday(struct timeval *restrict out, void *restrict zone)
 {
-    ANSWER(int, next.gettimeofday(out, zone), 0);
+    ANSWER(int, next.gettimeofday(out, zone), SOME);
 }
 
 /* The interpreter's locks read the clock each time, and forget it. Functions that give it to Python code have traps. */
@@ -322,24 +387,19 @@ HS_EXPORT int clock_gettime(clockid_t clock, struct timespec *out)
 {
     if (asked.is_python && !asked.stopped && hs_python_is_observed && clock == CLOCK_MONOTONIC)
         excuse(__builtin_return_address(0));
-    ANSWER(int, next.clock_gettime(clock, out), clock == CLOCK_MONOTONIC_COARSE);
+    ANSWER(int, next.clock_gettime(clock, out), clock == CLOCK_MONOTONIC_COARSE ? COARSE_TIME : SOME);
 }
 
 HS_EXPORT ssize_t getrandom(void *buffer, size_t size, unsigned flags)
 {
     if (asked.is_python && !asked.stopped)
         hs_python_seeds();
-    /* A single byte is read to find out whether the call works (GnuTLS does); it is too little to seed anything. */
-    if (size > 1) {
-        ANSWER(ssize_t, next.getrandom(buffer, size, flags), 0);
-    }
-    resolve();
-    return next.getrandom(buffer, size, flags);
+    ANSWER(ssize_t, next.getrandom(buffer, size, flags), size == 1 ? BYTE : SOME);
 }
 
 HS_EXPORT int getentropy(void *buffer, size_t size)
 {
-    ANSWER(int, next.getentropy(buffer, size), 0);
+    ANSWER(int, next.getentropy(buffer, size), SOME);
 }
 
 /* Clears the stack below the caller's frame. Takes and gives the result so that the caller need not save a register for it. */

@@ -16,6 +16,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #include "runtime.h"
 
@@ -168,6 +169,25 @@ static char **lay_as_received(const struct hs_job *job, char **argv)
     return argv;
 }
 
+/* The kernel's random bytes for this process; NULL if it has given none. */
+char *hs_strings_random(void)
+{
+    static char *bytes;
+    if (!bytes)
+        bytes = (char *)getauxval(AT_RANDOM);
+    return bytes;
+}
+
+/* Draws them anew for each request: programs take seeds and the names of files from there. libc has made its guards of them before main,
+ * which stay. */
+static void draw(void)
+{
+#ifndef HS_WITHOUT_RANDOM
+    if (hs_strings_random())
+        HS_SYS(SYS_getrandom, hs_strings_random(), HS_RANDOM_BYTES, 0);
+#endif
+}
+
 /* Puts the request's arguments and environment wherever libc, the kernel and main look for them; also into the array that
  * the kernel laid on the stack, so that a kept pointer to it leads to the right ones. */
 void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, struct hs_call *call)
@@ -184,6 +204,7 @@ void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, stru
         if ((char *)(argv + count + layout.auxiliary_words) <= laid.name)
             memcpy(argv + count, layout.auxiliary, layout.auxiliary_words * sizeof *layout.auxiliary);
     }
+    draw();
     *call = (struct hs_call){(int)argc, argv, argv + argc + 1};
     for (uint32_t i = 0; i < layout.count_count; i++)
         *layout.counts[i] = argc;

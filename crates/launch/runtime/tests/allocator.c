@@ -15,6 +15,8 @@
 #define LARGE (1ul << 20)
 #ifndef ALLOCATOR_CLOCK
 #define ALLOCATOR_CLOCK CLOCK_MONOTONIC
+#endif
+#ifndef ALLOCATOR_SEEDS
 #define ALLOCATOR_SEEDS 1
 #endif
 #define COOKIE 0x616c6c6f63617465ul
@@ -23,6 +25,10 @@ struct head {
     size_t size;
     uint64_t cookie;
 };
+
+#ifdef ALLOCATOR_NAME
+__attribute__((used)) static const char name[] = ALLOCATOR_NAME;
+#endif
 
 static char *at, *end;
 static uint64_t seed;

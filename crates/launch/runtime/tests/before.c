@@ -173,12 +173,20 @@ static inline void processors(int argc, char **argv)
 }
 static inline void processor(int argc, char **argv) { nothing(argc, argv); number = sched_getcpu(); }
 static inline void terminal(int argc, char **argv) { nothing(argc, argv); number = isatty(2); }
+/* Far enough down the stack that nothing of it is left where the frame of main's caller comes to lie, parts of which libc does not write. */
+static __attribute__((noinline)) long ask_deep_down(int depth)
+{
+    volatile char room[256];
+    struct stat seen;
+    room[depth] = 1;
+    if (depth > 0)
+        return ask_deep_down(depth - 1) + room[depth] - 1;
+    return fstat(2, &seen) == 0 ? (long)(seen.st_mode & S_IFMT) : -1;
+}
 static inline void stream(int argc, char **argv)
 {
-    struct stat seen;
     nothing(argc, argv);
-    number = fstat(2, &seen) == 0 ? (long)(seen.st_mode & S_IFMT) : -1;
-    number = number * 4 + (lseek(2, 0, SEEK_CUR) == -1 ? 1 : 0);
+    number = ask_deep_down(3) * 4 + (lseek(2, 0, SEEK_CUR) == -1 ? 1 : 0);
 }
 static inline void stream_mode(int argc, char **argv)
 {

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -121,6 +122,14 @@ static void below(void)
     puts(found);
 }
 
+/* The random bytes that the kernel gives each process. */
+static void of_random(void)
+{
+    const unsigned char *bytes = (const unsigned char *)getauxval(AT_RANDOM);
+    for (int i = 0; i < 16; i++)
+        printf("%02x", bytes[i]);
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2)
@@ -130,6 +139,8 @@ int main(int argc, char **argv)
         behind();
     else if (strcmp(how, "below") == 0)
         below();
+    else if (strcmp(how, "random") == 0)
+        of_random();
     else if (strcmp(how, "peer") == 0)
         printf("%d\n", of_peer());
     else if (strcmp(how, "handler") == 0)

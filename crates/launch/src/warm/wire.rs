@@ -34,11 +34,13 @@ pub(crate) const REQUEST_BOUND: u32 = 8;
 pub(crate) const REQUEST_ANYWHERE: u32 = 16;
 /// With [`REQUEST_WORKER`]: the fork runs `main` once, behind the gate, and then ends as any process does.
 pub(crate) const REQUEST_ONCE: u32 = 32;
+/// Stands for "/" in the path of a runtime behind which an allocator of the user's choice is loaded.
+pub(crate) const CHOSEN_NEXT: &str = "/./";
 /// Argument of a `close` by which the runtime reports to an observer that constructors are over.
 pub(crate) const MARK_MAIN: u64 = MARK;
-/// Such arguments report that the allocator requests time or random bytes, and that it has them.
-pub(crate) const MARK_ALLOCATOR: u64 = MARK - 1;
-pub(crate) const MARK_ALLOCATED: u64 = MARK - 2;
+/// Such arguments report that a library requests time or random bytes that is known to forget them, and that it has them.
+pub(crate) const MARK_KNOWN: u64 = MARK - 1;
+pub(crate) const MARK_KNOWN_END: u64 = MARK - 2;
 /// Such an argument is about a Python script. `enum hs_python_mark` follows, and a text with its length.
 pub(crate) const MARK_PYTHON: u64 = MARK - 3;
 pub(crate) const PYTHON_WATCHES: u64 = 1;
@@ -278,8 +280,8 @@ mod tests {
             "HS_RUN_CHILDREN",
             "sizeof(struct hs_page)",
             "HS_MARK_MAIN",
-            "HS_MARK_ALLOCATOR",
-            "HS_MARK_ALLOCATED",
+            "HS_MARK_KNOWN",
+            "HS_MARK_KNOWN_END",
             "HS_MARK_PYTHON",
             "HS_PYTHON_WATCHES",
             "HS_PYTHON_RENEWS",
@@ -361,8 +363,8 @@ mod tests {
             RUN_CHILDREN as i64,
             Table::bytes(1) as i64,
             MARK_MAIN as i64,
-            MARK_ALLOCATOR as i64,
-            MARK_ALLOCATED as i64,
+            MARK_KNOWN as i64,
+            MARK_KNOWN_END as i64,
             MARK_PYTHON as i64,
             PYTHON_WATCHES as i64,
             PYTHON_RENEWS as i64,

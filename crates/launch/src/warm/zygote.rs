@@ -385,7 +385,9 @@ pub(super) fn ends(
 
 /// Returns the environment of a zygote, and the number of its variables.
 pub(super) fn environment(spec: &Spec<'_>, allocator: Option<&Path>) -> (Vec<u8>, usize) {
-    key::zygote_environment(spec, &format!("/proc/self/fd/{}", wire::RUNTIME_FD), allocator)
+    // By this name the runtime knows that the library behind it is an allocator of the user's choice.
+    let dir = if allocator.is_some() { wire::CHOSEN_NEXT } else { "/" };
+    key::zygote_environment(spec, &format!("/proc/self/fd{dir}{}", wire::RUNTIME_FD), allocator)
 }
 
 /// Returns the invoked name.

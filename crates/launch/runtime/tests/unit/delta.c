@@ -5,6 +5,8 @@ static uintptr_t fake_point_stack(void);
 static int fake_compare_point(int (*differs)(uint32_t *place, uint32_t saved));
 #define hs_memory_point_stack fake_point_stack
 #define hs_memory_compare_point fake_compare_point
+#define hs_strings_random fake_random
+static char *fake_random(void);
 #include "deferred/delta.c"
 #include "unit.h"
 
@@ -35,6 +37,12 @@ static int fake_compare_point(int (*differs)(uint32_t *place, uint32_t saved))
 /* Two arguments; the array of pointers is at the end of memory. */
 static const struct hs_start start = {2, (char **)&memory[4000], NULL};
 static const uintptr_t stack = (uintptr_t)&memory[STACK];
+
+/* The kernel's random bytes begin within a word. */
+static char *fake_random(void)
+{
+    return (char *)&memory[4010] + 1;
+}
 
 static void change(size_t count)
 {
@@ -92,6 +100,8 @@ static void the_request_and_what_is_below_the_stack_do_not_count(void)
     /* Two pointers and those to the end of both arrays, of two words each. */
     for (size_t i = 4000; i < 4000 + 2 * 4; i++)
         memory[i] = 1;
+    for (size_t i = 4010; i <= 4010 + HS_RANDOM_BYTES / 4; i++)
+        memory[i] = 1;
     CHECK_EQUAL(hs_delta_take(&delta, &start, stack), 0);
     CHECK_EQUAL(delta.count, 0);
     memory[5]++;
@@ -99,9 +109,11 @@ static void the_request_and_what_is_below_the_stack_do_not_count(void)
     memory[STACK - STACK_WORDS]++;
     memory[4000 - 1]++;
     memory[4000 + 2 * 4]++;
+    memory[4010 - 1]++;
+    memory[4010 + HS_RANDOM_BYTES / 4 + 1]++;
     CHECK(!hs_delta_matches(&delta, &start, stack));
     CHECK_EQUAL(hs_delta_take(&delta, &start, stack), 0);
-    CHECK_EQUAL(delta.count, 5);
+    CHECK_EQUAL(delta.count, 7);
 }
 
 static void a_stack_deeper_than_what_is_saved_is_refused(void)

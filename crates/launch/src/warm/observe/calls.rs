@@ -121,8 +121,8 @@ pub(super) fn judge(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
             Ok(After::Nothing)
         }
         libc::SYS_getrandom => random(run, call),
-        libc::SYS_clock_gettime if run.is_allocator() => Ok(After::Time { buffer: b }),
-        libc::SYS_gettimeofday if run.is_allocator() => Ok(After::Time { buffer: a }),
+        libc::SYS_clock_gettime if run.is_known_library() => Ok(After::Time { buffer: b }),
+        libc::SYS_gettimeofday if run.is_known_library() => Ok(After::Time { buffer: a }),
         _ => judge_files(run, call),
     }
 }
@@ -215,12 +215,11 @@ fn limit(run: &mut Run<'_>, resource: u64) -> Result<After, Refusal> {
     Ok(After::Nothing)
 }
 
-/// Allows a key by which libc's allocator recognises memory that is freed twice, and one byte, which tests whether the call
-/// works.
+/// Allows a key by which libc's allocator recognises memory that is freed twice, and what a known library draws.
 fn random(run: &Run<'_>, call: Entry) -> Result<After, Refusal> {
     let [buffer, size, flags, ..] = call.args;
     let is_libc_key = size == 8 && flags == u64::from(libc::GRND_NONBLOCK) && run.is_libc_data(buffer);
-    if is_libc_key || size == 1 || run.is_allocator() {
+    if is_libc_key || run.is_known_library() {
         return Ok(After::Random { buffer, size });
     }
     refuse(Reason::ReadsClock, format!("getrandom of {size} bytes"))

@@ -59,6 +59,12 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Ve
     let mut dirty = maps::written(one.pid).map_err(lost)?;
     dirty.extend(maps::written(other.pid).map_err(lost)?);
     let ours = maps.iter().find(|mapping| mapping.inode == runtime).map(|mapping| mapping.path.as_str());
+    let code: Vec<_> = maps
+        .iter()
+        .zip(&owners)
+        .filter(|(mapping, owner)| mapping.access[2] == b'x' && one.is_libc(owner))
+        .map(|(mapping, _)| (mapping.from, mapping.to))
+        .collect();
     for (mapping, owner) in maps.iter().zip(owners) {
         // Memory that the loader has relocated is read-only now. It may depend on a function's answer (IFUNC). The loader's
         // own memory has the processor's number.
@@ -72,7 +78,7 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Ve
             path if one.is_libc(path) => Owner::Libc,
             _ => Owner::Tool,
         };
-        let from = if whose == Owner::Stack { mapping.from.max(frames(one)?) } else { mapping.from };
+        let from = if whose == Owner::Stack { mapping.from.max(frames(one, &code)?) } else { mapping.from };
         let to = if whose == Owner::Stack { mapping.to.min(one.block.start) } else { mapping.to };
         pair.compare(from, to, whose)
             .map_err(|refusal| Refusal { detail: format!("{} in '{owner}'", refusal.detail), ..refusal })?;
@@ -84,17 +90,25 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Ve
     }
 }
 
-/// Returns where the stack's frames begin that constructors have run above. That of main's caller does not count: it was called after
-/// them, and where it writes nothing lies what they have left. On x86-64 glibc's has no such place. On aarch64 its frame pointer leads to
-/// the next frame.
-fn frames(run: &Run<'_>) -> Result<u64, Refusal> {
+/// Returns where the stack's frames begin that constructors have run below. That of main's caller does not count: it was called after
+/// them, and where it writes nothing lies what they have left. On aarch64 its frame pointer leads to the next frame. On x86-64 it ends with
+/// the first address of `code`, libc's own, above the address to which main returns.
+fn frames(run: &Run<'_>, code: &[(u64, u64)]) -> Result<u64, Refusal> {
     const LARGEST: u64 = 1024;
-    let is_near = |at: u64, from: u64| at % 8 == 0 && (from..from + LARGEST).contains(&at);
-    if !is_near(run.frame, run.stack) {
-        return Ok(run.stack);
+    const WORD: u64 = 8;
+    let is_near = |at: u64, from: u64| at % WORD == 0 && (from..from + LARGEST).contains(&at);
+    if is_near(run.frame, run.stack) {
+        let next = run.word(run.frame)?;
+        return Ok(if is_near(next, run.frame) { next } else { run.stack });
     }
-    let next = run.word(run.frame)?;
-    Ok(if is_near(next, run.frame) { next } else { run.stack })
+    let end = run.block.start.min(run.stack + LARGEST);
+    for at in (run.stack + WORD..end).step_by(WORD as usize) {
+        let word = run.word(at)?;
+        if code.iter().any(|(from, to)| (*from..*to).contains(&word)) {
+            return Ok(at);
+        }
+    }
+    Ok(run.stack)
 }
 
 /// Returns whether two mappings are equal. The stack may have grown by another amount.

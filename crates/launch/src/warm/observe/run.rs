@@ -115,14 +115,17 @@ pub(super) struct Run<'a> {
     /// The loader's file, as the kernel names it.
     loader_file: String,
     pub block: Block,
+    /// Address of the kernel's random bytes, and whether they are other ones than the first run's.
+    random: u64,
+    has_other_random: bool,
     /// The block and all behind it, as the loader has left it.
     laid: Vec<u8>,
     pub opened: HashMap<i32, Opened>,
     pub seen: Seen,
     pub secret: Option<Secret>,
     pub variables: Variables,
-    /// Whether the allocator makes the current requests.
-    is_allocator: bool,
+    /// Whether a library that is known to forget them asks for time and random bytes.
+    is_known: bool,
     /// The stack pointer where it has stopped, and the frame pointer, 0 where that is of no interest.
     pub stack: u64,
     pub frame: u64,
@@ -190,12 +193,14 @@ impl<'a> Run<'a> {
             loader: (0, 0),
             loader_file: String::new(),
             block: Block::default(),
+            random: 0,
+            has_other_random: false,
             laid: Vec::new(),
             opened: HashMap::new(),
             seen: Seen::default(),
             secret: None,
             variables: Variables::default(),
-            is_allocator: false,
+            is_known: false,
             stack: 0,
             frame: 0,
             has_ended: false,
@@ -224,8 +229,8 @@ impl<'a> Run<'a> {
                 AT_SYSINFO_EHDR => self.write(at, &AT_IGNORE.to_ne_bytes())?,
                 AT_BASE => base = self.word(at + 8)?,
                 AT_RANDOM => {
-                    let bytes = self.word(at + 8)?;
-                    self.write(bytes, RANDOM)?;
+                    self.random = self.word(at + 8)?;
+                    self.write(self.random, RANDOM)?;
                 }
                 _ => {}
             }
@@ -252,7 +257,7 @@ impl<'a> Run<'a> {
         let pid = trace::forked(self.pid).map_err(lost)?;
         live.enter(pid).map_err(lost)?;
         let mut other = Run::new(pid, self.means, self.everywhere)?;
-        (other.turn, other.loader, other.block) = (2, self.loader, self.block);
+        (other.turn, other.loader, other.block, other.random) = (2, self.loader, self.block, self.random);
         other.loader_file.clone_from(&self.loader_file);
         self.expect(self.pid, Stop::Call, true)?;
         self.expect(pid, Stop::Signal(libc::SIGSTOP), false)?;
@@ -365,12 +370,13 @@ impl<'a> Run<'a> {
             let call = Entry { number, args, ip };
             match args[0] {
                 wire::MARK_MAIN if number == libc::SYS_close => {
+                    self.write_random(RANDOM)?;
                     (self.stack, self.frame) = (args[2], args[3]);
                     self.learn(args[1])?;
                     return self.check_request();
                 }
-                wire::MARK_ALLOCATOR | wire::MARK_ALLOCATED if number == libc::SYS_close => {
-                    self.is_allocator = args[0] == wire::MARK_ALLOCATOR;
+                wire::MARK_KNOWN | wire::MARK_KNOWN_END if number == libc::SYS_close => {
+                    self.is_known = args[0] == wire::MARK_KNOWN;
                     self.leave_call()?;
                     continue;
                 }
@@ -386,9 +392,26 @@ impl<'a> Run<'a> {
                 continue;
             }
             secret::guard(self, call)?;
+            self.vary_random(number)?;
             let after = calls::judge(self, call)?;
             self.finish(after)?;
         }
+    }
+
+    /// Gives the second run other random bytes, once the loader has made its guards of them: it registers the thread, makes the
+    /// guards, and then relocates. If a constructor keeps any of them, the runs differ.
+    fn vary_random(&mut self, number: i64) -> Result<(), Refusal> {
+        let registers =
+            [libc::SYS_set_tid_address, libc::SYS_set_robust_list, libc::SYS_rseq].contains(&number);
+        if self.turn == 1 || self.has_other_random || self.seen.thread_id == 0 || registers {
+            return Ok(());
+        }
+        self.has_other_random = true;
+        self.write_random(&RANDOM.map(|byte| !byte))
+    }
+
+    fn write_random(&self, bytes: &[u8; 16]) -> Result<(), Refusal> {
+        if self.random == 0 { Ok(()) } else { self.write(self.random, bytes) }
     }
 
     pub(super) fn wait(&mut self) -> Result<Stop, Refusal> {
@@ -424,7 +447,7 @@ impl<'a> Run<'a> {
             }
             After::Time { buffer } if result == 0 && buffer != 0 => self.write(buffer, &[0; 16])?,
             After::Random { buffer, size } if result > 0 => {
-                // One byte shows only that the call works. If a constructor keeps it, the runs differ.
+                // A byte that shows that the call works must not be kept.
                 let byte = if size == 1 { self.turn } else { 0x11 };
                 self.write(buffer, &vec![byte; result.min(PAGE as i64) as usize])?;
             }
@@ -580,9 +603,10 @@ impl<'a> Run<'a> {
         path == self.loader_file
     }
 
-    /// Returns whether an allocator requests time and random bytes, as far as can be known.
-    pub(super) fn is_allocator(&self) -> bool {
-        self.is_allocator || self.means.allocator.is_some()
+    /// Returns whether a library requests time and random bytes that is known to forget them (runtime/fork/asked.c), or the tool has
+    /// an allocator of the user's choice.
+    pub(super) fn is_known_library(&self) -> bool {
+        self.is_known || self.means.allocator.is_some()
     }
 
     /// Returns whether the path is one of hotstart's own files in a zygote, and no part of the tool.
