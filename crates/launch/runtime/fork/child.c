@@ -144,6 +144,7 @@ void hs_child_begin(const struct hs_job *job)
     syscall(SYS_set_robust_list, thread.robust_list, thread.robust_size);
     if (thread.cleared != thread.number)
         syscall(SYS_set_tid_address, thread.cleared);
+    hs_title_show();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     /* The runner may have died before its death could be signalled. */
     if (syscall(SYS_getppid) != job->head->runner)
