@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 43] = [
+const SOURCES: [&str; 44] = [
     "fork/entry.c",
     "io.c",
     "fork/asked.c",
@@ -33,6 +33,7 @@ const SOURCES: [&str; 43] = [
     "gate/children.c",
     "gate/signals.c",
     "gate/stacks.c",
+    "gate/table.c",
     "gate/usage.c",
     "reset/mappings.c",
     "reset/page_cache.c",

@@ -259,4 +259,15 @@ END(end_with_full_x87)
     fill_x87();
     _exit(6);
 }
+
+/* The kernel leaves in rcx where a call returns, and in r11 the flags. */
+OBSERVE(call_registers)
+{
+    long result = SYS_getuid, at, back, flags;
+    __asm__ volatile("pushf\n\tpop %3\n\tlea 1f(%%rip), %2\n\tsyscall\n1:\n\tmov %%rcx, %1\n\txor %%r11, %3"
+                     : "+a"(result), "=&r"(at), "=&r"(back), "=&r"(flags)
+                     :
+                     : "rcx", "r11", "memory", "cc");
+    say("there %d flags %lx", at == back, flags & 0xcd5);
+}
 #endif

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <sched.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #undef FAMILY
@@ -186,6 +187,24 @@ END(end_as_other_by_call)
 {
     char *arguments[] = {"/bin/echo", "by a call", NULL};
     RAW(SYS_execve, arguments[0], arguments, environ);
+}
+
+/* What the other program has of this process, beside its memory. */
+END(end_as_other_with_state)
+{
+    char *arguments[] = {"acts", "inherited_show", "signal_mask_show", NULL};
+    fflush(NULL);
+    execv("/absent/program", arguments);
+    execv(own_path, arguments);
+}
+
+OBSERVE(inherited_show)
+{
+    int death = -1, subreaper = -1, clock = -1;
+    prctl(PR_GET_PDEATHSIG, &death);
+    prctl(PR_GET_CHILD_SUBREAPER, &subreaper);
+    prctl(PR_GET_TSC, &clock);
+    say("death %d subreaper %d clock %d slack %d", death, subreaper, clock, prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0));
 }
 
 MIXED(exec_absent)

@@ -1,5 +1,6 @@
 /* What /proc shows of a process, and what can be written there. */
 #include "act.h"
+#include <dirent.h>
 #include <linux/openat2.h>
 
 #undef FAMILY
@@ -49,6 +50,30 @@ OBSERVE(proc_comm)
     char name[32];
     slurp("/proc/self/comm", name, sizeof name);
     say("%d", !strncmp(name, "acts", 4));
+}
+
+static int is_alike(const char *number, const char *own)
+{
+    char path[64], name[32], program[1024];
+    snprintf(path, sizeof path, "/proc/%.16s/exe", number);
+    const ssize_t length = readlink(path, program, sizeof program - 1);
+    program[length < 0 ? 0 : length] = 0;
+    snprintf(path, sizeof path, "/proc/%.16s/comm", number);
+    return strcmp(program, own_path) == 0 && slurp(path, name, sizeof name) > 0 && strcmp(name, own) == 0;
+}
+
+/* As pgrep looks for a program that has ended. */
+OBSERVE(proc_named_alike)
+{
+    char own[32];
+    int count = 0;
+    DIR *processes = opendir("/proc");
+    slurp("/proc/self/comm", own, sizeof own);
+    for (struct dirent *entry; processes && (entry = readdir(processes));)
+        count += atoi(entry->d_name) > 0 && is_alike(entry->d_name, own);
+    if (processes)
+        closedir(processes);
+    say("%d", count);
 }
 
 OBSERVE(proc_limits)

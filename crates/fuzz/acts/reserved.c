@@ -87,6 +87,61 @@ OBSERVE(reserved_control)
     say_result("map", mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, RESERVED, 0) == MAP_FAILED ? -1 : 0);
 }
 
+/* Every further argument that is a descriptor. */
+OBSERVE(reserved_directory)
+{
+    char text[64];
+    struct stat now;
+    say_result("openat", openat(RESERVED, "absent", O_RDONLY));
+    say_result("readlinkat", readlinkat(RESERVED, "absent", text, sizeof text));
+    say_result("mkdirat", mkdirat(RESERVED, "absent", 0700));
+    say_result("mknodat", mknodat(RESERVED, "absent", S_IFIFO | 0600, 0));
+    say_result("fstatat", fstatat(RESERVED, "absent", &now, 0));
+    say_result("unlinkat", unlinkat(RESERVED, "absent", 0));
+    say_result("linkat", linkat(AT_FDCWD, own_path, RESERVED, "absent", 0));
+    say_result("renameat", renameat(AT_FDCWD, own_path, RESERVED, "absent"));
+    say_result("symlinkat", symlinkat("absent", RESERVED, "absent"));
+    say_result("execveat", RAW(SYS_execveat, RESERVED, "absent", 0, 0, 0));
+}
+
+OBSERVE(reserved_target)
+{
+    int ends[2];
+    const int other = open("reserved-target", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (pipe(ends) != 0 || write(ends[1], "hello", 5) != 5)
+        return say_result("pipe", -1);
+    say_result("tee", tee(ends[0], RESERVED, 5, 0));
+    say_result("splice", splice(ends[0], NULL, RESERVED, NULL, 5, 0));
+    say_result("sendfile", sendfile(other, RESERVED, NULL, 5));
+    say_result("copy", copy_file_range(other, NULL, RESERVED, NULL, 5, 0));
+    say_result("clone", ioctl(other, 0x40049409ul, RESERVED));
+    say_result("part", ioctl(other, 0x4020940dul, (long long[]){RESERVED, 0, 0, 0}));
+    say_result("no file", mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, RESERVED, 0) == MAP_FAILED ? -1 : 0);
+    close(ends[0]), close(ends[1]), close(other);
+    unlink("reserved-target");
+}
+
+OBSERVE(reserved_waited_for)
+{
+    struct pollfd list[20];
+    for (int i = 0; i < 20; i++)
+        list[i] = (struct pollfd){.fd = i == 17 ? RESERVED : -1, .events = POLLIN};
+    say_result("poll", poll(list, 20, -1));
+    say("events %x of %d", (unsigned)list[17].revents, list[17].fd);
+    say_result("ppoll", ppoll(list, 20, NULL, NULL));
+}
+
+OBSERVE(reserved_through_name)
+{
+    char text[64];
+    say_result("mode", chmod("/proc/self/fd/62", 0600));
+    say_result("path", open("/proc/self/fd/62", O_PATH | O_CLOEXEC) >= 0 ? 0 : -1);
+    say_result("directory", open("/dev/fd/62", O_RDONLY | O_DIRECTORY) >= 0 ? 0 : -1);
+    say_result("attributes", RAW(SYS_listxattr, "/proc/self/fd/62", text, sizeof text));
+    say_result("remove", unlink("/proc/self/fd/62"));
+    say_result("make", mkdir("/proc/self/fd/62", 0700));
+}
+
 OBSERVE(reserved_polled)
 {
     struct pollfd one = {.fd = RESERVED, .events = POLLIN | POLLOUT};

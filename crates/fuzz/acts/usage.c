@@ -351,3 +351,11 @@ OBSERVE(clock_set_refused)
     say_result("process", clock_settime(CLOCK_PROCESS_CPUTIME_ID, &zero));
     say_result("thread", RAW(SYS_clock_settime, CLOCK_THREAD_CPUTIME_ID, &zero));
 }
+
+/* Another program has the CPU time of its process. */
+END(end_as_other_with_usage)
+{
+    char *arguments[] = {"acts", "used_time", "used_time_by_clock", "used_time_by_ticks", NULL};
+    fflush(NULL);
+    execv(own_path, arguments);
+}

@@ -211,6 +211,7 @@ struct hs_slot {
 enum hs_run_doubt {
     HS_RUN_CALLS = 1,    /* a system call that is not known to be harmless and answered as in a fresh process */
     HS_RUN_CHILDREN = 2, /* children, which may look at this process */
+    HS_RUN_PAST = 4,     /* another program was executed, in a process that has the age and CPU time of earlier runs */
 };
 
 /* Shared by a worker and the runner. */

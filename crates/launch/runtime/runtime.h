@@ -136,6 +136,10 @@ HS_HIDDEN uint32_t hs_snapshot_doubts_of_python(void);
 HS_HIDDEN int hs_title_open(void);
 HS_HIDDEN int hs_title_set(char *args, char *env, char *end);
 HS_HIDDEN void hs_title_stack(uintptr_t *low, uintptr_t *high);
+HS_HIDDEN void hs_title_hide_strings(char *strings, char *end);
+HS_HIDDEN void hs_title_hide_name(void);
+HS_HIDDEN void hs_title_hide_zygote(void);
+HS_HIDDEN void hs_title_show(void);
 
 /* bind.c */
 HS_HIDDEN void hs_bind_all(void);
@@ -197,6 +201,7 @@ HS_HIDDEN int hs_child_holds_mutexes(void);
 /* worker.c: hs_worker_begin does not return. */
 HS_HIDDEN int hs_worker_open(void);
 HS_HIDDEN int hs_worker_has_segments(void);
+HS_HIDDEN HS_GENERAL int hs_worker_has_past(void);
 HS_HIDDEN HS_GENERAL void hs_worker_ended(int status);
 HS_HIDDEN HS_GENERAL void hs_worker_doubts(enum hs_run_doubt doubt);
 HS_HIDDEN void hs_worker_begin(const struct hs_start *start, const struct hs_call *call, const struct hs_job *job);
@@ -272,6 +277,14 @@ HS_HIDDEN uint32_t hs_children_count(void);
 HS_HIDDEN int hs_children_came_before(void);
 HS_HIDDEN void hs_children_begin(void);
 
+/* table.c: what is known of a call by its number. */
+enum hs_table_kind {
+    HS_TABLE_PLAIN = 1u << 6, /* it leaves nothing behind */
+    HS_TABLE_KNOWN = 1u << 7, /* it is that, or calls.c has a treatment for it */
+};
+HS_HIDDEN unsigned hs_table_kind(long number);
+HS_HIDDEN int hs_table_names_connection(const struct hs_system_call *call);
+
 /* stacks.c */
 HS_HIDDEN void hs_stacks_begin(void);
 HS_HIDDEN void hs_stacks_note(void *thread, uintptr_t low, uintptr_t high);
@@ -279,10 +292,12 @@ HS_HIDDEN int hs_stacks_have_room(uintptr_t pointer);
 
 /* signals.c */
 HS_HIDDEN extern char hs_signals_came;
+HS_HIDDEN int hs_signals_store(long to, const void *from, size_t size);
 HS_HIDDEN int hs_signals_fetch(void *to, long from, size_t size);
 HS_HIDDEN void hs_signals_begin(int process);
 HS_HIDDEN int hs_signals_blocks(void);
 HS_HIDDEN void hs_signals_set_blocks(int blocks);
+HS_HIDDEN int hs_signals_mask_in_handlers(void);
 HS_HIDDEN int hs_signals_are_own(void);
 HS_HIDDEN void hs_signals_hand_over(void *context);
 HS_HIDDEN void hs_signals_set(int number, const struct hs_action *action);
@@ -366,6 +381,7 @@ HS_HIDDEN void hs_state_choose(enum hs_level level);
 HS_HIDDEN uint32_t hs_state_doubts(void);
 HS_HIDDEN HS_GENERAL int hs_state_has_threads(void);
 HS_HIDDEN void hs_state_restore(void);
+HS_HIDDEN void hs_state_name(void);
 HS_HIDDEN uint32_t hs_state_differs(void);
 
 /* point.c */

@@ -187,6 +187,7 @@ static int take_request(const struct hs_start *start, struct hs_call *call)
     if (length > 0) {
         if (make_fork(start, call, &reply))
             return 1;
+        hs_title_hide_strings(server.job.strings, server.job.end);
     }
     int failed = hs_send(&reply, sizeof reply);
     close_fds(fd_count);
@@ -218,6 +219,7 @@ static void offer(uint32_t doubts, uint64_t place)
 {
     if (settle() != 0)
         doubts |= HS_DOUBT_KERNEL;
+    hs_title_hide_zygote();
     if (announce(doubts, place) != 0)
         _exit(0);
     server.mask = umask(0);

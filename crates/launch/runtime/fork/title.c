@@ -13,6 +13,11 @@
 /* As the kernel has it, from hs_title_open on; hs_title_set changes the places of arguments and environment only. */
 static struct prctl_mm_map map;
 
+/* While it waits for a request, a process is found neither by the tool's name nor by its command line, as pgrep would. */
+static char waits[] = "hotstart-idle";
+/* The tool's. */
+static char name[16];
+
 /* Field numbers of /proc/self/stat, see proc(5). */
 enum { START_CODE = 26, END_CODE = 27, START_STACK = 28, START_DATA = 45, END_DATA = 46, START_BRK = 47,
        ARG_START = 48, ARG_END = 49, ENV_START = 50, ENV_END = 51 };
@@ -77,4 +82,40 @@ int hs_title_set(char *args, char *env, char *end)
     map.arg_end = map.env_start = (uintptr_t)env;
     map.env_end = (uintptr_t)end;
     return apply();
+}
+
+void hs_title_hide_name(void)
+{
+#ifndef HS_WITHOUT_TITLE
+    prctl(PR_SET_NAME, waits);
+#endif
+}
+
+/* Between two requests. The kernel shows these strings: they need not be told to it anew. */
+void hs_title_hide_strings(char *strings, char *end)
+{
+#ifdef HS_WITHOUT_TITLE
+    return;
+#endif
+    memset(strings, 0, (size_t)(end - strings));
+    if ((size_t)(end - strings) > sizeof waits)
+        memcpy(strings, waits, sizeof waits);
+}
+
+/* A zygote that waits for its first request: its strings are those of its exec until then. */
+void hs_title_hide_zygote(void)
+{
+#ifndef HS_WITHOUT_TITLE
+    prctl(PR_GET_NAME, name);
+    hs_title_hide_name();
+    hs_title_set(waits, waits + sizeof waits, waits + sizeof waits);
+#endif
+}
+
+/* In a fork. */
+void hs_title_show(void)
+{
+#ifndef HS_WITHOUT_TITLE
+    prctl(PR_SET_NAME, name);
+#endif
 }

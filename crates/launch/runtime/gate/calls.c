@@ -5,7 +5,7 @@
  * worker is not used again, and the runner does not believe the run (HS_SEEN_UNKNOWN). A look at the process's number retires the worker
  * as well, since the next run would have the same one.
  *
- * signals.c follows signals, usage.c times and limits. The kernel reads a pointer of the tool's before this code does: a bad one is the
+ * table.c has the calls. signals.c follows signals, usage.c times and limits. The kernel reads a pointer of the tool's before this code does: a bad one is the
  * tool's error.
  */
 #define _GNU_SOURCE
@@ -53,63 +53,17 @@
 #define CLEAR_HANDLERS 0x100000000ul
 /* The part of a thread's stack that is known where libc does not tell its size. */
 #define SHORT_STACK (128 * 1024ul)
+/* A number that no descriptor has. */
+#define NO_FD 0x7fffffff
 
 /* Any thread may add to `seen` and `actions`, and none takes from them in a run. hs_call_begin sets the rest before each run. */
 static struct {
     uint32_t seen;     /* enum hs_call_seen, in this run */
     uint64_t actions;  /* signals whose action may have been set since it was last taken: bit n-1 for signal n */
     int process;
+    int sets_death_signal; /* the tool has set that signal itself */
     dev_t proc; /* the file system at /proc */
 } calls;
-
-/* Calls that leave nothing behind. */
-static const unsigned char plain[512] = {
-#define P(name) [SYS_##name] = 1
-    P(read), P(write), P(close), P(lseek), P(pread64), P(pwrite64), P(readv),
-    P(writev), P(preadv), P(pwritev), P(preadv2), P(pwritev2),
-    P(select), P(sched_yield), P(nanosleep), P(pause), P(sendfile),
-    P(connect), P(sendto), P(recvfrom), P(shutdown),
-    P(bind), P(listen), P(getsockname), P(getpeername), P(setsockopt), P(wait4), P(waitid),
-    P(uname), P(flock), P(fsync), P(fdatasync), P(sync), P(syncfs), P(sync_file_range),
-    P(truncate), P(ftruncate), P(fallocate), P(getdents64), P(getdents), P(getcwd), P(fchdir), P(rename),
-    P(renameat), P(renameat2), P(mkdir), P(mkdirat), P(rmdir), P(link), P(linkat), P(unlink), P(unlinkat), P(symlink),
-    P(symlinkat), P(chmod), P(fchmod), P(fchmodat), P(chown), P(fchown), P(lchown), P(fchownat), P(umask), P(mknod),
-    P(mknodat), P(utime), P(utimes), P(utimensat), P(futimesat), P(fstatfs),
-    P(gettimeofday), P(time), P(clock_getres), P(sysinfo), P(getuid), P(getgid), P(geteuid), P(getegid), P(getgroups),
-    P(getresuid), P(getresgid), P(getppid), P(getpgrp), P(getpgid), P(getsid), P(getpriority), P(sched_getparam),
-    P(sched_getscheduler), P(sched_getaffinity), P(sched_get_priority_max), P(sched_get_priority_min), P(getcpu),
-    P(getrandom), P(epoll_wait), P(timerfd_settime), P(timerfd_gettime), P(inotify_add_watch),
-    P(inotify_rm_watch), P(copy_file_range), P(splice), P(tee), P(fadvise64), P(readahead), P(msync),
-    P(getxattr), P(lgetxattr), P(fgetxattr), P(listxattr), P(llistxattr), P(flistxattr), P(setxattr), P(lsetxattr),
-    P(fsetxattr), P(removexattr), P(lremovexattr), P(fremovexattr), P(rt_sigpending), P(sigaltstack),
-    P(restart_syscall), P(get_robust_list), P(getitimer), P(capget),
-#undef P
-};
-
-/* Of the plain calls, those whose first argument may be a small number and is no descriptor. */
-static int takes_number(long call)
-{
-    switch (call) {
-    case SYS_umask:
-    case SYS_getpgid:
-    case SYS_getsid:
-    case SYS_wait4:
-    case SYS_waitid:
-    case SYS_getpriority:
-    case SYS_getitimer:
-    case SYS_get_robust_list:
-    case SYS_sched_getparam:
-    case SYS_sched_getscheduler:
-    case SYS_sched_getaffinity:
-    case SYS_sched_get_priority_max:
-    case SYS_sched_get_priority_min:
-    case SYS_clock_getres:
-    case SYS_getgroups:
-        return 1;
-    default:
-        return 0;
-    }
-}
 
 /* A patched site is asked without a signal. Calls that raise one stay where they are, so that a backtrace is that of a fresh process. */
 int hs_call_may_be_patched(long number)
@@ -245,7 +199,7 @@ static int equal(const char *a, const char *b)
     return *a == *b;
 }
 
-/* The directory itself shows the descriptor that the runner is connected to. */
+/* Not the runner's connection. The directory itself shows it as well. */
 static int is_descriptor(const char *path)
 {
     static const char directory[] = "/proc/self/fd/";
@@ -256,7 +210,8 @@ static int is_descriptor(const char *path)
     const char *const digits = path;
     while (*path >= '0' && *path <= '9')
         path++;
-    return path > digits && !*path;
+    const int is_connections = path == digits + 2 && digits[0] == '0' + HS_CONTROL_FD / 10 && digits[1] == '0' + HS_CONTROL_FD % 10;
+    return path > digits && !*path && !is_connections;
 }
 
 /* Files of /proc of which reading tells nothing of this process that another would not be told. */
@@ -323,11 +278,22 @@ static void look_at(long fd, const char *path, int writes)
 #endif
     if (fd < 0)
         return;
-    if (HS_SYS(SYS_fstatfs, fd, &system) != 0)
+    /* Of sockets, a name leads to those that have one in a file system; others are reached by /proc only: the runner's, for one. */
+    if (HS_SYS(SYS_fstatfs, fd, &system) != 0 || system.f_type == SOCKETS_MAGIC)
         hs_call_mark();
     else if (!holds_files((long)system.f_type) && (writes || (system.f_type == PROC_SUPER_MAGIC && !is_common(path))))
         /* /proc/self/status tells which signals have handlers. */
         hs_gate_reveal();
+}
+
+/* Looks at what has this name: the link, if it is one, and what it leads to. */
+static void look_at_name(long directory, const char *path)
+{
+    for (long follows = 0; follows < 2; follows++) {
+        const long fd = HS_SYS(SYS_openat, directory, path, O_PATH | O_CLOEXEC | (follows ? 0 : O_NOFOLLOW), 0);
+        look_at(fd, path, 0);
+        HS_SYS(SYS_close, fd);
+    }
 }
 
 static long make(const struct hs_system_call *call)
@@ -357,19 +323,49 @@ static enum hs_call_outcome make_pair(struct hs_system_call *call, const int *pa
     return done(call, result);
 }
 
-/* Waits for descriptors, of which one may be the runner's connection. */
-static void look_for_connection(long list, long count)
+/* Gives entries of a poll's list with the number `from` another; returns how many there were. What cannot be read or written is the
+ * kernel's to refuse. */
+static unsigned replace_polled(const struct hs_system_call *call, int from, int to)
 {
     struct pollfd some[16];
-    const size_t each = sizeof *some;
-    for (long at = 0; at < count; at += 16) {
-        const long here = count - at < 16 ? count - at : 16;
-        if (!hs_signals_fetch(some, list + at * (long)each, (size_t)here * each))
-            return;
-        for (long i = 0; i < here; i++)
-            if (is_connection(some[i].fd))
-                hs_call_mark();
+    const size_t size = sizeof *some;
+    unsigned found = 0;
+    for (unsigned at = 0; at < (unsigned)call->b; at += 16) {
+        const unsigned here = (unsigned)call->b - at < 16 ? (unsigned)call->b - at : 16;
+        const long list = call->a + (long)(at * size);
+        if (!hs_signals_fetch(some, list, here * size))
+            break;
+        for (unsigned i = 0; i < here; i++)
+            if (some[i].fd == from)
+                found += (unsigned)hs_signals_store(list + (long)(i * size), &to, sizeof to);
     }
+    return found;
+}
+
+/* Waits for descriptors. The runner's connection is not open to the tool, whose list has another such number meanwhile. */
+static enum hs_call_outcome wait_polled(struct hs_system_call *call)
+{
+    const struct hs_system_call asked = *call;
+    const unsigned found = replace_polled(call, HS_CONTROL_FD, NO_FD);
+    if (found)
+        hs_call_mark();
+    enum hs_call_outcome outcome = call->number == SYS_ppoll ? hs_signals_wait(call, call->d) : HS_CALL_NATIVE;
+    if (found && outcome == HS_CALL_NATIVE)
+        outcome = done(call, make(call));
+    if (found)
+        replace_polled(&asked, NO_FD, HS_CONTROL_FD);
+    return outcome;
+}
+
+/* Whether a select asks for the runner's connection. */
+static int selects_connection(const struct hs_system_call *call)
+{
+    const long sets[] = {call->b, call->c, call->d};
+    uint64_t set;
+    for (int i = 0; (int)call->a > HS_CONTROL_FD && i < 3; i++)
+        if (sets[i] && hs_signals_fetch(&set, sets[i], sizeof set) && set >> HS_CONTROL_FD & 1)
+            return 1;
+    return 0;
 }
 
 /* Messages that may hand descriptors over. */
@@ -397,14 +393,14 @@ static enum hs_call_outcome close_range_of(struct hs_system_call *call)
     return done(call, result);
 }
 
-static enum hs_call_outcome open_file(struct hs_system_call *call, const char *path, long flags)
+static enum hs_call_outcome open_file(struct hs_system_call *call, long directory, const char *path, long flags)
 {
     const int writes = (flags & O_ACCMODE) != O_RDONLY || flags & (O_TRUNC | O_CREAT);
     const long fd = make(call);
     look_at(fd, path, writes);
-    /* A socket by its name in /proc: the runner's connection, for one. */
-    if (fd == -ENXIO)
-        hs_call_mark();
+    /* What cannot be opened in this way shows that it is there: the runner's connection, for one. */
+    if (fd < 0 && fd != -ENOENT)
+        look_at_name(directory, path);
     note_descriptor(fd);
     return done(call, fd);
 }
@@ -444,13 +440,18 @@ static enum hs_call_outcome look_up(struct hs_system_call *call, long directory,
     /* LLVM asks so whether there is a /proc. What the directory holds is not in the answer. */
     if (result == 0 && call->number == SYS_access && equal(path, "/proc/self/fd"))
         return done(call, result);
-    for (long follows = 0; follows < 2; follows++) {
-        const long fd = HS_SYS(SYS_openat, directory, path, O_PATH | O_CLOEXEC | (follows ? 0 : O_NOFOLLOW), 0);
-        struct statfs system;
-        look_at(fd, path, 0);
-        if (fd >= 0 && HS_SYS(SYS_fstatfs, fd, &system) == 0 && system.f_type == SOCKETS_MAGIC)
-            hs_call_mark();
-        HS_SYS(SYS_close, fd);
+    look_at_name(directory, path);
+    return done(call, result);
+}
+
+/* A change to names in directories. One that fails tells of what is there. */
+static enum hs_call_outcome change_names(struct hs_system_call *call, long directory, long path, long other_directory, long other)
+{
+    const long result = make(call);
+    if (result < 0 && result != -ENOENT) {
+        look_at_name(directory, (const char *)path);
+        if (other)
+            look_at_name(other_directory, (const char *)other);
     }
     return done(call, result);
 }
@@ -483,6 +484,9 @@ static enum hs_call_outcome tell_of(struct hs_system_call *call, long about)
         device = ((const struct stat *)about)->st_dev;
         mode = ((const struct stat *)about)->st_mode;
     }
+    /* By its name in /proc it may be the runner's connection. */
+    if (S_ISSOCK(mode) && !is_of_descriptor(call))
+        hs_call_mark();
     if (device == calls.proc && !(S_ISREG(mode) && is_of_descriptor(call)))
         hs_call_mark();
     return done(call, result);
@@ -540,6 +544,13 @@ static int ioctl_is_known(unsigned long request)
     }
 }
 
+/* Whether a range is to be copied from the runner's connection. */
+static int copies_connection(const struct hs_system_call *call)
+{
+    int64_t from;
+    return (unsigned long)call->b == COPY_RANGE && hs_signals_fetch(&from, call->c, sizeof from) && (int)from == HS_CONTROL_FD;
+}
+
 static int prctl_is_known(int option)
 {
     switch (option) {
@@ -565,7 +576,7 @@ static int prctl_is_known(int option)
 static enum hs_call_outcome death_signal(struct hs_system_call *call)
 {
     const long result = make(call);
-    if (result == 0)
+    if (result == 0 && !calls.sets_death_signal)
         *(int *)call->b = 0;
     return done(call, result);
 }
@@ -599,15 +610,41 @@ static enum hs_call_outcome map(struct hs_system_call *call)
     return done(call, result);
 }
 
-/* Another program gets the signal mask, and what is ignored, as the tool believes to have them. Should it fail to start, this
- * run goes on without the gate. */
-static enum hs_call_outcome execute(void *context)
+/* Whether the process is signalled at the end of the runner, of which the tool does not know. */
+static int has_death_signal(void)
 {
-    if (hs_signals_are_own() && (hs_signals_blocks() || hs_gate_ignores())) {
+    int number = 0;
+#ifdef HS_WITHOUT_DEATH_SIGNAL
+    return 0;
+#endif
+    return !calls.sets_death_signal && HS_SYS(SYS_prctl, PR_GET_PDEATHSIG, &number) == 0 && number != 0;
+}
+
+/* Another program gets the signal mask, what is ignored, and the signal at the end of its parent as the tool believes to have them; the
+ * guard ends it, too. Its age and its CPU time are those of the process. Should it fail to start, this run goes on: without the gate, if
+ * signals were handed over. */
+static enum hs_call_outcome execute(struct hs_system_call *call, long directory, long path, void *context)
+{
+    if (!hs_signals_are_own())
+        return HS_CALL_NATIVE;
+    if (hs_signals_mask_in_handlers())
+        hs_call_mark();
+    if (hs_worker_has_past())
+        hs_worker_doubts(HS_RUN_PAST);
+    if (hs_signals_blocks() || hs_gate_ignores()) {
         hs_gate_reveal();
         hs_signals_hand_over(context);
+        hs_signals_hand_over(NULL);
     }
-    return HS_CALL_NATIVE;
+    const int had_death_signal = has_death_signal();
+    if (had_death_signal)
+        HS_SYS(SYS_prctl, PR_SET_PDEATHSIG, 0);
+    const long result = make(call);
+    if (had_death_signal)
+        HS_SYS(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
+    if (result != -ENOENT)
+        look_at_name(directory, (const char *)path);
+    return done(call, result);
 }
 
 /* A copy of this process, which goes on from here: it has no gate, and nothing that shows that there was one. */
@@ -690,24 +727,11 @@ static enum hs_call_outcome send_signal(const struct hs_system_call *call)
     return is_crash && is_own ? HS_CALL_AT_SITE : HS_CALL_NATIVE;
 }
 
-enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs_call_place *place)
+/* A known call that is not plain. */
+static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_call_place *place)
 {
     void *context = place->context;
     const long number = call->number;
-    if (!hs_gate_is_worker())
-        return number == SYS_brk ? map(call) : HS_CALL_NATIVE;
-    hs_children_look(call);
-#ifndef HS_WITHOUT_STACKS
-    if (!hs_stacks_have_room(place->stack) && hs_signals_are_own())
-        hs_call_mark();
-#endif
-    switch (hs_watch_look(call)) {
-    case HS_WATCH_ANSWERS: return HS_CALL_DONE;
-    case HS_WATCH_ARRIVES: return HS_CALL_ARRIVES;
-    case HS_WATCH_PASSES: break;
-    }
-    if (number >= 0 && number < (long)sizeof plain && plain[number])
-        return is_connection(call->a) && !takes_number(number) ? closed(call) : HS_CALL_NATIVE;
     switch (number) {
     case SYS_exit_group:
         hs_worker_ended((int)call->a);
@@ -719,19 +743,52 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
     case SYS_mprotect:
     case SYS_madvise:
         return map(call);
-    case SYS_open: return open_file(call, (const char *)call->a, call->b);
-    case SYS_openat: return open_file(call, (const char *)call->b, call->c);
-    case SYS_creat: return open_file(call, (const char *)call->a, O_WRONLY | O_CREAT | O_TRUNC);
+    case SYS_open: return open_file(call, AT_FDCWD, (const char *)call->a, call->b);
+    case SYS_openat: return open_file(call, call->a, (const char *)call->b, call->c);
+    case SYS_creat: return open_file(call, AT_FDCWD, (const char *)call->a, O_WRONLY | O_CREAT | O_TRUNC);
     case SYS_access:
-    case SYS_statfs: return look_up(call, AT_FDCWD, (const char *)call->a);
+    case SYS_statfs:
+    case SYS_truncate:
+    case SYS_chmod:
+    case SYS_chown:
+    case SYS_lchown:
+    case SYS_utime:
+    case SYS_utimes:
+    case SYS_getxattr:
+    case SYS_lgetxattr:
+    case SYS_listxattr:
+    case SYS_llistxattr:
+    case SYS_setxattr:
+    case SYS_lsetxattr:
+    case SYS_removexattr:
+    case SYS_lremovexattr: return look_up(call, AT_FDCWD, (const char *)call->a);
+    case SYS_inotify_add_watch: return look_up(call, AT_FDCWD, (const char *)call->b);
+    case SYS_utimensat:
+    case SYS_futimesat: return call->b ? look_up(call, call->a, (const char *)call->b) : HS_CALL_NATIVE;
+    case SYS_rename:
+    case SYS_link: return change_names(call, AT_FDCWD, call->a, AT_FDCWD, call->b);
+    case SYS_renameat:
+    case SYS_renameat2:
+    case SYS_linkat: return change_names(call, call->a, call->b, call->c, call->d);
+    case SYS_mkdir:
+    case SYS_rmdir:
+    case SYS_unlink:
+    case SYS_mknod: return change_names(call, AT_FDCWD, call->a, 0, 0);
+    case SYS_mkdirat:
+    case SYS_unlinkat:
+    case SYS_mknodat: return change_names(call, call->a, call->b, 0, 0);
+    case SYS_symlink: return change_names(call, AT_FDCWD, call->b, 0, 0);
+    case SYS_symlinkat: return change_names(call, call->b, call->c, 0, 0);
+    case SYS_fchmodat:
+    case SYS_fchownat:
     case SYS_faccessat:
-    case SYS_faccessat2: return is_connection(call->a) ? closed(call) : look_up(call, call->a, (const char *)call->b);
+    case SYS_faccessat2: return look_up(call, call->a, (const char *)call->b);
     case SYS_chdir: return enter(call);
     case SYS_stat:
     case SYS_lstat: return tell_of(call, call->b);
-    case SYS_fstat: return is_connection(call->a) ? closed(call) : tell_of(call, call->b);
-    case SYS_newfstatat: return is_connection(call->a) ? closed(call) : tell_of(call, call->c);
-    case SYS_statx: return is_connection(call->a) ? closed(call) : tell_of(call, call->e);
+    case SYS_fstat: return tell_of(call, call->b);
+    case SYS_newfstatat: return tell_of(call, call->c);
+    case SYS_statx: return tell_of(call, call->e);
     case SYS_readlink: return read_link(call, AT_FDCWD, (const char *)call->a);
     case SYS_readlinkat: return read_link(call, call->a, (const char *)call->b);
     /* A thread's number is its own. */
@@ -742,15 +799,15 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
         /* Before the runner sees that the connection is gone. */
         if (is_connection(call->b))
             hs_call_mark();
-        return is_connection(call->a) ? closed(call) : make_descriptor(call);
+        return make_descriptor(call);
     case SYS_dup:
     case SYS_accept:
-    case SYS_accept4: return is_connection(call->a) ? closed(call) : make_descriptor(call);
+    case SYS_accept4: return make_descriptor(call);
     case SYS_socket:
         number_if(!has_plain_addresses((int)call->a));
         return make_descriptor(call);
     case SYS_getsockopt:
-        return is_connection(call->a) ? closed(call) : number_if(!tells_of_socket((int)call->b, (int)call->c));
+        return number_if(!tells_of_socket((int)call->b, (int)call->c));
     case SYS_rt_sigtimedwait: return number_if(call->b != 0);
     case SYS_memfd_create:
     case SYS_eventfd:
@@ -765,24 +822,23 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
     case SYS_socketpair: return make_pair(call, (const int *)call->d);
     case SYS_close_range: return close_range_of(call);
     case SYS_sendmsg:
-    case SYS_recvmsg: return is_connection(call->a) ? closed(call) : hand_message(call);
-    case SYS_epoll_ctl: return is_connection(call->a) || is_connection(call->c) ? closed(call) : HS_CALL_NATIVE;
-    case SYS_select: return known_if((int)call->a <= HS_CONTROL_FD);
+    case SYS_recvmsg: return hand_message(call);
+    case SYS_epoll_ctl: return HS_CALL_NATIVE;
+    case SYS_select: return selects_connection(call) ? closed(call) : HS_CALL_NATIVE;
     case SYS_poll:
-        look_for_connection(call->a, call->b);
-        return HS_CALL_NATIVE;
+    case SYS_ppoll: return wait_polled(call);
     case SYS_fcntl:
-        if (is_connection(call->a))
-            return closed(call);
         if (call->b == F_DUPFD || call->b == F_DUPFD_CLOEXEC)
             return make_descriptor(call);
         /* The answer may be that this process has the lock. */
         number_if(call->b == F_GETLK || call->b == F_OFD_GETLK);
         return known_if(fcntl_is_known(call->b));
     case SYS_ioctl:
-        return is_connection(call->a) ? closed(call) : known_if(ioctl_is_known((unsigned long)call->b));
-    case SYS_execve:
-    case SYS_execveat: return execute(context);
+        if (copies_connection(call))
+            return closed(call);
+        return known_if(ioctl_is_known((unsigned long)call->b));
+    case SYS_execve: return execute(call, AT_FDCWD, call->a, context);
+    case SYS_execveat: return execute(call, call->a, call->b, context);
     /* Other commands register the process. */
     case SYS_membarrier: return known_if(call->a == 0 || call->a == 1);
     /* A filter may forbid what the runtime itself calls. */
@@ -790,6 +846,8 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
     case SYS_prctl:
         if ((int)call->a == PR_SET_SECCOMP || (int)call->a == SYSCALL_USER_DISPATCH)
             return HS_CALL_AT_SITE;
+        if ((int)call->a == PR_SET_PDEATHSIG)
+            calls.sets_death_signal = 1;
         return (int)call->a == PR_GET_PDEATHSIG ? death_signal(call) : known_if(prctl_is_known((int)call->a));
     case SYS_futex: return known_if(futex_is_known(call->b));
     case SYS_arch_prctl: return known_if(call->a == ARCH_GET_FS || call->a == ARCH_GET_GS);
@@ -797,13 +855,7 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
     case SYS_rt_sigaction: return hs_signals_action(call, place->stack);
     case SYS_rt_sigprocmask: return hs_signals_mask(call, context);
     case SYS_rt_sigsuspend: return hs_signals_wait(call, call->a);
-    case SYS_ppoll:
-        look_for_connection(call->a, call->b);
-        return hs_signals_wait(call, call->d);
-    case SYS_pselect6:
-        if ((int)call->a > HS_CONTROL_FD)
-            hs_call_mark();
-        return hs_signals_select(call);
+    case SYS_pselect6: return selects_connection(call) ? closed(call) : hs_signals_select(call);
     case SYS_epoll_pwait:
     case SYS_epoll_pwait2: return hs_signals_wait(call, call->e);
     case SYS_rt_sigreturn: return hs_signals_return((void *)place->stack);
@@ -842,12 +894,38 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
     }
 }
 
+enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs_call_place *place)
+{
+    const long number = call->number;
+    if (!hs_gate_is_worker())
+        return number == SYS_brk ? map(call) : HS_CALL_NATIVE;
+    hs_children_look(call);
+#ifndef HS_WITHOUT_STACKS
+    if (!hs_stacks_have_room(place->stack) && hs_signals_are_own())
+        hs_call_mark();
+#endif
+    switch (hs_watch_look(call)) {
+    case HS_WATCH_ANSWERS: return HS_CALL_DONE;
+    case HS_WATCH_ARRIVES: return HS_CALL_ARRIVES;
+    case HS_WATCH_PASSES: break;
+    }
+#ifndef HS_WITHOUT_RESERVED
+    if (hs_table_names_connection(call))
+        return closed(call);
+#endif
+    const unsigned kind = hs_table_kind(number);
+    if (kind & HS_TABLE_PLAIN)
+        return HS_CALL_NATIVE;
+    return kind & HS_TABLE_KNOWN ? treat(call, place) : unknown();
+}
+
 /* Before each run. */
 void hs_call_begin(void)
 {
     struct stat proc;
     const int process = (int)HS_SYS(SYS_getpid);
     calls.seen = 0;
+    calls.sets_death_signal = 0;
     if (calls.process != process && HS_SYS(SYS_stat, "/proc/self/fd", &proc) == 0)
         calls.proc = proc.st_dev;
     calls.process = process;

@@ -142,10 +142,16 @@ __attribute__((used)) static void hs_gate_called(struct passage *passage)
     }
 }
 
-/* Makes a call with the registers that it had where it came from, and returns there: the address lies below the red zone. */
+/* Makes a call with the registers that it had where it came from, and returns there: the address lies below the red zone. The kernel
+ * leaves in rcx where a call was made, and in r11 the flags, which no instruction here changes. */
+#define LOAD_BYTES 4
 __attribute__((naked, used)) static void resume(void)
 {
-    __asm__(".cfi_def_cfa_offset 136\n\t.cfi_offset rip, -136\n\tsyscall\n\tret $128");
+#ifdef HS_WITHOUT_RCX
+    __asm__(".cfi_def_cfa_offset 136\n\t.cfi_offset rip, -136\n\tsyscall\n\t.byte 0x0f, 0x1f, 0x40, 0\n\tret $128");
+#else
+    __asm__(".cfi_def_cfa_offset 136\n\t.cfi_offset rip, -136\n\tsyscall\n\tmov (%rsp), %rcx\n\tret $128");
+#endif
 }
 
 /* For calls that do not come back here. */
@@ -483,7 +489,7 @@ int hs_gate_show_site(void *context)
         regs[REG_RCX] = regs[REG_RIP] = (greg_t)branched;
         return !is_called_by_runtime(regs);
     }
-    if (at != by_signal && at != by_signal + CALL_BYTES)
+    if (at != by_signal && at != by_signal + CALL_BYTES && at != by_signal + CALL_BYTES + LOAD_BYTES)
         return 0;
     const uintptr_t back = *(const uintptr_t *)regs[REG_RSP];
     if ((uintptr_t)regs[REG_RCX] == by_signal + CALL_BYTES)

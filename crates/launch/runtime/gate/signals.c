@@ -147,7 +147,8 @@ int hs_signals_fetch(void *to, long from, size_t size)
     return copy(to, from, size, SYS_process_vm_readv) == (long)size;
 }
 
-static int store(long to, const void *from, size_t size)
+/* Writes there; returns whether that could be written. */
+int hs_signals_store(long to, const void *from, size_t size)
 {
     if (signals.cannot_copy) {
         memcpy((void *)to, from, size);
@@ -184,6 +185,12 @@ int hs_signals_blocks(void)
 {
     void *const thread = __builtin_thread_pointer();
     return thread == signals.first ? signals.blocks : find_thread(thread) != NULL;
+}
+
+/* Whether a handler of the tool's may run now that blocks it. */
+int hs_signals_mask_in_handlers(void)
+{
+    return signals.masking != 0;
 }
 
 void hs_signals_set_blocks(int blocks)
@@ -224,7 +231,7 @@ static long set_own_action(long given, long old)
     if (given && !hs_signals_fetch(&action, given, sizeof action))
         return -EFAULT;
     hs_gate_action(given ? &action : NULL, &before);
-    return old && !store(old, &before, sizeof before) ? -EFAULT : 0;
+    return old && !hs_signals_store(old, &before, sizeof before) ? -EFAULT : 0;
 }
 
 /* Whether something lies on the first thread's stack, where it can be read: above `low`, below the place of libc's call of main. */

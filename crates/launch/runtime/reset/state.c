@@ -222,14 +222,19 @@ void hs_state_restore(void)
     /* Actions that differ at another level. */
     if (state.touched == ~0ull)
         stack_lost();
-#ifndef HS_WITHOUT_NAME
-    HS_SYS(SYS_prctl, PR_SET_NAME, state.now->name);
-#endif
     state.touched = 0;
     /* Signals that came since they were taken, such as by the closing of the tool's descriptors. */
     signals_left();
 #ifndef HS_WITHOUT_MASK
     HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &nothing, 0, HS_SET_BYTES);
+#endif
+}
+
+/* Before each run: between two it has another one. */
+void hs_state_name(void)
+{
+#ifndef HS_WITHOUT_NAME
+    HS_SYS(SYS_prctl, PR_SET_NAME, state.now->name);
 #endif
 }
 
@@ -265,7 +270,9 @@ uint32_t hs_state_differs(void)
     for (int which = 0; which < RLIM_NLIMITS; which++)
         if (HS_SYS(SYS_prlimit64, 0, which, 0, &limit) != 0 || memcmp(&limit, &state.limits[which], sizeof limit) != 0)
             found |= HS_DIFFERS_LIMITS;
+    hs_state_name();
     HS_SYS(SYS_prctl, PR_GET_NAME, called);
+    hs_title_hide_name();
     if (strcmp(called, state.now->name) != 0)
         found |= HS_DIFFERS_NAME;
     return found;

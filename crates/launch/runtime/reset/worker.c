@@ -8,9 +8,11 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -54,6 +56,12 @@ int hs_worker_has_segments(void)
     return memcmp(&now, &worker.segments, sizeof now) == 0;
 }
 
+/* Whether an earlier run has used this process, whose age and CPU time another program would have. */
+int hs_worker_has_past(void)
+{
+    return worker.runs > 0;
+}
+
 /* Whether workers can be made here at all; called in the zygote. */
 int hs_worker_open(void)
 {
@@ -78,6 +86,8 @@ static void run(const struct hs_call *call)
 {
     /* Calls of the runtime itself do not count. */
     hs_marks_take();
+    if (worker.runs > 0)
+        hs_state_name();
     hs_call_begin();
     worker.page->doubts = 0;
     worker.page->begun = 1;
@@ -201,6 +211,12 @@ static void take_next(void)
     run(&call);
 }
 
+static void hide(void)
+{
+    hs_title_hide_strings(worker.job->strings, worker.job->end);
+    hs_title_hide_name();
+}
+
 /* main has ended. */
 static void finish(void)
 {
@@ -220,6 +236,9 @@ static void finish(void)
     if (!end.retired && (hs_mappings_undo() != 0 || (audited && hs_mappings_unseen())))
         end.retired = HS_RETIRED_MAPPINGS;
     end.ending = end.retired ? HS_ENDING_RETIRED : HS_ENDING_RESET;
+    /* Before anybody goes on, and may look for processes with the tool's name. */
+    if (!end.retired)
+        hide();
     close_all();
     if (end.retired || !audited)
         report(&end);
@@ -266,6 +285,7 @@ static int settle(void)
 {
     const int given = (int)worker.job->head->fd_count;
     worker.process = (int)HS_SYS(SYS_getpid);
+    HS_SYS(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
     hs_child_begin(worker.job);
     worker.page = hs_own_map(sizeof *worker.page, MAP_SHARED, worker.job->fds[given + 1]);
     if (worker.page == MAP_FAILED || madvise(worker.page, sizeof *worker.page, MADV_DONTFORK) != 0)

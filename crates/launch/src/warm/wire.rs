@@ -62,6 +62,8 @@ pub(crate) const RETIRED_CALLS: u32 = 1 << 7;
 pub(crate) const RUN_CALLS: u32 = 1;
 /// Bit of `enum hs_run_doubt`: the run started processes.
 pub(crate) const RUN_CHILDREN: u32 = 2;
+/// Bit of `enum hs_run_doubt`: it executed another program in a process with earlier runs.
+pub(crate) const RUN_PAST: u32 = 4;
 /// Largest `hs_ready` message, with the names of objects and of variables.
 pub(crate) const READY_MAX: usize = 80 * 1024;
 
@@ -278,6 +280,7 @@ mod tests {
             "HS_RETIRED_CALLS",
             "HS_RUN_CALLS",
             "HS_RUN_CHILDREN",
+            "HS_RUN_PAST",
             "sizeof(struct hs_page)",
             "HS_MARK_MAIN",
             "HS_MARK_KNOWN",
@@ -361,6 +364,7 @@ mod tests {
             RETIRED_CALLS as i64,
             RUN_CALLS as i64,
             RUN_CHILDREN as i64,
+            RUN_PAST as i64,
             Table::bytes(1) as i64,
             MARK_MAIN as i64,
             MARK_KNOWN as i64,

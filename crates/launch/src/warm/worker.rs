@@ -79,6 +79,10 @@ pub(crate) enum Ended {
 pub(crate) struct Doubts(u32);
 
 impl Doubts {
+    /// No doubt.
+    #[cfg(test)]
+    pub(crate) const NONE: Doubts = Doubts(0);
+
     /// From bits of `enum hs_run_doubt`.
     pub(crate) fn new(bits: u32) -> Self {
         Doubts(bits)
@@ -91,6 +95,17 @@ impl Doubts {
     /// Returns whether the run had children.
     pub(crate) fn of_children(self) -> bool {
         self.0 & wire::RUN_CHILDREN != 0
+    }
+
+    /// Returns whether the run executed another program, in a process with earlier runs. The next one, in a process of its own, is not
+    /// in doubt for that.
+    pub(crate) fn of_past(self) -> bool {
+        self.0 & wire::RUN_PAST != 0
+    }
+
+    /// Returns whether a run in a process of its own would be doubtful as well.
+    pub(crate) fn of_run(self) -> bool {
+        self.0 & !wire::RUN_PAST != 0
     }
 
     /// Returns whether the run made a system call whose answer may differ in a fresh process.

@@ -187,7 +187,9 @@ impl Health {
     }
 
     /// Records a run after which the persistent process retired.
-    pub(crate) fn retired(&mut self, bits: u32) {
+    pub(crate) fn retired(&mut self, bits: u32, doubts: Doubts) {
+        // Such a run is not believed, and each further one would be another to repeat.
+        let is_at_once = doubts.of_past() && self.stopped.is_none();
         let why = Retirement::first(bits);
         *self.retired.entry(why).or_default() += 1;
         self.since.runs += 1;
@@ -196,7 +198,7 @@ impl Health {
         let least = if reset == 0 { RETIRED_ALL } else { RETIRED_MIN };
         let is_often = retired >= least && retired * RETIRED_ONE_IN > runs;
         let was_trial = std::mem::take(&mut self.is_trial);
-        if was_trial || (is_often && self.stopped.is_none()) {
+        if was_trial || is_at_once || (is_often && self.stopped.is_none()) {
             let most = self.retired.iter().max_by_key(|(_, count)| **count);
             self.stopped = most.map(|(why, _)| Stopped::Retires(*why));
             let first = if why == Retirement::Children { FORKS_OF_STARTER } else { FORKS_FIRST };
@@ -208,7 +210,7 @@ impl Health {
     /// Records the doubts about a run, or that there are none.
     pub(crate) fn doubted(&mut self, doubts: Doubts, on_doubt: OnDoubt) {
         match on_doubt {
-            OnDoubt::Repeat => self.doubted.ran(doubts.any()),
+            OnDoubt::Repeat => self.doubted.ran(doubts.of_run()),
             OnDoubt::Stop => self.is_doubtful |= doubts.of_calls(),
             OnDoubt::Bear => {}
         }
@@ -219,6 +221,8 @@ impl Health {
 mod tests {
     use super::*;
     use crate::warm::wire;
+
+    const NONE: Doubts = Doubts::NONE;
 
     #[test]
     fn first_runs_are_audited_and_then_a_sample() {
@@ -243,11 +247,11 @@ mod tests {
     #[test]
     fn retiring_often_stops_it_and_seldom_does_not() {
         let mut often = Health::default();
-        (0..2).for_each(|_| often.retired(1));
+        (0..2).for_each(|_| often.retired(1, NONE));
         assert_eq!(often.stopped, Some(Stopped::Retires(Retirement::Threads)));
         let mut seldom = Health::default();
         for run in 0..1000 {
-            if run % 20 == 0 { seldom.retired(0b10) } else { seldom.was_reset(false, 0) }
+            if run % 20 == 0 { seldom.retired(0b10, NONE) } else { seldom.was_reset(false, 0) }
         }
         assert_eq!(seldom.stopped, None);
         assert_eq!(seldom.retired[&Retirement::Children], 50);
@@ -256,19 +260,19 @@ mod tests {
     #[test]
     fn a_tool_that_has_stopped_tries_again_ever_less_often() {
         let mut record = Health::default();
-        (0..2).for_each(|_| record.retired(0b100));
+        (0..2).for_each(|_| record.retired(0b100, NONE));
         let mut forks = |works: bool| {
             let forks = (0..5000).take_while(|_| !record.resets_next()).count();
             if works {
                 record.was_reset(false, 0)
             } else {
-                record.retired(0b100)
+                record.retired(0b100, NONE)
             }
             (forks, record.stopped.is_none())
         };
         assert_eq!([forks(false), forks(false), forks(true)], [(16, false), (32, false), (64, true)]);
         assert_eq!(forks(true), (0, true), "one that was reset is as before");
-        (0..4).for_each(|_| record.retired(0b100));
+        (0..4).for_each(|_| record.retired(0b100, NONE));
         assert!(record.stopped.is_some() && record.forks_left == 128);
         record.was_reset(true, 1);
         assert!((0..5000).all(|_| !record.resets_next()), "no trial after a difference");
@@ -277,13 +281,25 @@ mod tests {
     #[test]
     fn a_driver_tries_again_soon() {
         let mut record = Health::default();
-        (0..2).for_each(|_| record.retired(0b10));
+        (0..2).for_each(|_| record.retired(0b10, NONE));
         let mut forks = || {
             let forks = (0..5000).take_while(|_| !record.resets_next()).count();
-            record.retired(0b10);
+            record.retired(0b10, NONE);
             forks
         };
         assert_eq!([forks(), forks(), forks()], [4, 8, 16]);
+    }
+
+    #[test]
+    fn a_tool_that_executes_others_is_forked_from_the_first_doubtful_run_on() {
+        let (mut record, past) = (Health::default(), Doubts::new(wire::RUN_PAST));
+        (0..20).for_each(|_| record.was_reset(false, 0));
+        record.retired(0, past);
+        record.doubted(past, OnDoubt::Repeat);
+        assert_eq!(record.stopped, Some(Stopped::Retires(Retirement::Ended)));
+        assert!(!record.doubted.rests());
+        let forks = (0..5000).take_while(|_| !record.resets_next()).count();
+        assert_eq!(forks, FORKS_FIRST as usize);
     }
 
     #[test]

@@ -332,7 +332,7 @@ impl<M: Make> Tool<M> {
     /// Records a run after which its process retired, and the doubts about the run.
     pub(crate) fn retired(&self, why: u32, doubts: Doubts, on_doubt: OnDoubt) {
         self.note(|health| {
-            health.retired(why);
+            health.retired(why, doubts);
             health.doubted(doubts, on_doubt);
         });
         self.note_children(doubts);

@@ -1,0 +1,203 @@
+/* What shows the gate, or the process behind it, to a tool: an executed program inherits from the process, a descriptor is the runner's,
+ * a register is left by the kernel. Each way prints what it sees. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/select.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <time.h>
+#include <unistd.h>
+
+#define RESERVED 62
+#define CLONE_FILE 0x40049409ul
+#define CLONE_PART 0x4020940dul
+
+static void show(const char *what, long result)
+{
+    printf("%s %ld %s\n", what, result < 0 ? -1L : result, result < 0 ? strerror(errno) : "");
+}
+
+/* What a program inherits by exec. */
+static int inherited(void)
+{
+    int death = -1;
+    sigset_t mask;
+    prctl(PR_GET_PDEATHSIG, &death);
+    sigprocmask(SIG_BLOCK, NULL, &mask);
+    printf("death %d blocked %d slack %d subreaper", death, sigismember(&mask, SIGSYS), prctl(PR_GET_TIMERSLACK));
+    int subreaper = -1, tsc = -1;
+    prctl(PR_GET_CHILD_SUBREAPER, &subreaper);
+    prctl(PR_GET_TSC, &tsc);
+    printf(" %d tsc %d privileges %d pages %d", subreaper, tsc, prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0),
+           prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0));
+    printf(" reserved %d time %s\n", fcntl(RESERVED, F_GETFD), clock() < CLOCKS_PER_SEC / 20 ? "little" : "much");
+    return 0;
+}
+
+static int execute(char **argv, int fails_first)
+{
+    if (fails_first)
+        show("absent", execv("/absent", argv));
+    argv[1] = "inherited";
+    argv[2] = NULL;
+    execv("/proc/self/exe", argv);
+    return 9;
+}
+
+static void in_handler(int number)
+{
+    char *argv[] = {"gated", "inherited", NULL};
+    (void)number;
+    execv("/proc/self/exe", argv);
+}
+
+/* The handler blocks SIGSYS, and so does what it executes. */
+static int execute_in_handler(void)
+{
+    struct sigaction action = {.sa_handler = in_handler};
+    sigfillset(&action.sa_mask);
+    sigaction(SIGUSR1, &action, NULL);
+    raise(SIGUSR1);
+    return 9;
+}
+
+static int burn(void)
+{
+    while (clock() < CLOCKS_PER_SEC / 10)
+        ;
+    return 0;
+}
+
+static void in_arguments(void)
+{
+    char text[64];
+    int ends[2];
+    struct stat now;
+    const int own = open("/dev/null", O_RDWR), epoll = epoll_create1(0);
+    struct epoll_event event = {.events = EPOLLIN};
+    if (pipe(ends) != 0 || write(ends[1], "hello", 5) != 5)
+        return;
+    show("openat", openat(RESERVED, "x", O_RDONLY));
+    show("readlinkat", readlinkat(RESERVED, "x", text, sizeof text));
+    show("mkdirat", mkdirat(RESERVED, "x", 0700));
+    show("linkat", linkat(AT_FDCWD, "in", RESERVED, "x", 0));
+    show("renameat", renameat(AT_FDCWD, "in", RESERVED, "x"));
+    show("renameat2", renameat2(AT_FDCWD, "in", RESERVED, "x", 0));
+    show("symlinkat", symlinkat("x", RESERVED, "x"));
+    show("unlinkat", unlinkat(RESERVED, "x", 0));
+    show("fstatat", fstatat(RESERVED, "x", &now, 0));
+    show("utimensat", utimensat(RESERVED, "x", NULL, 0));
+    show("mmap", (long)mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, RESERVED, 0));
+    show("tee", tee(ends[0], RESERVED, 5, 0));
+    show("splice", splice(ends[0], NULL, RESERVED, NULL, 5, 0));
+    show("sendfile", sendfile(own, RESERVED, NULL, 5));
+    show("copy", copy_file_range(own, NULL, RESERVED, NULL, 5, 0));
+    show("clone", ioctl(own, CLONE_FILE, RESERVED));
+    show("part", ioctl(own, CLONE_PART, (long long[]){RESERVED, 0, 0, 0}));
+    show("epoll", epoll_ctl(epoll, EPOLL_CTL_ADD, RESERVED, &event));
+    show("execveat", syscall(SYS_execveat, RESERVED, "x", NULL, NULL, 0));
+    show("anonymous", mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, RESERVED, 0) == MAP_FAILED ? -1 : 0);
+    show("none", syscall(SYS_getpgid, RESERVED) == RESERVED ? 1 : 0);
+}
+
+static void in_memory(void)
+{
+    struct pollfd list[20];
+    fd_set set;
+    for (int i = 0; i < 20; i++)
+        list[i] = (struct pollfd){.fd = i == 18 ? RESERVED : -1, .events = POLLIN};
+    show("poll", poll(list, 20, -1));
+    show("bit", list[18].revents == POLLNVAL && list[18].fd == RESERVED);
+    show("ppoll", ppoll(list, 20, NULL, NULL));
+    FD_ZERO(&set);
+    FD_SET(RESERVED, &set);
+    show("select", select(RESERVED + 1, &set, NULL, NULL, NULL));
+    show("pselect", pselect(RESERVED + 1, NULL, &set, NULL, NULL, NULL));
+}
+
+static void by_name(void)
+{
+    static const char *const names[] = {"/proc/self/fd/62", "/dev/fd/62", "/proc/thread-self/fd/62", "/proc/self/fdinfo/62"};
+    char text[64];
+    struct stat now;
+    for (int i = 0; i < 4; i++) {
+        show(names[i], open(names[i], O_RDONLY));
+        show("path", open(names[i], O_PATH));
+        show("directory", open(names[i], O_RDONLY | O_DIRECTORY));
+        show("link", readlink(names[i], text, sizeof text));
+        show("stat", stat(names[i], &now));
+        show("mode", chmod(names[i], 0600));
+        show("length", truncate(names[i], 0));
+        show("attribute", getxattr(names[i], "user.x", text, sizeof text));
+        show("attributes", listxattr(names[i], text, sizeof text));
+        show("times", utimensat(AT_FDCWD, names[i], NULL, 0));
+        show("remove", unlink(names[i]));
+        show("make", mkdir(names[i], 0700));
+        show("rename", rename("in", names[i]));
+        show("execute", execl(names[i], names[i], (char *)NULL));
+    }
+}
+
+#ifdef __x86_64__
+/* Makes system calls by an instruction of its own. */
+static int registers(void)
+{
+    long wrong = 0, flags = 0;
+    for (int i = 0; i < 20000; i++) {
+        long result = SYS_getuid, at, back, before;
+        __asm__ volatile("pushf\n\tpop %3\n\tlea 1f(%%rip), %2\n\tsyscall\n1:\n\tmov %%rcx, %1\n\txor %%r11, %3"
+                         : "+a"(result), "=&r"(at), "=&r"(back), "=&r"(before)
+                         :
+                         : "rcx", "r11", "memory", "cc");
+        wrong += at != back;
+        flags |= before;
+    }
+    printf("wrong %ld flags %lx\n", wrong, flags & 0xcd5);
+    return 0;
+}
+#else
+static int registers(void)
+{
+    puts("other");
+    return 0;
+}
+#endif
+
+int main(int argc, char **argv)
+{
+    const char *how = argc > 1 ? argv[1] : "";
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (strcmp(how, "inherited") == 0)
+        return inherited();
+    if (strcmp(how, "exec") == 0)
+        return execute(argv, 0);
+    if (strcmp(how, "exec-later") == 0)
+        return execute(argv, 1);
+    if (strcmp(how, "exec-in-handler") == 0)
+        return execute_in_handler();
+    if (strcmp(how, "burn") == 0)
+        return burn();
+    if (strcmp(how, "registers") == 0)
+        return registers();
+    if (strcmp(how, "arguments") == 0)
+        in_arguments();
+    else if (strcmp(how, "memory") == 0)
+        in_memory();
+    else if (strcmp(how, "name") == 0)
+        by_name();
+    else
+        return strcmp(how, "nothing") == 0 ? 0 : 2;
+    return 0;
+}

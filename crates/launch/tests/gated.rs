@@ -1,0 +1,121 @@
+//! What the gate has to hide from a tool: the runner's descriptor by every call that takes one, what an executed program inherits from
+//! the process, a register that a system call leaves. And from others, the name of a process that waits.
+
+mod common;
+
+use std::path::Path;
+
+use common::{Victim, case, compile, processes_of, resetting_launcher, start, warm_launcher};
+use hotstart_launch::{Launcher, Via};
+use hotstart_model::Status;
+
+const ROUNDS: usize = 5;
+
+fn tool() -> Victim {
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().canonicalize().unwrap().join("gated");
+    compile(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/tests/gated.c")), &program, &[]);
+    Victim { dir, program }
+}
+
+fn launchers() -> [Launcher; 2] {
+    [warm_launcher(&["gated"]), resetting_launcher(&["gated"])]
+}
+
+/// Runs `how` cold, then often in each way. Each run agrees, even one that is doubtful.
+fn agrees(how: &str) {
+    let tool = tool();
+    let (expected, _) = start(&Launcher::new(), &tool, &case(&[how]));
+    assert_eq!(expected.status, Status::Exited(0), "{how}, cold: {expected:?}");
+    for launcher in launchers() {
+        for round in 0..ROUNDS {
+            let (ran, exit) = start(&launcher, &tool, &case(&[how]));
+            assert!(exit.via.is_warm(), "{how}: {:?}", exit.via);
+            assert_eq!(ran, expected, "{how} in round {round}, {:?}", exit.via);
+        }
+    }
+}
+
+#[test]
+fn the_runners_descriptor_is_closed_to_every_argument() {
+    agrees("arguments");
+}
+
+#[test]
+fn the_runners_descriptor_is_closed_in_lists_and_sets() {
+    agrees("memory");
+}
+
+#[test]
+fn a_system_call_leaves_where_it_was_made() {
+    agrees("registers");
+}
+
+#[test]
+fn the_runners_descriptor_has_no_name() {
+    let tool = tool();
+    let (expected, _) = start(&Launcher::new(), &tool, &case(&["name"]));
+    for launcher in launchers() {
+        for round in 0..ROUNDS {
+            let (ran, exit) = start(&launcher, &tool, &case(&["name"]));
+            assert!(exit.doubtful || ran == expected, "round {round}, {:?}", exit.via);
+        }
+    }
+}
+
+/// A program that is executed in a process without earlier runs is believed, and has nothing of the runtime's.
+#[test]
+fn an_executed_program_inherits_nothing() {
+    let tool = tool();
+    for how in ["exec", "exec-later", "exec-in-handler"] {
+        let (expected, _) = start(&Launcher::new(), &tool, &case(&[how]));
+        assert!(expected.stdout.contains("death 0 "), "{how}, cold: {expected:?}");
+        for launcher in launchers() {
+            for round in 0..ROUNDS {
+                let (ran, exit) = start(&launcher, &tool, &case(&[how]));
+                assert!(exit.via.is_warm(), "{how}: {:?}", exit.via);
+                assert!(ran == expected || exit.doubtful, "{how} in round {round}, {:?}: {ran:?}", exit.via);
+                assert!(!exit.doubtful || how == "exec-in-handler", "{how} in round {round}, {:?}", exit.via);
+            }
+        }
+    }
+}
+
+/// One that is executed later has the age and the CPU time of earlier runs. From then on the tool is forked.
+#[test]
+fn an_executed_program_with_a_past_is_not_believed() {
+    let tool = tool();
+    let (expected, _) = start(&Launcher::new(), &tool, &case(&["exec"]));
+    let launcher = resetting_launcher(&["gated"]);
+    for _ in 0..ROUNDS {
+        start(&launcher, &tool, &case(&["burn"]));
+    }
+    let mut doubtful = 0;
+    for _ in 0..ROUNDS {
+        let (ran, exit) = start(&launcher, &tool, &case(&["exec"]));
+        assert!(ran == expected || exit.doubtful, "{ran:?}, {:?}", exit.via);
+        assert!(exit.via.is_warm() && (exit.doubtful || exit.via == Via::Fork || doubtful == 0));
+        doubtful += usize::from(exit.doubtful);
+    }
+    assert_eq!(doubtful, usize::from(common::RESETS));
+}
+
+/// As pgrep would look for the tool after it has ended.
+#[test]
+fn a_process_that_waits_has_neither_the_tools_name_nor_its_command_line() {
+    let tool = tool();
+    for launcher in launchers() {
+        for round in 0..ROUNDS {
+            let (_, exit) = start(&launcher, &tool, &case(&["nothing", "gated-argument"]));
+            assert!(exit.via.is_warm());
+            for pid in processes_of(&tool.program) {
+                for file in ["comm", "cmdline", "environ"] {
+                    let bytes = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+                    let text = String::from_utf8_lossy(&bytes);
+                    let shows = ["gated", "victim", "nothing"].iter().any(|word| text.contains(word));
+                    assert!(!shows, "{file} in round {round}, {:?}: {text:?}", exit.via);
+                }
+            }
+        }
+    }
+}
