@@ -2,12 +2,12 @@
  *
  * LD_BIND_NOW would do so, too, but would stay in force for libraries opened later. There it turns an undefined function that is never
  * called into an error. A slot is bound here only if ld.so can give no other answer: the object was loaded at the start, so that it is
- * bound in the global scope; it does not search itself first; the first object of that scope that has the name at all, in any version, was
- * loaded at the start as well, and has the answer; and the symbol has a version or its definer has none. Libraries that are opened later
- * only come behind these in that scope, and these are never unloaded. All other slots stay lazy. So does a slot whose answer lies in the program itself: that
- * may be the program's own jump to a function whose address it takes, which ld.so does not use for calls. And so does one whose
- * definition is chosen by a function of the library's own (IFUNC): that runs at the first call, and may look at anything. libc's and
- * libm's look at the processor only.
+ * bound in the global scope; it does not search itself first; the first object of that scope that has the name at all, in any version,
+ * was loaded at the start as well, and has the answer; and the symbol has a version or its definer has none. Libraries that are opened
+ * later only come behind these in that scope, and these are never unloaded. All other slots stay lazy. So does a slot whose answer lies
+ * in the program itself: that may be the program's own jump to a function whose address it takes, which ld.so does not use for calls.
+ * And so does one whose definition is chosen by a function of the library's own (IFUNC): that runs at the first call, and may look at
+ * anything. libc's and libm's look at the processor only.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -207,8 +207,10 @@ static int defines(const struct library *in, const char *name, uint32_t hash, co
         return 0;
     for (uint32_t i = bucket[hash % buckets];; i++) {
         const ElfW(Sym) *symbol = &in->symbols[i];
-        const int is_here = !address || (ELF64_ST_TYPE(symbol->st_info) != STT_GNU_IFUNC && in->base + symbol->st_value == (ElfW(Addr))address);
-        if ((chain[i - first] | 1) == (hash | 1) && symbol->st_shndx != SHN_UNDEF && is_here && strcmp(in->strings + symbol->st_name, name) == 0)
+        const int chooses = ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC;
+        const int is_here = !address || (!chooses && in->base + symbol->st_value == (ElfW(Addr))address);
+        const int is_defined = (chain[i - first] | 1) == (hash | 1) && symbol->st_shndx != SHN_UNDEF;
+        if (is_defined && is_here && strcmp(in->strings + symbol->st_name, name) == 0)
             return 1;
         if (chain[i - first] & 1)
             return 0;
