@@ -221,3 +221,20 @@ TELL(before_exit)
     say("not ended");
 }
 #endif
+
+#ifdef WITH_before_read_only
+static int *filled_before;
+CONSTRUCT(fill_page)
+{
+    UNUSED;
+    filled_before = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    filled_before[7] = 7;
+    mprotect(filled_before, 4096, PROT_READ);
+}
+TELL(before_read_only)
+{
+    volatile int *numbers = filled_before;
+    say("%d", numbers[7]);
+    madvise(filled_before, 4096, MADV_DONTNEED);
+}
+#endif

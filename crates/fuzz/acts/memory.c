@@ -226,6 +226,17 @@ OBSERVE(stack_below)
     SAY2("any %ld %ld", any_set(here - (128 << 10), 32 << 10), any_set(here - (900 << 10), 300 << 10));
 }
 
+/* What the kernel knows of a page far below the stack, and whether it lets something be mapped there. */
+OBSERVE(stack_end)
+{
+    char *page = (char *)(((uintptr_t)__builtin_frame_address(0) - (1000 << 10)) & -PAGE);
+    say_result("msync", msync(page, PAGE, MS_ASYNC));
+    say_result("drop", madvise(page, PAGE, MADV_DONTNEED));
+    char *map = mmap(page, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    say("there %d", map == page);
+    munmap(map, PAGE);
+}
+
 static volatile int reached;
 
 static __attribute__((noinline)) void descend(void)
@@ -344,6 +355,26 @@ static void say_flags(const char *text, uintptr_t of)
         return say("flags%s", flags);
     }
     say("no entry");
+}
+
+/* Relocated by the loader, and read-only since. */
+static const char *const relocated[1024] __attribute__((aligned(4096))) = {[0 ... 1023] = "text"};
+
+DISTURB(constant_drop)
+{
+    say_result("drop", madvise((void *)relocated, sizeof relocated, MADV_DONTNEED));
+}
+
+DISTURB(constant_page_out)
+{
+    say_result("out", madvise((void *)relocated, sizeof relocated, MADV_PAGEOUT));
+    say_result("free", madvise((void *)relocated, sizeof relocated, MADV_FREE));
+}
+
+OBSERVE(constant_show)
+{
+    const char *const volatile *text = relocated;
+    say("%d", text[500] && *text[500] == 't');
 }
 
 OBSERVE(advice_show)

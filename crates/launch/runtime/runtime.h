@@ -228,6 +228,9 @@ HS_HIDDEN int hs_memory_clear(uintptr_t from, uintptr_t to);
 HS_HIDDEN int hs_memory_is_zero(const char *from, const char *to);
 HS_HIDDEN struct hs_heap hs_memory_heap(void);
 HS_HIDDEN uintptr_t hs_memory_stack_low(void);
+HS_HIDDEN uintptr_t hs_memory_stack_saved(void);
+HS_HIDDEN int hs_memory_stack_is_at_point(void);
+HS_HIDDEN HS_GENERAL uintptr_t hs_memory_saved(uintptr_t from, uintptr_t to);
 
 /* calls.c: the outcomes of a system call. */
 enum hs_call_outcome {

@@ -131,6 +131,7 @@ fn what_a_tool_looks_at_early_makes_no_difference() {
         "BLOCKS",
         "OTHERS",
         "COPIES",
+        "PROCESSOR",
     ];
     for what in early_looks {
         assert_entered_late(&early(what), same_environment, what);

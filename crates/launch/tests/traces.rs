@@ -65,7 +65,7 @@ fn each_run_has_random_bytes_of_its_own() {
 #[test]
 fn memory_around_the_tools_own_is_as_in_a_fresh_process() {
     let tool = tool();
-    for how in ["behind", "below"] {
+    for how in ["behind", "below", "around"] {
         let (expected, _) = start(&Launcher::new(), &tool, &case(&[how]));
         assert_eq!(expected.status, Status::Exited(0), "{how}, cold");
         for launcher in launchers() {
@@ -75,5 +75,33 @@ fn memory_around_the_tools_own_is_as_in_a_fresh_process() {
                 assert_eq!(ran, expected, "{how} in round {round}, {:?}", exit.via);
             }
         }
+    }
+}
+
+/// Runs these one after the other, a few times, cold and warm.
+fn compare(runs: &[&[&str]]) {
+    let tool = tool();
+    let cold = Launcher::new();
+    let expected: Vec<_> = runs.iter().map(|run| start(&cold, &tool, &case(run)).0).collect();
+    for launcher in launchers() {
+        for round in 0..ROUNDS {
+            for (run, expected) in runs.iter().zip(&expected) {
+                let (ran, exit) = start(&launcher, &tool, &case(run));
+                assert!(exit.via.is_warm() && !exit.doubtful, "{run:?}: {:?}", exit.via);
+                assert_eq!(ran, *expected, "{run:?} in round {round}, {:?}", exit.via);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_deep_stack_is_not_left_to_the_next_run() {
+    compare(&[&["deep"], &["under"], &["around"]]);
+}
+
+#[test]
+fn advice_on_memory_that_is_not_saved_is_no_business_of_the_next_run() {
+    for advice in ["0", "1", "2", "3", "4", "5", "6"] {
+        compare(&[&["advise", advice], &["constant"], &["constant"]]);
     }
 }

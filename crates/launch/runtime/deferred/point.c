@@ -271,7 +271,7 @@ static int agrees(struct variant *saved, uintptr_t given, int number)
            arrival.flags == saved->arrival.flags &&
            memcmp(arrival.general, saved->arrival.general, sizeof arrival.general) == 0 &&
            same_extended(&saved->arrival) && memcmp(hs_watch_looks(), &saved->looks, sizeof saved->looks) == 0 &&
-           hs_state_is_at_point() && hs_delta_matches(&saved->delta, point.start, arrival.general[HS_RSP]);
+           hs_state_is_at_point() && hs_memory_stack_is_at_point() && hs_delta_matches(&saved->delta, point.start, arrival.general[HS_RSP]);
 }
 
 /* Whether the process is in a state that can be saved and returned to. */

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -44,6 +45,8 @@ static struct {
     __typeof__(dlinfo) *dlinfo;
     __typeof__(getpid) *getpid;
     __typeof__(getppid) *getppid;
+    __typeof__(sched_getcpu) *sched_getcpu;
+    int (*getcpu)(unsigned *, unsigned *);
     __typeof__(time) *time;
     __typeof__(gettimeofday) *gettimeofday;
     __typeof__(clock_gettime) *clock_gettime;
@@ -64,6 +67,8 @@ static void resolve(void)
     RESOLVE(dlinfo);
     RESOLVE(getpid);
     RESOLVE(getppid);
+    RESOLVE(sched_getcpu);
+    RESOLVE(getcpu);
     RESOLVE(time);
     RESOLVE(gettimeofday);
     RESOLVE(clock_gettime);
@@ -359,6 +364,20 @@ HS_EXPORT pid_t getppid(void)
     return next.getppid();
 }
 
+/* libc reads the processor's number from memory that the kernel writes. */
+HS_EXPORT int sched_getcpu(void)
+{
+    DOUBT(HS_DOUBT_IDENTITY, 0);
+    return next.sched_getcpu();
+}
+
+/* libc has it since 2.29. */
+HS_EXPORT int getcpu(unsigned *processor, unsigned *node)
+{
+    DOUBT(HS_DOUBT_IDENTITY, 0);
+    return next.getcpu ? next.getcpu(processor, node) : (int)syscall(SYS_getcpu, processor, node, NULL);
+}
+
 HS_EXPORT time_t time(time_t *out)
 {
     ANSWER(time_t, next.time(out), SOME);
@@ -433,12 +452,16 @@ HS_EXPORT int __cxa_atexit(void (*function)(void *), void *argument, void *libra
 
 void *hs_asked_interposed(void *function)
 {
+    if (!function)
+        return NULL;
     INTERPOSED(getenv)
     INTERPOSED(secure_getenv)
     INTERPOSED(getcwd)
     INTERPOSED(dlinfo)
     INTERPOSED(getpid)
     INTERPOSED(getppid)
+    INTERPOSED(sched_getcpu)
+    INTERPOSED(getcpu)
     INTERPOSED(time)
     INTERPOSED(gettimeofday)
     INTERPOSED(clock_gettime)

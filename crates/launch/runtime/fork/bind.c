@@ -1,14 +1,17 @@
 /* Binds the functions that ld.so would bind at their first call, so that no fork has to.
  *
  * LD_BIND_NOW would do so, too, but would stay in force for libraries opened later. There it turns an undefined function that is never
- * called into an error. A slot is bound here only if ld.so can give no other answer: the object does not search itself first, and the
- * symbol has a version or its definer has none. All other slots stay lazy. So does a slot whose answer lies in the program itself: that
- * may be the program's own jump to a function whose address it takes, which ld.so does not use for calls. And so does one whose
- * definition is chosen by a function of the library's own (IFUNC): that runs at the first call, and may look at anything. libc's and
- * libm's look at the processor only.
+ * called into an error. A slot is bound here only if ld.so can give no other answer: the object was loaded at the start, so that it is
+ * bound in the global scope; it does not search itself first; the first object of that scope that has the name at all, in any version,
+ * was loaded at the start as well, and has the answer; and the symbol has a version or its definer has none. Libraries that are opened
+ * later only come behind these in that scope, and these are never unloaded. All other slots stay lazy. So does a slot whose answer lies
+ * in the program itself: that may be the program's own jump to a function whose address it takes, which ld.so does not use for calls.
+ * And so does one whose definition is chosen by a function of the library's own (IFUNC): that runs at the first call, and may look at
+ * anything. libc's and libm's look at the processor only.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <gnu/libc-version.h>
 #include <link.h>
 #include <stddef.h>
 #include <string.h>
@@ -70,45 +73,162 @@ static const char *version_name(const struct object *object, ElfW(Half) index)
 #define LIBRARIES_MAX 512
 #define LAZY_MAX 65536
 #define CHOSEN_MAX 256
-/* Filled by hs_bind_all, in the zygote. What has no room here only stays lazy: a library that is not listed counts as one without versions,
- * and once `chosen` is full every function counts as chosen. */
+
+/* An object, in ld.so's order. */
+struct library {
+    /* Where its symbols may be. dladdr goes through all symbols of a library for each that is asked for, which took mlir-opt more than 20
+     * seconds. */
+    ElfW(Addr) low, high, base;
+    const ElfW(Dyn) *dynamic;
+    int knows_versions;
+    /* NULL in what the kernel maps, which is in no scope; `hash` where there is none of GNU's style. */
+    const ElfW(Sym) *symbols;
+    const char *strings, *name;
+    const uint32_t *hash;
+};
+
+/* Filled by hs_bind_all, in the zygote. What has no room here only stays lazy: a library that is not listed counts as one without versions
+ * that was opened later, and once `chosen` is full every function counts as chosen. */
 static struct {
-    /* Where a library's symbols may be, and whether they have versions. dladdr goes through all symbols of a library for each that
-     * is asked for, which took mlir-opt more than 20 seconds. */
-    struct {
-        ElfW(Addr) low, high;
-        int knows_versions;
-    } libraries[LIBRARIES_MAX];
+    struct library libraries[LIBRARIES_MAX];
     size_t library_count;
-    /* Slots that were left as they are, for ld.so to bind at the first call. A worker keeps ld.so's answer, which
-     * would be the same in each run. Each is in the list until it was bound. */
-    void **lazy[LAZY_MAX];
+    /* The first ones, which were loaded at the start. They and what was opened with RTLD_GLOBAL since are the global scope. */
+    size_t started_count;
+    /* Slots of these that were left as they are, for ld.so to bind at the first call. A worker keeps ld.so's answer, if it would be the
+     * same in each run. Each is in the list until it was bound. */
+    struct {
+        void **place;
+        const char *name;
+    } lazy[LAZY_MAX];
     size_t lazy_count;
     /* Functions that libraries choose. */
     const char *chosen[CHOSEN_MAX];
     size_t chosen_count;
 } known;
 
+static void read_tables(struct library *out)
+{
+    ElfW(Addr) own = 0;
+    for (const ElfW(Dyn) *entry = out->dynamic; entry && entry->d_tag != DT_NULL; entry++) {
+        switch (entry->d_tag) {
+        case DT_SYMTAB: out->symbols = (const void *)entry->d_un.d_ptr; break;
+        case DT_STRTAB: out->strings = (const void *)entry->d_un.d_ptr; break;
+        case DT_GNU_HASH: out->hash = (const void *)entry->d_un.d_ptr; break;
+        case DT_SONAME: own = entry->d_un.d_val; break;
+        case DT_VERSYM: out->knows_versions = 1; break;
+        }
+    }
+    /* As in read_dynamic. */
+    if (!out->symbols || !out->strings || (ElfW(Addr))out->symbols < out->base)
+        out->symbols = NULL;
+    else if (own)
+        out->name = out->strings + own;
+}
+
 static int note_library(struct dl_phdr_info *info, size_t size, void *data)
 {
     (void)size, (void)data;
     if (known.library_count == LIBRARIES_MAX)
         return 1;
-    known.libraries[known.library_count].low = ~(ElfW(Addr))0;
-    known.libraries[known.library_count].high = 0;
-    known.libraries[known.library_count].knows_versions = 0;
+    struct library *out = &known.libraries[known.library_count++];
+    *out = (struct library){.low = ~(ElfW(Addr))0, .base = info->dlpi_addr};
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &info->dlpi_phdr[i];
         const ElfW(Addr) low = info->dlpi_addr + part->p_vaddr, high = low + part->p_memsz;
-        if (part->p_type == PT_LOAD && low < known.libraries[known.library_count].low)
-            known.libraries[known.library_count].low = low;
-        if (part->p_type == PT_LOAD && high > known.libraries[known.library_count].high)
-            known.libraries[known.library_count].high = high;
-        for (const ElfW(Dyn) *entry = (const void *)low; part->p_type == PT_DYNAMIC && entry->d_tag != DT_NULL; entry++)
-            known.libraries[known.library_count].knows_versions |= entry->d_tag == DT_VERSYM;
+        if (part->p_type == PT_LOAD && low < out->low)
+            out->low = low;
+        if (part->p_type == PT_LOAD && high > out->high)
+            out->high = high;
+        if (part->p_type == PT_DYNAMIC)
+            out->dynamic = (const void *)low;
     }
-    known.library_count++;
+    read_tables(out);
     return 0;
+}
+
+static int is_in(const struct library *library, const void *address)
+{
+    return (ElfW(Addr))address >= library->low && (ElfW(Addr))address < library->high;
+}
+
+/* Whether one of the first objects needs this one, by the name under which it was found or by its own. */
+static int is_needed(const struct link_map *map, const struct library *library, size_t first)
+{
+    const char *slash = strrchr(map->l_name, '/');
+    const char *file = slash ? slash + 1 : map->l_name;
+    for (size_t i = 0; i < first; i++) {
+        for (const ElfW(Dyn) *entry = known.libraries[i].dynamic; known.libraries[i].symbols && entry->d_tag != DT_NULL; entry++) {
+            const char *needed = known.libraries[i].strings + entry->d_un.d_val;
+            if (entry->d_tag == DT_NEEDED && (strcmp(needed, file) == 0 || (library->name && strcmp(needed, library->name) == 0)))
+                return 1;
+        }
+    }
+    return 0;
+}
+
+/* Counts the objects that were loaded at the start: those up to the last of which that is sure, since later ones are appended; and
+ * then those that these need. */
+static void count_started(void)
+{
+    const void *const sure[] = {(void *)getauxval(AT_PHDR), &known, (void *)gnu_get_libc_version, &_r_debug};
+    size_t count = 0;
+    known.started_count = 0;
+    for (size_t i = 0; i < known.library_count; i++)
+        for (size_t j = 0; j < sizeof sure / sizeof *sure; j++)
+            if (is_in(&known.libraries[i], sure[j]))
+                count = i + 1;
+    for (const struct link_map *map = _r_debug.r_map; map && known.started_count < known.library_count; map = map->l_next) {
+        const struct library *next = &known.libraries[known.started_count];
+        if (next->dynamic != map->l_ld)
+            return;
+        if (known.started_count >= count && next->symbols && !is_needed(map, next, known.started_count))
+            return;
+        known.started_count++;
+    }
+}
+
+static uint32_t hash_of(const char *name)
+{
+    uint32_t hash = 5381;
+    for (; *name; name++)
+        hash = hash * 33 + (unsigned char)*name;
+    return hash;
+}
+
+/* Whether a library defines the function in some version: anywhere, or at this address, which it does not choose. */
+static int defines(const struct library *in, const char *name, uint32_t hash, const void *address)
+{
+    const uint32_t *const table = in->hash, buckets = table[0], first = table[1], words = table[2], shift = table[3];
+    const ElfW(Addr) *const filter = (const void *)(table + 4);
+    const size_t bits = 8 * sizeof *filter;
+    const uint32_t *const bucket = (const void *)(filter + words), *const chain = bucket + buckets;
+    const ElfW(Addr) word = filter[hash / bits % words];
+    if (!(word >> hash % bits & word >> (hash >> shift) % bits & 1) || bucket[hash % buckets] < first)
+        return 0;
+    for (uint32_t i = bucket[hash % buckets];; i++) {
+        const ElfW(Sym) *symbol = &in->symbols[i];
+        const int chooses = ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC;
+        const int is_here = !address || (!chooses && in->base + symbol->st_value == (ElfW(Addr))address);
+        const int is_defined = (chain[i - first] | 1) == (hash | 1) && symbol->st_shndx != SHN_UNDEF;
+        if (is_defined && is_here && strcmp(in->strings + symbol->st_name, name) == 0)
+            return 1;
+        if (chain[i - first] & 1)
+            return 0;
+    }
+}
+
+/* The first of the objects from the start that defines a function, or may; with the runtime, or without it. */
+static const struct library *first_definer(const char *name, int with_own)
+{
+    const uint32_t hash = hash_of(name);
+    for (size_t i = 0; i < known.started_count; i++) {
+        const struct library *at = &known.libraries[i];
+        if (!at->symbols || (!with_own && is_in(at, &known)))
+            continue;
+        if (!at->hash || defines(at, name, hash, NULL))
+            return at;
+    }
+    return NULL;
 }
 
 /* How many symbols the table has that a hash table of GNU's style finds: the last chain ends with the last symbol. */
@@ -132,30 +252,15 @@ static int is_of_libc(const char *name)
     return name && (strcmp(name, "libc.so.6") == 0 || strcmp(name, "libm.so.6") == 0 || strncmp(name, "ld-linux", 8) == 0);
 }
 
-static void note_chosen(const struct link_map *map)
+static void note_chosen(const struct library *in)
 {
-    const ElfW(Sym) *symbols = NULL;
-    const char *strings = NULL;
-    const uint32_t *hash = NULL;
-    ElfW(Addr) own = 0;
-    for (const ElfW(Dyn) *entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
-        switch (entry->d_tag) {
-        case DT_SYMTAB: symbols = (const void *)entry->d_un.d_ptr; break;
-        case DT_STRTAB: strings = (const void *)entry->d_un.d_ptr; break;
-        case DT_GNU_HASH: hash = (const void *)entry->d_un.d_ptr; break;
-        case DT_SONAME: own = entry->d_un.d_val; break;
-        }
-    }
-    /* As in read_dynamic. */
-    if (!symbols || !strings || (ElfW(Addr))symbols < map->l_addr)
+    if (!in->symbols || is_of_libc(in->name))
         return;
-    if (own && is_of_libc(strings + own))
-        return;
-    if (!hash)
+    if (!in->hash)
         known.chosen_count = CHOSEN_MAX;
-    for (size_t i = 0, count = hash ? symbols_of(hash) : 0; i < count && known.chosen_count < CHOSEN_MAX; i++)
-        if (ELF64_ST_TYPE(symbols[i].st_info) == STT_GNU_IFUNC && symbols[i].st_shndx != SHN_UNDEF)
-            known.chosen[known.chosen_count++] = strings + symbols[i].st_name;
+    for (size_t i = 0, count = in->hash ? symbols_of(in->hash) : 0; i < count && known.chosen_count < CHOSEN_MAX; i++)
+        if (ELF64_ST_TYPE(in->symbols[i].st_info) == STT_GNU_IFUNC && in->symbols[i].st_shndx != SHN_UNDEF)
+            known.chosen[known.chosen_count++] = in->strings + in->symbols[i].st_name;
 }
 
 /* Whether some library may choose this function; to look it up would have it chosen now. */
@@ -172,7 +277,7 @@ static int is_chosen(const char *name)
 static int knows_versions(const void *address)
 {
     for (size_t i = 0; i < known.library_count; i++)
-        if ((ElfW(Addr))address >= known.libraries[i].low && (ElfW(Addr))address < known.libraries[i].high)
+        if (is_in(&known.libraries[i], address))
             return known.libraries[i].knows_versions;
     return 1;
 }
@@ -210,13 +315,22 @@ static void *find(const struct object *object, const ElfW(Rela) *slot)
     return address && !knows_versions(address) ? address : NULL;
 }
 
+/* Whether ld.so finds this in each run: the first definition in the global scope, if it is that of an object from the start. A run may
+ * have bound to a library that it has opened, or written to its slots itself. */
+static int is_found_always(const char *name, const void *address)
+{
+    const struct library *definer = first_definer(name, 1);
+    return definer && definer->hash && defines(definer, name, hash_of(name), address);
+}
+
 /* Calls `keep` for each slot that ld.so has bound since, and forgets it. `before` returns the former content of a slot. */
 void hs_bind_learn(void *(*before)(void **place), void (*keep)(void **place))
 {
     size_t left = 0;
     for (size_t i = 0; i < known.lazy_count; i++) {
-        if (*known.lazy[i] != before(known.lazy[i]))
-            keep(known.lazy[i]);
+        void **const place = known.lazy[i].place;
+        if (*place != before(place) && is_found_always(known.lazy[i].name, *place))
+            keep(place);
         else
             known.lazy[left++] = known.lazy[i];
     }
@@ -241,33 +355,49 @@ static struct range program_range(ElfW(Addr) base)
     return range;
 }
 
+/* What ld.so would bind a slot to, as far as that is sure; NULL otherwise. */
+static void *answer(const struct object *object, const ElfW(Rela) *slot, const char *name)
+{
+    void *address = find(object, slot);
+    const struct library *definer = address ? first_definer(name, 0) : NULL;
+    return definer && (is_in(definer, address) || is_own(address)) ? address : NULL;
+}
+
+static void bind_object(const struct object *object, const struct range *program)
+{
+    for (size_t i = 0; i < object->slot_count; i++) {
+        const ElfW(Rela) *slot = &object->slots[i];
+        const char *name = object->strings + object->symbols[ELF64_R_SYM(slot->r_info)].st_name;
+        /* What is chosen is chosen in each run anew. */
+        if (ELF64_R_TYPE(slot->r_info) != HS_JUMP_SLOT || is_chosen(name))
+            continue;
+        void **place = (void **)(object->base + slot->r_offset);
+        /* A lookup by version passes the runtime's own definitions by, which ld.so would find first. */
+        void *address = hs_marks_interposed(answer(object, slot, name));
+        address = hs_threads_interposed(hs_nested_interposed(hs_asked_interposed(address)));
+        const int own = (ElfW(Addr))address >= program->low && (ElfW(Addr))address < program->high;
+        if (address && !own) {
+            if (*place != address)
+                *place = address;
+        } else if (known.lazy_count < LAZY_MAX) {
+            known.lazy[known.lazy_count].place = place;
+            known.lazy[known.lazy_count++].name = name;
+        }
+    }
+}
+
 void hs_bind_all(void)
 {
     const struct range program = program_range(_r_debug.r_map->l_addr);
     dl_iterate_phdr(note_library, NULL);
-    for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next)
-        note_chosen(map);
-    for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next) {
+    count_started();
+    for (size_t i = 0; i < known.library_count; i++)
+        note_chosen(&known.libraries[i]);
+    const struct link_map *map = _r_debug.r_map;
+    for (size_t i = 0; i < known.started_count; i++, map = map->l_next) {
         struct object object;
         read_dynamic(map, &object);
-        for (size_t i = 0; !object.skip && i < object.slot_count; i++) {
-            const ElfW(Rela) *slot = &object.slots[i];
-            if (ELF64_R_TYPE(slot->r_info) != HS_JUMP_SLOT)
-                continue;
-            /* Chosen in each run anew. */
-            if (is_chosen(object.strings + object.symbols[ELF64_R_SYM(slot->r_info)].st_name))
-                continue;
-            void **place = (void **)(object.base + slot->r_offset);
-            /* A lookup by version passes the runtime's own definitions by, which ld.so would find first. */
-            void *address = hs_marks_interposed(find(&object, slot));
-            address = hs_threads_interposed(hs_nested_interposed(hs_asked_interposed(address)));
-            int own = (ElfW(Addr))address >= program.low && (ElfW(Addr))address < program.high;
-            if (address && !own) {
-                if (*place != address)
-                    *place = address;
-            } else if (known.lazy_count < LAZY_MAX) {
-                known.lazy[known.lazy_count++] = place;
-            }
-        }
+        if (!object.skip)
+            bind_object(&object, &program);
     }
 }

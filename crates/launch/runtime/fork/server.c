@@ -226,6 +226,17 @@ static void offer(uint32_t doubts, uint64_t place)
     umask(server.mask);
 }
 
+/* Of the stack that the kernel maps for each program, the pointers to the empty arguments take a part. As much more of it is mapped below,
+ * by a call that reads there: it fails where the limit forbids it. */
+static void lower_stack(const struct hs_start *start)
+{
+    const uintptr_t page = 4096, taken = ((uintptr_t)start->argc * sizeof *start->argv + page - 1) & -page;
+    struct hs_mapping map;
+    for (const char *at = hs_maps_read(); at && (at = hs_maps_next(at, &map));)
+        if ((uintptr_t)start->argv >= map.from && (uintptr_t)start->argv < map.to)
+            HS_SYS(SYS_faccessat, AT_FDCWD, map.from - taken, F_OK);
+}
+
 /* Makes a zygote of the stopped process; returns what speaks against it so far. */
 static uint32_t become_zygote(uint64_t place)
 {
@@ -255,6 +266,7 @@ const struct hs_job *hs_serve_python(const struct hs_start *start, uint64_t plac
 void hs_serve(const struct hs_start *start, struct hs_call *call)
 {
     uint32_t doubts = become_zygote(0);
+    lower_stack(start);
     doubts |= hs_snapshot_doubts(start);
     hs_loader_find(start);
     hs_nested_open(start->argv);

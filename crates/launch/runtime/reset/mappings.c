@@ -247,8 +247,8 @@ static long protect_memory(uintptr_t from, size_t length, long access)
     return result;
 }
 
-/* Advice that changes only the contents of a mapping, which are restored. */
-static int leaves_nothing(long advice)
+/* Advice that changes only the contents of a mapping. */
+static int is_about_contents(long advice)
 {
     switch (advice) {
     case MADV_DONTNEED:
@@ -264,15 +264,27 @@ static int leaves_nothing(long advice)
     }
 }
 
+/* Whether from..to is memory that this run has mapped, or of which the reset writes every byte that differs. What the tool cannot write
+ * is not saved, though the kernel may take its pages away: a table of ld.so's, or what a constructor has filled. */
+static int is_restored(uintptr_t from, uintptr_t to)
+{
+    uintptr_t heap = hs_memory_heap().end, sum = covered(from, to) + hs_memory_saved(from, to);
+    const uintptr_t high = to < mappings.present ? to : mappings.present;
+    heap = heap > from ? heap : from;
+    return sum + (heap < high ? high - heap : 0) == to - from;
+}
+
+/* Of memory from before main only pages may be dropped, and at once: those that the kernel takes away later are not compared. */
 static long advise_memory(uintptr_t from, size_t length, long advice)
 {
     const uintptr_t to = from + round_up(length);
-    int taken = leaves_nothing(advice) ? 0 : take_lock();
-    if (taken) {
-        if (covered(from, to) != to - from)
-            mappings.lost = 1;
+    int taken = take_lock();
+    if (taken && !is_about_contents(advice))
         make_special(from, to);
-    }
+#ifndef HS_WITHOUT_ADVICE
+    if (taken && covered(from, to) != to - from && !(advice == MADV_DONTNEED && is_restored(from, to)))
+        mappings.lost = 1;
+#endif
     long result = HS_SYS(SYS_madvise, from, length, advice);
     give_lock(taken);
     return result;
@@ -438,7 +450,7 @@ void hs_mappings_note_base(void)
         mappings.lost = 1;
 }
 
-/* Whether the list of mappings is another than when the worker began, but for the heap and the stack's end. */
+/* Whether the list of mappings is another than when the worker began, but for the heap; the stack begins as in the snapshot. */
 int hs_mappings_differ(void)
 {
     struct hs_mapping map;
@@ -449,7 +461,8 @@ int hs_mappings_differ(void)
         const int is_stack = strcmp(map.path, "[stack]") == 0;
         if (memcmp(map.access, mappings.base[i].access, sizeof map.access) != 0)
             return 1;
-        if ((map.from != mappings.base[i].from && !is_stack) || map.to != mappings.base[i].to)
+        const uintptr_t from = is_stack ? hs_memory_stack_saved() : mappings.base[i].from;
+        if (map.from != from || map.to != mappings.base[i].to)
             return 1;
     }
     return !at || next_of_tool(at, &map) != NULL || hs_cache_differs();

@@ -38,6 +38,7 @@ struct snapshot {
     struct region regions[REGIONS_MAX];
     size_t count, last;   /* where a word was found last */
     uintptr_t stack_page; /* the stack's regions begin here */
+    uintptr_t stack_low;  /* its mapping begins here */
     uintptr_t heap_end;   /* the heap's end here */
     uintptr_t heap_given; /* up to here it was libc's */
     /* How often each piece of a region was found changed, up to ALWAYS. */
@@ -55,7 +56,9 @@ static struct {
     struct snapshot snapshots[HS_LEVELS];
     enum hs_level level; /* the snapshot that is meant */
     uintptr_t own_low, own_high;
-    uintptr_t stack_low, heap_start;
+    uintptr_t stack_low;   /* the stack is mapped from here on at least */
+    uintptr_t stack_floor; /* it grows down to here at most: there the mapping below it ends */
+    uintptr_t heap_start;
     char *room;           /* for the second snapshot's pages */
     struct hole holes[2]; /* in order */
 } memory;
@@ -118,13 +121,36 @@ static void find_holes(void)
     memory.holes[1] = swapped ? tid : rseq;
 }
 
-/* How far the stack reaches down: it never shrinks, and mincore fails below its end. */
+/* How far the stack reaches down now, if the tool has mapped nothing right below it. */
 uintptr_t hs_memory_stack_low(void)
 {
-    unsigned char one;
-    while (HS_SYS(SYS_mincore, memory.stack_low - PAGE, PAGE, &one) == 0)
+    while (memory.stack_low > memory.stack_floor && HS_SYS(SYS_msync, memory.stack_low - PAGE, PAGE, MS_ASYNC) == 0)
         memory.stack_low -= PAGE;
     return memory.stack_low;
+}
+
+/* How far it is to reach down before the next run. */
+uintptr_t hs_memory_stack_saved(void)
+{
+    return now()->stack_low;
+}
+
+/* Whether it reaches down as far as when it was saved at the point. */
+int hs_memory_stack_is_at_point(void)
+{
+    return hs_memory_stack_low() == memory.snapshots[HS_AT_POINT].stack_low;
+}
+
+/* Has the stack begin where it is to: a run may ask what lies below, or map something there. */
+static void cut_stack(void)
+{
+    const uintptr_t low = hs_memory_stack_low(), wanted = now()->stack_low;
+    if (low < wanted && HS_SYS(SYS_munmap, low, wanted - low) != 0)
+        return;
+    /* Where it has not grown yet, a look has it grow. */
+    if (low > wanted)
+        (void)*(const volatile char *)wanted;
+    memory.stack_low = wanted;
 }
 
 /* The stack as deep as another run may be in it. Its unused part is cleared or restored after each run, at the same cost. */
@@ -140,7 +166,7 @@ static int add_mapping(const struct hs_mapping *map)
     if (map->access[1] != 'w' || map->access[3] != 'p')
         return 0;
     if (sp >= map->from && sp < map->to) {
-        memory.stack_low = map->from;
+        memory.stack_low = now()->stack_low = map->from;
         now()->stack_page = below(sp & -PAGE);
         return add(now()->stack_page, map->to);
     }
@@ -185,15 +211,18 @@ int hs_memory_save(void)
 {
     struct hs_mapping map;
     now()->count = 0;
-    now()->heap_end = now()->stack_page = 0;
+    now()->heap_end = now()->stack_page = memory.stack_low = memory.stack_floor = 0;
     find_holes();
     dl_iterate_phdr(find_own, NULL);
     const char *at = hs_maps_read();
     if (!at || !memory.own_high)
         return -1;
-    while ((at = hs_maps_next(at, &map)))
+    while ((at = hs_maps_next(at, &map))) {
         if (add_mapping(&map) != 0)
             return -1;
+        if (!memory.stack_low)
+            memory.stack_floor = map.to;
+    }
     size_t total = total_size();
     if (total > SAVED_MAX || !now()->stack_page)
         return -1;
@@ -239,6 +268,7 @@ int hs_memory_save_point(uintptr_t stack, uintptr_t given)
     struct snapshot *point = &memory.snapshots[HS_AT_POINT];
     memory.level = HS_AT_POINT;
     *point = *main;
+    point->stack_low = hs_memory_stack_low();
     point->stack_page = below(stack & -PAGE);
     point->heap_given = given;
     if (given > main->heap_end)
@@ -251,6 +281,23 @@ int hs_memory_save_point(uintptr_t stack, uintptr_t given)
     }
     memory.level = HS_AT_MAIN;
     return failed ? -1 : 0;
+}
+
+HS_GENERAL static uintptr_t common(uintptr_t from, uintptr_t to, uintptr_t low, uintptr_t high)
+{
+    low = low > from ? low : from;
+    high = high < to ? high : to;
+    return low < high ? high - low : 0;
+}
+
+/* How many bytes of from..to the reset makes what they were. */
+HS_GENERAL uintptr_t hs_memory_saved(uintptr_t from, uintptr_t to)
+{
+    const struct snapshot *snapshot = &memory.snapshots[memory.level];
+    uintptr_t sum = common(from, to, snapshot->stack_low, snapshot->stack_page);
+    for (size_t i = 0; i < snapshot->count; i++)
+        sum += common(from, to, snapshot->regions[i].from, snapshot->regions[i].to);
+    return sum;
 }
 
 /* Says which snapshot is meant from now on. */
@@ -352,6 +399,9 @@ void hs_memory_restore(void)
     if (__rseq_size)
         ((struct rseq *)((uintptr_t)__builtin_thread_pointer() + (uintptr_t)__rseq_offset))->rseq_cs = 0;
     struct snapshot *snapshot = now();
+#ifndef HS_WITHOUT_DEPTH
+    cut_stack();
+#endif
     for (size_t i = 0; i < snapshot->count; i++) {
         const struct region *region = &snapshot->regions[i];
         unsigned char *dirtied = snapshot->dirtied + region->first;

@@ -173,7 +173,7 @@ static inline void processors(int argc, char **argv)
 }
 static inline void processor(int argc, char **argv) { nothing(argc, argv); number = sched_getcpu(); }
 static inline void terminal(int argc, char **argv) { nothing(argc, argv); number = isatty(2); }
-/* Far enough down the stack that nothing of it is left where the frame of main's caller comes to lie, parts of which libc does not write. */
+/* Far enough down the stack that nothing of it is left in the frame of main's caller, parts of which libc does not write. */
 static __attribute__((noinline)) long ask_deep_down(int depth)
 {
     volatile char room[256];

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -43,7 +44,7 @@ int look(int argc, const char *const *argv, const char *text)
 #define EARLY NOTHING
 #endif
 enum { NOTHING, UNSET, SET, ARGUMENT, FILES, DERIVED, OTHERS, WALKS, MAPS, SMALL_STACK, ODD, USAGE, COPIES, NAME, NAMED,
-       WRITES_NAME, WRITES_POINTER, SETS, CLOCK, TICKS, FAULTS, ASKS, BLOCKS, OWN_LINE, CONSTANT, VALUES, SECONDS };
+       WRITES_NAME, WRITES_POINTER, SETS, CLOCK, TICKS, FAULTS, ASKS, BLOCKS, OWN_LINE, CONSTANT, VALUES, SECONDS, PROCESSOR };
 
 extern char **environ;
 static int kept_argc, early_result;
@@ -146,6 +147,7 @@ static void before(int argc, char **argv)
         break;
     case ASKS: kept_text = argc > 1 ? getenv(argv[1]) : "no name"; break;
     case BLOCKS: sigprocmask(SIG_BLOCK, &(sigset_t){{1ul << (SIGUSR2 - 1)}}, NULL); break;
+    case PROCESSOR: early_result = sched_getcpu() >= 0; break;
     case OWN_LINE: early_result = own_line(argv); break;
     }
 }

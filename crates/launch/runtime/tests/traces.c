@@ -1,6 +1,7 @@
 /* What a tool can see of the process that it runs in: who sent its signals, who has its locks, what lies behind its memory, and what was
- * left below its stack. Each way prints a line. */
+ * left below its stack, and what earlier runs have done to its memory. Each way prints a line. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
 #include <signal.h>
@@ -130,6 +131,65 @@ static void of_random(void)
         printf("%02x", bytes[i]);
 }
 
+static __attribute__((noinline)) int deep(int pages)
+{
+    volatile char frame[4096];
+    memset((char *)frame, 1, sizeof frame);
+    return pages ? deep(pages - 1) + frame[7] : frame[5];
+}
+
+static int error_of(int result)
+{
+    return result ? errno : 0;
+}
+
+/* What is known of a page far below the stack, and whether something can be mapped there. */
+static void under(void)
+{
+    char *const page = (char *)(((uintptr_t)__builtin_frame_address(0) - (3 << 20)) & -4096ul);
+    const int told = error_of(msync(page, 4096, MS_ASYNC)), dropped = error_of(madvise(page, 4096, MADV_DONTNEED));
+    char *hinted = mmap(page, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const int is_there = hinted == page;
+    munmap(hinted, 4096);
+    char *fixed = mmap(page, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    printf("%d %d %d %d\n", told, dropped, is_there, fixed == page);
+}
+
+/* Whether as much of the stack is mapped as the kernel maps at least, but for the environment and two random pages. */
+static void around(void)
+{
+    char *const page = (char *)(((uintptr_t)__builtin_frame_address(0) - (112 << 10)) & -4096ul);
+    printf("%d\n", error_of(msync(page, 4096, MS_ASYNC)));
+}
+
+/* Read-only memory that is as it is through what was done before main: filled by a constructor, and relocated. */
+static int place;
+static void *const relocated[1024] __attribute__((aligned(4096))) = {[0 ... 1023] = &place};
+static int *filled;
+
+__attribute__((constructor)) static void fill(void)
+{
+    filled = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (int i = 0; i < 1024; i++)
+        filled[i] = i;
+    mprotect(filled, 4096, PROT_READ);
+}
+
+static void show_constant(void)
+{
+    void *const volatile *pointers = relocated;
+    volatile int *numbers = filled;
+    printf("%d %d\n", pointers[500] == &place, numbers[7]);
+}
+
+static void advise(const char *which)
+{
+    static const int advice[] = {MADV_DONTNEED, MADV_FREE, MADV_WILLNEED, MADV_COLD, MADV_PAGEOUT, MADV_WIPEONFORK, MADV_REMOVE};
+    madvise(filled, 4096, advice[which[0] - '0']);
+    madvise((void *)relocated, sizeof relocated, advice[which[0] - '0']);
+    show_constant();
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2)
@@ -141,6 +201,16 @@ int main(int argc, char **argv)
         below();
     else if (strcmp(how, "random") == 0)
         of_random();
+    else if (strcmp(how, "deep") == 0)
+        printf("%d\n", deep(1000) != 0);
+    else if (strcmp(how, "under") == 0)
+        under();
+    else if (strcmp(how, "around") == 0)
+        around();
+    else if (strcmp(how, "advise") == 0 && argc > 2)
+        advise(argv[2]);
+    else if (strcmp(how, "constant") == 0)
+        show_constant();
     else if (strcmp(how, "peer") == 0)
         printf("%d\n", of_peer());
     else if (strcmp(how, "handler") == 0)

@@ -108,19 +108,32 @@ static void keep(void **place)
     kept_count++;
 }
 
-static void learns_each_slot_once(void)
+static void note_all(void)
+{
+    known.library_count = 0;
+    dl_iterate_phdr(note_library, NULL);
+    count_started();
+}
+
+/* What ld.so finds first, and nothing else. */
+static void learns_what_is_found_in_each_run_once(void)
 {
     void *slots[] = {saved, saved, saved};
-    for (size_t i = 0; i < 3; i++)
-        known.lazy[i] = &slots[i];
+    note_all();
+    for (size_t i = 0; i < 3; i++) {
+        known.lazy[i].place = &slots[i];
+        known.lazy[i].name = "umask";
+    }
     known.lazy_count = 3;
     hs_bind_learn(before, keep);
     CHECK_EQUAL(kept_count, 0);
-    slots[1] = saved + 1;
+    slots[0] = saved + 1;
+    slots[1] = dlsym(RTLD_DEFAULT, "umask");
+    slots[2] = dlsym(RTLD_DEFAULT, "getppid");
     hs_bind_learn(before, keep);
     CHECK_EQUAL(kept_count, 1);
     CHECK_EQUAL(known.lazy_count, 2);
-    CHECK(known.lazy[1] == &slots[2]);
+    CHECK(known.lazy[1].place == &slots[2]);
     hs_bind_learn(before, keep);
     CHECK_EQUAL(kept_count, 1);
     known.lazy_count = 0;
@@ -133,15 +146,43 @@ static void knows_the_program_and_itself(void)
     CHECK(own >= program.low && own < program.high);
     CHECK(library < program.low || library >= program.high);
     CHECK(is_own(&knows_the_program_and_itself));
-    dl_iterate_phdr(note_library, NULL);
+    note_all();
     CHECK(knows_versions((void *)library));
+}
+
+static void knows_who_defines_a_function_first(void)
+{
+    note_all();
+    CHECK(known.started_count > 2);
+    const struct library *definer = first_definer("umask", 0);
+    CHECK(definer && is_in(definer, dlsym(RTLD_DEFAULT, "umask")));
+    CHECK(first_definer("no_such_function_anywhere", 0) == NULL);
+    /* A library that may define everything is before it. */
+    known.libraries[1].symbols = known.libraries[0].symbols;
+    known.libraries[1].hash = NULL;
+    CHECK(first_definer("umask", 0) == &known.libraries[1]);
+}
+
+static void counts_only_what_was_loaded_at_the_start(void)
+{
+    note_all();
+    const size_t before = known.started_count;
+    void *later = dlopen("libBrokenLocale.so.1", RTLD_LAZY);
+    if (!later)
+        return;
+    note_all();
+    CHECK_EQUAL(known.started_count, before);
+    CHECK(known.library_count > before);
+    CHECK_EQUAL(dlclose(later), 0);
 }
 
 const struct unit_test tests_of_bind[] = {
     {"bind: reads a dynamic section", reads_a_dynamic_section},
     {"bind: leaves objects alone that ld.so binds otherwise", leaves_objects_alone_that_ld_so_binds_otherwise},
     {"bind: finds names of versions", finds_names_of_versions},
-    {"bind: learns each slot once", learns_each_slot_once},
+    {"bind: learns what is found in each run, once", learns_what_is_found_in_each_run_once},
     {"bind: knows the program and itself", knows_the_program_and_itself},
+    {"bind: knows who defines a function first", knows_who_defines_a_function_first},
+    {"bind: counts only what was loaded at the start", counts_only_what_was_loaded_at_the_start},
     {NULL, NULL},
 };

@@ -11,7 +11,10 @@
 static struct hs_heap fake_heap(void);
 static uintptr_t fake_stack_low(void);
 #define hs_memory_heap fake_heap
+static uintptr_t fake_saved(uintptr_t from, uintptr_t to);
 #define hs_memory_stack_low fake_stack_low
+#define hs_memory_stack_saved fake_stack_low
+#define hs_memory_saved fake_saved
 #include "reset/mappings.c"
 #include "unit.h"
 
@@ -19,6 +22,7 @@ static uintptr_t fake_stack_low(void);
 
 static struct hs_heap heap;
 static uint32_t seen;
+static uintptr_t saved_from, saved_to;
 
 static struct hs_heap fake_heap(void)
 {
@@ -32,6 +36,13 @@ static uintptr_t fake_stack_low(void)
         if (strcmp(map.path, "[stack]") == 0)
             return map.from;
     return 0;
+}
+
+static uintptr_t fake_saved(uintptr_t from, uintptr_t to)
+{
+    from = from > saved_from ? from : saved_from;
+    to = to < saved_to ? to : saved_to;
+    return from < to ? to - from : 0;
 }
 
 uint32_t hs_call_seen(void)
@@ -227,15 +238,37 @@ static void what_cannot_be_undone_is_lost(void)
     }
 }
 
-/* Its contents are restored, and nothing else was changed. */
-static void advice_that_leaves_nothing_is_allowed_anywhere(void)
+static int is_lost_by(uintptr_t at, size_t pages, long advice)
 {
-    static const long harmless[] = {MADV_DONTNEED, MADV_FREE, MADV_WILLNEED, MADV_COLD, MADV_PAGEOUT};
+    mappings.lost = 0;
+    call(SYS_madvise, (long)at, (long)PAGES(pages), advice, 0, 0, 0);
+    return hs_mappings_lost();
+}
+
+/* Of memory from before main, pages may be dropped where the reset restores them; of what the run has mapped, anything. */
+static void advice_is_for_memory_that_is_restored(void)
+{
+    static const long advice[] = {MADV_FREE, MADV_WILLNEED, MADV_COLD, MADV_PAGEOUT, MADV_DONTFORK, MADV_WIPEONFORK};
     open_worker();
-    base_page = (uintptr_t)mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
-        call(SYS_madvise, (long)base_page, PAGE, harmless[i], 0, 0, 0);
-    CHECK(!hs_mappings_lost());
+    const uintptr_t base = (uintptr_t)mmap(NULL, PAGES(4), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    saved_from = base + PAGES(1);
+    saved_to = base + PAGES(3);
+    CHECK(is_lost_by(base, 1, MADV_DONTNEED));
+    CHECK(!is_lost_by(base + PAGES(1), 2, MADV_DONTNEED));
+    CHECK(is_lost_by(base + PAGES(1), 3, MADV_DONTNEED));
+    for (size_t i = 0; i < sizeof advice / sizeof *advice; i++)
+        CHECK(is_lost_by(base + PAGES(1), 1, advice[i]));
+    const uintptr_t made = map(4);
+    CHECK(!is_lost_by(made, 4, MADV_DONTNEED));
+    for (size_t i = 0; i < sizeof advice / sizeof *advice; i++)
+        CHECK(!is_lost_by(made, 4, advice[i]));
+    /* The heap beyond the snapshot's end is made zero. */
+    call(SYS_brk, (long)(heap.end + PAGES(4)), 0, 0, 0, 0, 0);
+    CHECK(!is_lost_by(heap.end, 4, MADV_DONTNEED));
+    CHECK(is_lost_by(heap.end, 5, MADV_DONTNEED));
+    CHECK(is_lost_by(heap.end - PAGE, 2, MADV_DONTNEED));
+    CHECK(is_lost_by(heap.end, 1, MADV_PAGEOUT));
+    mappings.lost = 0;
 }
 
 static void mappings_by_another_way_are_noticed(void)
@@ -411,7 +444,7 @@ const struct unit_test tests_of_mappings[] = {
     {"mappings: a part is unmapped and the rest undone", a_part_is_unmapped_and_the_rest_undone},
     {"mappings: keeps large plain blocks", keeps_large_plain_blocks},
     {"mappings: what cannot be undone is lost", what_cannot_be_undone_is_lost},
-    {"mappings: advice that leaves nothing is allowed anywhere", advice_that_leaves_nothing_is_allowed_anywhere},
+    {"mappings: advice is for memory that is restored", advice_is_for_memory_that_is_restored},
     {"mappings: mappings by another way are noticed", mappings_by_another_way_are_noticed},
     {"mappings: code is noted for one run", code_is_noted_for_one_run},
     {"mappings: a heap that grows a little is no touch", a_heap_that_grows_a_little_is_no_touch},

@@ -45,11 +45,16 @@ static void list(char *from, size_t size, const char *access, const char *path)
     memcpy(map->access, access, sizeof map->access);
 }
 
-static char *map(size_t pages)
+static char *map_at(uintptr_t place, size_t pages)
 {
-    char *made = mmap(NULL, PAGES(pages), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *made = mmap((void *)place, PAGES(pages), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(made != MAP_FAILED);
     return made;
+}
+
+static char *map(size_t pages)
+{
+    return map_at(0, pages);
 }
 
 /* The kernel's word for the thread's number. */
@@ -70,7 +75,9 @@ void *hs_own_map(size_t size, int flags, int fd)
 enum { DATA = 40, STACK = 64, HEAP = 8, IN_USE = 32 };
 #define LEFT 5000
 static char *data, *stack, *heap;
-/* The kernel maps nothing near it by itself. */
+/* In this order, as in a process. The kernel maps nothing near it by itself. */
+#define DATA_PLACE 0x1c0000000000ul
+#define HEAP_PLACE 0x1c8000000000ul
 #define STACK_PLACE 0x1d0000000000ul
 
 static void random_bytes(char *at, size_t size)
@@ -81,10 +88,11 @@ static void random_bytes(char *at, size_t size)
 
 static void tool(void)
 {
-    data = map(DATA);
-    stack = mmap((void *)STACK_PLACE, PAGES(STACK), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    data = map_at(DATA_PLACE, DATA);
+    stack = mmap((void *)STACK_PLACE, PAGES(STACK), PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_FIXED_NOREPLACE, -1, 0);
     CHECK(stack == (char *)STACK_PLACE);
-    heap = map(HEAP);
+    heap = map_at(HEAP_PLACE, HEAP);
     random_bytes(data, PAGES(DATA));
     random_bytes(heap, PAGES(HEAP));
     random_bytes(stack + PAGES(IN_USE) - LEFT, PAGES(STACK - IN_USE) + LEFT);
@@ -350,6 +358,79 @@ static void the_point_has_the_heap_that_came_since(void)
     CHECK_EQUAL(((char *)end)[5000], 7);
 }
 
+static int is_mapped(const char *at)
+{
+    return HS_SYS(SYS_msync, at, PAGE, MS_ASYNC) == 0;
+}
+
+/* However deep a run was in it. */
+static void the_stack_begins_where_it_did(void)
+{
+    tool();
+    copy();
+    CHECK_EQUAL(hs_memory_save(), 0);
+    for (int i = 0; i < 20; i++) {
+        const size_t depth = unit_random(40);
+        stack[-(long)PAGES(depth)] = 1;
+        CHECK_EQUAL(hs_memory_stack_low(), (uintptr_t)stack - PAGES(depth));
+        hs_memory_restore();
+        CHECK(!is_mapped(stack - PAGE));
+        CHECK_EQUAL(hs_memory_stack_low(), (uintptr_t)stack);
+        CHECK(is_as_copied() && !hs_memory_differs());
+    }
+}
+
+/* Where a run is deeper at the point than the stack was at main, that is so in runs that begin there, and only in these. */
+static void the_stack_is_as_deep_as_at_the_point(void)
+{
+    tool();
+    copy();
+    CHECK_EQUAL(hs_memory_open_point(), 0);
+    CHECK_EQUAL(hs_memory_save(), 0);
+    char *const low = stack - PAGES(3);
+    *low = 7;
+    CHECK(!hs_memory_stack_is_at_point());
+    CHECK_EQUAL(hs_memory_save_point((uintptr_t)low, (uintptr_t)heap + PAGES(HEAP)), 0);
+    CHECK(hs_memory_stack_is_at_point());
+    for (int i = 0; i < 20; i++) {
+        hs_memory_choose(unit_random(2) ? HS_AT_POINT : HS_AT_MAIN);
+        hs_memory_restore();
+        CHECK_EQUAL(is_mapped(low), now() == &memory.snapshots[HS_AT_POINT]);
+        CHECK(!is_mapped(low - PAGE));
+        CHECK_EQUAL(hs_memory_stack_saved(), hs_memory_stack_low());
+        CHECK(is_mapped(low) ? *low == 7 : is_as_copied());
+        stack[-(long)PAGES(unit_random(9))] = 1;
+    }
+}
+
+/* Another mapping right below is not the stack's. */
+static void the_stack_ends_where_another_mapping_begins(void)
+{
+    tool();
+    char *other = mmap(stack - PAGES(2), PAGES(2), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    CHECK(other == stack - PAGES(2));
+    list_count = 0;
+    list(other, PAGES(2), "---p", "");
+    list(stack, PAGES(STACK), "rw-p", "[stack]");
+    CHECK_EQUAL(hs_memory_save(), 0);
+    CHECK_EQUAL(hs_memory_stack_low(), (uintptr_t)stack);
+    hs_memory_restore();
+    CHECK(is_mapped(other));
+}
+
+/* The page with the thread's number is not restored as a whole, nor is what the tool cannot write. */
+static void knows_what_it_restores(void)
+{
+    tool();
+    CHECK_EQUAL(hs_memory_save(), 0);
+    const uintptr_t from = (uintptr_t)data, low = (uintptr_t)stack;
+    CHECK_EQUAL(hs_memory_saved(from, from + PAGES(3)), PAGES(3));
+    CHECK_EQUAL(hs_memory_saved(from, from + PAGES(DATA)), PAGES(DATA) - sizeof *number);
+    CHECK_EQUAL(hs_memory_saved(low, low + PAGES(STACK)), PAGES(STACK));
+    CHECK_EQUAL(hs_memory_saved(low - PAGE, low + PAGE), PAGE);
+    CHECK_EQUAL(hs_memory_saved((uintptr_t)copies, (uintptr_t)(copies + 1)), 0);
+}
+
 static uint32_t *differing[8];
 static size_t differing_count;
 
@@ -423,6 +504,10 @@ const struct unit_test tests_of_memory[] = {
     {"memory: finds any byte that is not zero", finds_any_byte_that_is_not_zero},
     {"memory: puts back either snapshot", puts_back_either_snapshot},
     {"memory: the point has the heap that came since", the_point_has_the_heap_that_came_since},
+    {"memory: the stack begins where it did", the_stack_begins_where_it_did},
+    {"memory: the stack is as deep as at the point", the_stack_is_as_deep_as_at_the_point},
+    {"memory: the stack ends where another mapping begins", the_stack_ends_where_another_mapping_begins},
+    {"memory: knows what it restores", knows_what_it_restores},
     {"memory: compares word by word with the point", compares_word_by_word_with_the_point},
     {"memory: learns what was bound", learns_what_was_bound},
     {NULL, NULL},
