@@ -101,7 +101,7 @@ fn start(
     }
     // A relative path starts at the client's directory. The tool's argv[0] stays as it is.
     request.program = request.directory.join(&request.program);
-    if !tools::is_repeatable(&request.program, &request.argv) {
+    if !request.is_repeatable() {
         send(connection, ReplyKind::Starting, 0, "");
     }
     let group = match server.role {
