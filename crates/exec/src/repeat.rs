@@ -151,9 +151,8 @@ fn files(argv: &[OsString]) -> Option<Files<'_>> {
 fn is_flag(bytes: &[u8]) -> bool {
     let is = |known: &&str| known.as_bytes() == bytes;
     let in_family = |begin: &&str| bytes.strip_prefix(begin.as_bytes()).is_some_and(is_plain);
-    FLAGS.iter().any(|known| is(known))
-        || EXACT.iter().any(|known| is(known))
-        || FAMILIES.iter().any(|begin| in_family(begin))
+    FLAGS.iter().chain(&EXACT).any(is)
+        || FAMILIES.iter().any(in_family)
         || WITH_EQUALS.iter().any(|begin| bytes.starts_with(begin.as_bytes()))
 }
 
