@@ -1,7 +1,8 @@
 /* Sees a job through: passes signals on, and ends as the job did.
  *
  * If the server dies, its guard ends the job. A job that can be run again is then run cold, by this process, after
- * nothing is left of the first; the server announces the others, and these end here as they ended there. */
+ * nothing is left of the first; the server announces the others, and these end here as they ended there. A job that
+ * stops of itself stops this process, whose parent may wait for that. */
 #include <linux/signalfd.h>
 #include <poll.h>
 #include <signal.h>
@@ -20,6 +21,9 @@ static uint64_t bit(int number)
 {
     return (uint64_t)1 << (number - 1);
 }
+
+/* SIGCONTs that were passed on. */
+static uint32_t continued;
 
 static int send_parts(int socket, const struct iovec *parts, size_t count, const int32_t *fds, size_t fd_count)
 {
@@ -46,15 +50,37 @@ static void pass_on(struct server *server, int number)
     struct hx_signal signal = {{HX_MAGIC, HX_VERSION, sizeof signal, HX_SIGNAL}, number, 0};
     struct iovec part = {&signal, sizeof signal};
     send_parts(server->socket, &part, 1, NULL, 0);
+    continued += number == SIGCONT;
     if (number == SIGTSTP || number == SIGTTIN || number == SIGTTOU)
         sys(__NR_kill, sys(__NR_getpid), SIGSTOP);
 }
 
+struct action {
+    uint64_t handler, flags, restorer, mask;
+};
+
+/* Stops by the signal that the job has stopped by, unless it has been continued since. What continues this process comes as a signal to
+ * pass on. The system does not stop a process group without a shell by other signals than SIGSTOP; then the job goes on as well. */
+static void stop_by(struct server *server, int number, uint32_t when)
+{
+    struct action none = {0, 0, 0, 0}, before;
+    const uint64_t own = bit(number);
+    uint64_t pending = 0;
+    if (when != continued || number < 1 || number > 64)
+        return;
+    sys(__NR_rt_sigaction, number, number == SIGSTOP ? NULL : &none, &before, sizeof own);
+    sys(__NR_kill, sys(__NR_getpid), number);
+    sys(__NR_rt_sigprocmask, SIG_UNBLOCK, &own, NULL, sizeof own);
+    sys(__NR_rt_sigprocmask, SIG_BLOCK, &own, NULL, sizeof own);
+    sys(__NR_rt_sigaction, number, number == SIGSTOP ? NULL : &before, NULL, sizeof own);
+    sys(__NR_rt_sigpending, &pending, sizeof pending);
+    if (!(pending & bit(SIGCONT)))
+        pass_on(server, SIGCONT);
+}
+
 void die_of(int number)
 {
-    struct {
-        uint64_t handler, flags, restorer, mask;
-    } action = {0, 0, 0, 0};
+    struct action action = {0, 0, 0, 0};
     struct rlimit none = {0, 0};
     uint64_t all = 0;
     /* The job has left its own core file, if any. */
@@ -94,6 +120,9 @@ static void hear(struct server *server, struct command *command, int *must_not_r
     switch (reply.head.kind) {
     case HX_STARTING:
         *must_not_repeat = 1;
+        return;
+    case HX_STOPPED:
+        stop_by(server, reply.value, reply.continued);
         return;
     case HX_EXITED:
         leave(reply.value);

@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #define HX_MAGIC 0x74737368u
-#define HX_VERSION 1u
-#define HX_SOCKET "exec-1.socket"
+#define HX_VERSION 2u
+#define HX_SOCKET "exec-2.socket"
 
 /* A zygote takes no longer message, so that a longer request would be run cold anyhow. */
 #define HX_MESSAGE_MAX (128u * 1024u)
@@ -62,14 +62,15 @@ struct hx_signal {
 };
 
 /* HX_COLD: nothing was begun, and text tells why. HX_STARTING: the job is about to begin, and must not be run again
- * if the server dies (sent for such jobs only). HX_EXITED, HX_SIGNALED: it has ended. HX_TEXT: an answer to people. */
-enum hx_reply_kind { HX_COLD = 1, HX_STARTING, HX_EXITED, HX_SIGNALED, HX_TEXT };
+ * if the server dies (sent for such jobs only). HX_EXITED, HX_SIGNALED: it has ended. HX_TEXT: an answer to people.
+ * HX_STOPPED: it has stopped by this signal, of itself. */
+enum hx_reply_kind { HX_COLD = 1, HX_STARTING, HX_EXITED, HX_SIGNALED, HX_TEXT, HX_STOPPED };
 
 /* Followed by text without a NUL. */
 struct hx_reply {
     struct hx_head head;
-    int32_t value; /* exit code or signal */
-    uint32_t reserved;
+    int32_t value;      /* exit code or signal */
+    uint32_t continued; /* HX_STOPPED: the SIGCONTs that the client had passed on until then */
 };
 
 #endif

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Instant;
 
-use hotstart_launch::{Child, Group, ProcessGroup, Reason, Via};
+use hotstart_launch::{Change, Child, Group, ProcessGroup, Reason, Via};
 use hotstart_model::Status;
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::sockopt::socket_peercred;
@@ -19,6 +19,7 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendFlags,
 };
 use rustix::process::{Pid, Signal};
+use rustix::time::Timespec;
 
 use crate::context::Seen;
 use crate::refusal::{Aspect, Refusal};
@@ -101,7 +102,7 @@ fn start(
     }
     // A relative path starts at the client's directory. The tool's argv[0] stays as it is.
     request.program = request.directory.join(&request.program);
-    if !tools::is_repeatable(&request.program, &request.argv) {
+    if !request.is_repeatable() {
         send(connection, ReplyKind::Starting, 0, "");
     }
     let group = match server.role {
@@ -122,7 +123,7 @@ fn start(
         Via::Fork | Via::Reset => server.counts.warm(),
     }
     server.lock().last_served = Instant::now();
-    accompany(server, connection, child, &group, &program, seen.parent);
+    accompany(server, connection, child, &group, &program, (seen.parent, client));
     Ok(())
 }
 
@@ -143,6 +144,56 @@ fn process_group(server: &Server, group: &Group, seen: &Seen, client: i32) -> Re
     Ok(own)
 }
 
+/// The time between two looks whether a job has stopped itself. The kernel wakes nobody for that who waits for other things, too.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// A client whose job runs.
+struct Waiting<'a> {
+    connection: &'a OwnedFd,
+    pid: i32,
+    lives: bool,
+    /// SIGCONTs that it has passed on.
+    continued: u32,
+    /// It stops by itself with a signal that it has passed on.
+    stops: bool,
+    /// It was told that its job has stopped.
+    was_told: bool,
+}
+
+impl Waiting<'_> {
+    /// Accounts for a signal that the client has passed on.
+    fn passes(&mut self, signal: i32) {
+        let stops = [Signal::TSTP, Signal::TTIN, Signal::TTOU].map(Signal::as_raw);
+        if signal == Signal::CONT.as_raw() {
+            self.continued += 1;
+            (self.stops, self.was_told) = (false, false);
+        } else if stops.contains(&signal) {
+            self.stops = true;
+        }
+    }
+
+    /// Tells the client of a job that has stopped or been continued by others than the client.
+    fn follow(&mut self, change: Option<Change>) {
+        match change {
+            Some(Change::Stopped(signal)) if !self.stops => {
+                self.was_told = true;
+                send_head(self.connection, &wire::stopped(signal, self.continued), "");
+            }
+            Some(Change::Continued) => self.go_on(),
+            _ => {}
+        }
+    }
+
+    /// Continues a client that was told to stop.
+    fn go_on(&mut self) {
+        let client = Pid::from_raw(self.pid).filter(|_| self.was_told && self.lives);
+        if let Some(client) = client {
+            let _ = rustix::process::kill_process(client, Signal::CONT);
+        }
+        self.was_told = false;
+    }
+}
+
 /// Follows a job from its start to its end: passes signals on, and ends the job if the client is gone.
 fn accompany(
     server: &Server,
@@ -150,28 +201,31 @@ fn accompany(
     mut child: Child<'_>,
     group: &Group,
     program: &Path,
-    parent: i32,
+    (parent, pid): (i32, i32),
 ) {
     let mut event = child.end_fd().ok();
     let over = if let Role::Run { over, .. } = &server.role { Some(over) } else { None };
-    let mut client_lives = true;
+    let mut client = Waiting { connection, pid, lives: true, continued: 0, stops: false, was_told: false };
     while let Some(own) = &event {
-        let others = [Some(connection), over].into_iter().flatten().filter(|_| client_lives);
+        let others = [Some(connection), over].into_iter().flatten().filter(|_| client.lives);
         let mut polled: Vec<_> =
             [own].into_iter().chain(others).map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-        let _ = rustix::event::poll(&mut polled, None);
+        let _ = rustix::event::poll(&mut polled, client.lives.then_some(&LOOK));
         let is_ready = |index: usize| polled.get(index).is_some_and(|fd| !fd.revents().is_empty());
         let (has_ended, client_speaks, run_is_over) = (is_ready(0), is_ready(1), is_ready(2));
         if has_ended {
             event = child.process_fd();
-        } else if run_is_over || (client_speaks && !pass_signal(server, connection, &child)) {
-            client_lives = false;
+        } else if run_is_over || (client_speaks && !pass_signal(server, &mut client, &child)) {
+            client.lives = false;
             server.counts.killed();
             if run_is_over { group.kill() } else { signal_job(server, &child, Signal::KILL.as_raw()) }
+        } else if client.lives {
+            client.follow(child.change());
         }
     }
+    client.go_on();
     let exit = child.wait();
-    if exit.lost && client_lives && !group.is_killed() {
+    if exit.lost && client.lives && !group.is_killed() {
         return refuse_one(server, connection, Refusal::Launch(Reason::ZygoteDied), Some(parent));
     }
     if let Role::Run { ended, .. } = &server.role {
@@ -190,15 +244,16 @@ fn signal_job(server: &Server, child: &Child<'_>, signal: i32) {
 }
 
 /// Receives one message of a client whose job runs. Returns `false` if the client is gone.
-fn pass_signal(server: &Server, connection: &OwnedFd, child: &Child<'_>) -> bool {
+fn pass_signal(server: &Server, client: &mut Waiting<'_>, child: &Child<'_>) -> bool {
     let mut message = [0; wire::SIGNAL_SIZE];
-    match rustix::net::recv(connection, &mut message[..], RecvFlags::DONTWAIT) {
+    match rustix::net::recv(client.connection, &mut message[..], RecvFlags::DONTWAIT) {
         Ok((0, _)) => false,
         Ok((length, _)) => {
             let message = &message[..length];
             if let Some(signal) =
                 wire::signal(message).filter(|_| wire::kind(message) == Some(wire::Kind::Signal))
             {
+                client.passes(signal);
                 signal_job(server, child, signal);
             }
             true
@@ -216,8 +271,11 @@ fn refuse_one(server: &Server, connection: &OwnedFd, why: Refusal, parent: Optio
 
 /// Sends a reply. Errors are ignored: a client that is gone needs no answer.
 fn send(connection: &OwnedFd, kind: ReplyKind, value: i32, text: &str) {
-    let head = wire::reply(kind, value, text);
-    let parts = [IoSlice::new(&head), IoSlice::new(text.as_bytes())];
+    send_head(connection, &wire::reply(kind, value, text), text);
+}
+
+fn send_head(connection: &OwnedFd, head: &[u8; wire::REPLY_SIZE], text: &str) {
+    let parts = [IoSlice::new(head), IoSlice::new(text.as_bytes())];
     let mut nothing = SendAncillaryBuffer::default();
     let _ = rustix::net::sendmsg(connection.as_fd(), &parts, &mut nothing, SendFlags::NOSIGNAL);
 }

@@ -17,6 +17,7 @@ pub mod fuzzing;
 mod image;
 mod job;
 mod refusal;
+mod repeat;
 mod request;
 mod serve;
 mod server;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use hotstart_launch::{EnvBlock, Limit, ProcessGroup, Spec};
 
+use crate::repeat;
 use crate::wire::{RUN_SIZE, Run};
 
 /// Persistent processes can be given descriptors with numbers below this; others need a fork.
@@ -67,6 +68,11 @@ impl Request {
                 || env.strings().any(|var| tells_descriptors(var) && mentions(var, number.as_bytes()))
         };
         self.fds.retain(|(number, _)| *number < HIGH || is_mentioned(*number));
+    }
+
+    /// Returns whether the command can be run again after it was killed.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        repeat::is_repeatable(&self.program, &self.argv, self.env.strings(), &self.directory, &self.fds[0].1)
     }
 
     /// Converts the request to the launcher's form.

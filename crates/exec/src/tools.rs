@@ -1,6 +1,6 @@
-//! Rules by a tool's name: whether it works without its terminal, and whether it can be run twice.
+//! Rules by a tool's name: whether it works without its terminal.
 
-use std::ffi::{OsStr, OsString};
+use std::borrow::Cow;
 use std::path::Path;
 
 /// Compilers and linkers: they read files and write new ones.
@@ -56,14 +56,29 @@ pub(crate) enum Kind {
     Other,
 }
 
-/// Returns the kind of `program` by its name, without the target before it and the version after it.
-pub(crate) fn kind(program: &Path) -> Kind {
+/// Returns the name of `program` without the version behind it.
+fn unversioned(program: &Path) -> Cow<'_, str> {
     let name = program.file_name().unwrap_or_default().to_string_lossy();
     let is_version = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    let name = match name.rsplit_once('-') {
-        Some((front, version)) if is_version(version) => front,
-        _ => &*name,
-    };
+    match name.rsplit_once('-') {
+        Some((front, version)) if is_version(version) => front.to_owned().into(),
+        _ => name,
+    }
+}
+
+/// Returns the name of `program` without the target before it and the version behind it: of a driver such as
+/// `x86_64-linux-gnu-gcc-12`. One part is no target: `afl-clang` is another program.
+pub(crate) fn base_name(program: &Path) -> String {
+    let name = unversioned(program);
+    match name.rsplit_once('-') {
+        Some((target, last)) if target.contains('-') => last.to_owned(),
+        _ => name.into_owned(),
+    }
+}
+
+/// Returns the kind of `program` by its name, without the target before it and the version after it.
+pub(crate) fn kind(program: &Path) -> Kind {
+    let name = &*unversioned(program);
     let last = name.rsplit_once('-').map_or(name, |(_, last)| last);
     let of = |name: &str| {
         if COMPILERS.contains(&name) || name.starts_with("ld.") || name == "ld64.lld" {
@@ -78,29 +93,6 @@ pub(crate) fn kind(program: &Path) -> Kind {
         Kind::Other => of(last),
         known => known,
     }
-}
-
-/// Returns whether the command can be repeated after it was killed, with the same result: it is a compiler that writes
-/// files, and neither reads nor writes a stream.
-pub(crate) fn is_repeatable(program: &Path, argv: &[OsString]) -> bool {
-    if kind(program) != Kind::Compiler {
-        return false;
-    }
-    let mut writes_file = false;
-    let mut args = argv.iter().skip(1).map(OsString::as_os_str).peekable();
-    while let Some(arg) = args.next() {
-        match arg.as_encoded_bytes() {
-            b"-" | b"-M" | b"-MM" => return false,
-            b"-o" => match args.next() {
-                Some(file) if file != OsStr::new("-") => writes_file = true,
-                _ => return false,
-            },
-            b"-o-" => return false,
-            b"-c" => writes_file = true,
-            other => writes_file |= other.starts_with(b"-o"),
-        }
-    }
-    writes_file
 }
 
 #[cfg(test)]
@@ -133,22 +125,5 @@ mod tests {
         for name in COMPILERS.iter().chain(&COMPANIONS) {
             assert!(source.contains(&format!("\"{name}\",")), "runtime/extra/nested.c lacks {name}");
         }
-    }
-
-    #[test]
-    fn what_reads_or_writes_a_stream_is_not_repeated() {
-        let repeatable = |line: &str| {
-            let argv: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-            is_repeatable(Path::new(&argv[0]), &argv)
-        };
-        assert!(repeatable("clang -O2 -c a.c -o a.o"));
-        assert!(repeatable("clang -c a.c"));
-        assert!(repeatable("ld.lld a.o -oa"));
-        assert!(!repeatable("clang -E a.c"), "to standard output");
-        assert!(!repeatable("clang -E a.c -o -"));
-        assert!(!repeatable("clang -x c - -c -o a.o"), "from standard input");
-        assert!(!repeatable("clang -MM a.c -o a.o"));
-        assert!(!repeatable("ar rc a.a a.o -o x"));
-        assert!(!repeatable("clang --version"));
     }
 }

@@ -3,9 +3,9 @@
 /// First word of every message.
 pub(crate) const MAGIC: u32 = 0x7473_7368;
 /// Version of the protocol.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// Name of the socket in its directory.
-pub(crate) const SOCKET: &str = "exec-1.socket";
+pub(crate) const SOCKET: &str = "exec-2.socket";
 /// Longest message, in bytes.
 pub(crate) const MESSAGE_MAX: usize = 128 * 1024;
 /// Most descriptors of a request.
@@ -38,6 +38,7 @@ pub(crate) enum ReplyKind {
     Exited,
     Signaled,
     Text,
+    Stopped,
 }
 
 /// The fixed part of `struct hx_run`, without its head.
@@ -108,6 +109,13 @@ pub(crate) fn reply(kind: ReplyKind, value: i32, text: &str) -> [u8; REPLY_SIZE]
     bytes
 }
 
+/// Encodes that the job has stopped by `signal`, when the client had passed on `continued` SIGCONTs.
+pub(crate) fn stopped(signal: i32, continued: u32) -> [u8; REPLY_SIZE] {
+    let mut bytes = reply(ReplyKind::Stopped, signal, "");
+    bytes[20..].copy_from_slice(&continued.to_ne_bytes());
+    bytes
+}
+
 fn put(bytes: &mut [u8], words: &[u32]) {
     for (chunk, word) in bytes.chunks_exact_mut(4).zip(words) {
         chunk.copy_from_slice(&word.to_ne_bytes());
@@ -155,9 +163,11 @@ mod tests {
             ("offsetof(struct hx_run, limits)", 64),
             ("offsetof(struct hx_signal, signal)", 16),
             ("offsetof(struct hx_reply, value)", 16),
+            ("offsetof(struct hx_reply, continued)", 20),
             ("HX_SIGNAL", Kind::Signal as usize),
             ("HX_WARM", Kind::Warm as usize),
             ("HX_TEXT", ReplyKind::Text as usize),
+            ("HX_STOPPED", ReplyKind::Stopped as usize),
         ];
         let body: String =
             expected.iter().map(|(what, _)| format!("printf(\"%ld\\n\", (long)({what}));")).collect();

@@ -267,7 +267,7 @@ HS_HIDDEN void hs_call_note_limit(void);
 HS_HIDDEN void hs_call_begin(void);
 
 /* children.c */
-HS_HIDDEN int hs_children_vfork(uintptr_t back);
+HS_HIDDEN int hs_children_vfork(uintptr_t back, int hides);
 HS_HIDDEN void hs_children_spawn_begins(void);
 HS_HIDDEN void hs_children_spawn_ended(int error);
 HS_HIDDEN int hs_children_spawn(void);
@@ -336,6 +336,7 @@ HS_HIDDEN void hs_gate_lift(void);
 HS_HIDDEN void hs_gate_join(void);
 HS_HIDDEN void hs_gate_leave(void);
 HS_HIDDEN int hs_gate_follow(int on);
+HS_HIDDEN void hs_gate_show_action(void);
 HS_HIDDEN void hs_gate_reveal(void);
 HS_HIDDEN int hs_gate_show_site(void *context);
 /* The runtime's text. */

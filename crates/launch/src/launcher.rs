@@ -17,7 +17,7 @@ use crate::slots::{Entry, Slot, Slots};
 use crate::starters::Starters;
 use crate::warm::script;
 use crate::warm::{self, ActiveRun, Ahead, Ended, Lease, Policy, Pool, Runtime, Started, Statistics, Tool};
-use crate::{Allocators, Exit, Group, Reason, Spec, Via, cold, sys};
+use crate::{Allocators, Change, Exit, Group, Reason, Spec, Via, cold, sys};
 
 /// Starts processes. Shared by all workers.
 #[derive(Debug, Default)]
@@ -377,6 +377,11 @@ impl Child<'_> {
         let process = ended.is_of_process().then(|| sys::wait::pidfd(self.pid).ok()).flatten();
         self.ended = Some(ended);
         process
+    }
+
+    /// Returns whether the process has stopped or been continued since the last call.
+    pub fn change(&self) -> Option<Change> {
+        sys::wait::change(self.pid)
     }
 
     /// Ends the process with SIGKILL.

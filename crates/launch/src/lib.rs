@@ -43,6 +43,7 @@ pub use launcher::{Child, Launcher, StartError};
 pub use spec::{IGNORABLE, Limit, ProcessGroup, Resource, Spec};
 pub use sys::features::{glibc_version, has_syscall_user_dispatch};
 pub use sys::priority::io_priority;
+pub use sys::wait::Change;
 pub use warm::{
     Ahead, Choice, CpuTime, Nested, NestedStarts, OnDoubt, Policy, Retirement, StatCache, Statistics,
     Stopped, ToolStatistics, cache_directory, needed_glibc,

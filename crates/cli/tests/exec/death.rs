@@ -47,7 +47,9 @@ fn a_compiler_killed_with_its_server_is_run_again_cold() {
     let tool = bench.tool("clang");
     bench.warm_up(&tool);
     let (log, gate) = (bench.path("log"), bench.path("gate"));
-    let mut client = bench.client().arg(&tool).arg("-c").arg(&log).arg(&gate).spawn().expect("it runs");
+    let mut client = bench.client();
+    let mut client =
+        client.arg(&tool).arg("-c").arg(&log).arg(&gate).args(["-o", "out"]).spawn().expect("it runs");
     let job = await_begun(&log);
     kill(bench.server().expect("a server"), Signal::KILL);
     await_that("a second run", || lines(&log).len() == 2);
@@ -56,6 +58,33 @@ fn a_compiler_killed_with_its_server_is_run_again_cold() {
     std::fs::write(&gate, "").unwrap();
     assert!(client.wait().expect("it ends").success());
     assert!(lines(&log)[2].starts_with("ended "), "{:?}", lines(&log));
+}
+
+/// What the first run has read from a stream, the second would not get; and what it has written there would be there twice.
+#[test]
+fn a_compiler_on_a_stream_dies_with_its_server() {
+    let bench = Bench::new();
+    let tool = bench.tool("clang");
+    for (number, out) in ["out", "/dev/stdout", "stream"].into_iter().enumerate() {
+        bench.warm_up(&tool);
+        let log = bench.path(&format!("log{number}"));
+        let _ = std::os::unix::fs::symlink("/dev/stdout", bench.path("stream"));
+        let mut client = bench.client();
+        client.arg(&tool).arg("-c").arg(&log).arg("gate").args(["-o", out]).stderr(Stdio::piped());
+        if number == 0 {
+            client.stdin(Stdio::piped());
+        }
+        let mut client = client.spawn().expect("it runs");
+        // The other end stays open.
+        let input = client.stdin.take();
+        await_begun(&log);
+        kill(bench.server().expect("a server"), Signal::KILL);
+        let ended = client.wait_with_output().expect("it ends");
+        drop(input);
+        assert_eq!(ended.status.signal(), Some(9), "{out}");
+        assert!(String::from_utf8_lossy(&ended.stderr).contains("it is not run again"), "{out}");
+        assert_eq!(lines(&log).len(), 1, "begun once");
+    }
 }
 
 /// Returns whether every thread of the process is in one of these states.
@@ -108,7 +137,7 @@ fn a_server_asked_to_stop_waits_for_its_jobs() {
     let server = bench.server().expect("a server");
     let mut stop = bench.hotstart();
     let stop = stop.args(["server", "stop"]).stdout(Stdio::piped()).spawn().expect("it runs");
-    await_that("the socket to go", || !bench.path("server/exec-1.socket").exists());
+    await_that("the socket to go", || !bench.path("server/exec-2.socket").exists());
     std::fs::write(&gate, "").unwrap();
     assert!(client.wait().expect("it ends").success());
     let said = stop.wait_with_output().expect("it ends").stdout;

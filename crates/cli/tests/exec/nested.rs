@@ -230,7 +230,16 @@ fn a_tool_whose_children_were_all_jobs_of_the_server_is_reset() {
 
 #[test]
 fn a_tool_with_children_of_which_anything_is_unknown_is_not_reset() {
-    let refused = ["fork", "vfork-directory", "vfork-mask", "vfork-memory", "vfork-twice", "vfork-left"];
+    let refused = [
+        "fork",
+        "vfork-blocked",
+        "vfork-directory",
+        "vfork-ignored",
+        "vfork-left",
+        "vfork-mask",
+        "vfork-memory",
+        "vfork-twice",
+    ];
     let cases = refused.map(|how| (how, "clang x", 0)).into_iter().chain([
         ("vfork-plain", "true", 0),
         ("spawn", "true", 0),

@@ -1,6 +1,7 @@
 //! A job of the server gets the same input as the command itself would, and has the same effects.
 
 use std::fs::File;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal};
@@ -132,16 +133,93 @@ fn a_job_stops_and_goes_on_with_its_client() {
     let (log, gate) = (bench.path("log"), bench.path("gate"));
     let mut client = bench.client().arg(&tool).arg("wait").arg(&log).arg(&gate).spawn().expect("it runs");
     let job = await_begun(&log);
-    let is_stopped = |process: Pid| {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).unwrap();
-        stat.rsplit_once(") ").unwrap().1.starts_with('T')
-    };
     kill(pid(&client), Signal::TSTP);
     await_that("both to stop", || is_stopped(job) && is_stopped(pid(&client)));
     std::fs::write(&gate, "").unwrap();
     kill(pid(&client), Signal::CONT);
     assert!(client.wait().expect("it ends").success());
     assert_eq!(lines(&log).len(), 2);
+}
+
+fn is_stopped(process: Pid) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).unwrap();
+    stat.rsplit_once(") ").unwrap().1.starts_with('T')
+}
+
+/// Waits for a stop as the client's parent does; a stop of the client is shown only once it is complete.
+fn await_stop(client: Pid) -> Option<Signal> {
+    let status = rustix::process::waitpid(Some(client), rustix::process::WaitOptions::UNTRACED);
+    let (_, status) = status.expect("it is a child").expect("something was waited for");
+    status.stopping_signal().and_then(Signal::from_named_raw)
+}
+
+#[test]
+fn a_job_that_stops_itself_stops_its_client() {
+    for start in ["fork", "rewind"] {
+        let bench = Bench::starting(start);
+        let tool = bench.tool("tool");
+        bench.warm_up(&tool);
+        for signal in [Signal::STOP, Signal::TSTP] {
+            let (log, gate) = (bench.path(&format!("log{}", signal.as_raw())), bench.path("gate"));
+            let mut client = bench.client();
+            client.arg(&tool).args(["stop", &signal.as_raw().to_string()]).arg(&log).arg(&gate);
+            let before = bench.warm_starts();
+            // The system stops no group without a parent in its session by SIGTSTP.
+            let mut client = client.process_group(0).spawn().expect("it runs");
+            assert_eq!(await_stop(pid(&client)), Some(signal));
+            assert_eq!(lines(&log).len(), 0, "it has not gone on");
+            kill(pid(&client), Signal::CONT);
+            await_begun(&log);
+            std::fs::write(&gate, "").unwrap();
+            assert!(client.wait().expect("it ends").success());
+            assert_eq!(lines(&log).len(), 2);
+            assert_eq!(bench.warm_starts(), before + 1, "{}", bench.status());
+            std::fs::remove_file(&gate).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_job_goes_on_where_the_command_could_not_stop() {
+    let bench = Bench::new();
+    let tool = bench.tool("tool");
+    bench.warm_up(&tool);
+    let (log, gate) = (bench.path("log"), bench.path("gate"));
+    std::fs::write(&gate, "").unwrap();
+    let mut client = bench.command("/usr/bin/setsid".as_ref());
+    client.arg(bench.path("bin/hotstart-exec")).arg(&tool);
+    client.args(["stop", &Signal::TSTP.as_raw().to_string()]).arg(&log).arg(&gate);
+    let before = bench.warm_starts();
+    assert!(client.status().expect("it runs").success());
+    assert_eq!(lines(&log).len(), 2);
+    assert_eq!(bench.warm_starts(), before + 1, "{}", bench.status());
+}
+
+#[test]
+fn a_job_that_others_continue_continues_its_client() {
+    let bench = Bench::new();
+    let tool = bench.tool("tool");
+    bench.warm_up(&tool);
+    let (log, gate) = (bench.path("log"), bench.path("gate"));
+    let mut client = bench.client();
+    client.arg(&tool).args(["stop", "19"]).arg(&log).arg(&gate);
+    let mut client = client.spawn().expect("it runs");
+    assert_eq!(await_stop(pid(&client)), Some(Signal::STOP));
+    let children = bench.server().expect("a server").as_raw_nonzero();
+    let children = std::fs::read_dir(format!("/proc/{children}/task"))
+        .expect("it is there")
+        .flatten()
+        .flat_map(|task| {
+            let found = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            found.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect::<Vec<_>>()
+        });
+    let stopped: Vec<Pid> = children.filter(|&child| is_stopped(child)).collect();
+    let [job] = stopped[..] else { panic!("{stopped:?} are stopped") };
+    kill(job, Signal::CONT);
+    await_begun(&log);
+    await_that("the client to go on", || !is_stopped(pid(&client)));
+    std::fs::write(&gate, "").unwrap();
+    assert!(client.wait().expect("it ends").success());
 }
 
 #[test]

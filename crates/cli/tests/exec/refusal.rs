@@ -103,13 +103,13 @@ fn socket_and_directory_are_closed_to_others() {
     bench.warm_up(&bench.tool("tool"));
     let mode = |name: &str| std::fs::metadata(bench.path(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode("server"), 0o700);
-    assert_eq!(mode("server/exec-1.socket"), 0o600);
+    assert_eq!(mode("server/exec-2.socket"), 0o600);
     // Another user, if we may become one, cannot connect even if the directory's mode is wrong.
     std::fs::set_permissions(bench.path("server"), std::fs::Permissions::from_mode(0o755)).unwrap();
     let other = bench.command("setpriv".as_ref()).args(["--reuid=12345", "--clear-groups", "true"]).status();
     if other.is_ok_and(|status| status.success()) {
         let opened = std::fs::Permissions::from_mode(0o777);
-        for name in ["", "server/exec-1.socket"] {
+        for name in ["", "server/exec-2.socket"] {
             std::fs::set_permissions(bench.path(name), opened.clone()).unwrap();
         }
         let mut ask = bench.command("setpriv".as_ref());

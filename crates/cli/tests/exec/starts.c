@@ -101,6 +101,13 @@ static int make_vfork(const char *what, char **argv)
     fflush(stdout);
     if (strcmp(what, "handler") == 0)
         signal(SIGCHLD, note);
+    if (strcmp(what, "blocked") == 0) {
+        sigset_t all;
+        sigfillset(&all);
+        sigprocmask(SIG_BLOCK, &all, NULL);
+    }
+    if (strcmp(what, "ignored") == 0)
+        signal(SIGSYS, SIG_IGN);
     pid_t child = vfork();
     if (child == 0)
         in_child(what, argv);

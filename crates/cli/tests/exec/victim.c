@@ -47,7 +47,11 @@ static void tell_all(int argc, char **argv)
         getrlimit(resource, &limit);
         printf("limit %d %lu %lu\n", resource, (unsigned long)limit.rlim_cur, (unsigned long)limit.rlim_max);
     }
+    sigset_t blocked;
+    sigprocmask(SIG_BLOCK, NULL, &blocked);
     for (int number = 1; number < NSIG; number++) {
+        if (sigismember(&blocked, number) == 1)
+            printf("signal %d is blocked\n", number);
         struct sigaction action;
         /* Signals 32 and 33 belong to libc. */
         if (number != 32 && number != 33 && sigaction(number, NULL, &action) == 0 && action.sa_handler != SIG_DFL)
@@ -102,6 +106,10 @@ int main(int argc, char **argv)
         signal(SIGTERM, on_signal);
         signal(SIGINT, on_signal);
         return wait_for(argv[2], argv[3]);
+    }
+    if (strcmp(what, "stop") == 0) {
+        raise(atoi(argv[2]));
+        return wait_for(argv[3], argv[4]);
     }
     if (strcmp(what, "child") == 0 && fork() == 0)
         return wait_for(argv[2], argv[3]);

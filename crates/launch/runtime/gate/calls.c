@@ -663,10 +663,11 @@ static enum hs_call_outcome fork_process(struct hs_system_call *call, void *cont
 /* A child that shares this memory until it becomes another program: libc's posix_spawn gives it a stack, and sets its mask. */
 static enum hs_call_outcome share_with_child(const struct hs_call_place *place, unsigned long flags, int has_stack)
 {
-    if (hs_gate_ignores() || (!has_stack && hs_signals_blocks()))
+    const int hides = hs_gate_ignores() || (!has_stack && hs_signals_blocks());
+    if (hides)
         hs_call_mark();
     const int is_usual = (flags & ~CLEAR_HANDLERS) == (CLONE_VM | CLONE_VFORK | SIGCHLD);
-    if (is_usual && !has_stack && hs_children_vfork(place->back))
+    if (is_usual && !has_stack && hs_children_vfork(place->back, hides))
         return HS_CALL_VFORKS;
     if (!is_usual || !has_stack || !hs_children_spawn())
         hs_children_note_foreign();

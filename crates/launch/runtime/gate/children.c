@@ -31,6 +31,7 @@ static struct {
     int is_client;    /* that child has executed the client */
     int is_foreign;   /* of a child of this run not all is known */
     int had_children; /* runs before this one */
+    int hides;        /* the child that is made now would have another SIGSYS than the tool believes */
     enum { SPAWNS_NOT, SPAWNS, HAS_SPAWNED } spawn; /* in a posix_spawn of the client */
 } children;
 /* A vfork's child runs in this memory. */
@@ -53,9 +54,14 @@ __attribute__((naked)) void hs_children_branch(void)
             "lea 128(%rsp), %rsp\n\tjmp 2b");
 }
 
+/* A child is not followed if the tool blocks or ignores SIGSYS: the gate's calls could not come. It gets the mask and action that the tool
+ * believes to have, as its next program inherits them. */
 __attribute__((used)) static void hs_children_begun(void)
 {
-    if (hs_gate_follow(1) != 0)
+    if (children.hides) {
+        hs_gate_show_action();
+        hs_signals_hand_over(NULL);
+    } else if (hs_gate_follow(1) != 0)
         children.is_foreign = 1;
 }
 
@@ -123,13 +129,15 @@ int hs_children_spawn(void)
 }
 
 /* A vfork that returns at `back`. Returns whether hs_children_branch is to make it. */
-int hs_children_vfork(uintptr_t back)
+int hs_children_vfork(uintptr_t back, int hides)
 {
-    if (!can_follow())
-        return 0;
-    children.is_open = 1;
-    branch_back = back;
-    return 1;
+    const int follows = can_follow() && !hides;
+    children.hides = hides;
+    children.is_open = follows;
+    children.is_foreign |= hides;
+    if (follows || hides)
+        branch_back = back;
+    return follows || hides;
 }
 
 /* Calls that change nothing but the child, or nothing at all. calls.c looks at paths, as it does for the parent. */
@@ -197,7 +205,7 @@ void hs_children_begin(void)
 {
     children.had_children |= children.count != 0;
     children.count = 0;
-    children.is_foreign = children.is_open = children.is_client = 0;
+    children.is_foreign = children.is_open = children.is_client = children.hides = 0;
     children.spawn = SPAWNS_NOT;
     child_runs = 0;
 }

@@ -381,6 +381,12 @@ int hs_gate_follow(int on)
     return dispatch(on) ? 0 : -1;
 }
 
+/* The same, where the child is not followed: only the action is its own, the memory is its parent's. */
+void hs_gate_show_action(void)
+{
+    HS_SYS(SYS_rt_sigaction, SIGSYS, &gate.theirs, 0, HS_SET_BYTES);
+}
+
 /* Whether the tool ignores SIGSYS. */
 int hs_gate_ignores(void)
 {

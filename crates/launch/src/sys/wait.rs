@@ -31,6 +31,31 @@ pub(crate) fn has_ended(pid: i32) -> bool {
     result != 0 || unsafe { info.assume_init().si_pid() } == pid
 }
 
+/// What has become of a child that has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It was stopped by this signal.
+    Stopped(i32),
+    /// It was continued.
+    Continued,
+}
+
+/// Returns whether the child has stopped or been continued since the last call.
+pub(crate) fn change(pid: i32) -> Option<Change> {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    let flags = libc::WSTOPPED | libc::WCONTINUED | libc::WNOHANG;
+    // SAFETY: the pointer is valid for writes of a siginfo_t.
+    let result = unsafe { libc::waitid(libc::P_PID, pid as libc::id_t, info.as_mut_ptr(), flags) };
+    // SAFETY: a zeroed siginfo_t is a valid one, which waitid leaves alone or fills.
+    let info = unsafe { info.assume_init() };
+    match info.si_code {
+        // SAFETY: waitid has filled the fields of a child.
+        libc::CLD_STOPPED if result == 0 => Some(Change::Stopped(unsafe { info.si_status() })),
+        libc::CLD_CONTINUED if result == 0 => Some(Change::Continued),
+        _ => None,
+    }
+}
+
 /// Returns a descriptor that becomes readable when the child has ended.
 pub(crate) fn pidfd(pid: i32) -> std::io::Result<std::os::fd::OwnedFd> {
     let pid = rustix::process::Pid::from_raw(pid).ok_or(std::io::ErrorKind::InvalidInput)?;
