@@ -48,6 +48,7 @@ impl Place {
         if long {
             suite.file("50-tool.test", "RUN: sleep 1000 | sort\n");
             suite.file("51-shell.test", "RUN: sh -c 'sleep 1000 & sleep 1000' | sort\n");
+            suite.file("52-other.test", "RUN: /usr/bin/env true\nRUN: /usr/bin/env sleep 1000 | sort\n");
         }
         std::fs::create_dir(suite.path("tmp")).unwrap();
         Place { suite, shared: Shared::now() }

@@ -138,15 +138,14 @@ void hs_child_fds(const struct hs_job *job, int keep)
     close_all((unsigned)last + 1, ~0u, keep);
 }
 
-/* The first step of every fork: it registers with the kernel as a process of its own, and ends with the runner. */
+/* The first step of every fork: it registers with the kernel as a process of its own, and ends if the runner is gone. From then on the
+ * guard ends it. (A signal at the runner's end would show, also in what it executes: only the gate can hide that.) */
 void hs_child_begin(const struct hs_job *job)
 {
     syscall(SYS_set_robust_list, thread.robust_list, thread.robust_size);
     if (thread.cleared != thread.number)
         syscall(SYS_set_tid_address, thread.cleared);
     hs_title_show();
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    /* The runner may have died before its death could be signalled. */
     if (syscall(SYS_getppid) != job->head->runner)
         _exit(127);
     if (job->head->pgid == HS_GROUP_OWN)

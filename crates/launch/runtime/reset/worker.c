@@ -8,9 +8,11 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -283,6 +285,7 @@ static int settle(void)
 {
     const int given = (int)worker.job->head->fd_count;
     worker.process = (int)HS_SYS(SYS_getpid);
+    HS_SYS(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
     hs_child_begin(worker.job);
     worker.page = hs_own_map(sizeof *worker.page, MAP_SHARED, worker.job->fds[given + 1]);
     if (worker.page == MAP_FAILED || madvise(worker.page, sizeof *worker.page, MADV_DONTFORK) != 0)
