@@ -5,8 +5,8 @@
  * worker is not used again, and the runner does not believe the run (HS_SEEN_UNKNOWN). A look at the process's number retires the worker
  * as well, since the next run would have the same one.
  *
- * table.c has the calls. signals.c follows signals, usage.c times and limits. The kernel reads a pointer of the tool's before this code does: a bad one is the
- * tool's error.
+ * table.c has the calls. signals.c follows signals, usage.c times and limits. The kernel reads a pointer of the tool's before this code
+ * does: a bad one is the tool's error.
  */
 #define _GNU_SOURCE
 /* A patched call keeps vector registers, as the system call would. */
