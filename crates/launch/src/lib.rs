@@ -44,7 +44,7 @@ pub use spec::{IGNORABLE, Limit, ProcessGroup, Resource, Spec};
 pub use sys::features::{glibc_version, has_syscall_user_dispatch};
 pub use sys::priority::io_priority;
 pub use warm::{
-    Ahead, Choice, CpuTime, Nested, NestedStarts, OnDoubt, Policy, Retirement, StatCache, Statistics,
+    Ahead, Choice, Clones, CpuTime, Nested, NestedStarts, OnDoubt, Policy, Retirement, StatCache, Statistics,
     Stopped, ToolStatistics, cache_directory, needed_glibc,
 };
 

@@ -34,6 +34,8 @@ pub(crate) const REQUEST_BOUND: u32 = 8;
 pub(crate) const REQUEST_ANYWHERE: u32 = 16;
 /// With [`REQUEST_WORKER`]: the fork runs `main` once, behind the gate, and then ends as any process does.
 pub(crate) const REQUEST_ONCE: u32 = 32;
+/// Flag of a request to a persistent process that waits: it makes a clone of itself.
+pub(crate) const REQUEST_CLONE: u32 = 64;
 /// Argument of a `close` by which the runtime reports to an observer that constructors are over.
 pub(crate) const MARK_MAIN: u64 = MARK;
 /// Such arguments report that the allocator requests time or random bytes, and that it has them.
@@ -103,7 +105,7 @@ pub(crate) const READY_SIZE: usize = 32;
 pub(crate) const REQUEST_SIZE: usize = 48;
 pub(crate) const REPLY_SIZE: usize = 24;
 pub(crate) const LIMIT_SIZE: usize = 24;
-pub(crate) const END_SIZE: usize = 88;
+pub(crate) const END_SIZE: usize = 96;
 
 /// `enum hs_ending`: the result of a request to a persistent process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,6 +135,8 @@ pub(crate) struct End {
     pub voluntary: u64,
     pub involuntary: u64,
     pub max_rss_kib: u64,
+    /// The numbers of arguments for which it has a deferred snapshot, as bits.
+    pub learned: u64,
 }
 
 impl End {
@@ -163,6 +167,7 @@ impl End {
             voluntary: long(4),
             involuntary: long(5),
             max_rss_kib: long(6),
+            learned: long(7),
         })
     }
 }
@@ -187,6 +192,23 @@ pub(crate) fn python_mode(observed: bool) -> [u8; 12] {
 }
 
 impl Request {
+    /// Returns the request to a persistent process for a clone.
+    pub(crate) fn for_clone() -> Request {
+        Request {
+            length: REQUEST_SIZE as u32,
+            argc: 0,
+            envc: 0,
+            fd_count: 0,
+            limit_count: 0,
+            pgid: 0,
+            umask: UMASK_KEEP,
+            runner: rustix::process::getpid().as_raw_nonzero().get(),
+            flags: REQUEST_CLONE,
+            slot: 0,
+            count_count: 0,
+        }
+    }
+
     pub(crate) fn encode(&self) -> [u8; REQUEST_SIZE] {
         let words = [
             VERSION,
@@ -269,6 +291,7 @@ mod tests {
             "HS_REQUEST_BOUND",
             "HS_REQUEST_ANYWHERE",
             "HS_REQUEST_ONCE",
+            "HS_REQUEST_CLONE",
             "HS_ENDING_REFUSED",
             "HS_SLOTS",
             "sizeof(struct hs_slot)",
@@ -314,7 +337,7 @@ mod tests {
                 .iter()
                 .map(|f| offset("hs_end", f)),
         )
-        .chain(["minor_faults", "voluntary", "max_rss_kib"].iter().map(|f| offset("hs_end", f)))
+        .chain(["minor_faults", "voluntary", "max_rss_kib", "learned"].iter().map(|f| offset("hs_end", f)))
         .chain(["names", "names_length", "environ", "place"].iter().map(|f| offset("hs_observed", f)))
         .collect();
         std::fs::write(
@@ -352,6 +375,7 @@ mod tests {
             REQUEST_BOUND as i64,
             REQUEST_ANYWHERE as i64,
             REQUEST_ONCE as i64,
+            REQUEST_CLONE as i64,
             Ending::Refused as i64,
             SLOTS as i64,
             Table::bytes(1) as i64,
@@ -359,7 +383,7 @@ mod tests {
             RETIRED_CALLS as i64,
             RUN_CALLS as i64,
             RUN_CHILDREN as i64,
-            Table::bytes(1) as i64,
+            Table::bytes(2) as i64,
             MARK_MAIN as i64,
             MARK_ALLOCATOR as i64,
             MARK_ALLOCATED as i64,
@@ -377,7 +401,7 @@ mod tests {
         .chain([0, 4])
         .chain([8, 12, 16])
         .chain([8, 12, 16, 20, 24, 28, 32])
-        .chain([48, 64, 80])
+        .chain([48, 64, 80, 88])
         .chain(OBSERVED.map(|offset| offset as i64))
         .collect();
         assert_eq!(numbers, expected);

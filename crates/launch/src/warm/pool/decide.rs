@@ -8,11 +8,12 @@ use super::account::{Account, Rest, Verdict};
 use super::health::Health;
 use super::places::{Id, Places, Why};
 use super::statistics::ToolStatistics;
+use super::stem::{Stem, Stems, bit_of};
 use super::wait::{For, Patience, Queue, Waiting};
-use super::{Unit, Zygote};
+use super::{Unit, Worker, Zygote};
 use crate::warm::key::{self, Asked};
 use crate::warm::observe::{Observed, Tally, numbers};
-use crate::warm::{Choice, Policy};
+use crate::warm::{Choice, Clones, Policy};
 use crate::{Reason, Spec};
 
 /// Number of kinds of standard streams of a tool that looks at them: mostly pipes, files and the null device.
@@ -33,6 +34,10 @@ const REGROW_FIRST: u32 = 8;
 /// Most forks in between, and the largest factor on the cold starts between zygotes.
 const REGROW_MOST: u32 = 1024;
 const PAY_MOST: u32 = 64;
+
+/// The first clones of a tool whose first runs are audited: one begins at `main`, the other at the deferred snapshot.
+const CLONES_AUDITED: u64 = 4;
+const AUDITS_OF_CLONE: u32 = 2;
 
 /// The state of one tool.
 #[derive(Debug)]
@@ -60,6 +65,7 @@ pub(super) struct State<Z, W> {
     regrow: Regrow,
     pub zygotes: Places<Z>,
     pub workers: Places<W>,
+    pub stems: Stems<W>,
     pub queue: Queue,
     pub health: Health,
     pub statistics: ToolStatistics,
@@ -79,6 +85,8 @@ struct Regrow {
 pub(super) enum Step<Z, W> {
     /// This persistent process runs it. The flag says whether the run is audited.
     Reset(Id, Unit<W>, bool),
+    /// This stem makes a persistent process for this place, which runs it. The flag says whether the run is audited.
+    Clone(Arc<Stem<W>>, Id, bool),
     /// This zygote forks. With a second place, it makes a persistent process for that place.
     Use(Id, Unit<Z>, Option<Id>),
     /// Make a zygote for this place, then continue as with `Use`.
@@ -108,7 +116,7 @@ pub(super) struct Start<'a> {
     pub busy: fn(&[i32]) -> bool,
 }
 
-impl<Z: Zygote, W> State<Z, W> {
+impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
     pub(super) fn new(statistics: ToolStatistics) -> Self {
         State {
             unfit: None,
@@ -125,6 +133,7 @@ impl<Z: Zygote, W> State<Z, W> {
             regrow: Regrow::default(),
             zygotes: Places::default(),
             workers: Places::default(),
+            stems: Stems::default(),
             queue: Queue::default(),
             health: Health::default(),
             statistics,
@@ -203,20 +212,56 @@ impl<Z: Zygote, W> State<Z, W> {
         start: Start<'_>,
         waiting: &mut Waiting,
     ) -> Option<Step<Z, W>> {
-        let worker = if resets { self.nearest_worker(key, start.here) } else { None };
-        if let Some(id) = worker {
-            let audit = self.health.audits_next(start.policy.audit_one_in);
-            return Some(Step::Reset(id, self.workers.take(id)?, audit));
+        let stem = if resets { self.stems.of(key).cloned() } else { None };
+        let worker = if resets { self.idle_worker(key, stem.as_ref(), start) } else { None };
+        if worker.is_some() {
+            return worker;
         }
         let of_key = self.zygotes.idle().filter(|(_, unit)| *unit.key == *key);
-        let (id, _) = of_key.max_by_key(|(_, unit)| unit.last_use())?;
-        let grow = if resets { self.grow(key, start, waiting) } else { Grow::No };
-        let worker = match grow {
+        let zygote = of_key.max_by_key(|(_, unit)| unit.last_use()).map(|(id, _)| id);
+        if stem.is_none() && zygote.is_none() {
+            return None;
+        }
+        let worker = match if resets { self.grow(key, start, waiting) } else { Grow::No } {
             Grow::Wait(until) => return Some(Step::Wait(until, key.into())),
             Grow::Yes(worker) => Some(worker),
             Grow::No => None,
         };
-        Some(Step::Use(id, self.zygotes.take(id)?, worker))
+        match (stem, worker) {
+            (Some(stem), Some(worker)) => Some(self.clone_from(stem, worker, start.policy)),
+            (_, worker) => Some(Step::Use(zygote?, self.zygotes.take(zygote?)?, worker)),
+        }
+    }
+
+    /// Takes an idle persistent process. If the stem knows more than that for this start, a clone takes its place.
+    fn idle_worker(
+        &mut self,
+        key: &[u8],
+        stem: Option<&Arc<Stem<W>>>,
+        start: Start<'_>,
+    ) -> Option<Step<Z, W>> {
+        let bit = bit_of(start.spec.argv.len());
+        let (id, learned) = self.nearest_worker(key, bit, start.here)?;
+        let each = start.policy.clones == Clones::Each;
+        if let Some(stem) = stem.filter(|stem| each || stem.knows_more(learned, bit)) {
+            self.workers.retire(id, Why::Outdone);
+            let id = self.workers.claim(key.into());
+            return Some(self.clone_from(Arc::clone(stem), id, start.policy));
+        }
+        let unit = self.workers.take(id)?;
+        let audit = self.health.audits_next(start.policy.audit_one_in) || unit.audits_due > 0;
+        Some(Step::Reset(id, unit, audit))
+    }
+
+    fn clone_from(&mut self, stem: Arc<Stem<W>>, place: Id, policy: &Policy) -> Step<Z, W> {
+        let is_watched = self.statistics.clones < CLONES_AUDITED;
+        Step::Clone(stem, place, self.health.audits_next(policy.audit_one_in) || is_watched)
+    }
+
+    /// Records a clone. Returns how many of its runs are audited, whatever the sample.
+    pub(super) fn cloned(&mut self) -> u32 {
+        self.statistics.clones += 1;
+        if self.statistics.clones <= CLONES_AUDITED { AUDITS_OF_CLONE } else { 0 }
     }
 
     /// Claims a place for a zygote. One zygote makes all persistent processes, so a start waits for it while others use it.
@@ -250,12 +295,13 @@ impl<Z: Zygote, W> State<Z, W> {
         left.map(|until| Step::Wait(until, key.into())).ok_or(Reason::Busy)
     }
 
-    /// Returns the idle persistent process that ran last: of those requested from processor `here` if there are any, else of
-    /// all. The memory of a run is in that processor's caches. The kernel wakes the next stage of a pipeline where the last
+    /// Returns the idle persistent process that ran last, and what it has learned: of those that know of `bit` if there are
+    /// any, and of these one requested from processor `here`. The memory of a run is in that processor's caches. The kernel wakes the next stage of a pipeline where the last
     /// one ran, so concurrent tests do not queue for one processor while another is idle.
-    fn nearest_worker(&self, key: &[u8], here: usize) -> Option<Id> {
+    fn nearest_worker(&self, key: &[u8], bit: u64, here: usize) -> Option<(Id, u64)> {
         let fitting = self.workers.idle().filter(|(_, unit)| *unit.key == *key);
-        fitting.max_by_key(|(_, unit)| (unit.asked_on == here, unit.last_use())).map(|(id, _)| id)
+        let rank = |unit: &Unit<W>| (unit.learned & bit != 0, unit.asked_on == here, unit.last_use());
+        fitting.max_by_key(|(_, unit)| rank(unit)).map(|(id, unit)| (id, unit.learned))
     }
 
     /// Returns the limit for all keys, with `each` for one: tests start one tool with several kinds of standard error.
@@ -374,6 +420,7 @@ impl<Z: Zygote, W> State<Z, W> {
     }
 
     fn retire_idle(&mut self) {
+        self.stems.clear();
         self.zygotes.retire_idle(Why::Unfit);
         self.workers.retire_idle(Why::Unfit);
     }
@@ -426,19 +473,23 @@ impl<Z: Zygote, W> State<Z, W> {
 
     /// Returns the last use of the idle process that was unused for longest.
     pub(super) fn oldest_idle(&self) -> Option<u64> {
-        let [zygote, worker] = [self.zygotes.oldest(), self.workers.oldest()].map(|o| o.map(|(_, at)| at));
-        zygote.into_iter().chain(worker).min()
+        let zygote = self.zygotes.oldest().map(|(_, last_use)| last_use);
+        let worker = self.workers.oldest().map(|(_, last_use)| last_use);
+        zygote.into_iter().chain(worker).chain(self.stems.oldest()).min()
     }
 
     /// Ends the idle process that was unused for longest, for its memory, and raises the price of the next one. Returns
-    /// whether there was one. A persistent process goes before the zygote with which it shares most of its memory.
+    /// whether there was one. A persistent process goes before the stem and the zygote with which it shares most of its memory.
     pub(super) fn drop_oldest(&mut self) -> bool {
         let at = |oldest: Option<(Id, u64)>| oldest.map_or(u64::MAX, |(_, last_use)| last_use);
         let (zygote, worker) = (at(self.zygotes.oldest()), at(self.workers.oldest()));
-        if worker <= zygote && self.drop_worker(Why::Memory) {
+        if worker <= zygote.min(self.stems.oldest().unwrap_or(u64::MAX)) && self.drop_worker(Why::Memory) {
             self.regrow.last = (self.regrow.last * 2).clamp(REGROW_FIRST, REGROW_MOST);
             self.regrow.left = self.regrow.last;
             return true;
+        }
+        if self.stems.oldest().is_some_and(|stem| stem <= zygote) {
+            return self.stems.drop_oldest();
         }
         let dropped = self.drop_zygote(Why::Memory);
         if dropped {

@@ -15,12 +15,13 @@ use super::memory::{Base, Budget};
 use super::permit::{Held, Kind, Owner, Permit};
 use super::places::{Id, Why};
 use super::statistics::ToolStatistics;
+use super::stem::Stem;
 use super::wait::{Waiting, are_busy};
 use super::{Make, Process, Unit, Zygote};
 use crate::warm::ahead::Made;
 use crate::warm::observe::{Observed, Refusal, Tally};
 use crate::warm::worker::Doubts;
-use crate::warm::{OnDoubt, Policy, affinity, exe, key};
+use crate::warm::{Clones, OnDoubt, Policy, affinity, exe, key};
 use crate::{Allocators, Reason, Spec, Via};
 
 type States<M> = State<<M as Make>::Zygote, <M as Make>::Worker>;
@@ -39,6 +40,8 @@ pub(crate) struct Tool<M: Make> {
 pub(crate) enum Plan<M: Make> {
     /// This persistent process runs it. The flag says whether the run is audited.
     Reset(Held<M::Worker>, bool),
+    /// This stem makes a persistent process, which runs it.
+    Clone(Arc<Stem<M::Worker>>, Permit, bool),
     /// This zygote forks. With a permit, it makes a persistent process for that.
     Use(Held<M::Zygote>, Option<Permit>),
     /// Make a zygote, then continue as with `Use`.
@@ -141,6 +144,7 @@ impl<M: Make> Tool<M> {
         let zygote = |id| self.permit(Kind::Zygote, id);
         Ok(Ok(match state.decide(start, waiting)? {
             Step::Reset(id, unit, audited) => Plan::Reset(Held::new(unit, worker(id)), audited),
+            Step::Clone(stem, id, audited) => Plan::Clone(stem, worker(id), audited),
             Step::Use(id, unit, grown) => Plan::Use(Held::new(unit, zygote(id)), grown.map(worker)),
             Step::Make(id, grown) => Plan::Make(zygote(id), grown.map(worker)),
             Step::Wait(until, key) => {
@@ -148,6 +152,12 @@ impl<M: Make> Tool<M> {
                 return Ok(Err(until));
             }
         }))
+    }
+
+    /// Returns the number of stems.
+    #[cfg(test)]
+    pub(super) fn stems(&self) -> usize {
+        self.lock().stems.len()
     }
 
     /// Returns the numbers of places and of idle processes, for zygotes and for persistent processes.
@@ -322,6 +332,41 @@ impl<M: Make> Tool<M> {
     /// Records that the persistent process of `permit` exists, and has this key.
     pub(crate) fn grown(&self, permit: &Permit, key: &Arc<[u8]>, pid: i32) {
         self.lock().workers.made(permit.id(), key, pid);
+    }
+
+    /// Records that a clone is the persistent process of `permit`. Returns how many of its runs are audited, whatever the sample.
+    pub(super) fn cloned(&self, permit: &Permit, key: &Arc<[u8]>, pid: i32) -> u32 {
+        let mut state = self.lock();
+        state.workers.made(permit.id(), key, pid);
+        state.cloned()
+    }
+
+    /// Returns whether a clone of this process, which has just been reset, should become a stem.
+    pub(super) fn wants_stem(&self, unit: &Unit<M::Worker>, policy: &Policy) -> bool {
+        let is_wanted = {
+            let state = self.lock();
+            let may_be = state.health.stopped.is_none() && state.unfit.is_none();
+            may_be
+                && match policy.clones {
+                    Clones::None => false,
+                    Clones::OfLearned => unit.learned != 0 && state.stems.want(&unit.key, unit.learned),
+                    Clones::Each => true,
+                }
+        };
+        is_wanted && unit.process.is_current()
+    }
+
+    /// Adds a stem.
+    pub(super) fn put_stem(&self, stem: Stem<M::Worker>, policy: &Policy) {
+        let mut state = self.lock();
+        if state.health.stopped.is_none() && state.unfit.is_none() {
+            state.stems.put(stem, policy.zygotes_per_tool);
+        }
+    }
+
+    /// Removes a stem that can serve no more.
+    pub(super) fn lose_stem(&self, stem: &Arc<Stem<M::Worker>>) {
+        self.lock().stems.remove(stem);
     }
 
     /// Returns whether its forks can have the gate, as far as is known.

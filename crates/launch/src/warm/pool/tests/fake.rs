@@ -162,6 +162,12 @@ impl Worker for Fake {
     fn private(&self) -> Option<u64> {
         Some(MIB)
     }
+
+    fn clone_process(&mut self) -> Result<Fake, Failure> {
+        let failure = self.world.fails.lock().unwrap().take();
+        self.is_dead |= matches!(failure, Some(Failure::Died));
+        failure.map_or_else(|| Ok(Fake::new(&self.world, Kind::Worker, Vec::new(), Some(self))), Err)
+    }
 }
 
 impl Make for Maker {

@@ -24,6 +24,7 @@ fn reset(differs: u32) -> Ended {
         at_point: false,
         children: 0,
         is_spoiled: false,
+        learned: 0,
     }
 }
 
