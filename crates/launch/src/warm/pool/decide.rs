@@ -35,6 +35,8 @@ const REGROW_FIRST: u32 = 8;
 const REGROW_MOST: u32 = 1024;
 const PAY_MOST: u32 = 64;
 
+/// Persistent processes at a time from which on one learns first, and the others are its clones.
+const MANY_WORKERS: usize = 8;
 /// The first clones of a tool whose first runs are audited: one begins at `main`, the other at the deferred snapshot.
 const CLONES_AUDITED: u64 = 4;
 const AUDITS_OF_CLONE: u32 = 2;
@@ -85,8 +87,9 @@ struct Regrow {
 pub(super) enum Step<Z, W> {
     /// This persistent process runs it. The flag says whether the run is audited.
     Reset(Id, Unit<W>, bool),
-    /// This stem makes a persistent process for this place, which runs it. The flag says whether the run is audited.
-    Clone(Arc<Stem<W>>, Id, bool),
+    /// This stem makes a persistent process for this place, which runs it. The flag says whether the run is audited, and the
+    /// number in how many of its runs the process is audited, whatever the sample.
+    Clone(Arc<Stem<W>>, Id, bool, u32),
     /// This zygote forks. With a second place, it makes a persistent process for that place.
     Use(Id, Unit<Z>, Option<Id>),
     /// Make a zygote for this place, then continue as with `Use`.
@@ -114,6 +117,8 @@ pub(super) struct Start<'a> {
     pub now: Instant,
     /// Returns whether these processes, or others if the list is empty, keep all processors busy. Called seldom.
     pub busy: fn(&[i32]) -> bool,
+    /// Returns whether one of these processes, of which none has learned, is about to.
+    pub learning: fn(&[i32]) -> bool,
 }
 
 impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
@@ -254,14 +259,10 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
     }
 
     fn clone_from(&mut self, stem: Arc<Stem<W>>, place: Id, policy: &Policy) -> Step<Z, W> {
-        let is_watched = self.statistics.clones < CLONES_AUDITED;
-        Step::Clone(stem, place, self.health.audits_next(policy.audit_one_in) || is_watched)
-    }
-
-    /// Records a clone. Returns how many of its runs are audited, whatever the sample.
-    pub(super) fn cloned(&mut self) -> u32 {
         self.statistics.clones += 1;
-        if self.statistics.clones <= CLONES_AUDITED { AUDITS_OF_CLONE } else { 0 }
+        let audits = if self.statistics.clones <= CLONES_AUDITED { AUDITS_OF_CLONE } else { 0 };
+        let is_audited = self.health.audits_next(policy.audit_one_in) || audits > 0;
+        Step::Clone(stem, place, is_audited, audits)
     }
 
     /// Claims a place for a zygote. One zygote makes all persistent processes, so a start waits for it while others use it.
@@ -272,6 +273,9 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
         start: Start<'_>,
         waiting: &mut Waiting,
     ) -> Result<Step<Z, W>, Reason> {
+        if let Some(until) = if resets { self.wait_for_learned(key, start, waiting) } else { None } {
+            return Ok(Step::Wait(until, key.into()));
+        }
         let is_made = self.zygotes.is_being_made(key);
         let is_in_use = resets && (is_made || self.zygotes.is_in_use(key));
         let what = match is_in_use {
@@ -312,6 +316,9 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
     /// Decides whether the zygote makes another persistent process. If there are enough for all processors, and more starts
     /// than processors, the start waits for one that is in use.
     fn grow(&mut self, key: &[u8], start: Start<'_>, waiting: &mut Waiting) -> Grow {
+        if let Some(until) = self.wait_for_learned(key, start, waiting) {
+            return Grow::Wait(until);
+        }
         let crowding = start.policy.crowding();
         let are_enough = self.workers.live_of(key) >= start.policy.workers_at_once;
         if are_enough && crowding > 1 && self.workers.is_in_use(key) {
@@ -320,6 +327,18 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
             }
         }
         self.claim_worker(key, start.policy).map_or(Grow::No, Grow::Yes)
+    }
+
+    /// Returns the time until which to wait for a process that learns, instead of having another one learn the same.
+    fn wait_for_learned(&self, key: &[u8], start: Start<'_>, waiting: &mut Waiting) -> Option<Instant> {
+        let Policy { clones, workers_at_once, .. } = *start.policy;
+        let is_worth_it = clones == Clones::OfLearned && workers_at_once >= MANY_WORKERS;
+        if !is_worth_it || !self.workers.is_in_use(key) || !self.stems.are_hoped_for(key) {
+            return None;
+        }
+        let begin = || Patience::new(For::Learned, start.policy.crowding(), start.now);
+        let learning = || (start.learning)(&self.workers.pids_in_use(key));
+        waiting.for_learned.get_or_insert_with(begin).left(start.now, learning)
     }
 
     /// Claims a place for a persistent process, if necessary that of an idle one of another key.

@@ -267,8 +267,11 @@ impl<M: Make> Pool<M> {
                 return Ok(None);
             }
             Plan::Reset(held, audited) => Lease::worker(self, tool, held, audited),
-            Plan::Clone(stem, permit, audited) => match self.clone_of(tool, &stem, permit) {
-                Some(held) => Lease::worker(self, tool, held, audited),
+            Plan::Clone(stem, permit, audited, audits) => match self.clone_of(tool, &stem, permit) {
+                Some(mut held) => {
+                    held.unit.audits_due = audits;
+                    Lease::worker(self, tool, held, audited)
+                }
                 None => return Ok(None),
             },
             Plan::Use(held, grown) => match self.end_of(&held.unit.process) {
@@ -291,11 +294,11 @@ impl<M: Make> Pool<M> {
         stem: &Arc<Stem<M::Worker>>,
         permit: Permit,
     ) -> Option<Held<M::Worker>> {
-        let Some(mut unit) = stem.make(self.policy.starts_per_zygote, self.tick()) else {
+        let Some(unit) = stem.make(self.policy.starts_per_zygote, self.tick()) else {
             tool.lose_stem(stem);
             return None;
         };
-        unit.audits_due = tool.cloned(&permit, &unit.key, unit.process.pid());
+        tool.grown(&permit, &unit.key, unit.process.pid());
         Some(Held::new(unit, permit))
     }
 

@@ -4,12 +4,18 @@
 //! then on each further process is a clone of the stem, and so knows what that knows; one that has learned less is replaced when it is used
 //! next. A stem has one key, and none of the tool's places, since it serves no start.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::memory::Share;
 use super::{Unit, Worker};
 use crate::warm::request::Failure;
+
+/// Runs without a deferred snapshot after which a tool is not expected to get one: it takes six if all have as many arguments.
+const FUTILE_MAX: u32 = 16;
+/// Most keys for which runs are counted.
+const KEYS_MAX: usize = 1024;
 
 /// One stem.
 #[derive(Debug)]
@@ -23,11 +29,15 @@ pub(crate) struct Stem<W> {
 
 /// The stems of a tool, one for each key.
 #[derive(Debug)]
-pub(super) struct Stems<W>(Vec<Arc<Stem<W>>>);
+pub(super) struct Stems<W> {
+    all: Vec<Arc<Stem<W>>>,
+    /// By key, runs after which a process had learned nothing, while there was no stem.
+    futile: HashMap<Arc<[u8]>, u32>,
+}
 
 impl<W> Default for Stems<W> {
     fn default() -> Self {
-        Stems(Vec::new())
+        Stems { all: Vec::new(), futile: HashMap::new() }
     }
 }
 
@@ -67,7 +77,7 @@ impl<W> Stem<W> {
 
 impl<W> Stems<W> {
     pub(super) fn of(&self, key: &[u8]) -> Option<&Arc<Stem<W>>> {
-        self.0.iter().find(|stem| *stem.key == *key)
+        self.all.iter().find(|stem| *stem.key == *key)
     }
 
     /// Returns whether a process which knows `learned` would be a better stem, or the first.
@@ -77,35 +87,50 @@ impl<W> Stems<W> {
 
     /// Adds a stem in the place of the one with its key, or of the oldest if there are `most`.
     pub(super) fn put(&mut self, stem: Stem<W>, most: usize) {
-        self.0.retain(|other| other.key != stem.key);
-        if self.0.len() >= most {
+        self.all.retain(|other| other.key != stem.key);
+        if self.all.len() >= most {
             self.drop_oldest();
         }
-        self.0.push(Arc::new(stem));
+        self.all.push(Arc::new(stem));
+    }
+
+    /// Records a run with this key, and what its process knows now.
+    pub(super) fn ran(&mut self, key: &Arc<[u8]>, learned: u64) {
+        if learned == 0 && self.of(key).is_none() {
+            if self.futile.len() >= KEYS_MAX {
+                self.futile.clear();
+            }
+            *self.futile.entry(Arc::clone(key)).or_default() += 1;
+        }
+    }
+
+    /// Returns whether a process with this key is expected to learn soon, and to become the first stem.
+    pub(super) fn are_hoped_for(&self, key: &[u8]) -> bool {
+        self.of(key).is_none() && self.futile.get(key).is_none_or(|runs| *runs < FUTILE_MAX)
     }
 
     pub(super) fn remove(&mut self, stem: &Arc<Stem<W>>) {
-        self.0.retain(|other| !Arc::ptr_eq(other, stem));
+        self.all.retain(|other| !Arc::ptr_eq(other, stem));
     }
 
     pub(super) fn clear(&mut self) {
-        self.0.clear();
+        self.all.clear();
     }
 
     /// Returns the last use of the one that was unused for longest.
     pub(super) fn oldest(&self) -> Option<u64> {
-        self.0.iter().map(|stem| stem.last_use.load(Ordering::Relaxed)).min()
+        self.all.iter().map(|stem| stem.last_use.load(Ordering::Relaxed)).min()
     }
 
     /// Ends that one. Returns whether there was one.
     pub(super) fn drop_oldest(&mut self) -> bool {
         let oldest = self.oldest();
-        let at = self.0.iter().position(|stem| Some(stem.last_use.load(Ordering::Relaxed)) == oldest);
-        at.map(|at| self.0.swap_remove(at)).is_some()
+        let at = self.all.iter().position(|stem| Some(stem.last_use.load(Ordering::Relaxed)) == oldest);
+        at.map(|at| self.all.swap_remove(at)).is_some()
     }
 
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.all.len()
     }
 }

@@ -16,7 +16,7 @@ use super::permit::{Held, Kind, Owner, Permit};
 use super::places::{Id, Why};
 use super::statistics::ToolStatistics;
 use super::stem::Stem;
-use super::wait::{Waiting, are_busy};
+use super::wait::{Waiting, are_busy, are_learning};
 use super::{Make, Process, Unit, Zygote};
 use crate::warm::ahead::Made;
 use crate::warm::observe::{Observed, Refusal, Tally};
@@ -41,7 +41,7 @@ pub(crate) enum Plan<M: Make> {
     /// This persistent process runs it. The flag says whether the run is audited.
     Reset(Held<M::Worker>, bool),
     /// This stem makes a persistent process, which runs it.
-    Clone(Arc<Stem<M::Worker>>, Permit, bool),
+    Clone(Arc<Stem<M::Worker>>, Permit, bool, u32),
     /// This zygote forks. With a permit, it makes a persistent process for that.
     Use(Held<M::Zygote>, Option<Permit>),
     /// Make a zygote, then continue as with `Use`.
@@ -114,7 +114,7 @@ impl<M: Make> Tool<M> {
         let mut state = self.lock();
         let plan = loop {
             let (here, now) = (affinity::current(), Instant::now());
-            let start = Start { spec, policy, exe: &exe, here, now, busy: are_busy };
+            let start = Start { spec, policy, exe: &exe, here, now, busy: are_busy, learning: are_learning };
             let until = match self.decide(&mut state, start, &mut waiting) {
                 Ok(Err(until)) => until,
                 Ok(Ok(plan)) => break Ok(plan),
@@ -144,7 +144,7 @@ impl<M: Make> Tool<M> {
         let zygote = |id| self.permit(Kind::Zygote, id);
         Ok(Ok(match state.decide(start, waiting)? {
             Step::Reset(id, unit, audited) => Plan::Reset(Held::new(unit, worker(id)), audited),
-            Step::Clone(stem, id, audited) => Plan::Clone(stem, worker(id), audited),
+            Step::Clone(stem, id, audited, audits) => Plan::Clone(stem, worker(id), audited, audits),
             Step::Use(id, unit, grown) => Plan::Use(Held::new(unit, zygote(id)), grown.map(worker)),
             Step::Make(id, grown) => Plan::Make(zygote(id), grown.map(worker)),
             Step::Wait(until, key) => {
@@ -334,17 +334,11 @@ impl<M: Make> Tool<M> {
         self.lock().workers.made(permit.id(), key, pid);
     }
 
-    /// Records that a clone is the persistent process of `permit`. Returns how many of its runs are audited, whatever the sample.
-    pub(super) fn cloned(&self, permit: &Permit, key: &Arc<[u8]>, pid: i32) -> u32 {
-        let mut state = self.lock();
-        state.workers.made(permit.id(), key, pid);
-        state.cloned()
-    }
-
     /// Returns whether a clone of this process, which has just been reset, should become a stem.
     pub(super) fn wants_stem(&self, unit: &Unit<M::Worker>, policy: &Policy) -> bool {
         let is_wanted = {
-            let state = self.lock();
+            let mut state = self.lock();
+            state.stems.ran(&unit.key, unit.learned);
             let may_be = state.health.stopped.is_none() && state.unfit.is_none();
             may_be
                 && match policy.clones {
@@ -361,6 +355,7 @@ impl<M: Make> Tool<M> {
         let mut state = self.lock();
         if state.health.stopped.is_none() && state.unfit.is_none() {
             state.stems.put(stem, policy.zygotes_per_tool);
+            state.queue.wake_all();
         }
     }
 
