@@ -5,8 +5,8 @@ mod common;
 use std::path::Path;
 
 use common::{Case, Victim, case, compile, plain_spec, start};
-use hotstart_launch::{Child, Choice, Clones, Group, Launcher, OnDoubt, Policy, ToolStatistics, Via};
-use hotstart_model::Status;
+use hotstart_launch::{Child, Choice, Clones, EnvBlock, Group, Launcher, OnDoubt, Policy, ToolStatistics, Via};
+use hotstart_model::{Environment, Status};
 
 const RUNS: u64 = 24;
 
@@ -84,14 +84,16 @@ fn begin<'g>(launcher: &'g Launcher, victim: &Victim, input: &std::os::fd::Owned
     use std::os::fd::AsFd;
     let out = std::fs::File::options().write(true).open("/dev/null").unwrap();
     let cwd = victim.dir.path();
-    let spec = plain_spec(&victim.program, &["waits", "wait"], cwd, [input.as_fd(), out.as_fd(), out.as_fd()]);
+    let mut spec =
+        plain_spec(&victim.program, &["victim", "wait"], cwd, [input.as_fd(), out.as_fd(), out.as_fd()]);
+    let env: Environment = case(&[]).env.into_iter().collect();
+    spec.env = EnvBlock::new(&env);
     launcher.start(&spec, group).unwrap()
 }
 
 /// Returns how many runs at a time were started in which way, when the tool has learned, and the status of all.
 fn several(launcher: &Launcher, victim: &Victim) -> Vec<(Via, Status)> {
-    let (input, end) = rustix::pipe::pipe().unwrap();
-    rustix::io::fcntl_setfd(&end, rustix::io::FdFlags::CLOEXEC).unwrap();
+    let (input, end) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
     let groups: Vec<Group> = (0..4).map(|_| Group::new()).collect();
     let children: Vec<_> = groups.iter().map(|group| begin(launcher, victim, &input, group)).collect();
     drop(end);
