@@ -147,6 +147,7 @@ HS_HIDDEN int hs_affinity_free(int to_anywhere);
 
 /* text.c */
 HS_HIDDEN void hs_text_enlarge(void);
+HS_HIDDEN void hs_text_share(void);
 
 /* decode.c */
 HS_HIDDEN int hs_decode(char *message, long length, uint32_t room, struct hs_job *job);

@@ -5,7 +5,9 @@ mod common;
 use std::path::Path;
 
 use common::{Case, Victim, case, compile, plain_spec, start};
-use hotstart_launch::{Child, Choice, Clones, EnvBlock, Group, Launcher, OnDoubt, Policy, ToolStatistics, Via};
+use hotstart_launch::{
+    Child, Choice, Clones, EnvBlock, Group, Launcher, OnDoubt, Policy, ToolStatistics, Via,
+};
 use hotstart_model::{Environment, Status};
 
 const RUNS: u64 = 24;
@@ -80,7 +82,12 @@ fn everything_that_a_run_changes_is_put_back_in_its_clones() {
 }
 
 /// Starts the program, which then waits.
-fn begin<'g>(launcher: &'g Launcher, victim: &Victim, input: &std::os::fd::OwnedFd, group: &'g Group) -> Child<'g> {
+fn begin<'g>(
+    launcher: &'g Launcher,
+    victim: &Victim,
+    input: &std::os::fd::OwnedFd,
+    group: &'g Group,
+) -> Child<'g> {
     use std::os::fd::AsFd;
     let out = std::fs::File::options().write(true).open("/dev/null").unwrap();
     let cwd = victim.dir.path();
@@ -111,7 +118,11 @@ fn further_processes_are_clones_once_one_has_learned() {
     assert_eq!(ran, vec![(Via::Reset, expected.status); 4]);
     let after = statistics(&warm);
     assert_eq!((after.forks, after.clones, after.only_forked.as_ref()), (1, 3, None), "{after:?}");
-    assert_eq!(after.at_point - before.at_point, 4 - 3, "the first runs of the first clones are audited from main on");
+    assert_eq!(
+        after.at_point - before.at_point,
+        4 - 3,
+        "the first runs of the first clones are audited from main on"
+    );
     several(&warm, &victim);
     assert_eq!(statistics(&warm).at_point - after.at_point, 4, "clones know what was learned");
     let none = launcher("waits", Clones::None, 0);

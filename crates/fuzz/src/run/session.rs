@@ -7,8 +7,8 @@ use std::io;
 use std::os::fd::AsFd;
 
 use hotstart_launch::{
-    Child, Choice, Clones, EnvBlock, Exit, Group, Launcher, Limit, OnDoubt, Policy, ProcessGroup, Resource, Spec,
-    Stopped, Via,
+    Child, Choice, Clones, EnvBlock, Exit, Group, Launcher, Limit, OnDoubt, Policy, ProcessGroup, Resource,
+    Spec, Stopped, Via,
 };
 use hotstart_model::Environment;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

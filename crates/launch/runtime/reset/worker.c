@@ -37,7 +37,8 @@ static struct {
     struct stat channel; /* the socket, by which it is known again */
     int is_once;         /* main runs here once only */
     int running;
-    int is_shared; /* its memory is shared with a clone, and it has run nothing since */
+    int is_shared;  /* its memory is shared with a clone, and it has run nothing since */
+    int has_clones; /* it, or a process of which it is a clone, has made one */
     int exit_code;
     unsigned runs, audits;
     enum hs_level level;
@@ -288,7 +289,9 @@ static int settle_clone(const struct hs_job *job)
 void hs_worker_clone(const struct hs_job *job)
 {
     struct hs_reply reply = {HS_VERSION, sizeof reply, 0, 0, HS_STAGE_CLONE, 0};
-    worker.is_shared = 1;
+    if (!worker.has_clones)
+        hs_text_share();
+    worker.is_shared = worker.has_clones = 1;
     reply.pid = hs_child_clone_worker(&worker.page->clone);
     if (reply.pid < 0) {
         reply.error = -reply.pid;

@@ -35,6 +35,8 @@ const REGROW_FIRST: u32 = 8;
 const REGROW_MOST: u32 = 1024;
 const PAY_MOST: u32 = 64;
 
+/// Runs of a process that would have begun later in a clone, before one takes its place: a clone costs about as much as two save.
+const MISSED_MAX: u32 = 2;
 /// Persistent processes at a time from which on one learns first, and the others are its clones.
 const MANY_WORKERS: usize = 8;
 /// The first clones of a tool whose first runs are audited: one begins at `main`, the other at the deferred snapshot.
@@ -246,14 +248,15 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
         start: Start<'_>,
     ) -> Option<Step<Z, W>> {
         let bit = bit_of(start.spec.argv.len());
-        let (id, learned) = self.nearest_worker(key, bit, start.here)?;
-        let each = start.policy.clones == Clones::Each;
-        if let Some(stem) = stem.filter(|stem| each || stem.knows_more(learned, bit)) {
+        let id = self.nearest_worker(key, bit, start.here)?;
+        let mut unit = self.workers.take(id)?;
+        unit.missed += u32::from(stem.is_some_and(|stem| stem.knows_more(&unit, bit)));
+        let is_outdone = unit.missed > if unit.learned == 0 { 0 } else { MISSED_MAX };
+        if let Some(stem) = stem.filter(|_| is_outdone || start.policy.clones == Clones::Each) {
             self.workers.retire(id, Why::Outdone);
             let id = self.workers.claim(key.into());
             return Some(self.clone_from(Arc::clone(stem), id, start.policy));
         }
-        let unit = self.workers.take(id)?;
         let audit = self.health.audits_next(start.policy.audit_one_in) || unit.audits_due > 0;
         Some(Step::Reset(id, unit, audit))
     }
@@ -299,13 +302,13 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
         left.map(|until| Step::Wait(until, key.into())).ok_or(Reason::Busy)
     }
 
-    /// Returns the idle persistent process that ran last, and what it has learned: of those that know of `bit` if there are
-    /// any, and of these one requested from processor `here`. The memory of a run is in that processor's caches. The kernel wakes the next stage of a pipeline where the last
-    /// one ran, so concurrent tests do not queue for one processor while another is idle.
-    fn nearest_worker(&self, key: &[u8], bit: u64, here: usize) -> Option<(Id, u64)> {
+    /// Returns the idle persistent process that ran last: of those that know of `bit` if there are any, and of these one
+    /// requested from processor `here`. The memory of a run is in that processor's caches. The kernel wakes the next stage of
+    /// a pipeline where the last one ran, so concurrent tests do not queue for one processor while another is idle.
+    fn nearest_worker(&self, key: &[u8], bit: u64, here: usize) -> Option<Id> {
         let fitting = self.workers.idle().filter(|(_, unit)| *unit.key == *key);
         let rank = |unit: &Unit<W>| (unit.learned & bit != 0, unit.asked_on == here, unit.last_use());
-        fitting.max_by_key(|(_, unit)| rank(unit)).map(|(id, unit)| (id, unit.learned))
+        fitting.max_by_key(|(_, unit)| rank(unit)).map(|(id, _)| id)
     }
 
     /// Returns the limit for all keys, with `each` for one: tests start one tool with several kinds of standard error.

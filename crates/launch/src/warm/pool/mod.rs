@@ -155,6 +155,8 @@ pub(crate) struct Unit<P> {
     learned: u64,
     /// Number of runs that are audited, whatever the sample.
     audits_due: u32,
+    /// Number of its runs that would have begun later in a clone.
+    missed: u32,
 }
 
 /// All tools of a runner, and their processes.
@@ -182,6 +184,7 @@ impl<P> Unit<P> {
             owns: Owns::Plain,
             learned: 0,
             audits_due: 0,
+            missed: 0,
         }
     }
 

@@ -69,9 +69,9 @@ impl<W: Worker> Stem<W> {
 }
 
 impl<W> Stem<W> {
-    /// Returns whether it can begin a run later than a process which knows `learned`.
-    pub(super) fn knows_more(&self, learned: u64, bit: u64) -> bool {
-        self.learned & bit != 0 && learned & bit == 0
+    /// Returns whether it could have begun a run later than `unit`.
+    pub(super) fn knows_more(&self, unit: &Unit<W>, bit: u64) -> bool {
+        self.learned & bit != 0 && unit.learned & bit == 0
     }
 }
 

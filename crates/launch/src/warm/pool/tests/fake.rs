@@ -266,9 +266,10 @@ impl Trial {
         now: Instant,
     ) -> Result<Option<Lease<'_, Maker>>, Reason> {
         let (tool, policy) = (self.tool(spec), self.pool.policy());
-        while let Some(plan) =
-            tool.try_plan(Start { spec, policy, exe: &[], here: 0, now, busy: |_| false, learning: |_| true }, waiting)?
-        {
+        while let Some(plan) = tool.try_plan(
+            Start { spec, policy, exe: &[], here: 0, now, busy: |_| false, learning: |_| true },
+            waiting,
+        )? {
             if let Some(lease) = self.pool.carry_out(&tool, spec, plan)? {
                 return Ok(Some(lease));
             }

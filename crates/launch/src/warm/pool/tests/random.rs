@@ -83,7 +83,14 @@ fn settings() -> impl Strategy<Value = Policy> {
     let limits = (1..4usize, 1..5usize, 1..5usize, prop_oneof![Just(1), Just(1000)]);
     let clones = prop_oneof![Just(Clones::None), Just(Clones::OfLearned), Just(Clones::Each)];
     (choice, limits, 0..12u64, 1..30u32, any::<bool>(), clones).prop_map(
-        |(choice, (zygotes_per_tool, workers_per_tool, workers_at_once, jobs), memory, starts, repeats, clones)| {
+        |(
+            choice,
+            (zygotes_per_tool, workers_per_tool, workers_at_once, jobs),
+            memory,
+            starts,
+            repeats,
+            clones,
+        )| {
             Policy {
                 choice,
                 zygotes_per_tool,
@@ -189,7 +196,9 @@ impl Run<'_> {
     fn end(mut self) -> Result<(), TestCaseError> {
         self.waiting.clear();
         self.leases.clear();
-        self.active.drain(..).for_each(|(_, run)| run.finish(&ended(Way::Well { at_point: false, learned: 0 })));
+        self.active
+            .drain(..)
+            .for_each(|(_, run)| run.finish(&ended(Way::Well { at_point: false, learned: 0 })));
         self.check()?;
         prop_assert!(self.trial.pool.budget.used() <= self.trial.pool.policy().memory);
         TOOLS.iter().for_each(|name| self.trial.tool(&spec(name, 0, true)).quarantine());
