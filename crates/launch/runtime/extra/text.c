@@ -57,6 +57,7 @@ void hs_text_enlarge(void)
         replace(from[i], size[i]);
 }
 
+#if HS_RESETS
 /* Has clones of this process find the pages of large files that it has used, where each would be a fault. A page is written with what it
  * has, past its protection, so that all mappings stay as they are. Where the system forbids that, clones take the faults. */
 void hs_text_share(void)
@@ -71,3 +72,4 @@ void hs_text_share(void)
     }
     HS_SYS(SYS_close, own);
 }
+#endif
