@@ -70,6 +70,8 @@ pub(super) struct State<Z, W> {
     pub zygotes: Places<Z>,
     pub workers: Places<W>,
     pub stems: Stems<W>,
+    /// Clones that were decided on; a stem may turn out to serve no more.
+    clones_begun: u64,
     pub queue: Queue,
     pub health: Health,
     pub statistics: ToolStatistics,
@@ -141,6 +143,7 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
             zygotes: Places::default(),
             workers: Places::default(),
             stems: Stems::default(),
+            clones_begun: 0,
             queue: Queue::default(),
             health: Health::default(),
             statistics,
@@ -262,8 +265,8 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
     }
 
     fn clone_from(&mut self, stem: Arc<Stem<W>>, place: Id, policy: &Policy) -> Step<Z, W> {
-        self.statistics.clones += 1;
-        let audits = if self.statistics.clones <= CLONES_AUDITED { AUDITS_OF_CLONE } else { 0 };
+        self.clones_begun += 1;
+        let audits = if self.clones_begun <= CLONES_AUDITED { AUDITS_OF_CLONE } else { 0 };
         let is_audited = self.health.audits_next(policy.audit_one_in) || audits > 0;
         Step::Clone(stem, place, is_audited, audits)
     }

@@ -302,6 +302,7 @@ impl<M: Make> Pool<M> {
             return None;
         };
         tool.grown(&permit, &unit.key, unit.process.pid());
+        tool.cloned();
         Some(Held::new(unit, permit))
     }
 

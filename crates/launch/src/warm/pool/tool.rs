@@ -334,6 +334,11 @@ impl<M: Make> Tool<M> {
         self.lock().workers.made(permit.id(), key, pid);
     }
 
+    /// Counts a clone that was made.
+    pub(super) fn cloned(&self) {
+        self.lock().statistics.clones += 1;
+    }
+
     /// Returns whether a clone of this process, which has just been reset, should become a stem.
     pub(super) fn wants_stem(&self, unit: &Unit<M::Worker>, policy: &Policy) -> bool {
         let is_wanted = {
