@@ -14,7 +14,7 @@ warm-fuzz: runs generated programs cold, forked and reset, and reports every dif
   --jobs J         sequences at a time, 1 by default
   --act NAME       only sequences with this act
   --skip NAME,…    acts that are never drawn
-  --mode MODE      fork or reset; both by default
+  --mode MODE      fork, reset or clone; all by default
   --out DIR        where findings are written, target/warm-fuzz by default
   --findings N     ends after so many, 50 by default
   --against FILE   another warm-fuzz: what that one finds as well is told, but does not count
@@ -75,7 +75,7 @@ impl Options {
             jobs: 1,
             act: None,
             skip: Vec::new(),
-            modes: vec![Mode::Fork, Mode::Audited, Mode::Reset],
+            modes: vec![Mode::Fork, Mode::Audited, Mode::Reset, Mode::Cloned],
             findings: 50,
             out: "target/warm-fuzz".into(),
             against: None,
@@ -112,6 +112,7 @@ impl Options {
                 self.modes = match value.as_str() {
                     "fork" => vec![Mode::Fork],
                     "reset" => vec![Mode::Audited, Mode::Reset],
+                    "clone" => vec![Mode::Cloned],
                     _ => return Err(wrong),
                 }
             }

@@ -109,8 +109,9 @@ fn the_modes_are_what_they_are_called() {
     let run = |mode| session.run(&sequence, &program, mode).unwrap();
     let cold = run(Mode::Cold);
     assert_eq!(cold.warm(), 0);
-    for mode in [Mode::Fork, Mode::Reset, Mode::Audited] {
+    for mode in [Mode::Fork, Mode::Reset, Mode::Audited, Mode::Cloned] {
         let warm = run(mode);
+        assert_eq!(warm.clones, if mode == Mode::Cloned { 4 } else { 0 });
         assert_eq!((warm.warm(), &warm.observed), (5, &cold.observed), "{mode:?}");
         assert_eq!(warm.audit, None);
     }

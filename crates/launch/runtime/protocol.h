@@ -104,11 +104,14 @@ struct hs_request {
 /* With HS_REQUEST_WORKER: the worker runs main once, behind the gate, and then ends as any process. Only such a request may set
  * limits. */
 #define HS_REQUEST_ONCE 32u
+/* To a worker that waits: it makes a clone, which waits for requests of its own. The request is its head alone, with the clone's socket and
+ * page as its descriptors. Both processes answer with a struct hs_reply: the clone when it can take requests, at its own socket. */
+#define HS_REQUEST_CLONE 64u
 
 enum hs_stage { HS_STAGE_REQUEST = 1, HS_STAGE_DIRECTORY, HS_STAGE_LIMITS, HS_STAGE_TITLE, HS_STAGE_CLONE,
                 HS_STAGE_RESET };
 
-/* Zygote to runner: the number of the fork, or what failed (then there is none). */
+/* Zygote to runner: the number of the fork, or what failed (then there is none). The same of a worker's clone. */
 struct hs_reply {
     uint32_t version;
     uint32_t length;
@@ -162,6 +165,7 @@ struct hs_end {
     uint64_t minor_faults, major_faults;
     uint64_t voluntary, involuntary; /* context switches */
     uint64_t max_rss_kib; /* of all runs so far */
+    uint64_t learned;     /* bit n: it has a deferred snapshot for n arguments; numbers above 63 are not told */
 };
 
 /* Stands for "/" in the path of this library where an allocator of the user's choice is loaded behind it. */
@@ -218,6 +222,8 @@ enum hs_run_doubt {
 struct hs_page {
     volatile int32_t begun;        /* 1 once main has begun */
     volatile int32_t doubts;       /* enum hs_run_doubt, of this run */
+    volatile int32_t clone;        /* the number of the last clone: the kernel writes it before that runs */
+    int32_t reserved;
 };
 
 #endif

@@ -151,6 +151,7 @@ HS_HIDDEN int hs_affinity_free(int to_anywhere);
 
 /* text.c */
 HS_HIDDEN void hs_text_enlarge(void);
+HS_HIDDEN void hs_text_share(void);
 
 /* decode.c */
 HS_HIDDEN int hs_decode(char *message, long length, uint32_t room, struct hs_job *job);
@@ -187,6 +188,7 @@ HS_HIDDEN int hs_strings_are_untouched(const struct hs_job *job, const struct hs
 /* child.c */
 HS_HIDDEN int hs_child_open(void);
 HS_HIDDEN int hs_child_clone(int32_t *pid_cell, int32_t group);
+HS_HIDDEN int hs_child_clone_worker(volatile int32_t *pid_cell);
 HS_HIDDEN void hs_child_install(const struct hs_job *job);
 HS_HIDDEN void hs_child_limit(const struct hs_job *job);
 HS_HIDDEN void hs_child_begin(const struct hs_job *job);
@@ -205,6 +207,7 @@ HS_HIDDEN HS_GENERAL int hs_worker_has_past(void);
 HS_HIDDEN HS_GENERAL void hs_worker_ended(int status);
 HS_HIDDEN HS_GENERAL void hs_worker_doubts(enum hs_run_doubt doubt);
 HS_HIDDEN void hs_worker_begin(const struct hs_start *start, const struct hs_call *call, const struct hs_job *job);
+HS_HIDDEN void hs_worker_clone(const struct hs_job *job);
 
 /* The two places in a run of which there are snapshots: before main, and where it first looks at its request. */
 enum hs_level { HS_AT_MAIN, HS_AT_POINT, HS_LEVELS };
@@ -223,6 +226,7 @@ HS_HIDDEN int hs_memory_compare_point(int (*differs)(uint32_t *place, uint32_t s
 HS_HIDDEN uintptr_t hs_memory_point_stack(void);
 HS_HIDDEN void hs_memory_choose(enum hs_level level);
 HS_HIDDEN void hs_memory_restore(void);
+HS_HIDDEN void hs_memory_make_present(void);
 HS_HIDDEN int hs_memory_differs(void);
 HS_HIDDEN int hs_memory_clear(uintptr_t from, uintptr_t to);
 HS_HIDDEN int hs_memory_is_zero(const char *from, const char *to);
@@ -331,6 +335,7 @@ HS_HIDDEN HS_GENERAL int hs_sites_tail_is_free(uintptr_t site);
 /* gate.c: has every system call of a run come to calls.c. */
 HS_HIDDEN void hs_gate_prepare(void);
 HS_HIDDEN int hs_gate_open(void);
+HS_HIDDEN int hs_gate_open_again(void);
 HS_HIDDEN void hs_gate_close(void);
 HS_HIDDEN void hs_gate_lift(void);
 HS_HIDDEN void hs_gate_join(void);
@@ -352,6 +357,7 @@ HS_HIDDEN void hs_gate_action(const struct hs_action *action, struct hs_action *
 
 /* mappings.c */
 HS_HIDDEN int hs_mappings_open(void);
+HS_HIDDEN void hs_mappings_open_again(void);
 HS_HIDDEN void hs_mappings_note_base(void);
 HS_HIDDEN void hs_mappings_make_real(int for_good);
 HS_HIDDEN int hs_mappings_have_code(void);
@@ -391,6 +397,7 @@ HS_HIDDEN uint32_t hs_state_differs(void);
 /* point.c */
 HS_HIDDEN void hs_point_open(const struct hs_start *start);
 HS_HIDDEN int hs_point_is_ready(void);
+HS_HIDDEN uint64_t hs_point_learned(void);
 HS_HIDDEN int hs_point_serves(const struct hs_job *job);
 HS_HIDDEN int hs_point_learns_from(const struct hs_job *job);
 HS_HIDDEN void hs_point_watch(const struct hs_job *job, const struct hs_call *call);

@@ -42,6 +42,8 @@ pub struct Visit {
 pub(crate) struct History {
     kept: Mutex<Kept>,
     is_doubted: AtomicBool,
+    /// That of the process of which this one is a clone: what its runs may have left is here, too.
+    parent: Option<Arc<History>>,
 }
 
 #[derive(Debug, Default)]
@@ -61,9 +63,21 @@ pub(crate) struct Mark {
 }
 
 impl History {
-    /// Returns whether the persistent process must not be used again.
+    /// Begins the history of a clone.
+    pub(crate) fn after(parent: &Arc<History>) -> Arc<History> {
+        Arc::new(History { parent: Some(Arc::clone(parent)), ..History::default() })
+    }
+
+    /// Returns whether the persistent process must not be used again: a run in it is doubted, or in one of which it is a clone.
     pub(crate) fn is_doubted(&self) -> bool {
-        self.is_doubted.load(Ordering::Relaxed)
+        let mut of = Some(self);
+        while let Some(history) = of {
+            if history.is_doubted.load(Ordering::Relaxed) {
+                return true;
+            }
+            of = history.parent.as_deref();
+        }
+        false
     }
 
     /// Adds a run of `spec` by `job`.
@@ -142,6 +156,16 @@ mod tests {
         // Runs that are no longer kept are not reported.
         assert_eq!(marks[36].visit(3).last, []);
         assert_eq!(marks[37].visit(3).last.len(), 1);
+    }
+
+    #[test]
+    fn a_doubted_run_concerns_all_clones_and_no_other_process() {
+        let null = std::fs::File::open("/dev/null").unwrap();
+        let first = Arc::new(History::default());
+        let second = History::after(&first);
+        let third = History::after(&second);
+        second.add(8, &spec(&null, "x"), None).doubt();
+        assert_eq!([&first, &second, &third].map(|history| history.is_doubted()), [false, true, true]);
     }
 
     #[test]

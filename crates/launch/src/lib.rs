@@ -45,7 +45,7 @@ pub use sys::features::{glibc_version, has_syscall_user_dispatch};
 pub use sys::priority::io_priority;
 pub use sys::wait::Change;
 pub use warm::{
-    Ahead, Choice, CpuTime, Nested, NestedStarts, OnDoubt, Policy, Retirement, StatCache, Statistics,
+    Ahead, Choice, Clones, CpuTime, Nested, NestedStarts, OnDoubt, Policy, Retirement, StatCache, Statistics,
     Stopped, ToolStatistics, cache_directory, needed_glibc,
 };
 

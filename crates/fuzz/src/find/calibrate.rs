@@ -39,19 +39,20 @@ fn sequence(first: &[String], second: &[String]) -> Sequence {
     Sequence { before: Vec::new(), requests: runs.map(request).to_vec() }
 }
 
-/// Runs `sequence` cold and in a persistent process.
+/// Runs `sequence` cold and in `mode`, which resets.
 pub fn calibrate(
     session: &Session,
     sequence: &Sequence,
     program: &Program,
+    mode: Mode,
     statistics: &mut Statistics,
 ) -> io::Result<Tried> {
     statistics.covers(sequence);
     let cold = session.run(sequence, program, Mode::Cold)?;
     statistics.tally.add(Mode::Cold, &cold);
-    let warm = run_against(session, sequence, program, Mode::Reset, &cold)?;
-    statistics.tally.add(Mode::Reset, &warm);
-    Ok(Tried { retires: warm.retired > 0, differs: compare(&cold, &warm, Mode::Reset).is_some() })
+    let warm = run_against(session, sequence, program, mode, &cold)?;
+    statistics.tally.add(mode, &warm);
+    Ok(Tried { retires: warm.retired > 0, differs: compare(&cold, &warm, mode).is_some() })
 }
 
 #[cfg(test)]

@@ -174,7 +174,8 @@ impl<'c> Job<'c> {
 
     /// Whether `sequence` retires a persistent process. Examines the sequence if it differs.
     fn try_out(&mut self, sequence: &Sequence) -> Result<bool, String> {
-        let tried = calibrate(&self.session, sequence, &self.universal, &mut self.statistics);
+        let mode = if self.campaign.options.modes == [Mode::Cloned] { Mode::Cloned } else { Mode::Reset };
+        let tried = calibrate(&self.session, sequence, &self.universal, mode, &mut self.statistics);
         let tried = tried.map_err(|e| format!("cannot try {}: {e}", names(sequence).join(", ")))?;
         let is_known = |known: &Known| known.iter().any(|acts| acts.iter().all(|act| sequence.has(act)));
         if tried.differs && !is_known(&self.campaign.known.lock().expect("no panic while locked")) {

@@ -7,8 +7,8 @@ use std::io;
 use std::os::fd::AsFd;
 
 use hotstart_launch::{
-    Child, Choice, EnvBlock, Exit, Group, Launcher, Limit, OnDoubt, Policy, ProcessGroup, Resource, Spec,
-    Stopped, Via,
+    Child, Choice, Clones, EnvBlock, Exit, Group, Launcher, Limit, OnDoubt, Policy, ProcessGroup, Resource,
+    Spec, Stopped, Via,
 };
 use hotstart_model::Environment;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -31,6 +31,8 @@ pub enum Mode {
     Reset,
     /// In persistent processes, with an audit after each run.
     Audited,
+    /// Each run in a new clone of the persistent process that ran last.
+    Cloned,
 }
 
 impl Mode {
@@ -41,16 +43,18 @@ impl Mode {
             Mode::Fork => "fork",
             Mode::Reset => "reset",
             Mode::Audited => "audited",
+            Mode::Cloned => "cloned",
         }
     }
 
     fn launcher(self, program: &Program) -> Launcher {
         let name = program.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let choice = Choice::Only(vec![name]);
-        let warm = |resets, audit_one_in| {
+        let warm = |resets, audit_one_in, clones| {
             Launcher::new().with_policy(Policy {
                 choice: choice.clone(),
                 resets,
+                clones,
                 audit_one_in,
                 on_doubt: OnDoubt::Bear,
                 ..Policy::default()
@@ -58,9 +62,11 @@ impl Mode {
         };
         match self {
             Mode::Cold => Launcher::new(),
-            Mode::Fork => warm(false, 0),
-            Mode::Reset => warm(true, 0),
-            Mode::Audited => warm(true, 1),
+            Mode::Fork => warm(false, 0, Clones::None),
+            Mode::Reset => warm(true, 0, Clones::OfLearned),
+            Mode::Audited => warm(true, 1, Clones::OfLearned),
+            // Its first runs are audited, every other one also where it begins at `main`.
+            Mode::Cloned => warm(true, 3, Clones::Each),
         }
     }
 }
@@ -76,6 +82,8 @@ pub struct Outcome {
     pub audit: Option<String>,
     /// The number of runs after which a persistent process was retired.
     pub retired: u64,
+    /// The number of clones.
+    pub clones: u64,
     /// Runs that were lost with a killed persistent process, and repeated cold.
     pub lost: usize,
     /// The numbers of doubtful runs: `hotstart` repeats them cold before it believes them.
@@ -179,6 +187,7 @@ impl Session {
             outcome.via.push(exit.via);
         }
         for tool in launcher.statistics().tools {
+            outcome.clones += tool.clones;
             outcome.retired += tool.retired.values().sum::<u64>();
             if let Some(Stopped::Differs(what)) = tool.only_forked {
                 outcome.audit = Some(what);

@@ -106,6 +106,16 @@ int hs_point_is_ready(void)
     return point.is_ready;
 }
 
+/* The numbers of arguments for which there is a snapshot, as bits. */
+uint64_t hs_point_learned(void)
+{
+    uint64_t found = 0;
+    for (unsigned i = 0; i < point.count; i++)
+        if (point.variants[i].stage == AGREED && point.variants[i].argc < 64)
+            found |= 1ull << point.variants[i].argc;
+    return found;
+}
+
 static void forget(void)
 {
     hs_delta_forget();

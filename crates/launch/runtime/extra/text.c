@@ -4,11 +4,16 @@
  * for each place, and the address translation of a worker misses all the time. Here the text is copied once into anonymous memory on
  * large pages, which is moved to the address of the mapping. All forks and workers of the zygote share it. The bytes are the same, and
  * the line in /proc/self/maps is another.
+ *
+ * A worker that makes clones keeps the small pages of the file. The kernel copies the page table of a file's mapping to a clone only if
+ * the process has a page of its own there, so each large one gets one.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include "runtime.h"
 
@@ -51,3 +56,20 @@ void hs_text_enlarge(void)
     for (size_t i = 0; i < count; i++)
         replace(from[i], size[i]);
 }
+
+#if HS_RESETS
+/* Has clones of this process find the pages of large files that it has used, where each would be a fault. A page is written with what it
+ * has, past its protection, so that all mappings stay as they are. Where the system forbids that, clones take the faults. */
+void hs_text_share(void)
+{
+    struct hs_mapping map;
+    const int own = (int)HS_SYS(SYS_open, "/proc/self/mem", O_RDWR | O_CLOEXEC);
+    const char *at = own >= 0 ? hs_maps_read() : NULL;
+    while (at && (at = hs_maps_next(at, &map))) {
+        const int is_fixed = map.access[0] == 'r' && map.access[1] == '-' && map.access[3] == 'p' && map.path[0] == '/';
+        if (is_fixed && map.to - map.from >= LARGE)
+            HS_SYS(SYS_pwrite64, own, map.from, 1, map.from);
+    }
+    HS_SYS(SYS_close, own);
+}
+#endif

@@ -83,6 +83,15 @@ int hs_child_clone(int32_t *pid_cell, int32_t group)
     return pid;
 }
 
+#if HS_RESETS
+/* The same for a worker that waits: its clone waits, too, in a group of its own. Only the runtime's text makes calls here. */
+int hs_child_clone_worker(volatile int32_t *pid_cell)
+{
+    const long flags = CLONE_PARENT | CLONE_PARENT_SETTID | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD;
+    return (int)HS_SYS(SYS_clone, flags, 0, pid_cell, thread.number, 0);
+}
+#endif
+
 /* Whether robust mutexes are held. The kernel notifies their waiters when a process ends. */
 int hs_child_holds_mutexes(void)
 {

@@ -196,6 +196,16 @@ static int take_request(const struct hs_start *start, struct hs_call *call)
     return 0;
 }
 
+#if HS_RESETS
+/* Whether the runner wants a clone of this worker. */
+static int asks_for_clone(uint32_t fd_count)
+{
+    server.job.head = (const struct hs_request *)message;
+    return server.job.head->version == HS_VERSION && server.job.head->length == sizeof(struct hs_request) &&
+           server.job.head->flags == HS_REQUEST_CLONE && fd_count == 2;
+}
+#endif
+
 /* A worker's next request, ready to be run; NULL when the runner is gone. */
 const struct hs_job *hs_serve_next(const struct hs_start *start, struct hs_call *call)
 {
@@ -204,9 +214,14 @@ const struct hs_job *hs_serve_next(const struct hs_start *start, struct hs_call 
         long length = next_request((uint32_t)start->argc, &fd_count);
         if (length == 0)
             return NULL;
-        if (length > 0 && prepare(start, call) == 0) {
+        if (length > 0 && prepare(start, call) == 0)
             return &server.job;
+#if HS_RESETS
+        if (length < 0 && asks_for_clone(fd_count)) {
+            hs_worker_clone(&server.job);
+            continue;
         }
+#endif
         const struct hs_end refused = {.version = HS_VERSION, .length = sizeof refused, .ending = HS_ENDING_REFUSED};
         close_fds(fd_count);
         if (hs_send(&refused, sizeof refused) != 0)

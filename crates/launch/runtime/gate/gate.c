@@ -570,6 +570,13 @@ int hs_gate_open(void)
     return dispatch(1) ? 0 : -1;
 }
 
+/* The same in a worker's clone, which the kernel has let out. */
+int hs_gate_open_again(void)
+{
+    *gate.alive = 1;
+    return dispatch(1) ? 0 : -1;
+}
+
 /* From here on calls are dispatched. */
 void hs_gate_close(void)
 {

@@ -39,6 +39,8 @@ static struct {
     struct stat channel; /* the socket, by which it is known again */
     int is_once;         /* main runs here once only */
     int running;
+    int is_shared;  /* its memory is shared with a clone, and it has run nothing since */
+    int has_clones; /* it, or a process of which it is a clone, has made one */
     int exit_code;
     unsigned runs, audits;
     enum hs_level level;
@@ -204,6 +206,9 @@ static void take_next(void)
     worker.job = hs_serve_next(&worker.start, &call);
     if (!worker.job)
         leave(0);
+    if (worker.is_shared)
+        hs_memory_make_present();
+    worker.is_shared = 0;
     if (worker.level == HS_AT_POINT && !begins_at_point())
         back_to_main(&call);
     if (worker.job->head->fd_count > 3)
@@ -240,6 +245,7 @@ static void finish(void)
     if (!end.retired)
         hide();
     close_all();
+    end.learned = hs_point_learned();
     if (end.retired || !audited)
         report(&end);
     if (end.retired)
@@ -279,6 +285,45 @@ void hs_worker_doubts(enum hs_run_doubt doubt)
 {
     if (hs_gate_is_worker())
         worker.page->doubts |= doubt;
+}
+
+/* In a clone, all is as in the process that made it, but for what the kernel does not copy, or copies wrongly. Its parent's page and kept
+ * blocks are not there; the signal stack, actions, mask, name, limits and rseq are. */
+static int settle_clone(const struct hs_job *job)
+{
+    const int socket = job->fds[0], page = job->fds[1];
+    hs_child_begin(job);
+    worker.process = (int)HS_SYS(SYS_getpid);
+    const long made = HS_SYS(SYS_mmap, worker.page, sizeof *worker.page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, page, 0);
+    if (made != (long)worker.page || HS_SYS(SYS_madvise, made, sizeof *worker.page, MADV_DONTFORK) != 0)
+        return -1;
+    if (HS_SYS(SYS_dup3, socket, HS_CONTROL_FD, O_CLOEXEC) < 0 || HS_SYS(SYS_fstat, HS_CONTROL_FD, &worker.channel) != 0)
+        return -1;
+    hs_mappings_open_again();
+    worker.audits = 0;
+    return hs_gate_open_again();
+}
+
+/* Makes a clone of this process. Returns in both. */
+void hs_worker_clone(const struct hs_job *job)
+{
+    struct hs_reply reply = {HS_VERSION, sizeof reply, 0, 0, HS_STAGE_CLONE, 0};
+    if (!worker.has_clones)
+        hs_text_share();
+    worker.is_shared = worker.has_clones = 1;
+    reply.pid = hs_child_clone_worker(&worker.page->clone);
+    if (reply.pid < 0) {
+        reply.error = -reply.pid;
+        reply.pid = 0;
+    } else if (reply.pid == 0) {
+        if (settle_clone(job) != 0)
+            leave(127);
+        reply.pid = worker.process;
+    }
+    HS_SYS(SYS_close, job->fds[0]);
+    HS_SYS(SYS_close, job->fds[1]);
+    if (hs_send(&reply, sizeof reply) != 0)
+        leave(0);
 }
 
 static int settle(void)

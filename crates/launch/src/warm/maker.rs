@@ -209,4 +209,8 @@ impl pool::Worker for Worker {
     fn private(&self) -> Option<u64> {
         pool::memory::private(Worker::pid(self))
     }
+
+    fn clone_process(&mut self) -> Result<Worker, Failure> {
+        Worker::clone_process(self)
+    }
 }

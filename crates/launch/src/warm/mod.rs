@@ -31,7 +31,7 @@ use std::sync::{Arc, OnceLock};
 pub use ahead::Ahead;
 pub use files::StatCache;
 pub use image::needed_glibc;
-pub use policy::{Choice, Nested, NestedStarts, OnDoubt, Policy, cache_directory};
+pub use policy::{Choice, Clones, Nested, NestedStarts, OnDoubt, Policy, cache_directory};
 pub use pool::{CpuTime, Retirement, Statistics, Stopped, ToolStatistics};
 
 use crate::slots::Slots;

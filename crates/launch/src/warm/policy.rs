@@ -74,6 +74,17 @@ pub enum OnDoubt {
     Bear,
 }
 
+/// The persistent processes that are clones of others (docs/design/reset.md, learned once).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clones {
+    /// None.
+    None,
+    /// All that are made once one of their tool has learned a deferred snapshot.
+    OfLearned,
+    /// One for each run, a clone of the process that ran last. For tests.
+    Each,
+}
+
 /// Settings of the pool.
 #[derive(Clone, Debug)]
 pub struct Policy {
@@ -94,6 +105,8 @@ pub struct Policy {
     pub starts_per_zygote: u32,
     /// Whether tools run in persistent processes, where they can.
     pub resets: bool,
+    /// The persistent processes that are clones of others.
+    pub clones: Clones,
     /// The client for tools' own starts. `None`: tools make them unchanged.
     pub nested: Option<Nested>,
     /// Approximate number of starts at a time: tests that run at once.
@@ -255,6 +268,7 @@ impl Default for Policy {
             zygotes_per_tool: cores.clamp(2, 16),
             starts_per_zygote: 2000,
             resets: true,
+            clones: Clones::OfLearned,
             nested: None,
             jobs: cores,
             workers_per_tool: (2 * cores).clamp(4, WORKERS_MOST),

@@ -36,6 +36,8 @@ pub(crate) const REQUEST_ANYWHERE: u32 = 16;
 pub(crate) const REQUEST_ONCE: u32 = 32;
 /// Stands for "/" in the path of a runtime behind which an allocator of the user's choice is loaded.
 pub(crate) const CHOSEN_NEXT: &str = "/./";
+/// Flag of a request to a persistent process that waits: it makes a clone of itself.
+pub(crate) const REQUEST_CLONE: u32 = 64;
 /// Argument of a `close` by which the runtime reports to an observer that constructors are over.
 pub(crate) const MARK_MAIN: u64 = MARK;
 /// Such arguments report that a library requests time or random bytes that is known to forget them, and that it has them.
@@ -107,7 +109,7 @@ pub(crate) const READY_SIZE: usize = 32;
 pub(crate) const REQUEST_SIZE: usize = 48;
 pub(crate) const REPLY_SIZE: usize = 24;
 pub(crate) const LIMIT_SIZE: usize = 24;
-pub(crate) const END_SIZE: usize = 88;
+pub(crate) const END_SIZE: usize = 96;
 
 /// `enum hs_ending`: the result of a request to a persistent process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,6 +139,8 @@ pub(crate) struct End {
     pub voluntary: u64,
     pub involuntary: u64,
     pub max_rss_kib: u64,
+    /// The numbers of arguments for which it has a deferred snapshot, as bits.
+    pub learned: u64,
 }
 
 impl End {
@@ -167,6 +171,7 @@ impl End {
             voluntary: long(4),
             involuntary: long(5),
             max_rss_kib: long(6),
+            learned: long(7),
         })
     }
 }
@@ -191,6 +196,23 @@ pub(crate) fn python_mode(observed: bool) -> [u8; 12] {
 }
 
 impl Request {
+    /// Returns the request to a persistent process for a clone.
+    pub(crate) fn for_clone() -> Request {
+        Request {
+            length: REQUEST_SIZE as u32,
+            argc: 0,
+            envc: 0,
+            fd_count: 0,
+            limit_count: 0,
+            pgid: 0,
+            umask: UMASK_KEEP,
+            runner: rustix::process::getpid().as_raw_nonzero().get(),
+            flags: REQUEST_CLONE,
+            slot: 0,
+            count_count: 0,
+        }
+    }
+
     pub(crate) fn encode(&self) -> [u8; REQUEST_SIZE] {
         let words = [
             VERSION,
@@ -273,6 +295,7 @@ mod tests {
             "HS_REQUEST_BOUND",
             "HS_REQUEST_ANYWHERE",
             "HS_REQUEST_ONCE",
+            "HS_REQUEST_CLONE",
             "HS_ENDING_REFUSED",
             "HS_SLOTS",
             "sizeof(struct hs_slot)",
@@ -319,7 +342,7 @@ mod tests {
                 .iter()
                 .map(|f| offset("hs_end", f)),
         )
-        .chain(["minor_faults", "voluntary", "max_rss_kib"].iter().map(|f| offset("hs_end", f)))
+        .chain(["minor_faults", "voluntary", "max_rss_kib", "learned"].iter().map(|f| offset("hs_end", f)))
         .chain(["names", "names_length", "environ", "place"].iter().map(|f| offset("hs_observed", f)))
         .collect();
         std::fs::write(
@@ -357,6 +380,7 @@ mod tests {
             REQUEST_BOUND as i64,
             REQUEST_ANYWHERE as i64,
             REQUEST_ONCE as i64,
+            REQUEST_CLONE as i64,
             Ending::Refused as i64,
             SLOTS as i64,
             Table::bytes(1) as i64,
@@ -365,7 +389,7 @@ mod tests {
             RUN_CALLS as i64,
             RUN_CHILDREN as i64,
             RUN_PAST as i64,
-            Table::bytes(1) as i64,
+            Table::bytes(2) as i64,
             MARK_MAIN as i64,
             MARK_KNOWN as i64,
             MARK_KNOWN_END as i64,
@@ -383,7 +407,7 @@ mod tests {
         .chain([0, 4])
         .chain([8, 12, 16])
         .chain([8, 12, 16, 20, 24, 28, 32])
-        .chain([48, 64, 80])
+        .chain([48, 64, 80, 88])
         .chain(OBSERVED.map(|offset| offset as i64))
         .collect();
         assert_eq!(numbers, expected);

@@ -3,19 +3,20 @@
 //! The end of a run is a message, not a death: the process ends only if it could not be reset, with the status that the tool
 //! gave. If a persistent process dies, a page shared with it shows whether `main` had begun.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hotstart_model::Status;
 use rustix::event::epoll;
+use rustix::fs::MemfdFlags;
 
 use super::exe;
 use super::files::Files;
 use super::request::{self, Asked, Failure};
-use super::wire::{End, Ending};
+use super::wire::{End, Ending, Reply, Request};
 use super::{starter, wire};
 use crate::history::{History, Mark};
 use crate::sys::anchor;
@@ -23,10 +24,13 @@ use crate::sys::channel::{self, Received};
 use crate::sys::clock;
 use crate::sys::shared::Table;
 use crate::sys::wait;
-use crate::{ProcessGroup, Spec, Usage};
+use crate::{ProcessGroup, Reason, Spec, Usage};
 
 /// How often to check that a silent process is alive: a child of it may hold its end of the socket.
 const LOOK: Duration = Duration::from_millis(250);
+
+/// Longest time that a process may take to make a clone, and the clone to be ready.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A process that can run its tool's `main` any number of times.
 #[derive(Debug)]
@@ -44,7 +48,7 @@ pub(crate) struct Worker {
 }
 
 /// The properties that a persistent process has from its zygote.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Origin {
     pub files: Arc<Files>,
     /// The path in `/proc/self/exe`.
@@ -57,8 +61,32 @@ pub(crate) struct Origin {
 #[derive(Debug)]
 pub(crate) struct Link {
     pub socket: OwnedFd,
-    /// `struct hs_page`: whether `main` has begun, and `enum hs_run_doubt`.
+    /// `struct hs_page`: whether `main` has begun, and `enum hs_run_doubt`; the number of the last clone.
     pub page: Table,
+}
+
+impl Link {
+    /// Makes the channels between the runner and a persistent process: the runner's ends, the process's socket, and its page.
+    pub(super) fn new() -> std::io::Result<(Link, OwnedFd, OwnedFd)> {
+        let (socket, theirs) = channel::pair()?;
+        let memory = rustix::fs::memfd_create("hotstart-page", MemfdFlags::CLOEXEC)?;
+        rustix::fs::ftruncate(&memory, Table::bytes(2) as u64)?;
+        let page = Table::map(&memory, 2)?;
+        Ok((Link { socket, page }, theirs, memory))
+    }
+
+    /// Waits until process `pid` answers that there is a clone; `None` if it does not.
+    fn await_reply(&self, pid: i32) -> Option<Reply> {
+        let until = Instant::now() + PATIENCE;
+        let mut message = [0; wire::REPLY_SIZE];
+        loop {
+            match channel::receive_patiently(&self.socket, &mut message) {
+                Received::Message(length) => return Reply::decode(&message[..length]),
+                Received::Nothing if !wait::has_ended(pid) && Instant::now() < until => {}
+                Received::End | Received::Nothing => return None,
+            }
+        }
+    }
 }
 
 /// The end of a run in a persistent process.
@@ -66,7 +94,16 @@ pub(crate) struct Link {
 pub(crate) enum Ended {
     /// The process can be used again, unless an audit found differences (`enum hs_difference`), or one of its `children` was no
     /// job of a server.
-    Reset { status: Status, usage: Usage, differs: u32, at_point: bool, children: u32, is_spoiled: bool },
+    Reset {
+        status: Status,
+        usage: Usage,
+        differs: u32,
+        at_point: bool,
+        children: u32,
+        is_spoiled: bool,
+        /// The numbers of arguments for which the process has a deferred snapshot, as bits.
+        learned: u64,
+    },
     /// The process has ended with this status, or is about to. `retired` has the reasons (`enum hs_retirement`), 0 if it just
     /// died.
     Process { retired: u32, doubts: Doubts },
@@ -205,6 +242,39 @@ impl Worker {
         Ok(())
     }
 
+    /// Has the process, which waits for a request, make a clone that waits, too. If it does not answer, it is killed.
+    pub(crate) fn clone_process(&mut self) -> Result<Worker, Failure> {
+        let failed = |_| Failure::Request(Reason::System);
+        let (link, theirs, page) = Link::new().map_err(failed)?;
+        self.link.page.slots()[1].store(0, Ordering::SeqCst);
+        let fds = [theirs.as_raw_fd(), page.as_raw_fd()];
+        let sent = channel::send(&self.link.socket, &[&Request::for_clone().encode()], &fds).ok();
+        drop((theirs, page));
+        let Some(reply) = sent.and_then(|()| self.link.await_reply(self.pid)) else {
+            self.bury();
+            return Err(Failure::Died);
+        };
+        if reply.pid <= 0 {
+            return Err(Failure::Request(Reason::System));
+        }
+        let mut clone = Worker::new(reply.pid, link, self.origin.clone());
+        clone.history = History::after(&self.history);
+        let is_ready = clone.link.await_reply(clone.pid).is_some_and(|ready| ready.pid == clone.pid);
+        // Otherwise it is killed when it is dropped.
+        if is_ready { Ok(clone) } else { Err(Failure::Request(Reason::System)) }
+    }
+
+    /// Ends a process that did not answer, and the clone that it may have made: the kernel has noted that before it ran.
+    fn bury(&self) {
+        wait::kill(self.pid);
+        wait::await_end(self.pid);
+        let clone = self.link.page.slots()[1].load(Ordering::SeqCst) as i32;
+        if clone > 0 {
+            wait::kill(clone);
+            wait::reap(clone);
+        }
+    }
+
     /// Enters the process group of a run. When the run ends, the process returns to its own group before it reports the end.
     /// Later signals to the run's group do not reach it.
     fn join(&self, group: ProcessGroup) -> Result<(), Failure> {
@@ -238,8 +308,8 @@ impl Worker {
             Some(end) if end.ending == Ending::Reset => {
                 let usage = usage(&end);
                 let status = Status::Exited(end.status);
-                let End { differs, at_point, children, .. } = end;
-                Ended::Reset { status, usage, differs, at_point, children, is_spoiled: false }
+                let End { differs, at_point, children, learned, .. } = end;
+                Ended::Reset { status, usage, differs, at_point, children, is_spoiled: false, learned }
             }
             Some(end) if end.ending == Ending::Retired => {
                 self.is_dead = true;

@@ -12,8 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use rustix::fs::MemfdFlags;
-
 use super::eligible::Traits;
 use super::exe;
 use super::files::Files;
@@ -25,7 +23,6 @@ use super::search::Search;
 use super::worker::{Link, Origin, Worker};
 use super::{key, starter, wire};
 use crate::slots::{Entry, Slot, Slots};
-use crate::sys::shared::Table;
 use crate::sys::{channel, clock, spawn, wait};
 use crate::{Limit, ProcessGroup, Reason, Spec};
 
@@ -294,7 +291,7 @@ impl Zygote {
         slot: Slot<'_>,
         is_once: bool,
     ) -> Result<Worker, Failure> {
-        let (link, theirs, page) = link().map_err(|_| Failure::Request(Reason::System))?;
+        let (link, theirs, page) = Link::new().map_err(|_| Failure::Request(Reason::System))?;
         let own = [theirs.as_raw_fd(), page.as_raw_fd()];
         let kind = if is_once { self.count_fork() | wire::REQUEST_ONCE } else { 0 };
         let flags = wire::REQUEST_WORKER | kind;
@@ -355,15 +352,6 @@ impl Drop for Zygote {
             wait::reap(pid);
         });
     }
-}
-
-/// Makes the channels between the runner and a persistent process: the runner's ends, the process's socket, and its page.
-fn link() -> std::io::Result<(Link, OwnedFd, OwnedFd)> {
-    let (socket, theirs) = channel::pair()?;
-    let memory = rustix::fs::memfd_create("hotstart-page", MemfdFlags::CLOEXEC)?;
-    rustix::fs::ftruncate(&memory, Table::bytes(1) as u64)?;
-    let page = Table::map(&memory, 1)?;
-    Ok((Link { socket, page }, theirs, memory))
 }
 
 /// Returns the descriptors of a zygote, with `placeholder` for each of its standard descriptors.

@@ -78,10 +78,10 @@ fn ways(text: &mut String, tool: &ToolStatistics) {
         let _ = writeln!(text, "{:32}the system's allocator: {why}", "");
     }
     if tool.resets > 0 {
-        let ToolStatistics { forks, resets, audits, at_point, .. } = tool;
+        let ToolStatistics { forks, resets, audits, at_point, clones, .. } = tool;
         let _ = writeln!(
             text,
-            "{:32}warm {resets}: reset ({audits} audited, {at_point} deferred), {forks} forked",
+            "{:32}warm {resets}: reset ({audits} audited, {at_point} deferred, {clones} cloned), {forks} forked",
             ""
         );
     }
@@ -238,7 +238,7 @@ mod tests {
             "     warm      cold      saved  tool",
             "     1000         5    19.00 s  /bin/opt",
             "                                allocator: /lib/libmimalloc.so",
-            "                                warm 900: reset (7 audited, 0 deferred), 100 forked",
+            "                                warm 900: reset (7 audited, 0 deferred, 0 cloned), 100 forked",
             "                                not used again 1: it leaves threads",
             "                                forked only: an audit found that this was not restored: signals",
             "                                limit 2: ended: all processes may own 512 MiB together",

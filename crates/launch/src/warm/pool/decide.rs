@@ -8,11 +8,12 @@ use super::account::{Account, Rest, Verdict};
 use super::health::Health;
 use super::places::{Id, Places, Why};
 use super::statistics::ToolStatistics;
+use super::stem::{Stem, Stems, bit_of};
 use super::wait::{For, Patience, Queue, Waiting};
-use super::{Unit, Zygote};
+use super::{Unit, Worker, Zygote};
 use crate::warm::key::{self, Asked};
 use crate::warm::observe::{Observed, Tally, numbers};
-use crate::warm::{Choice, Policy};
+use crate::warm::{Choice, Clones, Policy};
 use crate::{Reason, Spec};
 
 /// Number of kinds of standard streams of a tool that looks at them: mostly pipes, files and the null device.
@@ -33,6 +34,14 @@ const REGROW_FIRST: u32 = 8;
 /// Most forks in between, and the largest factor on the cold starts between zygotes.
 const REGROW_MOST: u32 = 1024;
 const PAY_MOST: u32 = 64;
+
+/// Runs of a process that would have begun later in a clone, before one takes its place: a clone costs about as much as two save.
+const MISSED_MAX: u32 = 2;
+/// Persistent processes at a time from which on one learns first, and the others are its clones.
+const MANY_WORKERS: usize = 8;
+/// The first clones of a tool whose first runs are audited: one begins at `main`, the other at the deferred snapshot.
+const CLONES_AUDITED: u64 = 4;
+const AUDITS_OF_CLONE: u32 = 2;
 
 /// The state of one tool.
 #[derive(Debug)]
@@ -60,6 +69,9 @@ pub(super) struct State<Z, W> {
     regrow: Regrow,
     pub zygotes: Places<Z>,
     pub workers: Places<W>,
+    pub stems: Stems<W>,
+    /// Clones that were decided on; a stem may turn out to serve no more.
+    clones_begun: u64,
     pub queue: Queue,
     pub health: Health,
     pub statistics: ToolStatistics,
@@ -79,6 +91,9 @@ struct Regrow {
 pub(super) enum Step<Z, W> {
     /// This persistent process runs it. The flag says whether the run is audited.
     Reset(Id, Unit<W>, bool),
+    /// This stem makes a persistent process for this place, which runs it. The flag says whether the run is audited, and the
+    /// number in how many of its runs the process is audited, whatever the sample.
+    Clone(Arc<Stem<W>>, Id, bool, u32),
     /// This zygote forks. With a second place, it makes a persistent process for that place.
     Use(Id, Unit<Z>, Option<Id>),
     /// Make a zygote for this place, then continue as with `Use`.
@@ -106,9 +121,11 @@ pub(super) struct Start<'a> {
     pub now: Instant,
     /// Returns whether these processes, or others if the list is empty, keep all processors busy. Called seldom.
     pub busy: fn(&[i32]) -> bool,
+    /// Returns whether one of these processes, of which none has learned, is about to.
+    pub learning: fn(&[i32]) -> bool,
 }
 
-impl<Z: Zygote, W> State<Z, W> {
+impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
     pub(super) fn new(statistics: ToolStatistics) -> Self {
         State {
             unfit: None,
@@ -125,6 +142,8 @@ impl<Z: Zygote, W> State<Z, W> {
             regrow: Regrow::default(),
             zygotes: Places::default(),
             workers: Places::default(),
+            stems: Stems::default(),
+            clones_begun: 0,
             queue: Queue::default(),
             health: Health::default(),
             statistics,
@@ -203,20 +222,53 @@ impl<Z: Zygote, W> State<Z, W> {
         start: Start<'_>,
         waiting: &mut Waiting,
     ) -> Option<Step<Z, W>> {
-        let worker = if resets { self.nearest_worker(key, start.here) } else { None };
-        if let Some(id) = worker {
-            let audit = self.health.audits_next(start.policy.audit_one_in);
-            return Some(Step::Reset(id, self.workers.take(id)?, audit));
+        let stem = if resets { self.stems.of(key).cloned() } else { None };
+        let worker = if resets { self.idle_worker(key, stem.as_ref(), start) } else { None };
+        if worker.is_some() {
+            return worker;
         }
         let of_key = self.zygotes.idle().filter(|(_, unit)| *unit.key == *key);
-        let (id, _) = of_key.max_by_key(|(_, unit)| unit.last_use())?;
-        let grow = if resets { self.grow(key, start, waiting) } else { Grow::No };
-        let worker = match grow {
+        let zygote = of_key.max_by_key(|(_, unit)| unit.last_use()).map(|(id, _)| id);
+        if stem.is_none() && zygote.is_none() {
+            return None;
+        }
+        let worker = match if resets { self.grow(key, start, waiting) } else { Grow::No } {
             Grow::Wait(until) => return Some(Step::Wait(until, key.into())),
             Grow::Yes(worker) => Some(worker),
             Grow::No => None,
         };
-        Some(Step::Use(id, self.zygotes.take(id)?, worker))
+        match (stem, worker) {
+            (Some(stem), Some(worker)) => Some(self.clone_from(stem, worker, start.policy)),
+            (_, worker) => Some(Step::Use(zygote?, self.zygotes.take(zygote?)?, worker)),
+        }
+    }
+
+    /// Takes an idle persistent process. If the stem knows more than that for this start, a clone takes its place.
+    fn idle_worker(
+        &mut self,
+        key: &[u8],
+        stem: Option<&Arc<Stem<W>>>,
+        start: Start<'_>,
+    ) -> Option<Step<Z, W>> {
+        let bit = bit_of(start.spec.argv.len());
+        let id = self.nearest_worker(key, bit, start.here)?;
+        let mut unit = self.workers.take(id)?;
+        unit.missed += u32::from(stem.is_some_and(|stem| stem.knows_more(&unit, bit)));
+        let is_outdone = unit.missed > if unit.learned == 0 { 0 } else { MISSED_MAX };
+        if let Some(stem) = stem.filter(|_| is_outdone || start.policy.clones == Clones::Each) {
+            self.workers.retire(id, Why::Outdone);
+            let id = self.workers.claim(key.into());
+            return Some(self.clone_from(Arc::clone(stem), id, start.policy));
+        }
+        let audit = self.health.audits_next(start.policy.audit_one_in) || unit.audits_due > 0;
+        Some(Step::Reset(id, unit, audit))
+    }
+
+    fn clone_from(&mut self, stem: Arc<Stem<W>>, place: Id, policy: &Policy) -> Step<Z, W> {
+        self.clones_begun += 1;
+        let audits = if self.clones_begun <= CLONES_AUDITED { AUDITS_OF_CLONE } else { 0 };
+        let is_audited = self.health.audits_next(policy.audit_one_in) || audits > 0;
+        Step::Clone(stem, place, is_audited, audits)
     }
 
     /// Claims a place for a zygote. One zygote makes all persistent processes, so a start waits for it while others use it.
@@ -227,6 +279,9 @@ impl<Z: Zygote, W> State<Z, W> {
         start: Start<'_>,
         waiting: &mut Waiting,
     ) -> Result<Step<Z, W>, Reason> {
+        if let Some(until) = if resets { self.wait_for_learned(key, start, waiting) } else { None } {
+            return Ok(Step::Wait(until, key.into()));
+        }
         let is_made = self.zygotes.is_being_made(key);
         let is_in_use = resets && (is_made || self.zygotes.is_in_use(key));
         let what = match is_in_use {
@@ -250,12 +305,13 @@ impl<Z: Zygote, W> State<Z, W> {
         left.map(|until| Step::Wait(until, key.into())).ok_or(Reason::Busy)
     }
 
-    /// Returns the idle persistent process that ran last: of those requested from processor `here` if there are any, else of
-    /// all. The memory of a run is in that processor's caches. The kernel wakes the next stage of a pipeline where the last
-    /// one ran, so concurrent tests do not queue for one processor while another is idle.
-    fn nearest_worker(&self, key: &[u8], here: usize) -> Option<Id> {
+    /// Returns the idle persistent process that ran last: of those that know of `bit` if there are any, and of these one
+    /// requested from processor `here`. The memory of a run is in that processor's caches. The kernel wakes the next stage of
+    /// a pipeline where the last one ran, so concurrent tests do not queue for one processor while another is idle.
+    fn nearest_worker(&self, key: &[u8], bit: u64, here: usize) -> Option<Id> {
         let fitting = self.workers.idle().filter(|(_, unit)| *unit.key == *key);
-        fitting.max_by_key(|(_, unit)| (unit.asked_on == here, unit.last_use())).map(|(id, _)| id)
+        let rank = |unit: &Unit<W>| (unit.learned & bit != 0, unit.asked_on == here, unit.last_use());
+        fitting.max_by_key(|(_, unit)| rank(unit)).map(|(id, _)| id)
     }
 
     /// Returns the limit for all keys, with `each` for one: tests start one tool with several kinds of standard error.
@@ -266,6 +322,9 @@ impl<Z: Zygote, W> State<Z, W> {
     /// Decides whether the zygote makes another persistent process. If there are enough for all processors, and more starts
     /// than processors, the start waits for one that is in use.
     fn grow(&mut self, key: &[u8], start: Start<'_>, waiting: &mut Waiting) -> Grow {
+        if let Some(until) = self.wait_for_learned(key, start, waiting) {
+            return Grow::Wait(until);
+        }
         let crowding = start.policy.crowding();
         let are_enough = self.workers.live_of(key) >= start.policy.workers_at_once;
         if are_enough && crowding > 1 && self.workers.is_in_use(key) {
@@ -274,6 +333,18 @@ impl<Z: Zygote, W> State<Z, W> {
             }
         }
         self.claim_worker(key, start.policy).map_or(Grow::No, Grow::Yes)
+    }
+
+    /// Returns the time until which to wait for a process that learns, instead of having another one learn the same.
+    fn wait_for_learned(&self, key: &[u8], start: Start<'_>, waiting: &mut Waiting) -> Option<Instant> {
+        let Policy { clones, workers_at_once, .. } = *start.policy;
+        let is_worth_it = clones == Clones::OfLearned && workers_at_once >= MANY_WORKERS;
+        if !is_worth_it || !self.workers.is_in_use(key) || !self.stems.are_hoped_for(key) {
+            return None;
+        }
+        let begin = || Patience::new(For::Learned, start.policy.crowding(), start.now);
+        let learning = || (start.learning)(&self.workers.pids_in_use(key));
+        waiting.for_learned.get_or_insert_with(begin).left(start.now, learning)
     }
 
     /// Claims a place for a persistent process, if necessary that of an idle one of another key.
@@ -374,6 +445,7 @@ impl<Z: Zygote, W> State<Z, W> {
     }
 
     fn retire_idle(&mut self) {
+        self.stems.clear();
         self.zygotes.retire_idle(Why::Unfit);
         self.workers.retire_idle(Why::Unfit);
     }
@@ -426,19 +498,23 @@ impl<Z: Zygote, W> State<Z, W> {
 
     /// Returns the last use of the idle process that was unused for longest.
     pub(super) fn oldest_idle(&self) -> Option<u64> {
-        let [zygote, worker] = [self.zygotes.oldest(), self.workers.oldest()].map(|o| o.map(|(_, at)| at));
-        zygote.into_iter().chain(worker).min()
+        let zygote = self.zygotes.oldest().map(|(_, last_use)| last_use);
+        let worker = self.workers.oldest().map(|(_, last_use)| last_use);
+        zygote.into_iter().chain(worker).chain(self.stems.oldest()).min()
     }
 
     /// Ends the idle process that was unused for longest, for its memory, and raises the price of the next one. Returns
-    /// whether there was one. A persistent process goes before the zygote with which it shares most of its memory.
+    /// whether there was one. A persistent process goes before the stem and the zygote with which it shares most of its memory.
     pub(super) fn drop_oldest(&mut self) -> bool {
         let at = |oldest: Option<(Id, u64)>| oldest.map_or(u64::MAX, |(_, last_use)| last_use);
         let (zygote, worker) = (at(self.zygotes.oldest()), at(self.workers.oldest()));
-        if worker <= zygote && self.drop_worker(Why::Memory) {
+        if worker <= zygote.min(self.stems.oldest().unwrap_or(u64::MAX)) && self.drop_worker(Why::Memory) {
             self.regrow.last = (self.regrow.last * 2).clamp(REGROW_FIRST, REGROW_MOST);
             self.regrow.left = self.regrow.last;
             return true;
+        }
+        if self.stems.oldest().is_some_and(|stem| stem <= zygote) {
+            return self.stems.drop_oldest();
         }
         let dropped = self.drop_zygote(Why::Memory);
         if dropped {

@@ -7,9 +7,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::memory::{Base, Share};
+use super::memory::{Base, Owns, Share};
 use super::permit::{Held, Permit};
 use super::places::Why;
+use super::stem::Stem;
 use super::tool::Tool;
 use super::{Make, Pool, Process, Unit, Worker, Zygote};
 use crate::slots::{Entry, Slot};
@@ -336,8 +337,8 @@ impl<M: Make> ActiveRun<'_, M> {
                 tool.retired(wire::RETIRED_CHILDREN, Doubts::new(wire::RUN_CHILDREN), on_doubt);
                 None
             }
-            Ended::Reset { differs, at_point, children, .. } => {
-                tool.was_reset(audited, *differs, *at_point, *children).then_some(*at_point)
+            Ended::Reset { differs, at_point, children, learned, .. } => {
+                tool.was_reset(audited, *differs, *at_point, *children).then_some((*at_point, *learned))
             }
             Ended::Process { retired, doubts } => {
                 tool.retired(*retired, *doubts, on_doubt);
@@ -345,27 +346,45 @@ impl<M: Make> ActiveRun<'_, M> {
             }
             Ended::NotRun => None,
         };
-        let Some(is_deferred) = deferred else { return held.retire(Why::Gone) };
+        let Some((is_deferred, learned)) = deferred else { return held.retire(Why::Gone) };
+        held.unit.learned = learned;
+        held.unit.audits_due = held.unit.audits_due.saturating_sub(u32::from(audited));
         if held.unit.process.is_worn(pool.policy.starts_per_zygote) {
             return held.retire(Why::Worn);
         }
         held.unit.measure(is_deferred, |bytes| pool.budget.take(bytes));
+        if tool.wants_stem(&held.unit, &pool.policy) && !add_stem(pool, &tool, &mut held.unit) {
+            return held.retire(Why::Gone);
+        }
         tool.give_back_worker(held, pool.tick());
         pool.evict();
     }
+}
+
+/// Makes a stem of a process that has learned. Returns whether that lives.
+fn add_stem<M: Make>(pool: &Pool<M>, tool: &Tool<M>, unit: &mut Unit<M::Worker>) -> bool {
+    let share = pool.budget.take(unit.own.as_ref().map_or(0, Share::bytes));
+    match Stem::of(unit, share) {
+        Ok(stem) => tool.put_stem(stem, &pool.policy),
+        Err(Failure::Died) => return false,
+        Err(_) => {}
+    }
+    true
 }
 
 impl<W: Worker> Unit<W> {
     /// Counts the memory of a persistent process once it has run, and again when it has a deferred snapshot, which takes as
     /// much as the first one.
     fn measure(&mut self, is_deferred: bool, take: impl FnOnce(u64) -> Share) {
-        let has_grown = is_deferred && !self.is_deferred;
+        let has_grown = is_deferred && self.owns == Owns::Plain;
         if !has_grown && self.own.is_some() {
             return;
         }
-        self.is_deferred |= has_grown;
+        if has_grown {
+            self.owns = Owns::Deferred;
+        }
         let process = &self.process;
-        let bytes = Base::owned(&self.base, process.mapped(), self.is_deferred, || process.private());
+        let bytes = Base::owned(&self.base, process.mapped(), self.owns, || process.private());
         match &self.own {
             Some(share) => share.resize(bytes),
             None => self.own = Some(take(bytes)),

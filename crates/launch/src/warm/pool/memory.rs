@@ -24,8 +24,20 @@ pub(crate) struct Base {
     share: Share,
     /// The last use of the zygote or of one of those processes.
     last_use: AtomicU64,
-    /// Bytes that a persistent process maps without owning them, once measured: before and after it has a deferred snapshot.
-    common: [AtomicU64; 2],
+    /// Bytes that a persistent process of each kind maps without owning them, once measured.
+    common: [AtomicU64; 3],
+}
+
+/// Persistent processes that own about the same memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Owns {
+    /// Before it has a deferred snapshot.
+    #[default]
+    Plain,
+    /// With one of its own.
+    Deferred,
+    /// A clone, which has the snapshots together with others.
+    Clone,
 }
 
 /// Not measured yet.
@@ -45,6 +57,11 @@ impl Budget {
 }
 
 impl Share {
+    /// Returns the memory that is counted.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
     /// Counts `bytes` from now on.
     pub(crate) fn resize(&self, bytes: u64) {
         self.used.fetch_add(bytes, Ordering::Relaxed);
@@ -60,7 +77,7 @@ impl Drop for Share {
 
 impl Base {
     pub(crate) fn new(share: Share) -> Arc<Base> {
-        let common = [UNKNOWN, UNKNOWN].map(AtomicU64::new);
+        let common = [UNKNOWN; 3].map(AtomicU64::new);
         Arc::new(Base { share, last_use: AtomicU64::new(0), common })
     }
 
@@ -80,8 +97,8 @@ impl Base {
     /// Returns the memory owned by a process that maps `mapped` bytes of private memory. `exact` asks the kernel, which walks
     /// all of the process's page tables: 3 ms for LLVM's opt. So it is called once, and its answer holds for all processes of
     /// a zygote.
-    pub(crate) fn owned(&self, mapped: u64, is_deferred: bool, exact: impl FnOnce() -> Option<u64>) -> u64 {
-        let common = &self.common[usize::from(is_deferred)];
+    pub(super) fn owned(&self, mapped: u64, kind: Owns, exact: impl FnOnce() -> Option<u64>) -> u64 {
+        let common = &self.common[kind as usize];
         let known = common.load(Ordering::Relaxed);
         if known != UNKNOWN {
             return mapped.saturating_sub(known);
@@ -180,11 +197,11 @@ mod tests {
         let budget = Budget::default();
         let base = Base::new(budget.take(100));
         let of_worker = Arc::clone(&base);
-        let owned = of_worker.owned(110, false, || Some(10));
-        let again = of_worker.owned(115, false, || unreachable!("asked once"));
+        let owned = of_worker.owned(110, Owns::Plain, || Some(10));
+        let again = of_worker.owned(115, Owns::Plain, || unreachable!("asked once"));
         let share = budget.take(owned + again);
         assert_eq!((owned, again, budget.used()), (10, 15, 125));
-        assert_eq!(of_worker.owned(130, true, || None), 130, "as if all of it were its own");
+        assert_eq!(of_worker.owned(130, Owns::Deferred, || None), 130, "as if all of it were its own");
         drop(base);
         assert_eq!(budget.used(), 125);
         drop((share, of_worker));

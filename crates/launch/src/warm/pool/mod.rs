@@ -15,6 +15,7 @@ pub(crate) mod memory;
 pub(crate) mod permit;
 mod places;
 pub(crate) mod statistics;
+mod stem;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tool;
@@ -40,9 +41,10 @@ use super::{Policy, refuses};
 use crate::slots::Slot;
 use crate::{Allocators, Reason, Spec};
 pub(crate) use lease::{ActiveRun, Lease, Started};
-use memory::{Base, Budget, Share};
+use memory::{Base, Budget, Owns, Share};
 use permit::{Held, Permit};
 use places::Why;
+use stem::Stem;
 use tool::{Plan, Tool};
 
 /// A process that serves starts.
@@ -83,6 +85,10 @@ pub(crate) trait Worker: Process {
     fn start(&mut self, spec: &Spec<'_>, audit: bool, near: bool) -> Result<(), Failure>;
     /// Returns the memory that only it has; slow.
     fn private(&self) -> Option<u64>;
+    /// Makes another process that is as this one, which waits. After an error there is none.
+    fn clone_process(&mut self) -> Result<Self, Failure>
+    where
+        Self: Sized;
 }
 
 /// Knowledge about a program before it has a zygote.
@@ -143,8 +149,14 @@ pub(crate) struct Unit<P> {
     last_use: u64,
     /// The processor of the thread that made the last request.
     asked_on: usize,
-    /// Whether a run of it began at a deferred snapshot.
-    is_deferred: bool,
+    /// The kind of a persistent process, for its memory.
+    owns: Owns,
+    /// The numbers of arguments for which a persistent process has a deferred snapshot, as bits.
+    learned: u64,
+    /// Number of runs that are audited, whatever the sample.
+    audits_due: u32,
+    /// Number of its runs that would have begun later in a clone.
+    missed: u32,
 }
 
 /// All tools of a runner, and their processes.
@@ -169,7 +181,10 @@ impl<P> Unit<P> {
             forks: 0,
             last_use: 0,
             asked_on: usize::MAX,
-            is_deferred: false,
+            owns: Owns::Plain,
+            learned: 0,
+            audits_due: 0,
+            missed: 0,
         }
     }
 
@@ -178,6 +193,12 @@ impl<P> Unit<P> {
         let (key, observed, base) = (&origin.key, &origin.observed, &origin.base);
         let unit = Unit::zygote(process, Arc::clone(key), Arc::clone(observed), Arc::clone(base));
         Unit { is_zygote: false, asked_on, ..unit }
+    }
+
+    /// Wraps a clone of the persistent process `source`.
+    fn clone_of(process: P, source: &Unit<P>) -> Self {
+        let unit = Unit::worker(process, source, usize::MAX);
+        Unit { owns: Owns::Clone, learned: source.learned, ..unit }
     }
 
     /// Returns the time of the last use. A zygote counts as used while its processes are, since its memory is theirs.
@@ -249,6 +270,13 @@ impl<M: Make> Pool<M> {
                 return Ok(None);
             }
             Plan::Reset(held, audited) => Lease::worker(self, tool, held, audited),
+            Plan::Clone(stem, permit, audited, audits) => match self.clone_of(tool, &stem, permit) {
+                Some(mut held) => {
+                    held.unit.audits_due = audits;
+                    Lease::worker(self, tool, held, audited)
+                }
+                None => return Ok(None),
+            },
             Plan::Use(held, grown) => match self.end_of(&held.unit.process) {
                 None => Lease::zygote(self, tool, held, grown),
                 Some(why) => {
@@ -260,6 +288,22 @@ impl<M: Make> Pool<M> {
             Plan::Make(permit, grown) => Lease::zygote(self, tool, self.make(tool, spec, permit)?, grown),
         };
         if lease.is_shadowed(&spec.cwd) { Err(Reason::RelativePath) } else { Ok(Some(lease)) }
+    }
+
+    /// Has a stem make the persistent process of `permit`; `None` if it can serve no more.
+    fn clone_of(
+        &self,
+        tool: &Tool<M>,
+        stem: &Arc<Stem<M::Worker>>,
+        permit: Permit,
+    ) -> Option<Held<M::Worker>> {
+        let Some(unit) = stem.make(self.policy.starts_per_zygote, self.tick()) else {
+            tool.lose_stem(stem);
+            return None;
+        };
+        tool.grown(&permit, &unit.key, unit.process.pid());
+        tool.cloned();
+        Some(Held::new(unit, permit))
     }
 
     /// Returns the reason for which a zygote can serve no more, if there is one.

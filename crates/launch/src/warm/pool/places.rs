@@ -32,6 +32,8 @@ pub(crate) enum Why {
     Memory,
     /// A process of another key needed the place.
     Room,
+    /// A clone of a process that has learned more takes its place.
+    Outdone,
     /// The tool is now cold, or only forked, or its keys have changed.
     Unfit,
 }

@@ -44,6 +44,8 @@ pub struct ToolStatistics {
     pub audits: u64,
     /// Runs in persistent processes that began at a deferred snapshot, not at `main`.
     pub at_point: u64,
+    /// Persistent processes that were made by a clone of one that had learned.
+    pub clones: u64,
     /// Retired persistent processes, by reason.
     pub retired: BTreeMap<Retirement, u64>,
     /// The reason for which it no longer runs in persistent processes.

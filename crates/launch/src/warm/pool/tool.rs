@@ -15,12 +15,13 @@ use super::memory::{Base, Budget};
 use super::permit::{Held, Kind, Owner, Permit};
 use super::places::{Id, Why};
 use super::statistics::ToolStatistics;
-use super::wait::{Waiting, are_busy};
+use super::stem::Stem;
+use super::wait::{Waiting, are_busy, are_learning};
 use super::{Make, Process, Unit, Zygote};
 use crate::warm::ahead::Made;
 use crate::warm::observe::{Observed, Refusal, Tally};
 use crate::warm::worker::Doubts;
-use crate::warm::{OnDoubt, Policy, affinity, exe, key};
+use crate::warm::{Clones, OnDoubt, Policy, affinity, exe, key};
 use crate::{Allocators, Reason, Spec, Via};
 
 type States<M> = State<<M as Make>::Zygote, <M as Make>::Worker>;
@@ -39,6 +40,8 @@ pub(crate) struct Tool<M: Make> {
 pub(crate) enum Plan<M: Make> {
     /// This persistent process runs it. The flag says whether the run is audited.
     Reset(Held<M::Worker>, bool),
+    /// This stem makes a persistent process, which runs it.
+    Clone(Arc<Stem<M::Worker>>, Permit, bool, u32),
     /// This zygote forks. With a permit, it makes a persistent process for that.
     Use(Held<M::Zygote>, Option<Permit>),
     /// Make a zygote, then continue as with `Use`.
@@ -111,7 +114,7 @@ impl<M: Make> Tool<M> {
         let mut state = self.lock();
         let plan = loop {
             let (here, now) = (affinity::current(), Instant::now());
-            let start = Start { spec, policy, exe: &exe, here, now, busy: are_busy };
+            let start = Start { spec, policy, exe: &exe, here, now, busy: are_busy, learning: are_learning };
             let until = match self.decide(&mut state, start, &mut waiting) {
                 Ok(Err(until)) => until,
                 Ok(Ok(plan)) => break Ok(plan),
@@ -141,6 +144,7 @@ impl<M: Make> Tool<M> {
         let zygote = |id| self.permit(Kind::Zygote, id);
         Ok(Ok(match state.decide(start, waiting)? {
             Step::Reset(id, unit, audited) => Plan::Reset(Held::new(unit, worker(id)), audited),
+            Step::Clone(stem, id, audited, audits) => Plan::Clone(stem, worker(id), audited, audits),
             Step::Use(id, unit, grown) => Plan::Use(Held::new(unit, zygote(id)), grown.map(worker)),
             Step::Make(id, grown) => Plan::Make(zygote(id), grown.map(worker)),
             Step::Wait(until, key) => {
@@ -148,6 +152,12 @@ impl<M: Make> Tool<M> {
                 return Ok(Err(until));
             }
         }))
+    }
+
+    /// Returns the number of stems.
+    #[cfg(test)]
+    pub(super) fn stems(&self) -> usize {
+        self.lock().stems.len()
     }
 
     /// Returns the numbers of places and of idle processes, for zygotes and for persistent processes.
@@ -322,6 +332,41 @@ impl<M: Make> Tool<M> {
     /// Records that the persistent process of `permit` exists, and has this key.
     pub(crate) fn grown(&self, permit: &Permit, key: &Arc<[u8]>, pid: i32) {
         self.lock().workers.made(permit.id(), key, pid);
+    }
+
+    /// Counts a clone that was made.
+    pub(super) fn cloned(&self) {
+        self.lock().statistics.clones += 1;
+    }
+
+    /// Returns whether a clone of this process, which has just been reset, should become a stem.
+    pub(super) fn wants_stem(&self, unit: &Unit<M::Worker>, policy: &Policy) -> bool {
+        let is_wanted = {
+            let mut state = self.lock();
+            state.stems.ran(&unit.key, unit.learned);
+            let may_be = state.health.stopped.is_none() && state.unfit.is_none();
+            may_be
+                && match policy.clones {
+                    Clones::None => false,
+                    Clones::OfLearned => unit.learned != 0 && state.stems.want(&unit.key, unit.learned),
+                    Clones::Each => true,
+                }
+        };
+        is_wanted && unit.process.is_current()
+    }
+
+    /// Adds a stem.
+    pub(super) fn put_stem(&self, stem: Stem<M::Worker>, policy: &Policy) {
+        let mut state = self.lock();
+        if state.health.stopped.is_none() && state.unfit.is_none() {
+            state.stems.put(stem, policy.zygotes_per_tool);
+            state.queue.wake_all();
+        }
+    }
+
+    /// Removes a stem that can serve no more.
+    pub(super) fn lose_stem(&self, stem: &Arc<Stem<M::Worker>>) {
+        self.lock().stems.remove(stem);
     }
 
     /// Returns whether its forks can have the gate, as far as is known.

@@ -7,6 +7,7 @@
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
+use crate::sys::clock;
 use crate::warm::policy::processors;
 use crate::warm::wire;
 
@@ -15,6 +16,12 @@ const ZYGOTE: Duration = Duration::from_millis(3);
 /// Base wait for a persistent process that others use, or for a zygote to make one: less than the time to make another zygote
 /// of a large tool.
 const WORKER: Duration = Duration::from_millis(15);
+
+/// Longest wait for a process that learns, and how seldom to look at it. It takes some eight runs, and waits for a processor, too.
+const LEARNED: Duration = Duration::from_millis(1500);
+const LEARNED_LOOK: Duration = Duration::from_millis(30);
+/// A process that has used so much CPU time, and has not learned, has long runs, of which a deferred snapshot saves little.
+const LEARNING: Duration = Duration::from_millis(250);
 
 /// Factor on the wait in a crowd, beside the number of starts for each processor.
 const TURNS: u32 = 8;
@@ -28,6 +35,8 @@ const LOOK_MOST: u32 = 8;
 pub(super) enum For {
     Zygote,
     Worker,
+    /// The first process that has learned, of which others are then cloned.
+    Learned,
     /// A tool's first zygote, with the longest wait for it.
     First(Duration),
 }
@@ -41,6 +50,7 @@ pub(super) struct Waiting {
     pub ticket: Option<u64>,
     pub for_zygote: Option<Patience>,
     pub for_worker: Option<Patience>,
+    pub for_learned: Option<Patience>,
 }
 
 /// The waiting starts of one tool, in the order in which they began to wait. Without the order, some starts would wait so
@@ -112,6 +122,7 @@ impl For {
             For::Zygote => ZYGOTE,
             For::Worker => WORKER,
             For::First(patience) => patience,
+            For::Learned => LEARNED,
         }
     }
 }
@@ -119,10 +130,12 @@ impl For {
 impl Patience {
     /// Begins a wait at `now`, with `crowding` starts for each processor.
     pub(super) fn new(what: For, crowding: u32, now: Instant) -> Self {
-        let most = what.base() * if crowding > 1 { TURNS * crowding } else { 1 };
+        let is_longer = crowding > 1 && what != For::Learned;
+        let most = what.base() * if is_longer { TURNS * crowding } else { 1 };
         let look = match what {
             // The zygote is being made.
             For::First(_) => most,
+            For::Learned => LEARNED_LOOK,
             _ => what.base() * (crowding / LOOK_EACH).clamp(1, LOOK_MOST),
         };
         Patience { until: now + most, look, look_at: now + look, was_calm: false }
@@ -148,6 +161,14 @@ pub(super) fn are_busy(pids: &[i32]) -> bool {
     let is_busy = |pid: &i32| is_busy(&file(pid, "stat"), || file(pid, "syscall"));
     runnable(&read("/proc/loadavg")).is_some_and(|runnable| runnable > processors())
         && (pids.is_empty() || pids.iter().any(is_busy))
+}
+
+/// Returns whether one of these processes, of which none has learned yet, is about to.
+pub(super) fn are_learning(pids: &[i32]) -> bool {
+    let file = |pid: &i32, name: &str| read(&format!("/proc/{pid}/{name}"));
+    let is_early = |pid: &i32| clock::of_process(*pid) < LEARNING;
+    pids.is_empty()
+        || pids.iter().any(|pid| is_early(pid) && is_busy(&file(pid, "stat"), || file(pid, "syscall")))
 }
 
 fn read(path: &str) -> String {

@@ -162,6 +162,12 @@ impl Worker for Fake {
     fn private(&self) -> Option<u64> {
         Some(MIB)
     }
+
+    fn clone_process(&mut self) -> Result<Fake, Failure> {
+        let failure = self.world.fails.lock().unwrap().take();
+        self.is_dead |= matches!(failure, Some(Failure::Died));
+        failure.map_or_else(|| Ok(Fake::new(&self.world, Kind::Worker, Vec::new(), Some(self))), Err)
+    }
 }
 
 impl Make for Maker {
@@ -260,9 +266,10 @@ impl Trial {
         now: Instant,
     ) -> Result<Option<Lease<'_, Maker>>, Reason> {
         let (tool, policy) = (self.tool(spec), self.pool.policy());
-        while let Some(plan) =
-            tool.try_plan(Start { spec, policy, exe: &[], here: 0, now, busy: |_| false }, waiting)?
-        {
+        while let Some(plan) = tool.try_plan(
+            Start { spec, policy, exe: &[], here: 0, now, busy: |_| false, learning: |_| true },
+            waiting,
+        )? {
             if let Some(lease) = self.pool.carry_out(&tool, spec, plan)? {
                 return Ok(Some(lease));
             }

@@ -17,6 +17,11 @@ use crate::{Reason, Usage, Via};
 use fake::{MIB, Trial, policy, spec};
 
 fn reset(differs: u32) -> Ended {
+    learned(differs, 0)
+}
+
+/// Returns the end of a run whose process has deferred snapshots for these numbers of arguments.
+fn learned(differs: u32, learned: u64) -> Ended {
     Ended::Reset {
         status: Status::Exited(0),
         usage: Usage::default(),
@@ -24,6 +29,7 @@ fn reset(differs: u32) -> Ended {
         at_point: false,
         children: 0,
         is_spoiled: false,
+        learned,
     }
 }
 
@@ -60,6 +66,69 @@ fn runs_at_a_time_have_a_process_each_up_to_the_limit() {
     assert_eq!((trial.alive(), statistics(&trial).not_grown_for_room), ([1, 3], 2));
     started.into_iter().flat_map(|started| started.run).for_each(|run| run.finish(&reset(0)));
     assert_eq!((run(&trial, "a", 0), trial.alive()), (Via::Reset, [1, 3]));
+}
+
+/// Starts have one argument, which is bit 1.
+const KNOWS: u64 = 0b10;
+
+#[test]
+fn once_a_process_has_learned_the_others_are_clones() {
+    let trial = Trial::new(policy());
+    let spec = spec("a", 0, true);
+    let begin = || trial.start(&spec).unwrap();
+    let [one, other] = [(); 2].map(|()| begin().run.unwrap());
+    one.finish(&learned(0, KNOWS));
+    assert_eq!((trial.alive(), statistics(&trial).clones), ([1, 3], 0), "with the stem");
+    other.finish(&reset(0));
+    let known = begin();
+    assert_eq!(
+        (trial.alive(), statistics(&trial).clones),
+        ([1, 3], 0),
+        "the one that has learned goes first"
+    );
+    let [instead, further] = [(); 2].map(|()| begin());
+    assert_eq!((trial.alive(), statistics(&trial).clones), ([1, 4], 2), "one in the place of another");
+    assert_eq!([known.via, instead.via, further.via], [Via::Reset; 3]);
+    assert_eq!(trial.start(&spec).unwrap().via, Via::Fork, "no more than allowed");
+    [known, instead, further].into_iter().for_each(|s| s.run.unwrap().finish(&learned(0, KNOWS)));
+    trial.tool(&spec).quarantine();
+    assert_eq!(trial.alive(), [0, 0]);
+}
+
+#[test]
+fn a_stem_makes_no_clone_when_files_have_changed_or_its_memory_is_worn() {
+    let trial = Trial::new(Policy { starts_per_zygote: 5, ..policy() });
+    let spec = spec("a", 0, true);
+    trial.start(&spec).unwrap().run.unwrap().finish(&learned(0, KNOWS));
+    trial.world.generation.fetch_add(1, Ordering::Relaxed);
+    let run = trial.start(&spec).unwrap();
+    assert_eq!((run.via, statistics(&trial).zygotes, trial.alive()), (Via::Fork, 2, [1, 1]));
+    run.run.unwrap().finish(&learned(0, KNOWS));
+    let [first, second] = [(); 2].map(|()| trial.start(&spec).unwrap());
+    assert_eq!((first.via, second.via, trial.alive()), (Via::Reset, Via::Reset, [1, 3]));
+    *trial.world.fails.lock().unwrap() = Some(Failure::Died);
+    assert_eq!(trial.start(&spec).unwrap().via, Via::Fork, "the stem has died");
+    assert_eq!(trial.alive(), [1, 2]);
+}
+
+#[test]
+fn where_many_run_at_a_time_one_learns_first() {
+    let trial = Trial::new(Policy { workers_at_once: 8, workers_per_tool: 16, ..policy() });
+    let (spec, begun) = (spec("a", 0, true), Instant::now());
+    let after = |ms| begun + Duration::from_millis(ms);
+    let first = trial.start(&spec).unwrap().run.unwrap();
+    let [mut one, mut other] = [Waiting::default(), Waiting::default()];
+    assert!(trial.try_lease(&spec, &mut one, begun).unwrap().is_none());
+    assert!(trial.try_lease(&spec, &mut other, after(1400)).unwrap().is_none());
+    assert_eq!(
+        trial.try_lease(&spec, &mut one, after(1600)).unwrap().unwrap().holds(),
+        [1, 0, 1],
+        "no longer"
+    );
+    first.finish(&learned(0, KNOWS));
+    let leases = [(); 3].map(|()| trial.lease(&spec).unwrap());
+    assert_eq!(leases.each_ref().map(|lease| lease.holds()), [[0, 1, 0]; 3]);
+    assert_eq!(statistics(&trial).clones, 2);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::warm::pool::wait::Waiting;
 use crate::warm::pool::{ActiveRun, Lease};
 use crate::warm::request::Failure;
 use crate::warm::worker::{Doubts, Ended};
-use crate::warm::{Choice, OnDoubt, Policy};
+use crate::warm::{Choice, Clones, OnDoubt, Policy};
 use crate::{Reason, Spec, Usage};
 
 const TOOLS: [&str; 3] = ["a", "b", "asks"];
@@ -33,7 +33,7 @@ enum Event {
 
 #[derive(Clone, Copy, Debug)]
 enum Way {
-    Well { at_point: bool },
+    Well { at_point: bool, learned: u64 },
     Differs,
     Retired(u32),
     Doubtful,
@@ -51,7 +51,7 @@ enum Fault {
 fn event() -> impl Strategy<Value = Event> {
     let tool = 0..TOOLS.len();
     let way = prop_oneof![
-        12 => any::<bool>().prop_map(|at_point| Way::Well { at_point }),
+        12 => (any::<bool>(), 0..4u64).prop_map(|(at_point, learned)| Way::Well { at_point, learned }),
         1 => Just(Way::Differs),
         2 => (0..9u32).prop_map(|bit| Way::Retired(1 << bit >> 1)),
         1 => Just(Way::Doubtful),
@@ -81,14 +81,23 @@ fn event() -> impl Strategy<Value = Event> {
 fn settings() -> impl Strategy<Value = Policy> {
     let choice = prop_oneof![Just(Choice::Eager), (0..3u32).prop_map(|after| Choice::Auto { after })];
     let limits = (1..4usize, 1..5usize, 1..5usize, prop_oneof![Just(1), Just(1000)]);
-    (choice, limits, 0..12u64, 1..30u32, any::<bool>()).prop_map(
-        |(choice, (zygotes_per_tool, workers_per_tool, workers_at_once, jobs), memory, starts, repeats)| {
+    let clones = prop_oneof![Just(Clones::None), Just(Clones::OfLearned), Just(Clones::Each)];
+    (choice, limits, 0..12u64, 1..30u32, any::<bool>(), clones).prop_map(
+        |(
+            choice,
+            (zygotes_per_tool, workers_per_tool, workers_at_once, jobs),
+            memory,
+            starts,
+            repeats,
+            clones,
+        )| {
             Policy {
                 choice,
                 zygotes_per_tool,
                 workers_per_tool,
                 workers_at_once,
                 jobs,
+                clones,
                 memory: memory * MIB,
                 starts_per_zygote: starts,
                 on_doubt: if repeats { OnDoubt::Repeat } else { OnDoubt::Stop },
@@ -172,8 +181,10 @@ impl Run<'_> {
             prop_assert_eq!(places, idle + held[0], "zygotes of {}", name);
             prop_assert_eq!(worker_places, idle_workers + held[1] + held[2] + active, "workers of {}", name);
             prop_assert!(places <= policy.zygotes_per_tool && worker_places <= policy.workers_per_tool);
+            let stems = self.trial.tool(&spec(name, 0, true)).stems();
+            prop_assert!(stems <= policy.zygotes_per_tool);
             zygotes += places;
-            workers += worker_places - held[2];
+            workers += worker_places - held[2] + stems;
         }
         prop_assert_eq!(self.trial.alive(), [zygotes as i64, workers as i64]);
         let once = self.active.iter().filter(|(_, run)| run.is_once()).count();
@@ -185,7 +196,9 @@ impl Run<'_> {
     fn end(mut self) -> Result<(), TestCaseError> {
         self.waiting.clear();
         self.leases.clear();
-        self.active.drain(..).for_each(|(_, run)| run.finish(&ended(Way::Well { at_point: false })));
+        self.active
+            .drain(..)
+            .for_each(|(_, run)| run.finish(&ended(Way::Well { at_point: false, learned: 0 })));
         self.check()?;
         prop_assert!(self.trial.pool.budget.used() <= self.trial.pool.policy().memory);
         TOOLS.iter().for_each(|name| self.trial.tool(&spec(name, 0, true)).quarantine());
@@ -198,17 +211,18 @@ impl Run<'_> {
 }
 
 fn ended(way: Way) -> Ended {
-    let reset = |differs, at_point| Ended::Reset {
+    let reset = |differs, at_point, learned| Ended::Reset {
         status: Status::Exited(0),
         usage: Usage::default(),
         differs,
         at_point,
         children: 0,
         is_spoiled: false,
+        learned,
     };
     match way {
-        Way::Well { at_point } => reset(0, at_point),
-        Way::Differs => reset(1, false),
+        Way::Well { at_point, learned } => reset(0, at_point, learned),
+        Way::Differs => reset(1, false, 0),
         Way::Retired(retired) => Ended::Process { retired, doubts: Doubts::new(0) },
         Way::Doubtful => Ended::Process { retired: 1 << 7, doubts: Doubts::new(1) },
         Way::NotRun => Ended::NotRun,

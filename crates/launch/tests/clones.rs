@@ -1,0 +1,145 @@
+//! Clones of persistent processes: they behave as cold processes do, and all begin with what one of them has learned.
+
+mod common;
+
+use std::path::Path;
+
+use common::{Case, Victim, case, compile, plain_spec, start};
+use hotstart_launch::{
+    Child, Choice, Clones, EnvBlock, Group, Launcher, OnDoubt, Policy, ToolStatistics, Via,
+};
+use hotstart_model::{Environment, Status};
+
+const RUNS: u64 = 24;
+
+/// Returns a launcher in which `name` has a persistent process from its second start on.
+fn launcher(name: &str, clones: Clones, audit_one_in: u64) -> Launcher {
+    let choice = Choice::Only(vec![name.to_owned()]);
+    let policy = Policy { choice, clones, audit_one_in, on_doubt: OnDoubt::Bear, ..Policy::default() };
+    Launcher::new().with_policy(policy)
+}
+
+fn waits(greeting: &str) -> Victim {
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().canonicalize().unwrap().join("waits");
+    build(&program, greeting);
+    Victim { dir, program }
+}
+
+fn dirty() -> Victim {
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().canonicalize().unwrap().join("dirty");
+    compile(&Path::new(env!("CARGO_MANIFEST_DIR")).join("runtime/tests/dirty.c"), &program, &["-pthread"]);
+    Victim { dir, program }
+}
+
+fn build(program: &Path, greeting: &str) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("runtime/tests/waits.c");
+    compile(&source, program, &["-pthread", &format!("-DGREETING=\"{greeting}\"")]);
+}
+
+fn statistics(launcher: &Launcher) -> ToolStatistics {
+    launcher.statistics().tools.remove(0)
+}
+
+/// Compares each run with a cold one.
+fn compare(victim: &Victim, warm: &Launcher, request: impl Fn(u64) -> Case) -> ToolStatistics {
+    for round in 0..RUNS {
+        let case = request(round);
+        let (expected, _) = start(&Launcher::new(), victim, &case);
+        let (ran, exit) = start(warm, victim, &case);
+        assert_eq!(ran, expected, "round {round}, {:?}", exit.via);
+        assert!(exit.via.is_warm() && !exit.lost && !exit.doubtful, "{exit:?}");
+    }
+    statistics(warm)
+}
+
+#[test]
+fn every_run_in_a_new_clone_is_as_a_cold_one() {
+    let victim = waits("hello");
+    for audit_one_in in [0, 1, 2] {
+        let warm = launcher("waits", Clones::Each, audit_one_in);
+        let used = compare(&victim, &warm, |round| case(&["some", &round.to_string()]));
+        assert_eq!((used.forks, used.clones, used.only_forked.as_ref()), (1, RUNS - 1, None), "{used:?}");
+        assert!(used.retired.is_empty(), "{used:?}");
+        // An audited run of a clone begins at `main`, as it is the first.
+        assert!(audit_one_in == 1 || used.at_point >= RUNS / 4, "{used:?}");
+    }
+}
+
+#[test]
+fn everything_that_a_run_changes_is_put_back_in_its_clones() {
+    let victim = dirty();
+    for audit_one_in in [0, 1] {
+        let warm = launcher("dirty", Clones::Each, audit_one_in);
+        let used = compare(&victim, &warm, |_| {
+            let mut case = case(&["all", "7", "exit"]);
+            case.env.push(("LC_ALL", "C".to_owned()));
+            case
+        });
+        assert_eq!((used.clones, used.only_forked), (RUNS - 1, None));
+    }
+}
+
+/// Starts the program, which then waits.
+fn begin<'g>(
+    launcher: &'g Launcher,
+    victim: &Victim,
+    input: &std::os::fd::OwnedFd,
+    group: &'g Group,
+) -> Child<'g> {
+    use std::os::fd::AsFd;
+    let out = std::fs::File::options().write(true).open("/dev/null").unwrap();
+    let cwd = victim.dir.path();
+    let mut spec =
+        plain_spec(&victim.program, &["victim", "wait"], cwd, [input.as_fd(), out.as_fd(), out.as_fd()]);
+    let env: Environment = case(&[]).env.into_iter().collect();
+    spec.env = EnvBlock::new(&env);
+    launcher.start(&spec, group).unwrap()
+}
+
+/// Returns how many runs at a time were started in which way, when the tool has learned, and the status of all.
+fn several(launcher: &Launcher, victim: &Victim) -> Vec<(Via, Status)> {
+    let (input, end) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
+    let groups: Vec<Group> = (0..4).map(|_| Group::new()).collect();
+    let children: Vec<_> = groups.iter().map(|group| begin(launcher, victim, &input, group)).collect();
+    drop(end);
+    children.into_iter().map(|child| (child.via(), child.wait().status)).collect()
+}
+
+#[test]
+fn further_processes_are_clones_once_one_has_learned() {
+    let victim = waits("hello");
+    let warm = launcher("waits", Clones::OfLearned, 0);
+    let before = compare(&victim, &warm, |round| case(&[&round.to_string()]));
+    assert_eq!((before.forks, before.clones), (1, 0), "one process was enough");
+    let (_, expected) = start(&Launcher::new(), &victim, &case(&["wait"]));
+    let ran = several(&warm, &victim);
+    assert_eq!(ran, vec![(Via::Reset, expected.status); 4]);
+    let after = statistics(&warm);
+    assert_eq!((after.forks, after.clones, after.only_forked.as_ref()), (1, 3, None), "{after:?}");
+    assert_eq!(
+        after.at_point - before.at_point,
+        4 - 3,
+        "the first runs of the first clones are audited from main on"
+    );
+    several(&warm, &victim);
+    assert_eq!(statistics(&warm).at_point - after.at_point, 4, "clones know what was learned");
+    let none = launcher("waits", Clones::None, 0);
+    compare(&victim, &none, |round| case(&[&round.to_string()]));
+    several(&none, &victim);
+    assert_eq!((statistics(&none).forks, statistics(&none).clones), (4, 0));
+}
+
+#[test]
+fn no_clone_is_made_of_a_program_that_was_replaced() {
+    let victim = waits("old");
+    let warm = launcher("waits", Clones::OfLearned, 0);
+    compare(&victim, &warm, |round| case(&[&round.to_string()]));
+    std::fs::remove_file(&victim.program).unwrap();
+    build(&victim.program, "new");
+    several(&warm, &victim);
+    assert_eq!(statistics(&warm).clones, 0);
+    let (ran, _) = start(&warm, &victim, &case(&["x"]));
+    assert!(ran.stdout.contains("new"), "{ran:?}");
+}
