@@ -8,8 +8,8 @@ use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use common::{plain_spec, resetting_launcher};
-use hotstart_launch::{Group, Launcher};
+use common::{plain_spec, resetting_policy};
+use hotstart_launch::{Clones, Group, Launcher, Policy};
 use hotstart_model::Status;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -50,7 +50,8 @@ fn each_processor_keeps_its_worker() {
         std::io::stderr().write_all(b"not tried: affinity needs two processors\n").unwrap();
         return;
     };
-    let launcher = resetting_launcher(&["cat"]);
+    // A process that has learned less than others gives way to a clone of these.
+    let launcher = Launcher::new().with_policy(Policy { clones: Clones::None, ..resetting_policy(&["cat"]) });
     let mut workers = HashMap::new();
     bind(one);
     // Both run at the same time, so there are two processes.

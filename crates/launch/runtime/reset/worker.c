@@ -293,6 +293,8 @@ static int settle_clone(const struct hs_job *job)
 {
     const int socket = job->fds[0], page = job->fds[1];
     hs_child_begin(job);
+    /* It waits. */
+    hs_title_hide_name();
     worker.process = (int)HS_SYS(SYS_getpid);
     const long made = HS_SYS(SYS_mmap, worker.page, sizeof *worker.page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, page, 0);
     if (made != (long)worker.page || HS_SYS(SYS_madvise, made, sizeof *worker.page, MADV_DONTFORK) != 0)

@@ -88,13 +88,12 @@ pub fn warm_launcher(names: &[&str]) -> Launcher {
 
 /// Returns a launcher that starts these tools in persistent processes, and audits each run.
 pub fn resetting_launcher(names: &[&str]) -> Launcher {
+    Launcher::new().with_policy(resetting_policy(names))
+}
+
+pub fn resetting_policy(names: &[&str]) -> Policy {
     let choice = Choice::Only(names.iter().map(|n| n.to_string()).collect());
-    Launcher::new().with_policy(Policy {
-        choice,
-        audit_one_in: 1,
-        on_doubt: OnDoubt::Bear,
-        ..Policy::default()
-    })
+    Policy { choice, audit_one_in: 1, on_doubt: OnDoubt::Bear, ..Policy::default() }
 }
 
 pub fn case(args: &[&str]) -> Case {

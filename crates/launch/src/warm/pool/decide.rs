@@ -250,7 +250,8 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
         stem: Option<&Arc<Stem<W>>>,
         start: Start<'_>,
     ) -> Option<Step<Z, W>> {
-        let bit = bit_of(start.spec.argv.len());
+        // Without clones each process learns for itself, and has to be asked for that.
+        let bit = if start.policy.clones == Clones::None { 0 } else { bit_of(start.spec.argv.len()) };
         let id = self.nearest_worker(key, bit, start.here)?;
         let mut unit = self.workers.take(id)?;
         unit.missed += u32::from(stem.is_some_and(|stem| stem.knows_more(&unit, bit)));
