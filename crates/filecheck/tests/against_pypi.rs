@@ -169,6 +169,10 @@ impl Random {
     fn expression(&mut self) -> String {
         let mut text = String::new();
         for _ in 0..=self.below(2) {
+            if self.one_in(2) {
+                text += self.of(&[".*", ".+", "[^ ]*", "\\S+", "[a-z0-9]+", "(a|b)+", "a?", "ab|a", "(ab|a)*b?", "[^%]*"]);
+                continue;
+            }
             text += self.of(&[
                 ".*", ".+", ".", "a*", "a+", "[ab]+", "[^ ]*", "[^a]+", "[^ab]", "\\d+", "\\w+", "\\S+", "\\s*", "a|ab", "ab|a",
                 "(a|ab)", "(a|b)+", "(ab)*", "(a|ab)(b|)", "a??", "a+?", "[a-c]{1,2}", "(?:a|b)", "(a)", "((a)b)", "^", "$", " ",
@@ -192,11 +196,11 @@ impl Random {
 
     /// Returns the text of a directive, mostly one that matches in this line.
     fn text(&mut self, line: &str) -> String {
-        let words: Vec<&str> = if self.one_in(6) { vec![self.word()] } else { line.split_inclusive(' ').collect() };
+        let words: Vec<&str> = if self.one_in(12) { vec![self.word()] } else { line.split_inclusive(' ').collect() };
         let skip = if self.one_in(3) && words.len() > 1 { self.below(words.len()) } else { 0 };
         let mut text = String::new();
         for word in &words[skip..] {
-            match self.below(9) {
+            match self.below(15) {
                 0 => text += &self.block(),
                 1 => text += &format!("{}{word}", self.block()),
                 2 if self.one_in(2) => break,
@@ -213,7 +217,7 @@ impl Random {
                 _ => text += word,
             }
         }
-        if self.one_in(12) {
+        if self.one_in(20) {
             text += &self.block();
         }
         text
@@ -236,8 +240,8 @@ impl Random {
                 5..=9 if index > 0 || self.one_in(3) => "-NEXT",
                 10 => "-SAME",
                 11 => "-NOT",
-                12 => "-EMPTY",
-                13 => "-LABEL",
+                12 if self.one_in(2) => "-EMPTY",
+                13 if self.one_in(2) => "-LABEL",
                 14 if self.one_in(2) => "-COUNT-2",
                 15 if self.one_in(6) => "-DAG",
                 _ => "",
@@ -250,7 +254,7 @@ impl Random {
             let line = lines.get(at).cloned().unwrap_or_else(|| self.line());
             let text = match kind {
                 "-EMPTY" if !self.one_in(8) => String::new(),
-                "-NOT" if self.one_in(2) => self.word().to_owned(),
+                "-NOT" if !self.one_in(4) => format!("{}{}", self.word(), self.word()),
                 _ => self.text(&line),
             };
             let literal = if self.one_in(15) { "{LITERAL}" } else { "" };

@@ -147,10 +147,14 @@ impl<'b> Bench<'b> {
 
     /// Returns the marks of all that a start of a Python script looks at, or the reason why it is not believed.
     fn marks_of_script(&self, observe: Observe) -> Result<Vec<Mark>, &'static str> {
+        let environment = self.tool.environment.0.iter().cloned().collect();
+        if !python::is_plain(&self.tool.program, &environment) {
+            return Err("a variable changes what Python does");
+        }
         python::is_wrapper(&self.tool.program)?;
-        let is_written = ["check", "input"].map(|name| fs::write(self.dir.join(name), "CHECK: a").is_ok());
-        let script = python::script(&self.tool.program, &self.tool.environment.0, &self.dir);
-        let inputs = is_written[0].then(|| observe(&script, self.launcher, self.group)).flatten();
+        let is_written = ["check", "input"].iter().all(|name| fs::write(self.dir.join(name), "CHECK: a").is_ok());
+        let script = python::script(&self.tool.program, environment, &self.dir);
+        let inputs = is_written.then(|| observe(&script, self.launcher, self.group)).flatten();
         python::marks(&inputs.ok_or("what it looks at cannot be told")?, &self.dir)
     }
 

@@ -35,15 +35,16 @@ const SOURCES: &str = "f3fc0c40a53cd1042a2e9dcc34d42f6b553b52a0291c98e9673d1a8be
 const VERSIONS: std::ops::RangeInclusive<u32> = 10..=14;
 /// Variables of Python's that change nothing here.
 const HARMLESS: [&str; 3] = ["PYTHONHASHSEED", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"];
-/// Directories for temporary files, of which lit makes a new one in each run. The program makes none.
-const TEMPORARY: [&str; 4] = ["TMPDIR", "TMP", "TEMP", "TEMPDIR"];
+/// Variables that lit sets anew in each run or for each test: a directory for temporary files, of which the program makes none, and the
+/// test's name.
+const TEMPORARY: [&str; 5] = ["TMPDIR", "TMP", "TEMP", "TEMPDIR", "LIT_CURRENT_TESTCASE"];
 /// The socket of the cache of libc's name service.
 const NAME_SERVICE: &str = "/var/run/nscd/socket";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Whether a variable is part of the identity.
 pub(super) fn counts(name: &OsStr) -> bool {
-    !TEMPORARY.iter().any(|temporary| name == *temporary)
+    !TEMPORARY.iter().any(|temporary| name == *temporary) && !name.as_bytes().starts_with(b"HOTSTART_")
 }
 
 /// Whether a start is one of those whose answers are known.
@@ -70,7 +71,7 @@ pub(super) fn is_wrapper(program: &Path) -> Result<(), &'static str> {
 }
 
 /// Returns the script of the traced run.
-pub(super) fn script(program: &Path, env: &[(OsString, OsString)], dir: &Path) -> Script {
+pub(super) fn script(program: &Path, env: Environment, dir: &Path) -> Script {
     let mut argv = vec![program.into()];
     argv.extend(["check", "--input-file", "input"].map(OsString::from));
     Script {
@@ -80,7 +81,7 @@ pub(super) fn script(program: &Path, env: &[(OsString, OsString)], dir: &Path) -
         pipefail: true,
         cwd: dir.to_owned(),
         make_dirs: Vec::new(),
-        env: Arc::new(env.iter().cloned().collect()),
+        env: Arc::new(env),
         timeout: Some(PATIENCE),
         tmp_base: dir.join("t"),
         captures: false,

@@ -58,10 +58,12 @@ impl Tool {
             Dialect::Pypi => python::counts(name),
         };
         let all = || env.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let mut loader: Vec<_> = all().filter(|(name, _)| counts(name)).collect();
+        loader.sort_unstable();
         Tool {
             program: program.to_owned(),
             dialect,
-            loader: all().filter(|(name, _)| counts(name)).collect(),
+            loader,
             environment: Ignored(all().collect()),
         }
     }

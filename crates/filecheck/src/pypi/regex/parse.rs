@@ -26,7 +26,6 @@ pub(super) enum Node {
     LineEnd,
     Start,
     End,
-    Ahead(Box<Node>),
     Behind(Set),
 }
 
@@ -56,7 +55,7 @@ impl Node {
             }
             Node::Again(_) => (Set::ALL, true),
             Node::LineStart | Node::LineEnd | Node::Start | Node::End => (Set::NONE, true),
-            Node::Ahead(_) | Node::Behind(_) => (Set::NONE, true),
+            Node::Behind(_) => (Set::NONE, true),
         }
     }
 }
@@ -93,7 +92,7 @@ fn look(node: &Node, takes_part: bool, plain: &mut [bool], again: &mut Vec<usize
         }
         Node::Sequence(nodes) => nodes.iter().for_each(|node| look(node, takes_part, plain, again)),
         Node::Choice(nodes) => nodes.iter().for_each(|node| look(node, false, plain, again)),
-        Node::Repeat { node, .. } | Node::Ahead(node) => look(node, false, plain, again),
+        Node::Repeat { node, .. } => look(node, false, plain, again),
         Node::Again(group) => again.push(*group),
         Node::Set(_) | Node::Behind(_) => {}
         Node::LineStart | Node::LineEnd | Node::Start | Node::End => {}
@@ -173,23 +172,24 @@ impl Parser<'_> {
         if self.takes(b"?<=\\n)") {
             return Ok(Node::Behind(Set::of(b'\n')));
         }
-        let is_ahead = self.takes(b"?=");
-        let is_bare = !is_ahead && self.takes(b"?:");
-        if !is_ahead && !is_bare && self.peek() == Some(b'?') {
+        // Those two with which the program looks for whole lines, and no others.
+        if self.takes(b"?=\\A)") {
+            return Ok(Node::Start);
+        }
+        if self.takes(b"?=\\n|\\Z)") {
+            return Ok(Node::LineEnd);
+        }
+        let is_bare = self.takes(b"?:");
+        if !is_bare && self.peek() == Some(b'?') {
             return undecided("an extension of Python's expressions");
         }
         let number = self.closed.len();
-        if !is_ahead && !is_bare {
+        if !is_bare {
             self.closed.push(false);
         }
         let node = self.choice()?;
         if !self.takes(b")") {
             return undecided("a bracket without its partner");
-        }
-        if is_ahead {
-            // What a group in it holds afterwards is not certain.
-            let has_group = self.closed.len() > number;
-            return if has_group { undecided("a group that looks ahead") } else { Ok(Node::Ahead(Box::new(node))) };
         }
         if is_bare {
             return Ok(node);

@@ -27,8 +27,6 @@ pub(super) enum Step {
     LineEnd,
     Start,
     End,
-    /// The steps up to this one must match here.
-    Ahead(usize),
     Behind(Set),
     Matched,
 }
@@ -64,13 +62,6 @@ fn add(node: &Node, steps: &mut Vec<Step>) -> Certain<()> {
         Node::LineEnd => steps.push(Step::LineEnd),
         Node::Start => steps.push(Step::Start),
         Node::End => steps.push(Step::End),
-        Node::Ahead(node) => {
-            let at = steps.len();
-            steps.push(Step::Ahead(0));
-            add(node, steps)?;
-            steps.push(Step::Matched);
-            steps[at] = Step::Ahead(steps.len());
-        }
         Node::Behind(set) => steps.push(Step::Behind(*set)),
     }
     Ok(())

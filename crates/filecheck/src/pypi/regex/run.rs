@@ -56,7 +56,7 @@ impl Pattern {
     /// Matches exactly at `start`: `match(text, start, end)`.
     pub fn match_at(&self, text: &[u8], start: usize, end: usize, budget: &mut Budget) -> Certain<Option<Found>> {
         let mut machine = self.machine(text, end, budget);
-        let Some(end) = machine.run(0, start)? else { return Ok(None) };
+        let Some(end) = machine.run(start)? else { return Ok(None) };
         machine.places[0] = (start, end);
         Ok(Some(Found { places: machine.places }))
     }
@@ -68,7 +68,7 @@ impl Pattern {
             if self.first.is_some_and(|first| at == end || !first.has(text[at])) {
                 continue;
             }
-            if let Some(end) = machine.run(0, at)? {
+            if let Some(end) = machine.run(at)? {
                 machine.places[0] = (at, end);
                 return Ok(Some(Found { places: machine.places }));
             }
@@ -82,9 +82,9 @@ impl Pattern {
 }
 
 impl Machine<'_> {
-    /// Runs the steps from `step` on. Returns where the match ends.
-    fn run(&mut self, step: usize, at: usize) -> Certain<Option<usize>> {
-        let (mut step, mut at) = (step, at);
+    /// Runs the steps from a place on. Returns where the match ends.
+    fn run(&mut self, start: usize) -> Certain<Option<usize>> {
+        let (mut step, mut at) = (0, start);
         let mut others = Vec::new();
         loop {
             if self.budget.0 == 0 {
@@ -94,7 +94,7 @@ impl Machine<'_> {
             if self.steps[step] == Step::Matched {
                 return Ok(Some(at));
             }
-            match self.step(step, at, &mut others)? {
+            match self.step(step, at, &mut others) {
                 Some(next) => (step, at) = next,
                 None => match self.back(&mut others) {
                     Some(next) => (step, at) = next,
@@ -105,11 +105,11 @@ impl Machine<'_> {
     }
 
     /// Makes one step. Returns the next one, if this is possible.
-    fn step(&mut self, step: usize, at: usize, others: &mut Vec<Other>) -> Certain<Option<(usize, usize)>> {
+    fn step(&mut self, step: usize, at: usize, others: &mut Vec<Other>) -> Option<(usize, usize)> {
         let here = || self.text[..self.end].get(at).copied();
         let next = step + 1;
         let only_if = |holds: bool| holds.then_some((next, at));
-        Ok(match self.steps[step] {
+        match self.steps[step] {
             Step::Set(set) => here().is_some_and(|byte| set.has(byte)).then_some((next, at + 1)),
             Step::Span { set, least, most, is_lazy } => self.span(next, at, (set, least, most), is_lazy, others),
             Step::Either(first, other) => {
@@ -137,9 +137,8 @@ impl Machine<'_> {
             Step::Start => only_if(at == 0),
             Step::End => only_if(at == self.end),
             Step::Behind(set) => only_if(at > 0 && set.has(self.text[at - 1])),
-            Step::Ahead(after) => self.run(next, at)?.map(|_| (after, at)),
             Step::Matched => None,
-        })
+        }
     }
 
     fn span(
