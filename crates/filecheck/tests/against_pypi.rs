@@ -33,7 +33,8 @@ impl Oracle {
         let version = "import importlib.metadata as m; print(m.version('filecheck'))";
         let found = Command::new(&python).args(["-c", version]).stderr(Stdio::null()).output();
         if !found.is_ok_and(|found| String::from_utf8_lossy(&found.stdout).trim() == VERSION) {
-            let text = format!("not tried: PyPI's filecheck {VERSION} is not installed for {}\n", python.display());
+            let text =
+                format!("not tried: PyPI's filecheck {VERSION} is not installed for {}\n", python.display());
             std::io::stderr().write_all(text.as_bytes()).unwrap();
             return None;
         }
@@ -147,8 +148,8 @@ impl Random {
 
     fn word(&mut self) -> &'static str {
         self.of(&[
-            "a", "b", "ab", "ba", "aab", "a1", "12", "7", "%0", "%x", "(x)", "[1]", "{", "}", "]", ".", "_", "-", "\\", "a|b",
-            "+", "$", "^", "CHECK", "a.b", "func", "x:", "=", "#", "~", "1",
+            "a", "b", "ab", "ba", "aab", "a1", "12", "7", "%0", "%x", "(x)", "[1]", "{", "}", "]", ".", "_",
+            "-", "\\", "a|b", "+", "$", "^", "CHECK", "a.b", "func", "x:", "=", "#", "~", "1",
         ])
     }
 
@@ -170,15 +171,83 @@ impl Random {
         let mut text = String::new();
         for _ in 0..=self.below(2) {
             if self.one_in(2) {
-                text += self.of(&[".*", ".+", "[^ ]*", "\\S+", "[a-z0-9]+", "(a|b)+", "a?", "ab|a", "(ab|a)*b?", "[^%]*"]);
+                text += self.of(&[
+                    ".*",
+                    ".+",
+                    "[^ ]*",
+                    "\\S+",
+                    "[a-z0-9]+",
+                    "(a|b)+",
+                    "a?",
+                    "ab|a",
+                    "(ab|a)*b?",
+                    "[^%]*",
+                ]);
                 continue;
             }
             text += self.of(&[
-                ".*", ".+", ".", "a*", "a+", "[ab]+", "[^ ]*", "[^a]+", "[^ab]", "\\d+", "\\w+", "\\S+", "\\s*", "a|ab", "ab|a",
-                "(a|ab)", "(a|b)+", "(ab)*", "(a|ab)(b|)", "a??", "a+?", "[a-c]{1,2}", "(?:a|b)", "(a)", "((a)b)", "^", "$", " ",
-                "\\(", "[(]", "\\[", "\\]", "a?", "(a?)", "(a*)*", "(ab|a)*b", "\\1", "\\.", "{", "a{2}", "(a|b){2}", "(x", "x)",
-                "[]a]", "[^]]", "[a-]", "\\n", "\\b", "[0-9a-f]+", ".*?", "a|", "|a", "(b+a*)+", "(%.*|a) ", "\\", "}", "[[a]", "[:alpha:]",
-                "[^\\n]+", "(?=a)", "a,b", "(a+|b)+?",
+                ".*",
+                ".+",
+                ".",
+                "a*",
+                "a+",
+                "[ab]+",
+                "[^ ]*",
+                "[^a]+",
+                "[^ab]",
+                "\\d+",
+                "\\w+",
+                "\\S+",
+                "\\s*",
+                "a|ab",
+                "ab|a",
+                "(a|ab)",
+                "(a|b)+",
+                "(ab)*",
+                "(a|ab)(b|)",
+                "a??",
+                "a+?",
+                "[a-c]{1,2}",
+                "(?:a|b)",
+                "(a)",
+                "((a)b)",
+                "^",
+                "$",
+                " ",
+                "\\(",
+                "[(]",
+                "\\[",
+                "\\]",
+                "a?",
+                "(a?)",
+                "(a*)*",
+                "(ab|a)*b",
+                "\\1",
+                "\\.",
+                "{",
+                "a{2}",
+                "(a|b){2}",
+                "(x",
+                "x)",
+                "[]a]",
+                "[^]]",
+                "[a-]",
+                "\\n",
+                "\\b",
+                "[0-9a-f]+",
+                ".*?",
+                "a|",
+                "|a",
+                "(b+a*)+",
+                "(%.*|a) ",
+                "\\",
+                "}",
+                "[[a]",
+                "[:alpha:]",
+                "[^\\n]+",
+                "(?=a)",
+                "a,b",
+                "(a+|b)+?",
             ]);
         }
         text
@@ -190,13 +259,16 @@ impl Random {
             0..=3 => format!("{{{{{}}}}}", self.expression()),
             4 | 5 => format!("[[{name}:{}]]", self.expression()),
             6 => format!("[[{name}]]"),
-            _ => self.of(&["[[#X]]", "[[#X:]]", "[[# @LINE]]", "[[", "{{", "]]", "}}", "[[X", "{{}}"]).to_owned(),
+            _ => self
+                .of(&["[[#X]]", "[[#X:]]", "[[# @LINE]]", "[[", "{{", "]]", "}}", "[[X", "{{}}"])
+                .to_owned(),
         }
     }
 
     /// Returns the text of a directive, mostly one that matches in this line.
     fn text(&mut self, line: &str) -> String {
-        let words: Vec<&str> = if self.one_in(12) { vec![self.word()] } else { line.split_inclusive(' ').collect() };
+        let words: Vec<&str> =
+            if self.one_in(12) { vec![self.word()] } else { line.split_inclusive(' ').collect() };
         let skip = if self.one_in(3) && words.len() > 1 { self.below(words.len()) } else { 0 };
         let mut text = String::new();
         for word in &words[skip..] {
@@ -211,7 +283,8 @@ impl Random {
                     text += if word.ends_with(' ') { " " } else { "" };
                 }
                 4 => {
-                    text += self.of(&["{{.*}}", "{{[a-z]+}}", "{{.+}}", "{{\\S+}}", "{{a|b|ab}}", "{{[^ ]*}}"]);
+                    text +=
+                        self.of(&["{{.*}}", "{{[a-z]+}}", "{{.+}}", "{{\\S+}}", "{{a|b|ab}}", "{{[^ ]*}}"]);
                     text += if word.ends_with(' ') { " " } else { "" };
                 }
                 _ => text += word,
@@ -233,7 +306,14 @@ impl Random {
         let last = self.below(4);
         for index in 0..=last {
             if self.one_in(12) {
-                check += self.of(&["RUN: CHECK: a\n", "x\n", "COM: CHECK: zz\n", "notCHECK: zz\n", "B: a\n", "CHECKS: zz\n"]);
+                check += self.of(&[
+                    "RUN: CHECK: a\n",
+                    "x\n",
+                    "COM: CHECK: zz\n",
+                    "notCHECK: zz\n",
+                    "B: a\n",
+                    "CHECKS: zz\n",
+                ]);
             }
             let kind = match self.below(16) {
                 0..=4 => "",

@@ -49,12 +49,18 @@ pub fn inputs_of_known(script: &Script, launcher: &Launcher, group: &Group) -> O
     (transcript.exit_code == Some(0) && is_silent).then_some(inputs.ok()?)
 }
 
-fn watched(script: &Script, is_known: bool, launcher: &Launcher, group: &Group) -> Result<Traced, TraceError> {
+fn watched(
+    script: &Script,
+    is_known: bool,
+    launcher: &Launcher,
+    group: &Group,
+) -> Result<Traced, TraceError> {
     let refused = |error: std::io::Error| TraceError::Refused(error.to_string());
     for dir in &script.make_dirs {
         std::fs::create_dir_all(dir).map_err(refused)?;
     }
-    let text = serde_json::to_vec(&(script, is_known)).map_err(|error| TraceError::Refused(error.to_string()))?;
+    let text =
+        serde_json::to_vec(&(script, is_known)).map_err(|error| TraceError::Refused(error.to_string()))?;
     let (mut order, mut result) =
         (in_memory("order").map_err(refused)?, in_memory("result").map_err(refused)?);
     order.write_all(&text).map_err(refused)?;
@@ -100,7 +106,8 @@ pub fn enter_trace(args: &[OsString]) -> Option<u8> {
 
 #[cfg(target_arch = "x86_64")]
 fn run(order: &Path) -> std::io::Result<Traced> {
-    let (script, is_known): (Script, bool) = serde_json::from_reader(std::io::BufReader::new(File::open(order)?))?;
+    let (script, is_known): (Script, bool) =
+        serde_json::from_reader(std::io::BufReader::new(File::open(order)?))?;
     let mut record = in_memory("record")?;
     let (launcher, group) = (Launcher::new(), Group::of_job(0));
     group.settle();

@@ -116,7 +116,9 @@ mod tests {
 
     #[test]
     fn brackets_are_counted_as_by_the_program() {
-        for (expression, count) in [("(a)", 1), ("((a)b)", 1), ("x((a))", 1), ("\\(", 0), ("a(b)(c)", 2), ("", 0)] {
+        for (expression, count) in
+            [("(a)", 1), ("((a)b)", 1), ("x((a))", 1), ("\\(", 0), ("a(b)(c)", 2), ("", 0)]
+        {
             assert_eq!(brackets(expression), count, "{expression}");
         }
         assert_eq!(blanks(&escaped("a  b\\ c")), "a[ \\t\\v]+b\\\\[ \\t\\v]+c");

@@ -57,7 +57,8 @@ pub(super) fn parse(request: &Request, text: &str) -> Certain<Vec<Directive>> {
 
 /// Whether a comment's prefix stands before a prefix, anywhere in the line.
 fn is_comment(request: &Request, line: &str) -> bool {
-    let ends = request.comment_prefixes.iter().filter_map(|prefix| Some(line.find(&**prefix)? + prefix.len()));
+    let ends =
+        request.comment_prefixes.iter().filter_map(|prefix| Some(line.find(&**prefix)? + prefix.len()));
     let Some(end) = ends.min() else { return false };
     request.prefixes.iter().any(|prefix| line[end..].contains(&**prefix))
 }
@@ -75,7 +76,8 @@ fn directive<'l>(request: &Request, line: &'l str) -> Certain<Option<(Kind, bool
                 Some((kind, rest)) => text(rest).map(|(is_literal, text)| (kind, is_literal, text)),
                 None => None,
             };
-            let found = found.or_else(|| text(rest).map(|(is_literal, text)| (Kind::Plain, is_literal, text)));
+            let found =
+                found.or_else(|| text(rest).map(|(is_literal, text)| (Kind::Plain, is_literal, text)));
             if found.is_some() {
                 return Ok(found);
             }

@@ -57,7 +57,8 @@ impl<'w> Reader<'w> {
             self.request.check_file = word.to_owned();
             return Ok(());
         };
-        let (name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
+        let (name, value) =
+            option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
         let flag = match name {
             "strict-whitespace" => Some(&mut self.request.strict_whitespace),
             "match-full-lines" => Some(&mut self.request.match_full_lines),
@@ -90,7 +91,8 @@ impl<'w> Reader<'w> {
     }
 
     fn valued(&mut self, name: &'w str, value: Option<&'w str>) -> Certain<()> {
-        const NAMES: [&str; 5] = ["check-prefix", "check-prefixes", "comment-prefixes", "input-file", "dump-input"];
+        const NAMES: [&str; 5] =
+            ["check-prefix", "check-prefixes", "comment-prefixes", "input-file", "dump-input"];
         if !NAMES.contains(&name) {
             return undecided("an option that is not known");
         }

@@ -152,7 +152,8 @@ impl<'b> Bench<'b> {
             return Err("a variable changes what Python does");
         }
         python::is_wrapper(&self.tool.program)?;
-        let is_written = ["check", "input"].iter().all(|name| fs::write(self.dir.join(name), "CHECK: a").is_ok());
+        let is_written =
+            ["check", "input"].iter().all(|name| fs::write(self.dir.join(name), "CHECK: a").is_ok());
         let script = python::script(&self.tool.program, environment, &self.dir);
         let inputs = is_written.then(|| observe(&script, self.launcher, self.group)).flatten();
         python::marks(&inputs.ok_or("what it looks at cannot be told")?, &self.dir)

@@ -364,7 +364,9 @@ mod tests {
         let believed = |sample| {
             let checks = new(sample);
             let marks = [Mark::of(&program).unwrap()].into();
-            checks.trust.settle(&Tool::new(&program, Dialect::Llvm, &env), Some(Verdict { refusal: None, marks }));
+            checks
+                .trust
+                .settle(&Tool::new(&program, Dialect::Llvm, &env), Some(Verdict { refusal: None, marks }));
             checks
         };
         let ask = |checks: &FileChecks| checks.attempt(&call).unwrap().0;

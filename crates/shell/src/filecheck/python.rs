@@ -66,7 +66,8 @@ pub(super) fn is_wrapper(program: &Path) -> Result<(), &'static str> {
     let (line, rest) = text.split_once('\n').unwrap_or_default();
     let interpreter = Path::new(line.strip_prefix("#!").unwrap_or_default());
     let name = interpreter.file_name().unwrap_or_default().as_bytes();
-    let is_python = interpreter.is_absolute() && name.starts_with(b"python") && !line.contains([' ', '\t', '\r']);
+    let is_python =
+        interpreter.is_absolute() && name.starts_with(b"python") && !line.contains([' ', '\t', '\r']);
     if is_python && WRAPPERS.contains(&rest) { Ok(()) } else { Err("it is no script that pip or uv writes") }
 }
 
@@ -118,7 +119,9 @@ pub(super) fn marks(inputs: &[Input], dir: &Path) -> Result<Vec<Mark>, &'static 
     }
     is_known(inputs)?;
     // With such a cache, the user's directories may come from there.
-    marks.push(Mark::seen(Path::new(NAME_SERVICE), Aspect::Missing).ok_or("a cache of the name service runs")?);
+    marks.push(
+        Mark::seen(Path::new(NAME_SERVICE), Aspect::Missing).ok_or("a cache of the name service runs")?,
+    );
     Ok(marks)
 }
 
@@ -139,7 +142,11 @@ fn is_known(inputs: &[Input]) -> Result<(), &'static str> {
         let module = format!("python3.{version}/encodings/__pycache__/__init__.cpython-3{version}.pyc");
         paths().any(|path| path.ends_with(&module))
     };
-    if VERSIONS.filter(|version| is_cpython(*version)).count() == 1 { Ok(()) } else { Err("it runs in no known Python") }
+    if VERSIONS.filter(|version| is_cpython(*version)).count() == 1 {
+        Ok(())
+    } else {
+        Err("it runs in no known Python")
+    }
 }
 
 /// Returns the hash of the package's sources.

@@ -100,8 +100,7 @@ mod tests {
     fn answers_are_kept_and_damage_is_no_answer() {
         let dir = tempfile::tempdir().unwrap();
         let tool = Tool::new(Path::new("/bin/FileCheck"), Dialect::Llvm, &Environment::new());
-        let mark =
-            |aspect| Mark { path: "/a b".into(), aspect, numbers: [1, 2, 3, 4, 5, 6, 7] };
+        let mark = |aspect| Mark { path: "/a b".into(), aspect, numbers: [1, 2, 3, 4, 5, 6, 7] };
         let marks = [Aspect::Target, Aspect::Itself, Aspect::Place, Aspect::Missing].map(mark);
         for refusal in [None, Some("case 3".to_owned())] {
             let verdict = Verdict { refusal, marks: marks.to_vec().into() };

@@ -60,12 +60,7 @@ impl Tool {
         let all = || env.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
         let mut loader: Vec<_> = all().filter(|(name, _)| counts(name)).collect();
         loader.sort_unstable();
-        Tool {
-            program: program.to_owned(),
-            dialect,
-            loader,
-            environment: Ignored(all().collect()),
-        }
+        Tool { program: program.to_owned(), dialect, loader, environment: Ignored(all().collect()) }
     }
 }
 

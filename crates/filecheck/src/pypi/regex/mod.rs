@@ -68,3 +68,50 @@ impl Pattern {
         self.plain.get(group).is_some_and(|is_plain| *is_plain)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the text of the first match, from `start` on.
+    fn found<'t>(pattern: &str, text: &'t str, start: usize) -> Option<&'t str> {
+        let pattern = Pattern::compile(pattern).unwrap();
+        let found = pattern.search(text.as_bytes(), start, text.len(), &mut Budget(10_000)).unwrap();
+        found.map(|found| &text[found.start()..found.end()])
+    }
+
+    #[test]
+    fn the_first_alternative_counts() {
+        for (pattern, text, expected) in [
+            ("a|ab", "xab", Some("a")),
+            ("(a|ab)c", "abc", Some("abc")),
+            ("(a|ab)(c|bcd)", "abcd", Some("abcd")),
+            ("a.*b", "acbcb\nb", Some("acbcb")),
+            ("a.*?b", "acbcb", Some("acb")),
+            ("(a+|b)+c", "aabac", Some("aabac")),
+            ("(ab){2,3}", "abababab", Some("ababab")),
+            ("([a-c]+)-\\1", "abc-bcx", Some("bc-bc")),
+            ("[]^-]+", "a]^-b", Some("]^-")),
+            ("^b$", "a\nb\nc", Some("b")),
+            ("(?:(?<=\\n)|(?=\\A))a(?=\\n|\\Z)", "ba\na", Some("a")),
+            ("x", "abc", None),
+        ] {
+            assert_eq!(found(pattern, text, 0), expected, "{pattern}");
+        }
+        // What lies before the start is seen, but not matched.
+        assert_eq!(found("^a", "ba", 1), None);
+    }
+
+    #[test]
+    fn what_is_not_certain_is_undecided() {
+        for pattern in [
+            "a**", "a*+", "(a*)*", "(a|b)*?", "a{", "[[a]", "[a--b]", "[b-a]", "(", ")", "*", "(?=a)",
+            "(?P<x>a)", "(?i)a", "\\b", "\\1", "(a)\\12", "(a)?\\1", "(a)|\\1", "(a\\1)", "\\", "[a",
+            "a{3,2}", "(a){999}",
+        ] {
+            assert!(Pattern::compile(pattern).is_err(), "{pattern}");
+        }
+        let pattern = Pattern::compile("(a+)+b").unwrap();
+        assert!(pattern.search(&[b'a'; 60], 0, 60, &mut Budget(10_000)).is_err(), "too much work");
+    }
+}

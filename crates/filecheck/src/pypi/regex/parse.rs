@@ -45,9 +45,10 @@ impl Node {
                 }
                 (all, true)
             }
-            Node::Choice(nodes) => nodes.iter().map(Node::first).fold((Set::NONE, false), |(all, any), (set, empty)| {
-                (all.or(set), any || empty)
-            }),
+            Node::Choice(nodes) => nodes
+                .iter()
+                .map(Node::first)
+                .fold((Set::NONE, false), |(all, any), (set, empty)| (all.or(set), any || empty)),
             Node::Group(_, node) => node.first(),
             Node::Repeat { node, least, .. } => {
                 let (set, can_be_empty) = node.first();
@@ -230,7 +231,8 @@ impl Parser<'_> {
                 return undecided("a set that Python may warn of");
             }
             let (from, single) = self.member(byte)?;
-            let is_range = self.peek() == Some(b'-') && self.text.get(self.at + 1).is_some_and(|next| *next != b']');
+            let is_range =
+                self.peek() == Some(b'-') && self.text.get(self.at + 1).is_some_and(|next| *next != b']');
             if !is_range {
                 set = set.or(from);
                 continue;
@@ -292,7 +294,8 @@ impl Parser<'_> {
         let rest = &self.text[self.at + 1..];
         let inner = std::str::from_utf8(&rest[..rest.iter().position(|byte| *byte == b'}')?]).ok()?;
         let number = |text: &str| {
-            let is_number = !text.is_empty() && text.len() < 5 && text.bytes().all(|byte| byte.is_ascii_digit());
+            let is_number =
+                !text.is_empty() && text.len() < 5 && text.bytes().all(|byte| byte.is_ascii_digit());
             is_number.then(|| text.parse().ok()).flatten()
         };
         match inner.split_once(',') {

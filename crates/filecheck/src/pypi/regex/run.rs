@@ -54,7 +54,13 @@ struct Machine<'m> {
 
 impl Pattern {
     /// Matches exactly at `start`: `match(text, start, end)`.
-    pub fn match_at(&self, text: &[u8], start: usize, end: usize, budget: &mut Budget) -> Certain<Option<Found>> {
+    pub fn match_at(
+        &self,
+        text: &[u8],
+        start: usize,
+        end: usize,
+        budget: &mut Budget,
+    ) -> Certain<Option<Found>> {
         let mut machine = self.machine(text, end, budget);
         let Some(end) = machine.run(start)? else { return Ok(None) };
         machine.places[0] = (start, end);
@@ -62,10 +68,17 @@ impl Pattern {
     }
 
     /// Finds the first match: `search(text, start, end)`.
-    pub fn search(&self, text: &[u8], start: usize, end: usize, budget: &mut Budget) -> Certain<Option<Found>> {
+    pub fn search(
+        &self,
+        text: &[u8],
+        start: usize,
+        end: usize,
+        budget: &mut Budget,
+    ) -> Certain<Option<Found>> {
         let mut machine = self.machine(text, end, budget);
         for at in start..=end {
-            if self.first.is_some_and(|first| at == end || !first.has(text[at])) {
+            let next = text[..end].get(at);
+            if self.first.is_some_and(|first| !next.is_some_and(|byte| first.has(*byte))) {
                 continue;
             }
             if let Some(end) = machine.run(at)? {
@@ -111,7 +124,9 @@ impl Machine<'_> {
         let only_if = |holds: bool| holds.then_some((next, at));
         match self.steps[step] {
             Step::Set(set) => here().is_some_and(|byte| set.has(byte)).then_some((next, at + 1)),
-            Step::Span { set, least, most, is_lazy } => self.span(next, at, (set, least, most), is_lazy, others),
+            Step::Span { set, least, most, is_lazy } => {
+                self.span(next, at, (set, least, most), is_lazy, others)
+            }
             Step::Either(first, other) => {
                 others.push(Other::At(other, at));
                 Some((first, at))
