@@ -6,7 +6,9 @@
 //!
 //! Where versions differ, the matcher must leave the case to FileCheck, and either answer is right.
 //!
-//! A line of [`TEXT`] is a case: `+`, `-` or `?`, options, check file and input.
+//! A line of the battery's text is a case: `+`, `-` or `?`, options, check file and input. Each dialect has a battery.
+
+use crate::Dialect;
 
 /// A case.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,15 +23,15 @@ pub struct Case {
     pub passes: Option<bool>,
 }
 
-/// Returns all cases.
-pub fn cases() -> Vec<Case> {
-    TEXT.lines().filter(|line| !line.is_empty()).map(case).collect()
+/// Returns all cases of a dialect.
+pub fn cases(dialect: Dialect) -> Vec<Case> {
+    text(dialect).lines().filter(|line| !line.is_empty()).map(case).collect()
 }
 
-/// Returns the identity of this battery, for stored verdicts: the crate's version and a hash of the cases (FNV-1a).
-pub fn version() -> String {
+/// Returns the identity of a dialect's battery, for stored verdicts: the crate's version and a hash of the cases (FNV-1a).
+pub fn version(dialect: Dialect) -> String {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    let hash = TEXT.bytes().fold(0xcbf2_9ce4_8422_2325, step);
+    let hash = text(dialect).bytes().fold(0xcbf2_9ce4_8422_2325, step);
     format!("{}-{hash:016x}", env!("CARGO_PKG_VERSION"))
 }
 
@@ -45,4 +47,9 @@ fn case(line: &str) -> Case {
 }
 
 /// `¦` separates, `⏎` is a line end, `→` a tab, `·` a blank that counts, `~` a blank within an option.
-const TEXT: &str = include_str!("battery.txt");
+fn text(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Llvm => include_str!("battery.txt"),
+        Dialect::Pypi => include_str!("pypi/battery.txt"),
+    }
+}

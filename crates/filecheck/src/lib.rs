@@ -12,13 +12,16 @@
 pub mod battery;
 mod canonical;
 mod check;
+mod dialect;
 mod directives;
 mod numeric;
 mod options;
 mod pattern;
+pub mod pypi;
 mod regex;
 mod variables;
 
+pub use dialect::{Asked, Dialect, Ready};
 pub use options::Request;
 
 /// The reason why the matcher does not decide, for statistics and for `--explain`.

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use hotstart_filecheck::{Request, battery};
+use hotstart_filecheck::{Dialect, Request, battery};
 
 #[path = "oracle/client.rs"]
 mod client;
@@ -65,7 +65,7 @@ fn the_battery_is_as_it_says() {
         skipped("no FileCheck of LLVM 15 or newer is installed: nothing to compare with");
     }
     let (dir, mut wrong) = (tempfile::tempdir().unwrap(), Vec::new());
-    for case in battery::cases() {
+    for case in battery::cases(Dialect::Llvm) {
         let request = Request::parse(&case.args, None);
         let decided =
             request.and_then(|request| request.decide(case.check.as_bytes(), case.input.as_bytes()));

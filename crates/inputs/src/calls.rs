@@ -117,6 +117,20 @@ pub(crate) const TELLING: [(i64, &str); 24] = [
     (libc::SYS_fstatfs, "the state of a file system"),
 ];
 
+/// Calls whose answers do not matter to a program whose source is known: time, random numbers, numbers of processes, the size of memory.
+pub(crate) const EXCUSED: [i64; 10] = [
+    libc::SYS_clock_gettime,
+    libc::SYS_clock_getres,
+    libc::SYS_gettimeofday,
+    libc::SYS_time,
+    libc::SYS_getrusage,
+    libc::SYS_sysinfo,
+    libc::SYS_getrandom,
+    libc::SYS_getpid,
+    libc::SYS_gettid,
+    libc::SYS_getppid,
+];
+
 /// Flags of threads and processes without namespaces, and without a way out of the trace.
 pub(crate) const FLAGS_OF_NEW_PROCESSES: u64 = 0xff
     | (libc::CLONE_VM

@@ -25,4 +25,4 @@ pub use input::{Input, Looks, Place, Stamp, State};
 pub use surroundings::surroundings;
 pub use verdicts::{Known, Record, Running, Verdicts, VerdictsReport, verdicts_report};
 #[cfg(target_arch = "x86_64")]
-pub use watch::{Traced, trace};
+pub use watch::{Traced, trace, trace_known};

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use hotstart_launch::tracing::{Call, Watcher, trace_tree};
 use serde::{Deserialize, Serialize};
 
-use crate::calls::{FLAGS_OF_NEW_PROCESSES, HARMLESS, REQUESTS, TELLING, is_our_own_affair};
+use crate::calls::{EXCUSED, FLAGS_OF_NEW_PROCESSES, HARMLESS, REQUESTS, TELLING, is_our_own_affair};
 use crate::input::{Input, Looks, Stamp};
 use crate::program::{self, Leads};
 use crate::walk::{Refusal, Spot, Walk};
@@ -26,9 +26,20 @@ pub struct Traced {
 
 /// Runs `run` in a traced child of this process, which must have one thread, and tells what it depends on.
 pub fn trace(run: impl FnOnce() -> u8) -> io::Result<Traced> {
+    watched(false, run)
+}
+
+/// The same for a program whose source is known, so that the time, random numbers and the like do not matter to it. It may look in vain
+/// for the name service's cache.
+pub fn trace_known(run: impl FnOnce() -> u8) -> io::Result<Traced> {
+    watched(true, run)
+}
+
+fn watched(is_known: bool, run: impl FnOnce() -> u8) -> io::Result<Traced> {
     let own = std::env::current_exe().ok();
     let mut watch = Watch {
         walk: Walk::default(),
+        is_known,
         refusal: None,
         changes: Vec::new(),
         pending: HashMap::new(),
@@ -53,6 +64,8 @@ fn umask() -> u32 {
 
 struct Watch {
     walk: Walk,
+    /// Whether the program's source is known.
+    is_known: bool,
     refusal: Option<Refusal>,
     /// What the call that is judged makes, empties or removes; whether it makes a directory.
     changes: Vec<(PathBuf, bool)>,
@@ -188,6 +201,7 @@ impl Watch {
         let a = call.args;
         // Our own code may ask for the time and for its own numbers: no verdict comes from them.
         let is_allowed = call.is_ours && is_our_own_affair(call.number)
+            || self.is_known && self.is_excused(call)
             || match call.number {
                 libc::SYS_clone => a[0] & !FLAGS_OF_NEW_PROCESSES == 0,
                 libc::SYS_clone3 => call.word(a[0]).is_some_and(|flags| flags & !FLAGS_OF_NEW_PROCESSES == 0),
@@ -210,6 +224,20 @@ impl Watch {
             None if call.number < 0 => "makes system calls of another architecture".to_owned(),
             None => format!("makes system call {}, which is on no list", call.number),
         })
+    }
+
+    /// Returns whether the answer does not matter to a program that is known.
+    fn is_excused(&self, call: &Call) -> bool {
+        let a = call.args;
+        match call.number {
+            libc::SYS_socket => a[0] == libc::AF_UNIX as u64,
+            libc::SYS_connect => {
+                let path = call.string(a[1] + size_of::<libc::sa_family_t>() as u64);
+                path.is_some_and(|path| path == NAME_SERVICE.as_bytes())
+                    && std::fs::symlink_metadata(NAME_SERVICE).is_err()
+            }
+            other => EXCUSED.contains(&other),
+        }
     }
 
     /// Returns whether glibc's allocator asks for the eight bytes with which it recognizes its own freed memory. They are put into a
@@ -422,6 +450,9 @@ fn is_dir(stamp: &Stamp) -> bool {
 
 /// A process's own mappings: files that it has opened, and addresses, which it knows anyway.
 const OF_ITSELF: [&[u8]; 1] = [b"/proc/self/maps"];
+
+/// The socket of the cache of libc's name service.
+const NAME_SERVICE: &str = "/var/run/nscd/socket";
 
 const PR_CAPBSET_READ: i32 = 23;
 

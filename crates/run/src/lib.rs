@@ -38,5 +38,5 @@ pub use serial::Serially;
 pub use shells::{ShellCounts, Shells};
 pub use testing::while_testing;
 pub use tool_times::{ToolTime, ToolTimes};
-pub use traced::{TraceError, Traced, enter_trace, trace};
+pub use traced::{TraceError, Traced, enter_trace, inputs_of_known, trace};
 pub use turns::Order;

@@ -268,7 +268,8 @@ impl Session<'_> {
 
     fn filechecks(&self, discovered: &Discovered, launcher: &Arc<Launcher>) -> Arc<FileChecks> {
         let tests = discovered.selection.tests().len();
-        let filechecks = FileChecks::new(Arc::clone(launcher), cache_directory()).expecting(tests);
+        let filechecks = FileChecks::new(Arc::clone(launcher), cache_directory());
+        let filechecks = filechecks.observing(hotstart_run::inputs_of_known).expecting(tests);
         let remembered = cache_directory().filter(|_| !self.options.own.no_check_cache);
         Arc::new(match remembered {
             Some(dir) => filechecks.remembering(&dir, REMEMBERED_SAMPLE),

@@ -8,31 +8,38 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hotstart_filecheck::{Request, battery};
+use hotstart_filecheck::{Dialect, battery};
 use hotstart_launch::{EnvBlock, Exit, Group, Launcher, ProcessGroup, Reason, Spec, Via};
 use hotstart_model::Status;
 
-use super::plain_block;
 use super::trust::{Mark, Tool, Verdict};
+use super::{FileChecks, Observe, plain_block, python};
 
 /// Runs the battery. Returns `None` if it could not run, or if the files changed meanwhile.
 pub(super) fn verdict(
     tool: &Tool,
-    launcher: &Launcher,
-    group: &Group,
+    filechecks: &FileChecks,
     is_over: &(dyn Fn() -> bool + Sync),
 ) -> Option<Verdict> {
-    let bench = Bench::new(tool, launcher, group)?;
-    let marks = bench.marks()?;
+    let bench = Bench::new(tool, &filechecks.launcher, &filechecks.group)?;
+    let marks = match tool.dialect {
+        Dialect::Llvm => bench.marks()?,
+        Dialect::Pypi => match bench.marks_of_script(filechecks.observe?) {
+            Ok(marks) => marks,
+            Err(why) => return Some(Verdict { refusal: Some(why.to_owned()), marks: Arc::default() }),
+        },
+    };
     let mut refusal = None;
-    for case in battery::cases() {
+    let cases = battery::cases(tool.dialect);
+    for case in &cases {
         if is_over() {
             return None;
         }
         let (check, input) = (case.check.as_bytes(), case.input.as_bytes());
-        let request = Request::parse(&case.args, None);
+        let request = tool.dialect.parse(&case.args, None);
         let is_pass = request.is_ok_and(|request| request.decide(check, input).is_ok());
         let mut answer = bench.answer(&case.args, check, input, Start::AsUsual)?;
         let expected = case.passes.map(Answer::of);
@@ -49,10 +56,13 @@ pub(super) fn verdict(
         }
     }
     // Only a run in a persistent process, which is used again, shows that a program has done nothing else: it has not executed
-    // another one, for instance.
-    let were_most_reset = bench.resets.get() * 4 >= battery::cases().len() * 3;
-    ((refusal.is_some() || were_most_reset) && marks == bench.marks()?)
-        .then(|| Verdict { refusal, marks: marks.into() })
+    // another one, for instance. What a script does is known from its source.
+    let were_most_reset = bench.resets.get() * 4 >= cases.len() * 3;
+    let (has_shown_all, is_unchanged) = match tool.dialect {
+        Dialect::Llvm => (were_most_reset, marks == bench.marks()?),
+        Dialect::Pypi => (true, marks.iter().all(Mark::is_current)),
+    };
+    ((refusal.is_some() || has_shown_all) && is_unchanged).then(|| Verdict { refusal, marks: marks.into() })
 }
 
 /// How a FileCheck is started.
@@ -133,6 +143,20 @@ impl<'b> Bench<'b> {
         let program = fs::canonicalize(&self.tool.program).ok()?;
         let files = [self.tool.program.clone(), program].into_iter().chain(libraries);
         files.map(|file| Mark::of(&file)).collect()
+    }
+
+    /// Returns the marks of all that a start of a Python script looks at, or the reason why it is not believed.
+    fn marks_of_script(&self, observe: Observe) -> Result<Vec<Mark>, &'static str> {
+        let environment = self.tool.environment.0.iter().cloned().collect();
+        if !python::is_plain(&self.tool.program, &environment) {
+            return Err("a variable changes what Python does");
+        }
+        python::is_wrapper(&self.tool.program)?;
+        let is_written =
+            ["check", "input"].iter().all(|name| fs::write(self.dir.join(name), "CHECK: a").is_ok());
+        let script = python::script(&self.tool.program, environment, &self.dir);
+        let inputs = is_written.then(|| observe(&script, self.launcher, self.group)).flatten();
+        python::marks(&inputs.ok_or("what it looks at cannot be told")?, &self.dir)
     }
 
     /// Runs a case. `None` if a signal ended the run, or it was lost.

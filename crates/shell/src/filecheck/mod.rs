@@ -6,6 +6,7 @@
 
 mod battery;
 mod passes;
+mod python;
 mod question;
 mod stage;
 mod store;
@@ -20,9 +21,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use hotstart_filecheck::{MAX_INPUT, Request, Undecided};
+use hotstart_filecheck::{Dialect, MAX_INPUT, Undecided};
+use hotstart_inputs::Input;
 use hotstart_launch::{EnvBlock, Group, Launcher};
-use hotstart_model::Environment;
+use hotstart_model::{Environment, Script};
 use hotstart_python::path::join;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, SeekFrom};
 
@@ -38,6 +40,9 @@ pub(crate) use waiting::{Started, Waiting};
 /// A run of so many tests uses its FileCheck often enough to have it tested at once.
 const MANY_TESTS: usize = 500;
 
+/// Runs a script once, traced, and returns its inputs if it passes without output and they can be told.
+pub type Observe = fn(&Script, &Launcher, &Group) -> Option<Vec<Input>>;
+
 /// Decides passes of FileCheck. Shared by all workers.
 #[derive(Debug)]
 pub struct FileChecks {
@@ -46,6 +51,8 @@ pub struct FileChecks {
     /// The group of their processes.
     group: Group,
     trust: Trust,
+    /// Tells which files a Python script looks at. `None` if none is put to the test.
+    observe: Option<Observe>,
     /// Passes that were seen before. `None` if none are remembered.
     passes: Option<Passes>,
     is_off: AtomicBool,
@@ -105,6 +112,7 @@ impl FileChecks {
             launcher,
             group: Group::new(),
             trust: Trust::new(dir.map(|dir| dir.join("filecheck"))),
+            observe: None,
             passes: None,
             is_off: AtomicBool::new(false),
             matched: AtomicU64::new(0),
@@ -119,6 +127,12 @@ impl FileChecks {
         if tests >= MANY_TESTS {
             self.trust.test_early();
         }
+        self
+    }
+
+    /// Puts PyPI's filecheck to the test, too. `observe` shows what a start of it looks at.
+    pub fn observing(mut self, observe: Observe) -> Self {
+        self.observe = Some(observe);
         self
     }
 
@@ -159,16 +173,17 @@ impl FileChecks {
             if is_over() {
                 return;
             }
-            let verdict = battery::verdict(&tool, &self.launcher, &self.group, is_over);
+            let verdict = battery::verdict(&tool, self, is_over);
             self.trust.settle(&tool, verdict);
         }
     }
 
     /// Whether this FileCheck is trusted. Runs the battery now if there is no verdict yet.
     pub fn test_now(&self, program: &Path, env: &Environment) -> bool {
-        let tool = Tool::new(program, env);
+        let Some(dialect) = dialect(program) else { return false };
+        let tool = Tool::new(program, dialect, env);
         if !self.trust.is_known(&tool) {
-            let verdict = battery::verdict(&tool, &self.launcher, &self.group, &|| false);
+            let verdict = battery::verdict(&tool, self, &|| false);
             self.trust.settle(&tool, verdict);
         }
         self.trust.believes(&tool)
@@ -196,10 +211,7 @@ impl FileChecks {
 
     /// Returns a call as a question, ready for its input, and its input file. `None` if FileCheck itself must run.
     pub(crate) fn prepare(&self, call: &Call<'_>) -> Option<(Question, Option<String>)> {
-        let name = call.program.file_name().unwrap_or_default().to_string_lossy();
-        if !name.starts_with("FileCheck") {
-            return None;
-        }
+        dialect(call.program)?;
         match self.attempt(call) {
             Ok(question) => Some(question),
             Err(Undecided(why)) => {
@@ -216,12 +228,16 @@ impl FileChecks {
         if call.env.get("LD_PRELOAD").is_some() {
             return Err(Undecided("LD_PRELOAD"));
         }
-        let tool = Arc::new(Tool::new(call.program, call.env));
+        let dialect = dialect(call.program).ok_or(Undecided("another name"))?;
+        if dialect == Dialect::Pypi && !python::is_plain(call.program, call.env) {
+            return Err(Undecided("a variable that changes what a Python script does"));
+        }
+        let tool = Arc::new(Tool::new(call.program, dialect, call.env));
         let files = self.trust.ask(&tool).map_err(Undecided)?;
         let opts = call.env.get("FILECHECK_OPTS").map(|opts| opts.to_string_lossy());
-        let request = Request::parse(call.args, opts.as_deref())?;
-        let input_file = request.input_file.clone();
-        let path = join(call.cwd, &request.check_file);
+        let request = dialect.parse(call.args, opts.as_deref())?;
+        let input_file = request.input_file().map(str::to_owned);
+        let path = join(call.cwd, request.check_file());
         let mark = Mark::of(Path::new(&path)).ok_or(Undecided("no check file"))?;
         let check = regular_file(&path).ok_or(Undecided("no check file"))?;
         let asked = match &self.passes {
@@ -283,6 +299,15 @@ impl FileChecks {
     }
 }
 
+/// Returns the dialect that a program of this name may have.
+fn dialect(program: &Path) -> Option<Dialect> {
+    let name = program.file_name()?.to_str()?;
+    match name {
+        "filecheck" => Some(Dialect::Pypi),
+        _ => name.starts_with("FileCheck").then_some(Dialect::Llvm),
+    }
+}
+
 /// Returns the content of a regular file. Reading another kind of file may change it. A path through a link of the kernel's
 /// (`/dev/stdin`, `/proc/self/cwd`) leads elsewhere in another process. Files whose size is not that of their content are the
 /// kernel's, too; FileCheck reads as much as the size says.
@@ -339,7 +364,9 @@ mod tests {
         let believed = |sample| {
             let checks = new(sample);
             let marks = [Mark::of(&program).unwrap()].into();
-            checks.trust.settle(&Tool::new(&program, &env), Some(Verdict { refusal: None, marks }));
+            checks
+                .trust
+                .settle(&Tool::new(&program, Dialect::Llvm, &env), Some(Verdict { refusal: None, marks }));
             checks
         };
         let ask = |checks: &FileChecks| checks.attempt(&call).unwrap().0;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hotstart_filecheck::{Prepared, Request, Undecided, battery};
+use hotstart_filecheck::{Asked, Ready, Undecided, battery};
 use hotstart_model::Environment;
 
 use super::Call;
@@ -13,20 +13,20 @@ use super::trust::{Mark, Tool};
 pub(crate) struct Question {
     pub(super) tool: Arc<Tool>,
     pub(super) asked: Hash,
-    request: Request,
+    request: Asked,
     check: Vec<u8>,
     /// The check file's version, from before it was read.
     pub(super) mark: Mark,
     /// The parsed check file. Without one, a pass with this check file is remembered, and it is parsed only if another input
     /// makes that necessary.
-    prepared: Option<Prepared>,
+    prepared: Option<Ready>,
 }
 
 /// Prefixes of the names of variables that FileCheck or LLVM's support library may look at.
 const VARIABLES: [&str; 8] = ["FILECHECK_", "LLVM_", "LC_", "LANG", "TERM", "COLOR", "CLICOLOR", "NO_COLOR"];
 
 impl Question {
-    pub(super) fn new(tool: Arc<Tool>, asked: Hash, request: Request, check: Vec<u8>, mark: Mark) -> Self {
+    pub(super) fn new(tool: Arc<Tool>, asked: Hash, request: Asked, check: Vec<u8>, mark: Mark) -> Self {
         Question { tool, asked, request, check, mark, prepared: None }
     }
 
@@ -55,7 +55,7 @@ fn add(hasher: &mut blake3::Hasher, field: &[u8]) {
 pub(super) fn asked(call: &Call<'_>, files: &[Mark], tool: &Tool, check: &[u8]) -> Hash {
     let mut hasher = blake3::Hasher::new_derive_key("hotstart: a question to FileCheck, 1");
     // The pass may be the matcher's, and another version of it may decide otherwise.
-    add(&mut hasher, battery::version().as_bytes());
+    add(&mut hasher, battery::version(tool.dialect).as_bytes());
     for mark in files {
         add(&mut hasher, mark.path.as_os_str().as_encoded_bytes());
         mark.numbers.iter().for_each(|number| add(&mut hasher, &number.to_le_bytes()));

@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use hotstart_filecheck::battery;
 
-use super::trust::{Mark, Tool, Verdict};
+use super::trust::{Aspect, Mark, Tool, Verdict};
 
 /// A file changed within this many seconds may change again within one tick of the clock that stamps it.
 const RECENT: i64 = 2;
@@ -25,8 +25,9 @@ fn file(dir: &Path, tool: &Tool) -> PathBuf {
 /// Returns the first lines of the file: everything that the verdict depends on except the files.
 fn header(tool: &Tool) -> Option<String> {
     let program = tool.program.to_str().filter(|path| !path.contains('\n'))?;
-    let loader = format!("{:?}", tool.loader).replace('\n', " ");
-    Some(format!("hotstart filecheck {}\n{program}\n{loader}\n", battery::version()))
+    // Variables may hold what nobody should find in a file.
+    let loader = blake3::hash(format!("{:?}", tool.loader).as_bytes());
+    Some(format!("hotstart filecheck 2 {}\n{program}\n{loader}\n", battery::version(tool.dialect)))
 }
 
 /// Reads the stored verdict on this FileCheck.
@@ -44,17 +45,27 @@ pub(super) fn read(dir: &Path, tool: &Tool) -> Option<Verdict> {
 }
 
 fn mark(line: &str) -> Option<Mark> {
-    let mut words = line.splitn(8, ' ');
+    let mut words = line.splitn(9, ' ');
+    let name = words.next()?;
+    let aspect = ASPECTS.iter().find(|(known, _)| *known == name)?.1;
     let mut numbers = [0; 7];
     for number in &mut numbers {
         *number = words.next()?.parse().ok()?;
     }
-    Some(Mark { path: words.next()?.into(), numbers })
+    Some(Mark { path: words.next()?.into(), aspect, numbers })
 }
+
+const ASPECTS: [(&str, Aspect); 4] = [
+    ("target", Aspect::Target),
+    ("itself", Aspect::Itself),
+    ("place", Aspect::Place),
+    ("missing", Aspect::Missing),
+];
 
 /// Stores a verdict. If that fails, the next run tests the FileCheck again.
 pub(super) fn write(dir: &Path, tool: &Tool, verdict: &Verdict) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs() as i64);
+    // The numbers of a place have no times, and are never recent.
     let is_recent = |mark: &Mark| mark.numbers[3].max(mark.numbers[5]) + RECENT > now;
     if verdict.marks.is_empty() || verdict.marks.iter().any(is_recent) {
         return;
@@ -67,7 +78,8 @@ pub(super) fn write(dir: &Path, tool: &Tool, verdict: &Verdict) {
     for mark in &*verdict.marks {
         let Some(path) = mark.path.to_str().filter(|path| !path.contains('\n')) else { return };
         let numbers = mark.numbers.map(|number| number.to_string()).join(" ");
-        let _ = writeln!(text, "{numbers} {path}");
+        let aspect = ASPECTS.iter().find(|(_, aspect)| *aspect == mark.aspect).map_or("", |(name, _)| name);
+        let _ = writeln!(text, "{aspect} {numbers} {path}");
     }
     text.push_str("end\n");
     let target = file(dir, tool);
@@ -81,15 +93,17 @@ pub(super) fn write(dir: &Path, tool: &Tool, verdict: &Verdict) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hotstart_filecheck::Dialect;
     use hotstart_model::Environment;
 
     #[test]
     fn answers_are_kept_and_damage_is_no_answer() {
         let dir = tempfile::tempdir().unwrap();
-        let tool = Tool::new(Path::new("/bin/FileCheck"), &Environment::new());
-        let mark = Mark { path: "/a b".into(), numbers: [1, 2, 3, 4, 5, 6, 7] };
+        let tool = Tool::new(Path::new("/bin/FileCheck"), Dialect::Llvm, &Environment::new());
+        let mark = |aspect| Mark { path: "/a b".into(), aspect, numbers: [1, 2, 3, 4, 5, 6, 7] };
+        let marks = [Aspect::Target, Aspect::Itself, Aspect::Place, Aspect::Missing].map(mark);
         for refusal in [None, Some("case 3".to_owned())] {
-            let verdict = Verdict { refusal, marks: vec![mark.clone()].into() };
+            let verdict = Verdict { refusal, marks: marks.to_vec().into() };
             write(dir.path(), &tool, &verdict);
             assert_eq!(read(dir.path(), &tool), Some(verdict));
         }
@@ -100,6 +114,7 @@ mod tests {
             assert_eq!(read(dir.path(), &tool), None, "cut after {length}");
         }
         let env = [("LD_LIBRARY_PATH", "/x")].into_iter().collect();
-        assert_eq!(read(dir.path(), &Tool::new(Path::new("/bin/FileCheck"), &env)), None);
+        assert_eq!(read(dir.path(), &Tool::new(tool.program.as_path(), Dialect::Llvm, &env)), None);
+        assert_eq!(read(dir.path(), &Tool::new(&tool.program, Dialect::Pypi, &Environment::new())), None);
     }
 }
