@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 43] = [
+const SOURCES: [&str; 44] = [
     "fork/entry.c",
     "io.c",
     "fork/asked.c",
@@ -26,6 +26,7 @@ const SOURCES: [&str; 43] = [
     "fork/loader.c",
     "fork/server.c",
     "reset/worker.c",
+    "reset/successor.c",
     "reset/memory.c",
     "gate/gate.c",
     "gate/sites.c",

@@ -75,6 +75,23 @@ __attribute__((noreturn)) static inline void hs_switch_stack(void *top, void (*w
     __builtin_unreachable();
 }
 
+/* Makes a process that shares this one's memory and continues in `work` on the stack below `top`, and ends this one by its registers
+ * alone, as the stack is not its own any more. Returns only if no process was made. */
+static inline void hs_clone_and_end(unsigned long flags, int *parent_tid, int *child_tid, int status, void *top, void (*work)(void))
+{
+    register int *r10 __asm__("r10") = child_tid;
+    register long r8 __asm__("r8") = 0, r12 __asm__("r12") = status;
+    register void (*r13)(void) __asm__("r13") = work;
+    long result;
+    __asm__ volatile("syscall\n\ttest %%rax, %%rax\n\tjs 3f\n\tjz 2f\n"
+                     "1:\tmov %%r12, %%rdi\n\tmov %[end], %%eax\n\tsyscall\n\tjmp 1b\n"
+                     "2:\txor %%ebp, %%ebp\n\tcall *%%r13\n\tud2\n"
+                     "3:"
+                     : "=a"(result), "+D"(flags)
+                     : "a"(SYS_clone), "S"(top), "d"(parent_tid), "r"(r10), "r"(r8), "r"(r12), "r"(r13), [end] "i"(SYS_exit_group)
+                     : "rcx", "r11", "memory", "cc");
+}
+
 /* Calls `work` on another stack, so that it leaves nothing on this one. */
 static inline void hs_call_on(void *top, void (*work)(void))
 {

@@ -120,7 +120,7 @@ struct hs_reply {
 
 /* The results of a request to a worker. */
 enum hs_ending {
-    HS_ENDING_RESET = 1, /* main has ended, and the worker can take the next request */
+    HS_ENDING_RESET = 1, /* main has ended, and the worker, or its successor, can take the next request */
     HS_ENDING_RETIRED,     /* main has ended, and the process ends with that status now */
     HS_ENDING_REFUSED,     /* main was not run */
 };
@@ -133,7 +133,7 @@ enum hs_retirement {
     HS_RETIRED_SIGNALS = 1u << 3,  /* signals keep coming */
     HS_RETIRED_LIMITS = 1u << 4,   /* a limit cannot be raised again */
     HS_RETIRED_MAPPINGS = 1u << 5, /* a mapping of before main was changed, or one is left that nobody noticed */
-    HS_RETIRED_NUMBER = 1u << 6,   /* the tool has seen the process's number, or the process cannot leave its group */
+    HS_RETIRED_NUMBER = 1u << 6,   /* the process cannot leave its group, or the tool has seen its number and it has no successor */
     HS_RETIRED_CALLS = 1u << 7,    /* a system call that is not known to be harmless: the run is not to be believed */
 };
 
@@ -213,6 +213,8 @@ enum hs_run_doubt {
 struct hs_page {
     volatile int32_t begun;        /* 1 once main has begun */
     volatile int32_t doubts;       /* enum hs_run_doubt, of this run */
+    volatile int32_t successor;    /* the number of the process that goes on in place of the worker, once there is one */
+    volatile int32_t reserved;
 };
 
 #endif

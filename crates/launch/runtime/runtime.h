@@ -177,6 +177,14 @@ HS_HIDDEN HS_GENERAL void hs_strings_show(void);
 HS_HIDDEN void hs_strings_secrets(struct hs_secret out[HS_SECRETS]);
 HS_HIDDEN int hs_strings_are_untouched(const struct hs_job *job, const struct hs_call *call);
 
+/* What the kernel does for libc's first thread. */
+struct hs_thread {
+    int *number;  /* where libc keeps the thread's number */
+    int *cleared; /* what the kernel clears when the thread ends: the same until glibc 2.42 */
+    void *robust_list;
+    size_t robust_size;
+};
+
 /* child.c */
 HS_HIDDEN int hs_child_open(void);
 HS_HIDDEN int hs_child_clone(int32_t *pid_cell, int32_t group);
@@ -186,6 +194,7 @@ HS_HIDDEN void hs_child_begin(const struct hs_job *job);
 HS_HIDDEN int hs_child_has_room(const struct hs_job *job);
 HS_HIDDEN void hs_child_fds(const struct hs_job *job, int keep);
 HS_HIDDEN int *hs_child_number(void);
+HS_HIDDEN const struct hs_thread *hs_child_thread(void);
 HS_HIDDEN int hs_child_holds_mutexes(void);
 
 /* Resets: worker.c runs main again and again, memory.c and mappings.c restore memory, state.c the kernel's state, and marks.c notices
@@ -197,6 +206,10 @@ HS_HIDDEN int hs_worker_has_segments(void);
 HS_HIDDEN HS_GENERAL void hs_worker_ended(int status);
 HS_HIDDEN HS_GENERAL void hs_worker_doubts(enum hs_run_doubt doubt);
 HS_HIDDEN void hs_worker_begin(const struct hs_start *start, const struct hs_call *call, const struct hs_job *job);
+
+/* successor.c */
+HS_HIDDEN void hs_successor_make(volatile int32_t *number, int status, void *top, void (*work)(void));
+HS_HIDDEN int hs_successor_begin(int runner);
 
 /* The two places in a run of which there are snapshots: before main, and where it first looks at its request. */
 enum hs_level { HS_AT_MAIN, HS_AT_POINT, HS_LEVELS };
@@ -330,6 +343,7 @@ HS_HIDDEN void hs_gate_action(const struct hs_action *action, struct hs_action *
 
 /* mappings.c */
 HS_HIDDEN int hs_mappings_open(void);
+HS_HIDDEN void hs_mappings_take(void);
 HS_HIDDEN void hs_mappings_note_base(void);
 HS_HIDDEN void hs_mappings_make_real(int for_good);
 HS_HIDDEN int hs_mappings_have_code(void);
@@ -364,6 +378,7 @@ HS_HIDDEN uint32_t hs_state_doubts(void);
 HS_HIDDEN HS_GENERAL int hs_state_has_threads(void);
 HS_HIDDEN void hs_state_restore(void);
 HS_HIDDEN uint32_t hs_state_differs(void);
+HS_HIDDEN int hs_state_take_stack(void);
 
 /* point.c */
 HS_HIDDEN void hs_point_open(const struct hs_start *start);

@@ -19,12 +19,7 @@
 #include "runtime.h"
 
 /* Set by hs_child_open, in the zygote. */
-static struct {
-    int *number;  /* where libc keeps the thread's number */
-    int *cleared; /* what the kernel clears when the thread ends: the same until glibc 2.42 */
-    void *robust_list;
-    size_t robust_size;
-} thread;
+static struct hs_thread thread;
 
 /* The word that holds the number, if there is only one between the thread's block and the word that the kernel clears. */
 static int *find_number(void)
@@ -93,6 +88,11 @@ int hs_child_holds_mutexes(void)
 int *hs_child_number(void)
 {
     return thread.number;
+}
+
+const struct hs_thread *hs_child_thread(void)
+{
+    return &thread;
 }
 
 static void close_all(unsigned from, unsigned to, int keep)

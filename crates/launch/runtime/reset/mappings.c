@@ -455,10 +455,16 @@ int hs_mappings_differ(void)
     return !at || next_of_tool(at, &map) != NULL || hs_cache_differs();
 }
 
+/* In a successor: it has the memory of the worker before it. */
+void hs_mappings_take(void)
+{
+    mappings.process = (int)HS_SYS(SYS_getpid);
+}
+
 /* Begins to follow, in a new worker. */
 int hs_mappings_open(void)
 {
-    mappings.process = (int)HS_SYS(SYS_getpid);
+    hs_mappings_take();
     mappings.heap_start = hs_memory_heap().start;
     mappings.given_end = mappings.kernel_end = mappings.highest = (uintptr_t)HS_SYS(SYS_brk, 0);
     mappings.present = round_up(mappings.kernel_end);

@@ -174,6 +174,12 @@ static int stack_lost(void)
     return !same_stack(&stack) && HS_SYS(SYS_sigaltstack, &state.now->stack, 0) != 0;
 }
 
+/* In a successor, which has no such stack yet; returns -1 if that failed. */
+int hs_state_take_stack(void)
+{
+    return stack_lost() ? -1 : 0;
+}
+
 /* enum hs_retirement: what keeps the process from being used again. Blocks all signals meanwhile and after. What no call of
  * this run can have made is not looked for. */
 uint32_t hs_state_doubts(void)

@@ -41,6 +41,7 @@ static struct {
     unsigned runs, audits;
     enum hs_level level;
     uint32_t point_differs;
+    struct hs_end end; /* of the run that has ended */
     /* As a process has them at main. */
     struct hs_segments segments;
     int has_bases;
@@ -159,8 +160,6 @@ static uint32_t retirement(void)
         return found;
     if (hs_call_seen() & HS_SEEN_UNKNOWN || hs_child_holds_mutexes())
         found |= HS_RETIRED_CALLS;
-    if (hs_call_seen() & HS_SEEN_NUMBER)
-        found |= HS_RETIRED_NUMBER;
     if (hs_mappings_lost())
         found |= HS_RETIRED_MAPPINGS;
     /* Out of the job's process group, before the end is told: what signals that group next is not for this process. The
@@ -201,29 +200,15 @@ static void take_next(void)
     run(&call);
 }
 
-/* main has ended. */
-static void finish(void)
+/* Tells of the end, restores memory and actions, and goes on. Nothing else is left of the run. */
+static void renew(void)
 {
-    struct hs_end end = {.version = HS_VERSION, .length = sizeof end, .status = worker.exit_code & 0xff};
-    hs_gate_lift();
-    /* Until then the request cannot be read. */
-    worker.point_differs = hs_point_unwatch();
+    struct hs_end *end = &worker.end;
     const int audited = worker.job->head->flags & HS_REQUEST_AUDIT;
-    if (!is_connected())
-        leave(worker.exit_code);
-    account(&end);
-    end.point = worker.level == HS_AT_POINT;
-    choose(hs_point_is_ready() ? HS_AT_POINT : HS_AT_MAIN);
-    end.retired = retirement();
-    end.children = hs_children_count();
-    /* A mapping keeps its file open, and the lock on it: it is gone before anybody goes on, as with a process. */
-    if (!end.retired && (hs_mappings_undo() != 0 || (audited && hs_mappings_unseen())))
-        end.retired = HS_RETIRED_MAPPINGS;
-    end.ending = end.retired ? HS_ENDING_RETIRED : HS_ENDING_RESET;
-    close_all();
-    if (end.retired || !audited)
-        report(&end);
-    if (end.retired)
+    end->ending = end->retired ? HS_ENDING_RETIRED : HS_ENDING_RESET;
+    if (end->retired || !audited)
+        report(end);
+    if (end->retired)
         leave(worker.exit_code);
     const int has_code = hs_mappings_have_code();
     hs_mappings_reset_heap();
@@ -234,15 +219,50 @@ static void finish(void)
     hs_cache_clean();
     hs_state_restore();
     if (audited) {
-        end.differs = audit();
-        report(&end);
-        if (end.differs)
+        end->differs = audit();
+        report(end);
+        if (end->differs)
             leave(worker.exit_code);
     }
     /* A page that is written becomes a mapping of its own. */
     if (hs_gate_patch())
         hs_mappings_note_base();
     take_next();
+}
+
+/* In a successor. The process before it ends with the tool's status. */
+static void succeed(void)
+{
+    worker.process = (int)HS_SYS(SYS_getpid);
+    if (hs_successor_begin(worker.job->head->runner) != 0)
+        leave(127);
+    renew();
+}
+
+/* main has ended. */
+static void finish(void)
+{
+    struct hs_end *end = &worker.end;
+    *end = (struct hs_end){.version = HS_VERSION, .length = sizeof *end, .status = worker.exit_code & 0xff};
+    hs_gate_lift();
+    /* Until then the request cannot be read. */
+    worker.point_differs = hs_point_unwatch();
+    if (!is_connected())
+        leave(worker.exit_code);
+    account(end);
+    end->point = worker.level == HS_AT_POINT;
+    choose(hs_point_is_ready() ? HS_AT_POINT : HS_AT_MAIN);
+    end->retired = retirement();
+    end->children = hs_children_count();
+    /* A mapping keeps its file open, and the lock on it: it is gone before anybody goes on, as with a process. */
+    if (!end->retired && (hs_mappings_undo() != 0 || (worker.job->head->flags & HS_REQUEST_AUDIT && hs_mappings_unseen())))
+        end->retired = HS_RETIRED_MAPPINGS;
+    close_all();
+    if (!end->retired && hs_call_seen() & HS_SEEN_NUMBER) {
+        hs_successor_make(&worker.page->successor, worker.exit_code, own_stack + sizeof own_stack, succeed);
+        end->retired = HS_RETIRED_NUMBER;
+    }
+    renew();
 }
 
 /* The tool ends by exit_group. Returns for a process that it made, for a thread, and after the only run: these end as they would. */

@@ -31,6 +31,14 @@ pub(crate) fn has_ended(pid: i32) -> bool {
     result != 0 || unsafe { info.assume_init().si_pid() } == pid
 }
 
+/// Returns whether this is the number of a child that has not been reaped.
+pub(crate) fn is_child(pid: i32) -> bool {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    let flags = libc::WEXITED | libc::WNOWAIT | libc::WNOHANG;
+    // SAFETY: the pointer is valid for writes of a siginfo_t.
+    unsafe { libc::waitid(libc::P_PID, pid as libc::id_t, info.as_mut_ptr(), flags) == 0 }
+}
+
 /// Returns a descriptor that becomes readable when the child has ended.
 pub(crate) fn pidfd(pid: i32) -> std::io::Result<std::os::fd::OwnedFd> {
     let pid = rustix::process::Pid::from_raw(pid).ok_or(std::io::ErrorKind::InvalidInput)?;

@@ -104,6 +104,8 @@ pub(crate) const REQUEST_SIZE: usize = 48;
 pub(crate) const REPLY_SIZE: usize = 24;
 pub(crate) const LIMIT_SIZE: usize = 24;
 pub(crate) const END_SIZE: usize = 88;
+/// Words of `struct hs_page`. The low half of the second one is `successor`.
+pub(crate) const PAGE_SLOTS: usize = 2;
 
 /// `enum hs_ending`: the result of a request to a persistent process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -314,6 +316,7 @@ mod tests {
                 .iter()
                 .map(|f| offset("hs_end", f)),
         )
+        .chain(["successor"].iter().map(|f| offset("hs_page", f)))
         .chain(["minor_faults", "voluntary", "max_rss_kib"].iter().map(|f| offset("hs_end", f)))
         .chain(["names", "names_length", "environ", "place"].iter().map(|f| offset("hs_observed", f)))
         .collect();
@@ -359,7 +362,7 @@ mod tests {
             RETIRED_CALLS as i64,
             RUN_CALLS as i64,
             RUN_CHILDREN as i64,
-            Table::bytes(1) as i64,
+            Table::bytes(PAGE_SLOTS) as i64,
             MARK_MAIN as i64,
             MARK_ALLOCATOR as i64,
             MARK_ALLOCATED as i64,
@@ -377,6 +380,7 @@ mod tests {
         .chain([0, 4])
         .chain([8, 12, 16])
         .chain([8, 12, 16, 20, 24, 28, 32])
+        .chain([8])
         .chain([48, 64, 80])
         .chain(OBSERVED.map(|offset| offset as i64))
         .collect();

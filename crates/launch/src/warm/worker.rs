@@ -32,6 +32,8 @@ const LOOK: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub(crate) struct Worker {
     pid: i32,
+    /// The process in whose place it goes on after the last run; that one has ended, or is about to, and is not reaped.
+    predecessor: Option<i32>,
     link: Link,
     /// Created when a caller wants to watch its end.
     process: Option<OwnedFd>,
@@ -40,6 +42,8 @@ pub(crate) struct Worker {
     history: Arc<History>,
     /// Its CPU time when it was last asked for.
     clock: Duration,
+    /// The part of its last run's that its predecessor has used.
+    carried: Duration,
     is_dead: bool,
 }
 
@@ -57,7 +61,7 @@ pub(crate) struct Origin {
 #[derive(Debug)]
 pub(crate) struct Link {
     pub socket: OwnedFd,
-    /// `struct hs_page`: whether `main` has begun, and `enum hs_run_doubt`.
+    /// `struct hs_page`: whether `main` has begun, `enum hs_run_doubt`, and the number of the process's successor.
     pub page: Table,
 }
 
@@ -133,11 +137,13 @@ impl Worker {
         let _ = channel::set_patience(&link.socket, LOOK);
         Worker {
             pid,
+            predecessor: None,
             link,
             process: None,
             origin,
             history: Arc::default(),
             clock: Duration::ZERO,
+            carried: Duration::ZERO,
             is_dead: false,
         }
     }
@@ -149,7 +155,7 @@ impl Worker {
     /// Returns the CPU time since the last call: after the end of a run that of the run, and of the reset before it.
     pub(crate) fn spent(&mut self) -> Duration {
         let before = std::mem::replace(&mut self.clock, clock::of_process(self.pid));
-        self.clock.saturating_sub(before)
+        self.clock.saturating_sub(before) + std::mem::take(&mut self.carried)
     }
 
     /// Records a run that was started for `job`.
@@ -177,7 +183,7 @@ impl Worker {
 
     /// Starts `spec` in it, at first on this processor if it is `near`.
     pub(crate) fn start(&mut self, spec: &Spec<'_>, audit: bool, near: bool) -> Result<(), Failure> {
-        self.link.page.slots()[0].store(0, Ordering::SeqCst);
+        self.link.page.slots().iter().for_each(|word| word.store(0, Ordering::SeqCst));
         let flags = if audit { wire::REQUEST_AUDIT } else { 0 };
         let bind = near.then_some(self.pid);
         self.join(spec.process_group)?;
@@ -215,10 +221,20 @@ impl Worker {
                     break end;
                 }
                 Received::End => break None,
-                Received::Nothing if wait::has_ended(self.pid) => break None,
+                Received::Nothing if wait::has_ended(self.successor().unwrap_or(self.pid)) => break None,
                 Received::Nothing => {}
             }
         };
+        let is_reset = end.as_ref().is_some_and(|end| end.ending == Ending::Reset);
+        match self.successor() {
+            Some(next) if is_reset => self.give_way(next),
+            // It has not taken over.
+            Some(next) => {
+                wait::kill(next);
+                wait::reap(next);
+            }
+            None => {}
+        }
         match end {
             Some(end) if end.ending == Ending::Reset => {
                 let usage = usage(&end);
@@ -244,6 +260,27 @@ impl Worker {
         }
     }
 
+    /// Returns the number of the process that goes on in place of this one. The kernel has written it, but the tool can write
+    /// there as well: only a child can be meant.
+    fn successor(&self) -> Option<i32> {
+        let pid = self.link.page.slots()[1].load(Ordering::SeqCst) as i32;
+        (pid > 0 && pid != self.pid && wait::is_child(pid)).then_some(pid)
+    }
+
+    /// Goes on as the process `next`, which shares this one's memory.
+    fn give_way(&mut self, next: i32) {
+        self.predecessor = Some(std::mem::replace(&mut self.pid, next));
+        self.process = None;
+    }
+
+    /// Reaps the process that has run the last run, if another one has taken over.
+    pub(crate) fn reap_predecessor(&mut self) {
+        let Some(pid) = self.predecessor.take() else { return };
+        wait::await_end(pid);
+        self.carried = clock::of_process(pid).saturating_sub(std::mem::take(&mut self.clock));
+        wait::reap(pid);
+    }
+
     fn marks(&self) -> Marks {
         let page = self.link.page.slots()[0].load(Ordering::SeqCst);
         Marks { has_begun: page as i32 != 0, doubts: Doubts((page >> 32) as u32) }
@@ -265,6 +302,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
+        self.reap_predecessor();
         if self.is_dead {
             return;
         }

@@ -361,8 +361,8 @@ impl Drop for Zygote {
 fn link() -> std::io::Result<(Link, OwnedFd, OwnedFd)> {
     let (socket, theirs) = channel::pair()?;
     let memory = rustix::fs::memfd_create("hotstart-page", MemfdFlags::CLOEXEC)?;
-    rustix::fs::ftruncate(&memory, Table::bytes(1) as u64)?;
-    let page = Table::map(&memory, 1)?;
+    rustix::fs::ftruncate(&memory, Table::bytes(wire::PAGE_SLOTS) as u64)?;
+    let page = Table::map(&memory, wire::PAGE_SLOTS)?;
     Ok((Link { socket, page }, theirs, memory))
 }
 

@@ -112,6 +112,11 @@ impl<P> Places<P> {
         self.set(id, State::InUse);
     }
 
+    /// Records that another process has taken over in this place.
+    pub(crate) fn renumber(&mut self, id: Id, pid: i32) {
+        self.places.iter_mut().filter(|place| place.id == id).for_each(|place| place.pid = pid);
+    }
+
     /// Puts a process back into its place.
     pub(crate) fn park(&mut self, id: Id, unit: Unit<P>) {
         self.set(id, State::Idle(unit));

@@ -16,7 +16,7 @@ use super::permit::{Held, Kind, Owner, Permit};
 use super::places::{Id, Why};
 use super::statistics::ToolStatistics;
 use super::wait::{Waiting, are_busy};
-use super::{Make, Process, Unit, Zygote};
+use super::{Make, Process, Unit, Worker, Zygote};
 use crate::warm::ahead::Made;
 use crate::warm::observe::{Observed, Refusal, Tally};
 use crate::warm::worker::Doubts;
@@ -382,6 +382,7 @@ impl<M: Make> Tool<M> {
         held.unit.touch(now);
         let (id, unit) = held.into_parts();
         let key = Arc::clone(&unit.key);
+        state.workers.renumber(id, unit.process.pid());
         state.workers.park(id, unit);
         state.queue.wake(&key);
     }
