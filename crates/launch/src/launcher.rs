@@ -416,7 +416,7 @@ impl Child<'_> {
         }
         ended.check_children(self.served.take().and_then(|served| served.end(pid)));
         if let Ended::Reset { status, usage, .. } = ended {
-            self.leave(|| run.worker_mut().reap_predecessor());
+            self.leave(|| ());
             run.measure(Some(&usage));
             run.finish(&ended);
             return exit(status, usage);

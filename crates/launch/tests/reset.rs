@@ -176,8 +176,8 @@ fn what_cannot_be_put_back_ends_the_worker_and_not_the_answer() {
         ("family", Retirement::Children),
         ("limited", Retirement::Children),
         ("timer", Retirement::Timers),
-        // The tool knows its own process number, which later runs would have as well.
-        ("late", Retirement::Number),
+        // What is sent to the process number that the tool has given away comes late.
+        ("late", Retirement::Calls),
         ("protect", Retirement::Mappings),
         ("over", Retirement::Mappings),
         ("nice", Retirement::Calls),

@@ -183,6 +183,7 @@ impl Worker {
 
     /// Starts `spec` in it, at first on this processor if it is `near`.
     pub(crate) fn start(&mut self, spec: &Spec<'_>, audit: bool, near: bool) -> Result<(), Failure> {
+        self.reap_predecessor();
         self.link.page.slots().iter().for_each(|word| word.store(0, Ordering::SeqCst));
         let flags = if audit { wire::REQUEST_AUDIT } else { 0 };
         let bind = near.then_some(self.pid);
@@ -269,16 +270,17 @@ impl Worker {
 
     /// Goes on as the process `next`, which shares this one's memory.
     fn give_way(&mut self, next: i32) {
+        self.carried = clock::of_process(self.pid).saturating_sub(std::mem::take(&mut self.clock));
         self.predecessor = Some(std::mem::replace(&mut self.pid, next));
         self.process = None;
     }
 
-    /// Reaps the process that has run the last run, if another one has taken over.
-    pub(crate) fn reap_predecessor(&mut self) {
-        let Some(pid) = self.predecessor.take() else { return };
-        wait::await_end(pid);
-        self.carried = clock::of_process(pid).saturating_sub(std::mem::take(&mut self.clock));
-        wait::reap(pid);
+    /// Reaps the process that has run the last run, if another one has taken over. The kernel spins in this call while threads
+    /// of that process still end, so it is made when this one is used next.
+    fn reap_predecessor(&mut self) {
+        if let Some(pid) = self.predecessor.take() {
+            wait::reap(pid);
+        }
     }
 
     fn marks(&self) -> Marks {
