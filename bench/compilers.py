@@ -101,6 +101,37 @@ class Ccache:
         return [words], own
 
 
+class CcacheCurl:
+    """curl by clang, by way of ccache with an empty cache. It is configured once, and what that has made is copied for each build."""
+
+    outputs = (".o",)
+
+    def prepare(self, setup, hot):
+        if not shutil.which("ccache"):
+            raise SetupError("no ccache; install it")
+        made = os.path.join(setup.directory, "curl-configured")
+        if not os.path.exists(made):
+            self.configure(setup)
+            os.rename(setup.place, made)
+        shutil.copytree(made, setup.place, symlinks=True)
+
+    def configure(self, setup):
+        llvm = buildtree.llvm_tree_bin(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        values = {
+            "source": source(setup, "curl"), "level": "-O0", "cc": os.path.join(llvm, "clang"), "ld": os.path.join(llvm, "ld.lld"),
+        }  # fmt: skip
+        words = [word.format(**values) for word in buildtree.PROJECTS["curl"].configure]
+        os.makedirs(setup.place)
+        launcher = "-DCMAKE_C_COMPILER_LAUNCHER=ccache"
+        done = subprocess.run([*words, launcher], cwd=setup.place, stdout=subprocess.DEVNULL)
+        if done.returncode:
+            raise SetupError("cmake failed")
+
+    def commands(self, setup, hot):
+        own = {"CCACHE_DIR": os.path.join(setup.place, "ccache"), "CCACHE_PREFIX": setup.client if hot else ""}
+        return [["ninja", f"-j{setup.jobs}"]], own
+
+
 def toolchain(program):
     """The path of rustc or cargo themselves: in PATH there may be rustup's proxy, which looks for them at each start."""
     found = subprocess.run(["rustc", "--print", "sysroot"], stdout=subprocess.PIPE, text=True)
@@ -196,6 +227,7 @@ WORKLOADS = {
     "lua": Configured("lua5.4", LUA),
     "ccache-miss": Ccache(False),
     "ccache-hit": Ccache(True),
+    "ccache-curl": CcacheCurl(),
     "rustc-ui": RustUi(),
     "cargo": Cargo(),
 }

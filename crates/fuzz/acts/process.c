@@ -1,15 +1,18 @@
 /* What the kernel keeps of a process besides: identity, groups, priority, options of prctl, registrations. */
 #include "act.h"
+#include "before.h"
 #include <grp.h>
 #include <linux/filter.h>
 #include <linux/membarrier.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/fsuid.h>
 #include <sys/ipc.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/rseq.h>
 #include <sys/sem.h>
 
 #undef FAMILY
@@ -28,6 +31,22 @@ OBSERVE(id_show)
 OBSERVE(id_credentials)
 {
     say_status((const char *const[]){"Uid", "Gid", "Groups", "Cap", "NoNewPrivs", "Seccomp:", NULL});
+}
+
+/* Each run has a number of its own, whatever process it runs in. */
+MIXED(id_new)
+{
+    SAY2("new %ld thread's %ld", is_new("numbers", (unsigned long)getpid()), is_new("thread-numbers", (unsigned long)RAW(SYS_gettid)));
+}
+
+/* What the kernel writes for the first thread, after a look at its number: the owner of a lock, the processor. */
+MIXED(id_first_thread)
+{
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    const struct rseq *area = (void *)((char *)__builtin_thread_pointer() + __rseq_offset);
+    const int number = getpid();
+    pthread_mutex_lock(&mutex);
+    SAY3("owner %ld processor %ld exists %ld", mutex.__data.__owner == number, !__rseq_size || area->cpu_id < 4096, kill(number, 0));
 }
 
 DISTURB(id_session)

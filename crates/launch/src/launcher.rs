@@ -416,8 +416,8 @@ impl Child<'_> {
         }
         ended.check_children(self.served.take().and_then(|served| served.end(pid)));
         if let Ended::Reset { status, usage, .. } = ended {
-            self.leave(|| ());
             run.measure(Some(&usage));
+            self.leave(|| run.worker_mut().reap_predecessor());
             run.finish(&ended);
             return exit(status, usage);
         }

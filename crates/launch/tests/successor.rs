@@ -19,7 +19,7 @@ fn tool() -> Victim {
     Victim { dir, program }
 }
 
-/// Runs the tool in these ways by turns; calls `check` with what it has printed.
+/// Runs the tool in each of these ways, again and again; calls `check` with what it has printed.
 fn run(ways: &[&str], mut check: impl FnMut(&str, String)) -> ToolStatistics {
     let (tool, launcher) = (tool(), resetting_launcher(&["successor"]));
     for _ in 0..ROUNDS {

@@ -258,10 +258,12 @@ static void finish(void)
     if (!end->retired && (hs_mappings_undo() != 0 || (worker.job->head->flags & HS_REQUEST_AUDIT && hs_mappings_unseen())))
         end->retired = HS_RETIRED_MAPPINGS;
     close_all();
+#ifndef HS_WITHOUT_SUCCESSOR
     if (!end->retired && hs_call_seen() & HS_SEEN_NUMBER) {
         hs_successor_make(&worker.page->successor, worker.exit_code, own_stack + sizeof own_stack, succeed);
         end->retired = HS_RETIRED_NUMBER;
     }
+#endif
     renew();
 }
 

@@ -1,4 +1,4 @@
-/* What the kernel keeps, or writes, for each process, in a program that looks at its process number. It prints a line for each group, the same
+/* What the kernel keeps, or writes, for each process, in a program that looks at its process number. It prints lines that are the same
  * in every process, or its number. */
 #define _GNU_SOURCE
 #include <pthread.h>

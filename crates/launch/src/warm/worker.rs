@@ -183,7 +183,6 @@ impl Worker {
 
     /// Starts `spec` in it, at first on this processor if it is `near`.
     pub(crate) fn start(&mut self, spec: &Spec<'_>, audit: bool, near: bool) -> Result<(), Failure> {
-        self.reap_predecessor();
         self.link.page.slots().iter().for_each(|word| word.store(0, Ordering::SeqCst));
         let flags = if audit { wire::REQUEST_AUDIT } else { 0 };
         let bind = near.then_some(self.pid);
@@ -275,10 +274,12 @@ impl Worker {
         self.process = None;
     }
 
-    /// Reaps the process that has run the last run, if another one has taken over. The kernel spins in this call while threads
-    /// of that process still end, so it is made when this one is used next.
-    fn reap_predecessor(&mut self) {
+    /// Reaps the process that has run the last run, if another one has taken over. Whoever waits for the run may ask next whether
+    /// its number is still in use.
+    pub(crate) fn reap_predecessor(&mut self) {
         if let Some(pid) = self.predecessor.take() {
+            // It may have been stopped on its way.
+            wait::kill(pid);
             wait::reap(pid);
         }
     }

@@ -39,7 +39,7 @@ pub enum Retirement {
     Limits,
     /// Memory was mapped or protected in a way that cannot be undone.
     Mappings,
-    /// The tool has looked at its process number.
+    /// The tool has looked at its process number, and no other process could go on, or the process leads a session.
     Number,
     /// The tool made a system call that is not known to be harmless. Its run is not believed.
     Calls,
