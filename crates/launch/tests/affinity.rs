@@ -50,7 +50,7 @@ fn each_processor_keeps_its_worker() {
         std::io::stderr().write_all(b"not tried: affinity needs two processors\n").unwrap();
         return;
     };
-    // A process that has learned less than others gives way to a clone of these.
+    // A process that has learned less than others is replaced by a clone of these.
     let launcher = Launcher::new().with_policy(Policy { clones: Clones::None, ..resetting_policy(&["cat"]) });
     let mut workers = HashMap::new();
     bind(one);
