@@ -4,6 +4,7 @@
 #define BEFORE_H
 #include "act.h"
 #include <pthread.h>
+#include <sys/auxv.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>

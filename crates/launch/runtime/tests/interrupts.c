@@ -103,7 +103,8 @@ static int cancel(void)
     waits_on = by_accept ? listens() : ends[0];
     if (pthread_create(&thread, NULL, wait_for_ever, NULL) != 0)
         return 99;
-    usleep(20000);
+    /* Nothing tells that the other thread waits, or not without a doubtful call: it has plenty of time. */
+    usleep(200000);
     if (pthread_cancel(thread) != 0 || pthread_join(thread, &result) != 0)
         return 98;
     return result != PTHREAD_CANCELED;
