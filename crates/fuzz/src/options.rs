@@ -75,7 +75,7 @@ impl Options {
             jobs: 1,
             act: None,
             skip: Vec::new(),
-            modes: vec![Mode::Fork, Mode::Audited, Mode::Reset, Mode::Cloned],
+            modes: vec![Mode::Fork, Mode::Audited, Mode::Reset],
             findings: 50,
             out: "target/warm-fuzz".into(),
             against: None,

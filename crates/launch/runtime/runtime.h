@@ -175,7 +175,7 @@ HS_HIDDEN void hs_loader_tell(const struct hs_call *call);
 /* strings.c */
 HS_HIDDEN int hs_strings_learn_counts(const struct hs_job *job, const struct hs_start *start);
 HS_HIDDEN void hs_strings_keep_list(void);
-HS_HIDDEN void hs_strings_part(const struct hs_start *start);
+HS_HIDDEN void hs_strings_part(void);
 HS_HIDDEN void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, struct hs_call *call);
 HS_HIDDEN char *hs_strings_random(void);
 /* Of AT_RANDOM. */

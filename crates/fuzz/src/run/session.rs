@@ -63,8 +63,8 @@ impl Mode {
         match self {
             Mode::Cold => Launcher::new(),
             Mode::Fork => warm(false, 0, Clones::None),
-            Mode::Reset => warm(true, 0, Clones::OfLearned),
-            Mode::Audited => warm(true, 1, Clones::OfLearned),
+            Mode::Reset => warm(true, 0, Clones::None),
+            Mode::Audited => warm(true, 1, Clones::None),
             // Its first runs are audited, every other one also where it begins at `main`.
             Mode::Cloned => warm(true, 3, Clones::Each),
         }

@@ -79,8 +79,8 @@ void hs_strings_keep_list(void)
     layout.in_place = 1;
 }
 
-/* From here on, main's arrays are apart from the ones that the kernel made. */
-void hs_strings_part(const struct hs_start *start)
+/* Finds the auxiliary vector, before the first request is laid out. */
+static void find_auxiliary(const struct hs_start *start)
 {
     char **end = start->envp;
     while (*end)
@@ -89,6 +89,11 @@ void hs_strings_part(const struct hs_start *start)
     for (layout.auxiliary_words = 0; layout.auxiliary[layout.auxiliary_words]; layout.auxiliary_words += 2)
         ;
     layout.auxiliary_words += 2;
+}
+
+/* From here on, main's arrays are apart from the ones that the kernel made. */
+void hs_strings_part(void)
+{
     layout.is_apart = 1;
 }
 
@@ -179,13 +184,31 @@ char *hs_strings_random(void)
 }
 
 /* Draws them anew for each request: programs take seeds and the names of files from there. libc has made its guards of them before main,
- * which stay. */
+ * which stay. In a worker every other run is given the opposite of the last one's: no bit that a tool keeps is then the same in all runs
+ * that learn a deferred snapshot. */
 static void draw(void)
 {
 #ifndef HS_WITHOUT_RANDOM
-    if (hs_strings_random())
-        HS_SYS(SYS_getrandom, hs_strings_random(), HS_RANDOM_BYTES, 0);
+    static unsigned char last[HS_RANDOM_BYTES];
+    static int is_opposite;
+    char *bytes = hs_strings_random();
+    if (!bytes)
+        return;
+    is_opposite = layout.is_apart && !is_opposite;
+    if (!is_opposite)
+        HS_SYS(SYS_getrandom, last, sizeof last, 0);
+    for (size_t i = 0; i < sizeof last; i++)
+        bytes[i] = (char)(is_opposite ? ~last[i] : last[i]);
 #endif
+}
+
+/* The kernel lays the auxiliary vector behind the environment, and programs look for it there. It stays where it is, and a copy of it comes
+ * behind a shorter environment. */
+static void lay_auxiliary(const struct hs_start *start, uint32_t count)
+{
+    uintptr_t *to = (uintptr_t *)start->argv + count;
+    if (to + layout.auxiliary_words <= layout.auxiliary)
+        memcpy(to, layout.auxiliary, layout.auxiliary_words * sizeof *to);
 }
 
 /* Puts the request's arguments and environment wherever libc, the kernel and main look for them; also into the array that
@@ -194,6 +217,8 @@ void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, stru
 {
     const uint32_t argc = job->head->argc, count = argc + job->head->envc + 2;
     const int is_apart = layout.is_apart && !layout.in_place;
+    if (!layout.auxiliary)
+        find_auxiliary(start);
     char **argv = is_apart ? lay_fixed(job) : lay_as_received(job, start->argv);
     layout.is_fixed = is_apart && argv;
     if (!argv)
@@ -204,6 +229,7 @@ void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, stru
         if ((char *)(argv + count + layout.auxiliary_words) <= laid.name)
             memcpy(argv + count, layout.auxiliary, layout.auxiliary_words * sizeof *layout.auxiliary);
     }
+    lay_auxiliary(start, count);
     draw();
     *call = (struct hs_call){(int)argc, argv, argv + argc + 1};
     for (uint32_t i = 0; i < layout.count_count; i++)

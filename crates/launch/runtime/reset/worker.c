@@ -344,7 +344,7 @@ static int settle(void)
     worker.has_bases = (getauxval(AT_HWCAP2) & FSGSBASE) != 0;
     hs_segments_read(&worker.segments, worker.has_bases);
     hs_point_open(&worker.start);
-    hs_strings_part(&worker.start);
+    hs_strings_part();
     if (hs_state_save() != 0 || hs_gate_open() != 0 || hs_mappings_open() != 0)
         return -1;
     hs_child_limit(worker.job);

@@ -268,7 +268,8 @@ impl Default for Policy {
             zygotes_per_tool: cores.clamp(2, 16),
             starts_per_zygote: 2000,
             resets: true,
-            clones: Clones::OfLearned,
+            // A lock that is held at the deferred snapshot has the number of the process that was cloned (reset.md).
+            clones: Clones::None,
             nested: None,
             jobs: cores,
             workers_per_tool: (2 * cores).clamp(4, WORKERS_MOST),
