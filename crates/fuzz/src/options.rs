@@ -14,7 +14,7 @@ warm-fuzz: runs generated programs cold, forked and reset, and reports every dif
   --jobs J         sequences at a time, 1 by default
   --act NAME       only sequences with this act
   --skip NAME,…    acts that are never drawn
-  --mode MODE      fork, reset or clone; all by default
+  --mode MODE      fork, reset or clone; fork and reset by default
   --out DIR        where findings are written, target/warm-fuzz by default
   --findings N     ends after so many, 50 by default
   --against FILE   another warm-fuzz: what that one finds as well is told, but does not count
