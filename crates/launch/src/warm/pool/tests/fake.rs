@@ -15,7 +15,7 @@ use crate::warm::pool::decide::Start;
 use crate::warm::pool::wait::Waiting;
 use crate::warm::pool::{Findings, Lease, Make, Pool, Process, Started, Tool, Worker, Zygote};
 use crate::warm::request::Failure;
-use crate::warm::{Choice, OnDoubt, Policy};
+use crate::warm::{Choice, Clones, OnDoubt, Policy};
 use crate::{EnvBlock, ProcessGroup, Reason, Spec};
 
 /// Memory of each process.
@@ -244,6 +244,7 @@ pub(super) fn policy() -> Policy {
         jobs: 1,
         audit_one_in: 0,
         on_doubt: OnDoubt::Repeat,
+        clones: Clones::OfLearned,
         ..Policy::default()
     }
 }
