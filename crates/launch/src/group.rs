@@ -63,12 +63,13 @@ impl Group {
         let mut state = self.state.lock().expect("no panic while locked");
         state.killed = true;
         for &(pid, pgid) in &state.live {
+            let found = if pgid > 0 { Vec::new() } else { descendants::of(pid) };
+            // Parents first: one that saw its child end could go on, and succeed.
+            sys::wait::kill(pid);
             if pgid > 0 {
                 sys::wait::kill_group(pgid);
-            } else {
-                descendants::of(pid).into_iter().for_each(sys::wait::kill);
             }
-            sys::wait::kill(pid);
+            found.into_iter().for_each(sys::wait::kill);
         }
     }
 
@@ -193,10 +194,12 @@ impl Group {
         Some(started)
     }
 
-    /// Reaps a process under the lock. It must have ended already, so that the lock is held only briefly.
-    pub(crate) fn reap<R>(&self, pid: i32, reap: impl FnOnce() -> R) -> R {
+    /// Reaps a process under the lock. It must have ended already, so that the lock is held only briefly. Also returns whether
+    /// [`Group::kill`] found the process running: then it counts as killed, whatever its status. That can be 0, if it ended by
+    /// itself in this moment, or because one of its children was killed first.
+    pub(crate) fn reap<R>(&self, pid: i32, reap: impl FnOnce() -> R) -> (R, bool) {
         let mut state = self.state.lock().expect("no panic while locked");
         state.live.retain(|&(live, _)| live != pid);
-        reap()
+        (reap(), state.killed)
     }
 }

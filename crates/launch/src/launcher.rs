@@ -19,6 +19,9 @@ use crate::warm::script;
 use crate::warm::{self, ActiveRun, Ahead, Ended, Lease, Policy, Pool, Runtime, Started, Statistics, Tool};
 use crate::{Allocators, Change, Exit, Group, Reason, Spec, Via, cold, sys};
 
+/// How a process ends that was killed.
+const KILLED: Status = Status::Signaled(sys::wait::SIGKILL);
+
 /// Starts processes. Shared by all workers.
 #[derive(Debug, Default)]
 pub struct Launcher {
@@ -407,7 +410,8 @@ impl Child<'_> {
         let Some(mut run) = self.run.take() else {
             sys::wait::await_end(pid);
             self.measure();
-            let (status, usage) = self.leave(|| sys::wait::reap(pid));
+            let ((status, usage), killed) = self.leave(|| sys::wait::reap(pid));
+            let status = if killed { KILLED } else { status };
             self.note_killed(status);
             if let Some((pool, tool)) = &self.unobserved {
                 pool.ran_unobserved(tool, usage.user + usage.system);
@@ -421,14 +425,20 @@ impl Child<'_> {
         }
         ended.check_children(self.served.take().and_then(|served| served.end(pid)));
         if let Ended::Reset { status, usage, .. } = ended {
-            self.leave(|| ());
+            let ((), killed) = self.leave(|| ());
             run.measure(Some(&usage));
+            if killed {
+                // The persistent process as well.
+                run.finish(&Ended::NotRun);
+                return exit(KILLED, usage);
+            }
             run.finish(&ended);
             return exit(status, usage);
         }
         sys::wait::await_end(pid);
         run.measure(None);
-        let (status, usage) = self.leave(|| sys::wait::reap(pid));
+        let ((status, usage), killed) = self.leave(|| sys::wait::reap(pid));
+        let status = if killed { KILLED } else { status };
         run.finish(&ended);
         let lost = matches!(ended, Ended::NotRun);
         // After a crash it is unknown how the process would have behaved without the gate.
@@ -436,7 +446,7 @@ impl Child<'_> {
         let is_doubted = matches!(ended, Ended::Process { doubts, .. } if doubts.any());
         let doubtful = lost || crashed || is_doubted;
         // Nobody but the system or a user kills a tool, as a rule.
-        if lost || (crashed && status == Status::Signaled(sys::wait::SIGKILL)) {
+        if lost || (crashed && status == KILLED) {
             self.group.lose();
         } else if doubtful {
             self.group.doubt();
@@ -453,13 +463,13 @@ impl Child<'_> {
 
     /// A warm process that was killed, but not with its job, may have been mistaken for an idle one. So the job is doubtful.
     fn note_killed(&self, status: Status) {
-        if self.via.is_warm() && status == Status::Signaled(sys::wait::SIGKILL) && !self.group.is_killed() {
+        if self.via.is_warm() && status == KILLED && !self.group.is_killed() {
             self.group.lose();
         }
     }
 
-    /// Removes the process from the job, and calls `reap` under the job's lock.
-    fn leave<R>(&mut self, reap: impl FnOnce() -> R) -> R {
+    /// Removes the process from the job, and calls `reap` under the job's lock. Also returns whether the job was killed before.
+    fn leave<R>(&mut self, reap: impl FnOnce() -> R) -> (R, bool) {
         if let Some(starters) = self.starters.take() {
             starters.leave(self.pid);
         }

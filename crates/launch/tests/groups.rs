@@ -11,6 +11,7 @@ use std::path::Path;
 use common::{AGAIN, RESETS, Victim, compile, plain_spec, resetting_launcher, warm_launcher};
 use hotstart_launch::{Child, Exit, Group, Launcher, ProcessGroup, Via};
 use hotstart_model::Status;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, getpgid, getpgrp};
 
@@ -164,6 +165,22 @@ fn a_job_that_is_ended_takes_its_whole_group_along() {
         let stages = [waiting(launcher, tool, &job), waiting(launcher, tool, &job)];
         job.kill();
         for (stage, _open) in stages {
+            assert_eq!(stage.wait().status, Status::Signaled(SIGKILL));
+        }
+    });
+}
+
+/// One that has ended by itself when its job is killed may have succeeded only because its own child was killed first.
+#[test]
+fn what_had_not_been_reaped_when_its_job_was_killed_counts_as_killed() {
+    in_each_way(|launcher, tool| {
+        for _ in 0..3 {
+            let job = Group::new();
+            let (mut stage, feed) = waiting(launcher, tool, &job);
+            let ended = stage.end_fd().unwrap();
+            drop(feed);
+            poll(&mut [PollFd::new(&ended, PollFlags::IN)], None).unwrap();
+            job.kill();
             assert_eq!(stage.wait().status, Status::Signaled(SIGKILL));
         }
     });
