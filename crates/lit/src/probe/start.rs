@@ -23,6 +23,9 @@ use crate::settings::Settings;
 /// Version of the protocol on the pipes; `PROTOCOL` in `litprobe/__init__.py`.
 pub(super) const PROTOCOL: u32 = 1;
 
+/// Standard input of the helper.
+const NOTHING: &str = "/dev/null";
+
 const LOADER: &str = include_str!("../../litprobe/loader.py");
 
 const MODULES: [(&str, &str); 10] = [
@@ -131,7 +134,8 @@ impl<'g> Probe<'g> {
         let flags = rustix::pipe::PipeFlags::CLOEXEC;
         let (for_helper, requests) = rustix::pipe::pipe_with(flags).map_err(io::Error::from)?;
         let (replies, from_helper) = rustix::pipe::pipe_with(flags).map_err(io::Error::from)?;
-        let nothing = OpenOptions::new().read(true).open("/dev/null")?;
+        let nothing = OpenOptions::new().read(true).open(NOTHING);
+        let nothing = nothing.map_err(|error| io::Error::new(error.kind(), format!("{NOTHING}: {error}")))?;
         let (stdout, stderr) = (io::stdout(), io::stderr());
         let said =
             rustix::fs::memfd_create("said", rustix::fs::MemfdFlags::CLOEXEC).map_err(io::Error::from)?;
