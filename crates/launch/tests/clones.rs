@@ -131,6 +131,31 @@ fn further_processes_are_clones_once_one_has_learned() {
     assert_eq!((statistics(&none).forks, statistics(&none).clones), (4, 0));
 }
 
+/// libc keeps the thread's number in locks, and makes clocks of it. A clone has another number.
+#[test]
+fn where_the_process_number_is_in_what_was_learned_clones_learn_for_themselves() {
+    for held in ["locks", "number"] {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().canonicalize().unwrap().join("holds");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("runtime/tests/holds.c");
+        compile(&source, &program, &["-pthread", &format!("-DHELD=\"{held}\"")]);
+        let victim = Victim { dir, program };
+        for audit_one_in in [0, 1] {
+            compare(&victim, &launcher("holds", Clones::Each, audit_one_in), |_| case(&["some"]));
+            let warm = launcher("holds", Clones::OfLearned, audit_one_in);
+            let before = compare(&victim, &warm, |_| case(&["some"]));
+            assert!(audit_one_in == 1 || before.at_point > RUNS / 2, "{before:?}");
+            for _ in 0..8 {
+                let ran = several(&warm, &victim);
+                assert!(ran.iter().all(|(via, status)| via.is_warm() && *status == Status::Exited(0)), "{ran:?}");
+            }
+            let after = statistics(&warm);
+            assert!((1..=3).contains(&after.clones), "only until one has failed: {after:?}");
+            assert_eq!(after.only_forked, None, "no audit has failed");
+        }
+    }
+}
+
 #[test]
 fn no_clone_is_made_of_a_program_that_was_replaced() {
     let victim = waits("old");

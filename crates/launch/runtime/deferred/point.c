@@ -11,6 +11,9 @@
  *
  * A snapshot is used once four runs have come to the same instruction with the same registers and the same memory in every word. Audited
  * runs compare it again.
+ *
+ * All these are runs of one process, so they do not show whether its number is in that state: libc keeps it in locks that are held. A
+ * clone, whose number is another one, has to come to the same state itself first. Once two clones have, further ones need not.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,6 +31,8 @@
  * the stack. */
 #define MISSES_MAX 2
 #define DISAGREEING_MAX 4
+/* Processes with other numbers that must have come to the same state before clones of these use it unseen. */
+#define PROOFS 2
 /* Runs with one number of arguments before it is learned: most numbers come often or once. */
 #define PAYS_AT 1
 #define ARGUMENTS_MAX 256
@@ -42,8 +47,9 @@
 /* The snapshot for one number of arguments. */
 struct variant {
     int argc;
-    enum { UNKNOWN, LEARNING, AGREED, REFUSED } stage;
-    unsigned runs, agreeing, disagreeing, misses;
+    /* ON_TRIAL: the process of which this is a clone had AGREED. */
+    enum { UNKNOWN, LEARNING, ON_TRIAL, AGREED, REFUSED } stage;
+    unsigned runs, agreeing, disagreeing, misses, proofs;
     int saved_errno;
     struct hs_looks looks;
     struct hs_delta delta;
@@ -57,6 +63,7 @@ static struct {
     unsigned char number_of[ARGUMENTS_MAX]; /* which variant a number of arguments has, counted from 1; 0: none */
     const struct hs_start *start;
     int is_open, is_ready, have_saved;
+    int is_unlike; /* a trial has failed */
     unsigned others; /* requests in a row that had another key */
     uint32_t differs;
     uintptr_t saved_given;
@@ -106,14 +113,43 @@ int hs_point_is_ready(void)
     return point.is_ready;
 }
 
-/* The numbers of arguments for which there is a snapshot, as bits. */
+/* The numbers of arguments for which there is a snapshot, be it on trial, as bits. */
 uint64_t hs_point_learned(void)
 {
     uint64_t found = 0;
     for (unsigned i = 0; i < point.count; i++)
-        if (point.variants[i].stage == AGREED && point.variants[i].argc < 64)
+        if ((point.variants[i].stage == AGREED || point.variants[i].stage == ON_TRIAL) && point.variants[i].argc < 64)
             found |= 1ull << point.variants[i].argc;
     return found;
+}
+
+/* The number of snapshots that are used, each counted eight times more for each proof: a proof outweighs a few that are on trial. */
+uint64_t hs_point_standing(void)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < point.count; i++)
+        if (point.variants[i].stage == AGREED && point.variants[i].argc < 64)
+            sum += 1 + 8 * point.variants[i].proofs;
+    return sum;
+}
+
+int hs_point_is_unlike(void)
+{
+    return point.is_unlike;
+}
+
+/* In a new clone: what has not been proved may have the number of the process that was cloned. */
+void hs_point_cloned(void)
+{
+    point.is_ready = 0;
+    for (unsigned i = 0; i < point.count; i++) {
+        struct variant *variant = &point.variants[i];
+        if (variant->stage == AGREED && variant->proofs < PROOFS) {
+            variant->stage = ON_TRIAL;
+            variant->misses = 0;
+        }
+        point.is_ready |= variant->stage == AGREED;
+    }
 }
 
 static void forget(void)
@@ -360,6 +396,20 @@ static void learn(int number)
     point.is_ready |= point.watched->stage == AGREED;
 }
 
+/* The first run of a clone that arrives. If the state is not that which was saved, this process learns for itself. */
+static void try_out(int number)
+{
+    uintptr_t given;
+    if (is_plain(&given) && agrees(point.watched, given, number)) {
+        point.watched->stage = AGREED;
+        point.watched->proofs++;
+        point.is_ready = 1;
+    } else {
+        forget();
+        point.is_unlike = 1;
+    }
+}
+
 /* The run has come to an instruction that depends on its request. */
 static void arrived(void)
 {
@@ -367,7 +417,9 @@ static void arrived(void)
     const int now = errno;
     hs_asked_stop();
     point.is_watched = 0;
-    if (point.watched->stage != AGREED)
+    if (point.watched->stage == ON_TRIAL)
+        try_out(now);
+    else if (point.watched->stage != AGREED)
         learn(now);
     else if (!(is_plain(&given) && agrees(point.watched, given, now)))
         point.differs = HS_DIFFERS_POINT;

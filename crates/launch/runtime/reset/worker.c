@@ -186,9 +186,8 @@ static uint32_t retirement(void)
  * compared there. */
 static int begins_at_point(void)
 {
-    if (!hs_point_is_ready() || (worker.job->head->flags & HS_REQUEST_AUDIT && worker.audits++ % 2 == 0))
-        return 0;
-    return hs_point_serves(worker.job);
+    const int is_compared = worker.job->head->flags & HS_REQUEST_AUDIT && worker.audits++ % 2 == 0;
+    return hs_point_is_ready() && !is_compared && hs_point_serves(worker.job);
 }
 
 static void back_to_main(struct hs_call *call)
@@ -246,6 +245,8 @@ static void finish(void)
         hide();
     close_all();
     end.learned = hs_point_learned();
+    end.standing = hs_point_standing();
+    end.unlike = (uint64_t)hs_point_is_unlike();
     if (end.retired || !audited)
         report(&end);
     if (end.retired)
@@ -302,6 +303,7 @@ static int settle_clone(const struct hs_job *job)
     if (HS_SYS(SYS_dup3, socket, HS_CONTROL_FD, O_CLOEXEC) < 0 || HS_SYS(SYS_fstat, HS_CONTROL_FD, &worker.channel) != 0)
         return -1;
     hs_mappings_open_again();
+    hs_point_cloned();
     worker.audits = 0;
     return hs_gate_open_again();
 }

@@ -109,7 +109,7 @@ pub(crate) const READY_SIZE: usize = 32;
 pub(crate) const REQUEST_SIZE: usize = 48;
 pub(crate) const REPLY_SIZE: usize = 24;
 pub(crate) const LIMIT_SIZE: usize = 24;
-pub(crate) const END_SIZE: usize = 96;
+pub(crate) const END_SIZE: usize = 112;
 
 /// `enum hs_ending`: the result of a request to a persistent process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,8 +139,18 @@ pub(crate) struct End {
     pub voluntary: u64,
     pub involuntary: u64,
     pub max_rss_kib: u64,
-    /// The numbers of arguments for which it has a deferred snapshot, as bits.
+    pub knows: Knowledge,
+}
+
+/// The deferred snapshots of a persistent process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Knowledge {
+    /// The numbers of arguments for which it has one, as bits.
     pub learned: u64,
+    /// What it knows, and how well. Of two processes, clones of the one with more are better.
+    pub standing: u64,
+    /// Whether it is a clone, and the state to which it defers contains its process number. Such a process learns for itself.
+    pub is_unlike: bool,
 }
 
 impl End {
@@ -171,7 +181,7 @@ impl End {
             voluntary: long(4),
             involuntary: long(5),
             max_rss_kib: long(6),
-            learned: long(7),
+            knows: Knowledge { learned: long(7), standing: long(8), is_unlike: long(9) != 0 },
         })
     }
 }
@@ -342,7 +352,11 @@ mod tests {
                 .iter()
                 .map(|f| offset("hs_end", f)),
         )
-        .chain(["minor_faults", "voluntary", "max_rss_kib", "learned"].iter().map(|f| offset("hs_end", f)))
+        .chain(
+            ["minor_faults", "voluntary", "max_rss_kib", "learned", "standing", "unlike"]
+                .iter()
+                .map(|f| offset("hs_end", f)),
+        )
         .chain(["names", "names_length", "environ", "place"].iter().map(|f| offset("hs_observed", f)))
         .collect();
         std::fs::write(

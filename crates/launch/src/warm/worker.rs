@@ -16,7 +16,7 @@ use rustix::fs::MemfdFlags;
 use super::exe;
 use super::files::Files;
 use super::request::{self, Asked, Failure};
-use super::wire::{End, Ending, Reply, Request};
+use super::wire::{End, Ending, Knowledge, Reply, Request};
 use super::{starter, wire};
 use crate::history::{History, Mark};
 use crate::sys::anchor;
@@ -101,8 +101,7 @@ pub(crate) enum Ended {
         at_point: bool,
         children: u32,
         is_spoiled: bool,
-        /// The numbers of arguments for which the process has a deferred snapshot, as bits.
-        learned: u64,
+        knows: Knowledge,
     },
     /// The process has ended with this status, or is about to. `retired` has the reasons (`enum hs_retirement`), 0 if it just
     /// died.
@@ -308,8 +307,8 @@ impl Worker {
             Some(end) if end.ending == Ending::Reset => {
                 let usage = usage(&end);
                 let status = Status::Exited(end.status);
-                let End { differs, at_point, children, learned, .. } = end;
-                Ended::Reset { status, usage, differs, at_point, children, is_spoiled: false, learned }
+                let End { differs, at_point, children, knows, .. } = end;
+                Ended::Reset { status, usage, differs, at_point, children, is_spoiled: false, knows }
             }
             Some(end) if end.ending == Ending::Retired => {
                 self.is_dead = true;

@@ -255,7 +255,7 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
         let id = self.nearest_worker(key, bit, start.here)?;
         let mut unit = self.workers.take(id)?;
         unit.missed += u32::from(stem.is_some_and(|stem| stem.knows_more(&unit, bit)));
-        let is_outdone = unit.missed > if unit.learned == 0 { 0 } else { MISSED_MAX };
+        let is_outdone = unit.missed > if unit.knows.learned == 0 { 0 } else { MISSED_MAX };
         if let Some(stem) = stem.filter(|_| is_outdone || start.policy.clones == Clones::Each) {
             self.workers.retire(id, Why::Outdone);
             let id = self.workers.claim(key.into());
@@ -311,7 +311,7 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
     /// a pipeline where the last one ran, so concurrent tests do not queue for one processor while another is idle.
     fn nearest_worker(&self, key: &[u8], bit: u64, here: usize) -> Option<Id> {
         let fitting = self.workers.idle().filter(|(_, unit)| *unit.key == *key);
-        let rank = |unit: &Unit<W>| (unit.learned & bit != 0, unit.asked_on == here, unit.last_use());
+        let rank = |unit: &Unit<W>| (unit.knows.learned & bit != 0, unit.asked_on == here, unit.last_use());
         fitting.max_by_key(|(_, unit)| rank(unit)).map(|(id, _)| id)
     }
 

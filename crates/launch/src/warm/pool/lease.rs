@@ -337,8 +337,8 @@ impl<M: Make> ActiveRun<'_, M> {
                 tool.retired(wire::RETIRED_CHILDREN, Doubts::new(wire::RUN_CHILDREN), on_doubt);
                 None
             }
-            Ended::Reset { differs, at_point, children, learned, .. } => {
-                tool.was_reset(audited, *differs, *at_point, *children).then_some((*at_point, *learned))
+            Ended::Reset { differs, at_point, children, knows, .. } => {
+                tool.was_reset(audited, *differs, *at_point, *children).then_some((*at_point, *knows))
             }
             Ended::Process { retired, doubts } => {
                 tool.retired(*retired, *doubts, on_doubt);
@@ -346,8 +346,8 @@ impl<M: Make> ActiveRun<'_, M> {
             }
             Ended::NotRun => None,
         };
-        let Some((is_deferred, learned)) = deferred else { return held.retire(Why::Gone) };
-        held.unit.learned = learned;
+        let Some((is_deferred, knows)) = deferred else { return held.retire(Why::Gone) };
+        held.unit.knows = knows;
         held.unit.audits_due = held.unit.audits_due.saturating_sub(u32::from(audited));
         if held.unit.process.is_worn(pool.policy.starts_per_zygote) {
             return held.retire(Why::Worn);

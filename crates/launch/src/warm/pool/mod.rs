@@ -37,6 +37,7 @@ use super::ahead::Made;
 use super::eligible::Traits;
 use super::observe::{Observed, Refusal, Tally};
 use super::request::Failure;
+use super::wire::Knowledge;
 use super::{Policy, refuses};
 use crate::slots::Slot;
 use crate::{Allocators, Reason, Spec};
@@ -151,8 +152,8 @@ pub(crate) struct Unit<P> {
     asked_on: usize,
     /// The kind of a persistent process, for its memory.
     owns: Owns,
-    /// The numbers of arguments for which a persistent process has a deferred snapshot, as bits.
-    learned: u64,
+    /// The deferred snapshots of a persistent process.
+    knows: Knowledge,
     /// Number of runs that are audited, whatever the sample.
     audits_due: u32,
     /// Number of its runs that would have begun later in a clone.
@@ -182,7 +183,7 @@ impl<P> Unit<P> {
             last_use: 0,
             asked_on: usize::MAX,
             owns: Owns::Plain,
-            learned: 0,
+            knows: Knowledge::default(),
             audits_due: 0,
             missed: 0,
         }
@@ -198,7 +199,7 @@ impl<P> Unit<P> {
     /// Wraps a clone of the persistent process `source`.
     fn clone_of(process: P, source: &Unit<P>) -> Self {
         let unit = Unit::worker(process, source, usize::MAX);
-        Unit { owns: Owns::Clone, learned: source.learned, ..unit }
+        Unit { owns: Owns::Clone, knows: source.knows, ..unit }
     }
 
     /// Returns the time of the last use. A zygote counts as used while its processes are, since its memory is theirs.

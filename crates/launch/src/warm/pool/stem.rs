@@ -3,6 +3,10 @@
 //! A process learns for itself only while its tool has no stem. One of the first to have learned makes a clone that becomes the stem. From
 //! then on each further process is a clone of the stem, and so knows what that knows; one that has learned less is replaced when it is used
 //! next. A stem has one key, and none of the tool's places, since it serves no start.
+//!
+//! What a process has learned may contain its number, for example in a lock that is held. So a clone begins its first run at `main`, and
+//! checks that it comes to the same state (`runtime/deferred/point.c`). A clone that has done so is a better stem: after two of these, one
+//! after the other, further clones need no check. If one does not come to that state, its tool has no clones any more.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,9 +15,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::memory::Share;
 use super::{Unit, Worker};
 use crate::warm::request::Failure;
+use crate::warm::wire::Knowledge;
 
 /// Runs without a deferred snapshot after which a tool is not expected to get one: it takes six if all have as many arguments.
 const FUTILE_MAX: u32 = 16;
+/// In place of that count: processes with this key have their number in what they know, so there are no clones of them.
+const REFUSED: u32 = u32::MAX;
 /// Most keys for which runs are counted.
 const KEYS_MAX: usize = 1024;
 
@@ -21,7 +28,7 @@ const KEYS_MAX: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct Stem<W> {
     key: Arc<[u8]>,
-    learned: u64,
+    knows: Knowledge,
     last_use: AtomicU64,
     /// It makes one clone at a time.
     unit: Mutex<Unit<W>>,
@@ -51,8 +58,8 @@ impl<W: Worker> Stem<W> {
     pub(super) fn of(source: &mut Unit<W>, share: Share) -> Result<Stem<W>, Failure> {
         let process = source.process.clone_process()?;
         let unit = Unit { own: Some(share), ..Unit::clone_of(process, source) };
-        let (key, learned) = (Arc::clone(&source.key), source.learned);
-        Ok(Stem { key, learned, last_use: AtomicU64::new(source.last_use), unit: Mutex::new(unit) })
+        let (key, knows) = (Arc::clone(&source.key), source.knows);
+        Ok(Stem { key, knows, last_use: AtomicU64::new(source.last_use), unit: Mutex::new(unit) })
     }
 
     /// Makes a clone; `None` if it can serve no more.
@@ -71,7 +78,7 @@ impl<W: Worker> Stem<W> {
 impl<W> Stem<W> {
     /// Returns whether it could have begun a run later than `unit`.
     pub(super) fn knows_more(&self, unit: &Unit<W>, bit: u64) -> bool {
-        self.learned & bit != 0 && unit.learned & bit == 0
+        self.knows.learned & bit != 0 && unit.knows.learned & bit == 0
     }
 }
 
@@ -80,9 +87,13 @@ impl<W> Stems<W> {
         self.all.iter().find(|stem| *stem.key == *key)
     }
 
-    /// Returns whether a process which knows `learned` would be a better stem, or the first.
-    pub(super) fn want(&self, key: &[u8], learned: u64) -> bool {
-        self.of(key).is_none_or(|stem| learned.count_ones() > stem.learned.count_ones())
+    /// Returns whether a process that knows this would be a better stem, or the first.
+    pub(super) fn want(&self, key: &[u8], knows: Knowledge) -> bool {
+        knows.standing > self.of(key).map_or(0, |stem| stem.knows.standing) && !self.are_refused(key)
+    }
+
+    fn are_refused(&self, key: &[u8]) -> bool {
+        self.futile.get(key) == Some(&REFUSED)
     }
 
     /// Adds a stem in the place of the one with its key, or of the oldest if there are `most`.
@@ -95,12 +106,16 @@ impl<W> Stems<W> {
     }
 
     /// Records a run with this key, and what its process knows now.
-    pub(super) fn ran(&mut self, key: &Arc<[u8]>, learned: u64) {
-        if learned == 0 && self.of(key).is_none() {
-            if self.futile.len() >= KEYS_MAX {
-                self.futile.clear();
-            }
-            *self.futile.entry(Arc::clone(key)).or_default() += 1;
+    pub(super) fn ran(&mut self, key: &Arc<[u8]>, knows: Knowledge) {
+        if self.futile.len() >= KEYS_MAX {
+            self.futile.clear();
+        }
+        if knows.is_unlike {
+            self.all.retain(|stem| stem.key != *key);
+            self.futile.insert(Arc::clone(key), REFUSED);
+        } else if knows.learned == 0 && self.of(key).is_none() {
+            let runs = self.futile.entry(Arc::clone(key)).or_default();
+            *runs = runs.saturating_add(1);
         }
     }
 

@@ -343,12 +343,12 @@ impl<M: Make> Tool<M> {
     pub(super) fn wants_stem(&self, unit: &Unit<M::Worker>, policy: &Policy) -> bool {
         let is_wanted = {
             let mut state = self.lock();
-            state.stems.ran(&unit.key, unit.learned);
+            state.stems.ran(&unit.key, unit.knows);
             let may_be = state.health.stopped.is_none() && state.unfit.is_none();
             may_be
                 && match policy.clones {
                     Clones::None => false,
-                    Clones::OfLearned => unit.learned != 0 && state.stems.want(&unit.key, unit.learned),
+                    Clones::OfLearned => state.stems.want(&unit.key, unit.knows),
                     Clones::Each => true,
                 }
         };

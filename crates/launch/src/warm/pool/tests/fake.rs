@@ -41,6 +41,8 @@ pub(super) struct World {
     pub tally: Mutex<Tally>,
     /// Number of zygotes made.
     pub made: AtomicU64,
+    /// Number of clones made, stems among them.
+    pub cloned: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -166,6 +168,7 @@ impl Worker for Fake {
     fn clone_process(&mut self) -> Result<Fake, Failure> {
         let failure = self.world.fails.lock().unwrap().take();
         self.is_dead |= matches!(failure, Some(Failure::Died));
+        self.world.cloned.fetch_add(u64::from(failure.is_none()), Ordering::Relaxed);
         failure.map_or_else(|| Ok(Fake::new(&self.world, Kind::Worker, Vec::new(), Some(self))), Err)
     }
 }

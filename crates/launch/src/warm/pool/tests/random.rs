@@ -11,6 +11,7 @@ use super::fake::{MIB, Maker, Trial, policy, spec, start};
 use crate::warm::pool::wait::Waiting;
 use crate::warm::pool::{ActiveRun, Lease};
 use crate::warm::request::Failure;
+use crate::warm::wire::Knowledge;
 use crate::warm::worker::{Doubts, Ended};
 use crate::warm::{Choice, Clones, OnDoubt, Policy};
 use crate::{Reason, Spec, Usage};
@@ -218,7 +219,7 @@ fn ended(way: Way) -> Ended {
         at_point,
         children: 0,
         is_spoiled: false,
-        learned,
+        knows: Knowledge { learned, standing: learned.count_ones().into(), is_unlike: false },
     };
     match way {
         Way::Well { at_point, learned } => reset(0, at_point, learned),
