@@ -269,7 +269,7 @@ impl Default for Policy {
             starts_per_zygote: 2000,
             resets: true,
             // A lock that is held at the deferred snapshot has the number of the process that was cloned (reset.md).
-            clones: Clones::None,
+            clones: Clones::OfLearned,
             nested: None,
             jobs: cores,
             workers_per_tool: (2 * cores).clamp(4, WORKERS_MOST),
