@@ -421,7 +421,7 @@ mod tests {
         .chain([0, 4])
         .chain([8, 12, 16])
         .chain([8, 12, 16, 20, 24, 28, 32])
-        .chain([48, 64, 80, 88])
+        .chain([48, 64, 80, 88, 96, 104])
         .chain(OBSERVED.map(|offset| offset as i64))
         .collect();
         assert_eq!(numbers, expected);
