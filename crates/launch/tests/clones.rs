@@ -147,7 +147,10 @@ fn where_the_process_number_is_in_what_was_learned_clones_learn_for_themselves()
             assert!(audit_one_in == 1 || before.at_point > RUNS / 2, "{before:?}");
             for _ in 0..8 {
                 let ran = several(&warm, &victim);
-                assert!(ran.iter().all(|(via, status)| via.is_warm() && *status == Status::Exited(0)), "{ran:?}");
+                assert!(
+                    ran.iter().all(|(via, status)| via.is_warm() && *status == Status::Exited(0)),
+                    "{ran:?}"
+                );
             }
             let after = statistics(&warm);
             assert!((1..=3).contains(&after.clones), "only until one has failed: {after:?}");
