@@ -22,6 +22,7 @@ mod tally;
 mod twice;
 mod unknown;
 mod variables;
+mod vary;
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};

@@ -16,6 +16,7 @@ use super::maps::{self, Mapping};
 use super::old;
 use super::secret::{self, Secret};
 use super::variables::{self, Variables};
+use super::vary::RANDOM;
 use super::{Live, Refusal};
 use crate::Reason;
 use crate::sys::registers::{self, CALL, Registers};
@@ -33,21 +34,6 @@ const AT_IGNORE: u64 = 1;
 const AT_BASE: u64 = 7;
 const AT_RANDOM: u64 = 25;
 const AT_SYSINFO_EHDR: u64 = 33;
-
-/// The random bytes of every observation run. libc makes its stack guard of the first half and its pointer guard of the other.
-const RANDOM: &[u8; 16] = b"\x5ahotstart-observ";
-pub(super) const POINTER_GUARD: u64 = u64::from_ne_bytes(*b"t-observ");
-
-/// The place and the size of a field of `struct stat`, which is libc's as well as the kernel's.
-macro_rules! field {
-    ($name:ident) => {
-        (std::mem::offset_of!(libc::stat, $name) as u64, size_of_field(|stat: &libc::stat| &stat.$name))
-    };
-}
-
-fn size_of_field<T>(_: fn(&libc::stat) -> &T) -> usize {
-    size_of::<T>()
-}
 
 /// Longest path of a program, and the size of a page.
 const PATH_MAX: usize = 4096;
@@ -107,7 +93,7 @@ pub(super) struct Run<'a> {
     pub pid: i32,
     pub means: Means<'a>,
     /// 1 for the first run, 2 for one made of it.
-    turn: u8,
+    pub turn: u8,
     /// The processors on which this process may run.
     everywhere: Option<CpuSet>,
     pub memory: File,
@@ -116,8 +102,8 @@ pub(super) struct Run<'a> {
     loader_file: String,
     pub block: Block,
     /// Address of the kernel's random bytes, and whether they are other ones than the first run's.
-    random: u64,
-    has_other_random: bool,
+    pub random: u64,
+    pub has_other_random: bool,
     /// The block and all behind it, as the loader has left it.
     laid: Vec<u8>,
     pub opened: HashMap<i32, Opened>,
@@ -398,22 +384,6 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Gives the second run other random bytes, once the loader has made its guards of them: it registers the thread, makes the
-    /// guards, and then relocates. If a constructor keeps any of them, the runs differ.
-    fn vary_random(&mut self, number: i64) -> Result<(), Refusal> {
-        let registers =
-            [libc::SYS_set_tid_address, libc::SYS_set_robust_list, libc::SYS_rseq].contains(&number);
-        if self.turn == 1 || self.has_other_random || self.seen.thread_id == 0 || registers {
-            return Ok(());
-        }
-        self.has_other_random = true;
-        self.write_random(&RANDOM.map(|byte| !byte))
-    }
-
-    fn write_random(&self, bytes: &[u8; 16]) -> Result<(), Refusal> {
-        if self.random == 0 { Ok(()) } else { self.write(self.random, bytes) }
-    }
-
     pub(super) fn wait(&mut self) -> Result<Stop, Refusal> {
         let stop = trace::wait(self.pid).map_err(lost)?;
         self.has_ended = stop == Stop::Ended;
@@ -443,7 +413,7 @@ impl<'a> Run<'a> {
         match after {
             After::Opened(what) if result >= 0 => drop(self.opened.insert(result as i32, what)),
             After::Stat { buffer, is_stream } if result == 0 && self.turn == 2 => {
-                self.vary(buffer, is_stream)?
+                self.vary_file(buffer, is_stream)?
             }
             After::Time { buffer } if result == 0 && buffer != 0 => self.write(buffer, &[0; 16])?,
             After::Random { buffer, size } if result > 0 => {
@@ -454,40 +424,6 @@ impl<'a> Run<'a> {
             _ => {}
         }
         Ok(())
-    }
-
-    /// Shows a different file of the same kind: changes every field of `struct stat` but the file type and the number of the
-    /// null device, which are in the key, and the size of blocks of a file of the kernel's, which is always the same. If a
-    /// constructor keeps a field, or a decision made by it, the runs differ.
-    fn vary(&self, stat: u64, is_stream: bool) -> Result<(), Refusal> {
-        const PERMISSIONS: u64 = 0o7777;
-        let [device, number, inode] = [field!(st_dev), field!(st_rdev), field!(st_ino)];
-        let [links, mode, user, group] = [field!(st_nlink), field!(st_mode), field!(st_uid), field!(st_gid)];
-        let [size, block_size, blocks] = [field!(st_size), field!(st_blksize), field!(st_blocks)];
-        let is_null = self.field(stat, number)? == rustix::fs::makedev(1, 3);
-        let others = [(number, !is_null), (block_size, is_stream)];
-        let others = others.into_iter().filter_map(|(field, varies)| varies.then_some(field));
-        for field in [device, inode, user, group].into_iter().chain(others) {
-            self.set_field(stat, field, self.field(stat, field)? + 1)?;
-        }
-        // Programs test only whether these are zero.
-        for field in [links, size, blocks] {
-            self.set_field(stat, field, u64::from(self.field(stat, field)? == 0))?;
-        }
-        self.set_field(stat, mode, self.field(stat, mode)? ^ PERMISSIONS)?;
-        // Three times of two words, in 1970: older than any file they may be compared with.
-        self.write(stat + std::mem::offset_of!(libc::stat, st_atime) as u64, &[0; 48])
-    }
-
-    /// A field of a structure in the process, by its place and size.
-    fn field(&self, at: u64, (place, size): (u64, usize)) -> Result<u64, Refusal> {
-        let mut bytes = [0; 8];
-        self.memory.read_exact_at(&mut bytes[..size], at + place).map_err(lost)?;
-        Ok(u64::from_le_bytes(bytes))
-    }
-
-    fn set_field(&self, at: u64, (place, size): (u64, usize), value: u64) -> Result<(), Refusal> {
-        self.write(at + place, &value.to_le_bytes()[..size])
     }
 
     /// Handles a signal: a fault at the time stamp counter, or at a hidden string.
