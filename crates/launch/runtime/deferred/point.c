@@ -138,7 +138,8 @@ int hs_point_is_unlike(void)
     return point.is_unlike;
 }
 
-/* In a new clone: what has not been proved may have the number of the process that was cloned. */
+/* In a new clone: what has not been proved may have the number of the process that was cloned. A trial compares with what was given, so
+ * that is not saved anew before. */
 void hs_point_cloned(void)
 {
     point.is_ready = 0;
@@ -350,7 +351,16 @@ static int save_whole(uintptr_t given)
     return 0;
 }
 
-/* The variants that were compared with it are learned anew; none of them is used yet. */
+/* Whether a variant is used, or may be after its trial, and so depends on what is saved. */
+static int is_relied_on(void)
+{
+    for (unsigned i = 0; i < point.count; i++)
+        if (point.variants[i].stage == AGREED || point.variants[i].stage == ON_TRIAL)
+            return 1;
+    return 0;
+}
+
+/* The variants that were compared with it are learned anew. */
 static void forget_whole(void)
 {
     point.have_saved = 0;
@@ -362,7 +372,7 @@ static void forget_whole(void)
 
 static void save(uintptr_t given, int number)
 {
-    if (point.watched == point.whole && !point.is_ready)
+    if (point.watched == point.whole && !is_relied_on())
         forget_whole();
     if (point.have_saved && !has_key(point.job, hs_watch_looks())) {
         point.watched->stage = ++point.watched->disagreeing < DISAGREEING_MAX ? UNKNOWN : REFUSED;

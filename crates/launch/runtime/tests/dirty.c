@@ -267,6 +267,8 @@ static void leave(const char *how)
         if (*how == 'p')
             await_pool();
     } else if (!strcmp(how, "child") && fork() == 0) {
+        /* Nobody waits for it. */
+        alarm(30);
         /* It ends with this process, also if that is over already. */
         const pid_t parent = getppid();
         prctl(PR_SET_PDEATHSIG, SIGKILL);
