@@ -20,6 +20,7 @@ mod pattern;
 pub mod pypi;
 mod regex;
 mod variables;
+mod words;
 
 pub use dialect::{Asked, Dialect, Ready};
 pub use options::Request;

@@ -1,6 +1,7 @@
 //! FileCheck's command line, as far as it is certain. An unknown option, an unknown value, and an option given twice
 //! where LLVM's parser refuses that are undecided.
 
+use crate::words::{self, Words};
 use crate::{Certain, undecided};
 
 /// The settings of one call of FileCheck.
@@ -38,8 +39,8 @@ impl Request {
         if words.iter().any(|word| word.starts_with('@')) {
             return undecided("a response file");
         }
-        let mut reader = Reader { request: Request::default(), words: &words, at: 0, seen: Vec::new() };
-        while let Some(word) = reader.next() {
+        let mut reader = Reader { request: Request::default(), words: Words::new(&words) };
+        while let Some(word) = reader.words.next() {
             reader.word(word)?;
         }
         let mut request = reader.request;
@@ -84,12 +85,8 @@ impl Request {
             self.comment_prefixes.extend(["COM".to_owned(), "RUN".to_owned()]);
         }
         let all: Vec<&String> = self.prefixes.iter().chain(&self.comment_prefixes).collect();
-        let is_plain = |prefix: &str| {
-            prefix.starts_with(|c: char| c.is_ascii_alphanumeric())
-                && prefix.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
-        };
         for (index, prefix) in all.iter().enumerate() {
-            if !is_plain(prefix) || all[..index].contains(prefix) {
+            if !words::is_prefix(prefix) || all[..index].contains(prefix) {
                 return undecided("a prefix that is not plain or not unique");
             }
         }
@@ -99,18 +96,11 @@ impl Request {
 
 struct Reader<'w> {
     request: Request,
-    words: &'w [&'w str],
-    at: usize,
-    /// The options of which only one is allowed, and that were given.
-    seen: Vec<&'w str>,
+    /// It records the options of which only one is allowed.
+    words: Words<'w>,
 }
 
 impl<'w> Reader<'w> {
-    fn next(&mut self) -> Option<&'w str> {
-        self.at += 1;
-        self.words.get(self.at - 1).copied()
-    }
-
     fn word(&mut self, word: &'w str) -> Certain<()> {
         if let Some(define) = word.strip_prefix("-D") {
             if !define.contains('=') || define.starts_with('=') || define.contains(['\n', '\r', '\0']) {
@@ -119,11 +109,7 @@ impl<'w> Reader<'w> {
             self.request.defines.push(define.to_owned());
             return Ok(());
         }
-        let Some(option) = word.strip_prefix("--").or_else(|| word.strip_prefix('-')) else {
-            return self.positional(word);
-        };
-        let (name, value) =
-            option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
+        let Some((name, value)) = words::option(word) else { return self.positional(word) };
         match name {
             "strict-whitespace" => self.request.strict_whitespace = self.flag(name, value)?,
             "ignore-case" => self.request.ignore_case = self.flag(name, value)?,
@@ -145,16 +131,8 @@ impl<'w> Reader<'w> {
         Ok(())
     }
 
-    fn once(&mut self, name: &'w str) -> Certain<()> {
-        if self.seen.contains(&name) {
-            return undecided("an option given twice");
-        }
-        self.seen.push(name);
-        Ok(())
-    }
-
     fn flag(&mut self, name: &'w str, value: Option<&str>) -> Certain<bool> {
-        self.once(name)?;
+        self.words.once(name)?;
         match value {
             None | Some("true" | "1") => Ok(true),
             Some("false" | "0") => Ok(false),
@@ -176,13 +154,7 @@ impl<'w> Reader<'w> {
         if !NAMES.contains(&name) {
             return undecided("an option that is not known");
         }
-        let value = match value {
-            Some(value) => value,
-            None => self.next().filter(|word| !word.starts_with('-')).unwrap_or_default(),
-        };
-        if value.is_empty() {
-            return undecided("an option without a value");
-        }
+        let value = self.words.value(value)?;
         self.set(name, value)
     }
 
@@ -207,7 +179,7 @@ impl<'w> Reader<'w> {
                 !value.contains(['\n', '\r', '\0'])
             }
             "input-file" => {
-                self.once(name)?;
+                self.words.once(name)?;
                 self.request.input_file = (value != "-").then(|| value.to_owned());
                 true
             }

@@ -1,5 +1,6 @@
 //! The command line of PyPI's `filecheck`, as far as it is certain. It takes `--name value`, `--name=value` and the same with one dash.
 
+use crate::words::{self, Words};
 use crate::{Certain, undecided};
 
 /// The settings of one call.
@@ -25,8 +26,8 @@ impl Request {
         if !words.iter().all(is_plain) {
             return undecided("an argument that is not plain");
         }
-        let mut reader = Reader { request: Request::default(), words: &words, at: 0, seen: Vec::new() };
-        while let Some(word) = reader.next() {
+        let mut reader = Reader { request: Request::default(), words: Words::new(&words) };
+        while let Some(word) = reader.words.next() {
             reader.word(word)?;
         }
         reader.complete()
@@ -35,30 +36,21 @@ impl Request {
 
 struct Reader<'w> {
     request: Request,
-    words: &'w [&'w str],
-    at: usize,
-    seen: Vec<&'w str>,
+    words: Words<'w>,
 }
 
 impl<'w> Reader<'w> {
-    fn next(&mut self) -> Option<&'w str> {
-        self.at += 1;
-        self.words.get(self.at - 1).copied()
-    }
-
     fn word(&mut self, word: &'w str) -> Certain<()> {
         if let Some(define) = word.strip_prefix("-D") {
             return self.define(define);
         }
-        let Some(option) = word.strip_prefix("--").or_else(|| word.strip_prefix('-')) else {
+        let Some((name, value)) = words::option(word) else {
             if !self.request.check_file.is_empty() {
                 return undecided("an argument that is no check file");
             }
             self.request.check_file = word.to_owned();
             return Ok(());
         };
-        let (name, value) =
-            option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
         let flag = match name {
             "strict-whitespace" => Some(&mut self.request.strict_whitespace),
             "match-full-lines" => Some(&mut self.request.match_full_lines),
@@ -97,23 +89,18 @@ impl<'w> Reader<'w> {
             return undecided("an option that is not known");
         }
         // Of these, the last one counts, or all together.
-        if self.seen.contains(&name) && name != "check-prefix" {
-            return undecided("an option given twice");
+        if name != "check-prefix" {
+            self.words.once(name)?;
         }
-        self.seen.push(name);
-        let value = match value {
-            Some(value) => value,
-            None => self.next().unwrap_or_default(),
-        };
-        if value.is_empty() || value.starts_with('-') {
+        let value = self.words.value(value)?;
+        if value.starts_with('-') {
             return undecided("an option without a value");
         }
         let list = || value.split(',').map(str::to_owned);
         match name {
             // Those of `check-prefix` come first.
             "check-prefix" => {
-                let before = self.seen.contains(&"check-prefixes");
-                if before {
+                if self.words.seen.contains(&"check-prefixes") {
                     return undecided("two options for prefixes");
                 }
                 self.request.prefixes.extend(list());
@@ -139,11 +126,7 @@ impl<'w> Reader<'w> {
         if request.comment_prefixes.is_empty() {
             request.comment_prefixes.extend(["COM".to_owned(), "RUN".to_owned()]);
         }
-        let is_plain = |prefix: &String| {
-            prefix.starts_with(|c: char| c.is_ascii_alphanumeric())
-                && prefix.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
-        };
-        if !request.prefixes.iter().chain(&request.comment_prefixes).all(is_plain) {
+        if !request.prefixes.iter().chain(&request.comment_prefixes).all(|prefix| words::is_prefix(prefix)) {
             return undecided("a prefix that is not plain");
         }
         Ok(request)
