@@ -238,3 +238,16 @@ TELL(before_read_only)
     madvise(filled_before, 4096, MADV_DONTNEED);
 }
 #endif
+
+#ifdef WITH_before_arguments_lock
+/* In main, but before it looks at its request. libc keeps the thread's number in a lock. */
+static pthread_mutex_t held = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+void begin_main(void)
+{
+    pthread_mutex_lock(&held);
+}
+TELL(before_arguments_lock)
+{
+    say_result("again", -pthread_mutex_trylock(&held));
+}
+#endif

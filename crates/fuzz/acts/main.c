@@ -185,9 +185,14 @@ static void report_before(void)
         }
 }
 
+/* What main does before it looks at its arguments, if the program has such a piece. */
+void begin_main(void) __attribute__((weak));
+
 int main(int argc, char **argv)
 {
     static char path[4096];
+    if (begin_main)
+        begin_main();
     if (argc == 2 && !strcmp(argv[1], "--list"))
         return list();
     own_argc = argc;
