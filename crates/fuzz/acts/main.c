@@ -201,6 +201,8 @@ int main(int argc, char **argv)
     own_path = length > 0 ? path : argv[0];
     report_before();
     for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "-"))
+            continue;
         const struct act *act = find(argv[i]);
         if (!act)
             return 125;

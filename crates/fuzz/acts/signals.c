@@ -339,3 +339,36 @@ DISTURB(signal_interrupts)
 {
     say_result("siginterrupt", siginterrupt(SIGXCPU, 1));
 }
+
+#if defined(__x86_64__)
+static volatile int told_flags;
+
+static void note_stack(int number, siginfo_t *info, void *context)
+{
+    (void)number, (void)info;
+    told_flags = ((ucontext_t *)context)->uc_stack.ss_flags;
+}
+
+/* The kernel tells a handler more of the signal stack than it tells by sigaltstack. */
+OBSERVE(signal_stack_of_handler)
+{
+    struct sigaction action = {.sa_sigaction = note_stack, .sa_flags = SA_SIGINFO}, old;
+    sigaction(SIGTRAP, &action, &old);
+    told_flags = -1;
+    __asm__ volatile("int3");
+    sigaction(SIGTRAP, &old, NULL);
+    say("%d", told_flags);
+}
+
+MIXED(signal_stack_of_handler_disabled)
+{
+    const stack_t none = {.ss_flags = SS_DISABLE};
+    struct sigaction action = {.sa_sigaction = note_stack, .sa_flags = SA_SIGINFO}, old;
+    say_result("disable", sigaltstack(&none, NULL));
+    sigaction(SIGTRAP, &action, &old);
+    told_flags = -1;
+    __asm__ volatile("int3");
+    sigaction(SIGTRAP, &old, NULL);
+    say("%d", told_flags);
+}
+#endif

@@ -45,8 +45,11 @@ fn each_act_shows_the_same_in_two_cold_processes() {
         ..Request::default()
     };
     let alone = workshop.catalogue.acts.iter().filter(|act| act.role != Role::Rare);
-    let sequence =
-        Sequence { before: Vec::new(), requests: alone.map(|act| request(&[&act.name])).collect() };
+    let sequence = Sequence {
+        before: Vec::new(),
+        arguments: 0,
+        requests: alone.map(|act| request(&[&act.name])).collect(),
+    };
     let run =
         |sequence: &Sequence, program: &Program| session.run(sequence, program, Mode::Cold).unwrap().observed;
     let (first, second) = (run(&sequence, &program), run(&sequence, &program));
@@ -57,7 +60,7 @@ fn each_act_shows_the_same_in_two_cold_processes() {
     let before: Vec<String> = sources::before_names().into_iter().map(str::to_owned).collect();
     for names in before.chunks(12) {
         let program = workshop.program(names).unwrap();
-        let sequence = Sequence { before: names.to_vec(), requests: vec![request(&[]); 2] };
+        let sequence = Sequence { before: names.to_vec(), arguments: 0, requests: vec![request(&[]); 2] };
         assert_eq!(run(&sequence, &program), run(&sequence, &program), "{names:?}");
     }
 }
@@ -75,7 +78,7 @@ fn a_program_with_only_the_acts_of_a_finding_does_the_same() {
     std::fs::write(&source, sources::standalone(&acts, &["before_env"])).unwrap();
     let (whole, part) = (workshop.program(&before).unwrap(), workshop.program_of(&source).unwrap());
     let request = Request { acts: acts.map(str::to_owned).to_vec(), ..Request::default() };
-    let sequence = Sequence { before: before.to_vec(), requests: vec![request] };
+    let sequence = Sequence { before: before.to_vec(), arguments: 0, requests: vec![request] };
     let run = |program| session.run(&sequence, program, Mode::Cold).unwrap().observed;
     assert_eq!(run(&whole), run(&part));
     assert!(run(&part)[0].output.contains("before_env: (unset)\ndata_count: 3\n"));
@@ -105,7 +108,7 @@ fn the_modes_are_what_they_are_called() {
     let session = Session::new(Place::new(&root.join("job")));
     let program = workshop.program(&[]).unwrap();
     let request = Request { acts: vec!["data_count".to_owned()], ..Request::default() };
-    let sequence = Sequence { before: Vec::new(), requests: vec![request; 5] };
+    let sequence = Sequence { before: Vec::new(), arguments: 0, requests: vec![request; 5] };
     let run = |mode| session.run(&sequence, &program, mode).unwrap();
     let cold = run(Mode::Cold);
     assert_eq!(cold.warm(), 0);

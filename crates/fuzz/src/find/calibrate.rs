@@ -36,7 +36,7 @@ pub fn observed(act: &str, catalogue: &Catalogue) -> Option<Sequence> {
 fn sequence(first: &[String], second: &[String]) -> Sequence {
     let request = |acts: &[String]| Request { acts: acts.to_vec(), ..Request::default() };
     let runs = [&[], first, second, &[], first, second];
-    Sequence { before: Vec::new(), requests: runs.map(request).to_vec() }
+    Sequence { before: Vec::new(), arguments: 0, requests: runs.map(request).to_vec() }
 }
 
 /// Runs `sequence` cold and in `mode`, which resets.

@@ -214,7 +214,9 @@ impl<'c> Job<'c> {
         if always.is_none() && (number / SEQUENCES_PER_PROGRAM + 1) % BEFORE_ONE_IN != 0 {
             return Vec::new();
         }
-        let count = if random.one_in(2) { 1 } else { 1 + random.below(6) };
+        // Others may make the program cold.
+        let least = usize::from(always.is_none());
+        let count = if random.one_in(2) { least } else { 1 + random.below(6) };
         let mut before: Vec<_> =
             (0..count).filter_map(|_| random.pick(&names)).copied().chain(always).collect();
         before.sort_unstable();

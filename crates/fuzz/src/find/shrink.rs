@@ -87,7 +87,7 @@ mod tests {
     fn what_matters_is_all_that_is_left() {
         let requests =
             vec![request(&["a", "b", "c"]), request(&["d"]), request(&["e", "f"]), request(&["g"])];
-        let sequence = Sequence { before: vec!["x".into(), "y".into()], requests };
+        let sequence = Sequence { before: vec!["x".into(), "y".into()], arguments: 0, requests };
         // It fails if b runs before f, in a run with a mask, in a program with y.
         let fails = |s: &Sequence| {
             let at = |name: &str| s.requests.iter().position(|r| r.acts.iter().any(|act| act == name));
@@ -97,12 +97,12 @@ mod tests {
         let small = shrink(sequence, 1000, fails);
         let first = Request { umask: None, extra: false, ..request(&["b"]) };
         let second = Request { extra: false, ..request(&["f"]) };
-        assert_eq!(small, Sequence { before: vec!["y".into()], requests: vec![first, second] });
+        assert_eq!(small, Sequence { before: vec!["y".into()], arguments: 0, requests: vec![first, second] });
     }
 
     #[test]
     fn it_gives_up_after_so_many_attempts() {
-        let sequence = Sequence { before: Vec::new(), requests: vec![request(&["a", "b"]); 8] };
+        let sequence = Sequence { before: Vec::new(), arguments: 0, requests: vec![request(&["a", "b"]); 8] };
         let mut tried = 0;
         shrink(sequence, 5, |_| {
             tried += 1;

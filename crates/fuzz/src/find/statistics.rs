@@ -58,8 +58,8 @@ impl fmt::Display for Statistics {
         for (mode, [cold, forked, reset]) in &self.tally.runs {
             writeln!(f, "{:>8}: {cold} cold, {forked} forked, {reset} reset", mode.name())?;
         }
-        let Tally { retired, lost, reasons, .. } = &self.tally;
-        writeln!(f, "workers retired {retired}, runs lost and repeated {lost}")?;
+        let Tally { deferred, retired, lost, reasons, .. } = &self.tally;
+        writeln!(f, "runs deferred {deferred}, workers retired {retired}, runs lost and repeated {lost}")?;
         for (reason, count) in reasons {
             writeln!(f, "    cold {count} times: {reason}")?;
         }

@@ -7,8 +7,12 @@ use super::{Catalogue, Input, Limited, Random, Request, Role, Sequence};
 /// Runs without acts at the head of a sequence. The first runs of a tool in persistent processes are always audited,
 /// and a persistent process that fails an audit shows nothing to later runs.
 const LEADING: usize = 4;
+/// The same where all runs have as many arguments: after these the process has learned a deferred snapshot.
+const LEARNING: usize = 6;
 /// The limit of acts in one run.
 const ACTS_MAX: usize = 15;
+/// More than the acts of any run.
+const ARGUMENTS: usize = 20;
 /// One run in this many may have acts that retire the persistent process.
 const RETIRING_ONE_IN: usize = 6;
 
@@ -27,10 +31,16 @@ pub struct Draw<'c> {
 impl Draw<'_> {
     /// Returns the next sequence, for a program with these acts before `main`.
     pub fn sequence(&self, random: &mut Random, before: &[String], known: &Known) -> Sequence {
-        let leading = if random.one_in(3) { 0 } else { LEADING };
+        let arguments = if random.one_in(2) { ARGUMENTS } else { 0 };
+        let leading = match arguments {
+            _ if random.one_in(3) => 0,
+            0 => LEADING,
+            _ => LEARNING,
+        };
         let families = self.catalogue.families();
         let theme = if random.one_in(3) { None } else { random.pick(&families).copied() };
-        let mut sequence = Sequence { before: before.to_vec(), requests: vec![Request::default(); leading] };
+        let mut sequence =
+            Sequence { before: before.to_vec(), arguments, requests: vec![Request::default(); leading] };
         for _ in 0..2 + random.below(7) {
             let mut request = surroundings(random);
             request.acts = self.acts(random, theme);

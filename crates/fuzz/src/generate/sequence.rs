@@ -8,6 +8,10 @@ pub struct Sequence {
     /// The acts of the program before `main`. Empty for most programs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<String>,
+    /// The number of arguments that every run gets, with words that mean nothing behind its acts. 0: as many as it has acts. A deferred
+    /// snapshot is for one number of arguments.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub arguments: usize,
     /// The runs.
     pub requests: Vec<Request>,
 }
@@ -71,6 +75,10 @@ impl Input {
     }
 }
 
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
 fn is_false(flag: &bool) -> bool {
     !flag
 }
@@ -103,9 +111,9 @@ mod tests {
             extra: true,
             ..plain.clone()
         };
-        let sequence = Sequence { before: vec!["b".into()], requests: vec![plain, rich] };
+        let sequence = Sequence { before: vec!["b".into()], arguments: 9, requests: vec![plain, rich] };
         let text = serde_json::to_string(&sequence).unwrap();
         assert_eq!(serde_json::from_str::<Sequence>(&text).unwrap(), sequence);
-        assert!(text.contains(r#"[{"acts":["a"]},"#), "{text}");
+        assert!(text.contains(r#""arguments":9,"requests":[{"acts":["a"]},"#), "{text}");
     }
 }

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::iter::repeat_n;
 use std::os::fd::AsFd;
 
 use hotstart_launch::{
@@ -84,6 +85,8 @@ pub struct Outcome {
     pub retired: u64,
     /// The number of clones.
     pub clones: u64,
+    /// The number of runs that began at a deferred snapshot.
+    pub deferred: u64,
     /// Runs that were lost with a killed persistent process, and repeated cold.
     pub lost: usize,
     /// The numbers of doubtful runs: `hotstart` repeats them cold before it believes them.
@@ -97,6 +100,8 @@ pub struct Tally {
     pub runs: BTreeMap<Mode, [u64; 3]>,
     /// The reasons why runs that should have been warm were cold.
     pub reasons: BTreeMap<String, u64>,
+    /// Runs that began at a deferred snapshot.
+    pub deferred: u64,
     /// Runs after which a persistent process was retired.
     pub retired: u64,
     /// Runs that were lost and repeated.
@@ -119,6 +124,7 @@ impl Tally {
                 Via::Reset => runs[2] += 1,
             }
         }
+        self.deferred += outcome.deferred;
         self.retired += outcome.retired;
         self.lost += outcome.lost as u64;
     }
@@ -137,6 +143,7 @@ impl Tally {
         for (reason, count) in &other.reasons {
             *self.reasons.entry(reason.clone()).or_default() += count;
         }
+        self.deferred += other.deferred;
         self.retired += other.retired;
         self.lost += other.lost;
     }
@@ -176,10 +183,10 @@ impl Session {
         let mut outcome = Outcome::default();
         for (number, request) in sequence.requests.iter().enumerate() {
             let launcher = if cold.contains(&number) { &self.cold } else { &launcher };
-            let (mut observed, exit) = self.one(launcher, program, request)?;
+            let (mut observed, exit) = self.one(launcher, program, request, sequence.arguments)?;
             if exit.lost {
                 outcome.lost += 1;
-                observed = self.one(&self.cold, program, request)?.0;
+                observed = self.one(&self.cold, program, request, sequence.arguments)?.0;
             } else if exit.doubtful {
                 outcome.doubtful.insert(number);
             }
@@ -188,6 +195,7 @@ impl Session {
         }
         for tool in launcher.statistics().tools {
             outcome.clones += tool.clones;
+            outcome.deferred += tool.at_point;
             outcome.retired += tool.retired.values().sum::<u64>();
             if let Some(Stopped::Differs(what)) = tool.only_forked {
                 outcome.audit = Some(what);
@@ -196,10 +204,16 @@ impl Session {
         Ok(outcome)
     }
 
-    fn one(&self, launcher: &Launcher, program: &Program, request: &Request) -> io::Result<(Observed, Exit)> {
+    fn one(
+        &self,
+        launcher: &Launcher,
+        program: &Program,
+        request: &Request,
+        arguments: usize,
+    ) -> io::Result<(Observed, Exit)> {
         let mut streams = self.place.begin_run(request)?;
         let group = Group::new();
-        let spec = self.spec(program, request, &streams);
+        let spec = self.spec(program, request, arguments, &streams);
         let child = launcher.start(&spec, &group).map_err(io::Error::other)?;
         drop(spec);
         let (exit, timed_out) = await_end(child, &group)?;
@@ -207,7 +221,13 @@ impl Session {
         Ok((observed, exit))
     }
 
-    fn spec<'s>(&self, program: &Program, request: &Request, streams: &'s Streams) -> Spec<'s> {
+    fn spec<'s>(
+        &self,
+        program: &Program,
+        request: &Request,
+        arguments: usize,
+        streams: &'s Streams,
+    ) -> Spec<'s> {
         let common = [("PATH", "/usr/bin:/bin"), ("LANG", "C")];
         let common = common.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let env: Environment = common.into_iter().chain(request.env.iter().cloned()).collect();
@@ -217,6 +237,7 @@ impl Session {
             argv: ["acts"]
                 .into_iter()
                 .chain(request.acts.iter().map(String::as_str))
+                .chain(repeat_n("-", arguments.saturating_sub(request.acts.len())))
                 .map(Into::into)
                 .collect(),
             env: EnvBlock::new(&env),

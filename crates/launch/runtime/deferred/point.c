@@ -13,7 +13,7 @@
  * runs compare it again.
  *
  * All these are runs of one process, so they do not show whether its number is in that state: libc keeps it in locks that are held. A
- * clone, whose number is another one, has to come to the same state itself first. Once two clones have, further ones need not.
+ * clone, whose number is another one, has to come to the same state itself first.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -31,8 +31,6 @@
  * the stack. */
 #define MISSES_MAX 2
 #define DISAGREEING_MAX 4
-/* Processes with other numbers that must have come to the same state before clones of these use it unseen. */
-#define PROOFS 2
 /* Runs with one number of arguments before it is learned: most numbers come often or once. */
 #define PAYS_AT 1
 #define ARGUMENTS_MAX 256
@@ -49,7 +47,7 @@ struct variant {
     int argc;
     /* ON_TRIAL: the process of which this is a clone had AGREED. */
     enum { UNKNOWN, LEARNING, ON_TRIAL, AGREED, REFUSED } stage;
-    unsigned runs, agreeing, disagreeing, misses, proofs;
+    unsigned runs, agreeing, disagreeing, misses;
     int saved_errno;
     struct hs_looks looks;
     struct hs_delta delta;
@@ -123,13 +121,13 @@ uint64_t hs_point_learned(void)
     return found;
 }
 
-/* The number of snapshots that are used, each counted eight times more for each proof: a proof outweighs a few that are on trial. */
+/* The number of snapshots that are used. */
 uint64_t hs_point_standing(void)
 {
     uint64_t sum = 0;
     for (unsigned i = 0; i < point.count; i++)
         if (point.variants[i].stage == AGREED && point.variants[i].argc < 64)
-            sum += 1 + 8 * point.variants[i].proofs;
+            sum++;
     return sum;
 }
 
@@ -138,19 +136,16 @@ int hs_point_is_unlike(void)
     return point.is_unlike;
 }
 
-/* In a new clone: what has not been proved may have the number of the process that was cloned. A trial compares with what was given, so
- * that is not saved anew before. */
+/* In a new clone: what it is given may have the number of the process that was cloned, or anything made of that. A trial compares with
+ * what was given, so that is not saved anew before. */
 void hs_point_cloned(void)
 {
     point.is_ready = 0;
-    for (unsigned i = 0; i < point.count; i++) {
-        struct variant *variant = &point.variants[i];
-        if (variant->stage == AGREED && variant->proofs < PROOFS) {
-            variant->stage = ON_TRIAL;
-            variant->misses = 0;
+    for (unsigned i = 0; i < point.count; i++)
+        if (point.variants[i].stage == AGREED) {
+            point.variants[i].stage = ON_TRIAL;
+            point.variants[i].misses = 0;
         }
-        point.is_ready |= variant->stage == AGREED;
-    }
 }
 
 static void forget(void)
@@ -412,7 +407,6 @@ static void try_out(int number)
     uintptr_t given;
     if (is_plain(&given) && agrees(point.watched, given, number)) {
         point.watched->stage = AGREED;
-        point.watched->proofs++;
         point.is_ready = 1;
     } else {
         forget();

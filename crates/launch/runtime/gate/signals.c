@@ -42,6 +42,9 @@ static struct {
 HS_HIDDEN void *hs_signals_handlers[65];
 /* Bit n-1: the handler of signal n is told more of it (SA_SIGINFO). */
 __attribute__((used)) static uint64_t informed;
+/* The first thread's pointer while nothing in this run has set its signal stack. In a process from exec the kernel then tells handlers a
+ * state of 0, but SS_DISABLE once anything has, as the runtime does. */
+void *hs_signals_unstacked;
 /* In this run one of them was told of a signal that a process has sent, and by which one. */
 char hs_signals_came;
 
@@ -55,11 +58,14 @@ __attribute__((used)) static void hs_signals_interrupt(void *context)
 }
 
 /* Leads to the tool's handler, with its arguments on its stack, and rax cleared as the kernel does. The number 168 is where a frame has the
- * instruction pointer, 8 is where `info` has the code: those of signals that processes send are not above 0. */
+ * instruction pointer, 24 the state of the signal stack, 8 is where `info` has the code: those of signals that processes send are
+ * not above 0. */
 __attribute__((naked, used)) static void enter(void)
 {
     __asm__("lea -1(%rdi), %eax\n\tbt %rax, informed(%rip)\n\tjnc 3f\n\tcmpl $0, 8(%rsi)\n\tjg 3f\n\t"
             "movb $1, hs_signals_came(%rip)\n3:\t"
+            "mov %fs:0, %rax\n\tcmp hs_signals_unstacked(%rip), %rax\n\tjne 4f\n\t"
+            "cmpl $2, 24(%rdx)\n\tjne 4f\n\tmovl $0, 24(%rdx)\n4:\t"
             "mov 168(%rdx), %rax\n\tsub hs_gate_text(%rip), %rax\n\tcmp hs_gate_text+8(%rip), %rax\n\tjb 1f\n"
             "2:\tlea hs_signals_handlers(%rip), %rax\n\tmov (%rax,%rdi,8), %rax\n\t"
             "push %rax\n\txor %eax, %eax\n\tret\n"
@@ -68,6 +74,7 @@ __attribute__((naked, used)) static void enter(void)
             "pop %r11\n\tpop %r10\n\tpop %r9\n\tpop %r8\n\tpop %rcx\n\tpop %rdx\n\tpop %rsi\n\tpop %rdi\n\tjmp 2b");
 }
 _Static_assert(__builtin_offsetof(siginfo_t, si_code) == 8 && SI_USER <= 0 && SI_TKILL <= 0 && SI_QUEUE <= 0, "as `enter` has it");
+_Static_assert(__builtin_offsetof(ucontext_t, uc_stack.ss_flags) == 24 && SS_DISABLE == 2, "as `enter` has it");
 _Static_assert(__builtin_offsetof(ucontext_t, uc_mcontext.gregs) + REG_RIP * sizeof(greg_t) == 168, "as `enter` has it");
 
 /* The action to give the kernel for the one that the tool has set. */
@@ -160,6 +167,7 @@ int hs_signals_store(long to, const void *from, size_t size)
 /* Before each run. */
 void hs_signals_begin(int process)
 {
+    hs_signals_unstacked = __builtin_thread_pointer();
     char one = 0, other;
     signals.first = __builtin_thread_pointer();
     signals.blocks = 0;

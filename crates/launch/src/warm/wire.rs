@@ -147,7 +147,7 @@ pub(crate) struct End {
 pub(crate) struct Knowledge {
     /// The numbers of arguments for which it has one, as bits.
     pub learned: u64,
-    /// What it knows, and how well. Of two processes, clones of the one with more are better.
+    /// How many of these it uses; the others are on trial. Of two processes, clones of the one with more are better.
     pub standing: u64,
     /// Whether it is a clone, and the state to which it defers contains its process number. Such a process learns for itself.
     pub is_unlike: bool,

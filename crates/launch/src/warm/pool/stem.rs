@@ -5,8 +5,8 @@
 //! next. A stem has one key, and none of the tool's places, since it serves no start.
 //!
 //! What a process has learned may contain its number, for example in a lock that is held. So a clone begins its first run at `main`, and
-//! checks that it comes to the same state (`runtime/deferred/point.c`). A clone that has done so is a better stem: after two of these, one
-//! after the other, further clones need no check. If one does not come to that state, its tool has no clones any more.
+//! checks that it comes to the same state (`runtime/deferred/point.c`).
+//! If one does not come to that state, its tool has no clones any more.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
