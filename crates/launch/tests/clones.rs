@@ -195,9 +195,9 @@ fn numbers_of_arguments_in_any_order_are_proved_against_what_was_given() {
             );
         };
         // One number is half learned, and another learned, when the first clones are made.
-        [5, 1, 2, 2, 2, 2, 2].map(one);
-        [1, 2, 3, 3, 2].map(four);
-        [2, 3, 2, 1, 4, 2].map(one);
+        [5, 1, 2, 2, 2, 2, 2].into_iter().for_each(one);
+        [1, 2, 3, 3, 2].into_iter().for_each(four);
+        [2, 3, 2, 1, 4, 2].into_iter().for_each(one);
         for round in 0..24 {
             one(1 + (round * round / 3 + round) % 4);
             four(1 + (round * round / 5 + round) % 4);
