@@ -114,8 +114,25 @@ fn the_modes_are_what_they_are_called() {
     assert_eq!(cold.warm(), 0);
     for mode in [Mode::Fork, Mode::Reset, Mode::Audited, Mode::Cloned] {
         let warm = run(mode);
-        assert_eq!(warm.clones, if mode == Mode::Cloned { 4 } else { 0 });
+        assert_eq!(warm.clones, if mode == Mode::Cloned { 2 } else { 0 });
         assert_eq!((warm.warm(), &warm.observed), (5, &cold.observed), "{mode:?}");
         assert_eq!(warm.audit, None);
+    }
+}
+
+/// Runs with one number of arguments begin at a deferred snapshot, once their process has learned it.
+#[test]
+fn runs_with_one_number_of_arguments_are_deferred() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    let mut workshop = Workshop::open(&root).unwrap();
+    let session = Session::new(Place::new(&root.join("job")));
+    let program = workshop.program(&[]).unwrap();
+    let show = Request { acts: vec!["data_count".to_owned()], ..Request::default() };
+    let requests = [vec![Request::default(); 6], vec![show; 6]].concat();
+    let sequence = Sequence { before: Vec::new(), arguments: 20, requests };
+    for mode in [Mode::Reset, Mode::Audited, Mode::Cloned] {
+        let warm = session.run(&sequence, &program, mode).unwrap();
+        assert!(warm.deferred >= 3, "{mode:?}: {warm:?}");
     }
 }

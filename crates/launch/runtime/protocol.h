@@ -166,7 +166,6 @@ struct hs_end {
     uint64_t voluntary, involuntary; /* context switches */
     uint64_t max_rss_kib; /* of all runs so far */
     uint64_t learned;     /* bit n: it has a deferred snapshot for n arguments; numbers above 63 are not told */
-    uint64_t standing;    /* snapshots that it uses: of two processes, clones of the one with more are better */
     uint64_t unlike;      /* 1 if it is a clone, and its process number shows in the state that is deferred to: no clones of its kind */
 };
 

@@ -55,15 +55,19 @@ fn compare(victim: &Victim, warm: &Launcher, request: impl Fn(u64) -> Case) -> T
 }
 
 #[test]
-fn every_run_in_a_new_clone_is_as_a_cold_one() {
+fn the_first_runs_of_clones_are_as_cold_ones() {
     let victim = waits("hello");
     for audit_one_in in [0, 1, 2] {
         let warm = launcher("waits", Clones::Each, audit_one_in);
         let used = compare(&victim, &warm, |round| case(&["some", &round.to_string()]));
-        assert_eq!((used.forks, used.clones, used.only_forked.as_ref()), (1, RUNS - 1, None), "{used:?}");
+        assert_eq!(
+            (used.forks, used.clones, used.only_forked.as_ref()),
+            (1, (RUNS - 1) / 2, None),
+            "{used:?}"
+        );
         assert!(used.retired.is_empty(), "{used:?}");
-        // It is the first of its clone, and so begins at `main`.
-        assert!(used.at_point <= 1, "{used:?}");
+        // Of the two runs in each clone the second may begin at the snapshot.
+        assert!((RUNS / 4..=RUNS / 2).contains(&used.at_point), "{used:?}");
     }
 }
 
@@ -77,7 +81,7 @@ fn everything_that_a_run_changes_is_put_back_in_its_clones() {
             case.env.push(("LC_ALL", "C".to_owned()));
             case
         });
-        assert_eq!((used.clones, used.only_forked), (RUNS - 1, None));
+        assert_eq!((used.clones, used.only_forked), ((RUNS - 1) / 2, None));
     }
 }
 

@@ -42,7 +42,9 @@ impl Draw<'_> {
         let mut sequence =
             Sequence { before: before.to_vec(), arguments, requests: vec![Request::default(); leading] };
         for _ in 0..2 + random.below(7) {
-            let mut request = surroundings(random);
+            // Other surroundings often have a process of their own, which has learned nothing.
+            let is_plain = arguments > 0 && random.one_in(2);
+            let mut request = if is_plain { Request::default() } else { surroundings(random) };
             request.acts = self.acts(random, theme);
             sequence.requests.push(request);
         }

@@ -32,7 +32,7 @@ pub enum Mode {
     Reset,
     /// In persistent processes, with an audit after each run.
     Audited,
-    /// Each run in a new clone of the persistent process that ran last.
+    /// Each two runs in a new clone of the persistent process that ran last.
     Cloned,
 }
 

@@ -121,16 +121,6 @@ uint64_t hs_point_learned(void)
     return found;
 }
 
-/* The number of snapshots that are used. */
-uint64_t hs_point_standing(void)
-{
-    uint64_t sum = 0;
-    for (unsigned i = 0; i < point.count; i++)
-        if (point.variants[i].stage == AGREED && point.variants[i].argc < 64)
-            sum++;
-    return sum;
-}
-
 int hs_point_is_unlike(void)
 {
     return point.is_unlike;

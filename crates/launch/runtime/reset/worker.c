@@ -245,7 +245,6 @@ static void finish(void)
         hide();
     close_all();
     end.learned = hs_point_learned();
-    end.standing = hs_point_standing();
     end.unlike = (uint64_t)hs_point_is_unlike();
     if (end.retired || !audited)
         report(&end);

@@ -81,7 +81,8 @@ pub enum Clones {
     None,
     /// All that are made once one of their tool has learned a deferred snapshot.
     OfLearned,
-    /// One for each run, a clone of the process that ran last. For tests.
+    /// One for each two runs, a clone of the process that ran last: the first begins at `main`, the other may begin at the deferred
+    /// snapshot. For tests.
     Each,
 }
 

@@ -109,7 +109,7 @@ pub(crate) const READY_SIZE: usize = 32;
 pub(crate) const REQUEST_SIZE: usize = 48;
 pub(crate) const REPLY_SIZE: usize = 24;
 pub(crate) const LIMIT_SIZE: usize = 24;
-pub(crate) const END_SIZE: usize = 112;
+pub(crate) const END_SIZE: usize = 104;
 
 /// `enum hs_ending`: the result of a request to a persistent process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,8 +147,6 @@ pub(crate) struct End {
 pub(crate) struct Knowledge {
     /// The numbers of arguments for which it has one, as bits.
     pub learned: u64,
-    /// How many of these it uses; the others are on trial. Of two processes, clones of the one with more are better.
-    pub standing: u64,
     /// Whether it is a clone, and the state to which it defers contains its process number. Such a process learns for itself.
     pub is_unlike: bool,
 }
@@ -181,7 +179,7 @@ impl End {
             voluntary: long(4),
             involuntary: long(5),
             max_rss_kib: long(6),
-            knows: Knowledge { learned: long(7), standing: long(8), is_unlike: long(9) != 0 },
+            knows: Knowledge { learned: long(7), is_unlike: long(8) != 0 },
         })
     }
 }
@@ -353,7 +351,7 @@ mod tests {
                 .map(|f| offset("hs_end", f)),
         )
         .chain(
-            ["minor_faults", "voluntary", "max_rss_kib", "learned", "standing", "unlike"]
+            ["minor_faults", "voluntary", "max_rss_kib", "learned", "unlike"]
                 .iter()
                 .map(|f| offset("hs_end", f)),
         )
@@ -421,7 +419,7 @@ mod tests {
         .chain([0, 4])
         .chain([8, 12, 16])
         .chain([8, 12, 16, 20, 24, 28, 32])
-        .chain([48, 64, 80, 88, 96, 104])
+        .chain([48, 64, 80, 88, 96])
         .chain(OBSERVED.map(|offset| offset as i64))
         .collect();
         assert_eq!(numbers, expected);

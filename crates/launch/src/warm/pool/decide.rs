@@ -39,6 +39,8 @@ const PAY_MOST: u32 = 64;
 const MISSED_MAX: u32 = 2;
 /// Persistent processes at a time from which on one learns first, and the others are its clones.
 const MANY_WORKERS: usize = 8;
+/// Runs in each process with [`Clones::Each`].
+const RUNS_EACH: u32 = 2;
 /// The first clones of a tool whose first runs are audited: one begins at `main`, the other at the deferred snapshot.
 const CLONES_AUDITED: u64 = 4;
 const AUDITS_OF_CLONE: u32 = 2;
@@ -255,8 +257,9 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
         let id = self.nearest_worker(key, bit, start.here)?;
         let mut unit = self.workers.take(id)?;
         unit.missed += u32::from(stem.is_some_and(|stem| stem.knows_more(&unit, bit)));
+        let is_over = start.policy.clones == Clones::Each && unit.runs >= RUNS_EACH;
         let is_outdone = unit.missed > if unit.knows.learned == 0 { 0 } else { MISSED_MAX };
-        if let Some(stem) = stem.filter(|_| is_outdone || start.policy.clones == Clones::Each) {
+        if let Some(stem) = stem.filter(|_| is_outdone || is_over) {
             self.workers.retire(id, Why::Outdone);
             let id = self.workers.claim(key.into());
             return Some(self.clone_from(Arc::clone(stem), id, start.policy));

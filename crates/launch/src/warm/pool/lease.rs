@@ -348,6 +348,7 @@ impl<M: Make> ActiveRun<'_, M> {
         };
         let Some((is_deferred, knows)) = deferred else { return held.retire(Why::Gone) };
         held.unit.knows = knows;
+        held.unit.runs += 1;
         held.unit.audits_due = held.unit.audits_due.saturating_sub(u32::from(audited));
         if held.unit.process.is_worn(pool.policy.starts_per_zygote) {
             return held.retire(Why::Worn);

@@ -152,6 +152,8 @@ pub(crate) struct Unit<P> {
     asked_on: usize,
     /// The kind of a persistent process, for its memory.
     owns: Owns,
+    /// Number of runs of a persistent process that were reset, for [`Clones::Each`](crate::Clones::Each).
+    runs: u32,
     /// The deferred snapshots of a persistent process.
     knows: Knowledge,
     /// Number of runs that are audited, whatever the sample.
@@ -183,6 +185,7 @@ impl<P> Unit<P> {
             last_use: 0,
             asked_on: usize::MAX,
             owns: Owns::Plain,
+            runs: 0,
             knows: Knowledge::default(),
             audits_due: 0,
             missed: 0,

@@ -89,7 +89,8 @@ impl<W> Stems<W> {
 
     /// Returns whether a process that knows this would be a better stem, or the first.
     pub(super) fn want(&self, key: &[u8], knows: Knowledge) -> bool {
-        knows.standing > self.of(key).map_or(0, |stem| stem.knows.standing) && !self.are_refused(key)
+        knows.learned.count_ones() > self.of(key).map_or(0, |stem| stem.knows.learned.count_ones())
+            && !self.are_refused(key)
     }
 
     fn are_refused(&self, key: &[u8]) -> bool {
