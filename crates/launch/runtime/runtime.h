@@ -301,7 +301,7 @@ HS_HIDDEN int hs_stacks_have_room(uintptr_t pointer);
 HS_HIDDEN extern char hs_signals_came;
 HS_HIDDEN int hs_signals_store(long to, const void *from, size_t size);
 HS_HIDDEN int hs_signals_fetch(void *to, long from, size_t size);
-HS_HIDDEN extern void *hs_signals_unstacked;
+HS_HIDDEN enum hs_call_outcome hs_signals_stack(const struct hs_system_call *call);
 HS_HIDDEN void hs_signals_begin(int process);
 HS_HIDDEN int hs_signals_blocks(void);
 HS_HIDDEN void hs_signals_set_blocks(int blocks);

@@ -17,7 +17,7 @@ use crate::slots::{Entry, Slot, Slots};
 use crate::starters::Starters;
 use crate::warm::script;
 use crate::warm::{self, ActiveRun, Ahead, Ended, Lease, Policy, Pool, Runtime, Started, Statistics, Tool};
-use crate::{Allocators, Change, Exit, Group, Reason, Spec, Via, cold, sys};
+use crate::{Allocators, Change, Exit, Group, Reason, Spec, Usage, Via, cold, sys};
 
 /// How a process ends that was killed.
 const KILLED: Status = Status::Signaled(sys::wait::SIGKILL);
@@ -410,8 +410,7 @@ impl Child<'_> {
         let Some(mut run) = self.run.take() else {
             sys::wait::await_end(pid);
             self.measure();
-            let ((status, usage), killed) = self.leave(|| sys::wait::reap(pid));
-            let status = if killed { KILLED } else { status };
+            let (status, usage) = self.reap();
             self.note_killed(status);
             if let Some((pool, tool)) = &self.unobserved {
                 pool.ran_unobserved(tool, usage.user + usage.system);
@@ -437,8 +436,7 @@ impl Child<'_> {
         }
         sys::wait::await_end(pid);
         run.measure(None);
-        let ((status, usage), killed) = self.leave(|| sys::wait::reap(pid));
-        let status = if killed { KILLED } else { status };
+        let (status, usage) = self.reap();
         run.finish(&ended);
         let lost = matches!(ended, Ended::NotRun);
         // After a crash it is unknown how the process would have behaved without the gate.
@@ -452,6 +450,13 @@ impl Child<'_> {
             self.group.doubt();
         }
         Exit { lost, doubtful, ..exit(status, usage) }
+    }
+
+    /// Reaps the process, which has ended.
+    fn reap(&mut self) -> (Status, Usage) {
+        let pid = self.pid;
+        let ((status, usage), killed) = self.leave(|| sys::wait::reap(pid));
+        (if killed { KILLED } else { status }, usage)
     }
 
     /// Accounts for the CPU time of a process that has ended, and that no run measures.

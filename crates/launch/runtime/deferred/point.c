@@ -111,12 +111,18 @@ int hs_point_is_ready(void)
     return point.is_ready;
 }
 
+/* Whether a snapshot is used, or may be after its trial. */
+static int is_relied_on(const struct variant *variant)
+{
+    return variant->stage == AGREED || variant->stage == ON_TRIAL;
+}
+
 /* The numbers of arguments for which there is a snapshot, be it on trial, as bits. */
 uint64_t hs_point_learned(void)
 {
     uint64_t found = 0;
     for (unsigned i = 0; i < point.count; i++)
-        if ((point.variants[i].stage == AGREED || point.variants[i].stage == ON_TRIAL) && point.variants[i].argc < 64)
+        if (is_relied_on(&point.variants[i]) && point.variants[i].argc < 64)
             found |= 1ull << point.variants[i].argc;
     return found;
 }
@@ -336,11 +342,11 @@ static int save_whole(uintptr_t given)
     return 0;
 }
 
-/* Whether a variant is used, or may be after its trial, and so depends on what is saved. */
-static int is_relied_on(void)
+/* Whether a snapshot is kept as its difference to what is saved. */
+static int whole_is_relied_on(void)
 {
     for (unsigned i = 0; i < point.count; i++)
-        if (point.variants[i].stage == AGREED || point.variants[i].stage == ON_TRIAL)
+        if (is_relied_on(&point.variants[i]))
             return 1;
     return 0;
 }
@@ -357,7 +363,7 @@ static void forget_whole(void)
 
 static void save(uintptr_t given, int number)
 {
-    if (point.watched == point.whole && !is_relied_on())
+    if (point.watched == point.whole && !whole_is_relied_on())
         forget_whole();
     if (point.have_saved && !has_key(point.job, hs_watch_looks())) {
         point.watched->stage = ++point.watched->disagreeing < DISAGREEING_MAX ? UNKNOWN : REFUSED;

@@ -853,10 +853,7 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     case SYS_futex: return known_if(futex_is_known(call->b));
     case SYS_arch_prctl: return known_if(call->a == ARCH_GET_FS || call->a == ARCH_GET_GS);
     case SYS_personality: return known_if(call->a == 0xffffffff);
-    case SYS_sigaltstack:
-        if (call->a)
-            hs_signals_unstacked = NULL;
-        return HS_CALL_NATIVE;
+    case SYS_sigaltstack: return hs_signals_stack(call);
     case SYS_rt_sigaction: return hs_signals_action(call, place->stack);
     case SYS_rt_sigprocmask: return hs_signals_mask(call, context);
     case SYS_rt_sigsuspend: return hs_signals_wait(call, call->a);

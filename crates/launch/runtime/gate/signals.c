@@ -24,6 +24,8 @@
 #if HS_RESETS
 
 #define SIGSYS_BIT (1ull << (SIGSYS - 1))
+/* The smallest signal stack that the kernel takes on x86-64; libc's MINSIGSTKSZ need not be a constant. */
+#define KERNEL_MINSIGSTKSZ 2048
 /* Threads at a time, beside the first, that may block SIGSYS. */
 #define THREADS_MAX 64
 
@@ -42,9 +44,9 @@ static struct {
 HS_HIDDEN void *hs_signals_handlers[65];
 /* Bit n-1: the handler of signal n is told more of it (SA_SIGINFO). */
 __attribute__((used)) static uint64_t informed;
-/* The first thread's pointer while nothing in this run has set its signal stack. In a process from exec the kernel then tells handlers a
- * state of 0, but SS_DISABLE once anything has, as the runtime does. */
-void *hs_signals_unstacked;
+/* The first thread's pointer while the tool has not set its signal stack in this run. In a process from exec the kernel then tells handlers
+ * a state of 0, but SS_DISABLE once anything has set it, as the runtime does. */
+__attribute__((used)) static void *unstacked;
 /* In this run one of them was told of a signal that a process has sent, and by which one. */
 char hs_signals_came;
 
@@ -64,7 +66,7 @@ __attribute__((naked, used)) static void enter(void)
 {
     __asm__("lea -1(%rdi), %eax\n\tbt %rax, informed(%rip)\n\tjnc 3f\n\tcmpl $0, 8(%rsi)\n\tjg 3f\n\t"
             "movb $1, hs_signals_came(%rip)\n3:\t"
-            "mov %fs:0, %rax\n\tcmp hs_signals_unstacked(%rip), %rax\n\tjne 4f\n\t"
+            "mov %fs:0, %rax\n\tcmp unstacked(%rip), %rax\n\tjne 4f\n\t"
             "cmpl $2, 24(%rdx)\n\tjne 4f\n\tmovl $0, 24(%rdx)\n4:\t"
             "mov 168(%rdx), %rax\n\tsub hs_gate_text(%rip), %rax\n\tcmp hs_gate_text+8(%rip), %rax\n\tjb 1f\n"
             "2:\tlea hs_signals_handlers(%rip), %rax\n\tmov (%rax,%rdi,8), %rax\n\t"
@@ -167,9 +169,8 @@ int hs_signals_store(long to, const void *from, size_t size)
 /* Before each run. */
 void hs_signals_begin(int process)
 {
-    hs_signals_unstacked = __builtin_thread_pointer();
     char one = 0, other;
-    signals.first = __builtin_thread_pointer();
+    signals.first = unstacked = __builtin_thread_pointer();
     signals.blocks = 0;
     hs_signals_came = 0;
     memset(signals.blocking, 0, sizeof signals.blocking);
@@ -305,9 +306,32 @@ enum hs_call_outcome hs_signals_mask(struct hs_system_call *call, void *context)
     return done(call, result);
 }
 
+/* This thread's signal stack is not as exec has left it. */
+static void stack_is_set(void)
+{
+    if (unstacked == __builtin_thread_pointer())
+        unstacked = NULL;
+}
+
+/* sigaltstack. It sets nothing where the kernel refuses it; with flags that are not known to be plain, nobody tells what it sets. */
+enum hs_call_outcome hs_signals_stack(const struct hs_system_call *call)
+{
+    stack_t wanted;
+    if (!call->a || !hs_signals_fetch(&wanted, call->a, sizeof wanted))
+        return HS_CALL_NATIVE;
+    if (wanted.ss_flags == SS_DISABLE || (wanted.ss_flags == 0 && wanted.ss_size >= KERNEL_MINSIGSTKSZ))
+        stack_is_set();
+    else if (wanted.ss_flags != 0)
+        hs_call_mark();
+    return HS_CALL_NATIVE;
+}
+
 /* rt_sigreturn: a handler may have changed the mask that it returns to. */
 enum hs_call_outcome hs_signals_return(void *context)
 {
+    /* The frame was told 0. */
+    if (((ucontext_t *)context)->uc_stack.ss_flags == SS_DISABLE)
+        stack_is_set();
     uint64_t *mask = (uint64_t *)&((ucontext_t *)context)->uc_sigmask;
     if (*mask & SIGSYS_BIT)
         hs_signals_set_blocks(1);

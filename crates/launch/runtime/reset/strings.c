@@ -203,12 +203,12 @@ static void draw(void)
 }
 
 /* The kernel lays the auxiliary vector behind the environment, and programs look for it there. It stays where it is, and a copy of it comes
- * behind a shorter environment. */
-static void lay_auxiliary(const struct hs_start *start, uint32_t count)
+ * behind each environment that leaves room for it below `end`. */
+static void lay_auxiliary(char **to, const void *end)
 {
-    uintptr_t *to = (uintptr_t *)start->argv + count;
-    if (to + layout.auxiliary_words <= layout.auxiliary)
-        memcpy(to, layout.auxiliary, layout.auxiliary_words * sizeof *to);
+    const size_t size = layout.auxiliary_words * sizeof *layout.auxiliary;
+    if ((uintptr_t)to + size <= (uintptr_t)end)
+        memcpy(to, layout.auxiliary, size);
 }
 
 /* Puts the request's arguments and environment wherever libc, the kernel and main look for them; also into the array that
@@ -226,10 +226,9 @@ void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, stru
     ((long *)start->argv)[-1] = argc; /* as __libc_stack_end leads there */
     if (is_apart) {
         memcpy(start->argv, argv, count * sizeof *argv);
-        if ((char *)(argv + count + layout.auxiliary_words) <= laid.name)
-            memcpy(argv + count, layout.auxiliary, layout.auxiliary_words * sizeof *layout.auxiliary);
+        lay_auxiliary(argv + count, laid.name);
     }
-    lay_auxiliary(start, count);
+    lay_auxiliary(start->argv + count, layout.auxiliary);
     draw();
     *call = (struct hs_call){(int)argc, argv, argv + argc + 1};
     for (uint32_t i = 0; i < layout.count_count; i++)

@@ -267,7 +267,7 @@ static void leave(const char *how)
         if (*how == 'p')
             await_pool();
     } else if (!strcmp(how, "child") && fork() == 0) {
-        /* Nobody waits for it. */
+        /* In case its parent has ended before the next line. */
         alarm(30);
         /* It ends with this process, also if that is over already. */
         const pid_t parent = getppid();

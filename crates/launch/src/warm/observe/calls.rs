@@ -101,11 +101,14 @@ pub(super) fn judge(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
         libc::SYS_set_robust_list
         | libc::SYS_rt_sigaction
         | libc::SYS_rt_sigprocmask
-        | libc::SYS_sigaltstack
         | libc::SYS_getuid
         | libc::SYS_geteuid
         | libc::SYS_getgid
         | libc::SYS_getegid => Ok(After::Nothing),
+        // A handler is told a state of its stack that depends on whether anything has ever disabled it.
+        libc::SYS_sigaltstack if a == 0 || run.word(a + 8).is_ok_and(|flags| flags as u32 == 0) => {
+            Ok(After::Nothing)
+        }
         libc::SYS_uname => {
             run.seen.looks.system |= !run.is_loader(call.ip);
             Ok(After::Nothing)
