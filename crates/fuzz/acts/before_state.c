@@ -1,5 +1,6 @@
 /* What is left for main: threads, descriptors, signals, memory, the end. See before.h. */
 #include "before.h"
+#include <ucontext.h>
 
 #ifdef WITH_before_thread
 static void *wait_before(void *argument)
@@ -249,5 +250,35 @@ void begin_main(void)
 TELL(before_arguments_lock)
 {
     say_result("again", -pthread_mutex_trylock(&held));
+}
+#endif
+
+#ifdef WITH_before_arguments_handler
+/* The same: what a handler is told, and what the process has after it. */
+static volatile int handler_flags = -1;
+static volatile size_t handler_size;
+static void note_handler_stack(int number, siginfo_t *info, void *context)
+{
+    (void)number, (void)info;
+    handler_flags = ((ucontext_t *)context)->uc_stack.ss_flags;
+    handler_size = ((ucontext_t *)context)->uc_stack.ss_size;
+}
+void begin_main(void)
+{
+    struct sigaction action = {.sa_sigaction = note_handler_stack, .sa_flags = SA_SIGINFO | SA_NODEFER}, old;
+    sigfillset(&action.sa_mask);
+    sigaction(SIGTRAP, &action, &old);
+#if defined(__x86_64__)
+    __asm__ volatile("int3");
+#else
+    raise(SIGTRAP);
+#endif
+    sigaction(SIGTRAP, &old, NULL);
+}
+TELL(before_arguments_handler)
+{
+    stack_t now = {0};
+    sigaltstack(NULL, &now);
+    say("%d %zu, then %d %zu", handler_flags, handler_size, now.ss_flags, now.ss_size);
 }
 #endif

@@ -34,10 +34,10 @@
 /* The kernel has one or two mappings of its clocks: "[vvar]", "[vvar_vclock]". */
 #define CLOCKS_MAX 4
 
-/* While `is_on`, the memory of `secrets` and `clocks` cannot be read, but for parts of the environment that `looks` records. The action of
- * SIGSEGV and its stack are the runtime's then, and the tool is shown its own. */
+/* Whether a run is watched. The memory of `secrets` and `clocks` cannot be read then, but for parts of the environment that `looks` records.
+ * The action of SIGSEGV and its stack are the runtime's, and the tool is shown its own. */
+char hs_watch_is_on;
 static struct {
-    int is_on;
     /* Where the kernel's clocks are; looked for once. */
     struct hs_secret clocks[CLOCKS_MAX];
     int clock_count, knows_clocks;
@@ -99,7 +99,7 @@ __attribute__((naked)) static char read_byte(const char *place __attribute__((un
 /* Arrives if the tool passes a string of its request to an interposed function, before that begins. */
 void hs_watch_pass(const char *string)
 {
-    if (watch.is_on)
+    if (hs_watch_is_on)
         read_byte(string);
 }
 
@@ -152,7 +152,7 @@ int hs_watch_ask(const char *name, char **value)
 {
     extern char **environ;
     char **variable = environ;
-    if (!watch.is_on)
+    if (!hs_watch_is_on)
         return 0;
     *value = NULL;
     if (!watch.looks.names && !is_received(name))
@@ -184,7 +184,7 @@ static void show_clocks(int shown)
 
 static void stop(void)
 {
-    watch.is_on = 0;
+    hs_watch_is_on = 0;
     show_clocks(1);
     for (int i = 0; i < HS_SECRETS; i++)
         protect(i, PROT_READ | PROT_WRITE);
@@ -203,10 +203,27 @@ static void stop_in_handler(ucontext_t *context)
 /* Ends the watch, if it lasts; from outside of handlers. */
 void hs_watch_end(void)
 {
-    if (!watch.is_on)
+    if (!hs_watch_is_on)
         return;
     stop();
     HS_SYS(SYS_sigaltstack, &watch.theirs_stack, 0);
+}
+
+static int is_own(uintptr_t place)
+{
+    extern const char __ehdr_start[] HS_HIDDEN, _end[] HS_HIDDEN;
+    return place >= (uintptr_t)__ehdr_start && place < (uintptr_t)_end;
+}
+
+/* A handler of the tool's begins in a watched run. The kernel has told it the watch's signal stack, and sets that again when it returns; and
+ * it may have blocked the watch's signal. So the watch ends before it does, unless it is about to. */
+void hs_watch_interrupt(void *data)
+{
+    ucontext_t *context = data;
+    if (is_own((uintptr_t)context->uc_mcontext.gregs[REG_RIP]))
+        return;
+    stop_in_handler(context);
+    watch.failed();
 }
 
 /* Whether the kernel would take it, whatever the processor's registers need on a stack. */
@@ -236,7 +253,7 @@ static void set_stack(const stack_t *stack, stack_t *old)
 /* Judges a system call: one that depends on no request passes, or is answered here. */
 enum hs_watch_look hs_watch_look(struct hs_system_call *call)
 {
-    if (!watch.is_on)
+    if (!hs_watch_is_on)
         return HS_WATCH_PASSES;
     switch (call->number) {
     case SYS_brk:
@@ -274,7 +291,7 @@ enum hs_watch_look hs_watch_look(struct hs_system_call *call)
 __attribute__((noinline)) void hs_watch_wipe(void)
 {
     char used[4096];
-    if (!watch.is_on)
+    if (!hs_watch_is_on)
         return;
     hs_zero((uintptr_t)used, (uintptr_t)(used + sizeof used));
     __asm__ volatile("xor %%eax, %%eax\n\txor %%ecx, %%ecx\n\txor %%edx, %%edx\n\txor %%esi, %%esi\n\txor %%edi, %%edi\n\t"
@@ -282,12 +299,6 @@ __attribute__((noinline)) void hs_watch_wipe(void)
                      :
                      : "m"(used)
                      : "memory", "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11");
-}
-
-static int is_own(uintptr_t place)
-{
-    extern const char __ehdr_start[] HS_HIDDEN, _end[] HS_HIDDEN;
-    return place >= (uintptr_t)__ehdr_start && place < (uintptr_t)_end;
 }
 
 /* Has the handler return to where the arrival is dealt with. */
@@ -374,7 +385,7 @@ void hs_watch_begin(const struct hs_job *job, hs_watch_failed *failed)
     HS_SYS(SYS_sigaltstack, &stack, &watch.theirs_stack);
     hs_signals_tell(SIGSEGV, &watch.theirs_fault);
     HS_SYS(SYS_rt_sigaction, SIGSEGV, &fault, 0, HS_SET_BYTES);
-    watch.is_on = 1;
+    hs_watch_is_on = 1;
     for (int i = 0; i < HS_SECRETS; i++)
         protect(i, PROT_NONE);
     show_clocks(0);

@@ -6,7 +6,7 @@
  * The kernel calls `enter` in place of the tool's handlers, which it leads to. A signal that comes while a thread is in the runtime would
  * show that: the handler finds addresses and frames that no other process has, and may leave by siglongjmp, an exception or the end of
  * the thread. Where the thread only makes the system call that it has asked for, in a slot for one, the handler finds it at the
- * instruction of libc that asked, as pthread_cancel wants it. Anywhere else the run is doubtful.
+ * instruction of libc that asked, as pthread_cancel wants it. Anywhere else the run is doubtful, and so it is in a watched run (watch.c).
  *
  * The kernel reads and writes the tool's memory before this code does: a bad pointer is the tool's error.
  */
@@ -50,12 +50,15 @@ __attribute__((used)) static void *unstacked;
 /* In this run one of them was told of a signal that a process has sent, and by which one. */
 char hs_signals_came;
 
-/* A signal came while this thread was in the runtime. */
+/* A signal came while this thread was in the runtime, or in a watched run. */
 __attribute__((used)) static void hs_signals_interrupt(void *context)
 {
     if (!hs_gate_is_worker())
         return;
-    if (!hs_gate_show_site(context) || !hs_stacks_have_room((uintptr_t)context))
+    const int was_watched = hs_watch_is_on;
+    if (was_watched)
+        hs_watch_interrupt(context);
+    if (was_watched || !hs_gate_show_site(context) || !hs_stacks_have_room((uintptr_t)context))
         hs_call_mark();
 }
 
@@ -68,6 +71,7 @@ __attribute__((naked, used)) static void enter(void)
             "movb $1, hs_signals_came(%rip)\n3:\t"
             "mov %fs:0, %rax\n\tcmp unstacked(%rip), %rax\n\tjne 4f\n\t"
             "cmpl $2, 24(%rdx)\n\tjne 4f\n\tmovl $0, 24(%rdx)\n4:\t"
+            "cmpb $0, hs_watch_is_on(%rip)\n\tjne 1f\n\t"
             "mov 168(%rdx), %rax\n\tsub hs_gate_text(%rip), %rax\n\tcmp hs_gate_text+8(%rip), %rax\n\tjb 1f\n"
             "2:\tlea hs_signals_handlers(%rip), %rax\n\tmov (%rax,%rdi,8), %rax\n\t"
             "push %rax\n\txor %eax, %eax\n\tret\n"
