@@ -289,6 +289,13 @@ OBSERVE(barrier_show)
     say_result("barrier", RAW(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED));
 }
 
+/* The kernel lays the number of arguments before them, and all of it above main's frame. */
+OBSERVE(arguments_place)
+{
+    const char local = 0;
+    say("number %d above %d", ((const long *)own_argv)[-1] == own_argc, (uintptr_t)own_argv > (uintptr_t)&local);
+}
+
 OBSERVE(robust_list_show)
 {
     struct {

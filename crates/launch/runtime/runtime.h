@@ -173,6 +173,7 @@ HS_HIDDEN int hs_loader_is_known(void);
 HS_HIDDEN void hs_loader_tell(const struct hs_call *call);
 
 /* strings.c */
+HS_HIDDEN int hs_strings_open(void);
 HS_HIDDEN int hs_strings_learn_counts(const struct hs_job *job, const struct hs_start *start);
 HS_HIDDEN void hs_strings_keep_list(void);
 HS_HIDDEN void hs_strings_part(void);
@@ -182,6 +183,7 @@ HS_HIDDEN char *hs_strings_random(void);
 #define HS_RANDOM_BYTES 16
 HS_HIDDEN int hs_strings_are_fixed(void);
 HS_HIDDEN HS_GENERAL void hs_strings_show(void);
+HS_HIDDEN struct hs_secret hs_strings_place(void);
 HS_HIDDEN void hs_strings_secrets(struct hs_secret out[HS_SECRETS]);
 HS_HIDDEN int hs_strings_are_untouched(const struct hs_job *job, const struct hs_call *call);
 
@@ -423,8 +425,10 @@ HS_HIDDEN void hs_delta_apply(const struct hs_delta *delta);
 /* watch.c */
 enum hs_watch_look { HS_WATCH_PASSES, HS_WATCH_ANSWERS, HS_WATCH_ARRIVES };
 typedef void hs_watch_failed(void);
+HS_HIDDEN extern char hs_watch_is_on;
 HS_HIDDEN void hs_watch_begin(const struct hs_job *job, hs_watch_failed *failed);
 HS_HIDDEN void hs_watch_end(void);
+HS_HIDDEN void hs_watch_interrupt(void *context);
 HS_HIDDEN void hs_watch_pass(const char *string);
 HS_HIDDEN void hs_watch_touch(void);
 HS_HIDDEN void hs_watch_wipe(void);

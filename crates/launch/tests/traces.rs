@@ -105,3 +105,27 @@ fn advice_on_memory_that_is_not_saved_is_no_business_of_the_next_run() {
         compare(&[&["advise", advice], &["constant"], &["constant"]]);
     }
 }
+
+#[test]
+fn arguments_are_where_the_kernel_lays_them() {
+    compare(&[&["place"], &["place", "1"]]);
+}
+
+#[test]
+fn nothing_of_earlier_arguments_lies_behind_the_last() {
+    compare(&[&["last", "12345 left left left"], &["last", "1"], &["last", "left"], &["last", ""]]);
+}
+
+#[test]
+fn a_handler_before_the_arguments_are_read_is_told_no_stack_of_ours() {
+    let tool = tool();
+    let run: &[&str] = &["stack", "1", "2"];
+    let (expected, _) = start(&Launcher::new(), &tool, &case(run));
+    for launcher in launchers() {
+        for round in 0..ROUNDS {
+            let (ran, exit) = start(&launcher, &tool, &case(run));
+            assert_eq!(ran.status, expected.status, "in round {round}, {:?}", exit.via);
+            assert!(ran == expected || exit.doubtful, "{} in round {round}, {:?}", ran.stdout, exit.via);
+        }
+    }
+}

@@ -137,9 +137,14 @@ static int worker_possible(uint32_t flags)
  * is gone, or where it might stay bound to a processor. */
 static long next_request(uint32_t room, uint32_t *fd_count)
 {
+    static long last;
     long length = hs_receive(message, sizeof message, server.job.fds, fd_count);
     if (length < (long)sizeof(struct hs_request))
         return 0;
+    /* A tool that reads behind its strings by mistake finds nothing of an earlier request. */
+    if (length < last)
+        memset(message + length, 0, (size_t)(last - length));
+    last = length;
     const uint32_t flags = ((const struct hs_request *)message)->flags;
     if (flags & HS_REQUEST_BOUND && hs_affinity_free(flags & HS_REQUEST_ANYWHERE) != 0)
         return 0;
@@ -283,6 +288,8 @@ void hs_serve(const struct hs_start *start, struct hs_call *call)
     uint32_t doubts = become_zygote(0);
     lower_stack(start);
     doubts |= hs_snapshot_doubts(start);
+    if (hs_strings_open() != 0)
+        doubts |= HS_DOUBT_KERNEL;
     hs_loader_find(start);
     hs_nested_open(start->argv);
     hs_bind_all();

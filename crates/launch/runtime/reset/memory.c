@@ -163,7 +163,8 @@ static uintptr_t below(uintptr_t page)
 static int add_mapping(const struct hs_mapping *map)
 {
     const uintptr_t sp = hs_frame.stack;
-    if (map->access[1] != 'w' || map->access[3] != 'p')
+    const struct hs_secret strings = hs_strings_place();
+    if (map->access[1] != 'w' || map->access[3] != 'p' || (map->from <= (uintptr_t)strings.from && map->to > (uintptr_t)strings.from))
         return 0;
     if (sp >= map->from && sp < map->to) {
         memory.stack_low = now()->stack_low = map->from;

@@ -11,12 +11,13 @@
  * words, which the runner has found by observing the tool (crates/launch/src/warm/observe/compare.rs).
  *
  * The arrays come before the strings. A tool that overwrites its arguments as one area, from the first to the last, then meets only
- * strings.
+ * strings. All lies above the stack, as what the kernel has laid there does: a tool may tell by its address whether something is local.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 
 #include "runtime.h"
 
@@ -30,16 +31,19 @@ extern char *program_invocation_name, *program_invocation_short_name;
 #define ARGUMENT_ROOM 2112
 #define POINTERS_OF_PAGE (PAGE / sizeof(char *))
 
-/* The fixed addresses: of each string by its index, of each array by its length. Lies in the runtime's own data, so no snapshot has it. */
-static struct {
-    char *arguments[POINTERS_OF_PAGE];    /* at its end: the environment's array follows the arguments', as the kernel has it */
+/* The fixed addresses: of each string by its index, of each array by its length. No snapshot has them (hs_strings_place). */
+static struct laid {
+    /* At its end: the environment's array follows the arguments', as the kernel has it, and their number comes before them. */
+    char *arguments[POINTERS_OF_PAGE];
     char *variables[7 * POINTERS_OF_PAGE]; /* and the auxiliary vector behind them */
     char name[PAGE];
     char argument[ARGUMENTS_MAX][ARGUMENT_ROOM];
     struct {
         char name[PAGE], value[PAGE];
     } variable[HS_VARIABLES_MAX];
-} laid __attribute__((aligned(PAGE)));
+} *laid;
+/* From the end of the last mapping below, and to its own end. */
+#define APART (16 * PAGE)
 _Static_assert(ARGUMENTS_MAX * ARGUMENT_ROOM % PAGE == 0, "the variables begin a page");
 
 /* While `is_fixed`, the request lies at its fixed addresses, with the counts and sizes that are noted here; `shown` and
@@ -57,6 +61,34 @@ static struct {
     const uintptr_t *auxiliary;
     size_t auxiliary_words;
 } layout;
+
+/* Takes the place, for all forks of this zygote; -1 if there is none. Where addresses are not random, the stack is the last thing: then it
+ * is among the runtime's other memory. */
+int hs_strings_open(void)
+{
+    struct hs_mapping map;
+    uintptr_t end = 0;
+    for (const char *at = hs_maps_read(); at && (at = hs_maps_next(at, &map));)
+        if (strcmp(map.path, "[vsyscall]") != 0)
+            end = map.to;
+    const long wanted = (long)(end + APART), flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    long made = HS_SYS(SYS_mmap, wanted, sizeof *laid, PROT_READ | PROT_WRITE, flags | MAP_FIXED_NOREPLACE, -1, 0);
+    /* An older kernel takes the place for a wish. */
+    if (made > 0 && made != wanted)
+        HS_SYS(SYS_munmap, made, sizeof *laid);
+    if (made != wanted)
+        made = (long)hs_own_map(sizeof *laid, flags, -1);
+    if (made == (long)MAP_FAILED)
+        return -1;
+    laid = (struct laid *)made;
+    return 0;
+}
+
+/* Where the strings and arrays of a request are. */
+struct hs_secret hs_strings_place(void)
+{
+    return (struct hs_secret){(char *)laid, laid ? sizeof *laid : 0};
+}
 
 /* Takes note of where the tool keeps the number of arguments; -1 if it is not there. A worker knows it from its zygote. */
 int hs_strings_learn_counts(const struct hs_job *job, const struct hs_start *start)
@@ -110,24 +142,36 @@ static char **point_at(char **out, char *strings, uint32_t count)
 /* Where an argument is if each has its place. */
 HS_GENERAL static char *place_of(uint32_t index)
 {
-    return index ? laid.argument[index] : laid.name;
+    return index ? laid->argument[index] : laid->name;
 }
 
-/* Copies each argument to its place; whether they fit. */
+/* Copies each argument to its place; whether they fit. Nothing of earlier ones is left behind them: a tool may read there by mistake. */
 static int place_arguments(const struct hs_job *job)
 {
     const char *string = job->strings;
     if (job->head->argc > ARGUMENTS_MAX)
         return 0;
     for (uint32_t i = 0; i < job->head->argc; i++) {
-        const size_t size = strlen(string) + 1;
-        if (size > (i ? sizeof laid.argument[i] : sizeof laid.name))
+        const size_t size = strlen(string) + 1, room = i ? sizeof laid->argument[i] : sizeof laid->name;
+        if (size > room)
             return 0;
-        memcpy(place_of(i), string, size);
+        memset((char *)memcpy(place_of(i), string, size) + size, 0, room - size);
         layout.argument_size[i] = (uint16_t)size;
         string += size;
     }
+    for (uint32_t i = job->head->argc; i < ARGUMENTS_MAX && layout.argument_size[i]; i++) {
+        memset(laid->argument[i], 0, sizeof laid->argument[i]);
+        layout.argument_size[i] = 0;
+    }
     return 1;
+}
+
+/* Clears the variable that was laid in a place. Its two pages are not cleared as a whole: a request has many variables. */
+static void clear_variable(uint32_t index)
+{
+    char *value = laid->variable[index].value;
+    memset(value - layout.name_size[index], 0, layout.name_size[index] + layout.value_size[index]);
+    layout.name_size[index] = layout.value_size[index] = 0;
 }
 
 /* Copies each variable to its place; whether they fit. */
@@ -141,13 +185,17 @@ static int place_variables(const struct hs_job *job)
         const size_t name = sign ? (size_t)(sign + 1 - string) : PAGE + 1, value = sign ? strlen(sign + 1) + 1 : 0;
         if (name > PAGE || value > PAGE)
             return 0;
-        laid.variables[i] = memcpy(laid.variable[i].value - name, string, name);
-        memcpy(laid.variable[i].value, sign + 1, value);
+        if (layout.name_size[i] > name || layout.value_size[i] > value)
+            clear_variable(i);
+        laid->variables[i] = memcpy(laid->variable[i].value - name, string, name);
+        memcpy(laid->variable[i].value, sign + 1, value);
         layout.name_size[i] = (uint16_t)name;
         layout.value_size[i] = (uint16_t)value;
         string += name + value;
     }
-    laid.variables[job->head->envc] = NULL;
+    for (uint32_t i = job->head->envc; i < HS_VARIABLES_MAX && layout.name_size[i]; i++)
+        clear_variable(i);
+    laid->variables[job->head->envc] = NULL;
     return 1;
 }
 
@@ -161,7 +209,7 @@ static char **lay_fixed(const struct hs_job *job)
     layout.variables_shown = job->environment;
     layout.argument_count = argc;
     layout.variable_count = job->head->envc;
-    char **argv = laid.variables - (argc + 1);
+    char **argv = laid->variables - (argc + 1);
     for (uint32_t i = 0; i < argc; i++)
         argv[i] = place_of(i);
     argv[argc] = NULL;
@@ -222,11 +270,12 @@ void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, stru
     char **argv = is_apart ? lay_fixed(job) : lay_as_received(job, start->argv);
     layout.is_fixed = is_apart && argv;
     if (!argv)
-        argv = lay_as_received(job, laid.arguments);
+        argv = lay_as_received(job, laid->arguments + 1);
+    ((long *)argv)[-1] = argc;
     ((long *)start->argv)[-1] = argc; /* as __libc_stack_end leads there */
     if (is_apart) {
         memcpy(start->argv, argv, count * sizeof *argv);
-        lay_auxiliary(argv + count, laid.name);
+        lay_auxiliary(argv + count, laid->name);
     }
     lay_auxiliary(start->argv + count, layout.auxiliary);
     draw();
@@ -260,8 +309,8 @@ HS_GENERAL void hs_strings_show(void)
         to = copy(to, place_of(i), layout.argument_size[i]);
     to = layout.variables_shown;
     for (uint32_t i = 0; layout.is_fixed && i < layout.variable_count; i++) {
-        to = copy(to, laid.variable[i].value - layout.name_size[i], layout.name_size[i]);
-        to = copy(to, laid.variable[i].value, layout.value_size[i]);
+        to = copy(to, laid->variable[i].value - layout.name_size[i], layout.name_size[i]);
+        to = copy(to, laid->variable[i].value, layout.value_size[i]);
     }
 }
 
@@ -274,27 +323,27 @@ int hs_strings_are_fixed(void)
 /* What tells of the request: its strings, but for the first, and the pointers to its environment. */
 void hs_strings_secrets(struct hs_secret out[HS_SECRETS])
 {
-    out[HS_SECRET_ARGUMENTS] = (struct hs_secret){laid.argument[0], sizeof laid.argument};
-    out[HS_SECRET_VARIABLES] = (struct hs_secret){(char *)laid.variables, sizeof laid.variables};
-    out[HS_SECRET_ENVIRONMENT] = (struct hs_secret){laid.variable[0].name, sizeof laid.variable};
+    out[HS_SECRET_ARGUMENTS] = (struct hs_secret){laid->argument[0], sizeof laid->argument};
+    out[HS_SECRET_VARIABLES] = (struct hs_secret){(char *)laid->variables, sizeof laid->variables};
+    out[HS_SECRET_ENVIRONMENT] = (struct hs_secret){laid->variable[0].name, sizeof laid->variable};
 }
 
 /* Whether the tool has left all but its arguments' strings as they were laid, and has been given fixed addresses. */
 int hs_strings_are_untouched(const struct hs_job *job, const struct hs_call *call)
 {
     const char *slash = strrchr(job->strings, '/');
-    const char *short_name = laid.name + (slash ? slash + 1 - job->strings : 0);
+    const char *short_name = laid->name + (slash ? slash + 1 - job->strings : 0);
     const char *string = job->environment;
-    int same = layout.is_fixed && environ == call->envp && program_invocation_name == laid.name &&
-               program_invocation_short_name == short_name && strcmp(laid.name, job->strings) == 0 &&
-               !laid.variables[job->head->envc];
+    int same = layout.is_fixed && environ == call->envp && program_invocation_name == laid->name &&
+               program_invocation_short_name == short_name && strcmp(laid->name, job->strings) == 0 &&
+               !laid->variables[job->head->envc];
     for (uint32_t i = 0; i < layout.count_count; i++)
         same &= *layout.counts[i] == job->head->argc;
     for (int i = 0; i <= call->argc; i++)
         same &= call->argv[i] == (i < call->argc ? place_of((uint32_t)i) : NULL);
     for (uint32_t i = 0; same && i < job->head->envc; i++, string += strlen(string) + 1) {
-        const char *place = laid.variable[i].value - (strchr(string, '=') + 1 - string);
-        same &= laid.variables[i] == place && strcmp(place, string) == 0;
+        const char *place = laid->variable[i].value - (strchr(string, '=') + 1 - string);
+        same &= laid->variables[i] == place && strcmp(place, string) == 0;
     }
     return same;
 }

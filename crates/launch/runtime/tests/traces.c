@@ -12,6 +12,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 static volatile int sender;
@@ -190,8 +191,47 @@ static void advise(const char *which)
     show_constant();
 }
 
+/* Where the arguments and the environment are, against main's frame, and what lies before them. */
+static void show_place(int argc, char **argv)
+{
+    const char local = 0;
+    const uintptr_t here = (uintptr_t)&local;
+    printf("%d %d %d %d\n", ((const long *)argv)[-1] == argc, (uintptr_t)argv > here, (uintptr_t)environ > here,
+           (uintptr_t)argv[0] > here);
+}
+
+/* Whether a word lies behind the last argument. */
+static void look_behind(const char *last)
+{
+    printf("%d\n", memmem(last + strlen(last), 40, "left", 4) != NULL);
+}
+
+static volatile int told_flags = -1;
+static volatile size_t told_size;
+
+static void note_stack(int number, siginfo_t *info, void *context)
+{
+    (void)number, (void)info;
+    told_flags = ((ucontext_t *)context)->uc_stack.ss_flags;
+    told_size = ((ucontext_t *)context)->uc_stack.ss_size;
+}
+
+/* What a handler is told that runs before main looks at its arguments, and what the process has after it. */
+static void show_stack(void)
+{
+    stack_t now = {0};
+    sigaltstack(NULL, &now);
+    printf("%d %zu, %d %zu\n", told_flags, told_size, now.ss_flags, now.ss_size);
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 4) {
+        struct sigaction action = {.sa_sigaction = note_stack, .sa_flags = SA_SIGINFO | SA_NODEFER};
+        sigfillset(&action.sa_mask);
+        sigaction(SIGTRAP, &action, NULL);
+        raise(SIGTRAP);
+    }
     if (argc < 2)
         return 2;
     const char *how = argv[1];
@@ -211,6 +251,12 @@ int main(int argc, char **argv)
         advise(argv[2]);
     else if (strcmp(how, "constant") == 0)
         show_constant();
+    else if (strcmp(how, "place") == 0)
+        show_place(argc, argv);
+    else if (strcmp(how, "last") == 0)
+        look_behind(argv[argc - 1]);
+    else if (strcmp(how, "stack") == 0)
+        show_stack();
     else if (strcmp(how, "peer") == 0)
         printf("%d\n", of_peer());
     else if (strcmp(how, "handler") == 0)
