@@ -34,8 +34,8 @@
 /* The kernel has one or two mappings of its clocks: "[vvar]", "[vvar_vclock]". */
 #define CLOCKS_MAX 4
 
-/* Whether a run is watched. The memory of `secrets` and `clocks` cannot be read then, but for parts of the environment that `looks` records.
- * The action of SIGSEGV and its stack are the runtime's, and the tool is shown its own. */
+/* Whether a run is watched. The memory of `secrets` and `clocks` cannot be read then, but for parts of the environment that `looks`
+ * records. The action of SIGSEGV and its stack are the runtime's, and the tool is shown its own. */
 char hs_watch_is_on;
 static struct {
     /* Where the kernel's clocks are; looked for once. */
@@ -215,8 +215,8 @@ static int is_own(uintptr_t place)
     return place >= (uintptr_t)__ehdr_start && place < (uintptr_t)_end;
 }
 
-/* A handler of the tool's begins in a watched run. The kernel has told it the watch's signal stack, and sets that again when it returns; and
- * it may have blocked the watch's signal. So the watch ends before it does, unless it is about to. */
+/* A handler of the tool's begins in a watched run. The kernel has told it the watch's signal stack, and sets that again when it returns. It
+ * may also block the watch's signal. So the watch ends first, unless it is about to. */
 void hs_watch_interrupt(void *data)
 {
     ucontext_t *context = data;
