@@ -112,7 +112,7 @@ fn arguments_are_where_the_kernel_lays_them() {
 }
 
 #[test]
-fn nothing_of_earlier_arguments_lies_behind_the_last() {
+fn behind_an_argument_lies_the_next_string() {
     compare(&[&["last", "12345 left left left"], &["last", "1"], &["last", "left"], &["last", ""]]);
 }
 

@@ -145,7 +145,8 @@ HS_GENERAL static char *place_of(uint32_t index)
     return index ? laid->argument[index] : laid->name;
 }
 
-/* Copies each argument to its place; whether they fit. Nothing of earlier ones is left behind them: a tool may read there by mistake. */
+/* Copies each argument to its place, with the strings that follow it as far as there is room: a tool that reads behind an argument by
+ * mistake finds the next one. The name alone is followed by zero, as it may be read in a watched run. Returns whether they fit. */
 static int place_arguments(const struct hs_job *job)
 {
     const char *string = job->strings;
@@ -153,9 +154,11 @@ static int place_arguments(const struct hs_job *job)
         return 0;
     for (uint32_t i = 0; i < job->head->argc; i++) {
         const size_t size = strlen(string) + 1, room = i ? sizeof laid->argument[i] : sizeof laid->name;
+        const size_t rest = i ? (size_t)(job->end - string) : size, filled = rest < room ? rest : room - 1;
         if (size > room)
             return 0;
-        memset((char *)memcpy(place_of(i), string, size) + size, 0, room - size);
+        memcpy(place_of(i), string, filled);
+        memset(place_of(i) + filled, 0, room - filled);
         layout.argument_size[i] = (uint16_t)size;
         string += size;
     }

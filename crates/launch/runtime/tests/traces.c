@@ -200,10 +200,13 @@ static void show_place(int argc, char **argv)
            (uintptr_t)argv[0] > here);
 }
 
-/* Whether a word lies behind the last argument. */
-static void look_behind(const char *last)
+/* What lies behind the arguments. */
+static void look_behind(int argc, char **argv)
 {
-    printf("%d\n", memmem(last + strlen(last), 40, "left", 4) != NULL);
+    for (int i = 1; i < argc; i++)
+        for (const char *at = argv[i] + strlen(argv[i]) + 1, *end = at + 24; at < end; at++)
+            putchar(*at ? *at : '|');
+    putchar('\n');
 }
 
 static volatile int told_flags = -1;
@@ -254,7 +257,7 @@ int main(int argc, char **argv)
     else if (strcmp(how, "place") == 0)
         show_place(argc, argv);
     else if (strcmp(how, "last") == 0)
-        look_behind(argv[argc - 1]);
+        look_behind(argc, argv);
     else if (strcmp(how, "stack") == 0)
         show_stack();
     else if (strcmp(how, "peer") == 0)
