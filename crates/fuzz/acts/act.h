@@ -47,6 +47,9 @@ struct act {
 /* Prints one line, headed by the running act's name, past stdio: acts disturb that. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Whether something was left far below main's frame when it began. */
+extern char stack_is_used;
+
 /* The same for values that are computed from left to right, which arguments of a function need not be. Each is a %ld. */
 #define SAY2(format, a, b) \
     do { \

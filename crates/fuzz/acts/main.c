@@ -188,7 +188,7 @@ static void report_before(void)
 /* What main does before it looks at its arguments, if the program has such a piece. */
 void begin_main(void) __attribute__((weak));
 
-int main(int argc, char **argv)
+__attribute__((used)) static int run_acts(int argc, char **argv)
 {
     static char path[4096];
     if (begin_main)
@@ -211,3 +211,20 @@ int main(int argc, char **argv)
     }
     return 0;
 }
+
+char stack_is_used __attribute__((used));
+
+#if defined(__x86_64__)
+/* Looks at the stack before anything of the program's own has run there. ld.so reaches down some 5.7 KB in a cold process: from 6.5 KiB to
+ * 32 KiB below main's frame nothing is left. */
+__attribute__((naked)) int main(int argc __attribute__((unused)), char **argv __attribute__((unused)))
+{
+    __asm__("mov %rdi, %r8\n\tlea -32768(%rsp), %rdi\n\tmov $3264, %ecx\n\txor %eax, %eax\n\trepe scasq\n\t"
+            "setne stack_is_used(%rip)\n\tmov %r8, %rdi\n\tjmp run_acts");
+}
+#else
+int main(int argc, char **argv)
+{
+    return run_acts(argc, argv);
+}
+#endif

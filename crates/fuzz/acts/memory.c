@@ -220,6 +220,11 @@ DISTURB(stack_dirty)
     say("deep %d", deep(300) != 1);
 }
 
+OBSERVE(stack_at_first)
+{
+    say("%s", stack_is_used ? "used" : "unused");
+}
+
 OBSERVE(stack_below)
 {
     const volatile char *here = __builtin_frame_address(0);

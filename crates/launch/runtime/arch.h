@@ -118,6 +118,13 @@ __attribute__((noreturn)) static inline void hs_enter(int (*main)(int, char **, 
             "mov %rdx, %r9\n\tmov $-1, %eax\n\tmov $-1, %edx\n\txsave64 64(%r8)\n\tmov %r9, %rdx\n" \
             "1:\n\tjmp " #next)
 
+/* Calls `work` on another stack, with main's arguments, and then jumps to main as libc would have called it, with the arguments of `call`.
+ * The body of a naked function. */
+#define HS_CALL_BEFORE_MAIN(work, stack_top, frame, call, main) \
+    __asm__("mov " #stack_top "(%rip), %rsp\n\tcall " #work "\n\tmov " #frame "+48(%rip), %rsp\n\t" \
+            "mov " #call "(%rip), %edi\n\tmov " #call "+8(%rip), %rsi\n\tmov " #call "+16(%rip), %rdx\n\t" \
+            "xor %eax, %eax\n\tjmp *" #main "(%rip)")
+
 /* Notes the general registers but for flags and place, and jumps to `next`. The body of a naked function. */
 #define HS_NOTE_GENERAL(arrival, next) \
     __asm__("mov %rax, " #arrival "(%rip)\n\tmov %rbx, " #arrival "+8(%rip)\n\tmov %rcx, " #arrival "+16(%rip)\n\t" \

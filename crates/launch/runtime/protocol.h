@@ -29,6 +29,8 @@
 #define HS_ROOM 2500
 /* Words of a tool in which its constructors may keep the number of arguments. */
 #define HS_COUNTS_MAX 8
+/* Words of the stack below main's frame of which is known what a cold process has there, 64 in each word of a request. */
+#define HS_RESIDUE_MAX 64
 
 /* Findings at the snapshot by which a fork would differ from a fresh process. */
 enum hs_doubt {
@@ -72,8 +74,10 @@ struct hs_limit {
 #define HS_UMASK_KEEP 0xffffffffu
 
 /* Runner to zygote. Descriptors come as SCM_RIGHTS. Followed by `limit_count` hs_limit, `count_count` uint64
- * addresses of words in which the tool keeps the number of arguments (to a zygote only, whose workers know them from it),
- * `fd_count` int32 numbers that the descriptors shall have, then strings, each ended by a NUL: cwd, arguments, environment. */
+ * addresses of words in which the tool keeps the number of arguments, `residue_count` uint64 with a bit for each word of the stack below
+ * main's frame (both to a zygote only, whose workers know them from it), `fd_count` int32 numbers that the descriptors shall have, then
+ * strings, each ended by a NUL: cwd, arguments, environment. The lowest bit of the first part is that of the word right below the frame.
+ * A word without a bit is zero in a cold process, and so are all behind the last. */
 struct hs_request {
     uint32_t version;
     uint32_t length; /* of the whole message */
@@ -87,6 +91,8 @@ struct hs_request {
     uint32_t flags; /* HS_REQUEST_* */
     uint32_t slot; /* where the fork's number is entered; below HS_SLOTS */
     uint32_t count_count;
+    uint32_t residue_count; /* 0 if it is not known: the stack stays as it is */
+    uint32_t reserved;
 };
 
 /* The fork is to be a worker: it runs main, resets itself, and takes the next request. Its socket and its page are two more descriptors,
@@ -201,6 +207,7 @@ struct hs_observed {
     uint64_t names_length;
     uint64_t environ; /* where the program has its `environ` */
     uint64_t place;   /* as in struct hs_ready */
+    uint64_t main;    /* the program's */
 };
 
 /* One of HS_SLOTS of the runner, shared with its guard and its zygotes, not with forks. The kernel writes `pid` before

@@ -42,6 +42,7 @@ struct hs_job {
     const struct hs_request *head;
     const struct hs_limit *limits;
     const uint64_t *counts;
+    const uint64_t *residue;
     const int32_t *targets;
     int fds[HS_FDS_MAX];
     char *cwd;
@@ -105,6 +106,7 @@ struct hs_entry {
 HS_HIDDEN extern hs_main *hs_real_main;
 HS_HIDDEN extern int hs_first_errno; /* errno as main is to find it */
 HS_HIDDEN extern struct hs_frame hs_frame;
+HS_HIDDEN extern uintptr_t hs_stack_free; /* below it nothing on the tool's stack is in use while a zygote serves */
 #if HS_RESETS
 HS_HIDDEN extern char hs_extended_known;
 #endif
@@ -155,6 +157,9 @@ HS_HIDDEN void hs_text_share(void);
 
 /* decode.c */
 HS_HIDDEN int hs_decode(char *message, long length, uint32_t room, struct hs_job *job);
+
+/* residue.c */
+HS_HIDDEN void hs_residue_clear(const struct hs_job *job, uintptr_t low);
 
 /* server.c: hs_serve returns in a fork only. */
 HS_HIDDEN void hs_serve(const struct hs_start *start, struct hs_call *call);

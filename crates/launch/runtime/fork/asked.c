@@ -306,7 +306,7 @@ size_t hs_asked_names(char *out, size_t room, uint32_t *count)
 void hs_asked_tell(uint64_t place)
 {
     extern char **environ;
-    const struct hs_observed observed = {(uintptr_t)asked.names, asked.length, (uintptr_t)&environ, place};
+    const struct hs_observed observed = {(uintptr_t)asked.names, asked.length, (uintptr_t)&environ, place, (uintptr_t)hs_real_main};
     /* At main this is another stack than the tool's. */
     const uintptr_t stack = place ? (uintptr_t)__builtin_frame_address(0) : hs_frame.stack;
     HS_SYS(SYS_close, HS_MARK_MAIN, &observed, stack, HS_CALLER_FRAME);

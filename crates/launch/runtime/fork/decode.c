@@ -26,19 +26,20 @@ int hs_decode(char *message, long length, uint32_t room, struct hs_job *job)
     if (length < (long)sizeof *head || head->version != HS_VERSION || head->length != (uint32_t)length)
         return -1;
     if (head->limit_count > HS_LIMITS_MAX || head->fd_count > HS_FDS_MAX || head->fd_count < 3 || head->argc < 1 ||
-        head->slot >= HS_SLOTS || head->count_count > HS_COUNTS_MAX)
+        head->slot >= HS_SLOTS || head->count_count > HS_COUNTS_MAX || head->residue_count > HS_RESIDUE_MAX)
         return -1;
     /* The zygote was started with more arguments than any request has, to make room on its stack. */
     if ((uint64_t)head->argc + head->envc + 2 > room)
         return -1;
     const size_t fixed = sizeof *head + head->limit_count * sizeof *job->limits + head->count_count * sizeof *job->counts +
-                         head->fd_count * sizeof *job->targets;
+                         head->residue_count * sizeof *job->residue + head->fd_count * sizeof *job->targets;
     if (fixed > (size_t)length)
         return -1;
     job->head = head;
     job->limits = (const struct hs_limit *)(head + 1);
     job->counts = (const uint64_t *)(job->limits + head->limit_count);
-    job->targets = (const int32_t *)(job->counts + head->count_count);
+    job->residue = job->counts + head->count_count;
+    job->targets = (const int32_t *)(job->residue + head->residue_count);
     for (uint32_t i = 0; i < head->fd_count; i++)
         if (job->targets[i] < 0 || job->targets[i] >= HS_TARGET_MAX)
             return -1;

@@ -21,45 +21,53 @@
 
 typedef int start_main(hs_main *, int, char **, void (*)(void), void (*)(void), void (*)(void), void *);
 
-/* libc is given `main`. Until a fork has left `stop`, `call` is empty; then it has the arguments for hs_real_main. */
+/* libc is given `main`. */
 static struct {
     hs_main *main;
     start_main *next;
     struct hs_start start;
-    struct hs_call call;
 } first;
 
 hs_main *hs_real_main;
 int hs_first_errno;
+uintptr_t hs_stack_free;
+
+static char own_stack[STACK_BYTES] __attribute__((aligned(64)));
+static void *const own_stack_top __attribute__((used)) = own_stack + sizeof own_stack;
+
+/* Until a fork has left `stop`, it is empty; then it has the arguments for hs_real_main. */
+__attribute__((used)) static struct hs_call wanted;
 
 static void apart(void (*work)(void))
 {
-    static char stack[STACK_BYTES] __attribute__((aligned(64)));
-    hs_call_on(stack + sizeof stack, work);
+    hs_call_on(own_stack_top, work);
 }
 
 static void serve(void)
 {
-    hs_serve(&first.start, &first.call);
-}
-
-static __attribute__((noinline)) void stop(int argc, char **argv, char **envp)
-{
-    first.start = (struct hs_start){argc, argv, envp};
-    hs_first_errno = errno;
-    apart(serve);
-    errno = hs_first_errno;
-}
-
-/* Kept free of locals, so that the last call is a jump and leaves no frame. */
-__attribute__((used)) static int halt(int argc, char **argv, char **envp)
-{
-    stop(argc, argv, envp);
-    return hs_real_main(first.call.argc, first.call.argv, first.call.envp);
+    hs_serve(&first.start, &wanted);
 }
 
 struct hs_frame hs_frame;
 #if HS_RESETS
+/* Runs on a stack of its own. */
+__attribute__((used)) static void stop(int argc, char **argv, char **envp)
+{
+    first.start = (struct hs_start){argc, argv, envp};
+    hs_stack_free = hs_frame.stack;
+    hs_first_errno = errno;
+    serve();
+    errno = hs_first_errno;
+}
+
+/* Leaves nothing on the tool's stack, where main may read what was there before. */
+__attribute__((naked, used)) static int halt(int argc __attribute__((unused)),
+                                             char **argv __attribute__((unused)),
+                                             char **envp __attribute__((unused)))
+{
+    HS_CALL_BEFORE_MAIN(stop, own_stack_top, hs_frame, wanted, hs_real_main);
+}
+
 /* Whether the processor's extended state is in hs_frame. */
 char hs_extended_known;
 
@@ -71,7 +79,24 @@ __attribute__((naked)) static int note_and_halt(int argc __attribute__((unused))
     HS_NOTE_FRAME(hs_frame, halt);
 }
 #else
-/* There are no workers: only an observer wants to know where main's stack begins. */
+static __attribute__((noinline)) void stop(int argc, char **argv, char **envp)
+{
+    first.start = (struct hs_start){argc, argv, envp};
+    /* Here the lowest words of a frame are those that this address leads to. */
+    hs_stack_free = (uintptr_t)__builtin_frame_address(0);
+    hs_first_errno = errno;
+    apart(serve);
+    errno = hs_first_errno;
+}
+
+/* Kept free of locals, so that the last call is a jump and leaves no frame. */
+__attribute__((used)) static int halt(int argc, char **argv, char **envp)
+{
+    stop(argc, argv, envp);
+    return hs_real_main(wanted.argc, wanted.argv, wanted.envp);
+}
+
+/* There are no workers: main's stack is noted for an observer, and for what is cleared below it. */
 int note_and_halt(int argc, char **argv, char **envp);
 HS_NOTE_STACK(note_and_halt, halt);
 #endif

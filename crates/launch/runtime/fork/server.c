@@ -25,6 +25,7 @@ static struct {
     struct hs_job job;
     struct hs_slot *slots; /* shared with the runner */
     int is_python;
+    uintptr_t stack_low; /* where the stack began when main would have */
     mode_t mask; /* of a process that does not ask for another */
 } server;
 
@@ -157,6 +158,7 @@ static int make_fork(const struct hs_start *start, struct hs_call *call, struct 
 {
     if (hs_strings_learn_counts(&server.job, start) != 0)
         return 0;
+    hs_residue_clear(&server.job, server.stack_low);
     if (server.job.head->flags & HS_REQUEST_WORKER && !worker_possible(server.job.head->flags)) {
         reply->stage = HS_STAGE_RESET;
         return 0;
@@ -253,8 +255,10 @@ static void lower_stack(const struct hs_start *start)
     const uintptr_t page = 4096, taken = ((uintptr_t)start->argc * sizeof *start->argv + page - 1) & -page;
     struct hs_mapping map;
     for (const char *at = hs_maps_read(); at && (at = hs_maps_next(at, &map));)
-        if ((uintptr_t)start->argv >= map.from && (uintptr_t)start->argv < map.to)
+        if ((uintptr_t)start->argv >= map.from && (uintptr_t)start->argv < map.to) {
+            server.stack_low = map.from;
             HS_SYS(SYS_faccessat, AT_FDCWD, map.from - taken, F_OK);
+        }
 }
 
 /* Makes a zygote of the stopped process; returns what speaks against it so far. */

@@ -16,9 +16,34 @@
 
 #include "runtime.h"
 
+#define PAGE 4096ul
+
+/* Makes whole pages zero; 0 if the kernel does not let it. Those that do not exist are not made; they are dropped, as they may
+ * only have been written to swap space. */
+HS_GENERAL int hs_memory_clear(uintptr_t from, uintptr_t to)
+{
+    static unsigned char exists[16384];
+    while (from < to) {
+        const size_t size = to - from < sizeof exists * PAGE ? to - from : sizeof exists * PAGE;
+        if (HS_SYS(SYS_mincore, from, size, exists) != 0)
+            return 0;
+        for (size_t page = 0, end; page < size / PAGE; page = end) {
+            const int present = exists[page] & 1;
+            for (end = page + 1; end < size / PAGE && (exists[end] & 1) == present;)
+                end++;
+            void *at = (void *)(from + page * PAGE);
+            if (present)
+                hs_zero((uintptr_t)at, (uintptr_t)at + (end - page) * PAGE);
+            else if (HS_SYS(SYS_madvise, at, (end - page) * PAGE, MADV_DONTNEED) != 0)
+                return 0;
+        }
+        from += size;
+    }
+    return 1;
+}
+
 #if HS_RESETS
 
-#define PAGE 4096ul
 #define REGIONS_MAX 512
 /* A tool that has more before main is only copied. */
 #define SAVED_MAX (64ul << 20)
@@ -367,30 +392,6 @@ static size_t piece(uintptr_t at, uintptr_t to)
 {
     uintptr_t end = (at & -PAGE) + PAGE;
     return (end < to ? end : to) - at;
-}
-
-/* Makes whole pages zero; 0 if the kernel does not let it. Those that do not exist are not made; they are dropped, as they may
- * only have been written to swap space. */
-HS_GENERAL int hs_memory_clear(uintptr_t from, uintptr_t to)
-{
-    static unsigned char exists[16384];
-    while (from < to) {
-        const size_t size = to - from < sizeof exists * PAGE ? to - from : sizeof exists * PAGE;
-        if (HS_SYS(SYS_mincore, from, size, exists) != 0)
-            return 0;
-        for (size_t page = 0, end; page < size / PAGE; page = end) {
-            const int present = exists[page] & 1;
-            for (end = page + 1; end < size / PAGE && (exists[end] & 1) == present;)
-                end++;
-            void *at = (void *)(from + page * PAGE);
-            if (present)
-                hs_zero((uintptr_t)at, (uintptr_t)at + (end - page) * PAGE);
-            else if (HS_SYS(SYS_madvise, at, (end - page) * PAGE, MADV_DONTNEED) != 0)
-                return 0;
-        }
-        from += size;
-    }
-    return 1;
 }
 
 /* Restores everything. */

@@ -111,7 +111,7 @@ impl Allocators {
 }
 
 impl Preload {
-    fn new(library: &Path, scrubber: &Path) -> Self {
+    pub(crate) fn new(library: &Path, scrubber: &Path) -> Self {
         let mut cold = scrubber.as_os_str().to_owned();
         cold.push(":");
         cold.push(library);

@@ -28,6 +28,7 @@ pub(crate) enum Call {
 
 /// linux/prctl.h: makes reading the time stamp counter a fault. On aarch64 that is the virtual counter, and Linux has it since 6.12.
 const PR_SET_TSC: libc::c_int = 26;
+const PR_TSC_ENABLE: libc::c_int = 1;
 const PR_TSC_SIGSEGV: libc::c_int = 2;
 
 /// The call by which a traced child gives up reading the time stamp counter when it has executed its program, if it cannot do so before:
@@ -35,6 +36,12 @@ const PR_TSC_SIGSEGV: libc::c_int = 2;
 pub(crate) const FORGO_TIME: Option<(i64, [u64; 3])> = match cfg!(target_arch = "x86_64") {
     true => None,
     false => Some((libc::SYS_prctl, [PR_SET_TSC as u64, PR_TSC_SIGSEGV as u64, 0])),
+};
+
+/// The call by which a traced child may read that counter again, if it could not since its exec.
+pub(crate) const REGAIN_TIME: Option<(i64, [u64; 3])> = match cfg!(target_arch = "x86_64") {
+    true => Some((libc::SYS_prctl, [PR_SET_TSC as u64, PR_TSC_ENABLE as u64, 0])),
+    false => None,
 };
 
 /// Prepares a child for tracing, before its exec: it cannot read the time stamp counter, and ends with its tracer. Returns
@@ -73,6 +80,11 @@ pub(crate) fn set_options(pid: i32) -> io::Result<()> {
 /// Lets the child run to its next stop.
 pub(crate) fn resume(pid: i32) -> io::Result<()> {
     request(libc::PTRACE_SYSCALL, pid, 0, ptr::null_mut()).map(drop)
+}
+
+/// Lets the child run to its next signal.
+pub(crate) fn resume_to_signal(pid: i32) -> io::Result<()> {
+    request(libc::PTRACE_CONT, pid, 0, ptr::null_mut()).map(drop)
 }
 
 /// Lets the child execute one instruction.

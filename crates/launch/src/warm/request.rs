@@ -32,6 +32,8 @@ pub(crate) struct Asked<'a> {
     pub own: &'a [RawFd],
     /// Addresses at which the tool keeps the number of arguments.
     pub counts: &'a [u64],
+    /// Where a cold process has something on its stack (`observe/residue.rs`).
+    pub residue: &'a [u64],
 }
 
 /// Sends `spec` as a request.
@@ -48,7 +50,8 @@ pub(crate) fn send(socket: &OwnedFd, spec: &Spec<'_>, asked: Asked<'_>) -> Resul
     fds[fd_count..fd_count + own.len()].copy_from_slice(own);
     let strings = argument_strings(spec).ok_or(Failure::Request(Reason::System))?;
     let limits = limit_bytes(spec);
-    let counts: Vec<u8> = asked.counts.iter().flat_map(|count| count.to_ne_bytes()).collect();
+    let words = asked.counts.iter().chain(asked.residue);
+    let words: Vec<u8> = words.flat_map(|word| word.to_ne_bytes()).collect();
     let mut head = head(spec, asked, &strings, &limits);
     if head.length as usize > wire::MESSAGE_MAX {
         return Err(Failure::Request(Reason::LargeRequest));
@@ -59,7 +62,7 @@ pub(crate) fn send(socket: &OwnedFd, spec: &Spec<'_>, asked: Asked<'_>) -> Resul
         head.flags |= processor.way_back.flags();
     }
     let targets = &targets[..fd_count * 4];
-    let parts: [&[u8]; 6] = [&head.encode(), &limits, &counts, targets, &strings, spec.env.blob()];
+    let parts: [&[u8]; 6] = [&head.encode(), &limits, &words, targets, &strings, spec.env.blob()];
     channel::send(socket, &parts, &fds[..fd_count + own.len()]).map_err(|_| Failure::Died)
 }
 
@@ -99,7 +102,8 @@ fn limit_bytes(spec: &Spec<'_>) -> Vec<u8> {
 
 fn head(spec: &Spec<'_>, asked: Asked<'_>, strings: &[u8], limits: &[u8]) -> wire::Request {
     let fd_count = 3 + spec.extra_fds.len();
-    let fixed = wire::REQUEST_SIZE + limits.len() + asked.counts.len() * 8 + fd_count * 4;
+    let fixed =
+        wire::REQUEST_SIZE + limits.len() + (asked.counts.len() + asked.residue.len()) * 8 + fd_count * 4;
     let length = fixed + strings.len() + spec.env.blob().len();
     wire::Request {
         length: length as u32,
@@ -113,5 +117,6 @@ fn head(spec: &Spec<'_>, asked: Asked<'_>, strings: &[u8], limits: &[u8]) -> wir
         flags: asked.flags,
         slot: asked.slot,
         count_count: asked.counts.len() as u32,
+        residue_count: asked.residue.len() as u32,
     }
 }

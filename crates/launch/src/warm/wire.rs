@@ -22,6 +22,8 @@ pub(crate) const UMASK_KEEP: u32 = u32::MAX;
 pub(crate) const ROOM: usize = 2500;
 /// Most words of a tool in which its constructors may keep the number of arguments.
 pub(crate) const COUNTS_MAX: usize = 8;
+/// Most parts of the stack below `main`'s frame of which a request tells what a cold process has there, each of 64 words.
+pub(crate) const RESIDUE_MAX: usize = 64;
 /// Flag of a request: the fork becomes a persistent process.
 pub(crate) const REQUEST_WORKER: u32 = 1;
 /// Flag of a request to a persistent process: audit before the end is reported.
@@ -50,8 +52,8 @@ pub(crate) const PYTHON_RENEWS: u64 = 2;
 pub(crate) const PYTHON_CHECKS: u64 = 3;
 pub(crate) const PYTHON_REFUSES: u64 = 4;
 pub(crate) const PYTHON_TEXT: u64 = 512;
-/// Offsets in `struct hs_observed`: the requested names, their length, the address of `environ`, and the place.
-pub(crate) const OBSERVED: [u64; 4] = [0, 8, 16, 24];
+/// Offsets in `struct hs_observed`: the requested names, their length, the address of `environ`, the place, and `main`.
+pub(crate) const OBSERVED: [u64; 5] = [0, 8, 16, 24, 32];
 /// A number that no descriptor has.
 const MARK: u64 = -0x6873_i64 as u64;
 /// Stage of a reply: no persistent process can be made of this tool here.
@@ -94,6 +96,7 @@ pub(crate) struct Request {
     pub flags: u32,
     pub slot: u32,
     pub count_count: u32,
+    pub residue_count: u32,
 }
 
 /// `struct hs_reply`: the fork's number, or the failed stage.
@@ -106,7 +109,7 @@ pub(crate) struct Reply {
 
 /// Sizes of the messages' fixed parts.
 pub(crate) const READY_SIZE: usize = 32;
-pub(crate) const REQUEST_SIZE: usize = 48;
+pub(crate) const REQUEST_SIZE: usize = 56;
 pub(crate) const REPLY_SIZE: usize = 24;
 pub(crate) const LIMIT_SIZE: usize = 24;
 pub(crate) const END_SIZE: usize = 104;
@@ -218,6 +221,7 @@ impl Request {
             flags: REQUEST_CLONE,
             slot: 0,
             count_count: 0,
+            residue_count: 0,
         }
     }
 
@@ -235,6 +239,8 @@ impl Request {
             self.flags,
             self.slot,
             self.count_count,
+            self.residue_count,
+            0,
         ];
         let mut bytes = [0; REQUEST_SIZE];
         for (chunk, word) in bytes.chunks_exact_mut(4).zip(words) {
@@ -296,6 +302,7 @@ mod tests {
             "HS_DOUBT_SIGNALS",
             "HS_ROOM",
             "HS_COUNTS_MAX",
+            "HS_RESIDUE_MAX",
             "sizeof(struct hs_end)",
             "HS_STAGE_RESET",
             "HS_REQUEST_AUDIT",
@@ -339,6 +346,7 @@ mod tests {
                 "flags",
                 "slot",
                 "count_count",
+                "residue_count",
             ]
             .iter()
             .map(|f| offset("hs_request", f)),
@@ -355,7 +363,7 @@ mod tests {
                 .iter()
                 .map(|f| offset("hs_end", f)),
         )
-        .chain(["names", "names_length", "environ", "place"].iter().map(|f| offset("hs_observed", f)))
+        .chain(["names", "names_length", "environ", "place", "main"].iter().map(|f| offset("hs_observed", f)))
         .collect();
         std::fs::write(
             &source,
@@ -385,6 +393,7 @@ mod tests {
             1 << 14,
             ROOM as i64,
             COUNTS_MAX as i64,
+            RESIDUE_MAX as i64,
             END_SIZE as i64,
             STAGE_RESET as i64,
             REQUEST_AUDIT as i64,
@@ -415,7 +424,7 @@ mod tests {
         ]
         .into_iter()
         .chain([8, 12, 16, 20, 24])
-        .chain([8, 12, 16, 20, 24, 28, 32, 36, 40, 44])
+        .chain([8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48])
         .chain([0, 4])
         .chain([8, 12, 16])
         .chain([8, 12, 16, 20, 24, 28, 32])

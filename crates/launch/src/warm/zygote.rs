@@ -60,6 +60,8 @@ pub(crate) struct Zygote {
     pub names: Vec<Vec<u8>>,
     /// Addresses at which it keeps the number of arguments.
     counts: Vec<u64>,
+    /// Where a cold process has something on its stack.
+    residue: Vec<u64>,
     /// The Python script, if it is one.
     script: Option<Script>,
     /// Number of starts with its memory layout, those of its persistent processes included.
@@ -119,6 +121,7 @@ impl Zygote {
             program_exe: Arc::default(),
             names: Vec::new(),
             counts: Vec::new(),
+            residue: observed.map_or_else(Vec::new, |observed| observed.residue.clone()),
             script: traits.python.clone(),
             starts: Arc::default(),
             copies: 0,
@@ -308,7 +311,7 @@ impl Zygote {
 
     fn ask(&mut self, spec: &Spec<'_>, slot: Slot<'_>, asked: Asked<'_>) -> Result<i32, Failure> {
         let bind = self.near.then_some(self.pid);
-        let asked = Asked { slot: slot.index(), bind, counts: &self.counts, ..asked };
+        let asked = Asked { slot: slot.index(), bind, counts: &self.counts, residue: &self.residue, ..asked };
         let as_script = self.script.as_ref().map(|script| script.as_interpreter(spec));
         let sent = match request::send(&self.socket, as_script.as_ref().unwrap_or(spec), asked) {
             Err(Failure::Died) => None,
@@ -385,8 +388,8 @@ pub(super) fn name(spec: &Spec<'_>) -> io::Result<CString> {
 
 /// Settings that a zygote has from its own exec, and each fork from it.
 pub(super) struct Inherited {
-    limits: Vec<Limit>,
-    ignored: Option<u64>,
+    pub limits: Vec<Limit>,
+    pub ignored: Option<u64>,
 }
 
 impl Inherited {

@@ -13,6 +13,7 @@ struct parts {
     struct hs_request head;
     struct hs_limit limits[2];
     uint64_t counts[1];
+    uint64_t residue[2];
     int32_t targets[4];
     char strings[sizeof STRINGS - 1];
 } __attribute__((packed));
@@ -21,9 +22,10 @@ static struct parts good(void)
 {
     struct parts parts = {
         .head = {.version = HS_VERSION, .length = sizeof parts, .argc = 2, .envc = 1, .fd_count = 4, .limit_count = 2,
-                 .count_count = 1},
+                 .count_count = 1, .residue_count = 2},
         .limits = {{.resource = 7, .soft = 10, .hard = 20}, {.resource = 1, .soft = 30, .hard = 40}},
         .counts = {0x123456789},
+        .residue = {1, 0x8000000000000000},
         .targets = {0, 1, 2, 9},
     };
     memcpy(parts.strings, STRINGS, sizeof parts.strings);
@@ -47,6 +49,7 @@ static void look_at_good(const struct hs_job *job)
 {
     CHECK_EQUAL(job->limits[1].hard, 40);
     CHECK_EQUAL(job->counts[0], 0x123456789);
+    CHECK_EQUAL(job->residue[1] >> 63, 1);
     CHECK_EQUAL(job->targets[3], 9);
     CHECK_TEXT(job->cwd, "/dir");
     CHECK_TEXT(job->strings, "cc");
@@ -87,10 +90,13 @@ static void refuses_wrong_counts(void)
         {.version = HS_VERSION, .argc = 2, .envc = 1, .fd_count = 4, .limit_count = 2, .count_count = 1, .slot = HS_SLOTS},
         {.version = HS_VERSION, .argc = 2, .envc = 1, .fd_count = 4, .limit_count = 2, .count_count = HS_COUNTS_MAX + 1},
         {.version = HS_VERSION, .argc = 0xffffffff, .envc = 0xffffffff, .fd_count = 4, .limit_count = 2, .count_count = 1},
+        {.version = HS_VERSION, .argc = 2, .envc = 1, .fd_count = 4, .limit_count = 2, .count_count = 1, .residue_count = 3},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct parts parts = good();
         parts.head = wrong[i];
+        if (!wrong[i].residue_count)
+            parts.head.residue_count = 2;
         parts.head.length = sizeof parts;
         CHECK_EQUAL(decode(&parts, sizeof parts, NULL), -1);
     }
@@ -106,15 +112,15 @@ static void refuses_descriptors_out_of_range(void)
     }
 }
 
-/* A message that is right but for its number of limits, counts and descriptors. */
-static int decode_with(uint32_t limits, uint32_t counts, uint32_t descriptors)
+/* A message that is right but for its number of limits, counts, parts of the stack and descriptors. */
+static int decode_with(uint32_t limits, uint32_t counts, uint32_t residue, uint32_t descriptors)
 {
     static const char strings[] = "/dir\0cc";
     static char message[4096] __attribute__((aligned(8)));
     struct hs_request head = {
-        .version = HS_VERSION, .argc = 1, .fd_count = descriptors, .limit_count = limits, .count_count = counts};
-    const size_t fixed =
-        sizeof head + limits * sizeof(struct hs_limit) + counts * sizeof(uint64_t) + descriptors * sizeof(int32_t);
+        .version = HS_VERSION, .argc = 1, .fd_count = descriptors, .limit_count = limits, .count_count = counts, .residue_count = residue};
+    const size_t fixed = sizeof head + limits * sizeof(struct hs_limit) + (counts + residue) * sizeof(uint64_t) +
+                         descriptors * sizeof(int32_t);
     memset(message, 0, sizeof message);
     head.length = (uint32_t)(fixed + sizeof strings);
     memcpy(message, &head, sizeof head);
@@ -124,12 +130,13 @@ static int decode_with(uint32_t limits, uint32_t counts, uint32_t descriptors)
 
 static void takes_as_many_as_there_is_room_for(void)
 {
-    CHECK_EQUAL(decode_with(0, 0, 3), 0);
-    CHECK_EQUAL(decode_with(0, 0, 2), -1);
-    CHECK_EQUAL(decode_with(HS_LIMITS_MAX, HS_COUNTS_MAX, HS_FDS_MAX), 0);
-    CHECK_EQUAL(decode_with(HS_LIMITS_MAX + 1, 0, 3), -1);
-    CHECK_EQUAL(decode_with(0, HS_COUNTS_MAX + 1, 3), -1);
-    CHECK_EQUAL(decode_with(0, 0, HS_FDS_MAX + 1), -1);
+    CHECK_EQUAL(decode_with(0, 0, 0, 3), 0);
+    CHECK_EQUAL(decode_with(0, 0, 0, 2), -1);
+    CHECK_EQUAL(decode_with(HS_LIMITS_MAX, HS_COUNTS_MAX, HS_RESIDUE_MAX, HS_FDS_MAX), 0);
+    CHECK_EQUAL(decode_with(HS_LIMITS_MAX + 1, 0, 0, 3), -1);
+    CHECK_EQUAL(decode_with(0, HS_COUNTS_MAX + 1, 0, 3), -1);
+    CHECK_EQUAL(decode_with(0, 0, HS_RESIDUE_MAX + 1, 3), -1);
+    CHECK_EQUAL(decode_with(0, 0, 0, HS_FDS_MAX + 1), -1);
 }
 
 /* Arguments, environment and a NULL behind each take up to `ROOM` pointers. */

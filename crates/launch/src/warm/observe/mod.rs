@@ -14,6 +14,7 @@ pub(crate) mod numbers;
 mod old;
 #[cfg(target_arch = "x86_64")]
 mod python;
+mod residue;
 mod run;
 mod secret;
 pub(crate) mod stdio;
@@ -87,6 +88,8 @@ pub(crate) struct Observed {
     pub libraries: BTreeSet<OsString>,
     /// Places where they keep the number of arguments.
     pub counts: Vec<counts::Place>,
+    /// Where a cold process has something below `main`'s frame, as bits (`residue`); empty for a Python script.
+    pub residue: Vec<u64>,
     /// The numbers of arguments for which they were observed.
     numbers: Arc<Numbers>,
     /// The place in a Python script where it stops; 0 before `main`. The text names the line, for people.
@@ -277,7 +280,7 @@ pub(crate) fn extend(
     let numbers: BTreeSet<usize> = claims.iter().map(|claim| claim.number).collect();
     let begun = SystemTime::now();
     let reduced = observed.reduce(spec);
-    let found = watched(means, |live| twice::observe(&reduced, &numbers, means, live));
+    let found = watched(means, |live| twice::observe_numbers(&reduced, &numbers, means, live).0);
     let is_other = found.refusal.is_none() && found.exe != observed.exe;
     if is_other || !observed.files.unchanged_since(begun) || !observed.serves(spec) {
         return passing(Reason::FilesChanging);
@@ -426,6 +429,7 @@ impl Observed {
             exe: Vec::new(),
             libraries: BTreeSet::new(),
             counts: Vec::new(),
+            residue: Vec::new(),
             numbers: Arc::default(),
             place: 0,
             line: String::new(),

@@ -69,6 +69,7 @@ pub(super) fn observe(spec: &Spec<'_>, script: &Script, means: Means<'_>, live: 
         exe: Vec::new(),
         libraries: seen.libraries,
         counts: Vec::new(),
+        residue: Vec::new(),
         numbers: Arc::default(),
         place: seen.place,
         line: seen.line,

@@ -19,7 +19,7 @@ use super::variables::{self, Variables};
 use super::vary::RANDOM;
 use super::{Live, Refusal};
 use crate::Reason;
-use crate::sys::registers::{self, CALL, Registers};
+use crate::sys::registers::{self, BEHIND_BREAKPOINT, BREAKPOINT, CALL, Registers};
 use crate::sys::trace::{self, Call, Stop};
 use crate::sys::{clock, wait};
 use crate::warm::exe;
@@ -32,6 +32,7 @@ use crate::warm::zygote::Means;
 /// elf.h.
 const AT_IGNORE: u64 = 1;
 const AT_BASE: u64 = 7;
+const AT_ENTRY: u64 = 9;
 const AT_RANDOM: u64 = 25;
 const AT_SYSINFO_EHDR: u64 = 33;
 
@@ -66,6 +67,8 @@ pub(super) struct Seen {
     pub place: u64,
     /// The line of that place.
     pub line: String,
+    /// The address of the program's `main`.
+    pub main: u64,
 }
 
 impl Seen {
@@ -85,6 +88,16 @@ pub(super) struct Block {
     pub envp: u64,
     /// Address of the second string. From there on the strings fill whole pages.
     pub strings: u64,
+}
+
+/// What the kernel tells a program of itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Told {
+    base: u64,
+    pub entry: u64,
+    /// Addresses of the entry that tells of the kernel's library, and of the random bytes.
+    library: Option<u64>,
+    random: u64,
 }
 
 /// A traced process, which is ended when this is dropped.
@@ -140,7 +153,7 @@ impl Drop for Run<'_> {
 impl<'a> Run<'a> {
     /// Takes over a traced child that is about to become the program. Its memory is another one from then on, and the file of its memory
     /// leads to the one that it had when the file was opened: after vfork, perhaps this process's.
-    pub(super) fn of(
+    pub(super) fn executed(
         pid: i32,
         means: Means<'a>,
         everywhere: Option<CpuSet>,
@@ -156,7 +169,17 @@ impl<'a> Run<'a> {
             end(pid);
             return Err(refusal);
         }
-        let mut run = Run::new(pid, means, everywhere)?;
+        Run::new(pid, means, everywhere)
+    }
+
+    /// Takes over such a child for an observation.
+    pub(super) fn of(
+        pid: i32,
+        means: Means<'a>,
+        everywhere: Option<CpuSet>,
+        live: &Live,
+    ) -> Result<Self, Refusal> {
+        let mut run = Run::executed(pid, means, everywhere, live)?;
         run.prepare()?;
         Ok(run)
     }
@@ -193,11 +216,9 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// At the exec: hides the kernel's own library, so that reading the clock is a system call, and gives both runs the same
-    /// random bytes.
-    fn prepare(&mut self) -> Result<(), Refusal> {
+    /// At the exec: finds what the kernel has put on the stack.
+    pub(super) fn look_at_start(&mut self) -> Result<Told, Refusal> {
         trace::set_options(self.pid).map_err(lost)?;
-        self.seen.exe = exe::of_process(self.pid).map_err(lost)?;
         let start = Registers::of(self.pid).map_err(lost)?.stack();
         let argc = self.word(start)?;
         let argv = start + 8;
@@ -208,19 +229,31 @@ impl<'a> Run<'a> {
             at += 8;
         }
         at += 8;
-        let mut base = 0;
+        let mut told = Told::default();
         loop {
             match self.word(at)? {
-                0 => break,
-                AT_SYSINFO_EHDR => self.write(at, &AT_IGNORE.to_ne_bytes())?,
-                AT_BASE => base = self.word(at + 8)?,
-                AT_RANDOM => {
-                    self.random = self.word(at + 8)?;
-                    self.write(self.random, RANDOM)?;
-                }
+                0 => return Ok(told),
+                AT_SYSINFO_EHDR => told.library = Some(at),
+                AT_BASE => told.base = self.word(at + 8)?,
+                AT_ENTRY => told.entry = self.word(at + 8)?,
+                AT_RANDOM => told.random = self.word(at + 8)?,
                 _ => {}
             }
             at += 16;
+        }
+    }
+
+    /// At the exec: hides the kernel's own library, so that reading the clock is a system call, and gives both runs the same
+    /// random bytes.
+    fn prepare(&mut self) -> Result<(), Refusal> {
+        let Told { base, library, random, .. } = self.look_at_start()?;
+        self.seen.exe = exe::of_process(self.pid).map_err(lost)?;
+        if let Some(entry) = library {
+            self.write(entry, &AT_IGNORE.to_ne_bytes())?;
+        }
+        if random != 0 {
+            self.random = random;
+            self.write(random, RANDOM)?;
         }
         let maps = self.maps()?;
         let loader = maps.iter().find(|mapping| mapping.from == base);
@@ -269,15 +302,44 @@ impl<'a> Run<'a> {
 
     /// Has the process forgo the time stamp counter, before its first instruction.
     fn forgo_time(&self) -> Result<(), Refusal> {
-        let Some((number, arguments)) = trace::FORGO_TIME else { return Ok(()) };
+        trace::FORGO_TIME.map_or(Ok(()), |call| self.call_first(call, "the clock cannot be hidden"))
+    }
+
+    /// Has the process read the time stamp counter as others may.
+    pub(super) fn regain_time(&self) -> Result<(), Refusal> {
+        trace::REGAIN_TIME.map_or(Ok(()), |call| self.call_first(call, "the clock stays hidden"))
+    }
+
+    /// Makes a system call before the first instruction; `failure` says what it means that it fails.
+    fn call_first(&self, (number, arguments): (i64, [u64; 3]), failure: &str) -> Result<(), Refusal> {
         let (start, code) = self.lead_to_call(number, arguments)?;
         self.expect(self.pid, Stop::Call, true)?;
         self.expect(self.pid, Stop::Call, true)?;
         if !matches!(trace::call(self.pid).map_err(lost)?, Call::Exit { result: 0 }) {
-            return refuse(Reason::NotObserved, "the clock cannot be hidden");
+            return refuse(Reason::NotObserved, failure);
         }
         self.write(start.ip(), &code)?;
         start.set(self.pid).map_err(lost)
+    }
+
+    /// Runs the process, unobserved, to this instruction. Returns its stack pointer there.
+    pub(super) fn break_at(&mut self, address: u64) -> Result<u64, Refusal> {
+        let mut code = BREAKPOINT;
+        self.memory.read_exact_at(&mut code, address).map_err(lost)?;
+        self.write(address, &BREAKPOINT)?;
+        trace::resume_to_signal(self.pid).map_err(lost)?;
+        let stop = self.wait()?;
+        if stop == Stop::Ended {
+            return refuse(Reason::NotObserved, "it ends before main in a cold process");
+        }
+        let mut registers = Registers::of(self.pid).map_err(lost)?;
+        if stop != Stop::Signal(libc::SIGTRAP) || registers.ip() != address + BEHIND_BREAKPOINT {
+            return refuse(Reason::NotObserved, format!("{stop:?} in a cold process"));
+        }
+        self.write(address, &code)?;
+        registers.set_ip(address);
+        registers.set(self.pid).map_err(lost)?;
+        Ok(registers.stack())
     }
 
     fn expect(&self, pid: i32, stop: Stop, resumed: bool) -> Result<(), Refusal> {
@@ -479,10 +541,11 @@ impl<'a> Run<'a> {
 
     /// Reads the runtime's report from the place where it takes over (`struct hs_observed`).
     pub(super) fn learn(&mut self, told: u64) -> Result<(), Refusal> {
-        let [names, length, environ, place] = wire::OBSERVED.map(|offset| self.word(told + offset));
+        let [names, length, environ, place, main] = wire::OBSERVED.map(|offset| self.word(told + offset));
         let (names, length) = (names?, length?.min(64 << 10) as usize);
         self.seen.environ = environ?;
         self.seen.place = place?;
+        self.seen.main = main?;
         let mut bytes = vec![0; length];
         self.memory.read_exact_at(&mut bytes, names).map_err(lost)?;
         let names = bytes.split(|&byte| byte == 0).filter(|name| !name.is_empty());

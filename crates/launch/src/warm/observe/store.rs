@@ -21,10 +21,10 @@ use crate::warm::identity::{Aspect, Found, Identity};
 use crate::warm::image;
 use crate::warm::key::Looks;
 
-const FORMAT: &[u8] = b"hotstart constructors 7";
+const FORMAT: &[u8] = b"hotstart constructors 8";
 /// A hash of the sources that hold the rules: a hotstart with stricter rules must not trust the results of older ones.
 const RULES: u64 = {
-    let sources: [&[u8]; 19] = [
+    let sources: [&[u8]; 20] = [
         include_bytes!("calls.rs"),
         include_bytes!("compare.rs"),
         include_bytes!("counts.rs"),
@@ -32,6 +32,7 @@ const RULES: u64 = {
         include_bytes!("mod.rs"),
         include_bytes!("numbers.rs"),
         include_bytes!("python.rs"),
+        include_bytes!("residue.rs"),
         include_bytes!("run.rs"),
         include_bytes!("secret.rs"),
         include_bytes!("stdio.rs"),
@@ -235,6 +236,8 @@ fn put_observed(bytes: &mut Vec<u8>, observed: &Observed) {
         put(bytes, count.offset);
         put(bytes, count.distance);
     }
+    put(bytes, observed.residue.len() as u64);
+    observed.residue.iter().for_each(|words| put(bytes, *words));
     let numbers = observed.numbers.observed();
     put(bytes, numbers.len() as u64);
     numbers.iter().for_each(|number| put(bytes, *number as u64));
@@ -298,6 +301,7 @@ impl Reader<'_> {
         let relative = self.list(Self::path)?;
         let libraries = self.list(Self::text)?.into_iter().map(OsString::from_vec).collect();
         let counts = self.list(Self::count)?;
+        let residue = self.list(Self::number)?;
         let numbers = Numbers::of(self.list(|reader| usize::try_from(reader.number()?).ok())?);
         let files = Files::of_kept(self.list(Self::watched)?);
         let refusal = if self.flag()? { Some(self.refusal()?) } else { None };
@@ -309,6 +313,7 @@ impl Reader<'_> {
             exe,
             libraries,
             counts,
+            residue,
             numbers,
             place,
             line,
@@ -369,6 +374,7 @@ mod tests {
             relative: vec!["lib/x".into()],
             libraries: ["x".into()].into(),
             counts: vec![Place { path: "/bin/tool".into(), offset: 4096, access: *b"rw-p", distance: 8 }],
+            residue: vec![u64::MAX, 1 << 63],
             numbers: Numbers::of([1, 3]),
             place: 5,
             line: "/lib/tool.py:3: sys.argv".to_owned(),

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use super::calls::refuse;
 use super::counts::Place;
 use super::numbers::Numbers;
+use super::residue::{self, Main};
 use super::run::{PAGE, Run, Seen};
 use super::{Live, Observed, Refusal, compare, secret, stdio};
 use crate::Reason;
@@ -25,14 +26,31 @@ use crate::warm::zygote::{self, Means};
 /// a start may have.
 const ARGUMENTS: usize = wire::ROOM;
 
-/// Runs the program up to its `main` with the most arguments, and with each of these `numbers` of them. Returns the result.
+/// Runs the program up to its `main` with the most arguments, with each of these `numbers` of them, and without the runtime. Returns the
+/// result.
 pub(super) fn observe(spec: &Spec<'_>, numbers: &BTreeSet<usize>, means: Means<'_>, live: &Live) -> Observed {
+    let (mut observed, main) = observe_numbers(spec, numbers, means, live);
+    match main.map(|main| residue::of_cold(spec, means, &main, live)) {
+        Some(Ok(residue)) => observed.residue = residue,
+        Some(Err(refusal)) => observed.refusal = Some(refusal),
+        None => {}
+    }
+    observed
+}
+
+/// The same, but not without the runtime. Returns as well where `main` is, if nothing keeps the program cold.
+pub(super) fn observe_numbers(
+    spec: &Spec<'_>,
+    numbers: &BTreeSet<usize>,
+    means: Means<'_>,
+    live: &Live,
+) -> (Observed, Option<Main>) {
     let mut seen = Seen::default();
-    let (refusal, counts) = match compare_all(spec, numbers, means, live, &mut seen) {
-        Ok(counts) => (None, counts),
-        Err(refusal) => (Some(refusal), Vec::new()),
+    let (refusal, counts, main) = match compare_all(spec, numbers, means, live, &mut seen) {
+        Ok((counts, main)) => (None, counts, Some(main)),
+        Err(refusal) => (Some(refusal), Vec::new(), None),
     };
-    Observed {
+    let observed = Observed {
         names: seen.names,
         looks: seen.looks,
         files: seen.files,
@@ -40,22 +58,24 @@ pub(super) fn observe(spec: &Spec<'_>, numbers: &BTreeSet<usize>, means: Means<'
         exe: seen.exe,
         libraries: seen.libraries,
         counts,
+        residue: Vec::new(),
         numbers: Numbers::of(numbers.iter().copied()),
         place: 0,
         line: String::new(),
         refusal,
         key: Vec::new(),
-    }
+    };
+    (observed, main)
 }
 
-/// Compares the run with the most arguments with those that have one of `numbers`. Returns the places that keep the number.
+/// Compares the run with the most arguments with those that have one of `numbers`. Returns the places that keep the number, and `main`'s.
 fn compare_all(
     spec: &Spec<'_>,
     numbers: &BTreeSet<usize>,
     means: Means<'_>,
     live: &Live,
     seen: &mut Seen,
-) -> Result<Vec<Place>, Refusal> {
+) -> Result<(Vec<Place>, Main), Refusal> {
     if rustix::param::page_size() as u64 != PAGE {
         return refuse(Reason::NotObserved, "pages of another size than 4 KiB");
     }
@@ -85,7 +105,7 @@ fn compare_all(
         }
         counts = Some(found);
     }
-    Ok(counts.unwrap_or_default())
+    Ok((counts.unwrap_or_default(), Main::of(&one)?))
 }
 
 /// Adds the inputs that a run has seen to `seen`.

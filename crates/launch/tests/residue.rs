@@ -1,0 +1,100 @@
+//! A tool that reads its stack before it writes there finds it as a cold process may find it.
+#![cfg(target_arch = "x86_64")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use common::{Case, Victim, case, compile, resetting_launcher, start, warm_launcher};
+use hotstart_launch::{AllocatorChoice, Allocators, Launcher};
+use hotstart_model::Status;
+
+const ROUNDS: usize = 6;
+/// The kernel aligns the stack to 16 bytes, of 64.
+const LINES: usize = 4;
+
+fn tool(flags: &[&str]) -> Victim {
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().canonicalize().unwrap().join("residue");
+    let source = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/tests/residue.c"));
+    compile(source, &program, flags);
+    Victim { dir, program }
+}
+
+/// Where something is left, and where the stack begins within a line of the cache.
+fn look(launcher: &Launcher, tool: &Victim, case: &Case, is_warm: bool) -> (String, String) {
+    let (ran, exit) = start(launcher, tool, case);
+    assert_eq!(
+        (ran.status, exit.via.is_warm(), exit.doubtful),
+        (Status::Exited(0), is_warm, false),
+        "{exit:?}"
+    );
+    let (line, left) = ran.stdout.trim().split_once(' ').unwrap();
+    (line.to_owned(), left.to_owned())
+}
+
+/// Returns how far below `main`'s frame something is left in `one`, but not in `other`.
+fn surplus(one: &str, other: &str) -> Vec<usize> {
+    let words = one.bytes().zip(other.bytes()).enumerate();
+    words.filter(|(_, pair)| *pair == (b'1', b'0')).map(|(word, _)| 8 * (word + 1)).collect()
+}
+
+/// Returns what cold processes leave: it depends on where the stack begins within a line, which is random, as ld.so aligns some frames.
+fn cold_ones(cold: &Launcher, tool: &Victim, case: &Case) -> Vec<String> {
+    let mut found = BTreeMap::new();
+    while found.len() < LINES {
+        let (line, left) = look(cold, tool, case, false);
+        let known = found.entry(line).or_insert_with(|| left.clone());
+        assert_eq!(*known, left, "cold processes differ");
+    }
+    found.into_values().collect()
+}
+
+/// Runs the tool warm, which `fits` has to accept.
+fn check(warm: &[Launcher], tool: &Victim, case: &Case, cold: &[String], fits: impl Fn(&str, &str) -> bool) {
+    for launcher in warm {
+        for round in 0..ROUNDS {
+            let (_, left) = look(launcher, tool, case, true);
+            let surpluses = cold.iter().map(|cold| surplus(&left, cold)).collect::<Vec<_>>();
+            assert!(cold.iter().any(|cold| fits(&left, cold)), "round {round}: {surpluses:?}");
+        }
+    }
+}
+
+fn launchers() -> [Launcher; 2] {
+    [warm_launcher(&["residue"]), resetting_launcher(&["residue"])]
+}
+
+#[test]
+fn something_is_left_on_the_stack_where_it_is_in_a_cold_process() {
+    for flags in [&["-Wl,-z,now"][..], &["-Wl,-z,lazy"]] {
+        let (tool, case) = (tool(flags), case(&[]));
+        let cold = cold_ones(&Launcher::new(), &tool, &case);
+        check(&launchers(), &tool, &case, &cold, |left, cold| left == cold);
+    }
+}
+
+/// ld.so copies the variable to the stack. The observation is without it, as it leads to no library.
+#[test]
+fn with_a_library_path_nothing_is_left_where_it_is_zero_in_a_cold_process() {
+    let (tool, mut case) = (tool(&[]), case(&["argument"]));
+    case.env.push(("LD_LIBRARY_PATH", format!("/no/{}", "x".repeat(500))));
+    let cold = cold_ones(&Launcher::new(), &tool, &case);
+    check(&launchers(), &tool, &case, &cold, |left, cold| surplus(left, cold).is_empty());
+}
+
+#[test]
+fn a_chosen_allocator_leaves_what_it_leaves_in_a_cold_process() {
+    let (tool, case) = (tool(&[]), case(&[]));
+    let library = tool.dir.path().canonicalize().unwrap().join("liballocator.so");
+    let source = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/tests/allocator.c"));
+    compile(source, &library, &["-shared", "-fPIC", "-fno-builtin"]);
+    let allocators = || {
+        let tools = vec![("residue".to_owned(), Some(library.clone()))];
+        Allocators::new(AllocatorChoice { all: None, tools }).unwrap()
+    };
+    let cold = cold_ones(&Launcher::new().with_allocators(allocators()), &tool, &case);
+    let warm = launchers().map(|launcher| launcher.with_allocators(allocators()));
+    check(&warm, &tool, &case, &cold, |left, cold| left == cold);
+}
