@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::numeric::{self, Block, Format};
 use crate::options::Request;
-use crate::regex::parse::{parse, push_byte};
+use crate::regex::parse::parse;
 use crate::regex::{ByteSet, Element, MANY, Work, backref, captures, search};
 use crate::variables::{Variable, Variables, split_name};
 use crate::{Certain, undecided};
@@ -185,9 +185,14 @@ impl Builder<'_> {
     }
 
     fn fixed(&mut self, text: &[u8]) {
-        for &byte in text {
-            let byte = if self.pattern.ignores_case { byte.to_ascii_lowercase() } else { byte };
-            push_byte(&mut self.pattern.elements, byte);
+        let elements = &mut self.pattern.elements;
+        if !matches!(elements.last(), Some(Element::Literal(_))) && !text.is_empty() {
+            elements.push(Element::Literal(Vec::with_capacity(text.len())));
+        }
+        let Some(Element::Literal(literal)) = elements.last_mut() else { return };
+        match self.pattern.ignores_case {
+            true => literal.extend(text.iter().map(u8::to_ascii_lowercase)),
+            false => literal.extend_from_slice(text),
         }
     }
 

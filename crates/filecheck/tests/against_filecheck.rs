@@ -18,6 +18,10 @@ use hotstart_filecheck::{Dialect, Request, battery};
 #[path = "oracle/client.rs"]
 mod client;
 
+#[path = "adversary/mod.rs"]
+mod adversary;
+
+use adversary::Adversary;
 use client::Oracle;
 
 fn filechecks() -> Vec<PathBuf> {
@@ -151,6 +155,41 @@ fn no_generated_pass_is_wrong() {
     }
     println!("{cases} cases, {decided} decided as passes, {missed} of one in 128 of the others pass");
     assert!(decided > 0, "the generator makes no passes");
+}
+
+/// Only passes are compared, so that most of the time goes to new cases.
+#[test]
+fn no_adversarial_pass_is_wrong() {
+    let mut tools = Real::all();
+    if tools.is_empty() {
+        skipped("no FileCheck of LLVM 15 or newer is installed: nothing to compare with");
+        return;
+    }
+    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
+    let time = Duration::from_secs(number("HOTSTART_FILECHECK_SECONDS").unwrap_or(20));
+    let seed = number("HOTSTART_FILECHECK_SEED").unwrap_or(1);
+    let (begun, dir) = (Instant::now(), tempfile::tempdir().unwrap());
+    let (mut cases, mut decided, mut wrong) = (0u64, 0u64, Vec::new());
+    while begun.elapsed() < time && wrong.len() < 20 {
+        let case = Adversary::new(seed + cases, Dialect::Llvm).case();
+        let request = Request::parse(&case.args, None);
+        for input in &case.inputs {
+            cases += 1;
+            let Ok(request) = &request else { continue };
+            if request.decide(case.check.as_bytes(), input.as_bytes()).is_err() {
+                continue;
+            }
+            decided += 1;
+            let fails = |tool: &mut Real| !tool.passes(&case.args, dir.path(), &case.check, input);
+            if let Some(tool) = tools.iter_mut().position(fails) {
+                let name = tools[tool].name().display();
+                wrong.push(format!("{name}: {:?}\n{}\n--\n{input}", case.args, case.check));
+                break;
+            }
+        }
+    }
+    println!("{cases} adversarial cases, {decided} decided, {} wrong", wrong.len());
+    assert!(wrong.is_empty(), "seed {seed}: wrong passes\n{}", wrong.join("\n====\n"));
 }
 
 /// Random numbers that can be reproduced (xorshift).

@@ -10,6 +10,11 @@ use std::time::{Duration, Instant};
 
 use hotstart_filecheck::{Dialect, battery};
 
+#[path = "adversary/mod.rs"]
+mod adversary;
+
+use adversary::Adversary;
+
 /// Inputs for each generated check file.
 const MUTANTS: usize = 6;
 
@@ -125,6 +130,31 @@ fn no_generated_pass_is_wrong() {
         }
     }
     println!("{cases} generated cases, {passed} of them pass, {decided} decided\n{undecided:?}");
+}
+
+/// Only passes are compared, so that most of the time goes to new cases.
+#[test]
+fn no_adversarial_pass_is_wrong() {
+    let Some(mut oracle) = Oracle::start() else { return };
+    let seed = number("HOTSTART_FILECHECK_SEED", 1);
+    let end = Instant::now() + Duration::from_secs(number("HOTSTART_FILECHECK_SECONDS", 20));
+    let (mut cases, mut decided, mut wrong) = (0_u64, 0_u64, Vec::new());
+    while Instant::now() < end && wrong.len() < 20 {
+        let case = Adversary::new(seed.wrapping_add(cases), Dialect::Pypi).case();
+        for input in &case.inputs {
+            cases += 1;
+            if decides(&case.args, &case.check, input).is_err() {
+                continue;
+            }
+            decided += 1;
+            if !oracle.passes(&case.args, &case.check, input) {
+                wrong.push(format!("{:?}\n{}\n--\n{input}", case.args, case.check));
+                break;
+            }
+        }
+    }
+    println!("{cases} adversarial cases, {decided} decided, {} wrong", wrong.len());
+    assert!(wrong.is_empty(), "seed {seed}: wrong passes\n{}", wrong.join("\n====\n"));
 }
 
 /// A generator of cases (xorshift).

@@ -1,40 +1,33 @@
 //! Tests the installed FileChecks while tests run.
 //!
-//! One thread checks now and then whether a FileCheck was used often enough. A test that has begun is completed after the
-//! run, so that the next run has its result; a run of few tests never begins one.
+//! One thread waits for a FileCheck that was used often enough. A test that has begun is completed after the run, so that the next
+//! run has its result; a run of few tests never begins one.
 
-use std::sync::Condvar;
-use std::sync::Mutex;
 use std::thread;
-use std::time::Duration;
 
 use hotstart_shell::FileChecks;
 
-/// The time between two checks.
-const LOOK: Duration = Duration::from_millis(50);
+/// Ends the testing when it is dropped, also by a panic: the thread would otherwise wait for ever.
+struct Testing<'f>(&'f FileChecks);
+
+impl Drop for Testing<'_> {
+    fn drop(&mut self) {
+        self.0.end_testing();
+    }
+}
 
 /// Runs `run`, and meanwhile tests the FileChecks that were used often enough.
 pub fn while_testing<R>(filechecks: Option<&FileChecks>, run: impl FnOnce() -> R) -> R {
     let Some(filechecks) = filechecks else { return run() };
-    let (is_over, ended) = (Mutex::new(false), Condvar::new());
     thread::scope(|scope| {
+        filechecks.begin_testing();
+        let _testing = Testing(filechecks);
         let name = "filecheck".to_owned();
-        // Without a thread, no FileCheck is trusted.
-        let tester = thread::Builder::new().name(name).spawn_scoped(scope, || {
-            let mut over = is_over.lock().expect("no panic while locked");
-            while !*over {
-                drop(over);
-                filechecks.test_pending(&|| false);
-                over = is_over.lock().expect("no panic while locked");
-                if !*over {
-                    over = ended.wait_timeout(over, LOOK).expect("no panic while locked").0;
-                }
-            }
-        });
-        let result = run();
-        *is_over.lock().expect("no panic while locked") = true;
-        ended.notify_all();
-        drop(tester);
-        result
+        let tester = thread::Builder::new().name(name).spawn_scoped(scope, || filechecks.test_pending());
+        if tester.is_err() {
+            // Nobody waits for a test that does not come. No FileCheck is trusted.
+            filechecks.end_testing();
+        }
+        run()
     })
 }

@@ -82,8 +82,9 @@ impl Port {
         // Fails only for an invalid descriptor.
         let _ = rustix::fs::fcntl_setfl(&to, OFlags::NONBLOCK);
         let to = Rc::new(to);
-        let capture = Capture { stage: None, from, to: to.clone(), waiting, at: 0 };
-        Port { fd: to, role: Role::Capture(capture) }
+        let fd = if waiting.is_empty() { from.clone() } else { to.clone() };
+        let capture = Capture { stage: None, from, to, waiting, at: 0 };
+        Port { fd, role: Role::Capture(capture) }
     }
 
     /// Whether it waits to write.
@@ -239,8 +240,27 @@ impl Pump<'_, '_> {
         }
     }
 
+    /// Starts FileChecks that should not wait any longer for the rest of their input.
+    fn hand_over_late(&mut self) -> Halting<()> {
+        for at in 0..self.ports.len() {
+            let Role::Input(index, _) = self.ports[at].role else { continue };
+            let is_late = match &self.stages[index].pending {
+                Some(Pending::FileCheck(waiting)) => waiting.is_late(),
+                _ => false,
+            };
+            if is_late {
+                let Port { fd, role: Role::Input(_, data) } = self.ports.remove(at) else { continue };
+                let added = self.hand_over(index, data, Some(fd))?;
+                self.ports.extend(added);
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
     /// Moves what can be moved. Returns false if the job was ended and nothing moves any more.
     fn step(&mut self) -> Halting<bool> {
+        self.hand_over_late()?;
         let flags = |port: &Port| if port.writes() { PollFlags::OUT } else { PollFlags::IN };
         let mut fds: Vec<PollFd<'_>> =
             self.ports.iter().map(|port| PollFd::from_borrowed_fd(port.fd.as_fd(), flags(port))).collect();

@@ -204,6 +204,25 @@ fn a_program_that_only_has_the_name_is_never_believed() {
     assert_eq!((transcript.exit_code, transcript.matched), (Some(0), 0));
 }
 
+/// While the battery tests a program, its uses wait for their input and for the verdict. Nobody knows yet that it is a FileCheck, so
+/// what comes before it in the pipeline may wait for it.
+#[test]
+fn a_program_under_test_starts_before_its_input_is_complete() {
+    let dir = tempfile::tempdir().unwrap();
+    let filechecks = FileChecks::new(Arc::new(Launcher::new()), None).expecting(1000);
+    // The battery never ends: nobody runs it.
+    filechecks.begin_testing();
+    let env: Environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();
+    let space = Space::with(dir, env, filechecks);
+    let program = space.dir.path().join("FileCheck-maker");
+    fs::write(&program, "#!/bin/sh\ntouch made\ngrep -q late\n").unwrap();
+    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let text = format!("sh -c 'until [ -e made ]; do :; done; echo late' | {} check", program.display());
+    let transcript = space.run(&text, true, false);
+    assert_eq!((transcript.exit_code, transcript.matched), (Some(0), 0), "{transcript:?}");
+    assert_eq!(space.filechecks.counts().left.get("not put to the test yet"), Some(&1));
+}
+
 #[test]
 fn a_difference_switches_it_off() {
     let Some(filecheck) = installed() else { return };

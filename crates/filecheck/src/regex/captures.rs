@@ -52,8 +52,18 @@ fn longest(
             return undecided("a capture beside a bounded repetition of a group");
         }
     }
+    // Most candidates are refused by the literal that follows.
+    let next = rest.iter().find(|element| !matches!(element, Element::Open(_) | Element::Close(_)));
+    let may_follow = |at: usize| match next {
+        Some(Element::Literal(literal)) => text[at..].starts_with(literal),
+        _ => true,
+    };
     for candidate in step(element, text, Positions::one(at), work)?.descending() {
-        if candidate <= end && sequence(rest, text, Positions::one(candidate), work)?.contains(end) {
+        work.spend(1)?;
+        if candidate <= end
+            && may_follow(candidate)
+            && sequence(rest, text, Positions::one(candidate), work)?.contains(end)
+        {
             return Ok(candidate);
         }
     }

@@ -6,55 +6,82 @@ use super::{ByteSet, Element, Group, MANY, Work};
 use crate::{Certain, undecided};
 
 /// Positions in a text: intervals with both ends included, in order, neither touching nor overlapping.
+///
+/// Most sets have one interval, so the first needs no memory of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Positions(Vec<(usize, usize)>);
+pub(crate) struct Positions {
+    first: Option<(usize, usize)>,
+    /// Empty if there is no first one.
+    more: Vec<(usize, usize)>,
+}
 
 impl Positions {
     pub fn one(place: usize) -> Self {
-        Positions(vec![(place, place)])
+        Positions { first: Some((place, place)), more: Vec::new() }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.first.is_none()
+    }
+
+    /// Returns the number of intervals.
+    fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.more.len()
+    }
+
+    fn intervals(&self) -> impl DoubleEndedIterator<Item = (usize, usize)> + '_ {
+        self.first.iter().chain(&self.more).copied()
     }
 
     pub fn contains(&self, place: usize) -> bool {
-        self.0.iter().any(|&(low, high)| low <= place && place <= high)
+        self.intervals().any(|(low, high)| low <= place && place <= high)
     }
 
     pub fn last(&self) -> Option<usize> {
-        self.0.last().map(|&(_, high)| high)
+        self.intervals().next_back().map(|(_, high)| high)
     }
 
     /// Iterates from the last to the first.
     pub fn descending(&self) -> impl Iterator<Item = usize> + '_ {
-        self.0.iter().rev().flat_map(|&(low, high)| (low..=high).rev())
+        self.intervals().rev().flat_map(|(low, high)| (low..=high).rev())
     }
 
     /// Adds an interval that begins no earlier than the last one.
     fn push(&mut self, low: usize, high: usize) {
-        match self.0.last_mut() {
-            Some(last) if low <= last.1.saturating_add(1) => last.1 = last.1.max(high),
-            _ => self.0.push((low, high)),
+        let last = match self.more.last_mut() {
+            Some(last) => last,
+            None => self.first.get_or_insert((low, high)),
+        };
+        if low <= last.1.saturating_add(1) {
+            last.1 = last.1.max(high);
+        } else {
+            self.more.push((low, high));
         }
     }
 
     fn union(all: Vec<Positions>) -> Self {
-        let mut intervals: Vec<(usize, usize)> = all.into_iter().flat_map(|one| one.0).collect();
-        intervals.sort_unstable();
-        let mut union = Positions::default();
-        intervals.into_iter().for_each(|(low, high)| union.push(low, high));
-        union
+        all.iter().flat_map(Positions::intervals).collect()
     }
 
     /// Returns the positions for which `is_in` holds.
     fn filter(&self, work: &Work, is_in: impl Fn(usize) -> bool) -> Certain<Self> {
         let mut kept = Positions::default();
-        for &(low, high) in &self.0 {
+        for (low, high) in self.intervals() {
             work.spend(high - low + 1)?;
             (low..=high).filter(|&place| is_in(place)).for_each(|place| kept.push(place, place));
         }
         Ok(kept)
+    }
+}
+
+impl FromIterator<(usize, usize)> for Positions {
+    /// Takes intervals in any order.
+    fn from_iter<I: IntoIterator<Item = (usize, usize)>>(intervals: I) -> Self {
+        let mut intervals: Vec<_> = intervals.into_iter().collect();
+        intervals.sort_unstable();
+        let mut all = Positions::default();
+        intervals.into_iter().for_each(|(low, high)| all.push(low, high));
+        all
     }
 }
 
@@ -77,7 +104,7 @@ pub(crate) fn sequence(
 
 /// Returns the possible ends of one part that begins at any of `from`.
 pub(crate) fn step(element: &Element, text: &[u8], from: Positions, work: &Work) -> Certain<Positions> {
-    work.spend(from.0.len() + 1)?;
+    work.spend(from.len() + 1)?;
     match element {
         Element::Literal(literal) => literals(literal, text, &from, work),
         Element::Set { set, min, max } => sets(*set, (*min as usize, *max), text, &from, work),
@@ -97,7 +124,7 @@ pub(crate) fn step(element: &Element, text: &[u8], from: Positions, work: &Work)
 
 fn literals(literal: &[u8], text: &[u8], from: &Positions, work: &Work) -> Certain<Positions> {
     let mut ends = Positions::default();
-    for &(low, high) in &from.0 {
+    for (low, high) in from.intervals() {
         if low == high {
             work.spend(1)?;
             if text[low..].starts_with(literal) {
@@ -126,27 +153,34 @@ fn sets(
     from: &Positions,
     work: &Work,
 ) -> Certain<Positions> {
-    let mut ends = Vec::new();
-    for &(low, high) in &from.0 {
+    let mut ends = Positions::default();
+    for (low, high) in from.intervals() {
         let mut start = low;
         while start <= high {
             // All starts within one run of the set's bytes are treated together: their ends form one interval.
             let bound = if max == MANY { usize::MAX } else { (high - start).saturating_add(max as usize) };
-            let run = text[start..].iter().take(bound).take_while(|&&byte| set.contains(byte)).count();
+            let run = run(set, &text[start..], bound);
             work.spend(run + 1)?;
             let run_end = start + run;
             if run >= min {
                 let last_start = high.min(run_end - min);
                 let last_end = if max == MANY { run_end } else { run_end.min(last_start + max as usize) };
-                ends.push((start + min, last_end));
+                // Starts ascend, and so do their first ends.
+                ends.push(start + min, last_end);
             }
             start = run_end + 1;
         }
     }
-    ends.sort_unstable();
-    let mut merged = Positions::default();
-    ends.into_iter().for_each(|(low, high)| merged.push(low, high));
-    Ok(merged)
+    Ok(ends)
+}
+
+/// Returns how many bytes at the start of the text are in the set, at most `bound`.
+fn run(set: ByteSet, text: &[u8], bound: usize) -> usize {
+    let text = &text[..bound.min(text.len())];
+    if set == ByteSet::any() {
+        return memchr::memchr(b'\n', text).unwrap_or(text.len());
+    }
+    text.iter().position(|&byte| !set.contains(byte)).unwrap_or(text.len())
 }
 
 /// Adds one round after another until a round finds nothing new.
@@ -165,7 +199,7 @@ fn repeat(
     let mut rounds = min;
     while rounds < max && !at.is_empty() {
         at = sequence(body, text, at, work)?;
-        work.spend(all.0.len() + at.0.len())?;
+        work.spend(all.len() + at.len())?;
         let union = Positions::union(vec![all.clone(), at.clone()]);
         if union == all {
             break;
@@ -207,10 +241,10 @@ mod tests {
     fn bounded_sets_from_an_interval() {
         let set = ByteSet::one(b'a');
         let work = Work::new(1000);
-        let from = Positions(vec![(0, 2)]);
+        let from = Positions::from_iter([(0, 2)]);
         let found = sets(set, (1, 2), b"aaaaaa", &from, &work).unwrap();
-        assert_eq!(found, Positions(vec![(1, 4)]));
-        let found = sets(set, (2, 2), b"aabaaa", &Positions(vec![(0, 5)]), &work).unwrap();
-        assert_eq!(found, Positions(vec![(2, 2), (5, 6)]));
+        assert_eq!(found, Positions::from_iter([(1, 4)]));
+        let found = sets(set, (2, 2), b"aabaaa", &Positions::from_iter([(0, 5)]), &work).unwrap();
+        assert_eq!(found, Positions::from_iter([(5, 6), (2, 2)]));
     }
 }

@@ -17,7 +17,8 @@ const PER_UNIT: usize = 16;
 /// Returns the leftmost longest match. Only for patterns without back-references, with all values filled in.
 pub(crate) fn find(elements: &[Element], text: &[u8], work: &Work) -> Certain<Option<Range<usize>>> {
     if let [Element::Literal(literal)] = elements {
-        let found = memmem::find(text, literal).map(|start| start..start + literal.len());
+        let found = near(text, literal).or_else(|| memmem::find(text, literal));
+        let found = found.map(|start| start..start + literal.len());
         work.spend(found.as_ref().map_or(text.len(), |found| found.end) / PER_UNIT + 1)?;
         return Ok(found);
     }
@@ -28,6 +29,13 @@ pub(crate) fn find(elements: &[Element], text: &[u8], work: &Work) -> Certain<Op
         Ok(found.is_some())
     })?;
     Ok(found)
+}
+
+/// Looks for the literal at the beginning of the text. Most matches are on the line where the search begins, or on the next one.
+/// The preparation of a search through all of the text takes longer than this.
+fn near(text: &[u8], literal: &[u8]) -> Option<usize> {
+    // Below 64 bytes, memmem prepares nothing.
+    memmem::find(&text[..text.len().min(63)], literal)
 }
 
 /// Calls `attempt` with all places where a match can start, in order, until it returns true.
@@ -41,10 +49,13 @@ pub(crate) fn each_start(
         starts_within(elements, text, 0..text.len() + 1, work, attempt)?;
         return Ok(());
     };
-    let finder = Finder::new(anchor);
+    let mut finder = None;
     let mut from = 0;
     while from <= text.len() {
-        let Some(next) = finder.find(&text[from..]) else {
+        let rest = &text[from..];
+        let next =
+            near(rest, anchor).or_else(|| finder.get_or_insert_with(|| Finder::new(anchor)).find(rest));
+        let Some(next) = next else {
             return work.spend((text.len() - from) / PER_UNIT);
         };
         let place = from + next;
@@ -81,7 +92,9 @@ fn starts_within(
     let mut at = range.start;
     while at < range.end {
         let next = match first {
-            Some(Element::Literal(literal)) if !literal.is_empty() => memmem::find(&text[at..], literal),
+            Some(Element::Literal(literal)) if !literal.is_empty() => {
+                near(&text[at..], literal).or_else(|| memmem::find(&text[at..], literal))
+            }
             Some(Element::Set { set, min: 1.., .. }) => {
                 text[at..].iter().position(|&byte| set.contains(byte))
             }

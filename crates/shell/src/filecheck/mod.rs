@@ -20,6 +20,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use hotstart_filecheck::{Dialect, MAX_INPUT, Undecided};
 use hotstart_inputs::Input;
@@ -39,6 +40,12 @@ pub(crate) use waiting::{Started, Waiting};
 
 /// A run of so many tests uses its FileCheck often enough to have it tested at once.
 const MANY_TESTS: usize = 500;
+
+/// How long a FileCheck waits for the end of the battery that tests it. The battery takes a tenth of a second, and saves a run that may
+/// take as long.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+const OFF: &str = "switched off after a difference";
 
 /// Runs a script once, traced, and returns its inputs if it passes without output and they can be told.
 pub type Observe = fn(&Script, &Launcher, &Group) -> Option<Vec<Input>>;
@@ -166,16 +173,23 @@ impl FileChecks {
         self.trust.refuse_all(&format!("a run with it differed in {test}"));
     }
 
-    /// Runs the battery on the FileChecks that were used often enough and have no verdict yet. Returns when that is
-    /// done, or when `is_over` returns true.
-    pub fn test_pending(&self, is_over: &(dyn Fn() -> bool + Sync)) {
-        while let Some(tool) = self.trust.next_pending() {
-            if is_over() {
-                return;
-            }
-            let verdict = battery::verdict(&tool, self, is_over);
+    /// Runs the battery on each FileCheck that was used often enough and has no verdict yet, until
+    /// [`end_testing`](FileChecks::end_testing) is called. A battery that has begun is completed.
+    pub fn test_pending(&self) {
+        while let Some(tool) = self.trust.wait_for_pending() {
+            let verdict = battery::verdict(&tool, self);
             self.trust.settle(&tool, verdict);
         }
+    }
+
+    /// Announces a thread that calls [`test_pending`](FileChecks::test_pending).
+    pub fn begin_testing(&self) {
+        self.trust.set_testing(true);
+    }
+
+    /// Ends the testing of FileChecks.
+    pub fn end_testing(&self) {
+        self.trust.set_testing(false);
     }
 
     /// Whether this FileCheck is trusted. Runs the battery now if there is no verdict yet.
@@ -183,7 +197,7 @@ impl FileChecks {
         let Some(dialect) = dialect(program) else { return false };
         let tool = Tool::new(program, dialect, env);
         if !self.trust.is_known(&tool) {
-            let verdict = battery::verdict(&tool, self, &|| false);
+            let verdict = battery::verdict(&tool, self);
             self.trust.settle(&tool, verdict);
         }
         self.trust.believes(&tool)
@@ -223,7 +237,7 @@ impl FileChecks {
 
     fn attempt(&self, call: &Call<'_>) -> Result<(Question, Option<String>), Undecided> {
         if self.is_off.load(Ordering::Relaxed) {
-            return Err(Undecided("switched off after a difference"));
+            return Err(Undecided(OFF));
         }
         if call.env.get("LD_PRELOAD").is_some() {
             return Err(Undecided("LD_PRELOAD"));
@@ -233,20 +247,25 @@ impl FileChecks {
             return Err(Undecided("a variable that changes what a Python script does"));
         }
         let tool = Arc::new(Tool::new(call.program, dialect, call.env));
-        let files = self.trust.ask(&tool).map_err(Undecided)?;
+        let filecheck = match self.trust.ask(&tool) {
+            Ok(filecheck) => Some(filecheck),
+            // The battery of a script takes too long to wait for it.
+            Err(trust::NOT_YET) if dialect == Dialect::Llvm && self.trust.is_coming(&tool) => None,
+            Err(why) => return Err(Undecided(why)),
+        };
         let opts = call.env.get("FILECHECK_OPTS").map(|opts| opts.to_string_lossy());
         let request = dialect.parse(call.args, opts.as_deref())?;
         let input_file = request.input_file().map(str::to_owned);
         let path = join(call.cwd, request.check_file());
         let mark = Mark::of(Path::new(&path)).ok_or(Undecided("no check file"))?;
         let check = regular_file(&path).ok_or(Undecided("no check file"))?;
-        let asked = match &self.passes {
-            Some(_) => question::asked(call, &files, &tool, &check),
-            None => Hash::default(),
+        let called = self.passes.as_ref().map(|_| question::called(call, &check)).unwrap_or_default();
+        let mut question = Question::new(tool, called, filecheck, request, check, mark);
+        let has_passed = |passes: &Passes| {
+            filecheck.is_some_and(|filecheck| passes.has(&question::asked(&filecheck, &called)))
         };
-        let mut question = Question::new(tool, asked, request, check, mark);
         // FileCheck complains about a check file before it reads its input. It did not if it has passed with this one.
-        if !self.passes.as_ref().is_some_and(|passes| passes.has(&asked)) {
+        if !self.passes.as_ref().is_some_and(has_passed) {
             question.prepare()?;
         }
         Ok((question, input_file))
@@ -256,9 +275,17 @@ impl FileChecks {
     /// [`has_failed`](FileChecks::has_failed) wants to know of a failure.
     pub(crate) fn decide(&self, question: Question, input: &[u8]) -> Result<(), Open> {
         let mut open = Open { tool: Arc::clone(&question.tool), is_remembered: false };
-        let mut hashes = [question.asked; 2];
+        let filecheck = match self.filecheck(&question) {
+            Ok(filecheck) => filecheck,
+            Err(why) => {
+                self.leave(why);
+                return Err(open);
+            }
+        };
+        let mut hashes = [Hash::default(); 2];
         if let Some(passes) = &self.passes {
-            hashes[1] = question::answered(&question.asked, input);
+            hashes[0] = question::asked(&filecheck, &question.call);
+            hashes[1] = question::answered(&hashes[0], input);
             open.is_remembered = passes.has(&hashes[1]);
             if open.is_remembered && passes.samples(&hashes[1]) {
                 self.leave("one of a sample of remembered passes");
@@ -277,6 +304,24 @@ impl FileChecks {
                 Err(open)
             }
         }
+    }
+
+    /// Returns the hash of the FileCheck that is asked. If the battery tests it now, waits for the verdict.
+    fn filecheck(&self, question: &Question) -> Result<Hash, &'static str> {
+        if let Some(filecheck) = question.filecheck {
+            return Ok(filecheck);
+        }
+        self.trust.wait(&question.tool, PATIENCE);
+        match self.is_off.load(Ordering::Relaxed) {
+            true => Err(OFF),
+            false => self.trust.ask(&question.tool),
+        }
+    }
+
+    /// Whether FileCheck should run at once, though its input is incomplete: the battery takes long, and until it has ended, nobody
+    /// knows that this program is one that only waits for its input.
+    pub(crate) fn is_late(&self, question: &Question, since: Instant) -> bool {
+        question.filecheck.is_none() && since.elapsed() > PATIENCE && !self.trust.believes(&question.tool)
     }
 
     /// Takes the failure of a FileCheck that had to run. If a pass was remembered, no pass is believed any more: none that is
@@ -372,7 +417,8 @@ mod tests {
         let ask = |checks: &FileChecks| checks.attempt(&call).unwrap().0;
         let checks = believed(u64::MAX);
         assert!(checks.decide(ask(&checks), b"b").is_err(), "the matcher does not decide it");
-        let asked = ask(&checks).asked;
+        let question = ask(&checks);
+        let asked = question::asked(&question.filecheck.unwrap(), &question.call);
         checks.passes.as_ref().unwrap().add(&[asked, question::answered(&asked, b"b")]);
         assert!(checks.decide(ask(&checks), b"b").is_ok(), "it is remembered");
         assert_eq!(checks.counts().remembered, 1);
@@ -384,5 +430,55 @@ mod tests {
         assert_eq!(checks.counts().contradictions, ["FileCheck check"]);
         assert_eq!(checks.attempt(&call).err(), Some(Undecided("it answered the test cases otherwise")));
         assert_eq!(passes_report(&passes_directory(&dir.path().join("cache"))), PassesReport::default());
+    }
+
+    /// FileChecks of which the first use is tested, and a call of one.
+    fn under_test(dir: &Path) -> (FileChecks, PathBuf) {
+        let program = dir.join("FileCheck");
+        fs::write(&program, "").unwrap();
+        fs::write(dir.join("check"), "CHECK: a\n").unwrap();
+        let checks = FileChecks::new(Arc::new(Launcher::new()), None).expecting(MANY_TESTS);
+        checks.begin_testing();
+        (checks, program)
+    }
+
+    fn question(checks: &FileChecks, program: &Path) -> Result<Question, Undecided> {
+        let (env, args) = (Environment::new(), ["check".to_owned()]);
+        let cwd = program.parent().unwrap().to_str().unwrap();
+        checks.attempt(&Call { program, args: &args, env: &env, cwd }).map(|(question, _)| question)
+    }
+
+    #[test]
+    fn the_verdict_of_a_battery_that_runs_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        for refusal in [None, Some("no FileCheck".to_owned())] {
+            let (checks, program) = under_test(dir.path());
+            let first = question(&checks, &program).unwrap();
+            assert!(first.filecheck.is_none() && !checks.is_late(&first, Instant::now()));
+            let passes = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let tool = checks.trust.wait_for_pending().unwrap();
+                    let marks = [Mark::of(&program).unwrap()].into();
+                    checks.trust.settle(&tool, Some(Verdict { refusal: refusal.clone(), marks }));
+                });
+                checks.decide(first, b"a\n").is_ok()
+            });
+            assert_eq!(passes, refusal.is_none());
+        }
+    }
+
+    #[test]
+    fn without_a_verdict_in_time_filecheck_runs() {
+        let dir = tempfile::tempdir().unwrap();
+        let (checks, program) = under_test(dir.path());
+        let first = question(&checks, &program).unwrap();
+        let begun = Instant::now().checked_sub(2 * PATIENCE).unwrap();
+        assert!(checks.is_late(&first, begun));
+        assert!(checks.decide(first, b"a\n").is_err());
+        assert_eq!(checks.counts().left.get(trust::NOT_YET), Some(&1));
+        // Nobody waits for a test that does not come.
+        checks.end_testing();
+        assert_eq!(question(&checks, &program).err(), Some(Undecided(trust::NOT_YET)));
+        assert_eq!(checks.trust.wait_for_pending(), None);
     }
 }

@@ -12,7 +12,10 @@ use super::trust::{Mark, Tool};
 /// A use of FileCheck, before its input is known.
 pub(crate) struct Question {
     pub(super) tool: Arc<Tool>,
-    pub(super) asked: Hash,
+    /// The hash of everything that the answer depends on, except FileCheck and the input.
+    pub(super) call: Hash,
+    /// The hash of the FileCheck. `None` if the matcher may decide only once the battery has ended, which runs now.
+    pub(super) filecheck: Option<Hash>,
     request: Asked,
     check: Vec<u8>,
     /// The check file's version, from before it was read.
@@ -26,8 +29,15 @@ pub(crate) struct Question {
 const VARIABLES: [&str; 8] = ["FILECHECK_", "LLVM_", "LC_", "LANG", "TERM", "COLOR", "CLICOLOR", "NO_COLOR"];
 
 impl Question {
-    pub(super) fn new(tool: Arc<Tool>, asked: Hash, request: Asked, check: Vec<u8>, mark: Mark) -> Self {
-        Question { tool, asked, request, check, mark, prepared: None }
+    pub(super) fn new(
+        tool: Arc<Tool>,
+        call: Hash,
+        filecheck: Option<Hash>,
+        request: Asked,
+        check: Vec<u8>,
+        mark: Mark,
+    ) -> Self {
+        Question { tool, call, filecheck, request, check, mark, prepared: None }
     }
 
     /// Parses the check file.
@@ -51,23 +61,41 @@ fn add(hasher: &mut blake3::Hasher, field: &[u8]) {
     hasher.update(field);
 }
 
-/// Returns the hash of everything that the answer depends on except the input.
-pub(super) fn asked(call: &Call<'_>, files: &[Mark], tool: &Tool, check: &[u8]) -> Hash {
-    let mut hasher = blake3::Hasher::new_derive_key("hotstart: a question to FileCheck, 1");
+/// Returns the hash of a FileCheck.
+pub(super) fn about(tool: &Tool, files: &[Mark]) -> Hash {
+    let mut hasher = blake3::Hasher::new_derive_key("hotstart: a FileCheck, 1");
     // The pass may be the matcher's, and another version of it may decide otherwise.
     add(&mut hasher, battery::version(tool.dialect).as_bytes());
     for mark in files {
         add(&mut hasher, mark.path.as_os_str().as_encoded_bytes());
         mark.numbers.iter().for_each(|number| add(&mut hasher, &number.to_le_bytes()));
     }
-    let loader = tool.loader.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
-    for (name, value) in loader.chain(looked_at(call.env)) {
+    add(&mut hasher, b"");
+    for (name, value) in &tool.loader {
+        add(&mut hasher, name.as_encoded_bytes());
+        add(&mut hasher, value.as_encoded_bytes());
+    }
+    *hasher.finalize().as_bytes()
+}
+
+/// Returns the hash of a call and its check file.
+pub(super) fn called(call: &Call<'_>, check: &[u8]) -> Hash {
+    let mut hasher = blake3::Hasher::new_derive_key("hotstart: a call of FileCheck, 1");
+    for (name, value) in looked_at(call.env) {
         add(&mut hasher, name.as_encoded_bytes());
         add(&mut hasher, value.as_encoded_bytes());
     }
     add(&mut hasher, b"");
     call.args.iter().for_each(|arg| add(&mut hasher, arg.as_bytes()));
     add(&mut hasher, check);
+    *hasher.finalize().as_bytes()
+}
+
+/// Returns the hash of everything that the answer depends on except the input.
+pub(super) fn asked(filecheck: &Hash, call: &Hash) -> Hash {
+    let mut hasher = blake3::Hasher::new_derive_key("hotstart: a question to FileCheck, 2");
+    hasher.update(filecheck);
+    hasher.update(call);
     *hasher.finalize().as_bytes()
 }
 

@@ -9,20 +9,29 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
 
 use hotstart_filecheck::Dialect;
 use hotstart_model::Environment;
 
-use super::{python, store};
+use super::passes::Hash;
+use super::{python, question, store};
 
 /// Uses in a run before the battery tests a FileCheck. The battery takes about as long as this number of its runs,
 /// warm.
 const USES: u32 = 60;
 /// The same for a Python script, of which most starts are cold.
 const USES_OF_SCRIPT: u32 = 150;
-/// The same in a run of many tests, which will certainly use it so often. The first uses make it warm.
-const FIRST_USES: u32 = 8;
+/// The same in a run of many tests, which will certainly use it so often. The slowest tests are often the first ones, so each
+/// use counts.
+const FIRST_USES: u32 = 1;
+/// The same in such a run for a Python script, whose battery costs as much as a hundred uses.
+const FIRST_USES_OF_SCRIPT: u32 = 8;
+
+/// The reason to run a FileCheck that the battery has not tested.
+pub(super) const NOT_YET: &str = "not put to the test yet";
 
 /// A FileCheck, as a call names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -136,90 +145,143 @@ pub(super) struct Verdict {
 enum State {
     Used(u32),
     Pending,
-    Settled(Verdict),
+    /// A verdict, and a hash of what it is about.
+    Settled(Verdict, Hash),
+}
+
+impl State {
+    fn settled(tool: &Tool, verdict: Verdict) -> State {
+        let hash = question::about(tool, &verdict.marks);
+        State::Settled(verdict, hash)
+    }
 }
 
 /// All verdicts on FileChecks.
 #[derive(Debug)]
 pub(super) struct Trust {
     dir: Option<PathBuf>,
-    uses: u32,
+    is_early: bool,
     tools: Mutex<HashMap<Tool, State>>,
+    /// Something is pending, or settled, or testing ends.
+    changed: Condvar,
+    /// Whether someone tests what is pending. Changes only while `tools` is locked.
+    is_testing: AtomicBool,
 }
 
 impl Trust {
     pub fn new(dir: Option<PathBuf>) -> Self {
-        Trust { dir, uses: USES, tools: Mutex::default() }
+        Trust {
+            dir,
+            is_early: false,
+            tools: Mutex::default(),
+            changed: Condvar::new(),
+            is_testing: AtomicBool::new(false),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Tool, State>> {
+        self.tools.lock().expect("no panic while locked")
     }
 
     /// Has FileChecks tested early, since there are so many tests that this pays.
     pub fn test_early(&mut self) {
-        self.uses = FIRST_USES;
+        self.is_early = true;
     }
 
-    /// Returns the files of this FileCheck if the matcher may decide for it, or the reason why not. Counts the use.
-    pub fn ask(&self, tool: &Tool) -> Result<Arc<[Mark]>, &'static str> {
-        const NOT_YET: &str = "not put to the test yet";
-        let mut tools = self.tools.lock().expect("no panic while locked");
+    /// Returns a hash of this FileCheck if the matcher may decide for it, or the reason why not. Counts the use.
+    pub fn ask(&self, tool: &Tool) -> Result<Hash, &'static str> {
+        let mut tools = self.lock();
         if !tools.contains_key(tool) {
             tools.insert(tool.clone(), self.at_first_sight(tool));
         }
         let state = tools.get_mut(tool).expect("entered above");
-        let verdict = match state {
+        let (verdict, hash) = match state {
             State::Used(uses) => {
                 *uses += 1;
                 if *uses >= self.uses(tool) {
                     *state = State::Pending;
+                    self.changed.notify_all();
                 }
                 return Err(NOT_YET);
             }
             State::Pending => return Err(NOT_YET),
-            State::Settled(verdict) => verdict.clone(),
+            State::Settled(verdict, hash) => (verdict.clone(), *hash),
         };
         // A Python script has hundreds of files.
         drop(tools);
         if !verdict.marks.iter().all(Mark::is_current) {
-            self.tools.lock().expect("no panic while locked").insert(tool.clone(), State::Used(1));
+            self.lock().insert(tool.clone(), State::Used(1));
             return Err(NOT_YET);
         }
         match verdict.refusal {
-            None => Ok(verdict.marks),
+            None => Ok(hash),
             Some(_) => Err("it answered the test cases otherwise"),
         }
     }
 
     fn uses(&self, tool: &Tool) -> u32 {
-        match tool.dialect {
-            Dialect::Pypi if self.uses == USES => USES_OF_SCRIPT,
-            _ => self.uses,
+        match (tool.dialect, self.is_early) {
+            (Dialect::Llvm, false) => USES,
+            (Dialect::Llvm, true) => FIRST_USES,
+            (Dialect::Pypi, false) => USES_OF_SCRIPT,
+            (Dialect::Pypi, true) => FIRST_USES_OF_SCRIPT,
         }
+    }
+
+    /// Whether there will soon be a verdict on this FileCheck: it is tested now.
+    pub fn is_coming(&self, tool: &Tool) -> bool {
+        let tools = self.lock();
+        self.is_testing.load(Ordering::Relaxed) && matches!(tools.get(tool), Some(State::Pending))
+    }
+
+    /// Waits for the verdict on a FileCheck that is tested now, but not for long.
+    pub fn wait(&self, tool: &Tool, patience: Duration) {
+        let is_coming = |tools: &mut HashMap<Tool, State>| {
+            self.is_testing.load(Ordering::Relaxed) && matches!(tools.get(tool), Some(State::Pending))
+        };
+        drop(
+            self.changed.wait_timeout_while(self.lock(), patience, is_coming).expect("no panic while locked"),
+        );
+    }
+
+    /// Begins or ends the time in which someone tests what is pending.
+    pub fn set_testing(&self, is_testing: bool) {
+        let tools = self.lock();
+        self.is_testing.store(is_testing, Ordering::Relaxed);
+        drop(tools);
+        self.changed.notify_all();
+    }
+
+    /// Waits for a FileCheck that the battery should test now. `None` if testing has ended.
+    pub fn wait_for_pending(&self) -> Option<Tool> {
+        let is_idle = |tools: &mut HashMap<Tool, State>| {
+            self.is_testing.load(Ordering::Relaxed)
+                && !tools.values().any(|state| matches!(state, State::Pending))
+        };
+        let tools = self.changed.wait_while(self.lock(), is_idle).expect("no panic while locked");
+        let pending = tools.iter().find(|(_, state)| matches!(state, State::Pending));
+        pending.filter(|_| self.is_testing.load(Ordering::Relaxed)).map(|(tool, _)| tool.clone())
     }
 
     fn at_first_sight(&self, tool: &Tool) -> State {
         let kept = self.dir.as_ref().and_then(|dir| store::read(dir, tool));
         match kept.filter(|verdict| verdict.marks.iter().all(Mark::is_current)) {
-            Some(verdict) => State::Settled(verdict),
+            Some(verdict) => State::settled(tool, verdict),
             None => State::Used(0),
         }
     }
 
     /// Whether there is a current verdict.
     pub fn is_known(&self, tool: &Tool) -> bool {
-        let mut tools = self.tools.lock().expect("no panic while locked");
+        let mut tools = self.lock();
         let state = tools.entry(tool.clone()).or_insert_with(|| self.at_first_sight(tool));
-        matches!(state, State::Settled(verdict) if verdict.marks.iter().all(Mark::is_current))
+        matches!(state, State::Settled(verdict, _) if verdict.marks.iter().all(Mark::is_current))
     }
 
     /// Whether the verdict allows the matcher.
     pub fn believes(&self, tool: &Tool) -> bool {
-        let tools = self.tools.lock().expect("no panic while locked");
-        matches!(tools.get(tool), Some(State::Settled(Verdict { refusal: None, .. })))
-    }
-
-    /// Returns one that the battery should test now.
-    pub fn next_pending(&self) -> Option<Tool> {
-        let tools = self.tools.lock().expect("no panic while locked");
-        tools.iter().find(|(_, state)| matches!(state, State::Pending)).map(|(tool, _)| tool.clone())
+        let tools = self.lock();
+        matches!(tools.get(tool), Some(State::Settled(Verdict { refusal: None, .. }, _)))
     }
 
     /// Records a verdict. Without one, the FileCheck is not tested again in this run.
@@ -231,7 +293,8 @@ impl Trust {
             refusal: Some("it could not be put to the test".to_owned()),
             marks: Arc::default(),
         });
-        self.tools.lock().expect("no panic while locked").insert(tool.clone(), State::Settled(verdict));
+        self.lock().insert(tool.clone(), State::settled(tool, verdict));
+        self.changed.notify_all();
     }
 
     /// Revokes the trust in every FileCheck, and stores that.
@@ -241,9 +304,9 @@ impl Trust {
 
     /// Revokes the trust in these FileChecks, and stores that.
     pub fn refuse(&self, why: &str, which: impl Fn(&Tool) -> bool) {
-        let mut tools = self.tools.lock().expect("no panic while locked");
+        let mut tools = self.lock();
         for (tool, state) in tools.iter_mut().filter(|(tool, _)| which(tool)) {
-            let State::Settled(verdict) = state else { continue };
+            let State::Settled(verdict, _) = state else { continue };
             if verdict.refusal.is_none() {
                 verdict.refusal = Some(why.replace('\n', " "));
                 self.dir.iter().for_each(|dir| store::write(dir, tool, verdict));
@@ -253,9 +316,11 @@ impl Trust {
 
     /// Returns the FileChecks that are not trusted, and why.
     pub fn refused(&self) -> Vec<(PathBuf, String)> {
-        let tools = self.tools.lock().expect("no panic while locked");
+        let tools = self.lock();
         let refused = tools.iter().filter_map(|(tool, state)| match state {
-            State::Settled(Verdict { refusal: Some(why), .. }) => Some((tool.program.clone(), why.clone())),
+            State::Settled(Verdict { refusal: Some(why), .. }, _) => {
+                Some((tool.program.clone(), why.clone()))
+            }
             _ => None,
         });
         refused.collect()
