@@ -1,7 +1,7 @@
 //! Traced runs of scripts, each in a child of a process that is kept from one run to the next (`tracer`).
 //!
-//! To start a process of this size for each test would cost more than to trace the test. The process belongs to the test's processes while it
-//! serves one, so a deadline ends both, and then there is another one.
+//! To start a process of this size for each test would cost more than to trace the test. The process belongs to the test's processes
+//! while it serves one, so a deadline ends both, and then there is another one.
 
 use std::ffi::OsString;
 use std::fs::File;

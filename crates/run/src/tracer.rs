@@ -1,8 +1,8 @@
 //! The process that traces: it takes scripts, and runs each in a child that it traces.
 //!
-//! The child runs the script with the shell, cold. So the files that the shell itself opens (redirections, `cat`, `mkdir`, globs) are seen in
-//! the same way as those of tools. What is left behind in this process from one run to the next is nothing but free memory; if a run leaves
-//! processes, this one ends, and they end with it.
+//! The child runs the script with the shell, cold. So the files that the shell itself opens (redirections, `cat`, `mkdir`, globs) are
+//! seen in the same way as those of tools. What is left behind in this process from one run to the next is nothing but free memory; if a
+//! run leaves processes, this one ends, and they end with it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

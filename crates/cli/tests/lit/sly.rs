@@ -1,5 +1,5 @@
-//! `--cache` against a program that was written to deceive it (`probe.c`): it reads its input in ways that could be overlooked, and asks for
-//! what no key can hold.
+//! `--cache` against a program that was written to deceive it (`probe.c`): it reads its input in ways that could be overlooked, and asks
+//! for what no key can hold.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
