@@ -36,6 +36,7 @@ test-faults: setup venv build
 	$(with_rust) tests/faults/run
 
 test-remote: setup venv build
+	tests/remote/fetch
 	$(with_rust) env HOTSTART_LIT_PYTHON=$(CURDIR)/.venv/bin/python tests/remote/run $(CARGO_TARGET_DIR)/release/hotstart --faults
 
 test-aarch64: venv

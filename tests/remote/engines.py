@@ -39,12 +39,22 @@ def wait_for_port(port, process, what):
             time.sleep(0.05)
 
 
+def missing(what, part):
+    """Says that something is not there, and why `fetch` could not get it."""
+    try:
+        with open(os.path.join(HOME, part + ".why")) as source:
+            why = "tests/remote/fetch could not get it: " + source.read().strip()
+    except OSError:
+        why = "run tests/remote/fetch"
+    return Missing(f"there is no {what}; {why}")
+
+
 def program(tree, path):
     """The command of a program of another distribution: its own loader, libraries and file."""
     root = os.path.join(HOME, tree, "usr")
     loader, name = os.path.join(root, "lib64", "ld-linux-x86-64.so.2"), os.path.join(root, "bin", path)
     if not os.path.exists(name) or not os.path.exists(loader):
-        raise Missing(f"there is no {name}; run tests/remote/fetch")
+        raise missing(name, tree)
     return [loader, "--library-path", os.path.join(root, "lib", "x86_64-linux-gnu"), name]
 
 
@@ -174,7 +184,7 @@ class BuildGrid(Engine):
         directory = self.directory
         self.bgd = os.path.join(HOME, "buildgrid", "bin", "bgd")
         if not os.path.exists(self.bgd):
-            raise Missing(f"there is no {self.bgd}; run tests/remote/fetch")
+            raise missing(self.bgd, "buildgrid")
         self.worker_program = program("sid", "buildbox-worker")
         self.binaries = postgres()
         self.port = free_port()
@@ -260,13 +270,13 @@ def parents(path):
 def postgres():
     """The directory of PostgreSQL's programs."""
     places = [os.path.dirname(shutil.which("initdb") or "")]
-    for versions in ("/usr/lib/postgresql", os.path.join(HOME, "bookworm", "usr/lib/postgresql")):
+    for versions in ("/usr/lib/postgresql", os.path.join(HOME, "postgresql", "usr/lib/postgresql")):
         if os.path.isdir(versions):
             places += [os.path.join(versions, version, "bin") for version in sorted(os.listdir(versions), reverse=True)]
     for place in places:
         if place and all(os.path.exists(os.path.join(place, name)) for name in ("initdb", "postgres", "createdb")):
             return os.path.realpath(place) if place.startswith("/usr/lib") else place
-    raise Missing("there is no PostgreSQL (initdb, postgres, createdb)")
+    raise missing("PostgreSQL (initdb, postgres, createdb)", "postgresql")
 
 
 ENGINES = {"justbuild": JustBuild, "buildgrid": BuildGrid}

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 /// Files from this size on are kept between runs.
 const LARGE: u64 = 256 << 10;
 /// A file whose inode changed within this time is not kept.
-const SETTLED: Duration = Duration::from_secs(2);
+const SETTLED: Duration = Duration::from_secs(60);
 /// Most files that are kept.
 const MOST: usize = 4096;
 
@@ -48,7 +48,8 @@ impl Stamp {
     }
 }
 
-type Known = HashMap<PathBuf, (Stamp, String)>;
+/// Stamp and digest of each file, and whether it was settled when it was read: one that was not may have changed since with the same stamp.
+type Known = HashMap<PathBuf, (Stamp, String, bool)>;
 
 /// Digests of files that were read.
 #[derive(Debug, Default)]
@@ -70,13 +71,15 @@ impl Digests {
     /// Returns the digest of a file.
     pub fn of(&self, path: &Path, found: &Metadata) -> io::Result<Digest> {
         let stamp = Stamp::of(found);
-        if let Some((known, hex)) = self.known.lock().expect("no panic while locked").get(path) {
+        if let Some((known, hex, _)) = self.known.lock().expect("no panic while locked").get(path) {
             if let Some(digest) = Digest::from_hex(hex, stamp.size).filter(|_| *known == stamp) {
                 return Ok(digest);
             }
         }
+        let is_settled = stamp.is_settled();
         let digest = Digest::of_file(path)?;
-        self.known.lock().expect("no panic while locked").insert(path.to_owned(), (stamp, digest.hex()));
+        let known = (stamp, digest.hex(), is_settled);
+        self.known.lock().expect("no panic while locked").insert(path.to_owned(), known);
         Ok(digest)
     }
 
@@ -84,8 +87,9 @@ impl Digests {
     pub fn save(&self) {
         let Some(file) = &self.file else { return };
         let known = self.known.lock().expect("no panic while locked");
-        let is_kept =
-            |(_, (stamp, _)): &(&PathBuf, &(Stamp, String))| stamp.size >= LARGE && stamp.is_settled();
+        let is_kept = |(_, (stamp, _, is_settled)): &(&PathBuf, &(Stamp, String, bool))| {
+            stamp.size >= LARGE && *is_settled
+        };
         let kept: HashMap<_, _> = known.iter().filter(is_kept).take(MOST).collect();
         let Ok(text) = serde_json::to_vec(&kept) else { return };
         let fresh = file.with_extension(format!("{}.new", std::process::id()));
@@ -117,13 +121,14 @@ mod tests {
     fn large_files_are_kept_once_they_are_settled() {
         let dir = tempfile::tempdir().unwrap();
         let mut digests = Digests::kept_in(Some(dir.path().to_owned()));
-        let known = |changed: i64, size| {
-            let stamp = Stamp { device: 1, inode: 2, size, written: (0, 0), changed: (changed, 0) };
-            (stamp, Digest::of(b"").hex())
+        let known = |is_settled, size| {
+            let stamp = Stamp { device: 1, inode: 2, size, written: (0, 0), changed: (1, 0) };
+            (stamp, Digest::of(b"").hex(), is_settled)
         };
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;
-        for (name, changed, size) in [("old", 1, LARGE), ("new", now + 1, LARGE), ("small", 1, LARGE - 1)] {
-            digests.known.get_mut().unwrap().insert(name.into(), known(changed, size));
+        for (name, is_settled, size) in
+            [("old", true, LARGE), ("new", false, LARGE), ("small", true, LARGE - 1)]
+        {
+            digests.known.get_mut().unwrap().insert(name.into(), known(is_settled, size));
         }
         digests.save();
         let kept = Digests::kept_in(Some(dir.path().to_owned())).known.into_inner().unwrap();

@@ -15,6 +15,8 @@ use crate::{FILES, order::Order};
 /// Links on the way to a file; more is a loop.
 const LINKS: usize = 40;
 
+const CANNOT_BE_SENT: &str = "it names a directory with something that cannot be sent";
+
 /// A set of files.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Files {
@@ -59,24 +61,40 @@ impl Files {
         Some((real, found))
     }
 
-    /// Adds a directory with all its files, but nothing below the directories in `apart`. Returns whether it has no more than `most`
-    /// entries.
-    pub fn add_below(&mut self, directory: &Path, apart: &BTreeSet<&Path>, most: &mut usize) -> bool {
-        let Some((real, _)) = self.add(directory) else { return true };
-        let Ok(entries) = fs::read_dir(&real) else { return true };
-        for entry in entries.flatten() {
-            let path = real.join(entry.file_name());
-            let Some(left) = most.checked_sub(1) else { return false };
-            *most = left;
-            let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            // What cannot be sent is missing there, as a test will notice.
-            if !is_directory {
-                self.add(&path);
-            } else if !apart.contains(path.as_path()) && !self.add_below(&path, apart, most) {
-                return false;
+    /// Adds a directory with all its files, but nothing below the directories in `apart`. Links to directories are followed. Fails if there
+    /// are more than `most` entries, or one that cannot be sent: without it the directory would look otherwise there.
+    pub fn add_below(
+        &mut self,
+        directory: &Path,
+        apart: &BTreeSet<&Path>,
+        most: usize,
+    ) -> Result<(), &'static str> {
+        let Some((real, _)) = self.add(directory) else { return Ok(()) };
+        let (mut left, mut seen, mut ahead) = (most, BTreeSet::new(), vec![real]);
+        while let Some(directory) = ahead.pop() {
+            if !seen.insert(directory.clone()) {
+                continue;
+            }
+            for entry in fs::read_dir(&directory).map_err(|_| CANNOT_BE_SENT)? {
+                let entry = entry.map_err(|_| CANNOT_BE_SENT)?;
+                left = left.checked_sub(1).ok_or("it names a directory with too many files")?;
+                let (path, kind) =
+                    (directory.join(entry.file_name()), entry.file_type().map_err(|_| CANNOT_BE_SENT)?);
+                if path.to_str().is_none() {
+                    return Err(CANNOT_BE_SENT);
+                }
+                if kind.is_dir() && apart.contains(path.as_path()) {
+                    continue;
+                }
+                match (self.add(&path), fs::metadata(&path)) {
+                    (Some((real, found)), _) if found.is_dir() => ahead.push(real),
+                    // A link that leads nowhere does so there.
+                    (Some(_), _) | (None, Err(_)) if kind.is_file() || kind.is_symlink() => {}
+                    _ => return Err(CANNOT_BE_SENT),
+                }
             }
         }
-        true
+        Ok(())
     }
 
     /// Adds another set.

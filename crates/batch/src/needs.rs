@@ -21,10 +21,26 @@ const BELOW: usize = 20_000;
 /// Interpreters of scripts that need nothing but themselves.
 const SHELLS: [&str; 3] = ["sh", "bash", "dash"];
 /// Commands of the system, and those that the shell does itself, that fail if a file is missing which they were given.
-const COMMANDS: [&str; 37] = [
+/// `ls` and `tar` are not among them: they tell times and modes, which are not sent.
+const COMMANDS: [&str; 35] = [
     ":", "cat", "cd", "chmod", "cmp", "count", "cp", "cut", "dd", "diff", "echo", "export", "false", "grep",
-    "gunzip", "gzip", "head", "ln", "ls", "mkdir", "mv", "od", "popd", "printf", "pushd", "pwd", "rm", "sed",
-    "sort", "tail", "tar", "tee", "touch", "tr", "true", "uniq", "wc",
+    "gunzip", "gzip", "head", "ln", "mkdir", "mv", "od", "popd", "printf", "pushd", "pwd", "rm", "sed",
+    "sort", "tail", "tee", "touch", "tr", "true", "uniq", "wc",
+];
+/// Variables whose files are found otherwise, or are not the test's.
+const KNOWN_VARIABLES: [&str; 12] = [
+    "PATH",
+    "HOME",
+    "PWD",
+    "OLDPWD",
+    "SHELL",
+    "LD_LIBRARY_PATH",
+    "LIBRARY_PATH",
+    "TMPDIR",
+    "TMP",
+    "TEMP",
+    "TEMPDIR",
+    "PYTHONPATH",
 ];
 /// Directories with programs of the system, of which only those commands are known.
 const SYSTEM: [&str; 5] = ["/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"];
@@ -60,8 +76,8 @@ impl Needed {
     }
 }
 
-/// Files of directories; `None` for one that has too many.
-type Directories = HashMap<(PathBuf, bool), Option<Arc<Files>>>;
+/// Files of directories, or the reason why one cannot be sent.
+type Directories = HashMap<(PathBuf, bool), Result<Arc<Files>, &'static str>>;
 
 /// The files of programs and directories, each found once.
 #[derive(Debug, Default)]
@@ -90,6 +106,16 @@ impl Needs {
                 self.add_word(words::path(word), script, place, &mut needed)?;
             }
         }
+        for (name, value) in
+            script.env.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)))
+        {
+            if KNOWN_VARIABLES.contains(&name) {
+                continue;
+            }
+            for path in words::words(value).map(words::path).filter(|path| path.starts_with('/')) {
+                self.add_word(path, script, place, &mut needed)?;
+            }
+        }
         Ok(needed)
     }
 
@@ -99,7 +125,7 @@ impl Needs {
         for path in OF_THE_SYSTEM {
             files.add(Path::new(path));
         }
-        files.add_below(Path::new(LOCALES), &BTreeSet::new(), &mut BELOW.clone());
+        files.add_below(Path::new(LOCALES), &BTreeSet::new(), BELOW)?;
         files.extend(&*self.program(Path::new("/bin/sh"), &Environment::new())?);
         Ok(files)
     }
@@ -121,8 +147,13 @@ impl Needs {
         if !script.wraps.is_empty() || matches!(script.interpreter, Interpreter::Program(_)) {
             return Err("its tools are started by other programs".to_owned());
         }
+        let variables = script.env.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
+        if let Some(why) = variables.into_iter().find_map(|(name, value)| words::of_the_place(name, value)) {
+            return Err(why.to_owned());
+        }
         for command in &script.commands {
-            if let Some(why) = words::hides_failures(&command.text) {
+            let why = words::hides_failures(&command.text).or_else(|| words::proves_little(&command.text));
+            if let Some(why) = why {
                 return Err(why.to_owned());
             }
             let starts = words::starts(&command.text);
@@ -155,6 +186,15 @@ impl Needs {
         place: &Elsewhere,
         needed: &mut Needed,
     ) -> Result<(), String> {
+        if let Some(directory) = words::searched(word) {
+            // What else is there decides what the pattern becomes.
+            let directory = script.cwd.join(directory);
+            return if directory.is_dir() {
+                self.add_directory(&directory, script, place, needed)
+            } else {
+                Ok(())
+            };
+        }
         let path = match word.contains('/') {
             true => script.cwd.join(word),
             false => match self.find(word, script) {
@@ -169,20 +209,36 @@ impl Needs {
         }
         let Ok(found) = std::fs::metadata(&path) else { return Ok(()) };
         if found.is_dir() {
-            // Directories of outputs are made, and those of other tests stay here.
-            if script.cwd.starts_with(&path) || path.starts_with(&script.cwd) {
-                needed.own.make(&path);
-                return Ok(());
-            }
-            // A command that names it may look for something that is not there.
-            let whole = Elsewhere { apart: Arc::default(), ..place.clone() };
-            needed.share(&self.directory(&path, &whole)?);
+            self.add_directory(&path, script, place, needed)?;
         } else if found.is_file() && found.permissions().mode() & 0o111 != 0 {
             needed.share(&self.program(&path, &script.env)?);
         } else if found.is_file() && path.parent() != Some(&place.directory) {
             needed.own.add(&path);
         }
         // A device is the worker's.
+        Ok(())
+    }
+
+    /// Adds a directory in which a command may look for something that is not there.
+    fn add_directory(
+        &self,
+        path: &Path,
+        script: &Script,
+        place: &Elsewhere,
+        needed: &mut Needed,
+    ) -> Result<(), String> {
+        // Directories of outputs are made, and those of other tests stay here.
+        if script.cwd.starts_with(path) || path.starts_with(&script.cwd) {
+            let has_tests = place.directory.starts_with(path)
+                && place.apart.iter().any(|apart| apart.starts_with(path) && apart != path);
+            if has_tests {
+                return Err("it names a directory with the outputs of other tests".to_owned());
+            }
+            needed.own.make(path);
+            return Ok(());
+        }
+        let whole = Elsewhere { apart: Arc::default(), ..place.clone() };
+        needed.share(&self.directory(path, &whole)?);
         Ok(())
     }
 
@@ -203,12 +259,11 @@ impl Needs {
         let found = known.unwrap_or_else(|| {
             let apart: BTreeSet<&Path> = place.apart.iter().map(PathBuf::as_path).collect();
             let mut files = Files::default();
-            let is_small = files.add_below(path, &apart, &mut BELOW.clone());
-            let found = is_small.then(|| Arc::new(files));
+            let found = files.add_below(path, &apart, BELOW).map(|()| Arc::new(files));
             self.directories.lock().expect("no panic while locked").insert(key, found.clone());
             found
         });
-        found.ok_or_else(|| "it names a directory with too many files".to_owned())
+        found.map_err(str::to_owned)
     }
 }
 

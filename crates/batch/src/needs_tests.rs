@@ -88,12 +88,12 @@ fn what_a_command_names_is_sent_but_no_outputs() {
 
 #[test]
 fn a_directory_that_is_named_is_whole() {
-    assert!(Suite::new().names("ls %r/src").contains(&"src/sub/c.ll".to_owned()));
+    assert!(Suite::new().names("cat %r/src").contains(&"src/sub/c.ll".to_owned()));
 }
 
 #[test]
 fn directories_of_outputs_are_made() {
-    let (names, order) = Suite::new().sent("ls %r/out/Output").unwrap();
+    let (names, order) = Suite::new().sent("cat %r/out/Output").unwrap();
     assert!(!names.contains("out/Output/old.tmp"));
     assert!(order.directories.iter().any(|directory| directory.ends_with("out/Output")), "{order:?}");
 }
@@ -122,10 +122,105 @@ fn scripts_that_stay_here() {
     let suite = Suite::new();
     fs::write(suite.path("tool.py"), "#!/usr/bin/env python3\n").unwrap();
     fs::set_permissions(suite.path("tool.py"), PermissionsExt::from_mode(0o755)).unwrap();
-    for command in ["not true", "true || false", "%r/tool.py", "true | xargs cat", "bash x", "missing-tool"] {
+    for command in [
+        "not true",
+        "true || false",
+        "%r/tool.py",
+        "true | xargs cat",
+        "bash x",
+        "missing-tool",
+        "ls %r/src",
+        "tar cf x %r/src",
+        "true & true",
+        "diff <(cat a) <(cat b)",
+        "true | count 0",
+        "env TZ=Asia/Tokyo true",
+    ] {
         assert!(suite.sent(command).is_err(), "{command}");
     }
     let place = Elsewhere { name: String::new(), directory: suite.path("src"), apart: Arc::default() };
     let lax = Script { pipefail: false, ..suite.script("true") };
     assert!(suite.needs.of(&lax, &place).is_err());
+}
+
+#[test]
+fn a_pattern_needs_all_that_it_could_meet() {
+    let suite = Suite::new();
+    assert!(suite.names("echo %r/lib/deep/*.ll").contains(&"lib/deep/d.ll".to_owned()));
+    assert!(suite.sent("echo %r/li?/deep").is_err(), "that directory has other tests");
+}
+
+#[test]
+fn links_to_directories_are_followed_once() {
+    let suite = Suite::new();
+    fs::create_dir(suite.path("named")).unwrap();
+    symlink("../lib", suite.path("named/link")).unwrap();
+    symlink("../../named", suite.path("lib/deep/back")).unwrap();
+    symlink("nowhere", suite.path("named/dangling")).unwrap();
+    let (names, order) = suite.sent("true -I%r/named").unwrap();
+    assert!(names.contains("lib/deep/d.ll"), "{names:?}");
+    assert!(order.links.iter().any(|(link, _)| link.ends_with("named/dangling")), "{order:?}");
+}
+
+#[test]
+fn empty_directories_are_made() {
+    let suite = Suite::new();
+    fs::create_dir_all(suite.path("lib/empty/below")).unwrap();
+    let (_, order) = suite.sent("true %r/lib").unwrap();
+    assert!(order.directories.iter().any(|directory| directory.ends_with("lib/empty/below")), "{order:?}");
+}
+
+#[test]
+fn a_directory_with_something_else_than_files_stays_here() {
+    use std::os::unix::ffi::OsStrExt;
+    let at = |suite: &Suite, name: &[u8]| suite.path("lib").join(std::ffi::OsStr::from_bytes(name));
+    let pipe = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+    let suite = Suite::new();
+    pipe(&at(&suite, b"pipe"));
+    assert!(suite.sent("true %r/lib").is_err());
+    let suite = Suite::new();
+    symlink("/dev/null", at(&suite, b"device")).unwrap();
+    assert!(suite.sent("true %r/lib").is_err());
+    let suite = Suite::new();
+    fs::write(at(&suite, b"not-\xff"), "").unwrap();
+    assert!(suite.sent("true %r/lib").is_err());
+    let suite = Suite::new();
+    pipe(&suite.path("src/pipe"));
+    assert!(suite.sent("true").is_err(), "beside the test");
+}
+
+#[test]
+fn what_variables_name_is_sent() {
+    let suite = Suite::new();
+    let place =
+        Elsewhere { name: String::new(), directory: suite.path("src"), apart: [suite.path("src")].into() };
+    let with = |name: &str, value: String| {
+        let mut script = suite.script("true");
+        script.env = Arc::new([("PATH", "/bin"), (name, value.as_str())].into_iter().collect());
+        let mut files = Files::default();
+        suite.needs.of(&script, &place).map(|needed| needed.add_to(&mut files, &mut HashSet::new()))?;
+        Ok::<_, String>(files.paths().any(|path| path == suite.path("lib/deep/d.ll")))
+    };
+    let lib = suite.path("lib").display().to_string();
+    assert_eq!(with("DATA", format!("x:{lib}:/missing")), Ok(true));
+    assert_eq!(with("DATA", String::new()), Ok(false));
+    assert_eq!(with("HOME", lib), Ok(false));
+    assert!(with("LC_ALL", "de_DE.UTF-8".to_owned()).is_err());
+    assert!(with("TZ", "Europe/Berlin".to_owned()).is_err());
+}
+
+#[test]
+fn a_suite_with_outputs_among_its_tests_names_no_directory_of_other_tests() {
+    let suite = Suite::new();
+    let of = |command: &str| {
+        let script = Script { cwd: suite.path("src/sub"), ..suite.script(command) };
+        let place = Elsewhere {
+            name: String::new(),
+            directory: suite.path("src/sub"),
+            apart: [suite.path("src"), suite.path("src/sub")].into(),
+        };
+        suite.needs.of(&script, &place).is_ok()
+    };
+    assert!(of("true %r/src/sub"));
+    assert!(!of("true -I%r/src"));
 }

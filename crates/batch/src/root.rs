@@ -2,13 +2,13 @@
 //!
 //! Nothing is asked of the worker but to allow a user namespace, or to be root. The inputs may be links into the worker's storage, so
 //! they are never written: a directory in which no test has outputs is mounted read-only, what tests could overwrite elsewhere is copied,
-//! programs and libraries are linked.
+//! large programs and libraries are linked.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -169,7 +169,7 @@ fn place(from: &Path, to: &Path, fixed: &HashSet<PathBuf>) -> Result<(), Failure
             if !fixed.contains(&source) {
                 place(&source, &target, fixed)?;
             }
-        } else if found.permissions().mode() & 0o111 != 0 || found.len() > LARGE {
+        } else if found.len() > LARGE && is_program(&source) {
             link_or_copy(&source, &target).map_err(|error| told(&target, error))?;
         } else {
             copy(&source, &target).map_err(|error| told(&target, error))?;
@@ -178,8 +178,14 @@ fn place(from: &Path, to: &Path, fixed: &HashSet<PathBuf>) -> Result<(), Failure
     Ok(())
 }
 
-/// Files above this size are linked: libraries, which no test writes.
+/// Programs and libraries above this size are linked, since to copy them takes long and no test writes them. All else is copied: a test
+/// that writes to its source must not change what the worker has stored.
 const LARGE: u64 = 1 << 20;
+
+fn is_program(path: &Path) -> bool {
+    let mut magic = [0; 4];
+    fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && magic == *b"\x7fELF"
+}
 
 fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
     match fs::hard_link(from, to) {

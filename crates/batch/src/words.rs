@@ -21,7 +21,8 @@ const NEGATIONS: [&str; 6] = ["not", "!", "if", "while", "until", "trap"];
 
 /// Returns why a pass of this command may be due to a file that is missing. `None` if each of its parts has to succeed.
 pub(crate) fn hides_failures(command: &str) -> Option<&'static str> {
-    if command.contains("||") || command.contains(';') || command.contains('`') || command.contains("$(") {
+    const MARKS: [&str; 6] = ["||", ";", "`", "$(", "<(", ">("];
+    if MARKS.iter().any(|mark| command.contains(mark)) || goes_on(command) {
         return Some("a command in it may fail unseen");
     }
     let is_negation = |word: &str| {
@@ -30,6 +31,53 @@ pub(crate) fn hides_failures(command: &str) -> Option<&'static str> {
     };
     let blank = |c: char| c.is_whitespace() || "'\"|&()".contains(c);
     command.split(blank).any(is_negation).then_some("it expects a command to fail")
+}
+
+/// Returns whether a command may be left in the background: an ampersand that neither joins two commands nor belongs to a redirection.
+fn goes_on(command: &str) -> bool {
+    let rest = command.replace("&&", "");
+    let bytes = rest.as_bytes();
+    let is_alone = |at: usize| {
+        let before = at.checked_sub(1).map(|at| bytes[at]);
+        !matches!(before, Some(b'>' | b'<' | b'|')) && bytes.get(at + 1) != Some(&b'>')
+    };
+    (0..bytes.len()).any(|at| bytes[at] == b'&' && is_alone(at))
+}
+
+/// Returns why a pass of this command says little: nothing has to be printed, or files are compared by their times. `None` otherwise.
+pub(crate) fn proves_little(command: &str) -> Option<&'static str> {
+    let words: Vec<&str> =
+        command.split([' ', '\t', '\'', '"', '|', '(', ')']).filter(|word| !word.is_empty()).collect();
+    let name = |word: &&str| word.rsplit('/').next().unwrap_or_default().to_owned();
+    let counts_nothing = words.windows(2).any(|pair| name(&pair[0]) == "count" && pair[1] == "0");
+    if counts_nothing || words.iter().any(|word| word.trim_start_matches('-').starts_with("allow-empty")) {
+        return Some("it may expect that nothing is printed");
+    }
+    let updates = |word: &&str| {
+        let is_short = word.starts_with('-') && !word.starts_with("--") && word.contains('u');
+        is_short || word.starts_with("--update")
+    };
+    let copies = words.iter().any(|word| ["cp", "mv"].contains(&name(word).as_str()));
+    if copies && words.iter().any(updates) {
+        return Some("it may compare the times of files");
+    }
+    words.iter().filter_map(|word| word.split_once('=')).find_map(|(name, value)| of_the_place(name, value))
+}
+
+/// Returns why a variable asks for files of the system that are not sent.
+pub(crate) fn of_the_place(name: &str, value: &str) -> Option<&'static str> {
+    let is_locale = ["LANG", "LANGUAGE", "LOCPATH"].contains(&name) || name.starts_with("LC_");
+    if is_locale && !["", "C", "POSIX", "C.UTF-8", "C.utf8"].contains(&value) {
+        return Some("its locale is not sent");
+    }
+    let is_zone = name == "TZ" && !["", "UTC", "UTC0", "GMT", "GMT0"].contains(&value);
+    is_zone.then_some("its time zone is not sent")
+}
+
+/// Returns the directory in which a pattern of the shell looks for names; `None` if the word is none.
+pub(crate) fn searched(word: &str) -> Option<&str> {
+    let at = word.find(['*', '?'])?;
+    Some(word[..at].rfind('/').map_or(".", |slash| &word[..slash.max(1)]))
 }
 
 /// Returns the words that stand where a command begins: at the start and after each mark that joins commands.
@@ -86,10 +134,49 @@ mod tests {
 
     #[test]
     fn what_may_fail_unseen() {
-        for command in ["not opt x", "/bin/not --crash opt", "a || b", "a; b", "opt | ! grep x", "echo $(a)"]
-        {
+        for command in [
+            "not opt x",
+            "/bin/not --crash opt",
+            "a || b",
+            "a; b",
+            "opt | ! grep x",
+            "echo $(a)",
+            "a & b",
+            "a x&",
+            "diff <(a) <(b)",
+            "a > >(b)",
+        ] {
             assert!(hides_failures(command).is_some(), "{command}");
         }
-        assert_eq!(hides_failures("opt --not -S knot && FileCheck %s"), None);
+        for command in ["opt --not -S knot && FileCheck %s", "a 2>&1 |& b &> c && d >&2"] {
+            assert_eq!(hides_failures(command), None, "{command}");
+        }
+    }
+
+    #[test]
+    fn what_proves_little() {
+        for command in [
+            "opt x | FileCheck --allow-empty y",
+            "opt | /bin/count 0",
+            "cp -pu a b",
+            "mv --update a b",
+            "env TZ=Europe/Paris opt",
+            "LC_ALL=de_DE sort x",
+            "'-allow-empty'",
+        ] {
+            assert!(proves_little(command).is_some(), "{command}");
+        }
+        for command in ["opt | count 10", "cp -r a b", "env TZ=UTC LANG=C.UTF-8 opt -u", "opt -x=allow-empty"]
+        {
+            assert_eq!(proves_little(command), None, "{command}");
+        }
+    }
+
+    #[test]
+    fn where_patterns_look() {
+        for (word, directory) in [("/a/b/*.ll", "/a/b"), ("/*", "/"), ("x?", "."), ("a/b*/c", "a")] {
+            assert_eq!(searched(word), Some(directory), "{word}");
+        }
+        assert_eq!(searched("/a/b"), None);
     }
 }

@@ -89,6 +89,37 @@ pub(crate) const HARMLESS: [i64; 82] = [
     libc::SYS_munlock,
 ];
 
+/// Calls that make, empty, change or remove files: it matters whether they succeed.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const CHANGING: [i64; 18] = [
+    libc::SYS_creat,
+    libc::SYS_mkdir,
+    libc::SYS_mkdirat,
+    libc::SYS_symlink,
+    libc::SYS_symlinkat,
+    libc::SYS_rmdir,
+    libc::SYS_unlink,
+    libc::SYS_unlinkat,
+    libc::SYS_rename,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_link,
+    libc::SYS_linkat,
+    libc::SYS_chmod,
+    libc::SYS_fchmodat,
+    libc::SYS_fchmod,
+    libc::SYS_utimensat,
+    libc::SYS_truncate,
+];
+
+/// The same of calls with some flags in this argument.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const CHANGING_WITH: [(i64, u32, i32); 2] =
+    [(libc::SYS_open, 1, FLAGS_OF_CHANGES), (libc::SYS_openat, 2, FLAGS_OF_CHANGES)];
+#[cfg(target_arch = "x86_64")]
+const FLAGS_OF_CHANGES: i32 =
+    libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC | libc::O_TMPFILE & !libc::O_DIRECTORY;
+
 /// Calls whose answers no key can hold, and what they tell.
 pub(crate) const TELLING: [(i64, &str); 24] = [
     (libc::SYS_clock_gettime, "the time"),

@@ -5,7 +5,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Mutex;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::input::Stamp;
 
@@ -36,9 +38,10 @@ impl Contents {
 
 /// Returns whether the file's last change lies so far back that a further one would be seen.
 pub(crate) fn is_settled(stamp: &Stamp) -> bool {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let changed = u128::try_from(stamp.changed).unwrap_or(u128::MAX);
-    changed + TICK.as_nanos() < now.as_nanos()
+    // The clock of files, which is also the one that a process that traces can read.
+    let now = clock_gettime(ClockId::RealtimeCoarse);
+    let before = now.tv_sec.saturating_sub(TICK.as_secs() as i64);
+    stamp.changed < before.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec)
 }
 
 /// Reads the file; it must look like `stamp` before and after.

@@ -7,21 +7,23 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use hotstart_launch::tracing::{Call, Watcher, trace_tree};
-use serde::{Deserialize, Serialize};
-
-use crate::calls::{EXCUSED, FLAGS_OF_NEW_PROCESSES, HARMLESS, REQUESTS, TELLING, is_our_own_affair};
+use crate::calls::{
+    CHANGING, CHANGING_WITH, EXCUSED, FLAGS_OF_NEW_PROCESSES, HARMLESS, REQUESTS, TELLING, is_our_own_affair,
+};
 use crate::input::{Input, Looks, Stamp};
 use crate::program::{self, Leads};
 use crate::walk::{Refusal, Spot, Walk};
+use hotstart_launch::tracing::{Awaited, Call, Rules, Watcher, trace_tree};
 
 /// What a traced run has shown.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug)]
 pub struct Traced {
     /// Exit code of the traced code.
     pub code: i32,
     /// The inputs, with the content of large files still to be learned; or the reason why they cannot be told.
     pub inputs: Result<Vec<Input>, String>,
+    /// Whether all traced processes have ended. Others end with this process.
+    pub is_over: bool,
 }
 
 /// Runs `run` in a traced child of this process, which must have one thread, and tells what it depends on.
@@ -43,16 +45,24 @@ fn watched(is_known: bool, run: impl FnOnce() -> u8) -> io::Result<Traced> {
         refusal: None,
         changes: Vec::new(),
         pending: HashMap::new(),
+        read: None,
         own,
         umask: umask(),
     };
-    let allowed: Vec<u32> = HARMLESS.iter().filter_map(|number| u32::try_from(*number).ok()).collect();
-    let code = trace_tree(&allowed, &mut watch, run)?;
+    let number = |number: i64| u32::try_from(number).expect("numbers of system calls are small");
+    let allowed = HARMLESS.map(number);
+    let always = CHANGING.map(|call| Awaited { number: number(call), only_with: None });
+    let some = CHANGING_WITH.map(|(call, argument, flags)| Awaited {
+        number: number(call),
+        only_with: Some((argument, flags as u32)),
+    });
+    let rules = Rules { allowed: &allowed, awaited: &[&always[..], &some].concat() };
+    let (code, is_over) = trace_tree(rules, &mut watch, run)?;
     let inputs = match watch.refusal {
         Some(why) => Err(why),
         None => watch.walk.into_inputs(),
     };
-    Ok(Traced { code, inputs })
+    Ok(Traced { code, inputs, is_over })
 }
 
 /// Returns the mask of modes for new files.
@@ -71,6 +81,8 @@ struct Watch {
     changes: Vec<(PathBuf, bool)>,
     /// The same of calls that are being made, by process: it counts if they succeed.
     pending: HashMap<i32, Vec<(PathBuf, bool)>>,
+    /// The string that the judged call has at this address: to read it costs as much as all else.
+    read: Option<(u64, Option<Vec<u8>>)>,
     /// This program.
     own: Option<PathBuf>,
     umask: u32,
@@ -81,6 +93,7 @@ impl Watcher for Watch {
         if self.refusal.is_some() {
             return false;
         }
+        self.read = None;
         let judged = self.judge(call);
         let changes = std::mem::take(&mut self.changes);
         if let Err(why) = judged {
@@ -247,9 +260,16 @@ impl Watch {
         call.args[1] == 8 && call.args[2] == GRND_NONBLOCK && is_in_libc(call.pid, call.args[0])
     }
 
+    fn string(&mut self, call: &Call, address: u64) -> Option<Vec<u8>> {
+        match &self.read {
+            Some((at, text)) if *at == address => text.clone(),
+            _ => self.read.insert((address, call.string(address))).1.clone(),
+        }
+    }
+
     /// Returns the directory from which a path is followed, and the path. `None` if the call names a descriptor instead.
     fn path(&mut self, call: &Call, named: Named) -> Result<Option<(PathBuf, PathBuf)>, Refusal> {
-        let path = if named.name == 0 { Some(Vec::new()) } else { call.string(named.name) };
+        let path = if named.name == 0 { Some(Vec::new()) } else { self.string(call, named.name) };
         // The call will fail with EFAULT.
         let Some(path) = path else { return Err("uses an address that cannot be read".to_owned()) };
         if path.is_empty() {
@@ -290,7 +310,7 @@ impl Watch {
 
     fn readlink(&mut self, call: &Call, named: Named) -> Result<(), Refusal> {
         // The program, which was looked at when it was executed.
-        if call.string(named.name).is_some_and(|path| path == b"/proc/self/exe") {
+        if self.string(call, named.name).is_some_and(|path| path == b"/proc/self/exe") {
             return Ok(());
         }
         self.look(call, named, false, Looks::EXISTS)
@@ -301,7 +321,7 @@ impl Watch {
         let makes = has(libc::O_CREAT);
         let writes = flags as i32 & libc::O_ACCMODE != libc::O_RDONLY;
         let stays = has(libc::O_NOFOLLOW) || (makes && has(libc::O_EXCL));
-        if call.string(named.name).is_some_and(|path| OF_ITSELF.contains(&&*path)) && !writes {
+        if self.string(call, named.name).is_some_and(|path| OF_ITSELF.contains(&&*path)) && !writes {
             return Ok(());
         }
         let Some(spot) = self.spot(call, named, !stays)? else { return Ok(()) };

@@ -92,6 +92,22 @@ impl Group {
         Ok(ProcessGroup::Join(anchor.group()))
     }
 
+    /// Counts a process that runs for this job, and is no start of its own, among the job's processes until [`Group::release`]. What it
+    /// starts is in the process group `pgid`, or in the runner's own (0). It must not be reaped before. Returns whether the job still goes
+    /// on.
+    pub fn lend(&self, pid: i32, pgid: i32) -> bool {
+        let mut state = self.state.lock().expect("no panic while locked");
+        if !state.killed {
+            state.live.push((pid, pgid));
+        }
+        !state.killed
+    }
+
+    /// Ends what [`Group::lend`] began.
+    pub fn release(&self, pid: i32) {
+        self.state.lock().expect("no panic while locked").live.retain(|&(live, _)| live != pid);
+    }
+
     /// Decides whether the job is in the runner's process group, which looks at the terminal. The first call of
     /// [`Group::process_group`] does so otherwise; in a traced process it would count as a file that the test has used.
     pub fn settle(&self) {
@@ -201,5 +217,31 @@ impl Group {
         let mut state = self.state.lock().expect("no panic while locked");
         state.live.retain(|&(live, _)| live != pid);
         (reap(), state.killed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    fn cat() -> std::process::Child {
+        Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap()
+    }
+
+    #[test]
+    fn a_process_is_killed_with_the_job_that_it_is_lent_to() {
+        let (first, second) = (Group::new(), Group::new());
+        let mut cat = cat();
+        let pid = i32::try_from(cat.id()).unwrap();
+        assert!(first.lend(pid, 0));
+        first.release(pid);
+        first.kill();
+        assert!(cat.try_wait().unwrap().is_none());
+        assert!(second.lend(pid, 0));
+        second.kill();
+        assert!(!cat.wait().unwrap().success());
+        assert!(!second.lend(pid, 0), "the job has been ended");
     }
 }

@@ -9,7 +9,7 @@ use hotstart_model::{Fault, Interpreter, JobId, Script, Transcript};
 
 use hotstart_shell::{FileChecks, Starts};
 
-use crate::traced::{self, TraceError, Traced};
+use crate::traced::{TraceError, Traced, Tracers};
 use crate::watch::Watch;
 
 /// The way tools are started.
@@ -77,7 +77,8 @@ pub(crate) trait Execute: Sync + fmt::Debug {
 pub(crate) struct Processes<'a> {
     warm: &'a Launcher,
     /// Starts everything cold. Warm starts are compared with it.
-    cold: Launcher,
+    cold: &'a Launcher,
+    tracers: Tracers<'a>,
     /// Decides passes of FileCheck in warm runs.
     filechecks: Option<Arc<FileChecks>>,
     watch: Arc<Watch>,
@@ -86,13 +87,16 @@ pub(crate) struct Processes<'a> {
 }
 
 impl<'a> Processes<'a> {
+    /// `cold` is what `warm` is compared with; the processes that trace are in the group `tracers`.
     pub(crate) fn new(
         warm: &'a Launcher,
+        cold: &'a Launcher,
+        tracers: &'a Group,
         filechecks: Option<Arc<FileChecks>>,
         watch: Arc<Watch>,
         deadline: Option<Instant>,
     ) -> Self {
-        Processes { warm, cold: warm.cold(), filechecks, watch, deadline }
+        Processes { warm, cold, tracers: Tracers::new(cold, tracers), filechecks, watch, deadline }
     }
 }
 
@@ -100,7 +104,7 @@ impl Execute for Processes<'_> {
     fn run(&self, job: JobId, script: &Script, way: Way) -> Ran {
         let (launcher, filechecks) = match way {
             Way::Warm => (self.warm, self.filechecks.as_deref()),
-            Way::Cold => (&self.cold, None),
+            Way::Cold => (self.cold, None),
         };
         let group = Arc::new(Group::of_job(job.0));
         // Before the script's time begins.
@@ -136,7 +140,7 @@ impl Execute for Processes<'_> {
         let own = script.timeout.map(|limit| Instant::now() + limit);
         let deadline = [own, self.deadline].into_iter().flatten().min();
         let _watched = self.watch.over(&group, deadline);
-        traced::trace(script, &self.cold, &group)
+        self.tracers.run(script, false, &group)
     }
 
     fn quarantine(&self, ran: &Ran) {

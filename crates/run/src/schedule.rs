@@ -100,8 +100,10 @@ pub fn run(
 ) -> RunEnd {
     let workers = settings.workers.clamp(1, source.count().max(1) as usize);
     let watch = Arc::new(Watch::default());
+    let (cold, tracers) = (launcher.cold(), Group::new());
+    let filechecks = settings.filechecks.clone();
     let executor =
-        Processes::new(launcher, settings.filechecks.clone(), Arc::clone(&watch), settings.deadline);
+        Processes::new(launcher, &cold, &tracers, filechecks, Arc::clone(&watch), settings.deadline);
     let run = Run::new(source, &executor, settings, checks, verdicts, events, watch);
     interrupt.reaches(&run.watch);
     let _companions = settings.companions.as_ref().map(|group| run.watch.over(group, settings.deadline));

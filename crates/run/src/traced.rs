@@ -1,26 +1,27 @@
-//! One traced run of a script, in a process of its own.
+//! Traced runs of scripts, each in a child of a process that is kept from one run to the next (`tracer`).
 //!
-//! The process is this program once more. It forks: one half runs the script with the shell, cold; the other traces it, and so sees the
-//! files that the shell itself opens (redirections, `cat`, `mkdir`, globs) in the same way as those of tools. Script and result are
-//! files in memory, which both sides open by their paths, so that no tool inherits them.
+//! To start a process of this size for each test would cost more than to trace the test. The process belongs to the test's processes
+//! while it serves one, so a deadline ends both, and then there is another one.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Seek, SeekFrom, Write};
-use std::os::fd::AsRawFd;
+use std::io::{self, BufWriter, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::Mutex;
 
 use hotstart_inputs::Input;
-use hotstart_launch::{EnvBlock, Group, Launcher, Spec};
-use hotstart_model::{Script, Status, Transcript};
-use rustix::fs::MemfdFlags;
+use hotstart_launch::{Child, EnvBlock, Group, Launcher, ProcessGroup, Spec};
+use hotstart_model::{Script, Transcript};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// First argument by which the binary recognizes that it is such a process.
-const TRACE: &str = "__hotstart-trace";
+/// First argument by which the binary recognizes that it is such a process. Orders come on its standard input.
+pub(crate) const TRACE: &str = "__hotstart-trace";
 
 /// What a traced run has shown.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug)]
 pub struct Traced {
     /// Its record.
     pub transcript: Transcript,
@@ -35,6 +36,18 @@ pub enum TraceError {
     Lost,
     /// The system allows no tracing, or the script cannot be handed over.
     Refused(String),
+}
+
+/// An order to such a process: a script; whether it is a known program, so that the time and the like do not matter to it; and the process
+/// group to run it in.
+pub(crate) type Order<S> = (S, bool, i32);
+
+/// The beginning of the answer. The transcript follows it.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Answer {
+    pub inputs: Result<Vec<Input>, String>,
+    /// Whether the process ends, because the run has left processes behind.
+    pub ends: bool,
 }
 
 /// Runs a script traced. The directories that it needs are made before, so that they do not count as its own.
@@ -55,76 +68,140 @@ fn watched(
     launcher: &Launcher,
     group: &Group,
 ) -> Result<Traced, TraceError> {
-    let refused = |error: std::io::Error| TraceError::Refused(error.to_string());
-    for dir in &script.make_dirs {
-        std::fs::create_dir_all(dir).map_err(refused)?;
-    }
-    let text =
-        serde_json::to_vec(&(script, is_known)).map_err(|error| TraceError::Refused(error.to_string()))?;
-    let (mut order, mut result) =
-        (in_memory("order").map_err(refused)?, in_memory("result").map_err(refused)?);
-    order.write_all(&text).map_err(refused)?;
-    let null = File::options().read(true).write(true).open("/dev/null").map_err(refused)?;
-    let environment = std::env::vars_os().collect();
-    let process_group = group.process_group().map_err(refused)?;
-    let path = |file: &File| OsString::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
-    let spec = Spec {
-        argv: vec!["hotstart".into(), TRACE.into(), path(&order), path(&result)],
-        cwd: std::env::current_dir().map_err(refused)?.into(),
-        process_group,
-        ..Spec::plain(Path::new("/proc/self/exe"), OsString::new(), EnvBlock::new(&environment), &null)
-    };
-    let child = launcher.start(&spec, group).map_err(|error| TraceError::Refused(error.to_string()))?;
-    let exit = child.wait();
-    if group.is_killed() || exit.status != Status::OK {
-        return Err(TraceError::Lost);
-    }
-    result.seek(SeekFrom::Start(0)).map_err(refused)?;
-    let answer: Result<Traced, String> =
-        serde_json::from_reader(std::io::BufReader::new(&result)).map_err(|_| TraceError::Lost)?;
-    answer.map_err(TraceError::Refused)
+    let home = Group::new();
+    Tracers::new(launcher, &home).run(script, is_known, group)
 }
 
-fn in_memory(name: &str) -> std::io::Result<File> {
-    Ok(File::from(rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC)?))
+/// Processes that trace, one for each test that is traced at a time.
+#[derive(Debug)]
+pub(crate) struct Tracers<'l> {
+    launcher: &'l Launcher,
+    home: &'l Group,
+    idle: Mutex<Vec<Tracer<'l>>>,
 }
 
-/// The other end. Call it in the binary's `main` before any thread is started, with the process's arguments. `None` if the arguments are
-/// not those of a traced run; otherwise the exit code.
-pub fn enter_trace(args: &[OsString]) -> Option<u8> {
-    let [_, first, order, result] = args else { return None };
-    if first != OsStr::new(TRACE) {
-        return None;
+#[derive(Debug)]
+struct Tracer<'l> {
+    child: Option<Child<'l>>,
+    stream: UnixStream,
+}
+
+impl<'l> Tracers<'l> {
+    /// No processes yet. They are started by `launcher` and belong to `home` while they serve nobody.
+    pub(crate) fn new(launcher: &'l Launcher, home: &'l Group) -> Self {
+        Tracers { launcher, home, idle: Mutex::default() }
     }
-    hotstart_launch::signals::take_over();
-    let answer = run(Path::new(order)).map_err(|error| error.to_string());
-    let written = File::options().write(true).open(result).map_err(std::io::Error::other).and_then(|file| {
-        serde_json::to_writer(std::io::BufWriter::new(file), &answer).map_err(std::io::Error::other)
-    });
-    Some(u8::from(written.is_err()))
-}
 
-#[cfg(target_arch = "x86_64")]
-fn run(order: &Path) -> std::io::Result<Traced> {
-    let (script, is_known): (Script, bool) =
-        serde_json::from_reader(std::io::BufReader::new(File::open(order)?))?;
-    let mut record = in_memory("record")?;
-    let (launcher, group) = (Launcher::new(), Group::of_job(0));
-    group.settle();
-    let run = || {
-        let transcript = hotstart_shell::run_script(&script, &launcher, &group);
-        u8::from(serde_json::to_writer(&record, &transcript).is_err())
-    };
-    let traced = if is_known { hotstart_inputs::trace_known(run)? } else { hotstart_inputs::trace(run)? };
-    if traced.code != 0 {
-        return Err(std::io::Error::other("the traced shell failed"));
+    /// Runs a script traced, as a part of `group`.
+    pub(crate) fn run(&self, script: &Script, is_known: bool, group: &Group) -> Result<Traced, TraceError> {
+        for dir in &script.make_dirs {
+            std::fs::create_dir_all(dir).map_err(refused)?;
+        }
+        let idle = self.idle.lock().expect("no panic while locked").pop();
+        let mut tracer = idle.map_or_else(|| Tracer::start(self.launcher, self.home), Ok)?;
+        let (answer, traced) = tracer.run(script, is_known, group)?;
+        if !answer {
+            self.idle.lock().expect("no panic while locked").push(tracer);
+        }
+        Ok(traced)
     }
-    record.seek(SeekFrom::Start(0))?;
-    let transcript = serde_json::from_reader(std::io::BufReader::new(&record))?;
-    Ok(Traced { transcript, inputs: traced.inputs })
 }
 
-#[cfg(not(target_arch = "x86_64"))]
-fn run(_order: &Path) -> std::io::Result<Traced> {
-    Err(std::io::Error::other("tracing needs x86-64"))
+fn refused(error: impl ToString) -> TraceError {
+    TraceError::Refused(error.to_string())
+}
+
+impl<'l> Tracer<'l> {
+    fn start(launcher: &'l Launcher, home: &'l Group) -> Result<Self, TraceError> {
+        let null = File::options().read(true).write(true).open("/dev/null").map_err(refused)?;
+        let (stream, theirs) = UnixStream::pair().map_err(refused)?;
+        let environment = std::env::vars_os().collect();
+        let spec = Spec {
+            argv: vec!["hotstart".into(), TRACE.into()],
+            cwd: std::env::current_dir().map_err(refused)?.into(),
+            process_group: home.process_group().map_err(refused)?,
+            stdio: [theirs.as_fd(), null.as_fd(), null.as_fd()],
+            ..Spec::plain(Path::new("/proc/self/exe"), OsString::new(), EnvBlock::new(&environment), &null)
+        };
+        let child = launcher.start(&spec, home).map_err(refused)?;
+        Ok(Tracer { child: Some(child), stream })
+    }
+
+    /// Returns whether the process ends now, and the run.
+    fn run(&mut self, script: &Script, is_known: bool, group: &Group) -> Result<(bool, Traced), TraceError> {
+        let (pgid, number) = match group.process_group().map_err(refused)? {
+            ProcessGroup::Join(pgid) => (pgid, pgid),
+            _ => (0, rustix::process::getpgrp().as_raw_nonzero().get()),
+        };
+        let pid = self.child.as_ref().map_or(0, Child::pid);
+        if !group.lend(pid, pgid) {
+            return Err(TraceError::Lost);
+        }
+        let told = self.tell(&(script, is_known, number));
+        group.release(pid);
+        match told {
+            _ if group.is_killed() => Err(TraceError::Lost),
+            Ok(Ok((Answer { inputs, ends }, transcript))) => Ok((ends, Traced { transcript, inputs })),
+            Ok(Err(why)) => Err(TraceError::Refused(why)),
+            Err(_) => Err(TraceError::Lost),
+        }
+    }
+
+    fn tell(&mut self, order: &Order<&Script>) -> io::Result<Result<(Answer, Transcript), String>> {
+        send(&self.stream, order)?;
+        Ok(match receive::<Result<Answer, String>>(&self.stream)? {
+            Ok(answer) => Ok((answer, receive(&self.stream)?)),
+            Err(why) => Err(why),
+        })
+    }
+}
+
+impl Drop for Tracer<'_> {
+    /// Ends the process, and with it all that it still traces.
+    fn drop(&mut self) {
+        if let Some(child) = self.child.take() {
+            child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Sends a value with its length before it.
+pub(crate) fn send(to: impl Write, value: &impl Serialize) -> io::Result<()> {
+    send_bytes(to, &serde_json::to_vec(value)?)
+}
+
+pub(crate) fn send_bytes(to: impl Write, bytes: &[u8]) -> io::Result<()> {
+    let mut to = BufWriter::new(to);
+    to.write_all(&(bytes.len() as u64).to_le_bytes())?;
+    to.write_all(bytes)?;
+    to.flush()
+}
+
+/// Receives a value.
+pub(crate) fn receive<T: DeserializeOwned>(mut from: impl Read) -> io::Result<T> {
+    let mut length = [0; 8];
+    from.read_exact(&mut length)?;
+    // Not all memory at once, whatever the number says.
+    let mut bytes = Vec::new();
+    let length = u64::from_le_bytes(length);
+    // Nor with a buffer, which would take the beginning of the next value.
+    from.take(length).read_to_end(&mut bytes)?;
+    serde_json::from_slice(&bytes).map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sent_is_received() {
+        let (one, other) = UnixStream::pair().unwrap();
+        send(&one, &("text", 5)).unwrap();
+        send(&one, &[0; 3]).unwrap();
+        assert_eq!(receive::<(String, i32)>(&other).unwrap(), ("text".to_owned(), 5));
+        assert_eq!(receive::<Vec<i32>>(&other).unwrap(), [0; 3]);
+        drop(one);
+        assert!(receive::<i32>(&other).is_err());
+    }
 }

@@ -16,6 +16,7 @@ mod page;
 mod python;
 mod remember;
 mod remote;
+mod sly;
 mod stop;
 mod suite;
 mod verbosity;

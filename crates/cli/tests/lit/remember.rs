@@ -13,15 +13,15 @@ use crate::suite::{Run, Suite};
 /// Runs after which a test that can be remembered is: it may be in the sample, and find its own outputs only the second time.
 const RUNS: usize = 8;
 
-struct Place {
-    suite: Suite,
-    cache: tempfile::TempDir,
-    env: Vec<(&'static str, String)>,
+pub struct Place {
+    pub suite: Suite,
+    pub cache: tempfile::TempDir,
+    pub env: Vec<(&'static str, String)>,
     args: Vec<&'static str>,
 }
 
 impl Place {
-    fn new(run: &str) -> Place {
+    pub fn new(run: &str) -> Place {
         let config = "import os\nif 'SEEN' in os.environ: config.environment['SEEN'] = os.environ['SEEN']\n\
                       config.environment['PATH'] = os.path.join(os.path.dirname(__file__), 'first') + ':' + \
                       os.path.join(os.path.dirname(__file__), 'bin') + ':/usr/bin:/bin'\n\
@@ -47,12 +47,12 @@ impl Place {
         place
     }
 
-    fn path(&self, name: &str) -> std::path::PathBuf {
+    pub fn path(&self, name: &str) -> std::path::PathBuf {
         self.suite.path(name)
     }
 
     /// Runs the test. Returns its code, and whether it was not run.
-    fn run(&self) -> (String, bool) {
+    pub fn run(&self) -> (String, bool) {
         self.settle();
         let report = self.path("report.json");
         let _ = fs::remove_file(&report);
@@ -67,8 +67,13 @@ impl Place {
         (test["code"].as_str().unwrap().to_owned(), test["cached"] == true)
     }
 
+    /// Whether the test is never remembered.
+    pub fn is_never_remembered(&self) -> bool {
+        (0..3).all(|_| !self.run().1)
+    }
+
     /// Waits until the clock of files has gone on, so that a change is seen to be one.
-    fn settle(&self) {
+    pub fn settle(&self) {
         let probe = self.path("probe");
         let changed = |path: &Path| {
             fs::write(path, "").unwrap();
@@ -80,14 +85,14 @@ impl Place {
         }
     }
 
-    fn is_remembered(&self) -> bool {
+    pub fn is_remembered(&self) -> bool {
         (0..RUNS).any(|_| self.run().1)
     }
 }
 
-type Change = (&'static str, &'static str, fn(&mut Place));
+pub type Change = (&'static str, &'static str, fn(&mut Place));
 
-fn same_times(path: &Path, with: impl FnOnce()) {
+pub fn same_times(path: &Path, with: impl FnOnce()) {
     let before = fs::metadata(path).unwrap().modified().unwrap();
     with();
     File::options().write(true).open(path).unwrap().set_times(FileTimes::new().set_modified(before)).unwrap();
@@ -246,12 +251,17 @@ const CHANGES: &[Change] = &[
 
 #[test]
 fn after_each_change_the_test_runs() {
+    check_all(CHANGES, Place::new);
+}
+
+/// Makes each change in a place of its own, and has its test run afterwards.
+pub fn check_all(changes: &[Change], make: fn(&str) -> Place) {
     let missed = std::sync::Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        for part in CHANGES.chunks(CHANGES.len().div_ceil(4)) {
+        for part in changes.chunks(changes.len().div_ceil(4)) {
             scope.spawn(|| {
                 part.iter().for_each(|change| {
-                    let found = check(change);
+                    let found = check(change, make(change.1));
                     missed.lock().unwrap().extend(found);
                 })
             });
@@ -261,8 +271,7 @@ fn after_each_change_the_test_runs() {
     assert!(missed.is_empty(), "{missed:#?}");
 }
 
-fn check((what, run, change): &Change) -> Option<String> {
-    let mut place = Place::new(run);
+fn check((what, run, change): &Change, mut place: Place) -> Option<String> {
     // A test that writes to its inputs changes them with each run, and is never remembered.
     let is_stable = !run.contains(">> %S");
     if place.is_remembered() != is_stable {
@@ -293,7 +302,7 @@ const NEVER: &[&str] = &[
 fn what_cannot_be_followed_always_runs() {
     for run in NEVER {
         let place = Place::new(&run.replace("%python", &crate::suite::lit_python().display().to_string()));
-        (0..3).for_each(|_| assert!(!place.run().1, "{run}"));
+        assert!(place.is_never_remembered(), "{run}");
     }
 }
 

@@ -128,11 +128,13 @@ fn the_exit_code_is_zero_only_if_all_pass() {
 
 #[test]
 fn inputs_are_not_written() {
-    for fixed in [vec![], vec!["/suite"]] {
+    // An executable file as well, since a script can be one.
+    let cases = [0o644, 0o755].map(|mode| [(mode, vec![]), (mode, vec!["/suite"])]);
+    for (mode, fixed) in cases.into_iter().flatten() {
         let mut action = Action::new();
         let input = action.place(Path::new("/suite/input"), b"x");
         // Such a file may be a link into the worker's storage.
-        fs::set_permissions(&input, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+        fs::set_permissions(&input, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
         let is_fixed = !fixed.is_empty();
         action.fixed = fixed;
         action.test("echo y > /suite/input");

@@ -34,6 +34,13 @@ pub(crate) fn block(set: &libc::sigset_t) {
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, set, std::ptr::null_mut()) };
 }
 
+/// Lets the set through again in the calling thread.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn unblock(set: &libc::sigset_t) {
+    // SAFETY: the set is initialised; the old mask is not requested.
+    unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, set, std::ptr::null_mut()) };
+}
+
 /// Ignores a signal, here and in every child.
 pub(crate) fn ignore(signal: i32) {
     // SAFETY: SIG_IGN is a valid disposition and installs no code.

@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::ptr;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use crate::slots::Entry;
 use crate::spec::{Limit, ProcessGroup};
@@ -54,6 +54,10 @@ struct Order<'a> {
 const SIGNALS: std::ops::RangeInclusive<i32> = 1..=64;
 /// Bytes of the child's stack: a few frames around system calls.
 const STACK: usize = 64 << 10;
+
+/// Whether the programs that this process starts may not read the time stamp counter: where it is traced.
+#[cfg(target_arch = "x86_64")]
+pub(super) static FORGO_TIME: AtomicBool = AtomicBool::new(false);
 
 /// Starts a process. Returns its number, or the error number of the call that failed. `slot` has its number and process group
 /// (0 for the runner's own) before it becomes the program. After an error the slot is unchanged.
@@ -166,6 +170,10 @@ impl Order<'_> {
     }
 
     fn volunteer(&self) -> Result<(), i32> {
+        #[cfg(target_arch = "x86_64")]
+        if FORGO_TIME.load(Ordering::Relaxed) {
+            super::tracer::forgo_time().map_err(|error| error.raw_os_error().unwrap_or(libc::EPERM))?;
+        }
         if self.request.traced { super::trace::volunteer() } else { Ok(()) }
     }
 

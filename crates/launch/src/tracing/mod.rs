@@ -8,7 +8,8 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::ops::Range;
 
-use crate::sys::tracer::{self, Entry, Happened, Registers};
+use crate::sys::tracer::{self, Entry, Happened, Registers, Traced};
+pub use crate::sys::tracer::{Awaited, Rules};
 
 /// A process that is about to make a system call.
 #[derive(Clone, Copy, Debug)]
@@ -26,13 +27,14 @@ pub struct Call {
 impl Call {
     /// Reads a string that ends with a NUL. `None` if it is not readable, or longer than a path can be.
     pub fn string(&self, address: u64) -> Option<Vec<u8>> {
-        const PAGE: u64 = 4096;
+        // Most paths are shorter. A part does not go beyond the page, since the next one may not be mapped.
+        const PART: u64 = 256;
+        const LONGEST: usize = 8192;
         let mut text = Vec::new();
         let mut at = address;
-        while text.len() < 2 * PAGE as usize {
-            // Not beyond the page, since the next one may not be mapped.
-            let mut part = [0; PAGE as usize];
-            let length = (PAGE - at % PAGE) as usize;
+        while text.len() < LONGEST {
+            let mut part = [0; PART as usize];
+            let length = (PART - at % PART) as usize;
             let read = tracer::read_memory(self.pid, at, &mut part[..length]).ok()?;
             let part = &part[..read];
             if let Some(end) = part.iter().position(|&byte| byte == 0) {
@@ -54,7 +56,7 @@ impl Call {
 
 /// Judges what traced processes do.
 pub trait Watcher {
-    /// Takes a call that is not on the list, before it is made. Returns whether its end is to be reported.
+    /// Takes a call that is not allowed, before it is made. Returns whether its end is to be reported, which only awaited calls can be.
     fn call(&mut self, call: &Call) -> bool;
 
     /// Takes the end of such a call.
@@ -64,18 +66,23 @@ pub trait Watcher {
     fn refuse(&mut self, why: &'static str);
 }
 
-/// Runs `run` in a traced child of this process, which must have one thread, and returns the child's exit code. Only calls that are not
-/// `allowed` are reported.
-pub fn trace_tree(allowed: &[u32], watcher: &mut dyn Watcher, run: impl FnOnce() -> u8) -> io::Result<i32> {
-    let Some(root) = tracer::fork(allowed)? else {
+/// Runs `run` in a traced child of this process, which must have one thread. Returns the child's exit code, and whether all processes have
+/// ended. Those that are left end with this process, if not before.
+pub fn trace_tree(
+    rules: Rules<'_>,
+    watcher: &mut dyn Watcher,
+    run: impl FnOnce() -> u8,
+) -> io::Result<(i32, bool)> {
+    let Some(traced) = tracer::fork(rules)? else {
         let code = run();
         std::process::exit(code.into());
     };
     Tree {
         watcher,
-        root,
-        ours: HashMap::from([(root, true)]),
+        ours: HashMap::from([(traced.root, true)]),
+        traced,
         early: HashSet::new(),
+        forgone: HashSet::new(),
         loaders: HashMap::new(),
     }
     .follow()
@@ -83,28 +90,32 @@ pub fn trace_tree(allowed: &[u32], watcher: &mut dyn Watcher, run: impl FnOnce()
 
 struct Tree<'w> {
     watcher: &'w mut dyn Watcher,
-    root: i32,
+    traced: Traced,
     /// Processes and threads, and whether they run our own code.
     ours: HashMap<i32, bool>,
     /// Those that have stopped before their maker's event was seen.
     early: HashSet<i32>,
+    /// Those of our own that have given up reading the time stamp counter, as they must before they execute a program.
+    forgone: HashSet<i32>,
     /// Where processes have mapped the loader.
     loaders: HashMap<i32, Range<u64>>,
 }
 
 impl Tree<'_> {
-    /// Follows all processes until the first one has ended. Those that are left then are ended with this process.
-    fn follow(mut self) -> io::Result<i32> {
-        while let Some((pid, happened)) = tracer::wait()? {
+    /// Follows all processes until the first one has ended.
+    fn follow(mut self) -> io::Result<(i32, bool)> {
+        while let Some((pid, happened)) = self.traced.next()? {
             match happened {
                 Happened::Ended(with) => {
                     self.ours.remove(&pid);
+                    self.forgone.remove(&pid);
                     self.loaders.remove(&pid);
-                    if pid == self.root {
-                        if !self.ours.is_empty() {
+                    if pid == self.traced.root {
+                        let is_last = self.ours.is_empty() && self.early.is_empty();
+                        if !is_last {
                             self.watcher.refuse("leaves processes behind");
                         }
-                        return Ok(with);
+                        return Ok((with, is_last));
                     }
                 }
                 Happened::Made(child) => {
@@ -116,7 +127,10 @@ impl Tree<'_> {
                     tracer::resume(pid, 0);
                 }
                 Happened::Became(before) => {
-                    self.ours.remove(&before);
+                    let was_ours = self.ours.remove(&before) == Some(true);
+                    if was_ours && !self.forgone.remove(&before) {
+                        self.watcher.refuse("a program that may read the time stamp counter");
+                    }
                     self.loaders.remove(&pid);
                     self.ours.insert(pid, false);
                     if remove_vdso(pid).is_none() {
@@ -130,6 +144,12 @@ impl Tree<'_> {
                 Happened::Signal(signal) => {
                     let is_made_good = signal == libc::SIGSEGV && self.reads_time_stamp(pid);
                     tracer::resume(pid, if is_made_good { 0 } else { signal });
+                }
+                Happened::Question(entry, question) => {
+                    if self.judge(pid, entry) {
+                        self.watcher.refuse("a change that was not expected");
+                    }
+                    self.traced.answer(question);
                 }
                 Happened::Call if self.report(pid) => tracer::resume_call(pid),
                 Happened::Call => tracer::resume(pid, 0),
@@ -150,12 +170,19 @@ impl Tree<'_> {
         self.ours.get(&pid).copied().unwrap_or(false)
     }
 
-    /// Reports a call. Returns whether its end is to be reported.
+    fn judge(&mut self, pid: i32, entry: Entry) -> bool {
+        let is_ours = self.is_ours(pid);
+        if is_ours && tracer::forgoes_time(&entry) {
+            self.forgone.insert(pid);
+        }
+        let Entry { number, args } = entry;
+        self.watcher.call(&Call { pid, is_ours, number, args })
+    }
+
+    /// Reports a call at which a process has stopped. Returns whether its end is to be reported.
     fn report(&mut self, pid: i32) -> bool {
         match tracer::entry(pid) {
-            Ok(Entry { number, args }) => {
-                self.watcher.call(&Call { pid, is_ours: self.is_ours(pid), number, args })
-            }
+            Ok(entry) => self.judge(pid, entry),
             // Killed meanwhile: the call is not made.
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => false,
             Err(_) => {
@@ -187,7 +214,7 @@ impl Tree<'_> {
             }
             _ => return false,
         };
-        if !self.is_ours(pid) && !self.is_of_loader(pid, registers.ip()) {
+        if !self.is_of_loader(pid, registers.ip()) {
             self.watcher.refuse("reads the processor's time stamp counter");
         }
         let now = tracer::time_stamp();
