@@ -34,8 +34,8 @@ fn a_traced_pass_is_remembered_between_runs() {
     let ended = run(&first, vec![traced(0, Ok(Vec::new()))], 1, false);
     assert_eq!((ended.verdict(), ended.outcome.unwrap().is_cached), (Verdict::PASS, false));
     first.save();
-    let later = memory(dir.path());
-    assert!((0..200).any(|_| is_remembered(&later)));
+    // The sample is another one in each run: one in twenty runs this test.
+    assert!((0..20).any(|_| is_remembered(&memory(dir.path()))));
     // Without knowledge, the traced run is lost and the other one counts.
     assert_eq!(run(&memory(&dir.path().join("empty")), Vec::new(), 1, false).verdict(), Verdict::FAIL);
 }
