@@ -15,6 +15,11 @@
 #define FAMILY "before"
 
 #define CONSTRUCT(piece) __attribute__((constructor, used)) static void piece(int argc, char **argv, char **envp)
+/* What main does before it looks at its arguments. */
+#define BEGIN(piece) \
+    static void piece(void); \
+    static void (*const begin_##piece)(void) __attribute__((used, section("begins"))) = piece; \
+    static void piece(void)
 #define TELL(act_name) ACT(BEFORE, act_name)
 #define UNUSED (void)argc, (void)argv, (void)envp
 
@@ -27,6 +32,16 @@ __attribute__((unused)) static unsigned long processor_counter(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (unsigned long)(now.tv_sec * 1000000000 + now.tv_nsec);
+#endif
+}
+
+/* Raises SIGTRAP without a system call, where an instruction does so and is passed. */
+__attribute__((unused)) static void trap_here(void)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("int3");
+#else
+    raise(SIGTRAP);
 #endif
 }
 

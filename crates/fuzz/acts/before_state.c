@@ -243,13 +243,31 @@ TELL(before_read_only)
 #ifdef WITH_before_arguments_lock
 /* In main, but before it looks at its request. libc keeps the thread's number in a lock. */
 static pthread_mutex_t held = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-void begin_main(void)
+BEGIN(hold)
 {
     pthread_mutex_lock(&held);
 }
 TELL(before_arguments_lock)
 {
     say_result("again", -pthread_mutex_trylock(&held));
+}
+#endif
+
+#ifdef WITH_before_arguments_environment
+/* The same: main has taken another environment. */
+extern char **environ;
+static char *own_environment[] = {"HS_OWN=own", NULL};
+static const char *own_value;
+BEGIN(take_environment)
+{
+    char **const given = environ;
+    environ = own_environment;
+    own_value = getenv("HS_OWN");
+    environ = given;
+}
+TELL(before_arguments_environment)
+{
+    say("%s", own_value ? own_value : "(unset)");
 }
 #endif
 
@@ -263,16 +281,12 @@ static void note_handler_stack(int number, siginfo_t *info, void *context)
     handler_flags = ((ucontext_t *)context)->uc_stack.ss_flags;
     handler_size = ((ucontext_t *)context)->uc_stack.ss_size;
 }
-void begin_main(void)
+BEGIN(be_handled)
 {
     struct sigaction action = {.sa_sigaction = note_handler_stack, .sa_flags = SA_SIGINFO | SA_NODEFER}, old;
     sigfillset(&action.sa_mask);
     sigaction(SIGTRAP, &action, &old);
-#if defined(__x86_64__)
-    __asm__ volatile("int3");
-#else
-    raise(SIGTRAP);
-#endif
+    trap_here();
     sigaction(SIGTRAP, &old, NULL);
 }
 TELL(before_arguments_handler)

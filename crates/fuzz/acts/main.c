@@ -185,14 +185,14 @@ static void report_before(void)
         }
 }
 
-/* What main does before it looks at its arguments, if the program has such a piece. */
-void begin_main(void) __attribute__((weak));
+/* What main does before it looks at its arguments. */
+extern void (*const __start_begins[])(void) __attribute__((weak)), (*const __stop_begins[])(void) __attribute__((weak));
 
 __attribute__((used)) static int run_acts(int argc, char **argv)
 {
     static char path[4096];
-    if (begin_main)
-        begin_main();
+    for (void (*const *begin)(void) = __start_begins; begin < __stop_begins; begin++)
+        (*begin)();
     if (argc == 2 && !strcmp(argv[1], "--list"))
         return list();
     own_argc = argc;

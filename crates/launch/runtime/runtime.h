@@ -188,6 +188,8 @@ HS_HIDDEN char *hs_strings_random(void);
 #define HS_RANDOM_BYTES 16
 HS_HIDDEN int hs_strings_are_fixed(void);
 HS_HIDDEN HS_GENERAL void hs_strings_show(void);
+HS_HIDDEN HS_GENERAL void hs_strings_follow(const struct hs_job *job);
+HS_HIDDEN int hs_strings_are_overrun(const struct hs_job *job);
 HS_HIDDEN struct hs_secret hs_strings_place(void);
 HS_HIDDEN void hs_strings_secrets(struct hs_secret out[HS_SECRETS]);
 HS_HIDDEN int hs_strings_are_untouched(const struct hs_job *job, const struct hs_call *call);

@@ -66,13 +66,16 @@ fn each_run_has_random_bytes_of_its_own() {
 fn memory_around_the_tools_own_is_as_in_a_fresh_process() {
     let tool = tool();
     for how in ["behind", "below", "around"] {
-        let (expected, _) = start(&Launcher::new(), &tool, &case(&[how]));
-        assert_eq!(expected.status, Status::Exited(0), "{how}, cold");
+        // What the loader leaves below depends on where the kernel begins the stack within 64 bytes.
+        let cold = || start(&Launcher::new(), &tool, &case(&[how])).0;
+        let expected: Vec<_> =
+            std::iter::repeat_with(cold).take(if how == "below" { 40 } else { 1 }).collect();
+        assert_eq!(expected[0].status, Status::Exited(0), "{how}, cold");
         for launcher in launchers() {
             for round in 0..ROUNDS {
                 let (ran, exit) = start(&launcher, &tool, &case(&[how]));
                 assert!(exit.via.is_warm() && !exit.doubtful, "{how}: {:?}", exit.via);
-                assert_eq!(ran, expected, "{how} in round {round}, {:?}", exit.via);
+                assert!(expected.contains(&ran), "{how} in round {round}, {:?}: {ran:?}", exit.via);
             }
         }
     }

@@ -147,11 +147,14 @@ static int is_received(const char *name)
 }
 
 /* As getenv, with what that leaves in registers and on the stack the same for each environment that lacks the name. 0 if no run
- * is watched. As long as the tool has not looked at the environment, it has not changed it either. */
+ * is watched. As long as the tool has not looked at the environment, it has not changed it either, but it may have
+ * taken another one. */
 int hs_watch_ask(const char *name, char **value)
 {
     extern char **environ;
     char **variable = environ;
+    if (hs_watch_is_on && environ != (char **)watch.secrets[HS_SECRET_VARIABLES].from)
+        hs_watch_touch();
     if (!hs_watch_is_on)
         return 0;
     *value = NULL;
@@ -188,6 +191,7 @@ static void stop(void)
     show_clocks(1);
     for (int i = 0; i < HS_SECRETS; i++)
         protect(i, PROT_READ | PROT_WRITE);
+    hs_strings_follow(watch.job);
     hs_signals_set(SIGSEGV, &watch.theirs_fault);
     hs_call_note_action(SIGSEGV);
 }

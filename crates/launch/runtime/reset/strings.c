@@ -29,6 +29,9 @@ extern char *program_invocation_name, *program_invocation_short_name;
 /* Each argument but the first; a room is no power of two, so that they do not meet in the processor's caches. */
 #define ARGUMENTS_MAX 256
 #define ARGUMENT_ROOM 2112
+/* Bytes before an argument, and behind a variable, that are as the kernel lays them. */
+#define BEFORE 64
+#define BEHIND 256
 #define POINTERS_OF_PAGE (PAGE / sizeof(char *))
 
 /* The fixed addresses: of each string by its index, of each array by its length. No snapshot has them (hs_strings_place). */
@@ -36,7 +39,8 @@ static struct laid {
     /* At its end: the environment's array follows the arguments', as the kernel has it, and their number comes before them. */
     char *arguments[POINTERS_OF_PAGE];
     char *variables[7 * POINTERS_OF_PAGE]; /* and the auxiliary vector behind them */
-    char name[PAGE];
+    char name[PAGE];                       /* at its end: what follows it cannot be read in a watched run */
+    char behind_name[PAGE];
     char argument[ARGUMENTS_MAX][ARGUMENT_ROOM];
     struct {
         char name[PAGE], value[PAGE];
@@ -54,6 +58,7 @@ static struct {
     int is_fixed;
     char *shown, *variables_shown;
     uint32_t argument_count, variable_count;
+    int is_followed; /* variables have the next ones behind them */
     uint16_t argument_size[ARGUMENTS_MAX], name_size[HS_VARIABLES_MAX], value_size[HS_VARIABLES_MAX];
     /* Where the tool keeps the number of arguments. */
     uint32_t *counts[HS_COUNTS_MAX], count_count;
@@ -142,23 +147,41 @@ static char **point_at(char **out, char *strings, uint32_t count)
 /* Where an argument is if each has its place. */
 HS_GENERAL static char *place_of(uint32_t index)
 {
-    return index ? laid->argument[index] : laid->name;
+    return index ? laid->argument[index] : laid->name + sizeof laid->name - layout.argument_size[0];
 }
 
-/* Copies each argument to its place, with the strings that follow it as far as there is room: a tool that reads behind an argument by
- * mistake finds the next one. The name alone is followed by zero, as it may be read in a watched run. Returns whether they fit. */
+/* Fills a room with a string of `size` bytes and what follows that, as far as there is room, and its end with what comes before the next
+ * string: a tool that reads behind an argument by mistake, or before it, finds its neighbours. */
+static void fill_room(char *room, size_t room_size, const char *string, size_t size, const struct hs_job *job)
+{
+    const char *const next = string + size;
+    const size_t limit = room_size - BEFORE, rest = (size_t)(job->end - string), before = (size_t)(next - job->strings);
+    const size_t filled = size > limit ? size : rest < limit ? rest : limit;
+    memcpy(room, string, filled);
+    memset(room + filled, 0, room_size - filled);
+    if (size <= limit && next < job->environment) {
+        const size_t kept = before < BEFORE ? before : BEFORE;
+        memcpy(room + room_size - kept, next - kept, kept);
+    }
+}
+
+/* Copies each argument to its place; whether they fit. */
 static int place_arguments(const struct hs_job *job)
 {
     const char *string = job->strings;
-    if (job->head->argc > ARGUMENTS_MAX)
+    const size_t name_size = strlen(string) + 1;
+    if (job->head->argc > ARGUMENTS_MAX || name_size > sizeof laid->name)
         return 0;
-    for (uint32_t i = 0; i < job->head->argc; i++) {
-        const size_t size = strlen(string) + 1, room = i ? sizeof laid->argument[i] : sizeof laid->name;
-        const size_t rest = i ? (size_t)(job->end - string) : size, filled = rest < room ? rest : room - 1;
-        if (size > room)
+    layout.argument_size[0] = (uint16_t)name_size;
+    memset(laid->name, 0, sizeof laid->name - name_size);
+    memcpy(place_of(0), string, name_size);
+    string += name_size;
+    fill_room(laid->behind_name, sizeof laid->behind_name, string, 0, job);
+    for (uint32_t i = 1; i < job->head->argc; i++) {
+        const size_t size = strlen(string) + 1;
+        if (size > sizeof laid->argument[i])
             return 0;
-        memcpy(place_of(i), string, filled);
-        memset(place_of(i) + filled, 0, room - filled);
+        fill_room(laid->argument[i], sizeof laid->argument[i], string, size, job);
         layout.argument_size[i] = (uint16_t)size;
         string += size;
     }
@@ -169,11 +192,18 @@ static int place_arguments(const struct hs_job *job)
     return 1;
 }
 
-/* Clears the variable that was laid in a place. Its two pages are not cleared as a whole: a request has many variables. */
+/* How much of what follows a variable there is room for. */
+HS_GENERAL static size_t room_behind(uint32_t index)
+{
+    const size_t room = sizeof laid->variable[index].value - layout.value_size[index];
+    return room < BEHIND ? room : BEHIND;
+}
+
+/* Clears what was laid for a variable. Its two pages are not cleared as a whole: a request has many variables. */
 static void clear_variable(uint32_t index)
 {
     char *value = laid->variable[index].value;
-    memset(value - layout.name_size[index], 0, layout.name_size[index] + layout.value_size[index]);
+    memset(value - layout.name_size[index], 0, layout.name_size[index] + layout.value_size[index] + room_behind(index));
     layout.name_size[index] = layout.value_size[index] = 0;
 }
 
@@ -188,8 +218,7 @@ static int place_variables(const struct hs_job *job)
         const size_t name = sign ? (size_t)(sign + 1 - string) : PAGE + 1, value = sign ? strlen(sign + 1) + 1 : 0;
         if (name > PAGE || value > PAGE)
             return 0;
-        if (layout.name_size[i] > name || layout.value_size[i] > value)
-            clear_variable(i);
+        clear_variable(i);
         laid->variables[i] = memcpy(laid->variable[i].value - name, string, name);
         memcpy(laid->variable[i].value, sign + 1, value);
         layout.name_size[i] = (uint16_t)name;
@@ -199,6 +228,7 @@ static int place_variables(const struct hs_job *job)
     for (uint32_t i = job->head->envc; i < HS_VARIABLES_MAX && layout.name_size[i]; i++)
         clear_variable(i);
     laid->variables[job->head->envc] = NULL;
+    layout.is_followed = 0;
     return 1;
 }
 
@@ -317,6 +347,45 @@ HS_GENERAL void hs_strings_show(void)
     }
 }
 
+/* Has the next variables follow each one. In a watched run that would tell of those that the tool has not looked at. */
+HS_GENERAL void hs_strings_follow(const struct hs_job *job)
+{
+    const char *end = job->environment;
+    if (!layout.is_fixed || layout.is_followed)
+        return;
+    layout.is_followed = 1;
+    for (uint32_t i = 0; i < layout.variable_count; i++) {
+        end += layout.name_size[i] + layout.value_size[i];
+        const size_t rest = (size_t)(job->end - end), room = room_behind(i);
+        copy(laid->variable[i].value + layout.value_size[i], end, rest < room ? rest : room);
+    }
+}
+
+/* Whether the tool has written behind a string. In a fresh process the next one lies there; here it is a copy, which no later look at that
+ * string shows. */
+int hs_strings_are_overrun(const struct hs_job *job)
+{
+    static char room[PAGE];
+    const char *string = job->strings + layout.argument_size[0], *variable = job->environment;
+    if (!layout.is_fixed)
+        return 0;
+    fill_room(room, sizeof laid->behind_name, string, 0, job);
+    int found = laid->name[sizeof laid->name - 1] || memcmp(room, laid->behind_name, sizeof laid->behind_name) != 0;
+    for (uint32_t i = 1; i < layout.argument_count; i++) {
+        const size_t size = layout.argument_size[i], from = size - 1;
+        fill_room(room, sizeof laid->argument[i], string, size, job);
+        found |= memcmp(room + from, laid->argument[i] + from, sizeof laid->argument[i] - from) != 0;
+        string += size;
+    }
+    for (uint32_t i = 0; i < layout.variable_count; i++) {
+        variable += layout.name_size[i] + layout.value_size[i];
+        const size_t rest = (size_t)(job->end - variable), most = rest < room_behind(i) ? rest : room_behind(i);
+        const char *last = laid->variable[i].value + layout.value_size[i] - 1;
+        found |= memcmp(last, variable - 1, 1 + (layout.is_followed ? most : 0)) != 0;
+    }
+    return found;
+}
+
 /* Whether each string is where it is in every request. */
 int hs_strings_are_fixed(void)
 {
@@ -326,7 +395,7 @@ int hs_strings_are_fixed(void)
 /* What tells of the request: its strings, but for the first, and the pointers to its environment. */
 void hs_strings_secrets(struct hs_secret out[HS_SECRETS])
 {
-    out[HS_SECRET_ARGUMENTS] = (struct hs_secret){laid->argument[0], sizeof laid->argument};
+    out[HS_SECRET_ARGUMENTS] = (struct hs_secret){laid->behind_name, sizeof laid->behind_name + sizeof laid->argument};
     out[HS_SECRET_VARIABLES] = (struct hs_secret){(char *)laid->variables, sizeof laid->variables};
     out[HS_SECRET_ENVIRONMENT] = (struct hs_secret){laid->variable[0].name, sizeof laid->variable};
 }
@@ -335,10 +404,10 @@ void hs_strings_secrets(struct hs_secret out[HS_SECRETS])
 int hs_strings_are_untouched(const struct hs_job *job, const struct hs_call *call)
 {
     const char *slash = strrchr(job->strings, '/');
-    const char *short_name = laid->name + (slash ? slash + 1 - job->strings : 0);
+    const char *name = place_of(0), *short_name = name + (slash ? slash + 1 - job->strings : 0);
     const char *string = job->environment;
-    int same = layout.is_fixed && environ == call->envp && program_invocation_name == laid->name &&
-               program_invocation_short_name == short_name && strcmp(laid->name, job->strings) == 0 &&
+    int same = layout.is_fixed && environ == call->envp && program_invocation_name == name &&
+               program_invocation_short_name == short_name && strcmp(name, job->strings) == 0 &&
                !laid->variables[job->head->envc];
     for (uint32_t i = 0; i < layout.count_count; i++)
         same &= *layout.counts[i] == job->head->argc;

@@ -97,12 +97,16 @@ static void run(const struct hs_call *call)
 #ifndef HS_WITHOUT_SEGMENTS
     hs_segments_write(&worker.segments, worker.has_bases);
 #endif
+    if (worker.level == HS_AT_POINT)
+        hs_strings_follow(worker.job);
     hs_gate_close();
     if (worker.level == HS_AT_POINT)
         hs_point_enter(worker.job);
     errno = hs_first_errno;
     if (worker.runs > 0 && (hs_point_learns_from(worker.job) || worker.job->head->flags & HS_REQUEST_AUDIT))
         hs_point_watch(worker.job, call);
+    if (!hs_watch_is_on)
+        hs_strings_follow(worker.job);
     hs_enter(hs_real_main, call->argc, call->argv, call->envp, &hs_frame);
 }
 
@@ -273,6 +277,8 @@ static void finish(void)
 /* The tool ends by exit_group. Returns for a process that it made, for a thread, and after the only run: these end as they would. */
 void hs_worker_ended(int status)
 {
+    if (worker.running && hs_gate_is_worker() && !hs_watch_is_on && hs_strings_are_overrun(worker.job))
+        hs_call_mark();
     if (!worker.running || worker.is_once || HS_SYS(SYS_gettid) != worker.process)
         return;
     worker.running = 0;
