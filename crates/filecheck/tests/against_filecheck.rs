@@ -119,16 +119,21 @@ impl Real {
     }
 }
 
-#[test]
-fn no_generated_pass_is_wrong() {
-    let mut tools = Real::all();
+/// Returns the installed FileChecks, how long to compare with them, and where generating begins; `None` if there is none of them.
+fn what_to_compare() -> Option<(Vec<Real>, Duration, u64)> {
+    let tools = Real::all();
     if tools.is_empty() {
         skipped("no FileCheck of LLVM 15 or newer is installed: nothing to compare with");
-        return;
+        return None;
     }
     let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
     let time = Duration::from_secs(number("HOTSTART_FILECHECK_SECONDS").unwrap_or(20));
-    let seed = number("HOTSTART_FILECHECK_SEED").unwrap_or(1);
+    Some((tools, time, number("HOTSTART_FILECHECK_SEED").unwrap_or(1)))
+}
+
+#[test]
+fn no_generated_pass_is_wrong() {
+    let Some((mut tools, time, seed)) = what_to_compare() else { return };
     let (begun, dir) = (Instant::now(), tempfile::tempdir().unwrap());
     let (mut cases, mut decided, mut missed) = (0u64, 0u64, 0u64);
     while begun.elapsed() < time {
@@ -160,14 +165,7 @@ fn no_generated_pass_is_wrong() {
 /// Only passes are compared, so that most of the time goes to new cases.
 #[test]
 fn no_adversarial_pass_is_wrong() {
-    let mut tools = Real::all();
-    if tools.is_empty() {
-        skipped("no FileCheck of LLVM 15 or newer is installed: nothing to compare with");
-        return;
-    }
-    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
-    let time = Duration::from_secs(number("HOTSTART_FILECHECK_SECONDS").unwrap_or(20));
-    let seed = number("HOTSTART_FILECHECK_SEED").unwrap_or(1);
+    let Some((mut tools, time, seed)) = what_to_compare() else { return };
     let (begun, dir) = (Instant::now(), tempfile::tempdir().unwrap());
     let (mut cases, mut decided, mut wrong) = (0u64, 0u64, Vec::new());
     while begun.elapsed() < time && wrong.len() < 20 {
