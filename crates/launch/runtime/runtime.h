@@ -56,12 +56,11 @@ struct hs_secret {
     char *from;
     size_t size;
 };
-enum { HS_SECRET_ARGUMENTS, HS_SECRET_VARIABLES, HS_SECRET_ENVIRONMENT, HS_SECRETS };
+enum { HS_SECRET_ARGUMENTS, HS_SECRET_ENVIRONMENT, HS_SECRETS };
 
-/* The parts of its environment that a watched run has looked at: the names of the variables, and the values of some. */
+/* The variables whose values a watched run has looked at, by their order in its environment. */
 #define HS_VARIABLES_MAX 128
 struct hs_looks {
-    int names;
     unsigned char values[HS_VARIABLES_MAX];
 };
 
@@ -123,7 +122,6 @@ HS_HIDDEN void hs_asked_tell(uint64_t place);
 HS_HIDDEN void hs_asked_stop(void);
 HS_HIDDEN void hs_asked_resume(void);
 HS_HIDDEN uint32_t hs_asked_doubts(void);
-HS_HIDDEN const char *hs_asked_since(void);
 HS_HIDDEN void *hs_asked_interposed(void *function);
 HS_HIDDEN int hs_asked_for(const char *assignment);
 HS_HIDDEN void hs_asked_record(const char *name);
@@ -189,7 +187,8 @@ HS_HIDDEN char *hs_strings_random(void);
 HS_HIDDEN int hs_strings_are_fixed(void);
 HS_HIDDEN HS_GENERAL void hs_strings_show(void);
 HS_HIDDEN HS_GENERAL void hs_strings_follow(const struct hs_job *job);
-HS_HIDDEN int hs_strings_are_overrun(const struct hs_job *job);
+HS_HIDDEN HS_GENERAL uint32_t hs_strings_follow_one(const struct hs_job *job, uint32_t index);
+HS_HIDDEN int hs_strings_are_written(const struct hs_job *job);
 HS_HIDDEN struct hs_secret hs_strings_place(void);
 HS_HIDDEN void hs_strings_secrets(struct hs_secret out[HS_SECRETS]);
 HS_HIDDEN int hs_strings_are_untouched(const struct hs_job *job, const struct hs_call *call);
@@ -439,7 +438,6 @@ HS_HIDDEN void hs_watch_interrupt(void *context);
 HS_HIDDEN void hs_watch_pass(const char *string);
 HS_HIDDEN void hs_watch_touch(void);
 HS_HIDDEN void hs_watch_wipe(void);
-HS_HIDDEN int hs_watch_ask(const char *name, char **value);
 HS_HIDDEN const struct hs_looks *hs_watch_looks(void);
 HS_HIDDEN enum hs_watch_look hs_watch_look(struct hs_system_call *call);
 HS_HIDDEN void hs_watch_arrive_by_signal(void *context, uintptr_t site);

@@ -5,9 +5,9 @@
  * later requests are entered there.
  *
  * The state can serve a request if everything that may have gone into it is the same. That is the snapshot's key: the number of
- * arguments, whose strings are at addresses that depend on it alone (strings.c); the first argument; and of the environment either the
- * variables that were asked for and are not set, or all names and the values that the run has looked at. For each number of arguments
- * there is a snapshot. All but the first are kept as their differences to it (delta.c).
+ * arguments, whose strings are at addresses that depend on it alone (strings.c); the first argument; and of the environment all names, in
+ * their order, and the values that the run has looked at. For each number of arguments there is a snapshot. All but the first are kept as
+ * their differences to it (delta.c).
  *
  * A snapshot is used once four runs have come to the same instruction with the same registers and the same memory in every word. Audited
  * runs compare it again.
@@ -170,32 +170,6 @@ static struct variant *variant_of(const struct hs_job *request)
     return &point.variants[point.number_of[argc] - 1];
 }
 
-static int is_named(const char *variable, const char *wanted)
-{
-    const size_t length = strlen(wanted);
-    return strncmp(variable, wanted, length) == 0 && variable[length] == '=';
-}
-
-/* Whether a variable is among these strings. */
-static int is_set(const char *name, const char *environment, const char *end)
-{
-    for (; environment < end; environment += strlen(environment) + 1)
-        if (is_named(environment, name))
-            return 1;
-    return 0;
-}
-
-/* Whether a request has no variable that was asked for where it was not set. */
-static int lacks_what_lacked(const struct hs_job *request)
-{
-    const char *asked = hs_asked_since();
-    for (; asked && *asked; asked += strlen(asked) + 1)
-        if (is_set(asked, request->environment, request->end) &&
-            !is_set(asked, point.saved_environment, point.saved_environment + point.saved_size))
-            return 0;
-    return asked != NULL;
-}
-
 /* Whether a request has the same variables in the same order, with the same values where these were looked at. */
 static int has_what_was_seen(const struct hs_job *request, const struct hs_looks *looks)
 {
@@ -215,9 +189,7 @@ static int has_what_was_seen(const struct hs_job *request, const struct hs_looks
 /* Whether a request has the key of what is saved, but for the number of arguments. */
 static int has_key(const struct hs_job *request, const struct hs_looks *looks)
 {
-    if (strcmp(request->strings, point.saved_name) != 0)
-        return 0;
-    return looks->names ? has_what_was_seen(request, looks) : lacks_what_lacked(request);
+    return strcmp(request->strings, point.saved_name) == 0 && has_what_was_seen(request, looks);
 }
 
 /* Whether there is a snapshot that can serve a request. */
@@ -318,7 +290,7 @@ static int is_plain(uintptr_t *given)
     unsigned long total, wanted = HS_CONTROL_FD;
     for (uint32_t i = 0; i < point.job->head->fd_count; i++)
         wanted += (unsigned long)point.job->targets[i];
-    return !hs_mappings_touched(given) && !hs_asked_doubts() && hs_asked_since() && !hs_child_holds_mutexes() &&
+    return !hs_mappings_touched(given) && !hs_asked_doubts() && !hs_child_holds_mutexes() &&
            hs_strings_are_untouched(point.job, point.call) && arrival.general[HS_RSP] - RED_ZONE >= hs_memory_stack_low() &&
            hs_state_blocks_nothing() && hs_worker_has_segments() && hs_count_entries("/proc/self/fd", &total) >= 0 && total == wanted;
 }

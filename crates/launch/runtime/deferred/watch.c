@@ -4,8 +4,9 @@
  * tool no information (memory, actions and stacks for signals, waking) are made. At any other call, or at a look at an argument, the run
  * has arrived. Until then nothing has gone into its state, and the state can serve other requests (point.c).
  *
- * The environment cannot be read either, but a look at it does not end the watch. It is recorded, and from then on the state depends on
- * the names of the variables, or on the value of one: each name and each value has a page of its own.
+ * The values of the environment cannot be read either, but a look at one does not end the watch. It is recorded, and from then on the state
+ * depends on that value: each has a page of its own. The names can be read, as the state depends on them in any case: their number and
+ * their lengths show in pointers, of which the kernel's own lie next to main's frame.
  *
  * Clocks can be read without a system call, too: asked.c interposes the functions of libc, and touches an argument. Behind those are the
  * pages that the kernel shares with each process, and the time stamp counter. Neither can be read meanwhile; a kernel that seals the pages
@@ -43,6 +44,7 @@ static struct {
     int clock_count, knows_clocks;
     const struct hs_job *job;
     struct hs_looks looks;
+    unsigned char opened[HS_VARIABLES_MAX]; /* values that can be read */
     struct hs_secret secrets[HS_SECRETS];
     hs_watch_failed *failed;
     /* As the tool has set them. */
@@ -67,24 +69,17 @@ static void open_page(uint32_t page)
     HS_SYS(SYS_mprotect, watch.secrets[HS_SECRET_ENVIRONMENT].from + page * PAGE, PAGE, PROT_READ | PROT_WRITE);
 }
 
-/* The tool looks at names, or at the pointers, which tell how long names are. */
-static void note_names(void)
-{
-    if (watch.looks.names)
-        return;
-    watch.looks.names = 1;
-    protect(HS_SECRET_VARIABLES, PROT_READ | PROT_WRITE);
-    for (uint32_t i = 0; i < watch.job->head->envc; i++)
-        open_page(2 * i);
-}
-
+/* With a value, a tool may read what lies behind it: the values there go into the key as well. */
 static void note_value(uint32_t index)
 {
-    watch.looks.values[index] = 1;
+    watch.opened[index] = 1;
     open_page(2 * index + 1);
+    const uint32_t last = hs_strings_follow_one(watch.job, index);
+    for (uint32_t i = index; i <= last; i++)
+        watch.looks.values[i] = 1;
 }
 
-/* The parts of its environment that the watched run, or the last one, has looked at. */
+/* What the watched run, or the last one, has looked at. */
 const struct hs_looks *hs_watch_looks(void)
 {
     return &watch.looks;
@@ -124,48 +119,6 @@ static uint32_t page_at(const void *address)
 static uint32_t variable_at(const void *address)
 {
     return page_at(address) / 2;
-}
-
-static char *value_in(const char *variable, const char *name)
-{
-    while (*name && *name == *variable)
-        name++, variable++;
-    return !*name && *variable == '=' ? (char *)variable + 1 : NULL;
-}
-
-/* Whether the request has a variable. By no function of libc's, which would leave strings in vector registers. */
-static int is_received(const char *name)
-{
-    const char *variable = watch.job->environment;
-    while (variable < watch.job->end) {
-        if (value_in(variable, name))
-            return 1;
-        while (*variable++)
-            ;
-    }
-    return 0;
-}
-
-/* As getenv, with what that leaves in registers and on the stack the same for each environment that lacks the name. 0 if no run
- * is watched. As long as the tool has not looked at the environment, it has not changed it either, but it may have
- * taken another one. */
-int hs_watch_ask(const char *name, char **value)
-{
-    extern char **environ;
-    char **variable = environ;
-    if (hs_watch_is_on && environ != (char **)watch.secrets[HS_SECRET_VARIABLES].from)
-        hs_watch_touch();
-    if (!hs_watch_is_on)
-        return 0;
-    *value = NULL;
-    if (!watch.looks.names && !is_received(name))
-        return 1;
-    note_names();
-    for (; *name && variable && *variable && !*value; variable++)
-        *value = value_in(*variable, name);
-    if (*value && is_in(HS_SECRET_ENVIRONMENT, *value))
-        note_value(variable_at(*value));
-    return 1;
 }
 
 static void find_clocks(void)
@@ -270,8 +223,9 @@ enum hs_watch_look hs_watch_look(struct hs_system_call *call)
     /* The run ends without having arrived. */
     case SYS_exit_group:
         return HS_WATCH_PASSES;
+    /* For a futex that processes may share, the kernel looks up the page, which may be out of reach now. */
     case SYS_futex:
-        if ((call->b & ~FUTEX_PRIVATE_FLAG) != FUTEX_WAKE)
+        if (call->b != FUTEX_WAKE_PRIVATE)
             break;
         return HS_WATCH_PASSES;
     case SYS_rt_sigaction:
@@ -337,11 +291,11 @@ uintptr_t hs_watch_arrive_by_slot(uintptr_t slot)
     return (uintptr_t)hs_point_arrive_by_slot;
 }
 
-/* Whether it is a variable's, and not seen yet: else the fault would come for ever. */
+/* Whether it is a variable's value, and not opened yet: else the fault would come for ever. */
 static int may_look(const void *address)
 {
     const uint32_t index = variable_at(address);
-    return index < watch.job->head->envc && !(page_at(address) % 2 ? watch.looks.values[index] : watch.looks.names);
+    return page_at(address) % 2 && index < watch.job->head->envc && !watch.opened[index];
 }
 
 /* Whether the fault is a look at a clock: at the kernel's pages, or by rdtsc or rdtscp. */
@@ -365,9 +319,7 @@ static void on_fault(int signal, siginfo_t *info, void *data)
     if (may_arrive && (is_clock(info, place) || (info->si_code == SEGV_ACCERR && is_in(HS_SECRET_ARGUMENTS, info->si_addr)))) {
         arrive(context, place);
     } else if (info->si_code == SEGV_ACCERR && is_in(HS_SECRET_ENVIRONMENT, info->si_addr) && may_look(info->si_addr)) {
-        page_at(info->si_addr) % 2 ? note_value(variable_at(info->si_addr)) : note_names();
-    } else if (info->si_code == SEGV_ACCERR && is_in(HS_SECRET_VARIABLES, info->si_addr) && !watch.looks.names) {
-        note_names();
+        note_value(variable_at(info->si_addr));
     } else {
         stop_in_handler(context);
         watch.failed();
@@ -386,12 +338,15 @@ void hs_watch_begin(const struct hs_job *job, hs_watch_failed *failed)
     watch.failed = failed;
     watch.job = job;
     hs_zero((uintptr_t)&watch.looks, (uintptr_t)(&watch.looks + 1));
+    hs_zero((uintptr_t)watch.opened, (uintptr_t)(watch.opened + sizeof watch.opened));
     HS_SYS(SYS_sigaltstack, &stack, &watch.theirs_stack);
     hs_signals_tell(SIGSEGV, &watch.theirs_fault);
     HS_SYS(SYS_rt_sigaction, SIGSEGV, &fault, 0, HS_SET_BYTES);
     hs_watch_is_on = 1;
     for (int i = 0; i < HS_SECRETS; i++)
         protect(i, PROT_NONE);
+    for (uint32_t i = 0; i < job->head->envc; i++)
+        open_page(2 * i);
     show_clocks(0);
 }
 
@@ -408,12 +363,6 @@ void hs_watch_touch(void)
 
 void hs_watch_wipe(void)
 {
-}
-
-int hs_watch_ask(const char *name, char **value)
-{
-    (void)name, (void)value;
-    return 0;
 }
 
 #endif

@@ -24,14 +24,12 @@
 /* No header has it. */
 int __cxa_atexit(void (*function)(void *), void *argument, void *library);
 
-/* `names` holds `count` different names, each with its NUL, in `length` bytes. Those before `since` are in the zygote's key. Nothing is
- * recorded while `stopped`. */
+/* `names` holds `count` different names, each with its NUL, in `length` bytes. Nothing is recorded while `stopped`. */
 static struct {
     char names[NAMES_ROOM];
     size_t length;
     uint32_t count;
     uint32_t doubts;
-    size_t since;
     int stopped;
     int resumed; /* main records, in a worker */
     int is_python; /* names only: calls are judged by traps (python/traps.c) and by the observer */
@@ -240,7 +238,7 @@ static void tell(int is_known, long mark)
 static void ask(const char *name)
 {
     resolve();
-    if (!asked.stopped)
+    if (!asked.stopped && !asked.resumed)
         record(name);
 }
 
@@ -257,23 +255,12 @@ void hs_asked_leave_to_python(void)
     asked.doubts &= HS_DOUBT_ASKED_FULL;
 }
 
-/* Records again, in a worker, the names that main asks for. */
+/* Watches again, in a worker, for calls whose answers differ from run to run. */
 void hs_asked_resume(void)
 {
-    if (!asked.resumed)
-        asked.since = asked.length;
     asked.resumed = 1;
     asked.doubts = 0;
     asked.stopped = 0;
-}
-
-/* The names since then, each ended by a NUL, an empty one last; NULL if they are not all there. */
-const char *hs_asked_since(void)
-{
-    if (NAMES_ROOM - asked.length == 0)
-        return NULL;
-    asked.names[asked.length] = 0;
-    return asked.names + asked.since;
 }
 
 void hs_asked_stop(void)
@@ -312,27 +299,18 @@ void hs_asked_tell(uint64_t place)
     HS_SYS(SYS_close, HS_MARK_MAIN, &observed, stack, HS_CALLER_FRAME);
 }
 
-static char *find(char *(*function)(const char *), const char *name)
-{
-    char *value;
-    if (!hs_watch_ask(name, &value))
-        return function(name);
-    hs_watch_wipe();
-    return value;
-}
-
 HS_EXPORT char *getenv(const char *name)
 {
     hs_watch_pass(name);
     ask(name);
-    return find(next.getenv, name);
+    return next.getenv(name);
 }
 
 HS_EXPORT char *secure_getenv(const char *name)
 {
     hs_watch_pass(name);
     ask(name);
-    return find(next.secure_getenv, name);
+    return next.secure_getenv(name);
 }
 
 HS_EXPORT char *getcwd(char *buffer, size_t size)

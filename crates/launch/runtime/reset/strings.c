@@ -31,7 +31,7 @@ extern char *program_invocation_name, *program_invocation_short_name;
 #define ARGUMENT_ROOM 2112
 /* Bytes before an argument, and behind a variable, that are as the kernel lays them. */
 #define BEFORE 64
-#define BEHIND 256
+#define BEHIND 64
 #define POINTERS_OF_PAGE (PAGE / sizeof(char *))
 
 /* The fixed addresses: of each string by its index, of each array by its length. No snapshot has them (hs_strings_place). */
@@ -58,7 +58,9 @@ static struct {
     int is_fixed;
     char *shown, *variables_shown;
     uint32_t argument_count, variable_count;
-    int is_followed; /* variables have the next ones behind them */
+    /* Of each variable, what was received behind it, and whether that lies behind it here as well. */
+    const char *behind[HS_VARIABLES_MAX];
+    char is_followed[HS_VARIABLES_MAX];
     uint16_t argument_size[ARGUMENTS_MAX], name_size[HS_VARIABLES_MAX], value_size[HS_VARIABLES_MAX];
     /* Where the tool keeps the number of arguments. */
     uint32_t *counts[HS_COUNTS_MAX], count_count;
@@ -224,11 +226,12 @@ static int place_variables(const struct hs_job *job)
         layout.name_size[i] = (uint16_t)name;
         layout.value_size[i] = (uint16_t)value;
         string += name + value;
+        layout.behind[i] = string;
+        layout.is_followed[i] = 0;
     }
     for (uint32_t i = job->head->envc; i < HS_VARIABLES_MAX && layout.name_size[i]; i++)
         clear_variable(i);
     laid->variables[job->head->envc] = NULL;
-    layout.is_followed = 0;
     return 1;
 }
 
@@ -347,41 +350,50 @@ HS_GENERAL void hs_strings_show(void)
     }
 }
 
-/* Has the next variables follow each one. In a watched run that would tell of those that the tool has not looked at. */
-HS_GENERAL void hs_strings_follow(const struct hs_job *job)
+/* How much there is behind a variable. */
+HS_GENERAL static size_t size_behind(const struct hs_job *job, uint32_t index)
 {
-    const char *end = job->environment;
-    if (!layout.is_fixed || layout.is_followed)
-        return;
-    layout.is_followed = 1;
-    for (uint32_t i = 0; i < layout.variable_count; i++) {
-        end += layout.name_size[i] + layout.value_size[i];
-        const size_t rest = (size_t)(job->end - end), room = room_behind(i);
-        copy(laid->variable[i].value + layout.value_size[i], end, rest < room ? rest : room);
-    }
+    const size_t rest = (size_t)(job->end - layout.behind[index]), room = room_behind(index);
+    return rest < room ? rest : room;
 }
 
-/* Whether the tool has written behind a string. In a fresh process the next one lies there; here it is a copy, which no later look at that
- * string shows. */
-int hs_strings_are_overrun(const struct hs_job *job)
+/* Has the next strings follow a variable; returns the last variable of which something is there then. */
+HS_GENERAL uint32_t hs_strings_follow_one(const struct hs_job *job, uint32_t index)
+{
+    const size_t size = size_behind(job, index);
+    copy(laid->variable[index].value + layout.value_size[index], layout.behind[index], size);
+    layout.is_followed[index] = 1;
+    for (size_t there = 0; there < size;)
+        index++, there += layout.name_size[index] + layout.value_size[index];
+    return index;
+}
+
+/* The same for all. In a watched run that would tell of values that the tool has not looked at. */
+HS_GENERAL void hs_strings_follow(const struct hs_job *job)
+{
+    for (uint32_t i = 0; layout.is_fixed && i < layout.variable_count; i++)
+        if (!layout.is_followed[i])
+            hs_strings_follow_one(job, i);
+}
+
+/* Whether the tool has written into a string, or behind one. In a fresh process the strings lie side by side; here what lies around
+ * one is a copy of its neighbours, which does not change with them. */
+int hs_strings_are_written(const struct hs_job *job)
 {
     static char room[PAGE];
-    const char *string = job->strings + layout.argument_size[0], *variable = job->environment;
+    const char *string = job->strings + layout.argument_size[0];
     if (!layout.is_fixed)
         return 0;
     fill_room(room, sizeof laid->behind_name, string, 0, job);
-    int found = laid->name[sizeof laid->name - 1] || memcmp(room, laid->behind_name, sizeof laid->behind_name) != 0;
+    int found = strcmp(place_of(0), job->strings) != 0 || memcmp(room, laid->behind_name, sizeof laid->behind_name) != 0;
     for (uint32_t i = 1; i < layout.argument_count; i++) {
-        const size_t size = layout.argument_size[i], from = size - 1;
-        fill_room(room, sizeof laid->argument[i], string, size, job);
-        found |= memcmp(room + from, laid->argument[i] + from, sizeof laid->argument[i] - from) != 0;
-        string += size;
+        fill_room(room, sizeof laid->argument[i], string, layout.argument_size[i], job);
+        found |= memcmp(room, laid->argument[i], sizeof laid->argument[i]) != 0;
+        string += layout.argument_size[i];
     }
     for (uint32_t i = 0; i < layout.variable_count; i++) {
-        variable += layout.name_size[i] + layout.value_size[i];
-        const size_t rest = (size_t)(job->end - variable), most = rest < room_behind(i) ? rest : room_behind(i);
-        const char *last = laid->variable[i].value + layout.value_size[i] - 1;
-        found |= memcmp(last, variable - 1, 1 + (layout.is_followed ? most : 0)) != 0;
+        const size_t size = layout.name_size[i] + layout.value_size[i], more = layout.is_followed[i] ? size_behind(job, i) : 0;
+        found |= memcmp(laid->variable[i].value - layout.name_size[i], layout.behind[i] - size, size + more) != 0;
     }
     return found;
 }
@@ -392,11 +404,10 @@ int hs_strings_are_fixed(void)
     return layout.is_fixed;
 }
 
-/* What tells of the request: its strings, but for the first, and the pointers to its environment. */
+/* What tells of the request: its strings, but for the first. The names of variables may be read (watch.c). */
 void hs_strings_secrets(struct hs_secret out[HS_SECRETS])
 {
     out[HS_SECRET_ARGUMENTS] = (struct hs_secret){laid->behind_name, sizeof laid->behind_name + sizeof laid->argument};
-    out[HS_SECRET_VARIABLES] = (struct hs_secret){(char *)laid->variables, sizeof laid->variables};
     out[HS_SECRET_ENVIRONMENT] = (struct hs_secret){laid->variable[0].name, sizeof laid->variable};
 }
 

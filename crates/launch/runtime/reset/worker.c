@@ -277,7 +277,7 @@ static void finish(void)
 /* The tool ends by exit_group. Returns for a process that it made, for a thread, and after the only run: these end as they would. */
 void hs_worker_ended(int status)
 {
-    if (worker.running && hs_gate_is_worker() && !hs_watch_is_on && hs_strings_are_overrun(worker.job))
+    if (worker.running && hs_gate_is_worker() && !hs_watch_is_on && hs_strings_are_written(worker.job))
         hs_call_mark();
     if (!worker.running || worker.is_once || HS_SYS(SYS_gettid) != worker.process)
         return;

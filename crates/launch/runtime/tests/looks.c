@@ -5,14 +5,17 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #if defined(__x86_64__)
@@ -20,6 +23,7 @@
 #endif
 
 int look(int argc, const char *const *argv, const char *text);
+extern void *__libc_stack_end;
 
 #ifndef APART
 int look(int argc, const char *const *argv, const char *text)
@@ -44,7 +48,8 @@ int look(int argc, const char *const *argv, const char *text)
 #define EARLY NOTHING
 #endif
 enum { NOTHING, UNSET, SET, ARGUMENT, FILES, DERIVED, OTHERS, WALKS, MAPS, SMALL_STACK, ODD, USAGE, COPIES, NAME, NAMED,
-       WRITES_NAME, WRITES_POINTER, SETS, CLOCK, TICKS, FAULTS, ASKS, BLOCKS, OWN_LINE, CONSTANT, VALUES, SECONDS, PROCESSOR };
+       WRITES_NAME, WRITES_POINTER, SETS, CLOCK, TICKS, FAULTS, ASKS, BLOCKS, OWN_LINE, CONSTANT, VALUES, SECONDS, PROCESSOR,
+       ARRAY, WAKES, BEHIND, OVERWRITES };
 
 extern char **environ;
 static int kept_argc, early_result;
@@ -149,6 +154,20 @@ static void before(int argc, char **argv)
     case BLOCKS: sigprocmask(SIG_BLOCK, &(sigset_t){{1ul << (SIGUSR2 - 1)}}, NULL); break;
     case PROCESSOR: early_result = sched_getcpu() >= 0; break;
     case OWN_LINE: early_result = own_line(argv); break;
+    /* The variables of the array that the kernel has made. */
+    case ARRAY:
+        for (char **variable = (char **)__libc_stack_end + 1 + argc + 1; *variable; variable++)
+            early_result++;
+        break;
+    case WAKES:
+        if (argc > 1)
+            early_result = syscall(SYS_futex, (uintptr_t)argv[1] & -4ul, FUTEX_WAKE, 1, 0, 0, 0) == 0;
+        break;
+    /* By mistake, what lies behind a value: HS_ALWAYS. */
+    case BEHIND:
+        for (const char *value = getenv("HS_CONSTANT"), *at = value + strlen(value); at < value + strlen(value) + 18; at++)
+            early_result = early_result * 31 + *at;
+        break;
     }
 }
 
@@ -211,7 +230,7 @@ int main(int argc, char **argv)
     free(kept_block);
     kept_block = malloc(900000);
     memset(kept_block, 'y', 900000);
-    for (int i = 0; i < argc; i++)
+    for (int i = 0; EARLY == OVERWRITES && i < argc; i++)
         memset(argv[i], 'z', strlen(argv[i]));
     return argc;
 }
