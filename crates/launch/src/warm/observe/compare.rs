@@ -10,15 +10,15 @@ use std::os::unix::fs::FileExt;
 use super::Refusal;
 use super::calls::refuse;
 use super::counts::{self, Place};
-use super::maps::{self, Mapping};
-use super::run::{Run, lost};
+use super::maps::{self, Mapping, Pages};
+use super::run::{PAGE, Run, lost};
 use super::vary::POINTER_GUARD;
 use crate::Reason;
-use crate::sys::registers;
+use crate::sys::{registers, tracer};
 use crate::warm::wire;
 
-/// Bytes that are read at a time.
-const CHUNK: usize = 256 << 10;
+/// Bytes that are read at a time: two such pieces fit into a processor's cache.
+const CHUNK: usize = 128 << 10;
 
 /// The owner of a word, as far as it matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,9 @@ struct Pair<'r, 'a> {
     thread: RangeInclusive<u64>,
     /// Addresses at which the tool keeps the number of arguments.
     counts: Vec<u64>,
+    pages: [Pages; 2],
+    /// What has been read of each.
+    pieces: [Vec<u8>; 2],
 }
 
 /// Refuses if any difference is neither on the list nor the number of arguments. Returns the places of that number. `runtime`
@@ -55,7 +58,9 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Ve
     if ends != others_ends {
         return refuse(Reason::ConstructorsDiffer, "where the thread's number is");
     }
-    let mut pair = Pair { one, other, thread, counts: Vec::new() };
+    let pages = [Pages::of(one.pid).map_err(lost)?, Pages::of(other.pid).map_err(lost)?];
+    let pieces = [vec![0; CHUNK], vec![0; CHUNK]];
+    let mut pair = Pair { one, other, thread, counts: Vec::new(), pages, pieces };
     let owners = maps::owners(&maps);
     let mut dirty = maps::written(one.pid).map_err(lost)?;
     dirty.extend(maps::written(other.pid).map_err(lost)?);
@@ -81,13 +86,29 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Ve
         };
         let from = if whose == Owner::Stack { mapping.from.max(frames(one, &code)?) } else { mapping.from };
         let to = if whose == Owner::Stack { mapping.to.min(one.block.start) } else { mapping.to };
-        pair.compare(from, to, whose)
+        // What lies above the frames may be a mapping of its own, as parts of it are hidden.
+        if from >= to {
+            continue;
+        }
+        let compared = match mapping.access[3] {
+            b'p' => pair.compare_own(from, to, whose),
+            _ => pair.compare(from, to, whose),
+        };
+        compared
             .map_err(|refusal| Refusal { detail: format!("{} in '{owner}'", refusal.detail), ..refusal })?;
     }
     let found = pair.counts.iter().map(|&address| counts::place(&maps, address)).collect::<Option<Vec<_>>>();
     match found {
         Some(found) if found.len() <= wire::COUNTS_MAX => Ok(found),
         _ => refuse(Reason::KeepsArguments, format!("their number at {:#x?}", pair.counts)),
+    }
+}
+
+/// Reads a run's memory: at once where it can be read, else through its file.
+fn read(run: &Run<'_>, at: u64, bytes: &mut [u8]) -> Result<(), Refusal> {
+    match tracer::read_memory(run.pid, at, bytes) {
+        Ok(size) if size == bytes.len() => Ok(()),
+        _ => run.memory.read_exact_at(bytes, at).map_err(lost),
     }
 }
 
@@ -119,28 +140,45 @@ fn is_same(a: &Mapping, b: &Mapping) -> bool {
 }
 
 impl Pair<'_, '_> {
+    /// Compares the pages of a private mapping that either has of its own. The rest is the same file's, or zeros: so is nearly all of a
+    /// library's code, of which the tracer's breakpoints have changed a page or two.
+    fn compare_own(&mut self, from: u64, to: u64, whose: Owner) -> Result<(), Refusal> {
+        let [ours, theirs] = &self.pages;
+        let (ours, theirs) = (ours.are_own(from, to).map_err(lost)?, theirs.are_own(from, to).map_err(lost)?);
+        let pages: Vec<bool> = ours.into_iter().zip(theirs).map(|(ours, theirs)| ours || theirs).collect();
+        let first = from / PAGE;
+        let mut page = 0;
+        for run in pages.chunk_by(|a, b| a == b) {
+            let (begin, end) = (first + page, first + page + run.len() as u64);
+            page += run.len() as u64;
+            if run[0] {
+                self.compare((begin * PAGE).max(from), (end * PAGE).min(to), whose)?;
+            }
+        }
+        Ok(())
+    }
+
     fn compare(&mut self, from: u64, to: u64, whose: Owner) -> Result<(), Refusal> {
-        let (mut ours, mut theirs) = (vec![0; CHUNK], vec![0; CHUNK]);
+        let [mut ours, mut theirs] = std::mem::take(&mut self.pieces);
         let mut at = from;
         while at < to {
             let size = ((to - at) as usize).min(CHUNK);
             let (ours, theirs) = (&mut ours[..size], &mut theirs[..size]);
-            self.one.memory.read_exact_at(ours, at).map_err(lost)?;
-            self.other.memory.read_exact_at(theirs, at).map_err(lost)?;
+            read(self.one, at, ours)?;
+            read(self.other, at, theirs)?;
             if ours != theirs {
                 self.words(at, ours, theirs, whose)?;
             }
             at += size as u64;
         }
+        self.pieces = [ours, theirs];
         Ok(())
     }
 
     fn words(&mut self, at: u64, ours: &[u8], theirs: &[u8], whose: Owner) -> Result<(), Refusal> {
-        let words = |bytes: &[u8]| -> Vec<u64> {
-            let word = |chunk: &[u8]| u64::from_ne_bytes(chunk.try_into().expect("eight bytes"));
-            bytes.chunks_exact(8).map(word).collect()
-        };
-        for (index, (a, b)) in words(ours).into_iter().zip(words(theirs)).enumerate() {
+        let word = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().expect("eight bytes"));
+        let pairs = ours.chunks_exact(8).map(word).zip(theirs.chunks_exact(8).map(word));
+        for (index, (a, b)) in pairs.enumerate() {
             if a != b {
                 self.explain(at + index as u64 * 8, a, b, whose)?;
             }

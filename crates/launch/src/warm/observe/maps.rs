@@ -1,7 +1,11 @@
 //! The mappings of a traced process.
 
 use std::collections::HashSet;
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
+
+use super::run::PAGE;
 
 /// One line of /proc/PID/maps.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +49,34 @@ fn written_in(smaps: &str) -> HashSet<u64> {
         }
     }
     written
+}
+
+/// Which pages of a process are its own: it, or its tracer, has written to them. In a private mapping, the others have what their file
+/// has there, or zeros.
+#[derive(Debug)]
+pub(super) struct Pages(File);
+
+impl Pages {
+    pub(super) fn of(pid: i32) -> io::Result<Pages> {
+        File::open(format!("/proc/{pid}/pagemap")).map(Pages)
+    }
+
+    /// Returns one answer for each page from one address to another.
+    pub(super) fn are_own(&self, from: u64, to: u64) -> io::Result<Vec<bool>> {
+        let pages = from / PAGE..to.div_ceil(PAGE);
+        let mut entries = vec![0; (pages.end - pages.start) as usize * size_of::<u64>()];
+        self.0.read_exact_at(&mut entries, pages.start * size_of::<u64>() as u64)?;
+        let entries = entries.chunks_exact(size_of::<u64>());
+        Ok(entries.map(|entry| is_own(u64::from_ne_bytes(entry.try_into().expect("eight bytes")))).collect())
+    }
+}
+
+/// By Linux's Documentation/admin-guide/mm/pagemap.rst.
+fn is_own(entry: u64) -> bool {
+    const PRESENT: u64 = 1 << 63;
+    const SWAPPED: u64 = 1 << 62;
+    const FILES_OR_SHARED: u64 = 1 << 61;
+    entry & (PRESENT | SWAPPED) != 0 && entry & FILES_OR_SHARED == 0
 }
 
 pub(super) fn parse(line: &str) -> Option<Mapping> {
@@ -103,6 +135,18 @@ mod tests {
         ] {
             assert!(!is_libc(other, loader), "{other}");
         }
+    }
+
+    #[test]
+    fn pages_that_were_written_to_are_own() {
+        let pages = Pages::of(std::process::id() as i32).unwrap();
+        let is_own = |at: u64| pages.are_own(at & !(PAGE - 1), at + 1).unwrap();
+        let written = vec![1_u8; 64];
+        assert_eq!(is_own(std::hint::black_box(&written).as_ptr() as u64), [true]);
+        assert_eq!(is_own(parse as *const () as u64), [false], "code of a file");
+        assert_eq!(is_own(0), [false], "nothing is mapped");
+        let around = pages.are_own(0, 3 * PAGE - 1).unwrap();
+        assert_eq!(around.len(), 3);
     }
 
     #[test]

@@ -374,8 +374,10 @@ fn watched(means: Means<'_>, observe: impl FnOnce(&Live) -> Observed + Send) -> 
     let until = Instant::now() + PATIENCE;
     // A thread traces the processes that it starts, and no other thread may wait for them.
     std::thread::scope(|scope| {
-        let work = || {
-            let observed = observe(&live);
+        let runs = &live;
+        // It has the only sender, so that its end is noticed if it panics.
+        let work = move || {
+            let observed = observe(runs);
             spend(clock::of_thread());
             // The receiver waits below.
             let _ = sender.send(observed);

@@ -1,11 +1,10 @@
 //! Detects every variable that is asked for, by any code, with a breakpoint at libc's `getenv`. While `getenv` searches,
 //! arguments and environment can be read.
 
-use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use object::{Endianness, Object, ObjectSymbol, ReadCache};
+use object::{Endianness, Object, ObjectSymbol};
 
 use super::calls::{self, Opened};
 use super::run::{Run, lost};
@@ -42,8 +41,8 @@ pub(super) fn watch(run: &mut Run<'_>, fd: i32) -> Result<(), Refusal> {
 
 /// Returns the address of `getenv` in a library.
 fn getenv_in(library: &Path) -> Option<u64> {
-    let cache = ReadCache::new(File::open(library).ok()?);
-    let elf = object::read::elf::ElfFile64::<Endianness, _>::parse(&cache).ok()?;
+    let bytes = std::fs::read(library).ok()?;
+    let elf = object::read::elf::ElfFile64::<Endianness, _>::parse(&*bytes).ok()?;
     let symbol = elf.dynamic_symbols().find(|symbol| symbol.name_bytes() == Ok(b"getenv"))?;
     Some(symbol.address())
 }
