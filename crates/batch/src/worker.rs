@@ -21,9 +21,6 @@ use crate::{ANSWER, NOT_ALL_PASSED, ORDER, root};
 /// Share of passing scripts that run both warm and cold.
 const VERIFY: f64 = 0.005;
 
-/// CPU time that a tool's cold starts take before it is observed. Each action observes anew, so that tools which start seldom cost most.
-const OBSERVATION: Duration = Duration::from_millis(150);
-
 /// Runs the batch in this directory, and writes the answer into it. Returns the exit code.
 pub(crate) fn run(directory: &Path) -> Result<u8, String> {
     signals::take_over();
@@ -50,7 +47,7 @@ fn run_order(order: Order) -> Result<Vec<Option<Ended>>, String> {
     let default = Policy::for_jobs(jobs.min(count).max(1));
     let policy = Policy {
         choice: if is_warm { Choice::Eager } else { Choice::Cold },
-        observe_after: OBSERVATION,
+        observe_after: Duration::ZERO,
         on_doubt: OnDoubt::Repeat,
         cache: cache_directory(),
         ..default
