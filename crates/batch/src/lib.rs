@@ -16,7 +16,7 @@ mod words;
 mod worker;
 
 pub use farm::{Cluster, FarmSettings};
-pub use hotstart_remote::{Client, Endpoint, Settings, Tls};
+pub use hotstart_remote::{Client, Endpoint, Settings, Shelf, Tls};
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;

@@ -7,18 +7,18 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use hotstart_model::{Elsewhere, Environment, Interpreter, Script};
 
 use crate::files::Files;
-use crate::words;
+use crate::words::{self, Named};
 
 /// Most files below a directory that a command names.
 const BELOW: usize = 20_000;
-/// Interpreters of scripts that need nothing but themselves.
+/// Interpreters of scripts of the system that need nothing but themselves.
 const SHELLS: [&str; 3] = ["sh", "bash", "dash"];
 /// Commands of the system, and those that the shell does itself, that fail if a file is missing which they were given.
 /// `ls` and `tar` are not among them: they tell times and modes, which are not sent.
@@ -101,9 +101,10 @@ impl Needs {
         for directory in script.make_dirs.iter().chain([&script.cwd]) {
             needed.own.make(directory);
         }
-        for command in &script.commands {
-            for word in words::words(&command.text) {
-                self.add_word(words::path(word), script, place, &mut needed)?;
+        let bases = bases(script);
+        for named in script.commands.iter().flat_map(|command| words::named(&command.text)) {
+            for base in &bases {
+                self.add_named(named, base, script, place, &mut needed)?;
             }
         }
         for (name, value) in
@@ -113,7 +114,9 @@ impl Needs {
                 continue;
             }
             for path in words::words(value).map(words::path).filter(|path| path.starts_with('/')) {
-                self.add_word(path, script, place, &mut needed)?;
+                // Most variables name the build directory, and few tests look into it.
+                let named = Named { word: path, is_entered: true, is_quoted: true };
+                self.add_named(named, &script.cwd, script, place, &mut needed)?;
             }
         }
         Ok(needed)
@@ -152,7 +155,9 @@ impl Needs {
             return Err(why.to_owned());
         }
         for command in &script.commands {
-            let why = words::hides_failures(&command.text).or_else(|| words::proves_little(&command.text));
+            let text = &command.text;
+            let why = words::hides_failures(text).or_else(|| words::proves_little(text));
+            let why = why.or_else(|| words::hides_names(text));
             if let Some(why) = why {
                 return Err(why.to_owned());
             }
@@ -179,37 +184,40 @@ impl Needs {
         !is_of_system && !STARTERS.contains(&name)
     }
 
-    fn add_word(
+    fn add_named(
         &self,
-        word: &str,
+        named: Named<'_>,
+        base: &Path,
         script: &Script,
         place: &Elsewhere,
         needed: &mut Needed,
     ) -> Result<(), String> {
+        let Named { word, is_entered, is_quoted } = named;
+        let is_output = |path: &Path| {
+            path.as_os_str().as_encoded_bytes().starts_with(script.tmp_base.as_os_str().as_encoded_bytes())
+        };
         if let Some(directory) = words::searched(word) {
             // What else is there decides what the pattern becomes.
-            let directory = script.cwd.join(directory);
-            return if directory.is_dir() {
-                self.add_directory(&directory, script, place, needed)
+            let directory = base.join(directory);
+            return if directory.is_dir() && !is_output(&base.join(word)) {
+                self.add_directory(&directory, is_entered || is_quoted, script, place, needed)
             } else {
                 Ok(())
             };
         }
-        let path = match word.contains('/') {
-            true => script.cwd.join(word),
-            false => match self.find(word, script) {
-                Some(program) => program,
-                None => return Ok(()),
-            },
+        let is_here = !word.contains('/') && ![".", ".."].contains(&word);
+        let program = if is_here { self.find(word, script) } else { None };
+        let path = match program {
+            Some(program) => program,
+            None if word.starts_with('-') => return Ok(()),
+            None => plain(&base.join(word)),
         };
-        let is_output =
-            path.as_os_str().as_encoded_bytes().starts_with(script.tmp_base.as_os_str().as_encoded_bytes());
-        if is_output || path == Path::new("/") {
+        if is_output(&path) || path == Path::new("/") {
             return Ok(());
         }
         let Ok(found) = std::fs::metadata(&path) else { return Ok(()) };
         if found.is_dir() {
-            self.add_directory(&path, script, place, needed)?;
+            self.add_directory(&path, is_entered, script, place, needed)?;
         } else if found.is_file() && found.permissions().mode() & 0o111 != 0 {
             needed.share(&self.program(&path, &script.env)?);
         } else if found.is_file() && path.parent() != Some(&place.directory) {
@@ -223,6 +231,7 @@ impl Needs {
     fn add_directory(
         &self,
         path: &Path,
+        is_entered: bool,
         script: &Script,
         place: &Elsewhere,
         needed: &mut Needed,
@@ -231,7 +240,7 @@ impl Needs {
         if script.cwd.starts_with(path) || path.starts_with(&script.cwd) {
             let has_tests = place.directory.starts_with(path)
                 && place.apart.iter().any(|apart| apart.starts_with(path) && apart != path);
-            if has_tests {
+            if has_tests || !is_entered {
                 return Err("it names a directory with the outputs of other tests".to_owned());
             }
             needed.own.make(path);
@@ -267,6 +276,26 @@ impl Needs {
     }
 }
 
+/// Returns the directories in which names without a slash at their beginning may be looked for: the script's, and those that a command
+/// names, since it may enter them.
+fn bases(script: &Script) -> Vec<PathBuf> {
+    let mut bases = vec![script.cwd.clone()];
+    for named in script.commands.iter().flat_map(|command| words::named(&command.text)) {
+        let path = plain(&script.cwd.join(named.word));
+        if named.is_entered && path.is_dir() && !bases.contains(&path) {
+            bases.push(path);
+        }
+    }
+    bases
+}
+
+/// Returns a path without `.`, and without `..` where the system shows that what is before it is no link.
+fn plain(path: &Path) -> PathBuf {
+    let is_plain = path.components().all(|part| matches!(part, Component::Normal(_) | Component::RootDir));
+    // A directory that is reached by `..` is found where it is.
+    if is_plain { path.to_owned() } else { path.canonicalize().unwrap_or_else(|_| path.to_owned()) }
+}
+
 /// Returns a program's file, and those that the system opens to start it.
 fn program(path: &Path, env: &Environment) -> Result<Files, String> {
     let mut files = Files::default();
@@ -285,7 +314,9 @@ fn program(path: &Path, env: &Environment) -> Result<Files, String> {
             .into_owned();
         let interpreter = PathBuf::from(line.split_whitespace().next().unwrap_or_default());
         let name = interpreter.file_name().unwrap_or_default().to_string_lossy();
-        if !SHELLS.contains(&&*name) {
+        // A script of the system starts a program of the system.
+        let is_of_system = SYSTEM.iter().any(|directory| real.parent() == Some(Path::new(directory)));
+        if !SHELLS.contains(&&*name) || !is_of_system {
             return Err(format!("it uses a script for {name}, whose own files are not known"));
         }
         files.extend(&program(&interpreter, env)?);

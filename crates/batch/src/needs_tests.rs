@@ -93,7 +93,7 @@ fn a_directory_that_is_named_is_whole() {
 
 #[test]
 fn directories_of_outputs_are_made() {
-    let (names, order) = Suite::new().sent("cat %r/out/Output").unwrap();
+    let (names, order) = Suite::new().sent("mkdir -p %r/out/Output && cd %r/out/Output").unwrap();
     assert!(!names.contains("out/Output/old.tmp"));
     assert!(order.directories.iter().any(|directory| directory.ends_with("out/Output")), "{order:?}");
 }
@@ -122,6 +122,8 @@ fn scripts_that_stay_here() {
     let suite = Suite::new();
     fs::write(suite.path("tool.py"), "#!/usr/bin/env python3\n").unwrap();
     fs::set_permissions(suite.path("tool.py"), PermissionsExt::from_mode(0o755)).unwrap();
+    fs::write(suite.path("tool.sh"), "#!/bin/sh\ngrep -q x missing && exit 1\ntrue\n").unwrap();
+    fs::set_permissions(suite.path("tool.sh"), PermissionsExt::from_mode(0o755)).unwrap();
     for command in [
         "not true",
         "true || false",
@@ -135,12 +137,41 @@ fn scripts_that_stay_here() {
         "diff <(cat a) <(cat b)",
         "true | count 0",
         "env TZ=Asia/Tokyo true",
+        // Outputs of other tests decide what these find.
+        "cat %r/out/Output",
+        "diff -r . %r/lib",
+        "cat Output/*.tmp",
+        "cd %r/out/Output && cat *",
+        "%r/tool.sh",
+        "sed -f %r/x %r/src/a.ll",
+        "cat ~/x",
     ] {
         assert!(suite.sent(command).is_err(), "{command}");
     }
     let place = Elsewhere { name: String::new(), directory: suite.path("src"), apart: Arc::default() };
     let lax = Script { pipefail: false, ..suite.script("true") };
     assert!(suite.needs.of(&lax, &place).is_err());
+}
+
+#[test]
+fn names_that_are_not_plain_are_sent_as_well() {
+    let suite = Suite::new();
+    for name in ["other/a b", "other/c=1,d", "other/deep/e", "out/left"] {
+        let path = suite.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "").unwrap();
+    }
+    for (command, name) in [
+        ("sed 'r%r/lib/deep/d.ll' x", "lib/deep/d.ll"),
+        ("sed 'r %r/other/a b' x", "other/a b"),
+        ("cat \"%r/other/a b\"", "other/a b"),
+        ("cat --x=%r/other/c=1,d", "other/c=1,d"),
+        ("cd %r/other/deep && cat ../c=1,d", "other/c=1,d"),
+        ("cat left", "out/left"),
+        ("cat ./left", "out/left"),
+    ] {
+        assert!(suite.names(command).contains(&name.to_owned()), "{command}: {:?}", suite.names(command));
+    }
 }
 
 #[test]
@@ -221,6 +252,6 @@ fn a_suite_with_outputs_among_its_tests_names_no_directory_of_other_tests() {
         };
         suite.needs.of(&script, &place).is_ok()
     };
-    assert!(of("true %r/src/sub"));
+    assert!(of("cd %r/src/sub"));
     assert!(!of("true -I%r/src"));
 }

@@ -16,6 +16,82 @@ pub(crate) fn path(word: &str) -> &str {
     }
 }
 
+/// What a command may name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Named<'c> {
+    /// The path, or the name of a program or of a file in the working directory.
+    pub word: &'c str,
+    /// Whether it is a directory that the command enters or makes, and does not look into.
+    pub is_entered: bool,
+    /// Whether it stands in quotes, so that the shell takes it as it is.
+    pub is_quoted: bool,
+}
+
+/// Returns all that a command may name: its words; what begins at a slash within a word, as in sed's `r/a/b`; and names with blanks
+/// or marks in them, as they stand between blanks or quotes.
+pub(crate) fn named(command: &str) -> Vec<Named<'_>> {
+    const ENTER: [&str; 4] = ["cd", "pushd", "mkdir", "-p"];
+    let (mut found, mut before) = (Vec::new(), "");
+    let bare = unquoted(command);
+    for word in words(command) {
+        let name = path(word);
+        let (is_entered, is_quoted) = (ENTER.contains(&before), !bare.contains(word));
+        found.push(Named { word: name, is_entered, is_quoted });
+        if let Some(at) = name.find('/').filter(|at| *at > 0) {
+            found.push(Named { word: &name[at..], is_entered, is_quoted });
+        }
+        before = word;
+    }
+    let blank = |c: char| c.is_whitespace() || "'\"|&;<>".contains(c);
+    let whole = command.split(blank).chain(command.split(['\'', '"']).skip(1).step_by(2));
+    for part in whole.map(str::trim_end).filter(|part| words(part).next() != Some(part)) {
+        for at in part.find('/').into_iter().flat_map(|at| [0, at]) {
+            found.push(Named { word: &part[at..], is_entered: false, is_quoted: true });
+        }
+    }
+    found
+}
+
+/// Returns a command without what stands in its quotes.
+fn unquoted(command: &str) -> String {
+    let mut quote = None;
+    let outside = |c: &char| match quote {
+        Some(open) => {
+            if *c == open {
+                quote = None;
+            }
+            false
+        }
+        None => {
+            if "'\"".contains(*c) {
+                quote = Some(*c);
+            }
+            true
+        }
+    };
+    command.chars().filter(outside).collect()
+}
+
+/// Returns why it is not known which files a command names. `None` if its words tell.
+pub(crate) fn hides_names(command: &str) -> Option<&'static str> {
+    // Shells know them, and their files are not sent.
+    const VARIABLES: [&str; 4] = ["HOME", "PWD", "OLDPWD", "TMPDIR"];
+    let is_variable =
+        |rest: &str| VARIABLES.iter().any(|name| rest.trim_start_matches('{').starts_with(name));
+    if words(command).any(|word| word.starts_with('~')) || command.split('$').skip(1).any(is_variable) {
+        return Some("it names something by a home directory or by a variable of the shell");
+    }
+    if ["\\ ", "\\\t"].iter().any(|blank| command.contains(blank)) {
+        return Some("a name in it has blanks");
+    }
+    let has_sed = starts(command).iter().any(|start| start.rsplit('/').next() == Some("sed"));
+    let is_script = |word: &str| {
+        word.starts_with("--file") || (word.starts_with('-') && !word.starts_with("--") && word.contains('f'))
+    };
+    (has_sed && command.split_whitespace().any(is_script))
+        .then_some("a script of sed in a file may read others")
+}
+
 /// Words that make a failure count as a success, so that a missing file may not be noticed.
 const NEGATIONS: [&str; 6] = ["not", "!", "if", "while", "until", "trap"];
 
@@ -124,6 +200,36 @@ mod tests {
     fn words_are_names_and_paths() {
         let found: Vec<_> = words("opt -S < /a/b.ll 2>&1 | FileCheck --x=/c '-I/d:e'").map(path).collect();
         assert_eq!(found, ["opt", "-S", "/a/b.ll", "2", "1", "FileCheck", "--x", "/c", "/d", "e"]);
+    }
+
+    #[test]
+    fn what_a_command_may_name() {
+        let names = |command| named(command).into_iter().map(|named| named.word).collect::<Vec<_>>();
+        assert!(names("sed 'r/a/b' x").contains(&"/a/b"));
+        assert!(names("sed 'r /a/b c/d' x").contains(&"/a/b c/d"));
+        assert!(names("tool --x=/a=1,b").contains(&"/a=1,b"));
+        let of =
+            |word| named("cd /a && cat /b '*.c' *.d").into_iter().find(|named| named.word == word).unwrap();
+        assert_eq!(["/a", "/b"].map(|word| of(word).is_entered), [true, false]);
+        assert_eq!(["*.c", "*.d"].map(|word| of(word).is_quoted), [true, false]);
+    }
+
+    #[test]
+    fn names_that_are_not_seen() {
+        for command in [
+            "cat ~/x",
+            "cat --x=~",
+            "cat $HOME/x",
+            "cat ${PWD}/x",
+            "cat /a\\ b",
+            "sed -nf x y",
+            "a | sed --file=x y",
+        ] {
+            assert!(hides_names(command).is_some(), "{command}");
+        }
+        for command in ["cat a~ $1", "sed -n 's/f/g/p' x", "opt -f x"] {
+            assert_eq!(hides_names(command), None, "{command}");
+        }
     }
 
     #[test]

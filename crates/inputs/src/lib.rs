@@ -23,6 +23,6 @@ mod watch;
 pub use content::{Contents, Hash};
 pub use input::{Input, Looks, Place, Stamp, State};
 pub use surroundings::surroundings;
-pub use verdicts::{Known, Record, Running, Verdicts, VerdictsReport, verdicts_report};
+pub use verdicts::{Known, Record, Running, Shared, Verdicts, VerdictsReport, verdicts_report};
 #[cfg(target_arch = "x86_64")]
 pub use watch::{Traced, trace, trace_known};

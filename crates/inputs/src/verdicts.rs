@@ -3,10 +3,11 @@
 //! A key names everything that the runner knows of a test before it runs. One key can have several records: a tree that goes back to an
 //! older state finds the older record. A record may also say that the inputs of this test cannot be told, so that nobody tries again.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, RwLock};
 
 use hotstart_store::{SEGMENTS_MAX, Segments};
@@ -42,12 +43,24 @@ pub enum Known {
     Untold(String),
 }
 
-/// The file format of a segment: a table of inputs, records that refer to it, and what stands for rebuilt programs.
+/// A place that other runners share, which keeps all that is known as one value. What cannot be read or written is as good as not there.
+pub trait Shared: Send + Sync + std::fmt::Debug {
+    /// Returns the value; `None` if there is none.
+    fn get(&self) -> Option<Vec<u8>>;
+
+    /// Stores another value.
+    fn put(&self, value: Vec<u8>);
+}
+
+/// The format of a segment and of a shared value: a table of inputs, records that refer to it, and what stands for rebuilt programs.
 #[derive(Default, Serialize, Deserialize)]
 struct Content {
     inputs: Vec<Input>,
     records: Vec<(Hash, Record)>,
     programs: Vec<Hash>,
+    /// Suites of which nothing is remembered, and why. Beside segments that is a file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    off: Vec<(String, String)>,
 }
 
 #[derive(Debug, Default)]
@@ -56,6 +69,7 @@ struct Table {
     numbers: HashMap<Input, u32>,
     records: HashMap<Hash, Vec<Record>>,
     programs: Vec<Hash>,
+    off: BTreeMap<String, String>,
 }
 
 impl Table {
@@ -92,6 +106,13 @@ impl Table {
         for program in content.programs {
             self.add_program(program);
         }
+        self.off.extend(content.off);
+    }
+
+    fn take_bytes(&mut self, bytes: &[u8]) {
+        if let Ok(content) = serde_json::from_slice(bytes) {
+            self.take(content);
+        }
     }
 
     fn add_program(&mut self, program: Hash) {
@@ -119,7 +140,7 @@ impl Table {
                 records.push((*key, record));
             }
         }
-        Content { inputs: part.inputs, records, programs: Vec::new() }
+        Content { inputs: part.inputs, records, ..Content::default() }
     }
 }
 
@@ -149,6 +170,9 @@ impl Drop for Running<'_> {
 #[derive(Debug)]
 pub struct Verdicts {
     segments: Segments,
+    shared: Option<Box<dyn Shared>>,
+    /// Whether a suite was switched off, which is not shared yet.
+    has_switched: AtomicBool,
     table: OnceLock<RwLock<Table>>,
     fresh: Mutex<Vec<Hash>>,
     /// Programs that were asked for, whether an earlier run has seen them as they are, and what stands for them.
@@ -164,6 +188,8 @@ impl Verdicts {
     pub fn new(dir: &Path, compares_times: bool) -> Self {
         Verdicts {
             segments: segments(dir),
+            shared: None,
+            has_switched: AtomicBool::new(false),
             table: OnceLock::new(),
             fresh: Mutex::default(),
             programs: Mutex::default(),
@@ -176,12 +202,18 @@ impl Verdicts {
     fn table(&self) -> &RwLock<Table> {
         self.table.get_or_init(|| {
             let mut table = Table::default();
-            let contents =
-                self.segments.all().into_iter().filter_map(|segment| self.segments.read(&segment.path));
-            let parsed = contents.filter_map(|content| serde_json::from_slice(&content).ok());
-            parsed.for_each(|content| table.take(content));
+            // The newest record of a test is asked first: what was learned here comes last.
+            let shared = self.shared.iter().filter_map(|shared| shared.get());
+            let own = self.segments.all().into_iter();
+            let own = own.filter_map(|segment| self.segments.read(&segment.path));
+            shared.chain(own).for_each(|bytes| table.take_bytes(&bytes));
             RwLock::new(table)
         })
+    }
+
+    /// The same, kept in a place that is shared with other runners as well.
+    pub fn shared_in(self, shared: Box<dyn Shared>) -> Self {
+        Verdicts { shared: Some(shared), ..self }
     }
 
     /// Records that a test runs until the returned value is dropped.
@@ -289,10 +321,14 @@ impl Verdicts {
         let programs = std::mem::take(&mut *self.programs.lock().expect("no panic while locked"));
         let programs: Vec<Hash> =
             programs.into_values().filter(|(is_new, _)| *is_new).map(|(_, hash)| hash).collect();
-        if fresh.is_empty() && programs.is_empty() {
+        if fresh.is_empty() && programs.is_empty() && !self.has_switched.load(Ordering::Relaxed) {
             return;
         }
         let table = self.table().read().expect("no panic while locked");
+        self.share(&table, &fresh, &programs);
+        if fresh.is_empty() && programs.is_empty() {
+            return;
+        }
         let present = self.segments.all();
         let (content, replaced) = match present.len() >= SEGMENTS_MAX {
             false => (Content { programs, ..table.content(fresh.iter()) }, Vec::new()),
@@ -300,7 +336,7 @@ impl Verdicts {
             true => {
                 let mut whole = Table::default();
                 let contents = present.iter().filter_map(|segment| self.segments.read(&segment.path));
-                contents.filter_map(|one| serde_json::from_slice(&one).ok()).for_each(|one| whole.take(one));
+                contents.for_each(|one| whole.take_bytes(&one));
                 whole.take(Content { programs, ..table.content(fresh.iter()) });
                 let programs = std::mem::take(&mut whole.programs);
                 (Content { programs, ..whole.content(whole.records.keys()) }, present)
@@ -311,13 +347,31 @@ impl Verdicts {
         }
     }
 
+    /// Adds what is new to what is shared. What another runner stores at this moment is lost, and learned again.
+    fn share(&self, table: &Table, fresh: &[Hash], programs: &[Hash]) {
+        let Some(shared) = &self.shared else { return };
+        let mut whole = Table::default();
+        shared.get().into_iter().for_each(|bytes| whole.take_bytes(&bytes));
+        whole.take(Content { programs: programs.to_vec(), ..table.content(fresh.iter()) });
+        whole.off.extend(table.off.clone());
+        let (programs, off) = (std::mem::take(&mut whole.programs), std::mem::take(&mut whole.off));
+        let content =
+            Content { programs, off: off.into_iter().collect(), ..whole.content(whole.records.keys()) };
+        if let Ok(bytes) = serde_json::to_vec(&content) {
+            shared.put(bytes);
+        }
+    }
+
     /// Returns why nothing is remembered of this suite.
     pub fn is_off(&self, suite: &str) -> Option<String> {
-        fs::read_to_string(self.off_file(suite)).ok()
+        let shared = || self.table().read().expect("no panic while locked").off.get(suite).cloned();
+        fs::read_to_string(self.off_file(suite)).ok().or_else(shared)
     }
 
     /// Remembers nothing of this suite any more, in later runs as well, until all that is stored is removed.
     pub fn switch_off(&self, suite: &str, why: &str) {
+        self.table().write().expect("no panic while locked").off.insert(suite.to_owned(), why.to_owned());
+        self.has_switched.store(true, Ordering::Relaxed);
         let file = self.off_file(suite);
         let _ = fs::create_dir_all(&self.segments.dir).and_then(|()| fs::write(file, why));
     }

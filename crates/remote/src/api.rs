@@ -205,6 +205,16 @@ pub(crate) struct ActionResult {
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct UpdateActionResultRequest {
+    #[prost(string, tag = "1")]
+    pub instance_name: String,
+    #[prost(message, optional, tag = "2")]
+    pub action_digest: Option<Digest>,
+    #[prost(message, optional, tag = "3")]
+    pub action_result: Option<ActionResult>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct ExecuteRequest {
     #[prost(string, tag = "1")]
     pub instance_name: String,

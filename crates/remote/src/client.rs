@@ -84,25 +84,9 @@ pub struct Client {
 impl Client {
     /// Connects to a service, and checks that it can do the work. The error says why not.
     pub fn new(settings: Settings) -> Result<Client, String> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| format!("cannot start: {error}"))?;
-        let service = {
-            let _inside = runtime.enter();
-            let headers = headers(&settings.headers)?;
-            Arc::new(Service {
-                exec: Connection::new(&settings.exec, &settings.tls, headers.clone())?,
-                cache: Connection::new(&settings.cache, &settings.tls, headers)?,
-                patience: settings.patience,
-                meter: Meter::default(),
-                present: Mutex::default(),
-                uploading: tokio::sync::Mutex::default(),
-            })
-        };
-        runtime.block_on(service.check()).map_err(|trouble| match trouble {
-            Trouble::Gone(why) | Trouble::Failed(why) | Trouble::Missing(why) => why,
-        })?;
+        let (runtime, service) = connect(&settings)?;
+        runtime.block_on(service.check(true)).map_err(Trouble::into_text)?;
+        let service = Arc::new(service);
         let (actions, submitted) = mpsc::unbounded_channel();
         let (report, ended) = plain::channel();
         let (shared, platform) = (Arc::clone(&service), Arc::from(settings.platform));
@@ -143,6 +127,27 @@ impl Drop for Client {
             let _ = thread.join();
         }
     }
+}
+
+/// Makes the connections to a service, which begin at the first call, and the runtime for them.
+pub(crate) fn connect(settings: &Settings) -> Result<(tokio::runtime::Runtime, Service), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start: {error}"))?;
+    let service = {
+        let _inside = runtime.enter();
+        let headers = headers(&settings.headers)?;
+        Service {
+            exec: Connection::new(&settings.exec, &settings.tls, headers.clone())?,
+            cache: Connection::new(&settings.cache, &settings.tls, headers)?,
+            patience: settings.patience,
+            meter: Meter::default(),
+            present: Mutex::default(),
+            uploading: tokio::sync::Mutex::default(),
+        }
+    };
+    Ok((runtime, service))
 }
 
 /// Names of executions that run, by action.
@@ -334,7 +339,7 @@ fn trouble(status: &api::Status) -> Trouble {
 }
 
 /// Returns the digest of an action, and all that has to be uploaded for it.
-fn encode(action: Action, properties: &[(String, String)]) -> (Digest, crate::Blobs) {
+pub(crate) fn encode(action: Action, properties: &[(String, String)]) -> (Digest, crate::Blobs) {
     let (root, mut blobs) = action.inputs.into_blobs();
     let pair = |(name, value): &(String, String)| api::Property { name: name.clone(), value: value.clone() };
     // The API wants both lists sorted.

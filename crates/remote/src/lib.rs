@@ -9,11 +9,13 @@ mod channel;
 mod client;
 mod digest;
 mod service;
+mod shelf;
 mod tree;
 
 pub use channel::{Endpoint, Tls};
 pub use client::{Client, Counts, Ended, Settings};
 pub use digest::Digest;
+pub use shelf::Shelf;
 pub use tree::{Blobs, Content, Tree};
 
 use std::time::Duration;

@@ -40,6 +40,15 @@ pub(crate) enum Trouble {
     Missing(String),
 }
 
+impl Trouble {
+    /// Returns the reason.
+    pub fn into_text(self) -> String {
+        match self {
+            Trouble::Gone(why) | Trouble::Failed(why) | Trouble::Missing(why) => why,
+        }
+    }
+}
+
 /// Counts of what a service was asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
@@ -119,10 +128,11 @@ macro_rules! repeatedly {
 }
 
 impl Service {
-    /// Asks whether the service can do the work. The error says why not.
-    pub async fn check(&self) -> Result<(), Trouble> {
+    /// Asks whether the service can do the work: keep contents and results, and execute actions if it `executes`. The error says why not.
+    pub async fn check(&self, executes: bool) -> Result<(), Trouble> {
         const METHOD: &str = "/build.bazel.remote.execution.v2.Capabilities/GetCapabilities";
-        for (connection, executes) in [(&self.exec, true), (&self.cache, false)] {
+        let exec = executes.then_some((&self.exec, true));
+        for (connection, executes) in exec.into_iter().chain([(&self.cache, false)]) {
             let asked = || api::GetCapabilitiesRequest { instance_name: connection.instance.clone() };
             let answer: Result<api::ServerCapabilities, Status> =
                 repeatedly!(self, connection.unary(METHOD, asked()));
@@ -248,6 +258,18 @@ impl Service {
             Err(status) if matches!(status.code(), Code::NotFound | Code::Unimplemented) => Ok(None),
             Err(status) => Err(gone("ActionCache", &status)),
         }
+    }
+
+    /// Stores the result of an action.
+    pub async fn update_result(&self, action: &Digest, result: api::ActionResult) -> Result<(), Trouble> {
+        const METHOD: &str = "/build.bazel.remote.execution.v2.ActionCache/UpdateActionResult";
+        let asked = || api::UpdateActionResultRequest {
+            instance_name: self.cache.instance.clone(),
+            action_digest: Some((*action).into()),
+            action_result: Some(result.clone()),
+        };
+        let answer: Result<api::ActionResult, Status> = repeatedly!(self, self.cache.unary(METHOD, asked()));
+        answer.map(drop).map_err(|status| gone("ActionCache", &status))
     }
 
     /// Returns the bytes of an output.

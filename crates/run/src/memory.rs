@@ -11,7 +11,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use hotstart_inputs::{Hash, Input, Known, Running, Stamp, Verdicts, surroundings};
+use hotstart_inputs::{Hash, Input, Known, Running, Shared, Stamp, Verdicts, surroundings};
 use hotstart_model::{JobId, Outcome, Script, Severity, Transcript, Verdict};
 
 use crate::own_files;
@@ -58,15 +58,27 @@ impl Memory {
     /// Remembers below this directory. `compares_times` if a file with other times or another inode is another file.
     pub fn new(dir: &Path, compares_times: bool, tmp_dir: Option<PathBuf>) -> Memory {
         let program = std::env::current_exe().ok();
-        let stamp = program.as_ref().and_then(|program| Stamp::of(program).ok());
+        let of_program = program.as_ref().and_then(|program| match compares_times {
+            true => Stamp::of(program).ok().map(|stamp| format!("{stamp:?}")),
+            false => std::fs::read(program).ok().map(|bytes| blake3::hash(&bytes).to_string()),
+        });
         Memory {
             verdicts: Verdicts::new(dir, compares_times),
-            surroundings: format!("{}\n{program:?} {stamp:?}", surroundings()),
+            surroundings: format!("{}\n{program:?} {of_program:?}", surroundings()),
             tmp_dir,
             chance: RandomState::new(),
             counts: Mutex::default(),
             off: Mutex::default(),
         }
+    }
+
+    /// The same, remembered in a place that is shared with other runners as well. It is given a name for those whose surroundings are
+    /// equal, since no other's verdicts are of use here.
+    pub fn shared_in<S: Shared + 'static>(mut self, place: impl FnOnce(String) -> S) -> Memory {
+        let name = blake3::derive_key("hotstart: shared verdicts, 3", self.surroundings.as_bytes());
+        let place = place(blake3::Hash::from(name).to_string());
+        self.verdicts = self.verdicts.shared_in(Box::new(place));
+        self
     }
 
     /// Returns the counts so far.

@@ -5,6 +5,27 @@ use crate::Checks;
 use crate::fake::{Ended, FakeExecutor, FakeSource, code, run_job, settings};
 use crate::schedule::RunSettings;
 
+/// A place that is shared, which may lose what it has.
+#[derive(Clone, Debug, Default)]
+struct Place(Arc<Mutex<BTreeMap<String, Vec<u8>>>>, String);
+
+impl Place {
+    fn share(&self, memory: Arc<Memory>) -> Arc<Memory> {
+        let memory = Arc::into_inner(memory).expect("nobody else has it");
+        Arc::new(memory.shared_in(|name| Place(Arc::clone(&self.0), name)))
+    }
+}
+
+impl Shared for Place {
+    fn get(&self) -> Option<Vec<u8>> {
+        self.0.lock().unwrap().get(&self.1).cloned()
+    }
+
+    fn put(&self, value: Vec<u8>) {
+        self.0.lock().unwrap().insert(self.1.clone(), value);
+    }
+}
+
 fn traced(exit_code: i32, inputs: Result<Vec<Input>, String>) -> Traced {
     Traced { transcript: code(exit_code).transcript, inputs }
 }
@@ -83,5 +104,59 @@ fn a_pass_that_was_wrong_ends_all_remembering_of_the_suite() {
         run(&memory, vec![traced(0, Ok(Vec::new()))], 0, false);
         assert!((0..40).all(|_| !is_remembered(&memory)));
         assert_eq!(memory.counts().off.len(), 1);
+    }
+}
+
+#[test]
+fn a_pass_in_a_shared_place_is_remembered_elsewhere() {
+    let (dirs, place) = (tempfile::tempdir().unwrap(), Place::default());
+    let another = |number: u32| place.share(memory(&dirs.path().join(number.to_string())));
+    let first = another(0);
+    run(&first, vec![traced(0, Ok(Vec::new()))], 1, false);
+    first.save();
+    assert!((1..20).any(|number| is_remembered(&another(number))));
+    // Damaged, it is as good as empty.
+    place.0.lock().unwrap().values_mut().for_each(|value| value.truncate(5));
+    assert!((20..40).all(|number| !is_remembered(&another(number))));
+}
+
+#[test]
+fn what_several_runners_share_is_kept() {
+    let (dirs, place) = (tempfile::tempdir().unwrap(), Place::default());
+    let another = |number: u32| place.share(memory(&dirs.path().join(number.to_string())));
+    // Both have read the place before the other one writes to it.
+    let (one, other) = (another(0), another(1));
+    for (memory, key) in [(&one, [1; 4]), (&other, [2; 4])] {
+        assert_ne!(memory.verdicts.ask(&key, Path::new("/")), Known::Passes);
+        memory.verdicts.passed(key, Vec::new());
+    }
+    one.save();
+    other.save();
+    let third = another(2);
+    for key in [[1; 4], [2; 4]] {
+        assert_eq!(third.verdicts.ask(&key, Path::new("/")), Known::Passes);
+    }
+}
+
+#[test]
+fn a_wrong_pass_switches_its_suite_off_for_all_who_share() {
+    let (dirs, place) = (tempfile::tempdir().unwrap(), Place::default());
+    let another = |number: u32| place.share(memory(&dirs.path().join(number.to_string())));
+    let first = another(0);
+    run(&first, vec![traced(0, Ok(Vec::new()))], 1, false);
+    first.save();
+    // Until it is the sample, and fails.
+    for number in 1.. {
+        let other = another(number);
+        let fails = !run(&other, Vec::new(), 1, false).outcome.unwrap().is_cached;
+        other.save();
+        if fails {
+            break;
+        }
+    }
+    for number in 1000..1040 {
+        let other = another(number);
+        assert!(!is_remembered(&other));
+        assert_eq!(other.counts().off.len(), 1);
     }
 }

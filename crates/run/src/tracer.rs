@@ -6,7 +6,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
@@ -63,7 +63,9 @@ fn run(script: &Script, is_known: bool) -> io::Result<(Answer, Vec<u8>)> {
     group.settle();
     let run = || {
         let transcript = hotstart_shell::run_script(script, &launcher, &group);
-        u8::from(serde_json::to_writer(&record, &transcript).is_err())
+        // One write: each call of a traced process costs more than it does elsewhere.
+        let text = serde_json::to_vec(&transcript).map_err(io::Error::from);
+        u8::from(text.and_then(|text| (&record).write_all(&text)).is_err())
     };
     let traced = if is_known { hotstart_inputs::trace_known(run)? } else { hotstart_inputs::trace(run)? };
     if traced.code != 0 {

@@ -1,8 +1,9 @@
 //! Options for tests on other machines.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use hotstart_batch::Endpoint;
+use hotstart_batch::{Endpoint, Settings, Tls};
 
 /// Most tests of an action.
 const BATCH: usize = 800;
@@ -50,8 +51,15 @@ impl RemoteOptions {
         match (exec, cache) {
             (Some(exec), Some(cache)) => Ok(Some((exec.clone(), cache.clone()))),
             (None, None) => Ok(None),
-            _ => Err("--remote-exec and --remote-cache belong together; --remote is both".to_owned()),
+            _ => Err("--remote-exec and --remote-cache belong together; --remote is both. \
+                      --cache takes --remote-cache alone"
+                .to_owned()),
         }
+    }
+
+    /// Returns where remembered passes are kept as well, for other machines. `None` if nothing is said of that.
+    pub fn shelf(&self) -> Option<&Endpoint> {
+        self.cache.as_ref().filter(|_| self.exec.is_none() && self.service.is_none())
     }
 
     /// Returns the client's certificate and key. The error says which is missing.
@@ -61,6 +69,18 @@ impl RemoteOptions {
             (None, None) => Ok(None),
             _ => Err("--remote-certificate and --remote-key belong together".to_owned()),
         }
+    }
+
+    /// Returns how to talk to these services. The error says what is missing.
+    pub fn settings(&self, exec: Endpoint, cache: Endpoint) -> Result<Settings, String> {
+        Ok(Settings {
+            exec,
+            cache,
+            tls: Tls { authorities: self.authorities.clone(), identity: self.identity()? },
+            headers: self.headers.clone(),
+            platform: self.platform.clone(),
+            patience: Duration::from_secs(self.patience()),
+        })
     }
 
     /// Returns most tests of an action.
@@ -90,6 +110,10 @@ mod tests {
         let (exec, cache) = options.endpoints().unwrap().unwrap();
         assert_eq!((Some(exec), Some(cache)), (at("grpc://a"), at("grpcs://b")));
         let half = RemoteOptions { exec: at("grpc://a"), ..Default::default() };
+        assert!(
+            half.shelf().is_none()
+                && RemoteOptions { cache: at("grpc://a"), ..Default::default() }.shelf().is_some()
+        );
         assert!(half.endpoints().is_err() && RemoteOptions::default().endpoints() == Ok(None));
         assert!(RemoteOptions { key: Some("k".into()), ..Default::default() }.identity().is_err());
     }

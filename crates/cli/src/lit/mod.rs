@@ -244,9 +244,10 @@ impl Session<'_> {
                 if self.warm.matches_filechecks() && !self.options.own.no_filecheck {
                     tally.filechecks = Some(self.filechecks(discovered, &launcher));
                 }
-                tally.memory = self.memory(discovered);
-                tally.cluster = match self.cluster(discovered) {
-                    Ok(cluster) => cluster,
+                let joined =
+                    self.memory(discovered).and_then(|memory| Ok((memory, self.cluster(discovered)?)));
+                (tally.memory, tally.cluster) = match joined {
+                    Ok(joined) => joined,
                     Err(error) => return failed(&format!("{}: error: {error}\n", self.program)),
                 };
                 let nesting = nesting.serve(&launcher, tally.tool_times.clone());

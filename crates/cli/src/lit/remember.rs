@@ -20,10 +20,10 @@ use crate::exit_code::{self, SUCCESS};
 
 impl Session<'_> {
     /// Returns what is known of tests that passed, if the options ask for it and allow it.
-    pub(super) fn memory(&self, discovered: &Discovered) -> Option<Arc<Memory>> {
+    pub(super) fn memory(&self, discovered: &Discovered) -> Result<Option<Arc<Memory>>, String> {
         let own = &self.options.own;
         if own.remember == Remember::Nothing && own.affected.is_empty() {
-            return None;
+            return Ok(None);
         }
         let hindrance = match () {
             () if !cfg!(target_arch = "x86_64") => "tracing needs x86-64",
@@ -34,13 +34,14 @@ impl Session<'_> {
             () => "",
         };
         let dir = cache_directory();
-        if !hindrance.is_empty() || dir.is_none() {
+        let (Some(dir), "") = (&dir, hindrance) else {
             let why = if dir.is_none() { "there is no cache directory" } else { hindrance };
             say(&format!("hotstart: --cache is not used: {why}\n"));
-            return None;
-        }
+            return Ok(None);
+        };
         let compares_times = own.remember != Remember::SameContent;
-        Some(Arc::new(Memory::new(&dir?, compares_times, discovered.session.tmp_dir.clone())))
+        let memory = Memory::new(dir, compares_times, discovered.session.tmp_dir.clone());
+        Ok(Some(Arc::new(self.shared(memory)?)))
     }
 
     /// Lists inputs, or tests that depend on a file; `None` if the options ask for neither.
@@ -65,7 +66,10 @@ impl Session<'_> {
             let memory = Memory::new(Path::new("/nonexistent"), true, discovered.session.tmp_dir.clone());
             each_script(&plan, |label, script| out.put(&inputs_of(label, script, &cold, &memory)));
         } else {
-            let memory = self.memory(discovered);
+            let memory = match self.memory(discovered) {
+                Ok(memory) => memory,
+                Err(error) => return Some(failed(&format!("{}: error: {error}\n", self.program))),
+            };
             each_script(&plan, |label, script| {
                 if memory.as_ref().is_none_or(|memory| is_affected(memory, script, &own.affected)) {
                     out.put(&format!("{label}\n"));

@@ -2,36 +2,62 @@
 
 use std::fmt::Write;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use hotstart_batch::{Cluster, FarmSettings, Settings, Tls};
+use hotstart_batch::{Cluster, FarmSettings, Shelf};
+use hotstart_inputs::Shared;
 use hotstart_lit::config::Alone;
 use hotstart_lit::load::Discovered;
 use hotstart_lit::suite::Test;
-use hotstart_run::RemoteCounts;
+use hotstart_run::{Memory, RemoteCounts};
 
 use super::{Session, told as say};
 use crate::args::Remember;
+
+/// What is remembered of tests, as a value in a service's action cache.
+#[derive(Debug)]
+struct OnShelf {
+    shelf: Shelf,
+    name: String,
+    /// Whether a failure was reported.
+    is_told: AtomicBool,
+}
+
+impl OnShelf {
+    fn told<T>(&self, result: Result<T, String>) -> Option<T> {
+        let tell = |why| {
+            if !self.is_told.swap(true, Ordering::Relaxed) {
+                say(&format!("hotstart: --remote-cache: {why}\n"));
+            }
+        };
+        result.map_err(tell).ok()
+    }
+}
+
+impl Shared for OnShelf {
+    fn get(&self) -> Option<Vec<u8>> {
+        self.told(self.shelf.get(&self.name)).flatten()
+    }
+
+    fn put(&self, value: Vec<u8>) {
+        self.told(self.shelf.put(&self.name, value));
+    }
+}
 
 impl Session<'_> {
     /// Connects to the service that the options name. `None` if they name none, or tests run here for another reason, which is
     /// reported.
     pub(super) fn cluster(&self, discovered: &Discovered) -> Result<Option<Arc<Cluster>>, String> {
         let own = &self.options.own;
+        if own.remote.shelf().is_some() && own.remember != Remember::Nothing {
+            return Ok(None);
+        }
         let Some((exec, cache)) = own.remote.endpoints()? else { return Ok(None) };
-        let tls = Tls { authorities: own.remote.authorities.clone(), identity: own.remote.identity()? };
         if let Some(why) = self.hindrance(discovered) {
             say(&format!("hotstart: --remote is not used: {why}\n"));
             return Ok(None);
         }
-        let service = Settings {
-            exec,
-            cache,
-            tls,
-            headers: own.remote.headers.clone(),
-            platform: own.remote.platform.clone(),
-            patience: Duration::from_secs(own.remote.patience()),
-        };
+        let service = own.remote.settings(exec, cache)?;
         let settings = FarmSettings {
             slots: own.remote.slots(),
             batch: own.remote.batch(),
@@ -46,6 +72,21 @@ impl Session<'_> {
             Err(why) => {
                 say(&format!("hotstart: --remote: {why}; the tests run here\n"));
                 Ok(None)
+            }
+        }
+    }
+
+    /// Has a memory keep what it knows in a service's action cache as well, if the options name one.
+    pub(super) fn shared(&self, memory: Memory) -> Result<Memory, String> {
+        let remote = &self.options.own.remote;
+        let Some(endpoint) = remote.shelf() else { return Ok(memory) };
+        match Shelf::new(&remote.settings(endpoint.clone(), endpoint.clone())?) {
+            Ok(shelf) => {
+                Ok(memory.shared_in(|name| OnShelf { shelf, name, is_told: AtomicBool::new(false) }))
+            }
+            Err(why) => {
+                say(&format!("hotstart: --remote-cache: {why}; passes are remembered here only\n"));
+                Ok(memory)
             }
         }
     }

@@ -7,7 +7,7 @@ use hotstart_batch::Endpoint;
 use crate::args::flag::Flag;
 use crate::args::values;
 
-pub(super) static FLAGS: [Flag; 13] = [
+pub(super) static FLAGS: [Flag; 14] = [
     Flag::value(
         &["--remote"],
         "URL",
@@ -34,7 +34,8 @@ pub(super) static FLAGS: [Flag; 13] = [
             options.own.remote.cache = Some(endpoint(value)?);
             Ok(())
         },
-        "The service that stores contents and results, if it is not the one of --remote",
+        "The service that stores contents and results, if it is not the one of --remote. Alone with --cache: keep remembered \
+         passes there as well, for other machines",
     ),
     Flag::value(
         &["--remote-header"],
@@ -116,6 +117,11 @@ pub(super) static FLAGS: [Flag; 13] = [
             Ok(())
         },
         "Ask a service that cannot be reached again for SECONDS (60)",
+    ),
+    Flag::switch(
+        &["--remote-fallback"],
+        |options| options.own.remote.no_fallback = false,
+        "Run tests here that did not pass elsewhere or could not run there (the default); undoes --remote-only",
     ),
     Flag::switch(
         &["--remote-only"],
