@@ -177,7 +177,7 @@ fn what_was_unset_when_it_was_asked_for_must_be_unset() {
 #[test]
 fn a_value_that_was_looked_at_must_be_the_same() {
     assert_entered_late(&early("VALUES"), same_environment, "VALUES");
-    for what in ["VALUES", "BEHIND"] {
+    for what in ["VALUES", "BEHIND", "LAST"] {
         assert_entered_at_main(&early(what), request, what);
     }
     // It keeps the value's place, and reads it later.
@@ -242,10 +242,11 @@ fn whatever_else_a_tool_does_before_keeps_it_at_main() {
     }
 }
 
-/// Strings that lie side by side elsewhere lie apart here. A process of which one was changed is not used again.
+/// Strings that lie side by side on the stack elsewhere lie apart here. A process of which one was changed, or of whose pages the access
+/// was set, is not used again.
 #[test]
 fn a_tool_that_overwrites_its_arguments_leaves_them_to_no_other_run() {
-    for what in ["OVERWRITES", "WRITES_NAME"] {
+    for what in ["OVERWRITES", "WRITES_NAME", "PROTECTS"] {
         for launcher in [unaudited(), audited()] {
             let tool = compare(&early(what), &launcher, request);
             assert_eq!(tool.resets, 0, "{what}: {tool:?}");

@@ -597,12 +597,31 @@ static int futex_is_known(long operation)
     }
 }
 
+static int has_strings(uintptr_t from, size_t size)
+{
+    const struct hs_secret strings = hs_strings_place();
+    const uintptr_t begin = (uintptr_t)strings.from;
+    return from < begin + strings.size && begin < from + size;
+}
+
+/* Whether a call is about pages of arguments or environment. In a fresh process these are pages of its stack. */
+static int is_about_strings(const struct hs_system_call *call)
+{
+    if (call->number == SYS_brk)
+        return 0;
+    if (call->number == SYS_mremap && has_strings((uintptr_t)call->e, (size_t)call->c))
+        return 1;
+    return has_strings((uintptr_t)call->a, (size_t)call->b);
+}
+
 /* A refusal may be due to what the worker has mapped beside the tool's own memory. The constructors of a library that is opened now are
  * given the arguments of the zygote, unless the loader was told others. */
 static enum hs_call_outcome map(struct hs_system_call *call)
 {
     const long number = call->number, wanted = call->a;
     if (number == SYS_mmap && call->c & PROT_EXEC && !(call->d & MAP_ANONYMOUS) && !hs_loader_is_known())
+        hs_call_mark();
+    if (is_about_strings(call))
         hs_call_mark();
     const long result = hs_mappings_call(call);
     if (number == SYS_brk ? wanted && result != wanted : number == SYS_mmap && result == -ENOMEM)

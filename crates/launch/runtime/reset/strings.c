@@ -67,6 +67,9 @@ static struct {
     /* The auxiliary vector, which the kernel laid behind the environment, and for which libraries look there. */
     const uintptr_t *auxiliary;
     size_t auxiliary_words;
+    /* The program's name, which the kernel lays behind the last string. */
+    const char *last;
+    size_t last_size;
 } layout;
 
 /* Takes the place, for all forks of this zygote; -1 if there is none. Where addresses are not random, the stack is the last thing: then it
@@ -118,7 +121,7 @@ void hs_strings_keep_list(void)
     layout.in_place = 1;
 }
 
-/* Finds the auxiliary vector, before the first request is laid out. */
+/* Finds the auxiliary vector, and the string that it tells of, before the first request is laid out. */
 static void find_auxiliary(const struct hs_start *start)
 {
     char **end = start->envp;
@@ -128,6 +131,8 @@ static void find_auxiliary(const struct hs_start *start)
     for (layout.auxiliary_words = 0; layout.auxiliary[layout.auxiliary_words]; layout.auxiliary_words += 2)
         ;
     layout.auxiliary_words += 2;
+    layout.last = (const char *)getauxval(AT_EXECFN);
+    layout.last_size = layout.last ? strlen(layout.last) + 1 : 0;
 }
 
 /* From here on, main's arrays are apart from the ones that the kernel made. */
@@ -152,14 +157,39 @@ HS_GENERAL static char *place_of(uint32_t index)
     return index ? laid->argument[index] : laid->name + sizeof laid->name - layout.argument_size[0];
 }
 
+/* Copies without vector registers. */
+static inline char *copy(char *to, const char *from, size_t count)
+{
+#if HS_RESETS
+    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(count) : : "memory");
+#else
+    for (; count; count--)
+        *(volatile char *)to++ = *from++;
+#endif
+    return to;
+}
+
+/* How many bytes follow a place among the strings of a request. */
+HS_GENERAL static size_t rest_at(const struct hs_job *job, const char *at)
+{
+    return (size_t)(job->end - at) + layout.last_size;
+}
+
+/* Copies so many of them, which have come with the request but for the last string. */
+HS_GENERAL static void copy_rest(char *to, const struct hs_job *job, const char *at, size_t count)
+{
+    const size_t received = (size_t)(job->end - at), first = count < received ? count : received;
+    copy(copy(to, at, first), layout.last, count - first);
+}
+
 /* Fills a room with a string of `size` bytes and what follows that, as far as there is room, and its end with what comes before the next
  * string: a tool that reads behind an argument by mistake, or before it, finds its neighbours. */
 static void fill_room(char *room, size_t room_size, const char *string, size_t size, const struct hs_job *job)
 {
     const char *const next = string + size;
-    const size_t limit = room_size - BEFORE, rest = (size_t)(job->end - string), before = (size_t)(next - job->strings);
+    const size_t limit = room_size - BEFORE, rest = rest_at(job, string), before = (size_t)(next - job->strings);
     const size_t filled = size > limit ? size : rest < limit ? rest : limit;
-    memcpy(room, string, filled);
+    copy_rest(room, job, string, filled);
     memset(room + filled, 0, room_size - filled);
     if (size <= limit && next < job->environment) {
         const size_t kept = before < BEFORE ? before : BEFORE;
@@ -325,18 +355,6 @@ void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, stru
     program_invocation_short_name = __progname = slash ? slash + 1 : argv[0];
 }
 
-/* Copies without vector registers. */
-static inline char *copy(char *to, const char *from, size_t count)
-{
-#if HS_RESETS
-    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(count) : : "memory");
-#else
-    for (; count; count--)
-        *(volatile char *)to++ = *from++;
-#endif
-    return to;
-}
-
 /* Has the kernel show others what the tool has made of its strings, which are at addresses that the kernel does not know. */
 HS_GENERAL void hs_strings_show(void)
 {
@@ -353,7 +371,7 @@ HS_GENERAL void hs_strings_show(void)
 /* How much there is behind a variable. */
 HS_GENERAL static size_t size_behind(const struct hs_job *job, uint32_t index)
 {
-    const size_t rest = (size_t)(job->end - layout.behind[index]), room = room_behind(index);
+    const size_t rest = rest_at(job, layout.behind[index]), room = room_behind(index);
     return rest < room ? rest : room;
 }
 
@@ -361,9 +379,9 @@ HS_GENERAL static size_t size_behind(const struct hs_job *job, uint32_t index)
 HS_GENERAL uint32_t hs_strings_follow_one(const struct hs_job *job, uint32_t index)
 {
     const size_t size = size_behind(job, index);
-    copy(laid->variable[index].value + layout.value_size[index], layout.behind[index], size);
+    copy_rest(laid->variable[index].value + layout.value_size[index], job, layout.behind[index], size);
     layout.is_followed[index] = 1;
-    for (size_t there = 0; there < size;)
+    for (size_t there = 0; there < size && index + 1 < layout.variable_count;)
         index++, there += layout.name_size[index] + layout.value_size[index];
     return index;
 }
@@ -393,7 +411,9 @@ int hs_strings_are_written(const struct hs_job *job)
     }
     for (uint32_t i = 0; i < layout.variable_count; i++) {
         const size_t size = layout.name_size[i] + layout.value_size[i], more = layout.is_followed[i] ? size_behind(job, i) : 0;
-        found |= memcmp(laid->variable[i].value - layout.name_size[i], layout.behind[i] - size, size + more) != 0;
+        copy_rest(room, job, layout.behind[i], more);
+        found |= memcmp(laid->variable[i].value - layout.name_size[i], layout.behind[i] - size, size) != 0 ||
+                 memcmp(laid->variable[i].value + layout.value_size[i], room, more) != 0;
     }
     return found;
 }

@@ -49,7 +49,7 @@ int look(int argc, const char *const *argv, const char *text)
 #endif
 enum { NOTHING, UNSET, SET, ARGUMENT, FILES, DERIVED, OTHERS, WALKS, MAPS, SMALL_STACK, ODD, USAGE, COPIES, NAME, NAMED,
        WRITES_NAME, WRITES_POINTER, SETS, CLOCK, TICKS, FAULTS, ASKS, BLOCKS, OWN_LINE, CONSTANT, VALUES, SECONDS, PROCESSOR,
-       ARRAY, WAKES, BEHIND, OVERWRITES };
+       ARRAY, WAKES, BEHIND, OVERWRITES, LAST, PROTECTS };
 
 extern char **environ;
 static int kept_argc, early_result;
@@ -168,6 +168,17 @@ static void before(int argc, char **argv)
         for (const char *value = getenv("HS_CONSTANT"), *at = value + strlen(value); at < value + strlen(value) + 18; at++)
             early_result = early_result * 31 + *at;
         break;
+    /* The same behind the last variable. */
+    case LAST: {
+        char **last = environ;
+        while (last[1])
+            last++;
+        kept_text = *last + strlen(*last) + 1;
+        early_result = *kept_text;
+        break;
+    }
+    /* In a fresh process this is about the stack. */
+    case PROTECTS: early_result = mprotect((void *)((uintptr_t)environ[0] & -4096ul), 4096, PROT_READ | PROT_WRITE); break;
     }
 }
 
