@@ -16,7 +16,8 @@ pub fn surroundings() -> String {
     // Up to the end of the first one.
     let first = processor.lines().take_while(|line| !line.is_empty()).filter(constant);
     let of_process = ["Uid", "Gid", "Groups", "Umask", "Sig", "Cap", "Cpus_allowed", "NoNewPrivs", "Seccomp"];
-    let status = read("/proc/self/status");
+    // Of this thread: another one may be starting a thread, and blocks all signals meanwhile.
+    let status = read("/proc/thread-self/status");
     let is_kept =
         |line: &&str| of_process.iter().any(|name| line.starts_with(name)) && !line.starts_with("SigQ");
     for line in first.chain(status.lines().filter(is_kept)) {
