@@ -51,17 +51,10 @@ struct hs_job {
     char *end;
 };
 
-/* Memory that tells of a request; whole pages. */
-struct hs_secret {
+/* Memory by its place. */
+struct hs_place {
     char *from;
     size_t size;
-};
-enum { HS_SECRET_ARGUMENTS, HS_SECRET_ENVIRONMENT, HS_SECRETS };
-
-/* The variables whose values a watched run has looked at, by their order in its environment. */
-#define HS_VARIABLES_MAX 128
-struct hs_looks {
-    unsigned char values[HS_VARIABLES_MAX];
 };
 
 /* One line of /proc/self/maps. */
@@ -184,14 +177,19 @@ HS_HIDDEN void hs_strings_lay(const struct hs_job *job, const struct hs_start *s
 HS_HIDDEN char *hs_strings_random(void);
 /* Of AT_RANDOM. */
 #define HS_RANDOM_BYTES 16
-HS_HIDDEN int hs_strings_are_fixed(void);
-HS_HIDDEN HS_GENERAL void hs_strings_show(void);
-HS_HIDDEN HS_GENERAL void hs_strings_follow(const struct hs_job *job);
-HS_HIDDEN HS_GENERAL uint32_t hs_strings_follow_one(const struct hs_job *job, uint32_t index);
-HS_HIDDEN int hs_strings_are_written(const struct hs_job *job);
-HS_HIDDEN struct hs_secret hs_strings_place(void);
-HS_HIDDEN void hs_strings_secrets(struct hs_secret out[HS_SECRETS]);
+HS_HIDDEN int hs_strings_show(void);
+HS_HIDDEN void hs_strings_hide(void);
+HS_HIDDEN struct hs_place hs_strings_place(void);
+HS_HIDDEN int hs_strings_are_fixed(const struct hs_job *job);
+HS_HIDDEN int hs_strings_lay_dry(const struct hs_job *job, const struct hs_start *start, struct hs_call *call, unsigned turn);
+HS_HIDDEN void hs_strings_end_dry(void);
+HS_HIDDEN HS_GENERAL int hs_strings_is_hidden(const void *address);
+HS_HIDDEN HS_GENERAL const char *hs_strings_hidden(void);
 HS_HIDDEN int hs_strings_are_untouched(const struct hs_job *job, const struct hs_call *call);
+HS_HIDDEN size_t hs_strings_size_behind(void);
+HS_HIDDEN int hs_strings_is_name(uint64_t word);
+HS_HIDDEN int hs_strings_name_of(uint64_t word, uint64_t *name);
+HS_HIDDEN uint64_t hs_strings_address(uint64_t name);
 
 /* child.c */
 HS_HIDDEN int hs_child_open(void);
@@ -212,6 +210,8 @@ HS_HIDDEN int hs_child_holds_mutexes(void);
 HS_HIDDEN int hs_worker_open(void);
 HS_HIDDEN int hs_worker_has_segments(void);
 HS_HIDDEN HS_GENERAL int hs_worker_has_past(void);
+HS_HIDDEN HS_GENERAL void hs_worker_end_dry(int number) __attribute__((noreturn));
+HS_HIDDEN HS_GENERAL void hs_worker_give_up(void) __attribute__((noreturn));
 HS_HIDDEN HS_GENERAL void hs_worker_ended(int status);
 HS_HIDDEN HS_GENERAL void hs_worker_doubts(enum hs_run_doubt doubt);
 HS_HIDDEN void hs_worker_begin(const struct hs_start *start, const struct hs_call *call, const struct hs_job *job);
@@ -230,6 +230,7 @@ HS_HIDDEN int hs_memory_save(void);
 HS_HIDDEN void hs_memory_learn(void);
 HS_HIDDEN int hs_memory_open_point(void);
 HS_HIDDEN int hs_memory_save_point(uintptr_t stack, uintptr_t given);
+HS_HIDDEN int hs_memory_each_word(uintptr_t stack, uintptr_t given, int (*visit)(uint64_t *word));
 HS_HIDDEN int hs_memory_compare_point(int (*differs)(uint32_t *place, uint32_t saved));
 HS_HIDDEN uintptr_t hs_memory_point_stack(void);
 HS_HIDDEN void hs_memory_choose(enum hs_level level);
@@ -271,6 +272,7 @@ enum hs_call_seen {
 };
 HS_HIDDEN enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs_call_place *place);
 HS_HIDDEN int hs_call_may_be_patched(long number);
+HS_HIDDEN int hs_call_is_about_strings(const struct hs_system_call *call);
 HS_HIDDEN void hs_call_mark(void);
 HS_HIDDEN uint32_t hs_call_seen(void);
 HS_HIDDEN uint64_t hs_call_actions(void);
@@ -399,6 +401,7 @@ HS_HIDDEN int hs_state_blocks_nothing(void);
 HS_HIDDEN void hs_state_choose(enum hs_level level);
 HS_HIDDEN uint32_t hs_state_doubts(void);
 HS_HIDDEN HS_GENERAL int hs_state_has_threads(void);
+HS_HIDDEN void hs_state_keep_signals(int keeps);
 HS_HIDDEN void hs_state_restore(void);
 HS_HIDDEN void hs_state_name(void);
 HS_HIDDEN uint32_t hs_state_differs(void);
@@ -411,8 +414,10 @@ HS_HIDDEN int hs_point_is_unlike(void);
 HS_HIDDEN void hs_point_cloned(void);
 HS_HIDDEN int hs_point_serves(const struct hs_job *job);
 HS_HIDDEN int hs_point_learns_from(const struct hs_job *job);
-HS_HIDDEN void hs_point_watch(const struct hs_job *job, const struct hs_call *call);
-HS_HIDDEN uint32_t hs_point_unwatch(void);
+HS_HIDDEN int hs_point_may_run_dry(const struct hs_job *job, unsigned *before);
+HS_HIDDEN void hs_point_begin_dry(const struct hs_job *job, const struct hs_call *call);
+HS_HIDDEN void hs_point_interrupt(void *context, int number);
+HS_HIDDEN uint32_t hs_point_differs(void);
 HS_HIDDEN void hs_point_enter(const struct hs_job *job) __attribute__((noreturn));
 HS_HIDDEN struct hs_arrival *hs_point_arrival(void);
 HS_HIDDEN void hs_point_arrive(void);
@@ -428,18 +433,32 @@ HS_HIDDEN int hs_delta_take(struct hs_delta *delta, const struct hs_start *start
 HS_HIDDEN int hs_delta_matches(struct hs_delta *delta, const struct hs_start *start, uintptr_t stack);
 HS_HIDDEN void hs_delta_apply(const struct hs_delta *delta);
 
+/* pointers.c */
+struct hs_pointers {
+    uint32_t first, count; /* the row of their places */
+    int in_registers;
+    uint16_t computed;       /* registers, as bits */
+    unsigned char forms[16]; /* of each, as bits */
+};
+HS_HIDDEN void hs_pointers_forget(void);
+HS_HIDDEN int hs_pointers_rename(struct hs_pointers *out, struct hs_arrival *at, uintptr_t given);
+HS_HIDDEN int hs_pointers_registers_agree(struct hs_pointers *saved, const struct hs_arrival *then, const struct hs_pointers *row,
+                                          const struct hs_arrival *now);
+HS_HIDDEN void hs_pointers_drop(const struct hs_pointers *row);
+HS_HIDDEN void hs_pointers_apply(const struct hs_pointers *row);
+HS_HIDDEN void hs_pointers_apply_to_registers(const struct hs_pointers *row, struct hs_arrival *at);
+
 /* watch.c */
 enum hs_watch_look { HS_WATCH_PASSES, HS_WATCH_ANSWERS, HS_WATCH_ARRIVES };
 typedef void hs_watch_failed(void);
 HS_HIDDEN extern char hs_watch_is_on;
-HS_HIDDEN void hs_watch_begin(const struct hs_job *job, hs_watch_failed *failed);
-HS_HIDDEN void hs_watch_end(void);
-HS_HIDDEN void hs_watch_interrupt(void *context);
+HS_HIDDEN void hs_watch_begin(hs_watch_failed *failed);
+HS_HIDDEN HS_GENERAL void hs_watch_stop(void);
 HS_HIDDEN void hs_watch_pass(const char *string);
 HS_HIDDEN void hs_watch_touch(void);
 HS_HIDDEN void hs_watch_wipe(void);
-HS_HIDDEN const struct hs_looks *hs_watch_looks(void);
 HS_HIDDEN enum hs_watch_look hs_watch_look(struct hs_system_call *call);
+HS_HIDDEN int hs_watch_is_own(uintptr_t place);
 HS_HIDDEN void hs_watch_arrive_by_signal(void *context, uintptr_t site);
 HS_HIDDEN uintptr_t hs_watch_arrive_by_slot(uintptr_t slot);
 

@@ -10,11 +10,9 @@ use hotstart_launch::{Choice, Launcher, OnDoubt, Policy, ToolStatistics};
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/tests/looks.c");
 const ROUNDS: usize = 66;
-/// Least number of runs that begin late, where all can: each of six numbers of arguments is learned in four runs, and 11 requests have
-/// other variables.
-const MOST: u64 = 28;
-/// The same if each run is audited, for which every other run begins at `main`.
-const MOST_AUDITED: u64 = 12;
+/// Least number of runs that begin late, where all can: each of six numbers of arguments is learned in four dry runs, the last of which
+/// comes right before a late one.
+const MOST: u64 = 40;
 
 fn program(flags: &[&str]) -> Victim {
     let dir = tempfile::tempdir().unwrap();
@@ -98,9 +96,9 @@ fn audited() -> Launcher {
 }
 
 fn assert_entered_late(victim: &Victim, request: fn(usize) -> Case, what: &str) {
-    for (launcher, least) in [(unaudited(), MOST), (audited(), MOST_AUDITED)] {
+    for launcher in [unaudited(), audited()] {
         let at_point = run(victim, &launcher, request);
-        assert!(at_point >= least, "{what}: {at_point}");
+        assert!(at_point >= MOST, "{what}: {at_point}");
     }
 }
 
@@ -113,7 +111,8 @@ fn assert_entered_at_main(victim: &Victim, request: fn(usize) -> Case, what: &st
 #[test]
 fn a_tool_is_entered_where_it_first_looks_at_its_arguments() {
     for victim in [program(&[]), program(&["-no-pie"]), program(&["-s"]), program_and_library()] {
-        assert_entered_late(&victim, request, "nothing early");
+        assert_entered_late(&victim, same_environment, "nothing early");
+        assert_entered_at_main(&victim, request, "another environment");
     }
 }
 
@@ -133,10 +132,25 @@ fn what_a_tool_looks_at_early_makes_no_difference() {
         "OTHERS",
         "COPIES",
         "PROCESSOR",
-        "WAKES",
     ];
     for what in early_looks {
         assert_entered_late(&early(what), same_environment, what);
+    }
+}
+
+/// Looks beside strings, and what is made of addresses otherwise. Dry runs that could serve one request do not agree.
+#[test]
+fn what_depends_on_where_strings_lie_is_as_it_should_be() {
+    for what in [
+        "WAKES", "BEHIND", "LAST", "FIRST", "ABOVE", "BETWEEN", "LENGTHS", "ALIGNED", "HASHED", "PACKED", "INSIDE", "FAR", "MAPS_FILE",
+        "ENDS_RAW", "EXECUTES",
+    ] {
+        for launcher in [unaudited(), audited()] {
+            compare(&early(what), &launcher, same_environment);
+        }
+    }
+    for launcher in [unaudited(), audited()] {
+        assert!(run(&early("INSIDE"), &launcher, same_environment) >= MOST);
     }
 }
 
@@ -155,33 +169,26 @@ fn seconds_that_several_runs_have_in_common_are_read_anew() {
 fn assert_entered_late_by(victim: &Victim, launcher: &Launcher, what: &str) {
     let before = launcher.statistics().tools.first().map_or(0, |tool| tool.at_point);
     let tool = compare(victim, launcher, same_environment);
-    assert!(tool.at_point - before >= MOST_AUDITED, "{what}: {} after {before}", tool.at_point);
+    assert!(tool.at_point - before >= MOST, "{what}: {} after {before}", tool.at_point);
 }
 
 #[test]
 fn what_depends_on_the_number_of_arguments_is_as_it_should_be() {
     for what in ["DERIVED", "ODD"] {
-        assert_entered_late(&early(what), request, what);
+        assert_entered_late(&early(what), same_environment, what);
     }
-    for launcher in [unaudited(), audited()] {
-        assert!(run(&early("USAGE"), &launcher, request) > MOST_AUDITED - 3);
-    }
+    // It may even end before it has looked at anything.
+    assert_entered_late(&early("USAGE"), same_environment, "USAGE");
 }
 
 #[test]
-fn what_was_unset_when_it_was_asked_for_must_be_unset() {
-    let at_point = run(&early("UNSET"), &unaudited(), request);
-    assert!(at_point > MOST / 2, "{at_point}");
-}
-
-#[test]
-fn a_value_that_was_looked_at_must_be_the_same() {
-    assert_entered_late(&early("VALUES"), same_environment, "VALUES");
-    for what in ["VALUES", "BEHIND", "LAST"] {
+fn an_environment_is_that_of_the_request() {
+    for what in ["VALUES", "SET", "UNSET", "CONSTANT", "WALKS", "ARRAY", "BEHIND", "LAST"] {
         assert_entered_at_main(&early(what), request, what);
     }
-    // It keeps the value's place, and reads it later.
-    assert_entered_late(&early("SET"), request, "SET");
+    for what in ["VALUES", "SET", "UNSET", "CONSTANT", "WALKS", "ARRAY"] {
+        assert_entered_late(&early(what), same_environment, what);
+    }
 }
 
 /// The first number of arguments is learned with the variable, the second one without it.
@@ -198,16 +205,6 @@ fn what_was_unset_is_not_that_of_requests_where_it_is_set() {
     };
     for launcher in [unaudited(), audited()] {
         run(&early("UNSET"), &launcher, changes);
-    }
-}
-
-/// Variables that other code looks for: there may be more of them, or fewer.
-#[test]
-fn values_that_were_not_looked_at_may_differ_and_names_must_not() {
-    for what in ["CONSTANT", "WALKS", "ARRAY"] {
-        assert_entered_late(&early(what), same_environment, what);
-        let at_point = run(&early(what), &unaudited(), request);
-        assert!(at_point > MOST / 2 && at_point < ROUNDS as u64 * 4 / 5, "{what}: {at_point}");
     }
 }
 
@@ -242,15 +239,18 @@ fn whatever_else_a_tool_does_before_keeps_it_at_main() {
     }
 }
 
-/// Strings that lie side by side on the stack elsewhere lie apart here. A process of which one was changed, or of whose pages the access
-/// was set, is not used again.
+/// The next run has its own strings, whatever a run has written among them.
 #[test]
 fn a_tool_that_overwrites_its_arguments_leaves_them_to_no_other_run() {
-    for what in ["OVERWRITES", "WRITES_NAME", "PROTECTS"] {
+    for what in ["OVERWRITES", "WRITES_NAME", "WRITES_AROUND"] {
         for launcher in [unaudited(), audited()] {
-            let tool = compare(&early(what), &launcher, request);
-            assert_eq!(tool.resets, 0, "{what}: {tool:?}");
+            run(&early(what), &launcher, same_environment);
         }
+    }
+    // The pages of which the access was set are not used again.
+    for launcher in [unaudited(), audited()] {
+        let tool = compare(&early("PROTECTS"), &launcher, same_environment);
+        assert_eq!(tool.resets, 0, "{tool:?}");
     }
 }
 
@@ -277,5 +277,5 @@ fn requests_that_do_not_fit_their_places_begin_at_main() {
         case
     };
     let at_point = run(&program(&[]), &unaudited(), large);
-    assert!(at_point > 10 && at_point < ROUNDS as u64 / 2, "{at_point}");
+    assert!(at_point > 10 && at_point < ROUNDS as u64 * 3 / 4, "{at_point}");
 }

@@ -1,16 +1,16 @@
 /* The deferred snapshot: a snapshot later than main, where a run first looks at its arguments or at anything outside.
  *
  * Until then many tools register and set up what they may need. That takes longer than a small test's own work, and is the same in each
- * run. So watch.c watches runs until they come to the first instruction that depends on their request. The state there is saved, and
- * later requests are entered there.
+ * run. So before some runs main is entered for a dry run, which watch.c watches until it comes to the first instruction that depends
+ * on its request. Nothing of it has had an effect by then. The state there is saved, or compared with the saved one, and the process is
+ * reset. Then the run itself begins. So whatever a dry run is shown instead of its request, no run ever is.
  *
  * The state can serve a request if everything that may have gone into it is the same. That is the snapshot's key: the number of
- * arguments, whose strings are at addresses that depend on it alone (strings.c); the first argument; and of the environment all names, in
- * their order, and the values that the run has looked at. For each number of arguments there is a snapshot. All but the first are kept as
- * their differences to it (delta.c).
+ * arguments, the first of them, and the environment. Pointers to strings are kept under names (pointers.c). For each number of arguments
+ * there is a snapshot. All but the first are kept as their differences to it (delta.c).
  *
- * A snapshot is used once four runs have come to the same instruction with the same registers and the same memory in every word. Audited
- * runs compare it again.
+ * A snapshot is used once four dry runs have come to the same instruction with the same registers and the same memory in every word. Where
+ * strings lie differs in each of them (strings.c). Audited runs compare it again.
  *
  * All these are runs of one process, so they do not show whether its number is in that state: libc keeps it in locks that are held. A
  * clone, whose number is another one, has to come to the same state itself first.
@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "runtime.h"
@@ -27,16 +28,13 @@
 
 /* Runs that must agree before a snapshot is used, the one it is of not counted. */
 #define AGREEING 3
-/* Runs that may end before they arrive, and those that may disagree: what ld.so binds in the first ones leaves its traces on
- * the stack. */
-#define MISSES_MAX 2
+/* Dry runs that may disagree: what ld.so binds in the first ones leaves its traces on the stack. */
 #define DISAGREEING_MAX 4
 /* Runs with one number of arguments before it is learned: most numbers come often or once. */
 #define PAYS_AT 1
 #define ARGUMENTS_MAX 256
 #define VARIANTS_MAX 64
 #define NAME_BYTES 4096
-#define ENVIRONMENT_BYTES (64 * 1024)
 /* Runs in a row with another key than the saved one's before all is learned anew. */
 #define OTHERS_MAX 48
 #define STACK_BYTES (64 * 1024)
@@ -47,10 +45,10 @@ struct variant {
     int argc;
     /* ON_TRIAL: the process of which this is a clone had AGREED. */
     enum { UNKNOWN, LEARNING, ON_TRIAL, AGREED, REFUSED } stage;
-    unsigned runs, agreeing, disagreeing, misses;
+    unsigned runs, dry_runs, agreeing, disagreeing;
     int saved_errno;
-    struct hs_looks looks;
     struct hs_delta delta;
+    struct hs_pointers pointers;
     struct hs_arrival arrival;
 };
 /* While `have_saved`, memory.c and state.c hold the snapshot of `whole`, and saved_* its key. A variant that is AGREED, of which there is
@@ -66,10 +64,9 @@ static struct {
     uint32_t differs;
     uintptr_t saved_given;
     char saved_name[NAME_BYTES];
-    char saved_environment[ENVIRONMENT_BYTES];
+    char saved_environment[HS_MESSAGE_MAX];
     size_t saved_size;
-    /* The request that is watched. */
-    int is_watched;
+    /* The dry run that is under way. */
     const struct hs_job *job;
     const struct hs_call *call;
     struct variant *watched;
@@ -138,15 +135,14 @@ void hs_point_cloned(void)
 {
     point.is_ready = 0;
     for (unsigned i = 0; i < point.count; i++)
-        if (point.variants[i].stage == AGREED) {
+        if (point.variants[i].stage == AGREED)
             point.variants[i].stage = ON_TRIAL;
-            point.variants[i].misses = 0;
-        }
 }
 
 static void forget(void)
 {
     hs_delta_forget();
+    hs_pointers_forget();
     memset(point.number_of, 0, sizeof point.number_of);
     for (unsigned i = 0; i < point.count; i++)
         point.variants[i] = (struct variant){.stage = UNKNOWN};
@@ -159,7 +155,7 @@ static void forget(void)
 static struct variant *variant_of(const struct hs_job *request)
 {
     const uint32_t argc = request->head->argc;
-    if (!point.is_open || argc >= ARGUMENTS_MAX || !hs_strings_are_fixed())
+    if (!point.is_open || argc >= ARGUMENTS_MAX || !hs_strings_are_fixed(request))
         return NULL;
     if (!point.number_of[argc]) {
         if (point.count == VARIANTS_MAX)
@@ -170,42 +166,28 @@ static struct variant *variant_of(const struct hs_job *request)
     return &point.variants[point.number_of[argc] - 1];
 }
 
-/* Whether a request has the same variables in the same order, with the same values where these were looked at. */
-static int has_what_was_seen(const struct hs_job *request, const struct hs_looks *looks)
-{
-    const char *now = request->environment, *then = point.saved_environment;
-    const char *const end = point.saved_environment + point.saved_size;
-    for (uint32_t i = 0; i < request->head->envc; i++) {
-        const size_t name = (size_t)(strchrnul(now, '=') + 1 - now), length = strlen(now);
-        const size_t known = looks->values[i] || name > length ? length + 1 : name;
-        if (then >= end || strncmp(now, then, known) != 0)
-            return 0;
-        now += length + 1;
-        then += strlen(then) + 1;
-    }
-    return then == end;
-}
-
 /* Whether a request has the key of what is saved, but for the number of arguments. */
-static int has_key(const struct hs_job *request, const struct hs_looks *looks)
+static int has_key(const struct hs_job *request)
 {
-    return strcmp(request->strings, point.saved_name) == 0 && has_what_was_seen(request, looks);
+    const size_t size = (size_t)(request->end - request->environment);
+    return size == point.saved_size && strcmp(request->strings, point.saved_name) == 0 &&
+           memcmp(request->environment, point.saved_environment, size) == 0;
 }
 
 /* Whether there is a snapshot that can serve a request. */
 int hs_point_serves(const struct hs_job *request)
 {
     const struct variant *variant = variant_of(request);
-    return variant && variant->stage == AGREED && has_key(request, &variant->looks);
+    return variant && variant->stage == AGREED && has_key(request);
 }
 
-/* Whether a run that begins at main is to be watched though nobody audits it. */
+/* Whether there is to be a dry run though nobody audits this one. */
 int hs_point_learns_from(const struct hs_job *request)
 {
     struct variant *variant = variant_of(request);
     if (!variant)
         return 0;
-    if (point.have_saved && !has_key(request, &variant->looks)) {
+    if (point.have_saved && !has_key(request)) {
         if (++point.others == OTHERS_MAX)
             forget();
         return 0;
@@ -214,44 +196,61 @@ int hs_point_learns_from(const struct hs_job *request)
     return ++variant->runs >= (point.have_saved ? PAYS_AT : 1) && variant->stage < AGREED;
 }
 
-/* From a signal handler, too. */
+static void end_dry(int number) __attribute__((noreturn));
+static void end_dry(int number)
+{
+    hs_asked_stop();
+    hs_worker_end_dry(number);
+}
+
+/* The dry run has met a fault of its own. From a signal handler. */
 static void refuse(void)
 {
     if (point.watched->stage == AGREED)
         point.differs = HS_DIFFERS_POINT;
     point.watched->stage = REFUSED;
-    hs_asked_stop();
-    point.is_watched = 0;
+    hs_watch_stop();
+    end_dry(0);
 }
 
-/* Watches the run that is about to begin. */
-void hs_point_watch(const struct hs_job *request, const struct hs_call *with)
+/* A signal has come for which a dry run had set a handler. The run itself gets it at main, where it has not. If it came to the runtime, all
+ * may be half done. From the handler. */
+void hs_point_interrupt(void *context, int number)
+{
+    if (hs_watch_is_own((uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP]))
+        hs_worker_give_up();
+    hs_watch_stop();
+    end_dry(number);
+}
+
+/* Whether a dry run of this request can be learned from, or be compared; how many there were before with as many arguments. */
+int hs_point_may_run_dry(const struct hs_job *request, unsigned *before)
+{
+    struct variant *variant = variant_of(request);
+    if (!variant || variant->stage == REFUSED || (point.have_saved && !has_key(request)))
+        return 0;
+    *before = variant->dry_runs++;
+    return 1;
+}
+
+/* Watches the dry run that is about to begin. */
+void hs_point_begin_dry(const struct hs_job *request, const struct hs_call *with)
 {
     point.differs = 0;
     point.watched = variant_of(request);
-    if (!point.watched || point.watched->stage == REFUSED || (point.have_saved && !has_key(request, &point.watched->looks)))
-        return;
     point.job = request;
     point.call = with;
     hs_zero((uintptr_t)&arrival, (uintptr_t)(&arrival + 1));
-    point.is_watched = 1;
     hs_asked_resume();
-    hs_watch_begin(request, refuse);
+    hs_watch_begin(refuse);
 }
 
-/* Ends the watch of a run that has ended. Returns its findings, of enum hs_difference. */
-uint32_t hs_point_unwatch(void)
+/* What the last dry run has found, of enum hs_difference; asked for once. */
+uint32_t hs_point_differs(void)
 {
-    if (!point.is_watched)
-        return point.differs;
-    hs_watch_end();
-    hs_asked_stop();
-    point.is_watched = 0;
-    if (point.watched->stage == AGREED)
-        return HS_DIFFERS_POINT;
-    if (++point.watched->misses == MISSES_MAX)
-        point.watched->stage = REFUSED;
-    return 0;
+    const uint32_t found = point.differs;
+    point.differs = 0;
+    return found;
 }
 
 /* The extended state as it is compared: parts that are not in use are as new, which is zero but for the modes of x87. */
@@ -275,12 +274,10 @@ static int same_extended(const struct hs_arrival *saved)
 }
 
 /* Whether this run has arrived in the same state as the one that is saved. */
-static int agrees(struct variant *saved, uintptr_t given, int number)
+static int agrees(struct variant *saved, uintptr_t given, int number, const struct hs_pointers *pointers)
 {
-    return given == point.saved_given && number == saved->saved_errno && arrival.place == saved->arrival.place &&
-           arrival.flags == saved->arrival.flags &&
-           memcmp(arrival.general, saved->arrival.general, sizeof arrival.general) == 0 &&
-           same_extended(&saved->arrival) && memcmp(hs_watch_looks(), &saved->looks, sizeof saved->looks) == 0 &&
+    return given == point.saved_given && number == saved->saved_errno &&
+           hs_pointers_registers_agree(&saved->pointers, &saved->arrival, pointers, &arrival) && same_extended(&saved->arrival) &&
            hs_state_is_at_point() && hs_memory_stack_is_at_point() && hs_delta_matches(&saved->delta, point.start, arrival.general[HS_RSP]);
 }
 
@@ -301,7 +298,7 @@ static int save_whole(uintptr_t given)
     const size_t size = (size_t)(point.job->end - point.job->environment);
     if (point.have_saved)
         return 0;
-    if (strlen(point.job->strings) >= sizeof point.saved_name || size > sizeof point.saved_environment ||
+    if (strlen(point.job->strings) >= sizeof point.saved_name ||
         hs_memory_save_point(arrival.general[HS_RSP] - RED_ZONE, given) != 0)
         return -1;
     strcpy(point.saved_name, point.job->strings);
@@ -333,14 +330,10 @@ static void forget_whole(void)
             point.variants[i].stage = UNKNOWN;
 }
 
-static void save(uintptr_t given, int number)
+static void save(uintptr_t given, int number, const struct hs_pointers *pointers)
 {
     if (point.watched == point.whole && !whole_is_relied_on())
         forget_whole();
-    if (point.have_saved && !has_key(point.job, hs_watch_looks())) {
-        point.watched->stage = ++point.watched->disagreeing < DISAGREEING_MAX ? UNKNOWN : REFUSED;
-        return;
-    }
     if (save_whole(given) != 0 || given != point.saved_given || !hs_state_is_at_point() ||
         hs_delta_take(&point.watched->delta, point.start, arrival.general[HS_RSP]) != 0) {
         point.watched->stage = REFUSED;
@@ -348,64 +341,85 @@ static void save(uintptr_t given, int number)
     }
     point.watched->arrival = arrival;
     point.watched->saved_errno = number;
-    point.watched->looks = *hs_watch_looks();
+    point.watched->pointers = *pointers;
     point.watched->agreeing = 0;
     point.watched->stage = LEARNING;
 }
 
-static void learn(int number)
+static void learn(uintptr_t given, int number, const struct hs_pointers *pointers)
 {
-    uintptr_t given;
-    if (!is_plain(&given))
-        point.watched->stage = REFUSED;
-    else if (point.watched->stage == UNKNOWN)
-        save(given, number);
-    else if (agrees(point.watched, given, number))
-        point.watched->stage = ++point.watched->agreeing == AGREEING ? AGREED : LEARNING;
-    else if (++point.watched->disagreeing < DISAGREEING_MAX)
-        save(given, number);
-    else
-        point.watched->stage = REFUSED;
-    point.is_ready |= point.watched->stage == AGREED;
+    if (point.watched->stage == UNKNOWN) {
+        save(given, number, pointers);
+        return;
+    }
+    if (!agrees(point.watched, given, number, pointers)) {
+        if (++point.watched->disagreeing < DISAGREEING_MAX)
+            save(given, number, pointers);
+        else
+            point.watched->stage = REFUSED;
+        return;
+    }
+    hs_pointers_drop(pointers);
+    point.watched->stage = ++point.watched->agreeing == AGREEING ? AGREED : LEARNING;
 }
 
-/* The first run of a clone that arrives. If the state is not that which was saved, this process learns for itself. */
-static void try_out(int number)
+/* Compares the state of a dry run that has arrived. If that of a clone is not the one that was saved, this process learns for itself. */
+static void judge(uintptr_t given, int number, const struct hs_pointers *pointers)
 {
-    uintptr_t given;
-    if (is_plain(&given) && agrees(point.watched, given, number)) {
+    if (point.watched->stage != AGREED && point.watched->stage != ON_TRIAL) {
+        learn(given, number, pointers);
+        return;
+    }
+    const int is_same = agrees(point.watched, given, number, pointers);
+    hs_pointers_drop(pointers);
+    if (point.watched->stage == AGREED) {
+        point.differs = is_same ? 0 : HS_DIFFERS_POINT;
+    } else if (is_same) {
         point.watched->stage = AGREED;
-        point.is_ready = 1;
     } else {
         forget();
         point.is_unlike = 1;
     }
 }
 
-/* The run has come to an instruction that depends on its request. */
-static void arrived(void)
+/* The same of one whose state cannot be compared. */
+static void judge_unnamed(void)
 {
-    uintptr_t given;
-    const int now = errno;
-    hs_asked_stop();
-    point.is_watched = 0;
-    if (point.watched->stage == ON_TRIAL)
-        try_out(now);
-    else if (point.watched->stage != AGREED)
-        learn(now);
-    else if (!(is_plain(&given) && agrees(point.watched, given, now)))
+    if (point.watched->stage == AGREED) {
         point.differs = HS_DIFFERS_POINT;
-    errno = now;
-    hs_arrive(&arrival, &go_on);
+    } else if (point.watched->stage == ON_TRIAL) {
+        forget();
+        point.is_unlike = 1;
+    } else {
+        point.watched->stage = REFUSED;
+    }
 }
 
-/* Enters main where it was saved, with another request's arguments. */
+/* The dry run has come to an instruction that depends on its request. */
+static void arrived(void)
+{
+    struct hs_pointers pointers;
+    uintptr_t given;
+    const int number = errno;
+    if (is_plain(&given) && hs_pointers_rename(&pointers, &arrival, given) == 0)
+        judge(given, number, &pointers);
+    else
+        judge_unnamed();
+    point.is_ready |= point.watched->stage == AGREED;
+    end_dry(0);
+}
+
+/* Enters main where it was saved, with the arguments that are laid. */
 void hs_point_enter(const struct hs_job *request)
 {
+    static struct hs_arrival from;
     const struct variant *variant = variant_of(request);
     hs_delta_apply(&variant->delta);
+    hs_pointers_apply(&variant->pointers);
+    from = variant->arrival;
+    hs_pointers_apply_to_registers(&variant->pointers, &from);
     errno = variant->saved_errno;
-    hs_arrive(&variant->arrival, &go_on);
+    hs_arrive(&from, &go_on);
 }
 
 #endif

@@ -1,12 +1,9 @@
-/* Watches a run on its way to the first instruction that depends on its request, or on anything outside.
+/* Watches a dry run on its way to the first instruction that depends on its request, or on anything outside.
  *
- * The strings of the arguments cannot be read meanwhile, and the gate (gate.c) shows each system call to this file. Calls that give the
- * tool no information (memory, actions and stacks for signals, waking) are made. At any other call, or at a look at an argument, the run
- * has arrived. Until then nothing has gone into its state, and the state can serve other requests (point.c).
- *
- * The values of the environment cannot be read either, but a look at one does not end the watch. It is recorded, and from then on the state
- * depends on that value: each has a page of its own. The names can be read, as the state depends on them in any case: their number and
- * their lengths show in pointers, of which the kernel's own lie next to main's frame.
+ * Arguments cannot be read meanwhile, and the gate (gate.c) shows each system call to this file. Calls that give the tool no information,
+ * and have no effect outside of its memory, are made: anonymous memory, actions and stacks for signals, waking. At any other call, or at
+ * a look at an argument, the run has arrived. Until then nothing has gone into its state, and the state can serve other requests
+ * (point.c).
  *
  * Clocks can be read without a system call, too: asked.c interposes the functions of libc, and touches an argument. Behind those are the
  * pages that the kernel shares with each process, and the time stamp counter. Neither can be read meanwhile; a kernel that seals the pages
@@ -31,21 +28,16 @@
 
 /* linux/signal.h has it since 4.7. */
 #define AUTODISARM (1U << 31)
-#define PAGE 4096
 /* The kernel has one or two mappings of its clocks: "[vvar]", "[vvar_vclock]". */
 #define CLOCKS_MAX 4
 
-/* Whether a run is watched. The memory of `secrets` and `clocks` cannot be read then, but for parts of the environment that `looks`
- * records. The action of SIGSEGV and its stack are the runtime's, and the tool is shown its own. */
+/* Whether a run is watched. The strings that strings.c hides, and `clocks`, cannot be read then. The action of SIGSEGV and its stack are
+ * the runtime's, and the tool is shown its own. */
 char hs_watch_is_on;
 static struct {
     /* Where the kernel's clocks are; looked for once. */
-    struct hs_secret clocks[CLOCKS_MAX];
+    struct hs_place clocks[CLOCKS_MAX];
     int clock_count, knows_clocks;
-    const struct hs_job *job;
-    struct hs_looks looks;
-    unsigned char opened[HS_VARIABLES_MAX]; /* values that can be read */
-    struct hs_secret secrets[HS_SECRETS];
     hs_watch_failed *failed;
     /* As the tool has set them. */
     struct hs_action theirs_fault;
@@ -56,33 +48,6 @@ static char handler_stack[64 * 1024] __attribute__((aligned(64)));
 __attribute__((naked, used)) static void restorer(void)
 {
     __asm__("mov $15, %rax\n\tsyscall");
-}
-
-static void protect(int which, int access)
-{
-    HS_SYS(SYS_mprotect, watch.secrets[which].from, watch.secrets[which].size, access);
-}
-
-/* The pages of a variable: its name's, then its value's. */
-static void open_page(uint32_t page)
-{
-    HS_SYS(SYS_mprotect, watch.secrets[HS_SECRET_ENVIRONMENT].from + page * PAGE, PAGE, PROT_READ | PROT_WRITE);
-}
-
-/* With a value, a tool may read what lies behind it: the values there go into the key as well. */
-static void note_value(uint32_t index)
-{
-    watch.opened[index] = 1;
-    open_page(2 * index + 1);
-    const uint32_t last = hs_strings_follow_one(watch.job, index);
-    for (uint32_t i = index; i <= last; i++)
-        watch.looks.values[i] = 1;
-}
-
-/* What the watched run, or the last one, has looked at. */
-const struct hs_looks *hs_watch_looks(void)
-{
-    return &watch.looks;
 }
 
 /* Reads a byte: by one instruction, which is known. */
@@ -102,23 +67,7 @@ void hs_watch_pass(const char *string)
  * restored. It has not happened yet then. */
 void hs_watch_touch(void)
 {
-    hs_watch_pass(watch.secrets[HS_SECRET_ARGUMENTS].from);
-}
-
-static int is_in(int which, const void *address)
-{
-    const char *at = address, *from = watch.secrets[which].from;
-    return at >= from && at < from + watch.secrets[which].size;
-}
-
-static uint32_t page_at(const void *address)
-{
-    return (uint32_t)(((const char *)address - watch.secrets[HS_SECRET_ENVIRONMENT].from) / PAGE);
-}
-
-static uint32_t variable_at(const void *address)
-{
-    return page_at(address) / 2;
+    hs_watch_pass(hs_strings_hidden());
 }
 
 static void find_clocks(void)
@@ -127,7 +76,7 @@ static void find_clocks(void)
     watch.knows_clocks = 1;
     for (const char *line = hs_maps_read(); line && (line = hs_maps_next(line, &map)) && watch.clock_count < CLOCKS_MAX;)
         if (strncmp(map.path, "[vvar", 5) == 0)
-            watch.clocks[watch.clock_count++] = (struct hs_secret){(char *)map.from, map.to - map.from};
+            watch.clocks[watch.clock_count++] = (struct hs_place){(char *)map.from, map.to - map.from};
 }
 
 /* Where it is refused, clocks are seen as far as asked.c knows them. */
@@ -138,49 +87,22 @@ static void show_clocks(int shown)
     HS_SYS(SYS_prctl, PR_SET_TSC, shown ? PR_TSC_ENABLE : PR_TSC_SIGSEGV, 0, 0, 0);
 }
 
-static void stop(void)
+/* Ends the watch, if it lasts. The signal stack is the runtime's still. */
+void hs_watch_stop(void)
 {
+    if (!hs_watch_is_on)
+        return;
     hs_watch_is_on = 0;
     show_clocks(1);
-    for (int i = 0; i < HS_SECRETS; i++)
-        protect(i, PROT_READ | PROT_WRITE);
-    hs_strings_follow(watch.job);
     hs_signals_set(SIGSEGV, &watch.theirs_fault);
     hs_call_note_action(SIGSEGV);
 }
 
-/* From a handler, the kernel sets its signal stack on return: Linux 6.12 and newer set it before they leave the handler's stack,
- * and refuse to while on it unless that disarms itself. */
-static void stop_in_handler(ucontext_t *context)
-{
-    stop();
-    context->uc_stack = watch.theirs_stack;
-}
-
-/* Ends the watch, if it lasts; from outside of handlers. */
-void hs_watch_end(void)
-{
-    if (!hs_watch_is_on)
-        return;
-    stop();
-    HS_SYS(SYS_sigaltstack, &watch.theirs_stack, 0);
-}
-
-static int is_own(uintptr_t place)
+/* Whether an instruction is the runtime's. */
+int hs_watch_is_own(uintptr_t place)
 {
     extern const char __ehdr_start[] HS_HIDDEN, _end[] HS_HIDDEN;
     return place >= (uintptr_t)__ehdr_start && place < (uintptr_t)_end;
-}
-
-/* A handler of the tool's begins in a watched run. The kernel has told it the watch's signal stack, and sets that again when it returns. It
- * may also block the watch's signal. So the watch ends first, unless it is about to. */
-void hs_watch_interrupt(void *data)
-{
-    ucontext_t *context = data;
-    if (is_own((uintptr_t)context->uc_mcontext.gregs[REG_RIP]))
-        return;
-    stop_in_handler(context);
-    watch.failed();
 }
 
 /* Whether the kernel would take it, whatever the processor's registers need on a stack. */
@@ -207,6 +129,13 @@ static void set_stack(const stack_t *stack, stack_t *old)
         *old = before;
 }
 
+/* Whether a call maps memory that nobody else has, and that is of no file. */
+static int maps_memory(const struct hs_system_call *call)
+{
+    const long wanted = MAP_PRIVATE | MAP_ANONYMOUS, allowed = wanted | MAP_NORESERVE | MAP_STACK | MAP_FIXED | MAP_FIXED_NOREPLACE;
+    return (call->d & wanted) == wanted && !(call->d & ~allowed);
+}
+
 /* Judges a system call: one that depends on no request passes, or is answered here. */
 enum hs_watch_look hs_watch_look(struct hs_system_call *call)
 {
@@ -214,15 +143,16 @@ enum hs_watch_look hs_watch_look(struct hs_system_call *call)
         return HS_WATCH_PASSES;
     switch (call->number) {
     case SYS_brk:
+        return HS_WATCH_PASSES;
     case SYS_mmap:
+        if (!maps_memory(call))
+            break;
+        return hs_call_is_about_strings(call) ? HS_WATCH_ARRIVES : HS_WATCH_PASSES;
     case SYS_munmap:
     case SYS_mremap:
     case SYS_mprotect:
     case SYS_madvise:
-        return HS_WATCH_PASSES;
-    /* The run ends without having arrived. */
-    case SYS_exit_group:
-        return HS_WATCH_PASSES;
+        return hs_call_is_about_strings(call) ? HS_WATCH_ARRIVES : HS_WATCH_PASSES;
     /* For a futex that processes may share, the kernel looks up the page, which may be out of reach now. */
     case SYS_futex:
         if (call->b != FUTEX_WAKE_PRIVATE)
@@ -266,7 +196,9 @@ static void arrive(ucontext_t *context, uintptr_t place)
                                 REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RSP};
     greg_t *registers = context->uc_mcontext.gregs;
     struct hs_arrival *arrival = hs_point_arrival();
-    stop_in_handler(context);
+    hs_watch_stop();
+    /* The kernel sets it on return from the handler. */
+    context->uc_stack = watch.theirs_stack;
     for (int i = 0; i < 16; i++)
         arrival->general[i] = (uint64_t)registers[order[i]];
     arrival->place = place;
@@ -285,17 +217,11 @@ void hs_watch_arrive_by_signal(void *context, uintptr_t site)
 /* Arrives at a system call that came by a slot; what the slot is to go on with, on the tool's stack and with its registers. */
 uintptr_t hs_watch_arrive_by_slot(uintptr_t slot)
 {
-    hs_watch_end();
+    hs_watch_stop();
+    HS_SYS(SYS_sigaltstack, &watch.theirs_stack, 0);
     hs_point_arrival()->place = slot;
     hs_point_arrival()->flags = HS_FLAGS_PLAIN;
     return (uintptr_t)hs_point_arrive_by_slot;
-}
-
-/* Whether it is a variable's value, and not opened yet: else the fault would come for ever. */
-static int may_look(const void *address)
-{
-    const uint32_t index = variable_at(address);
-    return page_at(address) % 2 && index < watch.job->head->envc && !watch.opened[index];
 }
 
 /* Whether the fault is a look at a clock: at the kernel's pages, or by rdtsc or rdtscp. */
@@ -309,44 +235,32 @@ static int is_clock(const siginfo_t *info, uintptr_t place)
     return info->si_code == SI_KERNEL && code[0] == 0x0f && (code[1] == 0x31 || (code[1] == 0x01 && code[2] == 0xf9));
 }
 
-/* At a look at the request or a clock, or a fault of the tool's own, which happens again, unwatched. */
+/* At a look at the request or a clock, or a fault of the tool's own. */
 static void on_fault(int signal, siginfo_t *info, void *data)
 {
     ucontext_t *context = data;
     const uintptr_t place = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
-    const int may_arrive = !is_own(place) || place == (uintptr_t)read_byte;
+    const int may_arrive = !hs_watch_is_own(place) || place == (uintptr_t)read_byte;
     (void)signal;
-    if (may_arrive && (is_clock(info, place) || (info->si_code == SEGV_ACCERR && is_in(HS_SECRET_ARGUMENTS, info->si_addr)))) {
+    if (may_arrive && (is_clock(info, place) || (info->si_code == SEGV_ACCERR && hs_strings_is_hidden(info->si_addr))))
         arrive(context, place);
-    } else if (info->si_code == SEGV_ACCERR && is_in(HS_SECRET_ENVIRONMENT, info->si_addr) && may_look(info->si_addr)) {
-        note_value(variable_at(info->si_addr));
-    } else {
-        stop_in_handler(context);
+    else
         watch.failed();
-    }
 }
 
-/* Watches from here on. `failed` is called, from a signal handler, when the watch ends by a fault of the tool's own. */
-void hs_watch_begin(const struct hs_job *job, hs_watch_failed *failed)
+/* Watches from here on. `failed` is called, from a signal handler, at a fault of the tool's own, and does not return. */
+void hs_watch_begin(hs_watch_failed *failed)
 {
     const stack_t stack = {.ss_sp = handler_stack, .ss_size = sizeof handler_stack, .ss_flags = (int)AUTODISARM};
     const unsigned long flags = SA_SIGINFO | SA_ONSTACK | HS_RESTORER;
     const struct hs_action fault = {(void *)on_fault, flags, (void *)restorer, 0};
-    hs_strings_secrets(watch.secrets);
     if (!watch.knows_clocks)
         find_clocks();
     watch.failed = failed;
-    watch.job = job;
-    hs_zero((uintptr_t)&watch.looks, (uintptr_t)(&watch.looks + 1));
-    hs_zero((uintptr_t)watch.opened, (uintptr_t)(watch.opened + sizeof watch.opened));
     HS_SYS(SYS_sigaltstack, &stack, &watch.theirs_stack);
     hs_signals_tell(SIGSEGV, &watch.theirs_fault);
     HS_SYS(SYS_rt_sigaction, SIGSEGV, &fault, 0, HS_SET_BYTES);
     hs_watch_is_on = 1;
-    for (int i = 0; i < HS_SECRETS; i++)
-        protect(i, PROT_NONE);
-    for (uint32_t i = 0; i < job->head->envc; i++)
-        open_page(2 * i);
     show_clocks(0);
 }
 

@@ -104,10 +104,10 @@ static int prepare(const struct hs_start *start, struct hs_call *call)
     errno = EPERM;
     if (!limits_allowed() || !hs_child_has_room(&server.job))
         return HS_STAGE_LIMITS;
-    if (hs_title_set(server.job.strings, server.job.environment, server.job.end) != 0)
-        return HS_STAGE_TITLE;
     if (call)
         hs_strings_lay(&server.job, start, call);
+    if ((call ? hs_strings_show() : hs_title_set(server.job.strings, server.job.environment, server.job.end)) != 0)
+        return HS_STAGE_TITLE;
     umask(server.job.head->umask != HS_UMASK_KEEP ? server.job.head->umask : server.mask);
     return 0;
 }
@@ -182,6 +182,14 @@ static int make_fork(const struct hs_start *start, struct hs_call *call, struct 
     return 0;
 }
 
+static void hide_strings(void)
+{
+    if (server.is_python)
+        hs_title_hide_strings(server.job.strings, server.job.end);
+    else
+        hs_strings_hide();
+}
+
 /* Takes one request; returns 1 in the fork, 0 in the zygote. */
 static int take_request(const struct hs_start *start, struct hs_call *call)
 {
@@ -194,7 +202,7 @@ static int take_request(const struct hs_start *start, struct hs_call *call)
     if (length > 0) {
         if (make_fork(start, call, &reply))
             return 1;
-        hs_title_hide_strings(server.job.strings, server.job.end);
+        hide_strings();
     }
     int failed = hs_send(&reply, sizeof reply);
     close_fds(fd_count);

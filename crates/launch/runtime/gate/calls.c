@@ -599,13 +599,13 @@ static int futex_is_known(long operation)
 
 static int has_strings(uintptr_t from, size_t size)
 {
-    const struct hs_secret strings = hs_strings_place();
+    const struct hs_place strings = hs_strings_place();
     const uintptr_t begin = (uintptr_t)strings.from;
     return from < begin + strings.size && begin < from + size;
 }
 
 /* Whether a call is about pages of arguments or environment. In a fresh process these are pages of its stack. */
-static int is_about_strings(const struct hs_system_call *call)
+int hs_call_is_about_strings(const struct hs_system_call *call)
 {
     if (call->number == SYS_brk)
         return 0;
@@ -621,7 +621,7 @@ static enum hs_call_outcome map(struct hs_system_call *call)
     const long number = call->number, wanted = call->a;
     if (number == SYS_mmap && call->c & PROT_EXEC && !(call->d & MAP_ANONYMOUS) && !hs_loader_is_known())
         hs_call_mark();
-    if (is_about_strings(call))
+    if (hs_call_is_about_strings(call))
         hs_call_mark();
     const long result = hs_mappings_call(call);
     if (number == SYS_brk ? wanted && result != wanted : number == SYS_mmap && result == -ENOMEM)
@@ -707,7 +707,6 @@ static enum hs_call_outcome make_thread(unsigned long flags)
 static enum hs_call_outcome make_task(struct hs_system_call *call, const struct hs_call_place *place, unsigned long flags, int has_stack)
 {
     const unsigned long ids = CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | CLONE_PARENT_SETTID | 0xff;
-    hs_strings_show();
     if (flags & CLONE_THREAD)
         return make_thread(flags);
     see(HS_SEEN_CHILDREN);

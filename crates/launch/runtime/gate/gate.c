@@ -357,7 +357,6 @@ static void forward(int number, siginfo_t *info, void *context)
 void hs_gate_reveal(void)
 {
     hs_call_mark();
-    hs_strings_show();
     hs_mappings_make_real(1);
     gate.is_revealed = 1;
     gate.selector = SELECTOR_ALLOW;

@@ -421,12 +421,20 @@ static int waits(const struct hs_mapping *map)
     return hs_cache_has(map->from, map->to) || (map->from >= PARK && map->to <= PARK + PARK_BYTES);
 }
 
-/* The next mapping that neither waits nor is a part of the heap, which the kernel may keep in pieces. */
+static int is_in(const struct hs_mapping *map, uintptr_t from, uintptr_t to)
+{
+    return map->from >= from && map->to <= to;
+}
+
+/* The next mapping that does not wait. The kernel may keep the heap in pieces, and the place of the strings, of which a tool can change
+ * nothing but the content unless that ends the process (calls.c). */
 static const char *next_of_tool(const char *at, struct hs_mapping *out)
 {
+    const struct hs_place strings = hs_strings_place();
+    const uintptr_t place = (uintptr_t)strings.from;
     do
         at = hs_maps_next(at, out);
-    while (at && (waits(out) || (out->from >= mappings.heap_start && out->to <= mappings.present)));
+    while (at && (waits(out) || is_in(out, mappings.heap_start, mappings.present) || is_in(out, place, place + strings.size)));
     return at;
 }
 

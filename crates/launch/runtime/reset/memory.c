@@ -188,8 +188,9 @@ static uintptr_t below(uintptr_t page)
 static int add_mapping(const struct hs_mapping *map)
 {
     const uintptr_t sp = hs_frame.stack;
-    const struct hs_secret strings = hs_strings_place();
-    if (map->access[1] != 'w' || map->access[3] != 'p' || (map->from <= (uintptr_t)strings.from && map->to > (uintptr_t)strings.from))
+    const struct hs_place strings = hs_strings_place();
+    const uintptr_t begin = (uintptr_t)strings.from;
+    if (map->access[1] != 'w' || map->access[3] != 'p' || (map->from < begin + strings.size && map->to > begin))
         return 0;
     if (sp >= map->from && sp < map->to) {
         memory.stack_low = now()->stack_low = map->from;
@@ -356,6 +357,30 @@ int hs_memory_compare_point(int (*differs)(uint32_t *place, uint32_t saved))
         }
     }
     return !found;
+}
+
+static int each_word_in(uintptr_t from, uintptr_t to, int (*visit)(uint64_t *word))
+{
+    int failed = 0;
+    for (from = (from + 7) & -8ul; from + 8 <= to && !failed; from += 8)
+        failed = visit((uint64_t *)from);
+    return failed;
+}
+
+/* Calls `visit` for each aligned word that a snapshot of this moment would have, with the stack from `stack` on and the heap up to
+ * `given`, until a call does not return 0; what that returned. */
+int hs_memory_each_word(uintptr_t stack, uintptr_t given, int (*visit)(uint64_t *word))
+{
+    const struct snapshot *main = &memory.snapshots[HS_AT_MAIN];
+    int failed = 0;
+    for (size_t i = 0; i < main->count && !failed; i++) {
+        const struct region *region = &main->regions[i];
+        const int has_stack = region->from == main->stack_page && stack > region->from;
+        failed = each_word_in(has_stack ? stack : region->from, region->to, visit);
+    }
+    if (!failed && stack < main->stack_page)
+        failed = each_word_in(stack, main->stack_page, visit);
+    return failed ? failed : each_word_in(main->heap_end, given, visit);
 }
 
 /* Where a word is saved; a place of its own if it is not. */

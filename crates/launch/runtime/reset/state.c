@@ -31,6 +31,7 @@ static struct {
     const struct kept *now;
     struct rlimit limits[RLIM_NLIMITS];
     uint64_t touched; /* bit n-1 for signal n; all after a change of the level */
+    int keeps_signals; /* that wait: they are for the run that follows */
     int can_unshare;  /* unshare tells if there is one thread only; where it is forbidden, /proc does */
 } state = {.now = &state.kept[HS_AT_MAIN], .touched = ~0ull};
 
@@ -153,14 +154,20 @@ static int signals_left(void)
 {
     const uint64_t all = ~0ull;
     const struct timespec at_once = {0, 0};
-    for (int i = 0; i < 2 * SIGNALS; i++) {
+    for (int i = 0; !state.keeps_signals && i < 2 * SIGNALS; i++) {
         uint64_t pending = 0;
         HS_SYS(SYS_rt_sigpending, &pending, HS_SET_BYTES);
         if (!pending)
             return 0;
         HS_SYS(SYS_rt_sigtimedwait, &all, 0, &at_once, HS_SET_BYTES);
     }
-    return 1;
+    return !state.keeps_signals;
+}
+
+/* Whether signals that wait when the process is reset stay for the run that follows, after a dry run. */
+void hs_state_keep_signals(int keeps)
+{
+    state.keeps_signals = keeps;
 }
 
 /* Restores the signal stack; returns whether that failed. A handler can set it without any call, by the frame to which it returns. */

@@ -1,17 +1,20 @@
 /* Places the arguments and environment of a request, and the pointers to them.
  *
- * In a worker the address of each string depends on its index alone, and that of each pointer on the number of arguments. So a tool that
- * has copied the pointers, but has read no string, is in the same state for all requests with as many arguments (point.c). A request with
- * a string too long for its place keeps its strings where they were received.
+ * All lies above the stack, in the order that the kernel has: number, arrays, auxiliary vector; then the strings side by side, with the
+ * program's name behind them, eight bytes of zero, and the end of the mapping. So a tool that reads or writes beside a string, or beyond
+ * the last one, meets what it meets in a fresh process. Only the distance from the arrays to the strings is larger: it has room for
+ * all requests. What a run has written there is gone before the next.
  *
- * The name of a variable ends a page and its value begins the next. So page faults tell whether a tool has read a value or only names
- * (watch.c).
+ * In a dry run (point.c) main is given other strings, in a place of their own: the first argument and the environment, and addresses of
+ * arguments, which cannot be read. What lies beside these, and where, is not the same in one dry run and the next (enum place), and their
+ * lengths are random. A state that depends on any of this differs between dry runs. The first argument always ends a page, and the
+ * environment is as far from the end of its page as in a run: string functions leave other traces in registers elsewhere.
+ *
+ * Pointers into the strings of a dry run are kept under names (hs_strings_name_of), which stand for the same places in the
+ * strings of a later request.
  *
  * Tools that keep the number of arguments before main (Rust's library does) have each request's number written into those
  * words, which the runner has found by observing the tool (crates/launch/src/warm/observe/compare.rs).
- *
- * The arrays come before the strings. A tool that overwrites its arguments as one area, from the first to the last, then meets only
- * strings. All lies above the stack, as what the kernel has laid there does: a tool may tell by its address whether something is local.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,51 +29,60 @@ extern char *__progname, *__progname_full;
 extern char *program_invocation_name, *program_invocation_short_name;
 
 #define PAGE 4096
-/* Each argument but the first; a room is no power of two, so that they do not meet in the processor's caches. */
-#define ARGUMENTS_MAX 256
-#define ARGUMENT_ROOM 2112
-/* Bytes before an argument, and behind a variable, that are as the kernel lays them. */
-#define BEFORE 64
-#define BEHIND 64
 #define POINTERS_OF_PAGE (PAGE / sizeof(char *))
+/* As many strings as a message has, and the program's name. */
+#define STRINGS_ROOM (HS_MESSAGE_MAX + 2 * PAGE)
+/* The kernel lays random bytes and the platform's name between the auxiliary vector and the strings. */
+#define GAP_MAX 256
+/* Zero bytes behind the last string (fs/exec.c). */
+#define TAIL 8
+/* Arguments of a dry run, and the longest that one of them seems to be. */
+#define ARGUMENTS_MAX 256
+#define LENGTH_MAX 200
+_Static_assert(STRINGS_ROOM % PAGE == 0, "the strings end a page");
 
-/* The fixed addresses: of each string by its index, of each array by its length. No snapshot has them (hs_strings_place). */
+/* Where all this is. No snapshot has it (hs_strings_place). */
 static struct laid {
     /* At its end: the environment's array follows the arguments', as the kernel has it, and their number comes before them. */
     char *arguments[POINTERS_OF_PAGE];
     char *variables[7 * POINTERS_OF_PAGE]; /* and the auxiliary vector behind them */
-    char name[PAGE];                       /* at its end: what follows it cannot be read in a watched run */
-    char behind_name[PAGE];
-    char argument[ARGUMENTS_MAX][ARGUMENT_ROOM];
+    /* Of dry runs; nothing else can read this. */
     struct {
-        char name[PAGE], value[PAGE];
-    } variable[HS_VARIABLES_MAX];
+        char before[PAGE]; /* can never be read */
+        char names[6][PAGE]; /* one has the first argument at its end, and the one before it may have what lies before that */
+        char arguments[16 * PAGE], environment[STRINGS_ROOM + 6 * PAGE];
+        char behind[PAGE]; /* can never be read */
+    } dry;
+    char strings[STRINGS_ROOM];
 } *laid;
+_Static_assert((ARGUMENTS_MAX + 3) * LENGTH_MAX <= sizeof laid->dry.arguments, "all arguments have room");
 /* From the end of the last mapping below, and to its own end. */
 #define APART (16 * PAGE)
-_Static_assert(ARGUMENTS_MAX * ARGUMENT_ROOM % PAGE == 0, "the variables begin a page");
 
-/* While `is_fixed`, the request lies at its fixed addresses, with the counts and sizes that are noted here; `shown` and
- * `variables_shown` are its strings as they were received, where the kernel shows them. */
 static struct {
     int is_apart; /* main's arrays are not the kernel's */
     int in_place; /* or are they, since the tool keeps a pointer to them? */
-    int is_fixed;
-    char *shown, *variables_shown;
-    uint32_t argument_count, variable_count;
-    /* Of each variable, what was received behind it, and whether that lies behind it here as well. */
-    const char *behind[HS_VARIABLES_MAX];
-    char is_followed[HS_VARIABLES_MAX];
-    uint16_t argument_size[ARGUMENTS_MAX], name_size[HS_VARIABLES_MAX], value_size[HS_VARIABLES_MAX];
+    int is_fixed; /* the arrays are where they are in every request with as many arguments */
+    char **argv;
+    char *begin, *environment, *end; /* of the strings */
     /* Where the tool keeps the number of arguments. */
     uint32_t *counts[HS_COUNTS_MAX], count_count;
     /* The auxiliary vector, which the kernel laid behind the environment, and for which libraries look there. */
     const uintptr_t *auxiliary;
     size_t auxiliary_words;
-    /* The program's name, which the kernel lays behind the last string. */
-    const char *last;
-    size_t last_size;
+    /* What it laid between that and the first string, and behind the last one. */
+    const char *gap, *last;
+    size_t gap_size, last_size;
 } layout;
+
+/* The strings of a dry run, while one is laid. */
+static struct {
+    int is_laid;
+    uint32_t argc;
+    char *name, *name_end; /* the pages of the first argument and what lies before it */
+    char *argument[ARGUMENTS_MAX];
+    char *environment, *end;
+} dry;
 
 /* Takes the place, for all forks of this zygote; -1 if there is none. Where addresses are not random, the stack is the last thing: then it
  * is among the runtime's other memory. */
@@ -91,13 +103,13 @@ int hs_strings_open(void)
     if (made == (long)MAP_FAILED)
         return -1;
     laid = (struct laid *)made;
-    return 0;
+    return HS_SYS(SYS_mprotect, &laid->dry, sizeof laid->dry, PROT_NONE) == 0 ? 0 : -1;
 }
 
 /* Where the strings and arrays of a request are. */
-struct hs_secret hs_strings_place(void)
+struct hs_place hs_strings_place(void)
 {
-    return (struct hs_secret){(char *)laid, laid ? sizeof *laid : 0};
+    return (struct hs_place){(char *)laid, laid ? sizeof *laid : 0};
 }
 
 /* Takes note of where the tool keeps the number of arguments; -1 if it is not there. A worker knows it from its zygote. */
@@ -114,14 +126,14 @@ int hs_strings_learn_counts(const struct hs_job *job, const struct hs_start *sta
     return 0;
 }
 
-/* The tool keeps a pointer to the arrays that the kernel made, which main must then be given, as it may change them. They cannot be
- * watched, so there are no deferred snapshots. */
+/* The tool keeps a pointer to the arrays that the kernel made, which main must then be given, as it may change them. So there are no deferred
+ * snapshots. */
 void hs_strings_keep_list(void)
 {
     layout.in_place = 1;
 }
 
-/* Finds the auxiliary vector, and the string that it tells of, before the first request is laid out. */
+/* Finds what the kernel has laid besides, before the first request is laid out. */
 static void find_auxiliary(const struct hs_start *start)
 {
     char **end = start->envp;
@@ -133,6 +145,9 @@ static void find_auxiliary(const struct hs_start *start)
     layout.auxiliary_words += 2;
     layout.last = (const char *)getauxval(AT_EXECFN);
     layout.last_size = layout.last ? strlen(layout.last) + 1 : 0;
+    layout.gap = (const char *)(layout.auxiliary + layout.auxiliary_words);
+    const size_t gap = (size_t)(start->argv[0] - layout.gap);
+    layout.gap_size = start->argv[0] > layout.gap && gap <= GAP_MAX ? gap : 0;
 }
 
 /* From here on, main's arrays are apart from the ones that the kernel made. */
@@ -151,143 +166,6 @@ static char **point_at(char **out, char *strings, uint32_t count)
     return out;
 }
 
-/* Where an argument is if each has its place. */
-HS_GENERAL static char *place_of(uint32_t index)
-{
-    return index ? laid->argument[index] : laid->name + sizeof laid->name - layout.argument_size[0];
-}
-
-/* Copies without vector registers. */
-static inline char *copy(char *to, const char *from, size_t count)
-{
-#if HS_RESETS
-    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(count) : : "memory");
-#else
-    for (; count; count--)
-        *(volatile char *)to++ = *from++;
-#endif
-    return to;
-}
-
-/* How many bytes follow a place among the strings of a request. */
-HS_GENERAL static size_t rest_at(const struct hs_job *job, const char *at)
-{
-    return (size_t)(job->end - at) + layout.last_size;
-}
-
-/* Copies so many of them, which have come with the request but for the last string. */
-HS_GENERAL static void copy_rest(char *to, const struct hs_job *job, const char *at, size_t count)
-{
-    const size_t received = (size_t)(job->end - at), first = count < received ? count : received;
-    copy(copy(to, at, first), layout.last, count - first);
-}
-
-/* Fills a room with a string of `size` bytes and what follows that, as far as there is room, and its end with what comes before the next
- * string: a tool that reads behind an argument by mistake, or before it, finds its neighbours. */
-static void fill_room(char *room, size_t room_size, const char *string, size_t size, const struct hs_job *job)
-{
-    const char *const next = string + size;
-    const size_t limit = room_size - BEFORE, rest = rest_at(job, string), before = (size_t)(next - job->strings);
-    const size_t filled = size > limit ? size : rest < limit ? rest : limit;
-    copy_rest(room, job, string, filled);
-    memset(room + filled, 0, room_size - filled);
-    if (size <= limit && next < job->environment) {
-        const size_t kept = before < BEFORE ? before : BEFORE;
-        memcpy(room + room_size - kept, next - kept, kept);
-    }
-}
-
-/* Copies each argument to its place; whether they fit. */
-static int place_arguments(const struct hs_job *job)
-{
-    const char *string = job->strings;
-    const size_t name_size = strlen(string) + 1;
-    if (job->head->argc > ARGUMENTS_MAX || name_size > sizeof laid->name)
-        return 0;
-    layout.argument_size[0] = (uint16_t)name_size;
-    memset(laid->name, 0, sizeof laid->name - name_size);
-    memcpy(place_of(0), string, name_size);
-    string += name_size;
-    fill_room(laid->behind_name, sizeof laid->behind_name, string, 0, job);
-    for (uint32_t i = 1; i < job->head->argc; i++) {
-        const size_t size = strlen(string) + 1;
-        if (size > sizeof laid->argument[i])
-            return 0;
-        fill_room(laid->argument[i], sizeof laid->argument[i], string, size, job);
-        layout.argument_size[i] = (uint16_t)size;
-        string += size;
-    }
-    for (uint32_t i = job->head->argc; i < ARGUMENTS_MAX && layout.argument_size[i]; i++) {
-        memset(laid->argument[i], 0, sizeof laid->argument[i]);
-        layout.argument_size[i] = 0;
-    }
-    return 1;
-}
-
-/* How much of what follows a variable there is room for. */
-HS_GENERAL static size_t room_behind(uint32_t index)
-{
-    const size_t room = sizeof laid->variable[index].value - layout.value_size[index];
-    return room < BEHIND ? room : BEHIND;
-}
-
-/* Clears what was laid for a variable. Its two pages are not cleared as a whole: a request has many variables. */
-static void clear_variable(uint32_t index)
-{
-    char *value = laid->variable[index].value;
-    memset(value - layout.name_size[index], 0, layout.name_size[index] + layout.value_size[index] + room_behind(index));
-    layout.name_size[index] = layout.value_size[index] = 0;
-}
-
-/* Copies each variable to its place; whether they fit. */
-static int place_variables(const struct hs_job *job)
-{
-    const char *string = job->environment;
-    if (job->head->envc > HS_VARIABLES_MAX)
-        return 0;
-    for (uint32_t i = 0; i < job->head->envc; i++) {
-        const char *sign = strchr(string, '=');
-        const size_t name = sign ? (size_t)(sign + 1 - string) : PAGE + 1, value = sign ? strlen(sign + 1) + 1 : 0;
-        if (name > PAGE || value > PAGE)
-            return 0;
-        clear_variable(i);
-        laid->variables[i] = memcpy(laid->variable[i].value - name, string, name);
-        memcpy(laid->variable[i].value, sign + 1, value);
-        layout.name_size[i] = (uint16_t)name;
-        layout.value_size[i] = (uint16_t)value;
-        string += name + value;
-        layout.behind[i] = string;
-        layout.is_followed[i] = 0;
-    }
-    for (uint32_t i = job->head->envc; i < HS_VARIABLES_MAX && layout.name_size[i]; i++)
-        clear_variable(i);
-    laid->variables[job->head->envc] = NULL;
-    return 1;
-}
-
-/* Lays the request out at its fixed addresses; where argv begins, or NULL if it does not fit. */
-static char **lay_fixed(const struct hs_job *job)
-{
-    const uint32_t argc = job->head->argc;
-    if (!place_arguments(job) || !place_variables(job))
-        return NULL;
-    layout.shown = job->strings;
-    layout.variables_shown = job->environment;
-    layout.argument_count = argc;
-    layout.variable_count = job->head->envc;
-    char **argv = laid->variables - (argc + 1);
-    for (uint32_t i = 0; i < argc; i++)
-        argv[i] = place_of(i);
-    argv[argc] = NULL;
-    return argv;
-}
-
-static char **lay_as_received(const struct hs_job *job, char **argv)
-{
-    point_at(point_at(argv, job->strings, job->head->argc), job->environment, job->head->envc);
-    return argv;
-}
-
 /* The kernel's random bytes for this process; NULL if it has given none. */
 char *hs_strings_random(void)
 {
@@ -298,9 +176,9 @@ char *hs_strings_random(void)
 }
 
 /* Draws them anew for each request: programs take seeds and the names of files from there. libc has made its guards of them before main,
- * which stay. In a worker every other run is given the opposite of the last one's: no bit that a tool keeps is then the same in all runs
- * that learn a deferred snapshot. */
-static void draw(void)
+ * which stay. Every other dry run is given the opposite of the last one's: no bit that a tool keeps is then the same in all dry
+ * runs that agree. */
+static void draw(int is_dry)
 {
 #ifndef HS_WITHOUT_RANDOM
     static unsigned char last[HS_RANDOM_BYTES];
@@ -308,11 +186,15 @@ static void draw(void)
     char *bytes = hs_strings_random();
     if (!bytes)
         return;
-    is_opposite = layout.is_apart && !is_opposite;
+    if (!is_dry) {
+        HS_SYS(SYS_getrandom, bytes, HS_RANDOM_BYTES, 0);
+        return;
+    }
     if (!is_opposite)
         HS_SYS(SYS_getrandom, last, sizeof last, 0);
     for (size_t i = 0; i < sizeof last; i++)
         bytes[i] = (char)(is_opposite ? ~last[i] : last[i]);
+    is_opposite = !is_opposite;
 #endif
 }
 
@@ -325,26 +207,46 @@ static void lay_auxiliary(char **to, const void *end)
         memcpy(to, layout.auxiliary, size);
 }
 
-/* Puts the request's arguments and environment wherever libc, the kernel and main look for them; also into the array that
- * the kernel laid on the stack, so that a kept pointer to it leads to the right ones. */
-void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, struct hs_call *call)
+static void clear(void *from, void *to)
+{
+    if (!hs_memory_clear((uintptr_t)from, (uintptr_t)to))
+        hs_zero((uintptr_t)from, (uintptr_t)to);
+}
+
+/* Lays strings, and what follows them, so that they end where the kernel has them end; returns where they begin. */
+static char *lay_until(char *end, const char *strings, size_t size)
+{
+    char *begin = end - TAIL - layout.last_size - size;
+    memcpy(begin, strings, size);
+    memcpy(begin + size, layout.last, layout.last_size);
+    return begin;
+}
+
+/* Where the array of arguments begins. */
+static char **array_for(const struct hs_job *job, const struct hs_start *start)
+{
+    const uint32_t argc = job->head->argc;
+    layout.is_fixed = 0;
+    if (!layout.is_apart || layout.in_place)
+        return start->argv;
+    clear(laid, &laid->dry);
+    layout.is_fixed = argc + 2 <= POINTERS_OF_PAGE && job->head->envc < sizeof laid->variables / sizeof *laid->variables;
+    return layout.is_fixed ? laid->variables - (argc + 1) : laid->arguments + 1;
+}
+
+/* Tells the arrays, which are complete, to all that main or libc may ask; also in the array that the kernel laid on the stack, so that a
+ * kept pointer to it leads to the right strings. */
+static void tell(const struct hs_job *job, const struct hs_start *start, struct hs_call *call)
 {
     const uint32_t argc = job->head->argc, count = argc + job->head->envc + 2;
-    const int is_apart = layout.is_apart && !layout.in_place;
-    if (!layout.auxiliary)
-        find_auxiliary(start);
-    char **argv = is_apart ? lay_fixed(job) : lay_as_received(job, start->argv);
-    layout.is_fixed = is_apart && argv;
-    if (!argv)
-        argv = lay_as_received(job, laid->arguments + 1);
+    char **argv = layout.argv;
     ((long *)argv)[-1] = argc;
     ((long *)start->argv)[-1] = argc; /* as __libc_stack_end leads there */
-    if (is_apart) {
+    if (argv != start->argv) {
         memcpy(start->argv, argv, count * sizeof *argv);
-        lay_auxiliary(argv + count, laid->name);
+        lay_auxiliary(argv + count, &laid->dry);
     }
     lay_auxiliary(start->argv + count, layout.auxiliary);
-    draw();
     *call = (struct hs_call){(int)argc, argv, argv + argc + 1};
     for (uint32_t i = 0; i < layout.count_count; i++)
         *layout.counts[i] = argc;
@@ -355,98 +257,210 @@ void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, stru
     program_invocation_short_name = __progname = slash ? slash + 1 : argv[0];
 }
 
-/* Has the kernel show others what the tool has made of its strings, which are at addresses that the kernel does not know. */
-HS_GENERAL void hs_strings_show(void)
+/* Puts the request's arguments and environment wherever libc, the kernel and main look for them. */
+void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, struct hs_call *call)
 {
-    char *to = layout.shown;
-    for (uint32_t i = 0; layout.is_fixed && i < layout.argument_count; i++)
-        to = copy(to, place_of(i), layout.argument_size[i]);
-    to = layout.variables_shown;
-    for (uint32_t i = 0; layout.is_fixed && i < layout.variable_count; i++) {
-        to = copy(to, laid->variable[i].value - layout.name_size[i], layout.name_size[i]);
-        to = copy(to, laid->variable[i].value, layout.value_size[i]);
+    const size_t size = (size_t)(job->end - job->strings);
+    if (!layout.auxiliary)
+        find_auxiliary(start);
+    draw(0);
+    clear(laid->strings, laid + 1);
+    layout.begin = lay_until((char *)(laid + 1), job->strings, size);
+    layout.environment = layout.begin + (job->environment - job->strings);
+    layout.end = layout.begin + size;
+    memcpy(layout.begin - layout.gap_size, layout.gap, layout.gap_size);
+    layout.argv = array_for(job, start);
+    point_at(point_at(layout.argv, layout.begin, job->head->argc), layout.environment, job->head->envc);
+    tell(job, start, call);
+}
+
+/* Has the kernel show these strings to others; 0 if it does. */
+int hs_strings_show(void)
+{
+    return hs_title_set(layout.begin, layout.environment, layout.end);
+}
+
+/* Between two requests. */
+void hs_strings_hide(void)
+{
+    if (layout.begin)
+        hs_title_hide_strings(layout.begin, layout.end);
+}
+
+/* Whether each array is where it is in every request with as many arguments, and a dry run can be made of this one. */
+int hs_strings_are_fixed(const struct hs_job *job)
+{
+    return layout.is_fixed && job->head->argc <= ARGUMENTS_MAX && job->environment <= job->end &&
+           strlen(job->strings) < PAGE;
+}
+
+#if HS_RESETS
+
+static char *page_of(const char *at)
+{
+    return (char *)((uintptr_t)at & -(uintptr_t)PAGE);
+}
+
+static int protect_dry(char *from, char *to, int access)
+{
+    to = page_of(to + PAGE - 1);
+    from = page_of(from);
+    return (int)HS_SYS(SYS_mprotect, from, to - from, access);
+}
+
+/* How the strings of dry runs lie, in turn. */
+enum place {
+    JOINED, /* the arguments begin right behind the first one, and zeros lie before the environment */
+    ODD,    /* the arguments are at odd addresses, and random bytes lie before the environment */
+    OTHER,  /* the same, with other pages in between */
+    PLACES
+};
+
+static void place_arguments(enum place place, size_t name_size, const unsigned char *random)
+{
+    char *at = laid->dry.arguments + (place == JOINED ? 0 : 2 * random[0] + 1);
+    dry.argument[0] = laid->dry.names[place == JOINED ? 5 : 2 * place - 1] + PAGE - name_size;
+    for (uint32_t i = 1; i < dry.argc; i++) {
+        dry.argument[i] = at;
+        at += 1 + random[i] % LENGTH_MAX;
     }
 }
 
-/* How much there is behind a variable. */
-HS_GENERAL static size_t size_behind(const struct hs_job *job, uint32_t index)
+/* Fills what lies before a string on its page. */
+static void fill_before(char *string, enum place place)
 {
-    const size_t rest = rest_at(job, layout.behind[index]), room = room_behind(index);
-    return rest < room ? rest : room;
+    const size_t size = (size_t)(string - page_of(string));
+    if (place != JOINED)
+        HS_SYS(SYS_getrandom, page_of(string), size, 0);
 }
 
-/* Has the next strings follow a variable; returns the last variable of which something is there then. */
-HS_GENERAL uint32_t hs_strings_follow_one(const struct hs_job *job, uint32_t index)
+/* Lays the strings of a dry run, of which there were `turn` before; -1 if the kernel does not let it. With one argument, nothing about its
+ * strings is unknown: they lie as in a run. */
+int hs_strings_lay_dry(const struct hs_job *job, const struct hs_start *start, struct hs_call *call, unsigned turn)
 {
-    const size_t size = size_behind(job, index);
-    copy_rest(laid->variable[index].value + layout.value_size[index], job, layout.behind[index], size);
-    layout.is_followed[index] = 1;
-    for (size_t there = 0; there < size && index + 1 < layout.variable_count;)
-        index++, there += layout.name_size[index] + layout.value_size[index];
-    return index;
+    const enum place place = turn % PLACES;
+    const size_t name_size = strlen(job->strings) + 1, size = (size_t)(job->end - job->environment);
+    unsigned char random[ARGUMENTS_MAX];
+    HS_SYS(SYS_getrandom, random, sizeof random, 0);
+    dry.argc = job->head->argc;
+    dry.end = laid->dry.behind - 2 * PAGE * place;
+    dry.environment = dry.end - TAIL - layout.last_size - size;
+    place_arguments(place, name_size, random);
+    if (dry.argc == 1)
+        dry.argument[0] = dry.environment - name_size;
+    dry.name = page_of(dry.argument[0] - layout.gap_size);
+    dry.name_end = page_of(dry.argument[0] + name_size - 1) + PAGE;
+    if (protect_dry(dry.name, dry.name_end, PROT_READ | PROT_WRITE) != 0 ||
+        protect_dry(dry.environment, dry.end, PROT_READ | PROT_WRITE) != 0)
+        return -1;
+    dry.is_laid = 1;
+    draw(1);
+    lay_until(dry.end, job->environment, size);
+    if (dry.argc > 1)
+        fill_before(dry.environment, place);
+    memcpy(dry.argument[0], job->strings, name_size);
+    memcpy(dry.argument[0] - layout.gap_size, layout.gap, layout.gap_size);
+    layout.argv = array_for(job, start);
+    memcpy(layout.argv, dry.argument, dry.argc * sizeof *dry.argument);
+    layout.argv[dry.argc] = NULL;
+    point_at(layout.argv + dry.argc + 1, dry.environment, job->head->envc);
+    tell(job, start, call);
+    return 0;
 }
 
-/* The same for all. In a watched run that would tell of values that the tool has not looked at. */
-HS_GENERAL void hs_strings_follow(const struct hs_job *job)
+/* Clears what was laid, before anything else is. */
+void hs_strings_end_dry(void)
 {
-    for (uint32_t i = 0; layout.is_fixed && i < layout.variable_count; i++)
-        if (!layout.is_followed[i])
-            hs_strings_follow_one(job, i);
+    if (!dry.is_laid)
+        return;
+    clear(dry.name, dry.name_end);
+    clear(page_of(dry.environment), dry.end);
+    HS_SYS(SYS_mprotect, &laid->dry, sizeof laid->dry, PROT_NONE);
+    dry.is_laid = 0;
 }
 
-/* Whether the tool has written into a string, or behind one. In a fresh process the strings lie side by side; here what lies around
- * one is a copy of its neighbours, which does not change with them. */
-int hs_strings_are_written(const struct hs_job *job)
+/* Whether a fault there is a look at an argument in a dry run, or beside one. */
+int hs_strings_is_hidden(const void *address)
 {
-    static char room[PAGE];
-    const char *string = job->strings + layout.argument_size[0];
-    if (!layout.is_fixed)
-        return 0;
-    fill_room(room, sizeof laid->behind_name, string, 0, job);
-    int found = strcmp(place_of(0), job->strings) != 0 || memcmp(room, laid->behind_name, sizeof laid->behind_name) != 0;
-    for (uint32_t i = 1; i < layout.argument_count; i++) {
-        fill_room(room, sizeof laid->argument[i], string, layout.argument_size[i], job);
-        found |= memcmp(room, laid->argument[i], sizeof laid->argument[i]) != 0;
-        string += layout.argument_size[i];
-    }
-    for (uint32_t i = 0; i < layout.variable_count; i++) {
-        const size_t size = layout.name_size[i] + layout.value_size[i], more = layout.is_followed[i] ? size_behind(job, i) : 0;
-        copy_rest(room, job, layout.behind[i], more);
-        found |= memcmp(laid->variable[i].value - layout.name_size[i], layout.behind[i] - size, size) != 0 ||
-                 memcmp(laid->variable[i].value + layout.value_size[i], room, more) != 0;
-    }
-    return found;
+    const char *at = address;
+    return at >= laid->dry.before && at < page_of(dry.environment) && (at < dry.name || at >= dry.name_end);
 }
 
-/* Whether each string is where it is in every request. */
-int hs_strings_are_fixed(void)
+/* A place that can never be read. */
+const char *hs_strings_hidden(void)
 {
-    return layout.is_fixed;
+    return laid->dry.before;
 }
 
-/* What tells of the request: its strings, but for the first. The names of variables may be read (watch.c). */
-void hs_strings_secrets(struct hs_secret out[HS_SECRETS])
-{
-    out[HS_SECRET_ARGUMENTS] = (struct hs_secret){laid->behind_name, sizeof laid->behind_name + sizeof laid->argument};
-    out[HS_SECRET_ENVIRONMENT] = (struct hs_secret){laid->variable[0].name, sizeof laid->variable};
-}
-
-/* Whether the tool has left all but its arguments' strings as they were laid, and has been given fixed addresses. */
+/* Whether the tool has left all as it was laid for a dry run, in arrays at fixed addresses. */
 int hs_strings_are_untouched(const struct hs_job *job, const struct hs_call *call)
 {
     const char *slash = strrchr(job->strings, '/');
-    const char *name = place_of(0), *short_name = name + (slash ? slash + 1 - job->strings : 0);
-    const char *string = job->environment;
-    int same = layout.is_fixed && environ == call->envp && program_invocation_name == name &&
+    const char *name = dry.argument[0], *short_name = name + (slash ? slash + 1 - job->strings : 0);
+    const size_t size = (size_t)(job->end - job->environment);
+    int same = layout.is_fixed && dry.is_laid && environ == call->envp && program_invocation_name == name &&
                program_invocation_short_name == short_name && strcmp(name, job->strings) == 0 &&
-               !laid->variables[job->head->envc];
+               memcmp(dry.environment, job->environment, size) == 0;
     for (uint32_t i = 0; i < layout.count_count; i++)
         same &= *layout.counts[i] == job->head->argc;
-    for (int i = 0; i <= call->argc; i++)
-        same &= call->argv[i] == (i < call->argc ? place_of((uint32_t)i) : NULL);
-    for (uint32_t i = 0; same && i < job->head->envc; i++, string += strlen(string) + 1) {
-        const char *place = laid->variable[i].value - (strchr(string, '=') + 1 - string);
-        same &= laid->variables[i] == place && strcmp(place, string) == 0;
+    for (uint32_t i = 0; i <= dry.argc; i++)
+        same &= call->argv[i] == (i < dry.argc ? dry.argument[i] : NULL);
+    const char *place = dry.environment;
+    for (uint32_t i = 0; same && i <= job->head->envc; i++) {
+        same &= call->envp[i] == (i < job->head->envc ? place : NULL);
+        place += i < job->head->envc ? strlen(place) + 1 : 0;
     }
     return same;
 }
+
+/* How much lies behind each argument at least. */
+size_t hs_strings_size_behind(void)
+{
+    return (size_t)(dry.end - dry.environment);
+}
+
+/* Names: no address of x86-64 has these uppermost bits. Below them are the string's number, ARGUMENTS_MAX for the environment, and how
+ * far behind its beginning it is, MIDDLE for 0. */
+#define NAME 0x5a17ull
+#define MIDDLE 0x40000000l
+
+int hs_strings_is_name(uint64_t word)
+{
+    return word >> 48 == NAME;
+}
+
+/* Finds the name of an address in the strings of a dry run. Returns 0 if the word is none, and -1 if it cannot be named. */
+int hs_strings_name_of(uint64_t word, uint64_t *name)
+{
+    char *const at = (char *)(uintptr_t)word;
+    uint64_t index = ARGUMENTS_MAX;
+    if (hs_strings_is_name(word))
+        return -1;
+    /* The runtime looks there (hs_watch_touch), and may look anywhere. */
+    if (at == hs_strings_hidden()) {
+        *name = NAME << 48 | MIDDLE;
+        return 1;
+    }
+    if (at < laid->dry.before || at > laid->dry.behind)
+        return 0;
+    const char *begin = dry.environment;
+    if (at < dry.environment) {
+        for (index = dry.argc - 1; index > 0 && at < dry.argument[index]; index--)
+            ;
+        begin = dry.argument[index];
+    } else if (at > dry.end) {
+        return -1;
+    }
+    *name = NAME << 48 | index << 32 | (uint64_t)(at - begin + MIDDLE);
+    return 1;
+}
+
+/* Where a name leads in the strings of the request that is laid. */
+uint64_t hs_strings_address(uint64_t name)
+{
+    const uint64_t index = name >> 32 & 0xffff;
+    const char *begin = index == ARGUMENTS_MAX ? layout.environment : layout.argv[index];
+    return (uint64_t)(uintptr_t)begin + (name & 0xffffffff) - MIDDLE;
+}
+
+#endif

@@ -42,9 +42,10 @@ static struct {
     int is_shared;  /* its memory is shared with a clone, and it has run nothing since */
     int has_clones; /* it, or a process of which it is a clone, has made one */
     int exit_code;
-    unsigned runs, audits;
+    unsigned runs;
     enum hs_level level;
     uint32_t point_differs;
+    int signal; /* that has ended a dry run */
     /* As a process has them at main. */
     struct hs_segments segments;
     int has_bases;
@@ -84,7 +85,8 @@ static void choose(enum hs_level wanted)
     hs_state_choose(wanted);
 }
 
-static void run(const struct hs_call *call)
+/* All but what the tool may look at is as it is to be. */
+static void make_ready(void)
 {
     /* Calls of the runtime itself do not count. */
     hs_marks_take();
@@ -93,21 +95,41 @@ static void run(const struct hs_call *call)
     hs_call_begin();
     worker.page->doubts = 0;
     worker.page->begun = 1;
-    worker.running = 1;
 #ifndef HS_WITHOUT_SEGMENTS
     hs_segments_write(&worker.segments, worker.has_bases);
 #endif
-    if (worker.level == HS_AT_POINT)
-        hs_strings_follow(worker.job);
+}
+
+static void enter(const struct hs_call *call)
+{
     hs_gate_close();
-    if (worker.level == HS_AT_POINT)
-        hs_point_enter(worker.job);
     errno = hs_first_errno;
-    if (worker.runs > 0 && (hs_point_learns_from(worker.job) || worker.job->head->flags & HS_REQUEST_AUDIT))
-        hs_point_watch(worker.job, call);
-    if (!hs_watch_is_on)
-        hs_strings_follow(worker.job);
     hs_enter(hs_real_main, call->argc, call->argv, call->envp, &hs_frame);
+}
+
+static void run(const struct hs_call *call)
+{
+    make_ready();
+    worker.running = 1;
+    if (worker.level == HS_AT_POINT) {
+        hs_gate_close();
+        hs_point_enter(worker.job);
+    }
+    enter(call);
+}
+
+/* Has main run dry first if that is worth it. Returns if not. */
+static void run_dry(void)
+{
+    static struct hs_call call;
+    unsigned before;
+    if (worker.level != HS_AT_MAIN || !(hs_point_learns_from(worker.job) || worker.job->head->flags & HS_REQUEST_AUDIT))
+        return;
+    if (!hs_point_may_run_dry(worker.job, &before) || hs_strings_lay_dry(worker.job, &worker.start, &call, before) != 0)
+        return;
+    make_ready();
+    hs_point_begin_dry(worker.job, &call);
+    enter(&call);
 }
 
 static uint64_t microseconds(struct timeval from, struct timeval to)
@@ -166,7 +188,8 @@ static void close_all(void)
 #endif
 }
 
-static uint32_t retirement(void)
+/* What cannot be restored. */
+static uint32_t losses(void)
 {
     uint32_t found = hs_state_doubts();
     if (found & HS_RETIRED_THREADS && hs_threads_end() == 0)
@@ -179,19 +202,24 @@ static uint32_t retirement(void)
         found |= HS_RETIRED_NUMBER;
     if (hs_mappings_lost())
         found |= HS_RETIRED_MAPPINGS;
-    /* Out of the job's process group, before the end is told: what signals that group next is not for this process. The
-     * leader of a session cannot leave. */
-    if (HS_SYS(SYS_setpgid, 0, 0) != 0)
-        found |= HS_RETIRED_NUMBER;
     return found;
 }
 
-/* Whether the next run is to begin where it first looks at its request. Of those that are audited every other begins at main, to be
- * compared there. */
-static int begins_at_point(void)
+static uint32_t retirement(void)
 {
-    const int is_compared = worker.job->head->flags & HS_REQUEST_AUDIT && worker.audits++ % 2 == 0;
-    return hs_point_is_ready() && !is_compared && hs_point_serves(worker.job);
+    const uint32_t found = losses();
+    /* Out of the job's process group, before the end is told: what signals that group next is not for this process. The
+     * leader of a session cannot leave. */
+    if (!(found & HS_RETIRED_THREADS) && HS_SYS(SYS_setpgid, 0, 0) != 0)
+        return found | HS_RETIRED_NUMBER;
+    return found;
+}
+
+/* Whether the run that is next is to begin where it first looks at its request. If it is audited, a dry run comes first, which
+ * is compared. */
+static int begins_at_point(int was_dry)
+{
+    return (was_dry || !(worker.job->head->flags & HS_REQUEST_AUDIT)) && hs_point_is_ready() && hs_point_serves(worker.job);
 }
 
 static void back_to_main(struct hs_call *call)
@@ -203,6 +231,43 @@ static void back_to_main(struct hs_call *call)
     hs_strings_lay(worker.job, &worker.start, call);
 }
 
+/* Has somebody else run the request: main was entered for a dry run at most, which had no effect. */
+void hs_worker_give_up(void)
+{
+    worker.page->begun = 0;
+    leave(127);
+}
+
+/* A dry run is over: resets the process as far as it has changed anything, and begins the run itself. */
+static void after_dry(void)
+{
+    struct hs_call call;
+    hs_gate_lift();
+    hs_state_keep_signals(1);
+    hs_strings_end_dry();
+    choose(begins_at_point(1) ? HS_AT_POINT : HS_AT_MAIN);
+    if (losses() || hs_mappings_undo() != 0)
+        hs_worker_give_up();
+    hs_mappings_reset_heap();
+    hs_memory_restore();
+    hs_cache_clean();
+    hs_state_restore();
+    hs_state_keep_signals(0);
+    hs_strings_lay(worker.job, &worker.start, &call);
+    if (hs_strings_show() != 0)
+        hs_worker_give_up();
+    if (worker.signal)
+        HS_SYS(SYS_kill, HS_SYS(SYS_getpid), worker.signal);
+    run(&call);
+}
+
+/* Ends a dry run, from wherever it is; the signal of this number has ended it, 0 if none has. */
+void hs_worker_end_dry(int number)
+{
+    worker.signal = number;
+    hs_switch_stack(own_stack + sizeof own_stack, after_dry);
+}
+
 static void take_next(void)
 {
     struct hs_call call;
@@ -212,16 +277,17 @@ static void take_next(void)
     if (worker.is_shared)
         hs_memory_make_present();
     worker.is_shared = 0;
-    if (worker.level == HS_AT_POINT && !begins_at_point())
+    if (worker.level == HS_AT_POINT && !begins_at_point(0))
         back_to_main(&call);
     if (worker.job->head->fd_count > 3)
         hs_child_fds(worker.job, HS_CONTROL_FD);
+    run_dry();
     run(&call);
 }
 
 static void hide(void)
 {
-    hs_title_hide_strings(worker.job->strings, worker.job->end);
+    hs_strings_hide();
     hs_title_hide_name();
 }
 
@@ -230,8 +296,7 @@ static void finish(void)
 {
     struct hs_end end = {.version = HS_VERSION, .length = sizeof end, .status = worker.exit_code & 0xff};
     hs_gate_lift();
-    /* Until then the request cannot be read. */
-    worker.point_differs = hs_point_unwatch();
+    worker.point_differs = hs_point_differs();
     const int audited = worker.job->head->flags & HS_REQUEST_AUDIT;
     if (!is_connected())
         leave(worker.exit_code);
@@ -277,8 +342,6 @@ static void finish(void)
 /* The tool ends by exit_group. Returns for a process that it made, for a thread, and after the only run: these end as they would. */
 void hs_worker_ended(int status)
 {
-    if (worker.running && hs_gate_is_worker() && !hs_watch_is_on && hs_strings_are_written(worker.job))
-        hs_call_mark();
     if (!worker.running || worker.is_once || HS_SYS(SYS_gettid) != worker.process)
         return;
     worker.running = 0;
@@ -311,7 +374,6 @@ static int settle_clone(const struct hs_job *job)
 #ifndef HS_WITHOUT_TRIAL
     hs_point_cloned();
 #endif
-    worker.audits = 0;
     return hs_gate_open_again();
 }
 

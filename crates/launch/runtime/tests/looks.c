@@ -49,7 +49,8 @@ int look(int argc, const char *const *argv, const char *text)
 #endif
 enum { NOTHING, UNSET, SET, ARGUMENT, FILES, DERIVED, OTHERS, WALKS, MAPS, SMALL_STACK, ODD, USAGE, COPIES, NAME, NAMED,
        WRITES_NAME, WRITES_POINTER, SETS, CLOCK, TICKS, FAULTS, ASKS, BLOCKS, OWN_LINE, CONSTANT, VALUES, SECONDS, PROCESSOR,
-       ARRAY, WAKES, BEHIND, OVERWRITES, LAST, PROTECTS };
+       ARRAY, WAKES, BEHIND, OVERWRITES, LAST, PROTECTS, FIRST, ABOVE, BETWEEN, LENGTHS, ALIGNED, HASHED, PACKED, INSIDE, FAR,
+       MAPS_FILE, ENDS_RAW, EXECUTES, WRITES_AROUND };
 
 extern char **environ;
 static int kept_argc, early_result;
@@ -60,6 +61,7 @@ static struct timespec kept_time;
 static volatile unsigned long kept_ticks;
 static char handler_stack[16384];
 static sigjmp_buf back;
+static char packed[8192];
 
 static void handler(int signal)
 {
@@ -177,6 +179,35 @@ static void before(int argc, char **argv)
         early_result = *kept_text;
         break;
     }
+    /* What lies before the environment, and before the program's name. */
+    case FIRST: early_result = environ[0][-2]; break;
+    case ABOVE: early_result = argv[0][-1]; break;
+    /* What can be made of addresses. */
+    case BETWEEN: early_result = argc > 1 && argv[1] == argv[0] + strlen(argv[0]) + 1; break;
+    case LENGTHS: early_result = argc > 2 ? (int)(argv[2] - argv[1]) : (int)(environ[0] - argv[0]); break;
+    case ALIGNED: early_result = argc > 1 ? ((uintptr_t)argv[1] % 16) == ((uintptr_t)argv[argc] % 16) : 0; break;
+    case HASHED:
+        kept_argv = calloc(64, sizeof *kept_argv);
+        for (int i = 0; i < argc; i++)
+            kept_argv[((uintptr_t)argv[i] >> 4 ^ (uintptr_t)argv[i] >> 9) % 64] = argv[i];
+        break;
+    case PACKED: memcpy(packed + 1, argv, (size_t)argc * sizeof *argv); break;
+    case INSIDE:
+        kept_argv = malloc((size_t)(argc + 1) * sizeof *kept_argv);
+        for (int i = 0; i < argc; i++)
+            kept_argv[i] = argv[i] + 0;
+        kept_argv[0] = strrchr(argv[0], 'o');
+        kept_argv[argc] = NULL;
+        break;
+    case FAR: early_result = (int)strlen(environ[0] + 100); break;
+    /* The file is written when all but its place is known. */
+    case MAPS_FILE: {
+        const int file = open("/proc/self/cmdline", O_RDONLY);
+        const char *at = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, 0, 0);
+        early_result = at == MAP_FAILED ? -errno : *at;
+        close(file);
+        break;
+    }
     /* In a fresh process this is about the stack. */
     case PROTECTS: early_result = mprotect((void *)((uintptr_t)environ[0] & -4096ul), 4096, PROT_READ | PROT_WRITE); break;
     }
@@ -196,11 +227,18 @@ static int is_later(void)
            (kept_time.tv_sec == written->tv_sec && kept_time.tv_nsec >= written->tv_nsec);
 }
 
-static void show(int argc, int number)
+static void show(int argc, char **argv, int number)
 {
     sigset_t mask;
     printf("%d %d %d %d %s %d\n", argc, number, kept_argc, early_result, kept_text ? kept_text : "unset", is_later());
-    for (int i = 0; kept_argv && i < argc; i++)
+    for (int i = 0; EARLY == HASHED && i < argc; i++)
+        printf("found %d\n", kept_argv[((uintptr_t)argv[i] >> 4 ^ (uintptr_t)argv[i] >> 9) % 64] != NULL);
+    for (int i = 0; EARLY == PACKED && i < argc; i++) {
+        char *argument;
+        memcpy(&argument, packed + 1 + (size_t)i * sizeof argument, sizeof argument);
+        printf("packed %s\n", argument);
+    }
+    for (int i = 0; EARLY != HASHED && kept_argv && i < argc; i++)
         printf("kept %s\n", kept_argv[i]);
     for (char **variable = environ; *variable; variable++)
         puts(*variable);
@@ -225,7 +263,7 @@ int main(int argc, char **argv)
     before(argc, argv);
     int looked = look(argc - skipped, (const char *const *)argv + skipped, "tool");
     printf("%d %d\n", looked, fault.sa_handler == SIG_DFL);
-    show(argc, number);
+    show(argc, argv, number);
     raise(SIGUSR1);
     sigaction(SIGSYS, NULL, &action);
     printf("handler %d\n", action.sa_handler == handler);
@@ -243,6 +281,18 @@ int main(int argc, char **argv)
     memset(kept_block, 'y', 900000);
     for (int i = 0; EARLY == OVERWRITES && i < argc; i++)
         memset(argv[i], 'z', strlen(argv[i]));
+    /* From before the first one to behind the last one. */
+    if (EARLY == WRITES_AROUND)
+        memset(argv[0] - 20, 'z', strlen(argv[0]) + 60);
+    if (EARLY == ENDS_RAW || EARLY == EXECUTES) {
+        for (int i = 1; i < argc; i++)
+            argv[i][strlen(argv[i])] = 'z';
+        printf("joined %s\n", argv[argc > 1]);
+        fflush(stdout);
+        if (EARLY == EXECUTES)
+            execl("/bin/echo", "echo", argv[argc > 1], (char *)NULL);
+        syscall(SYS_exit_group, argc);
+    }
     return argc;
 }
 #endif

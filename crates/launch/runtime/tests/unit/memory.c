@@ -16,9 +16,9 @@ static void fake_learn(void *(*before)(void **place), void (*keep)(void **place)
 #include "reset/memory.c"
 #include "unit.h"
 
-struct hs_secret hs_strings_place(void)
+struct hs_place hs_strings_place(void)
 {
-    return (struct hs_secret){NULL, 0};
+    return (struct hs_place){NULL, 0};
 }
 
 #define PAGES(count) ((count) * PAGE)
