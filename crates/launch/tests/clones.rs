@@ -66,8 +66,8 @@ fn the_first_runs_of_clones_are_as_cold_ones() {
             "{used:?}"
         );
         assert!(used.retired.is_empty(), "{used:?}");
-        // Of the two runs in each clone the second may begin at the snapshot.
-        assert!((RUNS / 4..=RUNS / 2).contains(&used.at_point), "{used:?}");
+        // Some come to learn it.
+        assert!((RUNS / 2..RUNS).contains(&used.at_point), "{used:?}");
     }
 }
 
@@ -125,11 +125,11 @@ fn further_processes_are_clones_once_one_has_learned() {
     assert_eq!((after.forks, after.clones, after.only_forked.as_ref()), (1, 3, None), "{after:?}");
     assert_eq!(
         after.at_point - before.at_point,
-        4 - 3,
-        "the first runs of the first clones are audited from main on"
+        4,
+        "clones know what was learned, and the first ones begin there after a dry run"
     );
     several(&warm, &victim, &case(&["wait"]));
-    assert_eq!(statistics(&warm).at_point - after.at_point, 4, "clones know what was learned");
+    assert_eq!(statistics(&warm).at_point - after.at_point, 4);
     let none = launcher("waits", Clones::None, 0);
     compare(&victim, &none, |round| case(&[&round.to_string()]));
     several(&none, &victim, &case(&["wait"]));
