@@ -181,7 +181,10 @@ HS_HIDDEN int hs_strings_show(void);
 HS_HIDDEN void hs_strings_hide(void);
 HS_HIDDEN struct hs_place hs_strings_place(void);
 HS_HIDDEN int hs_strings_are_fixed(const struct hs_job *job);
-HS_HIDDEN int hs_strings_lay_dry(const struct hs_job *job, const struct hs_start *start, struct hs_call *call, unsigned turn);
+/* Variables whose values are hidden in dry runs. */
+#define HS_SECRETS_MAX 16
+HS_HIDDEN int hs_strings_lay_dry(const struct hs_job *job, const struct hs_start *start, struct hs_call *call, const unsigned char *is_secret,
+                                 unsigned turn);
 HS_HIDDEN void hs_strings_end_dry(void);
 HS_HIDDEN HS_GENERAL int hs_strings_is_hidden(const void *address);
 HS_HIDDEN HS_GENERAL const char *hs_strings_hidden(void);
@@ -414,7 +417,7 @@ HS_HIDDEN int hs_point_is_unlike(void);
 HS_HIDDEN void hs_point_cloned(void);
 HS_HIDDEN int hs_point_serves(const struct hs_job *job);
 HS_HIDDEN int hs_point_learns_from(const struct hs_job *job);
-HS_HIDDEN int hs_point_may_run_dry(const struct hs_job *job, unsigned *before);
+HS_HIDDEN const unsigned char *hs_point_may_run_dry(const struct hs_job *job, unsigned *before);
 HS_HIDDEN void hs_point_begin_dry(const struct hs_job *job, const struct hs_call *call);
 HS_HIDDEN void hs_point_interrupt(void *context, int number);
 HS_HIDDEN uint32_t hs_point_differs(void);

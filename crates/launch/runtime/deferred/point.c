@@ -6,8 +6,9 @@
  * reset. Then the run itself begins. So whatever a dry run is shown instead of its request, no run ever is.
  *
  * The state can serve a request if everything that may have gone into it is the same. That is the snapshot's key: the number of
- * arguments, the first of them, and the environment. Pointers to strings are kept under names (pointers.c). For each number of arguments
- * there is a snapshot. All but the first are kept as their differences to it (delta.c).
+ * arguments, the first of them, and the environment. A variable whose value changes from run to run (lit tells each test its name) is
+ * secret from then on: its value is hidden as arguments are, and not in the key. Pointers to strings are kept under names (pointers.c). For
+ * each number of arguments there is a snapshot. All but the first are kept as their differences to it (delta.c).
  *
  * A snapshot is used once four dry runs have come to the same instruction with the same registers and the same memory in every word. Where
  * strings lie differs in each of them (strings.c). Audited runs compare it again.
@@ -35,7 +36,8 @@
 #define ARGUMENTS_MAX 256
 #define VARIANTS_MAX 64
 #define NAME_BYTES 4096
-/* Runs in a row with another key than the saved one's before all is learned anew. */
+/* Runs in a row with another key than the saved one's before the values that differ are secret, and before all is learned anew. */
+#define OTHERS_FEW 2
 #define OTHERS_MAX 48
 #define STACK_BYTES (64 * 1024)
 #define RED_ZONE 128
@@ -66,6 +68,8 @@ static struct {
     char saved_name[NAME_BYTES];
     char saved_environment[HS_MESSAGE_MAX];
     size_t saved_size;
+    unsigned char is_secret[HS_ROOM]; /* by the order of variables */
+    unsigned secrets;
     /* The dry run that is under way. */
     const struct hs_job *job;
     const struct hs_call *call;
@@ -166,12 +170,32 @@ static struct variant *variant_of(const struct hs_job *request)
     return &point.variants[point.number_of[argc] - 1];
 }
 
+/* Whether a request has the same variables in the same order, with the same values but for secret ones. Those that have another one are
+ * made secret if it is to be `learned`; fails if these are too many. */
+static int has_environment(const struct hs_job *request, int learned)
+{
+    const char *now = request->environment, *then = point.saved_environment;
+    const char *const end = point.saved_environment + point.saved_size;
+    for (uint32_t i = 0; i < request->head->envc; i++) {
+        const size_t length = strlen(now), name = (size_t)(strchrnul(now, '=') - now);
+        if (then >= end || strncmp(now, then, name + 1) != 0)
+            return 0;
+        if (!point.is_secret[i] && strcmp(now, then) != 0) {
+            if (!learned || name == length || point.secrets == HS_SECRETS_MAX)
+                return 0;
+            point.is_secret[i] = 1;
+            point.secrets++;
+        }
+        now += length + 1;
+        then += strlen(then) + 1;
+    }
+    return then == end;
+}
+
 /* Whether a request has the key of what is saved, but for the number of arguments. */
 static int has_key(const struct hs_job *request)
 {
-    const size_t size = (size_t)(request->end - request->environment);
-    return size == point.saved_size && strcmp(request->strings, point.saved_name) == 0 &&
-           memcmp(request->environment, point.saved_environment, size) == 0;
+    return strcmp(request->strings, point.saved_name) == 0 && has_environment(request, 0);
 }
 
 /* Whether there is a snapshot that can serve a request. */
@@ -181,6 +205,28 @@ int hs_point_serves(const struct hs_job *request)
     return variant && variant->stage == AGREED && has_key(request);
 }
 
+static void forget_secrets(void)
+{
+    memset(point.is_secret, 0, sizeof point.is_secret);
+    point.secrets = 0;
+}
+
+/* A request has another key. */
+static void note_other(const struct hs_job *request)
+{
+    point.others++;
+    if (point.others == OTHERS_FEW && strcmp(request->strings, point.saved_name) == 0) {
+        if (has_environment(request, 1))
+            forget();
+        else
+            forget_secrets();
+    }
+    if (point.others == OTHERS_MAX) {
+        forget();
+        forget_secrets();
+    }
+}
+
 /* Whether there is to be a dry run though nobody audits this one. */
 int hs_point_learns_from(const struct hs_job *request)
 {
@@ -188,8 +234,7 @@ int hs_point_learns_from(const struct hs_job *request)
     if (!variant)
         return 0;
     if (point.have_saved && !has_key(request)) {
-        if (++point.others == OTHERS_MAX)
-            forget();
+        note_other(request);
         return 0;
     }
     point.others = 0;
@@ -223,14 +268,22 @@ void hs_point_interrupt(void *context, int number)
     end_dry(number);
 }
 
-/* Whether a dry run of this request can be learned from, or be compared; how many there were before with as many arguments. */
-int hs_point_may_run_dry(const struct hs_job *request, unsigned *before)
+/* Whether a dry run of this request can be learned from, or be compared; how many there were before with as many arguments. Returns which
+ * variables are secret, or NULL. */
+const unsigned char *hs_point_may_run_dry(const struct hs_job *request, unsigned *before)
 {
     struct variant *variant = variant_of(request);
     if (!variant || variant->stage == REFUSED || (point.have_saved && !has_key(request)))
-        return 0;
+        return NULL;
+    /* Unlike those of the saved environment, these may have no values at all. */
+    const char *at = request->environment;
+    for (uint32_t i = 0; i < request->head->envc; i++) {
+        if (point.is_secret[i] && !strchr(at, '='))
+            return NULL;
+        at += strlen(at) + 1;
+    }
     *before = variant->dry_runs++;
-    return 1;
+    return point.is_secret;
 }
 
 /* Watches the dry run that is about to begin. */

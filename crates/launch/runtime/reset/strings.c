@@ -7,8 +7,9 @@
  *
  * In a dry run (point.c) main is given other strings, in a place of their own: the first argument and the environment, and addresses of
  * arguments, which cannot be read. What lies beside these, and where, is not the same in one dry run and the next (enum place), and their
- * lengths are random. A state that depends on any of this differs between dry runs. The first argument always ends a page, and the
- * environment is as far from the end of its page as in a run: string functions leave other traces in registers elsewhere.
+ * lengths are random. So are those values of variables that the snapshot is not to depend on. A state that depends on any of this differs
+ * between dry runs. The first argument always ends a page, and the environment is as far from the end of its page as in a run: string
+ * functions leave other traces in registers elsewhere.
  *
  * Pointers into the strings of a dry run are kept under names (hs_strings_name_of), which stand for the same places in the
  * strings of a later request.
@@ -50,7 +51,7 @@ static struct laid {
     struct {
         char before[PAGE]; /* can never be read */
         char names[6][PAGE]; /* one has the first argument at its end, and the one before it may have what lies before that */
-        char arguments[16 * PAGE], environment[STRINGS_ROOM + 6 * PAGE];
+        char arguments[16 * PAGE], environment[STRINGS_ROOM + (2 * HS_SECRETS_MAX + 6) * PAGE];
         char behind[PAGE]; /* can never be read */
     } dry;
     char strings[STRINGS_ROOM];
@@ -75,13 +76,17 @@ static struct {
     size_t gap_size, last_size;
 } layout;
 
-/* The strings of a dry run, while one is laid. */
+/* The strings of a dry run, while one is laid. Pages that are not in `readable` cannot be read, up to `end`. */
 static struct {
     int is_laid;
-    uint32_t argc;
-    char *name, *name_end; /* the pages of the first argument and what lies before it */
-    char *argument[ARGUMENTS_MAX];
-    char *environment, *end;
+    uint32_t argc, envc;
+    char *argument[ARGUMENTS_MAX], *variable[HS_ROOM + 1]; /* and what follows the last one */
+    char *end;
+    struct pages {
+        char *from, *to;
+    } readable[HS_SECRETS_MAX + 2];
+    uint32_t readable_count;
+    const unsigned char *is_secret;
 } dry;
 
 /* Takes the place, for all forks of this zygote; -1 if there is none. Where addresses are not random, the stack is the last thing: then it
@@ -301,11 +306,12 @@ static char *page_of(const char *at)
     return (char *)((uintptr_t)at & -(uintptr_t)PAGE);
 }
 
-static int protect_dry(char *from, char *to, int access)
+/* Makes from..to readable, and all else on its pages; -1 if the kernel does not let it. */
+static int open_pages(char *from, char *to)
 {
-    to = page_of(to + PAGE - 1);
-    from = page_of(from);
-    return (int)HS_SYS(SYS_mprotect, from, to - from, access);
+    const struct pages pages = {page_of(from), page_of(to - 1) + PAGE};
+    dry.readable[dry.readable_count++] = pages;
+    return HS_SYS(SYS_mprotect, pages.from, pages.to - pages.from, PROT_READ | PROT_WRITE) == 0 ? 0 : -1;
 }
 
 /* How the strings of dry runs lie, in turn. */
@@ -334,36 +340,91 @@ static void fill_before(char *string, enum place place)
         HS_SYS(SYS_getrandom, page_of(string), size, 0);
 }
 
-/* Lays the strings of a dry run, of which there were `turn` before; -1 if the kernel does not let it. With one argument, nothing about its
- * strings is unknown: they lie as in a run. */
-int hs_strings_lay_dry(const struct hs_job *job, const struct hs_start *start, struct hs_call *call, unsigned turn)
+/* How much of a variable can be read. */
+static size_t shown_size(const char *variable, uint32_t index)
+{
+    return dry.is_secret[index] ? (size_t)(strchr(variable, '=') + 1 - variable) : strlen(variable) + 1;
+}
+
+/* Lays variables of the environment, from the one at `first` on, up to one that is secret or to the last one. They end at `end`, behind
+ * which nothing can be read. Returns where they begin, NULL on failure. */
+static char *lay_part(const char *strings, uint32_t first, uint32_t count, char *end, enum place place)
+{
+    const char *at = strings;
+    size_t size = 0;
+    for (uint32_t i = first; i < first + count; i++) {
+        size += shown_size(at, i);
+        at += strlen(at) + 1;
+    }
+    char *to = end - size;
+    if (open_pages(to, end) != 0)
+        return NULL;
+    fill_before(to, place);
+    for (uint32_t i = first; i < first + count; i++) {
+        dry.variable[i] = to;
+        size = shown_size(strings, i);
+        to = (char *)memcpy(to, strings, size) + size;
+        strings += strlen(strings) + 1;
+    }
+    return dry.variable[first];
+}
+
+/* Lays the environment, in parts that each begin behind a value that is secret; returns where it begins, NULL on failure. */
+static char *lay_environment(const struct hs_job *job, enum place place)
+{
+    static const char *begins[HS_ROOM];
+    const uint32_t envc = job->head->envc;
+    const char *at = job->environment;
+    char *end = dry.end - TAIL - layout.last_size;
+    if (open_pages(end, dry.end) != 0)
+        return NULL;
+    memcpy(end, layout.last, layout.last_size);
+    dry.variable[envc] = end;
+    for (uint32_t i = 0; i < envc; i++) {
+        begins[i] = at;
+        at += strlen(at) + 1;
+    }
+    for (uint32_t to = envc, from; to > 0; to = from) {
+        for (from = to - 1; from > 0 && !dry.is_secret[from - 1]; from--)
+            ;
+        if (dry.is_secret[to - 1])
+            end = page_of(end) - PAGE;
+        if (!(end = lay_part(begins[from], from, to - from, end, place)))
+            return NULL;
+    }
+    return end;
+}
+
+/* Lays the strings of a dry run, of which there were `turn` before; -1 if the kernel does not let it. With one argument, nothing about it
+ * is unknown, so that it lies as in a run. */
+int hs_strings_lay_dry(const struct hs_job *job, const struct hs_start *start, struct hs_call *call, const unsigned char *is_secret,
+                       unsigned turn)
 {
     const enum place place = turn % PLACES;
-    const size_t name_size = strlen(job->strings) + 1, size = (size_t)(job->end - job->environment);
+    const size_t name_size = strlen(job->strings) + 1;
     unsigned char random[ARGUMENTS_MAX];
     HS_SYS(SYS_getrandom, random, sizeof random, 0);
     dry.argc = job->head->argc;
-    dry.end = laid->dry.behind - 2 * PAGE * place;
-    dry.environment = dry.end - TAIL - layout.last_size - size;
-    place_arguments(place, name_size, random);
-    if (dry.argc == 1)
-        dry.argument[0] = dry.environment - name_size;
-    dry.name = page_of(dry.argument[0] - layout.gap_size);
-    dry.name_end = page_of(dry.argument[0] + name_size - 1) + PAGE;
-    if (protect_dry(dry.name, dry.name_end, PROT_READ | PROT_WRITE) != 0 ||
-        protect_dry(dry.environment, dry.end, PROT_READ | PROT_WRITE) != 0)
-        return -1;
+    dry.envc = job->head->envc;
+    dry.is_secret = is_secret;
+    dry.readable_count = 0;
     dry.is_laid = 1;
+    dry.end = laid->dry.behind - 2 * PAGE * place;
+    char *const environment = lay_environment(job, place);
+    place_arguments(place, name_size, random);
+    if (dry.argc == 1 && environment)
+        dry.argument[0] = environment - name_size;
+    char *const name = dry.argument[0];
+    if (!environment || open_pages(name - layout.gap_size, name + name_size) != 0)
+        return -1;
+    memcpy(name, job->strings, name_size);
+    memcpy(name - layout.gap_size, layout.gap, layout.gap_size);
     draw(1);
-    lay_until(dry.end, job->environment, size);
-    if (dry.argc > 1)
-        fill_before(dry.environment, place);
-    memcpy(dry.argument[0], job->strings, name_size);
-    memcpy(dry.argument[0] - layout.gap_size, layout.gap, layout.gap_size);
     layout.argv = array_for(job, start);
     memcpy(layout.argv, dry.argument, dry.argc * sizeof *dry.argument);
     layout.argv[dry.argc] = NULL;
-    point_at(layout.argv + dry.argc + 1, dry.environment, job->head->envc);
+    memcpy(layout.argv + dry.argc + 1, dry.variable, dry.envc * sizeof *dry.variable);
+    layout.argv[dry.argc + 1 + dry.envc] = NULL;
     tell(job, start, call);
     return 0;
 }
@@ -373,17 +434,20 @@ void hs_strings_end_dry(void)
 {
     if (!dry.is_laid)
         return;
-    clear(dry.name, dry.name_end);
-    clear(page_of(dry.environment), dry.end);
+    for (uint32_t i = 0; i < dry.readable_count; i++)
+        clear(dry.readable[i].from, dry.readable[i].to);
     HS_SYS(SYS_mprotect, &laid->dry, sizeof laid->dry, PROT_NONE);
     dry.is_laid = 0;
 }
 
-/* Whether a fault there is a look at an argument in a dry run, or beside one. */
+/* Whether a fault there is a look at what is hidden in a dry run, or beside what is not. */
 int hs_strings_is_hidden(const void *address)
 {
     const char *at = address;
-    return at >= laid->dry.before && at < page_of(dry.environment) && (at < dry.name || at >= dry.name_end);
+    for (uint32_t i = 0; i < dry.readable_count; i++)
+        if (at >= dry.readable[i].from && at < dry.readable[i].to)
+            return 0;
+    return at >= laid->dry.before && at < dry.end;
 }
 
 /* A place that can never be read. */
@@ -395,32 +459,32 @@ const char *hs_strings_hidden(void)
 /* Whether the tool has left all as it was laid for a dry run, in arrays at fixed addresses. */
 int hs_strings_are_untouched(const struct hs_job *job, const struct hs_call *call)
 {
-    const char *slash = strrchr(job->strings, '/');
+    const char *slash = strrchr(job->strings, '/'), *at = job->environment;
     const char *name = dry.argument[0], *short_name = name + (slash ? slash + 1 - job->strings : 0);
-    const size_t size = (size_t)(job->end - job->environment);
     int same = layout.is_fixed && dry.is_laid && environ == call->envp && program_invocation_name == name &&
-               program_invocation_short_name == short_name && strcmp(name, job->strings) == 0 &&
-               memcmp(dry.environment, job->environment, size) == 0;
+               program_invocation_short_name == short_name && strcmp(name, job->strings) == 0;
     for (uint32_t i = 0; i < layout.count_count; i++)
         same &= *layout.counts[i] == job->head->argc;
     for (uint32_t i = 0; i <= dry.argc; i++)
         same &= call->argv[i] == (i < dry.argc ? dry.argument[i] : NULL);
-    const char *place = dry.environment;
-    for (uint32_t i = 0; same && i <= job->head->envc; i++) {
-        same &= call->envp[i] == (i < job->head->envc ? place : NULL);
-        place += i < job->head->envc ? strlen(place) + 1 : 0;
+    for (uint32_t i = 0; i < dry.envc; i++) {
+        same &= call->envp[i] == dry.variable[i] && memcmp(dry.variable[i], at, shown_size(at, i)) == 0;
+        at += strlen(at) + 1;
     }
-    return same;
+    return same && !call->envp[dry.envc];
 }
 
 /* How much lies behind each argument at least. */
 size_t hs_strings_size_behind(void)
 {
-    return (size_t)(dry.end - dry.environment);
+    size_t size = (size_t)(dry.end - dry.variable[dry.envc]);
+    for (uint32_t i = 0; i < dry.envc; i++)
+        size += dry.is_secret[i] ? 1 : strlen(dry.variable[i]) + 1;
+    return size;
 }
 
-/* Names: no address of x86-64 has these uppermost bits. Below them are the string's number, ARGUMENTS_MAX for the environment, and how
- * far behind its beginning it is, MIDDLE for 0. */
+/* Names: no address of x86-64 has these uppermost bits. Below them are the string's number, where the environment's begin at ARGUMENTS_MAX,
+ * and how far behind its beginning it is, MIDDLE for 0. */
 #define NAME 0x5a17ull
 #define MIDDLE 0x40000000l
 
@@ -429,38 +493,41 @@ int hs_strings_is_name(uint64_t word)
     return word >> 48 == NAME;
 }
 
+/* The last of some strings, in order of their addresses, that does not begin behind `at`. */
+static uint32_t last_before(char *const *strings, uint32_t count, const char *at)
+{
+    uint32_t index = count - 1;
+    while (index > 0 && at < strings[index])
+        index--;
+    return index;
+}
+
 /* Finds the name of an address in the strings of a dry run. Returns 0 if the word is none, and -1 if it cannot be named. */
 int hs_strings_name_of(uint64_t word, uint64_t *name)
 {
-    char *const at = (char *)(uintptr_t)word;
-    uint64_t index = ARGUMENTS_MAX;
+    const char *at = (const char *)(uintptr_t)word;
     if (hs_strings_is_name(word))
         return -1;
-    /* The runtime looks there (hs_watch_touch), and may look anywhere. */
-    if (at == hs_strings_hidden()) {
-        *name = NAME << 48 | MIDDLE;
-        return 1;
-    }
     if (at < laid->dry.before || at > laid->dry.behind)
         return 0;
-    const char *begin = dry.environment;
-    if (at < dry.environment) {
-        for (index = dry.argc - 1; index > 0 && at < dry.argument[index]; index--)
-            ;
-        begin = dry.argument[index];
-    } else if (at > dry.end) {
+    if (at > dry.end)
         return -1;
-    }
-    *name = NAME << 48 | index << 32 | (uint64_t)(at - begin + MIDDLE);
+    /* The runtime looks there (hs_watch_touch), and may look anywhere. */
+    if (at == hs_strings_hidden())
+        at = dry.argument[0];
+    const int is_variable = at >= dry.variable[0];
+    char *const *strings = is_variable ? dry.variable : dry.argument;
+    const uint32_t index = last_before(strings, is_variable ? dry.envc + 1 : dry.argc, at);
+    *name = NAME << 48 | (uint64_t)(is_variable ? ARGUMENTS_MAX + index : index) << 32 | (uint64_t)(at - strings[index] + MIDDLE);
     return 1;
 }
 
 /* Where a name leads in the strings of the request that is laid. */
 uint64_t hs_strings_address(uint64_t name)
 {
-    const uint64_t index = name >> 32 & 0xffff;
-    const char *begin = index == ARGUMENTS_MAX ? layout.environment : layout.argv[index];
-    return (uint64_t)(uintptr_t)begin + (name & 0xffffffff) - MIDDLE;
+    const uint64_t index = name >> 32 & 0xffff, argc = ((uint64_t *)layout.argv)[-1];
+    const char *begin = index < ARGUMENTS_MAX ? layout.argv[index] : layout.argv[argc + 1 + index - ARGUMENTS_MAX];
+    return (uint64_t)(uintptr_t)(begin ? begin : layout.end) + (name & 0xffffffff) - MIDDLE;
 }
 
 #endif

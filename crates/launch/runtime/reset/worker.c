@@ -125,8 +125,11 @@ static void run_dry(void)
     unsigned before;
     if (worker.level != HS_AT_MAIN || !(hs_point_learns_from(worker.job) || worker.job->head->flags & HS_REQUEST_AUDIT))
         return;
-    if (!hs_point_may_run_dry(worker.job, &before) || hs_strings_lay_dry(worker.job, &worker.start, &call, before) != 0)
+    const unsigned char *const is_secret = hs_point_may_run_dry(worker.job, &before);
+    if (!is_secret)
         return;
+    if (hs_strings_lay_dry(worker.job, &worker.start, &call, is_secret, before) != 0)
+        hs_worker_give_up();
     make_ready();
     hs_point_begin_dry(worker.job, &call);
     enter(&call);
