@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 46] = [
+const SOURCES: [&str; 47] = [
     "fork/entry.c",
     "io.c",
     "fork/asked.c",
@@ -41,6 +41,7 @@ const SOURCES: [&str; 46] = [
     "reset/state.c",
     "deferred/point.c",
     "deferred/delta.c",
+    "deferred/flags.c",
     "deferred/pointers.c",
     "reset/strings.c",
     "deferred/watch.c",

@@ -451,6 +451,9 @@ HS_HIDDEN void hs_pointers_drop(const struct hs_pointers *row);
 HS_HIDDEN void hs_pointers_apply(const struct hs_pointers *row);
 HS_HIDDEN void hs_pointers_apply_to_registers(const struct hs_pointers *row, struct hs_arrival *at);
 
+/* flags.c */
+HS_HIDDEN int hs_flags_are_set_anew(uintptr_t place);
+
 /* watch.c */
 enum hs_watch_look { HS_WATCH_PASSES, HS_WATCH_ANSWERS, HS_WATCH_ARRIVES };
 typedef void hs_watch_failed(void);

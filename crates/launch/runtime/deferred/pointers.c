@@ -137,7 +137,8 @@ int hs_pointers_registers_agree(struct hs_pointers *saved, const struct hs_arriv
             return 0;
         saved->computed |= (uint16_t)(1u << i);
     }
-    return then->place == now->place && !((then->flags ^ now->flags) & (saved->computed ? ~ARITHMETIC : ~0ul));
+    const uint64_t differ = then->flags ^ now->flags;
+    return then->place == now->place && !(differ & ~ARITHMETIC) && (!differ || saved->computed || hs_flags_are_set_anew(now->place));
 }
 
 /* Gives back the row that was made last. */
