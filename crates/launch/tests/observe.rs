@@ -93,6 +93,8 @@ fn what_differs_from_start_to_start_keeps_a_tool_cold() {
         ("count_some", Reason::ConstructorsDiffer),
         ("count_most", Reason::ConstructorsDiffer),
         ("count_away", Reason::KeepsArguments),
+        ("libc_table", Reason::ConstructorsDiffer),
+        ("free_page", Reason::ConstructorCall),
         ("log_line", Reason::WritesFiles),
         ("make_directory", Reason::WritesFiles),
         ("child", Reason::Threads),

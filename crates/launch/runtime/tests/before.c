@@ -2,6 +2,7 @@
  * file that it may read.
  */
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -289,6 +290,26 @@ static inline void write_variable(int argc, char **argv)
     char *value = getenv("PATH");
     if (value)
         strtok(value, ":");
+}
+/* In a table of libc's, which is read-only before and after. */
+static inline void libc_table(int argc, char **argv)
+{
+    unsigned short *const word = (unsigned short *)(uintptr_t)*__ctype_b_loc() + 250;
+    void *const page = (void *)((uintptr_t)word & -4096ul);
+    nothing(argc, argv);
+    if (mprotect(page, 4096, PROT_READ | PROT_WRITE) != 0)
+        exit(1);
+    *word = (unsigned short)(argc * 3);
+    mprotect(page, 4096, PROT_READ);
+}
+/* In a page that the kernel may take away at any time, and that counts as never written until it does. */
+static inline void free_page(int argc, char **argv)
+{
+    long *const page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    nothing(argc, argv);
+    *page = argc * 3;
+    madvise(page, 4096, MADV_FREE);
+    mprotect(page, 4096, PROT_READ);
 }
 static inline void odd_variable(int argc, char **argv) { nothing(argc, argv); number = getenv("MODE=1") != NULL; }
 static inline void own_name(int argc, char **argv) { nothing(argc, argv); program_invocation_short_name = text; }

@@ -32,6 +32,20 @@ pub(crate) const BREAKPOINT: [u8; 4] = 0xd420_0000_u32.to_le_bytes();
 #[cfg(target_arch = "aarch64")]
 pub(crate) const BEHIND_BREAKPOINT: u64 = 0;
 
+/// Returns what `cpuid` tells in EBX (leaf 1), and the mask of the byte that has the number of the processor it runs on (Intel's manual,
+/// volume 2, table 3-17). None where there is no such instruction.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn processor_told() -> Option<(u32, u32)> {
+    // SAFETY: each x86-64 processor has the instruction, and leaf 1.
+    #[allow(unused_unsafe, reason = "safe in later versions of Rust")]
+    let told = unsafe { std::arch::x86_64::__cpuid(1) };
+    Some((told.ebx, 0xff00_0000))
+}
+#[cfg(target_arch = "aarch64")]
+pub(crate) fn processor_told() -> Option<(u32, u32)> {
+    None
+}
+
 /// By how many bits libc rotates an address that it has mangled with its pointer guard.
 #[cfg(target_arch = "x86_64")]
 pub(crate) const GUARD_ROTATION: u32 = 17;

@@ -189,6 +189,8 @@ fn map(run: &Run<'_>, call: Entry) -> Result<After, Refusal> {
     Ok(After::Nothing)
 }
 
+/// Allows advice that leaves memory as it is, or drops it at once. What the kernel takes away later (MADV_FREE) counts as never
+/// written meanwhile.
 fn advise(call: Entry) -> Result<After, Refusal> {
     let advice = call.args[2] as i32;
     let known = [
@@ -197,7 +199,6 @@ fn advise(call: Entry) -> Result<After, Refusal> {
         libc::MADV_SEQUENTIAL,
         libc::MADV_WILLNEED,
         libc::MADV_DONTNEED,
-        libc::MADV_FREE,
         libc::MADV_HUGEPAGE,
         libc::MADV_NOHUGEPAGE,
         libc::MADV_DONTDUMP,

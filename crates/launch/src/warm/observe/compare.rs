@@ -62,8 +62,6 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Ve
     let pieces = [vec![0; CHUNK], vec![0; CHUNK]];
     let mut pair = Pair { one, other, thread, counts: Vec::new(), pages, pieces };
     let owners = maps::owners(&maps);
-    let mut dirty = maps::written(one.pid).map_err(lost)?;
-    dirty.extend(maps::written(other.pid).map_err(lost)?);
     let ours = maps.iter().find(|mapping| mapping.inode == runtime).map(|mapping| mapping.path.as_str());
     let code: Vec<_> = maps
         .iter()
@@ -72,10 +70,11 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Ve
         .map(|(mapping, _)| (mapping.from, mapping.to))
         .collect();
     for (mapping, owner) in maps.iter().zip(owners) {
-        // Memory that the loader has relocated is read-only now. It may depend on a function's answer (IFUNC). The loader's
-        // own memory has the processor's number.
-        let is_relocated = dirty.contains(&mapping.from) && !one.is_libc(owner);
-        if (mapping.access[1] != b'w' && !is_relocated) || Some(owner) == ours {
+        // What cannot be written now may have been written before: by the loader, with a function's answer (IFUNC), or by a constructor.
+        // The kernel's own pages are the same for all.
+        let is_kernels = owner.starts_with("[v");
+        let is_of_file = mapping.access[3] != b'p' && mapping.access[1] != b'w';
+        if is_kernels || is_of_file || Some(owner) == ours {
             continue;
         }
         let whose = match owner {
@@ -199,7 +198,8 @@ impl Pair<'_, '_> {
             .any(|&pair| holds(pair, (one.argc, other.argc)) || pair == (one.envp, other.envp));
         let is_environ = at == self.one.seen.environ && (a, b) == (one.envp, other.envp);
         let is_excused = match whose {
-            Owner::Stack | Owner::Loader => is_call,
+            Owner::Loader => is_call || is_processor(a, b),
+            Owner::Stack => is_call,
             Owner::Libc => is_call && self.is_record(at)?,
             Owner::Tool => false,
         };
@@ -227,6 +227,18 @@ impl Pair<'_, '_> {
         let is_list = |found: Result<(u64, u64), Refusal>| found.map(|(word, argv)| word == argv);
         Ok((is_list(list)? && is_list(others)?) || at == self.one.seen.environ)
     }
+}
+
+/// Returns whether two words differ only in the number of the processor that the loader ran on. It keeps what the instruction `cpuid` tells,
+/// which has the number in the uppermost byte of EBX (leaf 1).
+fn is_processor(a: u64, b: u64) -> bool {
+    let Some((told, number)) = registers::processor_told() else { return false };
+    let half = |word: u64, shift: u32| (word >> shift) as u32;
+    let is_told = |shift: u32| {
+        half(a, shift) == half(b, shift)
+            || (half(a, shift) & !number == told & !number && half(b, shift) & !number == told & !number)
+    };
+    is_told(0) && is_told(32)
 }
 
 /// Returns whether two words differ only because they hold, in either half, the one number and the other.

@@ -1,6 +1,5 @@
 //! The mappings of a traced process.
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -31,24 +30,6 @@ pub(super) fn of(pid: i32) -> io::Result<Vec<Mapping>> {
     let text = std::fs::read(format!("/proc/{pid}/maps"))?;
     let text = String::from_utf8_lossy(&text);
     text.lines().map(|line| parse(line).ok_or_else(|| io::ErrorKind::InvalidData.into())).collect()
-}
-
-/// Returns the first addresses of the mappings that a process has written to.
-pub(super) fn written(pid: i32) -> io::Result<HashSet<u64>> {
-    let text = std::fs::read(format!("/proc/{pid}/smaps"))?;
-    Ok(written_in(&String::from_utf8_lossy(&text)))
-}
-
-fn written_in(smaps: &str) -> HashSet<u64> {
-    let (mut written, mut from) = (HashSet::new(), 0);
-    for line in smaps.lines() {
-        if let Some(mapping) = parse(line) {
-            from = mapping.from;
-        } else if line.strip_prefix("Private_Dirty:").is_some_and(|size| size.trim() != "0 kB") {
-            written.insert(from);
-        }
-    }
-    written
 }
 
 /// Which pages of a process are its own: it, or its tracer, has written to them. In a private mapping, the others have what their file
@@ -147,19 +128,5 @@ mod tests {
         assert_eq!(is_own(0), [false], "nothing is mapped");
         let around = pages.are_own(0, 3 * PAGE - 1).unwrap();
         assert_eq!(around.len(), 3);
-    }
-
-    #[test]
-    fn what_was_written_is_told_by_the_kernel() {
-        let smaps = "1000-2000 r--p 00000000 fe:00 42  /bin/tool
-Size:                  4 kB
-Private_Dirty:         0 kB
-2000-3000 r--p 00001000 fe:00 42  /bin/tool
-Private_Dirty:         4 kB
-VmFlags: rd mr mw me ac
-3000-4000 rw-p 00000000 00:00 0
-Private_Dirty:         0 kB
-";
-        assert_eq!(written_in(smaps), HashSet::from([0x2000]));
     }
 }
