@@ -183,8 +183,8 @@ HS_HIDDEN struct hs_place hs_strings_place(void);
 HS_HIDDEN int hs_strings_are_fixed(const struct hs_job *job);
 /* Variables whose values are hidden in dry runs. */
 #define HS_SECRETS_MAX 16
-HS_HIDDEN int hs_strings_lay_dry(const struct hs_job *job, const struct hs_start *start, struct hs_call *call, const unsigned char *is_secret,
-                                 unsigned turn);
+HS_HIDDEN int hs_strings_lay_dry(const struct hs_job *job, const struct hs_start *start, struct hs_call *call,
+                                 const unsigned char *is_secret, unsigned turn);
 HS_HIDDEN void hs_strings_end_dry(void);
 HS_HIDDEN HS_GENERAL int hs_strings_is_hidden(const void *address);
 HS_HIDDEN HS_GENERAL const char *hs_strings_hidden(void);

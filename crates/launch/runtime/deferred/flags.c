@@ -1,7 +1,7 @@
 /* Whether code reads the flags that arithmetic has left.
  *
- * A tool that tests a pointer to an argument before it looks there leaves flags that depend on the address (the parity of its low byte). They
- * are no part of a state if the code that goes on from there sets them before anything could read them. This file knows only the
+ * A tool that tests a pointer to an argument before it looks there leaves flags that depend on the address (the parity of its low byte).
+ * They are no part of a state if the code that goes on from there sets them before anything could read them. This file knows only the
  * instructions that compilers put in between; at any other the answer is that flags are read.
  */
 #include "runtime.h"

@@ -25,8 +25,8 @@
 enum { RSI = 4, RDI = 5 };
 /* Of the flags, those that arithmetic sets. */
 #define ARITHMETIC 0x8d5ul
-/* How much can be read behind an argument at least if a load may cross a page: a vector of AVX2. A longer load could fault behind all strings;
- * such a run is repeated cold. */
+/* How much can be read behind an argument at least if a load may cross a page: a vector of AVX2. A longer load could fault behind all
+ * strings; such a run is repeated cold. */
 #define READABLE 32
 
 /* Each row of places is `words` below `used`. */

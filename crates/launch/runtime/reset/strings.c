@@ -131,8 +131,8 @@ int hs_strings_learn_counts(const struct hs_job *job, const struct hs_start *sta
     return 0;
 }
 
-/* The tool keeps a pointer to the arrays that the kernel made, which main must then be given, as it may change them. So there are no deferred
- * snapshots. */
+/* The tool keeps a pointer to the arrays that the kernel made, which main must then be given, as it may change them. So there are no
+ * deferred snapshots. */
 void hs_strings_keep_list(void)
 {
     layout.in_place = 1;

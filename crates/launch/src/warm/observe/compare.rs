@@ -229,8 +229,8 @@ impl Pair<'_, '_> {
     }
 }
 
-/// Returns whether two words differ only in the number of the processor that the loader ran on. It keeps what the instruction `cpuid` tells,
-/// which has the number in the uppermost byte of EBX (leaf 1).
+/// Returns whether two words differ only in the number of the processor that the loader ran on. It keeps what the instruction `cpuid`
+/// tells, which has the number in the uppermost byte of EBX (leaf 1).
 fn is_processor(a: u64, b: u64) -> bool {
     let Some((told, number)) = registers::processor_told() else { return false };
     let half = |word: u64, shift: u32| (word >> shift) as u32;
