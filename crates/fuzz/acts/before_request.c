@@ -323,3 +323,33 @@ TELL(before_output_same)
     say("%d", outputs_same);
 }
 #endif
+
+#ifdef WITH_before_strings_beside
+/* In main, but before it looks at its arguments. */
+static int beside;
+BEGIN(look_beside)
+{
+    extern char **environ;
+    beside = environ[0] ? environ[0][-2] : 0;
+}
+TELL(before_strings_beside)
+{
+    say("%d", beside);
+}
+#endif
+
+#ifdef WITH_before_strings_place
+static long distance, offset;
+BEGIN(compare_places)
+{
+    extern char **environ;
+    extern void *__libc_stack_end;
+    char **const argv = (char **)__libc_stack_end + 1;
+    distance = argv[0] && argv[1] ? argv[1] - argv[0] : 0;
+    offset = environ[0] ? environ[0] - argv[0] : 0;
+}
+TELL(before_strings_place)
+{
+    SAY2("%ld %ld", distance, offset);
+}
+#endif

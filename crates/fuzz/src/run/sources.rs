@@ -12,7 +12,7 @@ macro_rules! acts {
 }
 
 /// The acts in `main`.
-pub const ACTS: [(&str, &str); 20] = acts![
+pub const ACTS: [(&str, &str); 21] = acts![
     "files.c",
     "descriptors.c",
     "memory.c",
@@ -31,6 +31,7 @@ pub const ACTS: [(&str, &str); 20] = acts![
     "sigsys.c",
     "storm.c",
     "pointers.c",
+    "strings.c",
     "interrupts.c",
     "rare.c",
 ];
