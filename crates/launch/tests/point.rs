@@ -144,8 +144,21 @@ fn what_a_tool_looks_at_early_makes_no_difference() {
 #[test]
 fn what_depends_on_where_strings_lie_is_as_it_should_be() {
     for what in [
-        "WAKES", "BEHIND", "LAST", "FIRST", "ABOVE", "BETWEEN", "LENGTHS", "ALIGNED", "HASHED", "PACKED", "INSIDE", "FAR", "MAPS_FILE",
-        "ENDS_RAW", "EXECUTES",
+        "WAKES",
+        "BEHIND",
+        "LAST",
+        "FIRST",
+        "ABOVE",
+        "BETWEEN",
+        "LENGTHS",
+        "ALIGNED",
+        "HASHED",
+        "PACKED",
+        "INSIDE",
+        "FAR",
+        "MAPS_FILE",
+        "ENDS_RAW",
+        "EXECUTES",
     ] {
         for launcher in [unaudited(), audited()] {
             compare(&early(what), &launcher, same_environment);
