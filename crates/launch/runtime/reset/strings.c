@@ -76,19 +76,6 @@ static struct {
     size_t gap_size, last_size;
 } layout;
 
-/* The strings of a dry run, while one is laid. Pages that are not in `readable` cannot be read, up to `end`. */
-static struct {
-    int is_laid;
-    uint32_t argc, envc;
-    char *argument[ARGUMENTS_MAX], *variable[HS_ROOM + 1]; /* and what follows the last one */
-    char *end;
-    struct pages {
-        char *from, *to;
-    } readable[HS_SECRETS_MAX + 2];
-    uint32_t readable_count;
-    const unsigned char *is_secret;
-} dry;
-
 /* Takes the place, for all forks of this zygote; -1 if there is none. Where addresses are not random, the stack is the last thing: then it
  * is among the runtime's other memory. */
 int hs_strings_open(void)
@@ -300,6 +287,19 @@ int hs_strings_are_fixed(const struct hs_job *job)
 }
 
 #if HS_RESETS
+
+/* The strings of a dry run, while one is laid. Pages that are not in `readable` cannot be read, up to `end`. */
+static struct {
+    int is_laid;
+    uint32_t argc, envc;
+    char *argument[ARGUMENTS_MAX], *variable[HS_ROOM + 1]; /* and what follows the last one */
+    char *end;
+    struct pages {
+        char *from, *to;
+    } readable[HS_SECRETS_MAX + 2];
+    uint32_t readable_count;
+    const unsigned char *is_secret;
+} dry;
 
 static char *page_of(const char *at)
 {
