@@ -199,19 +199,15 @@ static void lay_auxiliary(char **to, const void *end)
         memcpy(to, layout.auxiliary, size);
 }
 
+static char *page_of(const char *at)
+{
+    return (char *)((uintptr_t)at & -(uintptr_t)PAGE);
+}
+
 static void clear(void *from, void *to)
 {
     if (!hs_memory_clear((uintptr_t)from, (uintptr_t)to))
         hs_zero((uintptr_t)from, (uintptr_t)to);
-}
-
-/* Lays strings, and what follows them, so that they end where the kernel has them end; returns where they begin. */
-static char *lay_until(char *end, const char *strings, size_t size)
-{
-    char *begin = end - TAIL - layout.last_size - size;
-    memcpy(begin, strings, size);
-    memcpy(begin + size, layout.last, layout.last_size);
-    return begin;
 }
 
 /* Where the array of arguments begins. */
@@ -221,9 +217,25 @@ static char **array_for(const struct hs_job *job, const struct hs_start *start)
     layout.is_fixed = 0;
     if (!layout.is_apart || layout.in_place)
         return start->argv;
-    clear(laid, &laid->dry);
     layout.is_fixed = argc + 2 <= POINTERS_OF_PAGE && job->head->envc < sizeof laid->variables / sizeof *laid->variables;
     return layout.is_fixed ? laid->variables - (argc + 1) : laid->arguments + 1;
+}
+
+/* Clears all that runs may have written to. The pages that this request needs are written with zeros, all others dropped by one call:
+ * that takes less time than to ask which of them exist. */
+static void clear_for(const struct hs_job *job, const struct hs_start *start)
+{
+    char *const low = page_of(layout.begin - layout.gap_size), *above = (char *)laid;
+    if (layout.argv != start->argv) {
+        above = (char *)(layout.argv + job->head->argc + job->head->envc + 2 + layout.auxiliary_words);
+        above = above < (char *)&laid->dry ? page_of(above + PAGE - 1) : (char *)&laid->dry;
+    }
+    if (HS_SYS(SYS_madvise, above, low - above, MADV_DONTNEED) != 0) {
+        clear(laid, &laid->dry);
+        clear(laid->strings, laid + 1);
+    }
+    hs_zero((uintptr_t)laid, (uintptr_t)above);
+    hs_zero((uintptr_t)low, (uintptr_t)(laid + 1));
 }
 
 /* Tells the arrays, which are complete, to all that main or libc may ask; also in the array that the kernel laid on the stack, so that a
@@ -256,12 +268,14 @@ void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, stru
     if (!layout.auxiliary)
         find_auxiliary(start);
     draw(0);
-    clear(laid->strings, laid + 1);
-    layout.begin = lay_until((char *)(laid + 1), job->strings, size);
+    layout.argv = array_for(job, start);
+    layout.begin = (char *)(laid + 1) - TAIL - layout.last_size - size;
     layout.environment = layout.begin + (job->environment - job->strings);
     layout.end = layout.begin + size;
+    clear_for(job, start);
     memcpy(layout.begin - layout.gap_size, layout.gap, layout.gap_size);
-    layout.argv = array_for(job, start);
+    memcpy(layout.begin, job->strings, size);
+    memcpy(layout.end, layout.last, layout.last_size);
     point_at(point_at(layout.argv, layout.begin, job->head->argc), layout.environment, job->head->envc);
     tell(job, start, call);
 }
@@ -300,11 +314,6 @@ static struct {
     uint32_t readable_count;
     const unsigned char *is_secret;
 } dry;
-
-static char *page_of(const char *at)
-{
-    return (char *)((uintptr_t)at & -(uintptr_t)PAGE);
-}
 
 /* Makes from..to readable, and all else on its pages; -1 if the kernel does not let it. */
 static int open_pages(char *from, char *to)
@@ -421,6 +430,7 @@ int hs_strings_lay_dry(const struct hs_job *job, const struct hs_start *start, s
     memcpy(name - layout.gap_size, layout.gap, layout.gap_size);
     draw(1);
     layout.argv = array_for(job, start);
+    clear(laid, &laid->dry);
     memcpy(layout.argv, dry.argument, dry.argc * sizeof *dry.argument);
     layout.argv[dry.argc] = NULL;
     memcpy(layout.argv + dry.argc + 1, dry.variable, dry.envc * sizeof *dry.variable);
