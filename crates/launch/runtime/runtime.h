@@ -188,7 +188,7 @@ HS_HIDDEN int hs_strings_lay_dry(const struct hs_job *job, const struct hs_start
 HS_HIDDEN void hs_strings_end_dry(void);
 HS_HIDDEN HS_GENERAL int hs_strings_is_hidden(const void *address);
 HS_HIDDEN HS_GENERAL const char *hs_strings_hidden(void);
-HS_HIDDEN int hs_strings_are_untouched(const struct hs_job *job, const struct hs_call *call);
+HS_HIDDEN int hs_strings_are_untouched(const struct hs_job *job, const struct hs_start *start, const struct hs_call *call);
 HS_HIDDEN size_t hs_strings_size_behind(void);
 HS_HIDDEN int hs_strings_is_name(uint64_t word);
 HS_HIDDEN int hs_strings_name_of(uint64_t word, uint64_t *name);
@@ -235,7 +235,7 @@ HS_HIDDEN int hs_memory_open_point(void);
 HS_HIDDEN int hs_memory_save_point(uintptr_t stack, uintptr_t given);
 HS_HIDDEN int hs_memory_each_word(uintptr_t stack, uintptr_t given, int (*visit)(uint64_t *word));
 HS_HIDDEN int hs_memory_compare_point(int (*differs)(uint32_t *place, uint32_t saved));
-HS_HIDDEN uintptr_t hs_memory_point_stack(void);
+HS_HIDDEN uintptr_t hs_memory_stack_touched(uintptr_t stack);
 HS_HIDDEN void hs_memory_choose(enum hs_level level);
 HS_HIDDEN void hs_memory_restore(void);
 HS_HIDDEN void hs_memory_make_present(void);
@@ -432,8 +432,8 @@ struct hs_delta {
     uint32_t first, count;
 };
 HS_HIDDEN void hs_delta_forget(void);
-HS_HIDDEN int hs_delta_take(struct hs_delta *delta, const struct hs_start *start, uintptr_t stack);
-HS_HIDDEN int hs_delta_matches(struct hs_delta *delta, const struct hs_start *start, uintptr_t stack);
+HS_HIDDEN int hs_delta_take(struct hs_delta *delta, const struct hs_start *start);
+HS_HIDDEN int hs_delta_matches(struct hs_delta *delta, const struct hs_start *start);
 HS_HIDDEN void hs_delta_apply(const struct hs_delta *delta);
 
 /* pointers.c */

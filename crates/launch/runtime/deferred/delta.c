@@ -9,8 +9,6 @@
 #if HS_RESETS
 
 #define WORDS_MAX 32768
-/* Bytes that a function may use below its stack pointer. */
-#define RED_ZONE 128
 
 /* Each delta is a row of `words` below `used`, in the order of their places' regions; rows do not overlap. */
 static struct {
@@ -22,7 +20,6 @@ static struct {
     /* The comparison that is under way. */
     struct {
         const struct hs_start *start;
-        uintptr_t low, stack;
         struct hs_delta *delta;
         uint32_t next;
     } now;
@@ -42,16 +39,10 @@ static int is_of_request(const void *place)
            (word + sizeof(uint32_t) > random && word < random + HS_RANDOM_BYTES);
 }
 
-/* On the pages of the stack that are saved, below what is in use. */
-static int is_below_stack(const void *place)
-{
-    return (uintptr_t)place >= deltas.now.low && (uintptr_t)place < deltas.now.stack;
-}
-
 static int collect(uint32_t *place, uint32_t saved)
 {
     (void)saved;
-    if (is_of_request(place) || is_below_stack(place))
+    if (is_of_request(place))
         return 0;
     if (deltas.used == WORDS_MAX || deltas.now.delta->count == HS_DELTA_MAX)
         return 1;
@@ -64,7 +55,7 @@ static int collect(uint32_t *place, uint32_t saved)
 static int check(uint32_t *place, uint32_t saved)
 {
     (void)saved;
-    if (is_of_request(place) || is_below_stack(place))
+    if (is_of_request(place))
         return 0;
     if (deltas.now.next == deltas.now.delta->count)
         return 1;
@@ -72,23 +63,18 @@ static int check(uint32_t *place, uint32_t saved)
     return deltas.words[at].place != place || deltas.words[at].value != *place;
 }
 
-static void begin(struct hs_delta *delta, const struct hs_start *start, uintptr_t stack)
+static void begin(struct hs_delta *delta, const struct hs_start *start)
 {
     deltas.now.start = start;
-    deltas.now.low = hs_memory_point_stack();
-    deltas.now.stack = stack - RED_ZONE;
     deltas.now.delta = delta;
     deltas.now.next = 0;
 }
 
-/* Collects what memory has that the saved snapshot has not, where the stack is in use from `stack` on; -1 if there is too much
- * of it. */
-int hs_delta_take(struct hs_delta *delta, const struct hs_start *start, uintptr_t stack)
+/* Collects what memory has that the saved snapshot has not; -1 if there is too much of it. */
+int hs_delta_take(struct hs_delta *delta, const struct hs_start *start)
 {
     *delta = (struct hs_delta){deltas.used, 0};
-    begin(delta, start, stack);
-    if (stack - RED_ZONE < deltas.now.low)
-        return -1;
+    begin(delta, start);
     if (hs_memory_compare_point(collect))
         return 0;
     deltas.used = delta->first;
@@ -96,10 +82,10 @@ int hs_delta_take(struct hs_delta *delta, const struct hs_start *start, uintptr_
 }
 
 /* Whether memory is as the saved snapshot, but for just these words. */
-int hs_delta_matches(struct hs_delta *delta, const struct hs_start *start, uintptr_t stack)
+int hs_delta_matches(struct hs_delta *delta, const struct hs_start *start)
 {
-    begin(delta, start, stack);
-    return stack - RED_ZONE >= deltas.now.low && hs_memory_compare_point(check) && deltas.now.next == delta->count;
+    begin(delta, start);
+    return hs_memory_compare_point(check) && deltas.now.next == delta->count;
 }
 
 /* Makes memory that is as the saved snapshot as the other. */

@@ -4,6 +4,8 @@
  * They are no part of a state if the code that goes on from there sets them before anything could read them. This file knows only the
  * instructions that compilers put in between; at any other the answer is that flags are read.
  */
+#include <string.h>
+
 #include "runtime.h"
 
 #if HS_RESETS
@@ -30,7 +32,7 @@ enum effect { KEEPS, SETS, UNKNOWN };
 static enum effect long_effect(const unsigned char *at, size_t *size)
 {
     switch (*at) {
-    case 0x10: case 0x11: case 0x1f: case 0x28: case 0x29: case 0x57: case 0x6e: case 0x6f: case 0x7e: case 0x7f: case 0xb6: case 0xb7:
+    case 0x10: case 0x11: case 0x1e: case 0x1f: case 0x28: case 0x29: case 0x57: case 0x6e: case 0x6f: case 0x7e: case 0x7f: case 0xb6: case 0xb7:
     case 0xbe: case 0xbf: case 0xd6: case 0xef:
         *size += 1 + operand_bytes(at + 1);
         return KEEPS;
@@ -81,12 +83,26 @@ static enum effect effect(const unsigned char *at, size_t *size)
         return SETS;
     case 0xf6: case 0xf7:
         return (at[1] >> 3 & 7) == 0 ? SETS : UNKNOWN;
-    /* No function is given flags, and none gives any back. */
-    case 0xe8: case 0xc3:
-        return SETS;
     default:
         return UNKNOWN;
     }
+}
+
+/* Where code goes on if an instruction is a call or a jump that keeps flags: to a function, or by a slot of the linkage table. */
+static const unsigned char *jump_target(const unsigned char *at)
+{
+    int32_t distance;
+    if (*at == 0xe8 || *at == 0xe9) {
+        memcpy(&distance, at + 1, sizeof distance);
+        return at + 5 + distance;
+    }
+    if (*at == 0xff && (at[1] == 0x15 || at[1] == 0x25)) {
+        uintptr_t target;
+        memcpy(&distance, at + 2, sizeof distance);
+        memcpy(&target, at + 6 + distance, sizeof target);
+        return (const unsigned char *)target;
+    }
+    return at;
 }
 
 /* Whether the code at `place` sets the flags of arithmetic before it reads any. */
@@ -95,6 +111,7 @@ int hs_flags_are_set_anew(uintptr_t place)
     const unsigned char *at = (const unsigned char *)place;
     for (int i = 0; i < INSTRUCTIONS_MAX; i++) {
         size_t size;
+        at = jump_target(at);
         const enum effect found = effect(at, &size);
         if (found != KEEPS)
             return found == SETS;

@@ -331,7 +331,7 @@ static int agrees(struct variant *saved, uintptr_t given, int number, const stru
 {
     return given == point.saved_given && number == saved->saved_errno &&
            hs_pointers_registers_agree(&saved->pointers, &saved->arrival, pointers, &arrival) && same_extended(&saved->arrival) &&
-           hs_state_is_at_point() && hs_memory_stack_is_at_point() && hs_delta_matches(&saved->delta, point.start, arrival.general[HS_RSP]);
+           hs_state_is_at_point() && hs_memory_stack_is_at_point() && hs_delta_matches(&saved->delta, point.start);
 }
 
 /* Whether the process is in a state that can be saved and returned to. */
@@ -341,7 +341,7 @@ static int is_plain(uintptr_t *given)
     for (uint32_t i = 0; i < point.job->head->fd_count; i++)
         wanted += (unsigned long)point.job->targets[i];
     return !hs_mappings_touched(given) && !hs_asked_doubts() && !hs_child_holds_mutexes() &&
-           hs_strings_are_untouched(point.job, point.call) && arrival.general[HS_RSP] - RED_ZONE >= hs_memory_stack_low() &&
+           hs_strings_are_untouched(point.job, point.start, point.call) && arrival.general[HS_RSP] - RED_ZONE >= hs_memory_stack_low() &&
            hs_state_blocks_nothing() && hs_worker_has_segments() && hs_count_entries("/proc/self/fd", &total) >= 0 && total == wanted;
 }
 
@@ -388,7 +388,7 @@ static void save(uintptr_t given, int number, const struct hs_pointers *pointers
     if (point.watched == point.whole && !whole_is_relied_on())
         forget_whole();
     if (save_whole(given) != 0 || given != point.saved_given || !hs_state_is_at_point() ||
-        hs_delta_take(&point.watched->delta, point.start, arrival.general[HS_RSP]) != 0) {
+        hs_delta_take(&point.watched->delta, point.start) != 0) {
         point.watched->stage = REFUSED;
         return;
     }

@@ -90,21 +90,28 @@ static int is_libc(uintptr_t place)
     return place >= from && place < to;
 }
 
-/* Registers, which are no memory: how many of them hold a name. */
+/* Registers, which are no memory: how many of them hold a name; -1 if one holds a number that looks like one. */
 static int rename_registers(struct hs_pointers *out, struct hs_arrival *at)
 {
     int count = 0;
     uint64_t name, word;
     for (int i = 0; i < 16; i++)
         out->forms[i] = (unsigned char)(is_libc(at->place) && i != RSI && i != RDI && i != HS_RSP ? forms_in(at->general[i], at) : 0);
-    for (int i = 0; i < 16; i++)
-        if (hs_strings_name_of(at->general[i], &name) > 0) {
+    for (int i = 0; i < 16; i++) {
+        const int found = hs_strings_name_of(at->general[i], &name);
+        if (found < 0)
+            return -1;
+        if (found > 0) {
             at->general[i] = name;
             count++;
         }
+    }
     for (size_t i = 0; i + sizeof word <= sizeof at->extended; i += sizeof word) {
         memcpy(&word, at->extended + i, sizeof word);
-        if (hs_strings_name_of(word, &name) > 0) {
+        const int found = hs_strings_name_of(word, &name);
+        if (found < 0)
+            return -1;
+        if (found > 0) {
             memcpy(at->extended + i, &name, sizeof name);
             count++;
         }
@@ -117,11 +124,13 @@ int hs_pointers_rename(struct hs_pointers *out, struct hs_arrival *at, uintptr_t
 {
     *out = (struct hs_pointers){.first = pointers.used};
     pointers.now = out;
-    if (hs_memory_each_word(at->general[HS_RSP] - RED_ZONE, given, rename_word) != 0) {
+    const int failed = hs_memory_each_word(hs_memory_stack_touched(at->general[HS_RSP] - RED_ZONE), given, rename_word);
+    const int found = failed ? -1 : rename_registers(out, at);
+    if (found < 0) {
         hs_pointers_drop(out);
         return -1;
     }
-    out->in_registers = rename_registers(out, at) > 0;
+    out->in_registers = found > 0;
     return 0;
 }
 

@@ -211,7 +211,6 @@ static void arrive(ucontext_t *context, uintptr_t place)
 void hs_watch_arrive_by_signal(void *context, uintptr_t site)
 {
     arrive(context, site);
-    hs_point_arrival()->flags = HS_FLAGS_PLAIN;
 }
 
 /* Arrives at a system call that came by a slot; what the slot is to go on with, on the tool's stack and with its registers. */

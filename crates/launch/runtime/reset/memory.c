@@ -270,24 +270,23 @@ int hs_memory_open_point(void)
     return memory.room == MAP_FAILED ? -1 : 0;
 }
 
-/* Saves the unused part as it was at main, and as zero where nothing was: the runs that have led here have left other things there. */
-static void save_unused(const struct snapshot *main, uintptr_t from, uintptr_t to)
+/* Where runs since the last reset have first written to the stack, as a page: below main's, all was zero then. */
+static uintptr_t touched_from(uintptr_t page)
 {
-    for (size_t i = 0; i < now()->count; i++) {
-        const struct region *region = &now()->regions[i];
-        const uintptr_t low = from > region->from ? from : region->from, high = to < region->to ? to : region->to;
-        if (low >= high)
-            continue;
-        char *saved = region->saved + (low - region->from);
-        /* The regions of main come first, in the same order. */
-        if (i < main->count)
-            memcpy(saved, main->regions[i].saved + (low - region->from), high - low);
-        else
-            memset(saved, 0, high - low);
-    }
+    uintptr_t at = hs_memory_stack_low();
+    while (at < page && hs_memory_is_zero((char *)at, (char *)at + PAGE))
+        at += PAGE;
+    return at;
 }
 
-/* Saves everything again, later in main: the same regions, the stack in use from `stack` on, and the heap up to `given`; -1 if
+/* What a run that is in use of the stack from `stack` on may find below that: earlier functions have left things there. */
+uintptr_t hs_memory_stack_touched(uintptr_t stack)
+{
+    const uintptr_t page = below(stack & -PAGE), touched = touched_from(page);
+    return touched < page ? touched : page;
+}
+
+/* Saves everything again, later in main: the same regions, the stack with what is left below `stack`, and the heap up to `given`; -1 if
  * there is too much of it. */
 int hs_memory_save_point(uintptr_t stack, uintptr_t given)
 {
@@ -296,16 +295,14 @@ int hs_memory_save_point(uintptr_t stack, uintptr_t given)
     memory.level = HS_AT_POINT;
     *point = *main;
     point->stack_low = hs_memory_stack_low();
-    point->stack_page = below(stack & -PAGE);
+    point->stack_page = hs_memory_stack_touched(stack);
     point->heap_given = given;
     if (given > main->heap_end)
         point->heap_end = (given + PAGE - 1) & -PAGE;
     int failed = add(point->stack_page, main->stack_page) != 0 || add(main->heap_end, point->heap_end) != 0 ||
                  point->stack_page > main->stack_page || total_size() > SAVED_MAX;
-    if (!failed) {
+    if (!failed)
         save_into(memory.room);
-        save_unused(main, point->stack_page, stack);
-    }
     memory.level = HS_AT_MAIN;
     return failed ? -1 : 0;
 }
@@ -333,17 +330,11 @@ void hs_memory_choose(enum hs_level level)
     memory.level = level;
 }
 
-/* Where the saved part of the stack begins. */
-uintptr_t hs_memory_point_stack(void)
-{
-    return memory.snapshots[HS_AT_POINT].stack_page;
-}
-
-/* Calls `differs` for each word that is not as it was saved at the point; whether all calls returned 0. */
+/* Calls `differs` for each word that is not as it was saved at the point; whether all calls returned 0, and nothing is below these. */
 int hs_memory_compare_point(int (*differs)(uint32_t *place, uint32_t saved))
 {
     const struct snapshot *point = &memory.snapshots[HS_AT_POINT];
-    int found = 0;
+    int found = !hs_memory_is_zero((char *)hs_memory_stack_low(), (char *)point->stack_page);
     for (size_t i = 0; i < point->count; i++) {
         const struct region *region = &point->regions[i];
         const size_t size = region->to - region->from;

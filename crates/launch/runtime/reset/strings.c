@@ -19,6 +19,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -40,6 +41,9 @@ extern char *program_invocation_name, *program_invocation_short_name;
 /* Arguments of a dry run, and the longest that one of them seems to be. */
 #define ARGUMENTS_MAX 256
 #define LENGTH_MAX 200
+/* From one hidden argument to the next: by turns next to nothing, and more than nearly all arguments are long. */
+#define NEAR_MAX 8
+#define FAR (2 * PAGE)
 _Static_assert(STRINGS_ROOM % PAGE == 0, "the strings end a page");
 
 /* Where all this is. No snapshot has it (hs_strings_place). */
@@ -51,12 +55,12 @@ static struct laid {
     struct {
         char before[PAGE]; /* can never be read */
         char names[6][PAGE]; /* one has the first argument at its end, and the one before it may have what lies before that */
-        char arguments[16 * PAGE], environment[STRINGS_ROOM + (2 * HS_SECRETS_MAX + 6) * PAGE];
+        char arguments[(ARGUMENTS_MAX + 6) * PAGE], environment[STRINGS_ROOM + (2 * HS_SECRETS_MAX + 6) * PAGE];
         char behind[PAGE]; /* can never be read */
     } dry;
     char strings[STRINGS_ROOM];
 } *laid;
-_Static_assert((ARGUMENTS_MAX + 3) * LENGTH_MAX <= sizeof laid->dry.arguments, "all arguments have room");
+_Static_assert((ARGUMENTS_MAX + 2) / 2 * (FAR + NEAR_MAX) + 2 * PAGE <= sizeof laid->dry.arguments, "all arguments have room");
 /* From the end of the last mapping below, and to its own end. */
 #define APART (16 * PAGE)
 
@@ -217,8 +221,9 @@ static char **array_for(const struct hs_job *job, const struct hs_start *start)
     layout.is_fixed = 0;
     if (!layout.is_apart || layout.in_place)
         return start->argv;
-    layout.is_fixed = argc + 2 <= POINTERS_OF_PAGE && job->head->envc < sizeof laid->variables / sizeof *laid->variables;
-    return layout.is_fixed ? laid->variables - (argc + 1) : laid->arguments + 1;
+    layout.is_fixed = argc + 3 <= POINTERS_OF_PAGE && job->head->envc < sizeof laid->variables / sizeof *laid->variables;
+    /* The number of arguments, which comes before them, is aligned to 16 bytes (x86-64 psABI, 3.4.1). */
+    return layout.is_fixed ? laid->variables - (argc + 1) - argc % 2 : laid->arguments + 1;
 }
 
 /* Clears all that runs may have written to. The pages that this request needs are written with zeros, all others dropped by one call:
@@ -323,18 +328,37 @@ static int open_pages(char *from, char *to)
     return HS_SYS(SYS_mprotect, pages.from, pages.to - pages.from, PROT_READ | PROT_WRITE) == 0 ? 0 : -1;
 }
 
-/* How the strings of dry runs lie, in turn. */
+/* How the strings of dry runs lie, in turn. Of four dry runs in a row two are an ODD one and the OTHER one that follows it. */
 enum place {
     JOINED, /* the arguments begin right behind the first one, and zeros lie before the environment */
-    ODD,    /* the arguments are at odd addresses, and random bytes lie before the environment */
-    OTHER,  /* the same, with other pages in between */
+    ODD,    /* the arguments are anywhere, and random bytes lie before the environment */
+    OTHER,  /* the same, with other pages in between; where the last ODD one has a bit of an address on a page, this one has it not */
     PLACES
 };
 
+/* Where arguments are on their pages. So no bit of an address is the same in both, nor whether an argument is longer than most numbers. */
+static void place_apart(enum place place)
+{
+    static uint16_t offsets[ARGUMENTS_MAX + 1];
+    uint16_t *const offset = &offsets[dry.argc];
+    if (place == ODD)
+        HS_SYS(SYS_getrandom, offset, sizeof *offset, 0);
+    char *at = laid->dry.arguments + ((place == ODD ? *offset : ~*offset) & (PAGE - 1));
+    for (uint32_t i = 1; i < dry.argc; i++) {
+        const uint32_t near = 1 + (*offset >> i % 8) % NEAR_MAX;
+        dry.argument[i] = at;
+        at += i % 2 == (place == ODD) ? near : FAR - near;
+    }
+}
+
 static void place_arguments(enum place place, size_t name_size, const unsigned char *random)
 {
-    char *at = laid->dry.arguments + (place == JOINED ? 0 : 2 * random[0] + 1);
     dry.argument[0] = laid->dry.names[place == JOINED ? 5 : 2 * place - 1] + PAGE - name_size;
+    if (place != JOINED) {
+        place_apart(place);
+        return;
+    }
+    char *at = laid->dry.arguments;
     for (uint32_t i = 1; i < dry.argc; i++) {
         dry.argument[i] = at;
         at += 1 + random[i] % LENGTH_MAX;
@@ -404,6 +428,41 @@ static char *lay_environment(const struct hs_job *job, enum place place)
     return end;
 }
 
+/* A copy of all that is laid for a dry run and that it may write to. */
+static struct {
+    char arrays[sizeof laid->arguments + sizeof laid->variables];
+    char strings[sizeof laid->dry.names + sizeof laid->dry.environment + PAGE];
+    unsigned char random[HS_RANDOM_BYTES];
+} noted;
+_Static_assert(sizeof noted.arrays == offsetof(struct laid, dry), "the copy has all arrays");
+
+/* Calls `visit` with each part that a dry run may write to, and its copy; whether all calls returned 0. The arrays that the kernel has laid
+ * are not among these: they are as main's. */
+static int each_noted(int (*visit)(void *part, void *copy, size_t size))
+{
+    int found = visit(laid, noted.arrays, sizeof noted.arrays);
+    char *copy = noted.strings;
+    for (uint32_t i = 0; i < dry.readable_count; i++) {
+        const size_t size = (size_t)(dry.readable[i].to - dry.readable[i].from);
+        found |= visit(dry.readable[i].from, copy, size);
+        copy += size;
+    }
+    if (hs_strings_random())
+        found |= visit(hs_strings_random(), noted.random, sizeof noted.random);
+    return !found;
+}
+
+static int note(void *part, void *copy, size_t size)
+{
+    memcpy(copy, part, size);
+    return 0;
+}
+
+static int compare(void *part, void *copy, size_t size)
+{
+    return memcmp(copy, part, size) != 0;
+}
+
 /* Lays the strings of a dry run, of which there were `turn` before; -1 if the kernel does not let it. With one argument, nothing about it
  * is unknown, so that it lies as in a run. */
 int hs_strings_lay_dry(const struct hs_job *job, const struct hs_start *start, struct hs_call *call, const unsigned char *is_secret,
@@ -436,6 +495,7 @@ int hs_strings_lay_dry(const struct hs_job *job, const struct hs_start *start, s
     memcpy(layout.argv + dry.argc + 1, dry.variable, dry.envc * sizeof *dry.variable);
     layout.argv[dry.argc + 1 + dry.envc] = NULL;
     tell(job, start, call);
+    each_noted(note);
     return 0;
 }
 
@@ -467,21 +527,15 @@ const char *hs_strings_hidden(void)
 }
 
 /* Whether the tool has left all as it was laid for a dry run, in arrays at fixed addresses. */
-int hs_strings_are_untouched(const struct hs_job *job, const struct hs_call *call)
+int hs_strings_are_untouched(const struct hs_job *job, const struct hs_start *start, const struct hs_call *call)
 {
-    const char *slash = strrchr(job->strings, '/'), *at = job->environment;
+    const char *slash = strrchr(job->strings, '/');
     const char *name = dry.argument[0], *short_name = name + (slash ? slash + 1 - job->strings : 0);
     int same = layout.is_fixed && dry.is_laid && environ == call->envp && program_invocation_name == name &&
-               program_invocation_short_name == short_name && strcmp(name, job->strings) == 0;
+               program_invocation_short_name == short_name && each_noted(compare);
     for (uint32_t i = 0; i < layout.count_count; i++)
         same &= *layout.counts[i] == job->head->argc;
-    for (uint32_t i = 0; i <= dry.argc; i++)
-        same &= call->argv[i] == (i < dry.argc ? dry.argument[i] : NULL);
-    for (uint32_t i = 0; i < dry.envc; i++) {
-        same &= call->envp[i] == dry.variable[i] && memcmp(dry.variable[i], at, shown_size(at, i)) == 0;
-        at += strlen(at) + 1;
-    }
-    return same && !call->envp[dry.envc];
+    return same && memcmp(start->argv - 1, layout.argv - 1, (dry.argc + dry.envc + 3) * sizeof *layout.argv) == 0;
 }
 
 /* How much lies behind each argument at least. */

@@ -18,7 +18,8 @@ static void comparisons_set_flags(void)
     CHECK(is_set_anew("\x48\x8b\x05\x78\x56\x34\x12\x29\xc8")); /* mov 0x12345678(%rip), %rax; sub %ecx, %eax */
     CHECK(is_set_anew("\x8b\x04\x8d\x78\x56\x34\x12\x3c\x2d")); /* mov 0x12345678(,%rcx,4), %eax; cmp $0x2d, %al */
     CHECK(is_set_anew("\xf6\x07\x01"));                 /* testb $1, (%rdi) */
-    CHECK(is_set_anew("\xe8\x11\x22\x33\x44"));         /* call */
+    CHECK(is_set_anew("\xe8\x01\0\0\0\xc3\x85\xc0"));     /* call of a function that has test %eax, %eax */
+    CHECK(is_set_anew("\xf3\x0f\x1e\xfa\x85\xc0"));      /* endbr64; test %eax, %eax */
 }
 
 static void what_reads_flags_or_is_not_known_is_noticed(void)
@@ -30,6 +31,8 @@ static void what_reads_flags_or_is_not_known_is_noticed(void)
     CHECK(!is_set_anew("\x1b\x02"));                    /* sbb (%rdx), %eax */
     CHECK(!is_set_anew("\x0f\x94\xc0"));                /* sete %al */
     CHECK(!is_set_anew("\x0f\x44\xc1"));                /* cmove %ecx, %eax */
+    CHECK(!is_set_anew("\xc3"));                        /* ret: an assembler's function may give flags back */
+    CHECK(!is_set_anew("\xe8\x01\0\0\0\x90\x0f\x94\xc0")); /* call of a function that has sete %al */
     CHECK(!is_set_anew("\x9c"));                        /* pushf */
     CHECK(!is_set_anew("\xff\xc0"));                    /* inc %eax leaves the carry flag */
     CHECK(!is_set_anew("\xc5\xfd\x74\x0f"));            /* vpcmpeqb (%rdi), %ymm0, %ymm1 */
