@@ -52,7 +52,8 @@ static enum effect effect(const unsigned char *at, size_t *size)
 {
     const unsigned char *const begin = at;
     int is_wide = 0;
-    while (*at == 0x66 || *at == 0xf2 || *at == 0xf3)
+    /* One at most: with more of them, another one may say how long the immediate operand is. */
+    if (*at == 0x66 || *at == 0xf2 || *at == 0xf3)
         at++;
     if ((*at & 0xf0) == 0x40)
         is_wide = *at++ & 8;

@@ -2,6 +2,7 @@
  * is repaired here.
  */
 #define _GNU_SOURCE
+#include <link.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdio_ext.h>
@@ -142,6 +143,40 @@ static int keeps_by_design(const char *path)
            starts(path, "/memfd:hotstart") || name == path;
 }
 
+/* Whether an object looks up symbols of the loader's first version, which are __libc_stack_end and _r_debug: by the former it finds the
+ * arrays that the kernel has laid. */
+static int finds_list(struct dl_phdr_info *info, size_t size, void *data)
+{
+    const ElfW(Dyn) *entry = NULL;
+    const char *strings = NULL, *names = strrchr(info->dlpi_name, '/'), *name = names ? names + 1 : info->dlpi_name;
+    const ElfW(Verneed) *needed = NULL;
+    extern const char __ehdr_start[] HS_HIDDEN;
+    (void)size;
+    (void)data;
+    if (info->dlpi_addr == (uintptr_t)__ehdr_start || starts(name, "libc.so.") || starts(name, "libc-2.") || starts(name, "ld-") || starts(name, "libpthread"))
+        return 0;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            entry = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    for (; entry && entry->d_tag != DT_NULL; entry++) {
+        if (entry->d_tag == DT_STRTAB)
+            strings = (const char *)entry->d_un.d_ptr;
+        if (entry->d_tag == DT_VERNEED)
+            needed = (const ElfW(Verneed) *)(info->dlpi_addr + entry->d_un.d_ptr); /* the one that ld.so has not relocated */
+    }
+    /* The kernel's own object has addresses that nobody has relocated, and needs nothing. */
+    while (needed && strings) {
+        const ElfW(Vernaux) *version = (const ElfW(Vernaux) *)((const char *)needed + needed->vn_aux);
+        for (unsigned i = 0; starts(strings + needed->vn_file, "ld-linux") && i < needed->vn_cnt; i++) {
+            if (strcmp(strings + version->vna_name, "GLIBC_2.2.5") == 0)
+                return 1;
+            version = (const ElfW(Vernaux) *)((const char *)version + version->vna_next);
+        }
+        needed = needed->vn_next ? (const ElfW(Verneed) *)((const char *)needed + needed->vn_next) : NULL;
+    }
+    return 0;
+}
+
 /* Without `start`, what the tool keeps of its arguments and its environment does not matter. */
 static uint32_t mapping_doubts(const struct hs_start *start)
 {
@@ -163,7 +198,7 @@ static uint32_t mapping_doubts(const struct hs_start *start)
         else if (start && (strcmp(now.path, "[heap]") == 0 || !keeps_by_design(now.path)))
             keeps |= scan(now.from, now.to, start);
     }
-    if (keeps & KEPT_LIST)
+    if (keeps & KEPT_LIST || dl_iterate_phdr(finds_list, NULL))
         hs_strings_keep_list();
     if (keeps & KEPT_STRING)
         found |= HS_DOUBT_ARGUMENTS;

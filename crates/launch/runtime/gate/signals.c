@@ -51,12 +51,12 @@ __attribute__((used)) static void *unstacked;
 char hs_signals_came;
 
 /* A signal came while this thread was in the runtime, or in a dry run. */
-__attribute__((used)) static void hs_signals_interrupt(void *context, int number)
+__attribute__((used)) static void hs_signals_interrupt(void *context, int number, const siginfo_t *told)
 {
     if (!hs_gate_is_worker())
         return;
     if (hs_watch_is_on)
-        hs_point_interrupt(context, number);
+        hs_point_interrupt(context, number, told->si_code);
     if (!hs_gate_show_site(context) || !hs_stacks_have_room((uintptr_t)context))
         hs_call_mark();
 }
@@ -75,7 +75,7 @@ __attribute__((naked, used)) static void enter(void)
             "2:\tlea hs_signals_handlers(%rip), %rax\n\tmov (%rax,%rdi,8), %rax\n\t"
             "push %rax\n\txor %eax, %eax\n\tret\n"
             "1:\tpush %rdi\n\tpush %rsi\n\tpush %rdx\n\tpush %rcx\n\tpush %r8\n\tpush %r9\n\tpush %r10\n\tpush %r11\n\t"
-            "sub $8, %rsp\n\tmov %edi, %esi\n\tmov %rdx, %rdi\n\tcld\n\tcall hs_signals_interrupt\n\tadd $8, %rsp\n\t"
+            "sub $8, %rsp\n\tmov %rsi, %rax\n\tmov %edi, %esi\n\tmov %rdx, %rdi\n\tmov %rax, %rdx\n\tcld\n\tcall hs_signals_interrupt\n\tadd $8, %rsp\n\t"
             "pop %r11\n\tpop %r10\n\tpop %r9\n\tpop %r8\n\tpop %rcx\n\tpop %rdx\n\tpop %rsi\n\tpop %rdi\n\tjmp 2b");
 }
 _Static_assert(__builtin_offsetof(siginfo_t, si_code) == 8 && SI_USER <= 0 && SI_TKILL <= 0 && SI_QUEUE <= 0, "as `enter` has it");

@@ -40,7 +40,9 @@ extern char *program_invocation_name, *program_invocation_short_name;
 #define TAIL 8
 /* Arguments of a dry run, and the longest that one of them seems to be. */
 #define ARGUMENTS_MAX 256
-#define LENGTH_MAX 200
+#define LENGTH_MAX 256
+/* By this in one dry run out of three: a tool that asks whether an argument is aligned is told so there, and not in others. */
+#define ALIGNED 64
 /* From one hidden argument to the next: by turns next to nothing, and more than nearly all arguments are long. */
 #define NEAR_MAX 8
 #define FAR (2 * PAGE)
@@ -55,7 +57,7 @@ static struct laid {
     struct {
         char before[PAGE]; /* can never be read */
         char names[6][PAGE]; /* one has the first argument at its end, and the one before it may have what lies before that */
-        char arguments[(ARGUMENTS_MAX + 6) * PAGE], environment[STRINGS_ROOM + (2 * HS_SECRETS_MAX + 6) * PAGE];
+        char arguments[(ARGUMENTS_MAX + 6) * PAGE], environment[STRINGS_ROOM + (3 * HS_SECRETS_MAX + 6) * PAGE];
         char behind[PAGE]; /* can never be read */
     } dry;
     char strings[STRINGS_ROOM];
@@ -313,6 +315,7 @@ static struct {
     uint32_t argc, envc;
     char *argument[ARGUMENTS_MAX], *variable[HS_ROOM + 1]; /* and what follows the last one */
     char *end;
+    uint32_t offset; /* on a page; changes from each dry run to the next */
     struct pages {
         char *from, *to;
     } readable[HS_SECRETS_MAX + 2];
@@ -336,16 +339,24 @@ enum place {
     PLACES
 };
 
-/* Where arguments are on their pages. So no bit of an address is the same in both, nor whether an argument is longer than most numbers. */
-static void place_apart(enum place place)
+/* Says where hidden strings are on their pages. So no bit of an address is the same in an ODD run and an OTHER one, nor whether an
+ * argument is longer than most numbers. */
+static void choose_offset(enum place place)
 {
     static uint16_t offsets[ARGUMENTS_MAX + 1];
     uint16_t *const offset = &offsets[dry.argc];
     if (place == ODD)
         HS_SYS(SYS_getrandom, offset, sizeof *offset, 0);
-    char *at = laid->dry.arguments + ((place == ODD ? *offset : ~*offset) & (PAGE - 1));
+    dry.offset = place == JOINED ? 0 : place == ODD ? *offset & (PAGE - 1) : ~*offset & (PAGE - 1);
+}
+
+/* Lays arguments near to each other and far apart by turns. */
+static void place_apart(enum place place)
+{
+    const uint32_t steps = place == ODD ? dry.offset : ~dry.offset;
+    char *at = laid->dry.arguments + dry.offset;
     for (uint32_t i = 1; i < dry.argc; i++) {
-        const uint32_t near = 1 + (*offset >> i % 8) % NEAR_MAX;
+        const uint32_t near = 1 + (steps >> i % 8) % NEAR_MAX;
         dry.argument[i] = at;
         at += i % 2 == (place == ODD) ? near : FAR - near;
     }
@@ -361,7 +372,7 @@ static void place_arguments(enum place place, size_t name_size, const unsigned c
     char *at = laid->dry.arguments;
     for (uint32_t i = 1; i < dry.argc; i++) {
         dry.argument[i] = at;
-        at += 1 + random[i] % LENGTH_MAX;
+        at += ALIGNED * (1 + random[i] % (LENGTH_MAX / ALIGNED));
     }
 }
 
@@ -379,9 +390,10 @@ static size_t shown_size(const char *variable, uint32_t index)
     return dry.is_secret[index] ? (size_t)(strchr(variable, '=') + 1 - variable) : strlen(variable) + 1;
 }
 
-/* Lays variables of the environment, from the one at `first` on, up to one that is secret or to the last one. They end at `end`, behind
- * which nothing can be read. Returns where they begin, NULL on failure. */
-static char *lay_part(const char *strings, uint32_t first, uint32_t count, char *end, enum place place)
+/* Lays variables of the environment, from the one at `first` on, up to one that is secret or to the last one. They end `before` bytes
+ * before `end`, behind which nothing can be read. What lies between is no value, and differs from one dry run to the next, also in where
+ * it begins: where there is none, reading the value is noticed at once. Returns where they begin, NULL on failure. */
+static char *lay_part(const char *strings, uint32_t first, uint32_t count, char *end, uint32_t before, enum place place)
 {
     const char *at = strings;
     size_t size = 0;
@@ -389,10 +401,13 @@ static char *lay_part(const char *strings, uint32_t first, uint32_t count, char 
         size += shown_size(at, i);
         at += strlen(at) + 1;
     }
-    char *to = end - size;
+    char *to = end - before - size;
     if (open_pages(to, end) != 0)
         return NULL;
     fill_before(to, place);
+    HS_SYS(SYS_getrandom, end - before, before, 0);
+    for (char *at_value = end - before; at_value < end; at_value++)
+        *at_value |= 1;
     for (uint32_t i = first; i < first + count; i++) {
         dry.variable[i] = to;
         size = shown_size(strings, i);
@@ -420,9 +435,12 @@ static char *lay_environment(const struct hs_job *job, enum place place)
     for (uint32_t to = envc, from; to > 0; to = from) {
         for (from = to - 1; from > 0 && !dry.is_secret[from - 1]; from--)
             ;
-        if (dry.is_secret[to - 1])
+        uint32_t before = 0;
+        if (dry.is_secret[to - 1]) {
             end = page_of(end) - PAGE;
-        if (!(end = lay_part(begins[from], from, to - from, end, place)))
+            before = dry.offset * (2 * to + 1) & (PAGE - 1);
+        }
+        if (!(end = lay_part(begins[from], from, to - from, end, before, place)))
             return NULL;
     }
     return end;
@@ -475,6 +493,7 @@ int hs_strings_lay_dry(const struct hs_job *job, const struct hs_start *start, s
     dry.argc = job->head->argc;
     dry.envc = job->head->envc;
     dry.is_secret = is_secret;
+    choose_offset(place);
     dry.readable_count = 0;
     dry.is_laid = 1;
     dry.end = laid->dry.behind - 2 * PAGE * place;

@@ -33,6 +33,7 @@ static void what_reads_flags_or_is_not_known_is_noticed(void)
     CHECK(!is_set_anew("\x0f\x44\xc1"));                /* cmove %ecx, %eax */
     CHECK(!is_set_anew("\xc3"));                        /* ret: an assembler's function may give flags back */
     CHECK(!is_set_anew("\xe8\x01\0\0\0\x90\x0f\x94\xc0")); /* call of a function that has sete %al */
+    CHECK(!is_set_anew("\xf3\x66\xb8\x01\0\x9f\x0f\x94\xc0\x31\xc0")); /* mov $1, %ax with one more prefix; lahf */
     CHECK(!is_set_anew("\x9c"));                        /* pushf */
     CHECK(!is_set_anew("\xff\xc0"));                    /* inc %eax leaves the carry flag */
     CHECK(!is_set_anew("\xc5\xfd\x74\x0f"));            /* vpcmpeqb (%rdi), %ymm0, %ymm1 */
