@@ -52,12 +52,29 @@ pub(crate) const GUARD_ROTATION: u32 = 17;
 #[cfg(target_arch = "aarch64")]
 pub(crate) const GUARD_ROTATION: u32 = 0;
 
+/// Returns what of a process's registers lasts from one function to the next, beside the stack: how floating-point numbers are rounded and
+/// trapped, x87's registers, and where gs leads.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn modes(pid: i32) -> io::Result<Vec<u64>> {
+    let floating: libc::user_fpregs_struct = read_set(pid, NT_PRFPREG)?;
+    let segments = Registers::of(pid)?.0;
+    let words = [floating.cwd, floating.swd, floating.ftw].map(u64::from).into_iter();
+    let words = words.chain([u64::from(floating.mxcsr), segments.gs_base, segments.gs, segments.fs]);
+    Ok(words.chain(floating.st_space.map(u64::from)).collect())
+}
+#[cfg(target_arch = "aarch64")]
+pub(crate) fn modes(_: i32) -> io::Result<Vec<u64>> {
+    Ok(Vec::new())
+}
+
 /// The registers of a stopped process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Registers(libc::user_regs_struct);
 
 /// elf.h: the sets of registers.
 const NT_PRSTATUS: usize = 1;
+#[cfg(target_arch = "x86_64")]
+const NT_PRFPREG: usize = 2;
 #[cfg(target_arch = "aarch64")]
 const NT_ARM_SYSTEM_CALL: usize = 0x404;
 

@@ -98,16 +98,16 @@ pub(super) fn judge(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
             run.seen.rseq = (a, b);
             Ok(After::Nothing)
         }
+        libc::SYS_rt_sigaction => note_signals(run, call, b, 4),
+        libc::SYS_rt_sigprocmask => note_signals(run, call, b, 1),
         libc::SYS_set_robust_list
-        | libc::SYS_rt_sigaction
-        | libc::SYS_rt_sigprocmask
         | libc::SYS_getuid
         | libc::SYS_geteuid
         | libc::SYS_getgid
         | libc::SYS_getegid => Ok(After::Nothing),
         // A handler is told a state of its stack that depends on whether anything has ever disabled it.
         libc::SYS_sigaltstack if a == 0 || run.word(a + 8).is_ok_and(|flags| flags as u32 == 0) => {
-            Ok(After::Nothing)
+            note_signals(run, call, a, 3)
         }
         libc::SYS_uname => {
             run.seen.looks.system |= !run.is_loader(call.ip);
@@ -128,6 +128,18 @@ pub(super) fn judge(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
         libc::SYS_gettimeofday if run.is_known_library() => Ok(After::Time { buffer: a }),
         _ => judge_files(run, call),
     }
+}
+
+/// Notes what a call tells the kernel about signals, which is in no memory: its number, its first argument, and `count` words at `told`.
+fn note_signals(run: &mut Run<'_>, call: Entry, told: u64, count: u64) -> Result<After, Refusal> {
+    if told != 0 {
+        let which = if told == call.args[0] { 0 } else { call.args[0] };
+        let mut words = vec![call.number as u64, which];
+        // What cannot be read, the kernel refuses.
+        words.extend((0..count).map_while(|i| run.word(told + 8 * i).ok()));
+        run.seen.signals.push(words);
+    }
+    Ok(After::Nothing)
 }
 
 /// Judges calls about files and descriptors.

@@ -58,6 +58,13 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Ve
     if ends != others_ends {
         return refuse(Reason::ConstructorsDiffer, "where the thread's number is");
     }
+    if one.seen.signals != other.seen.signals {
+        return refuse(Reason::ConstructorsDiffer, "what is done at signals");
+    }
+    let modes = registers::modes(one.pid).map_err(lost)?;
+    if modes != registers::modes(other.pid).map_err(lost)? {
+        return refuse(Reason::ConstructorsDiffer, "the modes of floating-point numbers, x87's registers or gs");
+    }
     let pages = [Pages::of(one.pid).map_err(lost)?, Pages::of(other.pid).map_err(lost)?];
     let pieces = [vec![0; CHUNK], vec![0; CHUNK]];
     let mut pair = Pair { one, other, thread, counts: Vec::new(), pages, pieces };

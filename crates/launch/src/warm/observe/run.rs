@@ -69,6 +69,8 @@ pub(super) struct Seen {
     pub line: String,
     /// The address of the program's `main`.
     pub main: u64,
+    /// What calls have told the kernel about signals, in words.
+    pub signals: Vec<Vec<u64>>,
 }
 
 impl Seen {
