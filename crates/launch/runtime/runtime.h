@@ -440,13 +440,16 @@ HS_HIDDEN void hs_delta_apply(const struct hs_delta *delta);
 struct hs_pointers {
     uint32_t first, count; /* the row of their places */
     int in_registers;
+    int may_cross;           /* the first loads of libc's string functions, a page */
     uint16_t computed;       /* registers, as bits */
     unsigned char forms[16]; /* of each, as bits */
 };
 HS_HIDDEN void hs_pointers_forget(void);
 HS_HIDDEN int hs_pointers_rename(struct hs_pointers *out, struct hs_arrival *at, uintptr_t given);
-HS_HIDDEN int hs_pointers_registers_agree(struct hs_pointers *saved, const struct hs_arrival *then, const struct hs_pointers *row,
-                                          const struct hs_arrival *now);
+/* HS_CANNOT_SAY: they agree as far as they can be compared. */
+enum hs_agreement { HS_DISAGREES, HS_AGREES, HS_CANNOT_SAY };
+HS_HIDDEN enum hs_agreement hs_pointers_compare_registers(struct hs_pointers *saved, const struct hs_arrival *then,
+                                                          const struct hs_pointers *row, const struct hs_arrival *now);
 HS_HIDDEN void hs_pointers_drop(const struct hs_pointers *row);
 HS_HIDDEN void hs_pointers_apply(const struct hs_pointers *row);
 HS_HIDDEN void hs_pointers_apply_to_registers(const struct hs_pointers *row, struct hs_arrival *at);

@@ -169,7 +169,6 @@ fn what_depends_on_where_strings_lie_is_as_it_should_be() {
     }
 }
 
-/// Values made from the number: its double, its parity, and whether there are any arguments.
 /// The seconds of the clock, read past libc, are the same in all runs that learn; later they are others.
 #[test]
 fn seconds_that_several_runs_have_in_common_are_read_anew() {
@@ -187,6 +186,7 @@ fn assert_entered_late_by(victim: &Victim, launcher: &Launcher, what: &str) {
     assert!(tool.at_point - before >= MOST, "{what}: {} after {before}", tool.at_point);
 }
 
+/// Values made from the number: its double, its parity, and whether there are any arguments.
 #[test]
 fn what_depends_on_the_number_of_arguments_is_as_it_should_be() {
     for what in ["DERIVED", "ODD"] {
@@ -203,9 +203,11 @@ fn an_environment_is_that_of_the_request() {
             run(&early(what), &launcher, request);
         }
     }
-    for what in ["VALUES", "SET", "UNSET", "CONSTANT", "WALKS", "ARRAY"] {
+    for what in ["VALUES", "SET", "UNSET", "CONSTANT", "WALKS"] {
         assert_entered_late(&early(what), same_environment, what);
     }
+    // It has the arrays that the kernel has made.
+    assert_entered_at_main(&early("ARRAY"), same_environment, "ARRAY");
 }
 
 /// The first number of arguments is learned with the variable, the second one without it.

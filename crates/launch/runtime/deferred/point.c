@@ -309,32 +309,12 @@ uint32_t hs_point_differs(void)
     return found;
 }
 
-/* The extended state as it is compared: parts that are not in use are as new, which is zero but for the modes of x87. */
-static void normalize(struct hs_arrival *at)
-{
-    uint64_t present;
-    memcpy(&present, at->extended + 512, sizeof present);
-    if (!(present & 1))
-        memcpy(at->extended, &(uint16_t){0x37f}, sizeof(uint16_t));
-}
-
-static int same_extended(const struct hs_arrival *saved)
-{
-    static struct hs_arrival a, b;
-    a = arrival;
-    b = *saved;
-    normalize(&a);
-    normalize(&b);
-    return memcmp(a.extended, b.extended, 512) == 0 &&
-           memcmp(a.extended + 512 + 64, b.extended + 512 + 64, sizeof a.extended - 512 - 64) == 0;
-}
-
 /* Whether this run has arrived in the same state as the one that is saved. */
-static int agrees(struct variant *saved, uintptr_t given, int number, const struct hs_pointers *pointers)
+static enum hs_agreement compare(struct variant *saved, uintptr_t given, int number, const struct hs_pointers *pointers)
 {
-    return given == point.saved_given && number == saved->saved_errno &&
-           hs_pointers_registers_agree(&saved->pointers, &saved->arrival, pointers, &arrival) && same_extended(&saved->arrival) &&
-           hs_state_is_at_point() && hs_memory_stack_is_at_point() && hs_delta_matches(&saved->delta, point.start);
+    const int same = given == point.saved_given && number == saved->saved_errno && hs_state_is_at_point() &&
+                     hs_memory_stack_is_at_point() && hs_delta_matches(&saved->delta, point.start);
+    return same ? hs_pointers_compare_registers(&saved->pointers, &saved->arrival, pointers, &arrival) : HS_DISAGREES;
 }
 
 /* Whether the process is in a state that can be saved and returned to. */
@@ -408,15 +388,16 @@ static void learn(uintptr_t given, int number, const struct hs_pointers *pointer
         save(given, number, pointers);
         return;
     }
-    if (!agrees(point.watched, given, number, pointers)) {
-        if (++point.watched->disagreeing < DISAGREEING_MAX)
-            save(given, number, pointers);
-        else
-            point.watched->stage = REFUSED;
-        return;
+    const enum hs_agreement found = compare(point.watched, given, number, pointers);
+    if (found != HS_AGREES && ++point.watched->disagreeing == DISAGREEING_MAX) {
+        point.watched->stage = REFUSED;
+    } else if (found == HS_DISAGREES) {
+        save(given, number, pointers);
+    } else {
+        hs_pointers_drop(pointers);
+        if (found == HS_AGREES && ++point.watched->agreeing == AGREEING)
+            point.watched->stage = AGREED;
     }
-    hs_pointers_drop(pointers);
-    point.watched->stage = ++point.watched->agreeing == AGREEING ? AGREED : LEARNING;
 }
 
 /* Compares the state of a dry run that has arrived. If that of a clone is not the one that was saved, this process learns for itself. */
@@ -426,13 +407,13 @@ static void judge(uintptr_t given, int number, const struct hs_pointers *pointer
         learn(given, number, pointers);
         return;
     }
-    const int is_same = agrees(point.watched, given, number, pointers);
+    const enum hs_agreement found = compare(point.watched, given, number, pointers);
     hs_pointers_drop(pointers);
     if (point.watched->stage == AGREED) {
-        point.differs = is_same ? 0 : HS_DIFFERS_POINT;
-    } else if (is_same) {
+        point.differs = found == HS_DISAGREES ? HS_DIFFERS_POINT : 0;
+    } else if (found == HS_AGREES) {
         point.watched->stage = AGREED;
-    } else {
+    } else if (found == HS_DISAGREES) {
         forget();
         point.is_unlike = 1;
     }

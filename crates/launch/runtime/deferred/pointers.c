@@ -8,7 +8,8 @@
  * strings and their lengths are elsewhere in each, so that these do not agree. There is one exception. The usual first look at an argument
  * is that of a string function of libc, which has just found out whether its first load crosses a page. So a register may hold one of
  * the forms below of the addresses in rdi and rsi, with flags of it. It is computed anew where a run begins. The load may cross a page
- * then, which is no different where the next page can be read, too.
+ * then, which is no different where the next page can be read, too. In a dry run where it would, the function goes another way to its first
+ * load: of its registers only those are compared that a function has to keep.
  */
 #define _GNU_SOURCE
 #include <string.h>
@@ -23,6 +24,11 @@
 #define RED_ZONE 128
 /* In an arrival's registers. */
 enum { RSI = 4, RDI = 5 };
+/* Those that a function has to keep (x86-64 psABI, 3.2.1), as bits: rbx, rbp, r12 to r15, rsp. */
+#define KEPT 0xf842u
+/* libc's string functions go another way if one of their first loads, in which they look at so many bytes, crosses a page. */
+#define PAGE 4096
+#define FIRST_LOADS 256
 /* Of the flags, those that arithmetic sets. */
 #define ARITHMETIC 0x8d5ul
 /* How much can be read behind an argument at least if a load may cross a page: a vector of AVX2. A longer load could fault behind all
@@ -78,6 +84,15 @@ static unsigned forms_in(uint64_t word, const struct hs_arrival *at)
     return found;
 }
 
+/* Whether such a function may find that its first loads cross a page. */
+static int may_cross(const struct hs_arrival *at)
+{
+    int found = 0;
+    for (int form = 0; form < 3; form++)
+        found |= form_of(form, at) > PAGE - FIRST_LOADS;
+    return found;
+}
+
 /* Whether an instruction is libc's. */
 static int is_libc(uintptr_t place)
 {
@@ -95,8 +110,10 @@ static int rename_registers(struct hs_pointers *out, struct hs_arrival *at)
 {
     int count = 0;
     uint64_t name, word;
+    const int in_libc = is_libc(at->place);
+    out->may_cross = in_libc && may_cross(at);
     for (int i = 0; i < 16; i++)
-        out->forms[i] = (unsigned char)(is_libc(at->place) && i != RSI && i != RDI && i != HS_RSP ? forms_in(at->general[i], at) : 0);
+        out->forms[i] = (unsigned char)(in_libc && i != RSI && i != RDI && i != HS_RSP ? forms_in(at->general[i], at) : 0);
     for (int i = 0; i < 16; i++) {
         const int found = hs_strings_name_of(at->general[i], &name);
         if (found < 0)
@@ -134,20 +151,65 @@ int hs_pointers_rename(struct hs_pointers *out, struct hs_arrival *at, uintptr_t
     return 0;
 }
 
-/* Whether the registers of two arrivals agree, but for vectors. Notes which of the saved ones are to be computed. */
-int hs_pointers_registers_agree(struct hs_pointers *saved, const struct hs_arrival *then, const struct hs_pointers *row,
-                                const struct hs_arrival *now)
+/* The extended state as it is compared: parts that are not in use are as new, which is zero but for the modes of x87. */
+static void normalize(struct hs_arrival *at)
 {
+    uint64_t present;
+    memcpy(&present, at->extended + 512, sizeof present);
+    if (!(present & 1))
+        memcpy(at->extended, &(uint16_t){0x37f}, sizeof(uint16_t));
+}
+
+static int same_extended(const struct hs_arrival *then, const struct hs_arrival *now)
+{
+    static struct hs_arrival a, b;
+    a = *now;
+    b = *then;
+    normalize(&a);
+    normalize(&b);
+    return memcmp(a.extended, b.extended, 512) == 0 &&
+           memcmp(a.extended + 512 + 64, b.extended + 512 + 64, sizeof a.extended - 512 - 64) == 0;
+}
+
+/* Whether all registers of two arrivals agree. Notes which of the saved ones are to be computed. */
+static int agree(struct hs_pointers *saved, const struct hs_arrival *then, const struct hs_pointers *row, const struct hs_arrival *now)
+{
+    unsigned char forms[16];
+    uint16_t computed = saved->computed;
     for (int i = 0; i < 16; i++) {
+        forms[i] = saved->forms[i];
         if (then->general[i] == now->general[i])
             continue;
-        saved->forms[i] &= row->forms[i];
-        if (!saved->forms[i] || hs_strings_size_behind() < READABLE)
+        forms[i] &= row->forms[i];
+        if (!forms[i] || hs_strings_size_behind() < READABLE)
             return 0;
-        saved->computed |= (uint16_t)(1u << i);
+        computed |= (uint16_t)(1u << i);
     }
     const uint64_t differ = then->flags ^ now->flags;
-    return then->place == now->place && !(differ & ~ARITHMETIC) && (!differ || saved->computed || hs_flags_are_set_anew(now->place));
+    if (then->place != now->place || (differ & ~ARITHMETIC) || (differ && !computed && !hs_flags_are_set_anew(now->place)) ||
+        !same_extended(then, now))
+        return 0;
+    memcpy(saved->forms, forms, sizeof forms);
+    saved->computed = computed;
+    return 1;
+}
+
+/* Whether a function of libc's has been called with the same in all registers that it keeps. */
+static int kept_agree(const struct hs_arrival *then, const struct hs_arrival *now)
+{
+    int same = is_libc(then->place) && !((then->flags ^ now->flags) & ~ARITHMETIC);
+    for (int i = 0; i < 16; i++)
+        same &= !(KEPT & 1u << i) || then->general[i] == now->general[i];
+    return same;
+}
+
+/* Compares the registers of two arrivals. */
+enum hs_agreement hs_pointers_compare_registers(struct hs_pointers *saved, const struct hs_arrival *then, const struct hs_pointers *row,
+                                                const struct hs_arrival *now)
+{
+    if (agree(saved, then, row, now))
+        return HS_AGREES;
+    return row->may_cross && kept_agree(then, now) ? HS_CANNOT_SAY : HS_DISAGREES;
 }
 
 /* Gives back the row that was made last. */
