@@ -153,7 +153,8 @@ static int finds_list(struct dl_phdr_info *info, size_t size, void *data)
     extern const char __ehdr_start[] HS_HIDDEN;
     (void)size;
     (void)data;
-    if (info->dlpi_addr == (uintptr_t)__ehdr_start || starts(name, "libc.so.") || starts(name, "libc-2.") || starts(name, "ld-") || starts(name, "libpthread"))
+    if (info->dlpi_addr == (uintptr_t)__ehdr_start || starts(name, "libc.so.") || starts(name, "libc-2.") || starts(name, "ld-") ||
+        starts(name, "libpthread"))
         return 0;
     for (int i = 0; i < info->dlpi_phnum; i++)
         if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)

@@ -75,7 +75,8 @@ __attribute__((naked, used)) static void enter(void)
             "2:\tlea hs_signals_handlers(%rip), %rax\n\tmov (%rax,%rdi,8), %rax\n\t"
             "push %rax\n\txor %eax, %eax\n\tret\n"
             "1:\tpush %rdi\n\tpush %rsi\n\tpush %rdx\n\tpush %rcx\n\tpush %r8\n\tpush %r9\n\tpush %r10\n\tpush %r11\n\t"
-            "sub $8, %rsp\n\tmov %rsi, %rax\n\tmov %edi, %esi\n\tmov %rdx, %rdi\n\tmov %rax, %rdx\n\tcld\n\tcall hs_signals_interrupt\n\tadd $8, %rsp\n\t"
+            "sub $8, %rsp\n\tmov %rsi, %rax\n\tmov %edi, %esi\n\tmov %rdx, %rdi\n\tmov %rax, %rdx\n\t"
+            "cld\n\tcall hs_signals_interrupt\n\tadd $8, %rsp\n\t"
             "pop %r11\n\tpop %r10\n\tpop %r9\n\tpop %r8\n\tpop %rcx\n\tpop %rdx\n\tpop %rsi\n\tpop %rdi\n\tjmp 2b");
 }
 _Static_assert(__builtin_offsetof(siginfo_t, si_code) == 8 && SI_USER <= 0 && SI_TKILL <= 0 && SI_QUEUE <= 0, "as `enter` has it");

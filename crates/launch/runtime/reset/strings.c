@@ -43,7 +43,7 @@ extern char *program_invocation_name, *program_invocation_short_name;
 #define LENGTH_MAX 256
 /* By this in one dry run out of three: a tool that asks whether an argument is aligned is told so there, and not in others. */
 #define ALIGNED 64
-/* From one hidden argument to the next: by turns next to nothing, and more than nearly all arguments are long. */
+/* From one hidden argument to the next: next to nothing, and then more than nearly all arguments are long. */
 #define NEAR_MAX 8
 #define FAR (2 * PAGE)
 _Static_assert(STRINGS_ROOM % PAGE == 0, "the strings end a page");
@@ -350,7 +350,7 @@ static void choose_offset(enum place place)
     dry.offset = place == JOINED ? 0 : place == ODD ? *offset & (PAGE - 1) : ~*offset & (PAGE - 1);
 }
 
-/* Lays arguments near to each other and far apart by turns. */
+/* Lays every other argument near to the one before it, and the rest far apart. */
 static void place_apart(enum place place)
 {
     const uint32_t steps = place == ODD ? dry.offset : ~dry.offset;
