@@ -348,6 +348,7 @@ HS_HIDDEN HS_GENERAL int hs_sites_tail_is_free(uintptr_t site);
 
 /* gate.c: has every system call of a run come to calls.c. */
 HS_HIDDEN void hs_gate_prepare(void);
+HS_HIDDEN int hs_gate_take_stack(void);
 HS_HIDDEN int hs_gate_open(void);
 HS_HIDDEN int hs_gate_open_again(void);
 HS_HIDDEN void hs_gate_close(void);

@@ -102,6 +102,12 @@ fn a_deep_stack_is_not_left_to_the_next_run() {
     compare(&[&["deep"], &["under"], &["around"]]);
 }
 
+/// Functions that follow may read by mistake what they have not written.
+#[test]
+fn system_calls_leave_nothing_of_ours_on_the_stack() {
+    compare(&[&["calls"]]);
+}
+
 #[test]
 fn advice_on_memory_that_is_not_saved_is_no_business_of_the_next_run() {
     for advice in ["0", "1", "2", "3", "4", "5", "6"] {

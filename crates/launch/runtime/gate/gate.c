@@ -4,11 +4,15 @@
  * tool's makes it. Only calls in the runtime's own text are exempt. calls.c decides what happens to it. A signal for each call would cost
  * more than most calls. So an instruction of libc or ld.so that has come here once is replaced, between two runs, by a jump to a slot in
  * the runtime's text. The slot asks calls.c by a plain call, and makes the system call itself. Runs in processes of their own tell the
- * zygote of such instructions, which replaces them before it forks again.
+ * zygote of such instructions, which replaces them before it forks again. It has replaced those of common calls before: the frame of a
+ * signal would stay on the tool's stack.
  *
  * The replaced instruction is `mov $number, %eax` right before the `syscall`, which stays: a jump to that alone still comes to the handler.
  * Since glibc 2.41 one `syscall` makes all calls at which a thread can be cancelled, and the number comes from the stack; there it is
  * `mov n(%rsp), %rax`. Without such an instruction it is the `syscall` with the comparison behind it (sites.c).
+ *
+ * In the first thread the slot works on a stack of the runtime's, so that it leaves nothing on the tool's: a function that is called later
+ * may read what it has not written.
  *
  * The kernel turns the dispatch off in children and new threads. Threads turn it on for themselves (threads.c). The gate does not concern
  * a child: a page that the kernel clears for children tells it apart.
@@ -41,12 +45,16 @@
 #define PAGE 4096ul
 #define CALL_BYTES 2
 #define MOVE_BYTES 5
+/* Before these, more of the same instruction, or of the one before, is looked at. */
+#define PREFIX_BYTES 3
 #define JUMP_BYTES 5
 #define SLOT_BYTES 64
-#define SLOTS 192
+#define SLOTS 256
 #define SITES_MAX 1024
 /* Bytes that a function may use below its stack pointer. */
 #define RED_ZONE 128
+/* Of the runtime's stack, below which nothing is mapped. */
+#define STACK_BYTES (64 * 1024ul)
 
 /* Offsets in a slot:  0 what loads the number, or nothing  5 lea native(%rip), %rcx   12 jmp hs_gate_entry
  *                     17 native: syscall   19 cmp $-4096, %rax   25 jmp *back(%rip)   32 back: where the site goes on
@@ -58,15 +66,23 @@
 __asm__(".pushsection .text\n\t.balign 4096\n\t.globl hs_gate_slots\n\t.hidden hs_gate_slots\n"
         "hs_gate_slots:\n\t.cfi_startproc simple\n\t.cfi_signal_frame\n\t.cfi_def_cfa rsp, 0\n\t"
         ".cfi_escape 0x10, 0x10, 0x07, 0x80, 0x00, 0x09, 0xc0, 0x1a, 0x23, 0x20\n\t"
-        ".fill 12288, 1, 0xcc\n\t.cfi_endproc\n\t.balign 4096\n\t.popsection");
+        ".fill 16384, 1, 0xcc\n\t.cfi_endproc\n\t.balign 4096\n\t.popsection");
 extern unsigned char hs_gate_slots[SLOTS * SLOT_BYTES];
 
-/* A slot's call on the stack, as hs_gate_entry makes it. */
+/* A slot's call, as hs_gate_entry makes it. */
 struct passage {
     struct hs_system_call call;
     uintptr_t rbp, rbx;
-    uintptr_t next; /* the slot's native part */
+    uintptr_t next;  /* the slot's native part */
+    uintptr_t stack; /* as it is in the slot */
 };
+
+/* Where the first thread works. `free` is 0 while it does: a handler that interrupts it then works on the stack that it has. One that
+ * leaves by siglongjmp leaves it so for the rest of the run. */
+__attribute__((used)) static struct {
+    void *first; /* the thread's pointer */
+    uintptr_t free, high;
+} work;
 
 struct range {
     uintptr_t low, high;
@@ -105,29 +121,39 @@ int hs_gate_is_worker(void)
     return gate.alive && *gate.alive;
 }
 
+/* rcx and r11 are free, as a system call changes them. */
 __attribute__((naked, used)) static void hs_gate_entry(void)
 {
     /* To an unwinder it is a part of the slot's frame. */
     __asm__(".cfi_signal_frame\n\t.cfi_def_cfa rsp, 0\n\t.cfi_escape 0x10, 0x10, 0x02, 0x72, 0x0f\n\t"
-            "lea -128(%rsp), %rsp\n\t.cfi_def_cfa_offset 128\n\t"
-            "push %rcx\n\tpush %rbx\n\tpush %rbp\n\t"
+            "mov %fs:0, %r11\n\tcmp work(%rip), %r11\n\tjne 1f\n\t"
+            "mov work+8(%rip), %r11\n\ttest %r11, %r11\n\tje 1f\n\t"
+            "movq $0, work+8(%rip)\n\txchg %r11, %rsp\n\t.cfi_def_cfa r11, 0\n\tjmp 2f\n"
+            "1:\tmov %rsp, %r11\n\tlea -128(%rsp), %rsp\n"
+            "2:\tpush %r11\n\tpush %rcx\n\tpush %rbx\n\tpush %rbp\n\t"
             "push %r9\n\tpush %r8\n\tpush %r10\n\tpush %rdx\n\tpush %rsi\n\tpush %rdi\n\tpush %rax\n\t"
-            "mov %rsp, %rbx\n\t.cfi_def_cfa rbx, 208\n\t.cfi_escape 0x10, 0x10, 0x06, 0x73, 0xc8, 0x00, 0x06, 0x23, 0x0f\n\t"
-            ".cfi_offset rbx, -144\n\t.cfi_offset rbp, -152\n\t.cfi_offset r9, -160\n\t.cfi_offset r8, -168\n\t"
-            ".cfi_offset r10, -176\n\t.cfi_offset rdx, -184\n\t.cfi_offset rsi, -192\n\t.cfi_offset rdi, -200\n\t"
-            ".cfi_offset rax, -208\n\t"
+            /* The frame is rbx+80 -> stack; registers are at rbx+n, and the address that follows is in the slot that rbx+72 leads to. */
+            "mov %rsp, %rbx\n\t.cfi_escape 0x0f, 0x04, 0x73, 0xd0, 0x00, 0x06\n\t"
+            ".cfi_escape 0x10, 0x10, 0x06, 0x73, 0xc8, 0x00, 0x06, 0x23, 0x0f\n\t"
+            ".cfi_escape 0x10, 0x03, 0x03, 0x73, 0xc0, 0x00\n\t.cfi_escape 0x10, 0x06, 0x02, 0x73, 0x38\n\t"
+            ".cfi_escape 0x10, 0x09, 0x02, 0x73, 0x30\n\t.cfi_escape 0x10, 0x08, 0x02, 0x73, 0x28\n\t"
+            ".cfi_escape 0x10, 0x0a, 0x02, 0x73, 0x20\n\t.cfi_escape 0x10, 0x01, 0x02, 0x73, 0x18\n\t"
+            ".cfi_escape 0x10, 0x04, 0x02, 0x73, 0x10\n\t.cfi_escape 0x10, 0x05, 0x02, 0x73, 0x08\n\t"
+            ".cfi_escape 0x10, 0x00, 0x02, 0x73, 0x00\n\t"
             "mov %rsp, %rdi\n\tand $-16, %rsp\n\tcld\n\tcall hs_gate_called\n\t"
             "mov %rbx, %rsp\n\t"
             "pop %rax\n\tpop %rdi\n\tpop %rsi\n\tpop %rdx\n\tpop %r10\n\tpop %r8\n\tpop %r9\n\t"
-            "pop %rbp\n\tpop %rbx\n\tpop %rcx\n\t"
-            "lea 128(%rsp), %rsp\n\tjmp *%rcx");
+            "pop %rbp\n\tpop %rbx\n\tpop %rcx\n\tpop %r11\n\t.cfi_def_cfa r11, 0\n\t"
+            "cmp work+16(%rip), %rsp\n\tjne 3f\n\t"
+            "xchg %r11, %rsp\n\t.cfi_def_cfa rsp, 0\n\tmov %r11, work+8(%rip)\n\tjmp *%rcx\n"
+            "3:\tmov %r11, %rsp\n\tjmp *%rcx");
 }
+_Static_assert(sizeof(struct passage) == 88, "as hs_gate_entry makes it");
 
 /* A patched site was reached: makes the call, or leaves it to the slot. */
 __attribute__((used)) static void hs_gate_called(struct passage *passage)
 {
-    const struct hs_call_place place = {*(const uintptr_t *)(passage->next - NATIVE + BACK),
-                                        (uintptr_t)(passage + 1) + RED_ZONE, NULL};
+    const struct hs_call_place place = {*(const uintptr_t *)(passage->next - NATIVE + BACK), passage->stack, NULL};
     /* Between two runs the runtime itself calls libc. */
     if (gate.is_revealed || gate.selector == SELECTOR_ALLOW)
         return;
@@ -166,9 +192,14 @@ __attribute__((naked, used)) static void restorer(void)
     __asm__("mov $15, %rax\n\tsyscall");
 }
 
+/* While it is set, all text that may change can be written. */
+static int is_open;
+
 static int writable(uintptr_t from, uintptr_t to, int is)
 {
     const int access = PROT_READ | PROT_EXEC | (is ? PROT_WRITE : 0);
+    if (is_open)
+        return 1;
     from &= -PAGE;
     return HS_SYS(SYS_mprotect, from, ((to + PAGE - 1) & -PAGE) - from, access) == 0;
 }
@@ -264,6 +295,13 @@ static int jump(unsigned char *at, const unsigned char *slot)
     return writable((uintptr_t)at, (uintptr_t)at + JUMP_BYTES, 0);
 }
 
+/* Whether a number is loaded by an instruction that begins there: it is no register's of a higher number, and no value that is written to
+ * memory, whose address would end with 0xb8. */
+static int is_move(const unsigned char *at)
+{
+    return at[0] == 0xb8 && (at[-1] & 0xf0) != 0x40 && at[-2] != 0xc7 && at[-3] != 0xc7;
+}
+
 /* The instruction of libc or ld.so that loads the number right before the call at `site`; NULL if it does not look as they write
  * it. */
 static unsigned char *load_of(uintptr_t site)
@@ -271,10 +309,10 @@ static unsigned char *load_of(uintptr_t site)
     /* mov %rcx, %r10; mov n(%rsp), %rax */
     static const unsigned char from_stack[] = {0x49, 0x89, 0xca, 0x48, 0x8b, 0x44, 0x24};
     unsigned char *load = (unsigned char *)site - MOVE_BYTES;
-    const uintptr_t from = (uintptr_t)load - 3;
+    const uintptr_t from = (uintptr_t)load - PREFIX_BYTES;
     if (!is_within(&gate.patched[0], from) && !is_within(&gate.patched[1], from))
         return NULL;
-    return *load == 0xb8 || memcmp(load - 3, from_stack, sizeof from_stack) == 0 ? load : NULL;
+    return is_move(load) || memcmp(load - PREFIX_BYTES, from_stack, sizeof from_stack) == 0 ? load : NULL;
 }
 
 static int may_be_patched(const unsigned char *load)
@@ -316,6 +354,61 @@ static int is_call(uintptr_t site)
         if (is_within(&gate.patched[i], site - MOVE_BYTES) && is_within(&gate.patched[i], site + CALL_BYTES))
             return memcmp((const void *)site, code, sizeof code) == 0;
     return 0;
+}
+
+/* Whether many tools make it. */
+static int is_common(int32_t number)
+{
+    static const unsigned short common[] = {
+        SYS_read, SYS_write, SYS_open, SYS_close, SYS_stat, SYS_fstat, SYS_lstat, SYS_newfstatat, SYS_poll, SYS_lseek, SYS_mmap,
+        SYS_mprotect, SYS_munmap, SYS_mremap, SYS_brk, SYS_madvise, SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_sigaltstack,
+        SYS_ioctl, SYS_pread64, SYS_pwrite64, SYS_readv, SYS_writev, SYS_access, SYS_faccessat, SYS_openat, SYS_dup, SYS_dup2,
+        SYS_dup3, SYS_fcntl, SYS_pipe2, SYS_getcwd, SYS_chdir, SYS_mkdir, SYS_rmdir, SYS_unlink, SYS_unlinkat, SYS_rename,
+        SYS_renameat, SYS_readlink, SYS_readlinkat, SYS_ftruncate, SYS_fallocate, SYS_fsync, SYS_getdents64, SYS_statfs,
+        SYS_fstatfs, SYS_statx, SYS_umask, SYS_chmod, SYS_fchmod, SYS_utimensat, SYS_getrusage, SYS_sysinfo, SYS_times, SYS_uname,
+        SYS_prlimit64, SYS_getrlimit, SYS_setrlimit, SYS_getrandom, SYS_sched_getaffinity, SYS_sched_yield, SYS_futex,
+        SYS_clock_nanosleep, SYS_prctl, SYS_sendfile, SYS_memfd_create,
+    };
+    for (size_t i = 0; i < sizeof common / sizeof *common; i++)
+        if (common[i] == number)
+            return 1;
+    return 0;
+}
+
+/* Patches the sites of common calls in a text of libc's or ld.so's: a `syscall` right behind what loads such a number. */
+static void patch_common(const struct range *text)
+{
+    static const unsigned char call[CALL_BYTES] = {0x0f, 0x05}, zero[] = {0x31, 0xc0};
+    const uintptr_t end = text->high - HS_TAIL_BYTES;
+    for (uintptr_t at = text->low + MOVE_BYTES + PREFIX_BYTES; at <= end; at += CALL_BYTES) {
+        at = (uintptr_t)memmem((const void *)at, text->high - at, call, sizeof call);
+        if (!at || at > end)
+            return;
+        const unsigned char *const load = load_of(at);
+        int32_t number = -1;
+        if (load && *load == 0xb8)
+            memcpy(&number, load + 1, sizeof number);
+        else if (memcmp((const void *)(at - sizeof zero), zero, sizeof zero) == 0 && hs_sites_tail_is_free(at))
+            number = SYS_read;
+        if (is_common(number))
+            patch(at);
+    }
+}
+
+static void patch_all_common(void)
+{
+    const uintptr_t slots = (uintptr_t)hs_gate_slots;
+    int can = writable(slots, slots + SLOTS * SLOT_BYTES, 1);
+    for (size_t i = 0; i < sizeof gate.patched / sizeof *gate.patched; i++)
+        can &= gate.patched[i].low && writable(gate.patched[i].low, gate.patched[i].high, 1);
+    is_open = can;
+    for (size_t i = 0; can && i < sizeof gate.patched / sizeof *gate.patched; i++)
+        patch_common(&gate.patched[i]);
+    is_open = 0;
+    writable(slots, slots + SLOTS * SLOT_BYTES, 0);
+    for (size_t i = 0; i < sizeof gate.patched / sizeof *gate.patched; i++)
+        if (gate.patched[i].low)
+            writable(gate.patched[i].low, gate.patched[i].high, 0);
 }
 
 /* In the zygote, before a fork: patches the sites that earlier forks have reported. */
@@ -550,6 +643,18 @@ void hs_gate_prepare(void)
     hs_sites_open(gate.patched[0].low, gate.patched[0].high);
     void *shared = hs_own_map(sizeof *gate.reported, MAP_SHARED | MAP_ANONYMOUS, -1);
     gate.reported = shared != MAP_FAILED ? shared : NULL;
+    patch_all_common();
+}
+
+/* Takes memory to work in, in the zygote, when the tool's has been saved; -1 if there is none. */
+int hs_gate_take_stack(void)
+{
+    void *made = hs_own_map(STACK_BYTES, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    if (made == MAP_FAILED)
+        return -1;
+    work.first = __builtin_thread_pointer();
+    work.high = (uintptr_t)made + STACK_BYTES;
+    return 0;
 }
 
 /* Opens the gate in a new worker: -1 if the kernel has no such thing. No call is dispatched yet. */
@@ -579,6 +684,7 @@ int hs_gate_open_again(void)
 /* From here on calls are dispatched. */
 void hs_gate_close(void)
 {
+    work.free = work.high;
 #ifndef HS_WITHOUT_GATE
     gate.selector = SELECTOR_BLOCK;
 #endif

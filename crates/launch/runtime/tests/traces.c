@@ -12,6 +12,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -122,6 +123,54 @@ static void below(void)
     for (size_t i = sizeof depths / sizeof *depths; i-- > 0;)
         found[i] = left_at(depths[i]) ? '1' : '0';
     puts(found);
+}
+
+#define ROOM 16384
+/* Of the room, libc's functions may use these bytes below their caller. */
+#define USED 1024
+#define FILLED 0x5a
+
+static __attribute__((noinline)) void fill_room(void)
+{
+    char room[ROOM];
+    memset(room, FILLED, sizeof room);
+    __asm__ volatile("" ::"r"(room) : "memory");
+}
+
+static __attribute__((noinline)) int changed_in_room(void)
+{
+    volatile char room[ROOM];
+    int changed = 0;
+    for (size_t i = 0; i < sizeof room - USED; i++)
+        changed += room[i] != FILLED;
+    return changed;
+}
+
+/* How much of what was left on the stack is gone after system calls. */
+static void after_calls(void)
+{
+    struct stat about;
+    char byte;
+    sigset_t mask;
+    stack_t stack;
+    char *const page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    fill_room();
+    const int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    (void)!read(fd, &byte, 1);
+    (void)!write(fd, &byte, 1);
+    fstat(fd, &about);
+    lseek(fd, 0, SEEK_SET);
+    fcntl(fd, F_GETFL);
+    close(fd);
+    access("/absent", R_OK);
+    unlink("/absent");
+    rename("/absent", "/absent");
+    (void)!readlink("/absent", &byte, 1);
+    sigprocmask(SIG_SETMASK, NULL, &mask);
+    sigaltstack(NULL, &stack);
+    mprotect(page, 4096, PROT_READ | PROT_WRITE);
+    munmap(page, 4096);
+    printf("%d\n", changed_in_room());
 }
 
 /* The random bytes that the kernel gives each process. */
@@ -242,6 +291,8 @@ int main(int argc, char **argv)
         behind();
     else if (strcmp(how, "below") == 0)
         below();
+    else if (strcmp(how, "calls") == 0)
+        after_calls();
     else if (strcmp(how, "random") == 0)
         of_random();
     else if (strcmp(how, "deep") == 0)
