@@ -420,7 +420,7 @@ HS_HIDDEN int hs_point_serves(const struct hs_job *job);
 HS_HIDDEN int hs_point_learns_from(const struct hs_job *job);
 HS_HIDDEN const unsigned char *hs_point_may_run_dry(const struct hs_job *job, unsigned *before);
 HS_HIDDEN void hs_point_begin_dry(const struct hs_job *job, const struct hs_call *call);
-HS_HIDDEN void hs_point_interrupt(void *context, int number, int code);
+HS_HIDDEN void hs_point_interrupt(void *context, int number, const int *code);
 HS_HIDDEN uint32_t hs_point_differs(void);
 HS_HIDDEN void hs_point_enter(const struct hs_job *job) __attribute__((noreturn));
 HS_HIDDEN struct hs_arrival *hs_point_arrival(void);

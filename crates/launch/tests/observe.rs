@@ -93,6 +93,12 @@ fn what_differs_from_start_to_start_keeps_a_tool_cold() {
         ("count_some", Reason::ConstructorsDiffer),
         ("count_most", Reason::ConstructorsDiffer),
         ("count_away", Reason::KeepsArguments),
+        ("count_signal", Reason::ConstructorsDiffer),
+        ("count_mask", Reason::ConstructorsDiffer),
+        #[cfg(target_arch = "x86_64")]
+        ("count_rounding", Reason::ConstructorsDiffer),
+        #[cfg(target_arch = "x86_64")]
+        ("count_x87", Reason::ConstructorsDiffer),
         ("libc_table", Reason::ConstructorsDiffer),
         ("free_page", Reason::ConstructorCall),
         ("log_line", Reason::WritesFiles),

@@ -159,13 +159,23 @@ fn what_depends_on_where_strings_lie_is_as_it_should_be() {
         "MAPS_FILE",
         "ENDS_RAW",
         "EXECUTES",
+        "PLACE",
+        "TRAPS",
+        "TRAPS_TWICE",
+        "RANDOM",
+        "LEAVES",
     ] {
         for launcher in [unaudited(), audited()] {
             compare(&early(what), &launcher, same_environment);
         }
     }
+    for what in ["INSIDE", "PLACE", "LEAVES"] {
+        for launcher in [unaudited(), audited()] {
+            assert!(run(&early(what), &launcher, same_environment) >= MOST, "{what}");
+        }
+    }
     for launcher in [unaudited(), audited()] {
-        assert!(run(&early("INSIDE"), &launcher, same_environment) >= MOST);
+        compare(&early("DISTANCE"), &launcher, request);
     }
 }
 

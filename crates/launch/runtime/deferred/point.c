@@ -259,13 +259,14 @@ static void refuse(void)
 }
 
 /* A signal has come for which a dry run had set a handler. The run itself gets it at main, where it has not. If it came to the runtime, all
- * may be half done. From the handler. */
-void hs_point_interrupt(void *context, int number, int code)
+ * may be half done. From the handler. One of an instruction of the tool's own comes again in the run by itself; the code tells it apart,
+ * NULL if that is not known. */
+void hs_point_interrupt(void *context, int number, const int *code)
 {
-    /* Of an instruction of the tool's: the run itself comes there, too, when its handler is set. */
-    if (code > 0 && (number == SIGTRAP || number == SIGILL || number == SIGFPE || number == SIGBUS))
+    const int may_be_own = number == SIGTRAP || number == SIGILL || number == SIGFPE || number == SIGBUS;
+    if (may_be_own && code && *code > 0)
         refuse();
-    if (hs_watch_is_own((uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP]))
+    if ((may_be_own && !code) || hs_watch_is_own((uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP]))
         hs_worker_give_up();
     hs_watch_stop();
     end_dry(number);

@@ -42,8 +42,9 @@ static struct {
 
 /* The tool's handlers by signal, where the kernel has `enter`. */
 HS_HIDDEN void *hs_signals_handlers[65];
-/* Bit n-1: the handler of signal n is told more of it (SA_SIGINFO). */
+/* Bit n-1: the tool's handler of signal n is to be told more of it (SA_SIGINFO), and `enter` is. */
 __attribute__((used)) static uint64_t informed;
+static uint64_t enter_informed;
 /* The first thread's pointer while the tool has not set its signal stack in this run. In a process from exec the kernel then tells handlers
  * a state of 0, but SS_DISABLE once anything has set it, as the runtime does. */
 __attribute__((used)) static void *unstacked;
@@ -56,7 +57,7 @@ __attribute__((used)) static void hs_signals_interrupt(void *context, int number
     if (!hs_gate_is_worker())
         return;
     if (hs_watch_is_on)
-        hs_point_interrupt(context, number, told->si_code);
+        hs_point_interrupt(context, number, enter_informed & 1ull << (number - 1) ? &told->si_code : NULL);
     if (!hs_gate_show_site(context) || !hs_stacks_have_room((uintptr_t)context))
         hs_call_mark();
 }
@@ -83,20 +84,36 @@ _Static_assert(__builtin_offsetof(siginfo_t, si_code) == 8 && SI_USER <= 0 && SI
 _Static_assert(__builtin_offsetof(ucontext_t, uc_stack.ss_flags) == 24 && SS_DISABLE == 2, "as `enter` has it");
 _Static_assert(__builtin_offsetof(ucontext_t, uc_mcontext.gregs) + REG_RIP * sizeof(greg_t) == 168, "as `enter` has it");
 
+static void set(uint64_t *bits, uint64_t bit, uint64_t is)
+{
+    if (is)
+        __atomic_or_fetch(bits, bit, __ATOMIC_RELAXED);
+    else
+        __atomic_and_fetch(bits, ~bit, __ATOMIC_RELAXED);
+}
+
+/* The tool's action that the kernel has as `enter`. */
+static void unlead(struct hs_action *action, void *handler, int is_informed)
+{
+    action->handler = handler;
+    if (!is_informed)
+        action->flags &= ~(unsigned long)SA_SIGINFO;
+}
+
 /* The action to give the kernel for the one that the tool has set. */
 static struct hs_action led(int number, struct hs_action action)
 {
     const uint64_t bit = 1ull << (number - 1);
-    if (action.mask & SIGSYS_BIT)
-        __atomic_or_fetch(&signals.masking, bit, __ATOMIC_RELAXED);
-    else
-        __atomic_and_fetch(&signals.masking, ~bit, __ATOMIC_RELAXED);
+    set(&signals.masking, bit, action.mask & SIGSYS_BIT);
     action.mask &= ~SIGSYS_BIT;
 #ifndef HS_WITHOUT_HANDLERS
     if (action.handler != (void *)SIG_DFL && action.handler != (void *)SIG_IGN && action.handler != (void *)enter) {
         __atomic_store_n(&hs_signals_handlers[number], action.handler, __ATOMIC_RELAXED);
-        if (action.flags & SA_SIGINFO)
-            __atomic_or_fetch(&informed, bit, __ATOMIC_RELAXED);
+        set(&informed, bit, action.flags & SA_SIGINFO);
+        /* In a dry run the runtime has to know who has sent a signal. */
+        if (hs_watch_is_on)
+            action.flags |= SA_SIGINFO;
+        set(&enter_informed, bit, action.flags & SA_SIGINFO);
         action.handler = (void *)enter;
     }
 #endif
@@ -115,7 +132,7 @@ void hs_signals_tell(int number, struct hs_action *action)
 {
     HS_SYS(SYS_rt_sigaction, number, 0, action, HS_SET_BYTES);
     if (action->handler == (void *)enter)
-        action->handler = hs_signals_handlers[number];
+        unlead(action, hs_signals_handlers[number], informed >> (number - 1) & 1);
     if (signals.masking & 1ull << (number - 1))
         action->mask |= SIGSYS_BIT;
 }
@@ -139,7 +156,7 @@ void hs_signals_let_go(void)
         HS_SYS(SYS_rt_sigaction, number, 0, &action, HS_SET_BYTES);
         if (action.handler != (void *)enter)
             continue;
-        action.handler = hs_signals_handlers[number];
+        unlead(&action, hs_signals_handlers[number], informed >> (number - 1) & 1);
         HS_SYS(SYS_rt_sigaction, number, &action, 0, HS_SET_BYTES);
     }
 }
@@ -271,6 +288,7 @@ enum hs_call_outcome hs_signals_action(struct hs_system_call *call, uintptr_t st
     else if (call->b && !hs_signals_fetch(&action, call->b, sizeof action))
         return done(call, -EFAULT);
     void *const before = hs_signals_handlers[number];
+    const int was_informed = informed >> (number - 1) & 1;
     /* Their actions cannot be set. */
     if (call->b && number != SIGKILL && number != SIGSTOP)
         action = led(number, action);
@@ -282,7 +300,7 @@ enum hs_call_outcome hs_signals_action(struct hs_system_call *call, uintptr_t st
     if (result == 0 && old && was)
         old->mask |= SIGSYS_BIT;
     if (result == 0 && old && old->handler == (void *)enter)
-        old->handler = before;
+        unlead(old, before, was_informed);
     return done(call, result);
 }
 

@@ -243,6 +243,32 @@ static inline void count_others(int argc, char **argv) { nothing(argc, argv); nu
 static inline void count_some(int argc, char **argv) { nothing(argc, argv); number = argc > 16 ? argc : 16; }
 static inline void count_most(int argc, char **argv) { nothing(argc, argv); number = argc < 99 ? argc : 99; }
 static inline void count_equal(int argc, char **argv) { nothing(argc, argv); number = argc == 3; }
+/* What is in the kernel or in registers only. */
+static inline void count_signal(int argc, char **argv)
+{
+    nothing(argc, argv);
+    signal(argc > 16 ? SIGUSR1 : SIGUSR2, SIG_IGN);
+}
+static inline void count_mask(int argc, char **argv)
+{
+    nothing(argc, argv);
+    const sigset_t set = {{1ul << (argc > 16 ? SIGUSR1 : SIGUSR2)}};
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &set, NULL, 8);
+}
+#if defined(__x86_64__)
+static inline void count_rounding(int argc, char **argv)
+{
+    nothing(argc, argv);
+    const unsigned modes = argc > 16 ? 0x1f80 : 0x9fc0;
+    __asm__ volatile("ldmxcsr %0" ::"m"(modes));
+}
+static inline void count_x87(int argc, char **argv)
+{
+    nothing(argc, argv);
+    const unsigned short modes = argc > 16 ? 0x37f : 0x27f;
+    __asm__ volatile("fldcw %0" ::"m"(modes));
+}
+#endif
 static inline void count_file(int argc, char **argv)
 {
     nothing(argc, argv);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -50,7 +51,7 @@ int look(int argc, const char *const *argv, const char *text)
 enum { NOTHING, UNSET, SET, ARGUMENT, FILES, DERIVED, OTHERS, WALKS, MAPS, SMALL_STACK, ODD, USAGE, COPIES, NAME, NAMED,
        WRITES_NAME, WRITES_POINTER, SETS, CLOCK, TICKS, FAULTS, ASKS, BLOCKS, OWN_LINE, CONSTANT, VALUES, SECONDS, PROCESSOR,
        ARRAY, WAKES, BEHIND, OVERWRITES, LAST, PROTECTS, FIRST, ABOVE, BETWEEN, LENGTHS, ALIGNED, HASHED, PACKED, INSIDE, FAR,
-       MAPS_FILE, ENDS_RAW, EXECUTES, WRITES_AROUND };
+       MAPS_FILE, ENDS_RAW, EXECUTES, WRITES_AROUND, LEAVES, PLACE, TRAPS, RANDOM, DISTANCE, TRAPS_TWICE };
 
 extern char **environ;
 static int kept_argc, early_result;
@@ -94,6 +95,29 @@ static int own_line(char **argv)
         sum = sum * 31 + text[i];
     close(fd);
     return sum;
+}
+
+/* What a function finds that does not write before it reads, far below the frames of libc's functions. */
+#define LEFT 8192
+static __attribute__((noinline)) void leave(int value)
+{
+    char room[2 * LEFT];
+    memset(room, value, sizeof room);
+    __asm__ volatile("" ::"r"(room) : "memory");
+}
+
+static __attribute__((noinline)) int left(void)
+{
+    volatile char room[2 * LEFT];
+    int sum = 0;
+    for (size_t i = 0; i < LEFT; i++)
+        sum += room[i];
+    return sum;
+}
+
+static void skip(int signal)
+{
+    early_result = signal;
 }
 
 static void before(int argc, char **argv)
@@ -208,6 +232,26 @@ static void before(int argc, char **argv)
         close(file);
         break;
     }
+    case LEAVES: leave(argc); break;
+    case PLACE: early_result = (int)((uintptr_t)argv & 15); break;
+    case TRAPS:
+        signal(SIGTRAP, skip);
+#if defined(__x86_64__)
+        __asm__ volatile("int3");
+#endif
+        break;
+#if defined(__x86_64__)
+    /* libc's action has no SA_SIGINFO: the kernel writes no code then. */
+    case TRAPS_TWICE:
+        signal(SIGTRAP, skip);
+        signal(SIGILL, jump_back);
+        __asm__ volatile("int3");
+        if (!sigsetjmp(back, 1))
+            __asm__ volatile("ud2");
+        break;
+#endif
+    case RANDOM: *(char *)getauxval(AT_RANDOM) = 'r'; break;
+    case DISTANCE: early_result = (int)(getenv("HS_ALWAYS") - getenv("HS_CONSTANT")); break;
     /* In a fresh process this is about the stack. */
     case PROTECTS: early_result = mprotect((void *)((uintptr_t)environ[0] & -4096ul), 4096, PROT_READ | PROT_WRITE); break;
     }
@@ -261,9 +305,13 @@ int main(int argc, char **argv)
     sigaction(SIGSYS, &(struct sigaction){.sa_handler = handler}, NULL);
     sigaction(SIGSEGV, NULL, &fault);
     before(argc, argv);
+    if (EARLY == LEAVES)
+        early_result = left();
     int looked = look(argc - skipped, (const char *const *)argv + skipped, "tool");
     printf("%d %d\n", looked, fault.sa_handler == SIG_DFL);
     show(argc, argv, number);
+    if (EARLY == RANDOM)
+        printf("random %c\n", *(char *)getauxval(AT_RANDOM));
     raise(SIGUSR1);
     sigaction(SIGSYS, NULL, &action);
     printf("handler %d\n", action.sa_handler == handler);
