@@ -323,6 +323,8 @@ HS_HIDDEN int hs_signals_are_own(void);
 HS_HIDDEN void hs_signals_hand_over(void *context);
 HS_HIDDEN void hs_signals_set(int number, const struct hs_action *action);
 HS_HIDDEN void hs_signals_tell(int number, struct hs_action *action);
+HS_HIDDEN extern char hs_signals_faulted;
+HS_HIDDEN void hs_signals_forget_fault(void);
 HS_HIDDEN void hs_signals_lead(void);
 HS_HIDDEN void hs_signals_let_go(void);
 HS_HIDDEN enum hs_call_outcome hs_signals_action(struct hs_system_call *call, uintptr_t stack);
@@ -349,6 +351,7 @@ HS_HIDDEN HS_GENERAL int hs_sites_tail_is_free(uintptr_t site);
 /* gate.c: has every system call of a run come to calls.c. */
 HS_HIDDEN void hs_gate_prepare(void);
 HS_HIDDEN int hs_gate_take_stack(void);
+HS_HIDDEN void hs_gate_restorer(void);
 HS_HIDDEN int hs_gate_open(void);
 HS_HIDDEN int hs_gate_open_again(void);
 HS_HIDDEN void hs_gate_close(void);
@@ -485,6 +488,7 @@ HS_HIDDEN void hs_marks_resolve(void);
 HS_HIDDEN int hs_marks_take(void);
 HS_HIDDEN int hs_marks_seen(void);
 HS_HIDDEN void hs_marks_set(void);
+HS_HIDDEN void hs_marks_leave_to_gate(void);
 HS_HIDDEN void *hs_marks_interposed(void *function);
 
 /* nested.c */

@@ -47,11 +47,6 @@ static struct {
 } watch;
 static char handler_stack[64 * 1024] __attribute__((aligned(64)));
 
-__attribute__((naked, used)) static void restorer(void)
-{
-    __asm__("mov $15, %rax\n\tsyscall");
-}
-
 /* Reads a byte: by one instruction, which is known. */
 __attribute__((naked)) static char read_byte(const char *place __attribute__((unused)))
 {
@@ -243,12 +238,20 @@ static int is_clock(const siginfo_t *info, uintptr_t place)
     return info->si_code == SI_KERNEL && code[0] == 0x0f && (code[1] == 0x31 || (code[1] == 0x01 && code[2] == 0xf9));
 }
 
+/* Whether it is an interposed function that looks for a dry run's sake (fork/asked.c). */
+static int is_look(uintptr_t place)
+{
+    extern const char __start_hs_looks[] HS_HIDDEN, __stop_hs_looks[] HS_HIDDEN;
+    return place >= (uintptr_t)__start_hs_looks && place < (uintptr_t)__stop_hs_looks;
+}
+
 /* At a look at the request or a clock, or a fault of the tool's own. */
 static void on_fault(int signal, siginfo_t *info, void *data)
 {
     ucontext_t *context = data;
     const uintptr_t place = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
-    const int may_arrive = !hs_watch_is_own(place) || place == (uintptr_t)read_byte;
+    hs_signals_faulted = 1;
+    const int may_arrive = !hs_watch_is_own(place) || place == (uintptr_t)read_byte || is_look(place);
     (void)signal;
     if (may_arrive && (is_clock(info, place) || (info->si_code == SEGV_ACCERR && hs_strings_is_hidden(info->si_addr))))
         arrive(context, place);
@@ -261,7 +264,7 @@ void hs_watch_begin(hs_watch_failed *failed)
 {
     const stack_t stack = {.ss_sp = handler_stack, .ss_size = sizeof handler_stack, .ss_flags = (int)AUTODISARM};
     const unsigned long flags = SA_SIGINFO | SA_ONSTACK | HS_RESTORER;
-    const struct hs_action fault = {(void *)on_fault, flags, (void *)restorer, 0};
+    const struct hs_action fault = {(void *)on_fault, flags, (void *)hs_gate_restorer, 0};
     if (!watch.knows_clocks)
         find_clocks();
     watch.failed = failed;

@@ -2,7 +2,8 @@
  * into the zygote's key; any of the calls keeps the tool cold.
  *
  * Only calls across libraries are seen. libc's own questions (locale, allocator, time zone) are about fixed names, which are in the key
- * anyway. After the snapshot each function only calls the next definition.
+ * anyway. After the snapshot each function only goes on to the next definition, and leaves no frame on the tool's stack: what is called
+ * later may read it by mistake. A dry run arrives there, before anything is answered (FORWARD).
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -53,6 +54,56 @@ static struct {
     __typeof__(__cxa_atexit) *__cxa_atexit;
 } next;
 
+#if HS_RESETS
+/* What the interposed functions do: record, or go on at once, or arrive first, in a dry run. */
+enum { RECORDS, GOES_ON, ARRIVES };
+__attribute__((used)) static unsigned char way = RECORDS;
+/* A place that cannot be read in a dry run. */
+__attribute__((used)) static const char *hidden;
+#define OWN __attribute__((used)) static
+#define OWN_NAME(name) own_##name
+#define DIRECT(name) __attribute__((used)) static void *direct_##name;
+/* The interposed function. LOOK is an instruction that faults in a dry run if it depends on the request. It may change r11. */
+#define FORWARD(name, look)                                                                                            \
+    DIRECT(name)                                                                                                       \
+    __asm__(".pushsection hs_looks, \"ax\", @progbits\n\t.globl " #name "\n\t.type " #name ", @function\n" #name ":\n\t"    \
+            ".cfi_startproc\n\tcmpb $1, way(%rip)\n\tjb own_" #name "\n\tje 1f\n\t" look "\n1:\tjmp *direct_" #name      \
+            "(%rip)\n\t.cfi_endproc\n\t.size " #name ", . - " #name "\n\t.popsection");
+#define AT_REQUEST "mov hidden(%rip), %r11\n\tmovb (%r11), %r11b"
+#define AT_NAME "movb (%rdi), %r11b"
+#define FUNCTIONS(X)                                                                                                   \
+    X(getenv, AT_NAME) X(secure_getenv, AT_NAME) X(getcwd, AT_REQUEST) X(dlinfo, AT_REQUEST) X(getpid, AT_REQUEST)       \
+    X(getppid, AT_REQUEST) X(sched_getcpu, AT_REQUEST) X(getcpu, AT_REQUEST) X(time, AT_REQUEST)                        \
+    X(gettimeofday, AT_REQUEST) X(clock_gettime, AT_REQUEST) X(getrandom, AT_REQUEST) X(getentropy, AT_REQUEST)
+FUNCTIONS(FORWARD)
+#define FIND(name, look) direct_##name = (void *)next.name;
+static int own_getcpu(unsigned *processor, unsigned *node);
+static int own_dlinfo(void *restrict handle, int request, void *restrict out);
+
+/* What a libc lacks, or has in a library that is loaded later, the runtime answers. */
+static void find_rest(void)
+{
+    if (!direct_getcpu)
+        direct_getcpu = (void *)own_getcpu;
+    if (!direct_dlinfo)
+        direct_dlinfo = (void *)own_dlinfo;
+}
+
+static void set_way(int wanted)
+{
+    if (wanted == ARRIVES)
+        hidden = hs_strings_hidden();
+    way = (unsigned char)wanted;
+}
+#else
+#define OWN HS_EXPORT
+#define OWN_NAME(name) name
+#define FIND(name, look)
+#define FUNCTIONS(X)
+#define find_rest()
+#define set_way(wanted)
+#endif
+
 #define RESOLVE(name) (next.name = (__typeof__(next.name))dlsym(RTLD_NEXT, #name))
 
 static void resolve(void)
@@ -73,6 +124,8 @@ static void resolve(void)
     RESOLVE(getrandom);
     RESOLVE(__cxa_atexit);
     RESOLVE(getentropy);
+    FUNCTIONS(FIND)
+    find_rest();
 }
 
 /* The functions below serve a tool that asks for a variable. libc's string functions would leave in vector and mask registers what lies
@@ -261,12 +314,14 @@ void hs_asked_resume(void)
     asked.resumed = 1;
     asked.doubts = 0;
     asked.stopped = 0;
+    set_way(ARRIVES);
 }
 
 void hs_asked_stop(void)
 {
     resolve();
     asked.stopped = 1;
+    set_way(GOES_ON);
 }
 
 uint32_t hs_asked_doubts(void)
@@ -299,28 +354,28 @@ void hs_asked_tell(uint64_t place)
     HS_SYS(SYS_close, HS_MARK_MAIN, &observed, stack, HS_CALLER_FRAME);
 }
 
-HS_EXPORT char *getenv(const char *name)
+OWN char *OWN_NAME(getenv)(const char *name)
 {
     hs_watch_pass(name);
     ask(name);
     return next.getenv(name);
 }
 
-HS_EXPORT char *secure_getenv(const char *name)
+OWN char *OWN_NAME(secure_getenv)(const char *name)
 {
     hs_watch_pass(name);
     ask(name);
     return next.secure_getenv(name);
 }
 
-HS_EXPORT char *getcwd(char *buffer, size_t size)
+OWN char *OWN_NAME(getcwd)(char *buffer, size_t size)
 {
     DOUBT(HS_DOUBT_DIRECTORY, SOME);
     return next.getcwd(buffer, size);
 }
 
 /* The directories in which the loader looks come from a variable. */
-HS_EXPORT int dlinfo(void *restrict handle, int request, void *restrict out)
+OWN int OWN_NAME(dlinfo)(void *restrict handle, int request, void *restrict out)
 {
     hs_watch_touch();
     if (request == RTLD_DI_SERINFO || request == RTLD_DI_SERINFOSIZE)
@@ -330,38 +385,38 @@ HS_EXPORT int dlinfo(void *restrict handle, int request, void *restrict out)
     return next.dlinfo(handle, request, out);
 }
 
-HS_EXPORT pid_t getpid(void)
+OWN pid_t OWN_NAME(getpid)(void)
 {
     DOUBT(HS_DOUBT_IDENTITY, SOME);
     return next.getpid();
 }
 
-HS_EXPORT pid_t getppid(void)
+OWN pid_t OWN_NAME(getppid)(void)
 {
     DOUBT(HS_DOUBT_IDENTITY, SOME);
     return next.getppid();
 }
 
 /* libc reads the processor's number from memory that the kernel writes. */
-HS_EXPORT int sched_getcpu(void)
+OWN int OWN_NAME(sched_getcpu)(void)
 {
     DOUBT(HS_DOUBT_IDENTITY, 0);
     return next.sched_getcpu();
 }
 
 /* libc has it since 2.29. */
-HS_EXPORT int getcpu(unsigned *processor, unsigned *node)
+OWN int OWN_NAME(getcpu)(unsigned *processor, unsigned *node)
 {
     DOUBT(HS_DOUBT_IDENTITY, 0);
     return next.getcpu ? next.getcpu(processor, node) : (int)syscall(SYS_getcpu, processor, node, NULL);
 }
 
-HS_EXPORT time_t time(time_t *out)
+OWN time_t OWN_NAME(time)(time_t *out)
 {
     ANSWER(time_t, next.time(out), SOME);
 }
 
-HS_EXPORT int gettimeofday(struct timeval *restrict out, void *restrict zone)
+OWN int OWN_NAME(gettimeofday)(struct timeval *restrict out, void *restrict zone)
 {
     ANSWER(int, next.gettimeofday(out, zone), SOME);
 }
@@ -380,21 +435,21 @@ static void excuse(const void *caller)
 #endif
 }
 
-HS_EXPORT int clock_gettime(clockid_t clock, struct timespec *out)
+OWN int OWN_NAME(clock_gettime)(clockid_t clock, struct timespec *out)
 {
     if (asked.is_python && !asked.stopped && hs_python_is_observed && clock == CLOCK_MONOTONIC)
         excuse(__builtin_return_address(0));
     ANSWER(int, next.clock_gettime(clock, out), clock == CLOCK_MONOTONIC_COARSE ? COARSE_TIME : SOME);
 }
 
-HS_EXPORT ssize_t getrandom(void *buffer, size_t size, unsigned flags)
+OWN ssize_t OWN_NAME(getrandom)(void *buffer, size_t size, unsigned flags)
 {
     if (asked.is_python && !asked.stopped)
         hs_python_seeds();
     ANSWER(ssize_t, next.getrandom(buffer, size, flags), size == 1 ? BYTE : SOME);
 }
 
-HS_EXPORT int getentropy(void *buffer, size_t size)
+OWN int OWN_NAME(getentropy)(void *buffer, size_t size)
 {
     ANSWER(int, next.getentropy(buffer, size), SOME);
 }

@@ -187,7 +187,7 @@ __attribute__((naked, used)) static void leave_by(void)
 }
 
 /* As libc writes it: unwinders know a signal's frame by these bytes. */
-__attribute__((naked, used)) static void restorer(void)
+__attribute__((naked)) void hs_gate_restorer(void)
 {
     __asm__("mov $15, %rax\n\tsyscall");
 }
@@ -660,7 +660,7 @@ int hs_gate_take_stack(void)
 /* Opens the gate in a new worker: -1 if the kernel has no such thing. No call is dispatched yet. */
 int hs_gate_open(void)
 {
-    const struct hs_action action = {(void *)on_call, SA_SIGINFO | SA_NODEFER | SA_RESTART | HS_RESTORER, (void *)restorer, 0};
+    const struct hs_action action = {(void *)on_call, SA_SIGINFO | SA_NODEFER | SA_RESTART | HS_RESTORER, (void *)hs_gate_restorer, 0};
     void *alive = hs_own_map(PAGE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
     if (alive == MAP_FAILED || HS_SYS(SYS_madvise, alive, PAGE, MADV_WIPEONFORK) != 0)
         return -1;
@@ -671,7 +671,10 @@ int hs_gate_open(void)
         return -1;
     hs_gate_text = (struct hs_gate_text){gate.own.low, gate.own.high - gate.own.low};
     hs_signals_lead();
-    return dispatch(1) ? 0 : -1;
+    if (!dispatch(1))
+        return -1;
+    hs_marks_leave_to_gate();
+    return 0;
 }
 
 /* The same in a worker's clone, which the kernel has let out. */

@@ -50,6 +50,8 @@ static uint64_t enter_informed;
 __attribute__((used)) static void *unstacked;
 /* In this run one of them was told of a signal that a process has sent, and by which one. */
 char hs_signals_came;
+/* The kernel may tell handlers of a fault that is over: of the last one of this process. */
+char hs_signals_faulted;
 
 /* A signal came while this thread was in the runtime, or in a dry run. */
 __attribute__((used)) static void hs_signals_interrupt(void *context, int number, const siginfo_t *told)
@@ -62,19 +64,19 @@ __attribute__((used)) static void hs_signals_interrupt(void *context, int number
         hs_call_mark();
 }
 
-/* Leads to the tool's handler, with its arguments on its stack, and rax cleared as the kernel does. The number 168 is where a frame has the
- * instruction pointer, 24 the state of the signal stack, 8 is where `info` has the code: those of signals that processes send are
+/* Leads to the tool's handler, with nothing of its own on the stack, and rax cleared as the kernel does; r11 is free in a handler. The number 168 is where a frame has the
+ * instruction pointer, 192, 200 and 216 where it has the last fault's error, number and address, 24 the state of the signal stack, 8 is where `info` has the code: those of signals that processes send are
  * not above 0. */
 __attribute__((naked, used)) static void enter(void)
 {
     __asm__("lea -1(%rdi), %eax\n\tbt %rax, informed(%rip)\n\tjnc 3f\n\tcmpl $0, 8(%rsi)\n\tjg 3f\n\t"
             "movb $1, hs_signals_came(%rip)\n3:\t"
+            "mov 192(%rdx), %rax\n\tor 200(%rdx), %rax\n\tor 216(%rdx), %rax\n\tje 5f\n\tmovb $1, hs_signals_faulted(%rip)\n5:\t"
             "mov %fs:0, %rax\n\tcmp unstacked(%rip), %rax\n\tjne 4f\n\t"
             "cmpl $2, 24(%rdx)\n\tjne 4f\n\tmovl $0, 24(%rdx)\n4:\t"
             "cmpb $0, hs_watch_is_on(%rip)\n\tjne 1f\n\t"
             "mov 168(%rdx), %rax\n\tsub hs_gate_text(%rip), %rax\n\tcmp hs_gate_text+8(%rip), %rax\n\tjb 1f\n"
-            "2:\tlea hs_signals_handlers(%rip), %rax\n\tmov (%rax,%rdi,8), %rax\n\t"
-            "push %rax\n\txor %eax, %eax\n\tret\n"
+            "2:\tlea hs_signals_handlers(%rip), %rax\n\tmov (%rax,%rdi,8), %r11\n\txor %eax, %eax\n\tjmp *%r11\n"
             "1:\tpush %rdi\n\tpush %rsi\n\tpush %rdx\n\tpush %rcx\n\tpush %r8\n\tpush %r9\n\tpush %r10\n\tpush %r11\n\t"
             "sub $8, %rsp\n\tmov %rsi, %rax\n\tmov %edi, %esi\n\tmov %rdx, %rdi\n\tmov %rax, %rdx\n\t"
             "cld\n\tcall hs_signals_interrupt\n\tadd $8, %rsp\n\t"
@@ -83,6 +85,7 @@ __attribute__((naked, used)) static void enter(void)
 _Static_assert(__builtin_offsetof(siginfo_t, si_code) == 8 && SI_USER <= 0 && SI_TKILL <= 0 && SI_QUEUE <= 0, "as `enter` has it");
 _Static_assert(__builtin_offsetof(ucontext_t, uc_stack.ss_flags) == 24 && SS_DISABLE == 2, "as `enter` has it");
 _Static_assert(__builtin_offsetof(ucontext_t, uc_mcontext.gregs) + REG_RIP * sizeof(greg_t) == 168, "as `enter` has it");
+_Static_assert(REG_ERR == REG_RIP + 3 && REG_TRAPNO == REG_RIP + 4 && REG_CR2 == REG_RIP + 6, "as `enter` has it");
 
 static void set(uint64_t *bits, uint64_t bit, uint64_t is)
 {
@@ -185,6 +188,35 @@ int hs_signals_store(long to, const void *from, size_t size)
         return 1;
     }
     return copy((void *)from, to, size, SYS_process_vm_writev) == (long)size;
+}
+
+/* Continues behind the instruction that has faulted, one of the two below. */
+static void on_forgetting(int number, siginfo_t *info, void *context)
+{
+    extern const char hs_signals_loaded[] HS_HIDDEN, hs_signals_divided[] HS_HIDDEN;
+    if (info->si_code > 0)
+        ((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] = (greg_t)(number == SIGSEGV ? hs_signals_loaded : hs_signals_divided);
+}
+
+/* Has the kernel forget the last fault, between two runs: it tells each later handler its number, error and address. All are zero in a new
+ * process, as they are after a look at address 0 and a division by 0. */
+void hs_signals_forget_fault(void)
+{
+    const struct hs_action forgets = {(void *)on_forgetting, SA_SIGINFO | HS_RESTORER, (void *)hs_gate_restorer, 0};
+    struct hs_action before[2];
+    if (!hs_signals_faulted)
+        return;
+    hs_signals_faulted = 0;
+    HS_SYS(SYS_rt_sigaction, SIGSEGV, &forgets, &before[0], HS_SET_BYTES);
+    HS_SYS(SYS_rt_sigaction, SIGFPE, &forgets, &before[1], HS_SET_BYTES);
+    __asm__ volatile("xor %%eax, %%eax\n\tmovb (%%rax), %%al\n\t.globl hs_signals_loaded\n\t.hidden hs_signals_loaded\nhs_signals_loaded:\n\t"
+                     "xor %%ecx, %%ecx\n\txor %%edx, %%edx\n\tdiv %%ecx\n\t"
+                     ".globl hs_signals_divided\n\t.hidden hs_signals_divided\nhs_signals_divided:"
+                     :
+                     :
+                     : "rax", "rcx", "rdx", "cc", "memory");
+    HS_SYS(SYS_rt_sigaction, SIGSEGV, &before[0], 0, HS_SET_BYTES);
+    HS_SYS(SYS_rt_sigaction, SIGFPE, &before[1], 0, HS_SET_BYTES);
 }
 
 /* Before each run. */

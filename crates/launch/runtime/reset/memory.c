@@ -4,19 +4,25 @@
  * tools have only 1 to 3 MiB of it, since their data is read-only after relocation. Comparing is faster than asking the kernel for
  * written pages, which costs a fault for the first write to each. The zygote saves the pages once for all its workers.
  *
- * Two areas that the kernel itself writes are left alone: the thread's number, and the area of restartable sequences. The runtime's own
- * data is not saved, since it does the restoring.
+ * Two areas that the kernel itself writes are not saved, but made anew: the thread's number, and the area of restartable sequences. The
+ * runtime's own data is not saved, since it does the restoring.
  */
 #define _GNU_SOURCE
 #include <link.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/auxv.h>
 #include <sys/rseq.h>
 #include <unistd.h>
 
 #include "runtime.h"
 
 #define PAGE 4096ul
+/* linux/auxvec.h has it since 6.3, linux/rseq.h the other since 4.18. */
+#ifndef AT_RSEQ_FEATURE_SIZE
+#define AT_RSEQ_FEATURE_SIZE 27
+#endif
+#define RSEQ_FLAG_UNREGISTER 1
 
 /* Makes whole pages zero; 0 if the kernel does not let it. Those that do not exist are not made; they are dropped, as they may
  * only have been written to swap space. */
@@ -410,12 +416,39 @@ static size_t piece(uintptr_t at, uintptr_t to)
     return (end < to ? end : to) - at;
 }
 
+/* Sizes with which libc may have registered the area of restartable sequences: the first one, and that of later kernels' fields. */
+static size_t rseq_size(struct rseq *area)
+{
+    static size_t known;
+    const size_t sizes[] = {sizeof *area, (getauxval(AT_RSEQ_FEATURE_SIZE) + sizeof *area - 1) & -sizeof *area, __rseq_size};
+    for (size_t i = 0; !known && i < sizeof sizes / sizeof *sizes; i++)
+        if (HS_SYS(SYS_rseq, area, sizes[i], RSEQ_FLAG_UNREGISTER, RSEQ_SIG) == 0) {
+            HS_SYS(SYS_rseq, area, sizes[i], 0, RSEQ_SIG);
+            known = sizes[i];
+        }
+    return known;
+}
+
+/* Makes what the kernel writes what it is in a new process: a run may have written there, too. */
+static void renew_kernels(void)
+{
+    struct rseq *const area = (struct rseq *)((uintptr_t)__builtin_thread_pointer() + (uintptr_t)__rseq_offset);
+    *hs_child_number() = (int)HS_SYS(SYS_gettid);
+    if (!__rseq_size)
+        return;
+    area->rseq_cs = 0;
+    const size_t size = rseq_size(area);
+    if (!size)
+        return;
+    HS_SYS(SYS_rseq, area, size, RSEQ_FLAG_UNREGISTER, RSEQ_SIG);
+    memset(area, 0, sizeof *area);
+    HS_SYS(SYS_rseq, area, size, 0, RSEQ_SIG);
+}
+
 /* Restores everything. */
 void hs_memory_restore(void)
 {
-    /* The kernel's own area tells it where a restartable sequence is: the tool's is gone. */
-    if (__rseq_size)
-        ((struct rseq *)((uintptr_t)__builtin_thread_pointer() + (uintptr_t)__rseq_offset))->rseq_cs = 0;
+    renew_kernels();
     struct snapshot *snapshot = now();
 #ifndef HS_WITHOUT_DEPTH
     cut_stack();

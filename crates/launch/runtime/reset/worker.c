@@ -255,6 +255,7 @@ static void after_dry(void)
     hs_memory_restore();
     hs_cache_clean();
     hs_state_restore();
+    hs_signals_forget_fault();
     hs_state_keep_signals(0);
     hs_strings_lay(worker.job, &worker.start, &call);
     if (hs_strings_show() != 0)
@@ -330,6 +331,7 @@ static void finish(void)
     hs_memory_restore();
     hs_cache_clean();
     hs_state_restore();
+    hs_signals_forget_fault();
     if (audited) {
         end.differs = audit();
         report(&end);

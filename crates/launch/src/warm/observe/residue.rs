@@ -22,7 +22,7 @@ use crate::{ProcessGroup, Reason, Spec};
 
 const WORD: usize = 8;
 const BITS: usize = u64::BITS as usize;
-/// Bytes that are read: all below is zero, or not mapped. A reset saves as many (`SLACK` in `runtime/reset/memory.c`).
+/// Bytes of which is told what is zero: a tool that has left anything below is cold. A reset saves as many (`SLACK` in `runtime/reset/memory.c`).
 const DEPTH: usize = wire::RESIDUE_MAX * BITS * WORD;
 
 /// Where a program has its `main`.
@@ -88,18 +88,30 @@ pub(super) fn of_cold(
     if run.block.start.wrapping_sub(stack) != main.depth {
         return refuse(Reason::NotObserved, "its stack is another one in a cold process");
     }
-    let mut bytes = vec![0; DEPTH];
-    // Downwards page by page, to where it is mapped.
+    let bytes = below(&run, stack);
+    let (deeper, bytes) = bytes.split_at(bytes.len() - DEPTH);
+    if deeper.iter().any(|&byte| byte != 0) {
+        return refuse(Reason::ConstructorCall, format!("more than {DEPTH} bytes of stack are used"));
+    }
+    Ok(bits(bytes))
+}
+
+/// Reads the stack down to the lowest page that is mapped, and at least [`DEPTH`] bytes: what is not mapped is zero.
+fn below(run: &Run<'_>, stack: u64) -> Vec<u8> {
+    let mut parts = Vec::new();
     let mut end = stack;
-    while end > stack - DEPTH as u64 {
-        let from = ((end - 1) & !(PAGE - 1)).max(stack - DEPTH as u64);
-        let part = DEPTH - (stack - from) as usize..DEPTH - (stack - end) as usize;
-        if run.memory.read_exact_at(&mut bytes[part], from).is_err() {
+    loop {
+        let from = (end - 1) & !(PAGE - 1);
+        let mut part = vec![0; (end - from) as usize];
+        if run.memory.read_exact_at(&mut part, from).is_err() {
             break;
         }
+        parts.push(part);
         end = from;
     }
-    Ok(bits(&bytes))
+    let mut bytes = vec![0; DEPTH.saturating_sub((stack - end) as usize)];
+    bytes.extend(parts.into_iter().rev().flatten());
+    bytes
 }
 
 /// Returns a bit for each word that is not zero, from the last word on. Parts at the end that have none are left out, but for the
