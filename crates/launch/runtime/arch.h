@@ -92,6 +92,18 @@ static inline void hs_call_on(void *top, void (*work)(void))
 #define HS_LOAD_EXTENDED(base, offset) "mov $-1, %%eax\n\tmov $-1, %%edx\n\txrstor64 " #offset "(%%" #base ")\n\t"
 #endif
 
+/* The registers with which libc calls main that a function need not keep, but for main's arguments, and its address in rax: rcx, r8 to
+ * r11. A main with more than three parameters reads them. */
+extern uint64_t hs_frame_rest[5] __attribute__((visibility("hidden")));
+#define HS_NOTE_REST \
+    "mov %rcx, hs_frame_rest(%rip)\n\tmov %r8, hs_frame_rest+8(%rip)\n\tmov %r9, hs_frame_rest+16(%rip)\n\t" \
+    "mov %r10, hs_frame_rest+24(%rip)\n\tmov %r11, hs_frame_rest+32(%rip)\n\t"
+#define HS_REST(sign) \
+    "mov hs_frame_rest(" sign "rip), " sign "rcx\n\tmov hs_frame_rest+8(" sign "rip), " sign "r8\n\t" \
+    "mov hs_frame_rest+16(" sign "rip), " sign "r9\n\tmov hs_frame_rest+24(" sign "rip), " sign "r10\n\t" \
+    "mov hs_frame_rest+32(" sign "rip), " sign "r11\n\t"
+#define HS_LOAD_REST HS_REST("%%")
+
 /* Calls main as libc called it: same registers, same flags, same stack, same return address. */
 __attribute__((noreturn)) static inline void hs_enter(int (*main)(int, char **, char **), int argc, char **argv,
                                                       char **envp, const struct hs_frame *frame)
@@ -101,8 +113,8 @@ __attribute__((noreturn)) static inline void hs_enter(int (*main)(int, char **, 
     register char **environment __asm__("r10") = envp;
     __asm__ volatile("push $0x202\n\tpopfq\n\t" HS_LOAD_EXTENDED(r8, 64)
                      "mov 0(%%r8), %%rbx\n\tmov 8(%%r8), %%rbp\n\tmov 16(%%r8), %%r12\n\tmov 24(%%r8), %%r13\n\t"
-                     "mov 32(%%r8), %%r14\n\tmov 40(%%r8), %%r15\n\tmov 48(%%r8), %%rsp\n\txor %%eax, %%eax\n\t"
-                     "mov %%r10, %%rdx\n\tjmp *%%r9"
+                     "mov 32(%%r8), %%r14\n\tmov 40(%%r8), %%r15\n\tmov 48(%%r8), %%rsp\n\t"
+                     "mov %%r10, %%rdx\n\tmov %%r9, %%rax\n\t" HS_LOAD_REST "jmp *%%rax"
                      :
                      : "r"(from), "r"(target), "D"((long)argc), "S"(argv), "r"(environment)
                      : "memory", "rax", "rdx");
@@ -111,7 +123,7 @@ __attribute__((noreturn)) static inline void hs_enter(int (*main)(int, char **, 
 
 /* Notes the registers with which libc calls main in `frame`, and jumps to `next`. The body of a naked function. */
 #define HS_NOTE_FRAME(frame, next) \
-    __asm__("endbr64\n\tlea " #frame "(%rip), %r8\n\t" \
+    __asm__("endbr64\n\t" HS_NOTE_REST "lea " #frame "(%rip), %r8\n\t" \
             "mov %rbx, 0(%r8)\n\tmov %rbp, 8(%r8)\n\tmov %r12, 16(%r8)\n\tmov %r13, 24(%r8)\n\t" \
             "mov %r14, 32(%r8)\n\tmov %r15, 40(%r8)\n\tmov %rsp, 48(%r8)\n\t" \
             "cmpb $0, hs_extended_known(%rip)\n\tje 1f\n\t" \
@@ -123,7 +135,7 @@ __attribute__((noreturn)) static inline void hs_enter(int (*main)(int, char **, 
 #define HS_CALL_BEFORE_MAIN(work, stack_top, frame, call, main) \
     __asm__("mov " #stack_top "(%rip), %rsp\n\tcall " #work "\n\tmov " #frame "+48(%rip), %rsp\n\t" \
             "mov " #call "(%rip), %edi\n\tmov " #call "+8(%rip), %rsi\n\tmov " #call "+16(%rip), %rdx\n\t" \
-            "xor %eax, %eax\n\tjmp *" #main "(%rip)")
+            "mov " #main "(%rip), %rax\n\t" HS_REST("%") "jmp *%rax")
 
 /* Notes the general registers but for flags and place, and jumps to `next`. The body of a naked function. */
 #define HS_NOTE_GENERAL(arrival, next) \

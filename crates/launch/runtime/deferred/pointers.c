@@ -26,6 +26,8 @@
 enum { RSI = 4, RDI = 5 };
 /* Those that a function has to keep (x86-64 psABI, 3.2.1), as bits: rbx, rbp, r12 to r15, rsp. */
 #define KEPT 0xf842u
+/* Besides, what a function of three parameters is given, and how the runtime looks there (r11). */
+#define GIVEN 0x438u
 /* libc's string functions go another way if one of their first loads, in which they look at so many bytes, crosses a page. */
 #define PAGE 4096
 #define FIRST_LOADS 256
@@ -176,9 +178,12 @@ static int agree(struct hs_pointers *saved, const struct hs_arrival *then, const
 {
     unsigned char forms[16];
     uint16_t computed = saved->computed;
+    /* What else a caller has left in registers, the function does not read; it may be another thing when ld.so has bound something. */
+    const int is_call = hs_watch_is_call(now->place);
+    const unsigned compared = is_call ? KEPT | GIVEN : 0xffff;
     for (int i = 0; i < 16; i++) {
         forms[i] = saved->forms[i];
-        if (then->general[i] == now->general[i])
+        if (then->general[i] == now->general[i] || !(compared & 1u << i))
             continue;
         forms[i] &= row->forms[i];
         if (!forms[i] || hs_strings_size_behind() < READABLE)
@@ -187,7 +192,7 @@ static int agree(struct hs_pointers *saved, const struct hs_arrival *then, const
     }
     const uint64_t differ = then->flags ^ now->flags;
     if (then->place != now->place || (differ & ~ARITHMETIC) || (differ && !computed && !hs_flags_are_set_anew(now->place)) ||
-        !same_extended(then, now))
+        !(is_call || same_extended(then, now)))
         return 0;
     memcpy(saved->forms, forms, sizeof forms);
     saved->computed = computed;

@@ -47,8 +47,11 @@ static struct {
 } watch;
 static char handler_stack[64 * 1024] __attribute__((aligned(64)));
 
-/* Reads a byte: by one instruction, which is known. */
-__attribute__((naked)) static char read_byte(const char *place __attribute__((unused)))
+/* Reads a byte: by one instruction, which is known. A compiler that looks into it might keep something in registers over the call. */
+#if __has_attribute(noipa)
+__attribute__((noipa))
+#endif
+__attribute__((naked, noinline)) static char read_byte(const char *place __attribute__((unused)))
 {
     __asm__("movb (%rdi), %al\n\tret");
 }
@@ -245,13 +248,19 @@ static int is_look(uintptr_t place)
     return place >= (uintptr_t)__start_hs_looks && place < (uintptr_t)__stop_hs_looks;
 }
 
+/* Whether an arrival there is at the beginning of a function, of three parameters at most. */
+int hs_watch_is_call(uintptr_t place)
+{
+    return place == (uintptr_t)read_byte || is_look(place);
+}
+
 /* At a look at the request or a clock, or a fault of the tool's own. */
 static void on_fault(int signal, siginfo_t *info, void *data)
 {
     ucontext_t *context = data;
     const uintptr_t place = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
     hs_signals_faulted = 1;
-    const int may_arrive = !hs_watch_is_own(place) || place == (uintptr_t)read_byte || is_look(place);
+    const int may_arrive = !hs_watch_is_own(place) || hs_watch_is_call(place);
     (void)signal;
     if (may_arrive && (is_clock(info, place) || (info->si_code == SEGV_ACCERR && hs_strings_is_hidden(info->si_addr))))
         arrive(context, place);

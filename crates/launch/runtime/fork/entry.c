@@ -50,6 +50,8 @@ static void serve(void)
 
 struct hs_frame hs_frame;
 #if HS_RESETS
+uint64_t hs_frame_rest[5];
+
 /* Runs on a stack of its own. */
 __attribute__((used)) static void stop(int argc, char **argv, char **envp)
 {

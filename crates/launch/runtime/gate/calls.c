@@ -372,7 +372,19 @@ static int selects_connection(const struct hs_system_call *call)
 static enum hs_call_outcome hand_message(const struct hs_system_call *call)
 {
     struct msghdr head;
-    if (!hs_signals_fetch(&head, call->b, sizeof head) || head.msg_controllen)
+    if (!hs_signals_fetch(&head, call->b, sizeof head) || head.msg_controllen || (call->number == SYS_sendmsg && head.msg_namelen))
+        hs_call_mark();
+    return HS_CALL_NATIVE;
+}
+
+/* A call with a socket's address. One in a file system may lead to the runner's connection. */
+static enum hs_call_outcome use_address(long address, long size)
+{
+    struct {
+        sa_family_t family;
+        char first;
+    } known;
+    if (address && size >= (long)sizeof known && hs_signals_fetch(&known, address, sizeof known) && known.family == AF_UNIX && known.first)
         hs_call_mark();
     return HS_CALL_NATIVE;
 }
@@ -842,6 +854,9 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     case SYS_close_range: return close_range_of(call);
     case SYS_sendmsg:
     case SYS_recvmsg: return hand_message(call);
+    case SYS_bind:
+    case SYS_connect: return use_address(call->b, call->c);
+    case SYS_sendto: return use_address(call->e, call->f);
     case SYS_epoll_ctl: return HS_CALL_NATIVE;
     case SYS_select: return selects_connection(call) ? closed(call) : HS_CALL_NATIVE;
     case SYS_poll:

@@ -64,9 +64,9 @@ __attribute__((used)) static void hs_signals_interrupt(void *context, int number
         hs_call_mark();
 }
 
-/* Leads to the tool's handler, with nothing of its own on the stack, and rax cleared as the kernel does; r11 is free in a handler. The number 168 is where a frame has the
- * instruction pointer, 192, 200 and 216 where it has the last fault's error, number and address, 24 the state of the signal stack, 8 is where `info` has the code: those of signals that processes send are
- * not above 0. */
+/* Leads to the tool's handler, with nothing of its own on the stack, and rax cleared as the kernel does; r11 is free in a handler. A frame
+ * has the state of the signal stack at 24, the instruction pointer at 168, and the last fault's error, number and address at 192, 200 and
+ * 216. `info` has the code at 8: those of signals that processes send are not above 0. */
 __attribute__((naked, used)) static void enter(void)
 {
     __asm__("lea -1(%rdi), %eax\n\tbt %rax, informed(%rip)\n\tjnc 3f\n\tcmpl $0, 8(%rsi)\n\tjg 3f\n\t"
@@ -209,7 +209,8 @@ void hs_signals_forget_fault(void)
     hs_signals_faulted = 0;
     HS_SYS(SYS_rt_sigaction, SIGSEGV, &forgets, &before[0], HS_SET_BYTES);
     HS_SYS(SYS_rt_sigaction, SIGFPE, &forgets, &before[1], HS_SET_BYTES);
-    __asm__ volatile("xor %%eax, %%eax\n\tmovb (%%rax), %%al\n\t.globl hs_signals_loaded\n\t.hidden hs_signals_loaded\nhs_signals_loaded:\n\t"
+    __asm__ volatile("xor %%eax, %%eax\n\tmovb (%%rax), %%al\n\t"
+                     ".globl hs_signals_loaded\n\t.hidden hs_signals_loaded\nhs_signals_loaded:\n\t"
                      "xor %%ecx, %%ecx\n\txor %%edx, %%edx\n\tdiv %%ecx\n\t"
                      ".globl hs_signals_divided\n\t.hidden hs_signals_divided\nhs_signals_divided:"
                      :

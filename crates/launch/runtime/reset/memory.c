@@ -430,7 +430,7 @@ static size_t rseq_size(struct rseq *area)
 }
 
 /* Makes what the kernel writes what it is in a new process: a run may have written there, too. */
-static void renew_kernels(void)
+void hs_memory_renew_kernels(void)
 {
     struct rseq *const area = (struct rseq *)((uintptr_t)__builtin_thread_pointer() + (uintptr_t)__rseq_offset);
     *hs_child_number() = (int)HS_SYS(SYS_gettid);
@@ -445,10 +445,9 @@ static void renew_kernels(void)
     HS_SYS(SYS_rseq, area, size, 0, RSEQ_SIG);
 }
 
-/* Restores everything. */
+/* Restores everything that was saved. */
 void hs_memory_restore(void)
 {
-    renew_kernels();
     struct snapshot *snapshot = now();
 #ifndef HS_WITHOUT_DEPTH
     cut_stack();

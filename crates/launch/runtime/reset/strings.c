@@ -8,8 +8,8 @@
  * In a dry run (point.c) main is given other strings, in a place of their own: the first argument and the environment, and addresses of
  * arguments, which cannot be read. What lies beside these, and where, is not the same in one dry run and the next (enum place), and their
  * lengths are random. So are those values of variables that the snapshot is not to depend on. A state that depends on any of this differs
- * between dry runs. The first argument always ends a page, and the environment is as far from the end of its page as in a run: string
- * functions leave other traces in registers elsewhere.
+ * between dry runs. The first argument always ends a page, and variables that are not secret lie as far from the end of one in each dry
+ * run: string functions leave other traces in registers elsewhere.
  *
  * Pointers into the strings of a dry run are kept under names (hs_strings_name_of), which stand for the same places in the
  * strings of a later request.
@@ -57,7 +57,7 @@ static struct laid {
     struct {
         char before[PAGE]; /* can never be read */
         char names[6][PAGE]; /* one has the first argument at its end, and the one before it may have what lies before that */
-        char arguments[(ARGUMENTS_MAX + 6) * PAGE], environment[STRINGS_ROOM + (3 * HS_SECRETS_MAX + 6) * PAGE];
+        char arguments[(ARGUMENTS_MAX + 6) * PAGE], environment[STRINGS_ROOM + (6 * HS_SECRETS_MAX + 8) * PAGE];
         char behind[PAGE]; /* can never be read */
     } dry;
     char strings[STRINGS_ROOM];
@@ -268,6 +268,28 @@ static void tell(const struct hs_job *job, const struct hs_start *start, struct 
     program_invocation_short_name = __progname = slash ? slash + 1 : argv[0];
 }
 
+/* A copy of the number and the arrays that the kernel has laid, as this run is given them. */
+static struct {
+    long words[sizeof laid->arguments / sizeof(long) + sizeof laid->variables / sizeof(long)];
+    size_t size;
+} told;
+
+static void note_told(const struct hs_job *job, const struct hs_start *start)
+{
+    told.size = (job->head->argc + job->head->envc + 3) * sizeof(long);
+    if (layout.argv == start->argv || told.size > sizeof told.words)
+        told.size = 0;
+    memcpy(told.words, start->argv - 1, told.size);
+}
+
+/* Whether a run has left everything around main's arrays as it was. In a fresh process these are on the stack: what runs over a buffer of
+ * main's would have hit them, and what lies below them is the frame to which main returns. */
+int hs_strings_are_kept(const struct hs_start *start)
+{
+    return !told.size || (memcmp(told.words, start->argv - 1, told.size) == 0 &&
+                          hs_memory_is_zero((const char *)laid, (const char *)(layout.argv - 1)));
+}
+
 /* Puts the request's arguments and environment wherever libc, the kernel and main look for them. */
 void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, struct hs_call *call)
 {
@@ -285,6 +307,7 @@ void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, stru
     memcpy(layout.end, layout.last, layout.last_size);
     point_at(point_at(layout.argv, layout.begin, job->head->argc), layout.environment, job->head->envc);
     tell(job, start, call);
+    note_told(job, start);
 }
 
 /* Has the kernel show these strings to others; 0 if it does. */
@@ -318,7 +341,7 @@ static struct {
     uint32_t offset; /* on a page; changes from each dry run to the next */
     struct pages {
         char *from, *to;
-    } readable[HS_SECRETS_MAX + 2];
+    } readable[2 * HS_SECRETS_MAX + 4];
     uint32_t readable_count;
     const unsigned char *is_secret;
 } dry;
@@ -390,7 +413,7 @@ static size_t shown_size(const char *variable, uint32_t index)
     return dry.is_secret[index] ? (size_t)(strchr(variable, '=') + 1 - variable) : strlen(variable) + 1;
 }
 
-/* Lays variables of the environment, from the one at `first` on, up to one that is secret or to the last one. They end `before` bytes
+/* Lays variables of the environment, from the one at `first` on: a secret one, or none that is. They end `before` bytes
  * before `end`, behind which nothing can be read. What lies between is no value, and differs from one dry run to the next, also in where
  * it begins: where there is none, reading the value is noticed at once. Returns where they begin, NULL on failure. */
 static char *lay_part(const char *strings, uint32_t first, uint32_t count, char *end, uint32_t before, enum place place)
@@ -417,7 +440,8 @@ static char *lay_part(const char *strings, uint32_t first, uint32_t count, char 
     return dry.variable[first];
 }
 
-/* Lays the environment, in parts that each begin behind a value that is secret; returns where it begins, NULL on failure. */
+/* Lays the environment, in parts: each secret variable by itself, and those between two of them. These are always as far from the end of a
+ * page: libc's string functions leave other traces in registers elsewhere. Returns where the environment begins, NULL on failure. */
 static char *lay_environment(const struct hs_job *job, enum place place)
 {
     static const char *begins[HS_ROOM];
@@ -433,13 +457,12 @@ static char *lay_environment(const struct hs_job *job, enum place place)
         at += strlen(at) + 1;
     }
     for (uint32_t to = envc, from; to > 0; to = from) {
-        for (from = to - 1; from > 0 && !dry.is_secret[from - 1]; from--)
+        const int is_secret = dry.is_secret[to - 1];
+        for (from = to - 1; !is_secret && from > 0 && !dry.is_secret[from - 1]; from--)
             ;
-        uint32_t before = 0;
-        if (dry.is_secret[to - 1]) {
+        if (is_secret || to < envc)
             end = page_of(end) - PAGE;
-            before = dry.offset * (2 * to + 1) & (PAGE - 1);
-        }
+        const uint32_t before = is_secret ? dry.offset * (2 * to + 1) & (PAGE - 1) : 0;
         if (!(end = lay_part(begins[from], from, to - from, end, before, place)))
             return NULL;
     }

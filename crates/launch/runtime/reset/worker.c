@@ -230,6 +230,7 @@ static void back_to_main(struct hs_call *call)
     choose(HS_AT_MAIN);
     hs_mappings_reset_heap();
     hs_memory_restore();
+    hs_memory_renew_kernels();
     hs_state_restore();
     hs_strings_lay(worker.job, &worker.start, call);
 }
@@ -253,6 +254,7 @@ static void after_dry(void)
         hs_worker_give_up();
     hs_mappings_reset_heap();
     hs_memory_restore();
+    hs_memory_renew_kernels();
     hs_cache_clean();
     hs_state_restore();
     hs_signals_forget_fault();
@@ -329,6 +331,7 @@ static void finish(void)
         hs_memory_learn();
     worker.runs++;
     hs_memory_restore();
+    hs_memory_renew_kernels();
     hs_cache_clean();
     hs_state_restore();
     hs_signals_forget_fault();
@@ -347,7 +350,11 @@ static void finish(void)
 /* The tool ends by exit_group. Returns for a process that it made, for a thread, and after the only run: these end as they would. */
 void hs_worker_ended(int status)
 {
-    if (!worker.running || worker.is_once || HS_SYS(SYS_gettid) != worker.process)
+    if (!worker.running || HS_SYS(SYS_gettid) != worker.process)
+        return;
+    if (!hs_strings_are_kept(&worker.start))
+        hs_call_mark();
+    if (worker.is_once)
         return;
     worker.running = 0;
     worker.exit_code = status;

@@ -52,14 +52,27 @@ pub(crate) const GUARD_ROTATION: u32 = 17;
 #[cfg(target_arch = "aarch64")]
 pub(crate) const GUARD_ROTATION: u32 = 0;
 
+/// Direction, checks of alignment, CPUID's flag: no ordinary instruction changes these.
+#[cfg(target_arch = "x86_64")]
+const FLAGS_THAT_STAY: u64 = 1 << 10 | 1 << 18 | 1 << 21;
+
 /// Returns what of a process's registers lasts from one function to the next, beside the stack: how floating-point numbers are rounded and
-/// trapped, x87's registers, and where gs leads.
+/// trapped, x87's registers, segments, and some flags.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn modes(pid: i32) -> io::Result<Vec<u64>> {
     let floating: libc::user_fpregs_struct = read_set(pid, NT_PRFPREG)?;
     let segments = Registers::of(pid)?.0;
     let words = [floating.cwd, floating.swd, floating.ftw].map(u64::from).into_iter();
-    let words = words.chain([u64::from(floating.mxcsr), segments.gs_base, segments.gs, segments.fs]);
+    let flags = segments.eflags & FLAGS_THAT_STAY;
+    let words = words.chain([
+        u64::from(floating.mxcsr),
+        segments.gs_base,
+        segments.gs,
+        segments.fs,
+        segments.es,
+        segments.ds,
+        flags,
+    ]);
     Ok(words.chain(floating.st_space.map(u64::from)).collect())
 }
 #[cfg(target_arch = "aarch64")]

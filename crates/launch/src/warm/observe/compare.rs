@@ -63,7 +63,7 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Ve
     }
     let modes = registers::modes(one.pid).map_err(lost)?;
     if modes != registers::modes(other.pid).map_err(lost)? {
-        return refuse(Reason::ConstructorsDiffer, "floating-point modes, x87 registers or gs");
+        return refuse(Reason::ConstructorsDiffer, "floating-point modes, x87 registers, segments or flags");
     }
     let pages = [Pages::of(one.pid).map_err(lost)?, Pages::of(other.pid).map_err(lost)?];
     let pieces = [vec![0; CHUNK], vec![0; CHUNK]];

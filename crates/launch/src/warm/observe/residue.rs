@@ -22,7 +22,8 @@ use crate::{ProcessGroup, Reason, Spec};
 
 const WORD: usize = 8;
 const BITS: usize = u64::BITS as usize;
-/// Bytes of which is told what is zero: a tool that has left anything below is cold. A reset saves as many (`SLACK` in `runtime/reset/memory.c`).
+/// Bytes of which is told what is zero: a tool that has left anything below is cold. A reset saves as many (`SLACK` in
+/// `runtime/reset/memory.c`).
 const DEPTH: usize = wire::RESIDUE_MAX * BITS * WORD;
 
 /// Where a program has its `main`.
