@@ -22,7 +22,7 @@ fn tool(flags: &[&str]) -> Victim {
     Victim { dir, program }
 }
 
-/// Where something is left, and where the stack begins within a line of the cache.
+/// Where something is left, in three registers and on the stack, and where that begins within a line of the cache.
 fn look(launcher: &Launcher, tool: &Victim, case: &Case, is_warm: bool) -> (String, String) {
     let (ran, exit) = start(launcher, tool, case);
     assert_eq!(
@@ -36,7 +36,7 @@ fn look(launcher: &Launcher, tool: &Victim, case: &Case, is_warm: bool) -> (Stri
 
 /// Returns how far below `main`'s frame something is left in `one`, but not in `other`.
 fn surplus(one: &str, other: &str) -> Vec<usize> {
-    let words = one.bytes().zip(other.bytes()).enumerate();
+    let words = one[3..].bytes().zip(other[3..].bytes()).enumerate();
     words.filter(|(_, pair)| *pair == (b'1', b'0')).map(|(word, _)| 8 * (word + 1)).collect()
 }
 

@@ -109,6 +109,37 @@ fn system_calls_leave_nothing_of_ours_on_the_stack() {
 }
 
 #[test]
+fn interposed_functions_leave_what_libcs_own_leave() {
+    compare(&[&["functions"]]);
+}
+
+/// A dry run ends by a fault, and so may a run before.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn handlers_are_told_of_no_fault_that_is_not_their_own() {
+    compare(&[&["fault"], &["fault", "own"], &["fault"]]);
+}
+
+#[test]
+fn the_kernels_cells_are_new_in_each_run() {
+    compare(&[&["cells", "write"], &["cells"]]);
+}
+
+/// In a fresh process the arrays lie on the stack, so that this is a crash, or another one later.
+#[test]
+fn a_run_that_overruns_a_buffer_towards_its_arguments_is_not_believed() {
+    let tool = tool();
+    for run in [&["over"][..], &["over", "below"]] {
+        for launcher in launchers() {
+            for round in 0..ROUNDS {
+                let (_, exit) = start(&launcher, &tool, &case(run));
+                assert!(!exit.via.is_warm() || exit.doubtful, "{run:?} in round {round}, {:?}", exit.via);
+            }
+        }
+    }
+}
+
+#[test]
 fn advice_on_memory_that_is_not_saved_is_no_business_of_the_next_run() {
     for advice in ["0", "1", "2", "3", "4", "5", "6"] {
         compare(&[&["advise", advice], &["constant"], &["constant"]]);

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
+#include <setjmp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +15,8 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/random.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -173,6 +177,84 @@ static void after_calls(void)
     printf("%d\n", changed_in_room());
 }
 
+/* In which words below the stack something is left by functions of libc's, of which the runtime interposes some. */
+static void after_functions(void)
+{
+    static unsigned char found[5][512];
+    char directory[512];
+    struct timespec now;
+    unsigned char byte;
+    for (int which = 0; which < 5; which++) {
+        volatile unsigned char *const below = (unsigned char *)__builtin_frame_address(0) - 3 * sizeof found[0];
+        for (size_t i = 0; i < sizeof found[0]; i++)
+            below[i] = FILLED;
+        switch (which) {
+        case 0: time(NULL); break;
+        case 1: clock_gettime(CLOCK_REALTIME, &now); break;
+        case 2: (void)!getcwd(directory, sizeof directory); break;
+        case 3: (void)!getrandom(&byte, 1, 0); break;
+        case 4: getenv("ABSENT"); break;
+        }
+        for (size_t i = 0; i < sizeof found[0]; i++)
+            found[which][i] = below[i] != FILLED;
+    }
+    for (int which = 0; which < 5; which++, putchar(' '))
+        for (size_t i = 0; i < sizeof found[0]; i += 8)
+            putchar(memchr(&found[which][i], 1, 8) ? '1' : '0');
+}
+
+#if defined(__x86_64__)
+static volatile long long told_fault[3];
+static sigjmp_buf fault_ends;
+
+static void leave_fault(int number, siginfo_t *info, void *context)
+{
+    (void)number, (void)info, (void)context;
+    siglongjmp(fault_ends, 1);
+}
+
+static void note_fault(int number, siginfo_t *info, void *context)
+{
+    const greg_t *const registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+    (void)number, (void)info;
+    told_fault[0] = registers[REG_TRAPNO];
+    told_fault[1] = registers[REG_ERR];
+    told_fault[2] = registers[REG_CR2];
+}
+
+/* The last fault of a process, which handlers of any signal are told. It may have one of its own. */
+static void of_fault(int faults)
+{
+    sigaction(SIGUSR1, &(struct sigaction){.sa_sigaction = note_fault, .sa_flags = SA_SIGINFO}, NULL);
+    sigaction(SIGSEGV, &(struct sigaction){.sa_sigaction = leave_fault, .sa_flags = SA_SIGINFO}, NULL);
+    if (faults && !sigsetjmp(fault_ends, 1))
+        *(volatile char *)64 = 1;
+    raise(SIGUSR1);
+    printf("%lld %lld %lld\n", told_fault[0], told_fault[1], told_fault[2]);
+}
+#endif
+
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+
+/* What the kernel writes for this thread, and leaves alone otherwise: its area of restartable sequences from the flags on. */
+static void of_cells(int writes)
+{
+    volatile unsigned char *const area = &__rseq_offset ? (unsigned char *)__builtin_thread_pointer() + __rseq_offset : NULL;
+    printf("%d %d\n", area ? area[16] : 0, area ? area[31] : 0);
+    if (area && writes)
+        area[16] = area[31] = 1;
+}
+
+/* Writes beyond a buffer of its own, up to main's arrays and further, or below these arrays. */
+static void overrun(char **argv, int below)
+{
+    volatile char buffer[64];
+    volatile char *const from = below ? (char *)argv - 256 : buffer, *const to = below ? (char *)argv - 64 : buffer + 4096;
+    for (volatile char *at = from; at < to; at++)
+        *at = 1;
+    _exit(0);
+}
+
 /* The random bytes that the kernel gives each process. */
 static void of_random(void)
 {
@@ -293,6 +375,16 @@ int main(int argc, char **argv)
         below();
     else if (strcmp(how, "calls") == 0)
         after_calls();
+    else if (strcmp(how, "functions") == 0)
+        after_functions();
+#if defined(__x86_64__)
+    else if (strcmp(how, "fault") == 0)
+        of_fault(argc > 2);
+#endif
+    else if (strcmp(how, "cells") == 0)
+        of_cells(argc > 2);
+    else if (strcmp(how, "over") == 0)
+        overrun(argv, argc > 2);
     else if (strcmp(how, "random") == 0)
         of_random();
     else if (strcmp(how, "deep") == 0)
