@@ -1,5 +1,7 @@
 /* Memory: static data, heap, stack, mappings, and what must fault. */
 #include "act.h"
+#include <stddef.h>
+#include <time.h>
 #include <malloc.h>
 #include <sys/ipc.h>
 #include <sys/prctl.h>
@@ -229,6 +231,70 @@ OBSERVE(stack_below)
 {
     const volatile char *here = __builtin_frame_address(0);
     SAY2("any %ld %ld", any_set(here - (128 << 10), 32 << 10), any_set(here - (900 << 10), 300 << 10));
+}
+
+/* In which of so many words below this frame something is left, once all were filled. */
+#define BELOW 96
+static __attribute__((noinline)) void fill_below(void)
+{
+    volatile uint64_t room[8 * BELOW];
+    for (size_t i = 0; i < CHECK_SIZE(room); i++)
+        room[i] = 0x5a5a5a5a5a5a5a5aul;
+}
+
+static __attribute__((noinline)) void say_below(const char *after)
+{
+    volatile uint64_t room[8 * BELOW];
+    char found[CHECK_SIZE(room) / 8 + 1];
+    size_t used = 0;
+    for (size_t i = 0; i < CHECK_SIZE(room) - BELOW; i += 8, used++) {
+        int changed = 0;
+        for (size_t word = i; word < i + 8; word++)
+            changed |= room[word] != 0x5a5a5a5a5a5a5a5aul;
+        found[used] = changed ? '1' : '0';
+    }
+    found[used] = 0;
+    say("%s %s", after, found);
+}
+
+/* Once before, as ld.so leaves other things there when it binds a function. */
+#define AFTER(call)      \
+    do {                 \
+        call;            \
+        fill_below();    \
+        call;            \
+        say_below(#call); \
+    } while (0)
+
+/* A function that is called after these may read what it has not written. */
+OBSERVE(stack_after_calls)
+{
+    struct stat about;
+    sigset_t mask;
+    AFTER((void)access("/absent", R_OK));
+    AFTER(fstat(1, &about));
+    AFTER(lseek(1, 0, SEEK_CUR));
+    AFTER(sigprocmask(SIG_SETMASK, NULL, &mask));
+    AFTER(sigaltstack(NULL, NULL));
+}
+
+OBSERVE(stack_after_functions)
+{
+    struct timespec now;
+    AFTER(time(NULL));
+    AFTER(clock_gettime(CLOCK_REALTIME, &now));
+    AFTER(getenv("ABSENT"));
+}
+
+/* The kernel's cells of this thread that only it writes: its area of restartable sequences, from the flags on. */
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+MIXED(rseq_area)
+{
+    volatile unsigned char *const area = &__rseq_offset ? (unsigned char *)__builtin_thread_pointer() + __rseq_offset : NULL;
+    if (!area)
+        return;
+    SAY2("area %d %d", area[16], area[31]);
+    area[16] = area[31] = 1;
 }
 
 /* What the kernel knows of a page far below the stack, and whether it lets something be mapped there. */

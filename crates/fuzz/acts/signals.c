@@ -372,3 +372,26 @@ MIXED(signal_stack_of_handler_disabled)
     say("%d", told_flags);
 }
 #endif
+
+#if defined(__x86_64__)
+static volatile unsigned long last_fault[3];
+
+static void note_last_fault(int number, siginfo_t *info, void *context)
+{
+    const greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+    (void)number, (void)info;
+    last_fault[0] = (unsigned long)registers[REG_TRAPNO];
+    last_fault[1] = (unsigned long)registers[REG_ERR];
+    last_fault[2] = registers[REG_CR2] != 0;
+}
+
+/* The kernel tells each handler of the last fault of the process, whatever the signal. */
+OBSERVE(signal_told_fault)
+{
+    struct sigaction before;
+    sigaction(SIGURG, &(struct sigaction){.sa_sigaction = note_last_fault, .sa_flags = SA_SIGINFO}, &before);
+    raise(SIGURG);
+    sigaction(SIGURG, &before, NULL);
+    SAY3("fault %lu %lu %lu", last_fault[0], last_fault[1], last_fault[2]);
+}
+#endif
