@@ -18,6 +18,22 @@
 
 #define HS_HIDDEN __attribute__((visibility("hidden")))
 #define HS_EXPORT __attribute__((visibility("default")))
+
+/* A function that takes the place of one of libc's, and leaves no frame on the tool's stack when it goes on to that. Its C code is
+ * HS_OWN result HS_OWN_NAME(name)(...). HS_INTERPOSE(name, CHOICE) defines the function itself: CHOICE jumps to own_name, or falls through
+ * to direct_name. A fault in this section is a look at the request (deferred/watch.c). */
+#if HS_RESETS
+#define HS_OWN __attribute__((used)) static
+#define HS_OWN_NAME(name) own_##name
+#define HS_INTERPOSE(name, choice)                                                                                      \
+    __attribute__((used)) static void *direct_##name;                                                                   \
+    __asm__(".pushsection hs_looks, \"ax\", @progbits\n\t.globl " #name "\n\t.type " #name ", @function\n" #name ":\n\t"   \
+            ".cfi_startproc\n\t" choice "\n\tjmp *direct_" #name "(%rip)\n\t.cfi_endproc\n\t.size " #name ", . - " #name  \
+            "\n\t.popsection");
+#else
+#define HS_OWN HS_EXPORT
+#define HS_OWN_NAME(name) name
+#endif
 /* For functions that are called in place of a system call, and so must leave vector registers alone. */
 #define HS_GENERAL __attribute__((target("general-regs-only")))
 
@@ -469,7 +485,6 @@ typedef void hs_watch_failed(void);
 HS_HIDDEN extern char hs_watch_is_on;
 HS_HIDDEN void hs_watch_begin(hs_watch_failed *failed);
 HS_HIDDEN HS_GENERAL void hs_watch_stop(void);
-HS_HIDDEN void hs_watch_pass(const char *string);
 HS_HIDDEN void hs_watch_touch(void);
 HS_HIDDEN void hs_watch_wipe(void);
 HS_HIDDEN int hs_watch_is_call(uintptr_t place);

@@ -324,7 +324,7 @@ static int is_plain(uintptr_t *given)
     unsigned long total, wanted = HS_CONTROL_FD;
     for (uint32_t i = 0; i < point.job->head->fd_count; i++)
         wanted += (unsigned long)point.job->targets[i];
-    return !hs_mappings_touched(given) && !hs_asked_doubts() && !hs_child_holds_mutexes() &&
+    return !hs_mappings_touched(given) && !hs_child_holds_mutexes() &&
            hs_strings_are_untouched(point.job, point.start, point.call) && arrival.general[HS_RSP] - RED_ZONE >= hs_memory_stack_low() &&
            hs_state_blocks_nothing() && hs_worker_has_segments() && hs_count_entries("/proc/self/fd", &total) >= 0 && total == wanted;
 }

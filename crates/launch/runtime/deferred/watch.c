@@ -56,18 +56,11 @@ __attribute__((naked, noinline)) static char read_byte(const char *place __attri
     __asm__("movb (%rdi), %al\n\tret");
 }
 
-/* Arrives if the tool passes a string of its request to an interposed function, before that begins. */
-void hs_watch_pass(const char *string)
-{
-    if (hs_watch_is_on)
-        read_byte(string);
-}
-
-/* Arrives: the tool asks for what differs from run to run, without a system call, or calls an interposed function whose effect is not
- * restored. It has not happened yet then. */
+/* Arrives: the tool calls an interposed function whose effect is not restored. It has not happened yet then. */
 void hs_watch_touch(void)
 {
-    hs_watch_pass(hs_strings_hidden());
+    if (hs_watch_is_on)
+        read_byte(hs_strings_hidden());
 }
 
 static void find_clocks(void)
@@ -285,11 +278,6 @@ void hs_watch_begin(hs_watch_failed *failed)
 }
 
 #else
-
-void hs_watch_pass(const char *string)
-{
-    (void)string;
-}
 
 void hs_watch_touch(void)
 {

@@ -32,7 +32,6 @@ static struct {
     uint32_t count;
     uint32_t doubts;
     int stopped;
-    int resumed; /* main records, in a worker */
     int is_python; /* names only: calls are judged by traps (python/traps.c) and by the observer */
 } asked;
 
@@ -60,15 +59,8 @@ enum { RECORDS, GOES_ON, ARRIVES };
 __attribute__((used)) static unsigned char way = RECORDS;
 /* A place that cannot be read in a dry run. */
 __attribute__((used)) static const char *hidden;
-#define OWN __attribute__((used)) static
-#define OWN_NAME(name) own_##name
-#define DIRECT(name) __attribute__((used)) static void *direct_##name;
-/* The interposed function. LOOK is an instruction that faults in a dry run if it depends on the request. It may change r11. */
-#define FORWARD(name, look)                                                                                            \
-    DIRECT(name)                                                                                                       \
-    __asm__(".pushsection hs_looks, \"ax\", @progbits\n\t.globl " #name "\n\t.type " #name ", @function\n" #name ":\n\t"    \
-            ".cfi_startproc\n\tcmpb $1, way(%rip)\n\tjb own_" #name "\n\tje 1f\n\t" look "\n1:\tjmp *direct_" #name      \
-            "(%rip)\n\t.cfi_endproc\n\t.size " #name ", . - " #name "\n\t.popsection");
+/* LOOK is an instruction that faults in a dry run if it depends on the request. It may change r11. */
+#define FORWARD(name, look) HS_INTERPOSE(name, "cmpb $1, way(%rip)\n\tjb own_" #name "\n\tje 1f\n\t" look "\n1:")
 #define AT_REQUEST "mov hidden(%rip), %r11\n\tmovb (%r11), %r11b"
 #define AT_NAME "movb (%rdi), %r11b"
 #define FUNCTIONS(X)                                                                                                   \
@@ -96,8 +88,6 @@ static void set_way(int wanted)
     way = (unsigned char)wanted;
 }
 #else
-#define OWN HS_EXPORT
-#define OWN_NAME(name) name
 #define FIND(name, look)
 #define FUNCTIONS(X)
 #define find_rest()
@@ -128,44 +118,24 @@ static void resolve(void)
     find_rest();
 }
 
-/* The functions below serve a tool that asks for a variable. libc's string functions would leave in vector and mask registers what lies
- * behind a name: a watched run keeps its registers (point.c). */
-static size_t length_of(const char *string)
-{
-    const char *end = string;
-    for (; *end; end++)
-        __asm__ volatile("" : "+r"(end)); /* else the compiler may call strlen */
-    return (size_t)(end - string);
-}
-
-static int equal(const char *a, const char *b, size_t length)
-{
-    for (; length && *a == *b; length--)
-        a++, b++;
-    return !length && !*a;
-}
-
 static int recorded(const char *name, size_t length)
 {
-    for (size_t at = 0; at < asked.length; at += length_of(asked.names + at) + 1)
-        if (equal(asked.names + at, name, length))
+    for (size_t at = 0; at < asked.length; at += strlen(asked.names + at) + 1)
+        if (strncmp(asked.names + at, name, length) == 0 && !asked.names[at + length])
             return 1;
     return 0;
 }
 
 static void record(const char *name)
 {
-    size_t length = length_of(name);
+    const size_t length = strlen(name);
     if (recorded(name, length))
         return;
     if (length + 1 > NAMES_ROOM - asked.length) {
         asked.doubts |= HS_DOUBT_ASKED_FULL;
         return;
     }
-    for (size_t i = 0; i <= length; i++) {
-        asked.names[asked.length + i] = name[i];
-        __asm__ volatile("" : : : "memory"); /* nor memcpy */
-    }
+    memcpy(asked.names + asked.length, name, length + 1);
     asked.length += length + 1;
     asked.count++;
 }
@@ -259,11 +229,6 @@ static int doubt(uint32_t what, const void *caller, enum answer answer)
     resolve();
     if (asked.stopped)
         return 0;
-    /* In a worker, a run is watched. A call whose answer differs from run to run ends the watch before it is answered. */
-    if (asked.resumed) {
-        hs_watch_touch();
-        return 0;
-    }
     if (asked.is_python)
         return 0;
     const int is_known = answer == BYTE ? is_probe(caller) : is_allocator(caller, answer == COARSE_TIME);
@@ -291,7 +256,7 @@ static void tell(int is_known, long mark)
 static void ask(const char *name)
 {
     resolve();
-    if (!asked.stopped && !asked.resumed)
+    if (!asked.stopped)
         record(name);
 }
 
@@ -308,14 +273,13 @@ void hs_asked_leave_to_python(void)
     asked.doubts &= HS_DOUBT_ASKED_FULL;
 }
 
-/* Watches again, in a worker, for calls whose answers differ from run to run. */
+#if HS_RESETS
+/* Has a dry run arrive where it calls any of them. */
 void hs_asked_resume(void)
 {
-    asked.resumed = 1;
-    asked.doubts = 0;
-    asked.stopped = 0;
     set_way(ARRIVES);
 }
+#endif
 
 void hs_asked_stop(void)
 {
@@ -354,30 +318,27 @@ void hs_asked_tell(uint64_t place)
     HS_SYS(SYS_close, HS_MARK_MAIN, &observed, stack, HS_CALLER_FRAME);
 }
 
-OWN char *OWN_NAME(getenv)(const char *name)
+HS_OWN char *HS_OWN_NAME(getenv)(const char *name)
 {
-    hs_watch_pass(name);
     ask(name);
     return next.getenv(name);
 }
 
-OWN char *OWN_NAME(secure_getenv)(const char *name)
+HS_OWN char *HS_OWN_NAME(secure_getenv)(const char *name)
 {
-    hs_watch_pass(name);
     ask(name);
     return next.secure_getenv(name);
 }
 
-OWN char *OWN_NAME(getcwd)(char *buffer, size_t size)
+HS_OWN char *HS_OWN_NAME(getcwd)(char *buffer, size_t size)
 {
     DOUBT(HS_DOUBT_DIRECTORY, SOME);
     return next.getcwd(buffer, size);
 }
 
 /* The directories in which the loader looks come from a variable. */
-OWN int OWN_NAME(dlinfo)(void *restrict handle, int request, void *restrict out)
+HS_OWN int HS_OWN_NAME(dlinfo)(void *restrict handle, int request, void *restrict out)
 {
-    hs_watch_touch();
     if (request == RTLD_DI_SERINFO || request == RTLD_DI_SERINFOSIZE)
         ask("LD_LIBRARY_PATH");
     if (!next.dlinfo)
@@ -385,38 +346,38 @@ OWN int OWN_NAME(dlinfo)(void *restrict handle, int request, void *restrict out)
     return next.dlinfo(handle, request, out);
 }
 
-OWN pid_t OWN_NAME(getpid)(void)
+HS_OWN pid_t HS_OWN_NAME(getpid)(void)
 {
     DOUBT(HS_DOUBT_IDENTITY, SOME);
     return next.getpid();
 }
 
-OWN pid_t OWN_NAME(getppid)(void)
+HS_OWN pid_t HS_OWN_NAME(getppid)(void)
 {
     DOUBT(HS_DOUBT_IDENTITY, SOME);
     return next.getppid();
 }
 
 /* libc reads the processor's number from memory that the kernel writes. */
-OWN int OWN_NAME(sched_getcpu)(void)
+HS_OWN int HS_OWN_NAME(sched_getcpu)(void)
 {
     DOUBT(HS_DOUBT_IDENTITY, 0);
     return next.sched_getcpu();
 }
 
 /* libc has it since 2.29. */
-OWN int OWN_NAME(getcpu)(unsigned *processor, unsigned *node)
+HS_OWN int HS_OWN_NAME(getcpu)(unsigned *processor, unsigned *node)
 {
     DOUBT(HS_DOUBT_IDENTITY, 0);
     return next.getcpu ? next.getcpu(processor, node) : (int)syscall(SYS_getcpu, processor, node, NULL);
 }
 
-OWN time_t OWN_NAME(time)(time_t *out)
+HS_OWN time_t HS_OWN_NAME(time)(time_t *out)
 {
     ANSWER(time_t, next.time(out), SOME);
 }
 
-OWN int OWN_NAME(gettimeofday)(struct timeval *restrict out, void *restrict zone)
+HS_OWN int HS_OWN_NAME(gettimeofday)(struct timeval *restrict out, void *restrict zone)
 {
     ANSWER(int, next.gettimeofday(out, zone), SOME);
 }
@@ -435,21 +396,21 @@ static void excuse(const void *caller)
 #endif
 }
 
-OWN int OWN_NAME(clock_gettime)(clockid_t clock, struct timespec *out)
+HS_OWN int HS_OWN_NAME(clock_gettime)(clockid_t clock, struct timespec *out)
 {
     if (asked.is_python && !asked.stopped && hs_python_is_observed && clock == CLOCK_MONOTONIC)
         excuse(__builtin_return_address(0));
     ANSWER(int, next.clock_gettime(clock, out), clock == CLOCK_MONOTONIC_COARSE ? COARSE_TIME : SOME);
 }
 
-OWN ssize_t OWN_NAME(getrandom)(void *buffer, size_t size, unsigned flags)
+HS_OWN ssize_t HS_OWN_NAME(getrandom)(void *buffer, size_t size, unsigned flags)
 {
     if (asked.is_python && !asked.stopped)
         hs_python_seeds();
     ANSWER(ssize_t, next.getrandom(buffer, size, flags), size == 1 ? BYTE : SOME);
 }
 
-OWN int OWN_NAME(getentropy)(void *buffer, size_t size)
+HS_OWN int HS_OWN_NAME(getentropy)(void *buffer, size_t size)
 {
     ANSWER(int, next.getentropy(buffer, size), SOME);
 }

@@ -200,15 +200,9 @@ static int prctl_is_harmless(int option)
 }
 
 #if HS_RESETS
-/* The gate sees these calls, wherever they come from. So the functions leave no frame of the runtime's there. */
+/* The gate sees these calls, wherever they come from. */
 __attribute__((used)) static unsigned char is_gated;
-__attribute__((used)) static void *direct_prctl, *direct_syscall;
-#define OWN __attribute__((used)) static
-#define OWN_NAME(name) own_##name
-#define FORWARD(name)                                                                                                            \
-    __asm__(".pushsection .text\n\t.globl " #name "\n\t.type " #name ", @function\n" #name ":\n\t.cfi_startproc\n\t"             \
-            "cmpb $0, is_gated(%rip)\n\tje own_" #name "\n\tjmp *direct_" #name "(%rip)\n\t.cfi_endproc\n\t"                    \
-            ".size " #name ", . - " #name "\n\t.popsection");
+#define FORWARD(name) HS_INTERPOSE(name, "cmpb $0, is_gated(%rip)\n\tje own_" #name)
 FORWARD(prctl)
 FORWARD(syscall)
 
@@ -220,12 +214,9 @@ void hs_marks_leave_to_gate(void)
     direct_syscall = (void *)next.syscall;
     is_gated = 1;
 }
-#else
-#define OWN HS_EXPORT
-#define OWN_NAME(name) name
 #endif
 
-OWN int OWN_NAME(prctl)(int option, ...)
+HS_OWN int HS_OWN_NAME(prctl)(int option, ...)
 {
     va_list more;
     va_start(more, option);
@@ -268,7 +259,7 @@ static int call_is_harmless(long number)
     }
 }
 
-OWN long OWN_NAME(syscall)(long number, ...)
+HS_OWN long HS_OWN_NAME(syscall)(long number, ...)
 {
     va_list more;
     long a[6];

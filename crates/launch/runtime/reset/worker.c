@@ -225,12 +225,21 @@ static int begins_at_point(int was_dry)
     return (was_dry || !(worker.job->head->flags & HS_REQUEST_AUDIT)) && hs_point_is_ready() && hs_point_serves(worker.job);
 }
 
+/* Restores what a run, or a dry run, has changed. */
+static void restore(void)
+{
+    hs_memory_restore();
+    hs_memory_renew_kernels();
+    hs_cache_clean();
+    hs_state_restore();
+    hs_signals_forget_fault();
+}
+
 static void back_to_main(struct hs_call *call)
 {
     choose(HS_AT_MAIN);
     hs_mappings_reset_heap();
     hs_memory_restore();
-    hs_memory_renew_kernels();
     hs_state_restore();
     hs_strings_lay(worker.job, &worker.start, call);
 }
@@ -253,11 +262,7 @@ static void after_dry(void)
     if (losses() || hs_mappings_undo() != 0)
         hs_worker_give_up();
     hs_mappings_reset_heap();
-    hs_memory_restore();
-    hs_memory_renew_kernels();
-    hs_cache_clean();
-    hs_state_restore();
-    hs_signals_forget_fault();
+    restore();
     hs_state_keep_signals(0);
     hs_strings_lay(worker.job, &worker.start, &call);
     if (hs_strings_show() != 0)
@@ -330,11 +335,7 @@ static void finish(void)
     if (!has_code && (worker.runs < LEARNING || worker.runs % LEARNING == 0))
         hs_memory_learn();
     worker.runs++;
-    hs_memory_restore();
-    hs_memory_renew_kernels();
-    hs_cache_clean();
-    hs_state_restore();
-    hs_signals_forget_fault();
+    restore();
     if (audited) {
         end.differs = audit();
         report(&end);
