@@ -107,6 +107,7 @@ static struct {
     uint32_t slot_count;
     struct hs_action theirs; /* the tool's action for SIGSYS */
     int lock, is_revealed;
+    int is_open; /* all text that may be patched can be written, in patch_all_common */
     volatile int *alive;       /* nonzero in the worker only: the kernel clears its page for children */
     struct reported *reported; /* NULL if there is no such page */
 } gate = {.selector = SELECTOR_ALLOW};
@@ -192,13 +193,10 @@ __attribute__((naked)) void hs_gate_restorer(void)
     __asm__("mov $15, %rax\n\tsyscall");
 }
 
-/* While it is set, all text that may change can be written. */
-static int is_open;
-
 static int writable(uintptr_t from, uintptr_t to, int is)
 {
     const int access = PROT_READ | PROT_EXEC | (is ? PROT_WRITE : 0);
-    if (is_open)
+    if (gate.is_open)
         return 1;
     from &= -PAGE;
     return HS_SYS(SYS_mprotect, from, ((to + PAGE - 1) & -PAGE) - from, access) == 0;
@@ -401,10 +399,10 @@ static void patch_all_common(void)
     int can = writable(slots, slots + SLOTS * SLOT_BYTES, 1);
     for (size_t i = 0; i < sizeof gate.patched / sizeof *gate.patched; i++)
         can &= gate.patched[i].low && writable(gate.patched[i].low, gate.patched[i].high, 1);
-    is_open = can;
+    gate.is_open = can;
     for (size_t i = 0; can && i < sizeof gate.patched / sizeof *gate.patched; i++)
         patch_common(&gate.patched[i]);
-    is_open = 0;
+    gate.is_open = 0;
     writable(slots, slots + SLOTS * SLOT_BYTES, 0);
     for (size_t i = 0; i < sizeof gate.patched / sizeof *gate.patched; i++)
         if (gate.patched[i].low)

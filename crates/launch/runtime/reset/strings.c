@@ -41,7 +41,7 @@ extern char *program_invocation_name, *program_invocation_short_name;
 /* Arguments of a dry run, and the longest that one of them seems to be. */
 #define ARGUMENTS_MAX 256
 #define LENGTH_MAX 256
-/* By this in one dry run out of three: a tool that asks whether an argument is aligned is told so there, and not in others. */
+/* In one dry run of three arguments are aligned to this, and not in the others: a tool that asks gets different answers. */
 #define ALIGNED 64
 /* From one hidden argument to the next: next to nothing, and then more than nearly all arguments are long. */
 #define NEAR_MAX 8
@@ -268,6 +268,7 @@ static void tell(const struct hs_job *job, const struct hs_start *start, struct 
     program_invocation_short_name = __progname = slash ? slash + 1 : argv[0];
 }
 
+#if HS_RESETS
 /* A copy of the number and the arrays that the kernel has laid, as this run is given them. */
 static struct {
     long words[sizeof laid->arguments / sizeof(long) + sizeof laid->variables / sizeof(long)];
@@ -289,6 +290,7 @@ int hs_strings_are_kept(const struct hs_start *start)
     return !told.size || (memcmp(told.words, start->argv - 1, told.size) == 0 &&
                           hs_memory_is_zero((const char *)laid, (const char *)(layout.argv - 1)));
 }
+#endif
 
 /* Puts the request's arguments and environment wherever libc, the kernel and main look for them. */
 void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, struct hs_call *call)
@@ -307,7 +309,9 @@ void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, stru
     memcpy(layout.end, layout.last, layout.last_size);
     point_at(point_at(layout.argv, layout.begin, job->head->argc), layout.environment, job->head->envc);
     tell(job, start, call);
+#if HS_RESETS
     note_told(job, start);
+#endif
 }
 
 /* Has the kernel show these strings to others; 0 if it does. */

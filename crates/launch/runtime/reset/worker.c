@@ -351,11 +351,11 @@ static void finish(void)
 /* The tool ends by exit_group. Returns for a process that it made, for a thread, and after the only run: these end as they would. */
 void hs_worker_ended(int status)
 {
-    if (!worker.running || HS_SYS(SYS_gettid) != worker.process)
+    if (!worker.running)
         return;
     if (!hs_strings_are_kept(&worker.start))
         hs_call_mark();
-    if (worker.is_once)
+    if (worker.is_once || HS_SYS(SYS_gettid) != worker.process)
         return;
     worker.running = 0;
     worker.exit_code = status;
