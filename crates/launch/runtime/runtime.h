@@ -290,6 +290,7 @@ enum hs_call_seen {
     HS_SEEN_THREADS = 1u << 3,
     HS_SEEN_TIMERS = 1u << 4,
     HS_SEEN_LIMITS = 1u << 5,
+    HS_SEEN_THREADS_NUMBER = 1u << 6, /* that of another thread than the first */
 };
 HS_HIDDEN enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs_call_place *place);
 HS_HIDDEN int hs_call_may_be_patched(long number);
@@ -300,6 +301,7 @@ HS_HIDDEN uint64_t hs_call_actions(void);
 HS_HIDDEN void hs_call_note_action(long number);
 HS_HIDDEN void hs_call_note_limit(void);
 HS_HIDDEN void hs_call_begin(void);
+HS_HIDDEN void hs_call_end(void);
 
 /* children.c */
 HS_HIDDEN int hs_children_vfork(uintptr_t back, int hides);
@@ -353,6 +355,7 @@ HS_HIDDEN enum hs_call_outcome hs_signals_select(struct hs_system_call *call);
 
 /* usage.c */
 struct rusage;
+HS_HIDDEN void hs_usage_note_start(void);
 HS_HIDDEN void hs_usage_begin(void);
 HS_HIDDEN const struct rusage *hs_usage_before(void);
 HS_HIDDEN enum hs_call_outcome hs_usage_tell(struct hs_system_call *call);

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use common::{Victim, case, compile, resetting_launcher, start, warm_launcher};
-use hotstart_launch::Launcher;
+use hotstart_launch::{Launcher, Via};
 use hotstart_model::Status;
 
 const ROUNDS: usize = 6;
@@ -57,6 +57,42 @@ fn each_run_has_random_bytes_of_its_own() {
             assert!(exit.via.is_warm() && !exit.doubtful, "{:?}", exit.via);
             for half in [&ran.stdout[..16], &ran.stdout[16..]] {
                 assert!(seen.insert(half.to_owned()), "{half} in round {round}, {:?}", exit.via);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_threads_number_is_soon_after_its_processs() {
+    let tool = tool();
+    for launcher in launchers() {
+        // The process grows old, and others take numbers.
+        for _ in 0..4 {
+            start(&launcher, &tool, &case(&["random"]));
+            start(&Launcher::new(), &tool, &case(&["random"]));
+        }
+        let (ran, exit) = start(&launcher, &tool, &case(&["thread"]));
+        let distance: i32 = ran.stdout.trim().parse().unwrap();
+        assert!(distance > 0, "{distance}");
+        assert_eq!(exit.doubtful, exit.via == Via::Reset, "{distance}, {:?}", exit.via);
+    }
+}
+
+/// Each start takes CPU time before `main`, and a tool may look at that first.
+#[test]
+fn the_cpu_time_of_a_start_is_told() {
+    let tool = tool();
+    let time = |launcher: &Launcher, run: &[&str]| {
+        let (ran, exit) = start(launcher, &tool, &case(run));
+        assert!(!exit.doubtful, "{:?}", exit.via);
+        ran.stdout.trim().parse::<u64>().unwrap()
+    };
+    for run in [&["clock"][..], &["clock", "thread"]] {
+        let least = (0..10).map(|_| time(&Launcher::new(), run)).min().unwrap();
+        for launcher in launchers() {
+            for round in 0..ROUNDS {
+                let told = time(&launcher, run);
+                assert!(told >= least / 2, "{run:?} in round {round}: {told} ns, cold {least}");
             }
         }
     }

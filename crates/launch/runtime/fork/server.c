@@ -273,6 +273,9 @@ static void lower_stack(const struct hs_start *start)
 static uint32_t become_zygote(uint64_t place)
 {
     hs_asked_tell(place);
+#if HS_RESETS
+    hs_usage_note_start();
+#endif
     hs_asked_stop();
     hs_marks_resolve();
     hs_threads_resolve();

@@ -1,4 +1,5 @@
-/* Times and limits as in a process that has run nothing before: the use of a worker's earlier runs is subtracted.
+/* Times and limits as in a process that has run nothing before: the use of a worker's earlier runs is subtracted, and that of the start
+ * up to main, which a fork and a worker are spared, is added as the zygote had it.
  *
  * An answer that cannot be corrected, such as the peak of memory, makes the run doubtful (hs_call_mark).
  */
@@ -14,12 +15,19 @@
 
 #if HS_RESETS
 
+#define BILLION 1000000000l
+
 /* The use of earlier runs, as it was when this one began. Not written in a run. */
 static struct {
     struct rusage own, thread, children;
-    uint64_t own_ns, thread_ns;
+    int64_t own_ns, thread_ns;
     void *first; /* the first thread's pointer */
 } used;
+/* The zygote's use when it came to main. */
+static struct {
+    struct rusage own;
+    int64_t own_ns;
+} start;
 
 static enum hs_call_outcome done(struct hs_system_call *call, long result)
 {
@@ -57,8 +65,8 @@ enum hs_call_outcome hs_usage_tell(struct hs_system_call *call)
     const long result = HS_SYS(SYS_getrusage, whose, usage);
     if (result != 0)
         return done(call, result);
-    usage->ru_utime = less(usage->ru_utime, before->ru_utime);
-    usage->ru_stime = less(usage->ru_stime, before->ru_stime);
+    usage->ru_utime = less(usage->ru_utime, is_children ? before->ru_utime : less(before->ru_utime, start.own.ru_utime));
+    usage->ru_stime = less(usage->ru_stime, is_children ? before->ru_stime : less(before->ru_stime, start.own.ru_stime));
     usage->ru_minflt -= before->ru_minflt;
     usage->ru_majflt -= before->ru_majflt;
     usage->ru_inblock -= before->ru_inblock;
@@ -78,12 +86,17 @@ enum hs_call_outcome hs_usage_times(struct hs_system_call *call)
     struct tms *out = (struct tms *)call->a;
     const long result = HS_SYS(SYS_times, out);
     if (out && result >= 0) {
-        out->tms_utime -= ticks(used.own.ru_utime);
-        out->tms_stime -= ticks(used.own.ru_stime);
+        out->tms_utime -= ticks(less(used.own.ru_utime, start.own.ru_utime));
+        out->tms_stime -= ticks(less(used.own.ru_stime, start.own.ru_stime));
         out->tms_cutime -= ticks(used.children.ru_utime);
         out->tms_cstime -= ticks(used.children.ru_stime);
     }
     return done(call, result);
+}
+
+static int64_t nanoseconds(struct timespec time)
+{
+    return time.tv_sec * BILLION + time.tv_nsec;
 }
 
 /* clock_gettime. A negative number is that of some process's clock, and contains its number. */
@@ -97,10 +110,8 @@ enum hs_call_outcome hs_usage_clock(struct hs_system_call *call)
         return HS_CALL_NATIVE;
     const long result = HS_SYS(SYS_clock_gettime, clock, out);
     if (result == 0) {
-        const uint64_t all = (uint64_t)out->tv_sec * 1000000000u + (uint64_t)out->tv_nsec;
-        const uint64_t before = is_process ? used.own_ns : used.thread_ns;
-        const uint64_t own = all > before ? all - before : 0;
-        *out = (struct timespec){(time_t)(own / 1000000000u), (long)(own % 1000000000u)};
+        const int64_t own = nanoseconds(*out) - (is_process ? used.own_ns : used.thread_ns) + start.own_ns;
+        *out = (struct timespec){own / BILLION, own % BILLION};
     }
     return done(call, result);
 }
@@ -125,7 +136,7 @@ static void shift(struct rlimit *limit, int64_t seconds)
 
 static long limit_time(long given, struct rlimit *old)
 {
-    const int64_t seconds = (int64_t)(used.own_ns / 1000000000u);
+    const int64_t seconds = used.own_ns / BILLION;
     struct rlimit changed;
     if (given && !hs_signals_fetch(&changed, given, sizeof changed))
         return -EFAULT;
@@ -181,6 +192,15 @@ enum hs_call_outcome hs_usage_limit(struct hs_system_call *call)
     return HS_CALL_NATIVE;
 }
 
+/* In the zygote, at main. */
+void hs_usage_note_start(void)
+{
+    struct timespec now;
+    HS_SYS(SYS_getrusage, RUSAGE_SELF, &start.own);
+    if (HS_SYS(SYS_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &now) == 0)
+        start.own_ns = nanoseconds(now);
+}
+
 /* Before each run: the use until now belongs to earlier runs. */
 void hs_usage_begin(void)
 {
@@ -193,10 +213,10 @@ void hs_usage_begin(void)
     if (hs_children_came_before())
         HS_SYS(SYS_getrusage, RUSAGE_CHILDREN, &used.children);
     HS_SYS(SYS_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &now);
-    used.own_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    used.own_ns = nanoseconds(now);
     HS_SYS(SYS_getrusage, RUSAGE_THREAD, &used.thread);
     HS_SYS(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &now);
-    used.thread_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    used.thread_ns = nanoseconds(now);
 }
 
 /* The use of earlier runs, as the run began. */

@@ -353,6 +353,7 @@ void hs_worker_ended(int status)
 {
     if (!worker.running)
         return;
+    hs_call_end();
     if (!hs_strings_are_kept(&worker.start))
         hs_call_mark();
     if (worker.is_once || HS_SYS(SYS_gettid) != worker.process)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stddef.h>
@@ -270,6 +271,30 @@ static __attribute__((noinline)) int deep(int pages)
     return pages ? deep(pages - 1) + frame[7] : frame[5];
 }
 
+/* CPU time that the process has taken, in nanoseconds. */
+static void of_clock(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    printf("%lld\n", now.tv_sec * 1000000000ll + now.tv_nsec);
+}
+
+static void *after_process(void *distance)
+{
+    *(int *)distance = gettid() - getpid();
+    return NULL;
+}
+
+/* How long after the process, in numbers, a thread was made. */
+static void of_thread(void)
+{
+    pthread_t thread;
+    int distance = 0;
+    if (pthread_create(&thread, NULL, after_process, &distance) == 0)
+        pthread_join(thread, NULL);
+    printf("%d\n", distance);
+}
+
 static int error_of(int result)
 {
     return result ? errno : 0;
@@ -385,6 +410,10 @@ int main(int argc, char **argv)
         of_cells(argc > 2);
     else if (strcmp(how, "over") == 0)
         overrun(argv, argc > 2);
+    else if (strcmp(how, "clock") == 0)
+        of_clock(argc > 2 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_PROCESS_CPUTIME_ID);
+    else if (strcmp(how, "thread") == 0)
+        of_thread();
     else if (strcmp(how, "random") == 0)
         of_random();
     else if (strcmp(how, "deep") == 0)

@@ -46,7 +46,6 @@ int hs_signals_fetch(void *to, long from, size_t size)
     return process_vm_readv(getpid(), &own, 1, &other, 1, 0) == (ssize_t)size;
 }
 
-#define BILLION 1000000000l
 
 static int64_t cpu_time(clockid_t clock)
 {
@@ -88,6 +87,22 @@ static void clocks_begin_with_the_run(void)
         CHECK(own >= 0 && own <= cpu_time(clocks[i]) - BILLION / 20);
     }
     CHECK_EQUAL(marks, 0);
+}
+
+static void clocks_have_the_start(void)
+{
+    struct timespec told;
+    struct tms ticked;
+    struct hs_system_call clock = {.number = SYS_clock_gettime, .a = CLOCK_PROCESS_CPUTIME_ID, .b = (long)&told};
+    struct hs_system_call times = {.number = SYS_times, .a = (long)&ticked};
+    use_cpu(BILLION / 20);
+    hs_usage_note_start();
+    hs_usage_begin();
+    CHECK_EQUAL(hs_usage_clock(&clock), HS_CALL_DONE);
+    CHECK(nanoseconds(told) >= start.own_ns && nanoseconds(told) <= cpu_time(CLOCK_PROCESS_CPUTIME_ID));
+    CHECK_EQUAL(hs_usage_times(&times), HS_CALL_DONE);
+    CHECK(ticked.tms_utime + ticked.tms_stime >= 4);
+    start = (typeof(start)){0};
 }
 
 static void other_clocks_are_the_kernels(void)
@@ -283,6 +298,7 @@ const struct unit_test tests_of_usage[] = {
     {"usage: a limit on memory has the break made real", a_limit_on_memory_has_the_break_made_real},
     {"usage: subtracts across seconds", subtracts_across_seconds},
     {"usage: clocks begin with the run", clocks_begin_with_the_run},
+    {"usage: clocks have what the start took", clocks_have_the_start},
     {"usage: other clocks are the kernel's", other_clocks_are_the_kernels},
     {"usage: is that of the run, and marked", usage_is_that_of_the_run_and_marked},
     {"usage: ticks are those of the run", ticks_are_those_of_the_run},
