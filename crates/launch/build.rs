@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 47] = [
+const SOURCES: [&str; 48] = [
     "fork/entry.c",
     "io.c",
     "fork/asked.c",
@@ -24,6 +24,7 @@ const SOURCES: [&str; 47] = [
     "fork/child.c",
     "fork/decode.c",
     "fork/loader.c",
+    "fork/imports.c",
     "fork/residue.c",
     "fork/server.c",
     "reset/worker.c",

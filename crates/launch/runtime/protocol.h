@@ -49,6 +49,7 @@ enum hs_doubt {
     HS_DOUBT_KERNEL = 1u << 12,     /* the kernel refuses what an exact fork needs */
     HS_DOUBT_ASKED_FULL = 1u << 13, /* more names were asked for than could be recorded */
     HS_DOUBT_SIGNALS = 1u << 14,    /* signals are blocked or pending, or an alternate stack is set */
+    HS_DOUBT_FUNCTIONS = 1u << 15,  /* functions of libc's are others' */
 };
 
 /* Zygote to runner, once: stopped in place of main. Followed by `object_count` then `name_count` strings, each
@@ -223,6 +224,7 @@ struct hs_slot {
 enum hs_run_doubt {
     HS_RUN_CALLS = 1,    /* a system call that is not known to be harmless and answered as in a fresh process */
     HS_RUN_CHILDREN = 2, /* children, which may look at this process */
+    HS_RUN_NUMBER = 8,   /* the process's number, which is older than that of a process that begins with the run */
     HS_RUN_PAST = 4,     /* another program was executed, in a process that has the age and CPU time of earlier runs */
 };
 

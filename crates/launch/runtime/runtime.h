@@ -138,6 +138,7 @@ HS_HIDDEN void hs_asked_leave_to_python(void);
 HS_HIDDEN size_t hs_asked_names(char *out, size_t room, uint32_t *count);
 
 /* snapshot.c */
+HS_HIDDEN int hs_imports_are_libcs(void);
 HS_HIDDEN uint32_t hs_snapshot_doubts(const struct hs_start *start);
 HS_HIDDEN uint32_t hs_snapshot_doubts_of_python(void);
 
@@ -290,7 +291,6 @@ enum hs_call_seen {
     HS_SEEN_THREADS = 1u << 3,
     HS_SEEN_TIMERS = 1u << 4,
     HS_SEEN_LIMITS = 1u << 5,
-    HS_SEEN_THREADS_NUMBER = 1u << 6, /* that of another thread than the first */
 };
 HS_HIDDEN enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs_call_place *place);
 HS_HIDDEN int hs_call_may_be_patched(long number);

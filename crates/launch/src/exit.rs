@@ -139,6 +139,8 @@ pub enum Reason {
     Stdio,
     /// A constructor left a child process.
     Children,
+    /// The tool, or a library of its own, defines functions of libc's that the runtime calls.
+    LibcFunctions,
     /// A constructor kept the argument list.
     KeepsArguments,
     /// A constructor uses the environment in a way that cannot be followed.
@@ -218,6 +220,7 @@ impl fmt::Display for Reason {
             Reason::Signals => "signals are blocked, pending or ignored before main",
             Reason::Stdio => "a standard stream is used before main",
             Reason::Children => "a child process exists before main",
+            Reason::LibcFunctions => "it has functions of libc's of its own, which hotstart's runtime would call",
             Reason::KeepsArguments => "an argument, or their number, is kept before main",
             Reason::ReadsEnvironment => {
                 "the environment is used before main in a way that cannot be followed"

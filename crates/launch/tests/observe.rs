@@ -181,6 +181,39 @@ fn the_number_of_arguments_that_a_constructor_keeps_is_that_of_each_start() {
 }
 
 /// Otherwise the number that the tool keeps could be taken for libc's own.
+/// hotstart's runtime would call them, at other times than a fresh process.
+#[test]
+fn functions_of_libcs_of_its_own_keep_a_tool_cold() {
+    let source = Path::new(SOURCE).with_file_name("functions.c");
+    let flags = ["-rdynamic", "-fno-builtin", "-O0"];
+    let own = Via::Cold(Reason::LibcFunctions);
+    for (function, is_needed) in [("STRLEN", true), ("MEMSET", true), ("SBRK", true), ("ABS", false)] {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().canonicalize().unwrap().join(name);
+        let own_flag = format!("-DOWN_{function}");
+        compile(&source, &at("own"), &[&flags[..], &[&own_flag]].concat());
+        compile(&source, &at("plain"), &flags);
+        compile(
+            &source,
+            &at("preloaded.so"),
+            &[&flags[..], &[&own_flag, "-DPRELOADED", "-shared", "-fPIC"]].concat(),
+        );
+        let mut preloading = case(&[]);
+        preloading.env.push(("LD_PRELOAD", at("preloaded.so").display().to_string()));
+        for (name, case) in [("own", case(&[])), ("plain", preloading)] {
+            let tool = Victim { dir: tempfile::tempdir().unwrap(), program: at(name) };
+            for launcher in [warm_launcher(&[name]), resetting_launcher(&[name])] {
+                for _ in 0..3 {
+                    let (ran, exit) = start(&launcher, &tool, &case);
+                    assert_eq!(ran.stdout, "0\n", "{name} {function}: {:?}", exit.via);
+                    assert_eq!(exit.via == own, is_needed, "{name} {function}: {:?}", exit.via);
+                    assert!(exit.via == own || exit.via.is_warm(), "{name} {function}: {:?}", exit.via);
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_constructor_that_names_the_program_keeps_it_cold() {
     let tool = looks("own_name");

@@ -134,7 +134,8 @@ fn run_stages(context: &mut Context<'_>, shell: &mut Shell, pipeline: &Pipeline)
     let Assembly { mut stages, ports, mut opened, stat_cache, .. } = assembly;
     drop(stat_cache);
     opened.iter_mut().for_each(|file| file.file = None);
-    let pumped = Pump { stages: &mut stages, ports, clock: &context.clock, begun }.run();
+    let is_native = context.is_native;
+    let pumped = Pump { stages: &mut stages, ports, clock: &context.clock, begun, is_native }.run();
     if let Err(halt) = pumped {
         abandon(stages);
         return Err(halt);

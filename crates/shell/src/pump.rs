@@ -1,8 +1,10 @@
 //! Moves bytes between a pipeline's pipes and us, in one thread that never blocks on a single pipe.
 //!
-//! The order is lit's. Until the last stage has ended, only its output is read. Only then are the pipes between earlier
+//! The order is lit's internal shell's, if that is asked for. Until the last stage has ended, only its output is read. Only then are the pipes between earlier
 //! stages drained of what their readers left. So a stage never dies of SIGPIPE because the next one needed no more
 //! input. Unlike lit, this cannot deadlock: everything that may be moved at a time is moved at that time.
+//!
+//! In bash's place (`is_native`) nobody but the next stage holds a pipe's end, so a stage that has more to write dies.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
@@ -172,6 +174,8 @@ pub(crate) struct Pump<'p, 'g> {
     pub clock: &'p Clock<'g>,
     /// When the pipeline began.
     pub begun: Instant,
+    /// Pipes between stages are only theirs, as under bash.
+    pub is_native: bool,
 }
 
 impl Pump<'_, '_> {
@@ -180,6 +184,9 @@ impl Pump<'_, '_> {
         let last = self.stages.len() - 1;
         for index in 0..=last {
             let stage = &mut self.stages[index];
+            if self.is_native && index < last {
+                stage.stdout_end = None;
+            }
             if index == last {
                 let end = stage.stdout_end.take();
                 self.ports.extend(end.map(|fd| Port { fd, role: Role::Stdout(index) }));

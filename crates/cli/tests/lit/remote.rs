@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -84,7 +85,14 @@ impl Action {
         let own = self.dir.path().join("hotstart");
         fs::write(own.join("order.json"), order.to_string()).unwrap();
         let mut command = Command::new(own.join("program"));
-        let output = command.args(["__hotstart-batch", "enter"]).current_dir(&self.dir).output().unwrap();
+        command.args(["__hotstart-batch", "enter"]).current_dir(&self.dir);
+        let output = loop {
+            match command.output() {
+                // A child of another test has what `program` was written through, until it executes its own.
+                Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
+                other => break other.unwrap(),
+            }
+        };
         let code = output.status.code().unwrap();
         let told = String::from_utf8_lossy(&output.stderr);
         if code == UNFIT {

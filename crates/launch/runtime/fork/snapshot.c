@@ -231,6 +231,8 @@ static uint32_t process_doubts(void)
         found |= HS_DOUBT_SIGNALS;
     if (children_left())
         found |= HS_DOUBT_CHILDREN;
+    if (!hs_imports_are_libcs())
+        found |= HS_DOUBT_FUNCTIONS;
     return found;
 }
 

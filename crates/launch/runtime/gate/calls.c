@@ -131,30 +131,19 @@ static enum hs_call_outcome unknown(void)
     return HS_CALL_NATIVE;
 }
 
-/* A thread's number is soon after the process's where that has just started: tools take the difference for an index of threads. */
-static void see_number(uint32_t what)
+/* A later run in this process would have the same number. And this run has a smaller one, further from those of its threads and of earlier
+ * commands, than a process that begins now: where there was a run before, it is not believed. */
+static void see_number(void)
 {
-    const uint32_t both = HS_SEEN_NUMBER | HS_SEEN_THREADS_NUMBER;
-    see(what);
-    if ((hs_call_seen() & both) == both && hs_worker_has_past())
-        hs_call_mark();
+    see(HS_SEEN_NUMBER);
+    if (hs_worker_has_past())
+        hs_worker_doubts(HS_RUN_NUMBER);
 }
 
-/* A later run in this process would have the same number. */
 static enum hs_call_outcome number_if(int is_shown)
 {
     if (is_shown)
-        see_number(HS_SEEN_NUMBER);
-    return HS_CALL_NATIVE;
-}
-
-/* gettid. The number of another thread than the first is no other run's. */
-static enum hs_call_outcome tell_thread(const struct hs_call_place *place)
-{
-    if (HS_SYS(SYS_gettid) == calls.process)
-        return number_if(!hs_gate_raises(place));
-    if (!hs_gate_raises(place))
-        see_number(HS_SEEN_THREADS_NUMBER);
+        see_number();
     return HS_CALL_NATIVE;
 }
 
@@ -841,7 +830,8 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     case SYS_statx: return tell_of(call, call->e);
     case SYS_readlink: return read_link(call, AT_FDCWD, (const char *)call->a);
     case SYS_readlinkat: return read_link(call, call->a, (const char *)call->b);
-    case SYS_gettid: return tell_thread(place);
+    /* That of another thread is no other run's. */
+    case SYS_gettid: return number_if(HS_SYS(SYS_gettid) == calls.process && !hs_gate_raises(place));
     case SYS_getpid: return number_if(!hs_gate_raises(place));
     case SYS_dup2:
     case SYS_dup3:
@@ -972,10 +962,11 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
     return kind & HS_TABLE_KNOWN ? treat(call, place) : unknown();
 }
 
-/* As a run ends: a handler may have been told the process's number after a thread has asked for its own. */
+/* As a run ends. */
 void hs_call_end(void)
 {
-    see_number(0);
+    if (hs_call_seen() & HS_SEEN_NUMBER)
+        see_number();
 }
 
 /* Before each run. */

@@ -68,6 +68,8 @@ pub(crate) const RUN_CALLS: u32 = 1;
 pub(crate) const RUN_CHILDREN: u32 = 2;
 /// Bit of `enum hs_run_doubt`: it executed another program in a process with earlier runs.
 pub(crate) const RUN_PAST: u32 = 4;
+/// Bit of `enum hs_run_doubt`: it was shown the process's number, in a process with earlier runs.
+pub(crate) const RUN_NUMBER: u32 = 8;
 /// Largest `hs_ready` message, with the names of objects and of variables.
 pub(crate) const READY_MAX: usize = 80 * 1024;
 
@@ -299,7 +301,7 @@ mod tests {
             "sizeof(struct hs_request)",
             "sizeof(struct hs_reply)",
             "sizeof(struct hs_limit)",
-            "HS_DOUBT_SIGNALS",
+            "HS_DOUBT_FUNCTIONS",
             "HS_ROOM",
             "HS_COUNTS_MAX",
             "HS_RESIDUE_MAX",
@@ -319,6 +321,7 @@ mod tests {
             "HS_RUN_CALLS",
             "HS_RUN_CHILDREN",
             "HS_RUN_PAST",
+            "HS_RUN_NUMBER",
             "sizeof(struct hs_page)",
             "HS_MARK_MAIN",
             "HS_MARK_KNOWN",
@@ -390,7 +393,7 @@ mod tests {
             REQUEST_SIZE as i64,
             REPLY_SIZE as i64,
             LIMIT_SIZE as i64,
-            1 << 14,
+            1 << 15,
             ROOM as i64,
             COUNTS_MAX as i64,
             RESIDUE_MAX as i64,
@@ -410,6 +413,7 @@ mod tests {
             RUN_CALLS as i64,
             RUN_CHILDREN as i64,
             RUN_PAST as i64,
+            RUN_NUMBER as i64,
             Table::bytes(2) as i64,
             MARK_MAIN as i64,
             MARK_KNOWN as i64,

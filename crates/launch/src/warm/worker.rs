@@ -141,7 +141,7 @@ impl Doubts {
 
     /// Returns whether a run in a process of its own would be doubtful as well.
     pub(crate) fn of_run(self) -> bool {
-        self.0 & !wire::RUN_PAST != 0
+        self.0 & !(wire::RUN_PAST | wire::RUN_NUMBER) != 0
     }
 
     /// Returns whether the run made a system call whose answer may differ in a fresh process.

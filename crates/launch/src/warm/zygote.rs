@@ -455,7 +455,7 @@ fn spawn_stopped(
 
 /// Returns the reason for the first doubt of `enum hs_doubt`.
 fn doubt(bits: u32) -> Option<Reason> {
-    const REASONS: [Reason; 15] = [
+    const REASONS: [Reason; 16] = [
         Reason::Threads,
         Reason::Descriptors,
         Reason::SharedMemory,
@@ -471,6 +471,7 @@ fn doubt(bits: u32) -> Option<Reason> {
         Reason::System,
         Reason::ReadsEnvironment,
         Reason::Signals,
+        Reason::LibcFunctions,
     ];
     (bits != 0).then(|| REASONS.get(bits.trailing_zeros() as usize).copied().unwrap_or(Reason::System))
 }

@@ -166,6 +166,26 @@ fn commands(text: &str) -> Vec<String> {
     text.split('\n').map(str::to_owned).collect()
 }
 
+/// Each writer has more to say than a pipe holds, so it dies unless somebody reads on.
+#[test]
+fn a_writer_whose_reader_has_ended_dies() {
+    let space = Space::new();
+    for text in [
+        "seq 1 300000 | head -1",
+        "seq 1 300000 | true",
+        "seq 1 300000 | head -1 | cat",
+        "seq 1 300000 2>&1 | head -1",
+        "seq 1 300000 | tail -1",
+    ] {
+        let commands = commands(text);
+        for dialect in [Dialect::V19, Dialect::V23] {
+            let (run_by, native, bash) = space.both(&commands, dialect);
+            assert_eq!(bash.success, text.contains("tail"), "{text}");
+            assert_eq!((run_by, native), (RunBy::Native, bash), "{text}");
+        }
+    }
+}
+
 #[test]
 fn what_is_within_means_the_same_to_both() {
     let space = Space::new();

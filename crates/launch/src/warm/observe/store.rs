@@ -69,7 +69,7 @@ const THERE: u64 = u64::MAX;
 const KEPT_MAX: usize = 64;
 
 /// The reasons that are stored.
-const REASONS: [Reason; 20] = [
+const REASONS: [Reason; 21] = [
     Reason::RelativePath,
     Reason::ForeignLoader,
     Reason::Threads,
@@ -90,6 +90,7 @@ const REASONS: [Reason; 20] = [
     Reason::ConstructorsDiffer,
     Reason::LooksAtStream,
     Reason::NotPython,
+    Reason::LibcFunctions,
 ];
 const ASPECTS: [Aspect; 14] = [
     Aspect::File,
