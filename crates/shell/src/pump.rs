@@ -1,8 +1,9 @@
 //! Moves bytes between a pipeline's pipes and us, in one thread that never blocks on a single pipe.
 //!
-//! The order is lit's internal shell's, if that is asked for. Until the last stage has ended, only its output is read. Only then are the pipes between earlier
-//! stages drained of what their readers left. So a stage never dies of SIGPIPE because the next one needed no more
-//! input. Unlike lit, this cannot deadlock: everything that may be moved at a time is moved at that time.
+//! The order is lit's internal shell's, if that is asked for. Until the last stage has ended, only its output is read. Only
+//! then are the pipes between earlier stages drained of what their readers left. So a stage never dies of SIGPIPE because
+//! the next one needed no more input. Unlike lit, this cannot deadlock: everything that may be moved at a time is moved at
+//! that time.
 //!
 //! In bash's place (`is_native`) nobody but the next stage holds a pipe's end, so a stage that has more to write dies.
 
