@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use super::calls::refuse;
 use super::maps::Mapping;
-use super::run::{PAGE, Run};
+use super::run::Run;
 use super::{Live, Refusal, stdio};
 use crate::allocator::Preload;
 use crate::sys::spawn;
@@ -89,7 +89,7 @@ pub(super) fn of_cold(
     if run.block.start.wrapping_sub(stack) != main.depth {
         return refuse(Reason::NotObserved, "its stack is another one in a cold process");
     }
-    let bytes = below(&run, stack);
+    let bytes = below(&run, stack)?;
     let (deeper, bytes) = bytes.split_at(bytes.len() - DEPTH);
     if deeper.iter().any(|&byte| byte != 0) {
         return refuse(Reason::ConstructorCall, format!("more than {DEPTH} bytes of stack are used"));
@@ -97,22 +97,19 @@ pub(super) fn of_cold(
     Ok(bits(bytes))
 }
 
-/// Reads the stack down to the lowest page that is mapped, and at least [`DEPTH`] bytes: what is not mapped is zero.
-fn below(run: &Run<'_>, stack: u64) -> Vec<u8> {
-    let mut parts = Vec::new();
-    let mut end = stack;
-    loop {
-        let from = (end - 1) & !(PAGE - 1);
-        let mut part = vec![0; (end - from) as usize];
-        if run.memory.read_exact_at(&mut part, from).is_err() {
-            break;
-        }
-        parts.push(part);
-        end = from;
+/// Reads the stack down to the lowest page that the kernel has mapped, and at least [`DEPTH`] bytes: what is not mapped is zero. A read
+/// below it would enlarge the stack, page by page down to its limit.
+fn below(run: &Run<'_>, stack: u64) -> Result<Vec<u8>, Refusal> {
+    let maps = run.maps()?;
+    let own = maps.iter().find(|mapping| (mapping.from..mapping.to).contains(&(stack - 1)));
+    let Some(own) = own else { return refuse(Reason::NotObserved, "its stack is not mapped") };
+    let size = (stack - own.from) as usize;
+    let mut bytes = vec![0; size.max(DEPTH)];
+    let from = bytes.len() - size;
+    match run.memory.read_exact_at(&mut bytes[from..], own.from) {
+        Ok(()) => Ok(bytes),
+        Err(error) => refuse(Reason::NotObserved, error.to_string()),
     }
-    let mut bytes = vec![0; DEPTH.saturating_sub((stack - end) as usize)];
-    bytes.extend(parts.into_iter().rev().flatten());
-    bytes
 }
 
 /// Returns a bit for each word that is not zero, from the last word on. Parts at the end that have none are left out, but for the

@@ -29,6 +29,9 @@ const KEYS_MAX: usize = 1024;
 /// New numbers of arguments are observed after this many times the cold starts that a zygote needs, since the observation
 /// runs take as long as some cold starts.
 const NUMBER_PRICE: u32 = 3;
+/// Of a tool that was started with several numbers, the smaller ones up to this are likely to come, and cost less if they are observed
+/// with the others: each observation begins with a run for all of its numbers.
+const NUMBERS_USUAL: usize = 12;
 /// Forks before the first persistent process after one was ended for its memory. The next time takes twice as many.
 const REGROW_FIRST: u32 = 8;
 /// Most forks in between, and the largest factor on the cold starts between zygotes.
@@ -497,7 +500,7 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
         }
         let seen = self.numbers.entry(key).or_default();
         seen.insert(numbers::of(spec));
-        is_due.then(|| std::mem::take(seen).into_iter().collect())
+        is_due.then(|| with_gaps(std::mem::take(seen)))
     }
 
     /// Returns the last use of the idle process that was unused for longest.
@@ -538,5 +541,24 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
         // If there is not room for all, each has to pay again.
         self.seen.remove(&*unit.key);
         true
+    }
+}
+
+/// Adds the numbers of arguments that are likely to come.
+fn with_gaps(mut seen: BTreeSet<usize>) -> Vec<usize> {
+    let usual = seen.range(..=NUMBERS_USUAL).next_back().copied();
+    seen.extend(usual.into_iter().flat_map(|largest| 2..largest));
+    seen.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn smaller_numbers_of_arguments_are_observed_with_a_usual_one() {
+        assert_eq!(with_gaps([4, 6].into()), [2, 3, 4, 5, 6]);
+        assert_eq!(with_gaps([5, 90].into()), [2, 3, 4, 5, 90]);
+        assert_eq!(with_gaps([1, 40].into()), [1, 40]);
     }
 }
