@@ -10,13 +10,6 @@
 
 #include "runtime.h"
 
-#ifdef __x86_64__
-#define SLOT R_X86_64_JUMP_SLOT
-#define ADDRESS R_X86_64_GLOB_DAT
-#else
-#define SLOT R_AARCH64_JUMP_SLOT
-#define ADDRESS R_AARCH64_GLOB_DAT
-#endif
 /* Text of libc and of the loader; either has one such mapping, or a few where parts of it have been writable. */
 #define TEXTS_MAX 512
 
@@ -88,11 +81,10 @@ int hs_imports_are_libcs(void)
     for (int part = 0; part < 2; part++)
         for (size_t i = 0; parts[part] && i < sizes[part] / sizeof(ElfW(Rela)); i++) {
             const ElfW(Rela) *entry = &parts[part][i];
-            const ElfW(Sym) *symbol = &symbols[ELF64_R_SYM(entry->r_info)];
-            const unsigned kind = ELF64_R_TYPE(entry->r_info), is_function = ELF64_ST_TYPE(symbol->st_info) == STT_FUNC;
-            if ((kind != SLOT && kind != ADDRESS) || symbol->st_shndx != SHN_UNDEF || (kind == ADDRESS && !is_function))
-                continue;
-            if (!is_in(count, *(const uintptr_t *)(base + entry->r_offset)))
+            const size_t at = ELF64_R_SYM(entry->r_info);
+            /* The second table is of functions only, whatever the linker knew. */
+            const int is_function = part == 1 || ELF64_ST_TYPE(symbols[at].st_info) == STT_FUNC;
+            if (at && symbols[at].st_shndx == SHN_UNDEF && is_function && !is_in(count, *(const uintptr_t *)(base + entry->r_offset)))
                 return 0;
         }
     return 1;
