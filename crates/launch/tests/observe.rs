@@ -280,7 +280,8 @@ fn a_constructor_that_tests_for_one_number_of_arguments_is_found_out() {
         };
         let mut warm = launcher();
         for round in 0..others {
-            let words = [&[][..], &["a"], &["a", "b", "c"]][round % 3];
+            // With a larger number the compared one would be observed, too.
+            let words = [&[][..], &["a"]][round % 2];
             let via = tool.agrees(&warm, &case(words));
             assert!(via.is_warm(), "{look} {round}: {via:?}");
             if kept {

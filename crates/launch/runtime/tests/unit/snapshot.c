@@ -12,6 +12,11 @@ void hs_strings_keep_list(void)
 {
 }
 
+int hs_imports_are_libcs(void)
+{
+    return 1;
+}
+
 /* Constructors asked for this one. */
 int hs_asked_for(const char *assignment)
 {
