@@ -72,7 +72,8 @@ class ZygoteKilled(Kills):
                 run = self.finish(process, gate, results)
                 self.check_sane(run)
                 self.assertEqual(set(self.codes(run).values()), {"PASS"}, run)
-                self.assertEqual(self.runs(gate), 1, "what runs is not disturbed")
+                # The tool tells its process number, so in a process that has run before it is run again, cold.
+                self.assertEqual(self.runs(gate), 2 if "rewind" in mode else 1, "what runs is not disturbed")
                 self.check_nothing_left()
 
     def test_zygote_dies_of_any_signal(self):

@@ -6,6 +6,7 @@ HOTSTART_FAULTS_KILLS sets how many times; HOTSTART_FAULTS_SEED repeats a run.
 import os
 import select
 import signal
+import time
 
 from harness import MODES, Faults, seeded
 
@@ -23,13 +24,16 @@ class Random(Faults):
         random = seeded("runner killed at random")
         kills = int(os.environ.get("HOTSTART_FAULTS_KILLS") or 200)
         died = 0
+        begun = time.monotonic()
+        self.run_suite(MODES[0])
+        takes = time.monotonic() - begun
         for turn in range(kills):
             mode = MODES[turn % 3]
             with self.subTest(mode, turn=turn):
                 signal.alarm(40)
                 process = self.start(mode)
-                # The moment is the fault: at most as long as a run takes.
-                select.select([], [], [], random.random() * 0.35)
+                # The moment is the fault: at most as long as a run takes here.
+                select.select([], [], [], random.random() * takes)
                 process.kill()
                 died += self.ended(process).code == -signal.SIGKILL
                 self.check_nothing_left()
