@@ -155,7 +155,14 @@ enum hs_difference {
     HS_DIFFERS_SIGNALS = 1u << 3,
     HS_DIFFERS_LIMITS = 1u << 4,
     HS_DIFFERS_NAME = 1u << 5,
-    HS_DIFFERS_POINT = 1u << 6, /* what main does before it looks at its request */
+    HS_DIFFERS_POINT = 1u << 6, /* what main does before it looks at its request: */
+    HS_DIFFERS_POINT_FAULT = 1u << 7,     /* a fault of its own */
+    HS_DIFFERS_POINT_STATE = 1u << 8,     /* it cannot be saved: mappings, descriptors, signals, a stack elsewhere */
+    HS_DIFFERS_POINT_POINTERS = 1u << 9,  /* pointers to strings cannot be told from numbers */
+    HS_DIFFERS_POINT_KERNEL = 1u << 10,   /* what libc was given, errno, signal actions, the name */
+    HS_DIFFERS_POINT_STACK = 1u << 11,    /* how far the stack has grown */
+    HS_DIFFERS_POINT_MEMORY = 1u << 12,
+    HS_DIFFERS_POINT_REGISTERS = 1u << 13,
 };
 
 /* Worker to runner, once for each request. */

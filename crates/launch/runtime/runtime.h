@@ -195,6 +195,12 @@ HS_HIDDEN void hs_strings_lay(const struct hs_job *job, const struct hs_start *s
 HS_HIDDEN char *hs_strings_random(void);
 /* Of AT_RANDOM. */
 #define HS_RANDOM_BYTES 16
+/* Whether some of these bytes are of the kernel's random ones, which may look like anything. */
+static inline int hs_strings_are_random(const void *bytes, size_t size)
+{
+    const char *const from = (const char *)bytes, *const random = hs_strings_random();
+    return random && from + size > random && from < random + HS_RANDOM_BYTES;
+}
 HS_HIDDEN int hs_strings_show(void);
 HS_HIDDEN void hs_strings_hide(void);
 HS_HIDDEN struct hs_place hs_strings_place(void);

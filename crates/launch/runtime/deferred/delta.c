@@ -34,9 +34,8 @@ void hs_delta_forget(void)
 static int is_of_request(const void *place)
 {
     const struct hs_start *start = deltas.now.start;
-    const char *const word = place, *const random = hs_strings_random();
     return (place >= (const void *)start->argv && place < (const void *)(start->argv + start->argc + 2)) ||
-           (word + sizeof(uint32_t) > random && word < random + HS_RANDOM_BYTES);
+           hs_strings_are_random(place, sizeof(uint32_t));
 }
 
 static int collect(uint32_t *place, uint32_t saved)

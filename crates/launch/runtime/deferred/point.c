@@ -252,7 +252,7 @@ static void end_dry(int number)
 static void refuse(void)
 {
     if (point.watched->stage == AGREED)
-        point.differs = HS_DIFFERS_POINT;
+        point.differs = HS_DIFFERS_POINT | HS_DIFFERS_POINT_FAULT;
     point.watched->stage = REFUSED;
     hs_watch_stop();
     end_dry(0);
@@ -310,12 +310,22 @@ uint32_t hs_point_differs(void)
     return found;
 }
 
-/* Whether this run has arrived in the same state as the one that is saved. */
-static enum hs_agreement compare(struct variant *saved, uintptr_t given, int number, const struct hs_pointers *pointers)
+/* Whether this run has arrived in the same state as the one that is saved. Notes what differs first. */
+static enum hs_agreement compare(struct variant *saved, uintptr_t given, int number, const struct hs_pointers *pointers,
+                                 uint32_t *differs)
 {
-    const int same = given == point.saved_given && number == saved->saved_errno && hs_state_is_at_point() &&
-                     hs_memory_stack_is_at_point() && hs_delta_matches(&saved->delta, point.start);
-    return same ? hs_pointers_compare_registers(&saved->pointers, &saved->arrival, pointers, &arrival) : HS_DISAGREES;
+    *differs = HS_DIFFERS_POINT;
+    if (given != point.saved_given || number != saved->saved_errno || !hs_state_is_at_point())
+        *differs |= HS_DIFFERS_POINT_KERNEL;
+    else if (!hs_memory_stack_is_at_point())
+        *differs |= HS_DIFFERS_POINT_STACK;
+    else if (!hs_delta_matches(&saved->delta, point.start))
+        *differs |= HS_DIFFERS_POINT_MEMORY;
+    else {
+        *differs |= HS_DIFFERS_POINT_REGISTERS;
+        return hs_pointers_compare_registers(&saved->pointers, &saved->arrival, pointers, &arrival);
+    }
+    return HS_DISAGREES;
 }
 
 /* Whether the process is in a state that can be saved and returned to. */
@@ -389,7 +399,8 @@ static void learn(uintptr_t given, int number, const struct hs_pointers *pointer
         save(given, number, pointers);
         return;
     }
-    const enum hs_agreement found = compare(point.watched, given, number, pointers);
+    uint32_t differs;
+    const enum hs_agreement found = compare(point.watched, given, number, pointers, &differs);
     if (found != HS_AGREES && ++point.watched->disagreeing == DISAGREEING_MAX) {
         point.watched->stage = REFUSED;
     } else if (found == HS_DISAGREES) {
@@ -408,10 +419,11 @@ static void judge(uintptr_t given, int number, const struct hs_pointers *pointer
         learn(given, number, pointers);
         return;
     }
-    const enum hs_agreement found = compare(point.watched, given, number, pointers);
+    uint32_t differs;
+    const enum hs_agreement found = compare(point.watched, given, number, pointers, &differs);
     hs_pointers_drop(pointers);
     if (point.watched->stage == AGREED) {
-        point.differs = found == HS_DISAGREES ? HS_DIFFERS_POINT : 0;
+        point.differs = found == HS_DISAGREES ? differs : 0;
     } else if (found == HS_AGREES) {
         point.watched->stage = AGREED;
     } else if (found == HS_DISAGREES) {
@@ -420,11 +432,11 @@ static void judge(uintptr_t given, int number, const struct hs_pointers *pointer
     }
 }
 
-/* The same of one whose state cannot be compared. */
-static void judge_unnamed(void)
+/* The same of one whose state cannot be compared, for this reason. */
+static void judge_unnamed(uint32_t why)
 {
     if (point.watched->stage == AGREED) {
-        point.differs = HS_DIFFERS_POINT;
+        point.differs = HS_DIFFERS_POINT | why;
     } else if (point.watched->stage == ON_TRIAL) {
         forget();
         point.is_unlike = 1;
@@ -439,10 +451,12 @@ static void arrived(void)
     struct hs_pointers pointers;
     uintptr_t given;
     const int number = errno;
-    if (is_plain(&given) && hs_pointers_rename(&pointers, &arrival, given) == 0)
-        judge(given, number, &pointers);
+    if (!is_plain(&given))
+        judge_unnamed(HS_DIFFERS_POINT_STATE);
+    else if (hs_pointers_rename(&pointers, &arrival, given) != 0)
+        judge_unnamed(HS_DIFFERS_POINT_POINTERS);
     else
-        judge_unnamed();
+        judge(given, number, &pointers);
     point.is_ready |= point.watched->stage == AGREED;
     end_dry(0);
 }

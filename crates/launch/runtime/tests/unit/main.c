@@ -45,6 +45,15 @@ uint32_t unit_random(uint32_t limit)
     return (uint32_t)(state >> 33) % limit;
 }
 
+char *unit_random_bytes;
+
+/* Of the runtime, which has them from the kernel. */
+char *hs_strings_random(void);
+char *hs_strings_random(void)
+{
+    return unit_random_bytes;
+}
+
 /* In a child of its own; whether it ended in order, and everything held. */
 static int runs(const struct unit_test *test)
 {
@@ -62,7 +71,8 @@ int main(void)
 {
     const struct unit_test *const lists[] = {tests_of_bind, tests_of_decode,   tests_of_delta, tests_of_io,    tests_of_page_cache,
                                              tests_of_mappings, tests_of_maps, tests_of_memory, tests_of_affinity, tests_of_snapshot,
-                                             tests_of_text, tests_of_title,    tests_of_usage, tests_of_flags};
+                                             tests_of_text, tests_of_title,    tests_of_usage, tests_of_flags,
+                                             tests_of_pointers};
     unsigned passed = 0, failed = 0;
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         for (const struct unit_test *test = lists[i]; test->name; test++) {

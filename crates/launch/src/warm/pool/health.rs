@@ -81,7 +81,7 @@ impl fmt::Display for Retirement {
 }
 
 /// Names of the bits of `enum hs_difference`.
-const DIFFERENCES: [&str; 7] = [
+const DIFFERENCES: [&str; 14] = [
     "memory",
     "mappings",
     "descriptors",
@@ -89,6 +89,13 @@ const DIFFERENCES: [&str; 7] = [
     "limits",
     "name",
     "what main does before it looks at its request",
+    "a fault there",
+    "mappings, descriptors or signals there",
+    "pointers there",
+    "what the kernel or libc keeps there",
+    "the size of the stack there",
+    "memory there",
+    "registers there",
 ];
 
 /// Returns the findings of an audit in words.
