@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 48] = [
+const SOURCES: [&str; 49] = [
     "fork/entry.c",
     "io.c",
     "fork/asked.c",
@@ -47,6 +47,7 @@ const SOURCES: [&str; 48] = [
     "reset/strings.c",
     "deferred/watch.c",
     "fork/affinity.c",
+    "fork/vdso.c",
     "extra/text.c",
     "extra/nested.c",
     "reset/threads.c",
@@ -82,7 +83,7 @@ fn main() {
         link(&runtime, &output, sources, &[&options[..], &without].concat());
         output
     };
-    let output = library("hotstart-runtime.so", &SOURCES, &["-Wl,-z,now"]);
+    let output = library("hotstart-runtime.so", &SOURCES, &["-Wl,-z,now", "-Wl,-z,initfirst"]);
     println!("cargo::rustc-env=HOTSTART_RUNTIME={}", output.display());
     let output = library("hotstart-preload.so", &[PRELOAD], &["-Wl,-z,now", "-Wl,-z,initfirst"]);
     println!("cargo::rustc-env=HOTSTART_PRELOAD={}", output.display());

@@ -18,6 +18,9 @@
 #define END 0x1d4b00000000ul
 #define APART (16 * PAGE)
 
+/* Where the last of these places ends (mappings.c). */
+#define ALL_END 0x1d4d00000000ul
+
 /* From here on nothing is taken. */
 static uintptr_t next = FIRST;
 
@@ -36,4 +39,10 @@ void *hs_own_map(size_t size, int flags, int fd)
     }
     next += whole + APART;
     return (void *)made;
+}
+
+/* Whether a range meets memory of the runtime's own, or places that it may take. */
+int hs_own_has(uintptr_t from, size_t size)
+{
+    return from < ALL_END && (from >= FIRST || size > FIRST - from);
 }

@@ -125,6 +125,14 @@ HS_HIDDEN const char *hs_maps_next(const char *line, struct hs_mapping *out);
 
 /* own.c */
 HS_HIDDEN void *hs_own_map(size_t size, int flags, int fd);
+HS_HIDDEN HS_GENERAL int hs_own_has(uintptr_t from, size_t size);
+
+/* entry.c */
+HS_HIDDEN int hs_is_zygote(void);
+
+/* vdso.c */
+HS_HIDDEN int hs_vdso_is_hidden(void);
+HS_HIDDEN int hs_vdso_show(void);
 
 /* asked.c */
 HS_HIDDEN void hs_asked_tell(uint64_t place);
@@ -139,6 +147,8 @@ HS_HIDDEN size_t hs_asked_names(char *out, size_t room, uint32_t *count);
 
 /* snapshot.c */
 HS_HIDDEN int hs_imports_are_libcs(void);
+HS_HIDDEN int hs_imports_keep_order(void);
+HS_HIDDEN int hs_exports_hide_libcs(void);
 HS_HIDDEN uint32_t hs_snapshot_doubts(const struct hs_start *start);
 HS_HIDDEN uint32_t hs_snapshot_doubts_of_python(void);
 
@@ -301,6 +311,7 @@ enum hs_call_seen {
 HS_HIDDEN enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs_call_place *place);
 HS_HIDDEN int hs_call_may_be_patched(long number);
 HS_HIDDEN int hs_call_is_about_strings(const struct hs_system_call *call);
+HS_HIDDEN int hs_call_points_to_strings(const struct hs_system_call *call);
 HS_HIDDEN void hs_call_mark(void);
 HS_HIDDEN uint32_t hs_call_seen(void);
 HS_HIDDEN uint64_t hs_call_actions(void);
@@ -308,6 +319,7 @@ HS_HIDDEN void hs_call_note_action(long number);
 HS_HIDDEN void hs_call_note_limit(void);
 HS_HIDDEN void hs_call_begin(void);
 HS_HIDDEN void hs_call_end(void);
+HS_HIDDEN void hs_call_stop_others(void);
 
 /* children.c */
 HS_HIDDEN int hs_children_vfork(uintptr_t back, int hides);
@@ -503,7 +515,10 @@ HS_HIDDEN void hs_watch_arrive_by_signal(void *context, uintptr_t site);
 HS_HIDDEN uintptr_t hs_watch_arrive_by_slot(uintptr_t slot);
 
 /* threads.c */
-HS_HIDDEN int hs_threads_end(void);
+HS_HIDDEN void hs_threads_end(void);
+HS_HIDDEN HS_GENERAL void hs_threads_leave(void) __attribute__((noreturn));
+HS_HIDDEN HS_GENERAL void hs_threads_note(long number);
+HS_HIDDEN void hs_threads_begin(void);
 HS_HIDDEN HS_GENERAL int hs_threads_creates(void);
 HS_HIDDEN HS_GENERAL int hs_threads_asks_for_stack(void);
 HS_HIDDEN void hs_threads_resolve(void);

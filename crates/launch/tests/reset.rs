@@ -93,7 +93,7 @@ fn memory_is_mapped_and_unmapped_as_in_a_fresh_process() {
 #[test]
 fn pages_are_not_kept_where_that_could_be_seen() {
     let victim = tool("maps");
-    for (how, retires) in [("1l", true), ("1g", false), ("1r", true), ("1t", true)] {
+    for (how, retires) in [("1l", true), ("1g", false), ("1r", true), ("1t", true), ("1h", true)] {
         let warm = resetting_launcher(&["maps"]);
         let (expected, _) = start(&Launcher::new(), &victim, &case(&[how]));
         for round in 0..ROUNDS {

@@ -2,7 +2,6 @@
 //!
 //! Its name is chosen before configs are evaluated, and the directory is created only when tests are about to run.
 
-use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -22,20 +21,7 @@ pub(crate) fn choose() -> Option<PathBuf> {
     let random = RandomState::new();
     let letter = |place: u64| char::from(LETTERS[(random.hash_one(place) % 37) as usize]);
     let name: String = (0..8).map(letter).collect();
-    Some(system_directory().join(format!("lit-tmp-{name}")))
-}
-
-/// Python's `tempfile.gettempdir()`.
-fn system_directory() -> PathBuf {
-    let named = ["TMPDIR", "TEMP", "TMP"].into_iter().filter_map(std::env::var_os);
-    let usual = ["/tmp", "/var/tmp", "/usr/tmp"].map(OsString::from);
-    let writable = |dir: &PathBuf| {
-        dir.is_dir()
-            && rustix::fs::access(dir, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).is_ok()
-    };
-    let candidates = named.filter(|name| !name.is_empty()).chain(usual).map(PathBuf::from);
-    let found = candidates.filter_map(|dir| std::path::absolute(dir).ok()).find(writable);
-    found.or_else(|| std::env::current_dir().ok()).unwrap_or_else(|| PathBuf::from("/tmp"))
+    Some(hotstart_python::tempfile::directory().join(format!("lit-tmp-{name}")))
 }
 
 /// The directory. Dropping this removes it with its contents.

@@ -17,6 +17,7 @@ pub mod path;
 pub mod re;
 mod repr;
 pub mod shlex;
+pub mod tempfile;
 pub mod text;
 pub mod which;
 

@@ -17,7 +17,6 @@ use hotstart_model::Dialect;
 use hotstart_python::errors;
 use hotstart_python::path::{is_file, join};
 use hotstart_python::repr;
-use rustix::fs::MemfdFlags;
 use rustix::io::Errno;
 
 use crate::ast::{Command, Pipeline, Word};
@@ -282,7 +281,7 @@ impl<'c, 'a> Assembly<'c, 'a> {
             None => Rc::new(pipeline::empty_input()?),
         };
         if let Some(Sink::Temporary) = wiring.stderr {
-            let file = rustix::fs::memfd_create("stderr", MemfdFlags::CLOEXEC)
+            let file = hotstart_python::tempfile::nameless()
                 .map_err(|error| Halt::internal("cannot make a temporary file", error))?;
             running.stderr_file = Some(file);
         }

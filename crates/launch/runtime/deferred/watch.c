@@ -134,18 +134,20 @@ enum hs_watch_look hs_watch_look(struct hs_system_call *call)
 {
     if (!hs_watch_is_on)
         return HS_WATCH_PASSES;
-    switch (call->number) {
-    case SYS_brk:
+    if (call->number == SYS_brk)
         return HS_WATCH_PASSES;
+    if (hs_call_is_about_strings(call) || hs_call_points_to_strings(call))
+        return HS_WATCH_ARRIVES;
+    switch (call->number) {
     case SYS_mmap:
         if (!maps_memory(call))
             break;
-        return hs_call_is_about_strings(call) ? HS_WATCH_ARRIVES : HS_WATCH_PASSES;
+        return HS_WATCH_PASSES;
     case SYS_munmap:
     case SYS_mremap:
     case SYS_mprotect:
     case SYS_madvise:
-        return hs_call_is_about_strings(call) ? HS_WATCH_ARRIVES : HS_WATCH_PASSES;
+        return HS_WATCH_PASSES;
     /* For a futex that processes may share, the kernel looks up the page, which may be out of reach now. */
     case SYS_futex:
         if (call->b != FUTEX_WAKE_PRIVATE)

@@ -245,11 +245,11 @@ static void tell(int is_known, long mark)
         HS_SYS(SYS_close, mark);
 }
 
-/* Makes a call that tells a known library the time, or gives it random bytes. */
-#define ANSWER(type, call, answer)                      \
-    const int is_known = DOUBT(HS_DOUBT_CLOCK, answer); \
-    tell(is_known, HS_MARK_KNOWN);                      \
-    const type answered = call;                         \
+/* Makes a call that tells a known library the time, or gives it random bytes. libc would ask the vDSO, or else the kernel. */
+#define ANSWER(type, call, kernels, answer)                    \
+    const int is_known = DOUBT(HS_DOUBT_CLOCK, answer);        \
+    tell(is_known, HS_MARK_KNOWN);                             \
+    const type answered = hs_vdso_is_hidden() ? kernels : call; \
     tell(is_known, HS_MARK_KNOWN_END);                  \
     return answered
 
@@ -369,17 +369,17 @@ HS_OWN int HS_OWN_NAME(sched_getcpu)(void)
 HS_OWN int HS_OWN_NAME(getcpu)(unsigned *processor, unsigned *node)
 {
     DOUBT(HS_DOUBT_IDENTITY, 0);
-    return next.getcpu ? next.getcpu(processor, node) : (int)syscall(SYS_getcpu, processor, node, NULL);
+    return next.getcpu && !hs_vdso_is_hidden() ? next.getcpu(processor, node) : (int)syscall(SYS_getcpu, processor, node, NULL);
 }
 
 HS_OWN time_t HS_OWN_NAME(time)(time_t *out)
 {
-    ANSWER(time_t, next.time(out), SOME);
+    ANSWER(time_t, next.time(out), syscall(SYS_time, out), SOME);
 }
 
 HS_OWN int HS_OWN_NAME(gettimeofday)(struct timeval *restrict out, void *restrict zone)
 {
-    ANSWER(int, next.gettimeofday(out, zone), SOME);
+    ANSWER(int, next.gettimeofday(out, zone), (int)syscall(SYS_gettimeofday, out, zone), SOME);
 }
 
 /* The interpreter's locks read the clock each time, and forget it. Functions that give it to Python code have traps. */
@@ -400,19 +400,19 @@ HS_OWN int HS_OWN_NAME(clock_gettime)(clockid_t clock, struct timespec *out)
 {
     if (asked.is_python && !asked.stopped && hs_python_is_observed && clock == CLOCK_MONOTONIC)
         excuse(__builtin_return_address(0));
-    ANSWER(int, next.clock_gettime(clock, out), clock == CLOCK_MONOTONIC_COARSE ? COARSE_TIME : SOME);
+    ANSWER(int, next.clock_gettime(clock, out), (int)syscall(SYS_clock_gettime, clock, out), clock == CLOCK_MONOTONIC_COARSE ? COARSE_TIME : SOME);
 }
 
 HS_OWN ssize_t HS_OWN_NAME(getrandom)(void *buffer, size_t size, unsigned flags)
 {
     if (asked.is_python && !asked.stopped)
         hs_python_seeds();
-    ANSWER(ssize_t, next.getrandom(buffer, size, flags), size == 1 ? BYTE : SOME);
+    ANSWER(ssize_t, next.getrandom(buffer, size, flags), syscall(SYS_getrandom, buffer, size, flags), size == 1 ? BYTE : SOME);
 }
 
 HS_OWN int HS_OWN_NAME(getentropy)(void *buffer, size_t size)
 {
-    ANSWER(int, next.getentropy(buffer, size), SOME);
+    ANSWER(int, next.getentropy(buffer, size), next.getentropy(buffer, size), SOME);
 }
 
 /* Clears the stack below the caller's frame. Takes and gives the result so that the caller need not save a register for it. */

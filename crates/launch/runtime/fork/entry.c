@@ -103,7 +103,7 @@ int note_and_halt(int argc, char **argv, char **envp);
 HS_NOTE_STACK(note_and_halt, halt);
 #endif
 
-static int is_zygote(void)
+int hs_is_zygote(void)
 {
     int type = 0;
     socklen_t size = sizeof type;
@@ -113,9 +113,11 @@ static int is_zygote(void)
 static void prepare(void)
 {
     int saved = errno;
-    first.main = is_zygote() ? note_and_halt : hs_real_main;
+    first.main = hs_is_zygote() ? note_and_halt : hs_real_main;
     if (first.main == note_and_halt && hs_python_is_wanted()) {
         first.main = hs_real_main;
+        /* The interpreter asks for the time before it halts, and is observed there. */
+        hs_vdso_show();
         hs_python_begin(first.start.argc, first.start.argv, first.start.envp);
     }
 #if HS_RESETS

@@ -272,6 +272,7 @@ static void lower_stack(const struct hs_start *start)
 /* Makes a zygote of the stopped process; returns what speaks against it so far. */
 static uint32_t become_zygote(uint64_t place)
 {
+    const int is_shown = hs_vdso_show() == 0;
     hs_asked_tell(place);
 #if HS_RESETS
     hs_usage_note_start();
@@ -279,7 +280,7 @@ static uint32_t become_zygote(uint64_t place)
     hs_asked_stop();
     hs_marks_resolve();
     hs_threads_resolve();
-    const int failed = prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || hs_title_open() != 0 || hs_child_open() != 0;
+    const int failed = !is_shown || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || hs_title_open() != 0 || hs_child_open() != 0;
     return hs_asked_doubts() | (failed ? HS_DOUBT_KERNEL : 0);
 }
 

@@ -231,7 +231,7 @@ static uint32_t process_doubts(void)
         found |= HS_DOUBT_SIGNALS;
     if (children_left())
         found |= HS_DOUBT_CHILDREN;
-    if (!hs_imports_are_libcs())
+    if (!hs_imports_are_libcs() || !hs_imports_keep_order() || !hs_exports_hide_libcs())
         found |= HS_DOUBT_FUNCTIONS;
     return found;
 }

@@ -62,6 +62,8 @@ static struct {
     uint64_t actions;  /* signals whose action may have been set since it was last taken: bit n-1 for signal n */
     int process;
     int sets_death_signal; /* the tool has set that signal itself */
+    const void *first;     /* the first thread's pointer */
+    volatile int ends;     /* main has ended: other threads make no more calls */
     dev_t proc; /* the file system at /proc */
 } calls;
 
@@ -207,6 +209,19 @@ static int equal(const char *a, const char *b)
     return *a == *b;
 }
 
+/* Whether a path leads to a file below this directory, whatever links are there. */
+static int is_below(const char *path, const char *directory)
+{
+    while (*directory && *path == *directory)
+        path++, directory++;
+    if (*directory)
+        return 0;
+    for (; *path; path++)
+        if (path[0] == '.' && path[1] == '.')
+            return 0;
+    return 1;
+}
+
 /* Not the runner's connection. The directory itself shows it as well. */
 static int is_descriptor(const char *path)
 {
@@ -222,17 +237,23 @@ static int is_descriptor(const char *path)
     return path > digits && !*path && !is_connections;
 }
 
-/* Files of /proc of which reading tells nothing of this process that another would not be told. */
+/* Files of the kernel's of which reading tells nothing of this process that another would not be told. (/proc/loadavg and /proc/stat tell how many
+ * processes were made.) */
 static int is_common(const char *path)
 {
-    static const char *const files[] = {"/proc/self/exe", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat",
-                                        "/proc/filesystems", "/proc/mounts", "/proc/self/mounts",
-                                        "/proc/self/mountinfo", "/proc/self/cgroup", "/proc/loadavg", "/proc/uptime",
+    static const char *const files[] = {"/proc/self/exe", "/proc/cpuinfo", "/proc/meminfo", "/proc/filesystems", "/proc/mounts",
+                                        "/proc/self/mounts", "/proc/self/mountinfo", "/proc/self/cgroup", "/proc/uptime",
                                         "/proc/version", "/proc/sys/vm/overcommit_memory", "/proc/sys/kernel/osrelease",
-                                        "/proc/sys/kernel/ngroups_max", "/proc/sys/kernel/core_pattern"};
+                                        "/proc/sys/kernel/ngroups_max", "/proc/sys/kernel/core_pattern",
+                                        "/sys/devices/system/cpu/online", "/sys/devices/system/cpu/possible",
+                                        "/sys/devices/system/cpu", "/sys/kernel/mm/transparent_hugepage/enabled",
+                                        "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size",
+                                        "/sys/fs/cgroup/cpu.max", "/sys/fs/cgroup/memory.max"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (equal(path, files[i]))
             return 1;
+    if (is_below(path, "/sys/devices/system/cpu/") || is_below(path, "/sys/devices/system/node/"))
+        return 1;
     /* libc looks there for the limits of the first thread's stack, which are as in a fresh process; what else is in it nobody is
      * told. How much memory is in use differs in any case, and is a known difference of builds: rustc asks at each start. */
     if (equal(path, "/proc/self/maps"))
@@ -271,6 +292,25 @@ static int holds_files(long magic)
     case 0xff534d42: /* CIFS */
     case 0xfe534d42: /* SMB2 */
     case 0x50495045: /* pipes */
+    case 0x00c36400: /* Ceph */
+    case 0x0bd00bd0: /* Lustre */
+    case 0x47504653: /* GPFS */
+    case 0x19830326: /* BeeGFS */
+    case 0xaad7aaea: /* PanFS */
+    case 0x20030528: /* OrangeFS */
+    case 0x5346414f: /* AFS */
+    case 0x01161970: /* GFS2 */
+    case 0x7461636f: /* OCFS2 */
+    case 0x3153464a: /* JFS */
+    case 0x00003434: /* NILFS */
+    case 0x24051905: /* UBIFS */
+    case 0x15013346: /* UDF */
+    case 0x0000482b: /* HFS+ */
+    case 0x2011bab0: /* exFAT */
+    case 0x5346544e: /* NTFS */
+    case 0x7366746e: /* NTFS, the newer driver */
+    case 0x786f4256: /* VirtualBox's shared folders */
+    case 0x7c7c6673: /* those of Parallels */
         return 1;
     default:
         return 0;
@@ -289,8 +329,8 @@ static void look_at(long fd, const char *path, int writes)
     /* Of sockets, a name leads to those that have one in a file system; others are reached by /proc only: the runner's, for one. */
     if (HS_SYS(SYS_fstatfs, fd, &system) != 0 || system.f_type == SOCKETS_MAGIC)
         hs_call_mark();
-    else if (!holds_files((long)system.f_type) && (writes || (system.f_type == PROC_SUPER_MAGIC && !is_common(path))))
-        /* /proc/self/status tells which signals have handlers. */
+    else if (!holds_files((long)system.f_type) && (writes || !is_common(path)))
+        /* /proc/self/status tells which signals have handlers, and a list of a control group has the process number. */
         hs_gate_reveal();
 }
 
@@ -617,6 +657,8 @@ static int futex_is_known(long operation)
     }
 }
 
+#define PAGE 4096ul
+
 static int has_strings(uintptr_t from, size_t size)
 {
     const struct hs_place strings = hs_strings_place();
@@ -634,6 +676,30 @@ int hs_call_is_about_strings(const struct hs_system_call *call)
     return has_strings((uintptr_t)call->a, (size_t)call->b);
 }
 
+/* Whether an argument of a call is an address there. */
+int hs_call_points_to_strings(const struct hs_system_call *call)
+{
+    return has_strings((uintptr_t)call->a, 1) || has_strings((uintptr_t)call->b, 1) || has_strings((uintptr_t)call->c, 1) ||
+           has_strings((uintptr_t)call->d, 1) || has_strings((uintptr_t)call->e, 1) || has_strings((uintptr_t)call->f, 1);
+}
+
+/* Whether a call other than brk has had the answer that a fresh process would have, where the runtime has mapped nothing. The kernel takes an
+ * address for a wish, and makes it that of a page. */
+static int is_placed_as_elsewhere(const struct hs_system_call *call, long result)
+{
+    const int makes = call->number == SYS_mmap || call->number == SYS_mremap;
+    const int is_moved_there = call->number == SYS_mremap && call->d & MREMAP_FIXED;
+    if (makes && result == -ENOMEM)
+        return 0;
+    if ((call->a && hs_own_has((uintptr_t)call->a, (size_t)call->b)) ||
+        (is_moved_there && hs_own_has((uintptr_t)call->e, (size_t)call->c)))
+        return 0;
+    if (call->number != SYS_mmap || !call->a || result == -EINVAL || result == -EBADF || result == -EACCES)
+        return 1;
+    const uintptr_t made = (uintptr_t)result, wanted = (uintptr_t)call->a;
+    return made - wanted < PAGE || wanted - made < PAGE;
+}
+
 /* A refusal may be due to what the worker has mapped beside the tool's own memory. The constructors of a library that is opened now are
  * given the arguments of the zygote, unless the loader was told others. */
 static enum hs_call_outcome map(struct hs_system_call *call)
@@ -644,7 +710,7 @@ static enum hs_call_outcome map(struct hs_system_call *call)
     if (hs_call_is_about_strings(call))
         hs_call_mark();
     const long result = hs_mappings_call(call);
-    if (number == SYS_brk ? wanted && result != wanted : number == SYS_mmap && result == -ENOMEM)
+    if (number == SYS_brk ? wanted && result != wanted : !is_placed_as_elsewhere(call, result))
         hs_call_mark();
     return done(call, result);
 }
@@ -937,11 +1003,28 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     }
 }
 
+/* Whether an argument of a call is an address at which the kernel would find nothing in a fresh process. */
+static int points_to_own(const struct hs_system_call *call)
+{
+    const long arguments[] = {call->a, call->b, call->c, call->d, call->e, call->f};
+    for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++)
+        if (hs_own_has((uintptr_t)arguments[i], 0) && !has_strings((uintptr_t)arguments[i], 1))
+            return 1;
+    return 0;
+}
+
 enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs_call_place *place)
 {
     const long number = call->number;
     if (!hs_gate_is_worker())
         return number == SYS_brk ? map(call) : HS_CALL_NATIVE;
+    if (calls.seen & HS_SEEN_THREADS && __builtin_thread_pointer() != calls.first) {
+        if (calls.ends)
+            hs_threads_leave();
+        hs_threads_note(number);
+    }
+    if (points_to_own(call))
+        hs_call_mark();
     hs_children_look(call);
 #ifndef HS_WITHOUT_STACKS
     if (!hs_stacks_have_room(place->stack) && hs_signals_are_own())
@@ -969,6 +1052,12 @@ void hs_call_end(void)
         see_number();
 }
 
+/* In a fresh process the other threads would be gone now. */
+void hs_call_stop_others(void)
+{
+    calls.ends = 1;
+}
+
 /* Before each run. */
 void hs_call_begin(void)
 {
@@ -976,6 +1065,9 @@ void hs_call_begin(void)
     const int process = (int)HS_SYS(SYS_getpid);
     calls.seen = 0;
     calls.sets_death_signal = 0;
+    calls.ends = 0;
+    calls.first = __builtin_thread_pointer();
+    hs_threads_begin();
     if (calls.process != process && HS_SYS(SYS_stat, "/proc/self/fd", &proc) == 0)
         calls.proc = proc.st_dev;
     calls.process = process;

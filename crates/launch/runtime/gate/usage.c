@@ -81,15 +81,17 @@ static long ticks(struct timeval time)
     return time.tv_sec * 100 + time.tv_usec / 10000;
 }
 
+/* The difference of two numbers of ticks may be one more than the ticks of the difference. */
 enum hs_call_outcome hs_usage_times(struct hs_system_call *call)
 {
     struct tms *out = (struct tms *)call->a;
     const long result = HS_SYS(SYS_times, out);
-    if (out && result >= 0) {
-        out->tms_utime -= ticks(less(used.own.ru_utime, start.own.ru_utime));
-        out->tms_stime -= ticks(less(used.own.ru_stime, start.own.ru_stime));
-        out->tms_cutime -= ticks(used.children.ru_utime);
-        out->tms_cstime -= ticks(used.children.ru_stime);
+    struct rusage own, children;
+    if (out && result >= 0 && HS_SYS(SYS_getrusage, RUSAGE_SELF, &own) == 0 && HS_SYS(SYS_getrusage, RUSAGE_CHILDREN, &children) == 0) {
+        out->tms_utime = ticks(less(own.ru_utime, less(used.own.ru_utime, start.own.ru_utime)));
+        out->tms_stime = ticks(less(own.ru_stime, less(used.own.ru_stime, start.own.ru_stime)));
+        out->tms_cutime = ticks(less(children.ru_utime, used.children.ru_utime));
+        out->tms_cstime = ticks(less(children.ru_stime, used.children.ru_stime));
     }
     return done(call, result);
 }
@@ -140,6 +142,9 @@ static long limit_time(long given, struct rlimit *old)
     struct rlimit changed;
     if (given && !hs_signals_fetch(&changed, given, sizeof changed))
         return -EFAULT;
+    /* It is counted in whole seconds, and the use of earlier runs in parts of them. */
+    if (given && hs_worker_has_past() && (changed.rlim_cur != RLIM_INFINITY || changed.rlim_max != RLIM_INFINITY))
+        hs_call_mark();
     if (given)
         shift(&changed, seconds);
     const long result = HS_SYS(SYS_prlimit64, 0, RLIMIT_CPU, given ? &changed : NULL, old);

@@ -173,7 +173,7 @@ static void make_break_real(void);
 static void avoid(uintptr_t from, uintptr_t to)
 {
     hs_cache_avoid(from, to);
-    if (from < round_up(mappings.kernel_end) && to > mappings.present)
+    if (from <= round_up(mappings.kernel_end) && to > mappings.present)
         make_break_real();
     if (from < PARK + PARK_BYTES && to > PARK)
         mappings.lost = 1;
@@ -330,8 +330,8 @@ static int grow_kernel(uintptr_t wanted)
 /* The break as the tool has it; its request to move it fails as the kernel's would, by returning the old one. */
 static long move_break(uintptr_t wanted)
 {
-    /* The kernel refuses to grow it over another mapping. */
-    if (wanted < mappings.heap_start || (wanted > mappings.present && covered(mappings.present, round_up(wanted)) != 0))
+    /* The kernel refuses to grow it over another mapping, or right up to it. */
+    if (wanted < mappings.heap_start || (wanted > mappings.present && covered(mappings.present, round_up(wanted) + PAGE) != 0))
         return (long)mappings.given_end;
     if (mappings.cannot_park) {
         mappings.given_end = mappings.kernel_end = (uintptr_t)HS_SYS(SYS_brk, wanted);

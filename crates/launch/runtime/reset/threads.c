@@ -1,13 +1,16 @@
 /* Threads of a worker. Each new one turns the gate on for itself, since the kernel leaves it off. Threads that main has left are ended,
  * as the end of the process would have ended them, so that the worker can be reset.
  *
- * Linkers and compilers that end by _exit leave pools of threads. Only a thread that waits in a system call, as such pools do, is ended:
- * by a signal whose handler leaves. A thread that works, takes no signals or has no room for a handler on its stack retires the worker.
- * The mappings of threads are undone with the rest.
+ * Linkers and compilers that end by _exit leave pools of threads. From the moment at which main has ended no other thread makes another
+ * system call: the gate ends it. One that waits, as pools do, in a call that has no effect, is ended by a signal whose handler leaves. One
+ * that may be in another call, works on and on, or may write to memory that others see, has longer than in a fresh process: the run is
+ * doubtful. One that takes no signals or has no room for a handler on its stack retires the worker. The mappings of threads are undone with
+ * the rest.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -41,6 +44,8 @@ void hs_threads_resolve(void)
 #define FRAME_ROOM (16 * 1024ul)
 #define WAITS 200
 #define WAIT_NS 50000
+/* How often a thread that works is looked at again: it ends at its next call. */
+#define LOOKS 400
 #define STARTS_MAX 256
 
 /* A thread that is being created. It is taken from the call of pthread_create until the thread has read it, or could not be made. */
@@ -55,8 +60,84 @@ struct start {
 static struct {
     struct start starts[STARTS_MAX];
     void *asking; /* the thread that asks for the limits of its stack */
+    volatile int has_left; /* at a call behind the end of main */
+    /* The threads of this run, and the last call that each of them has begun; -1 if it was none. */
+    struct {
+        void *pointer;
+        int thread;
+        volatile int last;
+    } followed[THREADS_MAX];
+    volatile uint32_t count;
     int others[THREADS_MAX];
 } threads;
+
+/* A call that nobody outside notices: how long it goes on behind the end of main does not matter. */
+HS_GENERAL static int is_unnoticed(long number)
+{
+    switch (number) {
+    case -1:
+    case SYS_futex:
+    case SYS_close: /* the end of the process closes all */
+    case SYS_sched_yield:
+    case SYS_sched_getaffinity:
+    case SYS_brk:
+    case SYS_mmap:
+    case SYS_munmap:
+    case SYS_mremap:
+    case SYS_mprotect:
+    case SYS_madvise:
+    case SYS_nanosleep:
+    case SYS_clock_nanosleep:
+    case SYS_clock_gettime:
+    case SYS_getrusage:
+    case SYS_getpid:
+    case SYS_gettid:
+    case SYS_getcwd:
+    case SYS_getcpu:
+    case SYS_set_robust_list:
+    case SYS_rseq:
+    case SYS_rt_sigprocmask:
+    case SYS_sigaltstack:
+    case SYS_exit: return 1;
+    default: return 0;
+    }
+}
+
+/* The last call of the thread with this number, or else with this pointer; one that is noticed if it is not known. */
+HS_GENERAL static int last_call(int thread, const void *pointer)
+{
+    for (uint32_t i = threads.count < THREADS_MAX ? threads.count : THREADS_MAX; i-- > 0;)
+        if (thread ? threads.followed[i].thread == thread : threads.followed[i].pointer == pointer)
+            return threads.followed[i].last;
+    return SYS_write;
+}
+
+/* A thread other than the first makes a call. */
+HS_GENERAL void hs_threads_note(long number)
+{
+    const void *const pointer = __builtin_thread_pointer();
+    for (uint32_t i = threads.count < THREADS_MAX ? threads.count : THREADS_MAX; i-- > 0;)
+        if (threads.followed[i].pointer == pointer) {
+            threads.followed[i].last = (int)number;
+            return;
+        }
+}
+
+/* Before each run. */
+void hs_threads_begin(void)
+{
+    threads.count = 0;
+    threads.has_left = 0;
+}
+
+HS_GENERAL void hs_threads_leave(void)
+{
+    if (!is_unnoticed(last_call(0, __builtin_thread_pointer())))
+        hs_call_mark();
+    threads.has_left = 1;
+    for (;;)
+        HS_SYS(SYS_exit, 0);
+}
 
 static void end_thread(int number)
 {
@@ -91,8 +172,30 @@ static int list(int tasks)
     return got < 0 ? -1 : count;
 }
 
-/* The stack pointer of a thread that waits in a system call; 0 if it runs, or the system does not tell. */
-static uintptr_t waits_at(int tasks, int thread)
+/* Calls in which a thread only waits. */
+static int only_waits(long number, long operation)
+{
+    switch (number) {
+    case SYS_futex: return (operation & FUTEX_CMD_MASK) == FUTEX_WAIT || (operation & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
+    case SYS_nanosleep:
+    case SYS_clock_nanosleep:
+    case SYS_restart_syscall: /* of one of these */
+    case SYS_poll:
+    case SYS_ppoll:
+    case SYS_select:
+    case SYS_pselect6:
+    case SYS_epoll_wait:
+    case SYS_epoll_pwait:
+    case SYS_epoll_pwait2:
+    case SYS_pause:
+    case SYS_rt_sigsuspend: return 1;
+    default: return 0;
+    }
+}
+
+/* What a thread does. Tells its stack pointer if it waits. RUNS: or the system does not tell. */
+enum doing { RUNS, WAITS_ONLY, ACTS };
+static enum doing look(int tasks, int thread, uintptr_t *stack)
 {
     char path[32], text[256];
     char *at = path + sizeof path - 1 - strlen("/syscall");
@@ -103,16 +206,20 @@ static uintptr_t waits_at(int tasks, int thread)
     long length = HS_SYS(SYS_read, fd, text, sizeof text - 1);
     HS_SYS(SYS_close, fd);
     if (fd < 0 || length <= 0 || *text < '0' || *text > '9')
-        return 0;
+        return RUNS;
     text[length] = 0;
     /* Number, six arguments, stack pointer, instruction pointer; all but the first as 0x and digits. */
+    uintptr_t words[8];
     const char *word = text;
-    for (int i = 0; i < 7 && word; i++)
-        word = (word = strchr(word, ' ')) ? word + 1 : NULL;
-    if (!word || memcmp(word, "0x", 2) != 0)
-        return 0;
-    word += 2;
-    return hs_parse(&word, 16);
+    words[0] = hs_parse(&word, 10);
+    for (int i = 1; i < 8; i++) {
+        if (memcmp(word, " 0x", 3) != 0)
+            return RUNS;
+        word += 3;
+        words[i] = hs_parse(&word, 16);
+    }
+    *stack = words[7];
+    return only_waits((long)words[0], (long)words[2]) ? WAITS_ONLY : is_unnoticed((long)words[0]) ? RUNS : ACTS;
 }
 
 static int has_room(uintptr_t stack)
@@ -121,51 +228,75 @@ static int has_room(uintptr_t stack)
     return stack > FRAME_ROOM && HS_SYS(SYS_madvise, from, to - from, MADV_POPULATE_WRITE) == 0;
 }
 
-/* Whether all threads of the list wait and can be ended. */
-static int all_wait(int tasks, int count)
+/* What the threads of the list do, the worst of it. Tells whether all have room for a handler, if they wait. */
+static enum doing look_at_all(int tasks, int count, int *have_room)
 {
-    for (int i = 0; i < count; i++) {
-        uintptr_t stack = waits_at(tasks, threads.others[i]);
-        if (!stack || !has_room(stack))
+    enum doing found = WAITS_ONLY;
+    *have_room = 1;
+    for (int i = 0; i < count && found != ACTS; i++) {
+        uintptr_t stack = 0;
+        const enum doing one = look(tasks, threads.others[i], &stack);
+        if (one == WAITS_ONLY)
+            *have_room &= has_room(stack);
+        else
+            found = one == RUNS && is_unnoticed(last_call(threads.others[i], NULL)) ? RUNS : ACTS;
+    }
+    return found;
+}
+
+/* Whether the tool has memory that others see, and may write to it. */
+static int shares_memory(void)
+{
+    struct hs_mapping map;
+    for (const char *at = hs_maps_read(); at && (at = hs_maps_next(at, &map));)
+        if (map.access[1] == 'w' && map.access[3] == 's' && !hs_own_has(map.from, map.to - map.from))
+            return 1;
+    return 0;
+}
+
+static int tell_to_leave(int count)
+{
+    const struct hs_action action = {(void *)end_thread, HS_RESTORER, (void *)end_thread, ~0ull};
+    const int process = (int)HS_SYS(SYS_getpid);
+    if (HS_SYS(SYS_rt_sigaction, ENDING, &action, 0, sizeof action.mask) != 0)
+        return -1;
+    for (int other = 0; other < count; other++)
+        HS_SYS(SYS_tgkill, process, threads.others[other], ENDING);
+    return 0;
+}
+
+/* Ends all other threads if they can be; returns whether what they have done since main's end is what a fresh process would have done. */
+static int end_all(int tasks)
+{
+    const struct timespec pause = {0, WAIT_NS};
+    int told = 0, have_room;
+    for (int i = 0; i < WAITS + LOOKS && told < WAITS; i++) {
+        const int count = list(tasks);
+        if (count <= 0)
+            return count == 0;
+        const enum doing found = told ? WAITS_ONLY : look_at_all(tasks, count, &have_room);
+        if (found == ACTS || (found == RUNS && i == LOOKS))
             return 0;
+        if (!told && found == WAITS_ONLY && (!have_room || tell_to_leave(count) != 0))
+            return 1;
+        told += found == WAITS_ONLY;
+        HS_SYS(SYS_nanosleep, &pause, 0);
     }
     return 1;
 }
 
-static int end_all(int tasks)
+/* Main has ended: ends the other threads, or makes the run doubtful. hs_state_has_threads tells whether some are left. */
+void hs_threads_end(void)
 {
-    const struct hs_action action = {(void *)end_thread, HS_RESTORER, (void *)end_thread, ~0ull};
-    const int process = (int)HS_SYS(SYS_getpid);
-    const struct timespec pause = {0, WAIT_NS};
-    int told = 0;
-    for (int i = 0; i < WAITS; i++) {
-        int count = list(tasks);
-        if (count <= 0)
-            return count;
-        /* One that runs would be ended at once, with the process: it gets no time here. */
-        if (!told && !all_wait(tasks, count))
-            return -1;
-        if (!told) {
-            if (HS_SYS(SYS_rt_sigaction, ENDING, &action, 0, sizeof action.mask) != 0)
-                return -1;
-            for (int other = 0; other < count; other++)
-                HS_SYS(SYS_tgkill, process, threads.others[other], ENDING);
-            told = 1;
-        }
-        HS_SYS(SYS_nanosleep, &pause, 0);
-    }
-    return -1;
-}
-
-/* 0 if this is the only thread now. */
-int hs_threads_end(void)
-{
-    int tasks = open_tasks();
-    if (tasks < 0)
-        return -1;
-    int result = end_all(tasks);
+    if (!hs_state_has_threads() && !threads.has_left)
+        return;
+    const int tasks = open_tasks();
+    if (tasks < 0 || !end_all(tasks) || shares_memory())
+        hs_call_mark();
     HS_SYS(SYS_close, tasks);
-    return result;
+    /* One of them may have been creating a thread. */
+    if (!hs_state_has_threads())
+        hs_zero((uintptr_t)threads.starts, (uintptr_t)(threads.starts + STARTS_MAX));
 }
 
 static struct start *take_start(void *(*function)(void *), void *argument)
@@ -202,6 +333,12 @@ static void *begin(void *data)
     struct start *start = data;
     void *(*function)(void *) = start->function;
     void *argument = start->argument;
+    const uint32_t at = __atomic_fetch_add(&threads.count, 1, __ATOMIC_RELAXED);
+    if (at < THREADS_MAX) {
+        threads.followed[at].last = -1;
+        threads.followed[at].thread = (int)HS_SYS(SYS_gettid);
+        threads.followed[at].pointer = __builtin_thread_pointer();
+    }
     give_start(start);
     hs_gate_join();
     return function(argument);

@@ -195,8 +195,6 @@ static void close_all(void)
 static uint32_t losses(void)
 {
     uint32_t found = hs_state_doubts();
-    if (found & HS_RETIRED_THREADS && hs_threads_end() == 0)
-        found = hs_state_doubts();
     if (found & HS_RETIRED_THREADS)
         return found;
     if (hs_call_seen() & HS_SEEN_UNKNOWN || hs_child_holds_mutexes())
@@ -306,6 +304,9 @@ static void hide(void)
 static void finish(void)
 {
     struct hs_end end = {.version = HS_VERSION, .length = sizeof end, .status = worker.exit_code & 0xff};
+    /* They can still make no calls. */
+    if (hs_call_seen() & HS_SEEN_THREADS)
+        hs_threads_end();
     hs_gate_lift();
     worker.point_differs = hs_point_differs();
     const int audited = worker.job->head->flags & HS_REQUEST_AUDIT;
@@ -359,6 +360,7 @@ void hs_worker_ended(int status)
     if (worker.is_once || HS_SYS(SYS_gettid) != worker.process)
         return;
     worker.running = 0;
+    hs_call_stop_others();
     worker.exit_code = status;
     hs_switch_stack(own_stack + sizeof own_stack, finish);
 }

@@ -68,10 +68,14 @@ static size_t pages_to_map(void)
     return below(2) ? often[below(4)] : 1 + below(300);
 }
 
+static int has_children, has_hints;
+
 static void map(void)
 {
     const size_t pages = pages_to_map();
-    const unsigned kind = below(12);
+    unsigned kind = below(12);
+    if (kind == 2 && !has_hints)
+        kind = 3;
     char *at;
     if (kind == 0) {
         int fd = open("/proc/self/exe", O_RDONLY);
@@ -150,8 +154,6 @@ static void change(size_t which)
             memset(block->at, 3, block->writable ? block->pages * PAGE : 0);
     }
 }
-
-static int has_children;
 
 /* What a child has of the memory that was mapped since it was last changed. */
 static void child(void)
@@ -308,6 +310,7 @@ int main(int argc, char **argv)
         if (*end == modes[i].letter)
             return modes[i].run();
     has_children = *end == 'c';
+    has_hints = *end == 'h';
     below(2);
     close_holes();
     for (int step = 0; step < 120; step++) {

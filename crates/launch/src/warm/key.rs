@@ -120,7 +120,7 @@ impl Asked {
     /// Appends the inputs that were looked at, as `spec` has them.
     fn look(&self, spec: &Spec<'_>, key: &mut Vec<u8>) {
         for (fd, _) in spec.stdio.iter().zip(self.looks.stdio).filter(|(_, looked)| *looked) {
-            key.push(stdio::class(*fd) as u8);
+            stdio::class(*fd).write(key);
         }
         if self.looks.processors {
             let set = rustix::thread::sched_getaffinity(None).unwrap_or_default();

@@ -17,6 +17,16 @@ int hs_imports_are_libcs(void)
     return 1;
 }
 
+int hs_imports_keep_order(void)
+{
+    return 1;
+}
+
+int hs_exports_hide_libcs(void)
+{
+    return 1;
+}
+
 /* Constructors asked for this one. */
 int hs_asked_for(const char *assignment)
 {

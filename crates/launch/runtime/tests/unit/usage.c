@@ -12,7 +12,7 @@ static void fake_make_real(int for_good);
 #include <sys/uio.h>
 #include <unistd.h>
 
-static int marks, limit_notes, made_real, is_build, had_children;
+static int marks, limit_notes, made_real, is_build, had_children, has_past;
 
 static void fake_make_real(int for_good)
 {
@@ -22,6 +22,11 @@ static void fake_make_real(int for_good)
 int hs_nested_is_build(void)
 {
     return is_build;
+}
+
+int hs_worker_has_past(void)
+{
+    return has_past;
 }
 
 int hs_children_came_before(void)
@@ -223,11 +228,15 @@ static void limits_on_cpu_time_are_shifted(void)
     CHECK_EQUAL(hs_usage_limit(&get), HS_CALL_DONE);
     CHECK_EQUAL(told.rlim_cur, 100);
     CHECK_EQUAL(told.rlim_max, 200);
+    CHECK_EQUAL(marks, 0);
+    CHECK_EQUAL(limit_notes, 1);
+    has_past = 1;
+    set.number = SYS_setrlimit;
+    hs_usage_limit(&set);
+    CHECK_EQUAL(marks, 1);
     wanted.rlim_cur = RLIM_INFINITY;
     shift(&wanted, 7);
     CHECK(wanted.rlim_cur == RLIM_INFINITY);
-    CHECK_EQUAL(marks, 0);
-    CHECK_EQUAL(limit_notes, 1);
 }
 
 static void other_limits_are_marked_unless_they_are_those_of_any_process(void)

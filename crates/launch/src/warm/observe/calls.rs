@@ -89,12 +89,13 @@ pub(super) fn judge(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
         libc::SYS_brk | libc::SYS_munmap | libc::SYS_mprotect | libc::SYS_mremap => Ok(After::Nothing),
         libc::SYS_mmap => map(run, call),
         libc::SYS_madvise => advise(call),
-        libc::SYS_set_tid_address => {
+        // The loader registers its thread. Of others the answer would tell the process number, and the addresses would be excused.
+        libc::SYS_set_tid_address if run.seen.thread_id == 0 && run.is_libcs(call.ip) => {
             run.seen.thread_id = a;
             run.place();
             Ok(After::Nothing)
         }
-        libc::SYS_rseq => {
+        libc::SYS_rseq if run.seen.rseq == (0, 0) && run.is_libcs(call.ip) => {
             run.seen.rseq = (a, b);
             Ok(After::Nothing)
         }
@@ -234,7 +235,10 @@ fn limit(run: &mut Run<'_>, resource: u64) -> Result<After, Refusal> {
 /// Allows a key by which libc's allocator recognises memory that is freed twice, and what a known library draws.
 fn random(run: &Run<'_>, call: Entry) -> Result<After, Refusal> {
     let [buffer, size, flags, ..] = call.args;
-    let is_libc_key = size == 8 && flags == u64::from(libc::GRND_NONBLOCK) && run.is_libc_data(buffer);
+    let is_libc_key = size == 8
+        && flags == u64::from(libc::GRND_NONBLOCK)
+        && run.is_libc_data(buffer)
+        && run.is_libcs(call.ip);
     if is_libc_key || run.is_known_library() {
         return Ok(After::Random { buffer, size });
     }

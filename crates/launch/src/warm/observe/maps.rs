@@ -90,6 +90,13 @@ pub(super) fn is_libc(path: &str, loader: &str) -> bool {
     path == loader || (place == home && (name == "libc.so.6" || old.is_some_and(is_version)))
 }
 
+/// Returns whether this file is the loader's libpthread, a library of its own until glibc 2.33.
+pub(super) fn is_libpthread(path: &str, loader: &str) -> bool {
+    let place = |path: &str| path.rsplit_once('/').map(|(place, name)| (place.to_owned(), name.to_owned()));
+    let (Some((place, name)), Some((home, _))) = (place(path), place(loader)) else { return false };
+    place == home && name.starts_with("libpthread")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -616,6 +616,17 @@ impl<'a> Run<'a> {
             || Some(path) == self.means.allocator
     }
 
+    /// Returns whether an instruction is libc's or the loader's.
+    pub(super) fn is_libcs(&self, ip: u64) -> bool {
+        if self.is_loader(ip) {
+            return true;
+        }
+        let Ok(maps) = self.maps() else { return false };
+        let owner = maps::owners(&maps);
+        let at = maps.iter().position(|mapping| (mapping.from..mapping.to).contains(&ip));
+        at.is_some_and(|at| self.is_libc(owner[at]) || maps::is_libpthread(owner[at], &self.loader_file))
+    }
+
     /// Returns whether libc has its data at this address.
     pub(super) fn is_libc_data(&self, address: u64) -> bool {
         let Ok(maps) = self.maps() else { return false };

@@ -3,9 +3,11 @@
 use std::fs::File;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use rustix::fs::{FileType, MemfdFlags, SeekFrom};
+use rustix::fs::{FileType, MemfdFlags, Mode, SeekFrom};
 
 use crate::Spec;
+
+const PERMISSIONS: u32 = 0o7777;
 
 /// The answers of `fstat` and `lseek` for a descriptor, as far as a zygote can have a similar one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +20,8 @@ pub(crate) enum Class {
     Socket,
     /// A terminal.
     Terminal,
-    /// A regular file, at its beginning.
-    File,
+    /// An empty regular file with these permissions and at most one name. (A constructor may choose its buffers by the size.)
+    File(u16),
     /// Any other. A tool that looks at such a descriptor is started cold.
     Other,
 }
@@ -33,8 +35,27 @@ pub(crate) fn class(fd: BorrowedFd<'_>) -> Class {
         FileType::Socket => Class::Socket,
         FileType::CharacterDevice if stat.st_rdev == null => Class::Null,
         FileType::CharacterDevice if rustix::termios::isatty(fd) => Class::Terminal,
-        FileType::RegularFile if rustix::fs::seek(fd, SeekFrom::Current(0)) == Ok(0) => Class::File,
+        FileType::RegularFile if stat.st_size == 0 && stat.st_blocks == 0 && stat.st_nlink <= 1 => {
+            let is_at_begin = rustix::fs::seek(fd, SeekFrom::Current(0)) == Ok(0);
+            if is_at_begin { Class::File((stat.st_mode & PERMISSIONS) as u16) } else { Class::Other }
+        }
         _ => Class::Other,
+    }
+}
+
+impl Class {
+    /// Appends what tells it from others.
+    pub(crate) fn write(self, key: &mut Vec<u8>) {
+        let (kind, permissions) = match self {
+            Class::Null => (0, 0),
+            Class::Pipe => (1, 0),
+            Class::Socket => (2, 0),
+            Class::Terminal => (3, 0),
+            Class::File(permissions) => (4, permissions),
+            Class::Other => (5, 0),
+        };
+        key.push(kind);
+        key.extend(permissions.to_le_bytes());
     }
 }
 
@@ -76,6 +97,11 @@ pub(crate) fn placeholder(class: Class) -> std::io::Result<Stand> {
             let theirs = ioctl_tiocgptpeer(&ours, flags)?;
             two((theirs, ours))
         }
-        Class::File | Class::Other => one(rustix::fs::memfd_create("hotstart-output", MemfdFlags::CLOEXEC)?),
+        Class::File(permissions) => {
+            let file = rustix::fs::memfd_create("hotstart-output", MemfdFlags::CLOEXEC)?;
+            rustix::fs::fchmod(&file, Mode::from_raw_mode(u32::from(permissions)))?;
+            one(file)
+        }
+        Class::Other => one(rustix::fs::memfd_create("hotstart-output", MemfdFlags::CLOEXEC)?),
     })
 }
