@@ -165,6 +165,12 @@ enum hs_difference {
     HS_DIFFERS_POINT_REGISTERS = 1u << 13,
 };
 
+/* What a worker that is a clone has found about what it was cloned from. */
+enum hs_clone_end {
+    HS_CLONE_UNLIKE = 1,   /* the process number shows in the state that is deferred to: no clones of its kind */
+    HS_CLONE_OUTDATED = 2, /* requests have another environment now: it learns anew, and so would each further clone */
+};
+
 /* Worker to runner, once for each request. */
 struct hs_end {
     uint32_t version;
@@ -180,7 +186,7 @@ struct hs_end {
     uint64_t voluntary, involuntary; /* context switches */
     uint64_t max_rss_kib; /* of all runs so far */
     uint64_t learned;     /* bit n: it has a deferred snapshot for n arguments; numbers above 63 are not told */
-    uint64_t unlike;      /* 1 if it is a clone, and its process number shows in the state that is deferred to: no clones of its kind */
+    uint64_t clone;       /* of enum hs_clone_end, as bits */
 };
 
 /* Stands for "/" in the path of this library where an allocator of the user's choice is loaded behind it. */

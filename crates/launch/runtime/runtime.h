@@ -456,7 +456,7 @@ HS_HIDDEN uint32_t hs_state_differs(void);
 HS_HIDDEN void hs_point_open(const struct hs_start *start);
 HS_HIDDEN int hs_point_is_ready(void);
 HS_HIDDEN uint64_t hs_point_learned(void);
-HS_HIDDEN int hs_point_is_unlike(void);
+HS_HIDDEN uint64_t hs_point_clone_end(void);
 HS_HIDDEN void hs_point_cloned(void);
 HS_HIDDEN int hs_point_serves(const struct hs_job *job);
 HS_HIDDEN int hs_point_learns_from(const struct hs_job *job);

@@ -61,7 +61,8 @@ static struct {
     unsigned char number_of[ARGUMENTS_MAX]; /* which variant a number of arguments has, counted from 1; 0: none */
     const struct hs_start *start;
     int is_open, is_ready, have_saved;
-    int is_unlike; /* a trial has failed */
+    int is_clone;
+    uint64_t clone_end; /* enum hs_clone_end */
     unsigned others; /* requests in a row that had another key */
     uint32_t differs;
     uintptr_t saved_given;
@@ -128,9 +129,12 @@ uint64_t hs_point_learned(void)
     return found;
 }
 
-int hs_point_is_unlike(void)
+/* What was found since it was asked for last, for a clone. */
+uint64_t hs_point_clone_end(void)
 {
-    return point.is_unlike;
+    const uint64_t found = point.clone_end;
+    point.clone_end = 0;
+    return found;
 }
 
 /* In a new clone: what it is given may have the number of the process that was cloned, or anything made of that. A trial compares with
@@ -138,6 +142,8 @@ int hs_point_is_unlike(void)
 void hs_point_cloned(void)
 {
     point.is_ready = 0;
+    point.is_clone = 1;
+    point.clone_end = 0;
     for (unsigned i = 0; i < point.count; i++)
         if (point.variants[i].stage == AGREED)
             point.variants[i].stage = ON_TRIAL;
@@ -214,16 +220,24 @@ static void forget_secrets(void)
 /* A request has another key. */
 static void note_other(const struct hs_job *request)
 {
+    int is_outdated = 0;
     point.others++;
     if (point.others == OTHERS_FEW && strcmp(request->strings, point.saved_name) == 0) {
-        if (has_environment(request, 1))
+        is_outdated = has_environment(request, 1);
+        if (is_outdated)
             forget();
         else
             forget_secrets();
     }
     if (point.others == OTHERS_MAX) {
+        is_outdated = 1;
         forget();
         forget_secrets();
+    }
+    /* From now on it is no clone of the one that it was made of. */
+    if (is_outdated && point.is_clone) {
+        point.is_clone = 0;
+        point.clone_end |= HS_CLONE_OUTDATED;
     }
 }
 
@@ -428,7 +442,7 @@ static void judge(uintptr_t given, int number, const struct hs_pointers *pointer
         point.watched->stage = AGREED;
     } else if (found == HS_DISAGREES) {
         forget();
-        point.is_unlike = 1;
+        point.clone_end |= HS_CLONE_UNLIKE;
     }
 }
 
@@ -439,7 +453,7 @@ static void judge_unnamed(uint32_t why)
         point.differs = HS_DIFFERS_POINT | why;
     } else if (point.watched->stage == ON_TRIAL) {
         forget();
-        point.is_unlike = 1;
+        point.clone_end |= HS_CLONE_UNLIKE;
     } else {
         point.watched->stage = REFUSED;
     }

@@ -326,7 +326,7 @@ static void finish(void)
         hide();
     close_all();
     end.learned = hs_point_learned();
-    end.unlike = (uint64_t)hs_point_is_unlike();
+    end.clone = hs_point_clone_end();
     if (end.retired || !audited)
         report(&end);
     if (end.retired)

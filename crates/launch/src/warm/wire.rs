@@ -154,6 +154,8 @@ pub(crate) struct Knowledge {
     pub learned: u64,
     /// Whether it is a clone, and the state to which it defers contains its process number. Such a process learns for itself.
     pub is_unlike: bool,
+    /// Whether it is a clone, and requests have another environment than what it was cloned from has learned. It learns anew.
+    pub is_outdated: bool,
 }
 
 impl End {
@@ -184,7 +186,7 @@ impl End {
             voluntary: long(4),
             involuntary: long(5),
             max_rss_kib: long(6),
-            knows: Knowledge { learned: long(7), is_unlike: long(8) != 0 },
+            knows: Knowledge { learned: long(7), is_unlike: long(8) & 1 != 0, is_outdated: long(8) & 2 != 0 },
         })
     }
 }
@@ -362,7 +364,7 @@ mod tests {
                 .map(|f| offset("hs_end", f)),
         )
         .chain(
-            ["minor_faults", "voluntary", "max_rss_kib", "learned", "unlike"]
+            ["minor_faults", "voluntary", "max_rss_kib", "learned", "clone"]
                 .iter()
                 .map(|f| offset("hs_end", f)),
         )

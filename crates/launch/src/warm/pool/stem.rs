@@ -6,7 +6,8 @@
 //!
 //! What a process has learned may contain its number, for example in a lock that is held. So a clone begins its first run at `main`, and
 //! checks that it comes to the same state (`runtime/deferred/point.c`).
-//! If one does not come to that state, its tool has no clones any more.
+//! If one does not come to that state, its tool has no clones any more. If requests have come to have another environment than those from
+//! which the stem has learned, the stem ends, and the clone that finds this learns anew.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -114,6 +115,8 @@ impl<W> Stems<W> {
         if knows.is_unlike {
             self.all.retain(|stem| stem.key != *key);
             self.futile.insert(Arc::clone(key), REFUSED);
+        } else if knows.is_outdated {
+            self.all.retain(|stem| stem.key != *key);
         } else if knows.learned == 0 && self.of(key).is_none() {
             let runs = self.futile.entry(Arc::clone(key)).or_default();
             *runs = runs.saturating_add(1);

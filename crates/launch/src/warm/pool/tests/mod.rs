@@ -23,7 +23,7 @@ fn reset(differs: u32) -> Ended {
 
 /// Returns the end of a run whose process has deferred snapshots for these numbers of arguments.
 fn learned(differs: u32, learned: u64) -> Ended {
-    knowing(differs, Knowledge { learned, is_unlike: false })
+    knowing(differs, Knowledge { learned, ..Knowledge::default() })
 }
 
 fn knowing(differs: u32, knows: Knowledge) -> Ended {
@@ -114,10 +114,33 @@ fn a_clone_that_is_unlike_ends_all_clones() {
     let runs = [(); 3].map(|()| begin());
     assert_eq!((cloned(), statistics(&trial).clones), (stems + 1, 1));
     let [one, other, third] = runs;
-    one.finish(&knowing(0, Knowledge { learned: 0, is_unlike: true }));
+    one.finish(&knowing(0, Knowledge { is_unlike: true, ..Knowledge::default() }));
     assert_eq!(trial.alive(), [1, 3], "without the stem");
     [other, third].into_iter().for_each(|run| run.finish(&learned(0, KNOWS)));
     assert_eq!((trial.alive(), cloned()), ([1, 3], stems + 1), "no further one");
+}
+
+/// A stem of one test's environment would otherwise have its clones replaced after each second run.
+#[test]
+fn a_clone_that_is_outdated_ends_the_stem_and_becomes_another() {
+    let trial = Trial::new(policy());
+    let spec = spec("a", 0, true);
+    let begin = || trial.start(&spec).unwrap().run.unwrap();
+    let [one, other] = [(); 2].map(|()| begin());
+    one.finish(&learned(0, KNOWS));
+    let stems = trial.world.cloned.load(Ordering::Relaxed);
+    other.finish(&learned(0, KNOWS));
+    let runs = [(); 3].map(|()| begin());
+    let cloned = || trial.world.cloned.load(Ordering::Relaxed) - stems;
+    assert_eq!(cloned(), 1, "a third process");
+    let [one, other, third] = runs;
+    third.finish(&knowing(0, Knowledge { is_outdated: true, ..Knowledge::default() }));
+    assert_eq!(trial.alive(), [1, 3], "without the stem");
+    let third = begin();
+    assert_eq!(cloned(), 1, "it is not replaced");
+    third.finish(&learned(0, KNOWS));
+    assert_eq!((trial.alive(), cloned()), ([1, 4], 2), "it has a stem now");
+    [one, other].into_iter().for_each(|run| run.finish(&learned(0, KNOWS)));
 }
 
 #[test]

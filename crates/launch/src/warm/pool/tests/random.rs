@@ -219,7 +219,7 @@ fn ended(way: Way) -> Ended {
         at_point,
         children: 0,
         is_spoiled: false,
-        knows: Knowledge { learned, is_unlike: false },
+        knows: Knowledge { learned, ..Knowledge::default() },
     };
     match way {
         Way::Well { at_point, learned } => reset(0, at_point, learned),
