@@ -106,6 +106,10 @@ fn what_differs_from_start_to_start_keeps_a_tool_cold() {
         ("child", Reason::Threads),
         ("own_signal", Reason::ReadsIdentity),
         ("unknown", Reason::ConstructorCall),
+        ("foreign_area", Reason::ConstructorCall),
+        ("foreign_number", Reason::ConstructorCall),
+        ("long_arguments", Reason::ConstructorsDiffer),
+        ("kernels_time", Reason::ReadsClock),
         ("counter", Reason::ReadsClock),
         #[cfg(target_arch = "x86_64")]
         ("old_call", Reason::NotObserved),
@@ -152,12 +156,25 @@ fn the_processor_that_a_tool_runs_on_is_noticed_by_its_difference() {
 
 #[test]
 fn what_is_the_same_at_every_start_is_warm() {
-    for look in ["nothing", "computes"] {
+    for look in ["nothing", "computes", "kernels_library"] {
         let tool = looks(look);
         for warm in launchers() {
             for words in [&["before"][..], &["before", "a"], &["before", "b", "c"]] {
                 assert!(tool.agrees(&warm, &case(words)).is_warm(), "{look}");
             }
+        }
+    }
+}
+
+/// What the constructor is told of a stream is what each start's stream is. Files with content differ in their size.
+#[test]
+fn a_stream_with_content_is_no_empty_one() {
+    let tool = looks("large_input");
+    for warm in launchers() {
+        for input in ["", "content", "", "content"] {
+            let case = Case { input, ..case(&["before"]) };
+            let via = tool.agrees(&warm, &case);
+            assert_eq!(via.is_warm(), input.is_empty(), "{via:?}");
         }
     }
 }

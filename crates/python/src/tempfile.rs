@@ -12,9 +12,8 @@ use rustix::io::Errno;
 pub fn directory() -> PathBuf {
     let named = ["TMPDIR", "TEMP", "TMP"].into_iter().filter_map(std::env::var_os);
     let usual = ["/tmp", "/var/tmp", "/usr/tmp"].map(OsString::from);
-    let writable = |dir: &PathBuf| {
-        dir.is_dir() && rustix::fs::access(dir, Access::WRITE_OK | Access::EXEC_OK).is_ok()
-    };
+    let writable =
+        |dir: &PathBuf| dir.is_dir() && rustix::fs::access(dir, Access::WRITE_OK | Access::EXEC_OK).is_ok();
     let candidates = named.filter(|name| !name.is_empty()).chain(usual).map(PathBuf::from);
     let found = candidates.filter_map(|dir| std::path::absolute(dir).ok()).find(writable);
     found.or_else(|| std::env::current_dir().ok()).unwrap_or_else(|| PathBuf::from("/tmp"))

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -356,6 +357,56 @@ static inline void open_pages(int argc, char **argv)
     const char *name = (const char *)getauxval(AT_EXECFN);
     number = mprotect((void *)((uintptr_t)name & -4096), 4096, PROT_READ | PROT_WRITE);
 }
+/* Lets the kernel excuse any address, or tell the process's number, as if for the loader. */
+static inline void foreign_area(int argc, char **argv)
+{
+    nothing(argc, argv);
+    number = syscall(SYS_rseq, NULL, 0xffffffffu, 0, 0) == -1 && argc > 3;
+}
+static inline void foreign_number(int argc, char **argv)
+{
+    static int cell;
+    nothing(argc, argv);
+    number = syscall(SYS_set_tid_address, &cell) >> 9;
+}
+static inline void long_arguments(int argc, char **argv)
+{
+    nothing(argc, argv);
+    number = environ[0] - argv[0] > 8191;
+}
+static inline void large_input(int argc, char **argv)
+{
+    struct stat seen;
+    nothing(argc, argv);
+    number = fstat(0, &seen) == 0 && seen.st_size > 3;
+}
+/* Finds the clock in the kernel's own library without libc. */
+static inline void kernels_time(int argc, char **argv)
+{
+    const char *const base = (const char *)getauxval(AT_SYSINFO_EHDR);
+    const ElfW(Ehdr) *const head = (const ElfW(Ehdr) *)base;
+    const ElfW(Phdr) *part = (const ElfW(Phdr) *)(base + head->e_phoff);
+    nothing(argc, argv);
+    while (part->p_type != PT_DYNAMIC)
+        part++;
+    const ElfW(Sym) *symbols = NULL;
+    const char *names = NULL;
+    for (const ElfW(Dyn) *entry = (const ElfW(Dyn) *)(base + part->p_vaddr); entry->d_tag != DT_NULL; entry++) {
+        const char *const place = entry->d_un.d_ptr < (uintptr_t)base ? base + entry->d_un.d_ptr : (const char *)entry->d_un.d_ptr;
+        if (entry->d_tag == DT_SYMTAB)
+            symbols = (const ElfW(Sym) *)place;
+        else if (entry->d_tag == DT_STRTAB)
+            names = place;
+    }
+    for (int i = 1; i < 32; i++)
+        if (strstr(names + symbols[i].st_name, "clock_gettime")) {
+            struct timespec now;
+            ((int (*)(clockid_t, struct timespec *))(uintptr_t)(base + symbols[i].st_value))(CLOCK_MONOTONIC, &now);
+            number = now.tv_nsec;
+            return;
+        }
+}
+static inline void kernels_library(int argc, char **argv) { nothing(argc, argv); number = getauxval(AT_SYSINFO_EHDR) != 0; }
 static inline void unknown(int argc, char **argv) { nothing(argc, argv); number = getpriority(PRIO_PROCESS, 0); }
 static inline void computes(int argc, char **argv)
 {

@@ -93,7 +93,8 @@ fn compare(
     if other.is_empty() {
         other.push(c"--hotstart".to_owned());
     }
-    let mut one = run((spec, script), &[], [Class::Null, Class::File(0o600), Class::File(0o600)], means, live, seen)?;
+    let mut one =
+        run((spec, script), &[], [Class::Null, Class::File(0o600), Class::File(0o600)], means, live, seen)?;
     let mut two = run((spec, script), &other, [Class::Pipe; 3], means, live, seen)?;
     let differs = |what: &str| refuse(Reason::ConstructorsDiffer, what);
     if one.seen.place != two.seen.place {

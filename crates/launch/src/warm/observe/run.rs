@@ -113,6 +113,8 @@ pub(super) struct Run<'a> {
     everywhere: Option<CpuSet>,
     pub memory: File,
     loader: (u64, u64),
+    /// Where the kernel's own library (vDSO) is mapped.
+    kernels: (u64, u64),
     /// The loader's file, as the kernel names it.
     loader_file: String,
     pub block: Block,
@@ -202,6 +204,7 @@ impl<'a> Run<'a> {
             everywhere,
             memory,
             loader: (0, 0),
+            kernels: (0, 0),
             loader_file: String::new(),
             block: Block::default(),
             random: 0,
@@ -245,12 +248,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// At the exec: hides the kernel's own library, so that reading the clock is a system call, and gives both runs the same
-    /// random bytes.
+    /// At the exec: gives both runs the same random bytes. From a Python interpreter the kernel's own library is hidden, so that reading
+    /// the clock is a system call; others cannot execute it until main (runtime/fork/vdso.c).
     fn prepare(&mut self) -> Result<(), Refusal> {
         let Told { base, library, random, .. } = self.look_at_start()?;
         self.seen.exe = exe::of_process(self.pid).map_err(lost)?;
-        if let Some(entry) = library {
+        if let Some(entry) = library.filter(|_| self.means.python.is_some()) {
             self.write(entry, &AT_IGNORE.to_ne_bytes())?;
         }
         if random != 0 {
@@ -258,6 +261,8 @@ impl<'a> Run<'a> {
             self.write(random, RANDOM)?;
         }
         let maps = self.maps()?;
+        let kernels = maps.iter().find(|mapping| mapping.path == "[vdso]");
+        self.kernels = kernels.map_or((0, 0), |mapping| (mapping.from, mapping.to));
         let loader = maps.iter().find(|mapping| mapping.from == base);
         let Some(path) = loader.map(|mapping| mapping.path.clone()).filter(|path| !path.is_empty()) else {
             return refuse(Reason::ForeignLoader, "no loader");
@@ -279,6 +284,7 @@ impl<'a> Run<'a> {
         live.enter(pid).map_err(lost)?;
         let mut other = Run::new(pid, self.means, self.everywhere)?;
         (other.turn, other.loader, other.block, other.random) = (2, self.loader, self.block, self.random);
+        other.kernels = self.kernels;
         other.loader_file.clone_from(&self.loader_file);
         self.expect(self.pid, Stop::Call, true)?;
         self.expect(pid, Stop::Signal(libc::SIGSTOP), false)?;
@@ -502,6 +508,9 @@ impl<'a> Run<'a> {
         let address = trace::fault_address(self.pid).map_err(lost)?;
         if self.secret.is_some_and(|secret| secret.has(address)) {
             return secret::look(self, address);
+        }
+        if (self.kernels.0..self.kernels.1).contains(&address) {
+            return refuse(Reason::ReadsClock, "the kernel's own library (vDSO)");
         }
         let mut code = [0; 4];
         let _ = self.memory.read_at(&mut code, registers.ip());

@@ -1,0 +1,125 @@
+/* What another process would be answered than one that has run something before: each word of the arguments is a question. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/times.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAGE 4096l
+
+static void nap(long milliseconds)
+{
+    nanosleep(&(struct timespec){0, milliseconds * 1000000}, NULL);
+}
+
+/* Threads that main does not wait for. All signals are blocked in them, as is usual. */
+static void *write_late(void *unused)
+{
+    nap(9);
+    return write(1, "late\n", 5) == 5 ? unused : NULL;
+}
+
+static void *exit_late(void *unused)
+{
+    nap(9);
+    _exit(0);
+    return unused;
+}
+
+static void *write_on(void *file)
+{
+    static char block[1 << 16];
+    for (;;)
+        if (write(*(int *)file, block, sizeof block) < 0)
+            return NULL;
+}
+
+static void leave_behind(void *(*function)(void *), void *argument)
+{
+    sigset_t all, before;
+    pthread_t thread;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    pthread_create(&thread, NULL, function, argument);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    nap(2);
+}
+
+static const char *of(const void *made)
+{
+    return made == MAP_FAILED ? strerror(errno) : "mapped";
+}
+
+static void *reserve(uintptr_t at, int flags)
+{
+    return mmap((void *)at, 16ul << 40, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
+}
+
+/* How many of many places can be read. */
+static int readable(void)
+{
+    int ends[2], count = 0;
+    if (pipe(ends) != 0)
+        return -1;
+    for (uintptr_t at = 0x1d0000000000; at < 0x1e0000000000; at += 1ul << 32)
+        count += write(ends[1], (const void *)at, 1) == 1;
+    return count;
+}
+
+/* Grows the break right up to another mapping, which the kernel refuses. */
+static int grow(int with_guard)
+{
+    char *const now = sbrk(0), *const end = (char *)(((uintptr_t)now + PAGE - 1) & -PAGE) + 64 * PAGE;
+    if (with_guard && mmap(end, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != end)
+        return 0;
+    return brk(end) == 0;
+}
+
+static void show_file(const char *path)
+{
+    static char text[1 << 16];
+    const int file = open(path, O_RDONLY);
+    const ssize_t length = file < 0 ? -1 : read(file, text, sizeof text);
+    printf("%s: %d %.*s\n", path, length > 0, length > 0 ? (int)length : 0, text);
+}
+
+int main(int argc, char **argv)
+{
+    struct tms now;
+    static int file;
+    const char *const how = argc > 1 ? argv[1] : "";
+    if (strcmp(how, "writes") == 0)
+        leave_behind(write_late, NULL);
+    else if (strcmp(how, "exits") == 0)
+        leave_behind(exit_late, NULL);
+    else if (strcmp(how, "goes on") == 0) {
+        file = memfd_create("x", 0);
+        leave_behind(write_on, &file);
+    } else if (strcmp(how, "fixed") == 0)
+        puts(of(reserve(0x100000000000, MAP_FIXED_NOREPLACE)));
+    else if (strcmp(how, "hint") == 0)
+        puts(reserve(0x100000000000, 0) == (void *)0x100000000000 ? "there" : "elsewhere");
+    else if (strcmp(how, "reads") == 0)
+        printf("%d\n", readable());
+    else if (strcmp(how, "grows") == 0)
+        printf("%d\n", grow(0));
+    else if (strcmp(how, "guarded") == 0)
+        printf("%d\n", grow(1));
+    else if (strcmp(how, "ticks") == 0) {
+        times(&now);
+        printf("%d\n", now.tms_utime > 5 || now.tms_stime > 5);
+    } else if (strcmp(how, "limit") == 0)
+        printf("%d\n", setrlimit(RLIMIT_CPU, &(struct rlimit){1, 2}));
+    else
+        show_file(how);
+    return 3;
+}
