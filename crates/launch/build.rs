@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 49] = [
+const SOURCES: [&str; 50] = [
     "fork/entry.c",
     "io.c",
     "fork/asked.c",
@@ -33,6 +33,7 @@ const SOURCES: [&str; 49] = [
     "gate/sites.c",
     "gate/calls.c",
     "gate/children.c",
+    "gate/files.c",
     "gate/signals.c",
     "gate/stacks.c",
     "gate/table.c",

@@ -313,6 +313,12 @@ HS_HIDDEN int hs_call_may_be_patched(long number);
 HS_HIDDEN int hs_call_is_about_strings(const struct hs_system_call *call);
 HS_HIDDEN int hs_call_points_to_strings(const struct hs_system_call *call);
 HS_HIDDEN void hs_call_mark(void);
+
+/* files.c */
+HS_HIDDEN HS_GENERAL int hs_files_equal(const char *a, const char *b);
+HS_HIDDEN void hs_files_look_at(long fd, const char *path, int writes);
+HS_HIDDEN void hs_files_look_at_name(long directory, const char *path);
+
 HS_HIDDEN uint32_t hs_call_seen(void);
 HS_HIDDEN uint64_t hs_call_actions(void);
 HS_HIDDEN void hs_call_note_action(long number);

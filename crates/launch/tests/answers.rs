@@ -1,5 +1,5 @@
-//! Answers that depend on what the process is or has run before: each is the same in every run, or makes the run doubtful. The questions are
-//! those with which adversaries got wrong passes (`runtime/tests/answers.c`).
+//! Answers that depend on what the process is or has run before: each is the same in every run, or makes the run doubtful. The questions
+//! are those with which adversaries got wrong passes (`runtime/tests/answers.c`).
 
 mod common;
 

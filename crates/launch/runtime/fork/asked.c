@@ -400,7 +400,8 @@ HS_OWN int HS_OWN_NAME(clock_gettime)(clockid_t clock, struct timespec *out)
 {
     if (asked.is_python && !asked.stopped && hs_python_is_observed && clock == CLOCK_MONOTONIC)
         excuse(__builtin_return_address(0));
-    ANSWER(int, next.clock_gettime(clock, out), (int)syscall(SYS_clock_gettime, clock, out), clock == CLOCK_MONOTONIC_COARSE ? COARSE_TIME : SOME);
+    ANSWER(int, next.clock_gettime(clock, out), (int)syscall(SYS_clock_gettime, clock, out),
+           clock == CLOCK_MONOTONIC_COARSE ? COARSE_TIME : SOME);
 }
 
 HS_OWN ssize_t HS_OWN_NAME(getrandom)(void *buffer, size_t size, unsigned flags)

@@ -31,7 +31,8 @@ static int begins(const char *text, const char *with)
 /* Until glibc 2.33 there were more files of it. */
 static int is_of_libc(const char *path)
 {
-    static const char *const names[] = {"libc.so.", "libc-2.", "ld-linux", "ld-2.", "libpthread", "libdl.so.", "libdl-2.", "librt.so.", "librt-2."};
+    static const char *const names[] = {"libc.so.",   "libc-2.",  "ld-linux",  "ld-2.",   "libpthread",
+                                        "libdl.so.", "libdl-2.", "librt.so.", "librt-2."};
     const char *name = path;
     for (; *path; path++)
         if (*path == '/')

@@ -2,7 +2,8 @@
  *
  * It tells the time, random bytes and the processor's number without a system call. A constructor that asks it, by libc or by itself
  * (getauxval), would have each run believe what the zygote was told, and no observer would notice. So nothing of it can be executed until
- * main. An observer sees the fault, and in a zygote it is the end: the tool stays cold.
+ * main. An observer sees the fault, and in a zygote it is the end: the tool stays cold. Where the kernel seals its pages
+ * (CONFIG_MSEAL_SYSTEM_MAPPINGS), an observer does not tell a process where they are (sys/vdso.rs), and libc asks by system calls.
  *
  * The library is linked with -z initfirst: this runs before the constructors of all others. It leaves nothing on the tool's stack.
  */
@@ -20,7 +21,6 @@
 static struct {
     uintptr_t from;
     size_t size; /* 0 if it is not hidden */
-    int failed;
 } vdso;
 
 static char own_stack[STACK_BYTES] __attribute__((aligned(64)));
@@ -42,10 +42,8 @@ static void hide(void)
             end = parts[i].p_vaddr + parts[i].p_memsz;
     vdso.from = (uintptr_t)head;
     vdso.size = (end + PAGE - 1) & -PAGE;
-    if (protect(PROT_READ) != 0) {
+    if (protect(PROT_READ) != 0)
         vdso.size = 0;
-        vdso.failed = 1;
-    }
 }
 
 __attribute__((constructor)) static void begin(void)
@@ -59,11 +57,10 @@ int hs_vdso_is_hidden(void)
     return vdso.size > 0;
 }
 
-/* Before main. Returns 0 if it was hidden, or there is none, and is as before now. */
+/* Before main. Returns 0 if it is as it was. */
 int hs_vdso_show(void)
 {
-    if (vdso.size && protect(PROT_READ | PROT_EXEC) != 0)
-        vdso.failed = 1;
+    const int failed = vdso.size && protect(PROT_READ | PROT_EXEC) != 0;
     vdso.size = 0;
-    return vdso.failed ? -1 : 0;
+    return failed ? -1 : 0;
 }

@@ -16,4 +16,5 @@ pub(crate) mod stdio;
 pub(crate) mod trace;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod tracer;
+pub(crate) mod vdso;
 pub(crate) mod wait;

@@ -21,7 +21,7 @@ use super::{Live, Refusal};
 use crate::Reason;
 use crate::sys::registers::{self, BEHIND_BREAKPOINT, BREAKPOINT, CALL, Registers};
 use crate::sys::trace::{self, Call, Stop};
-use crate::sys::{clock, wait};
+use crate::sys::{clock, vdso, wait};
 use crate::warm::exe;
 use crate::warm::files::Files;
 use crate::warm::identity::Aspect;
@@ -248,12 +248,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// At the exec: gives both runs the same random bytes. From a Python interpreter the kernel's own library is hidden, so that reading
-    /// the clock is a system call; others cannot execute it until main (runtime/fork/vdso.c).
+    /// At the exec: gives both runs the same random bytes. A Python interpreter is not told where the kernel's own library is, so that
+    /// reading the clock is a system call; others cannot execute that until main (runtime/fork/vdso.c), if it is not sealed.
     fn prepare(&mut self) -> Result<(), Refusal> {
         let Told { base, library, random, .. } = self.look_at_start()?;
         self.seen.exe = exe::of_process(self.pid).map_err(lost)?;
-        if let Some(entry) = library.filter(|_| self.means.python.is_some()) {
+        if let Some(entry) = library.filter(|_| self.means.python.is_some() || vdso::is_sealed()) {
             self.write(entry, &AT_IGNORE.to_ne_bytes())?;
         }
         if random != 0 {

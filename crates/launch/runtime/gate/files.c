@@ -1,0 +1,161 @@
+/* What a run may be told by the files that it opens, asks about, or names.
+ *
+ * A file of an ordinary file system holds what was written to it. The kernel makes up the content of others for each process that asks:
+ * these are read without a doubt only if they are known to tell every process the same. File systems, too, are known or not.
+ */
+#define _GNU_SOURCE
+/* A patched call keeps vector registers, as the system call would. */
+#pragma GCC target("general-regs-only")
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "runtime.h"
+
+#if HS_RESETS
+
+HS_GENERAL int hs_files_equal(const char *a, const char *b)
+{
+    while (*a && *a == *b)
+        a++, b++;
+    return *a == *b;
+}
+
+/* Whether a path leads to a file below this directory, whatever links are there. */
+static int is_below(const char *path, const char *directory)
+{
+    while (*directory && *path == *directory)
+        path++, directory++;
+    if (*directory)
+        return 0;
+    for (; *path; path++)
+        if (path[0] == '.' && path[1] == '.')
+            return 0;
+    return 1;
+}
+
+/* Not the runner's connection. The directory itself shows it as well. */
+static int is_descriptor(const char *path)
+{
+    static const char directory[] = "/proc/self/fd/";
+    for (size_t i = 0; i < sizeof directory - 1; i++)
+        if (path[i] != directory[i])
+            return 0;
+    path += sizeof directory - 1;
+    const char *const digits = path;
+    while (*path >= '0' && *path <= '9')
+        path++;
+    const int is_connections = path == digits + 2 && digits[0] == '0' + HS_CONTROL_FD / 10 && digits[1] == '0' + HS_CONTROL_FD % 10;
+    return path > digits && !*path && !is_connections;
+}
+
+/* Files of the kernel's of which reading tells nothing of this process that another would not be told. (/proc/loadavg and /proc/stat tell
+ * how many processes were made.) */
+static int is_common(const char *path)
+{
+    static const char *const files[] = {"/proc/self/exe", "/proc/cpuinfo", "/proc/meminfo", "/proc/filesystems", "/proc/mounts",
+                                        "/proc/self/mounts", "/proc/self/mountinfo", "/proc/self/cgroup", "/proc/uptime",
+                                        "/proc/version", "/proc/sys/vm/overcommit_memory", "/proc/sys/kernel/osrelease",
+                                        "/proc/sys/kernel/ngroups_max", "/proc/sys/kernel/core_pattern",
+                                        "/sys/devices/system/cpu/online", "/sys/devices/system/cpu/possible",
+                                        "/sys/devices/system/cpu", "/sys/kernel/mm/transparent_hugepage/enabled",
+                                        "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size",
+                                        "/sys/fs/cgroup/cpu.max", "/sys/fs/cgroup/memory.max"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (hs_files_equal(path, files[i]))
+            return 1;
+    if (is_below(path, "/sys/devices/system/cpu/") || is_below(path, "/sys/devices/system/node/"))
+        return 1;
+    /* libc looks there for the limits of the first thread's stack, which are as in a fresh process; what else is in it nobody is
+     * told. How much memory is in use differs in any case, and is a known difference of builds: rustc asks at each start. */
+    if (hs_files_equal(path, "/proc/self/maps"))
+        return hs_threads_asks_for_stack();
+    if (hs_files_equal(path, "/proc/self/statm"))
+        return hs_nested_is_build();
+    return is_descriptor(path);
+}
+
+/* Of sockets without a name. */
+#define SOCKETS_MAGIC 0x534f434b
+
+/* File systems in which nothing is the process's own. */
+static int holds_files(long magic)
+{
+    switch (magic) {
+    case EXT4_SUPER_MAGIC:
+    case XFS_SUPER_MAGIC:
+    case BTRFS_SUPER_MAGIC:
+    case TMPFS_MAGIC:
+    case RAMFS_MAGIC:
+    case OVERLAYFS_SUPER_MAGIC:
+    case F2FS_SUPER_MAGIC:
+    case NFS_SUPER_MAGIC:
+    case FUSE_SUPER_MAGIC:
+    case V9FS_MAGIC:
+    case SQUASHFS_MAGIC:
+    case EROFS_SUPER_MAGIC_V1:
+    case MSDOS_SUPER_MAGIC:
+    case ISOFS_SUPER_MAGIC:
+    case ECRYPTFS_SUPER_MAGIC:
+    case REISERFS_SUPER_MAGIC:
+    case DEVPTS_SUPER_MAGIC:
+    case 0x2fc12fc1: /* ZFS */
+    case 0xca451a4e: /* bcachefs */
+    case 0xff534d42: /* CIFS */
+    case 0xfe534d42: /* SMB2 */
+    case 0x50495045: /* pipes */
+    case 0x00c36400: /* Ceph */
+    case 0x0bd00bd0: /* Lustre */
+    case 0x47504653: /* GPFS */
+    case 0x19830326: /* BeeGFS */
+    case 0xaad7aaea: /* PanFS */
+    case 0x20030528: /* OrangeFS */
+    case 0x5346414f: /* AFS */
+    case 0x01161970: /* GFS2 */
+    case 0x7461636f: /* OCFS2 */
+    case 0x3153464a: /* JFS */
+    case 0x00003434: /* NILFS */
+    case 0x24051905: /* UBIFS */
+    case 0x15013346: /* UDF */
+    case 0x0000482b: /* HFS+ */
+    case 0x2011bab0: /* exFAT */
+    case 0x5346544e: /* NTFS */
+    case 0x7366746e: /* NTFS, the newer driver */
+    case 0x786f4256: /* VirtualBox's shared folders */
+    case 0x7c7c6673: /* those of Parallels */
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* What was opened under this name may be read; whether it may be written to as well. */
+void hs_files_look_at(long fd, const char *path, int writes)
+{
+    struct statfs system;
+#ifdef HS_WITHOUT_FILES
+    return;
+#endif
+    if (fd < 0)
+        return;
+    /* Of sockets, a name leads to those that have one in a file system; others are reached by /proc only: the runner's, for one. */
+    if (HS_SYS(SYS_fstatfs, fd, &system) != 0 || system.f_type == SOCKETS_MAGIC)
+        hs_call_mark();
+    else if (!holds_files((long)system.f_type) && (writes || !is_common(path)))
+        /* /proc/self/status tells which signals have handlers, and a list of a control group has the process number. */
+        hs_gate_reveal();
+}
+
+/* Looks at what has this name: the link, if it is one, and what it leads to. */
+void hs_files_look_at_name(long directory, const char *path)
+{
+    for (long follows = 0; follows < 2; follows++) {
+        const long fd = HS_SYS(SYS_openat, directory, path, O_PATH | O_CLOEXEC | (follows ? 0 : O_NOFOLLOW), 0);
+        hs_files_look_at(fd, path, 0);
+        HS_SYS(SYS_close, fd);
+    }
+}
+
+#endif
