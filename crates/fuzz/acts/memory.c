@@ -559,3 +559,34 @@ DISTURB(memory_named)
 {
     say_result("name", RAW(SYS_prctl, 0x53564d41, 0, flagged_page + 2 * PAGE, PAGE, "fuzz"));
 }
+
+/* Addresses that a tool may want because they are far from everything. */
+OBSERVE(map_at_far_places)
+{
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void *const wanted = (void *)0x100000000000;
+    void *hinted = mmap(wanted, 16ul << 40, PROT_NONE, flags, -1, 0);
+    void *fixed = mmap((void *)0x1d0000000000, 1ul << 40, PROT_NONE, flags | MAP_FIXED_NOREPLACE, -1, 0);
+    say("hint %d fixed %d", hinted == wanted, fixed == (void *)0x1d0000000000 ? 0 : errno);
+}
+
+/* The kernel does not grow the break right up to another mapping. */
+OBSERVE(break_to_a_guard)
+{
+    char *const end = (char *)(((uintptr_t)sbrk(0) + PAGE - 1) & -PAGE) + 64 * PAGE;
+    void *guard = mmap(end, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    say("guard %d grown %d", guard == end, guard == end ? brk(end) == 0 : -1);
+}
+
+/* Where nothing is, the kernel reads nothing. */
+OBSERVE(far_places_read_by_the_kernel)
+{
+    int ends[2], readable = 0;
+    if (pipe(ends) != 0)
+        return;
+    for (uintptr_t at = 0x1d0000000000; at < 0x1e0000000000; at += 1ul << 32)
+        readable += write(ends[1], (const void *)at, 1) == 1;
+    say("readable %d", readable);
+    close(ends[0]);
+    close(ends[1]);
+}

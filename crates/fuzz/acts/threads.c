@@ -416,3 +416,52 @@ DISTURB(thread_opens)
 {
     in_thread(open_some);
 }
+
+/* Threads that take no signals and would be noticed if they outlived main: they act within some milliseconds of its end. */
+static volatile int is_ending;
+
+__attribute__((destructor)) static void note_end(void)
+{
+    is_ending = 1;
+}
+
+static void wait_for_end(void)
+{
+    while (!is_ending)
+        nanosleep(&(struct timespec){0, 8000000}, NULL);
+}
+
+static void start_blocked(void *(*function)(void *))
+{
+    sigset_t all, before;
+    pthread_t thread;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    const int failed = pthread_create(&thread, NULL, function, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    say("started %d", failed);
+}
+
+static void *write_after_a_while(void *argument)
+{
+    wait_for_end();
+    say("late");
+    return argument;
+}
+
+DISTURB(thread_late_write)
+{
+    start_blocked(write_after_a_while);
+}
+
+static void *exit_after_a_while(void *argument)
+{
+    wait_for_end();
+    _exit(77);
+    return argument;
+}
+
+DISTURB(thread_late_exit)
+{
+    start_blocked(exit_after_a_while);
+}

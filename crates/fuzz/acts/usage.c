@@ -366,3 +366,16 @@ END(end_as_other_with_usage)
     fflush(NULL);
     execv(own_path, arguments);
 }
+
+/* In ticks of ten milliseconds. */
+OBSERVE(used_ticks_few)
+{
+    struct tms now;
+    times(&now);
+    say("many %d", now.tms_utime + now.tms_stime > 300);
+}
+
+DISTURB(limit_time_finite)
+{
+    say("%d", setrlimit(RLIMIT_CPU, &(struct rlimit){100, RLIM_INFINITY}));
+}
