@@ -311,7 +311,7 @@ enum hs_call_seen {
 HS_HIDDEN enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs_call_place *place);
 HS_HIDDEN int hs_call_may_be_patched(long number);
 HS_HIDDEN int hs_call_is_about_strings(const struct hs_system_call *call);
-HS_HIDDEN int hs_call_points_to_strings(const struct hs_system_call *call);
+HS_HIDDEN int hs_call_points_to_strings(long argument);
 HS_HIDDEN void hs_call_mark(void);
 
 /* files.c */

@@ -134,33 +134,34 @@ enum hs_watch_look hs_watch_look(struct hs_system_call *call)
 {
     if (!hs_watch_is_on)
         return HS_WATCH_PASSES;
-    if (call->number == SYS_brk)
-        return HS_WATCH_PASSES;
-    if (hs_call_is_about_strings(call) || hs_call_points_to_strings(call))
-        return HS_WATCH_ARRIVES;
     switch (call->number) {
+    case SYS_brk:
+        return HS_WATCH_PASSES;
     case SYS_mmap:
         if (!maps_memory(call))
             break;
-        return HS_WATCH_PASSES;
+        return hs_call_is_about_strings(call) ? HS_WATCH_ARRIVES : HS_WATCH_PASSES;
     case SYS_munmap:
     case SYS_mremap:
     case SYS_mprotect:
     case SYS_madvise:
-        return HS_WATCH_PASSES;
+        return hs_call_is_about_strings(call) ? HS_WATCH_ARRIVES : HS_WATCH_PASSES;
     /* For a futex that processes may share, the kernel looks up the page, which may be out of reach now. */
     case SYS_futex:
-        if (call->b != FUTEX_WAKE_PRIVATE)
+        if (call->b != FUTEX_WAKE_PRIVATE || hs_call_points_to_strings(call->a))
             break;
         return HS_WATCH_PASSES;
     case SYS_rt_sigaction:
+        if (hs_call_points_to_strings(call->b) || hs_call_points_to_strings(call->c))
+            break;
         if (call->a != SIGSEGV || call->d != HS_SET_BYTES)
             return HS_WATCH_PASSES;
         set_fault((const struct hs_action *)call->b, (struct hs_action *)call->c);
         call->number = 0;
         return HS_WATCH_ANSWERS;
     case SYS_sigaltstack:
-        if (call->a && !is_plain((const stack_t *)call->a))
+        if (hs_call_points_to_strings(call->a) || hs_call_points_to_strings(call->b) ||
+            (call->a && !is_plain((const stack_t *)call->a)))
             break;
         set_stack((const stack_t *)call->a, (stack_t *)call->b);
         call->number = 0;

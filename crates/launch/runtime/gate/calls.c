@@ -534,11 +534,10 @@ int hs_call_is_about_strings(const struct hs_system_call *call)
     return has_strings((uintptr_t)call->a, (size_t)call->b);
 }
 
-/* Whether an argument of a call is an address there. */
-int hs_call_points_to_strings(const struct hs_system_call *call)
+/* Whether an argument of a call is an address there. (In the registers of arguments that a call does not have, anything may be.) */
+int hs_call_points_to_strings(long argument)
 {
-    return has_strings((uintptr_t)call->a, 1) || has_strings((uintptr_t)call->b, 1) || has_strings((uintptr_t)call->c, 1) ||
-           has_strings((uintptr_t)call->d, 1) || has_strings((uintptr_t)call->e, 1) || has_strings((uintptr_t)call->f, 1);
+    return has_strings((uintptr_t)argument, 1);
 }
 
 /* Whether a call other than brk has had the answer that a fresh process would have, where the runtime has mapped nothing. The kernel takes
