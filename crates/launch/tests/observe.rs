@@ -101,6 +101,7 @@ fn what_differs_from_start_to_start_keeps_a_tool_cold() {
         ("count_x87", Reason::ConstructorsDiffer),
         ("libc_table", Reason::ConstructorsDiffer),
         ("free_page", Reason::ConstructorCall),
+        ("moved_page", Reason::ConstructorCall),
         ("log_line", Reason::WritesFiles),
         ("make_directory", Reason::WritesFiles),
         ("child", Reason::Threads),
@@ -156,7 +157,7 @@ fn the_processor_that_a_tool_runs_on_is_noticed_by_its_difference() {
 
 #[test]
 fn what_is_the_same_at_every_start_is_warm() {
-    for look in ["nothing", "computes", "kernels_library"] {
+    for look in ["nothing", "computes", "kernels_library", "probed_page"] {
         let tool = looks(look);
         for warm in launchers() {
             for words in [&["before"][..], &["before", "a"], &["before", "b", "c"]] {

@@ -338,6 +338,21 @@ static inline void free_page(int argc, char **argv)
     madvise(page, 4096, MADV_FREE);
     mprotect(page, 4096, PROT_READ);
 }
+/* As jemalloc asks whether the kernel knows the advice. */
+static inline void probed_page(int argc, char **argv)
+{
+    char *const page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    nothing(argc, argv);
+    number = madvise(page, 4096, MADV_FREE);
+    munmap(page, 4096);
+}
+static inline void moved_page(int argc, char **argv)
+{
+    char *const page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    nothing(argc, argv);
+    number = madvise(page, 4096, MADV_FREE);
+    munmap(mremap(page, 4096, 8192, MREMAP_MAYMOVE) == page ? page + 4096 : page, 4096);
+}
 static inline void odd_variable(int argc, char **argv) { nothing(argc, argv); number = getenv("MODE=1") != NULL; }
 static inline void own_name(int argc, char **argv) { nothing(argc, argv); program_invocation_short_name = text; }
 static inline void through_proc(int argc, char **argv)

@@ -4,10 +4,11 @@
 //! The list names the allowed calls. Any other call keeps the tool cold, with a reason that names it.
 
 use std::ffi::{CString, OsStr};
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use super::run::Run;
+use super::run::{PAGE, Run};
 use super::unknown::unknown;
 use super::{Refusal, old};
 use crate::Reason;
@@ -86,9 +87,16 @@ pub(super) fn judge(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
     let [a, b, c, ..] = call.args;
     let fd = a as i32;
     match call.number {
-        libc::SYS_brk | libc::SYS_munmap | libc::SYS_mprotect | libc::SYS_mremap => Ok(After::Nothing),
+        libc::SYS_munmap => {
+            let is_gone =
+                |freed: &Range<u64>| a % PAGE == 0 && freed.start >= a && freed.end <= a.saturating_add(b);
+            run.seen.lazily_freed.retain(|freed| !is_gone(freed));
+            Ok(After::Nothing)
+        }
+        libc::SYS_mremap => run.check_memory().map(|()| After::Nothing),
+        libc::SYS_brk | libc::SYS_mprotect => Ok(After::Nothing),
         libc::SYS_mmap => map(run, call),
-        libc::SYS_madvise => advise(call),
+        libc::SYS_madvise => advise(run, call),
         // The loader registers its thread. Of others the answer would tell the process number, and the addresses would be excused.
         libc::SYS_set_tid_address if run.seen.thread_id == 0 && run.is_libcs(call.ip) => {
             run.seen.thread_id = a;
@@ -203,9 +211,14 @@ fn map(run: &Run<'_>, call: Entry) -> Result<After, Refusal> {
 }
 
 /// Allows advice that leaves memory as it is, or drops it at once. What the kernel takes away later (MADV_FREE) counts as never
-/// written meanwhile.
-fn advise(call: Entry) -> Result<After, Refusal> {
-    let advice = call.args[2] as i32;
+/// written meanwhile: it has to be unmapped before main. (jemalloc asks so whether the kernel knows that advice.)
+fn advise(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
+    let [from, size, advice, ..] = call.args;
+    let advice = advice as i32;
+    if advice == libc::MADV_FREE {
+        run.seen.lazily_freed.push(from..from.saturating_add(size));
+        return Ok(After::Nothing);
+    }
     let known = [
         libc::MADV_NORMAL,
         libc::MADV_RANDOM,

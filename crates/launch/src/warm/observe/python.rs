@@ -184,7 +184,10 @@ fn reach(run: &mut Run<'_>) -> Result<(), Refusal> {
         let call = Entry { number, args, ip };
         if number == libc::SYS_close {
             match args[0] {
-                wire::MARK_MAIN => return run.learn(args[1]),
+                wire::MARK_MAIN => {
+                    run.check_memory()?;
+                    return run.learn(args[1]);
+                }
                 wire::MARK_PYTHON => {
                     marked(run, &mut progress, args)?;
                     run.leave_call()?;

@@ -6,6 +6,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -71,6 +72,8 @@ pub(super) struct Seen {
     pub main: u64,
     /// What calls have told the kernel about signals, in words.
     pub signals: Vec<Vec<u64>>,
+    /// Memory that the kernel may take away at any time, and that is still mapped.
+    pub lazily_freed: Vec<Range<u64>>,
 }
 
 impl Seen {
@@ -538,8 +541,17 @@ impl<'a> Run<'a> {
         Ok(stack.map_or(0, |stack| (stack.to - start) as usize))
     }
 
+    /// Refuses a program that has memory which the kernel may take away at any time.
+    pub(super) fn check_memory(&self) -> Result<(), Refusal> {
+        match self.seen.lazily_freed.is_empty() {
+            true => Ok(()),
+            false => refuse(Reason::ConstructorCall, format!("madvise({})", libc::MADV_FREE)),
+        }
+    }
+
     /// Refuses a program whose constructors have changed arguments or environment, which each start has anew.
     fn check_request(&self) -> Result<(), Refusal> {
+        self.check_memory()?;
         let odd = self.seen.names.iter().find(|name| name.contains(&b'='));
         if let Some(name) = odd {
             return refuse(Reason::ReadsEnvironment, format!("'{}'", String::from_utf8_lossy(name)));
