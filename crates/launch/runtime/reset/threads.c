@@ -2,20 +2,21 @@
  * as the end of the process would have ended them, so that the worker can be reset.
  *
  * Linkers and compilers that end by _exit leave pools of threads. From the moment at which main has ended no other thread makes another
- * system call: the gate ends it. One that waits, as pools do, in a call that has no effect, is ended by a signal whose handler leaves. One
- * that may be in another call, works on and on, or may write to memory that others see, has longer than in a fresh process: the run is
- * doubtful. One that takes no signals or has no room for a handler on its stack retires the worker. The mappings of threads are undone with
- * the rest.
+ * system call: the gate ends it. One that waits in a call, as pools do, is ended by a signal whose handler leaves. If its call was more
+ * than interrupted, if it works on and on, or if it may write to memory that others see, it has had longer than in a fresh process: the
+ * run is doubtful. One that takes no signals or has no room for a handler on its stack retires the worker. The mappings of threads are
+ * undone with the rest.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "runtime.h"
@@ -139,9 +140,12 @@ HS_GENERAL void hs_threads_leave(void)
         HS_SYS(SYS_exit, 0);
 }
 
-static void end_thread(int number)
+/* The signal has come in a call, before which nothing had happened in it: then the kernel says that it was interrupted; or behind one. */
+static void end_thread(int number, siginfo_t *info, void *context)
 {
-    (void)number;
+    (void)number, (void)info;
+    if (((const ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] != -EINTR && !is_unnoticed(last_call(0, __builtin_thread_pointer())))
+        hs_call_mark();
     for (;;)
         HS_SYS(SYS_exit, 0);
 }
@@ -172,30 +176,8 @@ static int list(int tasks)
     return got < 0 ? -1 : count;
 }
 
-/* Calls in which a thread only waits. */
-static int only_waits(long number, long operation)
-{
-    switch (number) {
-    case SYS_futex: return (operation & FUTEX_CMD_MASK) == FUTEX_WAIT || (operation & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
-    case SYS_nanosleep:
-    case SYS_clock_nanosleep:
-    case SYS_restart_syscall: /* of one of these */
-    case SYS_poll:
-    case SYS_ppoll:
-    case SYS_select:
-    case SYS_pselect6:
-    case SYS_epoll_wait:
-    case SYS_epoll_pwait:
-    case SYS_epoll_pwait2:
-    case SYS_pause:
-    case SYS_rt_sigsuspend: return 1;
-    default: return 0;
-    }
-}
-
-/* What a thread does. Tells its stack pointer if it waits. RUNS: or the system does not tell. */
-enum doing { RUNS, WAITS_ONLY, ACTS };
-static enum doing look(int tasks, int thread, uintptr_t *stack)
+/* The stack pointer of a thread that waits in a system call; 0 if it runs, or the system does not tell. */
+static uintptr_t waits_at(int tasks, int thread)
 {
     char path[32], text[256];
     char *at = path + sizeof path - 1 - strlen("/syscall");
@@ -206,20 +188,16 @@ static enum doing look(int tasks, int thread, uintptr_t *stack)
     long length = HS_SYS(SYS_read, fd, text, sizeof text - 1);
     HS_SYS(SYS_close, fd);
     if (fd < 0 || length <= 0 || *text < '0' || *text > '9')
-        return RUNS;
+        return 0;
     text[length] = 0;
     /* Number, six arguments, stack pointer, instruction pointer; all but the first as 0x and digits. */
-    uintptr_t words[8];
     const char *word = text;
-    words[0] = hs_parse(&word, 10);
-    for (int i = 1; i < 8; i++) {
-        if (memcmp(word, " 0x", 3) != 0)
-            return RUNS;
-        word += 3;
-        words[i] = hs_parse(&word, 16);
-    }
-    *stack = words[7];
-    return only_waits((long)words[0], (long)words[2]) ? WAITS_ONLY : is_unnoticed((long)words[0]) ? RUNS : ACTS;
+    for (int i = 0; i < 7 && word; i++)
+        word = (word = strchr(word, ' ')) ? word + 1 : NULL;
+    if (!word || memcmp(word, "0x", 2) != 0)
+        return 0;
+    word += 2;
+    return hs_parse(&word, 16);
 }
 
 static int has_room(uintptr_t stack)
@@ -228,20 +206,30 @@ static int has_room(uintptr_t stack)
     return stack > FRAME_ROOM && HS_SYS(SYS_madvise, from, to - from, MADV_POPULATE_WRITE) == 0;
 }
 
-/* What the threads of the list do, the worst of it. Tells whether all have room for a handler, if they wait. */
+/* What the threads of the list do, the worst of it. Tells whether all have room for a handler, if they wait. ACT: one may be in a call that
+ * somebody notices, and does not wait. */
+enum doing { WAIT, RUN, ACT };
 static enum doing look_at_all(int tasks, int count, int *have_room)
 {
-    enum doing found = WAITS_ONLY;
+    enum doing found = WAIT;
     *have_room = 1;
-    for (int i = 0; i < count && found != ACTS; i++) {
-        uintptr_t stack = 0;
-        const enum doing one = look(tasks, threads.others[i], &stack);
-        if (one == WAITS_ONLY)
+    for (int i = 0; i < count && found != ACT; i++) {
+        const uintptr_t stack = waits_at(tasks, threads.others[i]);
+        if (stack)
             *have_room &= has_room(stack);
         else
-            found = one == RUNS && is_unnoticed(last_call(threads.others[i], NULL)) ? RUNS : ACTS;
+            found = is_unnoticed(last_call(threads.others[i], NULL)) ? RUN : ACT;
     }
     return found;
+}
+
+/* Whether none of the threads of the list is in a call that somebody may notice. */
+static int are_unnoticed(int count)
+{
+    for (int i = 0; i < count; i++)
+        if (!is_unnoticed(last_call(threads.others[i], NULL)))
+            return 0;
+    return 1;
 }
 
 /* Whether the tool has memory that others see, and may write to it. */
@@ -256,7 +244,7 @@ static int shares_memory(void)
 
 static int tell_to_leave(int count)
 {
-    const struct hs_action action = {(void *)end_thread, HS_RESTORER, (void *)end_thread, ~0ull};
+    const struct hs_action action = {(void *)end_thread, SA_SIGINFO | HS_RESTORER, (void *)end_thread, ~0ull};
     const int process = (int)HS_SYS(SYS_getpid);
     if (HS_SYS(SYS_rt_sigaction, ENDING, &action, 0, sizeof action.mask) != 0)
         return -1;
@@ -269,20 +257,20 @@ static int tell_to_leave(int count)
 static int end_all(int tasks)
 {
     const struct timespec pause = {0, WAIT_NS};
-    int told = 0, have_room;
+    int told = 0, have_room, count = 0;
     for (int i = 0; i < WAITS + LOOKS && told < WAITS; i++) {
-        const int count = list(tasks);
+        count = list(tasks);
         if (count <= 0)
             return count == 0;
-        const enum doing found = told ? WAITS_ONLY : look_at_all(tasks, count, &have_room);
-        if (found == ACTS || (found == RUNS && i == LOOKS))
+        const enum doing found = told ? WAIT : look_at_all(tasks, count, &have_room);
+        if (found == ACT || (found == RUN && i == LOOKS))
             return 0;
-        if (!told && found == WAITS_ONLY && (!have_room || tell_to_leave(count) != 0))
-            return 1;
-        told += found == WAITS_ONLY;
+        if (!told && found == WAIT && (!have_room || tell_to_leave(count) != 0))
+            return are_unnoticed(count);
+        told += found == WAIT;
         HS_SYS(SYS_nanosleep, &pause, 0);
     }
-    return 1;
+    return are_unnoticed(count);
 }
 
 /* Main has ended: ends the other threads, or makes the run doubtful. hs_state_has_threads tells whether some are left. */

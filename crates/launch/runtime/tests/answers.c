@@ -35,6 +35,13 @@ static void *exit_late(void *unused)
     return unused;
 }
 
+static void *read_nothing(void *unused)
+{
+    int ends[2];
+    char byte;
+    return pipe(ends) == 0 && read(ends[0], &byte, 1) == 1 ? unused : NULL;
+}
+
 static void *write_on(void *file)
 {
     static char block[1 << 16];
@@ -101,6 +108,8 @@ int main(int argc, char **argv)
         leave_behind(write_late, NULL);
     else if (strcmp(how, "exits") == 0)
         leave_behind(exit_late, NULL);
+    else if (strcmp(how, "reads nothing") == 0)
+        leave_behind(read_nothing, NULL);
     else if (strcmp(how, "goes on") == 0) {
         file = memfd_create("x", 0);
         leave_behind(write_on, &file);
