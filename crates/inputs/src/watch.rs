@@ -342,7 +342,9 @@ impl Watch {
             Spot::Found { .. } if makes && has(libc::O_EXCL) => self.walk.look(&spot, Looks::EXISTS, false),
             Spot::Found { stamp, .. } if is_dir(stamp) => {
                 let told = if call.is_ours { Looks::EXISTS } else { Looks::STAT };
-                self.walk.look(&spot, told.and(Looks::NAMES), false)
+                // A file without a name is made there, whatever else is there.
+                let told = if has(libc::O_TMPFILE) { told } else { told.and(Looks::NAMES) };
+                self.walk.look(&spot, told, false)
             }
             Spot::Found { path, stamp } => {
                 let is_file = stamp.mode & libc::S_IFMT == libc::S_IFREG;
