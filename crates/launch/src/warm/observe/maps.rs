@@ -83,8 +83,9 @@ pub(super) fn owners(maps: &[Mapping]) -> Vec<&str> {
 
 /// Returns whether this file is the loader, or the libc beside it. Another file may have such a name.
 pub(super) fn is_libc(path: &str, loader: &str) -> bool {
-    let place = |path: &str| path.rsplit_once('/').map(|(place, name)| (place.to_owned(), name.to_owned()));
-    let (Some((place, name)), Some((home, _))) = (place(path), place(loader)) else { return false };
+    let (Some((place, name)), Some((home, _))) = (path.rsplit_once('/'), loader.rsplit_once('/')) else {
+        return false;
+    };
     let is_version = |version: &str| version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let old = name.strip_prefix("libc-").and_then(|name| name.strip_suffix(".so"));
     path == loader || (place == home && (name == "libc.so.6" || old.is_some_and(is_version)))
@@ -92,8 +93,9 @@ pub(super) fn is_libc(path: &str, loader: &str) -> bool {
 
 /// Returns whether this file is the loader's libpthread, a library of its own until glibc 2.33.
 pub(super) fn is_libpthread(path: &str, loader: &str) -> bool {
-    let place = |path: &str| path.rsplit_once('/').map(|(place, name)| (place.to_owned(), name.to_owned()));
-    let (Some((place, name)), Some((home, _))) = (place(path), place(loader)) else { return false };
+    let (Some((place, name)), Some((home, _))) = (path.rsplit_once('/'), loader.rsplit_once('/')) else {
+        return false;
+    };
     place == home && name.starts_with("libpthread")
 }
 
