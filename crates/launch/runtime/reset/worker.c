@@ -354,13 +354,15 @@ void hs_worker_ended(int status)
 {
     if (!worker.running)
         return;
+    const int is_main = HS_SYS(SYS_gettid) == worker.process;
+    if (is_main)
+        hs_call_stop_others();
     hs_call_end();
     if (!hs_strings_are_kept(&worker.start))
         hs_call_mark();
-    if (worker.is_once || HS_SYS(SYS_gettid) != worker.process)
+    if (worker.is_once || !is_main)
         return;
     worker.running = 0;
-    hs_call_stop_others();
     worker.exit_code = status;
     hs_switch_stack(own_stack + sizeof own_stack, finish);
 }
