@@ -64,7 +64,7 @@ const SOURCES: [&str; 50] = [
     "python/resume.c",
 ];
 const PRELOAD: &str = "extra/preload.c";
-const HEADERS: [&str; 4] = ["protocol.h", "arch.h", "runtime.h", "python/python.h"];
+const HEADERS: [&str; 5] = ["protocol.h", "arch.h", "runtime.h", "python/python.h", "gate/file_systems.h"];
 
 const WITHOUT: &str = "HOTSTART_WITHOUT";
 const COMPILER: &str = "HOTSTART_CC";

@@ -147,6 +147,8 @@ HS_HIDDEN size_t hs_asked_names(char *out, size_t room, uint32_t *count);
 
 /* snapshot.c */
 HS_HIDDEN int hs_imports_are_libcs(void);
+HS_HIDDEN int hs_imports_is_libcs(const char *path);
+HS_HIDDEN int hs_imports_have(uintptr_t place);
 HS_HIDDEN int hs_imports_keep_order(void);
 HS_HIDDEN int hs_exports_hide_libcs(void);
 HS_HIDDEN uint32_t hs_snapshot_doubts(const struct hs_start *start);
@@ -199,7 +201,7 @@ HS_HIDDEN void hs_loader_tell(const struct hs_call *call);
 HS_HIDDEN int hs_strings_open(void);
 HS_HIDDEN int hs_strings_learn_counts(const struct hs_job *job, const struct hs_start *start);
 HS_HIDDEN void hs_strings_keep_list(void);
-HS_HIDDEN int hs_strings_are_kept(const struct hs_start *start);
+HS_HIDDEN HS_GENERAL int hs_strings_are_kept(const struct hs_start *start);
 HS_HIDDEN void hs_strings_part(void);
 HS_HIDDEN void hs_strings_lay(const struct hs_job *job, const struct hs_start *start, struct hs_call *call);
 HS_HIDDEN char *hs_strings_random(void);
@@ -250,6 +252,7 @@ HS_HIDDEN HS_GENERAL int hs_worker_has_past(void);
 HS_HIDDEN HS_GENERAL void hs_worker_end_dry(int number) __attribute__((noreturn));
 HS_HIDDEN HS_GENERAL void hs_worker_give_up(void) __attribute__((noreturn));
 HS_HIDDEN HS_GENERAL void hs_worker_ended(int status);
+HS_HIDDEN HS_GENERAL void hs_worker_may_end(void);
 HS_HIDDEN HS_GENERAL void hs_worker_doubts(enum hs_run_doubt doubt);
 HS_HIDDEN void hs_worker_begin(const struct hs_start *start, const struct hs_call *call, const struct hs_job *job);
 HS_HIDDEN void hs_worker_clone(const struct hs_job *job);
@@ -521,7 +524,8 @@ HS_HIDDEN void hs_watch_arrive_by_signal(void *context, uintptr_t site);
 HS_HIDDEN uintptr_t hs_watch_arrive_by_slot(uintptr_t slot);
 
 /* threads.c */
-HS_HIDDEN void hs_threads_end(void);
+/* Returns 0 if no other thread is left. */
+HS_HIDDEN int hs_threads_end(void);
 HS_HIDDEN HS_GENERAL void hs_threads_leave(void) __attribute__((noreturn));
 HS_HIDDEN HS_GENERAL void hs_threads_note(long number);
 HS_HIDDEN void hs_threads_begin(void);

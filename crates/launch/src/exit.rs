@@ -89,6 +89,8 @@ pub enum Reason {
     ManyDescriptors,
     /// Arguments and environment are longer than a request can be.
     LargeRequest,
+    /// The working directory, or a descriptor, is in a file system that may tell of the process.
+    KernelFiles,
     /// The program cannot be read.
     Unreadable,
     /// Not an ELF file, or a damaged one.
@@ -195,6 +197,7 @@ impl fmt::Display for Reason {
             Reason::LoaderVariable => "the environment steers the loader",
             Reason::ManyDescriptors => "too many descriptors, or too high numbers",
             Reason::LargeRequest => "arguments and environment are too long",
+            Reason::KernelFiles => "its directory, or a descriptor that it is given, is in a file system that is not known to be one of files",
             Reason::Unreadable => "the program cannot be read",
             Reason::NotElf => "not an ELF file",
             Reason::Script => "a script",

@@ -28,17 +28,40 @@ static int begins(const char *text, const char *with)
     return !*with;
 }
 
-/* Until glibc 2.33 there were more files of it. */
-static int is_of_libc(const char *path)
+/* The directory of the loader's file, with the slash behind it. A file of libc's lies there; another file may have such a name. */
+static char home[4096];
+
+static size_t home_size(const char *path)
 {
-    static const char *const names[] = {"libc.so.",   "libc-2.",  "ld-linux",  "ld-2.",   "libpthread",
-                                        "libdl.so.", "libdl-2.", "librt.so.", "librt-2."};
-    const char *name = path;
-    for (; *path; path++)
-        if (*path == '/')
-            name = path + 1;
+    size_t size = 0;
+    for (size_t i = 0; path[i]; i++)
+        if (path[i] == '/')
+            size = i + 1;
+    return size;
+}
+
+static void find_home(void)
+{
+    struct hs_mapping now;
+    for (const char *at = *home ? NULL : hs_maps_read(); at && (at = hs_maps_next(at, &now));)
+        if (_r_debug.r_ldbase >= now.from && _r_debug.r_ldbase < now.to) {
+            const size_t size = home_size(now.path);
+            for (size_t i = 0; i < size && size < sizeof home; i++)
+                home[i] = now.path[i];
+        }
+}
+
+/* Until glibc 2.33 there were more files of it. */
+int hs_imports_is_libcs(const char *path)
+{
+    static const char *const names[] = {"libc.so.",      "libc-2.",   "ld-linux", "ld-2.",     "libpthread.so.",
+                                        "libpthread-2.", "libdl.so.", "libdl-2.", "librt.so.", "librt-2."};
+    find_home();
+    const size_t size = home_size(path);
+    if (!*home || !begins(path, home) || home[size])
+        return 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (begins(name, names[i]))
+        if (begins(path + size, names[i]))
             return 1;
     return 0;
 }
@@ -47,8 +70,9 @@ static size_t find_texts(void)
 {
     struct hs_mapping now;
     size_t count = 0;
+    find_home();
     for (const char *at = hs_maps_read(); at && (at = hs_maps_next(at, &now));)
-        if (now.access[2] == 'x' && is_of_libc(now.path) && count < TEXTS_MAX) {
+        if (now.access[2] == 'x' && hs_imports_is_libcs(now.path) && count < TEXTS_MAX) {
             texts[count].from = now.from;
             texts[count++].to = now.to;
         }
@@ -61,6 +85,12 @@ static int is_in(size_t count, uintptr_t place)
         if (place >= texts[i].from && place < texts[i].to)
             return 1;
     return 0;
+}
+
+/* Whether an address lies in the text of libc or the loader. */
+int hs_imports_have(uintptr_t place)
+{
+    return is_in(find_texts(), place);
 }
 
 /* Whether the executable itself asks for libc. The runtime does, too: where nobody else comes before the executable's libraries, libc would
@@ -130,13 +160,16 @@ static uintptr_t definition(const struct symbols *symbols, uintptr_t base, const
     return 0;
 }
 
-/* Whether each definition of this name behind the runtime is a function of libc's. (dlsym would leave its error on the heap.) */
+/* Whether each definition of this name behind the runtime is a function of libc's. (dlsym would leave its error on the heap.) Of a library
+ * without the table by which names are found (--hash-style=sysv) nobody knows. */
 static int hides_libcs_only(const struct link_map *own, const char *name, size_t count)
 {
     for (const struct link_map *map = own->l_next; map; map = map->l_next) {
         struct symbols symbols;
-        if (begins(map->l_name, "linux-vdso") || !find_symbols(&symbols, map->l_ld, map->l_addr))
+        if (begins(map->l_name, "linux-vdso"))
             continue;
+        if (!find_symbols(&symbols, map->l_ld, map->l_addr))
+            return 0;
         const uintptr_t found = definition(&symbols, map->l_addr, name);
         if (found && !is_in(count, found))
             return 0;

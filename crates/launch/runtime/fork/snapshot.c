@@ -72,20 +72,21 @@ static int descriptors_opened(void)
     return count != 6 || total != 0 + 1 + 2 + HS_SLOTS_FD + HS_CONTROL_FD + HS_RUNTIME_FD;
 }
 
-/* The parts of the block on the stack that the tool's data keeps. A tool that keeps the list of arguments has later requests laid into
+/* The parts of the block on the stack that the tool keeps, in whatever memory it has. A tool that keeps the list of arguments has later requests laid into
  * that. The observer finds tools that keep its length (crates/launch/src/warm/observe/compare.rs). */
 enum { KEPT_STRING = 1, KEPT_ENVIRONMENT = 2, KEPT_LIST = 4 };
 
-static unsigned kept(uintptr_t word, const struct hs_start *start, uintptr_t low, uintptr_t high)
+/* libc and ld.so themselves keep the lists and the name. What else they have they were given (on_exit, optarg). */
+static unsigned kept(uintptr_t word, const struct hs_start *start, uintptr_t low, uintptr_t high, int is_libcs)
 {
-    if (word == (uintptr_t)start->envp)
+    if (!is_libcs && word == (uintptr_t)start->envp)
         return KEPT_ENVIRONMENT;
-    if (word >= (uintptr_t)start->argv && word < (uintptr_t)start->envp)
+    if (!is_libcs && word >= (uintptr_t)start->argv && word < (uintptr_t)start->envp)
         return KEPT_LIST;
     if (word < low || word >= high)
         return 0;
-    if (word <= low + strlen(start->argv[0]))
-        return KEPT_STRING;
+    if (word < (*start->envp ? (uintptr_t)*start->envp : high))
+        return is_libcs && word <= low + strlen(start->argv[0]) ? 0 : KEPT_STRING;
     for (char **var = start->envp; *var; var++)
         if (word >= (uintptr_t)*var && word <= (uintptr_t)*var + strlen(*var))
             return hs_asked_for(*var) ? 0 : KEPT_ENVIRONMENT;
@@ -104,7 +105,7 @@ static int of_libc(const uintptr_t *place)
 }
 
 /* Only pages that exist are looked at: reading others would make them. */
-static unsigned scan(uintptr_t from, uintptr_t to, const struct hs_start *start)
+static unsigned scan(uintptr_t from, uintptr_t to, const struct hs_start *start, int is_libcs)
 {
     uintptr_t low, high;
     unsigned found = 0;
@@ -122,7 +123,7 @@ static unsigned scan(uintptr_t from, uintptr_t to, const struct hs_start *start)
             const uintptr_t *word = (const uintptr_t *)(from + page * page_size);
             for (size_t i = 0; i < page_size / sizeof *word; i++)
                 if (!of_libc(&word[i]))
-                    found |= kept(word[i], start, low, high);
+                    found |= kept(word[i], start, low, high, is_libcs);
         }
         from += size;
     }
@@ -134,13 +135,10 @@ static int starts(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* libc, ld.so and the runtime keep such pointers by design; the server renews their targets. */
-static int keeps_by_design(const char *path)
+/* The runtime keeps such pointers by design, and renews their targets. The frames of libc are on the stack. */
+static int keeps_by_design(const struct hs_mapping *map)
 {
-    const char *name = strrchr(path, '/');
-    name = name ? name + 1 : path;
-    return starts(name, "libc.so.") || starts(name, "libc-2.") || starts(name, "ld-") || starts(name, "[") ||
-           starts(path, "/memfd:hotstart") || name == path;
+    return starts(map->path, "/memfd:hotstart") || strcmp(map->path, "[stack]") == 0 || hs_own_has(map->from, map->to - map->from);
 }
 
 /* Whether an object looks up symbols of the loader's first version, which are __libc_stack_end and _r_debug: by the former it finds the
@@ -148,17 +146,21 @@ static int keeps_by_design(const char *path)
 static int finds_list(struct dl_phdr_info *info, size_t size, void *data)
 {
     const ElfW(Dyn) *entry = NULL;
-    const char *strings = NULL, *names = strrchr(info->dlpi_name, '/'), *name = names ? names + 1 : info->dlpi_name;
+    const char *strings = NULL;
     const ElfW(Verneed) *needed = NULL;
     extern const char __ehdr_start[] HS_HIDDEN;
     (void)size;
     (void)data;
-    if (info->dlpi_addr == (uintptr_t)__ehdr_start || starts(name, "libc.so.") || starts(name, "libc-2.") || starts(name, "ld-") ||
-        starts(name, "libpthread"))
+    if (info->dlpi_addr == (uintptr_t)__ehdr_start)
         return 0;
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            entry = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *const part = &info->dlpi_phdr[i];
+        const uintptr_t at = info->dlpi_addr + part->p_vaddr;
+        if (part->p_type == PT_LOAD && part->p_flags & PF_X && hs_imports_have(at))
+            return 0;
+        if (part->p_type == PT_DYNAMIC)
+            entry = (const ElfW(Dyn) *)at;
+    }
     for (; entry && entry->d_tag != DT_NULL; entry++) {
         if (entry->d_tag == DT_STRTAB)
             strings = (const char *)entry->d_un.d_ptr;
@@ -196,8 +198,8 @@ static uint32_t mapping_doubts(const struct hs_start *start)
             continue;
         if (now.access[3] == 's')
             found |= HS_DOUBT_SHARED;
-        else if (start && (strcmp(now.path, "[heap]") == 0 || !keeps_by_design(now.path)))
-            keeps |= scan(now.from, now.to, start);
+        else if (start && !keeps_by_design(&now))
+            keeps |= scan(now.from, now.to, start, hs_imports_is_libcs(now.path));
     }
     if (keeps & KEPT_LIST || dl_iterate_phdr(finds_list, NULL))
         hs_strings_keep_list();

@@ -5,7 +5,8 @@
  * main. An observer sees the fault, and in a zygote it is the end: the tool stays cold. Where the kernel seals its pages
  * (CONFIG_MSEAL_SYSTEM_MAPPINGS), an observer does not tell a process where they are (sys/vdso.rs), and libc asks by system calls.
  *
- * The library is linked with -z initfirst: this runs before the constructors of all others. It leaves nothing on the tool's stack.
+ * The library is linked with -z initfirst: this runs before the constructors of all others, unless another library has that place, too.
+ * So an observer hides it before the first instruction, and its data as well. It leaves nothing on the tool's stack.
  */
 #define _GNU_SOURCE
 #include <link.h>

@@ -27,6 +27,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -53,6 +54,8 @@
 #define CLEAR_HANDLERS 0x100000000ul
 /* The part of a thread's stack that is known where libc does not tell its size. */
 #define SHORT_STACK (128 * 1024ul)
+/* More than lies below any place of a mapping. */
+#define LARGEST (1ul << 47)
 /* A number that no descriptor has. */
 #define NO_FD 0x7fffffff
 
@@ -283,15 +286,19 @@ static enum hs_call_outcome hand_message(const struct hs_system_call *call)
     return HS_CALL_NATIVE;
 }
 
-/* A call with a socket's address. One in a file system may lead to the runner's connection. */
+/* A call with a socket's address. One in a file system may lead to the runner's connection; who listens at another one is told this
+ * process's number. */
 static enum hs_call_outcome use_address(long address, long size)
 {
     struct {
         sa_family_t family;
         char first;
     } known;
-    if (address && size >= (long)sizeof known && hs_signals_fetch(&known, address, sizeof known) && known.family == AF_UNIX && known.first)
-        hs_call_mark();
+    if (address && size >= (long)sizeof known && hs_signals_fetch(&known, address, sizeof known) && known.family == AF_UNIX) {
+        if (known.first)
+            hs_call_mark();
+        see_number();
+    }
     return HS_CALL_NATIVE;
 }
 
@@ -342,11 +349,7 @@ static enum hs_call_outcome enter(struct hs_system_call *call)
 {
     const long result = make(call);
     if (result == 0) {
-        const long fd = HS_SYS(SYS_openat, AT_FDCWD, ".", O_PATH | O_CLOEXEC, 0);
-        if (fd < 0)
-            hs_call_mark();
-        hs_files_look_at(fd, ".", 0);
-        HS_SYS(SYS_close, fd);
+        hs_files_look_at_name(AT_FDCWD, ".");
     }
     return done(call, result);
 }
@@ -551,6 +554,9 @@ static int is_placed_as_elsewhere(const struct hs_system_call *call, long result
     if ((call->a && hs_own_has((uintptr_t)call->a, (size_t)call->b)) ||
         (is_moved_there && hs_own_has((uintptr_t)call->e, (size_t)call->c)))
         return 0;
+    /* Where nobody asked for a place, the kernel gives one that is free from above: not this far down, but for a process of 100 TB. */
+    if (call->number == SYS_mmap && !call->a && result > 0)
+        return call->d & MAP_32BIT || !hs_own_has((uintptr_t)result, LARGEST);
     if (call->number != SYS_mmap || !call->a || result == -EINVAL || result == -EBADF || result == -EACCES)
         return 1;
     const uintptr_t made = (uintptr_t)result, wanted = (uintptr_t)call->a;
@@ -564,7 +570,8 @@ static enum hs_call_outcome map(struct hs_system_call *call)
     const long number = call->number, wanted = call->a;
     if (number == SYS_mmap && call->c & PROT_EXEC && !(call->d & MAP_ANONYMOUS) && !hs_loader_is_known())
         hs_call_mark();
-    if (hs_call_is_about_strings(call))
+    /* The break keeps another distance from what grows down. */
+    if (hs_call_is_about_strings(call) || (number == SYS_mmap && call->d & MAP_GROWSDOWN))
         hs_call_mark();
     const long result = hs_mappings_call(call);
     if (number == SYS_brk ? wanted && result != wanted : !is_placed_as_elsewhere(call, result))
@@ -589,6 +596,7 @@ static enum hs_call_outcome execute(struct hs_system_call *call, long directory,
 {
     if (!hs_signals_are_own())
         return HS_CALL_NATIVE;
+    hs_worker_may_end();
     if (hs_signals_mask_in_handlers())
         hs_call_mark();
     if (hs_worker_has_past())
@@ -677,7 +685,8 @@ static enum hs_call_outcome clone_by_list(struct hs_system_call *call, const str
     return make_task(call, place, list[0] | (list[4] & 0xff), list[5] != 0);
 }
 
-/* A signal for this process. One that tells of a crash is raised where the tool does, so that a backtrace is that of a fresh process. */
+/* A signal for this process. One that tells of a crash is raised where the tool does, so that a backtrace is that of a fresh process.
+ * Another process may be told who has sent it. */
 static enum hs_call_outcome send_signal(const struct hs_system_call *call)
 {
     const int number = (int)(call->number == SYS_tgkill || call->number == SYS_rt_tgsigqueueinfo ? call->c : call->b);
@@ -686,6 +695,9 @@ static enum hs_call_outcome send_signal(const struct hs_system_call *call)
     const int is_crash = number >= 1 && number <= 64 && crashes >> (number - 1) & 1;
     const int is_own = call->number == SYS_tkill || call->number == SYS_pidfd_send_signal || (int)call->a <= 0 ||
                        (int)call->a == calls.process;
+    const int is_for_own = call->number == SYS_tkill || (int)call->a == calls.process;
+    if (number && !is_for_own)
+        see_number();
     return is_crash && is_own ? HS_CALL_AT_SITE : HS_CALL_NATIVE;
 }
 
@@ -846,6 +858,7 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     case SYS_clone3: return clone_by_list(call, place);
     /* The mask of a thread that ends is nobody's. */
     case SYS_exit:
+        hs_worker_may_end();
         hs_signals_set_blocks(0);
         return HS_CALL_NATIVE;
     case SYS_set_robust_list:
@@ -860,6 +873,30 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     }
 }
 
+/* Whether a call's list of buffers has one there. */
+static int lists_own(const struct hs_system_call *call)
+{
+    struct iovec part;
+    switch (call->number) {
+    case SYS_readv:
+    case SYS_writev:
+    case SYS_preadv:
+    case SYS_pwritev:
+    case SYS_preadv2:
+    case SYS_pwritev2:
+    case SYS_vmsplice: break;
+    default: return 0;
+    }
+    for (long i = 0; i < call->c && i < UIO_MAXIOV; i++) {
+        if (!hs_signals_fetch(&part, call->b + i * (long)sizeof part, sizeof part))
+            return 0;
+        const uintptr_t from = (uintptr_t)part.iov_base;
+        if (part.iov_len && hs_own_has(from, part.iov_len) && !has_strings(from, 1))
+            return 1;
+    }
+    return 0;
+}
+
 /* Whether an argument of a call is an address at which the kernel would find nothing in a fresh process. */
 static int points_to_own(const struct hs_system_call *call)
 {
@@ -867,7 +904,7 @@ static int points_to_own(const struct hs_system_call *call)
     for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++)
         if (hs_own_has((uintptr_t)arguments[i], 0) && !has_strings((uintptr_t)arguments[i], 1))
             return 1;
-    return 0;
+    return lists_own(call);
 }
 
 enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs_call_place *place)

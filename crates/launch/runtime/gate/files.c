@@ -6,8 +6,9 @@
 #define _GNU_SOURCE
 /* A patched call keeps vector registers, as the system call would. */
 #pragma GCC target("general-regs-only")
+#include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -80,55 +81,34 @@ static int is_common(const char *path)
 /* Of sockets without a name. */
 #define SOCKETS_MAGIC 0x534f434b
 
-/* File systems in which nothing is the process's own. */
 static int holds_files(long magic)
 {
     switch (magic) {
-    case EXT4_SUPER_MAGIC:
-    case XFS_SUPER_MAGIC:
-    case BTRFS_SUPER_MAGIC:
-    case TMPFS_MAGIC:
-    case RAMFS_MAGIC:
-    case OVERLAYFS_SUPER_MAGIC:
-    case F2FS_SUPER_MAGIC:
-    case NFS_SUPER_MAGIC:
-    case FUSE_SUPER_MAGIC:
-    case V9FS_MAGIC:
-    case SQUASHFS_MAGIC:
-    case EROFS_SUPER_MAGIC_V1:
-    case MSDOS_SUPER_MAGIC:
-    case ISOFS_SUPER_MAGIC:
-    case ECRYPTFS_SUPER_MAGIC:
-    case REISERFS_SUPER_MAGIC:
-    case DEVPTS_SUPER_MAGIC:
-    case 0x2fc12fc1: /* ZFS */
-    case 0xca451a4e: /* bcachefs */
-    case 0xff534d42: /* CIFS */
-    case 0xfe534d42: /* SMB2 */
-    case 0x50495045: /* pipes */
-    case 0x00c36400: /* Ceph */
-    case 0x0bd00bd0: /* Lustre */
-    case 0x47504653: /* GPFS */
-    case 0x19830326: /* BeeGFS */
-    case 0xaad7aaea: /* PanFS */
-    case 0x20030528: /* OrangeFS */
-    case 0x5346414f: /* AFS */
-    case 0x01161970: /* GFS2 */
-    case 0x7461636f: /* OCFS2 */
-    case 0x3153464a: /* JFS */
-    case 0x00003434: /* NILFS */
-    case 0x24051905: /* UBIFS */
-    case 0x15013346: /* UDF */
-    case 0x0000482b: /* HFS+ */
-    case 0x2011bab0: /* exFAT */
-    case 0x5346544e: /* NTFS */
-    case 0x7366746e: /* NTFS, the newer driver */
-    case 0x786f4256: /* VirtualBox's shared folders */
-    case 0x7c7c6673: /* those of Parallels */
+#define FILE_SYSTEM(magic) case magic:
+#include "file_systems.h"
+#undef FILE_SYSTEM
         return 1;
     default:
         return 0;
     }
+}
+
+/* A file system of the user's may stand in for the kernel's (lxcfs). */
+#define FUSE_MAGIC 0x65735546
+
+static int is_kernels_place(const char *path)
+{
+    return is_below(path, "/proc/") || is_below(path, "/sys/");
+}
+
+/* A file with this name, in a file system of this kind, may be read; whether it may be written to as well. */
+static void look_at(long magic, const char *path, int writes)
+{
+    if (magic == SOCKETS_MAGIC)
+        hs_call_mark();
+    else if ((!holds_files(magic) || (magic == FUSE_MAGIC && is_kernels_place(path))) && (writes || !is_common(path)))
+        /* /proc/self/status tells which signals have handlers, and a list of a control group has the process number. */
+        hs_gate_reveal();
 }
 
 /* What was opened under this name may be read; whether it may be written to as well. */
@@ -141,21 +121,42 @@ void hs_files_look_at(long fd, const char *path, int writes)
     if (fd < 0)
         return;
     /* Of sockets, a name leads to those that have one in a file system; others are reached by /proc only: the runner's, for one. */
-    if (HS_SYS(SYS_fstatfs, fd, &system) != 0 || system.f_type == SOCKETS_MAGIC)
+    if (HS_SYS(SYS_fstatfs, fd, &system) != 0)
         hs_call_mark();
-    else if (!holds_files((long)system.f_type) && (writes || !is_common(path)))
-        /* /proc/self/status tells which signals have handlers, and a list of a control group has the process number. */
-        hs_gate_reveal();
+    else
+        look_at((long)system.f_type, path, writes);
+}
+
+/* No descriptor is opened if that can be avoided: another thread may see its number taken. */
+static void open_name(long directory, const char *path, long flags)
+{
+    const long fd = HS_SYS(SYS_openat, directory, path, O_PATH | O_CLOEXEC | flags, 0);
+    if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
+        hs_call_mark();
+    hs_files_look_at(fd, path, 0);
+    HS_SYS(SYS_close, fd);
 }
 
 /* Looks at what has this name: the link, if it is one, and what it leads to. */
 void hs_files_look_at_name(long directory, const char *path)
 {
-    for (long follows = 0; follows < 2; follows++) {
-        const long fd = HS_SYS(SYS_openat, directory, path, O_PATH | O_CLOEXEC | (follows ? 0 : O_NOFOLLOW), 0);
-        hs_files_look_at(fd, path, 0);
-        HS_SYS(SYS_close, fd);
+    struct statfs system;
+    struct stat link;
+#ifdef HS_WITHOUT_FILES
+    return;
+#endif
+    if ((int)directory != AT_FDCWD) {
+        open_name(directory, path, 0);
+        open_name(directory, path, O_NOFOLLOW);
+        return;
     }
+    const long found = HS_SYS(SYS_statfs, path, &system);
+    if (found == 0)
+        look_at((long)system.f_type, path, 0);
+    else if (found == -ENOMEM || found == -ENOSYS)
+        hs_call_mark();
+    if (HS_SYS(SYS_newfstatat, AT_FDCWD, path, &link, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(link.st_mode))
+        open_name(directory, path, O_NOFOLLOW);
 }
 
 #endif

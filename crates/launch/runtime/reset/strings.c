@@ -287,8 +287,14 @@ static void note_told(const struct hs_job *job, const struct hs_start *start)
  * main's would have hit them, and what lies below them is the frame to which main returns. */
 int hs_strings_are_kept(const struct hs_start *start)
 {
-    return !told.size || (memcmp(told.words, start->argv - 1, told.size) == 0 &&
-                          hs_memory_is_zero((const char *)laid, (const char *)(layout.argv - 1)));
+    const long *const words = (const long *)(start->argv - 1), *const end = (const long *)(layout.argv - 1);
+    for (size_t i = 0; i < told.size / sizeof(long); i++)
+        if (words[i] != told.words[i])
+            return 0;
+    for (const long *word = (const long *)laid; told.size && word < end; word++)
+        if (*word)
+            return 0;
+    return 1;
 }
 #endif
 

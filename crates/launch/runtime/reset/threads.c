@@ -232,11 +232,14 @@ static int are_unnoticed(int count)
     return 1;
 }
 
-/* Whether the tool has memory that others see, and may write to it. */
+/* Whether the tool has memory that others see, and may write to it, as far as this can be told. */
 static int shares_memory(void)
 {
     struct hs_mapping map;
-    for (const char *at = hs_maps_read(); at && (at = hs_maps_next(at, &map));)
+    const char *at = hs_maps_read();
+    if (!at)
+        return 1;
+    while ((at = hs_maps_next(at, &map)))
         if (map.access[1] == 'w' && map.access[3] == 's' && !hs_own_has(map.from, map.to - map.from))
             return 1;
     return 0;
@@ -273,18 +276,20 @@ static int end_all(int tasks)
     return are_unnoticed(count);
 }
 
-/* Main has ended: ends the other threads, or makes the run doubtful. hs_state_has_threads tells whether some are left. */
-void hs_threads_end(void)
+/* Main has ended: ends the other threads, or makes the run doubtful. Returns 0 if none is left. */
+int hs_threads_end(void)
 {
     if (!hs_state_has_threads() && !threads.has_left)
-        return;
+        return 0;
     const int tasks = open_tasks();
     if (tasks < 0 || !end_all(tasks) || shares_memory())
         hs_call_mark();
     HS_SYS(SYS_close, tasks);
     /* One of them may have been creating a thread. */
-    if (!hs_state_has_threads())
-        hs_zero((uintptr_t)threads.starts, (uintptr_t)(threads.starts + STARTS_MAX));
+    if (hs_state_has_threads())
+        return -1;
+    hs_zero((uintptr_t)threads.starts, (uintptr_t)(threads.starts + STARTS_MAX));
+    return 0;
 }
 
 static struct start *take_start(void *(*function)(void *), void *argument)

@@ -296,6 +296,8 @@ static void take_next(void)
 
 static void hide(void)
 {
+    /* No directory of a test's stays in use. */
+    HS_SYS(SYS_chdir, "/");
     hs_strings_hide();
     hs_title_hide_name();
 }
@@ -304,9 +306,9 @@ static void hide(void)
 static void finish(void)
 {
     struct hs_end end = {.version = HS_VERSION, .length = sizeof end, .status = worker.exit_code & 0xff};
-    /* They can still make no calls. */
-    if (hs_call_seen() & HS_SEEN_THREADS)
-        hs_threads_end();
+    /* They can still make no calls. Were one left behind the gate, it could end this process with a status of its own. */
+    if (hs_call_seen() & HS_SEEN_THREADS && hs_threads_end() != 0)
+        leave(worker.exit_code);
     hs_gate_lift();
     worker.point_differs = hs_point_differs();
     const int audited = worker.job->head->flags & HS_REQUEST_AUDIT;
@@ -349,6 +351,14 @@ static void finish(void)
     take_next();
 }
 
+/* Whether the end of a run, or what may be one, is that of a fresh process. */
+void hs_worker_may_end(void)
+{
+    hs_call_end();
+    if (!hs_strings_are_kept(&worker.start))
+        hs_call_mark();
+}
+
 /* The tool ends by exit_group. Returns for a process that it made, for a thread, and after the only run: these end as they would. */
 void hs_worker_ended(int status)
 {
@@ -357,9 +367,7 @@ void hs_worker_ended(int status)
     const int is_main = HS_SYS(SYS_gettid) == worker.process;
     if (is_main)
         hs_call_stop_others();
-    hs_call_end();
-    if (!hs_strings_are_kept(&worker.start))
-        hs_call_mark();
+    hs_worker_may_end();
     if (worker.is_once || !is_main)
         return;
     worker.running = 0;

@@ -61,7 +61,7 @@ pub(super) fn identify_aspect(path: &CStr, aspect: Aspect) -> Found {
         Aspect::File => identify(path),
         Aspect::Place => identify(path).and_then(Identity::place),
         Aspect::Link => identify_link(path),
-        Aspect::NoLink => identify_link(path).map(Identity::bare),
+        Aspect::NoLink => rustix::fs::lstat(path).map(Identity::of_kind).map_err(Errno::raw_os_error),
         Aspect::Content => std::fs::read(OsStr::from_bytes(path.to_bytes()))
             .map(|content| Identity::of_text(&content))
             .map_err(|error| error.raw_os_error().unwrap_or(0)),
@@ -156,9 +156,9 @@ impl Identity {
         Identity { rest, ..self }
     }
 
-    /// Without its content.
-    fn bare(self) -> Self {
-        Identity { device: self.device, inode: self.inode, ..Identity::default() }
+    /// Whether it is a symbolic link, and no more. (The next file may have its number.)
+    fn of_kind(stat: Stat) -> Self {
+        Identity { inode: FileType::from_raw_mode(stat.st_mode).is_symlink().into(), ..Identity::default() }
     }
 
     /// Any directory.

@@ -20,6 +20,7 @@ mod request;
 pub(crate) mod script;
 mod search;
 mod starter;
+mod unlike;
 pub(crate) mod wire;
 mod worker;
 mod zygote;

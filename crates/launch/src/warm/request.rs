@@ -3,7 +3,7 @@
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 
-use super::{affinity, wire};
+use super::{affinity, unlike, wire};
 use crate::sys::channel;
 use crate::{ProcessGroup, Reason, Spec};
 
@@ -55,6 +55,9 @@ pub(crate) fn send(socket: &OwnedFd, spec: &Spec<'_>, asked: Asked<'_>) -> Resul
     let mut head = head(spec, asked, &strings, &limits);
     if head.length as usize > wire::MESSAGE_MAX {
         return Err(Failure::Request(Reason::LargeRequest));
+    }
+    if let Some(reason) = unlike::refuses(spec, strings.len() + spec.env.blob().len()) {
+        return Err(Failure::Request(reason));
     }
     // Last, when the request is certain to be sent: only the request frees a bound receiver.
     let bound = asked.bind.zip(affinity::here()).filter(|(pid, processor)| processor.bind(*pid));

@@ -12,6 +12,21 @@ void hs_strings_keep_list(void)
 {
 }
 
+int hs_imports_is_libcs(const char *path)
+{
+    return starts(path, "/lib/libc.so.");
+}
+
+int hs_imports_have(uintptr_t place)
+{
+    return place == 0;
+}
+
+int hs_own_has(uintptr_t from, size_t size)
+{
+    return from == 0x1000 && size;
+}
+
 int hs_imports_are_libcs(void)
 {
     return 1;
@@ -40,7 +55,23 @@ static const struct hs_start start = {2, pointers, pointers + 3};
 
 static unsigned kept_of(const void *pointer)
 {
-    return kept((uintptr_t)pointer, &start, (uintptr_t)block, (uintptr_t)block + sizeof block);
+    return kept((uintptr_t)pointer, &start, (uintptr_t)block, (uintptr_t)block + sizeof block, 0);
+}
+
+static unsigned kept_by_libc(const void *pointer)
+{
+    return kept((uintptr_t)pointer, &start, (uintptr_t)block, (uintptr_t)block + sizeof block, 1);
+}
+
+static void libc_may_keep_the_lists_and_the_name(void)
+{
+    CHECK_EQUAL(kept_by_libc(pointers), 0);
+    CHECK_EQUAL(kept_by_libc(pointers + 3), 0);
+    CHECK_EQUAL(kept_by_libc(block), 0);
+    CHECK_EQUAL(kept_by_libc(block + 4), 0);
+    CHECK_EQUAL(kept_by_libc(block + 5), KEPT_STRING);
+    CHECK_EQUAL(kept_by_libc(block + 7), KEPT_STRING);
+    CHECK_EQUAL(kept_by_libc(block + 16), KEPT_ENVIRONMENT);
 }
 
 static void tells_pointers_into_the_block(void)
@@ -51,7 +82,7 @@ static void tells_pointers_into_the_block(void)
     CHECK_EQUAL(kept_of(block), KEPT_STRING);
     CHECK_EQUAL(kept_of(block + 3), KEPT_STRING);
     CHECK_EQUAL(kept_of(block + 4), KEPT_STRING);
-    CHECK_EQUAL(kept_of(block + 5), 0);
+    CHECK_EQUAL(kept_of(block + 5), KEPT_STRING);
     CHECK_EQUAL(kept_of(block + 8), 0);
     CHECK_EQUAL(kept_of(block + 14), 0);
     CHECK_EQUAL(kept_of(block + 16), KEPT_ENVIRONMENT);
@@ -62,14 +93,16 @@ static void tells_pointers_into_the_block(void)
 
 static void knows_whose_data_keeps_pointers_by_design(void)
 {
-    const char *const own[] = {"/lib/x86_64-linux-gnu/libc.so.6", "/lib/libc-2.31.so", "/lib64/ld-linux-x86-64.so.2",
-                               "[stack]", "[vvar]", "/memfd:hotstart-runtime (deleted)", "", "nameless"};
-    const char *const others[] = {"/usr/bin/opt", "/usr/lib/libcrypto.so.3", "/usr/lib/libc++.so.1",
+    const char *const own[] = {"[stack]", "/memfd:hotstart-runtime (deleted)"};
+    const char *const others[] = {"/usr/bin/opt", "/usr/lib/libcrypto.so.3", "/lib/libc.so.6", "[heap]", "[anon:heap]", "",
                                   "/memfd:other (deleted)", "/home/ld/tool"};
+    struct hs_mapping map = {0x2000, 0x3000, "rw-p", ""};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        CHECK(keeps_by_design(own[i]));
+        CHECK((map.path = own[i], keeps_by_design(&map)));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        CHECK(!keeps_by_design(others[i]));
+        CHECK((map.path = others[i], !keeps_by_design(&map)));
+    map.from = 0x1000;
+    CHECK(keeps_by_design(&map));
 }
 
 /* Finds a word anywhere in a mapping, and makes no page that was not there. */
@@ -81,11 +114,11 @@ static void scans_pages_that_exist(void)
     char *area = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     const uintptr_t from = (uintptr_t)area, to = from + PAGES * page;
     madvise(area, PAGES * page, MADV_NOHUGEPAGE);
-    CHECK_EQUAL(scan(from, to, &start), 0);
+    CHECK_EQUAL(scan(from, to, &start, 0), 0);
     uintptr_t *last = (uintptr_t *)to - 1;
     *last = (uintptr_t)(pointers + 3);
-    CHECK_EQUAL(scan(from, to, &start), KEPT_ENVIRONMENT);
-    CHECK_EQUAL(scan(from, to - page, &start), 0);
+    CHECK_EQUAL(scan(from, to, &start, 0), KEPT_ENVIRONMENT);
+    CHECK_EQUAL(scan(from, to - page, &start, 0), 0);
     CHECK_EQUAL(mincore(area, PAGES * page, exists), 0);
     int count = 0;
     for (int i = 0; i < PAGES; i++)
@@ -112,6 +145,7 @@ static void finds_armed_timers_and_blocked_signals(void)
 
 const struct unit_test tests_of_snapshot[] = {
     {"snapshot: tells pointers into the block", tells_pointers_into_the_block},
+    {"snapshot: libc may keep the lists and the name", libc_may_keep_the_lists_and_the_name},
     {"snapshot: knows whose data keeps pointers by design", knows_whose_data_keeps_pointers_by_design},
     {"snapshot: scans pages that exist", scans_pages_that_exist},
     {"snapshot: finds armed timers and blocked signals", finds_armed_timers_and_blocked_signals},

@@ -133,8 +133,8 @@ pub(super) fn judge(run: &mut Run<'_>, call: Entry) -> Result<After, Refusal> {
             Ok(After::Nothing)
         }
         libc::SYS_getrandom => random(run, call),
-        libc::SYS_clock_gettime if run.is_known_library() => Ok(After::Time { buffer: b }),
-        libc::SYS_gettimeofday if run.is_known_library() => Ok(After::Time { buffer: a }),
+        libc::SYS_clock_gettime if run.is_known_library(call.ip) => Ok(After::Time { buffer: b }),
+        libc::SYS_gettimeofday if run.is_known_library(call.ip) => Ok(After::Time { buffer: a }),
         _ => judge_files(run, call),
     }
 }
@@ -252,7 +252,7 @@ fn random(run: &Run<'_>, call: Entry) -> Result<After, Refusal> {
         && flags == u64::from(libc::GRND_NONBLOCK)
         && run.is_libc_data(buffer)
         && run.is_libcs(call.ip);
-    if is_libc_key || run.is_known_library() {
+    if is_libc_key || run.is_known_library(call.ip) {
         return Ok(After::Random { buffer, size });
     }
     refuse(Reason::ReadsClock, format!("getrandom of {size} bytes"))

@@ -96,7 +96,7 @@ pub(super) fn is_libpthread(path: &str, loader: &str) -> bool {
     let (Some((place, name)), Some((home, _))) = (path.rsplit_once('/'), loader.rsplit_once('/')) else {
         return false;
     };
-    place == home && name.starts_with("libpthread")
+    place == home && (name.starts_with("libpthread.so.") || name.starts_with("libpthread-2."))
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ use crate::warm::exe;
 use crate::warm::files::Files;
 use crate::warm::identity::Aspect;
 use crate::warm::key::Looks;
+use crate::warm::unlike;
 use crate::warm::wire;
 use crate::warm::zygote::Means;
 
@@ -40,6 +41,16 @@ const AT_SYSINFO_EHDR: u64 = 33;
 /// Longest path of a program, and the size of a page.
 const PATH_MAX: usize = 4096;
 pub(super) const PAGE: u64 = 4096;
+
+/// As the kernel lists its own library, and what begins the names of its data.
+const VDSO: &str = "[vdso]";
+const VDSO_DATA: &str = "[vvar";
+/// As the kernel lists the runtime.
+const RUNTIME: &str = "/memfd:hotstart-runtime";
+
+fn is_kernels(mapping: &Mapping) -> bool {
+    mapping.path == VDSO || mapping.path.starts_with(VDSO_DATA)
+}
 
 /// Code that a system call replaces.
 type Code = [u8; CALL.len()];
@@ -252,7 +263,7 @@ impl<'a> Run<'a> {
     }
 
     /// At the exec: gives both runs the same random bytes. A Python interpreter is not told where the kernel's own library is, so that
-    /// reading the clock is a system call; others cannot execute that until main (runtime/fork/vdso.c), if it is not sealed.
+    /// reading the clock is a system call; others cannot use that or its data until main (runtime/fork/vdso.c), if it is not sealed.
     fn prepare(&mut self) -> Result<(), Refusal> {
         let Told { base, library, random, .. } = self.look_at_start()?;
         self.seen.exe = exe::of_process(self.pid).map_err(lost)?;
@@ -264,7 +275,7 @@ impl<'a> Run<'a> {
             self.write(random, RANDOM)?;
         }
         let maps = self.maps()?;
-        let kernels = maps.iter().find(|mapping| mapping.path == "[vdso]");
+        let kernels = maps.iter().find(|mapping| mapping.path == VDSO);
         self.kernels = kernels.map_or((0, 0), |mapping| (mapping.from, mapping.to));
         let loader = maps.iter().find(|mapping| mapping.from == base);
         let Some(path) = loader.map(|mapping| mapping.path.clone()).filter(|path| !path.is_empty()) else {
@@ -273,6 +284,13 @@ impl<'a> Run<'a> {
         let end = maps.iter().filter(|mapping| mapping.path == path).map(|mapping| mapping.to).max();
         self.loader = (base, end.unwrap_or(base));
         self.loader_file = path;
+        for mapping in maps.iter().filter(|mapping| self.means.python.is_none() && is_kernels(mapping)) {
+            let access = if mapping.path == VDSO { libc::PROT_READ } else { libc::PROT_NONE };
+            let arguments = [mapping.from, mapping.to - mapping.from, access as u64];
+            if !vdso::is_sealed() {
+                self.call_first((libc::SYS_mprotect, arguments), "the kernel's library cannot be hidden")?;
+            }
+        }
         self.forgo_time()
     }
 
@@ -484,6 +502,9 @@ impl<'a> Run<'a> {
             return refuse(Reason::KeepsArguments, "the system reads what cannot be read");
         }
         match after {
+            After::Opened(_) if result >= unlike::OPEN_FILES as i64 => {
+                return refuse(Reason::Limits, format!("{result} descriptors are open before main"));
+            }
             After::Opened(what) if result >= 0 => drop(self.opened.insert(result as i32, what)),
             After::Stat { buffer, is_stream } if result == 0 && self.turn == 2 => {
                 self.vary_file(buffer, is_stream)?
@@ -625,10 +646,29 @@ impl<'a> Run<'a> {
         path == self.loader_file
     }
 
-    /// Returns whether a library requests time and random bytes that is known to forget them (runtime/fork/asked.c), or the tool has
-    /// an allocator of the user's choice.
-    pub(super) fn is_known_library(&self) -> bool {
-        self.is_known || self.means.allocator.is_some()
+    /// Returns whether a library requests time and random bytes that is known to forget them (runtime/fork/asked.c), or the allocator
+    /// of the user's choice does.
+    pub(super) fn is_known_library(&self, ip: u64) -> bool {
+        self.is_known || self.is_allocators(ip)
+    }
+
+    /// Returns whether the instruction is the allocator's, or libc's and the allocator has called it: the first address on the stack
+    /// that is in neither libc nor the runtime.
+    fn is_allocators(&self, ip: u64) -> bool {
+        const WORDS: u64 = 64;
+        let Some(allocator) = self.means.allocator.and_then(|path| path.canonicalize().ok()) else { return false };
+        let (Ok(maps), Ok(registers)) = (self.maps(), Registers::of(self.pid)) else { return false };
+        let stack = registers.stack();
+        let words = (0..WORDS).map_while(|index| self.word(stack + 8 * index).ok());
+        let code = std::iter::once(ip).chain(words).filter_map(|address| {
+            let has = |mapping: &&Mapping| (mapping.from..mapping.to).contains(&address);
+            maps.iter().find(has).filter(|mapping| mapping.access[2] == b'x')
+        });
+        let is_between = |path: &str| {
+            self.is_libc(path) || maps::is_libpthread(path, &self.loader_file) || path.starts_with(RUNTIME)
+        };
+        let caller = code.map(|mapping| mapping.path.as_str()).find(|path| !is_between(path));
+        caller.is_some_and(|path| Path::new(path) == allocator)
     }
 
     /// Returns whether the path is one of hotstart's own files in a zygote, and no part of the tool.

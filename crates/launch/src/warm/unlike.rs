@@ -1,0 +1,90 @@
+//! Requests that a warm start would serve unlike a cold one, whatever the tool.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use crate::spec::{Limit, Resource};
+use crate::{Reason, Spec};
+
+use super::wire;
+
+/// The file systems in which nothing is a process's own: one list for the gate and for this.
+const FILE_SYSTEMS: &str = include_str!("../../runtime/gate/file_systems.h");
+/// Sockets, of which no path tells (`SOCKFS_MAGIC`).
+const SOCKETS: u64 = 0x534f_434b;
+/// A file system of the user's may stand in for the kernel's (`FUSE_SUPER_MAGIC`, lxcfs).
+const FUSE: u64 = 0x6573_5546;
+/// Under a smaller limit on open files the loader or a constructor may find no descriptor left. The zygote has had its own limit then,
+/// and observation refuses a constructor that has so many open.
+pub(super) const OPEN_FILES: u64 = 256;
+/// The stack that the kernel has counted for a zygote's arguments. A process with longer ones would overflow sooner than its fork.
+const STACK: usize = wire::ROOM * size_of::<usize>();
+
+/// Returns why this request is not to be served warm. `strings` is the length of arguments and environment, in bytes.
+pub(super) fn refuses(spec: &Spec<'_>, strings: usize) -> Option<Reason> {
+    let pointers = (spec.argv.len() + spec.env.count()) * size_of::<usize>();
+    if strings + pointers > STACK {
+        return Some(Reason::LargeRequest);
+    }
+    let is_low = |limit: &Limit| {
+        limit.resource == Resource::OpenFiles && limit.soft.is_some_and(|soft| soft < OPEN_FILES)
+    };
+    if spec.limits.iter().any(is_low) {
+        return Some(Reason::Limits);
+    }
+    let is_ordinary = |fd: BorrowedFd<'_>| {
+        let path = || std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).unwrap_or_default();
+        let kind = rustix::fs::fstatfs(fd).map_or(0, |found| found.f_type as u64);
+        kind == SOCKETS || is_known(kind, path)
+    };
+    let mut given = spec.stdio.iter().copied().chain(spec.extra_fds.iter().map(|(_, fd)| fd.as_fd()));
+    let kind = rustix::fs::statfs(&*spec.cwd).map_or(0, |found| found.f_type as u64);
+    let is_all = is_known(kind, || spec.cwd.to_path_buf()) && given.all(is_ordinary);
+    (!is_all).then_some(Reason::KernelFiles)
+}
+
+/// Whether a file system of this kind is known to be one of files. `path` is asked for where its name does not tell.
+fn is_known(kind: u64, path: impl FnOnce() -> PathBuf) -> bool {
+    static KNOWN: LazyLock<Vec<u64>> = LazyLock::new(|| listed().collect());
+    let is_kernels = |path: PathBuf| ["/proc", "/sys"].iter().any(|place| path.starts_with(place));
+    KNOWN.contains(&kind) && (kind != FUSE || !is_kernels(path()))
+}
+
+fn listed() -> impl Iterator<Item = u64> {
+    FILE_SYSTEMS.lines().filter_map(|line| {
+        let (number, _) = line.strip_prefix("FILE_SYSTEM(0x")?.split_once(')')?;
+        u64::from_str_radix(number, 16).ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::EnvBlock;
+
+    #[test]
+    fn the_list_is_read_as_the_compiler_reads_it() {
+        assert_eq!(listed().count(), FILE_SYSTEMS.matches("\nFILE_SYSTEM(").count());
+        assert!(listed().any(|number| number == 0xef53) && listed().any(|number| number == 0x0102_1994));
+    }
+
+    #[test]
+    fn files_of_the_kernels_small_limits_and_long_arguments_are_refused() {
+        let null = std::fs::File::open("/dev/null").unwrap();
+        let load = std::fs::File::open("/proc/loadavg").unwrap();
+        let plain = |file| Spec::plain(Path::new("/bin/tool"), "tool".into(), EnvBlock::default(), file);
+        assert_eq!(refuses(&plain(&null), 1000), None);
+        assert_eq!(refuses(&plain(&null), STACK), Some(Reason::LargeRequest));
+        assert_eq!(refuses(&plain(&load), 1000), Some(Reason::KernelFiles));
+        let there = Spec { cwd: Path::new("/proc/self").into(), ..plain(&null) };
+        assert_eq!(refuses(&there, 1000), Some(Reason::KernelFiles));
+        let limit = |soft| Limit { resource: Resource::OpenFiles, soft: Some(soft), hard: None };
+        for (soft, expected) in [(OPEN_FILES, None), (OPEN_FILES - 1, Some(Reason::Limits))] {
+            let limited = Spec { limits: vec![limit(soft)], ..plain(&null) };
+            assert_eq!(refuses(&limited, 1000), expected);
+        }
+    }
+}
