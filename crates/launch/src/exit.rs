@@ -197,7 +197,7 @@ impl fmt::Display for Reason {
             Reason::LoaderVariable => "the environment steers the loader",
             Reason::ManyDescriptors => "too many descriptors, or too high numbers",
             Reason::LargeRequest => "arguments and environment are too long",
-            Reason::KernelFiles => "its directory, or a descriptor that it is given, is in a file system that is not known to be one of files",
+            Reason::KernelFiles => "its directory, or a descriptor that it is given, is in no known file system",
             Reason::Unreadable => "the program cannot be read",
             Reason::NotElf => "not an ELF file",
             Reason::Script => "a script",

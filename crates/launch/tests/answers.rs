@@ -6,7 +6,7 @@ mod common;
 use std::path::Path;
 
 use common::{Victim, case, compile, resetting_launcher, start, warm_launcher};
-use hotstart_launch::Launcher;
+use hotstart_launch::{Launcher, Via};
 use hotstart_model::Status;
 
 const ROUNDS: usize = 6;
@@ -58,7 +58,7 @@ fn no_thread_goes_on_behind_the_end_of_main() {
 #[test]
 fn memory_of_the_runtimes_is_in_nobodys_way() {
     let tool = tool();
-    for how in ["fixed", "hint", "reads", "guarded"] {
+    for how in ["fixed", "hint", "reads", "guarded", "writes lists", "far"] {
         doubtful(&tool, how, 0);
     }
 }
@@ -66,7 +66,7 @@ fn memory_of_the_runtimes_is_in_nobodys_way() {
 #[test]
 fn time_and_numbers_are_those_of_the_run() {
     let tool = tool();
-    for how in ["ticks", "limit"] {
+    for how in ["ticks", "limit", "names"] {
         doubtful(&tool, how, 0);
     }
     // What these hold changes all the time.
@@ -76,5 +76,62 @@ fn time_and_numbers_are_those_of_the_run() {
             let (_, exit) = start(&launcher, &tool, &case(&[how]));
             assert!(exit.doubtful, "{how}: {:?}", exit.via);
         }
+    }
+}
+
+/// What was written below main's arrays would have hit frames of libc's, and other processes are told this one's number.
+#[test]
+fn no_end_and_no_question_to_others_is_believed() {
+    let tool = tool();
+    let launcher = resetting_launcher(&["answers"]);
+    let ways = ["runs over and executes", "runs over and leaves", "grows down"].map(|how| (how, false));
+    // A process of its own has a number of its own.
+    let numbers = ["signals", "connects"].map(|how| (how, true));
+    for (how, is_right_in_forks) in ways.into_iter().chain(numbers) {
+        for _ in 0..ROUNDS {
+            start(&launcher, &tool, &case(&["grows"]));
+            let (_, exit) = start(&launcher, &tool, &case(&[how]));
+            let is_right = matches!(exit.via, Via::Cold(_)) || (is_right_in_forks && exit.via == Via::Fork);
+            assert!(exit.doubtful || is_right, "{how}: {:?}", exit.via);
+        }
+    }
+}
+
+/// A test may unmount or look for users of the directory in which it has run a tool.
+#[test]
+fn a_process_that_waits_is_in_no_directory_of_a_test() {
+    let tool = tool();
+    let launcher = resetting_launcher(&["answers"]);
+    for _ in 0..ROUNDS {
+        let (_, exit) = start(&launcher, &tool, &case(&["grows"]));
+        assert!(exit.via.is_warm());
+    }
+    let place = tool.dir.path().canonicalize().unwrap();
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let users: Vec<_> = processes
+        .filter(|process| std::fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd == place))
+        .map(|process| process.path())
+        .collect();
+    assert!(users.is_empty(), "{users:?}");
+}
+
+/// The gate asks nobody about a call that the table has as plain.
+#[test]
+fn a_call_with_a_treatment_of_its_own_is_not_plain() {
+    let table = include_str!("../runtime/gate/table.c");
+    let calls = include_str!("../runtime/gate/calls.c");
+    let (_, treat) = calls.split_once("static enum hs_call_outcome treat(").unwrap();
+    let (treat, _) = treat.split_once("default: return unknown();").unwrap();
+    let treated: Vec<_> = treat
+        .split("case SYS_")
+        .skip(1)
+        .filter_map(|part| {
+            part.split(|character: char| !character.is_alphanumeric() && character != '_').next()
+        })
+        .collect();
+    assert!(treated.len() > 100, "{}", treated.len());
+    for name in treated {
+        assert!(table.contains(&format!("KNOWN({name}, ")), "{name}");
+        assert!(!table.contains(&format!("PLAIN({name}, ")), "{name}");
     }
 }

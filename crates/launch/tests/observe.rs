@@ -84,6 +84,7 @@ fn what_differs_from_start_to_start_keeps_a_tool_cold() {
         ("variables", Reason::ReadsEnvironment),
         ("argument", Reason::KeepsArguments),
         ("call_with_argument", Reason::KeepsArguments),
+        ("many_files", Reason::Limits),
         ("open_pages", Reason::KeepsArguments),
         ("write_argument", Reason::KeepsArguments),
         ("write_variable", Reason::KeepsArguments),
@@ -233,11 +234,13 @@ fn functions_of_libcs_of_its_own_keep_a_tool_cold() {
 }
 
 #[test]
-fn a_constructor_that_names_the_program_keeps_it_cold() {
-    let tool = looks("own_name");
-    for warm in launchers() {
-        let via = tool.agrees(&warm, &case(&["one"]));
-        assert_eq!(via, Via::Cold(Reason::KeepsArguments));
+fn a_constructor_that_keeps_the_address_of_an_argument_keeps_a_tool_cold() {
+    for look in ["own_name", "second_argument", "thread_argument", "exit_argument"] {
+        let tool = looks(look);
+        for warm in launchers() {
+            let via = tool.agrees(&warm, &case(&["one"]));
+            assert_eq!(via, Via::Cold(Reason::KeepsArguments), "{look}");
+        }
     }
 }
 
@@ -364,6 +367,50 @@ fn a_link_that_is_read_before_main_may_change() {
             }
             assert!(tool.agrees(&warm, &case(&[])).is_warm());
             std::fs::remove_file(&tool.watched).unwrap();
+        }
+    }
+}
+
+/// A link may get the number of the file that was there.
+#[test]
+fn a_file_that_is_no_link_before_main_may_become_one() {
+    let tool = looks("link_text");
+    for warm in launchers() {
+        std::fs::write(&tool.watched, "a file").unwrap();
+        for _ in 0..3 {
+            await_age(tool.place.path());
+            let (cold, ran, _) = tool.start_with(&warm, &case(&[]));
+            assert_eq!(cold, ran);
+        }
+        assert!(tool.agrees(&warm, &case(&[])).is_warm());
+        std::fs::remove_file(&tool.watched).unwrap();
+        symlink("elsewhere", &tool.watched).unwrap();
+        tool.agrees(&warm, &case(&[]));
+        std::fs::remove_file(&tool.watched).unwrap();
+    }
+}
+
+/// The runtime stands before a tool's libraries, so a name of theirs may be hidden by one of its own.
+#[test]
+fn libraries_whose_names_nobody_can_look_up_keep_a_tool_cold() {
+    let source = "int nice = 7;";
+    let main =
+        "#include <stdio.h>\nextern int nice;\nint main(void) { return printf(\"%d\\n\", nice) == 0; }";
+    for (name, flags) in
+        [("libpthreadpool.so", "-Wl,--hash-style=gnu"), ("libown.so", "-Wl,--hash-style=sysv")]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().canonicalize().unwrap().join(name);
+        std::fs::write(at("own.c"), source).unwrap();
+        std::fs::write(at("main.c"), main).unwrap();
+        compile(&at("own.c"), &at(name), &["-shared", "-fPIC", flags]);
+        let rpath = format!("-Wl,-rpath,{}", at("").display());
+        let library = at(name).display().to_string();
+        compile(&at("main.c"), &at("tool"), &["-fPIC", "-Wl,--no-as-needed", &library, &rpath, flags]);
+        let tool = Victim { dir: tempfile::tempdir().unwrap(), program: at("tool") };
+        for launcher in [warm_launcher(&["tool"]), resetting_launcher(&["tool"])] {
+            let (ran, exit) = start(&launcher, &tool, &case(&[]));
+            assert_eq!((ran.stdout.as_str(), exit.via), ("7\n", Via::Cold(Reason::LibcFunctions)), "{name}");
         }
     }
 }

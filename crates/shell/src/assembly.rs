@@ -12,7 +12,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
 
-use hotstart_launch::{Spec, StartError, StatCache};
+use hotstart_launch::{Resource, Spec, StartError, StatCache};
 use hotstart_model::Dialect;
 use hotstart_python::errors;
 use hotstart_python::path::{is_file, join};
@@ -25,13 +25,14 @@ use crate::builtin::{self, Builtin, Call};
 use crate::executable;
 use crate::expand;
 use crate::halt::{Halt, Halting};
+use crate::interpreter;
 use crate::lookup::which;
 use crate::pipeline::{self, Context, new_pipe};
 use crate::prefix::{self, Prefix, Prefixed};
 use crate::pump::{self, Port};
 use crate::redirect::{self, Opened, Slot};
 use crate::stage::{Native, Outlet, Outlets, Pending, Running};
-use crate::state::Shell;
+use crate::state::{SetLimit, Shell};
 use crate::wrap;
 
 /// A pipeline whose stages are being started.
@@ -201,7 +202,11 @@ impl<'c, 'a> Assembly<'c, 'a> {
             return Ok((program, args, task));
         }
         path?;
-        let task = Task::find(&args, self.dialect());
+        if shell.limits.iter().any(is_below_launcher) {
+            return Ok((self.python(), args, Some(refused_launcher())));
+        }
+        let is_plain = interpreter::is_plain(shell, self.context.script.lit_python.as_deref());
+        let task = Task::find(&args, self.dialect()).filter(|_| is_plain);
         if task.is_none() {
             let name = std::mem::take(&mut args[0]);
             let program = self.by_python(&name).ok_or_else(|| Halt::internal(&name, "no Python is known"))?;
@@ -424,10 +429,24 @@ fn refused_by_limits(shell: &Shell, program: &str, name: &str) -> Option<Task> {
     if shell.limits.is_empty() {
         return None;
     }
+    if shell.limits.iter().any(is_below_launcher) {
+        return Some(refused_launcher());
+    }
     let error = executable::check(program).err()?;
     let (kind, message) = (errors::kind(&error), errors::message(&error, Some(&repr(name))));
     let text = format!("Traceback (most recent call last):\n{kind}: {message}\n");
     Some(Task::Refused(Written::error(text)))
+}
+
+/// Under such a limit lit's program has no descriptors left for its pipe to the child.
+fn is_below_launcher(limit: &SetLimit) -> bool {
+    const NEEDED: i128 = 5;
+    matches!(limit, (Resource::OpenFiles, _, count) if (0..NEEDED).contains(count))
+}
+
+fn refused_launcher() -> Task {
+    let text = "Traceback (most recent call last):\nOSError: [Errno 24] Too many open files\n";
+    Task::Refused(Written::error(text.to_owned()))
 }
 
 /// Whether a process could have been started in this directory.

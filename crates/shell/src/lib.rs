@@ -20,6 +20,7 @@ mod filecheck;
 pub mod fuzzing;
 mod halt;
 mod interp;
+mod interpreter;
 mod lex;
 mod lookup;
 mod native;

@@ -72,8 +72,8 @@ static int descriptors_opened(void)
     return count != 6 || total != 0 + 1 + 2 + HS_SLOTS_FD + HS_CONTROL_FD + HS_RUNTIME_FD;
 }
 
-/* The parts of the block on the stack that the tool keeps, in whatever memory it has. A tool that keeps the list of arguments has later requests laid into
- * that. The observer finds tools that keep its length (crates/launch/src/warm/observe/compare.rs). */
+/* The parts of the block on the stack that the tool keeps, in whatever memory it has. A tool that keeps the list of arguments has later
+ * requests laid into that. The observer finds tools that keep its length (crates/launch/src/warm/observe/compare.rs). */
 enum { KEPT_STRING = 1, KEPT_ENVIRONMENT = 2, KEPT_LIST = 4 };
 
 /* libc and ld.so themselves keep the lists and the name. What else they have they were given (on_exit, optarg). */

@@ -25,8 +25,8 @@ static const unsigned char table[512] = {
     /* Calls that leave nothing behind. */
     PLAIN(read, A), PLAIN(write, A), PLAIN(close, A), PLAIN(lseek, A), PLAIN(pread64, A), PLAIN(pwrite64, A), PLAIN(readv, A),
     PLAIN(writev, A), PLAIN(preadv, A), PLAIN(pwritev, A), PLAIN(preadv2, A), PLAIN(pwritev2, A), PLAIN(sched_yield, NONE),
-    PLAIN(nanosleep, NONE), PLAIN(pause, NONE), PLAIN(sendfile, A | B), PLAIN(connect, A), PLAIN(sendto, A), PLAIN(recvfrom, A),
-    PLAIN(shutdown, A), PLAIN(bind, A), PLAIN(listen, A), PLAIN(getsockname, A), PLAIN(getpeername, A), PLAIN(setsockopt, A),
+    PLAIN(nanosleep, NONE), PLAIN(pause, NONE), PLAIN(sendfile, A | B), PLAIN(recvfrom, A),
+    PLAIN(shutdown, A), PLAIN(listen, A), PLAIN(getsockname, A), PLAIN(getpeername, A), PLAIN(setsockopt, A),
     PLAIN(wait4, NONE), PLAIN(waitid, NONE), PLAIN(uname, NONE), PLAIN(flock, A), PLAIN(fsync, A), PLAIN(fdatasync, A),
     PLAIN(sync, NONE), PLAIN(syncfs, A), PLAIN(sync_file_range, A), PLAIN(ftruncate, A), PLAIN(fallocate, A), PLAIN(getdents64, A),
     PLAIN(getdents, A), PLAIN(getcwd, NONE), PLAIN(fchdir, A), PLAIN(fchmod, A), PLAIN(fchown, A), PLAIN(umask, NONE),
@@ -63,7 +63,7 @@ static const unsigned char table[512] = {
     KNOWN(getrlimit, NONE), KNOWN(setrlimit, NONE), KNOWN(prlimit64, NONE), KNOWN(setitimer, NONE), KNOWN(alarm, NONE),
     KNOWN(fork, NONE), KNOWN(vfork, NONE), KNOWN(clone, NONE), KNOWN(clone3, NONE), KNOWN(exit, NONE), KNOWN(set_robust_list, NONE),
     KNOWN(rseq, NONE), KNOWN(kill, NONE), KNOWN(tkill, NONE), KNOWN(tgkill, NONE), KNOWN(rt_sigqueueinfo, NONE),
-    KNOWN(rt_tgsigqueueinfo, NONE), KNOWN(pidfd_send_signal, A),
+    KNOWN(rt_tgsigqueueinfo, NONE), KNOWN(pidfd_send_signal, A), KNOWN(connect, A), KNOWN(bind, A), KNOWN(sendto, A),
     /* Others; the last ones by number, since headers may be older: fchmodat2, and those of xattrat. */
     OTHER(SYS_mq_timedsend, A), OTHER(SYS_mq_timedreceive, A), OTHER(SYS_mq_notify, A), OTHER(SYS_mq_getsetattr, A),
     OTHER(SYS_vmsplice, A), OTHER(SYS_signalfd, A), OTHER(SYS_signalfd4, A), OTHER(SYS_perf_event_open, D), OTHER(SYS_recvmmsg, A),

@@ -10,7 +10,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/times.h>
+#include <sys/uio.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -91,6 +95,46 @@ static int grow(int with_guard)
     return brk(end) == 0;
 }
 
+/* The same, by lists of buffers. */
+static int writable(void)
+{
+    int ends[2], count = 0;
+    if (pipe(ends) != 0)
+        return -1;
+    for (uintptr_t at = 0x1d0000000000; at < 0x1e0000000000; at += 1ul << 32)
+        count += writev(ends[1], &(struct iovec){(void *)at, 1}, 1) == 1;
+    return count;
+}
+
+/* Whether the last of three large mappings that fill most of the space lies right below the one before. */
+static int are_adjacent(void)
+{
+    const size_t sizes[] = {40, 46, 12};
+    char *made[3];
+    for (int i = 0; i < 3; i++)
+        made[i] = mmap(NULL, sizes[i] << 40, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return made[2] + (sizes[2] << 40) == made[1];
+}
+
+/* Descriptors that a process without any left can name. */
+static int named(void)
+{
+    char path[64];
+    int count = 0;
+    setrlimit(RLIMIT_NOFILE, &(struct rlimit){3, 3});
+    for (int fd = 3; fd < 100; fd++) {
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        count += access(path, F_OK) == 0;
+    }
+    return count;
+}
+
+/* Writes below main's arrays, as what runs over a buffer does, and ends otherwise than by exit. */
+static void overrun(char **argv)
+{
+    *(volatile long *)(argv - 6) = 1;
+}
+
 static void show_file(const char *path)
 {
     static char text[1 << 16];
@@ -126,6 +170,25 @@ int main(int argc, char **argv)
     else if (strcmp(how, "ticks") == 0) {
         times(&now);
         printf("%d\n", now.tms_utime > 5 || now.tms_stime > 5);
+    } else if (strcmp(how, "writes lists") == 0)
+        printf("%d\n", writable());
+    else if (strcmp(how, "far") == 0)
+        printf("%d\n", are_adjacent());
+    else if (strcmp(how, "names") == 0)
+        printf("%d\n", named());
+    else if (strcmp(how, "grows down") == 0)
+        puts(of(mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0)));
+    else if (strcmp(how, "runs over and executes") == 0) {
+        overrun(argv);
+        execl("/bin/sh", "sh", "-c", "exit 3", NULL);
+    } else if (strcmp(how, "runs over and leaves") == 0) {
+        overrun(argv);
+        syscall(SYS_exit, 3);
+    } else if (strcmp(how, "signals") == 0)
+        kill(1, SIGURG);
+    else if (strcmp(how, "connects") == 0) {
+        const struct sockaddr_un nobody = {AF_UNIX, "\0hotstart-nobody"};
+        connect(socket(AF_UNIX, SOCK_STREAM, 0), (const struct sockaddr *)&nobody, sizeof nobody);
     } else if (strcmp(how, "limit") == 0)
         printf("%d\n", setrlimit(RLIMIT_CPU, &(struct rlimit){1, 2}));
     else

@@ -366,6 +366,27 @@ static inline void call_with_argument(int argc, char **argv)
     if (argc > 1 && syscall(SYS_rt_sigprocmask, SIG_SETMASK, argv[1], NULL, 8) == 0)
         number = sigprocmask(SIG_SETMASK, NULL, &now) == 0 && sigismember(&now, SIGINT);
 }
+/* Keeps an argument's address only, where libc or a thread has its data. */
+static __thread char *volatile threads_own;
+static inline void thread_argument(int argc, char **argv) { threads_own = argc > 1 ? argv[1] : NULL; }
+static char *volatile second;
+static inline void second_argument(int argc, char **argv) { second = argc > 1 ? argv[1] : NULL; }
+static void at_exit(int status, void *argument)
+{
+    if (argument)
+        printf("%d %s\n", status, (const char *)argument);
+}
+static inline void exit_argument(int argc, char **argv) { on_exit(at_exit, argc > 1 ? argv[1] : NULL); }
+static inline void many_files(int argc, char **argv)
+{
+    int files[300], count = 0;
+    nothing(argc, argv);
+    while (count < 300 && (files[count] = open("/", O_RDONLY)) >= 0)
+        count++;
+    number = count;
+    while (count > 0)
+        close(files[--count]);
+}
 static inline void open_pages(int argc, char **argv)
 {
     nothing(argc, argv);

@@ -75,7 +75,9 @@ mod tests {
     fn files_of_the_kernels_small_limits_and_long_arguments_are_refused() {
         let null = std::fs::File::open("/dev/null").unwrap();
         let load = std::fs::File::open("/proc/loadavg").unwrap();
-        let plain = |file| Spec::plain(Path::new("/bin/tool"), "tool".into(), EnvBlock::default(), file);
+        let plain = |file| {
+            Spec::plain(Path::new("/bin/tool"), "tool".into(), EnvBlock::from_strings(b"").unwrap(), file)
+        };
         assert_eq!(refuses(&plain(&null), 1000), None);
         assert_eq!(refuses(&plain(&null), STACK), Some(Reason::LargeRequest));
         assert_eq!(refuses(&plain(&load), 1000), Some(Reason::KernelFiles));

@@ -656,7 +656,9 @@ impl<'a> Run<'a> {
     /// that is in neither libc nor the runtime.
     fn is_allocators(&self, ip: u64) -> bool {
         const WORDS: u64 = 64;
-        let Some(allocator) = self.means.allocator.and_then(|path| path.canonicalize().ok()) else { return false };
+        let Some(allocator) = self.means.allocator.and_then(|path| path.canonicalize().ok()) else {
+            return false;
+        };
         let (Ok(maps), Ok(registers)) = (self.maps(), Registers::of(self.pid)) else { return false };
         let stack = registers.stack();
         let words = (0..WORDS).map_while(|index| self.word(stack + 8 * index).ok());

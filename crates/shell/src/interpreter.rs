@@ -1,0 +1,144 @@
+//! The Python with which lit starts its own `cat` and `diff`. These run natively only where it would start and do as always.
+//!
+//! A script may limit it, or give it variables by which it fails, prints more, or loads other libraries. An allow-list decides: with any
+//! other variable of Python's or of the loader's, Python itself is started.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use hotstart_model::Environment;
+
+use crate::state::Shell;
+
+/// Variables of Python's that change nothing in a program that only copies and compares files.
+const HARMLESS: [&str; 2] = ["PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"];
+/// What begins the names of LLVM's own libraries, which no Python needs.
+const LLVMS: [&[u8]; 6] = [b"libLLVM", b"libclang", b"liblld", b"libLTO", b"libMLIR", b"libRemarks"];
+/// Directories that the loader searches in each of those of LD_LIBRARY_PATH.
+const VARIANTS: [&str; 4] = ["glibc-hwcaps", "tls", "x86_64", "haswell"];
+/// Where the loader looks without being told. Its cache has the names in the others.
+const DEFAULT: [&str; 4] = ["/lib", "/usr/lib", "/lib64", "/usr/lib64"];
+const CACHE: &str = "/etc/ld.so.cache";
+
+/// Returns whether Python, started from this shell, would be as without its limits and variables. lit sets `PYTHONPATH` itself.
+pub(crate) fn is_plain(shell: &Shell, python: Option<&Path>) -> bool {
+    shell.limits.is_empty() && is_unsteered(&shell.vars.all(), python)
+}
+
+fn is_unsteered(vars: &Environment, python: Option<&Path>) -> bool {
+    vars.iter().all(|(name, value)| {
+        let name = name.as_bytes();
+        if name.starts_with(b"PYTHON") {
+            let is_seed = || is_seed(value.as_bytes());
+            name == b"PYTHONPATH"
+                || HARMLESS.iter().any(|harmless| name == harmless.as_bytes())
+                || (name == b"PYTHONHASHSEED" && is_seed())
+        } else if name == b"LD_LIBRARY_PATH" {
+            value
+                .as_bytes()
+                .split(|&byte| matches!(byte, b':' | b';'))
+                .all(|part| hides_nothing(part, python))
+        } else {
+            !name.starts_with(b"LD_") && name != b"GLIBC_TUNABLES"
+        }
+    })
+}
+
+/// Returns whether Python accepts this value, which is a number of 32 bits.
+fn is_seed(value: &[u8]) -> bool {
+    value == b"random" || (!value.is_empty() && value.len() < 10 && value.iter().all(u8::is_ascii_digit))
+}
+
+/// Returns whether this directory of LD_LIBRARY_PATH has no library that Python may load from elsewhere.
+fn hides_nothing(dir: &[u8], python: Option<&Path>) -> bool {
+    let path = Path::new(OsStr::from_bytes(dir));
+    if !path.is_absolute() || dir.contains(&b'$') {
+        return false;
+    }
+    let entries = match std::fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(error) => return error.kind() == std::io::ErrorKind::NotFound,
+    };
+    for entry in entries {
+        let Ok(entry) = entry else { return false };
+        let name = entry.file_name().into_vec();
+        let is_library = memchr::memmem::find(&name, b".so").is_some();
+        if VARIANTS.iter().any(|variant| name == variant.as_bytes()) {
+            return false;
+        }
+        if is_library && !LLVMS.iter().any(|own| name.starts_with(own)) && is_elsewhere(&name, python) {
+            return false;
+        }
+    }
+    true
+}
+
+/// Returns whether the loader finds a library of this name without LD_LIBRARY_PATH, or may.
+fn is_elsewhere(name: &[u8], python: Option<&Path>) -> bool {
+    static CACHED: LazyLock<Option<Vec<u8>>> = LazyLock::new(|| std::fs::read(CACHE).ok());
+    let Some(cached) = &*CACHED else { return true };
+    let file = Path::new(OsStr::from_bytes(name));
+    let beside = python.and_then(Path::parent).map(|dir| dir.join("../lib"));
+    let mut places = DEFAULT.iter().map(PathBuf::from).chain(beside);
+    let ended = [name, b"\0"].concat();
+    memchr::memmem::find(cached, &ended).is_some()
+        || places.any(|place| std::fs::symlink_metadata(place.join(file)).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(name: &str, value: &str) -> bool {
+        let mut vars = Environment::default();
+        vars.set("PATH", "/bin");
+        vars.set(name, value);
+        is_unsteered(&vars, None)
+    }
+
+    #[test]
+    fn variables_that_steer_python_or_its_loader_start_it() {
+        for (name, value) in [
+            ("PYTHONPATH", "/lit"),
+            ("PYTHONHASHSEED", "0"),
+            ("PYTHONHASHSEED", "random"),
+            ("PYTHONUNBUFFERED", "1"),
+            ("HOME", "/nowhere"),
+            ("LD_LIBRARY_PATH", "/nowhere/at/all"),
+        ] {
+            assert!(with(name, value), "{name}={value}");
+        }
+        for (name, value) in [
+            ("PYTHONHOME", "/opt/python"),
+            ("PYTHONHASHSEED", "abc"),
+            ("PYTHONHASHSEED", ""),
+            ("PYTHONMALLOC", "foo"),
+            ("PYTHONVERBOSE", "1"),
+            ("LD_PRELOAD", "/missing.so"),
+            ("LD_DEBUG", "all"),
+            ("LD_LIBRARY_PATH", ""),
+            ("LD_LIBRARY_PATH", "lib"),
+            ("LD_LIBRARY_PATH", "/nowhere/$ORIGIN"),
+        ] {
+            assert!(!with(name, value), "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn a_directory_hides_nothing_if_it_has_none_of_the_systems_libraries() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().to_str().unwrap();
+        for file in ["libLLVM.so.19.1", "libhotstart-nobody.so.1", "libx.a"] {
+            std::fs::write(dir.path().join(file), "").unwrap();
+        }
+        assert!(with("LD_LIBRARY_PATH", path));
+        assert!(with("LD_LIBRARY_PATH", &format!("{path}:/nowhere")));
+        std::fs::write(dir.path().join("libc.so.6"), "").unwrap();
+        assert!(!with("LD_LIBRARY_PATH", path));
+        std::fs::remove_file(dir.path().join("libc.so.6")).unwrap();
+        std::fs::create_dir(dir.path().join("glibc-hwcaps")).unwrap();
+        assert!(!with("LD_LIBRARY_PATH", path));
+    }
+}
