@@ -307,8 +307,13 @@ static void finish(void)
 {
     struct hs_end end = {.version = HS_VERSION, .length = sizeof end, .status = worker.exit_code & 0xff};
     /* They can still make no calls. Were one left behind the gate, it could end this process with a status of its own. */
-    if (hs_call_seen() & HS_SEEN_THREADS && hs_threads_end() != 0)
+    if (hs_call_seen() & HS_SEEN_THREADS && hs_threads_end() != 0) {
+        end.retired = HS_RETIRED_THREADS;
+        end.ending = HS_ENDING_RETIRED;
+        if (is_connected())
+            report(&end);
         leave(worker.exit_code);
+    }
     hs_gate_lift();
     worker.point_differs = hs_point_differs();
     const int audited = worker.job->head->flags & HS_REQUEST_AUDIT;

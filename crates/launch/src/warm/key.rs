@@ -11,6 +11,7 @@ use std::path::Path;
 use super::exe;
 use super::observe::stdio::{self, Class};
 use super::search::{self, Search};
+use super::unlike;
 use crate::sys::limits;
 use crate::{EnvBlock, Limit, Reason, Spec};
 
@@ -251,6 +252,9 @@ fn inherit(spec: &Spec<'_>, key: &mut Vec<u8>) {
         for value in [limit.soft, limit.hard] {
             key.extend_from_slice(&value.unwrap_or(u64::MAX).to_ne_bytes());
         }
+    }
+    if unlike::is_long(spec) {
+        key.push(b'S');
     }
     if let Some(ignored) = spec.ignored {
         key.push(b'I');

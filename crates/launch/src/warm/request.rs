@@ -56,7 +56,7 @@ pub(crate) fn send(socket: &OwnedFd, spec: &Spec<'_>, asked: Asked<'_>) -> Resul
     if head.length as usize > wire::MESSAGE_MAX {
         return Err(Failure::Request(Reason::LargeRequest));
     }
-    if let Some(reason) = unlike::refuses(spec, strings.len() + spec.env.blob().len()) {
+    if let Some(reason) = unlike::refuses(spec) {
         return Err(Failure::Request(reason));
     }
     // Last, when the request is certain to be sent: only the request frees a bound receiver.

@@ -18,15 +18,21 @@ const FUSE: u64 = 0x6573_5546;
 /// Under a smaller limit on open files the loader or a constructor may find no descriptor left. The zygote has had its own limit then,
 /// and observation refuses a constructor that has so many open.
 pub(super) const OPEN_FILES: u64 = 256;
-/// The stack that the kernel has counted for a zygote's arguments. A process with longer ones would overflow sooner than its fork.
+/// The stack that the kernel has counted for a zygote's arguments, which are empty.
 const STACK: usize = wire::ROOM * size_of::<usize>();
+/// One argument of all that a request may have (`HS_MESSAGE_MAX`), in whole pages and below the kernel's 128 KiB (`MAX_ARG_STRLEN`).
+pub(super) const LONGEST: usize = 120 * 1024;
 
-/// Returns why this request is not to be served warm. `strings` is the length of arguments and environment, in bytes.
-pub(super) fn refuses(spec: &Spec<'_>, strings: usize) -> Option<Reason> {
+/// Returns whether arguments and environment are longer than a zygote's. The kernel counts them for the limit of the stack, so a cold
+/// process would overflow sooner than a fork: such requests have zygotes with an argument of [`LONGEST`].
+pub(super) fn is_long(spec: &Spec<'_>) -> bool {
+    let strings: usize = spec.argv.iter().map(|argument| argument.len() + 1).sum();
     let pointers = (spec.argv.len() + spec.env.count()) * size_of::<usize>();
-    if strings + pointers > STACK {
-        return Some(Reason::LargeRequest);
-    }
+    strings + spec.env.blob().len() + pointers > STACK
+}
+
+/// Returns why this request is not to be served warm.
+pub(super) fn refuses(spec: &Spec<'_>) -> Option<Reason> {
     let is_low = |limit: &Limit| {
         limit.resource == Resource::OpenFiles && limit.soft.is_some_and(|soft| soft < OPEN_FILES)
     };
@@ -72,21 +78,29 @@ mod tests {
     }
 
     #[test]
-    fn files_of_the_kernels_small_limits_and_long_arguments_are_refused() {
+    fn what_a_zygote_has_no_stack_for_is_long() {
+        let null = std::fs::File::open("/dev/null").unwrap();
+        for (length, expected) in [(STACK / 2, false), (STACK, true)] {
+            let env = EnvBlock::from_strings(format!("A={}\0", "x".repeat(length)).as_bytes()).unwrap();
+            assert_eq!(is_long(&Spec::plain(Path::new("/bin/tool"), "tool".into(), env, &null)), expected);
+        }
+    }
+
+    #[test]
+    fn files_of_the_kernels_and_small_limits_are_refused() {
         let null = std::fs::File::open("/dev/null").unwrap();
         let load = std::fs::File::open("/proc/loadavg").unwrap();
         let plain = |file| {
             Spec::plain(Path::new("/bin/tool"), "tool".into(), EnvBlock::from_strings(b"").unwrap(), file)
         };
-        assert_eq!(refuses(&plain(&null), 1000), None);
-        assert_eq!(refuses(&plain(&null), STACK), Some(Reason::LargeRequest));
-        assert_eq!(refuses(&plain(&load), 1000), Some(Reason::KernelFiles));
+        assert_eq!(refuses(&plain(&null)), None);
+        assert_eq!(refuses(&plain(&load)), Some(Reason::KernelFiles));
         let there = Spec { cwd: Path::new("/proc/self").into(), ..plain(&null) };
-        assert_eq!(refuses(&there, 1000), Some(Reason::KernelFiles));
+        assert_eq!(refuses(&there), Some(Reason::KernelFiles));
         let limit = |soft| Limit { resource: Resource::OpenFiles, soft: Some(soft), hard: None };
         for (soft, expected) in [(OPEN_FILES, None), (OPEN_FILES - 1, Some(Reason::Limits))] {
             let limited = Spec { limits: vec![limit(soft)], ..plain(&null) };
-            assert_eq!(refuses(&limited, 1000), expected);
+            assert_eq!(refuses(&limited), expected);
         }
     }
 }

@@ -26,10 +26,6 @@ use crate::warm::zygote::{self, Means};
 /// a start may have.
 const ARGUMENTS: usize = wire::ROOM;
 
-/// The length of the last argument, which only the first run has: as long as all those of a request can be (`HS_MESSAGE_MAX`), in one
-/// string of at most 128 KiB (`MAX_ARG_STRLEN`), and whole pages. So a constructor differs that compares their length with a bound.
-const LONG: usize = 120 * 1024;
-
 /// Runs the program up to its `main` with the most arguments, with each of these `numbers` of them, and without the runtime. Returns the
 /// result.
 pub(super) fn observe(spec: &Spec<'_>, numbers: &BTreeSet<usize>, means: Means<'_>, live: &Live) -> Observed {
@@ -143,7 +139,8 @@ fn spawn(spec: &Spec<'_>, means: Means<'_>) -> std::io::Result<i32> {
     let mut arguments = vec![CString::default(); ARGUMENTS];
     arguments[0] = zygote::name(spec)?;
     arguments[1] = CString::new(vec![b'x'; filling])?;
-    arguments[ARGUMENTS - 1] = CString::new(vec![b'x'; LONG])?;
+    // Only the first run has this one. So a constructor differs that compares their length with a bound.
+    arguments[ARGUMENTS - 1] = zygote::long_argument();
     let inherited = zygote::Inherited::of(spec);
     zygote::spawn(&program, &arguments, &environment, variables, &ends, &inherited, true)
         .map_err(std::io::Error::from_raw_os_error)
