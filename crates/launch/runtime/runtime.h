@@ -148,6 +148,7 @@ HS_HIDDEN size_t hs_asked_names(char *out, size_t room, uint32_t *count);
 /* snapshot.c */
 HS_HIDDEN int hs_imports_are_libcs(void);
 HS_HIDDEN int hs_imports_is_libcs(const char *path);
+HS_HIDDEN void hs_imports_prepare(void);
 HS_HIDDEN int hs_imports_have(uintptr_t place);
 HS_HIDDEN int hs_imports_keep_order(void);
 HS_HIDDEN int hs_exports_hide_libcs(void);

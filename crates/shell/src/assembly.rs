@@ -205,8 +205,8 @@ impl<'c, 'a> Assembly<'c, 'a> {
         if shell.limits.iter().any(is_below_launcher) {
             return Ok((self.python(), args, Some(refused_launcher())));
         }
-        let is_plain = interpreter::is_plain(shell, self.context.script.lit_python.as_deref());
-        let task = Task::find(&args, self.dialect()).filter(|_| is_plain);
+        let python = self.context.script.lit_python.as_deref();
+        let task = Task::find(&args, self.dialect()).filter(|_| interpreter::is_plain(shell, python));
         if task.is_none() {
             let name = std::mem::take(&mut args[0]);
             let program = self.by_python(&name).ok_or_else(|| Halt::internal(&name, "no Python is known"))?;

@@ -3,17 +3,31 @@
 //! A script may limit it, or give it variables by which it fails, prints more, or loads other libraries. An allow-list decides: with any
 //! other variable of Python's or of the loader's, Python itself is started.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use hotstart_model::Environment;
 
 use crate::state::Shell;
 
-/// Variables of Python's that change nothing in a program that only copies and compares files.
-const HARMLESS: [&str; 2] = ["PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"];
+/// Variables that change nothing in a program that only copies and compares files, and those of Python's container images, which no
+/// interpreter reads.
+const HARMLESS: [&str; 9] = [
+    "PYTHONUNBUFFERED",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONNOUSERSITE",
+    "PYTHON_VERSION",
+    "PYTHON_SHA256",
+    "PYTHON_PIP_VERSION",
+    "PYTHON_SETUPTOOLS_VERSION",
+    "PYTHON_GET_PIP_URL",
+    "PYTHON_GET_PIP_SHA256",
+];
 /// What begins the names of LLVM's own libraries, which no Python needs.
 const LLVMS: [&[u8]; 6] = [b"libLLVM", b"libclang", b"liblld", b"libLTO", b"libMLIR", b"libRemarks"];
 /// Directories that the loader searches in each of those of LD_LIBRARY_PATH.
@@ -21,6 +35,9 @@ const VARIANTS: [&str; 4] = ["glibc-hwcaps", "tls", "x86_64", "haswell"];
 /// Where the loader looks without being told. Its cache has the names in the others.
 const DEFAULT: [&str; 4] = ["/lib", "/usr/lib", "/lib64", "/usr/lib64"];
 const CACHE: &str = "/etc/ld.so.cache";
+
+/// What tells that a directory has changed: device, number, and the time of the last change.
+type State = (u64, u64, i64, i64);
 
 /// Returns whether Python, started from this shell, would be as without its limits and variables. lit sets `PYTHONPATH` itself.
 pub(crate) fn is_plain(shell: &Shell, python: Option<&Path>) -> bool {
@@ -36,10 +53,8 @@ fn is_unsteered(vars: &Environment, python: Option<&Path>) -> bool {
                 || HARMLESS.iter().any(|harmless| name == harmless.as_bytes())
                 || (name == b"PYTHONHASHSEED" && is_seed())
         } else if name == b"LD_LIBRARY_PATH" {
-            value
-                .as_bytes()
-                .split(|&byte| matches!(byte, b':' | b';'))
-                .all(|part| hides_nothing(part, python))
+            let mut parts = value.as_bytes().split(|&byte| matches!(byte, b':' | b';'));
+            value.is_empty() || parts.all(|part| hides_nothing(part, python))
         } else {
             !name.starts_with(b"LD_") && name != b"GLIBC_TUNABLES"
         }
@@ -57,10 +72,25 @@ fn hides_nothing(dir: &[u8], python: Option<&Path>) -> bool {
     if !path.is_absolute() || dir.contains(&b'$') {
         return false;
     }
-    let entries = match std::fs::read_dir(path) {
-        Ok(entries) => entries,
+    let state = match std::fs::metadata(path) {
+        Ok(found) => (found.dev(), found.ino(), found.ctime(), found.ctime_nsec()),
         Err(error) => return error.kind() == std::io::ErrorKind::NotFound,
     };
+    static KNOWN: Mutex<BTreeMap<Vec<u8>, (State, bool)>> = Mutex::new(BTreeMap::new());
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, answer)) = known().get(dir).filter(|(then, _)| *then == state) {
+        return *answer;
+    }
+    let answer = has_none(path, python);
+    // A change within a tick of the clock would not be seen.
+    if SystemTime::now().duration_since(UNIX_EPOCH).is_ok_and(|now| now.as_secs() as i64 > state.2 + 1) {
+        known().insert(dir.to_owned(), (state, answer));
+    }
+    answer
+}
+
+fn has_none(path: &Path, python: Option<&Path>) -> bool {
+    let Ok(entries) = std::fs::read_dir(path) else { return false };
     for entry in entries {
         let Ok(entry) = entry else { return false };
         let name = entry.file_name().into_vec();
@@ -68,23 +98,28 @@ fn hides_nothing(dir: &[u8], python: Option<&Path>) -> bool {
         if VARIANTS.iter().any(|variant| name == variant.as_bytes()) {
             return false;
         }
-        if is_library && !LLVMS.iter().any(|own| name.starts_with(own)) && is_elsewhere(&name, python) {
+        let is_llvms = LLVMS.iter().any(|own| name.starts_with(own));
+        if is_library && !is_llvms && is_elsewhere(&entry.path(), &name, python) {
             return false;
         }
     }
     true
 }
 
-/// Returns whether the loader finds a library of this name without LD_LIBRARY_PATH, or may.
-fn is_elsewhere(name: &[u8], python: Option<&Path>) -> bool {
+/// Returns whether the loader finds another library of this name without LD_LIBRARY_PATH, or may.
+fn is_elsewhere(own: &Path, name: &[u8], python: Option<&Path>) -> bool {
     static CACHED: LazyLock<Option<Vec<u8>>> = LazyLock::new(|| std::fs::read(CACHE).ok());
     let Some(cached) = &*CACHED else { return true };
     let file = Path::new(OsStr::from_bytes(name));
     let beside = python.and_then(Path::parent).map(|dir| dir.join("../lib"));
     let mut places = DEFAULT.iter().map(PathBuf::from).chain(beside);
     let ended = [name, b"\0"].concat();
-    memchr::memmem::find(cached, &ended).is_some()
-        || places.any(|place| std::fs::symlink_metadata(place.join(file)).is_ok())
+    // The same file, if the loader has it from this very directory.
+    let is_other = |place: PathBuf| {
+        let other = place.join(file);
+        std::fs::symlink_metadata(&other).is_ok() && other.canonicalize().ok() != own.canonicalize().ok()
+    };
+    memchr::memmem::find(cached, &ended).is_some() || places.any(is_other)
 }
 
 #[cfg(test)]
@@ -107,6 +142,8 @@ mod tests {
             ("PYTHONUNBUFFERED", "1"),
             ("HOME", "/nowhere"),
             ("LD_LIBRARY_PATH", "/nowhere/at/all"),
+            ("LD_LIBRARY_PATH", ""),
+            ("PYTHON_VERSION", "3.13"),
         ] {
             assert!(with(name, value), "{name}={value}");
         }
@@ -118,7 +155,7 @@ mod tests {
             ("PYTHONVERBOSE", "1"),
             ("LD_PRELOAD", "/missing.so"),
             ("LD_DEBUG", "all"),
-            ("LD_LIBRARY_PATH", ""),
+            ("LD_LIBRARY_PATH", ":/nowhere"),
             ("LD_LIBRARY_PATH", "lib"),
             ("LD_LIBRARY_PATH", "/nowhere/$ORIGIN"),
         ] {

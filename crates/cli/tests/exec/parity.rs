@@ -48,7 +48,7 @@ fn a_job_has_what_its_client_was_given(bench: &Bench) {
     assert!(more.contains("fd 3 ") && more.contains("fd 5 ") && more.contains("fd 7 "), "{more}");
     same_both_ways(bench, &format!("(read line; {run} x) < in"));
     same_both_ways(bench, &format!("mkdir -p sub/dir && cd sub/dir && {run} x"));
-    same_both_ways(bench, &format!("ulimit -n 77; {run} x"));
+    same_both_ways(bench, &format!("ulimit -n 300; {run} x"));
     same_both_ways(bench, &format!("ulimit -f 100; {run} x"));
     // As gcc does for its stages, and as a shell, ccache and nohup do.
     for before in [

@@ -82,7 +82,7 @@ fn it_is_as_cold_in_everything_that_it_can_see() {
             "directory",
             format!("RUN: mkdir -p %t.dir\nRUN: cd %t.dir\n{}", format!("RUN: {script}\n").repeat(3)),
         ),
-        ("files", format!("RUN: ulimit -n 100\n{}", format!("RUN: {script}\n").repeat(3))),
+        ("files", format!("RUN: ulimit -n 300\n{}", format!("RUN: {script}\n").repeat(3))),
         ("mask", format!("RUN: umask 027\n{}", format!("RUN: {script}\n").repeat(3))),
         ("pipe", "RUN: echo in | %not %tool -c 'read line; echo $line; exit 1' | sort > %t.out\n".repeat(3)),
         ("fails", "RUN: %not %tool -c 'exit 0' > %t.out\n".to_owned()),

@@ -40,10 +40,14 @@ static size_t home_size(const char *path)
     return size;
 }
 
+/* Once: whoever asks may go through the list of mappings just then. */
 static void find_home(void)
 {
+    static int is_sought;
     struct hs_mapping now;
-    for (const char *at = *home ? NULL : hs_maps_read(); at && (at = hs_maps_next(at, &now));)
+    const char *const list = is_sought ? NULL : hs_maps_read();
+    is_sought = 1;
+    for (const char *at = list; at && (at = hs_maps_next(at, &now));)
         if (_r_debug.r_ldbase >= now.from && _r_debug.r_ldbase < now.to) {
             const size_t size = home_size(now.path);
             for (size_t i = 0; i < size && size < sizeof home; i++)
@@ -51,12 +55,11 @@ static void find_home(void)
         }
 }
 
-/* Until glibc 2.33 there were more files of it. */
+/* Until glibc 2.33 there were more files of it. hs_imports_prepare comes first. */
 int hs_imports_is_libcs(const char *path)
 {
     static const char *const names[] = {"libc.so.",      "libc-2.",   "ld-linux", "ld-2.",     "libpthread.so.",
                                         "libpthread-2.", "libdl.so.", "libdl-2.", "librt.so.", "librt-2."};
-    find_home();
     const size_t size = home_size(path);
     if (!*home || !begins(path, home) || home[size])
         return 0;
@@ -87,10 +90,18 @@ static int is_in(size_t count, uintptr_t place)
     return 0;
 }
 
+static size_t text_count;
+
+/* Finds libc and the loader, for the two questions. */
+void hs_imports_prepare(void)
+{
+    text_count = find_texts();
+}
+
 /* Whether an address lies in the text of libc or the loader. */
 int hs_imports_have(uintptr_t place)
 {
-    return is_in(find_texts(), place);
+    return is_in(text_count, place);
 }
 
 /* Whether the executable itself asks for libc. The runtime does, too: where nobody else comes before the executable's libraries, libc would

@@ -240,7 +240,7 @@ const struct hs_job *hs_serve_next(const struct hs_start *start, struct hs_call 
 #endif
         const struct hs_end refused = {.version = HS_VERSION, .length = sizeof refused, .ending = HS_ENDING_REFUSED};
         close_fds(fd_count);
-        if (hs_send(&refused, sizeof refused) != 0)
+        if (chdir("/") != 0 || hs_send(&refused, sizeof refused) != 0)
             return NULL;
     }
 }

@@ -186,6 +186,8 @@ static uint32_t mapping_doubts(const struct hs_start *start)
     uint32_t found = 0;
     unsigned keeps = 0;
     struct hs_mapping now, last = {0, 0, "", ""};
+    /* It reads the list itself. */
+    hs_imports_prepare();
     const char *at = hs_maps_read();
     uintptr_t own = (uintptr_t)at;
     if (!at)

@@ -288,18 +288,20 @@ static enum hs_call_outcome hand_message(const struct hs_system_call *call)
 
 /* A call with a socket's address. One in a file system may lead to the runner's connection; who listens at another one is told this
  * process's number. */
-static enum hs_call_outcome use_address(long address, long size)
+static enum hs_call_outcome use_address(struct hs_system_call *call, long address, long size)
 {
-    struct {
-        sa_family_t family;
-        char first;
-    } known;
-    if (address && size >= (long)sizeof known && hs_signals_fetch(&known, address, sizeof known) && known.family == AF_UNIX) {
-        if (known.first)
-            hs_call_mark();
-        see_number();
-    }
-    return HS_CALL_NATIVE;
+    /* The family, in two bytes, and what the name begins with. */
+    unsigned char known[3];
+    if (!address || size < (long)sizeof known || !hs_signals_fetch(known, address, sizeof known) || (known[0] | known[1] << 8) != AF_UNIX)
+        return HS_CALL_NATIVE;
+    const long result = make(call);
+    /* Nobody is there: libc asks so for a daemon that knows users. */
+    if (result == -ENOENT || result == -ECONNREFUSED)
+        return done(call, result);
+    if (known[2])
+        hs_call_mark();
+    see_number();
+    return done(call, result);
 }
 
 /* Closes the descriptors on both sides of the runner's connection. */
@@ -557,6 +559,8 @@ static int is_placed_as_elsewhere(const struct hs_system_call *call, long result
     /* Where nobody asked for a place, the kernel gives one that is free from above: not this far down, but for a process of 100 TB. */
     if (call->number == SYS_mmap && !call->a && result > 0)
         return call->d & MAP_32BIT || !hs_own_has((uintptr_t)result, LARGEST);
+    if (call->number == SYS_mremap && !is_moved_there && result > 0 && result != call->a)
+        return !hs_own_has((uintptr_t)result, LARGEST);
     if (call->number != SYS_mmap || !call->a || result == -EINVAL || result == -EBADF || result == -EACCES)
         return 1;
     const uintptr_t made = (uintptr_t)result, wanted = (uintptr_t)call->a;
@@ -695,7 +699,7 @@ static enum hs_call_outcome send_signal(const struct hs_system_call *call)
     const int is_crash = number >= 1 && number <= 64 && crashes >> (number - 1) & 1;
     const int is_own = call->number == SYS_tkill || call->number == SYS_pidfd_send_signal || (int)call->a <= 0 ||
                        (int)call->a == calls.process;
-    const int is_for_own = call->number == SYS_tkill || (int)call->a == calls.process;
+    const int is_for_own = call->number == SYS_tkill ? HS_SYS(SYS_tgkill, calls.process, call->a, 0) == 0 : (int)call->a == calls.process;
     if (number && !is_for_own)
         see_number();
     return is_crash && is_own ? HS_CALL_AT_SITE : HS_CALL_NATIVE;
@@ -798,8 +802,8 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     case SYS_sendmsg:
     case SYS_recvmsg: return hand_message(call);
     case SYS_bind:
-    case SYS_connect: return use_address(call->b, call->c);
-    case SYS_sendto: return use_address(call->e, call->f);
+    case SYS_connect: return use_address(call, call->b, call->c);
+    case SYS_sendto: return use_address(call, call->e, call->f);
     case SYS_epoll_ctl: return HS_CALL_NATIVE;
     case SYS_select: return selects_connection(call) ? closed(call) : HS_CALL_NATIVE;
     case SYS_poll:
@@ -876,7 +880,7 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
 /* Whether a call's list of buffers has one there. */
 static int lists_own(const struct hs_system_call *call)
 {
-    struct iovec part;
+    struct iovec parts[16];
     switch (call->number) {
     case SYS_readv:
     case SYS_writev:
@@ -887,12 +891,17 @@ static int lists_own(const struct hs_system_call *call)
     case SYS_vmsplice: break;
     default: return 0;
     }
-    for (long i = 0; i < call->c && i < UIO_MAXIOV; i++) {
-        if (!hs_signals_fetch(&part, call->b + i * (long)sizeof part, sizeof part))
+    /* The kernel refuses a longer list unread. */
+    const long count = call->c >= 0 && call->c <= UIO_MAXIOV ? call->c : 0, most = sizeof parts / sizeof *parts;
+    for (long begin = 0; begin < count; begin += most) {
+        const long size = count - begin < most ? count - begin : most;
+        if (!hs_signals_fetch(parts, call->b + begin * (long)sizeof *parts, (size_t)size * sizeof *parts))
             return 0;
-        const uintptr_t from = (uintptr_t)part.iov_base;
-        if (part.iov_len && hs_own_has(from, part.iov_len) && !has_strings(from, 1))
-            return 1;
+        for (long i = 0; i < size; i++) {
+            const uintptr_t from = (uintptr_t)parts[i].iov_base;
+            if (parts[i].iov_len && hs_own_has(from, parts[i].iov_len) && !has_strings(from, 1))
+                return 1;
+        }
     }
     return 0;
 }

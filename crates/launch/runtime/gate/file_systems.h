@@ -18,6 +18,10 @@ FILE_SYSTEM(0xf15f) /* eCryptfs */
 FILE_SYSTEM(0x52654973) /* ReiserFS */
 FILE_SYSTEM(0x1cd1) /* terminals */
 FILE_SYSTEM(0x2fc12fc1) /* ZFS */
+FILE_SYSTEM(0x61756673) /* aufs */
+FILE_SYSTEM(0x6a656a62) /* shiftfs */
+FILE_SYSTEM(0xbacbacbc) /* those of VMware */
+FILE_SYSTEM(0xa501fcf5) /* VxFS */
 FILE_SYSTEM(0xca451a4e) /* bcachefs */
 FILE_SYSTEM(0xff534d42) /* CIFS */
 FILE_SYSTEM(0xfe534d42) /* SMB2 */

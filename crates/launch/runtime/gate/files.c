@@ -96,17 +96,28 @@ static int holds_files(long magic)
 /* A file system of the user's may stand in for the kernel's (lxcfs). */
 #define FUSE_MAGIC 0x65735546
 
-static int is_kernels_place(const char *path)
+/* Whether a file system has files that stand where the kernel has such as are not common. */
+static int stands_in(dev_t device)
 {
-    return is_below(path, "/proc/") || is_below(path, "/sys/");
+    static const char *const files[] = {"/proc/loadavg", "/proc/stat", "/proc/uptime", "/proc/meminfo", "/proc/cpuinfo"};
+    struct stat file;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (HS_SYS(SYS_newfstatat, AT_FDCWD, files[i], &file, 0) == 0 && file.st_dev == device)
+            return 1;
+    return 0;
 }
 
-/* A file with this name, in a file system of this kind, may be read; whether it may be written to as well. */
-static void look_at(long magic, const char *path, int writes)
+/* A file with this name, in a file system of this kind, may be read; whether it may be written to as well. `fd` is open, or negative. */
+static void look_at(long magic, long fd, const char *path, int writes)
 {
+    struct stat file;
     if (magic == SOCKETS_MAGIC)
         hs_call_mark();
-    else if ((!holds_files(magic) || (magic == FUSE_MAGIC && is_kernels_place(path))) && (writes || !is_common(path)))
+    else if (magic == FUSE_MAGIC) {
+        const long found = fd < 0 ? HS_SYS(SYS_newfstatat, AT_FDCWD, path, &file, 0) : HS_SYS(SYS_fstat, fd, &file);
+        if (found != 0 || (stands_in(file.st_dev) && (writes || !is_common(path))))
+            hs_gate_reveal();
+    } else if (!holds_files(magic) && (writes || !is_common(path)))
         /* /proc/self/status tells which signals have handlers, and a list of a control group has the process number. */
         hs_gate_reveal();
 }
@@ -124,7 +135,7 @@ void hs_files_look_at(long fd, const char *path, int writes)
     if (HS_SYS(SYS_fstatfs, fd, &system) != 0)
         hs_call_mark();
     else
-        look_at((long)system.f_type, path, writes);
+        look_at((long)system.f_type, fd, path, writes);
 }
 
 /* No descriptor is opened if that can be avoided: another thread may see its number taken. */
@@ -152,7 +163,7 @@ void hs_files_look_at_name(long directory, const char *path)
     }
     const long found = HS_SYS(SYS_statfs, path, &system);
     if (found == 0)
-        look_at((long)system.f_type, path, 0);
+        look_at((long)system.f_type, -1, path, 0);
     else if (found == -ENOMEM || found == -ENOSYS)
         hs_call_mark();
     if (HS_SYS(SYS_newfstatat, AT_FDCWD, path, &link, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(link.st_mode))

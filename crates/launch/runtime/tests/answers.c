@@ -187,8 +187,15 @@ int main(int argc, char **argv)
     } else if (strcmp(how, "signals") == 0)
         kill(1, SIGURG);
     else if (strcmp(how, "connects") == 0) {
-        const struct sockaddr_un nobody = {AF_UNIX, "\0hotstart-nobody"};
-        connect(socket(AF_UNIX, SOCK_STREAM, 0), (const struct sockaddr *)&nobody, sizeof nobody);
+        /* The kernel makes up a name. */
+        struct sockaddr_un name = {.sun_family = AF_UNIX};
+        socklen_t size = sizeof name.sun_family;
+        const int server = socket(AF_UNIX, SOCK_STREAM, 0), client = socket(AF_UNIX, SOCK_STREAM, 0);
+        bind(server, (const struct sockaddr *)&name, size);
+        size = sizeof name;
+        if (getsockname(server, (struct sockaddr *)&name, &size) != 0 || listen(server, 1) != 0 ||
+            connect(client, (const struct sockaddr *)&name, size) != 0)
+            return 1;
     } else if (strcmp(how, "limit") == 0)
         printf("%d\n", setrlimit(RLIMIT_CPU, &(struct rlimit){1, 2}));
     else

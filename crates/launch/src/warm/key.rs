@@ -241,6 +241,9 @@ pub(crate) fn of_exe(spec: &Spec<'_>, asked: &Asked, exe: &[u8]) -> Vec<u8> {
     key.push(0);
     asked.look(spec, &mut key);
     inherit(spec, &mut key);
+    if !asked.looks.python && unlike::is_long(spec) {
+        key.push(b'S');
+    }
     key
 }
 
@@ -252,9 +255,6 @@ fn inherit(spec: &Spec<'_>, key: &mut Vec<u8>) {
         for value in [limit.soft, limit.hard] {
             key.extend_from_slice(&value.unwrap_or(u64::MAX).to_ne_bytes());
         }
-    }
-    if unlike::is_long(spec) {
-        key.push(b'S');
     }
     if let Some(ignored) = spec.ignored {
         key.push(b'I');

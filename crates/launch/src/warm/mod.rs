@@ -103,5 +103,5 @@ fn refuses(spec: &Spec<'_>) -> Option<Reason> {
     if spec.extra_fds.len() + 3 > wire::FDS_MAX || !spec.extra_fds.iter().all(|(to, _)| fits(to)) {
         return Some(Reason::ManyDescriptors);
     }
-    key::refuses(spec)
+    unlike::refuses(spec).or_else(|| key::refuses(spec))
 }

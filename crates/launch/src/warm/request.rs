@@ -3,7 +3,7 @@
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 
-use super::{affinity, unlike, wire};
+use super::{affinity, wire};
 use crate::sys::channel;
 use crate::{ProcessGroup, Reason, Spec};
 
@@ -55,9 +55,6 @@ pub(crate) fn send(socket: &OwnedFd, spec: &Spec<'_>, asked: Asked<'_>) -> Resul
     let mut head = head(spec, asked, &strings, &limits);
     if head.length as usize > wire::MESSAGE_MAX {
         return Err(Failure::Request(Reason::LargeRequest));
-    }
-    if let Some(reason) = unlike::refuses(spec) {
-        return Err(Failure::Request(reason));
     }
     // Last, when the request is certain to be sent: only the request frees a bound receiver.
     let bound = asked.bind.zip(affinity::here()).filter(|(pid, processor)| processor.bind(*pid));

@@ -1,7 +1,6 @@
 //! Requests that a warm start would serve unlike a cold one, whatever the tool.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::path::PathBuf;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::LazyLock;
 
 use crate::spec::{Limit, Resource};
@@ -40,21 +39,28 @@ pub(super) fn refuses(spec: &Spec<'_>) -> Option<Reason> {
         return Some(Reason::Limits);
     }
     let is_ordinary = |fd: BorrowedFd<'_>| {
-        let path = || std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).unwrap_or_default();
         let kind = rustix::fs::fstatfs(fd).map_or(0, |found| found.f_type as u64);
-        kind == SOCKETS || is_known(kind, path)
+        kind == SOCKETS || is_known(kind, || rustix::fs::fstat(fd).ok().map(|found| found.st_dev))
     };
     let mut given = spec.stdio.iter().copied().chain(spec.extra_fds.iter().map(|(_, fd)| fd.as_fd()));
     let kind = rustix::fs::statfs(&*spec.cwd).map_or(0, |found| found.f_type as u64);
-    let is_all = is_known(kind, || spec.cwd.to_path_buf()) && given.all(is_ordinary);
+    let device = || rustix::fs::stat(&*spec.cwd).ok().map(|found| found.st_dev);
+    let is_all = is_known(kind, device) && given.all(is_ordinary);
     (!is_all).then_some(Reason::KernelFiles)
 }
 
-/// Whether a file system of this kind is known to be one of files. `path` is asked for where its name does not tell.
-fn is_known(kind: u64, path: impl FnOnce() -> PathBuf) -> bool {
+/// Whether a file system of this kind is known to be one of files. The device is asked for where its kind does not tell: it is not known
+/// to be one if it has files that stand in the kernel's places.
+fn is_known(kind: u64, device: impl FnOnce() -> Option<u64>) -> bool {
     static KNOWN: LazyLock<Vec<u64>> = LazyLock::new(|| listed().collect());
-    let is_kernels = |path: PathBuf| ["/proc", "/sys"].iter().any(|place| path.starts_with(place));
-    KNOWN.contains(&kind) && (kind != FUSE || !is_kernels(path()))
+    const PLACES: [&str; 5] = ["loadavg", "stat", "uptime", "meminfo", "cpuinfo"];
+    let stands_in = |device: u64| {
+        let has = |name: &&str| {
+            rustix::fs::stat(format!("/proc/{name}").as_str()).is_ok_and(|found| found.st_dev == device)
+        };
+        PLACES.iter().any(has)
+    };
+    KNOWN.contains(&kind) && (kind != FUSE || device().is_some_and(|device| !stands_in(device)))
 }
 
 fn listed() -> impl Iterator<Item = u64> {

@@ -17,6 +17,10 @@ int hs_imports_is_libcs(const char *path)
     return starts(path, "/lib/libc.so.");
 }
 
+void hs_imports_prepare(void)
+{
+}
+
 int hs_imports_have(uintptr_t place)
 {
     return place == 0;
