@@ -156,7 +156,8 @@ fn surroundings(random: &mut Random) -> Request {
     }
     request.umask = random.one_in(8).then(|| if random.one_in(2) { 0o027 } else { 0 });
     if random.one_in(12) {
-        request.limits.push(Limited::Files(64));
+        // With fewer than 256 no start is warm.
+        request.limits.push(Limited::Files(260));
     }
     if random.one_in(16) {
         request.limits.push(Limited::FileSize(1 << 20));
