@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 50] = [
+const SOURCES: [&str; 51] = [
     "fork/entry.c",
     "io.c",
     "fork/asked.c",
@@ -34,6 +34,7 @@ const SOURCES: [&str; 50] = [
     "gate/calls.c",
     "gate/children.c",
     "gate/files.c",
+    "gate/places.c",
     "gate/signals.c",
     "gate/stacks.c",
     "gate/table.c",

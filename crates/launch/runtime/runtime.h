@@ -328,6 +328,8 @@ HS_HIDDEN uint64_t hs_call_actions(void);
 HS_HIDDEN void hs_call_note_action(long number);
 HS_HIDDEN void hs_call_note_limit(void);
 HS_HIDDEN void hs_call_begin(void);
+HS_HIDDEN HS_GENERAL int hs_places_are_as_elsewhere(const struct hs_system_call *call, long result);
+HS_HIDDEN HS_GENERAL int hs_places_point_to_own(const struct hs_system_call *call);
 HS_HIDDEN void hs_call_end(void);
 HS_HIDDEN void hs_call_stop_others(void);
 

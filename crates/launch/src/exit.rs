@@ -89,7 +89,7 @@ pub enum Reason {
     ManyDescriptors,
     /// Arguments and environment are longer than a request can be.
     LargeRequest,
-    /// The working directory, or a descriptor, is in a file system that may tell of the process.
+    /// The working directory or a descriptor is on a file system whose files may depend on the process.
     KernelFiles,
     /// The program cannot be read.
     Unreadable,
@@ -197,7 +197,7 @@ impl fmt::Display for Reason {
             Reason::LoaderVariable => "the environment steers the loader",
             Reason::ManyDescriptors => "too many descriptors, or too high numbers",
             Reason::LargeRequest => "arguments and environment are too long",
-            Reason::KernelFiles => "its directory, or a descriptor that it is given, is in no known file system",
+            Reason::KernelFiles => "the working directory or a descriptor is on a file system that is not on the list",
             Reason::Unreadable => "the program cannot be read",
             Reason::NotElf => "not an ELF file",
             Reason::Script => "a script",

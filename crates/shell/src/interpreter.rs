@@ -1,7 +1,7 @@
-//! The Python with which lit starts its own `cat` and `diff`. These run natively only where it would start and do as always.
+//! Decides whether lit's `cat` and `diff`, which are Python programs, may run natively.
 //!
-//! A script may limit it, or give it variables by which it fails, prints more, or loads other libraries. An allow-list decides: with any
-//! other variable of Python's or of the loader's, Python itself is started.
+//! A test can make Python fail, print more, or load other libraries: by a limit, or by a variable. An allow-list decides. With any other
+//! variable of Python or of the loader, Python is started as lit does.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -39,19 +39,16 @@ const CACHE: &str = "/etc/ld.so.cache";
 /// What tells that a directory has changed: device, number, and the time of the last change.
 type State = (u64, u64, i64, i64);
 
-/// Returns whether Python, started from this shell, would be as without its limits and variables. lit sets `PYTHONPATH` itself.
+/// Returns whether neither the limits nor the variables of this shell change how Python runs. lit sets `PYTHONPATH` itself.
 pub(crate) fn is_plain(shell: &Shell, python: Option<&Path>) -> bool {
-    shell.limits.is_empty() && is_unsteered(&shell.vars.all(), python)
+    shell.limits.is_empty() && is_unchanged(&shell.vars.all(), python)
 }
 
-fn is_unsteered(vars: &Environment, python: Option<&Path>) -> bool {
+fn is_unchanged(vars: &Environment, python: Option<&Path>) -> bool {
     vars.iter().all(|(name, value)| {
         let name = name.as_bytes();
         if name.starts_with(b"PYTHON") {
-            let is_seed = || is_seed(value.as_bytes());
-            name == b"PYTHONPATH"
-                || HARMLESS.iter().any(|harmless| name == harmless.as_bytes())
-                || (name == b"PYTHONHASHSEED" && is_seed())
+            name == b"PYTHONPATH" || is_harmless(name, value.as_bytes())
         } else if name == b"LD_LIBRARY_PATH" {
             let mut parts = value.as_bytes().split(|&byte| matches!(byte, b':' | b';'));
             value.is_empty() || parts.all(|part| hides_nothing(part, python))
@@ -61,9 +58,10 @@ fn is_unsteered(vars: &Environment, python: Option<&Path>) -> bool {
     })
 }
 
-/// Returns whether Python accepts this value, which is a number of 32 bits.
-fn is_seed(value: &[u8]) -> bool {
-    value == b"random" || (!value.is_empty() && value.len() < 10 && value.iter().all(u8::is_ascii_digit))
+/// Returns whether this variable of Python changes nothing in a program that prints neither hashes nor sets. Python refuses some seeds.
+pub(crate) fn is_harmless(name: &[u8], value: &[u8]) -> bool {
+    let is_seed = || value == b"random" || (value.len() < 10 && value.iter().all(u8::is_ascii_digit));
+    HARMLESS.iter().any(|harmless| name == harmless.as_bytes()) || (name == b"PYTHONHASHSEED" && is_seed())
 }
 
 /// Returns whether this directory of LD_LIBRARY_PATH has no library that Python may load from elsewhere.
@@ -130,11 +128,11 @@ mod tests {
         let mut vars = Environment::default();
         vars.set("PATH", "/bin");
         vars.set(name, value);
-        is_unsteered(&vars, None)
+        is_unchanged(&vars, None)
     }
 
     #[test]
-    fn variables_that_steer_python_or_its_loader_start_it() {
+    fn variables_that_change_python_or_its_loader_start_it() {
         for (name, value) in [
             ("PYTHONPATH", "/lit"),
             ("PYTHONHASHSEED", "0"),
@@ -150,7 +148,6 @@ mod tests {
         for (name, value) in [
             ("PYTHONHOME", "/opt/python"),
             ("PYTHONHASHSEED", "abc"),
-            ("PYTHONHASHSEED", ""),
             ("PYTHONMALLOC", "foo"),
             ("PYTHONVERBOSE", "1"),
             ("LD_PRELOAD", "/missing.so"),

@@ -27,7 +27,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -54,8 +53,6 @@
 #define CLEAR_HANDLERS 0x100000000ul
 /* The part of a thread's stack that is known where libc does not tell its size. */
 #define SHORT_STACK (128 * 1024ul)
-/* More than lies below any place of a mapping. */
-#define LARGEST (1ul << 47)
 /* A number that no descriptor has. */
 #define NO_FD 0x7fffffff
 
@@ -520,53 +517,6 @@ static int futex_is_known(long operation)
     }
 }
 
-#define PAGE 4096ul
-
-static int has_strings(uintptr_t from, size_t size)
-{
-    const struct hs_place strings = hs_strings_place();
-    const uintptr_t begin = (uintptr_t)strings.from;
-    return from < begin + strings.size && begin < from + size;
-}
-
-/* Whether a call is about pages of arguments or environment. In a fresh process these are pages of its stack. */
-int hs_call_is_about_strings(const struct hs_system_call *call)
-{
-    if (call->number == SYS_brk)
-        return 0;
-    if (call->number == SYS_mremap && has_strings((uintptr_t)call->e, (size_t)call->c))
-        return 1;
-    return has_strings((uintptr_t)call->a, (size_t)call->b);
-}
-
-/* Whether an argument of a call is an address there. (In the registers of arguments that a call does not have, anything may be.) */
-int hs_call_points_to_strings(long argument)
-{
-    return has_strings((uintptr_t)argument, 1);
-}
-
-/* Whether a call other than brk has had the answer that a fresh process would have, where the runtime has mapped nothing. The kernel takes
- * an address for a wish, and makes it that of a page. */
-static int is_placed_as_elsewhere(const struct hs_system_call *call, long result)
-{
-    const int makes = call->number == SYS_mmap || call->number == SYS_mremap;
-    const int is_moved_there = call->number == SYS_mremap && call->d & MREMAP_FIXED;
-    if (makes && result == -ENOMEM)
-        return 0;
-    if ((call->a && hs_own_has((uintptr_t)call->a, (size_t)call->b)) ||
-        (is_moved_there && hs_own_has((uintptr_t)call->e, (size_t)call->c)))
-        return 0;
-    /* Where nobody asked for a place, the kernel gives one that is free from above: not this far down, but for a process of 100 TB. */
-    if (call->number == SYS_mmap && !call->a && result > 0)
-        return call->d & MAP_32BIT || !hs_own_has((uintptr_t)result, LARGEST);
-    if (call->number == SYS_mremap && !is_moved_there && result > 0 && result != call->a)
-        return !hs_own_has((uintptr_t)result, LARGEST);
-    if (call->number != SYS_mmap || !call->a || result == -EINVAL || result == -EBADF || result == -EACCES)
-        return 1;
-    const uintptr_t made = (uintptr_t)result, wanted = (uintptr_t)call->a;
-    return made - wanted < PAGE || wanted - made < PAGE;
-}
-
 /* A refusal may be due to what the worker has mapped beside the tool's own memory. The constructors of a library that is opened now are
  * given the arguments of the zygote, unless the loader was told others. */
 static enum hs_call_outcome map(struct hs_system_call *call)
@@ -578,7 +528,7 @@ static enum hs_call_outcome map(struct hs_system_call *call)
     if (hs_call_is_about_strings(call) || (number == SYS_mmap && call->d & MAP_GROWSDOWN))
         hs_call_mark();
     const long result = hs_mappings_call(call);
-    if (number == SYS_brk ? wanted && result != wanted : !is_placed_as_elsewhere(call, result))
+    if (number == SYS_brk ? wanted && result != wanted : !hs_places_are_as_elsewhere(call, result))
         hs_call_mark();
     return done(call, result);
 }
@@ -877,45 +827,6 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     }
 }
 
-/* Whether a call's list of buffers has one there. */
-static int lists_own(const struct hs_system_call *call)
-{
-    struct iovec parts[16];
-    switch (call->number) {
-    case SYS_readv:
-    case SYS_writev:
-    case SYS_preadv:
-    case SYS_pwritev:
-    case SYS_preadv2:
-    case SYS_pwritev2:
-    case SYS_vmsplice: break;
-    default: return 0;
-    }
-    /* The kernel refuses a longer list unread. */
-    const long count = call->c >= 0 && call->c <= UIO_MAXIOV ? call->c : 0, most = sizeof parts / sizeof *parts;
-    for (long begin = 0; begin < count; begin += most) {
-        const long size = count - begin < most ? count - begin : most;
-        if (!hs_signals_fetch(parts, call->b + begin * (long)sizeof *parts, (size_t)size * sizeof *parts))
-            return 0;
-        for (long i = 0; i < size; i++) {
-            const uintptr_t from = (uintptr_t)parts[i].iov_base;
-            if (parts[i].iov_len && hs_own_has(from, parts[i].iov_len) && !has_strings(from, 1))
-                return 1;
-        }
-    }
-    return 0;
-}
-
-/* Whether an argument of a call is an address at which the kernel would find nothing in a fresh process. */
-static int points_to_own(const struct hs_system_call *call)
-{
-    const long arguments[] = {call->a, call->b, call->c, call->d, call->e, call->f};
-    for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++)
-        if (hs_own_has((uintptr_t)arguments[i], 0) && !has_strings((uintptr_t)arguments[i], 1))
-            return 1;
-    return lists_own(call);
-}
-
 enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs_call_place *place)
 {
     const long number = call->number;
@@ -926,7 +837,7 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
             hs_threads_leave();
         hs_threads_note(number);
     }
-    if (points_to_own(call))
+    if (hs_places_point_to_own(call))
         hs_call_mark();
     hs_children_look(call);
 #ifndef HS_WITHOUT_STACKS

@@ -1,5 +1,5 @@
-/* File systems in which nothing is the process's own, as statfs tells them. What includes this defines FILE_SYSTEM; the runner reads it
- * as well (crates/launch/src/warm/unlike.rs). */
+/* File systems whose files do not depend on the process that reads them, by the numbers that statfs returns. The file that includes this
+ * one defines FILE_SYSTEM. The runner reads it, too (crates/launch/src/warm/refused.rs). */
 FILE_SYSTEM(0xef53) /* ext2 to ext4 */
 FILE_SYSTEM(0x58465342) /* XFS */
 FILE_SYSTEM(0x9123683e) /* Btrfs */

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use super::exe;
 use super::observe::stdio::{self, Class};
+use super::refused;
 use super::search::{self, Search};
-use super::unlike;
 use crate::sys::limits;
 use crate::{EnvBlock, Limit, Reason, Spec};
 
@@ -241,7 +241,7 @@ pub(crate) fn of_exe(spec: &Spec<'_>, asked: &Asked, exe: &[u8]) -> Vec<u8> {
     key.push(0);
     asked.look(spec, &mut key);
     inherit(spec, &mut key);
-    if !asked.looks.python && unlike::is_long(spec) {
+    if !asked.looks.python && refused::is_long(spec) {
         key.push(b'S');
     }
     key

@@ -16,11 +16,11 @@ mod maker;
 pub(crate) mod observe;
 mod policy;
 mod pool;
+mod refused;
 mod request;
 pub(crate) mod script;
 mod search;
 mod starter;
-mod unlike;
 pub(crate) mod wire;
 mod worker;
 mod zygote;
@@ -103,5 +103,5 @@ fn refuses(spec: &Spec<'_>) -> Option<Reason> {
     if spec.extra_fds.len() + 3 > wire::FDS_MAX || !spec.extra_fds.iter().all(|(to, _)| fits(to)) {
         return Some(Reason::ManyDescriptors);
     }
-    unlike::refuses(spec).or_else(|| key::refuses(spec))
+    refused::refuses(spec).or_else(|| key::refuses(spec))
 }

@@ -21,7 +21,7 @@ use super::request::{self, Asked, Failure};
 use super::script::Script;
 use super::search::Search;
 use super::worker::{Link, Origin, Worker};
-use super::{key, starter, unlike, wire};
+use super::{key, refused, starter, wire};
 use crate::slots::{Entry, Slot, Slots};
 use crate::sys::{channel, clock, spawn, wait};
 use crate::{Limit, ProcessGroup, Reason, Spec};
@@ -388,7 +388,7 @@ pub(super) fn name(spec: &Spec<'_>) -> io::Result<CString> {
 
 /// Returns an argument as long as all of a request can be.
 pub(super) fn long_argument() -> CString {
-    CString::new(vec![b'x'; unlike::LONGEST]).expect("it has no NUL")
+    CString::new(vec![b'x'; refused::LONGEST]).expect("it has no NUL")
 }
 
 /// Settings that a zygote has from its own exec, and each fork from it.
@@ -450,7 +450,7 @@ fn spawn_stopped(
     if argv.is_empty() {
         argv = vec![CString::default(); if traits.python.is_some() { 1 } else { wire::ROOM }];
         argv[0] = name(spec).map_err(|_| Reason::System)?;
-        if traits.python.is_none() && unlike::is_long(spec) {
+        if traits.python.is_none() && refused::is_long(spec) {
             argv[wire::ROOM - 1] = long_argument();
         }
     }

@@ -15,6 +15,7 @@ use hotstart_inputs::{Input, Looks, State};
 use hotstart_model::{ColdTools, Dialect, Environment, Interpreter, Program, Script};
 
 use super::trust::{Aspect, Mark};
+use crate::interpreter::is_harmless;
 
 /// What installers write after the first line: pip, older pip, uv.
 const WRAPPERS: [&str; 3] = [
@@ -33,8 +34,6 @@ const MODULES: &str =
 const SOURCES: &str = "f3fc0c40a53cd1042a2e9dcc34d42f6b553b52a0291c98e9673d1a8beb95ba40";
 /// CPythons 3.10 to 3.14.
 const VERSIONS: std::ops::RangeInclusive<u32> = 10..=14;
-/// Variables of Python's that change nothing here.
-const HARMLESS: [&str; 3] = ["PYTHONHASHSEED", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"];
 /// Variables that lit sets anew in each run or for each test: a directory for temporary files, of which the program makes none, and the
 /// test's name.
 const TEMPORARY: [&str; 5] = ["TMPDIR", "TMP", "TEMP", "TEMPDIR", "LIT_CURRENT_TESTCASE"];
@@ -49,13 +48,10 @@ pub(super) fn counts(name: &OsStr) -> bool {
 
 /// Whether a start is one of those whose answers are known.
 pub(super) fn is_plain(program: &Path, env: &Environment) -> bool {
-    let is_harmless = |name: &OsStr| HARMLESS.iter().any(|harmless| name == *harmless);
     let is_known = |(name, value): (&OsStr, &OsStr)| {
-        let is_pythons = name.as_bytes().starts_with(b"PYTHON") && !is_harmless(name);
-        // The interpreter refuses some values.
-        let is_seed = name == "PYTHONHASHSEED";
-        let is_number = value.len() < 10 && value.as_bytes().iter().all(u8::is_ascii_digit);
-        !is_pythons && name != "FILECHECK_FEATURE_ENABLE" && (!is_seed || value == "random" || is_number)
+        let (name, value) = (name.as_bytes(), value.as_bytes());
+        let is_pythons = name.starts_with(b"PYTHON") && !is_harmless(name, value);
+        !is_pythons && name != b"FILECHECK_FEATURE_ENABLE"
     };
     program.is_absolute() && env.iter().all(is_known)
 }

@@ -27,7 +27,7 @@ use crate::warm::exe;
 use crate::warm::files::Files;
 use crate::warm::identity::Aspect;
 use crate::warm::key::Looks;
-use crate::warm::unlike;
+use crate::warm::refused;
 use crate::warm::wire;
 use crate::warm::zygote::Means;
 
@@ -502,7 +502,7 @@ impl<'a> Run<'a> {
             return refuse(Reason::KeepsArguments, "the system reads what cannot be read");
         }
         match after {
-            After::Opened(_) if result >= unlike::OPEN_FILES as i64 => {
+            After::Opened(_) if result >= refused::OPEN_FILES as i64 => {
                 return refuse(Reason::Limits, format!("{result} descriptors are open before main"));
             }
             After::Opened(what) if result >= 0 => drop(self.opened.insert(result as i32, what)),

@@ -1,4 +1,4 @@
-//! Requests that a warm start would serve unlike a cold one, whatever the tool.
+//! Requests that are started cold whatever the tool, because a warm start could be told from a cold one.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::LazyLock;
@@ -8,29 +8,30 @@ use crate::{Reason, Spec};
 
 use super::wire;
 
-/// The file systems in which nothing is a process's own: one list for the gate and for this.
+/// The file systems whose files do not depend on the process that reads them. The gate uses the same list.
 const FILE_SYSTEMS: &str = include_str!("../../runtime/gate/file_systems.h");
-/// Sockets, of which no path tells (`SOCKFS_MAGIC`).
+/// The file system of sockets without a name (`SOCKFS_MAGIC`).
 const SOCKETS: u64 = 0x534f_434b;
-/// A file system of the user's may stand in for the kernel's (`FUSE_SUPER_MAGIC`, lxcfs).
+/// FUSE (`FUSE_SUPER_MAGIC`). In LXC containers it provides files of `/proc` (lxcfs).
 const FUSE: u64 = 0x6573_5546;
-/// Under a smaller limit on open files the loader or a constructor may find no descriptor left. The zygote has had its own limit then,
-/// and observation refuses a constructor that has so many open.
+/// Under a lower limit on open files, the loader or a constructor may run out of descriptors. A zygote loads under the runner's limit, so
+/// such a request is cold. Observation refuses a constructor that opens this many.
 pub(super) const OPEN_FILES: u64 = 256;
-/// The stack that the kernel has counted for a zygote's arguments, which are empty.
+/// The part of the stack limit that a zygote's empty arguments use, in bytes.
 const STACK: usize = wire::ROOM * size_of::<usize>();
-/// One argument of all that a request may have (`HS_MESSAGE_MAX`), in whole pages and below the kernel's 128 KiB (`MAX_ARG_STRLEN`).
+/// The length of an argument that is as long as all strings of a request can be (`HS_MESSAGE_MAX`), in bytes: whole pages, and below
+/// the kernel's limit of 128 KiB (`MAX_ARG_STRLEN`).
 pub(super) const LONGEST: usize = 120 * 1024;
 
-/// Returns whether arguments and environment are longer than a zygote's. The kernel counts them for the limit of the stack, so a cold
-/// process would overflow sooner than a fork: such requests have zygotes with an argument of [`LONGEST`].
+/// Returns whether arguments and environment take more of the stack limit than a zygote's do. A cold process would then overflow its
+/// stack earlier than a fork. The zygotes of such requests have an argument of [`LONGEST`] bytes.
 pub(super) fn is_long(spec: &Spec<'_>) -> bool {
     let strings: usize = spec.argv.iter().map(|argument| argument.len() + 1).sum();
     let pointers = (spec.argv.len() + spec.env.count()) * size_of::<usize>();
     strings + spec.env.blob().len() + pointers > STACK
 }
 
-/// Returns why this request is not to be served warm.
+/// Returns the reason for which this request is started cold, if any.
 pub(super) fn refuses(spec: &Spec<'_>) -> Option<Reason> {
     let is_low = |limit: &Limit| {
         limit.resource == Resource::OpenFiles && limit.soft.is_some_and(|soft| soft < OPEN_FILES)
@@ -49,8 +50,8 @@ pub(super) fn refuses(spec: &Spec<'_>) -> Option<Reason> {
     (!is_all).then_some(Reason::KernelFiles)
 }
 
-/// Whether a file system of this kind is known to be one of files. The device is asked for where its kind does not tell: it is not known
-/// to be one if it has files that stand in the kernel's places.
+/// Returns whether the files of this file system do not depend on the process that reads them. For FUSE, that is so unless it provides
+/// files of `/proc`; `device` returns its device number.
 fn is_known(kind: u64, device: impl FnOnce() -> Option<u64>) -> bool {
     static KNOWN: LazyLock<Vec<u64>> = LazyLock::new(|| listed().collect());
     const PLACES: [&str; 5] = ["loadavg", "stat", "uptime", "meminfo", "cpuinfo"];

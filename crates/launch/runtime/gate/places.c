@@ -1,0 +1,105 @@
+/* Addresses among the arguments and answers of a system call: where they would lie, and what would be there, in a fresh process.
+ *
+ * The runtime has mapped memory of its own, and the strings of a request lie elsewhere than on the stack.
+ */
+#define _GNU_SOURCE
+/* A patched call keeps vector registers, as the system call would. */
+#pragma GCC target("general-regs-only")
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include "runtime.h"
+
+#if HS_RESETS
+
+#define PAGE 4096ul
+/* More than lies below any place of a mapping. */
+#define LARGEST (1ul << 47)
+
+static int has_strings(uintptr_t from, size_t size)
+{
+    const struct hs_place strings = hs_strings_place();
+    const uintptr_t begin = (uintptr_t)strings.from;
+    return from < begin + strings.size && begin < from + size;
+}
+
+/* Whether a call is about pages of arguments or environment. In a fresh process these are pages of its stack. */
+int hs_call_is_about_strings(const struct hs_system_call *call)
+{
+    if (call->number == SYS_brk)
+        return 0;
+    if (call->number == SYS_mremap && has_strings((uintptr_t)call->e, (size_t)call->c))
+        return 1;
+    return has_strings((uintptr_t)call->a, (size_t)call->b);
+}
+
+/* Whether an argument of a call is an address there. (In the registers of arguments that a call does not have, anything may be.) */
+int hs_call_points_to_strings(long argument)
+{
+    return has_strings((uintptr_t)argument, 1);
+}
+
+/* Whether a call other than brk has had the answer that a fresh process would have, where the runtime has mapped nothing. The kernel takes
+ * an address for a wish, and makes it that of a page. */
+int hs_places_are_as_elsewhere(const struct hs_system_call *call, long result)
+{
+    const int makes = call->number == SYS_mmap || call->number == SYS_mremap;
+    const int is_moved_there = call->number == SYS_mremap && call->d & MREMAP_FIXED;
+    if (makes && result == -ENOMEM)
+        return 0;
+    if ((call->a && hs_own_has((uintptr_t)call->a, (size_t)call->b)) ||
+        (is_moved_there && hs_own_has((uintptr_t)call->e, (size_t)call->c)))
+        return 0;
+    /* Where nobody asked for a place, the kernel gives one that is free from above: not this far down, but for a process of 100 TB. */
+    if (call->number == SYS_mmap && !call->a && result > 0)
+        return call->d & MAP_32BIT || !hs_own_has((uintptr_t)result, LARGEST);
+    if (call->number == SYS_mremap && !is_moved_there && result > 0 && result != call->a)
+        return !hs_own_has((uintptr_t)result, LARGEST);
+    if (call->number != SYS_mmap || !call->a || result == -EINVAL || result == -EBADF || result == -EACCES)
+        return 1;
+    const uintptr_t made = (uintptr_t)result, wanted = (uintptr_t)call->a;
+    return made - wanted < PAGE || wanted - made < PAGE;
+}
+
+/* Whether a call's list of buffers has one there. */
+static int lists_own(const struct hs_system_call *call)
+{
+    struct iovec parts[16];
+    switch (call->number) {
+    case SYS_readv:
+    case SYS_writev:
+    case SYS_preadv:
+    case SYS_pwritev:
+    case SYS_preadv2:
+    case SYS_pwritev2:
+    case SYS_vmsplice: break;
+    default: return 0;
+    }
+    /* The kernel refuses a longer list unread. */
+    const long count = call->c >= 0 && call->c <= UIO_MAXIOV ? call->c : 0, most = sizeof parts / sizeof *parts;
+    for (long begin = 0; begin < count; begin += most) {
+        const long size = count - begin < most ? count - begin : most;
+        if (!hs_signals_fetch(parts, call->b + begin * (long)sizeof *parts, (size_t)size * sizeof *parts))
+            return 0;
+        for (long i = 0; i < size; i++) {
+            const uintptr_t from = (uintptr_t)parts[i].iov_base;
+            if (parts[i].iov_len && hs_own_has(from, parts[i].iov_len) && !has_strings(from, 1))
+                return 1;
+        }
+    }
+    return 0;
+}
+
+/* Whether an argument of a call is an address at which the kernel would find nothing in a fresh process. */
+int hs_places_point_to_own(const struct hs_system_call *call)
+{
+    const long arguments[] = {call->a, call->b, call->c, call->d, call->e, call->f};
+    for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++)
+        if (hs_own_has((uintptr_t)arguments[i], 0) && !has_strings((uintptr_t)arguments[i], 1))
+            return 1;
+    return lists_own(call);
+}
+
+#endif
