@@ -14,10 +14,10 @@
 
 #define MEGABYTE (1l << 20)
 /* What counts as little, and what the acts use. */
-#define LITTLE_NS 120000000l
-#define MUCH_NS 170000000l
+#define LITTLE_NS 250000000l
+#define MUCH_NS 320000000l
 #define LITTLE_PEAK_KB (64l << 10)
-#define MUCH_MEMORY (96 * MEGABYTE)
+#define MUCH_MEMORY (80 * MEGABYTE)
 #define LITTLE_RESIDENT_KB (16l << 10)
 #define LITTLE_OUTPUT (4 * MEGABYTE)
 
@@ -51,8 +51,13 @@ DISTURB(use_time)
     say("used");
 }
 
+/* Once in a run, too: page faults cost CPU time, which other acts look at. */
 static void touch_much(void)
 {
+    static int used;
+    if (used)
+        return say("touched");
+    used = 1;
     char *block = mmap(NULL, MUCH_MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (block == MAP_FAILED)
         return say("none");
