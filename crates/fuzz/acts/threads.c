@@ -87,6 +87,10 @@ static void *wait_condition(void *argument)
 DISTURB(thread_left_in_condition)
 {
     pthread_t thread;
+    /* It could not begin. */
+    if (pthread_mutex_trylock(&gate) != 0)
+        return say("locked");
+    pthread_mutex_unlock(&gate);
     int before = begun_threads, failed = pthread_create(&thread, NULL, wait_condition, NULL);
     while (!failed && begun_threads == before)
         sched_yield();

@@ -10,6 +10,7 @@
 #ifndef HOTSTART_RUNTIME_H
 #define HOTSTART_RUNTIME_H
 
+#include <sys/types.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -165,7 +166,7 @@ HS_HIDDEN void hs_title_hide_zygote(void);
 HS_HIDDEN void hs_title_show(void);
 
 /* bind.c */
-HS_HIDDEN void hs_bind_all(void);
+HS_HIDDEN int hs_bind_all(void);
 HS_HIDDEN void hs_bind_learn(void *(*before)(void **place), void (*keep)(void **place));
 
 /* affinity.c */
@@ -311,6 +312,7 @@ enum hs_call_seen {
     HS_SEEN_THREADS = 1u << 3,
     HS_SEEN_TIMERS = 1u << 4,
     HS_SEEN_LIMITS = 1u << 5,
+    HS_SEEN_SHARED = 1u << 6, /* a file was mapped that others see */
 };
 HS_HIDDEN enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs_call_place *place);
 HS_HIDDEN int hs_call_may_be_patched(long number);
@@ -322,6 +324,9 @@ HS_HIDDEN void hs_call_mark(void);
 HS_HIDDEN HS_GENERAL int hs_files_equal(const char *a, const char *b);
 HS_HIDDEN void hs_files_look_at(long fd, const char *path, int writes);
 HS_HIDDEN void hs_files_look_at_name(long directory, const char *path);
+HS_HIDDEN void hs_files_look_at_link(long directory, const char *path);
+HS_HIDDEN void hs_files_look_at_answer(long directory, const char *path, dev_t device);
+HS_HIDDEN void hs_files_begin(void);
 
 HS_HIDDEN uint32_t hs_call_seen(void);
 HS_HIDDEN uint64_t hs_call_actions(void);
@@ -528,6 +533,7 @@ HS_HIDDEN uintptr_t hs_watch_arrive_by_slot(uintptr_t slot);
 
 /* threads.c */
 /* Returns 0 if no other thread is left. */
+HS_HIDDEN int hs_threads_share_memory(int of_files);
 HS_HIDDEN int hs_threads_end(void);
 HS_HIDDEN HS_GENERAL void hs_threads_leave(void) __attribute__((noreturn));
 HS_HIDDEN HS_GENERAL void hs_threads_note(long number);

@@ -178,6 +178,7 @@ fn what_cannot_be_put_back_ends_the_worker_and_not_the_answer() {
         ("timer", Retirement::Timers),
         // The tool knows its own process number, which later runs would have as well.
         ("late", Retirement::Number),
+        ("shares", Retirement::Number),
         ("protect", Retirement::Mappings),
         ("over", Retirement::Mappings),
         ("nice", Retirement::Calls),

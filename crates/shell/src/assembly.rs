@@ -206,7 +206,8 @@ impl<'c, 'a> Assembly<'c, 'a> {
             return Ok((self.python(), args, Some(refused_launcher())));
         }
         let python = self.context.script.lit_python.as_deref();
-        let task = Task::find(&args, self.dialect()).filter(|_| interpreter::is_plain(shell, python));
+        let may_be = |task: &Task| interpreter::is_plain(shell, python) && task.has_plain_files(shell.cwd());
+        let task = Task::find(&args, self.dialect()).filter(may_be);
         if task.is_none() {
             let name = std::mem::take(&mut args[0]);
             let program = self.by_python(&name).ok_or_else(|| Halt::internal(&name, "no Python is known"))?;

@@ -1,4 +1,5 @@
-/* Binds the functions that ld.so would bind at their first call, so that no fork has to.
+/* Binds the functions that ld.so would bind at their first call, so that no fork has to. What a constructor has put into a slot stays
+ * there.
  *
  * LD_BIND_NOW would do so, too, but would stay in force for libraries opened later. There it turns an undefined function that is never
  * called into an error. A slot is bound here only if ld.so can give no other answer: the object was loaded at the start, so that it is
@@ -23,6 +24,7 @@ struct object {
     ElfW(Addr) base;
     const ElfW(Rela) *slots;
     size_t slot_count;
+    void *const *table; /* of slots: the first ones are the loader's own */
     const ElfW(Sym) *symbols;
     const char *strings;
     const ElfW(Half) *versions;
@@ -38,6 +40,7 @@ static void read_dynamic(const struct link_map *map, struct object *out)
         switch (entry->d_tag) {
         case DT_JMPREL: out->slots = (const void *)entry->d_un.d_ptr; break;
         case DT_PLTRELSZ: out->slot_count = entry->d_un.d_val / sizeof *out->slots; break;
+        case DT_PLTGOT: out->table = (void *const *)entry->d_un.d_ptr; break;
         case DT_SYMTAB: out->symbols = (const void *)entry->d_un.d_ptr; break;
         case DT_STRTAB: out->strings = (const void *)entry->d_un.d_ptr; break;
         case DT_VERSYM: out->versions = (const void *)entry->d_un.d_ptr; break;
@@ -53,6 +56,9 @@ static void read_dynamic(const struct link_map *map, struct object *out)
     }
     /* ld.so turns these into addresses, except in objects whose dynamic section cannot be written (the vDSO). */
     out->skip |= !out->slots || !out->symbols || !out->strings || (ElfW(Addr))out->symbols < map->l_addr;
+    /* A tracer puts its own function there, which all calls come to that are not bound. */
+    if (!out->skip)
+        out->skip = !out->table || out->table[1] != map || !hs_imports_have((uintptr_t)out->table[2]);
 }
 
 static const char *version_name(const struct object *object, ElfW(Half) index)
@@ -74,11 +80,16 @@ static const char *version_name(const struct object *object, ElfW(Half) index)
 #define LAZY_MAX 65536
 #define CHOSEN_MAX 256
 
+struct range {
+    ElfW(Addr) low, high;
+};
+
 /* An object, in ld.so's order. */
 struct library {
     /* Where its symbols may be. dladdr goes through all symbols of a library for each that is asked for, which took mlir-opt more than 20
      * seconds. */
     ElfW(Addr) low, high, base;
+    struct range text;
     const ElfW(Dyn) *dynamic;
     int knows_versions;
     /* NULL in what the kernel maps, which is in no scope; `hash` where there is none of GNU's style. */
@@ -104,6 +115,8 @@ static struct {
     /* Functions that libraries choose. */
     const char *chosen[CHOSEN_MAX];
     size_t chosen_count;
+    /* A lookup has failed, which leaves its message on the heap. */
+    int has_failed;
 } known;
 
 static void read_tables(struct library *out)
@@ -139,6 +152,8 @@ static int note_library(struct dl_phdr_info *info, size_t size, void *data)
             out->low = low;
         if (part->p_type == PT_LOAD && high > out->high)
             out->high = high;
+        if (part->p_type == PT_LOAD && part->p_flags & PF_X && !out->text.high)
+            out->text = (struct range){low, high};
         if (part->p_type == PT_DYNAMIC)
             out->dynamic = (const void *)low;
     }
@@ -295,6 +310,7 @@ static int is_shadowed(const char *name, const void *address)
     void *first = dlsym(RTLD_DEFAULT, name);
     if (is_own(first))
         first = dlsym(RTLD_NEXT, name);
+    known.has_failed |= !first;
     return first != address;
 }
 
@@ -307,9 +323,11 @@ static void *find(const struct object *object, const ElfW(Rela) *slot)
         return NULL;
     ElfW(Half) version = object->versions ? object->versions[index] & 0x7fff : 0;
     const char *wanted = version > 1 ? version_name(object, version) : NULL;
-    if (version > 1 && !wanted)
+    /* What nobody defines is not asked for. */
+    if ((version > 1 && !wanted) || !first_definer(name, 1))
         return NULL;
     void *address = wanted ? dlvsym(RTLD_DEFAULT, name, wanted) : dlsym(RTLD_DEFAULT, name);
+    known.has_failed |= !address;
     if (wanted)
         return address && !is_shadowed(name, address) ? address : NULL;
     return address && !knows_versions(address) ? address : NULL;
@@ -337,10 +355,6 @@ void hs_bind_learn(void *(*before)(void **place), void (*keep)(void **place))
     known.lazy_count = left;
 }
 
-struct range {
-    ElfW(Addr) low, high;
-};
-
 static struct range program_range(ElfW(Addr) base)
 {
     const ElfW(Phdr) *header = (const void *)getauxval(AT_PHDR);
@@ -363,7 +377,29 @@ static void *answer(const struct object *object, const ElfW(Rela) *slot, const c
     return definer && (is_in(definer, address) || is_own(address)) ? address : NULL;
 }
 
-static void bind_object(const struct object *object, const struct range *program)
+/* Whether a slot is as the linker has made it, and ld.so leaves it: it leads to its own entry in the object's linkage table, which pushes the
+ * slot's number. Another content is ld.so's answer, or what somebody has written there in its place. */
+static int is_lazy(const struct library *in, void *content, size_t index)
+{
+    const unsigned char *at = content;
+    uint32_t number;
+    if ((ElfW(Addr))at < in->text.low || (ElfW(Addr))at + 16 > in->text.high)
+        return 0;
+#ifdef __x86_64__
+    static const unsigned char landing[] = {0xf3, 0x0f, 0x1e, 0xfa}; /* endbr64 */
+    const unsigned char push = 0x68;
+    if (memcmp(at, landing, sizeof landing) == 0)
+        at += sizeof landing;
+    memcpy(&number, at + 1, sizeof number);
+    return *at == push && number == index;
+#else
+    /* All slots of an object lead to one place. */
+    (void)number, (void)index;
+    return 1;
+#endif
+}
+
+static void bind_object(const struct object *object, const struct library *in, const struct range *program)
 {
     for (size_t i = 0; i < object->slot_count; i++) {
         const ElfW(Rela) *slot = &object->slots[i];
@@ -372,13 +408,14 @@ static void bind_object(const struct object *object, const struct range *program
         if (ELF64_R_TYPE(slot->r_info) != HS_JUMP_SLOT || is_chosen(name))
             continue;
         void **place = (void **)(object->base + slot->r_offset);
+        if (!is_lazy(in, *place, i))
+            continue;
         /* A lookup by version passes the runtime's own definitions by, which ld.so would find first. */
         void *address = hs_marks_interposed(answer(object, slot, name));
         address = hs_threads_interposed(hs_nested_interposed(hs_asked_interposed(address)));
         const int own = (ElfW(Addr))address >= program->low && (ElfW(Addr))address < program->high;
         if (address && !own) {
-            if (*place != address)
-                *place = address;
+            *place = address;
         } else if (known.lazy_count < LAZY_MAX) {
             known.lazy[known.lazy_count].place = place;
             known.lazy[known.lazy_count++].name = name;
@@ -386,7 +423,8 @@ static void bind_object(const struct object *object, const struct range *program
     }
 }
 
-void hs_bind_all(void)
+/* Binds what it can; -1 if that has left something that a fresh process has not. */
+int hs_bind_all(void)
 {
     const struct range program = program_range(_r_debug.r_map->l_addr);
     dl_iterate_phdr(note_library, NULL);
@@ -398,6 +436,7 @@ void hs_bind_all(void)
         struct object object;
         read_dynamic(map, &object);
         if (!object.skip)
-            bind_object(&object, &program);
+            bind_object(&object, &known.libraries[i], &program);
     }
+    return known.has_failed ? -1 : 0;
 }

@@ -204,10 +204,9 @@ static int take_request(const struct hs_start *start, struct hs_call *call)
             return 1;
         hide_strings();
     }
-    /* No directory of a test's stays in use. */
-    int failed = chdir("/") != 0 || hs_send(&reply, sizeof reply);
+    /* No directory of a test's stays in use, and no file. */
     close_fds(fd_count);
-    if (failed)
+    if (chdir("/") != 0 || hs_send(&reply, sizeof reply))
         _exit(0);
     return 0;
 }
@@ -309,7 +308,8 @@ void hs_serve(const struct hs_start *start, struct hs_call *call)
         doubts |= HS_DOUBT_KERNEL;
     hs_loader_find(start);
     hs_nested_open(start->argv);
-    hs_bind_all();
+    if (hs_bind_all() != 0)
+        doubts |= HS_DOUBT_FUNCTIONS;
     hs_affinity_open();
     offer(doubts, 0);
     while (!take_request(start, call))

@@ -13,6 +13,7 @@
 #pragma GCC target("general-regs-only")
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/close_range.h>
 #include <linux/futex.h>
 #include <linux/magic.h>
@@ -149,6 +150,13 @@ static enum hs_call_outcome number_if(int is_shown)
     return HS_CALL_NATIVE;
 }
 
+/* Whether capget's head names no process. */
+static int is_about_itself(long head)
+{
+    struct __user_cap_header_struct known;
+    return hs_signals_fetch(&known, head, sizeof known) && known.pid == 0;
+}
+
 /* Options of sockets that tell nothing of the process. Others may: SO_PEERCRED has its number. */
 static int tells_of_socket(long level, long option)
 {
@@ -173,6 +181,13 @@ static int tells_of_socket(long level, long option)
     default:
         return 0;
     }
+}
+
+/* Options that change nothing but what the socket does. One that lingers has whoever closes it wait, which the end of a process does
+ * not. */
+static int sets_of_socket(long level, long option)
+{
+    return tells_of_socket(level, option) && !(level == SOL_SOCKET && option == SO_LINGER);
 }
 
 /* Addresses of other families may have the process's number, as netlink's do. */
@@ -285,15 +300,15 @@ static enum hs_call_outcome hand_message(const struct hs_system_call *call)
 
 /* A call with a socket's address. One in a file system may lead to the runner's connection; who listens at another one is told this
  * process's number. */
-static enum hs_call_outcome use_address(struct hs_system_call *call, long address, long size)
+static enum hs_call_outcome use_address(struct hs_system_call *call, long address, int size)
 {
     /* The family, in two bytes, and what the name begins with. */
     unsigned char known[3];
-    if (!address || size < (long)sizeof known || !hs_signals_fetch(known, address, sizeof known) || (known[0] | known[1] << 8) != AF_UNIX)
+    if (!address || size < (int)sizeof known || !hs_signals_fetch(known, address, sizeof known) || (known[0] | known[1] << 8) != AF_UNIX)
         return HS_CALL_NATIVE;
     const long result = make(call);
     /* Nobody is there: libc asks so for a daemon that knows users. */
-    if (result == -ENOENT || result == -ECONNREFUSED)
+    if (result == -ENOENT || (result == -ECONNREFUSED && !known[2]))
         return done(call, result);
     if (known[2])
         hs_call_mark();
@@ -333,13 +348,8 @@ static enum hs_call_outcome open_file(struct hs_system_call *call, long director
 static enum hs_call_outcome read_link(struct hs_system_call *call, long directory, const char *path)
 {
     const long result = make(call);
-    if (result > 0) {
-        const long fd = HS_SYS(SYS_openat, directory, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
-        if (fd < 0)
-            hs_call_mark();
-        hs_files_look_at(fd, path, 0);
-        HS_SYS(SYS_close, fd);
-    }
+    if (result > 0)
+        hs_files_look_at_link(directory, path);
     return done(call, result);
 }
 
@@ -347,9 +357,10 @@ static enum hs_call_outcome read_link(struct hs_system_call *call, long director
 static enum hs_call_outcome enter(struct hs_system_call *call)
 {
     const long result = make(call);
-    if (result == 0) {
+    if (result == 0)
         hs_files_look_at_name(AT_FDCWD, ".");
-    }
+    else if (result != -ENOENT)
+        hs_files_look_at_name(AT_FDCWD, (const char *)call->a);
     return done(call, result);
 }
 
@@ -409,6 +420,11 @@ static enum hs_call_outcome tell_of(struct hs_system_call *call, long about)
         hs_call_mark();
     if (device == calls.proc && !(S_ISREG(mode) && is_of_descriptor(call)))
         hs_call_mark();
+    /* There may be another instance of /proc, or a file system that nobody knows. */
+    else if (device != calls.proc && !is_of_descriptor(call)) {
+        const int is_at = call->number == SYS_newfstatat || call->number == SYS_statx;
+        hs_files_look_at_answer(is_at ? call->a : AT_FDCWD, (const char *)(is_at ? call->b : call->a), device);
+    }
     return done(call, result);
 }
 
@@ -528,6 +544,8 @@ static enum hs_call_outcome map(struct hs_system_call *call)
     if (hs_call_is_about_strings(call) || (number == SYS_mmap && call->d & MAP_GROWSDOWN))
         hs_call_mark();
     const long result = hs_mappings_call(call);
+    if (number == SYS_mmap && (call->d & MAP_TYPE) != MAP_PRIVATE && !(call->d & MAP_ANONYMOUS))
+        see(HS_SEEN_SHARED);
     if (number == SYS_brk ? wanted && result != wanted : !hs_places_are_as_elsewhere(call, result))
         hs_call_mark();
     return done(call, result);
@@ -650,7 +668,7 @@ static enum hs_call_outcome send_signal(const struct hs_system_call *call)
     const int is_own = call->number == SYS_tkill || call->number == SYS_pidfd_send_signal || (int)call->a <= 0 ||
                        (int)call->a == calls.process;
     const int is_for_own = call->number == SYS_tkill ? HS_SYS(SYS_tgkill, calls.process, call->a, 0) == 0 : (int)call->a == calls.process;
-    if (number && !is_for_own)
+    if (!is_for_own)
         see_number();
     return is_crash && is_own ? HS_CALL_AT_SITE : HS_CALL_NATIVE;
 }
@@ -719,9 +737,19 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     case SYS_statx: return tell_of(call, call->e);
     case SYS_readlink: return read_link(call, AT_FDCWD, (const char *)call->a);
     case SYS_readlinkat: return read_link(call, call->a, (const char *)call->b);
-    /* That of another thread is no other run's. */
-    case SYS_gettid: return number_if(HS_SYS(SYS_gettid) == calls.process && !hs_gate_raises(place));
+    /* That of another thread is near the process's. */
+    case SYS_gettid: return number_if(!hs_gate_raises(place));
     case SYS_getpid: return number_if(!hs_gate_raises(place));
+    /* Questions about a process: a tool that asks for one after the other finds its own. */
+    case SYS_getpgid:
+    case SYS_getsid:
+    case SYS_sched_getparam:
+    case SYS_sched_getscheduler:
+    case SYS_sched_getaffinity:
+    case SYS_get_robust_list: return number_if((int)call->a != 0);
+    case SYS_getpriority: return number_if((int)call->b != 0);
+    case SYS_clock_getres: return number_if((int)call->a < 0);
+    case SYS_capget: return number_if(!is_about_itself(call->a));
     case SYS_dup2:
     case SYS_dup3:
         /* Before the runner sees that the connection is gone. */
@@ -734,6 +762,7 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     case SYS_socket:
         number_if(!has_plain_addresses((int)call->a));
         return make_descriptor(call);
+    case SYS_setsockopt: return known_if(sets_of_socket((int)call->b, (int)call->c));
     case SYS_getsockopt:
         return number_if(!tells_of_socket((int)call->b, (int)call->c));
     case SYS_rt_sigtimedwait: return number_if(call->b != 0);
@@ -752,8 +781,10 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     case SYS_sendmsg:
     case SYS_recvmsg: return hand_message(call);
     case SYS_bind:
-    case SYS_connect: return use_address(call, call->b, call->c);
-    case SYS_sendto: return use_address(call, call->e, call->f);
+    case SYS_connect: return use_address(call, call->b, (int)call->c);
+    case SYS_sendto: return use_address(call, call->e, (int)call->f);
+    /* Who connects is told this process's number. */
+    case SYS_listen: return number_if(1);
     case SYS_epoll_ctl: return HS_CALL_NATIVE;
     case SYS_select: return selects_connection(call) ? closed(call) : HS_CALL_NATIVE;
     case SYS_poll:
@@ -761,8 +792,8 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     case SYS_fcntl:
         if (call->b == F_DUPFD || call->b == F_DUPFD_CLOEXEC)
             return make_descriptor(call);
-        /* The answer may be that this process has the lock. */
-        number_if(call->b == F_GETLK || call->b == F_OFD_GETLK);
+        /* The answer may be that this process has the lock; and others are told who has one. */
+        number_if(call->b == F_GETLK || call->b == F_OFD_GETLK || call->b == F_SETLK || call->b == F_SETLKW);
         return known_if(fcntl_is_known(call->b));
     case SYS_ioctl:
         if (copies_connection(call))
@@ -862,7 +893,8 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
 /* As a run ends. */
 void hs_call_end(void)
 {
-    if (hs_call_seen() & HS_SEEN_NUMBER)
+    /* A lock that is left there names its owner. */
+    if (hs_call_seen() & HS_SEEN_NUMBER || (hs_call_seen() & HS_SEEN_SHARED && hs_threads_share_memory(1)))
         see_number();
 }
 
@@ -880,6 +912,7 @@ void hs_call_begin(void)
     calls.seen = 0;
     calls.sets_death_signal = 0;
     calls.ends = 0;
+    hs_files_begin();
     calls.first = __builtin_thread_pointer();
     hs_threads_begin();
     if (calls.process != process && HS_SYS(SYS_stat, "/proc/self/fd", &proc) == 0)

@@ -107,8 +107,35 @@ static int stands_in(dev_t device)
     return 0;
 }
 
-/* A file with this name, in a file system of this kind, may be read; whether it may be written to as well. `fd` is open, or negative. */
-static void look_at(long magic, long fd, const char *path, int writes)
+/* Devices of which this run has seen that they hold files, as many as there is room for. */
+static struct {
+    dev_t devices[8];
+    unsigned count;
+} known;
+
+/* Before each run: another file system may have the number of one that is gone. */
+void hs_files_begin(void)
+{
+    known.count = 0;
+}
+
+static int is_known(dev_t device)
+{
+    for (unsigned i = 0; i < known.count; i++)
+        if (known.devices[i] == device)
+            return 1;
+    return 0;
+}
+
+static void note(dev_t device)
+{
+    if (known.count < sizeof known.devices / sizeof *known.devices && !is_known(device))
+        known.devices[known.count++] = device;
+}
+
+/* A file with this name, in a file system of this kind, may be read; whether it may be written to as well. `fd` is open, or negative.
+ * Returns whether all files of the system may be. */
+static int look_at(long magic, long fd, const char *path, int writes)
 {
     struct stat file;
     if (magic == SOCKETS_MAGIC)
@@ -117,57 +144,108 @@ static void look_at(long magic, long fd, const char *path, int writes)
         const long found = fd < 0 ? HS_SYS(SYS_newfstatat, AT_FDCWD, path, &file, 0) : HS_SYS(SYS_fstat, fd, &file);
         if (found != 0 || (stands_in(file.st_dev) && (writes || !is_common(path))))
             hs_gate_reveal();
-    } else if (!holds_files(magic) && (writes || !is_common(path)))
+    } else if (holds_files(magic))
+        return 1;
+    else if (writes || !is_common(path))
         /* /proc/self/status tells which signals have handlers, and a list of a control group has the process number. */
         hs_gate_reveal();
+    return 0;
 }
 
-/* What was opened under this name may be read; whether it may be written to as well. */
-void hs_files_look_at(long fd, const char *path, int writes)
+/* What was opened under this name may be read; whether it may be written to as well. Returns as look_at does. */
+static int look_at_open(long fd, const char *path, int writes)
 {
     struct statfs system;
 #ifdef HS_WITHOUT_FILES
-    return;
+    return 1;
 #endif
     if (fd < 0)
-        return;
+        return 0;
     /* Of sockets, a name leads to those that have one in a file system; others are reached by /proc only: the runner's, for one. */
-    if (HS_SYS(SYS_fstatfs, fd, &system) != 0)
-        hs_call_mark();
-    else
-        look_at((long)system.f_type, fd, path, writes);
+    if (HS_SYS(SYS_fstatfs, fd, &system) == 0)
+        return look_at((long)system.f_type, fd, path, writes);
+    hs_call_mark();
+    return 0;
 }
 
-/* No descriptor is opened if that can be avoided: another thread may see its number taken. */
-static void open_name(long directory, const char *path, long flags)
+void hs_files_look_at(long fd, const char *path, int writes)
 {
+    look_at_open(fd, path, writes);
+}
+
+/* Looks at what has this name. That needs a descriptor, whose number another thread may see taken. */
+static int open_name(long directory, const char *path, long flags)
+{
+    if (hs_call_seen() & HS_SEEN_THREADS)
+        hs_call_mark();
     const long fd = HS_SYS(SYS_openat, directory, path, O_PATH | O_CLOEXEC | flags, 0);
     if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
         hs_call_mark();
-    hs_files_look_at(fd, path, 0);
+    const int holds = look_at_open(fd, path, 0);
     HS_SYS(SYS_close, fd);
+    return holds;
+}
+
+/* Whether a link leads to a file on its own device, which holds files. */
+static int is_beside_target(long directory, const char *path, dev_t device)
+{
+    struct statfs system;
+    struct stat target;
+    const int is_beside = (int)directory == AT_FDCWD && HS_SYS(SYS_newfstatat, AT_FDCWD, path, &target, 0) == 0 &&
+                          target.st_dev == device && HS_SYS(SYS_statfs, path, &system) == 0 && holds_files((long)system.f_type) &&
+                          system.f_type != FUSE_MAGIC;
+    if (is_beside)
+        note(device);
+    return is_beside;
+}
+
+/* Looks at what has this name, or at the link that has it: by its device, if that is known. */
+static void look_on_device(long directory, const char *path, int follows)
+{
+    struct stat file;
+    const long found = HS_SYS(SYS_newfstatat, directory, path, &file, follows ? 0 : AT_SYMLINK_NOFOLLOW);
+    if (found == -ENOENT || (found == 0 && (is_known(file.st_dev) || is_beside_target(directory, path, file.st_dev))))
+        return;
+    if (open_name(directory, path, follows ? 0 : O_NOFOLLOW) && found == 0)
+        note(file.st_dev);
+}
+
+/* Looks at a link. */
+void hs_files_look_at_link(long directory, const char *path)
+{
+#ifndef HS_WITHOUT_FILES
+    look_on_device(directory, path, 0);
+#endif
 }
 
 /* Looks at what has this name: the link, if it is one, and what it leads to. */
 void hs_files_look_at_name(long directory, const char *path)
 {
     struct statfs system;
-    struct stat link;
+    struct stat link, file;
 #ifdef HS_WITHOUT_FILES
     return;
 #endif
     if ((int)directory != AT_FDCWD) {
-        open_name(directory, path, 0);
-        open_name(directory, path, O_NOFOLLOW);
+        look_on_device(directory, path, 1);
+        look_on_device(directory, path, 0);
         return;
     }
     const long found = HS_SYS(SYS_statfs, path, &system);
-    if (found == 0)
-        look_at((long)system.f_type, -1, path, 0);
-    else if (found == -ENOMEM || found == -ENOSYS)
+    if (found == 0) {
+        if (look_at((long)system.f_type, -1, path, 0) && HS_SYS(SYS_newfstatat, AT_FDCWD, path, &file, 0) == 0)
+            note(file.st_dev);
+    } else if (found == -ENOMEM || found == -ENOSYS)
         hs_call_mark();
     if (HS_SYS(SYS_newfstatat, AT_FDCWD, path, &link, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(link.st_mode))
-        open_name(directory, path, O_NOFOLLOW);
+        look_on_device(directory, path, 0);
+}
+
+/* Looks at what an answer is about that named this device. */
+void hs_files_look_at_answer(long directory, const char *path, dev_t device)
+{
+    if (!is_known(device))
+        hs_files_look_at_name(directory, path);
 }
 
 #endif

@@ -53,10 +53,17 @@ char hs_signals_came;
 /* The kernel may tell handlers of a fault that is over: of the last one of this process. */
 char hs_signals_faulted;
 
-/* A signal came while this thread was in the runtime, or in a dry run. */
+/* Some thread has blocked SIGSYS in this run. */
+__attribute__((used)) static char hides;
+
+/* A signal came while this thread was in the runtime, in a dry run, or where SIGSYS may be blocked: the handler's frame has the mask. */
 __attribute__((used)) static void hs_signals_interrupt(void *context, int number, const siginfo_t *told)
 {
     if (!hs_gate_is_worker())
+        return;
+    if (hs_signals_blocks())
+        *(uint64_t *)&((ucontext_t *)context)->uc_sigmask |= SIGSYS_BIT;
+    if (!hs_watch_is_on && (uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] - hs_gate_text.low >= hs_gate_text.size)
         return;
     if (hs_watch_is_on)
         hs_point_interrupt(context, number, enter_informed & 1ull << (number - 1) ? &told->si_code : NULL);
@@ -74,7 +81,7 @@ __attribute__((naked, used)) static void enter(void)
             "mov 192(%rdx), %rax\n\tor 200(%rdx), %rax\n\tor 216(%rdx), %rax\n\tje 5f\n\tmovb $1, hs_signals_faulted(%rip)\n5:\t"
             "mov %fs:0, %rax\n\tcmp unstacked(%rip), %rax\n\tjne 4f\n\t"
             "cmpl $2, 24(%rdx)\n\tjne 4f\n\tmovl $0, 24(%rdx)\n4:\t"
-            "cmpb $0, hs_watch_is_on(%rip)\n\tjne 1f\n\t"
+            "cmpb $0, hs_watch_is_on(%rip)\n\tjne 1f\n\tcmpb $0, hides(%rip)\n\tjne 1f\n\t"
             "mov 168(%rdx), %rax\n\tsub hs_gate_text(%rip), %rax\n\tcmp hs_gate_text+8(%rip), %rax\n\tjb 1f\n"
             "2:\tlea hs_signals_handlers(%rip), %rax\n\tmov (%rax,%rdi,8), %r11\n\txor %eax, %eax\n\tjmp *%r11\n"
             "1:\tpush %rdi\n\tpush %rsi\n\tpush %rdx\n\tpush %rcx\n\tpush %r8\n\tpush %r9\n\tpush %r10\n\tpush %r11\n\t"
@@ -226,6 +233,7 @@ void hs_signals_begin(int process)
     char one = 0, other;
     signals.first = unstacked = __builtin_thread_pointer();
     signals.blocks = 0;
+    hides = 0;
     hs_signals_came = 0;
     memset(signals.blocking, 0, sizeof signals.blocking);
     if (signals.process == process)
@@ -260,6 +268,8 @@ void hs_signals_set_blocks(int blocks)
 {
     void *const thread = __builtin_thread_pointer();
     void **at = find_thread(thread);
+    if (blocks)
+        hides = 1;
     if (thread == signals.first) {
         signals.blocks = blocks;
         return;

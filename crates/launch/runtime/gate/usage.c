@@ -142,8 +142,8 @@ static long limit_time(long given, struct rlimit *old)
     struct rlimit changed;
     if (given && !hs_signals_fetch(&changed, given, sizeof changed))
         return -EFAULT;
-    /* It is counted in whole seconds, and the use of earlier runs in parts of them. */
-    if (given && hs_worker_has_past() && (changed.rlim_cur != RLIM_INFINITY || changed.rlim_max != RLIM_INFINITY))
+    /* It is counted in whole seconds, and the use of earlier runs, and that of the start, in parts of them. */
+    if (given && (changed.rlim_cur != RLIM_INFINITY || changed.rlim_max != RLIM_INFINITY))
         hs_call_mark();
     if (given)
         shift(&changed, seconds);
@@ -153,7 +153,7 @@ static long limit_time(long given, struct rlimit *old)
     return result;
 }
 
-/* Limits on what a worker has as any process. An earlier run may have made its stack deeper than a new limit allows, and it maps more
+/* Limits on what a worker has as any process. (Of processes the user has more: workers and zygotes.) An earlier run may have made its stack deeper than a new limit allows, and it maps more
  * than a fresh process. */
 static int may_be_set(int resource)
 {
@@ -162,7 +162,6 @@ static int may_be_set(int resource)
     case RLIMIT_CPU:
     case RLIMIT_FSIZE:
     case RLIMIT_NOFILE:
-    case RLIMIT_NPROC:
         return 1;
     default:
         return 0;

@@ -232,15 +232,17 @@ static int are_unnoticed(int count)
     return 1;
 }
 
-/* Whether the tool has memory that others see, and may write to it, as far as this can be told. */
-static int shares_memory(void)
+/* Whether the tool has memory that others see, and may write to it, as far as this can be told; of files only, if that is asked. What has
+ * no file, only children see. */
+int hs_threads_share_memory(int of_files)
 {
     struct hs_mapping map;
     const char *at = hs_maps_read();
     if (!at)
         return 1;
     while ((at = hs_maps_next(at, &map)))
-        if (map.access[1] == 'w' && map.access[3] == 's' && !hs_own_has(map.from, map.to - map.from))
+        if (map.access[1] == 'w' && map.access[3] == 's' && !hs_own_has(map.from, map.to - map.from) &&
+            !(of_files && strcmp(map.path, "/dev/zero (deleted)") == 0))
             return 1;
     return 0;
 }
@@ -282,7 +284,7 @@ int hs_threads_end(void)
     if (!hs_state_has_threads() && !threads.has_left)
         return 0;
     const int tasks = open_tasks();
-    if (tasks < 0 || !end_all(tasks) || shares_memory())
+    if (tasks < 0 || !end_all(tasks) || hs_threads_share_memory(0))
         hs_call_mark();
     HS_SYS(SYS_close, tasks);
     /* One of them may have been creating a thread. */
@@ -347,8 +349,11 @@ HS_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes
     if (!start)
         return next.create(thread, attributes, function, argument);
     const int result = next.create(thread, attributes, begin, start);
-    if (result != 0)
+    if (result != 0) {
         give_start(start);
+        /* The user has more processes than without hotstart. */
+        hs_call_mark();
+    }
     return result;
 }
 

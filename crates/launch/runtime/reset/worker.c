@@ -331,7 +331,9 @@ static void finish(void)
     /* Before anybody goes on, and may look for processes with the tool's name. */
     if (!end.retired)
         hide();
-    close_all();
+    /* A process that ends now closes its descriptors later than it gives up its locks, and does not wait for what a socket still holds. */
+    if (!end.retired)
+        close_all();
     end.learned = hs_point_learned();
     end.clone = hs_point_clone_end();
     if (end.retired || !audited)

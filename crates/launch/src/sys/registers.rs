@@ -133,6 +133,10 @@ impl Registers {
         self.0.rsp
     }
 
+    pub(crate) fn set_stack(&mut self, stack: u64) {
+        self.0.rsp = stack;
+    }
+
     /// The first argument, at the beginning of a function.
     pub(crate) fn argument(&self) -> u64 {
         self.0.rdi
@@ -192,6 +196,10 @@ impl Registers {
 
     pub(crate) fn stack(&self) -> u64 {
         self.0.sp
+    }
+
+    pub(crate) fn set_stack(&mut self, stack: u64) {
+        self.0.sp = stack;
     }
 
     /// The first argument, at the beginning of a function.

@@ -17,6 +17,8 @@ use super::identity::{self, Aspect, Found, Identity, identify, is_like};
 
 /// The clock of file times may be one tick behind, which is 10 ms at most.
 const TICK: Duration = Duration::from_millis(10);
+/// The coarsest clock of a file system, in seconds.
+const COARSE: i64 = 2;
 
 /// A path as it would be opened, and the file found there. Absence is an identity, too.
 #[derive(Clone, Debug)]
@@ -137,7 +139,9 @@ impl Files {
     pub(crate) fn unchanged_since(&self, moment: SystemTime) -> bool {
         let since = (moment - TICK).duration_since(UNIX_EPOCH).unwrap_or_default();
         let since = (since.as_secs() as i64, i64::from(since.subsec_nanos()));
-        !self.watched.iter().any(|w| w.found.is_ok_and(|f| f.changed >= since))
+        // Some file systems have whole seconds only, and FAT every other one.
+        let is_recent = |(seconds, part)| (seconds, part) >= since || (part == 0 && seconds + COARSE >= since.0);
+        !self.watched.iter().any(|w| w.found.is_ok_and(|f| is_recent(f.changed)))
     }
 
     /// Returns whether the first `count` paths lead to files that process `pid` has mapped. Otherwise a file that was

@@ -34,6 +34,7 @@ pub use files::StatCache;
 pub use image::needed_glibc;
 pub use policy::{Choice, Clones, Nested, NestedStarts, OnDoubt, Policy, cache_directory};
 pub use pool::{CpuTime, Retirement, Statistics, Stopped, ToolStatistics};
+pub use refused::holds_files;
 
 use crate::slots::Slots;
 use crate::spec::{IGNORABLE, Resource};

@@ -15,7 +15,7 @@ const SOCKETS: u64 = 0x534f_434b;
 /// FUSE (`FUSE_SUPER_MAGIC`). In LXC containers it provides files of `/proc` (lxcfs).
 const FUSE: u64 = 0x6573_5546;
 /// Under a lower limit on open files, the loader or a constructor may run out of descriptors. A zygote loads under the runner's limit, so
-/// such a request is cold. Observation refuses a constructor that opens this many.
+/// such a request is cold.
 pub(super) const OPEN_FILES: u64 = 256;
 /// The part of the stack limit that a zygote's empty arguments use, in bytes.
 const STACK: usize = wire::ROOM * size_of::<usize>();
@@ -48,6 +48,13 @@ pub(super) fn refuses(spec: &Spec<'_>) -> Option<Reason> {
     let device = || rustix::fs::stat(&*spec.cwd).ok().map(|found| found.st_dev);
     let is_all = is_known(kind, device) && given.all(is_ordinary);
     (!is_all).then_some(Reason::KernelFiles)
+}
+
+/// Returns whether what an open file holds does not depend on the process that reads it: whether it lies in a file system that is known
+/// for that.
+pub fn holds_files(file: BorrowedFd<'_>) -> bool {
+    let device = || rustix::fs::fstat(file).ok().map(|found| found.st_dev);
+    rustix::fs::fstatfs(file).is_ok_and(|found| is_known(found.f_type as u64, device))
 }
 
 /// Returns whether the files of this file system do not depend on the process that reads them. For FUSE, that is so unless it provides

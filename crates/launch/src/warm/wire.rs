@@ -22,8 +22,11 @@ pub(crate) const UMASK_KEEP: u32 = u32::MAX;
 pub(crate) const ROOM: usize = 2500;
 /// Most words of a tool in which its constructors may keep the number of arguments.
 pub(crate) const COUNTS_MAX: usize = 8;
-/// Most parts of the stack below `main`'s frame of which a request tells what a cold process has there, each of 64 words.
-pub(crate) const RESIDUE_MAX: usize = 64;
+/// Most words in which a request tells what a cold process has on its stack below `main`'s frame.
+pub(crate) const RESIDUE_MAX: usize = 512;
+/// How many of these are bits, each for a word of the stack, and how many are numbers. The first word tells how many are bits.
+pub(crate) const RESIDUE_BITS: usize = 64;
+pub(crate) const RESIDUE_NUMBERS: usize = RESIDUE_MAX - RESIDUE_BITS - 1;
 /// Flag of a request: the fork becomes a persistent process.
 pub(crate) const REQUEST_WORKER: u32 = 1;
 /// Flag of a request to a persistent process: audit before the end is reported.
@@ -307,6 +310,7 @@ mod tests {
             "HS_ROOM",
             "HS_COUNTS_MAX",
             "HS_RESIDUE_MAX",
+            "HS_RESIDUE_BITS",
             "sizeof(struct hs_end)",
             "HS_STAGE_RESET",
             "HS_REQUEST_AUDIT",
@@ -399,6 +403,7 @@ mod tests {
             ROOM as i64,
             COUNTS_MAX as i64,
             RESIDUE_MAX as i64,
+            RESIDUE_BITS as i64,
             END_SIZE as i64,
             STAGE_RESET as i64,
             REQUEST_AUDIT as i64,

@@ -32,6 +32,11 @@ impl Cat {
         }
     }
 
+    /// The files that it reads.
+    pub fn files(&self) -> &[String] {
+        &self.files
+    }
+
     pub fn reads_stdin(&self) -> bool {
         self.files.is_empty() && self.dialect == Dialect::V23
     }

@@ -2,7 +2,13 @@
 //!
 //! A task and its run are separate, because a task that reads standard input has to wait for it.
 
+use std::os::fd::AsFd;
+
+use hotstart_launch::holds_files;
 use hotstart_model::Dialect;
+use hotstart_python::path::join;
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, makedev};
+use rustix::io::Errno;
 
 use super::cat::Cat;
 use super::diff::Diff;
@@ -22,6 +28,23 @@ impl Written {
     /// Returns an error without output.
     pub fn error(message: String) -> Self {
         Written { stderr: message.into_bytes(), status: 1, ..Written::default() }
+    }
+}
+
+/// Whether every process that reads this path finds the same, at once: a regular file or a directory, the null device, or nothing. A path
+/// through a link of the kernel's (`/dev/stdin`) leads elsewhere in another process, files of `/proc` tell of the process, and reading a
+/// FIFO waits for another stage.
+pub(super) fn is_plain(path: &str) -> bool {
+    let (flags, resolve) = (OFlags::PATH | OFlags::CLOEXEC, ResolveFlags::NO_MAGICLINKS);
+    let file = match rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve) {
+        Ok(file) => file,
+        Err(error) => return matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::INVAL),
+    };
+    let Ok(found) = rustix::fs::fstat(&file) else { return false };
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::RegularFile | FileType::Directory => holds_files(file.as_fd()),
+        FileType::CharacterDevice => found.st_rdev == makedev(1, 3),
+        _ => false,
     }
 }
 
@@ -56,12 +79,44 @@ impl Task {
         }
     }
 
+    /// Whether the runner may read its files in a process's place.
+    pub fn has_plain_files(&self, cwd: &str) -> bool {
+        match self {
+            Task::Cat(cat) => cat.files().iter().all(|file| is_plain(&join(cwd, file))),
+            Task::Diff(diff) => diff.has_plain_files(cwd),
+            Task::Refused(_) => true,
+        }
+    }
+
     /// Runs the task.
     pub fn run(self, stdin: Vec<u8>, cwd: &str) -> Halting<Written> {
         match self {
             Task::Cat(cat) => Ok(cat.run(stdin, cwd)),
             Task::Diff(diff) => diff.run(&stdin, cwd),
             Task::Refused(written) => Ok(written),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_lead_elsewhere_or_wait_are_not_plain() {
+        let dir = tempfile::tempdir().unwrap();
+        let name = |file: &str| dir.path().join(file).to_str().unwrap().to_owned();
+        std::fs::write(name("file"), "").unwrap();
+        std::os::unix::fs::symlink("file", name("link")).unwrap();
+        std::os::unix::fs::symlink("/dev/stdin", name("input")).unwrap();
+        let mode = Mode::RUSR | Mode::WUSR;
+        rustix::fs::mknodat(CWD, name("fifo"), FileType::Fifo, mode, 0).unwrap();
+        for plain in ["file", "link", ".", "absent", "file/absent"] {
+            assert!(is_plain(&name(plain)), "{plain}");
+        }
+        assert!(is_plain("/dev/null"));
+        for other in [&name("input"), &name("fifo"), "/dev/fd/0", "/proc/self/comm", "/proc/version", "/dev/zero"] {
+            assert!(!is_plain(other), "{other}");
         }
     }
 }

@@ -27,6 +27,10 @@ void *hs_nested_interposed(void *function)
 
 #define BASE 0x10000
 
+static struct link_map bound = {.l_addr = BASE};
+/* What the loader has put before the slots: of its functions, see hs_imports_have. */
+static void *table[3] = {NULL, &bound, NULL};
+
 /* A dynamic section that can be bound, with one more entry. */
 static struct object read_with(ElfW(Sxword) tag, ElfW(Xword) value)
 {
@@ -37,12 +41,13 @@ static struct object read_with(ElfW(Sxword) tag, ElfW(Xword) value)
         {DT_STRTAB, {.d_ptr = BASE + 3}},
         {DT_VERNEED, {.d_ptr = 4}},
         {DT_PLTREL, {.d_val = DT_RELA}},
+        {DT_PLTGOT, {.d_ptr = (ElfW(Addr))table}},
         {tag, {.d_val = value}},
         {DT_NULL, {0}},
     };
-    const struct link_map map = {.l_addr = BASE, .l_ld = dynamic};
     struct object object;
-    read_dynamic(&map, &object);
+    bound.l_ld = dynamic;
+    read_dynamic(&bound, &object);
     return object;
 }
 
@@ -69,6 +74,25 @@ static void leaves_objects_alone_that_ld_so_binds_otherwise(void)
     /* A dynamic section that ld.so could not write to holds offsets, not addresses. */
     CHECK(read_with(DT_SYMTAB, 2).skip);
     CHECK(read_with(DT_JMPREL, 0).skip);
+    /* Others may stand where the loader does. */
+    table[1] = NULL;
+    CHECK(read_with(DT_VERNEEDNUM, 7).skip);
+    table[1] = &bound, table[2] = table;
+    CHECK(read_with(DT_VERNEEDNUM, 7).skip);
+    table[2] = NULL;
+}
+
+/* An entry of a linkage table pushes its number; behind it lies what is_lazy may read as well. */
+static void knows_a_slot_that_nobody_has_written_to(void)
+{
+    unsigned char code[64] = {0xf3, 0x0f, 0x1e, 0xfa, 0x68, 3, 0, 0, 0};
+    const struct library in = {.text = {(ElfW(Addr))code, (ElfW(Addr))code + sizeof code}};
+    CHECK(is_lazy(&in, code, 3));
+    CHECK(is_lazy(&in, code + 4, 3));
+    CHECK(!is_lazy(&in, code, 4));
+    CHECK(!is_lazy(&in, code + 5, 3));
+    CHECK(!is_lazy(&in, code + sizeof code, 3));
+    CHECK(!is_lazy(&in, &in, 3));
 }
 
 static void finds_names_of_versions(void)
@@ -179,6 +203,7 @@ static void counts_only_what_was_loaded_at_the_start(void)
 const struct unit_test tests_of_bind[] = {
     {"bind: reads a dynamic section", reads_a_dynamic_section},
     {"bind: leaves objects alone that ld.so binds otherwise", leaves_objects_alone_that_ld_so_binds_otherwise},
+    {"bind: knows a slot that nobody has written to", knows_a_slot_that_nobody_has_written_to},
     {"bind: finds names of versions", finds_names_of_versions},
     {"bind: learns what is found in each run, once", learns_what_is_found_in_each_run_once},
     {"bind: knows the program and itself", knows_the_program_and_itself},

@@ -200,6 +200,23 @@ fn is_harmless_fcntl(what: i32) -> bool {
 fn map(run: &Run<'_>, call: Entry) -> Result<After, Refusal> {
     let [_, _, access, flags, fd, _] = call.args;
     let (flags, fd) = (flags as i32, fd as i32);
+    // Others are not copied to a fork (MAP_LOCKED), or not in the same way (MAP_HUGETLB, MAP_GROWSDOWN).
+    const KNOWN: i32 = libc::MAP_TYPE
+        | libc::MAP_FIXED
+        | libc::MAP_FIXED_NOREPLACE
+        | libc::MAP_ANONYMOUS
+        | libc::MAP_DENYWRITE
+        | libc::MAP_EXECUTABLE
+        | libc::MAP_NORESERVE
+        | libc::MAP_POPULATE
+        | libc::MAP_STACK;
+    #[cfg(target_arch = "x86_64")]
+    const KNOWN_HERE: i32 = KNOWN | libc::MAP_32BIT;
+    #[cfg(not(target_arch = "x86_64"))]
+    const KNOWN_HERE: i32 = KNOWN;
+    if flags & !KNOWN_HERE != 0 {
+        return refuse(Reason::ConstructorCall, format!("mmap with flags {flags:#x}"));
+    }
     let is_shared = flags & libc::MAP_TYPE != libc::MAP_PRIVATE;
     if is_shared && (flags & libc::MAP_ANONYMOUS != 0 || access as i32 & libc::PROT_WRITE != 0) {
         return refuse(Reason::SharedMemory, "mmap");

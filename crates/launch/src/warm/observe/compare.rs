@@ -1,8 +1,9 @@
 //! Compares two observation runs: every word that a constructor can have written.
 //!
-//! A list has the differences with a known cause: the number of arguments and the address of the environment, in libc's own
-//! places; the thread's number; the processor it runs on. The number of arguments may also be in the tool's own data, and is
-//! then updated for each start. Any other difference is a result that another start would not have.
+//! A list has the differences with a known cause: the number of arguments, and the addresses of their list, of the program's name and of
+//! the environment, in libc's own places; addresses on the stack, which is elsewhere; the thread's number; the processor it runs on. The
+//! number of arguments may also be in the tool's own data, and is then updated for each start; and so may a plain pointer to their list,
+//! for which the zygote looks as well (`runtime/fork/snapshot.c`). Any other difference is a result that another start would not have.
 
 use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
@@ -11,7 +12,7 @@ use super::Refusal;
 use super::calls::refuse;
 use super::counts::{self, Place};
 use super::maps::{self, Mapping, Pages};
-use super::run::{PAGE, Run, lost};
+use super::run::{LOWER, PAGE, Run, lost};
 use super::vary::POINTER_GUARD;
 use crate::Reason;
 use crate::sys::{registers, tracer};
@@ -27,7 +28,14 @@ enum Owner {
     Libc,
     Stack,
     Tool,
+    /// Memory of the tool that cannot be written, or not any more: of a file, where the loader alone has written, or another.
+    Relocated,
+    Sealed,
 }
+
+/// How many words of libc's have the address of the program's name: program_invocation_name and program_invocation_short_name, which the
+/// loader may have placed in the tool's own data.
+const NAMES_MAX: usize = 2;
 
 /// The two runs, stopped before `main`.
 struct Pair<'r, 'a> {
@@ -38,6 +46,10 @@ struct Pair<'r, 'a> {
     thread: RangeInclusive<u64>,
     /// Addresses at which the tool keeps the number of arguments.
     counts: Vec<u64>,
+    /// How many words have the address of the program's name.
+    names: usize,
+    /// Where the stack begins, which grows down to there.
+    stack: u64,
     pages: [Pages; 2],
     /// What has been read of each.
     pieces: [Vec<u8>; 2],
@@ -67,7 +79,9 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Ve
     }
     let pages = [Pages::of(one.pid).map_err(lost)?, Pages::of(other.pid).map_err(lost)?];
     let pieces = [vec![0; CHUNK], vec![0; CHUNK]];
-    let mut pair = Pair { one, other, thread, counts: Vec::new(), pages, pieces };
+    let stack = maps.iter().find(|mapping| (mapping.from..mapping.to).contains(&one.block.start));
+    let stack = stack.map_or(one.block.start, |mapping| mapping.from);
+    let mut pair = Pair { one, other, thread, counts: Vec::new(), names: 0, stack, pages, pieces };
     let owners = maps::owners(&maps);
     let ours = maps.iter().find(|mapping| mapping.inode == runtime).map(|mapping| mapping.path.as_str());
     let code: Vec<_> = maps
@@ -88,10 +102,16 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Ve
             "[stack]" => Owner::Stack,
             path if one.is_loader_file(path) => Owner::Loader,
             path if one.is_libc(path) => Owner::Libc,
+            _ if mapping.access[1] != b'w' && mapping.path.starts_with('/') => Owner::Relocated,
+            _ if mapping.access[1] != b'w' => Owner::Sealed,
             _ => Owner::Tool,
         };
         let from = if whose == Owner::Stack { mapping.from.max(frames(one, &code)?) } else { mapping.from };
         let to = if whose == Owner::Stack { mapping.to.min(one.block.start) } else { mapping.to };
+        let is_code = mapping.access[2] == b'x' && matches!(whose, Owner::Libc | Owner::Loader);
+        if is_code && (mapping.access[1] == b'w' || !pair.has_whole_code(mapping.from, mapping.to)?) {
+            return refuse(Reason::ConstructorCall, format!("the code of '{owner}' is changed"));
+        }
         // What lies above the frames may be a mapping of its own, as parts of it are hidden.
         if from >= to {
             continue;
@@ -146,6 +166,12 @@ fn is_same(a: &Mapping, b: &Mapping) -> bool {
 }
 
 impl Pair<'_, '_> {
+    /// Whether a process has the code of a file as it is there, but for the tracer's breakpoints: the runtime calls functions of libc's.
+    fn has_whole_code(&self, from: u64, to: u64) -> Result<bool, Refusal> {
+        let own = self.pages[0].are_own(from, to).map_err(lost)?;
+        Ok((from / PAGE..).zip(own).all(|(page, is_own)| !is_own || self.one.planted.contains(&page)))
+    }
+
     /// Compares the pages of a private mapping that either has of its own. The rest is the same file's, or zeros: so is nearly all of a
     /// library's code, of which the tracer's breakpoints have changed a page or two.
     fn compare_own(&mut self, from: u64, to: u64, whose: Owner) -> Result<(), Refusal> {
@@ -171,7 +197,7 @@ impl Pair<'_, '_> {
             let size = ((to - at) as usize).min(CHUNK);
             let (ours, theirs) = (&mut ours[..size], &mut theirs[..size]);
             read(self.one, at, ours)?;
-            read(self.other, at, theirs)?;
+            read(self.other, if whose == Owner::Stack { at - LOWER } else { at }, theirs)?;
             if ours != theirs {
                 self.words(at, ours, theirs, whose)?;
             }
@@ -200,17 +226,33 @@ impl Pair<'_, '_> {
         let is_rseq = (rseq.0..rseq.0 + rseq.1).contains(&at);
         // Undoes libc's mangling of registers for a long jump.
         let plain = |word: u64| word.rotate_right(registers::GUARD_ROTATION) ^ POINTER_GUARD;
-        let is_call = [(a, b), (plain(a), plain(b))]
-            .iter()
-            .any(|&pair| holds(pair, (one.argc, other.argc)) || pair == (one.envp, other.envp));
+        let both = [(a, b), (plain(a), plain(b))];
+        let is_call =
+            both.iter().any(|&pair| holds(pair, (one.argc, other.argc)) || pair == (one.envp, other.envp));
         let is_environ = at == self.one.seen.environ && (a, b) == (one.envp, other.envp);
+        // In memory that every process has for itself, and that no constructor is known to use.
+        let is_lower = both.iter().any(|&(a, b)| b == a.wrapping_sub(LOWER) && (self.stack..one.end).contains(&a));
+        // The zygote looks whether it was asked for.
+        let is_variable = b == a.wrapping_sub(LOWER) && (one.variables.0..one.variables.1).contains(&a);
         let is_excused = match whose {
-            Owner::Loader => is_call || is_processor(a, b),
-            Owner::Stack => is_call,
-            Owner::Libc => is_call && self.is_record(at)?,
-            Owner::Tool => false,
+            Owner::Loader => is_call || is_lower || is_variable || is_processor(a, b),
+            Owner::Stack => is_call || is_lower || is_variable || self.is_name(a, b),
+            Owner::Libc => is_variable || ((is_call || is_lower) && self.is_record(at)?),
+            Owner::Tool => is_variable,
+            // A copy of __libc_stack_end. The zygote notices who has one.
+            Owner::Relocated => (a, b) == (one.start, other.start),
+            Owner::Sealed => false,
         };
         if is_thread || is_rseq || is_environ || is_excused {
+            return Ok(());
+        }
+        if whose != Owner::Stack && self.is_name(a, b) && self.names < NAMES_MAX {
+            self.names += 1;
+            return Ok(());
+        }
+        // A plain pointer to the list of arguments, or to what lies behind that; or one to a frame that is gone, wherever it lies.
+        let is_list = whose == Owner::Tool && is_lower && b == a.wrapping_sub(LOWER);
+        if is_list || self.is_of_frame(at, a, b)? {
             return Ok(());
         }
         if holds((a, b), (one.argc, other.argc)) {
@@ -220,6 +262,9 @@ impl Pair<'_, '_> {
         }
         let reason = match (a, b) {
             pair if pair == (one.envp, other.envp) => Reason::ReadsEnvironment,
+            _ if b == a.wrapping_sub(LOWER) || self.is_name(a, b) || self.is_argument(a, b) => {
+                Reason::KeepsArguments
+            }
             _ => Reason::ConstructorsDiffer,
         };
         refuse(reason, format!("{a:#x} and {b:#x} at {at:#x}"))
@@ -227,12 +272,55 @@ impl Pair<'_, '_> {
 }
 
 impl Pair<'_, '_> {
-    /// Whether this is libc's own record of the number of arguments, which follows that of their list (`runtime/fork/loader.c`), or
-    /// its record of the environment. Other words of libc's may hold what a constructor has given it (`optind`, `on_exit`).
+    /// Whether this is libc's own record of the list of arguments, of their number, which follows (`runtime/fork/loader.c`), or of the
+    /// environment. Other words of libc's may hold what a constructor has given it (`optind`, `on_exit`).
     fn is_record(&self, at: u64) -> Result<bool, Refusal> {
-        let [list, others] = [self.one, self.other].map(|run| Ok((run.word(at - 8)?, run.block.argv)));
-        let is_list = |found: Result<(u64, u64), Refusal>| found.map(|(word, argv)| word == argv);
-        Ok((is_list(list)? && is_list(others)?) || at == self.one.seen.environ)
+        let is_list = |run: &Run<'_>, at: u64| {
+            Ok(run.word(at)? == run.block.argv && u64::from(run.word(at + 8)? as u32) == run.block.argc)
+        };
+        let are_lists = |at: u64| Ok(is_list(self.one, at)? && is_list(self.other, at)?);
+        Ok(at == self.one.seen.environ || are_lists(at)? || are_lists(at - 8)?)
+    }
+
+    /// Whether the word holds an address of a frame, or a part of one: an object that is copied has what its function has left in its gaps.
+    fn is_of_frame(&self, at: u64, a: u64, b: u64) -> Result<bool, Refusal> {
+        const WORD: usize = 8;
+        /// Of an address; the others are zero.
+        const BYTES: usize = 6;
+        let mut near = [[0; 3 * WORD]; 2];
+        near[0][WORD..2 * WORD].copy_from_slice(&a.to_le_bytes());
+        near[1][WORD..2 * WORD].copy_from_slice(&b.to_le_bytes());
+        for (run, near) in [self.one, self.other].into_iter().zip(&mut near) {
+            // At the end of a mapping there may be nothing beside it.
+            _ = read(run, at - WORD as u64, &mut near[..WORD]);
+            _ = read(run, at + WORD as u64, &mut near[2 * WORD..]);
+        }
+        let differs = |byte: usize| near[0][byte] != near[1][byte];
+        let address = |run: usize, from: usize| {
+            let mut bytes = [0; WORD];
+            bytes[..BYTES].copy_from_slice(&near[run][from..from + BYTES]);
+            u64::from_le_bytes(bytes)
+        };
+        Ok((WORD + 1 - BYTES..2 * WORD).any(|from| {
+            let (one, other) = (address(0, from), address(1, from));
+            other == one.wrapping_sub(LOWER)
+                && (self.stack..self.one.block.start).contains(&one)
+                && (WORD..2 * WORD).all(|byte| !differs(byte) || (from..from + BYTES).contains(&byte))
+        }))
+    }
+
+    /// Whether these are addresses of the same argument.
+    fn is_argument(&self, a: u64, b: u64) -> bool {
+        (1..self.other.block.argc).any(|index| {
+            let is = |run: &Run<'_>, word| run.word(run.block.argv + 8 * index).is_ok_and(|at| at == word);
+            is(self.one, a) && is(self.other, b)
+        })
+    }
+
+    /// Whether these are addresses of the program's name, as a whole or behind its directory.
+    fn is_name(&self, a: u64, b: u64) -> bool {
+        let [one, other] = [self.one, self.other].map(|run| run.block.name);
+        a.wrapping_sub(one) == b.wrapping_sub(other) && (one..self.one.block.strings).contains(&a)
     }
 }
 

@@ -1,8 +1,9 @@
 //! What a cold process has on its stack below `main`'s frame, where a program may read it by mistake.
 //!
 //! ld.so leaves more there if it has a library to preload, as it has in a zygote. So the program is run once more, without the runtime,
-//! to its `main`. The runtime then makes zero in a zygote what is zero there (`runtime/fork/residue.c`). That run is not judged: it does
-//! what the others have done.
+//! to its `main`, twice. The runtime then makes zero in a zygote what is zero there, and writes the numbers that both runs have
+//! (`runtime/fork/residue.c`): an uninitialised counter is the same in each fresh process. These runs are not judged: they do what the others
+//! have done.
 
 use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -24,7 +25,11 @@ const WORD: usize = 8;
 const BITS: usize = u64::BITS as usize;
 /// Bytes of which is told what is zero: a tool that has left anything below is cold. A reset saves as many (`SLACK` in
 /// `runtime/reset/memory.c`).
-const DEPTH: usize = wire::RESIDUE_MAX * BITS * WORD;
+const DEPTH: usize = wire::RESIDUE_BITS * BITS * WORD;
+/// Numbers are smaller: other words are addresses, which differ from one process to the next.
+const NUMBER: u64 = 1 << 40;
+/// From this bit on, the residue has the place of a number.
+const PLACE: u32 = 48;
 
 /// Where a program has its `main`.
 #[derive(Debug)]
@@ -63,19 +68,34 @@ impl Main {
     }
 }
 
-/// Runs the program as it is started cold. Returns where it has left something on its stack when `main` begins.
+/// Runs the program twice as it is started cold. Returns what it has left on its stack when `main` begins, as the runtime is told: how many
+/// words of bits follow; a bit for each word that is not zero; and the numbers, each with its place above it.
 pub(super) fn of_cold(
     spec: &Spec<'_>,
     means: Means<'_>,
     main: &Main,
     live: &Live,
 ) -> Result<Vec<u64>, Refusal> {
+    let first = left_by(spec, 0, means, main, live)?;
+    let numbers = numbers(&first, &left_by(spec, 2, means, main, live)?);
+    let bits = bits(&first);
+    Ok([vec![bits.len() as u64], bits, numbers].concat())
+}
+
+/// Runs the program with so many arguments. Returns the stack below `main`, as much as the runtime can be told of.
+fn left_by(
+    spec: &Spec<'_>,
+    arguments: usize,
+    means: Means<'_>,
+    main: &Main,
+    live: &Live,
+) -> Result<Vec<u8>, Refusal> {
     let hiding = means.allocator.and_then(|_| image::open(image::PRELOAD));
     if hiding.is_none() && means.allocator.is_some() {
         return refuse(Reason::NotObserved, "no file can hide the allocator");
     }
     // The process opens it when it loads its libraries.
-    let pid = spawn(spec, means, hiding.as_ref())
+    let pid = spawn(spec, arguments, means, hiding.as_ref())
         .or_else(|error| refuse(Reason::NotObserved, error.to_string()))?;
     let mut run = Run::executed(pid, means, None, live)?;
     let entry = run.look_at_start()?.entry;
@@ -89,12 +109,13 @@ pub(super) fn of_cold(
     if run.block.start.wrapping_sub(stack) != main.depth {
         return refuse(Reason::NotObserved, "its stack is another one in a cold process");
     }
-    let bytes = below(&run, stack)?;
-    let (deeper, bytes) = bytes.split_at(bytes.len() - DEPTH);
+    let mut bytes = below(&run, stack)?;
+    let used = bytes.split_off(bytes.len() - DEPTH);
+    let deeper = bytes;
     if deeper.iter().any(|&byte| byte != 0) {
         return refuse(Reason::ConstructorCall, format!("more than {DEPTH} bytes of stack are used"));
     }
-    Ok(bits(bytes))
+    Ok(used)
 }
 
 /// Reads the stack down to the lowest page that the kernel has mapped, and at least [`DEPTH`] bytes: what is not mapped is zero. A read
@@ -112,6 +133,16 @@ fn below(run: &Run<'_>, stack: u64) -> Result<Vec<u8>, Refusal> {
     }
 }
 
+/// Returns the numbers that both have at the same place.
+fn numbers(one: &[u8], other: &[u8]) -> Vec<u64> {
+    let words = |bytes: &[u8]| -> Vec<u64> {
+        bytes.rchunks_exact(WORD).map(|word| u64::from_ne_bytes(word.try_into().expect("a word"))).collect()
+    };
+    let both = words(one).into_iter().zip(words(other)).enumerate();
+    let numbers = both.filter(|(_, (one, other))| one == other && (1..NUMBER).contains(one));
+    numbers.take(wire::RESIDUE_NUMBERS).map(|(place, (number, _))| (place as u64) << PLACE | number).collect()
+}
+
 /// Returns a bit for each word that is not zero, from the last word on. Parts at the end that have none are left out, but for the
 /// first part: to the runtime, no part means that nothing is known.
 fn bits(bytes: &[u8]) -> Vec<u64> {
@@ -123,9 +154,9 @@ fn bits(bytes: &[u8]) -> Vec<u64> {
     parts
 }
 
-/// Starts the program, with this thread as its tracer. `hiding` is the library that hides its allocator. No argument but the name is given:
-/// neither their number nor the environment changes what is left.
-fn spawn(spec: &Spec<'_>, means: Means<'_>, hiding: Option<&OwnedFd>) -> std::io::Result<i32> {
+/// Starts the program, with this thread as its tracer, and so many arguments beside its name. `hiding` is the library that hides its
+/// allocator.
+fn spawn(spec: &Spec<'_>, arguments: usize, means: Means<'_>, hiding: Option<&OwnedFd>) -> std::io::Result<i32> {
     let classes = stdio::classes(spec);
     let placeholder = |fd: usize| stdio::placeholder(classes[fd]);
     let stands = [placeholder(0)?, placeholder(1)?, placeholder(2)?];
@@ -138,9 +169,11 @@ fn spawn(spec: &Spec<'_>, means: Means<'_>, hiding: Option<&OwnedFd>) -> std::io
     };
     let text = |text: &OsStr| CString::new(text.as_bytes());
     let inherited = Inherited::of(spec);
+    let mut argv = vec![zygote::name(spec)?];
+    argv.resize(1 + arguments, CString::default());
     let request = spawn::Request {
         program: &text(spec.program.as_os_str())?,
-        argv: &[zygote::name(spec)?],
+        argv: &argv,
         env: env.blob(),
         env_count: env.count(),
         cwd: c"/",
@@ -170,7 +203,19 @@ mod tests {
         assert_eq!(stack(&[1, 63, 64]), [1 << 63 | 2, 1]);
         assert_eq!(stack(&[191]), [0, 0, 1 << 63]);
         let all: Vec<_> = (0..DEPTH / WORD).collect();
-        assert_eq!(stack(&all), [u64::MAX; wire::RESIDUE_MAX]);
+        assert_eq!(stack(&all), [u64::MAX; wire::RESIDUE_BITS]);
+    }
+
+    #[test]
+    fn numbers_that_both_runs_have_are_told_with_their_places() {
+        let stack = |words: &[u64]| -> Vec<u8> {
+            words.iter().rev().flat_map(|word| word.to_ne_bytes()).collect()
+        };
+        let found = numbers(
+            &stack(&[0, 5, 0x7fff_0000_0000, 75392, NUMBER - 1]),
+            &stack(&[0, 6, 0x7fff_0000_0000, 75392, NUMBER - 1]),
+        );
+        assert_eq!(found, [3 << PLACE | 75392, 4 << PLACE | (NUMBER - 1)]);
     }
 
     #[test]

@@ -27,7 +27,6 @@ use crate::warm::exe;
 use crate::warm::files::Files;
 use crate::warm::identity::Aspect;
 use crate::warm::key::Looks;
-use crate::warm::refused;
 use crate::warm::wire;
 use crate::warm::zygote::Means;
 
@@ -41,6 +40,9 @@ const AT_SYSINFO_EHDR: u64 = 33;
 /// Longest path of a program, and the size of a page.
 const PATH_MAX: usize = 4096;
 pub(super) const PAGE: u64 = 4096;
+/// So much lower lies the block of each run but the first, and with it the stack below. Whatever a constructor makes of an address of the
+/// arguments is then another value, and whatever it makes of an address of the stack as well.
+pub(super) const LOWER: u64 = PAGE;
 
 /// As the kernel lists its own library, and what begins the names of its data.
 const VDSO: &str = "[vdso]";
@@ -102,6 +104,12 @@ pub(super) struct Block {
     pub argc: u64,
     pub argv: u64,
     pub envp: u64,
+    /// Where the block ends, behind the auxiliary vector.
+    pub end: u64,
+    /// The first string, the program's name.
+    pub name: u64,
+    /// Where the variables' strings begin and end.
+    pub variables: (u64, u64),
     /// Address of the second string. From there on the strings fill whole pages.
     pub strings: u64,
 }
@@ -141,6 +149,8 @@ pub(super) struct Run<'a> {
     pub seen: Seen,
     pub secret: Option<Secret>,
     pub variables: Variables,
+    /// Pages of code on which breakpoints have been.
+    pub planted: BTreeSet<u64>,
     /// Whether a library that is known to forget them asks for time and random bytes.
     is_known: bool,
     /// The stack pointer where it has stopped, and the frame pointer, 0 where that is of no interest.
@@ -228,6 +238,7 @@ impl<'a> Run<'a> {
             seen: Seen::default(),
             secret: None,
             variables: Variables::default(),
+            planted: BTreeSet::new(),
             is_known: false,
             stack: 0,
             frame: 0,
@@ -238,20 +249,31 @@ impl<'a> Run<'a> {
     /// At the exec: finds what the kernel has put on the stack.
     pub(super) fn look_at_start(&mut self) -> Result<Told, Refusal> {
         trace::set_options(self.pid).map_err(lost)?;
-        let start = Registers::of(self.pid).map_err(lost)?.stack();
+        let registers = Registers::of(self.pid).map_err(lost)?;
+        // Calls are put there (`lead_to_call`).
+        self.planted.extend([registers.ip() / PAGE, (registers.ip() + CALL.len() as u64 - 1) / PAGE]);
+        let start = registers.stack();
         let argc = self.word(start)?;
         let argv = start + 8;
         let envp = argv + 8 * (argc + 1);
-        self.block = Block { start, argc, argv, envp, strings: self.word(argv + 8)? };
+        let (name, strings) = (self.word(argv)?, self.word(argv + 8)?);
         let mut at = envp;
         while self.word(at)? != 0 {
             at += 8;
         }
+        let variables = match at == envp {
+            true => (0, 0),
+            false => (self.word(envp)?, self.string_end(self.word(at - 8)?)?),
+        };
+        self.block = Block { start, argc, argv, envp, end: start, name, variables, strings };
         at += 8;
         let mut told = Told::default();
         loop {
             match self.word(at)? {
-                0 => return Ok(told),
+                0 => {
+                    self.block.end = at + 16;
+                    return Ok(told);
+                }
                 AT_SYSINFO_EHDR => told.library = Some(at),
                 AT_BASE => told.base = self.word(at + 8)?,
                 AT_ENTRY => told.entry = self.word(at + 8)?,
@@ -314,6 +336,7 @@ impl<'a> Run<'a> {
             start.set(run.pid).map_err(lost)?;
         }
         other.shorten(fewer)?;
+        other.lower(self.word(self.block.argv + 8 * (self.block.argc - 2))?, fewer)?;
         Ok(other)
     }
 
@@ -383,15 +406,62 @@ impl<'a> Run<'a> {
 
     /// Turns the last arguments into variables.
     fn shorten(&mut self, fewer: u64) -> Result<(), Refusal> {
-        let Block { start, argc, argv, envp, strings } = self.block;
+        let Block { start, argc, argv, envp, .. } = self.block;
         let moved = argv + 8 * (argc - fewer);
         let mut pointers = vec![0; 8 * fewer as usize];
         self.memory.read_exact_at(&mut pointers, moved).map_err(lost)?;
         self.write(start, &(argc - fewer).to_ne_bytes())?;
         self.write(moved, &[0; 8])?;
         self.write(moved + 8, &pointers)?;
-        self.block = Block { start, argc: argc - fewer, argv, envp: envp - 8 * fewer, strings };
+        self.block = Block { argc: argc - fewer, envp: envp - 8 * fewer, ..self.block };
         Ok(())
+    }
+
+    /// Moves the block and the stack down, and the variables' strings, of which the first `empty` have none of their own. Has the arguments
+    /// be other strings: empty ones, up to the one at `last`. A copy of the name lies where the block ended.
+    fn lower(&mut self, last: u64, empty: u64) -> Result<(), Refusal> {
+        let Block { start, argc, end, name, strings, .. } = self.block;
+        let mut block = vec![0; (end - start) as usize];
+        self.memory.read_exact_at(&mut block, start).map_err(lost)?;
+        let mut text = vec![0; strings.saturating_sub(name) as usize];
+        self.memory.read_exact_at(&mut text, name).map_err(lost)?;
+        // As far from the other strings as before, nearly.
+        let copy = (end - text.len() as u64) & !15;
+        if text.is_empty() || text.len() as u64 > LOWER {
+            return refuse(Reason::NotObserved, "a long name");
+        }
+        let arguments = block[8..][..8 * argc as usize].chunks_exact_mut(8);
+        for (index, argument) in arguments.enumerate() {
+            let other = if index == 0 { copy } else { last - index as u64 };
+            argument.copy_from_slice(&other.to_ne_bytes());
+        }
+        self.write(copy, &text)?;
+        let variables = self.lower_variables(&mut block[8 * (argc + 2 + empty) as usize..])?;
+        self.write(start - LOWER, &block)?;
+        let mut registers = Registers::of(self.pid).map_err(lost)?;
+        registers.set_stack(start - LOWER);
+        registers.set(self.pid).map_err(lost)?;
+        let [argv, envp] = [self.block.argv, self.block.envp].map(|at| at - LOWER);
+        self.block = Block { start: start - LOWER, argv, envp, end: end - LOWER, name: copy, variables, ..self.block };
+        Ok(())
+    }
+
+    /// Moves the strings of the variables in the array `pointers`, which a null pointer ends, over the end of the last argument. Returns where
+    /// they begin and end then.
+    fn lower_variables(&self, pointers: &mut [u8]) -> Result<(u64, u64), Refusal> {
+        let (from, to) = self.block.variables;
+        let mut strings = vec![0; (to - from) as usize];
+        self.memory.read_exact_at(&mut strings, from).map_err(lost)?;
+        for pointer in pointers.chunks_exact_mut(8) {
+            let at = u64::from_ne_bytes(pointer.try_into().expect("eight bytes"));
+            if at == 0 {
+                break;
+            }
+            pointer.copy_from_slice(&(at - LOWER).to_ne_bytes());
+        }
+        self.write(from - LOWER - 1, &[0])?;
+        self.write(from - LOWER, &strings)?;
+        Ok((from - LOWER, to - LOWER))
     }
 
     /// Moves the process to its tracer's processor: waking a process on another processor takes longer than most calls.
@@ -447,7 +517,7 @@ impl<'a> Run<'a> {
             let call = Entry { number, args, ip };
             match args[0] {
                 wire::MARK_MAIN if number == libc::SYS_close => {
-                    self.write_random(RANDOM)?;
+                    self.restore_random()?;
                     (self.stack, self.frame) = (args[2], args[3]);
                     self.learn(args[1])?;
                     return self.check_request();
@@ -502,7 +572,8 @@ impl<'a> Run<'a> {
             return refuse(Reason::KeepsArguments, "the system reads what cannot be read");
         }
         match after {
-            After::Opened(_) if result >= refused::OPEN_FILES as i64 => {
+            // From there on, numbers are the runtime's.
+            After::Opened(_) if result >= i64::from(wire::RUNTIME_FD) => {
                 return refuse(Reason::Limits, format!("{result} descriptors are open before main"));
             }
             After::Opened(what) if result >= 0 => drop(self.opened.insert(result as i32, what)),
@@ -603,6 +674,19 @@ impl<'a> Run<'a> {
         Ok(u64::from_ne_bytes(bytes))
     }
 
+    /// Returns where the string at `at` ends, behind its NUL.
+    fn string_end(&self, mut at: u64) -> Result<u64, Refusal> {
+        loop {
+            let mut bytes = [0; 256];
+            let found = self.memory.read_at(&mut bytes, at).map_err(lost)?;
+            match memchr::memchr(0, &bytes[..found]) {
+                Some(end) => return Ok(at + end as u64 + 1),
+                None if found == 0 => return refuse(Reason::NotObserved, "a string without an end"),
+                None => at += found as u64,
+            }
+        }
+    }
+
     pub(super) fn write(&self, at: u64, bytes: &[u8]) -> Result<(), Refusal> {
         self.memory.write_all_at(bytes, at).map_err(lost)
     }
@@ -687,7 +771,10 @@ impl<'a> Run<'a> {
         let Ok(maps) = self.maps() else { return false };
         let owner = maps::owners(&maps);
         let at = maps.iter().position(|mapping| (mapping.from..mapping.to).contains(&ip));
-        at.is_some_and(|at| self.is_libc(owner[at]) || maps::is_libpthread(owner[at], &self.loader_file))
+        // By `syscall` anybody makes any call.
+        let is_anybodys = self.variables.syscall.is_some_and(|(from, to)| (from..=to).contains(&ip));
+        !is_anybodys
+            && at.is_some_and(|at| self.is_libc(owner[at]) || maps::is_libpthread(owner[at], &self.loader_file))
     }
 
     /// Returns whether libc has its data at this address.

@@ -7,7 +7,7 @@ use std::path::Path;
 use object::{Endianness, Object, ObjectSymbol};
 
 use super::calls::{self, Opened};
-use super::run::{Run, lost};
+use super::run::{PAGE, Run, lost};
 use super::{Refusal, secret};
 use crate::sys::registers::{BEHIND_BREAKPOINT, BREAKPOINT, Registers};
 use crate::sys::trace::{self, Stop};
@@ -21,6 +21,8 @@ pub(super) struct Variables {
     function: Option<Replaced>,
     /// The address to which `getenv` returns, while it searches.
     caller: Option<Replaced>,
+    /// Where libc has its function `syscall`.
+    pub syscall: Option<(u64, u64)>,
 }
 
 /// Plants the breakpoint when the loader has mapped libc and closes its file. No code of libc has run by then.
@@ -33,24 +35,30 @@ pub(super) fn watch(run: &mut Run<'_>, fd: i32) -> Result<(), Refusal> {
     let inode = std::fs::metadata(path).map(|meta| std::os::unix::fs::MetadataExt::ino(&meta));
     let maps = run.maps()?;
     let base = maps.iter().find(|mapping| inode.as_ref().is_ok_and(|inode| *inode == mapping.inode));
-    if let Some((base, offset)) = base.zip(getenv_in(path)) {
-        run.variables.function = Some(plant(run, base.from + offset)?);
+    let places = base.and_then(|base| places_in(path).map(|places| (base.from, places)));
+    if let Some((base, [getenv, syscall])) = places {
+        run.variables.syscall = Some((base + syscall.0, base + syscall.1));
+        run.variables.function = Some(plant(run, base + getenv.0)?);
     }
     Ok(())
 }
 
-/// Returns the address of `getenv` in a library.
-fn getenv_in(library: &Path) -> Option<u64> {
+/// Returns where `getenv` and `syscall` begin and end in a library.
+fn places_in(library: &Path) -> Option<[(u64, u64); 2]> {
     let bytes = std::fs::read(library).ok()?;
     let elf = object::read::elf::ElfFile64::<Endianness, _>::parse(&*bytes).ok()?;
-    let symbol = elf.dynamic_symbols().find(|symbol| symbol.name_bytes() == Ok(b"getenv"))?;
-    Some(symbol.address())
+    let place = |name: &[u8]| {
+        let symbol = elf.dynamic_symbols().find(|symbol| symbol.name_bytes() == Ok(name))?;
+        Some((symbol.address(), symbol.address() + symbol.size()))
+    };
+    Some([place(b"getenv")?, place(b"syscall")?])
 }
 
-fn plant(run: &Run<'_>, at: u64) -> Result<Replaced, Refusal> {
+fn plant(run: &mut Run<'_>, at: u64) -> Result<Replaced, Refusal> {
     let mut code = BREAKPOINT;
     run.memory.read_exact_at(&mut code, at).map_err(lost)?;
     run.write(at, &BREAKPOINT)?;
+    run.planted.extend([at / PAGE, (at + code.len() as u64 - 1) / PAGE]);
     Ok((at, code))
 }
 
@@ -58,7 +66,7 @@ fn plant(run: &Run<'_>, at: u64) -> Result<Replaced, Refusal> {
 pub(super) fn arrived(run: &mut Run<'_>) -> Result<bool, Refusal> {
     let mut registers = Registers::of(run.pid).map_err(lost)?;
     let at = registers.ip() - BEHIND_BREAKPOINT;
-    let Variables { function, caller } = run.variables;
+    let Variables { function, caller, .. } = run.variables;
     if let Some((address, code)) = caller.filter(|(address, _)| *address == at) {
         run.write(address, &code)?;
         run.variables.caller = None;

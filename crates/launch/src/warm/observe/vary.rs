@@ -4,7 +4,9 @@
 use std::os::unix::fs::FileExt;
 
 use super::Refusal;
+use super::calls::refuse;
 use super::run::{Run, lost};
+use crate::Reason;
 
 /// The random bytes of every observation run. libc makes its stack guard of the first half and its pointer guard of the other.
 pub(super) const RANDOM: &[u8; 16] = b"\x5ahotstart-observ";
@@ -32,6 +34,19 @@ impl Run<'_> {
         }
         self.has_other_random = true;
         self.write_random(&RANDOM.map(|byte| !byte))
+    }
+
+    /// Refuses a program whose constructors have changed the random bytes, which each start has anew. Then gives it the first ones again.
+    pub(super) fn restore_random(&self) -> Result<(), Refusal> {
+        let expected = if self.has_other_random { RANDOM.map(|byte| !byte) } else { *RANDOM };
+        let mut found = expected;
+        if self.random != 0 {
+            self.memory.read_exact_at(&mut found, self.random).map_err(lost)?;
+        }
+        if found != expected {
+            return refuse(Reason::KeepsArguments, "the kernel's random bytes are changed");
+        }
+        self.write_random(RANDOM)
     }
 
     pub(super) fn write_random(&self, bytes: &[u8; 16]) -> Result<(), Refusal> {

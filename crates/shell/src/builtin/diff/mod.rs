@@ -15,7 +15,7 @@ use hotstart_python::re::Pattern;
 use hotstart_python::text::split;
 use hotstart_python::{Exception, repr};
 
-use super::native::Written;
+use super::native::{self, Written};
 use crate::halt::{Halt, Halting};
 use format::Layout;
 
@@ -78,6 +78,16 @@ impl Diff {
                 file.and_then(|file| file.metadata()).is_ok_and(|found| !found.is_dir())
             }
             [false, false] => false,
+        }
+    }
+
+    /// Whether the runner may read its files in a process's place ([`native::is_plain`]), also those below its directories.
+    pub fn has_plain_files(&self, cwd: &str) -> bool {
+        let files = self.operands.iter().filter(|operand| *operand != "-");
+        let mut paths = files.map(|file| join(cwd, file));
+        match self.flags.recursive {
+            true => paths.all(|path| native::is_plain(&path) && tree::has_plain_files(&path)),
+            false => paths.all(|path| native::is_plain(&path)),
         }
     }
 

@@ -5,6 +5,7 @@ use std::io;
 
 use hotstart_python::path::join;
 
+use super::super::native;
 use super::{Failure, Flags, compare_files};
 
 /// A directory entry, with its own entries if it is a directory.
@@ -23,6 +24,15 @@ pub(super) fn compare(flags: &Flags, roots: [&str; 2], out: &mut Vec<u8>) -> Res
     };
     let trees = [tree(roots[0])?, tree(roots[1])?];
     Walk { flags, out }.dirs([&trees[0], &trees[1]], roots)
+}
+
+/// Whether every file below a directory may be read by the runner. What is no directory is left to the comparison.
+pub(super) fn has_plain_files(path: &str) -> bool {
+    let Ok(entries) = fs::read_dir(path) else { return true };
+    entries.flatten().all(|entry| {
+        let inner = join(path, &entry.file_name().to_string_lossy());
+        native::is_plain(&inner) && (!entry.path().is_dir() || has_plain_files(&inner))
+    })
 }
 
 fn read_tree(path: &str) -> io::Result<Vec<Node>> {
