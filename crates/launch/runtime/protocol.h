@@ -29,8 +29,8 @@
 #define HS_ROOM 2500
 /* Words of a tool in which its constructors may keep the number of arguments. */
 #define HS_COUNTS_MAX 8
-/* Words of a request that tell what a cold process has on its stack below main's frame: how many words of bits follow; these, a bit for each
- * word of the stack; and numbers, with their places. */
+/* Words of a request that tell what a cold process has on its stack below main's frame: how many words of bits follow; these, a bit for
+ * each word of the stack; and numbers, with their places. */
 #define HS_RESIDUE_MAX 512
 #define HS_RESIDUE_BITS 64 /* of these */
 

@@ -84,7 +84,7 @@ fn what_differs_from_start_to_start_keeps_a_tool_cold() {
         ("variables", Reason::ReadsEnvironment),
         ("argument", Reason::KeepsArguments),
         ("call_with_argument", Reason::KeepsArguments),
-        ("many_files", Reason::Limits),
+        ("eighty_files", Reason::Limits),
         ("open_pages", Reason::KeepsArguments),
         ("write_argument", Reason::KeepsArguments),
         ("write_variable", Reason::KeepsArguments),
@@ -111,6 +111,18 @@ fn what_differs_from_start_to_start_keeps_a_tool_cold() {
         ("foreign_area", Reason::ConstructorCall),
         ("foreign_number", Reason::ConstructorCall),
         ("long_arguments", Reason::ConstructorsDiffer),
+        ("packed_argument", Reason::ConstructorsDiffer),
+        ("tagged_argument", Reason::ConstructorsDiffer),
+        ("relative_list", Reason::KeepsArguments),
+        ("sealed_argument", Reason::KeepsArguments),
+        ("list_at_exit", Reason::KeepsArguments),
+        ("name_for_logs", Reason::KeepsArguments),
+        ("last_variable", Reason::ConstructorsDiffer),
+        ("locked_page", Reason::ConstructorCall),
+        ("eighty_files", Reason::Limits),
+        ("wiped_random", Reason::KeepsArguments),
+        ("patched_libc", Reason::ConstructorCall),
+        ("own_key", Reason::ReadsClock),
         ("kernels_time", Reason::ReadsClock),
         ("counter", Reason::ReadsClock),
         #[cfg(target_arch = "x86_64")]
@@ -276,6 +288,40 @@ fn the_constructor_of_a_library_that_is_opened_later_has_the_arguments_of_the_st
             let (cold, _) = start(&Launcher::new(), &tool, &case(words));
             let (ran, exit) = start(&warm, &tool, &case(words));
             assert_eq!((cold.status, &ran.stdout), (Status::Exited(0), &cold.stdout), "{round}");
+            assert!(exit.via.is_warm(), "{round}: {:?}", exit.via);
+        }
+    }
+}
+
+/// A profiler puts its own function into a slot of the linkage table, and main is to call that. Nor is a name looked up that nobody has:
+/// the loader's message would lie on the heap.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn what_a_constructor_has_put_into_a_linkage_table_stays() {
+    let source = Path::new(SOURCE).with_file_name("hooks.c");
+    let home = tempfile::tempdir().unwrap();
+    let program = home.path().canonicalize().unwrap().join("hooks");
+    let place = program.parent().unwrap().display().to_string();
+    compile(
+        &source,
+        &program.with_file_name("libhooks.so"),
+        &["-DLIBRARY", "-shared", "-fPIC", "-Wl,-z,lazy"],
+    );
+    let (search, run_path) = (format!("-L{place}"), format!("-Wl,-rpath,{place}"));
+    let lazily = ["-Wl,-z,lazy", "-Wl,--unresolved-symbols=ignore-in-shared-libs"];
+    compile(
+        &source,
+        &program,
+        &[&lazily[..], &[&search, &run_path, "-Wl,--no-as-needed", "-lhooks"]].concat(),
+    );
+    let tool = Victim { dir: tempfile::tempdir().unwrap(), program };
+    for warm in [warm_launcher(&["hooks"]), resetting_launcher(&["hooks"])] {
+        for round in 0..8 {
+            // It takes the hook out again in some of the runs.
+            let words = [&["hooked"][..], &["unhook"], &["hooked"]][round % 3];
+            let (cold, _) = start(&Launcher::new(), &tool, &case(words));
+            let (ran, exit) = start(&warm, &tool, &case(words));
+            assert_eq!((&ran.stdout, cold.status), (&cold.stdout, Status::Exited(0)), "{round}");
             assert!(exit.via.is_warm(), "{round}: {:?}", exit.via);
         }
     }

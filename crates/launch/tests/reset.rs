@@ -179,6 +179,12 @@ fn what_cannot_be_put_back_ends_the_worker_and_not_the_answer() {
         // The tool knows its own process number, which later runs would have as well.
         ("late", Retirement::Number),
         ("shares", Retirement::Number),
+        ("locks", Retirement::Number),
+        ("listens", Retirement::Number),
+        ("asks", Retirement::Number),
+        ("numbered", Retirement::Number),
+        // The end of a process does not wait for what a socket still holds.
+        ("lingers", Retirement::Calls),
         ("protect", Retirement::Mappings),
         ("over", Retirement::Mappings),
         ("nice", Retirement::Calls),

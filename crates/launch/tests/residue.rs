@@ -3,7 +3,7 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use common::{Case, Victim, case, compile, resetting_launcher, start, warm_launcher};
@@ -64,6 +64,28 @@ fn check(warm: &[Launcher], tool: &Victim, case: &Case, cold: &[String], fits: i
 
 fn launchers() -> [Launcher; 2] {
     [warm_launcher(&["residue"]), resetting_launcher(&["residue"])]
+}
+
+/// What every cold process has there is known to a program that forgets to set a variable.
+#[test]
+fn numbers_that_cold_processes_leave_on_the_stack_are_the_same() {
+    let tool = tool(&["-DNUMBERS"]);
+    let numbers = |launcher: &Launcher, round: usize| {
+        let words = &["one", "two", "three"][..round % 4];
+        let (ran, exit) = start(launcher, &tool, &case(words));
+        let found: BTreeSet<String> = ran.stdout.split_whitespace().map(str::to_owned).collect();
+        (found, exit.via.is_warm())
+    };
+    let cold = Launcher::new();
+    let common = (1..24).fold(numbers(&cold, 0).0, |common, round| &common & &numbers(&cold, round).0);
+    assert!(!common.is_empty());
+    for launcher in launchers() {
+        for round in 0..4 * ROUNDS {
+            let (found, is_warm) = numbers(&launcher, round);
+            let missing = &common - &found;
+            assert!(is_warm && missing.is_empty(), "round {round}: {missing:?} of {common:?}");
+        }
+    }
 }
 
 #[test]

@@ -377,8 +377,8 @@ static void *answer(const struct object *object, const ElfW(Rela) *slot, const c
     return definer && (is_in(definer, address) || is_own(address)) ? address : NULL;
 }
 
-/* Whether a slot is as the linker has made it, and ld.so leaves it: it leads to its own entry in the object's linkage table, which pushes the
- * slot's number. Another content is ld.so's answer, or what somebody has written there in its place. */
+/* Whether a slot is as the linker has made it, and ld.so leaves it: it leads to its own entry in the object's linkage table, which pushes
+ * the slot's number. Another content is ld.so's answer, or what somebody has written there in its place. */
 static int is_lazy(const struct library *in, void *content, size_t index)
 {
     const unsigned char *at = content;

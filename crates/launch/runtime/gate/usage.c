@@ -153,8 +153,8 @@ static long limit_time(long given, struct rlimit *old)
     return result;
 }
 
-/* Limits on what a worker has as any process. (Of processes the user has more: workers and zygotes.) An earlier run may have made its stack deeper than a new limit allows, and it maps more
- * than a fresh process. */
+/* Limits on what a worker has as any process. (Of processes the user has more: workers and zygotes.) An earlier run may have made its
+ * stack deeper than a new limit allows, and it maps more than a fresh process. */
 static int may_be_set(int resource)
 {
     switch (resource) {

@@ -14,11 +14,13 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <syslog.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -409,6 +411,93 @@ static inline void long_arguments(int argc, char **argv)
 {
     nothing(argc, argv);
     number = environ[0] - argv[0] > 8191;
+}
+static inline void packed_argument(int argc, char **argv)
+{
+    static struct __attribute__((packed)) {
+        char byte;
+        char *argument;
+    } keeps;
+    keeps.argument = argv[argc > 1];
+    number = keeps.byte;
+}
+static inline void tagged_argument(int argc, char **argv)
+{
+    static volatile uintptr_t keeps;
+    keeps = 0xfff8ul << 48 | (uintptr_t)argv[argc > 1];
+    number = keeps == 0;
+}
+static inline void relative_list(int argc, char **argv)
+{
+    static volatile intptr_t keeps;
+    nothing(argc, argv);
+    keeps = (intptr_t)argv - (intptr_t)&keeps;
+    number = keeps == 0;
+}
+static inline void sealed_argument(int argc, char **argv)
+{
+    char **page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    *page = argv[argc > 1];
+    mprotect(page, 4096, PROT_READ);
+}
+static void nothing_at_exit(int status, void *argument) { (void)status, (void)argument; }
+static inline void list_at_exit(int argc, char **argv)
+{
+    nothing(argc, argv);
+    on_exit(nothing_at_exit, argv);
+}
+static inline void name_for_logs(int argc, char **argv)
+{
+    nothing(argc, argv);
+    openlog(argv[0], 0, LOG_USER);
+}
+static inline void last_variable(int argc, char **argv)
+{
+    static struct __attribute__((packed)) {
+        char byte;
+        char *variable;
+    } keeps;
+    nothing(argc, argv);
+    for (char **at = environ; *at; at++)
+        keeps.variable = *at;
+    number = keeps.byte;
+}
+static inline void locked_page(int argc, char **argv)
+{
+    nothing(argc, argv);
+    number = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_LOCKED, -1, 0) == MAP_FAILED;
+}
+static inline void eighty_files(int argc, char **argv)
+{
+    int fds[80];
+    nothing(argc, argv);
+    for (int i = 0; i < 80; i++)
+        fds[i] = open("/dev/null", O_RDONLY);
+    number = fds[79];
+    for (int i = 0; i < 80; i++)
+        close(fds[i]);
+}
+static inline void wiped_random(int argc, char **argv)
+{
+    nothing(argc, argv);
+    memset((void *)getauxval(AT_RANDOM), 0, 16);
+}
+/* As a hook does that is put into the code of a function of libc's. */
+static inline void patched_libc(int argc, char **argv)
+{
+    unsigned char *const code = (unsigned char *)(uintptr_t)lrand48;
+    unsigned char *const page = (unsigned char *)((uintptr_t)code & -4096ul);
+    nothing(argc, argv);
+    mprotect(page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC);
+    *code ^= 1;
+    mprotect(page, 8192, PROT_READ | PROT_EXEC);
+}
+/* As libc draws the key of its allocator. */
+static inline void own_key(int argc, char **argv)
+{
+    nothing(argc, argv);
+    number = syscall(SYS_getrandom, &optarg, 8, GRND_NONBLOCK) != 8;
+    optarg = NULL;
 }
 static inline void large_input(int argc, char **argv)
 {

@@ -95,6 +95,12 @@ static void *thread(void *how)
     return NULL;
 }
 
+static void *tells_number(void *unused)
+{
+    local += (int)syscall(SYS_gettid) > 0;
+    return unused;
+}
+
 static volatile int gate_word, other_word;
 
 /* Until all threads of the pool wait, as those of a linker do that has nothing left to do: those that do can be moved to wait
@@ -327,7 +333,22 @@ static void leave(const char *how)
     } else if (!strcmp(how, "shares"))
         /* A lock there would have this process for its owner. */
         mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(tmpfile()), 0);
-    else if (!strcmp(how, "user"))
+    else if (!strcmp(how, "locks")) {
+        /* Another process can ask who has it. */
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        fcntl(fileno(tmpfile()), F_SETLK, &lock);
+    } else if (!strcmp(how, "listens"))
+        listen(socket(AF_UNIX, SOCK_STREAM, 0), 1);
+    else if (!strcmp(how, "asks"))
+        /* Who asks for one number after the other finds its own. */
+        getpgid(1);
+    else if (!strcmp(how, "numbered")) {
+        pthread_create(&other, NULL, tells_number, NULL);
+        pthread_join(other, NULL);
+    } else if (!strcmp(how, "lingers")) {
+        const struct linger linger = {1, 1};
+        setsockopt(socket(AF_INET, SOCK_STREAM, 0), SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
+    } else if (!strcmp(how, "user"))
         setfsuid(getuid());
     else if (!strcmp(how, "nice"))
         setpriority(PRIO_PROCESS, 0, 1);

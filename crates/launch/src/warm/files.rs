@@ -140,7 +140,8 @@ impl Files {
         let since = (moment - TICK).duration_since(UNIX_EPOCH).unwrap_or_default();
         let since = (since.as_secs() as i64, i64::from(since.subsec_nanos()));
         // Some file systems have whole seconds only, and FAT every other one.
-        let is_recent = |(seconds, part)| (seconds, part) >= since || (part == 0 && seconds + COARSE >= since.0);
+        let is_recent =
+            |(seconds, part)| (seconds, part) >= since || (part == 0 && seconds + COARSE >= since.0);
         !self.watched.iter().any(|w| w.found.is_ok_and(|f| is_recent(f.changed)))
     }
 

@@ -38,7 +38,9 @@ pub(super) fn is_plain(path: &str) -> bool {
     let (flags, resolve) = (OFlags::PATH | OFlags::CLOEXEC, ResolveFlags::NO_MAGICLINKS);
     let file = match rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve) {
         Ok(file) => file,
-        Err(error) => return matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::INVAL),
+        Err(error) => {
+            return matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::INVAL);
+        }
     };
     let Ok(found) = rustix::fs::fstat(&file) else { return false };
     match FileType::from_raw_mode(found.st_mode) {
@@ -115,7 +117,9 @@ mod tests {
             assert!(is_plain(&name(plain)), "{plain}");
         }
         assert!(is_plain("/dev/null"));
-        for other in [&name("input"), &name("fifo"), "/dev/fd/0", "/proc/self/comm", "/proc/version", "/dev/zero"] {
+        for other in
+            [&name("input"), &name("fifo"), "/dev/fd/0", "/proc/self/comm", "/proc/version", "/dev/zero"]
+        {
             assert!(!is_plain(other), "{other}");
         }
     }

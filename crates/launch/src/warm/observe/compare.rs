@@ -5,6 +5,7 @@
 //! number of arguments may also be in the tool's own data, and is then updated for each start; and so may a plain pointer to their list,
 //! for which the zygote looks as well (`runtime/fork/snapshot.c`). Any other difference is a result that another start would not have.
 
+use std::fs::File;
 use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
 
@@ -109,7 +110,7 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Ve
         let from = if whose == Owner::Stack { mapping.from.max(frames(one, &code)?) } else { mapping.from };
         let to = if whose == Owner::Stack { mapping.to.min(one.block.start) } else { mapping.to };
         let is_code = mapping.access[2] == b'x' && matches!(whose, Owner::Libc | Owner::Loader);
-        if is_code && (mapping.access[1] == b'w' || !pair.has_whole_code(mapping.from, mapping.to)?) {
+        if is_code && (mapping.access[1] == b'w' || !pair.has_whole_code(mapping)?) {
             return refuse(Reason::ConstructorCall, format!("the code of '{owner}' is changed"));
         }
         // What lies above the frames may be a mapping of its own, as parts of it are hidden.
@@ -167,9 +168,32 @@ fn is_same(a: &Mapping, b: &Mapping) -> bool {
 
 impl Pair<'_, '_> {
     /// Whether a process has the code of a file as it is there, but for the tracer's breakpoints: the runtime calls functions of libc's.
-    fn has_whole_code(&self, from: u64, to: u64) -> Result<bool, Refusal> {
-        let own = self.pages[0].are_own(from, to).map_err(lost)?;
-        Ok((from / PAGE..).zip(own).all(|(page, is_own)| !is_own || self.one.planted.contains(&page)))
+    fn has_whole_code(&self, mapping: &Mapping) -> Result<bool, Refusal> {
+        let own = self.pages[0].are_own(mapping.from, mapping.to).map_err(lost)?;
+        let own: Vec<u64> = (mapping.from..)
+            .step_by(PAGE as usize)
+            .zip(own)
+            .filter_map(|(at, is)| is.then_some(at))
+            .collect();
+        if own.is_empty() {
+            return Ok(true);
+        }
+        let file = File::open(&mapping.path).map_err(lost)?;
+        for page in own {
+            let [mut here, mut there] = [[0; PAGE as usize]; 2];
+            read(self.one, page, &mut here)?;
+            // Behind the file's end there are zeros.
+            let offset = page - mapping.from + mapping.offset;
+            let mut filled = 0;
+            while let size @ 1.. = file.read_at(&mut there[filled..], offset + filled as u64).map_err(lost)? {
+                filled += size;
+            }
+            let differs = (page..).zip(here.iter().zip(&there)).filter(|(_, (a, b))| a != b);
+            if differs.into_iter().any(|(at, _)| !self.one.planted.contains(&at)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Compares the pages of a private mapping that either has of its own. The rest is the same file's, or zeros: so is nearly all of a
@@ -231,7 +255,8 @@ impl Pair<'_, '_> {
             both.iter().any(|&pair| holds(pair, (one.argc, other.argc)) || pair == (one.envp, other.envp));
         let is_environ = at == self.one.seen.environ && (a, b) == (one.envp, other.envp);
         // In memory that every process has for itself, and that no constructor is known to use.
-        let is_lower = both.iter().any(|&(a, b)| b == a.wrapping_sub(LOWER) && (self.stack..one.end).contains(&a));
+        let is_lower =
+            both.iter().any(|&(a, b)| b == a.wrapping_sub(LOWER) && (self.stack..one.end).contains(&a));
         // The zygote looks whether it was asked for.
         let is_variable = b == a.wrapping_sub(LOWER) && (one.variables.0..one.variables.1).contains(&a);
         let is_excused = match whose {

@@ -2,8 +2,8 @@
 //!
 //! ld.so leaves more there if it has a library to preload, as it has in a zygote. So the program is run once more, without the runtime,
 //! to its `main`, twice. The runtime then makes zero in a zygote what is zero there, and writes the numbers that both runs have
-//! (`runtime/fork/residue.c`): an uninitialised counter is the same in each fresh process. These runs are not judged: they do what the others
-//! have done.
+//! (`runtime/fork/residue.c`): an uninitialised counter is the same in each fresh process. These runs are not judged: they do what the
+//! others have done.
 
 use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -156,7 +156,12 @@ fn bits(bytes: &[u8]) -> Vec<u64> {
 
 /// Starts the program, with this thread as its tracer, and so many arguments beside its name. `hiding` is the library that hides its
 /// allocator.
-fn spawn(spec: &Spec<'_>, arguments: usize, means: Means<'_>, hiding: Option<&OwnedFd>) -> std::io::Result<i32> {
+fn spawn(
+    spec: &Spec<'_>,
+    arguments: usize,
+    means: Means<'_>,
+    hiding: Option<&OwnedFd>,
+) -> std::io::Result<i32> {
     let classes = stdio::classes(spec);
     let placeholder = |fd: usize| stdio::placeholder(classes[fd]);
     let stands = [placeholder(0)?, placeholder(1)?, placeholder(2)?];
@@ -208,9 +213,8 @@ mod tests {
 
     #[test]
     fn numbers_that_both_runs_have_are_told_with_their_places() {
-        let stack = |words: &[u64]| -> Vec<u8> {
-            words.iter().rev().flat_map(|word| word.to_ne_bytes()).collect()
-        };
+        let stack =
+            |words: &[u64]| -> Vec<u8> { words.iter().rev().flat_map(|word| word.to_ne_bytes()).collect() };
         let found = numbers(
             &stack(&[0, 5, 0x7fff_0000_0000, 75392, NUMBER - 1]),
             &stack(&[0, 6, 0x7fff_0000_0000, 75392, NUMBER - 1]),

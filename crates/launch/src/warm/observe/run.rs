@@ -34,6 +34,7 @@ use crate::warm::zygote::Means;
 const AT_IGNORE: u64 = 1;
 const AT_BASE: u64 = 7;
 const AT_ENTRY: u64 = 9;
+const AT_PLATFORM: u64 = 15;
 const AT_RANDOM: u64 = 25;
 const AT_SYSINFO_EHDR: u64 = 33;
 
@@ -106,6 +107,8 @@ pub(super) struct Block {
     pub envp: u64,
     /// Where the block ends, behind the auxiliary vector.
     pub end: u64,
+    /// Where the strings end to which that vector leads, and the random bytes.
+    told: u64,
     /// The first string, the program's name.
     pub name: u64,
     /// Where the variables' strings begin and end.
@@ -122,6 +125,8 @@ pub(super) struct Told {
     /// Addresses of the entry that tells of the kernel's library, and of the random bytes.
     library: Option<u64>,
     random: u64,
+    /// The name of the processor's kind.
+    platform: u64,
 }
 
 /// A traced process, which is ended when this is dropped.
@@ -149,7 +154,7 @@ pub(super) struct Run<'a> {
     pub seen: Seen,
     pub secret: Option<Secret>,
     pub variables: Variables,
-    /// Pages of code on which breakpoints have been.
+    /// Addresses of code where breakpoints have been.
     pub planted: BTreeSet<u64>,
     /// Whether a library that is known to forget them asks for time and random bytes.
     is_known: bool,
@@ -249,10 +254,7 @@ impl<'a> Run<'a> {
     /// At the exec: finds what the kernel has put on the stack.
     pub(super) fn look_at_start(&mut self) -> Result<Told, Refusal> {
         trace::set_options(self.pid).map_err(lost)?;
-        let registers = Registers::of(self.pid).map_err(lost)?;
-        // Calls are put there (`lead_to_call`).
-        self.planted.extend([registers.ip() / PAGE, (registers.ip() + CALL.len() as u64 - 1) / PAGE]);
-        let start = registers.stack();
+        let start = Registers::of(self.pid).map_err(lost)?.stack();
         let argc = self.word(start)?;
         let argv = start + 8;
         let envp = argv + 8 * (argc + 1);
@@ -265,19 +267,22 @@ impl<'a> Run<'a> {
             true => (0, 0),
             false => (self.word(envp)?, self.string_end(self.word(at - 8)?)?),
         };
-        self.block = Block { start, argc, argv, envp, end: start, name, variables, strings };
+        self.block = Block { start, argc, argv, envp, end: start, told: start, name, variables, strings };
         at += 8;
         let mut told = Told::default();
         loop {
             match self.word(at)? {
                 0 => {
                     self.block.end = at + 16;
+                    let platform = if told.platform == 0 { 0 } else { self.string_end(told.platform)? };
+                    self.block.told = self.block.end.max(platform).max(told.random + 16);
                     return Ok(told);
                 }
                 AT_SYSINFO_EHDR => told.library = Some(at),
                 AT_BASE => told.base = self.word(at + 8)?,
                 AT_ENTRY => told.entry = self.word(at + 8)?,
                 AT_RANDOM => told.random = self.word(at + 8)?,
+                AT_PLATFORM => told.platform = self.word(at + 8)?,
                 _ => {}
             }
             at += 16;
@@ -420,13 +425,14 @@ impl<'a> Run<'a> {
     /// Moves the block and the stack down, and the variables' strings, of which the first `empty` have none of their own. Has the arguments
     /// be other strings: empty ones, up to the one at `last`. A copy of the name lies where the block ended.
     fn lower(&mut self, last: u64, empty: u64) -> Result<(), Refusal> {
-        let Block { start, argc, end, name, strings, .. } = self.block;
+        let Block { start, argc, end, told, name, strings, .. } = self.block;
         let mut block = vec![0; (end - start) as usize];
         self.memory.read_exact_at(&mut block, start).map_err(lost)?;
         let mut text = vec![0; strings.saturating_sub(name) as usize];
         self.memory.read_exact_at(&mut text, name).map_err(lost)?;
-        // As far from the other strings as before, nearly.
-        let copy = (end - text.len() as u64) & !15;
+        // As far from the other strings as before, nearly: there is room by chance (arch_align_stack in the kernel).
+        let near = name.saturating_sub(text.len() as u64) & !15;
+        let copy = if near >= told { near } else { (end - text.len() as u64) & !15 };
         if text.is_empty() || text.len() as u64 > LOWER {
             return refuse(Reason::NotObserved, "a long name");
         }
@@ -442,12 +448,13 @@ impl<'a> Run<'a> {
         registers.set_stack(start - LOWER);
         registers.set(self.pid).map_err(lost)?;
         let [argv, envp] = [self.block.argv, self.block.envp].map(|at| at - LOWER);
-        self.block = Block { start: start - LOWER, argv, envp, end: end - LOWER, name: copy, variables, ..self.block };
+        self.block =
+            Block { start: start - LOWER, argv, envp, end: end - LOWER, name: copy, variables, ..self.block };
         Ok(())
     }
 
-    /// Moves the strings of the variables in the array `pointers`, which a null pointer ends, over the end of the last argument. Returns where
-    /// they begin and end then.
+    /// Moves the strings of the variables in the array `pointers`, which a null pointer ends, over the end of the last argument. Returns
+    /// where they begin and end then.
     fn lower_variables(&self, pointers: &mut [u8]) -> Result<(u64, u64), Refusal> {
         let (from, to) = self.block.variables;
         let mut strings = vec![0; (to - from) as usize];
@@ -774,7 +781,9 @@ impl<'a> Run<'a> {
         // By `syscall` anybody makes any call.
         let is_anybodys = self.variables.syscall.is_some_and(|(from, to)| (from..=to).contains(&ip));
         !is_anybodys
-            && at.is_some_and(|at| self.is_libc(owner[at]) || maps::is_libpthread(owner[at], &self.loader_file))
+            && at.is_some_and(|at| {
+                self.is_libc(owner[at]) || maps::is_libpthread(owner[at], &self.loader_file)
+            })
     }
 
     /// Returns whether libc has its data at this address.

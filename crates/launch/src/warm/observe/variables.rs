@@ -7,7 +7,7 @@ use std::path::Path;
 use object::{Endianness, Object, ObjectSymbol};
 
 use super::calls::{self, Opened};
-use super::run::{PAGE, Run, lost};
+use super::run::{Run, lost};
 use super::{Refusal, secret};
 use crate::sys::registers::{BEHIND_BREAKPOINT, BREAKPOINT, Registers};
 use crate::sys::trace::{self, Stop};
@@ -58,7 +58,7 @@ fn plant(run: &mut Run<'_>, at: u64) -> Result<Replaced, Refusal> {
     let mut code = BREAKPOINT;
     run.memory.read_exact_at(&mut code, at).map_err(lost)?;
     run.write(at, &BREAKPOINT)?;
-    run.planted.extend([at / PAGE, (at + code.len() as u64 - 1) / PAGE]);
+    run.planted.extend(at..at + code.len() as u64);
     Ok((at, code))
 }
 
