@@ -45,6 +45,30 @@ static void tell(const char *of)
     say("%s blocked %d pending %d", of, sigismember(&mask, SIGSYS), sigismember(&pending, SIGSYS));
 }
 
+static volatile int shown_in_frame;
+
+static void look_at_frame(int number, siginfo_t *info, void *context)
+{
+    (void)number, (void)info;
+    shown_in_frame = sigismember(&((ucontext_t *)context)->uc_sigmask, SIGSYS);
+}
+
+/* The mask to which a handler returns is in its frame. */
+OBSERVE(sigsys_in_a_frame)
+{
+    struct sigaction action = {.sa_sigaction = look_at_frame, .sa_flags = SA_SIGINFO}, before;
+    sigset_t set, own;
+    sigemptyset(&own);
+    sigaddset(&own, SIGUSR2);
+    sigaction(SIGUSR2, &action, &before);
+    sigprocmask(SIG_UNBLOCK, &own, &set);
+    shown_in_frame = -1;
+    raise(SIGUSR2);
+    say("in the frame %d", shown_in_frame);
+    sigaction(SIGUSR2, &before, NULL);
+    sigprocmask(SIG_SETMASK, &set, NULL);
+}
+
 DISTURB(sigsys_ignored)
 {
     say("was default %d", signal(SIGSYS, SIG_IGN) == SIG_DFL);
