@@ -201,6 +201,7 @@ HS_HIDDEN void hs_loader_tell(const struct hs_call *call);
 
 /* strings.c */
 HS_HIDDEN int hs_strings_open(void);
+HS_HIDDEN int hs_strings_note_variables(const struct hs_start *start);
 HS_HIDDEN int hs_strings_learn_counts(const struct hs_job *job, const struct hs_start *start);
 HS_HIDDEN void hs_strings_keep_list(void);
 HS_HIDDEN HS_GENERAL int hs_strings_are_kept(const struct hs_start *start);

@@ -304,7 +304,7 @@ void hs_serve(const struct hs_start *start, struct hs_call *call)
     uint32_t doubts = become_zygote(0);
     lower_stack(start);
     doubts |= hs_snapshot_doubts(start);
-    if (hs_strings_open() != 0)
+    if (hs_strings_open() != 0 || hs_strings_note_variables(start) != 0)
         doubts |= HS_DOUBT_KERNEL;
     hs_loader_find(start);
     hs_nested_open(start->argv);

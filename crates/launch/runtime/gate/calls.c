@@ -332,10 +332,25 @@ static enum hs_call_outcome close_range_of(struct hs_system_call *call)
     return done(call, result);
 }
 
+/* A path to the directory of a process, by its number. A tool that asks for one after the other finds its own. */
+static void note_name(long result, const char *path)
+{
+    static const char directory[] = "/proc/";
+    /* Other errors may come before the kernel has read the path. */
+    if (result < 0 && result != -ENOENT && result != -EACCES && result != -ENOTDIR && result != -ELOOP && result != -ESRCH)
+        return;
+    size_t i = 0;
+    while (directory[i] && path[i] == directory[i])
+        i++;
+    if (!directory[i] && path[i] >= '0' && path[i] <= '9')
+        hs_call_mark();
+}
+
 static enum hs_call_outcome open_file(struct hs_system_call *call, long directory, const char *path, long flags)
 {
     const int writes = (flags & O_ACCMODE) != O_RDONLY || flags & (O_TRUNC | O_CREAT);
     const long fd = make(call);
+    note_name(fd, path);
     hs_files_look_at(fd, path, writes);
     /* What cannot be opened in this way shows that it is there: the runner's connection, for one. */
     if (fd < 0 && fd != -ENOENT)
@@ -348,6 +363,7 @@ static enum hs_call_outcome open_file(struct hs_system_call *call, long director
 static enum hs_call_outcome read_link(struct hs_system_call *call, long directory, const char *path)
 {
     const long result = make(call);
+    note_name(result, path);
     if (result > 0)
         hs_files_look_at_link(directory, path);
     return done(call, result);
@@ -357,6 +373,7 @@ static enum hs_call_outcome read_link(struct hs_system_call *call, long director
 static enum hs_call_outcome enter(struct hs_system_call *call)
 {
     const long result = make(call);
+    note_name(result, (const char *)call->a);
     if (result == 0)
         hs_files_look_at_name(AT_FDCWD, ".");
     else if (result != -ENOENT)
@@ -368,6 +385,7 @@ static enum hs_call_outcome enter(struct hs_system_call *call)
 static enum hs_call_outcome look_up(struct hs_system_call *call, long directory, const char *path)
 {
     const long result = make(call);
+    note_name(result, path);
     /* LLVM asks so whether there is a /proc. What the directory holds is not in the answer. */
     if (result == 0 && call->number == SYS_access && hs_files_equal(path, "/proc/self/fd"))
         return done(call, result);
@@ -379,6 +397,7 @@ static enum hs_call_outcome look_up(struct hs_system_call *call, long directory,
 static enum hs_call_outcome change_names(struct hs_system_call *call, long directory, long path, long other_directory, long other)
 {
     const long result = make(call);
+    note_name(result, (const char *)path);
     if (result < 0 && result != -ENOENT) {
         hs_files_look_at_name(directory, (const char *)path);
         if (other)
@@ -392,8 +411,9 @@ static int is_of_descriptor(const struct hs_system_call *call)
 {
     switch (call->number) {
     case SYS_fstat: return 1;
-    case SYS_newfstatat: return call->d & AT_EMPTY_PATH && !*(const char *)call->b;
-    case SYS_statx: return call->c & AT_EMPTY_PATH && !*(const char *)call->b;
+    /* Since Linux 6.11 no path is as good as an empty one. */
+    case SYS_newfstatat: return call->d & AT_EMPTY_PATH && (!call->b || !*(const char *)call->b);
+    case SYS_statx: return call->c & AT_EMPTY_PATH && (!call->b || !*(const char *)call->b);
     default: return 0;
     }
 }
@@ -405,6 +425,10 @@ static enum hs_call_outcome tell_of(struct hs_system_call *call, long about)
     const long result = make(call);
     dev_t device;
     mode_t mode;
+    const int is_at = call->number == SYS_newfstatat || call->number == SYS_statx;
+    const char *const path = (const char *)(is_at ? call->b : call->a);
+    if (call->number != SYS_fstat)
+        note_name(result, path ? path : "");
     if (result != 0)
         return done(call, result);
     if (call->number == SYS_statx) {
@@ -421,10 +445,8 @@ static enum hs_call_outcome tell_of(struct hs_system_call *call, long about)
     if (device == calls.proc && !(S_ISREG(mode) && is_of_descriptor(call)))
         hs_call_mark();
     /* There may be another instance of /proc, or a file system that nobody knows. */
-    else if (device != calls.proc && !is_of_descriptor(call)) {
-        const int is_at = call->number == SYS_newfstatat || call->number == SYS_statx;
-        hs_files_look_at_answer(is_at ? call->a : AT_FDCWD, (const char *)(is_at ? call->b : call->a), device);
-    }
+    else if (device != calls.proc && !is_of_descriptor(call))
+        hs_files_look_at_answer(is_at ? call->a : AT_FDCWD, path, device);
     return done(call, result);
 }
 
@@ -745,8 +767,9 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     case SYS_getsid:
     case SYS_sched_getparam:
     case SYS_sched_getscheduler:
-    case SYS_sched_getaffinity:
     case SYS_get_robust_list: return number_if((int)call->a != 0);
+    /* libc asks so for what it tells of a thread (pthread_getattr_np). */
+    case SYS_sched_getaffinity: return number_if((int)call->a != 0 && !hs_threads_asks_for_stack());
     case SYS_getpriority: return number_if((int)call->b != 0);
     case SYS_clock_getres: return number_if((int)call->a < 0);
     case SYS_capget: return number_if(!is_about_itself(call->a));

@@ -156,16 +156,22 @@ static int look_at(long magic, long fd, const char *path, int writes)
 static int look_at_open(long fd, const char *path, int writes)
 {
     struct statfs system;
+    struct stat file;
 #ifdef HS_WITHOUT_FILES
     return 1;
 #endif
     if (fd < 0)
         return 0;
     /* Of sockets, a name leads to those that have one in a file system; others are reached by /proc only: the runner's, for one. */
-    if (HS_SYS(SYS_fstatfs, fd, &system) == 0)
-        return look_at((long)system.f_type, fd, path, writes);
-    hs_call_mark();
-    return 0;
+    if (HS_SYS(SYS_fstatfs, fd, &system) != 0) {
+        hs_call_mark();
+        return 0;
+    }
+    const int holds = look_at((long)system.f_type, fd, path, writes);
+    /* Other files there need no look of their own, nor a descriptor for it. */
+    if (holds && HS_SYS(SYS_fstat, fd, &file) == 0)
+        note(file.st_dev);
+    return holds;
 }
 
 void hs_files_look_at(long fd, const char *path, int writes)
@@ -174,16 +180,15 @@ void hs_files_look_at(long fd, const char *path, int writes)
 }
 
 /* Looks at what has this name. That needs a descriptor, whose number another thread may see taken. */
-static int open_name(long directory, const char *path, long flags)
+static void open_name(long directory, const char *path, long flags)
 {
     if (hs_call_seen() & HS_SEEN_THREADS)
         hs_call_mark();
     const long fd = HS_SYS(SYS_openat, directory, path, O_PATH | O_CLOEXEC | flags, 0);
     if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
         hs_call_mark();
-    const int holds = look_at_open(fd, path, 0);
+    look_at_open(fd, path, 0);
     HS_SYS(SYS_close, fd);
-    return holds;
 }
 
 /* Whether a link leads to a file on its own device, which holds files. */
@@ -206,8 +211,7 @@ static void look_on_device(long directory, const char *path, int follows)
     const long found = HS_SYS(SYS_newfstatat, directory, path, &file, follows ? 0 : AT_SYMLINK_NOFOLLOW);
     if (found == -ENOENT || (found == 0 && (is_known(file.st_dev) || is_beside_target(directory, path, file.st_dev))))
         return;
-    if (open_name(directory, path, follows ? 0 : O_NOFOLLOW) && found == 0)
-        note(file.st_dev);
+    open_name(directory, path, follows ? 0 : O_NOFOLLOW);
 }
 
 /* Looks at a link. */

@@ -104,6 +104,31 @@ int hs_strings_open(void)
     return HS_SYS(SYS_mprotect, &laid->dry, sizeof laid->dry, PROT_NONE) == 0 ? 0 : -1;
 }
 
+/* The variables as the kernel has laid them, and a copy. */
+static struct {
+    const char *strings;
+    char *copy;
+    size_t size;
+} variables;
+
+/* Takes note of them in the zygote; -1 if there is no memory. */
+int hs_strings_note_variables(const struct hs_start *start)
+{
+    const char *end = *start->envp;
+    for (char **variable = start->envp; *variable; variable++)
+        if (*variable + strlen(*variable) + 1 > end)
+            end = *variable + strlen(*variable) + 1;
+    if (!*start->envp)
+        return 0;
+    variables.strings = *start->envp;
+    variables.size = (size_t)(end - variables.strings);
+    variables.copy = hs_own_map(variables.size, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    if (variables.copy == MAP_FAILED)
+        return -1;
+    memcpy(variables.copy, variables.strings, variables.size);
+    return 0;
+}
+
 /* Where the strings and arrays of a request are. */
 struct hs_place hs_strings_place(void)
 {
@@ -287,6 +312,9 @@ static void note_told(const struct hs_job *job, const struct hs_start *start)
  * main's would have hit them, and what lies below them is the frame to which main returns. */
 int hs_strings_are_kept(const struct hs_start *start)
 {
+    /* A constructor may have kept one that it asked for. main has another, with the same text. */
+    if (variables.size && memcmp(variables.copy, variables.strings, variables.size) != 0)
+        return 0;
     const long *const words = (const long *)(start->argv - 1), *const end = (const long *)(layout.argv - 1);
     for (size_t i = 0; i < told.size / sizeof(long); i++)
         if (words[i] != told.words[i])

@@ -9,6 +9,8 @@ use std::fs::File;
 use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
 
+use object::{Object, ObjectSymbol};
+
 use super::Refusal;
 use super::calls::refuse;
 use super::counts::{self, Place};
@@ -37,6 +39,8 @@ enum Owner {
 /// How many words of libc's have the address of the program's name: program_invocation_name and program_invocation_short_name, which the
 /// loader may have placed in the tool's own data.
 const NAMES_MAX: usize = 2;
+/// Bytes below the block that the loader's own frames have, which call the constructors: an address there is none of theirs.
+const CALLERS: u64 = 128;
 
 /// The two runs, stopped before `main`.
 struct Pair<'r, 'a> {
@@ -51,6 +55,8 @@ struct Pair<'r, 'a> {
     names: usize,
     /// Where the stack begins, which grows down to there.
     stack: u64,
+    /// Where the auxiliary vector begins.
+    auxiliary: u64,
     pages: [Pages; 2],
     /// What has been read of each.
     pieces: [Vec<u8>; 2],
@@ -82,7 +88,8 @@ pub(super) fn compare(one: &Run<'_>, other: &Run<'_>, runtime: u64) -> Result<Ve
     let pieces = [vec![0; CHUNK], vec![0; CHUNK]];
     let stack = maps.iter().find(|mapping| (mapping.from..mapping.to).contains(&one.block.start));
     let stack = stack.map_or(one.block.start, |mapping| mapping.from);
-    let mut pair = Pair { one, other, thread, counts: Vec::new(), names: 0, stack, pages, pieces };
+    let auxiliary = one.block.envp + 8 * (one.strings.len() as u64 + 1);
+    let mut pair = Pair { one, other, thread, counts: Vec::new(), names: 0, stack, auxiliary, pages, pieces };
     let owners = maps::owners(&maps);
     let ours = maps.iter().find(|mapping| mapping.inode == runtime).map(|mapping| mapping.path.as_str());
     let code: Vec<_> = maps
@@ -158,6 +165,13 @@ fn frames(run: &Run<'_>, code: &[(u64, u64)]) -> Result<u64, Refusal> {
         }
     }
     Ok(run.stack)
+}
+
+/// Returns whether a process's program has a copy of `__libc_stack_end`.
+fn has_stack_end(pid: i32) -> bool {
+    let Ok(bytes) = std::fs::read(format!("/proc/{pid}/exe")) else { return false };
+    let elf = object::read::elf::ElfFile64::<object::Endianness, _>::parse(&*bytes);
+    elf.is_ok_and(|elf| elf.dynamic_symbols().any(|symbol| symbol.name_bytes() == Ok(b"__libc_stack_end")))
 }
 
 /// Returns whether two mappings are equal. The stack may have grown by another amount.
@@ -258,14 +272,14 @@ impl Pair<'_, '_> {
         let is_lower =
             both.iter().any(|&(a, b)| b == a.wrapping_sub(LOWER) && (self.stack..one.end).contains(&a));
         // The zygote looks whether it was asked for.
-        let is_variable = b == a.wrapping_sub(LOWER) && (one.variables.0..one.variables.1).contains(&a);
+        let is_variable = self.is_variable(a, b);
         let is_excused = match whose {
             Owner::Loader => is_call || is_lower || is_variable || is_processor(a, b),
             Owner::Stack => is_call || is_lower || is_variable || self.is_name(a, b),
             Owner::Libc => is_variable || ((is_call || is_lower) && self.is_record(at)?),
             Owner::Tool => is_variable,
-            // A copy of __libc_stack_end. The zygote notices who has one.
-            Owner::Relocated => (a, b) == (one.start, other.start),
+            // The zygote notices who has that.
+            Owner::Relocated => (a, b) == (one.start, other.start) && has_stack_end(self.one.pid),
             Owner::Sealed => false,
         };
         if is_thread || is_rseq || is_environ || is_excused {
@@ -275,8 +289,14 @@ impl Pair<'_, '_> {
             self.names += 1;
             return Ok(());
         }
-        // A plain pointer to the list of arguments, or to what lies behind that; or one to a frame that is gone, wherever it lies.
-        let is_list = whose == Owner::Tool && is_lower && b == a.wrapping_sub(LOWER);
+        // A plain pointer to the list of arguments, which the zygote looks for, or to the auxiliary vector, which each start has there; or
+        // one to a frame that is gone, wherever it lies.
+        let kept = whose == Owner::Tool && is_lower && b == a.wrapping_sub(LOWER);
+        let in_block = (self.thread.start()..&(self.thread.start() + PAGE)).contains(&&at);
+        let is_list = kept
+            && ((one.argv..one.envp).contains(&a)
+                || (self.auxiliary..one.end).contains(&a)
+                || (in_block && a == one.start));
         if is_list || self.is_of_frame(at, a, b)? {
             return Ok(());
         }
@@ -307,6 +327,12 @@ impl Pair<'_, '_> {
         Ok(at == self.one.seen.environ || are_lists(at)? || are_lists(at - 8)?)
     }
 
+    /// Whether these are addresses of the same place in a variable's string.
+    fn is_variable(&self, a: u64, b: u64) -> bool {
+        let mut pairs = self.one.strings.iter().zip(&self.other.strings);
+        pairs.any(|(one, other)| one.contains(&a) && a - one.start == b.wrapping_sub(other.start))
+    }
+
     /// Whether the word holds an address of a frame, or a part of one: an object that is copied has what its function has left in its gaps.
     fn is_of_frame(&self, at: u64, a: u64, b: u64) -> Result<bool, Refusal> {
         const WORD: usize = 8;
@@ -329,7 +355,7 @@ impl Pair<'_, '_> {
         Ok((WORD + 1 - BYTES..2 * WORD).any(|from| {
             let (one, other) = (address(0, from), address(1, from));
             other == one.wrapping_sub(LOWER)
-                && (self.stack..self.one.block.start).contains(&one)
+                && (self.stack..self.one.block.start - CALLERS).contains(&one)
                 && (WORD..2 * WORD).all(|byte| !differs(byte) || (from..from + BYTES).contains(&byte))
         }))
     }

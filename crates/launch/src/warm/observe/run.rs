@@ -51,6 +51,21 @@ const VDSO_DATA: &str = "[vvar";
 /// As the kernel lists the runtime.
 const RUNTIME: &str = "/memfd:hotstart-runtime";
 
+/// Addresses are the same in a line but for these bits, which the other run has the other way round.
+const LINE: u64 = 16;
+
+/// Returns the address in the line of `near` whose last bits are the opposite of those of `other`.
+fn in_line(near: u64, other: u64) -> u64 {
+    (near & !(LINE - 1)) | (!other & (LINE - 1))
+}
+
+/// Returns another address in a range of some hundred bytes at least.
+fn elsewhere(range: &Range<u64>, at: u64) -> u64 {
+    let half = (range.end - range.start) / 2;
+    let far = if at < range.start + half { at + half - LINE } else { at.saturating_sub(half - LINE) };
+    in_line(far.clamp(range.start + LINE, range.end - 2 * LINE), at)
+}
+
 fn is_kernels(mapping: &Mapping) -> bool {
     mapping.path == VDSO || mapping.path.starts_with(VDSO_DATA)
 }
@@ -111,8 +126,6 @@ pub(super) struct Block {
     told: u64,
     /// The first string, the program's name.
     pub name: u64,
-    /// Where the variables' strings begin and end.
-    pub variables: (u64, u64),
     /// Address of the second string. From there on the strings fill whole pages.
     pub strings: u64,
 }
@@ -145,6 +158,8 @@ pub(super) struct Run<'a> {
     /// The loader's file, as the kernel names it.
     loader_file: String,
     pub block: Block,
+    /// The strings of the variables.
+    pub strings: Vec<Range<u64>>,
     /// Address of the kernel's random bytes, and whether they are other ones than the first run's.
     pub random: u64,
     pub has_other_random: bool,
@@ -236,6 +251,7 @@ impl<'a> Run<'a> {
             kernels: (0, 0),
             loader_file: String::new(),
             block: Block::default(),
+            strings: Vec::new(),
             random: 0,
             has_other_random: false,
             laid: Vec::new(),
@@ -263,11 +279,11 @@ impl<'a> Run<'a> {
         while self.word(at)? != 0 {
             at += 8;
         }
-        let variables = match at == envp {
-            true => (0, 0),
-            false => (self.word(envp)?, self.string_end(self.word(at - 8)?)?),
-        };
-        self.block = Block { start, argc, argv, envp, end: start, told: start, name, variables, strings };
+        for place in (envp..at).step_by(8) {
+            let string = self.word(place)?;
+            self.strings.push(string..self.string_end(string)?);
+        }
+        self.block = Block { start, argc, argv, envp, end: start, told: start, name, strings };
         at += 8;
         let mut told = Told::default();
         loop {
@@ -334,6 +350,7 @@ impl<'a> Run<'a> {
         (other.turn, other.loader, other.block, other.random) = (2, self.loader, self.block, self.random);
         other.kernels = self.kernels;
         other.loader_file.clone_from(&self.loader_file);
+        other.strings.clone_from(&self.strings);
         self.expect(self.pid, Stop::Call, true)?;
         self.expect(pid, Stop::Signal(libc::SIGSTOP), false)?;
         for run in [self, &other] {
@@ -341,7 +358,8 @@ impl<'a> Run<'a> {
             start.set(run.pid).map_err(lost)?;
         }
         other.shorten(fewer)?;
-        other.lower(self.word(self.block.argv + 8 * (self.block.argc - 2))?, fewer)?;
+        let argument = |index: u64| self.word(self.block.argv + 8 * index);
+        other.lower(argument(2)?..argument(self.block.argc - 1)?, fewer)?;
         Ok(other)
     }
 
@@ -422,53 +440,51 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Moves the block and the stack down, and the variables' strings, of which the first `empty` have none of their own. Has the arguments
-    /// be other strings: empty ones, up to the one at `last`. A copy of the name lies where the block ended.
-    fn lower(&mut self, last: u64, empty: u64) -> Result<(), Refusal> {
+    /// Moves the block and the stack down, and all strings to other places, each by another distance. The arguments are other empty strings
+    /// of `empties`; of the variables, the first `empty` are as well. A copy of the name lies near its old place.
+    fn lower(&mut self, empties: Range<u64>, empty: u64) -> Result<(), Refusal> {
         let Block { start, argc, end, told, name, strings, .. } = self.block;
         let mut block = vec![0; (end - start) as usize];
         self.memory.read_exact_at(&mut block, start).map_err(lost)?;
         let mut text = vec![0; strings.saturating_sub(name) as usize];
         self.memory.read_exact_at(&mut text, name).map_err(lost)?;
-        // As far from the other strings as before, nearly: there is room by chance (arch_align_stack in the kernel).
-        let near = name.saturating_sub(text.len() as u64) & !15;
-        let copy = if near >= told { near } else { (end - text.len() as u64) & !15 };
-        if text.is_empty() || text.len() as u64 > LOWER {
+        let size = text.len() as u64;
+        if size == 0 || size > LOWER - LINE {
             return refuse(Reason::NotObserved, "a long name");
         }
-        let arguments = block[8..][..8 * argc as usize].chunks_exact_mut(8);
-        for (index, argument) in arguments.enumerate() {
-            let other = if index == 0 { copy } else { last - index as u64 };
+        // As far from the other strings as before, nearly: there is room by chance (arch_align_stack in the kernel).
+        let near = in_line(name.saturating_sub(size + LINE), name);
+        let copy = if near >= told { near } else { in_line(end - size - LINE, name) };
+        for (index, argument) in block[8..][..8 * argc as usize].chunks_exact_mut(8).enumerate() {
+            let at = u64::from_ne_bytes(argument.try_into().expect("eight bytes"));
+            let other = if index == 0 { copy } else { elsewhere(&empties, at) };
             argument.copy_from_slice(&other.to_ne_bytes());
         }
         self.write(copy, &text)?;
-        let variables = self.lower_variables(&mut block[8 * (argc + 2 + empty) as usize..])?;
+        self.lower_variables(&mut block[8 * (argc + 2 + empty) as usize..])?;
         self.write(start - LOWER, &block)?;
         let mut registers = Registers::of(self.pid).map_err(lost)?;
         registers.set_stack(start - LOWER);
         registers.set(self.pid).map_err(lost)?;
         let [argv, envp] = [self.block.argv, self.block.envp].map(|at| at - LOWER);
-        self.block =
-            Block { start: start - LOWER, argv, envp, end: end - LOWER, name: copy, variables, ..self.block };
+        self.block = Block { start: start - LOWER, argv, envp, end: end - LOWER, name: copy, ..self.block };
         Ok(())
     }
 
-    /// Moves the strings of the variables in the array `pointers`, which a null pointer ends, over the end of the last argument. Returns
-    /// where they begin and end then.
-    fn lower_variables(&self, pointers: &mut [u8]) -> Result<(u64, u64), Refusal> {
-        let (from, to) = self.block.variables;
-        let mut strings = vec![0; (to - from) as usize];
-        self.memory.read_exact_at(&mut strings, from).map_err(lost)?;
-        for pointer in pointers.chunks_exact_mut(8) {
-            let at = u64::from_ne_bytes(pointer.try_into().expect("eight bytes"));
-            if at == 0 {
-                break;
-            }
-            pointer.copy_from_slice(&(at - LOWER).to_ne_bytes());
+    /// Moves the strings of the variables in the array `pointers`, which a null pointer ends, over the end of the last argument.
+    fn lower_variables(&mut self, pointers: &mut [u8]) -> Result<(), Refusal> {
+        let count = self.strings.len() as u64;
+        for (index, pointer) in pointers.chunks_exact_mut(8).take(self.strings.len()).enumerate() {
+            let Range { start, end } = self.strings[index].clone();
+            let other = in_line(start - LOWER - (count - index as u64) * 2 * LINE, start);
+            let mut text = vec![0; (end - start) as usize];
+            self.memory.read_exact_at(&mut text, start).map_err(lost)?;
+            self.write(other - 1, &[0])?;
+            self.write(other, &text)?;
+            pointer.copy_from_slice(&other.to_ne_bytes());
+            self.strings[index] = other..other + (end - start);
         }
-        self.write(from - LOWER - 1, &[0])?;
-        self.write(from - LOWER, &strings)?;
-        Ok((from - LOWER, to - LOWER))
+        Ok(())
     }
 
     /// Moves the process to its tracer's processor: waking a process on another processor takes longer than most calls.
