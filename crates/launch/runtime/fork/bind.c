@@ -303,17 +303,6 @@ static int is_own(const void *address)
     return (const char *)address >= __ehdr_start && (const char *)address < _end;
 }
 
-/* Whether an object that is searched earlier defines the function without a version, an allocator in place of libc's,
- * say: to ld.so that is the answer, while a lookup by version passes it by. */
-static int is_shadowed(const char *name, const void *address)
-{
-    void *first = dlsym(RTLD_DEFAULT, name);
-    if (is_own(first))
-        first = dlsym(RTLD_NEXT, name);
-    known.has_failed |= !first;
-    return first != address;
-}
-
 static void *find(const struct object *object, const ElfW(Rela) *slot)
 {
     size_t index = ELF64_R_SYM(slot->r_info);
@@ -328,8 +317,9 @@ static void *find(const struct object *object, const ElfW(Rela) *slot)
         return NULL;
     void *address = wanted ? dlvsym(RTLD_DEFAULT, name, wanted) : dlsym(RTLD_DEFAULT, name);
     known.has_failed |= !address;
+    /* An object that is searched earlier may define it without a version, an allocator in place of libc's, say: see `answer`. */
     if (wanted)
-        return address && !is_shadowed(name, address) ? address : NULL;
+        return address;
     return address && !knows_versions(address) ? address : NULL;
 }
 
@@ -391,7 +381,9 @@ static int is_lazy(const struct library *in, void *content, size_t index)
     if (memcmp(at, landing, sizeof landing) == 0)
         at += sizeof landing;
     memcpy(&number, at + 1, sizeof number);
-    return *at == push && number == index;
+    /* With mold all slots lead to the table's head, which pushes r11 and the object. */
+    static const unsigned char head[] = {0x41, 0x53, 0xff, 0x35};
+    return (*at == push && number == index) || memcmp(at, head, sizeof head) == 0;
 #else
     /* All slots of an object lead to one place. */
     (void)number, (void)index;

@@ -332,18 +332,32 @@ static enum hs_call_outcome close_range_of(struct hs_system_call *call)
     return done(call, result);
 }
 
+/* Whether a part of a path is this name; `end` is behind it. */
+static int is_part(const char *part, const char *end, const char *name)
+{
+    while (part < end && *name && *part == *name)
+        part++, name++;
+    return part == end && !*name;
+}
+
 /* A path to the directory of a process, by its number. A tool that asks for one after the other finds its own. */
 static void note_name(long result, const char *path)
 {
-    static const char directory[] = "/proc/";
+    int may_follow = 0;
     /* Other errors may come before the kernel has read the path. */
-    if (result < 0 && result != -ENOENT && result != -EACCES && result != -ENOTDIR && result != -ELOOP && result != -ESRCH)
+    if (!path || (result < 0 && result != -ENOENT && result != -EACCES && result != -ENOTDIR && result != -ELOOP && result != -ESRCH))
         return;
-    size_t i = 0;
-    while (directory[i] && path[i] == directory[i])
-        i++;
-    if (!directory[i] && path[i] >= '0' && path[i] <= '9')
-        hs_call_mark();
+    for (const char *part = path, *end; *part; part = end) {
+        while (*part == '/')
+            part++;
+        for (end = part; *end && *end != '/';)
+            end++;
+        if (end == part || is_part(part, end, "."))
+            continue;
+        if (may_follow && *part >= '0' && *part <= '9')
+            see_number();
+        may_follow = is_part(part, end, "proc") || is_part(part, end, "..");
+    }
 }
 
 static enum hs_call_outcome open_file(struct hs_system_call *call, long directory, const char *path, long flags)
@@ -428,7 +442,7 @@ static enum hs_call_outcome tell_of(struct hs_system_call *call, long about)
     const int is_at = call->number == SYS_newfstatat || call->number == SYS_statx;
     const char *const path = (const char *)(is_at ? call->b : call->a);
     if (call->number != SYS_fstat)
-        note_name(result, path ? path : "");
+        note_name(result, path);
     if (result != 0)
         return done(call, result);
     if (call->number == SYS_statx) {
@@ -566,7 +580,9 @@ static enum hs_call_outcome map(struct hs_system_call *call)
     if (hs_call_is_about_strings(call) || (number == SYS_mmap && call->d & MAP_GROWSDOWN))
         hs_call_mark();
     const long result = hs_mappings_call(call);
-    if (number == SYS_mmap && (call->d & MAP_TYPE) != MAP_PRIVATE && !(call->d & MAP_ANONYMOUS))
+    /* What was opened for reading only cannot be written there. */
+    if (number == SYS_mmap && (call->d & MAP_TYPE) != MAP_PRIVATE && !(call->d & MAP_ANONYMOUS) &&
+        (HS_SYS(SYS_fcntl, call->e, F_GETFL) & O_ACCMODE) == O_RDWR)
         see(HS_SEEN_SHARED);
     if (number == SYS_brk ? wanted && result != wanted : !hs_places_are_as_elsewhere(call, result))
         hs_call_mark();
@@ -917,7 +933,8 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
 void hs_call_end(void)
 {
     /* A lock that is left there names its owner. */
-    if (hs_call_seen() & HS_SEEN_NUMBER || (hs_call_seen() & HS_SEEN_SHARED && hs_threads_share_memory(1)))
+    const int is_first = __builtin_thread_pointer() == calls.first;
+    if (hs_call_seen() & HS_SEEN_NUMBER || (is_first && hs_call_seen() & HS_SEEN_SHARED && hs_threads_share_memory(1)))
         see_number();
 }
 

@@ -107,30 +107,32 @@ static int stands_in(dev_t device)
     return 0;
 }
 
-/* Devices of which this run has seen that they hold files, as many as there is room for. */
-static struct {
-    dev_t devices[8];
-    unsigned count;
-} known;
+/* Devices of which this run has seen that they hold files, as many as there is room for; 0 where there is none. Any thread may add one. */
+static dev_t known[8];
+
+#define KNOWN_MAX (sizeof known / sizeof *known)
 
 /* Before each run: another file system may have the number of one that is gone. */
 void hs_files_begin(void)
 {
-    known.count = 0;
+    for (size_t i = 0; i < KNOWN_MAX; i++)
+        known[i] = 0;
 }
 
 static int is_known(dev_t device)
 {
-    for (unsigned i = 0; i < known.count; i++)
-        if (known.devices[i] == device)
-            return 1;
+    for (size_t i = 0; i < KNOWN_MAX; i++)
+        if (__atomic_load_n(&known[i], __ATOMIC_RELAXED) == device)
+            return device != 0;
     return 0;
 }
 
 static void note(dev_t device)
 {
-    if (known.count < sizeof known.devices / sizeof *known.devices && !is_known(device))
-        known.devices[known.count++] = device;
+    for (size_t i = 0; i < KNOWN_MAX && !is_known(device); i++) {
+        dev_t none = 0;
+        __atomic_compare_exchange_n(&known[i], &none, device, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    }
 }
 
 /* A file with this name, in a file system of this kind, may be read; whether it may be written to as well. `fd` is open, or negative.
@@ -142,7 +144,9 @@ static int look_at(long magic, long fd, const char *path, int writes)
         hs_call_mark();
     else if (magic == FUSE_MAGIC) {
         const long found = fd < 0 ? HS_SYS(SYS_newfstatat, AT_FDCWD, path, &file, 0) : HS_SYS(SYS_fstat, fd, &file);
-        if (found != 0 || (stands_in(file.st_dev) && (writes || !is_common(path))))
+        if (found == 0 && !stands_in(file.st_dev))
+            return 1;
+        if (found != 0 || writes || !is_common(path))
             hs_gate_reveal();
     } else if (holds_files(magic))
         return 1;

@@ -398,8 +398,8 @@ enum hs_call_outcome hs_signals_return(void *context)
     if (((ucontext_t *)context)->uc_stack.ss_flags == SS_DISABLE)
         stack_is_set();
     uint64_t *mask = (uint64_t *)&((ucontext_t *)context)->uc_sigmask;
-    if (*mask & SIGSYS_BIT)
-        hs_signals_set_blocks(1);
+    if (hides || *mask & SIGSYS_BIT)
+        hs_signals_set_blocks((*mask & SIGSYS_BIT) != 0);
     *mask &= ~SIGSYS_BIT;
     return HS_CALL_LEAVES;
 }

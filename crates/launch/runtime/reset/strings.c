@@ -313,8 +313,9 @@ static void note_told(const struct hs_job *job, const struct hs_start *start)
 int hs_strings_are_kept(const struct hs_start *start)
 {
     /* A constructor may have kept one that it asked for. main has another, with the same text. */
-    if (variables.size && memcmp(variables.copy, variables.strings, variables.size) != 0)
-        return 0;
+    for (size_t i = 0; i < variables.size; i++)
+        if (((const volatile char *)variables.copy)[i] != variables.strings[i])
+            return 0;
     const long *const words = (const long *)(start->argv - 1), *const end = (const long *)(layout.argv - 1);
     for (size_t i = 0; i < told.size / sizeof(long); i++)
         if (words[i] != told.words[i])

@@ -242,7 +242,7 @@ int hs_threads_share_memory(int of_files)
         return 1;
     while ((at = hs_maps_next(at, &map)))
         if (map.access[1] == 'w' && map.access[3] == 's' && !hs_own_has(map.from, map.to - map.from) &&
-            !(of_files && strcmp(map.path, "/dev/zero (deleted)") == 0))
+            !(of_files && hs_files_equal(map.path, "/dev/zero (deleted)")))
             return 1;
     return 0;
 }

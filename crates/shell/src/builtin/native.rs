@@ -31,6 +31,13 @@ impl Written {
     }
 }
 
+/// The same where the kernel has no `openat2`, or a sandbox forbids it.
+fn is_plain_by_name(path: &str) -> bool {
+    let Ok(real) = std::fs::canonicalize(path) else { return !std::fs::exists(path).unwrap_or(true) };
+    let is_kernels = ["/proc", "/sys", "/dev"].iter().any(|dir| real.starts_with(dir));
+    real == std::path::Path::new("/dev/null") || (!is_kernels && (real.is_file() || real.is_dir()))
+}
+
 /// Whether every process that reads this path finds the same, at once: a regular file or a directory, the null device, or nothing. A path
 /// through a link of the kernel's (`/dev/stdin`) leads elsewhere in another process, files of `/proc` tell of the process, and reading a
 /// FIFO waits for another stage.
@@ -38,6 +45,7 @@ pub(super) fn is_plain(path: &str) -> bool {
     let (flags, resolve) = (OFlags::PATH | OFlags::CLOEXEC, ResolveFlags::NO_MAGICLINKS);
     let file = match rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve) {
         Ok(file) => file,
+        Err(Errno::NOSYS | Errno::PERM) => return is_plain_by_name(path),
         Err(error) => {
             return matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::INVAL);
         }

@@ -116,7 +116,7 @@ static void refuses_descriptors_out_of_range(void)
 static int decode_with(uint32_t limits, uint32_t counts, uint32_t residue, uint32_t descriptors)
 {
     static const char strings[] = "/dir\0cc";
-    static char message[4096] __attribute__((aligned(8)));
+    static char message[16384] __attribute__((aligned(8)));
     struct hs_request head = {
         .version = HS_VERSION, .argc = 1, .fd_count = descriptors, .limit_count = limits, .count_count = counts, .residue_count = residue};
     const size_t fixed = sizeof head + limits * sizeof(struct hs_limit) + (counts + residue) * sizeof(uint64_t) +

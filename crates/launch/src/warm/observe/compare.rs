@@ -297,7 +297,7 @@ impl Pair<'_, '_> {
             && ((one.argv..one.envp).contains(&a)
                 || (self.auxiliary..one.end).contains(&a)
                 || (in_block && a == one.start));
-        if is_list || self.is_of_frame(at, a, b)? {
+        if is_list || self.is_of_frame(at, a, b, whose)? {
             return Ok(());
         }
         if holds((a, b), (one.argc, other.argc)) {
@@ -334,14 +334,15 @@ impl Pair<'_, '_> {
     }
 
     /// Whether the word holds an address of a frame, or a part of one: an object that is copied has what its function has left in its gaps.
-    fn is_of_frame(&self, at: u64, a: u64, b: u64) -> Result<bool, Refusal> {
+    fn is_of_frame(&self, at: u64, a: u64, b: u64, whose: Owner) -> Result<bool, Refusal> {
         const WORD: usize = 8;
         /// Of an address; the others are zero.
         const BYTES: usize = 6;
         let mut near = [[0; 3 * WORD]; 2];
         near[0][WORD..2 * WORD].copy_from_slice(&a.to_le_bytes());
         near[1][WORD..2 * WORD].copy_from_slice(&b.to_le_bytes());
-        for (run, near) in [self.one, self.other].into_iter().zip(&mut near) {
+        let others = if whose == Owner::Stack { at - LOWER } else { at };
+        for ((run, at), near) in [(self.one, at), (self.other, others)].into_iter().zip(&mut near) {
             // At the end of a mapping there may be nothing beside it.
             _ = read(run, at - WORD as u64, &mut near[..WORD]);
             _ = read(run, at + WORD as u64, &mut near[2 * WORD..]);

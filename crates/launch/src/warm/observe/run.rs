@@ -476,7 +476,7 @@ impl<'a> Run<'a> {
         let count = self.strings.len() as u64;
         for (index, pointer) in pointers.chunks_exact_mut(8).take(self.strings.len()).enumerate() {
             let Range { start, end } = self.strings[index].clone();
-            let other = in_line(start - LOWER - (count - index as u64) * 2 * LINE, start);
+            let other = in_line(start - LOWER - (2 * (count - index as u64) + 1) * LINE, start);
             let mut text = vec![0; (end - start) as usize];
             self.memory.read_exact_at(&mut text, start).map_err(lost)?;
             self.write(other - 1, &[0])?;
