@@ -46,7 +46,7 @@ pub use sys::priority::io_priority;
 pub use sys::wait::Change;
 pub use warm::{
     Ahead, Choice, Clones, CpuTime, Nested, NestedStarts, OnDoubt, Policy, Retirement, StatCache, Statistics,
-    Stopped, ToolStatistics, cache_directory, holds_files, needed_glibc,
+    Stopped, ToolStatistics, cache_directory, leads_through_made_up, needed_glibc,
 };
 
 /// Returns whether this process was started without a standard output.

@@ -310,10 +310,18 @@ fn with_limits_signals_and_descriptors_of_their_own() {
             for (setting, high) in settings.iter().flat_map(|setting| [(setting, true), (setting, false)]) {
                 let (status, expected, _) = run_in(&victim, None, setting, high);
                 let (ended, ran, via) = run_in(&victim, Some(warm), setting, high);
-                assert_eq!((ended, &ran), (status, &expected), "{via:?} in round {round}: {}", setting.shell);
+                let why = || warm.statistics().tools.remove(0).constructors;
+                assert_eq!(
+                    (ended, &ran),
+                    (status, &expected),
+                    "{via:?} in round {round}: {}, {:?}",
+                    setting.shell,
+                    why()
+                );
                 let only_forks = !resets || high || setting.limits.len() == 3 || setting.deep == "4";
                 let resets = !only_forks && round > 0;
-                assert!(via == Via::Reset || (!resets && via == Via::Fork), "{via:?}: {}", setting.shell);
+                let is_warm = via == Via::Reset || (!resets && via == Via::Fork);
+                assert!(is_warm, "{via:?}: {}, {:?}", setting.shell, why());
             }
         }
     }

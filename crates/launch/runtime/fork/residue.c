@@ -8,6 +8,8 @@
 
 #define PAGE 4096ul
 #define BITS 64
+/* From this bit on, a number has its place. */
+#define PLACE 48
 
 static int may_write(uintptr_t at, uintptr_t low)
 {
@@ -34,11 +36,11 @@ void hs_residue_clear(const struct hs_job *job, uintptr_t low)
         if (may_write(at, low) && is_left != (*word != 0))
             *word = is_left ? at : 0;
     }
-    /* Each with its place. */
-    for (const uint64_t *number = numbers; number + 1 < job->residue + all; number += 2) {
-        const uintptr_t place = hs_frame.stack - (1 + number[0]) * sizeof(uint64_t);
-        if (number[0] < HS_RESIDUE_BITS * BITS && may_write(place, low))
-            *(uint64_t *)place = number[1];
+    /* Each below its place. */
+    for (const uint64_t *number = numbers; number < job->residue + all; number++) {
+        const uintptr_t place = hs_frame.stack - (1 + (*number >> PLACE)) * sizeof(uint64_t);
+        if (may_write(place, low))
+            *(uint64_t *)place = *number & ((1ull << PLACE) - 1);
     }
     const uintptr_t page = at & -PAGE;
     if (page > low)

@@ -15,6 +15,9 @@
 
 #include "runtime.h"
 
+/* At most so large is libc's record of a thread (struct pthread); a thread's variables lie before it. */
+#define RECORD 4096
+
 /* A byte for each page of the part that is being scanned; in the runtime's own data, which is not scanned. */
 static char residency[16384];
 
@@ -81,7 +84,8 @@ static unsigned kept(uintptr_t word, const struct hs_start *start, uintptr_t low
 {
     if (!is_libcs && word == (uintptr_t)start->envp)
         return KEPT_ENVIRONMENT;
-    if (!is_libcs && word >= (uintptr_t)start->argv && word < (uintptr_t)start->envp)
+    /* Their number lies before them: who counts from 1 keeps a pointer to that. */
+    if (!is_libcs && word >= (uintptr_t)(start->argv - 1) && word < (uintptr_t)start->envp)
         return KEPT_LIST;
     if (word < low || word >= high)
         return 0;
@@ -93,10 +97,14 @@ static unsigned kept(uintptr_t word, const struct hs_start *start, uintptr_t low
     return 0;
 }
 
-/* Variables of libc that point there by design, which ld.so may have placed in the program's own data. */
+/* Variables of libc that point there by design, which ld.so may have placed in the program's own data; and libc's record of the thread,
+ * where it keeps the end of the stack. */
 static int of_libc(const uintptr_t *place)
 {
     extern char **environ, *program_invocation_name, *program_invocation_short_name;
+    const uintptr_t record = (uintptr_t)__builtin_thread_pointer();
+    if ((uintptr_t)place - record < RECORD)
+        return 1;
     const void *own[] = {&environ, &program_invocation_name, &program_invocation_short_name};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (place == own[i])

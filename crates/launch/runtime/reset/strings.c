@@ -114,14 +114,20 @@ static struct {
 /* Takes note of them in the zygote; -1 if there is no memory. */
 int hs_strings_note_variables(const struct hs_start *start)
 {
-    const char *end = *start->envp;
-    for (char **variable = start->envp; *variable; variable++)
-        if (*variable + strlen(*variable) + 1 > end)
-            end = *variable + strlen(*variable) + 1;
-    if (!*start->envp)
+    uintptr_t low, high, from = 0, to = 0;
+    hs_title_stack(&low, &high);
+    /* The loader may have put a copy of its own in the place of one (GLIBC_TUNABLES). */
+    for (char **variable = start->envp; *variable; variable++) {
+        const uintptr_t at = (uintptr_t)*variable, end = at + strlen(*variable) + 1;
+        if (at < low || end > high)
+            continue;
+        from = from && from < at ? from : at;
+        to = end > to ? end : to;
+    }
+    if (!from)
         return 0;
-    variables.strings = *start->envp;
-    variables.size = (size_t)(end - variables.strings);
+    variables.strings = (const char *)from;
+    variables.size = to - from;
     variables.copy = hs_own_map(variables.size, MAP_PRIVATE | MAP_ANONYMOUS, -1);
     if (variables.copy == MAP_FAILED)
         return -1;

@@ -32,9 +32,9 @@ use std::sync::{Arc, OnceLock};
 pub use ahead::Ahead;
 pub use files::StatCache;
 pub use image::needed_glibc;
+pub use observe::leads_through_made_up;
 pub use policy::{Choice, Clones, Nested, NestedStarts, OnDoubt, Policy, cache_directory};
 pub use pool::{CpuTime, Retirement, Statistics, Stopped, ToolStatistics};
-pub use refused::holds_files;
 
 use crate::slots::Slots;
 use crate::spec::{IGNORABLE, Resource};

@@ -50,13 +50,6 @@ pub(super) fn refuses(spec: &Spec<'_>) -> Option<Reason> {
     (!is_all).then_some(Reason::KernelFiles)
 }
 
-/// Returns whether what an open file holds does not depend on the process that reads it: whether it lies in a file system that is known
-/// for that.
-pub fn holds_files(file: BorrowedFd<'_>) -> bool {
-    let device = || rustix::fs::fstat(file).ok().map(|found| found.st_dev);
-    rustix::fs::fstatfs(file).is_ok_and(|found| is_known(found.f_type as u64, device))
-}
-
 /// Returns whether the files of this file system do not depend on the process that reads them. For FUSE, that is so unless it provides
 /// files of `/proc`; `device` returns its device number.
 fn is_known(kind: u64, device: impl FnOnce() -> Option<u64>) -> bool {

@@ -2,13 +2,11 @@
 //!
 //! A task and its run are separate, because a task that reads standard input has to wait for it.
 
-use std::os::fd::AsFd;
+use std::path::Path;
 
-use hotstart_launch::holds_files;
+use hotstart_launch::leads_through_made_up;
 use hotstart_model::Dialect;
 use hotstart_python::path::join;
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, makedev};
-use rustix::io::Errno;
 
 use super::cat::Cat;
 use super::diff::Diff;
@@ -31,31 +29,15 @@ impl Written {
     }
 }
 
-/// The same where the kernel has no `openat2`, or a sandbox forbids it.
-fn is_plain_by_name(path: &str) -> bool {
-    let Ok(real) = std::fs::canonicalize(path) else { return !std::fs::exists(path).unwrap_or(true) };
-    let is_kernels = ["/proc", "/sys", "/dev"].iter().any(|dir| real.starts_with(dir));
-    real == std::path::Path::new("/dev/null") || (!is_kernels && (real.is_file() || real.is_dir()))
-}
-
 /// Whether every process that reads this path finds the same, at once: a regular file or a directory, the null device, or nothing. A path
 /// through a link of the kernel's (`/dev/stdin`) leads elsewhere in another process, files of `/proc` tell of the process, and reading a
 /// FIFO waits for another stage.
 pub(super) fn is_plain(path: &str) -> bool {
-    let (flags, resolve) = (OFlags::PATH | OFlags::CLOEXEC, ResolveFlags::NO_MAGICLINKS);
-    let file = match rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve) {
-        Ok(file) => file,
-        Err(Errno::NOSYS | Errno::PERM) => return is_plain_by_name(path),
-        Err(error) => {
-            return matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::INVAL);
-        }
-    };
-    let Ok(found) = rustix::fs::fstat(&file) else { return false };
-    match FileType::from_raw_mode(found.st_mode) {
-        FileType::RegularFile | FileType::Directory => holds_files(file.as_fd()),
-        FileType::CharacterDevice => found.st_rdev == makedev(1, 3),
-        _ => false,
+    if path == "/dev/null" {
+        return true;
     }
+    let found = std::fs::metadata(path);
+    !leads_through_made_up(Path::new(path)) && found.map_or(true, |found| found.is_file() || found.is_dir())
 }
 
 /// A native stage.
@@ -110,6 +92,8 @@ impl Task {
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::{CWD, FileType, Mode};
+
     use super::*;
 
     #[test]

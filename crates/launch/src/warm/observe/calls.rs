@@ -444,7 +444,7 @@ fn settle(run: &mut Run<'_>, call: Entry, dir: i32, path: &Path, aspect: Aspect)
 }
 
 /// Whether a path goes through a directory of the kernel's, which may lead out again: `/usr/../proc/self/cwd`, or a link to that.
-fn leads_through_made_up(path: &Path) -> bool {
+pub fn leads_through_made_up(path: &Path) -> bool {
     const LINKS_MAX: usize = 40;
     let mut links = 0;
     let mut left: Vec<PathBuf> = vec![path.to_owned()];

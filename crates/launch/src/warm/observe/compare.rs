@@ -39,8 +39,8 @@ enum Owner {
 /// How many words of libc's have the address of the program's name: program_invocation_name and program_invocation_short_name, which the
 /// loader may have placed in the tool's own data.
 const NAMES_MAX: usize = 2;
-/// Bytes below the block that the loader's own frames have, which call the constructors: an address there is none of theirs.
-const CALLERS: u64 = 128;
+/// Bytes below the block where no frame begins: the address to which the loader returns lies there.
+const CALLERS: u64 = 16;
 
 /// The two runs, stopped before `main`.
 struct Pair<'r, 'a> {
@@ -292,11 +292,7 @@ impl Pair<'_, '_> {
         // A plain pointer to the list of arguments, which the zygote looks for, or to the auxiliary vector, which each start has there; or
         // one to a frame that is gone, wherever it lies.
         let kept = whose == Owner::Tool && is_lower && b == a.wrapping_sub(LOWER);
-        let in_block = (self.thread.start()..&(self.thread.start() + PAGE)).contains(&&at);
-        let is_list = kept
-            && ((one.argv..one.envp).contains(&a)
-                || (self.auxiliary..one.end).contains(&a)
-                || (in_block && a == one.start));
+        let is_list = kept && ((one.start..one.envp).contains(&a) || (self.auxiliary..one.end).contains(&a));
         if is_list || self.is_of_frame(at, a, b, whose)? {
             return Ok(());
         }

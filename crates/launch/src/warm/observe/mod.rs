@@ -44,6 +44,7 @@ use super::wire;
 use super::zygote::Means;
 use crate::sys::{clock, wait};
 use crate::{Reason, Spec};
+pub use calls::leads_through_made_up;
 use numbers::Numbers;
 pub(crate) use tally::Tally;
 

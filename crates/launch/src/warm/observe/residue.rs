@@ -27,6 +27,9 @@ const BITS: usize = u64::BITS as usize;
 /// `runtime/reset/memory.c`).
 const DEPTH: usize = wire::RESIDUE_BITS * BITS * WORD;
 
+/// From this bit on, a number has its place.
+const PLACE: u32 = 48;
+
 /// Where a program has its `main`.
 #[derive(Debug)]
 pub(super) struct Main {
@@ -65,7 +68,7 @@ impl Main {
 }
 
 /// Runs the program twice as it is started cold. Returns what it has left on its stack when `main` begins, as the runtime is told: how many
-/// words of bits follow; a bit for each word that is not zero; and the numbers, each behind its place.
+/// words of bits follow; a bit for each word that is not zero; and the numbers, each below its place.
 pub(super) fn of_cold(
     spec: &Spec<'_>,
     means: Means<'_>,
@@ -129,14 +132,14 @@ fn below(run: &Run<'_>, stack: u64) -> Result<Vec<u8>, Refusal> {
     }
 }
 
-/// Returns what both have at the same place, each behind that: no address, as these differ from one process to the next.
+/// Returns what both have at the same place, each below that: no address, as these differ from one process to the next.
 fn numbers(one: &[u8], other: &[u8]) -> Vec<u64> {
     let words = |bytes: &[u8]| -> Vec<u64> {
         bytes.rchunks_exact(WORD).map(|word| u64::from_ne_bytes(word.try_into().expect("a word"))).collect()
     };
     let both = words(one).into_iter().zip(words(other)).enumerate();
-    let numbers = both.filter(|(_, (one, other))| one == other && *one != 0);
-    numbers.take(wire::RESIDUE_NUMBERS).flat_map(|(place, (number, _))| [place as u64, number]).collect()
+    let numbers = both.filter(|(_, (one, other))| one == other && (1..1 << PLACE).contains(one));
+    numbers.take(wire::RESIDUE_NUMBERS).map(|(place, (number, _))| (place as u64) << PLACE | number).collect()
 }
 
 /// Returns a bit for each word that is not zero, from the last word on. Parts at the end that have none are left out, but for the
@@ -212,10 +215,10 @@ mod tests {
         let stack =
             |words: &[u64]| -> Vec<u8> { words.iter().rev().flat_map(|word| word.to_ne_bytes()).collect() };
         let found = numbers(
-            &stack(&[0, 5, 0x7fff_0000_0000, 75392, 1 << 50]),
-            &stack(&[0, 6, 0x7ffe_0000_0000, 75392, 1 << 50]),
+            &stack(&[0, 5, 0x7fff_0000_0000, 75392, 1 << 45]),
+            &stack(&[0, 6, 0x7ffe_0000_0000, 75392, 1 << 45]),
         );
-        assert_eq!(found, [3, 75392, 4, 1 << 50]);
+        assert_eq!(found, [3 << PLACE | 75392, 4 << PLACE | 1 << 45]);
     }
 
     #[test]
