@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 51] = [
+const SOURCES: [&str; 53] = [
     "fork/entry.c",
     "io.c",
     "fork/asked.c",
@@ -34,8 +34,10 @@ const SOURCES: [&str; 51] = [
     "gate/calls.c",
     "gate/children.c",
     "gate/files.c",
+    "gate/paths.c",
     "gate/places.c",
     "gate/signals.c",
+    "gate/sockets.c",
     "gate/stacks.c",
     "gate/table.c",
     "gate/usage.c",

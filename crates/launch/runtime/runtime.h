@@ -320,6 +320,35 @@ HS_HIDDEN int hs_call_may_be_patched(long number);
 HS_HIDDEN int hs_call_is_about_strings(const struct hs_system_call *call);
 HS_HIDDEN int hs_call_points_to_strings(long argument);
 HS_HIDDEN void hs_call_mark(void);
+HS_HIDDEN void hs_call_see_number(void);
+HS_HIDDEN void hs_call_note_descriptor(long fd);
+
+/* Answers a call in the kernel's place, or with what it has said. */
+static inline enum hs_call_outcome hs_call_done(struct hs_system_call *call, long result)
+{
+    call->number = result;
+    return HS_CALL_DONE;
+}
+
+static inline long hs_call_make(const struct hs_system_call *call)
+{
+    return HS_SYS(call->number, call->a, call->b, call->c, call->d, call->e, call->f);
+}
+
+/* sockets.c: the calls about sockets. */
+HS_HIDDEN int hs_sockets_option_tells_nothing(long level, long option);
+HS_HIDDEN int hs_sockets_option_is_known(long level, long option);
+HS_HIDDEN int hs_sockets_have_plain_addresses(long family);
+HS_HIDDEN enum hs_call_outcome hs_sockets_message(const struct hs_system_call *call);
+HS_HIDDEN enum hs_call_outcome hs_sockets_use_address(struct hs_system_call *call, long address, int size);
+/* paths.c: the calls that name a file. */
+HS_HIDDEN void hs_paths_begin(void);
+HS_HIDDEN enum hs_call_outcome hs_paths_open(struct hs_system_call *call, long directory, const char *path, long flags);
+HS_HIDDEN enum hs_call_outcome hs_paths_read_link(struct hs_system_call *call, long directory, const char *path);
+HS_HIDDEN enum hs_call_outcome hs_paths_enter(struct hs_system_call *call);
+HS_HIDDEN enum hs_call_outcome hs_paths_look_up(struct hs_system_call *call, long directory, const char *path);
+HS_HIDDEN enum hs_call_outcome hs_paths_change(struct hs_system_call *call, long directory, long path, long other_directory, long other);
+HS_HIDDEN enum hs_call_outcome hs_paths_tell(struct hs_system_call *call, long about);
 
 /* files.c */
 HS_HIDDEN HS_GENERAL int hs_files_equal(const char *a, const char *b);

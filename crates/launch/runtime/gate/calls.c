@@ -16,8 +16,6 @@
 #include <linux/capability.h>
 #include <linux/close_range.h>
 #include <linux/futex.h>
-#include <linux/magic.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -25,10 +23,6 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "runtime.h"
@@ -65,7 +59,6 @@ static struct {
     int sets_death_signal; /* the tool has set that signal itself */
     const void *first;     /* the first thread's pointer */
     volatile int ends;     /* main has ended: other threads make no more calls */
-    dev_t proc; /* the file system at /proc */
 } calls;
 
 /* A patched site is asked without a signal. Calls that raise one stay where they are, so that a backtrace is that of a fresh process. */
@@ -120,12 +113,6 @@ void hs_call_note_action(long number)
     __atomic_or_fetch(&calls.actions, 1ull << (number - 1), __ATOMIC_RELAXED);
 }
 
-static enum hs_call_outcome done(struct hs_system_call *call, long result)
-{
-    call->number = result;
-    return HS_CALL_DONE;
-}
-
 static enum hs_call_outcome unknown(void)
 {
 #ifndef HS_WITHOUT_UNKNOWN
@@ -136,7 +123,7 @@ static enum hs_call_outcome unknown(void)
 
 /* A later run in this process would have the same number. And this run has a smaller one, further from those of its threads and of earlier
  * commands, than a process that begins now: where there was a run before, it is not believed. */
-static void see_number(void)
+void hs_call_see_number(void)
 {
     see(HS_SEEN_NUMBER);
     if (hs_worker_has_past())
@@ -146,7 +133,7 @@ static void see_number(void)
 static enum hs_call_outcome number_if(int is_shown)
 {
     if (is_shown)
-        see_number();
+        hs_call_see_number();
     return HS_CALL_NATIVE;
 }
 
@@ -155,45 +142,6 @@ static int is_about_itself(long head)
 {
     struct __user_cap_header_struct known;
     return hs_signals_fetch(&known, head, sizeof known) && known.pid == 0;
-}
-
-/* Options of sockets that tell nothing of the process. Others may: SO_PEERCRED has its number. */
-static int tells_of_socket(long level, long option)
-{
-    if (level != SOL_SOCKET)
-        return level == IPPROTO_IP || level == IPPROTO_IPV6 || level == IPPROTO_TCP;
-    switch (option) {
-    case SO_ACCEPTCONN:
-    case SO_BROADCAST:
-    case SO_DOMAIN:
-    case SO_ERROR:
-    case SO_KEEPALIVE:
-    case SO_LINGER:
-    case SO_PROTOCOL:
-    case SO_RCVBUF:
-    case SO_RCVTIMEO:
-    case SO_REUSEADDR:
-    case SO_REUSEPORT:
-    case SO_SNDBUF:
-    case SO_SNDTIMEO:
-    case SO_TYPE:
-        return 1;
-    default:
-        return 0;
-    }
-}
-
-/* Options that change nothing but what the socket does. One that lingers has whoever closes it wait, which the end of a process does
- * not. */
-static int sets_of_socket(long level, long option)
-{
-    return tells_of_socket(level, option) && !(level == SOL_SOCKET && option == SO_LINGER);
-}
-
-/* Addresses of other families may have the process's number, as netlink's do. */
-static int has_plain_addresses(long family)
-{
-    return family == AF_UNIX || family == AF_INET || family == AF_INET6;
 }
 
 /* The kernel looks at the lower half of a descriptor. */
@@ -206,7 +154,7 @@ static int is_connection(long fd)
 static enum hs_call_outcome closed(struct hs_system_call *call)
 {
     hs_call_mark();
-    return done(call, -EBADF);
+    return hs_call_done(call, -EBADF);
 }
 
 static enum hs_call_outcome known_if(int harmless)
@@ -217,13 +165,8 @@ static enum hs_call_outcome known_if(int harmless)
     return harmless ? HS_CALL_NATIVE : unknown();
 }
 
-static long make(const struct hs_system_call *call)
-{
-    return HS_SYS(call->number, call->a, call->b, call->c, call->d, call->e, call->f);
-}
-
 /* Up to the runner's connection descriptors have the numbers that they would have without it. And there is one less of them. */
-static void note_descriptor(long fd)
+void hs_call_note_descriptor(long fd)
 {
     if (fd >= HS_CONTROL_FD || fd == -EMFILE)
         hs_call_mark();
@@ -231,17 +174,17 @@ static void note_descriptor(long fd)
 
 static enum hs_call_outcome make_descriptor(struct hs_system_call *call)
 {
-    const long fd = make(call);
-    note_descriptor(fd);
-    return done(call, fd);
+    const long fd = hs_call_make(call);
+    hs_call_note_descriptor(fd);
+    return hs_call_done(call, fd);
 }
 
 static enum hs_call_outcome make_pair(struct hs_system_call *call, const int *pair)
 {
-    const long result = make(call);
-    note_descriptor(result == 0 ? pair[0] : result);
-    note_descriptor(result == 0 ? pair[1] : result);
-    return done(call, result);
+    const long result = hs_call_make(call);
+    hs_call_note_descriptor(result == 0 ? pair[0] : result);
+    hs_call_note_descriptor(result == 0 ? pair[1] : result);
+    return hs_call_done(call, result);
 }
 
 /* Gives entries of a poll's list with the number `from` another; returns how many there were. What cannot be read or written is the
@@ -272,7 +215,7 @@ static enum hs_call_outcome wait_polled(struct hs_system_call *call)
         hs_call_mark();
     enum hs_call_outcome outcome = call->number == SYS_ppoll ? hs_signals_wait(call, call->d) : HS_CALL_NATIVE;
     if (found && outcome == HS_CALL_NATIVE)
-        outcome = done(call, make(call));
+        outcome = hs_call_done(call, hs_call_make(call));
     if (found)
         replace_polled(&asked, NO_FD, HS_CONTROL_FD);
     return outcome;
@@ -289,33 +232,6 @@ static int selects_connection(const struct hs_system_call *call)
     return 0;
 }
 
-/* Messages that may hand descriptors over. */
-static enum hs_call_outcome hand_message(const struct hs_system_call *call)
-{
-    struct msghdr head;
-    if (!hs_signals_fetch(&head, call->b, sizeof head) || head.msg_controllen || (call->number == SYS_sendmsg && head.msg_namelen))
-        hs_call_mark();
-    return HS_CALL_NATIVE;
-}
-
-/* A call with a socket's address. One in a file system may lead to the runner's connection; who listens at another one is told this
- * process's number. */
-static enum hs_call_outcome use_address(struct hs_system_call *call, long address, int size)
-{
-    /* The family, in two bytes, and what the name begins with. */
-    unsigned char known[3];
-    if (!address || size < (int)sizeof known || !hs_signals_fetch(known, address, sizeof known) || (known[0] | known[1] << 8) != AF_UNIX)
-        return HS_CALL_NATIVE;
-    const long result = make(call);
-    /* Nobody is there: libc asks so for a daemon that knows users. */
-    if (result == -ENOENT || (result == -ECONNREFUSED && !known[2]))
-        return done(call, result);
-    if (known[2])
-        hs_call_mark();
-    see_number();
-    return done(call, result);
-}
-
 /* Closes the descriptors on both sides of the runner's connection. */
 static enum hs_call_outcome close_range_of(struct hs_system_call *call)
 {
@@ -329,139 +245,7 @@ static enum hs_call_outcome close_range_of(struct hs_system_call *call)
         result = HS_SYS(SYS_close_range, from, HS_CONTROL_FD - 1, call->c);
     if (result == 0 && to > HS_CONTROL_FD)
         result = HS_SYS(SYS_close_range, HS_CONTROL_FD + 1, to, call->c);
-    return done(call, result);
-}
-
-/* Whether a part of a path is this name; `end` is behind it. */
-static int is_part(const char *part, const char *end, const char *name)
-{
-    while (part < end && *name && *part == *name)
-        part++, name++;
-    return part == end && !*name;
-}
-
-/* A path to the directory of a process, by its number. A tool that asks for one after the other finds its own. */
-static void note_name(long result, const char *path)
-{
-    int may_follow = 0;
-    /* Other errors may come before the kernel has read the path. */
-    if (!path || (result < 0 && result != -ENOENT && result != -EACCES && result != -ENOTDIR && result != -ELOOP && result != -ESRCH))
-        return;
-    for (const char *part = path, *end; *part; part = end) {
-        while (*part == '/')
-            part++;
-        for (end = part; *end && *end != '/';)
-            end++;
-        if (end == part || is_part(part, end, "."))
-            continue;
-        if (may_follow && *part >= '0' && *part <= '9')
-            see_number();
-        may_follow = is_part(part, end, "proc") || is_part(part, end, "..");
-    }
-}
-
-static enum hs_call_outcome open_file(struct hs_system_call *call, long directory, const char *path, long flags)
-{
-    const int writes = (flags & O_ACCMODE) != O_RDONLY || flags & (O_TRUNC | O_CREAT);
-    const long fd = make(call);
-    note_name(fd, path);
-    hs_files_look_at(fd, path, writes);
-    /* What cannot be opened in this way shows that it is there: the runner's connection, for one. */
-    if (fd < 0 && fd != -ENOENT)
-        hs_files_look_at_name(directory, path);
-    note_descriptor(fd);
-    return done(call, fd);
-}
-
-/* A link in /proc tells the process number, whatever path leads to it. */
-static enum hs_call_outcome read_link(struct hs_system_call *call, long directory, const char *path)
-{
-    const long result = make(call);
-    note_name(result, path);
-    if (result > 0)
-        hs_files_look_at_link(directory, path);
-    return done(call, result);
-}
-
-/* From a directory of /proc, what it holds can be reached by names that do not tell. */
-static enum hs_call_outcome enter(struct hs_system_call *call)
-{
-    const long result = make(call);
-    note_name(result, (const char *)call->a);
-    if (result == 0)
-        hs_files_look_at_name(AT_FDCWD, ".");
-    else if (result != -ENOENT)
-        hs_files_look_at_name(AT_FDCWD, (const char *)call->a);
-    return done(call, result);
-}
-
-/* An answer about a path: what lies in /proc, or is reached through it, shows this process. */
-static enum hs_call_outcome look_up(struct hs_system_call *call, long directory, const char *path)
-{
-    const long result = make(call);
-    note_name(result, path);
-    /* LLVM asks so whether there is a /proc. What the directory holds is not in the answer. */
-    if (result == 0 && call->number == SYS_access && hs_files_equal(path, "/proc/self/fd"))
-        return done(call, result);
-    hs_files_look_at_name(directory, path);
-    return done(call, result);
-}
-
-/* A change to names in directories. One that fails tells of what is there. */
-static enum hs_call_outcome change_names(struct hs_system_call *call, long directory, long path, long other_directory, long other)
-{
-    const long result = make(call);
-    note_name(result, (const char *)path);
-    if (result < 0 && result != -ENOENT) {
-        hs_files_look_at_name(directory, (const char *)path);
-        if (other)
-            hs_files_look_at_name(other_directory, (const char *)other);
-    }
-    return done(call, result);
-}
-
-/* Whether an answer is about a descriptor, not about a path: what it leads to was looked at when it was opened. */
-static int is_of_descriptor(const struct hs_system_call *call)
-{
-    switch (call->number) {
-    case SYS_fstat: return 1;
-    /* Since Linux 6.11 no path is as good as an empty one. */
-    case SYS_newfstatat: return call->d & AT_EMPTY_PATH && (!call->b || !*(const char *)call->b);
-    case SYS_statx: return call->c & AT_EMPTY_PATH && (!call->b || !*(const char *)call->b);
-    default: return 0;
-    }
-}
-
-/* The kernel's answer about a file. Those of /proc show the process: how many descriptors it has, for one. Of an open file there
- * only its number differs, as it does from process to process. */
-static enum hs_call_outcome tell_of(struct hs_system_call *call, long about)
-{
-    const long result = make(call);
-    dev_t device;
-    mode_t mode;
-    const int is_at = call->number == SYS_newfstatat || call->number == SYS_statx;
-    const char *const path = (const char *)(is_at ? call->b : call->a);
-    if (call->number != SYS_fstat)
-        note_name(result, path);
-    if (result != 0)
-        return done(call, result);
-    if (call->number == SYS_statx) {
-        const struct statx *found = (const struct statx *)about;
-        device = makedev(found->stx_dev_major, found->stx_dev_minor);
-        mode = found->stx_mode;
-    } else {
-        device = ((const struct stat *)about)->st_dev;
-        mode = ((const struct stat *)about)->st_mode;
-    }
-    /* By its name in /proc it may be the runner's connection. */
-    if (S_ISSOCK(mode) && !is_of_descriptor(call))
-        hs_call_mark();
-    if (device == calls.proc && !(S_ISREG(mode) && is_of_descriptor(call)))
-        hs_call_mark();
-    /* There may be another instance of /proc, or a file system that nobody knows. */
-    else if (device != calls.proc && !is_of_descriptor(call))
-        hs_files_look_at_answer(is_at ? call->a : AT_FDCWD, path, device);
-    return done(call, result);
+    return hs_call_done(call, result);
 }
 
 static int fcntl_is_known(long command)
@@ -547,10 +331,10 @@ static int prctl_is_known(int option)
 /* The worker's own, which the tool has not asked for. */
 static enum hs_call_outcome death_signal(struct hs_system_call *call)
 {
-    const long result = make(call);
+    const long result = hs_call_make(call);
     if (result == 0 && !calls.sets_death_signal)
         *(int *)call->b = 0;
-    return done(call, result);
+    return hs_call_done(call, result);
 }
 
 static int futex_is_known(long operation)
@@ -586,7 +370,7 @@ static enum hs_call_outcome map(struct hs_system_call *call)
         see(HS_SEEN_SHARED);
     if (number == SYS_brk ? wanted && result != wanted : !hs_places_are_as_elsewhere(call, result))
         hs_call_mark();
-    return done(call, result);
+    return hs_call_done(call, result);
 }
 
 /* Whether the process is signalled at the end of the runner, of which the tool does not know. */
@@ -619,25 +403,25 @@ static enum hs_call_outcome execute(struct hs_system_call *call, long directory,
     const int had_death_signal = has_death_signal();
     if (had_death_signal)
         HS_SYS(SYS_prctl, PR_SET_PDEATHSIG, 0);
-    const long result = make(call);
+    const long result = hs_call_make(call);
     if (had_death_signal)
         HS_SYS(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
     if (result != -ENOENT)
         hs_files_look_at_name(directory, (const char *)path);
-    return done(call, result);
+    return hs_call_done(call, result);
 }
 
 /* A copy of this process, which goes on from here: it has no gate, and nothing that shows that there was one. */
 static enum hs_call_outcome fork_process(struct hs_system_call *call, void *context)
 {
     hs_mappings_make_real(0);
-    const long child = make(call);
+    const long child = hs_call_make(call);
     if (child == 0) {
         hs_gate_leave();
         hs_signals_hand_over(context);
         HS_SYS(SYS_close, HS_CONTROL_FD);
     }
-    return done(call, child);
+    return hs_call_done(call, child);
 }
 
 /* A child that shares this memory until it becomes another program: libc's posix_spawn gives it a stack, and sets its mask. */
@@ -707,7 +491,7 @@ static enum hs_call_outcome send_signal(const struct hs_system_call *call)
                        (int)call->a == calls.process;
     const int is_for_own = call->number == SYS_tkill ? HS_SYS(SYS_tgkill, calls.process, call->a, 0) == 0 : (int)call->a == calls.process;
     if (!is_for_own)
-        see_number();
+        hs_call_see_number();
     return is_crash && is_own ? HS_CALL_AT_SITE : HS_CALL_NATIVE;
 }
 
@@ -727,9 +511,9 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     case SYS_mprotect:
     case SYS_madvise:
         return map(call);
-    case SYS_open: return open_file(call, AT_FDCWD, (const char *)call->a, call->b);
-    case SYS_openat: return open_file(call, call->a, (const char *)call->b, call->c);
-    case SYS_creat: return open_file(call, AT_FDCWD, (const char *)call->a, O_WRONLY | O_CREAT | O_TRUNC);
+    case SYS_open: return hs_paths_open(call, AT_FDCWD, (const char *)call->a, call->b);
+    case SYS_openat: return hs_paths_open(call, call->a, (const char *)call->b, call->c);
+    case SYS_creat: return hs_paths_open(call, AT_FDCWD, (const char *)call->a, O_WRONLY | O_CREAT | O_TRUNC);
     case SYS_access:
     case SYS_statfs:
     case SYS_truncate:
@@ -745,36 +529,36 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     case SYS_setxattr:
     case SYS_lsetxattr:
     case SYS_removexattr:
-    case SYS_lremovexattr: return look_up(call, AT_FDCWD, (const char *)call->a);
-    case SYS_inotify_add_watch: return look_up(call, AT_FDCWD, (const char *)call->b);
+    case SYS_lremovexattr: return hs_paths_look_up(call, AT_FDCWD, (const char *)call->a);
+    case SYS_inotify_add_watch: return hs_paths_look_up(call, AT_FDCWD, (const char *)call->b);
     case SYS_utimensat:
-    case SYS_futimesat: return call->b ? look_up(call, call->a, (const char *)call->b) : HS_CALL_NATIVE;
+    case SYS_futimesat: return call->b ? hs_paths_look_up(call, call->a, (const char *)call->b) : HS_CALL_NATIVE;
     case SYS_rename:
-    case SYS_link: return change_names(call, AT_FDCWD, call->a, AT_FDCWD, call->b);
+    case SYS_link: return hs_paths_change(call, AT_FDCWD, call->a, AT_FDCWD, call->b);
     case SYS_renameat:
     case SYS_renameat2:
-    case SYS_linkat: return change_names(call, call->a, call->b, call->c, call->d);
+    case SYS_linkat: return hs_paths_change(call, call->a, call->b, call->c, call->d);
     case SYS_mkdir:
     case SYS_rmdir:
     case SYS_unlink:
-    case SYS_mknod: return change_names(call, AT_FDCWD, call->a, 0, 0);
+    case SYS_mknod: return hs_paths_change(call, AT_FDCWD, call->a, 0, 0);
     case SYS_mkdirat:
     case SYS_unlinkat:
-    case SYS_mknodat: return change_names(call, call->a, call->b, 0, 0);
-    case SYS_symlink: return change_names(call, AT_FDCWD, call->b, 0, 0);
-    case SYS_symlinkat: return change_names(call, call->b, call->c, 0, 0);
+    case SYS_mknodat: return hs_paths_change(call, call->a, call->b, 0, 0);
+    case SYS_symlink: return hs_paths_change(call, AT_FDCWD, call->b, 0, 0);
+    case SYS_symlinkat: return hs_paths_change(call, call->b, call->c, 0, 0);
     case SYS_fchmodat:
     case SYS_fchownat:
     case SYS_faccessat:
-    case SYS_faccessat2: return look_up(call, call->a, (const char *)call->b);
-    case SYS_chdir: return enter(call);
+    case SYS_faccessat2: return hs_paths_look_up(call, call->a, (const char *)call->b);
+    case SYS_chdir: return hs_paths_enter(call);
     case SYS_stat:
-    case SYS_lstat: return tell_of(call, call->b);
-    case SYS_fstat: return tell_of(call, call->b);
-    case SYS_newfstatat: return tell_of(call, call->c);
-    case SYS_statx: return tell_of(call, call->e);
-    case SYS_readlink: return read_link(call, AT_FDCWD, (const char *)call->a);
-    case SYS_readlinkat: return read_link(call, call->a, (const char *)call->b);
+    case SYS_lstat: return hs_paths_tell(call, call->b);
+    case SYS_fstat: return hs_paths_tell(call, call->b);
+    case SYS_newfstatat: return hs_paths_tell(call, call->c);
+    case SYS_statx: return hs_paths_tell(call, call->e);
+    case SYS_readlink: return hs_paths_read_link(call, AT_FDCWD, (const char *)call->a);
+    case SYS_readlinkat: return hs_paths_read_link(call, call->a, (const char *)call->b);
     /* That of another thread is near the process's. */
     case SYS_gettid: return number_if(!hs_gate_raises(place));
     case SYS_getpid: return number_if(!hs_gate_raises(place));
@@ -799,11 +583,11 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     case SYS_accept:
     case SYS_accept4: return make_descriptor(call);
     case SYS_socket:
-        number_if(!has_plain_addresses((int)call->a));
+        number_if(!hs_sockets_have_plain_addresses((int)call->a));
         return make_descriptor(call);
-    case SYS_setsockopt: return known_if(sets_of_socket((int)call->b, (int)call->c));
+    case SYS_setsockopt: return known_if(hs_sockets_option_is_known((int)call->b, (int)call->c));
     case SYS_getsockopt:
-        return number_if(!tells_of_socket((int)call->b, (int)call->c));
+        return number_if(!hs_sockets_option_tells_nothing((int)call->b, (int)call->c));
     case SYS_rt_sigtimedwait: return number_if(call->b != 0);
     case SYS_memfd_create:
     case SYS_eventfd:
@@ -818,10 +602,10 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     case SYS_socketpair: return make_pair(call, (const int *)call->d);
     case SYS_close_range: return close_range_of(call);
     case SYS_sendmsg:
-    case SYS_recvmsg: return hand_message(call);
+    case SYS_recvmsg: return hs_sockets_message(call);
     case SYS_bind:
-    case SYS_connect: return use_address(call, call->b, (int)call->c);
-    case SYS_sendto: return use_address(call, call->e, (int)call->f);
+    case SYS_connect: return hs_sockets_use_address(call, call->b, (int)call->c);
+    case SYS_sendto: return hs_sockets_use_address(call, call->e, (int)call->f);
     /* Who connects is told this process's number. */
     case SYS_listen: return number_if(1);
     case SYS_epoll_ctl: return HS_CALL_NATIVE;
@@ -935,7 +719,7 @@ void hs_call_end(void)
     /* A lock that is left there names its owner. */
     const int is_first = __builtin_thread_pointer() == calls.first;
     if (hs_call_seen() & HS_SEEN_NUMBER || (is_first && hs_call_seen() & HS_SEEN_SHARED && hs_threads_share_memory(1)))
-        see_number();
+        hs_call_see_number();
 }
 
 /* In a fresh process the other threads would be gone now. */
@@ -947,16 +731,13 @@ void hs_call_stop_others(void)
 /* Before each run. */
 void hs_call_begin(void)
 {
-    struct stat proc;
     const int process = (int)HS_SYS(SYS_getpid);
     calls.seen = 0;
     calls.sets_death_signal = 0;
     calls.ends = 0;
-    hs_files_begin();
     calls.first = __builtin_thread_pointer();
     hs_threads_begin();
-    if (calls.process != process && HS_SYS(SYS_stat, "/proc/self/fd", &proc) == 0)
-        calls.proc = proc.st_dev;
+    hs_paths_begin();
     calls.process = process;
     hs_signals_begin(calls.process);
     hs_stacks_begin();

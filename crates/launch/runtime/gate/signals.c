@@ -291,12 +291,6 @@ int hs_signals_are_own(void)
     return !(hs_call_seen() & HS_SEEN_CHILDREN) || HS_SYS(SYS_getpid) == signals.process;
 }
 
-static enum hs_call_outcome done(struct hs_system_call *call, long result)
-{
-    call->number = result;
-    return HS_CALL_DONE;
-}
-
 /* The action for SIGSYS itself is kept by the gate. */
 static long set_own_action(long given, long old)
 {
@@ -325,11 +319,11 @@ enum hs_call_outcome hs_signals_action(struct hs_system_call *call, uintptr_t st
     if (call->b)
         hs_call_note_action(number);
     if (number == SIGSYS)
-        return done(call, set_own_action(call->b, call->c));
+        return hs_call_done(call, set_own_action(call->b, call->c));
     if (is_on_stack(call->b, stack))
         memcpy(&action, (const void *)call->b, sizeof action);
     else if (call->b && !hs_signals_fetch(&action, call->b, sizeof action))
-        return done(call, -EFAULT);
+        return hs_call_done(call, -EFAULT);
     void *const before = hs_signals_handlers[number];
     const int was_informed = informed >> (number - 1) & 1;
     /* Their actions cannot be set. */
@@ -344,7 +338,7 @@ enum hs_call_outcome hs_signals_action(struct hs_system_call *call, uintptr_t st
         old->mask |= SIGSYS_BIT;
     if (result == 0 && old && old->handler == (void *)enter)
         unlead(old, before, was_informed);
-    return done(call, result);
+    return hs_call_done(call, result);
 }
 
 /* rt_sigprocmask. The kernel has what the tool believes while it answers. From a handler the mask is that of the frame by which it
@@ -368,7 +362,7 @@ enum hs_call_outcome hs_signals_mask(struct hs_system_call *call, void *context)
         HS_SYS(SYS_rt_sigprocmask, SIG_UNBLOCK, &own, 0, HS_SET_BYTES);
     if (context)
         *(uint64_t *)&((ucontext_t *)context)->uc_sigmask = mask & ~own;
-    return done(call, result);
+    return hs_call_done(call, result);
 }
 
 /* This thread's signal stack is not as exec has left it. */
@@ -417,13 +411,13 @@ enum hs_call_outcome hs_signals_wait(struct hs_system_call *call, long mask)
     } both = {&changed, HS_SET_BYTES};
     switch (call->number) {
     case SYS_rt_sigsuspend:
-        return done(call, HS_SYS(SYS_rt_sigsuspend, &changed, HS_SET_BYTES));
+        return hs_call_done(call, HS_SYS(SYS_rt_sigsuspend, &changed, HS_SET_BYTES));
     case SYS_ppoll:
-        return done(call, HS_SYS(SYS_ppoll, call->a, call->b, call->c, &changed, HS_SET_BYTES));
+        return hs_call_done(call, HS_SYS(SYS_ppoll, call->a, call->b, call->c, &changed, HS_SET_BYTES));
     case SYS_pselect6:
-        return done(call, HS_SYS(SYS_pselect6, call->a, call->b, call->c, call->d, call->e, &both));
+        return hs_call_done(call, HS_SYS(SYS_pselect6, call->a, call->b, call->c, call->d, call->e, &both));
     default:
-        return done(call, HS_SYS(call->number, call->a, call->b, call->c, call->d, &changed, HS_SET_BYTES));
+        return hs_call_done(call, HS_SYS(call->number, call->a, call->b, call->c, call->d, &changed, HS_SET_BYTES));
     }
 }
 

@@ -29,12 +29,6 @@ static struct {
     int64_t own_ns;
 } start;
 
-static enum hs_call_outcome done(struct hs_system_call *call, long result)
-{
-    call->number = result;
-    return HS_CALL_DONE;
-}
-
 static int is_first_thread(void)
 {
     return __builtin_thread_pointer() == used.first;
@@ -64,7 +58,7 @@ enum hs_call_outcome hs_usage_tell(struct hs_system_call *call)
     const struct rusage *before = is_children ? &used.children : whose == RUSAGE_THREAD ? &used.thread : &used.own;
     const long result = HS_SYS(SYS_getrusage, whose, usage);
     if (result != 0)
-        return done(call, result);
+        return hs_call_done(call, result);
     usage->ru_utime = less(usage->ru_utime, is_children ? before->ru_utime : less(before->ru_utime, start.own.ru_utime));
     usage->ru_stime = less(usage->ru_stime, is_children ? before->ru_stime : less(before->ru_stime, start.own.ru_stime));
     usage->ru_minflt -= before->ru_minflt;
@@ -73,7 +67,7 @@ enum hs_call_outcome hs_usage_tell(struct hs_system_call *call)
     usage->ru_oublock -= before->ru_oublock;
     usage->ru_nvcsw -= before->ru_nvcsw;
     usage->ru_nivcsw -= before->ru_nivcsw;
-    return done(call, 0);
+    return hs_call_done(call, 0);
 }
 
 static long ticks(struct timeval time)
@@ -93,7 +87,7 @@ enum hs_call_outcome hs_usage_times(struct hs_system_call *call)
         out->tms_cutime = ticks(less(children.ru_utime, used.children.ru_utime));
         out->tms_cstime = ticks(less(children.ru_stime, used.children.ru_stime));
     }
-    return done(call, result);
+    return hs_call_done(call, result);
 }
 
 static int64_t nanoseconds(struct timespec time)
@@ -115,7 +109,7 @@ enum hs_call_outcome hs_usage_clock(struct hs_system_call *call)
         const int64_t own = nanoseconds(*out) - (is_process ? used.own_ns : used.thread_ns) + start.own_ns;
         *out = (struct timespec){own / BILLION, own % BILLION};
     }
-    return done(call, result);
+    return hs_call_done(call, result);
 }
 
 /* clock_nanosleep. A time on a clock that counts CPU time is one of all runs. */
@@ -192,7 +186,7 @@ enum hs_call_outcome hs_usage_limit(struct hs_system_call *call)
     if (given && whose == 0 && (resource == RLIMIT_DATA || resource == RLIMIT_AS))
         hs_mappings_make_real(1);
     if (whose == 0 && resource == RLIMIT_CPU)
-        return done(call, limit_time(given, (struct rlimit *)old));
+        return hs_call_done(call, limit_time(given, (struct rlimit *)old));
     return HS_CALL_NATIVE;
 }
 

@@ -12,6 +12,7 @@ mod files;
 mod identity;
 pub(crate) mod image;
 mod key;
+mod made_up;
 mod maker;
 pub(crate) mod observe;
 mod policy;
@@ -32,7 +33,7 @@ use std::sync::{Arc, OnceLock};
 pub use ahead::Ahead;
 pub use files::StatCache;
 pub use image::needed_glibc;
-pub use observe::leads_through_made_up;
+pub use made_up::leads_through_made_up;
 pub use policy::{Choice, Clones, Nested, NestedStarts, OnDoubt, Policy, cache_directory};
 pub use pool::{CpuTime, Retirement, Statistics, Stopped, ToolStatistics};
 

@@ -14,6 +14,7 @@ use super::{Refusal, old};
 use crate::Reason;
 use crate::warm::eligible;
 use crate::warm::identity::Aspect;
+use crate::warm::made_up::{is_made_up, leads_through_made_up};
 use crate::warm::wire;
 
 /// A system call at its entry.
@@ -68,8 +69,6 @@ const CONSTANT: [&str; 7] = [
 ];
 /// Paths there that constructors look for, and that most systems do not have.
 const ABSENT: [&str; 2] = ["/sys/fs/selinux", "/selinux"];
-/// Directories whose files the kernel generates.
-const MADE_UP: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 const HERE: i32 = libc::AT_FDCWD;
 /// linux/prctl.h: names a mapping.
@@ -428,7 +427,7 @@ fn settle(run: &mut Run<'_>, call: Entry, dir: i32, path: &Path, aspect: Aspect)
         return Ok(Opened::At(path));
     }
     let real = path.canonicalize().unwrap_or_else(|_| without_parents(&path));
-    if MADE_UP.iter().any(|dir| real.starts_with(dir)) || leads_through_made_up(&path) {
+    if is_made_up(&real) || leads_through_made_up(&path) {
         let reason = match is_random(&path) {
             true => Reason::ReadsClock,
             false => Reason::ReadsSystem,
@@ -441,36 +440,6 @@ fn settle(run: &mut Run<'_>, call: Entry, dir: i32, path: &Path, aspect: Aspect)
     }
     run.watch(&path, aspect);
     Ok(Opened::At(path))
-}
-
-/// Whether a path goes through a directory of the kernel's, which may lead out again: `/usr/../proc/self/cwd`, or a link to that.
-pub fn leads_through_made_up(path: &Path) -> bool {
-    const LINKS_MAX: usize = 40;
-    let mut links = 0;
-    let mut left: Vec<PathBuf> = vec![path.to_owned()];
-    let mut at = PathBuf::from("/");
-    while let Some(rest) = left.pop() {
-        let mut parts = rest.components();
-        let Some(part) = parts.next() else { continue };
-        left.push(parts.as_path().to_owned());
-        match part {
-            Component::RootDir => at = PathBuf::from("/"),
-            Component::ParentDir => drop(at.pop()),
-            other => at.push(other),
-        }
-        if MADE_UP.iter().any(|dir| at.starts_with(dir)) {
-            return true;
-        }
-        if let Ok(target) = std::fs::read_link(&at) {
-            links += 1;
-            if links > LINKS_MAX {
-                return true;
-            }
-            at.pop();
-            left.push(target);
-        }
-    }
-    false
 }
 
 fn is_random(path: &Path) -> bool {

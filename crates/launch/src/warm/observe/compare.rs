@@ -12,10 +12,11 @@ use std::os::unix::fs::FileExt;
 use object::{Object, ObjectSymbol};
 
 use super::Refusal;
+use super::block::LOWER;
 use super::calls::refuse;
 use super::counts::{self, Place};
 use super::maps::{self, Mapping, Pages};
-use super::run::{LOWER, PAGE, Run, lost};
+use super::run::{PAGE, Run, lost};
 use super::vary::POINTER_GUARD;
 use crate::Reason;
 use crate::sys::{registers, tracer};

@@ -6,6 +6,7 @@
 //! cannot read arguments and environment unseen (`secret`). And the results of the runs must be equal (`compare`), whatever
 //! the number of arguments. A start with a number that was not observed is cold (`numbers`).
 
+mod block;
 mod calls;
 mod compare;
 pub(super) mod counts;
@@ -44,7 +45,6 @@ use super::wire;
 use super::zygote::Means;
 use crate::sys::{clock, wait};
 use crate::{Reason, Spec};
-pub use calls::leads_through_made_up;
 use numbers::Numbers;
 pub(crate) use tally::Tally;
 

@@ -1,0 +1,172 @@
+/* System calls about paths, and what their answers tell of the process that asks.
+ *
+ * The kernel makes up the files of /proc for each process. Most answers are about other files, and are those that a fresh process is given.
+ * So each call is made first; then files.c looks at what its path leads to.
+ */
+#define _GNU_SOURCE
+/* A patched call keeps vector registers, as the system call would. */
+#pragma GCC target("general-regs-only")
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+
+#include "runtime.h"
+
+#if HS_RESETS
+
+/* The file system at /proc. */
+static dev_t proc;
+
+/* Before each run. */
+void hs_paths_begin(void)
+{
+    struct stat found;
+    if (!proc && HS_SYS(SYS_stat, "/proc/self/fd", &found) == 0)
+        proc = found.st_dev;
+    hs_files_begin();
+}
+
+/* Whether a part of a path is this name; `end` is behind it. */
+static int is_part(const char *part, const char *end, const char *name)
+{
+    while (part < end && *name && *part == *name)
+        part++, name++;
+    return part == end && !*name;
+}
+
+static int is_number(const char *part, const char *end)
+{
+    while (part < end && *part >= '0' && *part <= '9')
+        part++;
+    return part == end;
+}
+
+/* A path to the directory of a process, by its number. A tool that asks for one after the other finds its own. */
+static void note_name(long result, const char *path)
+{
+    int is_below_proc = 0, may_follow = 0;
+    /* Other errors may come before the kernel has read the path. */
+    if (!path || (result < 0 && result != -ENOENT && result != -EACCES && result != -ENOTDIR && result != -ELOOP && result != -ESRCH))
+        return;
+    for (const char *part = path, *end; *part; part = end) {
+        while (*part == '/')
+            part++;
+        for (end = part; *end && *end != '/';)
+            end++;
+        if (end == part || is_part(part, end, "."))
+            continue;
+        if (may_follow && is_number(part, end))
+            hs_call_see_number();
+        const int is_proc = is_part(part, end, "proc");
+        may_follow = is_proc || (is_below_proc && is_part(part, end, ".."));
+        is_below_proc |= is_proc;
+    }
+}
+
+enum hs_call_outcome hs_paths_open(struct hs_system_call *call, long directory, const char *path, long flags)
+{
+    const int writes = (flags & O_ACCMODE) != O_RDONLY || flags & (O_TRUNC | O_CREAT);
+    const long fd = hs_call_make(call);
+    note_name(fd, path);
+    hs_files_look_at(fd, path, writes);
+    /* What cannot be opened in this way shows that it is there: the runner's connection, for one. */
+    if (fd < 0 && fd != -ENOENT)
+        hs_files_look_at_name(directory, path);
+    hs_call_note_descriptor(fd);
+    return hs_call_done(call, fd);
+}
+
+/* A link in /proc tells the process number, whatever path leads to it. */
+enum hs_call_outcome hs_paths_read_link(struct hs_system_call *call, long directory, const char *path)
+{
+    const long result = hs_call_make(call);
+    note_name(result, path);
+    if (result > 0)
+        hs_files_look_at_link(directory, path);
+    return hs_call_done(call, result);
+}
+
+/* From a directory of /proc, what it holds can be reached by names that do not tell. */
+enum hs_call_outcome hs_paths_enter(struct hs_system_call *call)
+{
+    const long result = hs_call_make(call);
+    note_name(result, (const char *)call->a);
+    if (result == 0)
+        hs_files_look_at_name(AT_FDCWD, ".");
+    else if (result != -ENOENT)
+        hs_files_look_at_name(AT_FDCWD, (const char *)call->a);
+    return hs_call_done(call, result);
+}
+
+/* An answer about a path: what lies in /proc, or is reached through it, shows this process. */
+enum hs_call_outcome hs_paths_look_up(struct hs_system_call *call, long directory, const char *path)
+{
+    const long result = hs_call_make(call);
+    note_name(result, path);
+    /* LLVM asks so whether there is a /proc. What the directory holds is not in the answer. */
+    if (result == 0 && call->number == SYS_access && hs_files_equal(path, "/proc/self/fd"))
+        return hs_call_done(call, result);
+    hs_files_look_at_name(directory, path);
+    return hs_call_done(call, result);
+}
+
+/* A change to names in directories. One that fails tells of what is there. */
+enum hs_call_outcome hs_paths_change(struct hs_system_call *call, long directory, long path, long other_directory, long other)
+{
+    const long result = hs_call_make(call);
+    note_name(result, (const char *)path);
+    if (result < 0 && result != -ENOENT) {
+        hs_files_look_at_name(directory, (const char *)path);
+        if (other)
+            hs_files_look_at_name(other_directory, (const char *)other);
+    }
+    return hs_call_done(call, result);
+}
+
+/* Whether an answer is about a descriptor, not about a path: what it leads to was looked at when it was opened. */
+static int is_of_descriptor(const struct hs_system_call *call)
+{
+    switch (call->number) {
+    case SYS_fstat: return 1;
+    /* Since Linux 6.11 no path is as good as an empty one. */
+    case SYS_newfstatat: return call->d & AT_EMPTY_PATH && (!call->b || !*(const char *)call->b);
+    case SYS_statx: return call->c & AT_EMPTY_PATH && (!call->b || !*(const char *)call->b);
+    default: return 0;
+    }
+}
+
+/* The kernel's answer about a file. Those of /proc show the process: how many descriptors it has, for one. Of an open file there
+ * only its number differs, as it does from process to process. */
+enum hs_call_outcome hs_paths_tell(struct hs_system_call *call, long about)
+{
+    const long result = hs_call_make(call);
+    dev_t device;
+    mode_t mode;
+    const int is_at = call->number == SYS_newfstatat || call->number == SYS_statx;
+    const char *const path = (const char *)(is_at ? call->b : call->a);
+    if (call->number != SYS_fstat)
+        note_name(result, path);
+    if (result != 0)
+        return hs_call_done(call, result);
+    if (call->number == SYS_statx) {
+        const struct statx *found = (const struct statx *)about;
+        device = makedev(found->stx_dev_major, found->stx_dev_minor);
+        mode = found->stx_mode;
+    } else {
+        device = ((const struct stat *)about)->st_dev;
+        mode = ((const struct stat *)about)->st_mode;
+    }
+    /* By its name in /proc it may be the runner's connection. */
+    if (S_ISSOCK(mode) && !is_of_descriptor(call))
+        hs_call_mark();
+    if (device == proc && !(S_ISREG(mode) && is_of_descriptor(call)))
+        hs_call_mark();
+    /* There may be another instance of /proc, or a file system that nobody knows. */
+    else if (device != proc && !is_of_descriptor(call))
+        hs_files_look_at_answer(is_at ? call->a : AT_FDCWD, path, device);
+    return hs_call_done(call, result);
+}
+
+#endif
