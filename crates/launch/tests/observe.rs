@@ -28,11 +28,15 @@ struct Looks {
 }
 
 fn looks(look: &str) -> Looks {
+    built(Path::new(SOURCE), &[&format!("-DLOOK={look}")])
+}
+
+fn built(source: &Path, flags: &[&str]) -> Looks {
     let (dir, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let watched = place.path().canonicalize().unwrap().join("watched");
     let program = dir.path().canonicalize().unwrap().join("before");
-    let flags = [format!("-DLOOK={look}"), format!("-DFILE_PATH=\"{}\"", watched.display())];
-    compile(Path::new(SOURCE), &program, &[&flags[0], &flags[1], "-Wno-unused-function"]);
+    let path = format!("-DFILE_PATH=\"{}\"", watched.display());
+    compile(source, &program, &[&[&path, "-Wno-unused-function"], flags].concat());
     let victim = Victim { dir: tempfile::tempdir().unwrap(), program };
     Looks { victim, watched, place, _home: dir }
 }
@@ -175,6 +179,28 @@ fn what_is_the_same_at_every_start_is_warm() {
         for warm in launchers() {
             for words in [&["before"][..], &["before", "a"], &["before", "b", "c"]] {
                 assert!(tool.agrees(&warm, &case(words)).is_warm(), "{look}");
+            }
+        }
+    }
+}
+
+/// glibc asks so before main since 2.41. Random bytes of the same function are refused, and an answer that outlives its caller's frame.
+#[test]
+fn how_large_a_state_of_the_kernels_random_function_is_is_the_same_at_every_start() {
+    let source = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/tests/resolves.c"));
+    for question in 0..3 {
+        let tool = built(source, &[&format!("-DQUESTION={question}")]);
+        let (answer, _) = start(&Launcher::new(), &tool.victim, &case(&[]));
+        // Before Linux 6.11 there is no such function, and nothing is asked.
+        let is_asked = answer.stdout != "0\n";
+        for warm in launchers() {
+            for words in [&["before"][..], &["before", "a"]] {
+                let (_, _, via) = tool.start_with(&warm, &case(words));
+                if is_asked && question > 0 {
+                    assert_eq!(via, Via::Cold(Reason::ReadsClock), "{question}");
+                } else {
+                    assert!(tool.agrees(&warm, &case(words)).is_warm(), "{question}: {via:?}");
+                }
             }
         }
     }

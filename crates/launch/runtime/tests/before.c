@@ -24,6 +24,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "kernels_function.h"
+
 #ifndef FILE_PATH
 #define FILE_PATH "/absent"
 #endif
@@ -505,31 +507,16 @@ static inline void large_input(int argc, char **argv)
     nothing(argc, argv);
     number = fstat(0, &seen) == 0 && seen.st_size > 3;
 }
-/* Finds the clock in the kernel's own library without libc. */
+/* Asks the clock in the kernel's own library without libc. */
 static inline void kernels_time(int argc, char **argv)
 {
-    const char *const base = (const char *)getauxval(AT_SYSINFO_EHDR);
-    const ElfW(Ehdr) *const head = (const ElfW(Ehdr) *)base;
-    const ElfW(Phdr) *part = (const ElfW(Phdr) *)(base + head->e_phoff);
+    typedef int clock_function(clockid_t, struct timespec *);
+    clock_function *const clock = (clock_function *)kernels_function("clock_gettime");
+    struct timespec now = {0};
     nothing(argc, argv);
-    while (part->p_type != PT_DYNAMIC)
-        part++;
-    const ElfW(Sym) *symbols = NULL;
-    const char *names = NULL;
-    for (const ElfW(Dyn) *entry = (const ElfW(Dyn) *)(base + part->p_vaddr); entry->d_tag != DT_NULL; entry++) {
-        const char *const place = entry->d_un.d_ptr < (uintptr_t)base ? base + entry->d_un.d_ptr : (const char *)entry->d_un.d_ptr;
-        if (entry->d_tag == DT_SYMTAB)
-            symbols = (const ElfW(Sym) *)place;
-        else if (entry->d_tag == DT_STRTAB)
-            names = place;
-    }
-    for (int i = 1; i < 32; i++)
-        if (strstr(names + symbols[i].st_name, "clock_gettime")) {
-            struct timespec now;
-            ((int (*)(clockid_t, struct timespec *))(uintptr_t)(base + symbols[i].st_value))(CLOCK_MONOTONIC, &now);
-            number = now.tv_nsec;
-            return;
-        }
+    if (clock)
+        clock(CLOCK_MONOTONIC, &now);
+    number = now.tv_nsec;
 }
 static inline void kernels_library(int argc, char **argv) { nothing(argc, argv); number = getauxval(AT_SYSINFO_EHDR) != 0; }
 static inline void unknown(int argc, char **argv) { nothing(argc, argv); number = getpriority(PRIO_PROCESS, 0); }

@@ -142,9 +142,20 @@ impl Registers {
         self.0.rdi
     }
 
+    /// The first five arguments, at the beginning of a function.
+    pub(crate) fn arguments(&self) -> [u64; 5] {
+        [self.0.rdi, self.0.rsi, self.0.rdx, self.0.rcx, self.0.r8]
+    }
+
     /// The address to which a function returns that has just begun. `word` reads the process's memory.
     pub(crate) fn returns_to<E>(&self, word: impl Fn(u64) -> Result<u64, E>) -> Result<u64, E> {
         word(self.0.rsp)
+    }
+
+    /// At the beginning of a function: returns from it to this address with this result.
+    pub(crate) fn return_to(&mut self, address: u64, result: u64) {
+        (self.0.rip, self.0.rax) = (address, result);
+        self.0.rsp += 8;
     }
 
     /// Prepares this call, with null for further arguments. The next instruction must be the one that makes it.
@@ -207,9 +218,20 @@ impl Registers {
         self.0.regs[0]
     }
 
+    /// The first five arguments, at the beginning of a function.
+    pub(crate) fn arguments(&self) -> [u64; 5] {
+        let [a, b, c, d, e, ..] = self.0.regs;
+        [a, b, c, d, e]
+    }
+
     /// The address to which a function returns that has just begun.
     pub(crate) fn returns_to<E>(&self, _: impl Fn(u64) -> Result<u64, E>) -> Result<u64, E> {
         Ok(self.0.regs[30])
+    }
+
+    /// At the beginning of a function: returns from it to this address with this result.
+    pub(crate) fn return_to(&mut self, address: u64, result: u64) {
+        (self.0.pc, self.0.regs[0]) = (address, result);
     }
 
     /// Prepares this call, with null for further arguments. The next instruction must be the one that makes it.

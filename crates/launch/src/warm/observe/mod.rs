@@ -10,6 +10,7 @@ mod block;
 mod calls;
 mod compare;
 pub(super) mod counts;
+mod kernels;
 mod maps;
 pub(crate) mod numbers;
 mod old;

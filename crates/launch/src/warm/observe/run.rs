@@ -14,6 +14,7 @@ use rustix::thread::CpuSet;
 
 use super::block::Block;
 use super::calls::{self, After, Entry, Opened, refuse};
+use super::kernels;
 use super::maps::{self, Mapping};
 use super::old;
 use super::secret::{self, Secret};
@@ -43,15 +44,8 @@ const AT_SYSINFO_EHDR: u64 = 33;
 const PATH_MAX: usize = 4096;
 pub(super) const PAGE: u64 = 4096;
 
-/// As the kernel lists its own library, and what begins the names of its data.
-const VDSO: &str = "[vdso]";
-const VDSO_DATA: &str = "[vvar";
 /// As the kernel lists the runtime.
 const RUNTIME: &str = "/memfd:hotstart-runtime";
-
-fn is_kernels(mapping: &Mapping) -> bool {
-    mapping.path == VDSO || mapping.path.starts_with(VDSO_DATA)
-}
 
 /// Code that a system call replaces.
 type Code = [u8; CALL.len()];
@@ -120,7 +114,7 @@ pub(super) struct Run<'a> {
     pub memory: File,
     loader: (u64, u64),
     /// Where the kernel's own library (vDSO) is mapped.
-    kernels: (u64, u64),
+    pub kernels: Range<u64>,
     /// The loader's file, as the kernel names it.
     loader_file: String,
     pub block: Block,
@@ -214,7 +208,7 @@ impl<'a> Run<'a> {
             everywhere,
             memory,
             loader: (0, 0),
-            kernels: (0, 0),
+            kernels: 0..0,
             loader_file: String::new(),
             block: Block::default(),
             strings: Vec::new(),
@@ -284,8 +278,7 @@ impl<'a> Run<'a> {
             self.write(random, RANDOM)?;
         }
         let maps = self.maps()?;
-        let kernels = maps.iter().find(|mapping| mapping.path == VDSO);
-        self.kernels = kernels.map_or((0, 0), |mapping| (mapping.from, mapping.to));
+        self.kernels = kernels::find(&maps);
         let loader = maps.iter().find(|mapping| mapping.from == base);
         let Some(path) = loader.map(|mapping| mapping.path.clone()).filter(|path| !path.is_empty()) else {
             return refuse(Reason::ForeignLoader, "no loader");
@@ -293,12 +286,8 @@ impl<'a> Run<'a> {
         let end = maps.iter().filter(|mapping| mapping.path == path).map(|mapping| mapping.to).max();
         self.loader = (base, end.unwrap_or(base));
         self.loader_file = path;
-        for mapping in maps.iter().filter(|mapping| self.means.python.is_none() && is_kernels(mapping)) {
-            let access = if mapping.path == VDSO { libc::PROT_READ } else { libc::PROT_NONE };
-            let arguments = [mapping.from, mapping.to - mapping.from, access as u64];
-            if !vdso::is_sealed() {
-                self.call_first((libc::SYS_mprotect, arguments), "the kernel's library cannot be hidden")?;
-            }
+        if self.means.python.is_none() && !vdso::is_sealed() {
+            kernels::hide(self, &maps)?;
         }
         self.forgo_time()
     }
@@ -314,7 +303,7 @@ impl<'a> Run<'a> {
         live.enter(pid).map_err(lost)?;
         let mut other = Run::new(pid, self.means, self.everywhere)?;
         (other.turn, other.loader, other.block, other.random) = (2, self.loader, self.block, self.random);
-        other.kernels = self.kernels;
+        other.kernels = self.kernels.clone();
         other.loader_file.clone_from(&self.loader_file);
         other.strings.clone_from(&self.strings);
         self.expect(self.pid, Stop::Call, true)?;
@@ -352,7 +341,7 @@ impl<'a> Run<'a> {
     }
 
     /// Makes a system call before the first instruction; `failure` says what it means that it fails.
-    fn call_first(&self, (number, arguments): (i64, [u64; 3]), failure: &str) -> Result<(), Refusal> {
+    pub(super) fn call_first(&self, (number, arguments): (i64, [u64; 3]), failure: &str) -> Result<(), Refusal> {
         let (start, code) = self.lead_to_call(number, arguments)?;
         self.expect(self.pid, Stop::Call, true)?;
         self.expect(self.pid, Stop::Call, true)?;
@@ -533,8 +522,8 @@ impl<'a> Run<'a> {
         if self.secret.is_some_and(|secret| secret.has(address)) {
             return secret::look(self, address);
         }
-        if (self.kernels.0..self.kernels.1).contains(&address) {
-            return refuse(Reason::ReadsClock, "the kernel's own library (vDSO)");
+        if self.kernels.contains(&address) {
+            return kernels::answer(self, registers, address);
         }
         let mut code = [0; 4];
         let _ = self.memory.read_at(&mut code, registers.ip());

@@ -24,11 +24,12 @@ use crate::warm::key::Looks;
 const FORMAT: &[u8] = b"hotstart constructors 8";
 /// A hash of the sources that hold the rules: a hotstart with stricter rules must not trust the results of older ones.
 const RULES: u64 = {
-    let sources: [&[u8]; 24] = [
+    let sources: [&[u8]; 26] = [
         include_bytes!("block.rs"),
         include_bytes!("calls.rs"),
         include_bytes!("compare.rs"),
         include_bytes!("counts.rs"),
+        include_bytes!("kernels.rs"),
         include_bytes!("maps.rs"),
         include_bytes!("mod.rs"),
         include_bytes!("numbers.rs"),
@@ -42,6 +43,7 @@ const RULES: u64 = {
         include_bytes!("unknown.rs"),
         include_bytes!("variables.rs"),
         include_bytes!("vary.rs"),
+        include_bytes!("../../sys/vdso.rs"),
         include_bytes!("../made_up.rs"),
         include_bytes!("../eligible.rs"),
         include_bytes!("../exe.rs"),

@@ -1,0 +1,52 @@
+//! Keeps the kernel's own library (vDSO) from a program until its `main`: that tells the time, random bytes and the processor's number
+//! without a system call. In a zygote `runtime/fork/vdso.c` does so, after libc has begun and before constructors.
+
+use super::Refusal;
+use super::calls::refuse;
+use super::maps::Mapping;
+use super::run::{PAGE, Run, lost};
+use crate::Reason;
+use crate::sys::registers::Registers;
+use crate::sys::vdso;
+
+/// As the kernel lists the library, and what begins the names of its data.
+const LIBRARY: &str = "[vdso]";
+const DATA: &str = "[vvar";
+
+/// Returns where the library is mapped; an empty range if it is not.
+pub(super) fn find(maps: &[Mapping]) -> std::ops::Range<u64> {
+    maps.iter().find(|mapping| mapping.path == LIBRARY).map_or(0..0, |mapping| mapping.from..mapping.to)
+}
+
+/// At the exec: makes the library's code not executable, and its data not readable. The kernel must not have sealed them.
+pub(super) fn hide(run: &Run<'_>, maps: &[Mapping]) -> Result<(), Refusal> {
+    for mapping in maps {
+        let access = match &mapping.path {
+            path if path == LIBRARY => libc::PROT_READ,
+            path if path.starts_with(DATA) => libc::PROT_NONE,
+            _ => continue,
+        };
+        let arguments = [mapping.from, mapping.to - mapping.from, access as u64];
+        run.call_first((libc::SYS_mprotect, arguments), "the kernel's library cannot be hidden")?;
+    }
+    Ok(())
+}
+
+/// Handles a fault in the library. It answers the question by which glibc begins: how large a state of random numbers is. The answer is the
+/// kernel's for all processes, and is written to a variable of the caller's. Everything else keeps the tool cold.
+pub(super) fn answer(run: &Run<'_>, mut registers: Registers, address: u64) -> Result<(), Refusal> {
+    let unknown = || refuse(Reason::ReadsClock, "the kernel's own library (vDSO)");
+    let Some(function) = vdso::random_function() else { return unknown() };
+    let [buffer, size, flags, layout, state_size] = registers.arguments();
+    let is_question = address == registers.ip()
+        && address == run.kernels.start + function.offset
+        && [buffer, size, flags as u32 as u64, state_size] == [0, 0, 0, vdso::ASKS_FOR_LAYOUT]
+        && (registers.stack()..registers.stack() + PAGE).contains(&layout);
+    if !is_question {
+        return unknown();
+    }
+    run.write(layout, &function.layout)?;
+    let caller = registers.returns_to(|at| run.word(at))?;
+    registers.return_to(caller, 0);
+    registers.set(run.pid).map_err(lost)
+}
