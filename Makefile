@@ -7,7 +7,8 @@
 #   make test-faults   what dies, fills up and runs out, against the release binary
 #   make test-remote   tests on other machines, by services on this one
 #   make test-aarch64  cross-built for aarch64, in an emulated machine; as root
-#   make test-long     an hour of the fuzzer of warm starts, half an hour of fuzzing the parsers
+#   make test-systems  on Debian 13 and sid, in chroots; as root
+#   make test-long     an hour of the fuzzer of warm starts, half an hour of fuzzing the parsers, and the systems
 #   make allocators    mimalloc and rpmalloc, for `hotstart lit --allocator`
 #
 # Settings: LLVM_BIN (directory of the LLVM tools), CARGO_TARGET_DIR, ROUNDS (rounds of the demo), and
@@ -18,7 +19,7 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 # Commands of a recipe that need cargo follow it.
 with_rust = rust=$$(tools/rust-bin) && PATH=$$rust:$$PATH
 
-.PHONY: build allocators demo test test-aarch64 test-faults test-long test-remote test-runtime setup venv clean
+.PHONY: build allocators demo test test-aarch64 test-faults test-long test-remote test-runtime test-systems setup venv clean
 
 build:
 	$(with_rust) cargo build --release --locked
@@ -42,9 +43,13 @@ test-remote: setup venv build
 test-aarch64: venv
 	env HOTSTART_LIT_PYTHON=$(CURDIR)/.venv/bin/python tests/aarch64/run
 
+test-systems: setup
+	$(with_rust) tests/systems/run
+
 test-long: setup venv build
 	$(CARGO_TARGET_DIR)/release/warm-fuzz --minutes 60 --jobs $$(nproc)
 	$(with_rust) tools/fuzz-parsers 225
+	$(with_rust) tests/systems/run
 
 test-runtime:
 	$(with_rust) cargo test --locked -p hotstart-launch --test units -- --nocapture
