@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 53] = [
+const SOURCES: [&str; 55] = [
     "fork/entry.c",
     "io.c",
     "fork/asked.c",
@@ -32,10 +32,12 @@ const SOURCES: [&str; 53] = [
     "gate/gate.c",
     "gate/sites.c",
     "gate/calls.c",
+    "gate/cancel.c",
     "gate/children.c",
     "gate/files.c",
     "gate/paths.c",
     "gate/places.c",
+    "gate/random.c",
     "gate/signals.c",
     "gate/sockets.c",
     "gate/stacks.c",

@@ -448,6 +448,10 @@ HS_HIDDEN int hs_gate_follow(int on);
 HS_HIDDEN void hs_gate_show_action(void);
 HS_HIDDEN void hs_gate_reveal(void);
 HS_HIDDEN int hs_gate_show_site(void *context);
+HS_HIDDEN void hs_cancel_show_call(void *context);
+HS_HIDDEN void hs_random_take(void);
+/* Whether so many bytes of code are libc's. */
+HS_HIDDEN int hs_gate_is_libcs(uintptr_t code, size_t size);
 /* The runtime's text. */
 HS_HIDDEN extern struct hs_gate_text {
     uintptr_t low, size;

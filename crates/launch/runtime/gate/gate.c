@@ -46,7 +46,7 @@
 #define CALL_BYTES 2
 #define MOVE_BYTES 5
 /* Before these, more of the same instruction, or of the one before, is looked at. */
-#define PREFIX_BYTES 3
+#define PREFIX_BYTES 8
 #define JUMP_BYTES 5
 #define SLOT_BYTES 64
 #define SLOTS 256
@@ -250,13 +250,17 @@ static unsigned char *slot_of(uintptr_t back, const unsigned char *load)
     return slot;
 }
 
+int hs_gate_is_libcs(uintptr_t code, size_t size)
+{
+    return is_within(&gate.patched[0], code) && is_within(&gate.patched[0], code + size - 1);
+}
+
 /* Whether libc goes on at `back` with a tgkill. */
 static int kills_next(uintptr_t back)
 {
     static const unsigned char tgkill[] = {0xb8, SYS_tgkill, 0, 0, 0, 0x0f, 0x05};
     for (uintptr_t at = back; at < back + 48; at++)
-        if (is_within(&gate.patched[0], at) && is_within(&gate.patched[0], at + sizeof tgkill) &&
-            memcmp((const void *)at, tgkill, sizeof tgkill) == 0)
+        if (hs_gate_is_libcs(at, sizeof tgkill) && memcmp((const void *)at, tgkill, sizeof tgkill) == 0)
             return 1;
     return 0;
 }
@@ -300,17 +304,36 @@ static int is_move(const unsigned char *at)
     return at[0] == 0xb8 && (at[-1] & 0xf0) != 0x40 && at[-2] != 0xc7 && at[-3] != 0xc7;
 }
 
+static int follows(const unsigned char *code, const unsigned char *what, size_t size)
+{
+    return memcmp(code - size, what, size) == 0;
+}
+
+/* Whether a number is loaded from the stack by an instruction that begins there: behind another one, or where a jump leads. */
+static int is_move_from_stack(const unsigned char *at)
+{
+    static const unsigned char move[] = {0x48, 0x8b, 0x44, 0x24}; /* mov n(%rsp), %rax */
+    static const unsigned char other[] = {0x49, 0x89, 0xca};      /* mov %rcx, %r10 */
+    static const unsigned char padding[][8] = {
+        {0x0f, 0x1f, 0x00}, {0x0f, 0x1f, 0x40, 0}, {0x0f, 0x1f, 0x44, 0, 0}, {0x0f, 0x1f, 0x80, 0, 0, 0, 0}, {0x0f, 0x1f, 0x84}};
+    static const size_t sizes[] = {3, 4, 5, 7, 8};
+    if (memcmp(at, move, sizeof move) != 0)
+        return 0;
+    int is_aligned = 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        is_aligned |= (uintptr_t)at % 16 == 0 && follows(at, padding[i], sizes[i]);
+    return is_aligned || follows(at, other, sizeof other);
+}
+
 /* The instruction of libc or ld.so that loads the number right before the call at `site`; NULL if it does not look as they write
  * it. */
 static unsigned char *load_of(uintptr_t site)
 {
-    /* mov %rcx, %r10; mov n(%rsp), %rax */
-    static const unsigned char from_stack[] = {0x49, 0x89, 0xca, 0x48, 0x8b, 0x44, 0x24};
     unsigned char *load = (unsigned char *)site - MOVE_BYTES;
     const uintptr_t from = (uintptr_t)load - PREFIX_BYTES;
     if (!is_within(&gate.patched[0], from) && !is_within(&gate.patched[1], from))
         return NULL;
-    return is_move(load) || memcmp(load - PREFIX_BYTES, from_stack, sizeof from_stack) == 0 ? load : NULL;
+    return is_move(load) || is_move_from_stack(load) ? load : NULL;
 }
 
 static int may_be_patched(const unsigned char *load)
@@ -386,6 +409,9 @@ static void patch_common(const struct range *text)
         int32_t number = -1;
         if (load && *load == 0xb8)
             memcpy(&number, load + 1, sizeof number);
+        else if (load)
+            /* Any call at which a thread can be cancelled, such as this one. */
+            number = SYS_read;
         else if (memcmp((const void *)(at - sizeof zero), zero, sizeof zero) == 0 && hs_sites_tail_is_free(at))
             number = SYS_read;
         if (is_common(number))
@@ -642,6 +668,7 @@ void hs_gate_prepare(void)
     void *shared = hs_own_map(sizeof *gate.reported, MAP_SHARED | MAP_ANONYMOUS, -1);
     gate.reported = shared != MAP_FAILED ? shared : NULL;
     patch_all_common();
+    hs_random_take();
 }
 
 /* Takes memory to work in, in the zygote, when the tool's has been saved; -1 if there is none. */

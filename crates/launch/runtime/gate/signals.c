@@ -26,6 +26,8 @@
 #define SIGSYS_BIT (1ull << (SIGSYS - 1))
 /* The smallest signal stack that the kernel takes on x86-64; libc's MINSIGSTKSZ need not be a constant. */
 #define KERNEL_MINSIGSTKSZ 2048
+/* The signal by which libc cancels a thread. */
+#define LIBCS_CANCELLATION 32
 /* Threads at a time, beside the first, that may block SIGSYS. */
 #define THREADS_MAX 64
 
@@ -67,8 +69,11 @@ __attribute__((used)) static void hs_signals_interrupt(void *context, int number
         return;
     if (hs_watch_is_on)
         hs_point_interrupt(context, number, enter_informed & 1ull << (number - 1) ? &told->si_code : NULL);
-    if (!hs_gate_show_site(context) || !hs_stacks_have_room((uintptr_t)context))
+    const int is_shown = hs_gate_show_site(context);
+    if (!is_shown || !hs_stacks_have_room((uintptr_t)context))
         hs_call_mark();
+    if (!is_shown && number == LIBCS_CANCELLATION)
+        hs_cancel_show_call(context);
 }
 
 /* Leads to the tool's handler, with nothing of its own on the stack, and rax cleared as the kernel does; r11 is free in a handler. A frame
