@@ -31,7 +31,7 @@
 #define HS_COUNTS_MAX 8
 /* Words of a request that tell what a cold process has on its stack below main's frame: how many words of bits follow; these, a bit for
  * each word of the stack; and numbers, with their places. */
-#define HS_RESIDUE_MAX 265
+#define HS_RESIDUE_MAX 1089
 #define HS_RESIDUE_BITS 64 /* of these */
 
 /* Findings at the snapshot by which a fork would differ from a fresh process. */

@@ -10,12 +10,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static struct sigaction first[65];
+/* A whole action would have what its function has left in its gaps. */
+static __sighandler_t first[65];
 
 __attribute__((constructor)) static void look(void)
 {
+    struct sigaction found;
     for (int number = 1; number <= 64; number++)
-        sigaction(number, NULL, &first[number]);
+        if (sigaction(number, NULL, &found) == 0)
+            first[number] = found.sa_handler;
 }
 
 static void limits(void)
@@ -37,8 +40,8 @@ static void signals(void)
 {
     struct sigaction now;
     for (int number = 1; number <= 64; number++)
-        if (sigaction(number, NULL, &now) == 0 && (now.sa_handler || first[number].sa_handler))
-            printf("signal %d %d %d\n", number, first[number].sa_handler == SIG_IGN, now.sa_handler == SIG_IGN);
+        if (sigaction(number, NULL, &now) == 0 && (now.sa_handler || first[number]))
+            printf("signal %d %d %d\n", number, first[number] == SIG_IGN, now.sa_handler == SIG_IGN);
 }
 
 __attribute__((noinline)) static int deep(long mib)

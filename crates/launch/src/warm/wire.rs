@@ -23,7 +23,7 @@ pub(crate) const ROOM: usize = 2500;
 /// Most words of a tool in which its constructors may keep the number of arguments.
 pub(crate) const COUNTS_MAX: usize = 8;
 /// Most words in which a request tells what a cold process has on its stack below `main`'s frame.
-pub(crate) const RESIDUE_MAX: usize = 265;
+pub(crate) const RESIDUE_MAX: usize = 1089;
 /// How many of these are bits, each for a word of the stack, and how many are numbers. The first word tells how many are bits.
 pub(crate) const RESIDUE_BITS: usize = 64;
 pub(crate) const RESIDUE_NUMBERS: usize = RESIDUE_MAX - RESIDUE_BITS - 1;

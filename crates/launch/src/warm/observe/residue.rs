@@ -77,6 +77,9 @@ pub(super) fn of_cold(
 ) -> Result<Vec<u64>, Refusal> {
     let first = left_by(spec, 0, means, main, live)?;
     let numbers = numbers(&first, &left_by(spec, 2, means, main, live)?);
+    if numbers.len() > wire::RESIDUE_NUMBERS {
+        return refuse(Reason::NotObserved, format!("{} numbers are left on its stack", numbers.len()));
+    }
     let bits = bits(&first);
     Ok([vec![bits.len() as u64], bits, numbers].concat())
 }
@@ -139,7 +142,7 @@ fn numbers(one: &[u8], other: &[u8]) -> Vec<u64> {
     };
     let both = words(one).into_iter().zip(words(other)).enumerate();
     let numbers = both.filter(|(_, (one, other))| one == other && (1..1 << PLACE).contains(one));
-    numbers.take(wire::RESIDUE_NUMBERS).map(|(place, (number, _))| (place as u64) << PLACE | number).collect()
+    numbers.map(|(place, (number, _))| (place as u64) << PLACE | number).collect()
 }
 
 /// Returns a bit for each word that is not zero, from the last word on. Parts at the end that have none are left out, but for the
