@@ -7,7 +7,7 @@
 #   make test-faults   what dies, fills up and runs out, against the release binary
 #   make test-remote   tests on other machines, by services on this one
 #   make test-aarch64  cross-built for aarch64, in an emulated machine; as root
-#   make test-systems  on Debian 13 and sid, in chroots; as root
+#   make test-systems  on Debian 13, in a chroot; as root
 #   make test-long     an hour of the fuzzer of warm starts, half an hour of fuzzing the parsers, and the systems
 #   make allocators    mimalloc and rpmalloc, for `hotstart lit --allocator`
 #
