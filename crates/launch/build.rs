@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 55] = [
+const SOURCES: [&str; 54] = [
     "fork/entry.c",
     "io.c",
     "fork/asked.c",
@@ -37,7 +37,6 @@ const SOURCES: [&str; 55] = [
     "gate/files.c",
     "gate/paths.c",
     "gate/places.c",
-    "gate/random.c",
     "gate/signals.c",
     "gate/sockets.c",
     "gate/stacks.c",

@@ -330,11 +330,12 @@ static inline enum hs_call_outcome hs_call_done(struct hs_system_call *call, lon
     return HS_CALL_DONE;
 }
 
-static inline long hs_call_make(const struct hs_system_call *call)
-{
-    return HS_SYS(call->number, call->a, call->b, call->c, call->d, call->e, call->f);
-}
-
+/* cancel.c */
+HS_HIDDEN long hs_call_make(const struct hs_system_call *call);
+HS_HIDDEN void *hs_cancel_begin(void *frame);
+HS_HIDDEN void hs_cancel_end(void *before);
+HS_HIDDEN void hs_cancel_show_call(void *context, int number);
+HS_HIDDEN void hs_cancel_forget(void);
 /* sockets.c: the calls about sockets. */
 HS_HIDDEN int hs_sockets_option_tells_nothing(long level, long option);
 HS_HIDDEN int hs_sockets_option_is_known(long level, long option);
@@ -448,8 +449,6 @@ HS_HIDDEN int hs_gate_follow(int on);
 HS_HIDDEN void hs_gate_show_action(void);
 HS_HIDDEN void hs_gate_reveal(void);
 HS_HIDDEN int hs_gate_show_site(void *context);
-HS_HIDDEN void hs_cancel_show_call(void *context);
-HS_HIDDEN void hs_random_take(void);
 /* Whether so many bytes of code are libc's. */
 HS_HIDDEN int hs_gate_is_libcs(uintptr_t code, size_t size);
 /* The runtime's text. */

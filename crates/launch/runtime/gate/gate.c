@@ -158,7 +158,9 @@ __attribute__((used)) static void hs_gate_called(struct passage *passage)
     /* Between two runs the runtime itself calls libc. */
     if (gate.is_revealed || gate.selector == SELECTOR_ALLOW)
         return;
+    void *const before = hs_cancel_begin(NULL);
     const enum hs_call_outcome outcome = hs_call_decide(&passage->call, &place);
+    hs_cancel_end(before);
     hs_watch_wipe();
     switch (outcome) {
     case HS_CALL_DONE: passage->next += CALL_BYTES; break;
@@ -527,8 +529,10 @@ static void on_call(int number, siginfo_t *info, void *data)
     }
     note_site(site);
     enum hs_call_outcome outcome = HS_CALL_AT_SITE;
+    void *const before = hs_cancel_begin(data);
     if (info->si_arch == AUDIT_ARCH_X86_64 && !(call.number & X32))
         outcome = hs_call_decide(&call, &place);
+    hs_cancel_end(before);
     hs_watch_wipe();
     switch (outcome) {
     case HS_CALL_DONE:
@@ -668,7 +672,6 @@ void hs_gate_prepare(void)
     void *shared = hs_own_map(sizeof *gate.reported, MAP_SHARED | MAP_ANONYMOUS, -1);
     gate.reported = shared != MAP_FAILED ? shared : NULL;
     patch_all_common();
-    hs_random_take();
 }
 
 /* Takes memory to work in, in the zygote, when the tool's has been saved; -1 if there is none. */

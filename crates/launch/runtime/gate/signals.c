@@ -26,8 +26,6 @@
 #define SIGSYS_BIT (1ull << (SIGSYS - 1))
 /* The smallest signal stack that the kernel takes on x86-64; libc's MINSIGSTKSZ need not be a constant. */
 #define KERNEL_MINSIGSTKSZ 2048
-/* The signal by which libc cancels a thread. */
-#define LIBCS_CANCELLATION 32
 /* Threads at a time, beside the first, that may block SIGSYS. */
 #define THREADS_MAX 64
 
@@ -72,8 +70,8 @@ __attribute__((used)) static void hs_signals_interrupt(void *context, int number
     const int is_shown = hs_gate_show_site(context);
     if (!is_shown || !hs_stacks_have_room((uintptr_t)context))
         hs_call_mark();
-    if (!is_shown && number == LIBCS_CANCELLATION)
-        hs_cancel_show_call(context);
+    if (!is_shown)
+        hs_cancel_show_call(context, number);
 }
 
 /* Leads to the tool's handler, with nothing of its own on the stack, and rax cleared as the kernel does; r11 is free in a handler. A frame
@@ -240,6 +238,7 @@ void hs_signals_begin(int process)
     signals.blocks = 0;
     hides = 0;
     hs_signals_came = 0;
+    hs_cancel_forget();
     memset(signals.blocking, 0, sizeof signals.blocking);
     if (signals.process == process)
         return;

@@ -2,7 +2,7 @@
 //! without a system call. In a zygote `runtime/fork/vdso.c` does so, after libc has begun and before constructors.
 
 use super::Refusal;
-use super::calls::refuse;
+use super::calls::{Entry, refuse};
 use super::maps::Mapping;
 use super::run::{PAGE, Run, lost};
 use crate::Reason;
@@ -32,13 +32,20 @@ pub(super) fn hide(run: &Run<'_>, maps: &[Mapping]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Handles a fault in the library. It answers the question by which glibc begins: how large a state of random numbers is. The answer is the
-/// kernel's for all processes, and is written to a variable of the caller's. Everything else keeps the tool cold.
+/// Whether the runtime hides the library by this call. In a zygote a question is a fault from there on.
+pub(super) fn is_hidden_by(run: &Run<'_>, call: Entry) -> bool {
+    call.number == libc::SYS_mprotect && run.kernels.contains(&call.args[0])
+}
+
+/// Handles a fault in the library. Until the runtime hides it, which is before any constructor, it answers the question by which glibc
+/// begins: how large a state of random numbers is. The answer is the kernel's for all processes, and is written to a variable of the
+/// caller's. Everything else keeps the tool cold.
 pub(super) fn answer(run: &Run<'_>, mut registers: Registers, address: u64) -> Result<(), Refusal> {
     let unknown = || refuse(Reason::ReadsClock, "the kernel's own library (vDSO)");
     let Some(function) = vdso::random_function() else { return unknown() };
     let [buffer, size, flags, layout, state_size] = registers.arguments();
-    let is_question = address == registers.ip()
+    let is_question = !run.has_hidden_kernels
+        && address == registers.ip()
         && address == run.kernels.start + function.offset
         && [buffer, size, flags as u32 as u64, state_size] == [0, 0, 0, vdso::ASKS_FOR_LAYOUT]
         && (registers.stack()..registers.stack() + PAGE).contains(&layout);

@@ -78,7 +78,7 @@ pub(super) fn of_cold(
     let first = left_by(spec, 0, means, main, live)?;
     let numbers = numbers(&first, &left_by(spec, 2, means, main, live)?);
     if numbers.len() > wire::RESIDUE_NUMBERS {
-        return refuse(Reason::NotObserved, format!("{} numbers are left on its stack", numbers.len()));
+        return refuse(Reason::ConstructorCall, format!("{} numbers are left on its stack", numbers.len()));
     }
     let bits = bits(&first);
     Ok([vec![bits.len() as u64], bits, numbers].concat())

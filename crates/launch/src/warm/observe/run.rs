@@ -113,8 +113,9 @@ pub(super) struct Run<'a> {
     everywhere: Option<CpuSet>,
     pub memory: File,
     loader: (u64, u64),
-    /// Where the kernel's own library (vDSO) is mapped.
+    /// Where the kernel's own library (vDSO) is mapped, and whether the runtime has hidden it.
     pub kernels: Range<u64>,
+    pub has_hidden_kernels: bool,
     /// The loader's file, as the kernel names it.
     loader_file: String,
     pub block: Block,
@@ -209,6 +210,7 @@ impl<'a> Run<'a> {
             memory,
             loader: (0, 0),
             kernels: 0..0,
+            has_hidden_kernels: false,
             loader_file: String::new(),
             block: Block::default(),
             strings: Vec::new(),
@@ -457,6 +459,7 @@ impl<'a> Run<'a> {
                 continue;
             }
             secret::guard(self, call)?;
+            self.has_hidden_kernels |= kernels::is_hidden_by(self, call);
             self.vary_random(number)?;
             let after = calls::judge(self, call)?;
             self.finish(after)?;
