@@ -343,7 +343,11 @@ impl<'a> Run<'a> {
     }
 
     /// Makes a system call before the first instruction; `failure` says what it means that it fails.
-    pub(super) fn call_first(&self, (number, arguments): (i64, [u64; 3]), failure: &str) -> Result<(), Refusal> {
+    pub(super) fn call_first(
+        &self,
+        (number, arguments): (i64, [u64; 3]),
+        failure: &str,
+    ) -> Result<(), Refusal> {
         let (start, code) = self.lead_to_call(number, arguments)?;
         self.expect(self.pid, Stop::Call, true)?;
         self.expect(self.pid, Stop::Call, true)?;
