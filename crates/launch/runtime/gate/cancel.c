@@ -19,8 +19,10 @@
 /* The signal, and the bit of a thread's state that tells that the thread is cancelled (glibc, nptl/descr.h). */
 #define CANCELLATION 32
 #define IS_CANCELLED 8
-/* Threads at a time that make such a call. */
-#define CALLS_MAX 64
+/* Threads that make such a call in a run. In a pool of threads each one that waits does. */
+#define CALLS_MAX 512
+/* The thread's state is less than so far behind its pointer. */
+#define THREAD_BYTES 4096
 
 static const uint64_t cancellation = 1ull << (CANCELLATION - 1);
 
@@ -66,8 +68,10 @@ static int is_cancellable(uintptr_t back)
 static void hold_back(const ucontext_t *frame)
 {
     const volatile int *const state = *(const volatile int *const *)((uintptr_t)frame->uc_mcontext.gregs[REG_RSP] + 8);
+    /* Code of the tool's may jump to libc's call with something else there. */
+    const int is_known = (uintptr_t)state - (uintptr_t)__builtin_thread_pointer() < THREAD_BYTES;
     HS_SYS(SYS_rt_sigprocmask, SIG_BLOCK, &cancellation, 0, HS_SET_BYTES);
-    if (*state & IS_CANCELLED)
+    if (is_known && *state & IS_CANCELLED)
         HS_SYS(SYS_tgkill, HS_SYS(SYS_getpid), HS_SYS(SYS_gettid), CANCELLATION);
 }
 
@@ -140,8 +144,8 @@ void hs_cancel_show_call(void *context, int number)
 /* Before each run. */
 void hs_cancel_forget(void)
 {
-    if (call_count)
-        memset(calls, 0, sizeof calls);
+    const size_t used = call_count < CALLS_MAX ? (size_t)call_count : CALLS_MAX;
+    memset(calls, 0, used * sizeof *calls);
     call_count = 0;
 }
 

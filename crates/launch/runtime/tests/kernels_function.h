@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-/* Returns the address of a function whose name ends so; NULL if there is none. */
+/* Returns the address of a function whose name contains this; NULL if there is none. */
 static inline void *kernels_function(const char *name)
 {
     const char *const base = (const char *)getauxval(AT_SYSINFO_EHDR);
