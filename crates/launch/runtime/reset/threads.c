@@ -45,9 +45,14 @@ void hs_threads_resolve(void)
 #define FRAME_ROOM (16 * 1024ul)
 #define WAITS 200
 #define WAIT_NS 50000
-/* How often a thread that works is looked at again: it ends at its next call. */
-#define LOOKS 400
+/* A thread that works is looked at again: it ends at its next call. It may use so much CPU time until then; one that is not given a
+ * processor does nothing. At first it is looked at after WAIT_NS, and after QUICK_LOOKS more seldom. */
+#define WORK_NS 20000000l
+#define QUICK_LOOKS 400
+#define LOOKS 4000
+#define LONG_WAIT_NS 1000000
 #define STARTS_MAX 256
+#define ASKING_MAX 32
 
 /* A thread that is being created. It is taken from the call of pthread_create until the thread has read it, or could not be made. */
 struct start {
@@ -60,7 +65,7 @@ struct start {
 /* `starts` and `asking` change in a run, in any thread, and atomically. `others` is used between two runs only. */
 static struct {
     struct start starts[STARTS_MAX];
-    void *asking; /* the thread that asks for the limits of its stack */
+    void *asking[ASKING_MAX]; /* the threads that ask for the limits of their stacks */
     volatile int has_left; /* at a call behind the end of main */
     /* The threads of this run, and the last call that each of them has begun; -1 if it was none. */
     struct {
@@ -104,13 +109,36 @@ HS_GENERAL static int is_unnoticed(long number)
     }
 }
 
-/* The last call of the thread with this number, or else with this pointer; one that is noticed if it is not known. */
-HS_GENERAL static int last_call(int thread, const void *pointer)
+/* Where the thread with this number, or else with this pointer, is followed; -1 if it is not. */
+HS_GENERAL static int find(int thread, const void *pointer)
 {
-    for (uint32_t i = threads.count < THREADS_MAX ? threads.count : THREADS_MAX; i-- > 0;)
+    for (int i = (int)(threads.count < THREADS_MAX ? threads.count : THREADS_MAX); i-- > 0;)
         if (thread ? threads.followed[i].thread == thread : threads.followed[i].pointer == pointer)
-            return threads.followed[i].last;
-    return SYS_write;
+            return i;
+    return -1;
+}
+
+/* The last call of the thread with this pointer; one that is noticed if it is not known. */
+HS_GENERAL static int last_call(const void *pointer)
+{
+    const int at = find(0, pointer);
+    return at >= 0 ? threads.followed[at].last : SYS_write;
+}
+
+/* Threads that libc was asked to make and that have not begun: they have made no call but what libc makes for itself. */
+static int count_unbegun(void)
+{
+    int count = 0;
+    for (const struct start *start = threads.starts; start < threads.starts + STARTS_MAX; start++)
+        count += __atomic_load_n(&start->is_taken, __ATOMIC_ACQUIRE);
+    return count;
+}
+
+/* Whether this thread is in a call that nobody notices, or in none. Of those that are not followed, `unbegun` may be. */
+static int is_quiet(int thread, int *unbegun)
+{
+    const int at = find(thread, NULL);
+    return at >= 0 ? is_unnoticed(threads.followed[at].last) : (*unbegun)-- > 0;
 }
 
 /* A thread other than the first makes a call. */
@@ -129,11 +157,12 @@ void hs_threads_begin(void)
 {
     threads.count = 0;
     threads.has_left = 0;
+    hs_zero((uintptr_t)threads.asking, (uintptr_t)(threads.asking + ASKING_MAX));
 }
 
 HS_GENERAL void hs_threads_leave(void)
 {
-    if (!is_unnoticed(last_call(0, __builtin_thread_pointer())))
+    if (!is_unnoticed(last_call(__builtin_thread_pointer())))
         hs_call_mark();
     threads.has_left = 1;
     for (;;)
@@ -144,7 +173,7 @@ HS_GENERAL void hs_threads_leave(void)
 static void end_thread(int number, siginfo_t *info, void *context)
 {
     (void)number, (void)info;
-    if (((const ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] != -EINTR && !is_unnoticed(last_call(0, __builtin_thread_pointer())))
+    if (((const ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] != -EINTR && !is_unnoticed(last_call(__builtin_thread_pointer())))
         hs_call_mark();
     for (;;)
         HS_SYS(SYS_exit, 0);
@@ -212,13 +241,14 @@ enum doing { WAIT, RUN, ACT };
 static enum doing look_at_all(int tasks, int count, int *have_room)
 {
     enum doing found = WAIT;
+    int unbegun = count_unbegun();
     *have_room = 1;
     for (int i = 0; i < count && found != ACT; i++) {
         const uintptr_t stack = waits_at(tasks, threads.others[i]);
         if (stack)
             *have_room &= has_room(stack);
         else
-            found = is_unnoticed(last_call(threads.others[i], NULL)) ? RUN : ACT;
+            found = is_quiet(threads.others[i], &unbegun) ? RUN : ACT;
     }
     return found;
 }
@@ -226,8 +256,9 @@ static enum doing look_at_all(int tasks, int count, int *have_room)
 /* Whether none of the threads of the list is in a call that somebody may notice. */
 static int are_unnoticed(int count)
 {
+    int unbegun = count_unbegun();
     for (int i = 0; i < count; i++)
-        if (!is_unnoticed(last_call(threads.others[i], NULL)))
+        if (!is_quiet(threads.others[i], &unbegun))
             return 0;
     return 1;
 }
@@ -258,22 +289,37 @@ static int tell_to_leave(int count)
     return 0;
 }
 
+static int64_t clock_of(int clock)
+{
+    struct timespec now = {0, 0};
+    HS_SYS(SYS_clock_gettime, clock, &now);
+    return now.tv_sec * 1000000000l + now.tv_nsec;
+}
+
+/* The CPU time of all threads but this one. */
+static int64_t work_of_others(void)
+{
+    const int64_t own = clock_of(CLOCK_THREAD_CPUTIME_ID);
+    return clock_of(CLOCK_PROCESS_CPUTIME_ID) - own;
+}
+
 /* Ends all other threads if they can be; returns whether what they have done since main's end is what a fresh process would have done. */
 static int end_all(int tasks)
 {
-    const struct timespec pause = {0, WAIT_NS};
+    const struct timespec quick = {0, WAIT_NS}, slow = {0, LONG_WAIT_NS};
+    const int64_t before = work_of_others();
     int told = 0, have_room, count = 0;
     for (int i = 0; i < WAITS + LOOKS && told < WAITS; i++) {
         count = list(tasks);
         if (count <= 0)
             return count == 0;
         const enum doing found = told ? WAIT : look_at_all(tasks, count, &have_room);
-        if (found == ACT || (found == RUN && i == LOOKS))
+        if (found == ACT || (found == RUN && (i == LOOKS || work_of_others() - before > WORK_NS)))
             return 0;
         if (!told && found == WAIT && (!have_room || tell_to_leave(count) != 0))
             return are_unnoticed(count);
         told += found == WAIT;
-        HS_SYS(SYS_nanosleep, &pause, 0);
+        HS_SYS(SYS_nanosleep, i < QUICK_LOOKS ? &quick : &slow, 0);
     }
     return are_unnoticed(count);
 }
@@ -359,20 +405,32 @@ HS_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes
 
 HS_GENERAL int hs_threads_asks_for_stack(void)
 {
-    return __atomic_load_n(&threads.asking, __ATOMIC_RELAXED) == __builtin_thread_pointer();
+    for (void **at = threads.asking; at < threads.asking + ASKING_MAX; at++)
+        if (__atomic_load_n(at, __ATOMIC_RELAXED) == __builtin_thread_pointer())
+            return 1;
+    return 0;
 }
 
-/* libc reads /proc/self/maps for it. Of several threads one is followed; a run in which others ask is doubtful. */
+/* Where this thread notes that it asks; NULL if too many do. */
+static void **begin_to_ask(void)
+{
+    for (void **at = threads.asking; at < threads.asking + ASKING_MAX; at++) {
+        void *nobody = NULL;
+        if (__atomic_compare_exchange_n(at, &nobody, __builtin_thread_pointer(), 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            return at;
+    }
+    return NULL;
+}
+
+/* libc reads /proc/self/maps for it. If too many threads ask at a time, the run is doubtful. */
 HS_EXPORT int pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes)
 {
-    void *nobody = NULL;
     hs_threads_resolve();
     hs_watch_touch();
-    const int is_followed = __atomic_compare_exchange_n(&threads.asking, &nobody, __builtin_thread_pointer(), 0, __ATOMIC_RELAXED,
-                                                        __ATOMIC_RELAXED);
+    void **const asking = begin_to_ask();
     const int result = next.getattr(thread, attributes);
-    if (is_followed)
-        __atomic_store_n(&threads.asking, NULL, __ATOMIC_RELAXED);
+    if (asking)
+        __atomic_store_n(asking, NULL, __ATOMIC_RELAXED);
     return result;
 }
 
