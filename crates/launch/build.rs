@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 54] = [
+const SOURCES: [&str; 55] = [
     "fork/entry.c",
     "io.c",
     "fork/asked.c",
@@ -28,6 +28,7 @@ const SOURCES: [&str; 54] = [
     "fork/residue.c",
     "fork/server.c",
     "reset/worker.c",
+    "reset/number.c",
     "reset/memory.c",
     "gate/gate.c",
     "gate/sites.c",

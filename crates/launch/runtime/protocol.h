@@ -116,6 +116,9 @@ struct hs_request {
 /* To a worker that waits: it makes a clone, which waits for requests of its own. The request is its head alone, with the clone's socket and
  * page as its descriptors. Both processes answer with a struct hs_reply: the clone when it can take requests, at its own socket. */
 #define HS_REQUEST_CLONE 64u
+/* To a worker: it runs main with a process number of its own (number.c), and answers first with a struct hs_reply that has that number. The
+ * request's `pgid` is the group it belongs to. */
+#define HS_REQUEST_RENUMBER 128u
 
 enum hs_stage { HS_STAGE_REQUEST = 1, HS_STAGE_DIRECTORY, HS_STAGE_LIMITS, HS_STAGE_TITLE, HS_STAGE_CLONE,
                 HS_STAGE_RESET };
@@ -189,6 +192,7 @@ struct hs_end {
     uint64_t max_rss_kib; /* of all runs so far */
     uint64_t learned;     /* bit n: it has a deferred snapshot for n arguments; numbers above 63 are not told */
     uint64_t clone;       /* of enum hs_clone_end, as bits */
+    uint64_t shown;       /* 1 if main has looked at the process's number: the next request has to renumber */
 };
 
 /* Stands for "/" in the path of this library where an allocator of the user's choice is loaded behind it. */
@@ -247,7 +251,7 @@ enum hs_run_doubt {
 struct hs_page {
     volatile int32_t begun;        /* 1 once main has begun */
     volatile int32_t doubts;       /* enum hs_run_doubt, of this run */
-    volatile int32_t clone;        /* the number of the last clone: the kernel writes it before that runs */
+    volatile int32_t clone;        /* the number of the last clone, or this one's new number: the kernel writes it before that runs */
     int32_t reserved;
 };
 

@@ -237,6 +237,9 @@ HS_HIDDEN uint64_t hs_strings_address(uint64_t name);
 HS_HIDDEN int hs_child_open(void);
 HS_HIDDEN int hs_child_clone(int32_t *pid_cell, int32_t group);
 HS_HIDDEN int hs_child_clone_worker(volatile int32_t *pid_cell);
+HS_HIDDEN void hs_child_leave_memory(void);
+HS_HIDDEN void hs_child_take_memory(void);
+HS_HIDDEN long hs_child_hand_over(volatile int32_t *pid_cell);
 HS_HIDDEN void hs_child_install(const struct hs_job *job);
 HS_HIDDEN void hs_child_limit(const struct hs_job *job);
 HS_HIDDEN void hs_child_begin(const struct hs_job *job);
@@ -252,6 +255,7 @@ HS_HIDDEN int hs_child_holds_mutexes(void);
 HS_HIDDEN int hs_worker_open(void);
 HS_HIDDEN int hs_worker_has_segments(void);
 HS_HIDDEN HS_GENERAL int hs_worker_has_past(void);
+HS_HIDDEN HS_GENERAL int hs_worker_has_old_number(void);
 HS_HIDDEN HS_GENERAL void hs_worker_end_dry(int number) __attribute__((noreturn));
 HS_HIDDEN HS_GENERAL void hs_worker_give_up(void) __attribute__((noreturn));
 HS_HIDDEN HS_GENERAL void hs_worker_ended(int status);
@@ -259,6 +263,9 @@ HS_HIDDEN HS_GENERAL void hs_worker_may_end(void);
 HS_HIDDEN HS_GENERAL void hs_worker_doubts(enum hs_run_doubt doubt);
 HS_HIDDEN void hs_worker_begin(const struct hs_start *start, const struct hs_call *call, const struct hs_job *job);
 HS_HIDDEN void hs_worker_clone(const struct hs_job *job);
+/* number.c */
+HS_HIDDEN int hs_number_renew(volatile int32_t *cell, const struct hs_job *job);
+HS_HIDDEN int hs_number_made_up(unsigned turn);
 
 /* The two places in a run of which there are snapshots: before main, and where it first looks at its request. */
 enum hs_level { HS_AT_MAIN, HS_AT_POINT, HS_LEVELS };
@@ -279,6 +286,8 @@ HS_HIDDEN uintptr_t hs_memory_stack_touched(uintptr_t stack);
 HS_HIDDEN void hs_memory_choose(enum hs_level level);
 HS_HIDDEN void hs_memory_restore(void);
 HS_HIDDEN void hs_memory_renew_kernels(void);
+HS_HIDDEN void hs_memory_join_rseq(void);
+HS_HIDDEN void hs_memory_leave_rseq(void);
 HS_HIDDEN void hs_memory_make_present(void);
 HS_HIDDEN int hs_memory_differs(void);
 HS_HIDDEN int hs_memory_clear(uintptr_t from, uintptr_t to);
@@ -465,6 +474,7 @@ HS_HIDDEN void hs_gate_action(const struct hs_action *action, struct hs_action *
 /* mappings.c */
 HS_HIDDEN int hs_mappings_open(void);
 HS_HIDDEN void hs_mappings_open_again(void);
+HS_HIDDEN void hs_mappings_renumber(void);
 HS_HIDDEN void hs_mappings_note_base(void);
 HS_HIDDEN void hs_mappings_make_real(int for_good);
 HS_HIDDEN int hs_mappings_have_code(void);
@@ -499,6 +509,7 @@ HS_HIDDEN uint32_t hs_state_doubts(void);
 HS_HIDDEN HS_GENERAL int hs_state_has_threads(void);
 HS_HIDDEN void hs_state_keep_signals(int keeps);
 HS_HIDDEN void hs_state_restore(void);
+HS_HIDDEN int hs_state_renew_stack(void);
 HS_HIDDEN void hs_state_name(void);
 HS_HIDDEN uint32_t hs_state_differs(void);
 
@@ -508,10 +519,11 @@ HS_HIDDEN int hs_point_is_ready(void);
 HS_HIDDEN uint64_t hs_point_learned(void);
 HS_HIDDEN uint64_t hs_point_clone_end(void);
 HS_HIDDEN void hs_point_cloned(void);
+HS_HIDDEN void hs_point_renumbered(void);
 HS_HIDDEN int hs_point_serves(const struct hs_job *job);
 HS_HIDDEN int hs_point_learns_from(const struct hs_job *job);
 HS_HIDDEN const unsigned char *hs_point_may_run_dry(const struct hs_job *job, unsigned *before);
-HS_HIDDEN void hs_point_begin_dry(const struct hs_job *job, const struct hs_call *call);
+HS_HIDDEN void hs_point_begin_dry(const struct hs_job *job, const struct hs_call *call, unsigned before);
 HS_HIDDEN void hs_point_interrupt(void *context, int number, const int *code);
 HS_HIDDEN uint32_t hs_point_differs(void);
 HS_HIDDEN void hs_point_enter(const struct hs_job *job) __attribute__((noreturn));

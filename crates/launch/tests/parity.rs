@@ -62,7 +62,7 @@ fn reset_processes_are_as_fresh_ones() {
     as_fresh_processes(&warm, |_| true);
     let tool = &warm.statistics().tools[0];
     assert!(!matches!(tool.only_forked, Some(Stopped::Differs(_))), "{tool:?}");
-    // A run that looks at its process number, or ends as another program, retires its persistent process.
+    // A run that ends as another program retires its persistent process.
     let warm = resetting_launcher(&["victim"]);
     let returns = ["exit", "_exit", "timer", "plugin", "error"];
     (0..2).for_each(|_| {

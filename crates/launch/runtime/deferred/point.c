@@ -62,6 +62,7 @@ static struct {
     const struct hs_start *start;
     int is_open, is_ready, have_saved;
     int is_clone;
+    int keeps_number; /* what is saved may have the process's number in it: dry runs that were shown others did not agree */
     uint64_t clone_end; /* enum hs_clone_end */
     unsigned others; /* requests in a row that had another key */
     uint32_t differs;
@@ -147,6 +148,13 @@ void hs_point_cloned(void)
     for (unsigned i = 0; i < point.count; i++)
         if (point.variants[i].stage == AGREED)
             point.variants[i].stage = ON_TRIAL;
+}
+
+/* In a process that has taken over the memory of another, and has not its number. */
+void hs_point_renumbered(void)
+{
+    if (point.keeps_number)
+        hs_point_cloned();
 }
 
 static void forget(void)
@@ -305,7 +313,7 @@ const unsigned char *hs_point_may_run_dry(const struct hs_job *request, unsigned
 }
 
 /* Watches the dry run that is about to begin. */
-void hs_point_begin_dry(const struct hs_job *request, const struct hs_call *with)
+void hs_point_begin_dry(const struct hs_job *request, const struct hs_call *with, unsigned before)
 {
     point.differs = 0;
     point.watched = variant_of(request);
@@ -313,6 +321,9 @@ void hs_point_begin_dry(const struct hs_job *request, const struct hs_call *with
     point.call = with;
     hs_zero((uintptr_t)&arrival, (uintptr_t)(&arrival + 1));
     hs_asked_resume();
+    /* libc's copy of the number is written anew before the run. */
+    if (!point.keeps_number)
+        *hs_child_number() = hs_number_made_up(before);
     hs_watch_begin(refuse);
 }
 
@@ -407,6 +418,13 @@ static void save(uintptr_t given, int number, const struct hs_pointers *pointers
     point.watched->stage = LEARNING;
 }
 
+/* The number is in what dry runs come to, as in a lock that is held there. From now on they are shown that of the process. */
+static void learn_with_number(void)
+{
+    forget();
+    point.keeps_number = 1;
+}
+
 static void learn(uintptr_t given, int number, const struct hs_pointers *pointers)
 {
     if (point.watched->stage == UNKNOWN) {
@@ -416,7 +434,10 @@ static void learn(uintptr_t given, int number, const struct hs_pointers *pointer
     uint32_t differs;
     const enum hs_agreement found = compare(point.watched, given, number, pointers, &differs);
     if (found != HS_AGREES && ++point.watched->disagreeing == DISAGREEING_MAX) {
-        point.watched->stage = REFUSED;
+        if (point.keeps_number)
+            point.watched->stage = REFUSED;
+        else
+            learn_with_number();
     } else if (found == HS_DISAGREES) {
         save(given, number, pointers);
     } else {

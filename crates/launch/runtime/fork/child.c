@@ -99,6 +99,28 @@ int hs_child_holds_mutexes(void)
     return *(void **)thread.robust_list != thread.robust_list;
 }
 
+#if HS_RESETS
+/* What the kernel is to do when the first thread ends: that is of the process that goes on, if another one takes over its memory. */
+void hs_child_leave_memory(void)
+{
+    syscall(SYS_set_tid_address, NULL);
+}
+
+/* The calling process has the memory from now on. */
+void hs_child_take_memory(void)
+{
+    syscall(SYS_set_robust_list, thread.robust_list, thread.robust_size);
+    syscall(SYS_set_tid_address, thread.cleared);
+}
+
+/* Makes a process with this memory, and these descriptors, and ends the calling one. Returns in the new one, or with -errno. */
+long hs_child_hand_over(volatile int32_t *pid_cell)
+{
+    const unsigned long flags = CLONE_VM | CLONE_FILES | CLONE_PARENT | CLONE_PARENT_SETTID | CLONE_CHILD_SETTID | SIGCHLD;
+    return hs_hand_over(flags, pid_cell, thread.number);
+}
+#endif
+
 int *hs_child_number(void)
 {
     return thread.number;

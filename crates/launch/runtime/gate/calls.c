@@ -121,12 +121,12 @@ static enum hs_call_outcome unknown(void)
     return HS_CALL_NATIVE;
 }
 
-/* A later run in this process would have the same number. And this run has a smaller one, further from those of its threads and of earlier
- * commands, than a process that begins now: where there was a run before, it is not believed. */
+/* A later run gets another number first. But if this one has that of a run before, it has a smaller one, further from those of its threads
+ * and of earlier commands, than a process that begins now: it is not believed. */
 void hs_call_see_number(void)
 {
     see(HS_SEEN_NUMBER);
-    if (hs_worker_has_past())
+    if (hs_worker_has_old_number())
         hs_worker_doubts(HS_RUN_NUMBER);
 }
 
@@ -689,7 +689,8 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
     if (calls.seen & HS_SEEN_THREADS && __builtin_thread_pointer() != calls.first) {
         if (calls.ends)
             hs_threads_leave();
-        hs_threads_note(number);
+        /* The name that a thread gives itself is gone with it. */
+        hs_threads_note(number == SYS_prctl && (int)call->a == PR_SET_NAME ? -1 : number);
     }
     if (hs_places_point_to_own(call))
         hs_call_mark();

@@ -494,12 +494,18 @@ int hs_mappings_open(void)
     return mappings.base_pages ? keep_base() : -1;
 }
 
+/* The process has another number from now on. */
+void hs_mappings_renumber(void)
+{
+    mappings.process = (int)HS_SYS(SYS_getpid);
+}
+
 /* The same in a worker's clone. Pages that wait are the other process's: to copy them would cost more than new ones. Those of the page
  * cache were left behind by the kernel (MADV_WIPEONFORK). */
 void hs_mappings_open_again(void)
 {
     const uintptr_t shift = PARK - mappings.heap_start, top = round_up(mappings.kernel_end);
-    mappings.process = (int)HS_SYS(SYS_getpid);
+    hs_mappings_renumber();
     if (mappings.present < top)
         HS_SYS(SYS_madvise, mappings.present + shift, top - mappings.present, MADV_DONTNEED);
 }

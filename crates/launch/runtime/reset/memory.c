@@ -429,20 +429,40 @@ static size_t rseq_size(struct rseq *area)
     return known;
 }
 
+static struct rseq *rseq_area(void)
+{
+    return (struct rseq *)((uintptr_t)__builtin_thread_pointer() + (uintptr_t)__rseq_offset);
+}
+
+/* The kernel writes there no more. It knows the size from the first call on. */
+void hs_memory_leave_rseq(void)
+{
+    struct rseq *const area = rseq_area();
+    const size_t size = __rseq_size ? rseq_size(area) : 0;
+    if (size)
+        HS_SYS(SYS_rseq, area, size, RSEQ_FLAG_UNREGISTER, RSEQ_SIG);
+}
+
+/* The kernel writes there again, as in a new process. */
+void hs_memory_join_rseq(void)
+{
+    struct rseq *const area = rseq_area();
+    const size_t size = __rseq_size ? rseq_size(area) : 0;
+    if (!size)
+        return;
+    memset(area, 0, sizeof *area);
+    HS_SYS(SYS_rseq, area, size, 0, RSEQ_SIG);
+}
+
 /* Makes what the kernel writes what it is in a new process: a run may have written there, too. */
 void hs_memory_renew_kernels(void)
 {
-    struct rseq *const area = (struct rseq *)((uintptr_t)__builtin_thread_pointer() + (uintptr_t)__rseq_offset);
     *hs_child_number() = (int)HS_SYS(SYS_gettid);
     if (!__rseq_size)
         return;
-    area->rseq_cs = 0;
-    const size_t size = rseq_size(area);
-    if (!size)
-        return;
-    HS_SYS(SYS_rseq, area, size, RSEQ_FLAG_UNREGISTER, RSEQ_SIG);
-    memset(area, 0, sizeof *area);
-    HS_SYS(SYS_rseq, area, size, 0, RSEQ_SIG);
+    rseq_area()->rseq_cs = 0;
+    hs_memory_leave_rseq();
+    hs_memory_join_rseq();
 }
 
 /* Restores everything that was saved. */

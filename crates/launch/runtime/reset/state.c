@@ -181,6 +181,12 @@ static int stack_lost(void)
     return !same_stack(&stack) && HS_SYS(SYS_sigaltstack, &state.now->stack, 0) != 0;
 }
 
+/* In a process that has taken over this memory, which has no signal stack yet. */
+int hs_state_renew_stack(void)
+{
+    return stack_lost() ? -1 : 0;
+}
+
 /* enum hs_retirement: what keeps the process from being used again. Blocks all signals meanwhile and after. What no call of
  * this run can have made is not looked for. */
 uint32_t hs_state_doubts(void)

@@ -41,6 +41,8 @@ static struct {
     int running;
     int is_shared;  /* its memory is shared with a clone, and it has run nothing since */
     int has_clones; /* it, or a process of which it is a clone, has made one */
+    int has_new_number; /* the process began with the run that is next, or under way */
+    int has_shown;      /* a run has looked at its number */
     int exit_code;
     unsigned runs;
     enum hs_level level;
@@ -63,6 +65,12 @@ int hs_worker_has_segments(void)
 int hs_worker_has_past(void)
 {
     return worker.runs > 0;
+}
+
+/* Whether an earlier run has had the process's number. */
+int hs_worker_has_old_number(void)
+{
+    return !worker.has_new_number;
 }
 
 /* Whether workers can be made here at all; called in the zygote. */
@@ -131,7 +139,7 @@ static void run_dry(void)
     if (hs_strings_lay_dry(worker.job, &worker.start, &call, is_secret, before) != 0)
         hs_worker_give_up();
     make_ready();
-    hs_point_begin_dry(worker.job, &call);
+    hs_point_begin_dry(worker.job, &call, before);
     enter(&call);
 }
 
@@ -199,7 +207,7 @@ static uint32_t losses(void)
         return found;
     if (hs_call_seen() & HS_SEEN_UNKNOWN || hs_child_holds_mutexes())
         found |= HS_RETIRED_CALLS;
-    if (hs_call_seen() & HS_SEEN_NUMBER)
+    if (hs_call_seen() & HS_SEEN_NUMBER && !worker.has_new_number)
         found |= HS_RETIRED_NUMBER;
     if (hs_mappings_lost())
         found |= HS_RETIRED_MAPPINGS;
@@ -277,12 +285,32 @@ void hs_worker_end_dry(int number)
     hs_switch_stack(own_stack + sizeof own_stack, after_dry);
 }
 
+/* Gets the process a number that no run before has had, and tells the runner. */
+static void renumber(void)
+{
+    if (!worker.has_new_number) {
+        if (hs_number_renew(&worker.page->clone, worker.job) != 0)
+            leave(127);
+        worker.process = (int)HS_SYS(SYS_getpid);
+        hs_point_renumbered();
+    }
+    worker.has_new_number = 1;
+    worker.has_shown = 0;
+    const struct hs_reply reply = {HS_VERSION, sizeof reply, worker.process, 0, 0, 0};
+    if (hs_send(&reply, sizeof reply) != 0)
+        leave(0);
+}
+
 static void take_next(void)
 {
     struct hs_call call;
     worker.job = hs_serve_next(&worker.start, &call);
     if (!worker.job)
         leave(0);
+    if (worker.job->head->flags & HS_REQUEST_RENUMBER)
+        renumber();
+    else if (worker.has_shown)
+        hs_worker_give_up();
     if (worker.is_shared)
         hs_memory_make_present();
     worker.is_shared = 0;
@@ -336,6 +364,8 @@ static void finish(void)
         close_all();
     end.learned = hs_point_learned();
     end.clone = hs_point_clone_end();
+    end.shown = worker.has_shown = (hs_call_seen() & HS_SEEN_NUMBER) != 0;
+    worker.has_new_number = 0;
     if (end.retired || !audited)
         report(&end);
     if (end.retired)
@@ -398,6 +428,9 @@ static int settle_clone(const struct hs_job *job)
     /* It waits. */
     hs_title_hide_name();
     worker.process = (int)HS_SYS(SYS_getpid);
+    /* A clone is made for the run that follows. */
+    worker.has_new_number = 1;
+    worker.has_shown = 0;
     const long made = HS_SYS(SYS_mmap, worker.page, sizeof *worker.page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, page, 0);
     if (made != (long)worker.page || HS_SYS(SYS_madvise, made, sizeof *worker.page, MADV_DONTFORK) != 0)
         return -1;
@@ -436,6 +469,7 @@ static int settle(void)
 {
     const int given = (int)worker.job->head->fd_count;
     worker.process = (int)HS_SYS(SYS_getpid);
+    worker.has_new_number = 1;
     HS_SYS(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
     hs_child_begin(worker.job);
     worker.page = hs_own_map(sizeof *worker.page, MAP_SHARED, worker.job->fds[given + 1]);

@@ -12,7 +12,7 @@ use super::pool::{self, Findings};
 use super::request::Failure;
 use super::script::Script;
 use super::search::Search;
-use super::worker::Worker;
+use super::worker::{How, Worker};
 use super::zygote::{Means, Zygote};
 use super::{Policy, Runtime, eligible, try_runtime};
 use crate::slots::{Slot, Slots};
@@ -202,8 +202,8 @@ impl pool::Worker for Worker {
         Worker::pid(self)
     }
 
-    fn start(&mut self, spec: &Spec<'_>, audit: bool, near: bool) -> Result<(), Failure> {
-        Worker::start(self, spec, audit, near)
+    fn start(&mut self, spec: &Spec<'_>, how: How) -> Result<(), Failure> {
+        Worker::start(self, spec, how)
     }
 
     fn private(&self) -> Option<u64> {

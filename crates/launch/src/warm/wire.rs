@@ -43,6 +43,8 @@ pub(crate) const REQUEST_ONCE: u32 = 32;
 pub(crate) const CHOSEN_NEXT: &str = "/./";
 /// Flag of a request to a persistent process that waits: it makes a clone of itself.
 pub(crate) const REQUEST_CLONE: u32 = 64;
+/// Flag of a request to a persistent process: it takes another process number, and tells it, before it runs.
+pub(crate) const REQUEST_RENUMBER: u32 = 128;
 /// Argument of a `close` by which the runtime reports to an observer that constructors are over.
 pub(crate) const MARK_MAIN: u64 = MARK;
 /// Such arguments report that a library requests time or random bytes that is known to forget them, and that it has them.
@@ -117,7 +119,7 @@ pub(crate) const READY_SIZE: usize = 32;
 pub(crate) const REQUEST_SIZE: usize = 56;
 pub(crate) const REPLY_SIZE: usize = 24;
 pub(crate) const LIMIT_SIZE: usize = 24;
-pub(crate) const END_SIZE: usize = 104;
+pub(crate) const END_SIZE: usize = 112;
 
 /// `enum hs_ending`: the result of a request to a persistent process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,6 +150,8 @@ pub(crate) struct End {
     pub involuntary: u64,
     pub max_rss_kib: u64,
     pub knows: Knowledge,
+    /// Whether `main` has looked at the process's number.
+    pub has_shown: bool,
 }
 
 /// The deferred snapshots of a persistent process.
@@ -190,6 +194,7 @@ impl End {
             involuntary: long(5),
             max_rss_kib: long(6),
             knows: Knowledge { learned: long(7), is_unlike: long(8) & 1 != 0, is_outdated: long(8) & 2 != 0 },
+            has_shown: long(9) != 0,
         })
     }
 }
@@ -319,6 +324,7 @@ mod tests {
             "HS_REQUEST_ANYWHERE",
             "HS_REQUEST_ONCE",
             "HS_REQUEST_CLONE",
+            "HS_REQUEST_RENUMBER",
             "HS_ENDING_REFUSED",
             "HS_SLOTS",
             "sizeof(struct hs_slot)",
@@ -368,7 +374,7 @@ mod tests {
                 .map(|f| offset("hs_end", f)),
         )
         .chain(
-            ["minor_faults", "voluntary", "max_rss_kib", "learned", "clone"]
+            ["minor_faults", "voluntary", "max_rss_kib", "learned", "clone", "shown"]
                 .iter()
                 .map(|f| offset("hs_end", f)),
         )
@@ -412,6 +418,7 @@ mod tests {
             REQUEST_ANYWHERE as i64,
             REQUEST_ONCE as i64,
             REQUEST_CLONE as i64,
+            REQUEST_RENUMBER as i64,
             Ending::Refused as i64,
             SLOTS as i64,
             Table::bytes(1) as i64,
@@ -439,7 +446,7 @@ mod tests {
         .chain([0, 4])
         .chain([8, 12, 16])
         .chain([8, 12, 16, 20, 24, 28, 32])
-        .chain([48, 64, 80, 88, 96])
+        .chain([48, 64, 80, 88, 96, 104])
         .chain(OBSERVED.map(|offset| offset as i64))
         .collect();
         assert_eq!(numbers, expected);

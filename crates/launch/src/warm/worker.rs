@@ -47,6 +47,17 @@ pub(crate) struct Worker {
     is_dead: bool,
 }
 
+/// How a persistent process is to run a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct How {
+    /// Everything is compared with the snapshot before the end is reported.
+    pub audit: bool,
+    /// It begins on the requester's processor.
+    pub near: bool,
+    /// It gets a process number that no run before has had (runtime/reset/number.c).
+    pub renumber: bool,
+}
+
 /// The properties that a persistent process has from its zygote.
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
@@ -75,14 +86,19 @@ impl Link {
         Ok((Link { socket, page }, theirs, memory))
     }
 
-    /// Waits until process `pid` answers that there is a clone; `None` if it does not.
-    fn await_reply(&self, pid: i32) -> Option<Reply> {
+    /// Returns the number of the last process that this one has made; 0 if there is none.
+    fn successor(&self) -> i32 {
+        self.page.slots()[1].load(Ordering::SeqCst) as i32
+    }
+
+    /// Waits until a process that `may_answer` does; `None` if it does not.
+    fn await_reply(&self, may_answer: impl Fn() -> bool) -> Option<Reply> {
         let until = Instant::now() + PATIENCE;
         let mut message = [0; wire::REPLY_SIZE];
         loop {
             match channel::receive_patiently(&self.socket, &mut message) {
                 Received::Message(length) => return Reply::decode(&message[..length]),
-                Received::Nothing if !wait::has_ended(pid) && Instant::now() < until => {}
+                Received::Nothing if may_answer() && Instant::now() < until => {}
                 Received::End | Received::Nothing => return None,
             }
         }
@@ -102,6 +118,8 @@ pub(crate) enum Ended {
         children: u32,
         is_spoiled: bool,
         knows: Knowledge,
+        /// Whether the run has looked at the process's number: the next one needs another.
+        has_shown: bool,
     },
     /// The process has ended with this status, or is about to. `retired` has the reasons (`enum hs_retirement`), 0 if it just
     /// died.
@@ -226,18 +244,40 @@ impl Worker {
         self.origin.starts.load(Ordering::Relaxed)
     }
 
-    /// Starts `spec` in it, at first on this processor if it is `near`.
-    pub(crate) fn start(&mut self, spec: &Spec<'_>, audit: bool, near: bool) -> Result<(), Failure> {
+    /// Starts `spec` in it.
+    pub(crate) fn start(&mut self, spec: &Spec<'_>, how: How) -> Result<(), Failure> {
         self.link.page.slots()[0].store(0, Ordering::SeqCst);
-        let flags = if audit { wire::REQUEST_AUDIT } else { 0 };
-        let bind = near.then_some(self.pid);
+        let audit = if how.audit { wire::REQUEST_AUDIT } else { 0 };
+        let renumber = if how.renumber { wire::REQUEST_RENUMBER } else { 0 };
+        let bind = how.near.then_some(self.pid);
         self.join(spec.process_group)?;
-        let sent = request::send(&self.link.socket, spec, Asked { flags, bind, ..Asked::default() });
-        if let Err(failure) = sent {
+        let asked = Asked { pgid: request::group(spec), flags: audit | renumber, bind, ..Asked::default() };
+        self.link.page.slots()[1].store(0, Ordering::SeqCst);
+        if let Err(failure) = request::send(&self.link.socket, spec, asked) {
             self.join(ProcessGroup::New)?;
             return Err(failure);
         }
         self.origin.starts.fetch_add(1, Ordering::Relaxed);
+        if how.renumber { self.adopt() } else { Ok(()) }
+    }
+
+    /// Takes over the process that has replaced this one, with the same memory and another number.
+    fn adopt(&mut self) -> Result<(), Failure> {
+        let may_answer = || {
+            let successor = self.link.successor();
+            !wait::has_ended(self.pid) || (successor > 0 && !wait::has_ended(successor))
+        };
+        let Some(reply) = self.link.await_reply(may_answer).filter(|reply| reply.pid > 0) else {
+            self.bury();
+            self.is_dead = true;
+            return Err(Failure::Died);
+        };
+        if reply.pid != self.pid {
+            wait::reap(self.pid);
+            self.pid = reply.pid;
+            self.process = None;
+            self.clock = Duration::ZERO;
+        }
         Ok(())
     }
 
@@ -249,7 +289,7 @@ impl Worker {
         let fds = [theirs.as_raw_fd(), page.as_raw_fd()];
         let sent = channel::send(&self.link.socket, &[&Request::for_clone().encode()], &fds).ok();
         drop((theirs, page));
-        let Some(reply) = sent.and_then(|()| self.link.await_reply(self.pid)) else {
+        let Some(reply) = sent.and_then(|()| self.link.await_reply(|| !wait::has_ended(self.pid))) else {
             self.bury();
             return Err(Failure::Died);
         };
@@ -258,7 +298,10 @@ impl Worker {
         }
         let mut clone = Worker::new(reply.pid, link, self.origin.clone());
         clone.history = History::after(&self.history);
-        let is_ready = clone.link.await_reply(clone.pid).is_some_and(|ready| ready.pid == clone.pid);
+        let is_ready = clone
+            .link
+            .await_reply(|| !wait::has_ended(clone.pid))
+            .is_some_and(|ready| ready.pid == clone.pid);
         // Otherwise it is killed when it is dropped.
         if is_ready { Ok(clone) } else { Err(Failure::Request(Reason::System)) }
     }
@@ -267,7 +310,7 @@ impl Worker {
     fn bury(&self) {
         wait::kill(self.pid);
         wait::await_end(self.pid);
-        let clone = self.link.page.slots()[1].load(Ordering::SeqCst) as i32;
+        let clone = self.link.successor();
         if clone > 0 {
             wait::kill(clone);
             wait::reap(clone);
@@ -307,8 +350,17 @@ impl Worker {
             Some(end) if end.ending == Ending::Reset => {
                 let usage = usage(&end);
                 let status = Status::Exited(end.status);
-                let End { differs, at_point, children, knows, .. } = end;
-                Ended::Reset { status, usage, differs, at_point, children, is_spoiled: false, knows }
+                let End { differs, at_point, children, knows, has_shown, .. } = end;
+                Ended::Reset {
+                    status,
+                    usage,
+                    differs,
+                    at_point,
+                    children,
+                    is_spoiled: false,
+                    knows,
+                    has_shown,
+                }
             }
             Some(end) if end.ending == Ending::Retired => {
                 self.is_dead = true;

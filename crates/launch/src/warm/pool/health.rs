@@ -139,6 +139,8 @@ pub(crate) struct Health {
     forks_last: u32,
     is_trial: bool,
     pub doubted: Doubted,
+    /// Whether the tool looks at its process number, at least in some of its runs. Each run gets one of its own then.
+    pub shows_number: bool,
     /// Whether the tool is cold because one of its runs proves nothing and cannot be repeated.
     pub is_doubtful: bool,
 }
@@ -198,6 +200,7 @@ impl Health {
         // Such a run is not believed, and each further one would be another to repeat.
         let is_at_once = doubts.of_past() && self.stopped.is_none();
         let why = Retirement::first(bits);
+        self.shows_number |= why == Retirement::Number;
         *self.retired.entry(why).or_default() += 1;
         self.since.runs += 1;
         self.since.retired += 1;

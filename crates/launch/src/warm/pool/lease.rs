@@ -18,7 +18,7 @@ use crate::warm::affinity;
 use crate::warm::observe::Observed;
 use crate::warm::request::Failure;
 use crate::warm::wire;
-use crate::warm::worker::{Doubts, Ended};
+use crate::warm::worker::{Doubts, Ended, How};
 use crate::{Reason, Spec, Usage, Via};
 
 /// Forks after which the memory of a zygote is measured again: it puts its text on large pages after some of them.
@@ -170,8 +170,16 @@ impl<'p, M: Make> Lease<'p, M> {
         // The tool's children are in this group, and must not be missed if this process is killed now.
         slot.enter(Entry { pid, pgid });
         held.unit.asked_on = affinity::current();
-        match held.unit.process.start(spec, audited, near) {
-            Ok(()) => Ok(self.active(held, audited, Via::Reset)),
+        let how = How { audit: audited, near, renumber: self.tool.shows_number() };
+        match held.unit.process.start(spec, how) {
+            Ok(()) => {
+                let now = held.unit.process.pid();
+                if now != pid {
+                    slot.enter(Entry { pid: now, pgid: spec.process_group.number(now) });
+                    self.tool.renumbered(held.id(), now);
+                }
+                Ok(self.active(held, audited, Via::Reset))
+            }
             Err(Failure::Request(reason)) => {
                 self.give_back_unused(held);
                 Err(reason)
@@ -337,7 +345,10 @@ impl<M: Make> ActiveRun<'_, M> {
                 tool.retired(wire::RETIRED_CHILDREN, Doubts::new(wire::RUN_CHILDREN), on_doubt);
                 None
             }
-            Ended::Reset { differs, at_point, children, knows, .. } => {
+            Ended::Reset { differs, at_point, children, knows, has_shown, .. } => {
+                if *has_shown {
+                    tool.has_shown_number();
+                }
                 tool.was_reset(audited, *differs, *at_point, *children).then_some((*at_point, *knows))
             }
             Ended::Process { retired, doubts } => {

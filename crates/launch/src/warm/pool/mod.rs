@@ -38,6 +38,7 @@ use super::eligible::Traits;
 use super::observe::{Observed, Refusal, Tally};
 use super::request::Failure;
 use super::wire::Knowledge;
+use super::worker::How;
 use super::{Policy, refuses};
 use crate::slots::Slot;
 use crate::{Allocators, Reason, Spec};
@@ -82,8 +83,8 @@ pub(crate) trait Zygote: Process {
 /// A persistent process.
 pub(crate) trait Worker: Process {
     fn pid(&self) -> i32;
-    /// Starts `spec` in it, audited or not.
-    fn start(&mut self, spec: &Spec<'_>, audit: bool, near: bool) -> Result<(), Failure>;
+    /// Starts `spec` in it. Its number may be another one then.
+    fn start(&mut self, spec: &Spec<'_>, how: How) -> Result<(), Failure>;
     /// Returns the memory that only it has; slow.
     fn private(&self) -> Option<u64>;
     /// Makes another process that is as this one, which waits. After an error there is none.

@@ -73,6 +73,10 @@ impl<P> Held<P> {
         Held { unit, permit }
     }
 
+    pub(crate) fn id(&self) -> Id {
+        self.permit.id()
+    }
+
     /// Ends the process.
     pub(crate) fn retire(mut self, why: Why) {
         self.permit.why = why;

@@ -114,6 +114,13 @@ impl<P> Places<P> {
         self.set(id, State::InUse);
     }
 
+    /// Records the number that the process in use has now.
+    pub(crate) fn renumbered(&mut self, id: Id, pid: i32) {
+        if let Some(place) = self.places.iter_mut().find(|place| place.id == id) {
+            place.pid = pid;
+        }
+    }
+
     /// Puts a process back into its place.
     pub(crate) fn park(&mut self, id: Id, unit: Unit<P>) {
         self.set(id, State::Idle(unit));

@@ -334,6 +334,21 @@ impl<M: Make> Tool<M> {
         self.lock().workers.made(permit.id(), key, pid);
     }
 
+    /// Records that the persistent process of this place has another number now.
+    pub(super) fn renumbered(&self, id: Id, pid: i32) {
+        self.lock().workers.renumbered(id, pid);
+    }
+
+    /// Returns whether a run of this tool has looked at its process number.
+    pub(super) fn shows_number(&self) -> bool {
+        self.lock().health.shows_number
+    }
+
+    /// Records a run that has looked at its process number.
+    pub(super) fn has_shown_number(&self) {
+        self.lock().health.shows_number = true;
+    }
+
     /// Counts a clone that was made.
     pub(super) fn cloned(&self) {
         self.lock().statistics.clones += 1;

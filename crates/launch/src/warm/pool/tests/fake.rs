@@ -15,6 +15,7 @@ use crate::warm::pool::decide::Start;
 use crate::warm::pool::wait::Waiting;
 use crate::warm::pool::{Findings, Lease, Make, Pool, Process, Started, Tool, Worker, Zygote};
 use crate::warm::request::Failure;
+use crate::warm::worker::How;
 use crate::warm::{Choice, Clones, OnDoubt, Policy};
 use crate::{EnvBlock, ProcessGroup, Reason, Spec};
 
@@ -157,7 +158,7 @@ impl Worker for Fake {
         1
     }
 
-    fn start(&mut self, _: &Spec<'_>, _: bool, _: bool) -> Result<(), Failure> {
+    fn start(&mut self, _: &Spec<'_>, _: How) -> Result<(), Failure> {
         self.ask()
     }
 

@@ -35,6 +35,7 @@ fn knowing(differs: u32, knows: Knowledge) -> Ended {
         children: 0,
         is_spoiled: false,
         knows,
+        has_shown: false,
     }
 }
 

@@ -220,6 +220,7 @@ fn ended(way: Way) -> Ended {
         children: 0,
         is_spoiled: false,
         knows: Knowledge { learned, ..Knowledge::default() },
+        has_shown: false,
     };
     match way {
         Way::Well { at_point, learned } => reset(0, at_point, learned),
