@@ -88,6 +88,9 @@ int slurp(const char *path, char *into, int room);
 /* Writes `text` to a file that exists, or is made; 0 or -errno. */
 int spill(const char *path, const char *text);
 
+/* Whether no earlier run of the sequence has noted the same value under this name. */
+int is_new(const char *file, unsigned long value);
+
 /* Says the lines of /proc/self/status that begin with one of the words. */
 void say_status(const char *const *words);
 

@@ -45,19 +45,4 @@ __attribute__((unused)) static void trap_here(void)
 #endif
 }
 
-/* Whether no earlier run of the sequence has noted the same value. */
-__attribute__((unused)) static int is_new(const char *file, unsigned long value)
-{
-    char path[64], text[4096], line[32];
-    snprintf(path, sizeof path, "../notes/%s", file);
-    snprintf(line, sizeof line, "%lx\n", value);
-    if (slurp(path, text, sizeof text) < 0)
-        *text = 0;
-    int there = strstr(text, line) != NULL;
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (fd >= 0 && write(fd, line, strlen(line)) > 0)
-        close(fd);
-    return !there;
-}
-
 #endif

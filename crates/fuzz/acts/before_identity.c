@@ -349,3 +349,22 @@ TELL(before_usage)
     say("grown %d", used.ru_minflt >= first_faults);
 }
 #endif
+
+#ifdef WITH_begin_with_lock
+/* libc keeps the thread's number in a lock that is held. */
+static int held_by, parity_of_holder;
+
+BEGIN(begin_with_lock)
+{
+    pthread_mutex_t lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
+    pthread_mutex_lock(&lock);
+    held_by = lock.__data.__owner;
+    parity_of_holder = held_by % 2;
+    pthread_mutex_unlock(&lock);
+}
+
+TELL(begin_with_lock)
+{
+    SAY2("own %ld parity %ld", held_by == (int)RAW(SYS_gettid), parity_of_holder == (int)RAW(SYS_gettid) % 2);
+}
+#endif

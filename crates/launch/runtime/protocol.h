@@ -192,7 +192,7 @@ struct hs_end {
     uint64_t max_rss_kib; /* of all runs so far */
     uint64_t learned;     /* bit n: it has a deferred snapshot for n arguments; numbers above 63 are not told */
     uint64_t clone;       /* of enum hs_clone_end, as bits */
-    uint64_t shown;       /* 1 if main has looked at the process's number: the next request has to renumber */
+    uint64_t shown;       /* 1 if main has looked at the process's number: the process has another one now */
 };
 
 /* Stands for "/" in the path of this library where an allocator of the user's choice is loaded behind it. */

@@ -264,8 +264,7 @@ HS_HIDDEN HS_GENERAL void hs_worker_doubts(enum hs_run_doubt doubt);
 HS_HIDDEN void hs_worker_begin(const struct hs_start *start, const struct hs_call *call, const struct hs_job *job);
 HS_HIDDEN void hs_worker_clone(const struct hs_job *job);
 /* number.c */
-HS_HIDDEN int hs_number_renew(volatile int32_t *cell, const struct hs_job *job);
-HS_HIDDEN int hs_number_made_up(unsigned turn);
+HS_HIDDEN int hs_number_renew(volatile int32_t *cell, int runner, int leads);
 
 /* The two places in a run of which there are snapshots: before main, and where it first looks at its request. */
 enum hs_level { HS_AT_MAIN, HS_AT_POINT, HS_LEVELS };
@@ -523,7 +522,7 @@ HS_HIDDEN void hs_point_renumbered(void);
 HS_HIDDEN int hs_point_serves(const struct hs_job *job);
 HS_HIDDEN int hs_point_learns_from(const struct hs_job *job);
 HS_HIDDEN const unsigned char *hs_point_may_run_dry(const struct hs_job *job, unsigned *before);
-HS_HIDDEN void hs_point_begin_dry(const struct hs_job *job, const struct hs_call *call, unsigned before);
+HS_HIDDEN void hs_point_begin_dry(const struct hs_job *job, const struct hs_call *call);
 HS_HIDDEN void hs_point_interrupt(void *context, int number, const int *code);
 HS_HIDDEN uint32_t hs_point_differs(void);
 HS_HIDDEN void hs_point_enter(const struct hs_job *job) __attribute__((noreturn));

@@ -424,7 +424,7 @@ impl Child<'_> {
         }
         ended.check_children(self.served.take().and_then(|served| served.end(pid)));
         if let Ended::Reset { status, usage, .. } = ended {
-            let ((), killed) = self.leave(|| ());
+            let ((), killed) = self.leave(|| run.worker_mut().settle());
             run.measure(Some(&usage));
             if killed {
                 // The persistent process as well.

@@ -160,6 +160,13 @@ fn threads_that_wait_are_ended_as_at_any_end() {
     }
 }
 
+/// A fresh process would be gone before the crash.
+#[test]
+fn a_thread_that_crashes_behind_the_end_of_main_is_ended_like_any() {
+    let tool = as_cold(&["crashes", "4"]);
+    assert_eq!((tool.resets, tool.only_forked), (ROUNDS as u64 - 1, None));
+}
+
 #[test]
 fn a_pending_signal_is_dropped_as_at_any_end() {
     let tool = as_cold(&["pending", "2"]);
@@ -176,14 +183,8 @@ fn what_cannot_be_put_back_ends_the_worker_and_not_the_answer() {
         ("family", Retirement::Children),
         ("limited", Retirement::Children),
         ("timer", Retirement::Timers),
-        // The tool knows its own process number, which later runs would have as well.
-        ("late", Retirement::Number),
-        ("shares", Retirement::Number),
-        ("locks", Retirement::Number),
-        ("listens", Retirement::Number),
-        ("asks", Retirement::Number),
-        ("numbered", Retirement::Number),
         // The end of a process does not wait for what a socket still holds.
+        ("late", Retirement::Calls),
         ("lingers", Retirement::Calls),
         ("protect", Retirement::Mappings),
         ("over", Retirement::Mappings),
@@ -197,6 +198,16 @@ fn what_cannot_be_put_back_ends_the_worker_and_not_the_answer() {
         assert_eq!((tool.resets, tool.retired.get(&why)), (0, Some(&2)), "{how}: {tool:?}");
         // After two retirements and no reset it is only forked, for a while.
         assert_eq!((tool.forks, tool.only_forked), (ROUNDS as u64, Some(Stopped::Retires(why))), "{how}");
+    }
+}
+
+/// The tool, or another process, knows the number: no later run has it.
+#[test]
+fn a_number_that_was_shown_is_given_up() {
+    for how in ["shares", "locks", "listens", "asks", "numbered"] {
+        let tool = as_cold(&[how, "9"]);
+        assert_eq!((tool.forks, tool.resets), (1, ROUNDS as u64 - 1), "{how}: {tool:?}");
+        assert!(tool.retired.is_empty() && tool.only_forked.is_none(), "{how}: {tool:?}");
     }
 }
 

@@ -65,8 +65,8 @@ fn each_run_has_random_bytes_of_its_own() {
 #[test]
 fn a_number_that_is_older_than_the_run_is_not_believed() {
     let tool = tool();
-    for launcher in launchers() {
-        for how in ["thread", "handler"] {
+    for how in ["thread", "handler"] {
+        for launcher in launchers() {
             // The process grows old, and others take numbers.
             for _ in 0..4 {
                 start(&launcher, &tool, &case(&["random"]));

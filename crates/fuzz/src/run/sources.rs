@@ -12,13 +12,14 @@ macro_rules! acts {
 }
 
 /// The acts in `main`.
-pub const ACTS: [(&str, &str); 21] = acts![
+pub const ACTS: [(&str, &str); 22] = acts![
     "files.c",
     "descriptors.c",
     "memory.c",
     "signals.c",
     "limits.c",
     "process.c",
+    "number.c",
     "proc.c",
     "stdio.c",
     "libc.c",

@@ -62,7 +62,6 @@ static struct {
     const struct hs_start *start;
     int is_open, is_ready, have_saved;
     int is_clone;
-    int keeps_number; /* what is saved may have the process's number in it: dry runs that were shown others did not agree */
     uint64_t clone_end; /* enum hs_clone_end */
     unsigned others; /* requests in a row that had another key */
     uint32_t differs;
@@ -150,13 +149,6 @@ void hs_point_cloned(void)
             point.variants[i].stage = ON_TRIAL;
 }
 
-/* In a process that has taken over the memory of another, and has not its number. */
-void hs_point_renumbered(void)
-{
-    if (point.keeps_number)
-        hs_point_cloned();
-}
-
 static void forget(void)
 {
     hs_delta_forget();
@@ -167,6 +159,16 @@ static void forget(void)
     point.count = 0;
     point.is_ready = point.have_saved = 0;
     point.others = 0;
+}
+
+/* In a process that has taken over the memory of another, and has not its number. What was learned may contain that, and so would what this
+ * one learns when the number changes again. A trial each time would cost what is gained: its runs begin at main. */
+void hs_point_renumbered(void)
+{
+    if (!point.is_open)
+        return;
+    forget();
+    point.is_open = 0;
 }
 
 /* The variant of a request, NULL if there cannot be one. */
@@ -313,7 +315,7 @@ const unsigned char *hs_point_may_run_dry(const struct hs_job *request, unsigned
 }
 
 /* Watches the dry run that is about to begin. */
-void hs_point_begin_dry(const struct hs_job *request, const struct hs_call *with, unsigned before)
+void hs_point_begin_dry(const struct hs_job *request, const struct hs_call *with)
 {
     point.differs = 0;
     point.watched = variant_of(request);
@@ -321,9 +323,6 @@ void hs_point_begin_dry(const struct hs_job *request, const struct hs_call *with
     point.call = with;
     hs_zero((uintptr_t)&arrival, (uintptr_t)(&arrival + 1));
     hs_asked_resume();
-    /* libc's copy of the number is written anew before the run. */
-    if (!point.keeps_number)
-        *hs_child_number() = hs_number_made_up(before);
     hs_watch_begin(refuse);
 }
 
@@ -418,13 +417,6 @@ static void save(uintptr_t given, int number, const struct hs_pointers *pointers
     point.watched->stage = LEARNING;
 }
 
-/* The number is in what dry runs come to, as in a lock that is held there. From now on they are shown that of the process. */
-static void learn_with_number(void)
-{
-    forget();
-    point.keeps_number = 1;
-}
-
 static void learn(uintptr_t given, int number, const struct hs_pointers *pointers)
 {
     if (point.watched->stage == UNKNOWN) {
@@ -434,10 +426,7 @@ static void learn(uintptr_t given, int number, const struct hs_pointers *pointer
     uint32_t differs;
     const enum hs_agreement found = compare(point.watched, given, number, pointers, &differs);
     if (found != HS_AGREES && ++point.watched->disagreeing == DISAGREEING_MAX) {
-        if (point.keeps_number)
-            point.watched->stage = REFUSED;
-        else
-            learn_with_number();
+        point.watched->stage = REFUSED;
     } else if (found == HS_DISAGREES) {
         save(given, number, pointers);
     } else {

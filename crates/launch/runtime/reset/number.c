@@ -5,12 +5,15 @@
  * that takes over its memory (CLONE_VM), and ends. No page is copied. What the kernel keeps of a process besides is that of a new one: its
  * number, its age, its CPU time.
  *
- * The new process is the runner's child, as the old one was, and belongs to the same group. The kernel notes its number in the page that is
- * shared with the runner before it runs. It goes on only when the old one is gone, so no two processes ever share memory or descriptors
+ * The new process is the runner's child, as the old one was, and belongs to the same group. The kernel notes its number in the page that
+ * is shared with the runner before it runs. It goes on only when the old one is gone, so no two processes ever share memory or descriptors
  * while the tool's code runs.
  *
- * libc keeps the number, too: in the thread's block, which the kernel writes anew, and in locks while they are held. So dry runs have
- * made-up numbers there (point.c). What they agree on has nothing of the number in it.
+ * A run that has looked at its number hands over again at its end, before that is told: nobody may find a process with the number then.
+ * (LLVM asks whether the process that has made a lock's file is there.)
+ *
+ * libc keeps the number, too: in the thread's block, which the kernel writes anew, and in locks while they are held. So a deferred snapshot
+ * may contain it, and is not used from then on (point.c).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,9 +25,6 @@
 #include "runtime.h"
 
 #if HS_RESETS
-
-/* The bits that a lock has for the number of its owner (FUTEX_TID_MASK). */
-#define NUMBER_BITS 0x3fffffffu
 
 /* Waits until a process is gone, but for its status, which is its parent's to ask for. */
 static int await_end(int process)
@@ -42,19 +42,20 @@ static int await_end(int process)
 }
 
 /* What a new process has to be told of the memory that it has, and what its parent and the gate expect. */
-static int settle(const struct hs_job *job)
+static int settle(int runner, int leads)
 {
     hs_child_take_memory();
     hs_memory_join_rseq();
     HS_SYS(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
-    if (HS_SYS(SYS_getppid) != job->head->runner || (job->head->pgid == HS_GROUP_OWN && HS_SYS(SYS_setpgid, 0, 0) != 0))
+    if (HS_SYS(SYS_getppid) != runner || (leads && HS_SYS(SYS_setpgid, 0, 0) != 0))
         return -1;
     hs_mappings_renumber();
     return hs_state_renew_stack() == 0 ? hs_gate_open_again() : -1;
 }
 
-/* Goes on as another process, with another number. Returns in that, or -1 in either of them: it has to end then. */
-int hs_number_renew(volatile int32_t *cell, const struct hs_job *job)
+/* Goes on as another process, with another number: the leader of a process group, or in the group of the old one. Returns 0 in that
+ * process, 1 if there is none and all is as before, and -1 in one that is of no use and has to end. */
+int hs_number_renew(volatile int32_t *cell, int runner, int leads)
 {
     const uint64_t all = ~0ull;
     uint64_t before = 0;
@@ -62,18 +63,14 @@ int hs_number_renew(volatile int32_t *cell, const struct hs_job *job)
     HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, HS_SET_BYTES);
     hs_memory_leave_rseq();
     hs_child_leave_memory();
-    if (hs_child_hand_over(cell) != 0 || await_end(old) != 0 || settle(job) != 0)
+    const long failed = hs_child_hand_over(cell);
+    if (failed) {
+        hs_child_take_memory();
+        hs_memory_join_rseq();
+    } else if (await_end(old) != 0 || settle(runner, leads) != 0)
         return -1;
     HS_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, HS_SET_BYTES);
-    return 0;
-}
-
-/* What stands for the number in a dry run: in two that follow each other, each bit has both values. */
-int hs_number_made_up(unsigned turn)
-{
-    const unsigned mixed = (turn / 2 + 1) * 0x9e3779b1u;
-    const unsigned number = (turn % 2 ? ~mixed : mixed) & NUMBER_BITS;
-    return number ? (int)number : 1;
+    return failed != 0;
 }
 
 #endif

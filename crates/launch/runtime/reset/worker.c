@@ -42,7 +42,6 @@ static struct {
     int is_shared;  /* its memory is shared with a clone, and it has run nothing since */
     int has_clones; /* it, or a process of which it is a clone, has made one */
     int has_new_number; /* the process began with the run that is next, or under way */
-    int has_shown;      /* a run has looked at its number */
     int exit_code;
     unsigned runs;
     enum hs_level level;
@@ -139,7 +138,7 @@ static void run_dry(void)
     if (hs_strings_lay_dry(worker.job, &worker.start, &call, is_secret, before) != 0)
         hs_worker_give_up();
     make_ready();
-    hs_point_begin_dry(worker.job, &call, before);
+    hs_point_begin_dry(worker.job, &call);
     enter(&call);
 }
 
@@ -285,17 +284,25 @@ void hs_worker_end_dry(int number)
     hs_switch_stack(own_stack + sizeof own_stack, after_dry);
 }
 
-/* Gets the process a number that no run before has had, and tells the runner. */
-static void renumber(void)
+/* Another process has the memory from now on. Returns as hs_number_renew does. */
+static int hand_over(int leads)
 {
-    if (!worker.has_new_number) {
-        if (hs_number_renew(&worker.page->clone, worker.job) != 0)
-            leave(127);
+    const int found = hs_number_renew(&worker.page->clone, worker.job->head->runner, leads);
+    if (found == 0) {
         worker.process = (int)HS_SYS(SYS_getpid);
         hs_point_renumbered();
     }
+    return found;
+}
+
+/* Gets the process a number that no run before has had, and tells the runner. */
+static void renumber(void)
+{
+#ifndef HS_WITHOUT_RENUMBER
+    if (!worker.has_new_number && hand_over(worker.job->head->pgid == HS_GROUP_OWN) != 0)
+        leave(127);
+#endif
     worker.has_new_number = 1;
-    worker.has_shown = 0;
     const struct hs_reply reply = {HS_VERSION, sizeof reply, worker.process, 0, 0, 0};
     if (hs_send(&reply, sizeof reply) != 0)
         leave(0);
@@ -309,8 +316,6 @@ static void take_next(void)
         leave(0);
     if (worker.job->head->flags & HS_REQUEST_RENUMBER)
         renumber();
-    else if (worker.has_shown)
-        hs_worker_give_up();
     if (worker.is_shared)
         hs_memory_make_present();
     worker.is_shared = 0;
@@ -328,6 +333,19 @@ static void hide(void)
     HS_SYS(SYS_chdir, "/");
     hs_strings_hide();
     hs_title_hide_name();
+}
+
+/* A run has looked at its number: nobody may find that when the end is told, and no other run may have it. */
+static void give_up_number(struct hs_end *end)
+{
+    const int found = hand_over(1);
+    /* The runner finds that the end was not told. */
+    if (found < 0)
+        leave(127);
+    if (found > 0) {
+        end->retired = HS_RETIRED_NUMBER;
+        end->ending = HS_ENDING_RETIRED;
+    }
 }
 
 /* main has ended. */
@@ -349,7 +367,8 @@ static void finish(void)
         leave(worker.exit_code);
     account(&end);
     end.point = worker.level == HS_AT_POINT;
-    choose(hs_point_is_ready() ? HS_AT_POINT : HS_AT_MAIN);
+    end.shown = (hs_call_seen() & HS_SEEN_NUMBER) != 0;
+    choose(hs_point_is_ready() && !end.shown ? HS_AT_POINT : HS_AT_MAIN);
     end.retired = retirement();
     end.children = hs_children_count();
     /* A mapping keeps its file open, and the lock on it: it is gone before anybody goes on, as with a process. */
@@ -359,13 +378,16 @@ static void finish(void)
     /* Before anybody goes on, and may look for processes with the tool's name. */
     if (!end.retired)
         hide();
+    worker.has_new_number = 0;
+#ifndef HS_WITHOUT_RENUMBER
+    if (!end.retired && end.shown)
+        give_up_number(&end);
+#endif
     /* A process that ends now closes its descriptors later than it gives up its locks, and does not wait for what a socket still holds. */
     if (!end.retired)
         close_all();
     end.learned = hs_point_learned();
     end.clone = hs_point_clone_end();
-    end.shown = worker.has_shown = (hs_call_seen() & HS_SEEN_NUMBER) != 0;
-    worker.has_new_number = 0;
     if (end.retired || !audited)
         report(&end);
     if (end.retired)
@@ -430,7 +452,6 @@ static int settle_clone(const struct hs_job *job)
     worker.process = (int)HS_SYS(SYS_getpid);
     /* A clone is made for the run that follows. */
     worker.has_new_number = 1;
-    worker.has_shown = 0;
     const long made = HS_SYS(SYS_mmap, worker.page, sizeof *worker.page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, page, 0);
     if (made != (long)worker.page || HS_SYS(SYS_madvise, made, sizeof *worker.page, MADV_DONTFORK) != 0)
         return -1;

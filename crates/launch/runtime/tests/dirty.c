@@ -131,6 +131,20 @@ static void *deaf(void *unused)
     return waits(unused);
 }
 
+/* One that computes until main has ended, and then crashes. */
+static void *crashes(void *unused)
+{
+    struct timespec from, now;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    gate_word = 1;
+    syscall(SYS_futex, &gate_word, FUTEX_WAKE, 1);
+    do
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    while ((now.tv_sec - from.tv_sec) * 1000000000l + now.tv_nsec - from.tv_nsec < 8000000);
+    *(volatile int *)unused = 1;
+    return unused;
+}
+
 static void *works(void *unused)
 {
     (void)unused;
@@ -270,8 +284,12 @@ static void leave(const char *how)
     else if (!strcmp(how, "pool") || !strcmp(how, "deaf") || !strcmp(how, "works")) {
         for (int i = 0; i < 5; i++)
             pthread_create(&other, NULL, *how == 'p' ? waits : *how == 'd' ? deaf : works, NULL);
-        if (*how == 'p')
+        if (*how != 'w')
             await_pool();
+    } else if (!strcmp(how, "crashes")) {
+        pthread_create(&other, NULL, crashes, NULL);
+        while (!__atomic_load_n(&gate_word, __ATOMIC_ACQUIRE))
+            syscall(SYS_futex, &gate_word, FUTEX_WAIT, 0, NULL);
     } else if (!strcmp(how, "child") && fork() == 0) {
         /* In case its parent has ended before the next line. */
         alarm(30);

@@ -206,6 +206,10 @@ impl pool::Worker for Worker {
         Worker::start(self, spec, how)
     }
 
+    fn settle(&mut self) {
+        Worker::settle(self);
+    }
+
     fn private(&self) -> Option<u64> {
         pool::memory::private(Worker::pid(self))
     }

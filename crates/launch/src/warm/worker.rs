@@ -44,6 +44,10 @@ pub(crate) struct Worker {
     history: Arc<History>,
     /// Its CPU time when it was last asked for.
     clock: Duration,
+    /// CPU time since then of the process whose memory it has taken over.
+    carried: Duration,
+    /// That process, until it is reaped.
+    former: Option<i32>,
     is_dead: bool,
 }
 
@@ -73,7 +77,7 @@ pub(crate) struct Origin {
 pub(crate) struct Link {
     pub socket: OwnedFd,
     /// `struct hs_page`: whether `main` has begun, and `enum hs_run_doubt`; the number of the last clone.
-    pub page: Table,
+    pub page: Arc<Table>,
 }
 
 impl Link {
@@ -82,12 +86,12 @@ impl Link {
         let (socket, theirs) = channel::pair()?;
         let memory = rustix::fs::memfd_create("hotstart-page", MemfdFlags::CLOEXEC)?;
         rustix::fs::ftruncate(&memory, Table::bytes(2) as u64)?;
-        let page = Table::map(&memory, 2)?;
+        let page = Arc::new(Table::map(&memory, 2)?);
         Ok((Link { socket, page }, theirs, memory))
     }
 
     /// Returns the number of the last process that this one has made; 0 if there is none.
-    fn successor(&self) -> i32 {
+    fn last_made(&self) -> i32 {
         self.page.slots()[1].load(Ordering::SeqCst) as i32
     }
 
@@ -207,6 +211,8 @@ impl Worker {
             origin,
             history: Arc::default(),
             clock: Duration::ZERO,
+            carried: Duration::ZERO,
+            former: None,
             is_dead: false,
         }
     }
@@ -218,7 +224,7 @@ impl Worker {
     /// Returns the CPU time since the last call: after the end of a run that of the run, and of the reset before it.
     pub(crate) fn spent(&mut self) -> Duration {
         let before = std::mem::replace(&mut self.clock, clock::of_process(self.pid));
-        self.clock.saturating_sub(before)
+        std::mem::take(&mut self.carried) + self.clock.saturating_sub(before)
     }
 
     /// Records a run that was started for `job`.
@@ -261,24 +267,42 @@ impl Worker {
         if how.renumber { self.adopt() } else { Ok(()) }
     }
 
-    /// Takes over the process that has replaced this one, with the same memory and another number.
+    /// Waits until the process has another number. The old one is reaped by [`Worker::settle`].
     fn adopt(&mut self) -> Result<(), Failure> {
-        let may_answer = || {
-            let successor = self.link.successor();
-            !wait::has_ended(self.pid) || (successor > 0 && !wait::has_ended(successor))
-        };
-        let Some(reply) = self.link.await_reply(may_answer).filter(|reply| reply.pid > 0) else {
+        let Some(reply) = self.link.await_reply(|| !self.has_ended()).filter(|reply| reply.pid > 0) else {
             self.bury();
             self.is_dead = true;
             return Err(Failure::Died);
         };
-        if reply.pid != self.pid {
-            wait::reap(self.pid);
-            self.pid = reply.pid;
-            self.process = None;
-            self.clock = Duration::ZERO;
-        }
+        self.follow(reply.pid);
         Ok(())
+    }
+
+    /// Records that process `pid` has taken over the memory.
+    fn follow(&mut self, pid: i32) {
+        if pid != self.pid {
+            self.former = Some(self.pid);
+            self.pid = pid;
+            self.process = None;
+        }
+    }
+
+    /// Returns the process that has taken over the memory, if there is one that is not known yet.
+    fn successor(&self) -> Option<i32> {
+        Some(self.link.last_made()).filter(|pid| *pid > 0 && *pid != self.pid)
+    }
+
+    /// Returns whether the process has ended, and the one that may have taken over its memory.
+    fn has_ended(&self) -> bool {
+        wait::has_ended(self.pid) && self.successor().is_none_or(wait::has_ended)
+    }
+
+    /// Reaps the process whose memory this one has taken over. Nobody may use its number from then on.
+    pub(crate) fn settle(&mut self) {
+        if let Some(former) = self.former.take() {
+            let (_, usage) = wait::reap(former);
+            self.carried += (usage.user + usage.system).saturating_sub(std::mem::take(&mut self.clock));
+        }
     }
 
     /// Has the process, which waits for a request, make a clone that waits, too. If it does not answer, it is killed.
@@ -293,6 +317,8 @@ impl Worker {
             self.bury();
             return Err(Failure::Died);
         };
+        // The clone is on its own now.
+        self.link.page.slots()[1].store(0, Ordering::SeqCst);
         if reply.pid <= 0 {
             return Err(Failure::Request(Reason::System));
         }
@@ -310,7 +336,7 @@ impl Worker {
     fn bury(&self) {
         wait::kill(self.pid);
         wait::await_end(self.pid);
-        let clone = self.link.successor();
+        let clone = self.link.last_made();
         if clone > 0 {
             wait::kill(clone);
             wait::reap(clone);
@@ -342,10 +368,18 @@ impl Worker {
                     break end;
                 }
                 Received::End => break None,
-                Received::Nothing if wait::has_ended(self.pid) => break None,
+                Received::Nothing if self.has_ended() => break None,
                 Received::Nothing => {}
             }
         };
+        if let Some(successor) = self.successor() {
+            self.follow(successor);
+            if end.is_none() {
+                // It has died before it could tell the end. It is reaped when it is dropped, and the former one by the caller.
+                self.former = None;
+                return Ended::NotRun;
+            }
+        }
         match end {
             Some(end) if end.ending == Ending::Reset => {
                 let usage = usage(&end);
@@ -404,10 +438,17 @@ impl Drop for Worker {
         if self.is_dead {
             return;
         }
-        let pid = self.pid;
+        let (pid, former, page) = (self.pid, self.former, Arc::clone(&self.link.page));
         starter::tell(move || {
             wait::kill(pid);
-            wait::reap(pid);
+            // It may be about to be replaced.
+            wait::await_end(pid);
+            let successor = page.slots()[1].load(Ordering::SeqCst) as i32;
+            let successor = Some(successor).filter(|made| *made > 0 && *made != pid);
+            successor.into_iter().for_each(wait::kill);
+            for ended in [former, Some(pid), successor].into_iter().flatten() {
+                wait::reap(ended);
+            }
         });
     }
 }

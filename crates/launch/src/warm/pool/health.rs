@@ -139,7 +139,7 @@ pub(crate) struct Health {
     forks_last: u32,
     is_trial: bool,
     pub doubted: Doubted,
-    /// Whether the tool looks at its process number, at least in some of its runs. Each run gets one of its own then.
+    /// Whether the tool looks at its process number, at least in some of its runs. Each run gets one of its own then, and begins at `main`.
     pub shows_number: bool,
     /// Whether the tool is cold because one of its runs proves nothing and cannot be repeated.
     pub is_doubtful: bool,

@@ -177,6 +177,7 @@ impl<'p, M: Make> Lease<'p, M> {
                 if now != pid {
                     slot.enter(Entry { pid: now, pgid: spec.process_group.number(now) });
                     self.tool.renumbered(held.id(), now);
+                    held.unit.process.settle();
                 }
                 Ok(self.active(held, audited, Via::Reset))
             }

@@ -85,6 +85,8 @@ pub(crate) trait Worker: Process {
     fn pid(&self) -> i32;
     /// Starts `spec` in it. Its number may be another one then.
     fn start(&mut self, spec: &Spec<'_>, how: How) -> Result<(), Failure>;
+    /// Reaps the process whose memory it has taken over, if there is one.
+    fn settle(&mut self);
     /// Returns the memory that only it has; slow.
     fn private(&self) -> Option<u64>;
     /// Makes another process that is as this one, which waits. After an error there is none.

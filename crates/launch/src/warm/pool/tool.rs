@@ -359,7 +359,8 @@ impl<M: Make> Tool<M> {
         let is_wanted = {
             let mut state = self.lock();
             state.stems.ran(&unit.key, unit.knows);
-            let may_be = state.health.stopped.is_none() && state.unfit.is_none();
+            let may_be =
+                state.health.stopped.is_none() && state.unfit.is_none() && !state.health.shows_number;
             may_be
                 && match policy.clones {
                     Clones::None => false,

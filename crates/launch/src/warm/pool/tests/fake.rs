@@ -158,6 +158,8 @@ impl Worker for Fake {
         1
     }
 
+    fn settle(&mut self) {}
+
     fn start(&mut self, _: &Spec<'_>, _: How) -> Result<(), Failure> {
         self.ask()
     }
