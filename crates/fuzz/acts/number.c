@@ -1,16 +1,26 @@
 /* The process number, and what libc and the kernel keep beside it. A run that looks at its number begins in a process that has taken over
  * the memory of another. */
 #include "act.h"
-#include <linux/rseq.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#if __has_include(<sys/rseq.h>)
+#include <sys/rseq.h>
+#endif
 
 #undef FAMILY
 #define FAMILY "number"
 
-extern const ptrdiff_t __rseq_offset __attribute__((weak));
-extern const unsigned int __rseq_size __attribute__((weak));
+/* Where the kernel tells this thread on which processor it is; NULL if libc does not ask for that. */
+static const volatile unsigned *told_processor(void)
+{
+#ifdef RSEQ_SIG
+    const struct rseq *area = (const void *)((char *)__builtin_thread_pointer() + __rseq_offset);
+    return __rseq_size ? &area->cpu_id : NULL;
+#else
+    return NULL;
+#endif
+}
 
 OBSERVE(number_new)
 {
@@ -72,11 +82,11 @@ OBSERVE(number_of_processor)
 {
     unsigned here = 0;
     int is_same = 0;
-    const struct rseq *area = &__rseq_size && __rseq_size ? (const void *)((char *)__builtin_thread_pointer() + __rseq_offset) : NULL;
+    const volatile unsigned *told = told_processor();
     /* It may be moved in between. */
     for (int i = 0; i < 100 && !is_same; i++)
-        is_same = RAW(SYS_getcpu, &here, 0, 0) == 0 && (!area || *(const volatile unsigned *)&area->cpu_id == here) && sched_getcpu() >= 0;
-    SAY2("area %ld same %ld", area != NULL, is_same);
+        is_same = RAW(SYS_getcpu, &here, 0, 0) == 0 && (!told || *told == here) && sched_getcpu() >= 0;
+    SAY2("told %ld same %ld", told != NULL, is_same);
 }
 
 OBSERVE(number_and_state)

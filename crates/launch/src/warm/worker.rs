@@ -271,7 +271,6 @@ impl Worker {
     fn adopt(&mut self) -> Result<(), Failure> {
         let Some(reply) = self.link.await_reply(|| !self.has_ended()).filter(|reply| reply.pid > 0) else {
             self.bury();
-            self.is_dead = true;
             return Err(Failure::Died);
         };
         self.follow(reply.pid);
@@ -332,7 +331,8 @@ impl Worker {
         if is_ready { Ok(clone) } else { Err(Failure::Request(Reason::System)) }
     }
 
-    /// Ends a process that did not answer, and the clone that it may have made: the kernel has noted that before it ran.
+    /// Ends a process that did not answer, and the one that it may have made: the kernel has noted that before it ran. The first is reaped
+    /// when this is dropped.
     fn bury(&self) {
         wait::kill(self.pid);
         wait::await_end(self.pid);
@@ -340,6 +340,7 @@ impl Worker {
         if clone > 0 {
             wait::kill(clone);
             wait::reap(clone);
+            self.link.page.slots()[1].store(0, Ordering::SeqCst);
         }
     }
 
