@@ -350,11 +350,11 @@ TELL(before_usage)
 }
 #endif
 
-#ifdef WITH_begin_with_lock
+#ifdef WITH_before_lock_owner
 /* libc keeps the thread's number in a lock that is held. */
 static int held_by, parity_of_holder;
 
-BEGIN(begin_with_lock)
+BEGIN(before_lock_owner)
 {
     pthread_mutex_t lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
     pthread_mutex_lock(&lock);
@@ -363,7 +363,7 @@ BEGIN(begin_with_lock)
     pthread_mutex_unlock(&lock);
 }
 
-TELL(begin_with_lock)
+TELL(before_lock_owner)
 {
     SAY2("own %ld parity %ld", held_by == (int)RAW(SYS_gettid), parity_of_holder == (int)RAW(SYS_gettid) % 2);
 }
