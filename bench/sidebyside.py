@@ -52,6 +52,10 @@ class Run:
     peak_kib: int
     verdicts: dict
 
+    @property
+    def cpu(self):
+        return self.user + self.system
+
 
 def lit_runner(lit):
     """The reference: `lit` is the path of lit's script, in a virtual environment or in a source tree."""
@@ -177,7 +181,7 @@ class Comparison:
         for name, runs in self.runs.items():
             if runs:
                 result[name] = {}
-                for field in ("wall", "user", "system"):
+                for field in ("wall", "cpu", "user", "system"):
                     result[name][field] = statistics.median(getattr(run, field) for run in runs)
                 result[name]["peak_kib"] = max(run.peak_kib for run in runs)
         return result
@@ -196,7 +200,7 @@ class Comparison:
             ],
         }  # fmt: skip
         if "lit" in medians:
-            data["ratio"] = {field: ratio(medians, field) for field in ("wall", "user", "system", "peak_kib")}
+            data["ratio"] = {field: ratio(medians, field) for field in ("wall", "cpu", "user", "system", "peak_kib")}
         return data
 
     def verdict_table(self):
@@ -223,7 +227,8 @@ class Comparison:
 
 # Label, field, what to divide it by, decimals.
 COSTS = [
-    ("wall s", "wall", 1, 2), ("user s", "user", 1, 2), ("system s", "system", 1, 2), ("memory MB", "peak_kib", 1024, 1),
+    ("wall s", "wall", 1, 2), ("CPU s", "cpu", 1, 2), ("user s", "user", 1, 2), ("system s", "system", 1, 2),
+    ("memory MB", "peak_kib", 1024, 1),
 ]  # fmt: skip
 
 

@@ -80,10 +80,13 @@ impl Prepared {
         Ok(Prepared { directory, client, image })
     }
 
-    /// Returns the part of the launcher's policy by which starters start the programs beside them through the server.
-    pub fn nested(&self) -> Nested {
-        let (client, directory) = (self.client.clone(), self.directory.0.clone());
-        Nested { client, directory, starts: NestedStarts::OfTests }
+    /// Returns the part of the launcher's policy by which tools of these names start the programs beside them through the server.
+    pub fn nested(&self, names: &[&str]) -> Nested {
+        Nested {
+            client: self.client.clone(),
+            directory: self.directory.0.clone(),
+            starts: NestedStarts::Of(names.iter().map(|&name| name.to_owned()).collect()),
+        }
     }
 
     /// Starts the server. It calls `ended` with the program and the exit of each job.

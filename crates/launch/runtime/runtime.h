@@ -379,10 +379,7 @@ HS_HIDDEN void hs_call_stop_others(void);
 
 /* children.c */
 HS_HIDDEN int hs_children_vfork(uintptr_t back, int hides);
-/* What a posix_spawn makes: a client of hotstart's, or a compiler or linker for a driver of tests, itself or by a client. */
-enum hs_child { HS_CHILD_IS_CLIENT, HS_CHILD_IS_STAGE };
-HS_HIDDEN void hs_children_spawn_begins(enum hs_child kind);
-HS_HIDDEN int hs_children_makes_stage(void);
+HS_HIDDEN void hs_children_spawn_begins(void);
 HS_HIDDEN void hs_children_spawn_ended(int error);
 HS_HIDDEN int hs_children_spawn(void);
 HS_HIDDEN void hs_children_branch(void);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hotstart_model::{Starter, Status};
+use hotstart_model::Status;
 
 use crate::guard::Guard;
 use crate::served::Served;
@@ -18,9 +18,6 @@ use crate::starters::Starters;
 use crate::warm::script;
 use crate::warm::{self, ActiveRun, Ahead, Ended, Lease, Policy, Pool, Runtime, Started, Statistics, Tool};
 use crate::{Allocators, Change, Exit, Group, Reason, Spec, Usage, Via, cold, sys};
-
-/// The CPU time of a cold start of one of LLVM's tools (docs/lab/measurements.md).
-const TYPICAL_START: Duration = Duration::from_millis(20);
 
 /// How a process ends that was killed.
 const KILLED: Status = Status::Signaled(sys::wait::SIGKILL);
@@ -88,8 +85,8 @@ pub struct Child<'g> {
     run: Option<ActiveRun<'g>>,
     /// The end that was already awaited by [`Child::process_fd`].
     ended: Option<Ended>,
-    /// The table that has this process, if its own starts come back through a server, and what it is.
-    starters: Option<(&'g Starters, Starter)>,
+    /// The table that has this process, if its own starts come back through a server.
+    starters: Option<&'g Starters>,
     /// The table that counts its clients, if it was started by [`Launcher::start_warm`].
     served: Option<&'g Served>,
     /// Its tool, if CPU times are compared and no run measures this process.
@@ -239,9 +236,9 @@ impl Launcher {
         if let Some(run) = &child.run {
             group.visited(run.worker().note(spec, group.job()));
         }
-        if let Some(starter) = pool.policy().starter(&spec.program) {
+        if pool.policy().follows(&spec.program) {
             self.starters.enter(child.pid, group);
-            child.starters = Some((&self.starters, starter));
+            child.starters = Some(&self.starters);
         }
     }
 
@@ -276,10 +273,6 @@ impl Launcher {
             Err(Reason::Compared) => start(None),
             Err(reason) => Err(reason),
         };
-        if let Err(Reason::Unobserved) = child {
-            // The command is the client's own now, and nobody is told what it takes.
-            pool.ran_unobserved(&tool, TYPICAL_START);
-        }
         let via = child.as_ref().map_or_else(|reason| Via::Cold(*reason), |child| child.via);
         tool.record(via, begun.elapsed());
         let mut child = child?;
@@ -425,9 +418,8 @@ impl Child<'_> {
             return exit(status, usage);
         };
         let mut ended = self.ended.take().unwrap_or_else(|| run.worker_mut().await_end());
-        if let Some((_, Starter::Not)) = self.starters {
-            // The runner follows the starts of such a tool: each of them is a start of its own. A driver's runtime says itself
-            // whether all of its children were known.
+        if self.starters.is_some() {
+            // The runner follows the starts of such a tool: each of them is a start of its own.
             ended.expect_children();
         }
         ended.check_children(self.served.take().and_then(|served| served.end(pid)));
@@ -483,7 +475,7 @@ impl Child<'_> {
 
     /// Removes the process from the job, and calls `reap` under the job's lock. Also returns whether the job was killed before.
     fn leave<R>(&mut self, reap: impl FnOnce() -> R) -> (R, bool) {
-        if let Some((starters, _)) = self.starters.take() {
+        if let Some(starters) = self.starters.take() {
             starters.leave(self.pid);
         }
         let slot = self.slot.take();

@@ -12,7 +12,6 @@ mod event;
 mod job;
 mod outcome;
 mod script;
-mod starter;
 mod transcript;
 
 pub use cold_tools::ColdTools;
@@ -21,5 +20,4 @@ pub use event::{Diagnostic, Event, Events, RunEnd, Severity, StartCounts};
 pub use job::{Elsewhere, JobId, JobSource, RunScript, Work};
 pub use outcome::{LineTime, MetricValue, Outcome, Verdict, VerdictKind, VerdictTable};
 pub use script::{Command, Dialect, ExternalShell, Interpreter, Program, Script, Wrap};
-pub use starter::Starter;
 pub use transcript::{Again, Captured, Fault, RedirectedOutput, RunBy, Stage, Status, Step, Transcript};

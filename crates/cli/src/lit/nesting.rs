@@ -1,10 +1,9 @@
-//! Starts the tools that `not` and compilers start warm, by a server in this process that shares the run's launcher
-//! (`hotstart_exec`).
+//! Starts the tools that `not` starts warm, by a server in this process that shares the run's launcher (`hotstart_exec`).
 //!
 //! LLVM's configs turn every `| not` and `not --crash` into the program of that name, which starts one tool, waits for it
-//! and inverts its status. clang starts itself as `clang -cc1`, and a linker. Only programs in the starter's own directory are
-//! warm: `not` also starts programs that a test has made, and the system's. Other tools that start children are excluded, since it
-//! is unknown how they use the children and the act of starting them.
+//! and inverts its status. Only tools in its own directory are warm: `not` itself starts programs that a test has made, and
+//! the system's. Other tools that start children are excluded, since it is unknown how they use the children and the act of
+//! starting them.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -12,6 +11,7 @@ use std::sync::Arc;
 
 use hotstart_exec::{Attached, Prepared};
 use hotstart_launch::{Exit, Launcher, Nested};
+use hotstart_model::ColdTools;
 use hotstart_run::ToolTimes;
 
 use super::warm::WarmSettings;
@@ -49,7 +49,7 @@ impl Nesting {
     /// Returns the policy's part for nested starts.
     pub fn nested(&self) -> Option<Nested> {
         match self {
-            Nesting::Prepared(prepared) => Some(prepared.nested()),
+            Nesting::Prepared(prepared) => Some(prepared.nested(&ColdTools::STARTERS)),
             _ => None,
         }
     }
@@ -67,7 +67,7 @@ impl Nesting {
 
     /// Returns the text for `--explain`: the tools that were started, and the reasons for cold starts.
     pub fn told(&self) -> String {
-        let of_whom = "hotstart: what 'not' and compilers started";
+        let of_whom = format!("hotstart: what '{}' started", ColdTools::STARTERS.join("', '"));
         match self {
             Nesting::Serving(attached) => match attached.told() {
                 counts if counts.is_empty() => counts,

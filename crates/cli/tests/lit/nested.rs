@@ -1,4 +1,4 @@
-//! Tools that `not` and compilers start are warm too, with the same results as cold.
+//! Tools that `not` starts are warm too, with the same results as cold.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,8 +7,7 @@ use std::sync::OnceLock;
 use crate::stop::{await_end_of, await_text};
 use crate::suite::{Run, Suite};
 
-/// Returns the directory of `not`, `tool` (a shell), `broken` (not executable), `other` (`not` by another name), and `clang`, which is
-/// `not` as well, with the shells `ld` beside it and `away/ld` elsewhere.
+/// Returns the directory of `not`, `tool` (a shell), `broken` (not executable), and `other` (`not` by another name).
 fn programs() -> &'static Path {
     static DIRECTORY: OnceLock<tempfile::TempDir> = OnceLock::new();
     let make = || {
@@ -22,12 +21,8 @@ fn programs() -> &'static Path {
         };
         compile("not", &[]);
         compile("other", &[]);
-        compile("clang", &[]);
         compile("broken", &["-Wl,--dynamic-linker=/nowhere/ld.so"]);
-        std::fs::create_dir(dir.path().join("away")).expect("a directory");
-        for name in ["tool", "ld", "away/ld"] {
-            std::fs::copy("/bin/sh", dir.path().join(name)).expect("a shell");
-        }
+        std::fs::copy("/bin/sh", dir.path().join("tool")).expect("a shell");
         dir
     };
     DIRECTORY.get_or_init(make).path()
@@ -35,7 +30,7 @@ fn programs() -> &'static Path {
 
 fn suite(lines: &[(&str, &str)]) -> Suite {
     let dir = programs().display();
-    let substitutions = ["not", "tool", "broken", "other", "clang", "ld", "away/ld"]
+    let substitutions = ["not", "tool", "broken", "other"]
         .map(|name| format!("config.substitutions.append(('%{name}', '{dir}/{name}'))\n"));
     let suite = Suite::new(&substitutions.concat());
     for (name, line) in lines {
@@ -46,10 +41,8 @@ fn suite(lines: &[(&str, &str)]) -> Suite {
 
 /// Returns the number of warm and cold starts by `not`.
 fn nested(run: &Run) -> (u32, u32) {
-    let line = run
-        .err
-        .lines()
-        .find_map(|line| line.strip_prefix("hotstart: what 'not' and compilers started: started warm "));
+    let line =
+        run.err.lines().find_map(|line| line.strip_prefix("hotstart: what 'not' started: started warm "));
     let Some(line) = line else { return (0, 0) };
     let (warm, cold) = line.split_once(", left to the client (cold) ").expect("both are told");
     (warm.parse().expect("a count"), cold.parse().expect("a count"))
@@ -114,62 +107,6 @@ fn it_is_as_cold_in_everything_that_it_can_see() {
     }
     clean();
     warm(&suite, &["--parity=rewind"]).ends_with(1).warns("faults of hotstart: 0\n");
-}
-
-/// Returns how many warm and cold starts a tool had, by `--explain`.
-fn starts_of(run: &Run, tool: &str) -> (u32, u32) {
-    let row = run.err.lines().find(|line| line.ends_with(&format!("/{tool}")));
-    let mut words = row.unwrap_or_else(|| panic!("no row for {tool}: {run:#?}")).split_whitespace();
-    let mut count = || words.next().expect("a column").parse().expect("a count");
-    (count(), count())
-}
-
-/// A line that a stage writes, in a file that outlives a repetition of its test.
-const COUNTS: &str = "-c 'echo >> %S/runs; exit 1'";
-
-fn runs(suite: &Suite) -> usize {
-    std::fs::read(suite.path("runs")).expect("the stage wrote").len()
-}
-
-#[test]
-fn the_stages_of_a_compiler_are_as_cold() {
-    let show = "-c 'read -r line; echo $line; echo $0 $# \"$@\"; pwd; umask; ulimit -a; exit 3'";
-    let beside = format!("RUN: %clang %ld {show} name x 'a b' '' < %s >> %t.out 2>&1\n").repeat(5);
-    let elsewhere = beside.replace("%ld", "%away/ld");
-    let fails = "RUN: %clang %ld -c 'exit 0' > %t.out\n";
-    let crashes = "RUN: %clang %ld -c 'echo a; kill -11 $$' > %t.out\n";
-    let suite = suite(&[("a", &beside), ("b", &elsewhere), ("c", fails), ("d", crashes)]);
-    let cold = suite.run(&["-j1", "--order=lexical", "--cold", "."]);
-    let cold_outputs = outputs(&suite);
-    assert_eq!(cold_outputs.len(), 4);
-    for start in ["--start=fork", "--start=rewind"] {
-        std::fs::remove_dir_all(suite.path("Output")).expect("it is ours");
-        let run = warm(&suite, &[start]);
-        assert_eq!(verdicts(&run), verdicts(&cold), "{start}");
-        assert_eq!(outputs(&suite), cold_outputs, "{start}");
-        assert_eq!(nested(&run), (7, 0), "{run:#?}");
-    }
-}
-
-#[test]
-fn a_run_with_known_stages_is_believed() {
-    for stage in ["%ld", "%away/ld"] {
-        let line = format!("RUN: %clang {stage} {COUNTS}\n").repeat(3);
-        let suite = suite(&[("a", &line), ("b", &line)]);
-        let run = warm(&suite, &[]);
-        run.ends_with(0);
-        assert_eq!(starts_of(&run, "clang"), (6, 0), "{stage}");
-        assert_eq!(runs(&suite), 6, "no test was repeated");
-    }
-}
-
-#[test]
-fn a_run_with_other_children_is_repeated_cold() {
-    for other in ["%tool", "/bin/sh"] {
-        let suite = suite(&[("a", &format!("RUN: %clang {other} {COUNTS}\n"))]);
-        warm(&suite, &[]).ends_with(0);
-        assert_eq!(runs(&suite), 2, "{other}");
-    }
 }
 
 #[test]
@@ -257,8 +194,7 @@ fn without_a_place_for_the_socket_it_is_cold() {
     let mut command = suite.command(&[&WARM[..], &["."]].concat());
     let run = Run::from(command.env("TMPDIR", &long).output().expect("hotstart starts"));
     run.ends_with(0).has("PASS: t :: a.test");
-    run.warns("hotstart: what 'not' and compilers started was cold: the path")
-        .warns("is too long for a socket\n");
+    run.warns("hotstart: what 'not' started was cold: the path").warns("is too long for a socket\n");
 }
 
 const LASTING: &str = "RUN: %not %tool -c 'exit 1'\nRUN: %not %tool -c 'exit 1'\n\

@@ -48,12 +48,11 @@ static struct {
 } next;
 
 /* Written by hs_nested_open only, in the zygote, and read in its forks. `client` is NULL if nothing goes through a client; else `file` is
- * what lies there, and `directory`, if siblings go through it, that of the tool's own program. A driver of tests is a compiler among
- * those that take siblings. */
+ * what lies there, and `directory`, if siblings go through it, that of the tool's own program. */
 static struct {
     const char *client;
     struct stat file, directory;
-    int takes_siblings, is_driver, cores_are_piped;
+    int takes_siblings, cores_are_piped;
     char *const *argv; /* the zygote's; its strings are as each request sets them */
 } nested;
 
@@ -83,16 +82,13 @@ static int directory_of(char *path, struct stat *found)
     return ok;
 }
 
-static int is_compiler(const char *file);
-
-static int find_own_program(void)
+static int find_own_directory(void)
 {
     char own[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
     if (length <= 0)
         return 0;
     own[length] = 0;
-    nested.is_driver = is_compiler(own);
     return directory_of(own, &nested.directory);
 }
 
@@ -124,7 +120,7 @@ void hs_nested_open(char *const *argv)
     if (*path && is_client(path) && stat(path, &nested.file) == 0) {
         const char *directory = path + strlen(path) + 1;
         nested.takes_siblings = directory[strlen(directory) + 1] != 0;
-        if (!nested.takes_siblings || find_own_program())
+        if (!nested.takes_siblings || find_own_directory())
             nested.client = path;
     }
     nested.cores_are_piped = hs_read_whole("/proc/sys/kernel/core_pattern", pattern, sizeof pattern) > 0 && *pattern == '|';
@@ -174,7 +170,7 @@ HS_GENERAL int hs_nested_is_client(const char *path)
 
 static int goes_through(const char *file)
 {
-    return nested.client && file && ((nested.takes_siblings && !nested.is_driver) || is_compiler(file));
+    return nested.client && file && (nested.takes_siblings || is_compiler(file));
 }
 
 #if defined(__x86_64__)
@@ -207,15 +203,6 @@ static int is_beside(char *path)
     struct stat found;
     return !nested.takes_siblings || (directory_of(path, &found) && found.st_dev == nested.directory.st_dev &&
                                       found.st_ino == nested.directory.st_ino);
-}
-
-/* Whether a test's driver starts a compiler or linker that can be executed, by the path. Nothing that these do depends on what the process
- * is that has started them, so their parent need not be a fresh one. Other children make the run doubtful. */
-static int is_stage(const char *file)
-{
-    const unsigned unknown = HS_SEEN_UNKNOWN | HS_SEEN_THREADS;
-    return nested.is_driver && file && *file == '/' && is_compiler(file) && !(hs_call_seen() & unknown) &&
-           !hs_marks_seen() && is_program(file);
 }
 
 /* Writes the path of `file` to `out`; 0 if libc shall look for it, and say what is wrong. What is relative might be
@@ -360,7 +347,7 @@ static __attribute__((noinline)) int spawn(pid_t *pid, const char *file, int sea
     errno = saved;
     if (!filled)
         return -1;
-    hs_children_spawn_begins(is_stage(file) ? HS_CHILD_IS_STAGE : HS_CHILD_IS_CLIENT);
+    hs_children_spawn_begins();
     const int error = next.posix_spawn(pid, nested.client, actions, attributes, (char *const *)line.argv, envp);
     hs_children_spawn_ended(error);
     return error;
@@ -373,14 +360,7 @@ static int own_spawn(pid_t *pid, const char *file, const posix_spawn_file_action
     hs_watch_touch();
     if (goes_through(file) && spawn(pid, file, 0, actions, attributes, argv, envp) == 0)
         return 0;
-    const int saved = errno, stage = is_stage(file);
-    errno = saved;
-    if (stage)
-        hs_children_spawn_begins(HS_CHILD_IS_STAGE);
-    const int error = next.posix_spawn(pid, file, actions, attributes, argv, envp);
-    if (stage)
-        hs_children_spawn_ended(error);
-    return error;
+    return next.posix_spawn(pid, file, actions, attributes, argv, envp);
 }
 
 static int own_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,

@@ -455,8 +455,7 @@ static enum hs_call_outcome make_task(struct hs_system_call *call, const struct 
     if (flags & CLONE_THREAD)
         return make_thread(flags);
     see(HS_SEEN_CHILDREN);
-    if (!has_stack || !(flags & CLONE_VM) || !hs_children_makes_stage())
-        hs_worker_doubts(HS_RUN_CHILDREN);
+    hs_worker_doubts(HS_RUN_CHILDREN);
     if (flags & ~(ids | CLONE_VM | CLONE_VFORK | CLEAR_HANDLERS))
         hs_call_mark();
     if (flags & CLONE_VM)

@@ -33,7 +33,6 @@ static struct {
     int had_children; /* runs before this one */
     int hides;        /* the child that is made now would have another SIGSYS than the tool believes */
     enum { SPAWNS_NOT, SPAWNS, HAS_SPAWNED } spawn; /* in a posix_spawn of the client */
-    int is_stage; /* in a posix_spawn of a stage by a driver of tests */
 } children;
 /* A vfork's child runs in this memory. */
 __attribute__((used)) static int child_runs;
@@ -104,10 +103,9 @@ static int can_follow(void)
     return !children.is_foreign;
 }
 
-/* A posix_spawn of such a child begins. */
-void hs_children_spawn_begins(enum hs_child kind)
+/* A posix_spawn of the client begins. */
+void hs_children_spawn_begins(void)
 {
-    children.is_stage = kind == HS_CHILD_IS_STAGE;
     children.spawn = can_follow() ? SPAWNS : SPAWNS_NOT;
 }
 
@@ -119,14 +117,6 @@ void hs_children_spawn_ended(int error)
     else if (children.spawn == HAS_SPAWNED)
         children.is_foreign = 1;
     children.spawn = SPAWNS_NOT;
-    children.is_stage = 0;
-}
-
-/* Whether a child with a stack of its own is a test's stage, whose parent need not be a fresh process: only libc's own code runs in it
- * until it is that program. */
-int hs_children_makes_stage(void)
-{
-    return children.is_stage;
 }
 
 /* A child with a stack of its own; returns whether that posix_spawn makes it. */
@@ -217,15 +207,13 @@ void hs_children_begin(void)
     children.count = 0;
     children.is_foreign = children.is_open = children.is_client = children.hides = 0;
     children.spawn = SPAWNS_NOT;
-    children.is_stage = 0;
     child_runs = 0;
 }
 
 #else
 
-void hs_children_spawn_begins(enum hs_child kind)
+void hs_children_spawn_begins(void)
 {
-    (void)kind;
 }
 
 void hs_children_spawn_ended(int error)

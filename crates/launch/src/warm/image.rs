@@ -53,7 +53,7 @@ fn with_client(nested: Option<&Nested>) -> Cow<'static, [u8]> {
         let Nested { client, directory, starts } = nested?;
         let which: &[u8] = match starts {
             NestedStarts::Compilers => b"",
-            NestedStarts::OfTests => SIBLINGS,
+            NestedStarts::Of(_) => SIBLINGS,
         };
         let (client, directory) = (client.as_os_str().as_bytes(), directory.as_os_str().as_bytes());
         let text = [client, directory, which].join(&0);
@@ -116,8 +116,8 @@ mod tests {
             let directory = "d".repeat(length).into();
             Nested { client: "/proc/1/fd/7".into(), directory, starts }
         };
-        for (starts, which) in [(NestedStarts::Compilers, &b"\0"[..]), (NestedStarts::OfTests, b"siblings\0")]
-        {
+        let siblings = NestedStarts::Of(vec!["not".into()]);
+        for (starts, which) in [(NestedStarts::Compilers, &b"\0"[..]), (siblings, b"siblings\0")] {
             let image = with_client(Some(&nested(3, starts)));
             let found = [SLOT_MARK, b"/proc/1/fd/7\0ddd\0", which].concat();
             assert!(image.windows(found.len()).any(|window| window == found));

@@ -8,8 +8,6 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use hotstart_model::Starter;
-
 use super::key;
 use super::pool::memory::default_budget;
 use super::wire::{FDS_MAX, WORKER_TARGET_MAX};
@@ -47,19 +45,20 @@ pub struct Nested {
 pub enum NestedStarts {
     /// Starts of compilers and linkers, whichever tool makes them.
     Compilers,
-    /// Starts by a [`Starter`], of programs that lie in the same directory.
-    OfTests,
+    /// Starts by programs of these names, of programs that lie in the same directory.
+    Of(Vec<String>),
 }
 
 impl Nested {
     /// Returns whether `program`, if it is warm, makes its own starts through the client.
     pub(crate) fn concerns(&self, program: &Path) -> bool {
-        self.starts == NestedStarts::Compilers || self.starter(program).is_some()
+        self.starts == NestedStarts::Compilers || self.is_starter(program)
     }
 
-    /// Returns what `program` is, if its own starts belong to a test.
-    fn starter(&self, program: &Path) -> Option<Starter> {
-        Starter::of(program).filter(|_| self.starts == NestedStarts::OfTests)
+    /// Returns whether `program` is one of the named starters.
+    pub(crate) fn is_starter(&self, program: &Path) -> bool {
+        let NestedStarts::Of(names) = &self.starts else { return false };
+        program.file_name().is_some_and(|name| names.iter().any(|n| OsStr::new(n) == name))
     }
 }
 
@@ -191,9 +190,9 @@ impl Policy {
         !self.share_hash_seed && !key::has_hash_seed(&spec.env)
     }
 
-    /// Returns what `program` is, if the starts that it makes itself, while it is warm, belong to its own job.
-    pub(crate) fn starter(&self, program: &Path) -> Option<Starter> {
-        self.nested.as_ref().and_then(|nested| nested.starter(program))
+    /// Returns whether the starts that `program` makes itself, if it is warm, belong to its own job.
+    pub(crate) fn follows(&self, program: &Path) -> bool {
+        self.nested.as_ref().is_some_and(|nested| nested.is_starter(program))
     }
 
     /// Returns the default policy for `jobs` starts at a time.

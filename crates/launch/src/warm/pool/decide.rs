@@ -4,8 +4,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
-use hotstart_model::Starter;
-
 use super::account::{Account, Rest, Verdict};
 use super::health::Health;
 use super::places::{Id, Places, Why};
@@ -174,9 +172,8 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
             self.compare()?;
         }
         let key = key::of_exe(spec, &self.asked, start.exe);
-        // `not` has a child in each run, after which no process is used again.
-        let is_not = policy.starter(&spec.program) == Some(Starter::Not);
-        let resets = policy.may_reset(spec) && !is_not && self.health.resets_next();
+        // A tool that starts others leaves children after each run.
+        let resets = policy.may_reset(spec) && !policy.follows(&spec.program) && self.health.resets_next();
         let step = self.in_turn(&key, resets, start, waiting);
         if let Some(step) = step.or_else(|| self.at_hand(&key, resets, start, waiting)) {
             return Ok(step);

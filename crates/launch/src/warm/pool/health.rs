@@ -203,11 +203,6 @@ impl Health {
         self.shows_number |= why == Retirement::Number;
         *self.retired.entry(why).or_default() += 1;
         self.since.runs += 1;
-        if why == Retirement::Children && !doubts.of_children() {
-            // A test's driver with its stages. Its other runs, as the frontend, can be reset, and are most of all in a compiler's tests.
-            self.is_trial = false;
-            return;
-        }
         self.since.retired += 1;
         let Since { runs, retired, reset } = self.since;
         let least = if reset == 0 { RETIRED_ALL } else { RETIRED_MIN };
@@ -266,10 +261,10 @@ mod tests {
         assert_eq!(often.stopped, Some(Stopped::Retires(Retirement::Threads)));
         let mut seldom = Health::default();
         for run in 0..1000 {
-            if run % 20 == 0 { seldom.retired(0b100, NONE) } else { seldom.was_reset(false, 0) }
+            if run % 20 == 0 { seldom.retired(0b10, NONE) } else { seldom.was_reset(false, 0) }
         }
         assert_eq!(seldom.stopped, None);
-        assert_eq!(seldom.retired[&Retirement::Timers], 50);
+        assert_eq!(seldom.retired[&Retirement::Children], 50);
     }
 
     #[test]
@@ -294,20 +289,12 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_whose_stages_are_known_goes_on() {
-        let mut record = Health::default();
-        (0..100).for_each(|_| record.retired(0b10, NONE));
-        assert_eq!(record.stopped, None);
-        assert_eq!(record.retired[&Retirement::Children], 100);
-    }
-
-    #[test]
     fn a_driver_tries_again_soon() {
-        let (mut record, children) = (Health::default(), Doubts::new(wire::RUN_CHILDREN));
-        (0..2).for_each(|_| record.retired(0b10, children));
+        let mut record = Health::default();
+        (0..2).for_each(|_| record.retired(0b10, NONE));
         let mut forks = || {
             let forks = (0..5000).take_while(|_| !record.resets_next()).count();
-            record.retired(0b10, children);
+            record.retired(0b10, NONE);
             forks
         };
         assert_eq!([forks(), forks(), forks()], [4, 8, 16]);
