@@ -208,12 +208,40 @@ static int is_beside_target(long directory, const char *path, dev_t device)
     return is_beside;
 }
 
+/* Looks at a link on this device by the directory that it lies in, if that is on the same one. It needs no descriptor, so threads may be
+ * there: a compiler that builds a module in a thread reads the links of its descriptors. Returns whether it has looked. */
+static int look_by_directory(const char *path, dev_t device)
+{
+    struct statfs system;
+    struct stat place;
+    char directory[256];
+    size_t length = 0, end = 0;
+    for (; path[length]; length++) {
+        if (length == sizeof directory)
+            return 0;
+        directory[length] = path[length];
+        if (path[length] == '/')
+            end = length + 1;
+    }
+    if (end == 0 || end == length || end == sizeof directory)
+        return 0;
+    directory[end] = 0;
+    if (HS_SYS(SYS_newfstatat, AT_FDCWD, directory, &place, 0) != 0 || place.st_dev != device ||
+        HS_SYS(SYS_statfs, directory, &system) != 0 || system.f_type == FUSE_MAGIC)
+        return 0;
+    if (look_at((long)system.f_type, -1, path, 0))
+        note(device);
+    return 1;
+}
+
 /* Looks at what has this name, or at the link that has it: by its device, if that is known. */
 static void look_on_device(long directory, const char *path, int follows)
 {
     struct stat file;
     const long found = HS_SYS(SYS_newfstatat, directory, path, &file, follows ? 0 : AT_SYMLINK_NOFOLLOW);
     if (found == -ENOENT || (found == 0 && (is_known(file.st_dev) || is_beside_target(directory, path, file.st_dev))))
+        return;
+    if (found == 0 && !follows && (int)directory == AT_FDCWD && look_by_directory(path, file.st_dev))
         return;
     open_name(directory, path, follows ? 0 : O_NOFOLLOW);
 }

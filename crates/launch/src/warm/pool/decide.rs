@@ -259,7 +259,7 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
         let bit = if start.policy.clones == Clones::None { 0 } else { bit_of(start.spec.argv.len()) };
         let id = self.nearest_worker(key, bit, start.here)?;
         let mut unit = self.workers.take(id)?;
-        let begins_late = !self.health.shows_number && stem.is_some_and(|stem| stem.knows_more(&unit, bit));
+        let begins_late = !self.health.renumbers() && stem.is_some_and(|stem| stem.knows_more(&unit, bit));
         unit.missed += u32::from(begins_late);
         let is_over = start.policy.clones == Clones::Each && unit.runs >= RUNS_EACH;
         let is_outdone = unit.missed > if unit.knows.learned == 0 { 0 } else { MISSED_MAX };
@@ -348,7 +348,7 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
         let Policy { clones, workers_at_once, .. } = *start.policy;
         let is_worth_it = clones == Clones::OfLearned && workers_at_once >= MANY_WORKERS;
         if !is_worth_it
-            || self.health.shows_number
+            || self.health.renumbers()
             || !self.workers.is_in_use(key)
             || !self.stems.are_hoped_for(key)
         {

@@ -170,7 +170,7 @@ impl<'p, M: Make> Lease<'p, M> {
         // The tool's children are in this group, and must not be missed if this process is killed now.
         slot.enter(Entry { pid, pgid });
         held.unit.asked_on = affinity::current();
-        let how = How { audit: audited, near, renumber: self.tool.shows_number() };
+        let how = How { audit: audited, near, renumber: self.tool.renumbers() };
         match held.unit.process.start(spec, how) {
             Ok(()) => {
                 let now = held.unit.process.pid();
@@ -347,9 +347,7 @@ impl<M: Make> ActiveRun<'_, M> {
                 None
             }
             Ended::Reset { differs, at_point, children, knows, has_shown, .. } => {
-                if *has_shown {
-                    tool.has_shown_number();
-                }
+                tool.ran_numbered(*has_shown);
                 tool.was_reset(audited, *differs, *at_point, *children).then_some((*at_point, *knows))
             }
             Ended::Process { retired, doubts } => {

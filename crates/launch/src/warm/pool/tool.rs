@@ -339,14 +339,14 @@ impl<M: Make> Tool<M> {
         self.lock().workers.renumbered(id, pid);
     }
 
-    /// Returns whether a run of this tool has looked at its process number.
-    pub(super) fn shows_number(&self) -> bool {
-        self.lock().health.shows_number
+    /// Returns whether the next run gets a process number of its own.
+    pub(super) fn renumbers(&self) -> bool {
+        self.lock().health.renumbers()
     }
 
-    /// Records a run that has looked at its process number.
-    pub(super) fn has_shown_number(&self) {
-        self.lock().health.shows_number = true;
+    /// Records whether a run has looked at its process number.
+    pub(super) fn ran_numbered(&self, looked: bool) {
+        self.lock().health.ran_numbered(looked);
     }
 
     /// Counts a clone that was made.
@@ -359,8 +359,7 @@ impl<M: Make> Tool<M> {
         let is_wanted = {
             let mut state = self.lock();
             state.stems.ran(&unit.key, unit.knows);
-            let may_be =
-                state.health.stopped.is_none() && state.unfit.is_none() && !state.health.shows_number;
+            let may_be = state.health.stopped.is_none() && state.unfit.is_none() && !state.health.renumbers();
             may_be
                 && match policy.clones {
                     Clones::None => false,
