@@ -14,7 +14,11 @@ const ROUNDS: usize = 5;
 fn tool() -> Victim {
     let dir = tempfile::tempdir().unwrap();
     let program = dir.path().canonicalize().unwrap().join("gated");
-    compile(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/tests/gated.c")), &program, &[]);
+    compile(
+        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/runtime/tests/gated.c")),
+        &program,
+        &["-pthread"],
+    );
     Victim { dir, program }
 }
 
@@ -117,5 +121,18 @@ fn a_process_that_waits_has_neither_the_tools_name_nor_its_command_line() {
                 }
             }
         }
+    }
+}
+
+/// A compiler that builds a module in a thread asks which files its descriptors are. That tells nothing of the process; `/proc/self` does.
+#[test]
+fn links_of_descriptors_are_read_in_threads_without_a_doubt() {
+    agrees("links");
+    let tool = tool();
+    let launcher = resetting_launcher(&["gated"]);
+    let is_doubtful = |args: &[&str]| start(&launcher, &tool, &case(args)).1.doubtful;
+    assert!((0..ROUNDS).all(|_| !is_doubtful(&["links"])));
+    for shows in ["/proc/self", "/proc/thread-self", "/proc/self/fd/62", "/proc/self/ns/pid"] {
+        assert!(is_doubtful(&["links", shows]), "{shows}");
     }
 }

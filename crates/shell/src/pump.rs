@@ -26,7 +26,7 @@ use hotstart_filecheck::MAX_INPUT;
 /// only where a process that escaped still holds one.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 const CHUNK: usize = 8192;
-/// What a stage writes at a time if it writes word by word, as LLVM's tools write diagnostics and `clang -###` its commands: less than this.
+/// A stage that writes less than this at a time writes word by word, as LLVM's tools write diagnostics and `clang -###` its commands.
 const WORDS: usize = 256;
 /// How long to let such a stage write on before the next look. Each write to a pipe whose reader waits wakes that reader, which costs both
 /// processes several microseconds.

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -175,6 +176,29 @@ static int registers(void)
 }
 #endif
 
+static void *read_links(void *more)
+{
+    char text[4096], path[64];
+    const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    const ssize_t length = readlink(path, text, sizeof text - 1);
+    show("descriptor", length);
+    printf("%.*s\n", length < 0 ? 0 : (int)length, text);
+    show("own program", readlink("/proc/self/exe", text, sizeof text) > 0);
+    show("none", readlink("/proc/self/fd/50", text, sizeof text));
+    if (more)
+        show("more", readlink(more, text, sizeof text) > 0);
+    return NULL;
+}
+
+/* As a compiler does that builds a module in a thread. */
+static void links_in_thread(char *more)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, read_links, more) == 0)
+        pthread_join(thread, NULL);
+}
+
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "";
@@ -195,6 +219,8 @@ int main(int argc, char **argv)
         in_arguments();
     else if (strcmp(how, "memory") == 0)
         in_memory();
+    else if (strcmp(how, "links") == 0)
+        links_in_thread(argv[2]);
     else if (strcmp(how, "name") == 0)
         by_name();
     else
