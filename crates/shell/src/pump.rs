@@ -9,7 +9,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -26,11 +26,6 @@ use hotstart_filecheck::MAX_INPUT;
 /// only where a process that escaped still holds one.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 const CHUNK: usize = 8192;
-/// A stage that writes less than this at a time writes word by word, as LLVM's tools write diagnostics and `clang -###` its commands.
-const WORDS: usize = 256;
-/// How long to let such a stage write on before the next look. Each write to a pipe whose reader waits wakes that reader, which costs both
-/// processes several microseconds.
-const GATHER: Duration = Duration::from_micros(200);
 
 /// A descriptor to move bytes through, or to watch.
 pub(crate) struct Port {
@@ -286,30 +281,13 @@ impl Pump<'_, '_> {
         // POLLHUP alone may come while the pipe still holds its last bytes: only a read shows the end.
         let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         let mut kept = Vec::with_capacity(self.ports.len());
-        let mut trickles = false;
         for (mut port, ready) in std::mem::take(&mut self.ports).into_iter().zip(ready) {
-            let before = self.gathered(&port);
             if !ready || !self.advance(&mut port, &mut kept)? {
-                let got = self.gathered(&port).saturating_sub(before);
-                trickles |= ready && got > 0 && got < WORDS;
                 kept.push(port);
             }
         }
         self.ports = kept;
-        if trickles {
-            std::thread::sleep(GATHER);
-        }
         Ok(true)
-    }
-
-    /// Returns how many bytes were read from a port that nobody but us waits for.
-    fn gathered(&self, port: &Port) -> usize {
-        match &port.role {
-            Role::Stdout(stage) => self.stages[*stage].stdout.len(),
-            Role::Stderr(stage) => self.stages[*stage].stderr.len(),
-            Role::Input(_, data) => data.len(),
-            Role::Feed(..) | Role::Capture(_) | Role::Exit => 0,
-        }
     }
 
     /// Moves bytes through one port, and returns whether it is finished. A native stage with all its input adds ports.

@@ -190,7 +190,12 @@ impl<'p, M: Make> Lease<'p, M> {
         }
     }
 
+    /// Gives a process back that its start did not use. A clone that has not run at all believes that its number is that of the run that it
+    /// was made for, and a later run would find it older than commands before: it ends.
     fn give_back_unused(&self, held: Held<M::Worker>) {
+        if held.unit.runs == 0 {
+            return held.retire(Why::Gone);
+        }
         let last_use = held.unit.last_use();
         self.tool.give_back_worker(held, last_use);
     }

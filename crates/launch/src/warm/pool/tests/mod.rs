@@ -101,6 +101,18 @@ fn once_a_process_has_learned_the_others_are_clones() {
     assert_eq!(trial.alive(), [0, 0]);
 }
 
+/// It is as new only for the run that it was made for.
+#[test]
+fn a_clone_that_its_start_did_not_use_ends() {
+    let trial = Trial::new(policy());
+    let mut spec = spec("a", 0, true);
+    trial.start(&spec).unwrap().run.unwrap().finish(&learned(0, KNOWS));
+    let _known = trial.start(&spec).unwrap();
+    spec.cwd = std::path::Path::new("/nowhere").into();
+    assert!(trial.start(&spec).is_err());
+    assert_eq!((trial.alive(), statistics(&trial).clones), ([1, 2], 1), "the one in use, and the stem");
+}
+
 #[test]
 fn a_clone_that_is_unlike_ends_all_clones() {
     let trial = Trial::new(policy());
