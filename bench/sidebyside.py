@@ -90,6 +90,26 @@ class PeakSampler(threading.Thread):
                 self.kib = int(found[0].split()[1])
 
 
+def pair(lit, hotstart, cache):
+    """lit and hotstart, which keeps what it learns in the directory `cache` only."""
+    for path in (lit, hotstart):
+        if not os.path.exists(path):
+            raise SetupError(f"no {path}; run `make build venv`")
+    runner = hotstart_runner(os.path.abspath(hotstart), os.path.join(os.path.dirname(lit), "python"))
+    runner.environment["HOTSTART_CACHE_DIR"] = cache
+    return lit_runner(lit), runner
+
+
+def compare(runners, rounds, arguments, directory):
+    """Runs both in turns, `rounds` times each, and says how each run went. Their logs go to `directory`."""
+    comparison = Comparison()
+    for number, runner in interleaved(runners, rounds):
+        comparison.add(run_once(runner, arguments, directory, f"{runner.name}-{number}"))
+        last = comparison.runs[runner.name][-1]
+        print(f"round {number + 1}: {runner.name:<9}{last.wall:9.2f} s wall {last.cpu:9.2f} s CPU", flush=True)
+    return comparison
+
+
 def run_once(runner, arguments, directory, label):
     """Runs `runner` with `arguments`, keeping LABEL.json and LABEL.log in `directory`."""
     report = os.path.join(directory, label + ".json")
