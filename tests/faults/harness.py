@@ -22,6 +22,11 @@ REPOSITORY = os.path.dirname(os.path.dirname(HERE))
 TARGET = os.environ.get("CARGO_TARGET_DIR") or os.path.join(REPOSITORY, "target")
 HOTSTART = os.path.abspath(os.environ.get("HOTSTART_BINARY") or os.path.join(TARGET, "release", "hotstart"))
 PYTHON = os.environ.get("HOTSTART_LIT_PYTHON") or os.path.join(REPOSITORY, ".venv", "bin", "python")
+# Whoever runs these tests in the background of a script ignores some signals, and a runner does not stop by what it ignores.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for _number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+    signal.signal(_number, signal.SIG_DFL)
+
 # Seconds after which a test has waited in vain.
 PATIENCE = 40
 MODES = ["--start=cold", "--start=fork", "--start=rewind"]

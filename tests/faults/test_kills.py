@@ -9,12 +9,14 @@ from test_ends import FATAL
 # The Rust runtime ignores SIGPIPE, and hotstart SIGXFSZ. Rust has a handler for SIGSEGV and SIGBUS, which detects a stack
 # overflow and goes on after a signal for which there is no fault; a second one ends the process.
 IGNORED = {signal.SIGPIPE, signal.SIGXFSZ, signal.SIGSEGV, signal.SIGBUS}
+# Python ignores SIGPIPE and SIGXFSZ; SIGINT is ignored in helpers as in lit's workers.
+ENDS_PYTHON = [number for number in FATAL if number not in {signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT}]
 # A test that failed warm and passes cold may be told as flaky; it never fails.
 NOT_FAILED = ("PASS", "FLAKYPASS")
 
 
 class Kills(Faults):
-    def begin(self, *options, lines=("%tool once {}",), before=3, config=""):
+    def begin(self, *options, lines=("%tool once {}",), before=3, config="", wrapper=()):
         """Starts a run of which one test waits in the tool, after `before` tests that ran it."""
         gate = self.gate()
         for number in range(before):
@@ -24,7 +26,7 @@ class Kills(Faults):
         if config:
             self.file("suite/lit.cfg.py", CONFIG.format(tool=self.tool) + config)
         results = self.path("results.json")
-        process = self.start("-j1", "--verify=0", "-o", results, *options)
+        process = self.start("-j1", "--verify=0", "-o", results, *options, wrapper=wrapper)
         return process, gate, self.await_begun(gate), results
 
     def finish(self, process, gate, results):
@@ -130,15 +132,15 @@ class WorkerKilled(Kills):
 
 
 class GuardKilled(Kills):
-    def test_guard_killed_changes_nothing(self):
-        for mode in MODES:
-            with self.subTest(mode):
+    def test_guard_ended_by_any_signal_changes_nothing(self):
+        for mode, number in [(mode, signal.SIGKILL) for mode in MODES] + [("--start=rewind", number) for number in FATAL]:
+            with self.subTest(mode, number=number):
                 self.doCleanups()
                 self.setUp()
                 process, gate, tool, results = self.begin(mode)
                 guards = of_role(process.pid, "guard")
                 self.assertEqual(len(guards), 1)
-                os.kill(guards[0], signal.SIGKILL)
+                os.kill(guards[0], number)
                 run = self.finish(process, gate, results)
                 self.check_sane(run)
                 self.assertEqual(set(self.codes(run).values()), {"PASS"}, run)
@@ -190,7 +192,7 @@ config.test_format = Own()
 
     def test_helper_killed_while_it_runs_a_test(self):
         """Of a format written in Python."""
-        for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV):
+        for number in ENDS_PYTHON:
             with self.subTest(number):
                 self.doCleanups()
                 self.setUp()
@@ -219,7 +221,7 @@ config.test_format = Own()
         return self.ended(process)
 
     def test_helper_killed_while_it_evaluates_a_config(self):
-        for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGHUP):
+        for number in ENDS_PYTHON:
             with self.subTest(number):
                 self.doCleanups()
                 self.setUp()
@@ -251,6 +253,20 @@ class RunnerEnds(Kills):
                         self.assertEqual(run.code, 0, run)
                     else:
                         self.assertEqual(run.code, -number, run)
+                    self.check_nothing_left()
+
+    def test_signal_that_is_ignored_does_not_stop_the_runner(self):
+        for mode in MODES:
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGALRM):
+                with self.subTest(mode, number=number):
+                    self.doCleanups()
+                    self.setUp()
+                    ignoring = ("env", "--ignore-signal=" + signal.Signals(number).name.removeprefix("SIG"))
+                    process, gate, tool, results = self.begin(mode, before=1, wrapper=ignoring)
+                    process.send_signal(number)
+                    run = self.finish(process, gate, results)
+                    self.assertEqual(run.code, 0, run)
+                    self.assertEqual(set(self.codes(run).values()), {"PASS"}, run)
                     self.check_nothing_left()
 
     def test_runner_ends_while_a_config_is_evaluated(self):

@@ -11,10 +11,9 @@ use std::process::ExitCode;
 
 use hotstart_inputs::{VerdictsReport, verdicts_report};
 use hotstart_launch::cache_directory;
-use hotstart_report::Sink;
 use hotstart_shell::{PassesReport, passes_directory, passes_report, remove_damaged_passes};
 
-use crate::exit_code;
+use crate::exit_code::{self, refused, said};
 
 pub(crate) const HELP: &str = "\
 usage: hotstart cache stats|clear|verify
@@ -133,17 +132,4 @@ fn files(dir: &Path) -> Vec<PathBuf> {
         }
     }
     found
-}
-
-fn said(text: &str, code: u8) -> ExitCode {
-    let mut out = Sink::stdout();
-    out.put(text);
-    exit_code::written(&mut out, code)
-}
-
-fn refused(text: &str) -> ExitCode {
-    let mut err = Sink::stderr();
-    err.put(text);
-    err.flush();
-    exit_code::exit(exit_code::ERROR)
 }

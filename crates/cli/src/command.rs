@@ -4,11 +4,10 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use hotstart_report::Sink;
-
 use crate::args::commands::Command;
 use crate::args::completions::Shell;
 use crate::args::man;
+use crate::exit_code::{refused, said};
 use crate::{ab, cache, doctor, exec, exit_code, filecheck, lit, version};
 
 /// The commands. The table of options has those of `lit`, so it has no text here.
@@ -102,10 +101,10 @@ pub fn run(args: &[OsString]) -> ExitCode {
         Some("completions") => completions(&rest[1..]),
         Some("man") => man(&rest[1..]),
         Some("--version" | "-V") => match rest.get(1).map(|word| word.to_string_lossy()).as_deref() {
-            Some("--verbose" | "-v") => said(&version::verbose()),
-            _ => said(&version::short()),
+            Some("--verbose" | "-v") => said(&version::verbose(), exit_code::SUCCESS),
+            _ => said(&version::short(), exit_code::SUCCESS),
         },
-        Some("--help" | "-h" | "help") => said(&usage()),
+        Some("--help" | "-h" | "help") => said(&usage(), exit_code::SUCCESS),
         Some(other) => refused(&format!("hotstart: there is no command '{other}'\n\n{}", usage())),
         None => refused(&usage()),
     }
@@ -117,7 +116,7 @@ fn completions(args: &[OsString]) -> ExitCode {
         _ => None,
     };
     match shell {
-        Some(shell) => said(&shell.completions(&COMMANDS)),
+        Some(shell) => said(&shell.completions(&COMMANDS), exit_code::SUCCESS),
         None => refused(COMPLETIONS_HELP),
     }
 }
@@ -132,17 +131,4 @@ fn man(args: &[OsString]) -> ExitCode {
             file.display()
         )),
     }
-}
-
-fn said(text: &str) -> ExitCode {
-    let mut out = Sink::stdout();
-    out.put(text);
-    exit_code::written(&mut out, exit_code::SUCCESS)
-}
-
-fn refused(text: &str) -> ExitCode {
-    let mut err = Sink::stderr();
-    err.put(text);
-    err.flush();
-    exit_code::exit(exit_code::ERROR)
 }

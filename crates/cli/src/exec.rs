@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use hotstart_exec::{Answer, Met, ServeError, Settings, SocketDir};
 use hotstart_launch::{Choice, Policy, signals};
-use hotstart_report::Sink;
 
+use crate::exit_code::said;
 use crate::{compdb, exit_code};
 
 pub(crate) const EXEC_HELP: &str = "\
@@ -63,7 +63,7 @@ pub fn enter(args: &[OsString]) -> Option<ExitCode> {
 
 fn exec(args: &[OsString]) -> ExitCode {
     match args.first().and_then(|word| word.to_str()) {
-        Some("-h" | "--help") => said(EXEC_HELP),
+        Some("-h" | "--help") => said(EXEC_HELP, exit_code::SUCCESS),
         Some("--compdb") => compdb::run(&args[1..]),
         Some("--install") => install(&args[1..]),
         Some("--uninstall") => uninstall(&args[1..]),
@@ -82,7 +82,10 @@ fn exec(args: &[OsString]) -> ExitCode {
 fn install(args: &[OsString]) -> ExitCode {
     let [directory, tools @ ..] = args else { return warn("exec", "--install: into which directory?") };
     match hotstart_exec::install(directory.as_ref(), tools) {
-        Ok(made) => said(&made.iter().map(|path| format!("{}\n", path.display())).collect::<String>()),
+        Ok(made) => said(
+            &made.iter().map(|path| format!("{}\n", path.display())).collect::<String>(),
+            exit_code::SUCCESS,
+        ),
         Err(error) => {
             warn("exec", &format!("cannot install into '{}': {error}", directory.to_string_lossy()))
         }
@@ -92,9 +95,10 @@ fn install(args: &[OsString]) -> ExitCode {
 fn uninstall(args: &[OsString]) -> ExitCode {
     let [directory] = args else { return warn("exec", "--uninstall: from which directory?") };
     match hotstart_exec::uninstall(directory.as_ref()) {
-        Ok(gone) => {
-            said(&gone.iter().map(|path| format!("removed {}\n", path.display())).collect::<String>())
-        }
+        Ok(gone) => said(
+            &gone.iter().map(|path| format!("removed {}\n", path.display())).collect::<String>(),
+            exit_code::SUCCESS,
+        ),
         Err(error) => {
             warn("exec", &format!("cannot uninstall from '{}': {error}", directory.to_string_lossy()))
         }
@@ -106,7 +110,7 @@ fn warm(tools: &[OsString]) -> ExitCode {
         .map_err(|error| error.to_string())
         .and_then(|socket_dir| hotstart_exec::warm_up(&socket_dir, tools).map_err(|error| error.to_string()));
     match warmed {
-        Ok(met) => said(&met.iter().map(line).collect::<String>()),
+        Ok(met) => said(&met.iter().map(line).collect::<String>(), exit_code::SUCCESS),
         Err(error) => warn("server", &error),
     }
 }
@@ -127,14 +131,16 @@ fn server(args: &[OsString]) -> ExitCode {
         ["status", "--json"] => ask(|socket_dir| hotstart_exec::status(socket_dir, true)),
         ["stop"] => ask(|socket_dir| {
             let ended = |_| Answer::Text("the server ended\n".into());
-            hotstart_exec::stop(socket_dir, |text| _ = said(text)).map(|answer| match answer {
-                Answer::Text(text) => ended(text),
-                none => none,
+            hotstart_exec::stop(socket_dir, |text| _ = said(text, exit_code::SUCCESS)).map(|answer| {
+                match answer {
+                    Answer::Text(text) => ended(text),
+                    none => none,
+                }
             })
         }),
         ["run"] => run(false),
         ["run", "--detached"] => run(true),
-        ["-h" | "--help"] => said(SERVER_HELP),
+        ["-h" | "--help"] => said(SERVER_HELP, exit_code::SUCCESS),
         _ => warn("server", "say status, warm, stop or run; see --help"),
     }
 }
@@ -145,10 +151,9 @@ fn ask(question: impl FnOnce(&SocketDir) -> std::io::Result<Answer>) -> ExitCode
         Err(error) => return warn("server", &error.to_string()),
     };
     match question(&socket_dir) {
-        Ok(Answer::Text(text)) => said(&text),
+        Ok(Answer::Text(text)) => said(&text, exit_code::SUCCESS),
         Ok(Answer::None) => {
-            said(&format!("no server runs in {}\n", socket_dir.directory().display()));
-            exit_code::exit(exit_code::FAILURE)
+            said(&format!("no server runs in {}\n", socket_dir.directory().display()), exit_code::FAILURE)
         }
         Err(error) => warn("server", &format!("cannot ask it: {error}")),
     }
@@ -209,16 +214,6 @@ fn number(name: &str) -> Result<Option<u64>, String> {
     number.map(Some).ok_or_else(|| format!("{name}: '{value}' is not a number of that kind"))
 }
 
-fn said(text: &str) -> ExitCode {
-    let mut out = Sink::stdout();
-    out.put(text);
-    out.flush();
-    exit_code::exit(exit_code::SUCCESS)
-}
-
 fn warn(command: &str, text: &str) -> ExitCode {
-    let mut err = Sink::stderr();
-    err.line(&format!("hotstart {command}: {text}"));
-    err.flush();
-    exit_code::exit(exit_code::ERROR)
+    exit_code::refused(&format!("hotstart {command}: {text}\n"))
 }

@@ -16,6 +16,21 @@ pub fn exit(code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
+/// Prints `text`. Returns `code`, or [`ERROR`] if it could not be written.
+pub fn said(text: &str, code: u8) -> ExitCode {
+    let mut out = Sink::stdout();
+    out.put(text);
+    written(&mut out, code)
+}
+
+/// Prints why a command was not done, and returns [`ERROR`].
+pub fn refused(text: &str) -> ExitCode {
+    let mut err = Sink::stderr();
+    err.put(text);
+    err.flush();
+    exit(ERROR)
+}
+
 /// Flushes standard output. If any of it was lost, reports that and returns [`ERROR`].
 pub fn written(out: &mut Sink, code: u8) -> ExitCode {
     let Some(why) = lost(out) else { return exit(code) };

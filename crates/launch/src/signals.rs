@@ -3,8 +3,15 @@
 //!
 //! Every test process ignores SIGINT, because lit's workers ignore it and children inherit that. Linux still queues a signal
 //! that is both ignored and blocked. So the runner can ignore it for its children and receive it here.
+//!
+//! A signal that the caller of the runner ignores (`nohup`, `&` in a script) does not stop the runner, as it does not stop lit.
+
+use std::sync::OnceLock;
 
 use crate::sys::signal;
+
+/// The stop signals that were not ignored when this process began.
+static STOPS: OnceLock<Vec<i32>> = OnceLock::new();
 
 /// A request by the user or the system to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,18 +25,20 @@ pub enum Stop {
 /// Takes over the stop signals. Call it in `main` before any thread is started. A write beyond the limit on file size
 /// (SIGXFSZ) becomes an error of the writer. Children get the default action of that signal.
 pub fn take_over() {
+    STOPS.get_or_init(|| STOP_SIGNALS.into_iter().filter(|&number| !signal::is_ignored(number)).collect());
     signal::ignore(libc::SIGINT);
     signal::ignore(libc::SIGXFSZ);
     signal::block(&stop_set());
 }
 
-/// Like [`take_over`], but children inherit this process's action for SIGINT: for a server, whose jobs are not tests.
+/// Like [`take_over`], but children inherit this process's action for SIGINT: for a server, whose jobs are not tests. Each of
+/// the signals stops it, since the client that started it may have ignored them for its own job.
 pub fn hold() {
     signal::ignore(libc::SIGXFSZ);
     signal::block(&stop_set());
 }
 
-/// Blocks until a stop signal comes. [`take_over`] or [`hold`] must have been called.
+/// Blocks until a stop signal comes, for ever if all are ignored. [`take_over`] or [`hold`] must have been called.
 pub fn wait_for_stop() -> Stop {
     match signal::wait(&stop_set()) {
         libc::SIGINT => Stop::Interrupt,
@@ -42,9 +51,11 @@ pub fn die_of(signal: i32) -> ! {
     signal::die_of(signal)
 }
 
+const STOP_SIGNALS: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+
 fn stop_set() -> libc::sigset_t {
     let mut set = signal::empty_set();
-    for number in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+    for &number in STOPS.get().map_or(&STOP_SIGNALS[..], Vec::as_slice) {
         signal::add(&mut set, number);
     }
     set

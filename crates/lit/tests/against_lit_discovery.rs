@@ -130,7 +130,7 @@ fn worded(diagnostic: &Diagnostic) -> String {
     let kind = match diagnostic.severity {
         Severity::Debug => "debug",
         Severity::Note => "note",
-        Severity::Warning => "warning",
+        Severity::Warning | Severity::Doubt => "warning",
         Severity::Error => "error",
         Severity::Fatal => "fatal",
     };

@@ -13,6 +13,8 @@ pub enum Severity {
     Note,
     /// Counted; does not change the exit code.
     Warning,
+    /// A warning that warm and cold runs of a test, or a run and what is remembered of it, disagree. Quiet runs show it, too.
+    Doubt,
     /// Counted; the run ends with exit code 2.
     Error,
     /// The run gave up the part that it concerns; exit code 2.

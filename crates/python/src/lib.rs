@@ -12,6 +12,7 @@ mod exception;
 pub mod getopt;
 pub mod glob;
 pub mod json;
+pub mod locale;
 pub mod number;
 pub mod path;
 pub mod re;

@@ -31,7 +31,7 @@ impl Shown {
 /// The least serious diagnostics to show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DiagnosticLevel {
-    /// Errors only.
+    /// Errors, and doubts about a verdict.
     Error,
     /// Warnings too.
     Warning,
@@ -44,7 +44,7 @@ impl DiagnosticLevel {
     /// Returns whether a diagnostic of this severity is shown. Debug messages have a switch of their own.
     pub(crate) fn shows(self, severity: Severity) -> bool {
         let least = match self {
-            DiagnosticLevel::Error => Severity::Error,
+            DiagnosticLevel::Error => Severity::Doubt,
             DiagnosticLevel::Warning => Severity::Warning,
             DiagnosticLevel::Note => Severity::Note,
         };

@@ -32,7 +32,7 @@ impl Diagnostics {
     pub fn take(&mut self, diagnostic: &Diagnostic, levels: &Levels) {
         match diagnostic.severity {
             Severity::Debug | Severity::Note => {}
-            Severity::Warning => self.counts.warnings += 1,
+            Severity::Warning | Severity::Doubt => self.counts.warnings += 1,
             Severity::Error | Severity::Fatal => self.counts.errors += 1,
         }
         let shown = match diagnostic.severity {
@@ -61,7 +61,7 @@ impl Diagnostics {
         let kind = match (diagnostic.severity, dialect) {
             (Severity::Debug, Dialect::V23) => "debug",
             (Severity::Debug, Dialect::V19) | (Severity::Note, _) => "note",
-            (Severity::Warning, _) => "warning",
+            (Severity::Warning | Severity::Doubt, _) => "warning",
             (Severity::Error, _) => "error",
             (Severity::Fatal, _) => "fatal",
         };
@@ -99,11 +99,11 @@ mod tests {
         let captured = Captured::default();
         let mut diagnostics = Diagnostics::new("lit", captured.sink());
         let levels = Levels { diagnostics: DiagnosticLevel::Error, ..Levels::default() };
-        for severity in [Severity::Debug, Severity::Note, Severity::Warning, Severity::Error, Severity::Fatal]
-        {
+        use Severity::{Debug, Doubt, Error, Fatal, Note, Warning};
+        for severity in [Debug, Note, Warning, Doubt, Error, Fatal] {
             diagnostics.take(&diagnostic(severity, None), &levels);
         }
-        assert_eq!(captured.text(), "lit: error: what\nlit: fatal: what\n");
-        assert_eq!(diagnostics.counts(), DiagnosticCounts { errors: 2, warnings: 1 });
+        assert_eq!(captured.text(), "lit: warning: what\nlit: error: what\nlit: fatal: what\n");
+        assert_eq!(diagnostics.counts(), DiagnosticCounts { errors: 2, warnings: 2 });
     }
 }

@@ -188,7 +188,7 @@ fn tell_second_run(run: &Run<'_>, job: JobId) {
          fails wherever it runs twice, as it leaves something outside its %t files, run it with --cold.",
         run.source.label(job)
     );
-    run.tell(Severity::Warning, text);
+    run.tell(Severity::Doubt, text);
 }
 
 /// Confirms a failure: only the cold run's result counts.
@@ -304,7 +304,7 @@ pub(crate) fn fault(run: &Run<'_>, job: JobId, warm: &[&Ran], found: &Difference
         "a fault of hotstart, not of the test: {label}: started warm and cold, it differs in {what}. The cold run \
          counts, and its tools are started cold from now on. Please report this.\n--- warm\n{first}\n--- cold\n{second}\n---"
     );
-    run.tell(if run.checks.parity { Severity::Error } else { Severity::Warning }, text);
+    run.tell(if run.checks.parity { Severity::Error } else { Severity::Doubt }, text);
 }
 
 #[cfg(test)]

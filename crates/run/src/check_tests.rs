@@ -118,7 +118,7 @@ fn of_failures_that_differ_the_cold_one_counts() {
         let (checks, executor) =
             (Checks::sampled(0.0), FakeExecutor::new(vec![warm.clone()], vec![cold.clone()]));
         let stays = ended(&executor, &checks);
-        assert_eq!((stays.verdict(), stays.told[0].0), (verdict, Severity::Warning));
+        assert_eq!((stays.verdict(), stays.told[0].0), (verdict, Severity::Doubt));
         assert_eq!((executor.quarantined(), checks.counts().faults), (1, 1));
         for (warm, cold) in
             [(vec![warm.clone(), cold.clone()], vec![cold.clone()]), (vec![warm.clone()], vec![cold, warm])]
@@ -146,7 +146,7 @@ fn a_pass_that_is_chosen_counts_as_the_cold_run_has_it_and_its_tools_are_given_u
     let checks = Checks::sampled(1.0);
     let executor = FakeExecutor::new(vec![wrote(0, "same")], vec![wrote(1, "same")]);
     let ended = ended(&executor, &checks);
-    assert_eq!((ended.verdict(), ended.told[0].0), (Verdict::FAIL, Severity::Warning));
+    assert_eq!((ended.verdict(), ended.told[0].0), (Verdict::FAIL, Severity::Doubt));
     assert!(ended.message().contains("The cold run counts"), "{}", ended.message());
     assert_eq!((executor.quarantined(), made(&executor)), (1, (2, 1 + MORE_COLD_RUNS as usize)));
     assert_eq!(checks.counts(), CheckCounts { compared: 1, faults: 1, ..CheckCounts::default() });

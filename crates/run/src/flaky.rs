@@ -94,8 +94,8 @@ impl Cause {
                 format!("The test is nondeterministic by itself: {failed} of {runs} cold runs failed.")
             }
             Cause::Warm(runs) => format!(
-                "That is a fault of hotstart, not of the test: a second warm run failed in the same way, and {runs} cold \
-                 runs did not. The cold run counts, and its tools are started cold from now on. Please report this."
+                "Most likely that is a fault of hotstart, not of the test: a second warm run failed in the same way, and \
+                 {runs} cold runs did not. The cold run counts, and its tools are started cold from now on. Please report this."
             ),
             Cause::Doubtful(runs) => format!(
                 "A second warm run failed in the same way, and {runs} cold runs did not. Its warm starts make calls that \
@@ -141,7 +141,7 @@ pub(crate) fn report(run: &Run<'_>, found: &Contradiction<'_>, trials: &Trials<'
     text.push_str(&earlier(run, &visits));
     text.push_str(&replay(run, found.job, &visits));
     text.push_str("\n---");
-    let severity = if is_fault && run.checks.is_parity() { Severity::Error } else { Severity::Warning };
+    let severity = if is_fault && run.checks.is_parity() { Severity::Error } else { Severity::Doubt };
     run.tell(severity, text.clone());
     Doubt { text }
 }

@@ -297,7 +297,7 @@ impl Expected {
              pass. Its run counts. Nothing is remembered of the suite {} any more, until `hotstart cache clear`. Please report this.",
             self.suite
         );
-        run.tell(Severity::Warning, text);
+        run.tell(Severity::Doubt, text);
     }
 }
 

@@ -122,7 +122,7 @@ fn tell_difference(run: &Run<'_>, job: JobId, shells: &Shells) {
          counts. Please report this; --shell=auto avoids it.",
         run.source.label(job)
     );
-    run.tell(Severity::Warning, message);
+    run.tell(Severity::Doubt, message);
 }
 
 #[cfg(test)]

@@ -305,7 +305,8 @@ impl<'c, 'a> Assembly<'c, 'a> {
             program: program.clone().into(),
             argv: args.into_iter().map(OsString::from).collect(),
             umask,
-            env: shell.vars.block(),
+            // Limits are set by a Python of lit's.
+            env: if running.is_limited { shell.vars.block_behind_python() } else { shell.vars.block() },
             cwd: shell.cwd_path(),
             stdio: [stdin.as_fd(), stdout, stderr],
             extra_fds: Vec::new(),

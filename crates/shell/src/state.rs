@@ -4,8 +4,9 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-use hotstart_launch::{EnvBlock, Limit, Resource};
+use hotstart_launch::{EnvBlock, Limit, Resource, has_locale};
 use hotstart_model::Environment;
+use hotstart_python::locale::ctype_instead_of_c;
 use hotstart_python::path::{join, realpath};
 
 use crate::halt::{Halt, Halting};
@@ -61,6 +62,18 @@ impl Vars {
     /// Returns the environment in the form that a process takes.
     pub fn block(&mut self) -> EnvBlock {
         self.block.get_or_insert_with(|| EnvBlock::new(&self.vars)).clone()
+    }
+
+    /// The same for a process that a Python starts, which gives up the C locale first.
+    pub fn block_behind_python(&mut self) -> EnvBlock {
+        match ctype_instead_of_c(|name| self.get(name), has_locale) {
+            Some(locale) => {
+                let mut vars = Environment::clone(&self.vars);
+                vars.set("LC_CTYPE", locale);
+                EnvBlock::new(&vars)
+            }
+            None => self.block(),
+        }
     }
 }
 
@@ -150,6 +163,15 @@ mod tests {
         vars.unset("A");
         assert_eq!(vars.block().blob(), b"B=3\0");
         assert_eq!(vars.sorted_lines(), "B=3");
+    }
+
+    #[test]
+    fn behind_python_there_is_no_c_locale() {
+        let mut vars = Vars::new(Arc::new([("A", "1"), ("LANG", "C")].into_iter().collect()));
+        assert_eq!(vars.block_behind_python().blob(), b"A=1\0LANG=C\0LC_CTYPE=C.UTF-8\0");
+        assert_eq!(vars.block().blob(), b"A=1\0LANG=C\0", "its own variables stay");
+        vars.set("LC_ALL", "C");
+        assert_eq!(vars.block_behind_python().blob(), vars.block().blob());
     }
 
     #[test]

@@ -28,7 +28,9 @@ impl Place {
 
     /// Returns a `hotstart ab` command: the options, then `--` and the command lines, each for `sh -c`.
     pub fn command(&self, options: &[&str], scripts: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hotstart"));
+        // Ignored signals do not stop it.
+        let mut command = Command::new("/usr/bin/env");
+        command.args(["--default-signal=INT,TERM,HUP", env!("CARGO_BIN_EXE_hotstart")]);
         command.arg("ab").args(options).current_dir(self.0.path());
         for script in scripts {
             command.args(["--", "sh", "-c", script]);

@@ -47,11 +47,11 @@ impl Bench {
         self.command(&self.path("bin/hotstart-exec"))
     }
 
-    /// Returns a command with default handling of SIGINT and SIGQUIT. A shell that runs the tests in the background ignores
-    /// both for them, and the server compares the signals that clients ignore.
+    /// Returns a command with default handling of signals. A shell that runs the tests in the background ignores some for them,
+    /// and the server compares the signals that clients ignore.
     pub fn command(&self, program: &Path) -> Command {
         let mut command = Command::new("/usr/bin/env");
-        command.arg("--default-signal=INT,QUIT").arg(program);
+        command.arg("--default-signal=INT,QUIT,TERM,HUP").arg(program);
         command.env("HOTSTART_EXEC_DIR", self.path("server")).env("HOTSTART_SERVER_START", self.start);
         command.env_remove("HOTSTART_EXEC").current_dir(self.dir.path());
         command.stdin(Stdio::null());

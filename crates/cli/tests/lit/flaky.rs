@@ -60,6 +60,7 @@ fn fail_flaky_makes_it_a_failure() {
 fn a_quiet_run_names_it_too() {
     let run = run(&suite(), &["-q"]);
     run.ends_with(0).warns("hotstart: failed with warm starts and not cold: 1: t :: c.test\n");
+    run.warns("--- warm\nExit Code: 1\n").warns("--- cold\nExit Code: 0\n").warns("to run these tests again");
 }
 
 #[test]

@@ -77,6 +77,20 @@ fn a_full_or_closed_standard_output_is_an_error_and_results_are_kept() {
         run_after(&suite, "", &["--show-tests", "."], after).ends_with(2);
         run_after(&suite, "", &["--help"], after).ends_with(2);
     }
+    for words in ["exec --help", "server --help", "server status", "--version", "cache --help"] {
+        let directory = suite.path("no server").display().to_string();
+        let command = format!(
+            "HOTSTART_EXEC_DIR='{directory}' '{}' {words} > /dev/full",
+            env!("CARGO_BIN_EXE_hotstart")
+        );
+        let output = Command::new("sh").args(["-c", &command]).output().expect("a shell");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(
+            (output.status.code(), said.contains("cannot write to standard output")),
+            (Some(2), true),
+            "{words}: {said}"
+        );
+    }
 }
 
 #[test]

@@ -170,9 +170,8 @@ const CHANGES: &[Change] = &[
         at.suite.file("Output/other", "");
     }),
     ("an entry that became a pipe", "ls --file-type %S/data/list > %t", |at| {
-        let path = at.path("data/list/a");
-        fs::remove_file(&path).unwrap();
-        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        fs::remove_file(at.path("data/list/a")).unwrap();
+        at.suite.fifo("data/list/a");
     }),
     ("an entry of a directory", "ls %S/data/list > %t && not grep b %t", |at| {
         drop(at.suite.file("data/list/b", ""))

@@ -52,6 +52,24 @@ fn ctrl_c_kills_what_was_started_and_sums_up_what_ran() {
 }
 
 #[test]
+fn a_signal_that_its_caller_ignores_does_not_stop_it() {
+    use rustix::process::{Pid, Signal, kill_process};
+    // As under `nohup`, or with `&` in a script.
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let suite = Suite::new("");
+        suite.fifo("gate");
+        suite.file("a.test", "RUN: sh -c 'echo begun > %t.begun; read line < %S/gate'\n");
+        suite.file("b.test", "RUN: true\n");
+        let mut command = suite.command_finding("--ignore-signal", &["-j1", "--order=lexical", "."]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("hotstart starts");
+        await_text(&suite.path("Output/a.test.tmp.begun"));
+        kill_process(Pid::from_child(&child), signal).expect("the runner is there");
+        std::fs::write(suite.path("gate"), "go on\n").expect("the test reads it");
+        Run::from(child.wait_with_output().expect("hotstart ends")).ends_with(0).says("  Passed: 2");
+    }
+}
+
+#[test]
 fn the_run_ends_after_as_many_failures_as_asked() {
     let suite = Suite::new("");
     for name in ["a", "b", "c"] {

@@ -28,6 +28,12 @@ impl Suite {
         path
     }
 
+    /// Adds a FIFO.
+    pub fn fifo(&self, name: &str) {
+        let made = Command::new("mkfifo").arg(self.path(name)).status().expect("mkfifo starts");
+        assert!(made.success());
+    }
+
     /// Returns a path in the suite.
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
@@ -35,7 +41,14 @@ impl Suite {
 
     /// Returns a `hotstart lit` command in the suite's directory.
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hotstart"));
+        self.command_finding("--default-signal", args)
+    }
+
+    /// The same with signals as an option of coreutils' `env` makes them. Signals that are ignored do not stop a runner, and
+    /// whoever runs these tests in the background of a script ignores some.
+    pub fn command_finding(&self, signals: &str, args: &[&str]) -> Command {
+        let mut command = Command::new("/usr/bin/env");
+        command.arg(format!("{signals}=INT,TERM,HUP")).arg(env!("CARGO_BIN_EXE_hotstart"));
         command.arg("lit").args(args).current_dir(self.dir.path());
         prepare(&mut command);
         command

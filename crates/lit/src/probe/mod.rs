@@ -82,6 +82,14 @@ pub enum ProbeError {
     /// The Python is not executable.
     #[error("'{}', which is to evaluate lit's configs, is not executable; allow it with chmod +x, or name another Python", .0.display())]
     NotExecutable(PathBuf),
+    /// Whether there is such a Python cannot be seen, for want of the right to search a directory.
+    #[error("cannot look at '{}', which is to evaluate lit's configs: {error}; name another Python", python.display())]
+    OutOfReach {
+        /// The Python.
+        python: PathBuf,
+        /// The system's word.
+        error: std::io::Error,
+    },
     /// The helper cannot be started.
     #[error("cannot start the configuration helper: {0}")]
     Start(#[from] StartError),

@@ -212,7 +212,7 @@ fn describe(settings: &Settings, package: Option<&Path>) -> Vec<u8> {
     let level = match settings.diagnostic_level {
         Severity::Debug | Severity::Note => "note",
         Severity::Warning => "warning",
-        Severity::Error | Severity::Fatal => "error",
+        Severity::Doubt | Severity::Error | Severity::Fatal => "error",
     };
     let number = |value: Option<u64>| value.map_or("null".to_owned(), |value| value.to_string());
     let package = package.map(|package| package_parent(&settings.cwd, package));
@@ -279,8 +279,12 @@ fn named_python(settings: &Settings) -> Result<Option<PathBuf>, ProbeError> {
     let search = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
     match which::program(&name, Some(&search), &settings.cwd) {
         Some(path) if which::is_executable(&path) => Ok(Some(path)),
-        Some(path) if path.exists() => Err(ProbeError::NotExecutable(path)),
-        _ => Err(ProbeError::NoPython(PathBuf::from(&name))),
+        Some(path) => match path.try_exists() {
+            Ok(true) => Err(ProbeError::NotExecutable(path)),
+            Ok(false) => Err(ProbeError::NoPython(PathBuf::from(&name))),
+            Err(error) => Err(ProbeError::OutOfReach { python: path, error }),
+        },
+        None => Err(ProbeError::NoPython(PathBuf::from(&name))),
     }
 }
 

@@ -7,6 +7,12 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use hotstart_python::Exception;
 use serde_json::{Value, json};
 
+/// Returns the Python with which all is compared.
+pub fn python() -> PathBuf {
+    std::env::var_os("HOTSTART_LIT_PYTHON")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python"), PathBuf::from)
+}
+
 /// A running `driver.py`.
 pub struct Driver {
     child: Child,
@@ -18,8 +24,7 @@ impl Driver {
     /// Starts the driver.
     pub fn start() -> Driver {
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let python = std::env::var_os("HOTSTART_LIT_PYTHON")
-            .map_or_else(|| manifest.join("../../.venv/bin/python"), PathBuf::from);
+        let python = python();
         let mut child = Command::new(&python)
             .arg(manifest.join("tests/against_python/driver.py"))
             .env("PYTHONDONTWRITEBYTECODE", "1")

@@ -3,6 +3,7 @@
 mod characters;
 mod driver;
 mod files;
+mod locale;
 mod patterns;
 mod re;
 mod strings;

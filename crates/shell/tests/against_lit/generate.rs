@@ -150,6 +150,7 @@ const PROGRAMS: &[&str] = &[
     "sh -c 'pwd'",
     "sh -c 'umask'",
     "sh -c 'ulimit -n; ulimit -s'",
+    "sh -c 'echo ${LC_CTYPE-none}'",
     "sh -c 'readlink /proc/self/fd/0 | sed s/:.*//; readlink /proc/self/fd/1 | sed s/:.*//'",
     "sh -c 'test -f /dev/stderr && echo file; test -p /dev/stderr && echo pipe; exit 1'",
     "sh -c 'echo \"$0\"'",
