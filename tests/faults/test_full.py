@@ -35,7 +35,7 @@ class Full(Faults):
 
     def test_report_cannot_be_written(self):
         self.fill_suite()
-        for option in ("-o", "--xunit-xml-output", "--resultdb-output", "--time-trace-output"):
+        for option in ("-o", "--xunit-xml-output", "--resultdb-output", "--time-trace-output", "--html", "--junit", "--record"):
             for path in ("/dev/full", "/nonexistent/report", "/proc/version"):
                 with self.subTest(option, path=path):
                     run = self.ended(self.start(option, path))

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <spawn.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <time.h>
 
 #undef FAMILY
@@ -46,6 +47,13 @@ END(end_by_call)
 END(end_thread_by_call)
 {
     RAW(SYS_exit, 11);
+}
+
+/* By the process that has started it, which does not know. */
+END(end_traced)
+{
+    say("traced %ld", ptrace(PTRACE_TRACEME, 0, 0, 0));
+    exit(5);
 }
 
 END(end_abort)

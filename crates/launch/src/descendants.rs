@@ -25,10 +25,21 @@ pub(crate) fn of(pid: i32) -> Vec<i32> {
     found
 }
 
+/// Whether a process has ended, though its parent has not asked how.
+pub(crate) fn is_zombie(pid: i32) -> bool {
+    state(pid).is_some_and(|(state, _)| matches!(&*state, "Z" | "X"))
+}
+
 fn parent(pid: i32) -> Option<i32> {
+    Some(state(pid)?.1)
+}
+
+/// Returns the letter of the state, and the parent.
+fn state(pid: i32) -> Option<(String, i32)> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name may hold spaces and parentheses. State and parent follow it.
-    stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+    let mut words = stat.rsplit_once(") ")?.1.split(' ');
+    Some((words.next()?.to_owned(), words.next()?.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -38,6 +49,18 @@ mod tests {
 
     use super::*;
     use crate::sys::wait;
+
+    #[test]
+    fn a_child_that_nobody_has_waited_for_is_a_zombie() {
+        use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+        let mut child = Command::new("true").spawn().unwrap();
+        let pid = child.id() as i32;
+        let ended = WaitId::Pid(Pid::from_child(&child));
+        waitid(ended, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
+        assert!(is_zombie(pid) && !is_zombie(std::process::id() as i32));
+        child.wait().unwrap();
+        assert!(!is_zombie(pid));
+    }
 
     #[test]
     fn children_of_children_are_found() {

@@ -22,7 +22,7 @@ use rustix::process::Pid;
 
 use crate::slots::{self, SLOTS, Slots};
 use crate::sys::shared::Table;
-use crate::{EnvBlock, ProcessGroup, Spec, cold, sys};
+use crate::{EnvBlock, ProcessGroup, Spec, cold, descendants, sys};
 
 /// First argument by which the binary recognizes that it is the guard.
 const GUARD: &str = "__hotstart-guard";
@@ -116,7 +116,9 @@ fn end_all(table: &Table) {
 /// kernel (a dead network file system).
 fn await_all(runner: Option<Pid>, table: &Table) {
     for _ in 0..10_000 {
-        let all_gone = || slots::entries(table).all(|entry| sys::wait::is_gone(entry.pid));
+        // The first process of a container may be one that waits for nobody.
+        let is_gone = |pid| sys::wait::is_gone(pid) || descendants::is_zombie(pid);
+        let all_gone = || slots::entries(table).all(|entry| is_gone(entry.pid));
         if rustix::process::getppid() != runner && all_gone() {
             return;
         }

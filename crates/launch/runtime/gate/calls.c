@@ -628,6 +628,8 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     case SYS_membarrier: return known_if(call->a == 0 || call->a == 1);
     /* A filter may forbid what the runtime itself calls. */
     case SYS_seccomp: return HS_CALL_AT_SITE;
+    /* Each signal stops a process that is traced, the gate's own as well. */
+    case SYS_ptrace: return HS_CALL_AT_SITE;
     case SYS_prctl:
         if ((int)call->a == PR_SET_SECCOMP || (int)call->a == SYSCALL_USER_DISPATCH)
             return HS_CALL_AT_SITE;
