@@ -25,9 +25,10 @@ pub(crate) fn of(pid: i32) -> Vec<i32> {
     found
 }
 
-/// Whether a process has ended, though its parent has not asked how.
+/// Whether a process has ended with all its threads, though its parent has not asked how.
 pub(crate) fn is_zombie(pid: i32) -> bool {
-    state(pid).is_some_and(|(state, _)| matches!(&*state, "Z" | "X"))
+    let is_alone = || fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|tasks| tasks.count() == 1);
+    state(pid).is_some_and(|(state, _)| matches!(&*state, "Z" | "X")) && is_alone()
 }
 
 fn parent(pid: i32) -> Option<i32> {

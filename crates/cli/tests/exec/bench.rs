@@ -160,10 +160,13 @@ pub fn await_begun(log: &Path) -> Pid {
 }
 
 pub fn await_gone(process: Pid) {
-    await_that("a process to end", || {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
-        !stat.is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X'])))
-    });
+    await_that("a process to end", || has_ended(process));
+}
+
+/// Returns whether a process is gone, or only its parent has not asked yet how it ended.
+pub fn has_ended(process: Pid) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
+    !stat.is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X'])))
 }
 
 pub fn kill(process: Pid, signal: Signal) {

@@ -4,11 +4,14 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::generate::{Input, Request};
 
 /// The directory for values that are new in every run. No two sequences agree on them, so it is not compared.
 pub(super) const NOTES: &str = "notes";
+/// What the runs of a sequence share.
+const COMMON: [&str; 2] = ["shared", NOTES];
 
 /// One job's directories: `cwd`, made anew for each run; `shared` and `notes`, for all runs of a sequence; `streams`,
 /// which is invisible to runs.
@@ -45,9 +48,34 @@ impl Place {
     /// Creates all directories anew for a sequence.
     pub(super) fn begin_sequence(&self) -> io::Result<()> {
         remove(&self.visible())?;
-        fs::create_dir_all(self.visible().join("shared"))?;
-        fs::create_dir_all(self.visible().join(NOTES))?;
+        for name in COMMON {
+            fs::create_dir_all(self.visible().join(name))?;
+        }
         fs::create_dir_all(self.root.join("streams"))
+    }
+
+    /// Puts aside what the runs of the sequence share, and a copy in its place.
+    pub(super) fn set_aside(&self) -> io::Result<()> {
+        for name in COMMON {
+            let (place, aside) = (self.visible().join(name), self.root.join(name));
+            remove(&aside)?;
+            fs::rename(&place, &aside)?;
+            let copied = Command::new("cp").arg("-a").args([&aside, &place]).status()?;
+            if !copied.success() {
+                return Err(io::Error::other(format!("{} cannot be copied", aside.display())));
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces the copy by what was put aside.
+    pub(super) fn restore(&self) -> io::Result<()> {
+        for name in COMMON {
+            let place = self.visible().join(name);
+            remove(&place)?;
+            fs::rename(self.root.join(name), place)?;
+        }
+        Ok(())
     }
 
     /// Creates the working directory anew, and opens the streams of a run.

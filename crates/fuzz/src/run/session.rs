@@ -170,7 +170,8 @@ impl Session {
         self.run_some_cold(sequence, program, mode, &BTreeSet::new())
     }
 
-    /// Does the same, but starts the runs with these numbers cold, whatever the mode.
+    /// Does the same, but repeats the runs with these numbers cold, as `hotstart` repeats a test with a doubtful start: what they
+    /// leave in their process stays, and what they leave in files does not.
     pub fn run_some_cold(
         &self,
         sequence: &Sequence,
@@ -182,7 +183,13 @@ impl Session {
         let launcher = mode.launcher(program);
         let mut outcome = Outcome::default();
         for (number, request) in sequence.requests.iter().enumerate() {
-            let launcher = if cold.contains(&number) { &self.cold } else { &launcher };
+            let mut launcher = &launcher;
+            if cold.contains(&number) {
+                self.place.set_aside()?;
+                self.one(launcher, program, request, sequence.arguments)?;
+                self.place.restore()?;
+                launcher = &self.cold;
+            }
             let (mut observed, exit) = self.one(launcher, program, request, sequence.arguments)?;
             if exit.lost {
                 outcome.lost += 1;
