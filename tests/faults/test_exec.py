@@ -6,7 +6,7 @@ import resource
 import signal
 import subprocess
 
-from harness import HOTSTART, Faults, limited, of_role
+from harness import HOTSTART, Faults, built, limited, of_role
 from test_ends import FATAL
 
 # What the client passes on and a job may act on.
@@ -199,4 +199,14 @@ class NoRoom(Exec):
                     self.assertEqual([client.wait() for client in clients], list(range(20)))
                 self.hotstart("server", "stop")
                 self.await_nobody()
+        self.check_ended()
+
+    def test_clock_of_the_day_jumps_below_the_server(self):
+        env = {**self.env, "LD_PRELOAD": built("clock.c", "-shared", "-fPIC")}
+        server = subprocess.Popen([HOTSTART, "server", "run"], env=env, cwd=self.dir, stdin=subprocess.DEVNULL)
+        self.await_that("the server", lambda: self.server() == server.pid)
+        self.warm_up()
+        for number in range(20):
+            self.assertEqual(self.run_client(self.tool, "exit", str(number))[0], number)
+        self.assertEqual(self.server(), server.pid)
         self.check_ended()
