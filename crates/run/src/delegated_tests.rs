@@ -82,7 +82,7 @@ fn of_failures_that_differ_the_cold_one_counts() {
             ended
                 .told
                 .iter()
-                .all(|told| told.0 == Severity::Warning && told.1.contains("verdict of its format"))
+                .all(|told| told.0 == Severity::Doubt && told.1.contains("verdict of its format"))
         );
     }
 }
