@@ -1,11 +1,11 @@
 //! Decides whether a sequence in a mode differs from its cold runs, and whether the difference means anything.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 
 use crate::generate::Sequence;
-use crate::run::{Mode, Observed, Outcome, Program, Session, Sight, TIMED_OUT, Tally};
+use crate::run::{Again, Mode, Observed, Outcome, Program, Session, Sight, TIMED_OUT, Tally};
 
 /// Cold runs that must agree before a difference counts.
 const COLD_RUNS: usize = 6;
@@ -59,13 +59,16 @@ pub fn run_against(
     mode: Mode,
     cold: &Outcome,
 ) -> io::Result<Outcome> {
-    let mut repeated = BTreeSet::new();
+    let mut repeated = BTreeMap::new();
     loop {
-        let outcome = session.run_some_cold(sequence, program, mode, &repeated)?;
+        let outcome = session.run_with_repeats(sequence, program, mode, &repeated)?;
         if outcome.doubtful.is_empty() || compare(cold, &outcome, mode).is_none() {
             return Ok(outcome);
         }
-        repeated.extend(&outcome.doubtful);
+        // One that has hung would do so again.
+        let again =
+            |&run: &usize| if outcome.observed[run].timed_out { Again::Cold } else { Again::WarmThenCold };
+        repeated.extend(outcome.doubtful.iter().map(|run| (*run, again(run))));
     }
 }
 

@@ -8,5 +8,5 @@ mod workshop;
 
 pub use observed::{Observed, Sight, TIMED_OUT};
 pub use place::Place;
-pub use session::{Mode, Outcome, Session, Tally};
+pub use session::{Again, Mode, Outcome, Session, Tally};
 pub use workshop::{Program, Workshop};

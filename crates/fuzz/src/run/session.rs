@@ -36,6 +36,15 @@ pub enum Mode {
     Cloned,
 }
 
+/// How a run is repeated of which the first result proves nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// As `hotstart` does.
+    WarmThenCold,
+    /// Without a warm run, which would not end.
+    Cold,
+}
+
 impl Mode {
     /// Returns its name, as in options and reports.
     pub fn name(self) -> &'static str {
@@ -167,27 +176,29 @@ impl Session {
 
     /// Runs `sequence` with `program` in `mode`. An error is one of the harness, not of the program.
     pub fn run(&self, sequence: &Sequence, program: &Program, mode: Mode) -> io::Result<Outcome> {
-        self.run_some_cold(sequence, program, mode, &BTreeSet::new())
+        self.run_with_repeats(sequence, program, mode, &BTreeMap::new())
     }
 
-    /// Does the same, but repeats the runs with these numbers cold, as `hotstart` repeats a test with a doubtful start: what they
+    /// Does the same, but repeats the runs with these numbers, as `hotstart` repeats a test with a doubtful start: what they
     /// leave in their process stays, and what they leave in files does not.
-    pub fn run_some_cold(
+    pub fn run_with_repeats(
         &self,
         sequence: &Sequence,
         program: &Program,
         mode: Mode,
-        cold: &BTreeSet<usize>,
+        again: &BTreeMap<usize, Again>,
     ) -> io::Result<Outcome> {
         self.place.begin_sequence()?;
         let launcher = mode.launcher(program);
         let mut outcome = Outcome::default();
         for (number, request) in sequence.requests.iter().enumerate() {
             let mut launcher = &launcher;
-            if cold.contains(&number) {
-                self.place.set_aside()?;
-                self.one(launcher, program, request, sequence.arguments)?;
-                self.place.restore()?;
+            if let Some(how) = again.get(&number) {
+                if *how == Again::WarmThenCold {
+                    self.place.set_aside()?;
+                    self.one(launcher, program, request, sequence.arguments)?;
+                    self.place.restore()?;
+                }
                 launcher = &self.cold;
             }
             let (mut observed, exit) = self.one(launcher, program, request, sequence.arguments)?;
