@@ -155,8 +155,7 @@ fn few_processes_cost_workers_but_no_test_and_no_panic() {
         .output()
         .expect("a Python");
     let package = String::from_utf8(package.stdout).expect("a path");
-    let hotstart = suite.path("hotstart");
-    std::fs::copy(env!("CARGO_BIN_EXE_hotstart"), &hotstart).expect("room for the binary");
+    suite.own_binary("hotstart");
     let prepared = Command::new("sh")
         .args(["-c", "mkdir package && cp -r \"$0\" package/lit && chmod -R a+rwX .", &package])
         .current_dir(suite.path(""))

@@ -13,7 +13,7 @@ fn system() -> Suite {
     suite.file("tests/a.test", "RUN: echo\n");
     suite.file("tests/lit.local.cfg", "");
     fs::create_dir_all(suite.path("wheel/bin")).expect("a directory");
-    fs::copy(env!("CARGO_BIN_EXE_hotstart"), suite.path("wheel/bin/hotstart")).expect("room for the binary");
+    suite.own_binary("wheel/bin/hotstart");
     suite
 }
 

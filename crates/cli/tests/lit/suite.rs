@@ -28,6 +28,16 @@ impl Suite {
         path
     }
 
+    /// Adds a copy of hotstart. Another process writes it: while one of this process's threads did, a fork of another thread would
+    /// hold the file open for writing, and nobody could execute it.
+    pub fn own_binary(&self, name: &str) -> PathBuf {
+        let path = self.path(name);
+        let copied =
+            Command::new("cp").arg(env!("CARGO_BIN_EXE_hotstart")).arg(&path).status().expect("cp starts");
+        assert!(copied.success());
+        path
+    }
+
     /// Adds a FIFO.
     pub fn fifo(&self, name: &str) {
         let made = Command::new("mkfifo").arg(self.path(name)).status().expect("mkfifo starts");
