@@ -7,8 +7,12 @@
 
 use std::io;
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
-use crate::sys;
+use crate::{descendants, sys};
+
+/// Longest time to wait for killed processes. One that hangs in the kernel (a dead network file system) takes longer.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Anchors of empty groups. They belong to the process, not to a launcher: any job may use them.
 static IDLE: Mutex<Vec<i32>> = Mutex::new(Vec::new());
@@ -27,6 +31,19 @@ impl Anchor {
     /// Returns the group's number.
     pub(crate) fn group(&self) -> i32 {
         self.0
+    }
+
+    /// Ends every process of the group, and waits until they are gone. An orphan of which nobody takes notice stays a zombie.
+    pub(crate) fn empty(&self) {
+        let until = Instant::now() + PATIENCE;
+        while !sys::anchor::is_alone(self.0) && Instant::now() < until {
+            // One may have started another since.
+            sys::wait::kill_group(self.0);
+            if !descendants::are_in_group(self.0) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 

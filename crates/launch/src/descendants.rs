@@ -25,22 +25,37 @@ pub(crate) fn of(pid: i32) -> Vec<i32> {
     found
 }
 
+/// Returns whether a process group has members that have not ended.
+pub(crate) fn are_in_group(pgid: i32) -> bool {
+    let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut pids = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.any(|pid| state(pid).is_some_and(|found| found.group == pgid) && !is_zombie(pid))
+}
+
 /// Whether a process has ended with all its threads, though its parent has not asked how.
 pub(crate) fn is_zombie(pid: i32) -> bool {
     let is_alone = || fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|tasks| tasks.count() == 1);
-    state(pid).is_some_and(|(state, _)| matches!(&*state, "Z" | "X")) && is_alone()
+    state(pid).is_some_and(|found| matches!(&*found.letter, "Z" | "X")) && is_alone()
 }
 
 fn parent(pid: i32) -> Option<i32> {
-    Some(state(pid)?.1)
+    Some(state(pid)?.parent)
 }
 
-/// Returns the letter of the state, and the parent.
-fn state(pid: i32) -> Option<(String, i32)> {
+/// The first fields of `/proc/PID/stat` behind the name.
+struct State {
+    letter: String,
+    parent: i32,
+    group: i32,
+}
+
+fn state(pid: i32) -> Option<State> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may hold spaces and parentheses. State and parent follow it.
+    // The name may hold spaces and parentheses.
     let mut words = stat.rsplit_once(") ")?.1.split(' ');
-    Some((words.next()?.to_owned(), words.next()?.parse().ok()?))
+    let letter = words.next()?.to_owned();
+    let mut number = || words.next()?.parse().ok();
+    Some(State { letter, parent: number()?, group: number()? })
 }
 
 #[cfg(test)]

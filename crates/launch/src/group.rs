@@ -122,6 +122,16 @@ impl Group {
         }
     }
 
+    /// Ends what a run has left in its process group, and waits until it is gone, so that the job can run again as for the first time. What
+    /// has left the group lives on, as it does where lit runs a test again; so does everything in the runner's own group, which is that
+    /// of other jobs as well.
+    pub fn end_left(&self) {
+        let state = self.state.lock().expect("no panic while locked");
+        if let Some(anchor) = state.anchor.as_ref().filter(|_| state.live.is_empty()) {
+            anchor.empty();
+        }
+    }
+
     /// Sends a signal to one process of the job; if `all`, to its process group.
     pub(crate) fn signal(&self, pid: i32, signal: i32, all: bool) {
         let state = self.state.lock().expect("no panic while locked");
@@ -222,12 +232,34 @@ impl Group {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::os::unix::process::CommandExt;
     use std::process::{Command, Stdio};
 
     use super::*;
 
     fn cat() -> std::process::Child {
         Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap()
+    }
+
+    #[test]
+    fn what_a_run_has_left_is_gone_before_the_next_one() {
+        let group = Group::new();
+        let ProcessGroup::Join(pgid) = group.process_group().unwrap() else { panic!("a group of its own") };
+        let left = "cat & echo $!";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", left]).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(pgid);
+        let mut shell = shell.spawn().unwrap();
+        let (stdin, mut line) = (shell.stdin.take(), String::new());
+        BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let pid: i32 = line.trim().parse().unwrap();
+        assert!(shell.wait().unwrap().success());
+        assert!(!sys::wait::is_gone(pid), "it waits for its input");
+        group.end_left();
+        assert!(sys::wait::is_gone(pid) || descendants::is_zombie(pid));
+        // Once more, with nothing left.
+        group.end_left();
+        drop(stdin);
     }
 
     #[test]

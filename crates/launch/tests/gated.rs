@@ -50,6 +50,22 @@ fn the_runners_descriptor_is_closed_in_lists_and_sets() {
     agrees("memory");
 }
 
+/// A filter takes the gate away, and nothing hides the descriptor any more.
+#[test]
+fn the_runners_descriptor_is_closed_where_there_is_no_gate() {
+    let tool = tool();
+    let (expected, _) = start(&Launcher::new(), &tool, &case(&["filtered"]));
+    assert_eq!(expected.status, Status::Exited(3), "cold: {expected:?}");
+    for launcher in launchers() {
+        for round in 0..ROUNDS {
+            let (ran, exit) = start(&launcher, &tool, &case(&["filtered"]));
+            assert!(exit.via.is_warm(), "{:?}", exit.via);
+            assert_eq!(ran, expected, "round {round}, {:?}", exit.via);
+            assert!(exit.doubtful || exit.via == Via::Fork, "{:?}", exit.via);
+        }
+    }
+}
+
 #[test]
 fn a_system_call_leaves_where_it_was_made() {
     agrees("registers");

@@ -6,10 +6,11 @@
 //! counted.
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use hotstart_launch::Group;
 use hotstart_model::{Fault, JobId, Script, Severity, Transcript};
 
 use crate::difference::{self, Difference, Seen};
@@ -151,12 +152,6 @@ pub(crate) fn check(run: &Run<'_>, job: JobId, attempt: u32, script: &Script, ra
     if run.checks.chooses(job) { compare(run, job, script, ran) } else { Believed::first(ran) }
 }
 
-/// Runs the script once more, without the files that the last run left.
-fn again(run: &Run<'_>, job: JobId, script: &Script, way: Way) -> Ran {
-    own_files::remove(script);
-    run.once(job, script, way)
-}
-
 /// Repeats a run cold that proves nothing: a start was lost, or made a call that the gate does not know, or hotstart could not
 /// run it. Its output is not believed, but the files that it has left outside its own may decide how the cold run ends.
 fn repeat(
@@ -166,13 +161,13 @@ fn repeat(
     first: Ran,
     fails: &dyn Fn(&Transcript) -> bool,
 ) -> Believed {
-    let cold = again(run, job, script, Way::Cold);
+    let cold = run.again(job, script, Way::Cold, &first.group);
     let decides = |ran: &Ran| !ran.is_interrupted() && !ran.had_no_room() && !ran.is_lost;
     if decides(&first) && decides(&cold) {
         match (fails(&first.transcript), fails(&cold.transcript)) {
             (true, false) => {
                 // Even if it fails in each warm run: what a run leaves outside its own files may be undone by the next one.
-                let doubt = flaky::report_script(run, job, script, &first, &cold.transcript, fails);
+                let doubt = flaky::report_script(run, job, script, &first, &cold, fails);
                 return Believed { doubt: Some(doubt), ..Believed::other(first, cold.transcript) };
             }
             (false, true) => tell_second_run(run, job),
@@ -200,21 +195,21 @@ fn confirm(
     fails: &dyn Fn(&Transcript) -> bool,
 ) -> Believed {
     confirmed(run);
-    let cold = again(run, job, script, Way::Cold);
+    let cold = run.again(job, script, Way::Cold, &warm.group);
     if cold.is_interrupted() || cold.had_no_room() {
         return Believed::other(warm, cold.transcript);
     }
     if end(&cold.transcript) == end(&warm.transcript) {
         let counts = Believed::other(warm, cold.transcript);
-        return if run.checks.parity { compare_again(run, job, script, counts) } else { counts };
+        return if run.checks.parity { compare_again(run, job, script, counts, &cold.group) } else { counts };
     }
     if fails(&warm.transcript) && !fails(&cold.transcript) {
-        let doubt = flaky::report_script(run, job, script, &warm, &cold.transcript, fails);
+        let doubt = flaky::report_script(run, job, script, &warm, &cold, fails);
         return Believed { doubt: Some(doubt), ..Believed::other(warm, cold.transcript) };
     }
     // Both fail, but differently. The test may be nondeterministic, so each runs once more.
-    let warm_again = again(run, job, script, Way::Warm);
-    let cold_again = again(run, job, script, Way::Cold);
+    let warm_again = run.again(job, script, Way::Warm, &cold.group);
+    let cold_again = run.again(job, script, Way::Cold, &warm_again.group);
     if end(&warm_again.transcript) == end(&warm.transcript)
         && end(&cold_again.transcript) == end(&cold.transcript)
     {
@@ -236,14 +231,15 @@ fn confirm(
 
 /// Runs the script warm and cold, and compares the runs.
 fn compare(run: &Run<'_>, job: JobId, script: &Script, ran: Ran) -> Believed {
-    compare_again(run, job, script, Believed::first(ran))
+    let group = Arc::clone(&ran.group);
+    compare_again(run, job, script, Believed::first(ran), &group)
 }
 
-/// Compares as `compare` does; `believed` counts if there is no difference.
-fn compare_again(run: &Run<'_>, job: JobId, script: &Script, believed: Believed) -> Believed {
+/// Compares as `compare` does; `believed` counts if there is no difference. The last run was that of `group`.
+fn compare_again(run: &Run<'_>, job: JobId, script: &Script, believed: Believed, group: &Group) -> Believed {
     let script = Script { captures: true, ..script.clone() };
-    let (warm, ran) = see(run, job, &script, Way::Warm);
-    let (cold, _) = see(run, job, &script, Way::Cold);
+    let (warm, ran) = see(run, job, &script, Way::Warm, group);
+    let (cold, mut last) = see(run, job, &script, Way::Cold, &ran.group);
     let interrupted = |seen: &Seen| seen.transcript.fault == Some(Fault::Interrupted);
     if interrupted(&warm) || interrupted(&cold) {
         let transcript = Transcript { fault: Some(Fault::Interrupted), ..believed.transcript };
@@ -257,9 +253,12 @@ fn compare_again(run: &Run<'_>, job: JobId, script: &Script, believed: Believed)
     let Some(found) = difference::between(&script, &warm, &cold) else { return believed };
     // Address-dependent output has few variants, so two cold runs may match by chance; try several.
     let begun = Instant::now();
-    let differing = (0..MORE_COLD_RUNS)
-        .take_while(|&n| n < COLD_RUNS || begun.elapsed() < MORE_FOR)
-        .find_map(|_| difference::between(&script, &cold, &see(run, job, &script, Way::Cold).0));
+    let differing =
+        (0..MORE_COLD_RUNS).take_while(|&n| n < COLD_RUNS || begun.elapsed() < MORE_FOR).find_map(|_| {
+            let (more, ran) = see(run, job, &script, Way::Cold, &last.group);
+            last = ran;
+            difference::between(&script, &cold, &more)
+        });
     if let Some(differing) = differing {
         nondeterministic(run);
         if run.checks.parity {
@@ -272,9 +271,9 @@ fn compare_again(run: &Run<'_>, job: JobId, script: &Script, believed: Believed)
     Believed { transcript: cold.transcript, ..believed }
 }
 
-/// Runs the script once from a clean start, and reads its files.
-fn see(run: &Run<'_>, job: JobId, script: &Script, way: Way) -> (Seen, Ran) {
-    let mut ran = again(run, job, script, way);
+/// Runs the script once from a clean start, after the run of `group`, and reads its files.
+fn see(run: &Run<'_>, job: JobId, script: &Script, way: Way, group: &Group) -> (Seen, Ran) {
+    let mut ran = run.again(job, script, way, group);
     let transcript = std::mem::take(&mut ran.transcript);
     (Seen { transcript, files: own_files::read(script) }, ran)
 }

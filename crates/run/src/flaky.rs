@@ -4,15 +4,16 @@
 //! and a command that runs the same tests in that order. Repeated cold runs distinguish a nondeterministic test from one that
 //! fails each time it is started warm, whose tools are then quarantined.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fmt::Write;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hotstart_launch::Visit;
 use hotstart_model::{JobId, Outcome, Script, Severity, Transcript, Verdict};
 
 use crate::execute::{Ran, Way};
-use crate::own_files;
 use crate::schedule::{Replay, Run};
 
 /// Most cold runs that look for the cause, and the time after which no more start.
@@ -152,18 +153,19 @@ pub(crate) fn report_script(
     job: JobId,
     script: &Script,
     warm: &Ran,
-    cold: &Transcript,
+    cold: &Ran,
     fails: &dyn Fn(&Transcript) -> bool,
 ) -> Doubt {
+    let last = RefCell::new(Arc::clone(&cold.group));
     let again = |way| {
-        own_files::remove(script);
-        let ran = run.once(job, script, way);
+        let ran = run.again(job, script, way, &last.borrow());
+        last.replace(Arc::clone(&ran.group));
         (!ran.is_interrupted()).then_some(ran.transcript)
     };
     let found = Contradiction {
         job,
         warm: std::slice::from_ref(warm),
-        shown: [run.source.shown(job, &warm.transcript), run.source.shown(job, cold)],
+        shown: [run.source.shown(job, &warm.transcript), run.source.shown(job, &cold.transcript)],
         timed_out: warm.transcript.timed_out,
     };
     let trials = Trials {

@@ -150,6 +150,13 @@ impl<'a> Run<'a> {
         self.events.send(Event::Diagnostic(Diagnostic { severity, place: None, message }));
     }
 
+    /// Runs a script once more as for the first time: without the files that the last run left, and the processes in its `group`.
+    pub(crate) fn again(&self, job: JobId, script: &Script, way: Way, group: &Group) -> Ran {
+        group.end_left();
+        own_files::remove(script);
+        self.once(job, script, way)
+    }
+
     /// Runs a script once, and repeats it if the system had no room for it.
     pub(crate) fn once(&self, job: JobId, script: &Script, way: Way) -> Ran {
         let make = || {
@@ -158,10 +165,12 @@ impl<'a> Run<'a> {
         };
         let mut ran = make();
         if ran.had_no_room() {
+            ran.group.end_left();
             ran.group.give_up_process_group();
             let _again = self.room.again();
             while ran.had_no_room() && !self.watch.is_killed() {
                 let others = self.room.await_end(|| self.watch.is_killed());
+                ran.group.end_left();
                 own_files::remove(script);
                 ran = make();
                 if !others {

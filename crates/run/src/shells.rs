@@ -11,7 +11,6 @@ use hotstart_model::{Fault, Interpreter, JobId, RunBy, Script, Severity, Transcr
 use crate::check::Believed;
 use crate::execute::{Ran, Way};
 use crate::flaky;
-use crate::own_files;
 use crate::schedule::Run;
 
 /// Counts scripts by the shell that ran them. Called from all workers.
@@ -89,27 +88,26 @@ pub(crate) fn note(run: &Run<'_>, transcript: &Transcript) {
 /// Runs a script that failed natively with the shell that it asks for.
 pub(crate) fn confirm(run: &Run<'_>, job: JobId, script: &Script, native: Ran) -> Believed {
     let Some(asked) = as_asked(script) else { return Believed::first(native) };
-    let again = |script: &Script| {
-        own_files::remove(script);
-        run.once(job, script, Way::Cold).transcript
-    };
-    let transcript = again(&asked);
+    let again = |script: &Script, last: &Ran| run.again(job, script, Way::Cold, &last.group);
+    let ran = again(&asked, &native);
+    let transcript = ran.transcript.clone();
     let Some(shells) = run.shells() else { return Believed::other(native, transcript) };
     shells.count(|counts| counts.confirmed += 1);
     if transcript.exit_code != Some(0) {
         return Believed::other(native, transcript);
     }
-    let native_cold = again(script);
-    if must_be_confirmed(&native.transcript) && native_cold.exit_code == Some(0) {
+    let native_cold = again(script, &ran);
+    if must_be_confirmed(&native.transcript) && native_cold.transcript.exit_code == Some(0) {
         // The shell does not make the difference.
         let is_warm = native.warm_starts > 0 && !native.is_lost;
         let doubt = is_warm
             .then(|| flaky::report_script(run, job, script, &native, &native_cold, &must_be_confirmed));
-        return Believed { doubt, ..Believed::other(native, again(&asked)) };
+        let ran = again(&asked, &native_cold);
+        return Believed { doubt, ..Believed::other(native, ran.transcript) };
     }
     // A flaky test fails by chance; a difference between the shells stays.
-    let transcript = again(&asked);
-    if must_be_confirmed(&native_cold) && transcript.exit_code == Some(0) {
+    let transcript = again(&asked, &native_cold).transcript;
+    if must_be_confirmed(&native_cold.transcript) && transcript.exit_code == Some(0) {
         tell_difference(run, job, shells);
     }
     Believed::other(native, transcript)

@@ -71,6 +71,24 @@ fn all_of_a_test_is_in_one_group_that_none_leads() {
     });
 }
 
+/// A failure is confirmed cold, and nothing that the first run has left in its group is there any more.
+#[test]
+fn what_a_run_has_left_is_gone_when_it_is_repeated() {
+    let suite = Suite::new("");
+    let leave = "sh -c 'sleep 600 > /dev/null 2>&1 & echo $! >> %S/left; exit 1'";
+    suite.file("a.test", format!("RUN: sed -n 1p %s\nRUN: {leave}\n"));
+    let mut command = suite.command(&["-j1", "-v", "--verify=0", "--start=fork", "--warm=sed", "."]);
+    Run::from(command.process_group(0).output().expect("hotstart starts")).ends_with(1).says("  Failed: 1 ");
+    let left = std::fs::read_to_string(suite.path("left")).expect("written by the test");
+    let lives = |pid: &str| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.contains("(sleep)") && !stat.contains("(sleep) Z")
+    };
+    let found: Vec<_> = left.lines().map(|pid| (pid, lives(pid))).collect();
+    let [(_, false), (last, true)] = found[..] else { panic!("the last run's alone: {found:?}") };
+    assert!(Command::new("kill").arg(last).status().expect("kill starts").success());
+}
+
 #[test]
 fn a_signal_to_the_group_ends_the_tests_stages_and_no_other_test() {
     let suite = Suite::new("");

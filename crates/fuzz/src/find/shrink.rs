@@ -54,7 +54,7 @@ fn fewer<T: Clone>(
 
 /// Replaces each of a run's surroundings with the plain one.
 fn plainer(mut best: Sequence, at: usize, fails: &mut impl FnMut(&Sequence) -> bool) -> Sequence {
-    let plain: [fn(&mut Request); 8] = [
+    let plain: [fn(&mut Request); 9] = [
         |request| request.env.clear(),
         |request| request.input = Default::default(),
         |request| request.files.clear(),
@@ -63,6 +63,7 @@ fn plainer(mut best: Sequence, at: usize, fails: &mut impl FnMut(&Sequence) -> b
         |request| request.extra = false,
         |request| request.merged = false,
         |request| request.below = false,
+        |request| request.leads = false,
     ];
     for change in plain {
         let mut candidate = best.clone();

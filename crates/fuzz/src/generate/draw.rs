@@ -165,6 +165,7 @@ fn surroundings(random: &mut Random) -> Request {
     request.extra = random.one_in(6);
     request.merged = random.one_in(6);
     request.below = random.one_in(5);
+    request.leads = random.one_in(4);
     request
 }
 

@@ -46,6 +46,9 @@ pub struct Request {
     /// Whether it runs in a subdirectory of the usual directory.
     #[serde(skip_serializing_if = "is_false")]
     pub below: bool,
+    /// Whether it leads its process group, as a command of a build can; a test's never does.
+    #[serde(skip_serializing_if = "is_false")]
+    pub leads: bool,
 }
 
 /// Standard input.

@@ -196,15 +196,20 @@ impl Session {
             if let Some(how) = again.get(&number) {
                 if *how == Again::WarmThenCold {
                     self.place.set_aside()?;
-                    self.one(launcher, program, request, sequence.arguments)?;
+                    let group = Group::new();
+                    // Only a test's runs are repeated.
+                    let request = Request { leads: false, ..request.clone() };
+                    self.one(launcher, &group, program, &request, sequence.arguments)?;
+                    group.end_left();
                     self.place.restore()?;
                 }
                 launcher = &self.cold;
             }
-            let (mut observed, exit) = self.one(launcher, program, request, sequence.arguments)?;
+            let one = |launcher| self.one(launcher, &Group::new(), program, request, sequence.arguments);
+            let (mut observed, exit) = one(launcher)?;
             if exit.lost {
                 outcome.lost += 1;
-                observed = self.one(&self.cold, program, request, sequence.arguments)?.0;
+                observed = one(&self.cold)?.0;
             } else if exit.doubtful {
                 outcome.doubtful.insert(number);
             }
@@ -225,16 +230,17 @@ impl Session {
     fn one(
         &self,
         launcher: &Launcher,
+        group: &Group,
         program: &Program,
         request: &Request,
         arguments: usize,
     ) -> io::Result<(Observed, Exit)> {
         let mut streams = self.place.begin_run(request)?;
-        let group = Group::new();
-        let spec = self.spec(program, request, arguments, &streams);
-        let child = launcher.start(&spec, &group).map_err(io::Error::other)?;
+        let process_group = if request.leads { ProcessGroup::New } else { group.process_group()? };
+        let spec = Spec { process_group, ..self.spec(program, request, arguments, &streams) };
+        let child = launcher.start(&spec, group).map_err(io::Error::other)?;
         drop(spec);
-        let (exit, timed_out) = await_end(child, &group)?;
+        let (exit, timed_out) = await_end(child, group)?;
         let observed = Observed::take(&mut streams, &self.place.visible(), exit.status, timed_out)?;
         Ok((observed, exit))
     }

@@ -178,6 +178,13 @@ static int is_connected(void)
            now.st_dev == worker.channel.st_dev;
 }
 
+/* Has the runner wait for the end of the process. */
+void hs_worker_disconnect(void)
+{
+    if (is_connected())
+        HS_SYS(SYS_close, HS_CONTROL_FD);
+}
+
 static uint32_t audit(void)
 {
     uint32_t found = worker.point_differs | hs_state_differs();

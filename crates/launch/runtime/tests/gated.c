@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -176,6 +178,19 @@ static int registers(void)
 }
 #endif
 
+/* Waits for what the runner's descriptor has to tell, if there is one, in a process without the gate. */
+static int filtered(void)
+{
+    static struct sock_filter code[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    const struct sock_fprog program = {1, code};
+    char byte;
+    show("privileges", prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+    show("filter", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
+    show("write", write(RESERVED, "x", 1));
+    show("read", read(RESERVED, &byte, 1));
+    return 3;
+}
+
 static void *read_links(void *more)
 {
     char text[4096], path[64];
@@ -211,6 +226,8 @@ int main(int argc, char **argv)
         return execute(argv, 1);
     if (strcmp(how, "exec-in-handler") == 0)
         return execute_in_handler();
+    if (strcmp(how, "filtered") == 0)
+        return filtered();
     if (strcmp(how, "burn") == 0)
         return burn();
     if (strcmp(how, "registers") == 0)
