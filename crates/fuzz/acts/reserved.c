@@ -3,6 +3,7 @@
 #include "act.h"
 #include <dirent.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
@@ -12,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/statfs.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 
 #undef FAMILY
 #define FAMILY "reserved"
@@ -74,6 +76,34 @@ OBSERVE(reserved_socket)
     say_result("set", setsockopt(RESERVED, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof soon));
     say_result("shut", shutdown(RESERVED, SHUT_RDWR));
     say_result("by call", RAW(SYS_shutdown, RESERVED, SHUT_RDWR));
+}
+
+/* A file of the program's own has the number for a while. */
+OBSERVE(reserved_own)
+{
+    const int file = open("/dev/null", O_WRONLY);
+    say_result("given", dup2(file, RESERVED));
+    say_result("write", write(RESERVED, "x", 1));
+    say_result("flags", fcntl(RESERVED, F_GETFD));
+    say_result("closed", close(RESERVED));
+    say_result("again", close(RESERVED));
+    close(file);
+}
+
+static int speak(void *none)
+{
+    (void)none;
+    const int sent = (int)send(RESERVED, "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return (sent >= 0) + 2 * (fcntl(RESERVED, F_GETFD) >= 0);
+}
+
+/* A child that no function of libc's has made. */
+OBSERVE(reserved_in_unfollowed_child)
+{
+    static char stack[65536] __attribute__((aligned(16)));
+    int status = -1;
+    const pid_t child = clone(speak, stack + sizeof stack, SIGCHLD, NULL);
+    say("ended %d", child > 0 && waitpid(child, &status, 0) == child ? WEXITSTATUS(status) : -1);
 }
 
 OBSERVE(reserved_control)

@@ -261,6 +261,7 @@ HS_HIDDEN HS_GENERAL void hs_worker_give_up(void) __attribute__((noreturn));
 HS_HIDDEN HS_GENERAL void hs_worker_ended(int status);
 HS_HIDDEN HS_GENERAL void hs_worker_may_end(void);
 HS_HIDDEN HS_GENERAL void hs_worker_doubts(enum hs_run_doubt doubt);
+HS_HIDDEN HS_GENERAL int hs_worker_is_connected(void);
 HS_HIDDEN HS_GENERAL void hs_worker_disconnect(void);
 HS_HIDDEN void hs_worker_begin(const struct hs_start *start, const struct hs_call *call, const struct hs_job *job);
 HS_HIDDEN void hs_worker_clone(const struct hs_job *job);

@@ -7,12 +7,8 @@
 
 use std::io;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
 
-use crate::{descendants, sys};
-
-/// Longest time to wait for killed processes. One that hangs in the kernel (a dead network file system) takes longer.
-const PATIENCE: Duration = Duration::from_secs(10);
+use crate::sys;
 
 /// Anchors of empty groups. They belong to the process, not to a launcher: any job may use them.
 static IDLE: Mutex<Vec<i32>> = Mutex::new(Vec::new());
@@ -33,17 +29,9 @@ impl Anchor {
         self.0
     }
 
-    /// Ends every process of the group, and waits until they are gone. An orphan of which nobody takes notice stays a zombie.
-    pub(crate) fn empty(&self) {
-        let until = Instant::now() + PATIENCE;
-        while !sys::anchor::is_alone(self.0) && Instant::now() < until {
-            // One may have started another since.
-            sys::wait::kill_group(self.0);
-            if !descendants::are_in_group(self.0) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
+    /// Returns whether no other process is in the group. An orphan of which nobody takes notice stays there as a zombie.
+    pub(crate) fn is_alone(&self) -> bool {
+        sys::anchor::is_alone(self.0)
     }
 }
 
@@ -57,7 +45,7 @@ pub(crate) fn free_idle() -> bool {
 impl Drop for Anchor {
     /// A group in which the job has left processes lives on without its anchor, and keeps its number.
     fn drop(&mut self) {
-        if sys::anchor::is_alone(self.0) {
+        if self.is_alone() {
             IDLE.lock().expect("no panic while locked").push(self.0);
         } else {
             sys::anchor::reap(self.0);

@@ -5,11 +5,15 @@
 
 use std::io;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use crate::anchor::Anchor;
 use crate::history::{Mark, Visit};
 use crate::warm::Tool;
 use crate::{ProcessGroup, descendants, sys, terminal};
+
+/// Longest time to wait for processes that a run has left.
+const LEFT_FOR: Duration = Duration::from_secs(1);
 
 /// The processes of one job. Cheap to create. Clones refer to the same job, for the threads that may have to end it.
 #[derive(Clone, Debug, Default)]
@@ -122,14 +126,19 @@ impl Group {
         }
     }
 
-    /// Ends what a run has left in its process group, and waits until it is gone, so that the job can run again as for the first time. What
-    /// has left the group lives on, as it does where lit runs a test again; so does everything in the runner's own group, which is that
-    /// of other jobs as well.
-    pub fn end_left(&self) {
-        let state = self.state.lock().expect("no panic while locked");
-        if let Some(anchor) = state.anchor.as_ref().filter(|_| state.live.is_empty()) {
-            anchor.empty();
+    /// Waits a while for the processes that a run has left in its group, so that one that still cleans up does not meet the next run of the
+    /// job. None is ended: it may be a server that other jobs use.
+    pub fn await_left(&self) {
+        let until = Instant::now() + LEFT_FOR;
+        while self.has_left() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    fn has_left(&self) -> bool {
+        let state = self.state.lock().expect("no panic while locked");
+        let anchor = state.anchor.as_ref().filter(|_| state.live.is_empty());
+        anchor.is_some_and(|anchor| !anchor.is_alone() && descendants::are_in_group(anchor.group()))
     }
 
     /// Sends a signal to one process of the job; if `all`, to its process group.
@@ -243,10 +252,10 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_has_left_is_gone_before_the_next_one() {
+    fn what_a_run_has_left_is_waited_for_and_not_ended() {
         let group = Group::new();
         let ProcessGroup::Join(pgid) = group.process_group().unwrap() else { panic!("a group of its own") };
-        let left = "cat & echo $!";
+        let left = "exec 3<&0; cat <&3 & echo $!";
         let mut shell = Command::new("sh");
         shell.args(["-c", left]).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(pgid);
         let mut shell = shell.spawn().unwrap();
@@ -254,12 +263,11 @@ mod tests {
         BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let pid: i32 = line.trim().parse().unwrap();
         assert!(shell.wait().unwrap().success());
-        assert!(!sys::wait::is_gone(pid), "it waits for its input");
-        group.end_left();
-        assert!(sys::wait::is_gone(pid) || descendants::is_zombie(pid));
-        // Once more, with nothing left.
-        group.end_left();
+        group.await_left();
+        assert!(group.has_left() && !sys::wait::is_gone(pid), "it waits for its input");
         drop(stdin);
+        group.await_left();
+        assert!(!group.has_left());
     }
 
     #[test]

@@ -364,7 +364,8 @@ impl Child<'_> {
         self.pid
     }
 
-    /// Returns a descriptor that becomes readable when the run has ended. It is valid until [`Child::wait`].
+    /// Returns a descriptor that becomes readable when the run has ended, or when only the process can tell its end: then
+    /// [`Child::process_fd`] has another descriptor. It is valid until [`Child::wait`].
     pub fn end_fd(&mut self) -> io::Result<OwnedFd> {
         match &mut self.run {
             Some(run) => run.worker_mut().end_fd(),

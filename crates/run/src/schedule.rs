@@ -150,9 +150,10 @@ impl<'a> Run<'a> {
         self.events.send(Event::Diagnostic(Diagnostic { severity, place: None, message }));
     }
 
-    /// Runs a script once more as for the first time: without the files that the last run left, and the processes in its `group`.
+    /// Runs a script once more as for the first time: without the files that the last run left. What of it still runs in
+    /// `group` gets a moment to end.
     pub(crate) fn again(&self, job: JobId, script: &Script, way: Way, group: &Group) -> Ran {
-        group.end_left();
+        group.await_left();
         own_files::remove(script);
         self.once(job, script, way)
     }
@@ -165,12 +166,12 @@ impl<'a> Run<'a> {
         };
         let mut ran = make();
         if ran.had_no_room() {
-            ran.group.end_left();
+            ran.group.await_left();
             ran.group.give_up_process_group();
             let _again = self.room.again();
             while ran.had_no_room() && !self.watch.is_killed() {
                 let others = self.room.await_end(|| self.watch.is_killed());
-                ran.group.end_left();
+                ran.group.await_left();
                 own_files::remove(script);
                 ran = make();
                 if !others {

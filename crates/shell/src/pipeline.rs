@@ -226,14 +226,16 @@ fn abandon(stages: Vec<Running<'_>>) {
     let until = Instant::now() + GRACE;
     for mut stage in stages {
         let Some(mut child) = stage.child.take() else { continue };
-        let rest = until.saturating_duration_since(Instant::now());
-        let rest = Timespec { tv_sec: rest.as_secs() as i64, tv_nsec: i64::from(rest.subsec_nanos()) };
-        let ended = child.end_fd().is_ok_and(|fd| {
+        let mut event = child.end_fd().ok();
+        while let Some(fd) = event {
+            let rest = until.saturating_duration_since(Instant::now());
+            let rest = Timespec { tv_sec: rest.as_secs() as i64, tv_nsec: i64::from(rest.subsec_nanos()) };
             let mut fds = [PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)];
-            matches!(poll(&mut fds, Some(&rest)), Ok(1))
-        });
-        if !ended {
-            child.kill();
+            if !matches!(poll(&mut fds, Some(&rest)), Ok(1)) {
+                child.kill();
+                break;
+            }
+            event = child.process_fd();
         }
         child.wait();
     }

@@ -296,7 +296,13 @@ impl Pump<'_, '_> {
             Role::Stdout(stage) => read(&port.fd, &mut self.stages[*stage].stdout),
             Role::Stderr(stage) => read(&port.fd, &mut self.stages[*stage].stderr),
             Role::Feed(..) => port.write(),
-            Role::Exit => true,
+            Role::Exit => match self.stages.last_mut().and_then(|last| last.child.as_mut()?.process_fd()) {
+                Some(process) => {
+                    port.fd = Rc::new(process);
+                    false
+                }
+                None => true,
+            },
             Role::Capture(capture) => {
                 let record = capture.stage.map(|stage| &mut self.stages[stage].capture);
                 let ended = capture.advance(record);

@@ -150,6 +150,17 @@ fn failures_are_confirmed_and_parity_compares_every_test() {
     run.warns("failures confirmed cold: 1; tests run both ways: 0; ");
 }
 
+/// The program that it executes is the same process, which has to be ended in turn.
+#[test]
+fn a_stage_is_ended_if_its_pipeline_cannot_be_completed() {
+    let suite = Suite::new("");
+    for name in ["a.test", "b.test"] {
+        suite.file(name, "RUN: sh -c 'exec sleep 600' | no-such-command\n");
+    }
+    let run = suite.run(&["-j1", "--start=fork", "--warm=sh", "--verify=0", "--explain", "."]);
+    assert!(starts(run.ends_with(1).says("  Failed: 2 "), "sh").0 > 0);
+}
+
 #[test]
 fn without_memory_for_templates_all_is_cold() {
     let suite = suite("");

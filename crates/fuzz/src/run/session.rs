@@ -200,7 +200,7 @@ impl Session {
                     // Only a test's runs are repeated.
                     let request = Request { leads: false, ..request.clone() };
                     self.one(launcher, &group, program, &request, sequence.arguments)?;
-                    group.end_left();
+                    group.await_left();
                     self.place.restore()?;
                 }
                 launcher = &self.cold;

@@ -48,8 +48,6 @@
 #define CLEAR_HANDLERS 0x100000000ul
 /* The part of a thread's stack that is known where libc does not tell its size. */
 #define SHORT_STACK (128 * 1024ul)
-/* A number that no descriptor has. */
-#define NO_FD 0x7fffffff
 
 /* Any thread may add to `seen` and `actions`, and none takes from them in a run. hs_call_begin sets the rest before each run. */
 static struct {
@@ -83,10 +81,12 @@ static void see(uint32_t what)
     __atomic_or_fetch(&calls.seen, what, __ATOMIC_RELAXED);
 }
 
+/* From here on the process is not used again, and nobody may speak to the runner in its name. */
 void hs_call_mark(void)
 {
     hs_worker_doubts(HS_RUN_CALLS);
     see(HS_SEEN_UNKNOWN);
+    hs_worker_disconnect();
 }
 
 /* A handler of the tool's may have been told who sent its signal. */
@@ -144,19 +144,6 @@ static int is_about_itself(long head)
     return hs_signals_fetch(&known, head, sizeof known) && known.pid == 0;
 }
 
-/* The kernel looks at the lower half of a descriptor. */
-static int is_connection(long fd)
-{
-    return (int)fd == HS_CONTROL_FD;
-}
-
-/* The descriptor of the runner's connection is not the tool's. */
-static enum hs_call_outcome closed(struct hs_system_call *call)
-{
-    hs_call_mark();
-    return hs_call_done(call, -EBADF);
-}
-
 static enum hs_call_outcome known_if(int harmless)
 {
 #ifdef HS_WITHOUT_ARGUMENTS
@@ -187,38 +174,19 @@ static enum hs_call_outcome make_pair(struct hs_system_call *call, const int *pa
     return hs_call_done(call, result);
 }
 
-/* Gives entries of a poll's list with the number `from` another; returns how many there were. What cannot be read or written is the
- * kernel's to refuse. */
-static unsigned replace_polled(const struct hs_system_call *call, int from, int to)
+/* Whether a poll's list has the runner's connection. What cannot be read is the kernel's to refuse. */
+static int polls_connection(const struct hs_system_call *call)
 {
     struct pollfd some[16];
-    const size_t size = sizeof *some;
-    unsigned found = 0;
     for (unsigned at = 0; at < (unsigned)call->b; at += 16) {
         const unsigned here = (unsigned)call->b - at < 16 ? (unsigned)call->b - at : 16;
-        const long list = call->a + (long)(at * size);
-        if (!hs_signals_fetch(some, list, here * size))
+        if (!hs_signals_fetch(some, call->a + (long)(at * sizeof *some), here * sizeof *some))
             break;
         for (unsigned i = 0; i < here; i++)
-            if (some[i].fd == from)
-                found += (unsigned)hs_signals_store(list + (long)(i * size), &to, sizeof to);
+            if (some[i].fd == HS_CONTROL_FD)
+                return 1;
     }
-    return found;
-}
-
-/* Waits for descriptors. The runner's connection is not open to the tool, whose list has another such number meanwhile. */
-static enum hs_call_outcome wait_polled(struct hs_system_call *call)
-{
-    const struct hs_system_call asked = *call;
-    const unsigned found = replace_polled(call, HS_CONTROL_FD, NO_FD);
-    if (found)
-        hs_call_mark();
-    enum hs_call_outcome outcome = call->number == SYS_ppoll ? hs_signals_wait(call, call->d) : HS_CALL_NATIVE;
-    if (found && outcome == HS_CALL_NATIVE)
-        outcome = hs_call_done(call, hs_call_make(call));
-    if (found)
-        replace_polled(&asked, NO_FD, HS_CONTROL_FD);
-    return outcome;
+    return 0;
 }
 
 /* Whether a select asks for the runner's connection. */
@@ -236,7 +204,7 @@ static int selects_connection(const struct hs_system_call *call)
 static enum hs_call_outcome close_range_of(struct hs_system_call *call)
 {
     const unsigned from = (unsigned)call->a, to = (unsigned)call->b;
-    if (from > to || from > HS_CONTROL_FD || to < HS_CONTROL_FD)
+    if (from > to || from > HS_CONTROL_FD || to < HS_CONTROL_FD || !hs_worker_is_connected())
         return HS_CALL_NATIVE;
     if (call->c & ~CLOSE_RANGE_CLOEXEC)
         hs_call_mark();
@@ -433,8 +401,11 @@ static enum hs_call_outcome share_with_child(const struct hs_call_place *place, 
     const int is_usual = (flags & ~CLEAR_HANDLERS) == (CLONE_VM | CLONE_VFORK | SIGCHLD);
     if (is_usual && !has_stack && hs_children_vfork(place->back, hides))
         return HS_CALL_VFORKS;
-    if (!is_usual || !has_stack || !hs_children_spawn())
+    /* What the child does is not followed. */
+    if (!is_usual || !has_stack || !hs_children_spawn()) {
         hs_children_note_foreign();
+        hs_worker_disconnect();
+    }
     return HS_CALL_BRANCHES;
 }
 
@@ -575,8 +546,7 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     case SYS_capget: return number_if(!is_about_itself(call->a));
     case SYS_dup2:
     case SYS_dup3:
-        /* Before the runner sees that the connection is gone. */
-        if (is_connection(call->b))
+        if ((int)call->b == HS_CONTROL_FD)
             hs_call_mark();
         return make_descriptor(call);
     case SYS_dup:
@@ -609,9 +579,9 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     /* Who connects is told this process's number. */
     case SYS_listen: return number_if(1);
     case SYS_epoll_ctl: return HS_CALL_NATIVE;
-    case SYS_select: return selects_connection(call) ? closed(call) : HS_CALL_NATIVE;
-    case SYS_poll:
-    case SYS_ppoll: return wait_polled(call);
+    case SYS_select: return known_if(!selects_connection(call));
+    case SYS_poll: return known_if(!polls_connection(call));
+    case SYS_ppoll: known_if(!polls_connection(call)); return hs_signals_wait(call, call->d);
     case SYS_fcntl:
         if (call->b == F_DUPFD || call->b == F_DUPFD_CLOEXEC)
             return make_descriptor(call);
@@ -619,9 +589,7 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
         number_if(call->b == F_GETLK || call->b == F_OFD_GETLK || call->b == F_SETLK || call->b == F_SETLKW);
         return known_if(fcntl_is_known(call->b));
     case SYS_ioctl:
-        if (copies_connection(call))
-            return closed(call);
-        return known_if(ioctl_is_known((unsigned long)call->b));
+        return known_if(ioctl_is_known((unsigned long)call->b) && !copies_connection(call));
     case SYS_execve: return execute(call, AT_FDCWD, call->a, context);
     case SYS_execveat: return execute(call, call->a, call->b, context);
     /* Other commands register the process. */
@@ -643,7 +611,7 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     case SYS_rt_sigaction: return hs_signals_action(call, place->stack);
     case SYS_rt_sigprocmask: return hs_signals_mask(call, context);
     case SYS_rt_sigsuspend: return hs_signals_wait(call, call->a);
-    case SYS_pselect6: return selects_connection(call) ? closed(call) : hs_signals_select(call);
+    case SYS_pselect6: known_if(!selects_connection(call)); return hs_signals_select(call);
     case SYS_epoll_pwait:
     case SYS_epoll_pwait2: return hs_signals_wait(call, call->e);
     case SYS_rt_sigreturn: return hs_signals_return((void *)place->stack);
@@ -707,8 +675,9 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
     case HS_WATCH_PASSES: break;
     }
 #ifndef HS_WITHOUT_RESERVED
+    /* It is closed then, or the tool's own. */
     if (hs_table_names_connection(call))
-        return closed(call);
+        hs_call_mark();
 #endif
     const unsigned kind = hs_table_kind(number);
     if (kind & HS_TABLE_PLAIN)

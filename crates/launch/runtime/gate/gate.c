@@ -471,9 +471,8 @@ static void forward(int number, siginfo_t *info, void *context)
     HS_SYS(SYS_kill, HS_SYS(SYS_getpid), SIGSYS);
 }
 
-/* Takes the gate away for the rest of the run, which is not followed any more: it ends as that of any process. Nothing hides the runner's
- * descriptor from now on, so it is closed. Another thread may be on its way to the handler with a call, which it then makes where it came
- * from. */
+/* Takes the gate away for the rest of the run, which is not followed any more. Another thread may be on its way to the handler
+ * with a call, which it then makes where it came from. */
 void hs_gate_reveal(void)
 {
     hs_call_mark();
@@ -482,7 +481,6 @@ void hs_gate_reveal(void)
     gate.selector = SELECTOR_ALLOW;
     dispatch(0);
     hs_signals_let_go();
-    hs_worker_disconnect();
     if (!hs_state_has_threads())
         HS_SYS(SYS_rt_sigaction, SIGSYS, &gate.theirs, 0, HS_SET_BYTES);
 }

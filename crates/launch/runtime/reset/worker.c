@@ -171,18 +171,21 @@ static void report(const struct hs_end *end)
 }
 
 /* Whether the socket is still where it was: a tool may close, or use, any number. */
-static int is_connected(void)
+HS_GENERAL int hs_worker_is_connected(void)
 {
     struct stat now;
     return HS_SYS(SYS_fstat, HS_CONTROL_FD, &now) == 0 && now.st_ino == worker.channel.st_ino &&
            now.st_dev == worker.channel.st_dev;
 }
 
-/* Has the runner wait for the end of the process. */
+/* Has the runner wait for the end of the process: the run goes on in a way that is not followed. Whoever has a copy of the descriptor, such
+ * as the parent of a vfork, finds its end. Before main, and in a dry run, there is nothing to believe yet. */
 void hs_worker_disconnect(void)
 {
-    if (is_connected())
-        HS_SYS(SYS_close, HS_CONTROL_FD);
+    if (!worker.running || !hs_gate_is_worker() || !hs_worker_is_connected())
+        return;
+    HS_SYS(SYS_shutdown, HS_CONTROL_FD, SHUT_RDWR);
+    HS_SYS(SYS_close, HS_CONTROL_FD);
 }
 
 static uint32_t audit(void)
@@ -363,14 +366,14 @@ static void finish(void)
     if (hs_call_seen() & HS_SEEN_THREADS && hs_threads_end() != 0) {
         end.retired = HS_RETIRED_THREADS;
         end.ending = HS_ENDING_RETIRED;
-        if (is_connected())
+        if (hs_worker_is_connected())
             report(&end);
         leave(worker.exit_code);
     }
     hs_gate_lift();
     worker.point_differs = hs_point_differs();
     const int audited = worker.job->head->flags & HS_REQUEST_AUDIT;
-    if (!is_connected())
+    if (!hs_worker_is_connected())
         leave(worker.exit_code);
     account(&end);
     end.point = worker.level == HS_AT_POINT;

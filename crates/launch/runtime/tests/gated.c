@@ -7,6 +7,7 @@
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
@@ -178,17 +180,81 @@ static int registers(void)
 }
 #endif
 
-/* Waits for what the runner's descriptor has to tell, if there is one, in a process without the gate. */
-static int filtered(void)
+static int filter(void)
 {
     static struct sock_filter code[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     const struct sock_fprog program = {1, code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ? -1 : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+/* Waits for what the runner's descriptor has to tell, if there is one. */
+static int reads(void *unused)
+{
     char byte;
-    show("privileges", prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
-    show("filter", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
+    (void)unused;
+    return read(RESERVED, &byte, 1) == -1 && errno == EBADF ? 0 : 1;
+}
+
+static volatile int is_over;
+
+static void *reads_on(void *unused)
+{
+    long wrong = 0;
+    while (!is_over)
+        wrong += reads(unused);
+    return (void *)wrong;
+}
+
+static void filtered(void)
+{
+    show("filter", filter());
     show("write", write(RESERVED, "x", 1));
-    show("read", read(RESERVED, &byte, 1));
-    return 3;
+    show("read", reads(NULL));
+}
+
+/* Other threads read while the gate is taken away. */
+static void filtered_among_threads(void)
+{
+    pthread_t threads[2];
+    void *wrong = NULL;
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, reads_on, NULL);
+    show("filter", filter());
+    is_over = 1;
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], &wrong);
+        show("wrong", (long)wrong);
+    }
+}
+
+/* The child takes its parent's gate away: they share memory, and not descriptors. */
+static void filtered_by_child(void)
+{
+    int status = -1;
+    const pid_t child = vfork();
+    if (child == 0)
+        _exit(filter() == 0 ? 0 : 1);
+    show("child", waitpid(child, &status, 0) == child ? WEXITSTATUS(status) : -1);
+    show("read", reads(NULL));
+}
+
+/* No function of libc's has made the child, which has no gate. */
+static void cloned(void)
+{
+    static char stack[65536] __attribute__((aligned(16)));
+    int status = -1;
+    const pid_t child = clone(reads, stack + sizeof stack, SIGCHLD, NULL);
+    show("child", waitpid(child, &status, 0) == child ? WEXITSTATUS(status) : -1);
+}
+
+/* A file of the tool's own has the number. */
+static void own(void)
+{
+    const int file = open("/dev/null", O_WRONLY);
+    show("given", dup2(file, RESERVED));
+    show("write", write(RESERVED, "x", 1));
+    show("close", close(RESERVED));
+    show("read", reads(NULL));
 }
 
 static void *read_links(void *more)
@@ -226,8 +292,6 @@ int main(int argc, char **argv)
         return execute(argv, 1);
     if (strcmp(how, "exec-in-handler") == 0)
         return execute_in_handler();
-    if (strcmp(how, "filtered") == 0)
-        return filtered();
     if (strcmp(how, "burn") == 0)
         return burn();
     if (strcmp(how, "registers") == 0)
@@ -236,6 +300,16 @@ int main(int argc, char **argv)
         in_arguments();
     else if (strcmp(how, "memory") == 0)
         in_memory();
+    else if (strcmp(how, "filtered") == 0)
+        filtered();
+    else if (strcmp(how, "filtered-among-threads") == 0)
+        filtered_among_threads();
+    else if (strcmp(how, "filtered-by-child") == 0)
+        filtered_by_child();
+    else if (strcmp(how, "cloned") == 0)
+        cloned();
+    else if (strcmp(how, "own") == 0)
+        own();
     else if (strcmp(how, "links") == 0)
         links_in_thread(argv[2]);
     else if (strcmp(how, "name") == 0)

@@ -355,7 +355,8 @@ impl Worker {
         if anchor::set_group(self.pid, pgid) { Ok(()) } else { Err(Failure::Died) }
     }
 
-    /// Waits for the end of the run. After any end but a reset, the caller reaps the process.
+    /// Waits for the end of the run, or until it is not followed any more. After any end but a reset, the caller waits for the process, and
+    /// reaps it.
     pub(crate) fn await_end(&mut self) -> Ended {
         let mut message = [0; wire::END_SIZE];
         let end = loop {
@@ -382,6 +383,12 @@ impl Worker {
             }
         }
         match end {
+            // One that has closed its connection cannot tell its end: another process has.
+            Some(end) if end.ending == Ending::Reset && self.marks().doubts.of_calls() => {
+                self.is_dead = true;
+                wait::kill(self.pid);
+                Ended::Process { retired: wire::RETIRED_CALLS, doubts: self.marks().doubts }
+            }
             Some(end) if end.ending == Ending::Reset => {
                 let usage = usage(&end);
                 let status = Status::Exited(end.status);
@@ -408,8 +415,12 @@ impl Worker {
                     wait::kill(self.pid);
                     return Ended::NotRun;
                 }
-                // Without the gate, a run ends as any process does.
-                let retired = if doubts.of_calls() { wire::RETIRED_CALLS } else { 0 };
+                // What is not followed any more ends as any process does.
+                let retired = match doubts {
+                    doubts if doubts.of_calls() => wire::RETIRED_CALLS,
+                    doubts if doubts.of_children() => wire::RETIRED_CHILDREN,
+                    _ => 0,
+                };
                 Ended::Process { retired, doubts }
             }
         }
@@ -420,7 +431,8 @@ impl Worker {
         Marks { has_begun: page as i32 != 0, doubts: Doubts((page >> 32) as u32) }
     }
 
-    /// Returns a descriptor that becomes readable when the run, or the process, ends. Valid only while the process is held.
+    /// Returns a descriptor that becomes readable when the run, or the process, ends, or when the run is not followed any more. Valid only
+    /// while the process is held.
     pub(crate) fn end_fd(&mut self) -> std::io::Result<OwnedFd> {
         let process = match &mut self.process {
             Some(process) => process,
