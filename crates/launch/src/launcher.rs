@@ -419,6 +419,10 @@ impl Child<'_> {
             return exit(status, usage);
         };
         let mut ended = self.ended.take().unwrap_or_else(|| run.worker_mut().await_end());
+        if ended.is_of_process() {
+            sys::wait::await_end(pid);
+            run.worker().look_again(&mut ended);
+        }
         if self.starters.is_some() {
             // The runner follows the starts of such a tool: each of them is a start of its own.
             ended.expect_children();

@@ -53,7 +53,7 @@ fn the_runners_descriptor_is_closed_in_lists_and_sets() {
 /// A filter takes the gate away, and a child that libc has not made never had one. Nothing hides the descriptor there.
 #[test]
 fn the_runners_descriptor_is_closed_where_there_is_no_gate() {
-    for how in ["filtered", "filtered-among-threads", "cloned", "own"] {
+    for how in ["filtered", "filtered-among-threads", "cloned", "own", "many"] {
         agrees(how);
     }
 }

@@ -205,6 +205,15 @@ fn await_pids(suite: &Suite) -> Vec<i32> {
     pids.split_whitespace().map(|pid| pid.parse().expect("a process number")).collect()
 }
 
+/// The runner waits for its end from the first of these programs on. What it does afterwards makes the run doubtful all the same.
+#[test]
+fn what_it_does_unfollowed_is_not_believed() {
+    let look = "RUN: %not --look > %t 2>&1\n";
+    let suite = suite(&[("a", look), ("b", look), ("c", look)]);
+    let run = warm(&suite, &["--warm=not"]);
+    run.ends_with(1).has("  Failed: 3 (100.00%)");
+}
+
 #[test]
 fn a_timeout_ends_it_with_its_test() {
     let suite = suite(&[("a", LASTING)]);

@@ -152,10 +152,11 @@ static enum hs_call_outcome known_if(int harmless)
     return harmless ? HS_CALL_NATIVE : unknown();
 }
 
-/* Up to the runner's connection descriptors have the numbers that they would have without it. And there is one less of them. */
+/* Up to the runner's connection descriptors have the numbers that they would have without it. The next one may be that number: it is free
+ * by then. */
 void hs_call_note_descriptor(long fd)
 {
-    if (fd >= HS_CONTROL_FD || fd == -EMFILE)
+    if (fd >= HS_CONTROL_FD - 1 || fd == -EMFILE)
         hs_call_mark();
 }
 
@@ -387,7 +388,8 @@ static enum hs_call_outcome fork_process(struct hs_system_call *call, void *cont
     if (child == 0) {
         hs_gate_leave();
         hs_signals_hand_over(context);
-        HS_SYS(SYS_close, HS_CONTROL_FD);
+        if (hs_worker_is_connected())
+            HS_SYS(SYS_close, HS_CONTROL_FD);
     }
     return hs_call_done(call, child);
 }
@@ -675,9 +677,12 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
     case HS_WATCH_PASSES: break;
     }
 #ifndef HS_WITHOUT_RESERVED
-    /* It is closed then, or the tool's own. */
-    if (hs_table_names_connection(call))
+    if (hs_table_names_connection(call)) {
+        /* It is closed then, or the tool's own, unless another thread is about to close it. */
         hs_call_mark();
+        if (hs_worker_is_connected())
+            return hs_call_done(call, -EBADF);
+    }
 #endif
     const unsigned kind = hs_table_kind(number);
     if (kind & HS_TABLE_PLAIN)

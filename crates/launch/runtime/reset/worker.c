@@ -182,10 +182,21 @@ HS_GENERAL int hs_worker_is_connected(void)
  * as the parent of a vfork, finds its end. Before main, and in a dry run, there is nothing to believe yet. */
 void hs_worker_disconnect(void)
 {
-    if (!worker.running || !hs_gate_is_worker() || !hs_worker_is_connected())
+    /* Only one thread does it, since the number may be a file's of the tool's own afterwards. The others wait a while: a handler may have
+     * interrupted that very thread. */
+    static int is_under_way;
+    if (!worker.running || !hs_gate_is_worker())
         return;
-    HS_SYS(SYS_shutdown, HS_CONTROL_FD, SHUT_RDWR);
-    HS_SYS(SYS_close, HS_CONTROL_FD);
+    for (int waits = 0; __atomic_exchange_n(&is_under_way, 1, __ATOMIC_ACQUIRE); waits++) {
+        if (waits == 1000)
+            return;
+        HS_SYS(SYS_sched_yield);
+    }
+    if (hs_worker_is_connected()) {
+        HS_SYS(SYS_shutdown, HS_CONTROL_FD, SHUT_RDWR);
+        HS_SYS(SYS_close, HS_CONTROL_FD);
+    }
+    __atomic_store_n(&is_under_way, 0, __ATOMIC_RELEASE);
 }
 
 static uint32_t audit(void)

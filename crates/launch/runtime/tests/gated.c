@@ -253,8 +253,20 @@ static void own(void)
     const int file = open("/dev/null", O_WRONLY);
     show("given", dup2(file, RESERVED));
     show("write", write(RESERVED, "x", 1));
+    int status = -1;
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(write(RESERVED, "x", 1) == 1 ? 0 : 1);
+    show("child", waitpid(child, &status, 0) == child ? WEXITSTATUS(status) : -1);
     show("close", close(RESERVED));
     show("read", reads(NULL));
+}
+
+/* So many files that one gets the number. */
+static void many(void)
+{
+    for (int i = 0; i < 70; i++)
+        show("open", open("/dev/null", O_RDONLY));
 }
 
 static void *read_links(void *more)
@@ -310,6 +322,8 @@ int main(int argc, char **argv)
         cloned();
     else if (strcmp(how, "own") == 0)
         own();
+    else if (strcmp(how, "many") == 0)
+        many();
     else if (strcmp(how, "links") == 0)
         links_in_thread(argv[2]);
     else if (strcmp(how, "name") == 0)

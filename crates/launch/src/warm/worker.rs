@@ -416,13 +416,19 @@ impl Worker {
                     return Ended::NotRun;
                 }
                 // What is not followed any more ends as any process does.
-                let retired = match doubts {
-                    doubts if doubts.of_calls() => wire::RETIRED_CALLS,
-                    doubts if doubts.of_children() => wire::RETIRED_CHILDREN,
-                    _ => 0,
-                };
-                Ended::Process { retired, doubts }
+                Ended::Process { retired: 0, doubts }
             }
+        }
+    }
+
+    /// Looks again at the doubts of a run that has ended with its process. It may have gone on since [`Worker::await_end`].
+    pub(crate) fn look_again(&self, ended: &mut Ended) {
+        let Ended::Process { retired, doubts } = ended else { return };
+        *doubts = self.marks().doubts;
+        if *retired == 0 && doubts.of_calls() {
+            *retired = wire::RETIRED_CALLS;
+        } else if *retired == 0 && doubts.of_children() {
+            *retired = wire::RETIRED_CHILDREN;
         }
     }
 
