@@ -3,6 +3,7 @@
 //! A caller says what to start, and learns from the exit whether it was cold or warm; both look the same to it. So everything that a cold
 //! and a warm start have in common is here: the group, the guard's table, the wait.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use hotstart_model::Status;
 use crate::guard::Guard;
 use crate::served::Served;
 use crate::slots::{Entry, Slot, Slots};
-use crate::starters::Starters;
+use crate::starters::{self, Starters};
 use crate::warm::script;
 use crate::warm::{self, ActiveRun, Ahead, Ended, Lease, Policy, Pool, Runtime, Started, Statistics, Tool};
 use crate::{Allocators, Change, Exit, Group, Reason, Spec, Usage, Via, cold, sys};
@@ -85,8 +86,8 @@ pub struct Child<'g> {
     run: Option<ActiveRun<'g>>,
     /// The end that was already awaited by [`Child::process_fd`].
     ended: Option<Ended>,
-    /// The table that has this process, if its own starts come back through a server.
-    starters: Option<&'g Starters>,
+    /// The table that has this process, if its own starts come back through a server, and the program that it starts.
+    starters: Option<(&'g Starters, OsString)>,
     /// The table that counts its clients, if it was started by [`Launcher::start_warm`].
     served: Option<&'g Served>,
     /// Its tool, if CPU times are compared and no run measures this process.
@@ -204,7 +205,8 @@ impl Launcher {
             return self.start_in(group, spec, begun, start).ok_or_else(ended)?;
         };
         let tool = pool.tool(&script::tool(spec, pool.policy()), self.allocators.as_deref());
-        let lease = pool.lease(&tool, spec);
+        let rests = pool.policy().follows(&spec.program) && self.starters.rests(spec);
+        let lease = if rests { Err(Reason::Doubtful) } else { pool.lease(&tool, spec) };
         let child = self.start_in(group, spec, begun, |slot, alone| {
             match lease.and_then(|lease| lease.start(spec, slot, alone)) {
                 Ok(started) => Ok(started),
@@ -237,8 +239,11 @@ impl Launcher {
             group.visited(run.worker().note(spec, group.job()));
         }
         if pool.policy().follows(&spec.program) {
+            // Before its clients are known.
+            self.served.begin(child.pid);
+            child.served = Some(&self.served);
             self.starters.enter(child.pid, group);
-            child.starters = Some(&self.starters);
+            child.starters = Some((&self.starters, starters::started(spec)));
         }
     }
 
@@ -423,11 +428,18 @@ impl Child<'_> {
             sys::wait::await_end(pid);
             run.worker().look_again(&mut ended);
         }
-        if self.starters.is_some() {
-            // The runner follows the starts of such a tool: each of them is a start of its own.
+        let served = self.served.take().and_then(|served| served.end(pid));
+        let mut has_strangers = false;
+        if let Some((starters, program)) = &self.starters {
+            // The runner follows the starts of such a tool: each of them is a start of its own. Another child may look at its parent.
+            has_strangers = !run.worker().all_served(served) && !self.group.is_killed();
+            starters.ran(program, has_strangers);
             ended.expect_children();
         }
-        ended.check_children(self.served.take().and_then(|served| served.end(pid)));
+        ended.check_children(served);
+        if has_strangers {
+            self.group.doubt();
+        }
         if let Ended::Reset { status, usage, .. } = ended {
             let ((), killed) = self.leave(|| run.worker_mut().settle());
             run.measure(Some(&usage));
@@ -437,7 +449,7 @@ impl Child<'_> {
                 return exit(KILLED, usage);
             }
             run.finish(&ended);
-            return exit(status, usage);
+            return Exit { doubtful: has_strangers, ..exit(status, usage) };
         }
         sys::wait::await_end(pid);
         run.measure(None);
@@ -447,7 +459,7 @@ impl Child<'_> {
         // After a crash it is unknown how the process would have behaved without the gate.
         let crashed = matches!(status, Status::Signaled(_)) && !self.group.is_killed();
         let is_doubted = matches!(ended, Ended::Process { doubts, .. } if doubts.any());
-        let doubtful = lost || crashed || is_doubted;
+        let doubtful = lost || crashed || is_doubted || has_strangers;
         // Nobody but the system or a user kills a tool, as a rule.
         if lost || (crashed && status == KILLED) {
             self.group.lose();
@@ -480,7 +492,7 @@ impl Child<'_> {
 
     /// Removes the process from the job, and calls `reap` under the job's lock. Also returns whether the job was killed before.
     fn leave<R>(&mut self, reap: impl FnOnce() -> R) -> (R, bool) {
-        if let Some(starters) = self.starters.take() {
+        if let Some((starters, _)) = self.starters.take() {
             starters.leave(self.pid);
         }
         let slot = self.slot.take();

@@ -1,12 +1,17 @@
 //! Maps the pid of a tool that starts others through the exec server to its test's `Group`.
 //!
 //! Such a start is part of the same job. It ends with the job, and is doubtful if the job is.
+//!
+//! A program that such a tool starts in another way, or that no server starts, is the tool's child, and may look at its parent. Then the
+//! tool's run is doubtful. It rests where it is to start such a program, so that few tests run twice.
 
 use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-use crate::Group;
+use crate::warm::Doubted;
+use crate::{Group, Spec};
 
 /// Longest wait for an entry. A program may send its request before its starter has entered it.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -16,9 +21,29 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct Starters {
     groups: Mutex<HashMap<i32, Group>>,
     entered: Condvar,
+    /// By what they start, as their arguments have it.
+    doubted: Mutex<HashMap<OsString, Doubted>>,
+}
+
+/// Returns the program that such a tool is to start: its first argument that is no option (`not --crash PROGRAM`).
+pub(crate) fn started(spec: &Spec<'_>) -> OsString {
+    let is_option = |word: &&OsString| word.as_encoded_bytes().starts_with(b"--");
+    spec.argv.iter().skip(1).find(|word| !is_option(word)).cloned().unwrap_or_default()
 }
 
 impl Starters {
+    /// Counts a start. Returns whether it is to be cold, as the program that it starts was a stranger too often.
+    pub(crate) fn rests(&self, spec: &Spec<'_>) -> bool {
+        let mut doubted = self.doubted.lock().expect("no panic while locked");
+        doubted.get_mut(&started(spec)).is_some_and(Doubted::rests)
+    }
+
+    /// Records whether a warm run had a stranger among its children, which was to be `program`.
+    pub(crate) fn ran(&self, program: &OsStr, has_strangers: bool) {
+        let mut doubted = self.doubted.lock().expect("no panic while locked");
+        doubted.entry(program.to_owned()).or_default().ran(has_strangers);
+    }
+
     /// Records that process `pid` was started in `group`.
     pub(crate) fn enter(&self, pid: i32, group: &Group) {
         self.groups.lock().expect("no panic while locked").insert(pid, group.clone());

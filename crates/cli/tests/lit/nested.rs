@@ -214,6 +214,20 @@ fn what_it_does_unfollowed_is_not_believed() {
     run.ends_with(1).has("  Failed: 3 (100.00%)");
 }
 
+/// No server starts a script: it is `not`'s own child, and looks at its parent.
+#[test]
+fn a_child_that_may_look_at_it_makes_it_doubtful() {
+    use std::os::unix::fs::PermissionsExt;
+    let look = "RUN: %not %S/look\n";
+    let names: Vec<String> = (0..8).map(|number| format!("t{number}")).collect();
+    let lines: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), look)).collect();
+    let suite = suite(&lines);
+    let script = suite.file("look", "#!/bin/sh\nif grep -q hotstart /proc/$PPID/maps; then exit 1; fi\n");
+    std::fs::set_permissions(script, PermissionsExt::from_mode(0o755)).unwrap();
+    let run = warm(&suite, &["--warm=not"]);
+    run.ends_with(1).has("  Failed: 8 (100.00%)").warns("cold 6: its recent runs started others");
+}
+
 #[test]
 fn a_timeout_ends_it_with_its_test() {
     let suite = suite(&[("a", LASTING)]);

@@ -162,6 +162,12 @@ HS_GENERAL int hs_nested_is_build(void)
     return nested.client && !nested.takes_siblings;
 }
 
+/* Whether its starts go through a client at all. */
+HS_GENERAL int hs_nested_has_client(void)
+{
+    return nested.client != NULL;
+}
+
 /* Whether an exec of this path, as nested starts write it, is one of the client. */
 HS_GENERAL int hs_nested_is_client(const char *path)
 {

@@ -1,7 +1,8 @@
 /* Children that leave nothing behind in their parent: a driver of compilers can be reset although it has had some.
  *
  * Nothing follows a child, and it may know its parent by number. So a worker with children is used again only where all is known of them:
- *  - It is a job of a build, with one thread, and made each child by posix_spawn of the client, or by vfork.
+ *  - It is a job of a build, with one thread, and made each child by posix_spawn of the client, or by vfork. (In a test, children of `not`
+ *    are followed as well: where one is a stranger, the run is doubtful.)
  *  - In a child of posix_spawn only libc's own code runs until its exec.
  *  - A child of vfork shares this memory until its exec, and its system calls come to the gate as well. The short list below has those that
  *    change nothing but the child. Any other call makes the child foreign, and lets it out of the gate.
@@ -39,6 +40,18 @@ __attribute__((used)) static int child_runs;
 /* Where the call that makes it returns. */
 __attribute__((used)) static uintptr_t branch_back;
 
+/* A process is made in a way that cannot be followed. */
+void hs_children_note_foreign(void)
+{
+    children.is_foreign = 1;
+    hs_worker_doubts(HS_RUN_STRANGER);
+}
+
+static void count_one(void)
+{
+    hs_worker_tell_children(++children.count);
+}
+
 extern const char hs_children_after[];
 /* Makes a vfork, with the registers that it had where it came from. The child has all of its calls come to the gate. It runs on the
  * parent's stack; what it leaves there lies below the parent's frames. The comparison is the one that a patched site may have lost. */
@@ -62,7 +75,7 @@ __attribute__((used)) static void hs_children_begun(void)
         hs_gate_show_action();
         hs_signals_hand_over(NULL);
     } else if (hs_gate_follow(1) != 0)
-        children.is_foreign = 1;
+        hs_children_note_foreign();
 }
 
 /* A signal came when this thread was at `at`, behind the call of hs_children_branch: returns where libc would be if it had just made the
@@ -73,7 +86,7 @@ uintptr_t hs_children_returned(uintptr_t at, long result)
     if (at != (uintptr_t)hs_children_after || call[0] != 0x0f || call[1] != 0x05)
         return 0;
     if (result == 0)
-        children.is_foreign = 1;
+        hs_children_note_foreign();
     child_runs = 0;
     return branch_back;
 }
@@ -81,25 +94,19 @@ uintptr_t hs_children_returned(uintptr_t at, long result)
 static void close_last(void)
 {
     if (children.is_open && children.is_client)
-        children.count++;
+        count_one();
     else if (children.is_open)
-        children.is_foreign = 1;
+        hs_children_note_foreign();
     children.is_open = 0;
     children.is_client = 0;
-}
-
-/* A process is made in a way that cannot be followed. */
-void hs_children_note_foreign(void)
-{
-    children.is_foreign = 1;
 }
 
 /* Whether a child that is made now can be followed. */
 static int can_follow(void)
 {
     close_last();
-    if (child_runs || !hs_nested_is_build() || hs_call_seen() & (HS_SEEN_THREADS | HS_SEEN_UNKNOWN))
-        children.is_foreign = 1;
+    if (child_runs || !hs_nested_has_client() || hs_call_seen() & (HS_SEEN_THREADS | HS_SEEN_UNKNOWN))
+        hs_children_note_foreign();
     return !children.is_foreign;
 }
 
@@ -113,9 +120,9 @@ void hs_children_spawn_begins(void)
 void hs_children_spawn_ended(int error)
 {
     if (children.spawn == HAS_SPAWNED && !error)
-        children.count++;
+        count_one();
     else if (children.spawn == HAS_SPAWNED)
-        children.is_foreign = 1;
+        hs_children_note_foreign();
     children.spawn = SPAWNS_NOT;
 }
 
@@ -134,7 +141,8 @@ int hs_children_vfork(uintptr_t back, int hides)
     const int follows = can_follow() && !hides;
     children.hides = hides;
     children.is_open = follows;
-    children.is_foreign |= hides;
+    if (hides)
+        hs_children_note_foreign();
     if (follows || hides)
         branch_back = back;
     return follows || hides;
@@ -176,15 +184,21 @@ void hs_children_look(const struct hs_system_call *call)
     if (!children.is_client && changes_child_only(call))
         return;
     /* Here ends also a child whose exec of the client has failed. One that blocks SIGSYS would end by its next call. */
-    children.is_foreign = 1;
+    hs_children_note_foreign();
     hs_gate_follow(0);
 }
 
-/* Whether all children of this run were followed, and none is left. */
+/* As a run ends. */
+void hs_children_end(void)
+{
+    close_last();
+}
+
+/* Whether all children of this run were followed, and none is left. A test's process is not used again all the same. */
 int hs_children_are_gone(void)
 {
     close_last();
-    return !children.is_foreign &&
+    return !children.is_foreign && hs_nested_is_build() &&
            HS_SYS(SYS_waitid, P_ALL, 0, 0, WEXITED | WNOHANG | WNOWAIT | __WALL, 0) == -ECHILD;
 }
 

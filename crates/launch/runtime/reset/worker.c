@@ -101,6 +101,7 @@ static void make_ready(void)
         hs_state_name();
     hs_call_begin();
     worker.page->doubts = 0;
+    worker.page->children = 0;
     worker.page->begun = 1;
 #ifndef HS_WITHOUT_SEGMENTS
     hs_segments_write(&worker.segments, worker.has_bases);
@@ -447,6 +448,7 @@ void hs_worker_ended(int status)
     const int is_main = HS_SYS(SYS_gettid) == worker.process;
     if (is_main)
         hs_call_stop_others();
+    hs_children_end();
     hs_worker_may_end();
     if (worker.is_once || !is_main)
         return;
@@ -460,6 +462,11 @@ void hs_worker_doubts(enum hs_run_doubt doubt)
 {
     if (hs_gate_is_worker())
         worker.page->doubts |= doubt;
+}
+
+void hs_worker_tell_children(uint32_t count)
+{
+    worker.page->children = count;
 }
 
 /* In a clone, all is as in the process that made it, but for what the kernel does not copy, or copies wrongly. Its parent's page and kept

@@ -41,6 +41,7 @@ use crate::slots::Slots;
 use crate::spec::{IGNORABLE, Resource};
 use crate::{EnvBlock, Reason, Spec};
 use maker::Maker;
+pub(crate) use pool::doubt::Doubted;
 pub(crate) use worker::Ended;
 use zygote::{Means, Zygote};
 

@@ -176,6 +176,8 @@ impl Doubts {
 struct Marks {
     has_begun: bool,
     doubts: Doubts,
+    /// Whether one of its children was not followed until it became the client.
+    has_stranger: bool,
 }
 
 impl Ended {
@@ -410,7 +412,7 @@ impl Worker {
             }
             _ => {
                 self.is_dead = true;
-                let Marks { has_begun, doubts } = self.marks();
+                let Marks { has_begun, doubts, .. } = self.marks();
                 if end.is_some() || !has_begun {
                     wait::kill(self.pid);
                     return Ended::NotRun;
@@ -434,7 +436,18 @@ impl Worker {
 
     fn marks(&self) -> Marks {
         let page = self.link.page.slots()[0].load(Ordering::SeqCst);
-        Marks { has_begun: page as i32 != 0, doubts: Doubts((page >> 32) as u32) }
+        let doubts = (page >> 32) as u32;
+        Marks {
+            has_begun: page as i32 != 0,
+            doubts: Doubts(doubts & !wire::RUN_STRANGER),
+            has_stranger: doubts & wire::RUN_STRANGER != 0,
+        }
+    }
+
+    /// Returns whether each child of the run that has ended was a client, and a server has `served` as many.
+    pub(crate) fn all_served(&self, served: Option<u32>) -> bool {
+        let clients = (self.link.page.slots()[1].load(Ordering::SeqCst) >> 32) as u32;
+        !self.marks().has_stranger && (clients == 0 || served == Some(clients))
     }
 
     /// Returns a descriptor that becomes readable when the run, or the process, ends, or when the run is not followed any more. Valid only

@@ -8,7 +8,7 @@
 
 pub(crate) mod account;
 mod decide;
-mod doubt;
+pub(crate) mod doubt;
 pub(crate) mod health;
 mod lease;
 pub(crate) mod memory;
