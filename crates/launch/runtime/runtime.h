@@ -389,6 +389,8 @@ HS_HIDDEN void hs_children_branch(void);
 HS_HIDDEN uintptr_t hs_children_returned(uintptr_t at, long result);
 HS_HIDDEN HS_GENERAL void hs_children_note_foreign(void);
 HS_HIDDEN HS_GENERAL void hs_children_end(void);
+HS_HIDDEN int hs_children_starter_may(const struct hs_system_call *call);
+HS_HIDDEN int hs_children_may_be_served(void);
 HS_HIDDEN void hs_children_look(const struct hs_system_call *call);
 HS_HIDDEN int hs_children_are_gone(void);
 HS_HIDDEN uint32_t hs_children_count(void);
@@ -604,6 +606,7 @@ HS_HIDDEN void *hs_marks_interposed(void *function);
 HS_HIDDEN void hs_nested_open(char *const *argv);
 HS_HIDDEN HS_GENERAL int hs_nested_is_build(void);
 HS_HIDDEN HS_GENERAL int hs_nested_has_client(void);
+HS_HIDDEN HS_GENERAL int hs_nested_is_starter(void);
 HS_HIDDEN HS_GENERAL int hs_nested_is_client(const char *path);
 HS_HIDDEN void *hs_nested_interposed(void *function);
 

@@ -88,6 +88,8 @@ pub struct Child<'g> {
     ended: Option<Ended>,
     /// The table that has this process, if its own starts come back through a server, and the program that it starts.
     starters: Option<(&'g Starters, OsString)>,
+    /// For a program that another one started, in whose place it runs: that one's table, and the name by which it was started.
+    stands_in: Option<(&'g Starters, OsString)>,
     /// The table that counts its clients, if it was started by [`Launcher::start_warm`].
     served: Option<&'g Served>,
     /// Its tool, if CPU times are compared and no run measures this process.
@@ -288,6 +290,9 @@ impl Launcher {
             // A client that comes before this is not counted, and the process is not used again.
             self.served.begin(child.pid);
             child.served = Some(&self.served);
+            // In a test. In a build it is known to differ.
+            let name = spec.argv.first().filter(|_| group.job().is_some());
+            child.stands_in = name.map(|name| (&self.starters, name.clone()));
         }
         self.note_warm(pool, spec, group, &mut child, tool);
         Ok(child)
@@ -334,6 +339,7 @@ impl Launcher {
                 run,
                 ended: None,
                 starters: None,
+                stands_in: None,
                 served: None,
                 measured: None,
                 unobserved: None,
@@ -437,6 +443,12 @@ impl Child<'_> {
             ended.expect_children();
         }
         ended.check_children(served);
+        if let Some((starters, name)) = &self.stands_in {
+            // It has another parent than the child that its starter waits for.
+            let has_shown = run.worker().has_shown();
+            starters.ran(name, has_shown);
+            has_strangers |= has_shown;
+        }
         if has_strangers {
             self.group.doubt();
         }

@@ -162,6 +162,12 @@ HS_GENERAL int hs_nested_is_build(void)
     return nested.client && !nested.takes_siblings;
 }
 
+/* Whether a runner of tests starts what lies beside this program, in the place of its children. */
+HS_GENERAL int hs_nested_is_starter(void)
+{
+    return nested.client && nested.takes_siblings;
+}
+
 /* Whether its starts go through a client at all. */
 HS_GENERAL int hs_nested_has_client(void)
 {
@@ -246,7 +252,8 @@ static int may_be_warm(void)
     struct rlimit core;
     /* Its path leads through /proc: the gate is not asked. */
     const int is_there = nested.client && HS_SYS(SYS_newfstatat, AT_FDCWD, nested.client, &now, 0) == 0;
-    return is_there && !hs_marks_seen() && !(hs_gate_is_worker() && hs_call_seen() & HS_SEEN_UNKNOWN) && !expects_crash() &&
+    const int is_believed = !nested.takes_siblings || hs_children_may_be_served();
+    return is_there && is_believed && !hs_marks_seen() && !(hs_gate_is_worker() && hs_call_seen() & HS_SEEN_UNKNOWN) && !expects_crash() &&
            now.st_dev == nested.file.st_dev && now.st_ino == nested.file.st_ino &&
            (nested.cores_are_piped || (getrlimit(RLIMIT_CORE, &core) == 0 && core.rlim_cur == 0));
 }

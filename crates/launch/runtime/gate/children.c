@@ -32,6 +32,7 @@ static struct {
     int is_client;    /* that child has executed the client */
     int is_foreign;   /* of a child of this run not all is known */
     int had_children; /* runs before this one */
+    int lives;        /* one that the client became is not waited for yet */
     int hides;        /* the child that is made now would have another SIGSYS than the tool believes */
     enum { SPAWNS_NOT, SPAWNS, HAS_SPAWNED } spawn; /* in a posix_spawn of the client */
 } children;
@@ -119,9 +120,10 @@ void hs_children_spawn_begins(void)
 /* Its result. */
 void hs_children_spawn_ended(int error)
 {
-    if (children.spawn == HAS_SPAWNED && !error)
+    if (children.spawn == HAS_SPAWNED && !error) {
         count_one();
-    else if (children.spawn == HAS_SPAWNED)
+        children.lives = 1;
+    } else if (children.spawn == HAS_SPAWNED)
         hs_children_note_foreign();
     children.spawn = SPAWNS_NOT;
 }
@@ -188,6 +190,61 @@ void hs_children_look(const struct hs_system_call *call)
     hs_gate_follow(0);
 }
 
+/* Whether `not` may make this call: it starts a program, waits for it, and ends. A program in whose place the client runs has other
+ * descriptors, is stopped by no signal, and is not seen to do anything before it ends. So no other call is believed while one lives, and
+ * none before that could get at the child in another way: no pipe, no lock, no number of its own. */
+int hs_children_starter_may(const struct hs_system_call *call)
+{
+    /* Libc's own calls. */
+    if (children.spawn != SPAWNS_NOT)
+        return 1;
+    switch (call->number) {
+    case SYS_brk:
+    case SYS_mmap:
+    case SYS_munmap:
+    case SYS_mremap:
+    case SYS_mprotect:
+    case SYS_madvise:
+    case SYS_futex:
+    case SYS_rt_sigprocmask: return 1;
+    case SYS_wait4:
+        if ((int)call->a <= 0 || call->c != 0)
+            return 0;
+        children.lives = 0;
+        return 1;
+    case SYS_read:
+    case SYS_pread64:
+    case SYS_write:
+    case SYS_close:
+    case SYS_lseek:
+    case SYS_stat:
+    case SYS_lstat:
+    case SYS_fstat:
+    case SYS_newfstatat:
+    case SYS_statx:
+    case SYS_access:
+    case SYS_faccessat:
+    case SYS_faccessat2:
+    case SYS_readlink:
+    case SYS_readlinkat:
+    case SYS_getcwd:
+    case SYS_getrandom:
+    case SYS_clock_gettime:
+    case SYS_getrlimit:
+    case SYS_exit_group: return !children.lives;
+    case SYS_open: return !children.lives && !(call->b & (O_ACCMODE | O_CREAT | O_TRUNC));
+    case SYS_openat: return !children.lives && !(call->c & (O_ACCMODE | O_CREAT | O_TRUNC));
+    case SYS_prlimit64: return !children.lives && call->a == 0 && call->c == 0;
+    default: return 0;
+    }
+}
+
+/* Whether nothing has happened in this run for which it is not believed with children. */
+int hs_children_may_be_served(void)
+{
+    return !children.is_foreign;
+}
+
 /* As a run ends. */
 void hs_children_end(void)
 {
@@ -219,7 +276,7 @@ void hs_children_begin(void)
 {
     children.had_children |= children.count != 0;
     children.count = 0;
-    children.is_foreign = children.is_open = children.is_client = children.hides = 0;
+    children.is_foreign = children.is_open = children.is_client = children.hides = children.lives = 0;
     children.spawn = SPAWNS_NOT;
     child_runs = 0;
 }

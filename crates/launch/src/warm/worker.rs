@@ -178,6 +178,8 @@ struct Marks {
     doubts: Doubts,
     /// Whether one of its children was not followed until it became the client.
     has_stranger: bool,
+    /// Whether it was shown something of a process with a number, which may be its parent's.
+    has_shown: bool,
 }
 
 impl Ended {
@@ -439,15 +441,21 @@ impl Worker {
         let doubts = (page >> 32) as u32;
         Marks {
             has_begun: page as i32 != 0,
-            doubts: Doubts(doubts & !wire::RUN_STRANGER),
+            doubts: Doubts(doubts & !(wire::RUN_STRANGER | wire::RUN_SHOWN)),
             has_stranger: doubts & wire::RUN_STRANGER != 0,
+            has_shown: doubts & wire::RUN_SHOWN != 0,
         }
     }
 
     /// Returns whether each child of the run that has ended was a client, and a server has `served` as many.
     pub(crate) fn all_served(&self, served: Option<u32>) -> bool {
         let clients = (self.link.page.slots()[1].load(Ordering::SeqCst) >> 32) as u32;
-        !self.marks().has_stranger && (clients == 0 || served == Some(clients))
+        !self.marks().has_stranger && served == Some(clients)
+    }
+
+    /// Returns whether the run that has ended was shown something of a process with a number, which may be its parent's.
+    pub(crate) fn has_shown(&self) -> bool {
+        self.marks().has_shown
     }
 
     /// Returns a descriptor that becomes readable when the run, or the process, ends, or when the run is not followed any more. Valid only
