@@ -243,7 +243,7 @@ struct hs_slot {
 enum hs_run_doubt {
     HS_RUN_CALLS = 1,    /* a system call that is not known to be harmless and answered as in a fresh process */
     HS_RUN_CHILDREN = 2, /* children, which may look at this process */
-    HS_RUN_STRANGER = 16, /* one of them is not known to have become the client at once, or the run could tell that from its own program */
+    HS_RUN_STRANGER = 16, /* a child that is not known to be the client, or a call by which the run could tell a client from its program */
     HS_RUN_SHOWN = 32,    /* something of a process with a number, which may be its parent's */
     HS_RUN_NUMBER = 8,   /* the process's number, which is older than that of a process that begins with the run */
     HS_RUN_PAST = 4,     /* another program was executed, in a process that has the age and CPU time of earlier runs */

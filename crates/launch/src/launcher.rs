@@ -17,7 +17,9 @@ use crate::served::Served;
 use crate::slots::{Entry, Slot, Slots};
 use crate::starters::{self, Starters};
 use crate::warm::script;
-use crate::warm::{self, ActiveRun, Ahead, Ended, Lease, Policy, Pool, Runtime, Started, Statistics, Tool};
+use crate::warm::{
+    self, ActiveRun, Ahead, Ended, Lease, Policy, Pool, Runtime, Started, Statistics, Tool, Worker,
+};
 use crate::{Allocators, Change, Exit, Group, Reason, Spec, Usage, Via, cold, sys};
 
 /// How a process ends that was killed.
@@ -430,26 +432,18 @@ impl Child<'_> {
             return exit(status, usage);
         };
         let mut ended = self.ended.take().unwrap_or_else(|| run.worker_mut().await_end());
-        if ended.is_of_process() {
+        if !matches!(ended, Ended::Reset { .. }) {
             sys::wait::await_end(pid);
             run.worker().look_again(&mut ended);
         }
         let served = self.served.take().and_then(|served| served.end(pid));
-        let mut has_strangers = false;
-        if let Some((starters, program)) = &self.starters {
-            // The runner follows the starts of such a tool: each of them is a start of its own. Another child may look at its parent.
-            has_strangers = !run.worker().all_served(served) && !self.group.is_killed();
-            starters.ran(program, has_strangers);
+        let may_differ = self.may_differ_by_relatives(run.worker(), served);
+        if self.starters.is_some() {
+            // The runner follows the starts of such a tool: each of them is a start of its own.
             ended.expect_children();
         }
         ended.check_children(served);
-        if let Some((starters, name)) = &self.stands_in {
-            // It has another parent than the child that its starter waits for.
-            let has_shown = run.worker().has_shown();
-            starters.ran(name, has_shown);
-            has_strangers |= has_shown;
-        }
-        if has_strangers {
+        if may_differ {
             self.group.doubt();
         }
         if let Ended::Reset { status, usage, .. } = ended {
@@ -461,9 +455,8 @@ impl Child<'_> {
                 return exit(KILLED, usage);
             }
             run.finish(&ended);
-            return Exit { doubtful: has_strangers, ..exit(status, usage) };
+            return Exit { doubtful: may_differ, ..exit(status, usage) };
         }
-        sys::wait::await_end(pid);
         run.measure(None);
         let (status, usage) = self.reap();
         run.finish(&ended);
@@ -471,7 +464,7 @@ impl Child<'_> {
         // After a crash it is unknown how the process would have behaved without the gate.
         let crashed = matches!(status, Status::Signaled(_)) && !self.group.is_killed();
         let is_doubted = matches!(ended, Ended::Process { doubts, .. } if doubts.any());
-        let doubtful = lost || crashed || is_doubted || has_strangers;
+        let doubtful = lost || crashed || is_doubted || may_differ;
         // Nobody but the system or a user kills a tool, as a rule.
         if lost || (crashed && status == KILLED) {
             self.group.lose();
@@ -479,6 +472,21 @@ impl Child<'_> {
             self.group.doubt();
         }
         Exit { lost, doubtful, ..exit(status, usage) }
+    }
+
+    /// Returns whether a run of a test may differ from a cold one by its parent or its children. A starter may have a child that no server
+    /// started, which may look at it. A program in the place of a child has another parent than that.
+    fn may_differ_by_relatives(&self, worker: &Worker, served: Option<u32>) -> bool {
+        let has_stranger = self.starters.as_ref().is_some_and(|(starters, program)| {
+            let has_stranger = !worker.all_served(served) && !self.group.is_killed();
+            starters.ran(program, has_stranger);
+            has_stranger
+        });
+        let has_looked = self.stands_in.as_ref().is_some_and(|(starters, program)| {
+            starters.ran(program, worker.has_shown());
+            worker.has_shown()
+        });
+        has_stranger || has_looked
     }
 
     /// Reaps the process, which has ended.

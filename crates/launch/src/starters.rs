@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct Starters {
     groups: Mutex<HashMap<i32, Group>>,
     entered: Condvar,
-    /// By what they start, as their arguments have it.
+    /// By the program that they start, as it is named in their arguments.
     doubted: Mutex<HashMap<OsString, Doubted>>,
 }
 
@@ -38,10 +38,10 @@ impl Starters {
         doubted.get_mut(&started(spec)).is_some_and(Doubted::rests)
     }
 
-    /// Records whether a warm run had a stranger among its children, which was to be `program`.
-    pub(crate) fn ran(&self, program: &OsStr, has_strangers: bool) {
+    /// Records whether a warm run that started `program`, or was started as that, is doubtful for it.
+    pub(crate) fn ran(&self, program: &OsStr, is_doubtful: bool) {
         let mut doubted = self.doubted.lock().expect("no panic while locked");
-        doubted.entry(program.to_owned()).or_default().ran(has_strangers);
+        doubted.entry(program.to_owned()).or_default().ran(is_doubtful);
     }
 
     /// Records that process `pid` was started in `group`.

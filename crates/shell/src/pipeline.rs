@@ -227,6 +227,9 @@ fn abandon(stages: Vec<Running<'_>>) {
     for mut stage in stages {
         let Some(mut child) = stage.child.take() else { continue };
         let mut event = child.end_fd().ok();
+        if event.is_none() {
+            child.kill();
+        }
         while let Some(fd) = event {
             let rest = until.saturating_duration_since(Instant::now());
             let rest = Timespec { tv_sec: rest.as_secs() as i64, tv_nsec: i64::from(rest.subsec_nanos()) };

@@ -114,6 +114,9 @@ static int can_follow(void)
 /* A posix_spawn of the client begins. */
 void hs_children_spawn_begins(void)
 {
+    /* A test's program has one at a time: what it may do depends on whether that lives. */
+    if (hs_nested_is_starter() && children.lives)
+        hs_children_note_foreign();
     children.spawn = can_follow() ? SPAWNS : SPAWNS_NOT;
 }
 
@@ -190,9 +193,9 @@ void hs_children_look(const struct hs_system_call *call)
     hs_gate_follow(0);
 }
 
-/* Whether `not` may make this call: it starts a program, waits for it, and ends. A program in whose place the client runs has other
- * descriptors, is stopped by no signal, and is not seen to do anything before it ends. So no other call is believed while one lives, and
- * none before that could get at the child in another way: no pipe, no lock, no number of its own. */
+/* Whether `not` may make this call. It starts a program, waits for it, and ends. The child is the client: it keeps descriptors open that
+ * the program closes, a signal that stops it does not stop the program, and it has other locks. So `not` may only wait while the child
+ * lives. Before, it may make nothing that both could use: no pipe, no lock, no signal. */
 int hs_children_starter_may(const struct hs_system_call *call)
 {
     /* Libc's own calls. */

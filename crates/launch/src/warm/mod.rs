@@ -42,7 +42,7 @@ use crate::spec::{IGNORABLE, Resource};
 use crate::{EnvBlock, Reason, Spec};
 use maker::Maker;
 pub(crate) use pool::doubt::Doubted;
-pub(crate) use worker::Ended;
+pub(crate) use worker::{Ended, Worker};
 use zygote::{Means, Zygote};
 
 /// The pool of real processes, and the values that it hands out.
