@@ -63,6 +63,7 @@ fn run_prepared(
         matched: 0,
         is_outdated: false,
         clock,
+        has_failed_in_time: false,
         steps: Vec::new(),
         announced: Vec::new(),
         captured: Vec::new(),
@@ -70,7 +71,8 @@ fn run_prepared(
         again: None,
     };
     let result = run_commands(&mut context, shell, commands);
-    let timed_out = context.clock.is_timed_out();
+    let is_late = context.clock.is_timed_out();
+    let timed_out = is_late && !context.has_failed_in_time;
     let mut transcript = Transcript { timed_out, ..Transcript::default() };
     match result {
         Ok(status) => transcript.exit_code = status,
@@ -79,7 +81,7 @@ fn run_prepared(
         Err(Halt::Internal(what)) => transcript.fault = Some(Fault::Internal(what)),
         Err(Halt::Killed) => {}
     }
-    if context.clock.is_killed() && !timed_out {
+    if context.clock.is_killed() && !is_late {
         transcript.exit_code = None;
         transcript.fault = Some(Fault::Interrupted);
     }

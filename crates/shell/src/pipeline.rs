@@ -44,6 +44,9 @@ pub(crate) struct Context<'a> {
     /// Whether a FileCheck may have read another check file than it would have under lit.
     pub is_outdated: bool,
     pub clock: Clock<'a>,
+    /// Whether the script failed before its time was up because a stage could not be started. The wait for the other stages is
+    /// then no timeout: lit does not wait for them.
+    pub has_failed_in_time: bool,
     pub steps: Vec<Step>,
     pub announced: Vec<(usize, Option<String>)>,
     pub captured: Vec<Captured>,
@@ -126,7 +129,10 @@ fn run_stages(context: &mut Context<'_>, shell: &mut Shell, pipeline: &Pipeline)
                 return Ok(status);
             }
             Err(halt) => {
-                abandon(assembly.stages);
+                let stages = assembly.stages;
+                let is_failure = matches!(halt, Halt::Shell { .. } | Halt::Exception { .. });
+                context.has_failed_in_time = is_failure && !context.clock.is_killed();
+                abandon(stages);
                 return Err(report(context, halt, &pipeline.stages[index], (index, count), begun.elapsed()));
             }
         }

@@ -159,6 +159,8 @@ fn a_stage_is_ended_if_its_pipeline_cannot_be_completed() {
     }
     let run = suite.run(&["-j1", "--start=fork", "--warm=sh", "--verify=0", "--explain", "."]);
     assert!(starts(run.ends_with(1).says("  Failed: 2 "), "sh").0 > 0);
+    // The scripts have failed by then. The wait for their stages is no timeout.
+    suite.run(&["-j1", "--warm=sh", "--timeout=1", "."]).ends_with(1).says("  Failed: 2 ");
 }
 
 #[test]
