@@ -23,7 +23,6 @@ struct command {
     const char *hotstart; /* the big binary, where the command line names it */
     const char *after;    /* a wrapper that has called this, which is not to be found again */
     const char *server;   /* the server's directory, where one of its jobs starts this */
-    int is_of_run;        /* that is the server of a run of tests */
     int explain;          /* say why a command is run cold */
     uint64_t mask;        /* signals that were blocked at the start */
     uint64_t taken;       /* signals that came and were taken before anything was begun */

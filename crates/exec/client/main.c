@@ -58,9 +58,7 @@ static int read_line(struct command *command, char **argv)
         argv++;
     }
     /* From runtime/extra/nested.c: which server, and the program, whose name may be another. */
-    command->is_of_run = *argv && text_begins(*argv, "--of-run=");
-    if (*argv && (command->is_of_run || text_begins(*argv, "--server=")) && argv[1] && text_begins(argv[1], "--as=") &&
-        argv[2]) {
+    if (*argv && text_begins(*argv, "--server=") && argv[1] && text_begins(argv[1], "--as=") && argv[2]) {
         command->server = *argv + text_length("--server=");
         command->program = argv[1] + text_length("--as=");
         command->argv = argv + 2;
@@ -103,7 +101,7 @@ static __attribute__((noreturn)) void run(int argc, char **argv)
     const char *setting = text_variable(command.envp, "HOTSTART_EXEC");
     if (setting && text_equal(setting, "cold"))
         run_cold(&command, "the environment says so");
-    command.explain = setting && text_equal(setting, "explain") && !command.is_of_run;
+    command.explain = setting && text_equal(setting, "explain");
     const char *why = describe(&message, &command);
     if (why)
         run_cold(&command, why);

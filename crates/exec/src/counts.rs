@@ -43,14 +43,8 @@ impl Counts {
         self.state.lock().expect("no panic while locked").killed += 1;
     }
 
-    /// Returns whether no client has asked for anything.
-    pub(crate) fn is_empty(&self) -> bool {
-        let state = self.state.lock().expect("no panic while locked");
-        state.warm == 0 && state.cold.is_empty()
-    }
-
     /// Returns the counts as lines of text.
-    pub(crate) fn of_jobs(&self) -> String {
+    fn of_jobs(&self) -> String {
         let state = self.state.lock().expect("no panic while locked");
         let mut text = String::new();
         let cold: u64 = state.cold.values().sum();

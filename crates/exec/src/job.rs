@@ -24,7 +24,7 @@ use rustix::time::Timespec;
 use crate::context::Seen;
 use crate::refusal::{Aspect, Refusal};
 use crate::request::Request;
-use crate::server::{PROTOCOL, Role, Server};
+use crate::server::{PROTOCOL, Server};
 use crate::tools::{self, Kind};
 use crate::wire::{self, ReplyKind};
 
@@ -97,7 +97,7 @@ fn start(
     }
     match tools::kind(&request.program) {
         Kind::Compiler | Kind::Companion => request.leave_out_unmentioned(),
-        Kind::Other if seen.has_terminal && server.role.is_user() => return Err(Refusal::Terminal),
+        Kind::Other if seen.has_terminal => return Err(Refusal::Terminal),
         Kind::Other => {}
     }
     // A relative path starts at the client's directory. The tool's argv[0] stays as it is.
@@ -105,43 +105,31 @@ fn start(
     if !request.is_repeatable() {
         send(connection, ReplyKind::Starting, 0, "");
     }
-    let group = match server.role {
-        Role::User => Group::new(),
-        Role::Run { .. } => server.launcher.group_of(seen.parent).ok_or(Refusal::Unseen)?,
-    };
-    let process_group = process_group(server, &group, seen, client)?;
+    let group = Group::new();
+    let process_group = process_group(&group, seen, client)?;
     let ignored = server.context.ignored(seen);
     let spec = request.spec(server.context.umask(seen), limits, ignored, process_group);
     let child = server.launcher.start_warm(&spec, &group).map_err(Refusal::Launch)?;
     drop(spec);
     server.launcher.client_was_served(seen.parent);
     // Close the server's copies of the descriptors: a reader of a pipe that the job has closed must see its end.
-    let program = std::mem::take(&mut request.program);
     drop(request);
     match child.via() {
         Via::Cold(_) => server.counts.compared(),
         Via::Fork | Via::Reset => server.counts.warm(),
     }
     server.lock().last_served = Instant::now();
-    accompany(server, connection, child, &group, &program, (seen.parent, client));
+    accompany(server, connection, child, &group, (seen.parent, client));
     Ok(())
 }
 
 /// Returns the process group that the command would have without a server, as far as the command can tell: it leads a group
-/// only if the client does. A job of a run is in the group of its test.
-fn process_group(server: &Server, group: &Group, seen: &Seen, client: i32) -> Result<ProcessGroup, Refusal> {
-    if server.role.is_user() && seen.group == client {
+/// only if the client does.
+fn process_group(group: &Group, seen: &Seen, client: i32) -> Result<ProcessGroup, Refusal> {
+    if seen.group == client {
         return Ok(ProcessGroup::New);
     }
-    let own = group.process_group().map_err(|_| Refusal::Launch(Reason::System))?;
-    let number = match own {
-        ProcessGroup::Join(number) => number,
-        ProcessGroup::Inherit | ProcessGroup::New => rustix::process::getpgrp().as_raw_nonzero().get(),
-    };
-    if !server.role.is_user() && number != seen.group {
-        return Err(Refusal::Differs(Aspect::Group));
-    }
-    Ok(own)
+    group.process_group().map_err(|_| Refusal::Launch(Reason::System))
 }
 
 /// The time between two looks whether a job has stopped itself. The kernel wakes nobody for that who waits for other things, too.
@@ -200,25 +188,23 @@ fn accompany(
     connection: &OwnedFd,
     mut child: Child<'_>,
     group: &Group,
-    program: &Path,
     (parent, pid): (i32, i32),
 ) {
     let mut event = child.end_fd().ok();
-    let over = if let Role::Run { over, .. } = &server.role { Some(over) } else { None };
     let mut client = Waiting { connection, pid, lives: true, continued: 0, stops: false, was_told: false };
     while let Some(own) = &event {
-        let others = [Some(connection), over].into_iter().flatten().filter(|_| client.lives);
+        let other = client.lives.then_some(connection);
         let mut polled: Vec<_> =
-            [own].into_iter().chain(others).map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+            [own].into_iter().chain(other).map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
         let _ = rustix::event::poll(&mut polled, client.lives.then_some(&LOOK));
         let is_ready = |index: usize| polled.get(index).is_some_and(|fd| !fd.revents().is_empty());
-        let (has_ended, client_speaks, run_is_over) = (is_ready(0), is_ready(1), is_ready(2));
+        let (has_ended, client_speaks) = (is_ready(0), is_ready(1));
         if has_ended {
             event = child.process_fd();
-        } else if run_is_over || (client_speaks && !pass_signal(server, &mut client, &child)) {
+        } else if client_speaks && !pass_signal(&mut client, &child) {
             client.lives = false;
             server.counts.killed();
-            if run_is_over { group.kill() } else { signal_job(server, &child, Signal::KILL.as_raw()) }
+            signal_job(&child, Signal::KILL.as_raw());
         } else if client.lives {
             client.follow(child.change());
         }
@@ -228,23 +214,19 @@ fn accompany(
     if exit.lost && client.lives && !group.is_killed() {
         return refuse_one(server, connection, Refusal::Launch(Reason::ZygoteDied), Some(parent));
     }
-    if let Role::Run { ended, .. } = &server.role {
-        ended(program, &exit);
-    }
     match exit.status {
         Status::Exited(code) => send(connection, ReplyKind::Exited, code, ""),
         Status::Signaled(signal) => send(connection, ReplyKind::Signaled, signal, ""),
     }
 }
 
-/// Passes a signal on. A user's job has its own process group, which gets the signal as the client's group would. A test's
-/// job shares its group with the client, and that group may have got the signal already.
-fn signal_job(server: &Server, child: &Child<'_>, signal: i32) {
-    if server.role.is_user() { child.signal_group(signal) } else { child.signal(signal) }
+/// Passes a signal on. A job has its own process group, which gets the signal as the client's group would.
+fn signal_job(child: &Child<'_>, signal: i32) {
+    child.signal_group(signal);
 }
 
 /// Receives one message of a client whose job runs. Returns `false` if the client is gone.
-fn pass_signal(server: &Server, client: &mut Waiting<'_>, child: &Child<'_>) -> bool {
+fn pass_signal(client: &mut Waiting<'_>, child: &Child<'_>) -> bool {
     let mut message = [0; wire::SIGNAL_SIZE];
     match rustix::net::recv(client.connection, &mut message[..], RecvFlags::DONTWAIT) {
         Ok((0, _)) => false,
@@ -254,7 +236,7 @@ fn pass_signal(server: &Server, client: &mut Waiting<'_>, child: &Child<'_>) -> 
                 wire::signal(message).filter(|_| wire::kind(message) == Some(wire::Kind::Signal))
             {
                 client.passes(signal);
-                signal_job(server, child, signal);
+                signal_job(child, signal);
             }
             true
         }

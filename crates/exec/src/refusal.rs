@@ -42,8 +42,6 @@ pub(crate) enum Aspect {
     Scheduling,
     /// Processors and memory nodes.
     Affinity,
-    /// Process group, if it should be the job's own.
-    Group,
     /// Resource limits other than those that can be passed.
     Limits,
     /// Blocked signals, or ignored ones that cannot be passed.
@@ -90,7 +88,6 @@ impl fmt::Display for Aspect {
             Aspect::ControlGroup => "another control group than the server's",
             Aspect::Scheduling => "another priority or scheduling policy than the server's",
             Aspect::Affinity => "other processors or memory nodes than the server's",
-            Aspect::Group => "another process group than its test's",
             Aspect::Limits => "other resource limits than the server's",
             Aspect::Signals => "signals are blocked, or such are ignored as tell of a fault",
             Aspect::Personality => "another execution domain than the server's",

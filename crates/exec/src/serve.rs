@@ -1,20 +1,18 @@
 //! Assembles a server: its directory, socket, launcher and first worker.
 //!
-//! The user's server runs in the foreground of a process of its own, which a client has started ([`serve`]). The server of a run
-//! opens beside that run ([`open`], `attached`).
+//! The server runs in the foreground of a process of its own, which a client has started.
 
-use std::convert::Infallible;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::time::Duration;
 
-use hotstart_launch::{Launcher, Nested, NestedStarts, Policy, signals};
+use hotstart_launch::{Launcher, Nested, Policy, signals};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::server::{Role, Server};
+use crate::server::Server;
 use crate::socket_dir::{SocketDir, SocketDirError};
 use crate::{image, workers};
 
@@ -74,8 +72,7 @@ pub fn serve(settings: &Settings) -> Result<(), ServeError> {
     // If files cannot be run from memory, commands that tools start themselves are cold.
     let client = image::for_tools().ok();
     let directory = socket_dir.directory().to_path_buf();
-    let starts = NestedStarts::Compilers;
-    let nested = client.as_ref().map(|(_, path)| Nested { client: path.clone(), directory, starts });
+    let nested = client.as_ref().map(|(_, path)| Nested { client: path.clone(), directory });
     // No affinity: compilations are long, and each client waits on a processor of its own choice.
     let policy = Policy {
         nested,
@@ -86,7 +83,7 @@ pub fn serve(settings: &Settings) -> Result<(), ServeError> {
         ..settings.policy.clone()
     };
     let launcher = Launcher::new().with_guard_holding(alive.as_fd()).with_policy(policy);
-    let (server, _) = open(Role::User, socket_dir, Arc::new(launcher))?;
+    let server = open(socket_dir, launcher)?;
     server.socket_dir.started();
     watch_signals(&server).map_err(refused("start a thread"))?;
     server.await_end(settings.idle);
@@ -134,16 +131,12 @@ fn watch_signals(server: &Arc<Server>) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens the socket and starts the first worker. The receiver disconnects when the server has been dropped.
-pub(crate) fn open(
-    role: Role,
-    socket_dir: SocketDir,
-    launcher: Arc<Launcher>,
-) -> Result<(Arc<Server>, mpsc::Receiver<Infallible>), ServeError> {
+/// Opens the socket and starts the first worker.
+fn open(socket_dir: SocketDir, launcher: Launcher) -> Result<Arc<Server>, ServeError> {
     let refused = |what| move |error: io::Error| ServeError::Io(what, error);
     let listener = listen(&socket_dir).map_err(refused("make the server's socket"))?;
     let unseen = || ServeError::Io("read /proc/self", io::ErrorKind::NotFound.into());
-    let (server, ended) = Server::new(role, socket_dir, listener, launcher).ok_or_else(unseen)?;
+    let server = Server::new(socket_dir, listener, launcher).ok_or_else(unseen)?;
     workers::start(&server).map_err(refused("start a thread"))?;
-    Ok((server, ended))
+    Ok(server)
 }

@@ -3,15 +3,14 @@
 //! It outlives the build that started it, because the next build has the same compilers. Nobody starts or ends it by hand, so it has to
 //! end itself: when it is idle, when it is of no use any more, or when a client needs another one.
 
-use std::convert::Infallible;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, mpsc};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use hotstart_launch::{Exit, Launcher};
+use hotstart_launch::Launcher;
 use rustix::net::Shutdown;
 
 use crate::context::Context;
@@ -25,49 +24,17 @@ const LOOK: Duration = Duration::from_secs(20);
 /// If no job started for this long, the server exits when a client with other settings comes, so that a matching one can start.
 const QUIET: Duration = Duration::from_secs(5);
 
-/// The clients that a server serves.
-pub(crate) enum Role {
-    /// The user's server, in its own session, for clients of all kinds.
-    User,
-    /// The server of one run (`attached`). Its clients have the run's terminal, and no other server takes clients that
-    /// differ. A job belongs to the group of the tool that started the client.
-    Run {
-        /// Called at the end of each job.
-        ended: Ended,
-        /// Becomes readable when the run is over, since the other end of this pipe is closed.
-        over: OwnedFd,
-    },
-}
-
-/// Called with a job's program and its exit.
-pub type Ended = Box<dyn Fn(&Path, &Exit) + Send + Sync>;
-
-impl Role {
-    pub(crate) fn is_user(&self) -> bool {
-        matches!(self, Role::User)
-    }
-}
-
-impl std::fmt::Debug for Role {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.is_user() { "User" } else { "Run" })
-    }
-}
-
 /// The state that all workers share.
 #[derive(Debug)]
 pub(crate) struct Server {
-    pub role: Role,
     pub socket_dir: SocketDir,
     pub listener: OwnedFd,
-    pub launcher: Arc<Launcher>,
+    pub launcher: Launcher,
     pub context: Context,
     pub counts: Counts,
     pub begun: Instant,
     state: Mutex<State>,
     changed: Condvar,
-    /// Disconnects when the last thread drops the server. Keep last: fields drop in order.
-    _lives: mpsc::Sender<Infallible>,
 }
 
 #[derive(Debug)]
@@ -83,14 +50,8 @@ pub(crate) struct State {
 }
 
 impl Server {
-    /// A server without workers, on a socket that listens. The receiver disconnects when the server has been dropped. `None` if
-    /// `/proc/self` cannot be read.
-    pub(crate) fn new(
-        role: Role,
-        socket_dir: SocketDir,
-        listener: OwnedFd,
-        launcher: Arc<Launcher>,
-    ) -> Option<(Arc<Server>, mpsc::Receiver<Infallible>)> {
+    /// A server without workers, on a socket that listens. `None` if `/proc/self` cannot be read.
+    pub(crate) fn new(socket_dir: SocketDir, listener: OwnedFd, launcher: Launcher) -> Option<Arc<Server>> {
         let context = Context::own()?;
         let now = Instant::now();
         let state = State {
@@ -101,9 +62,7 @@ impl Server {
             ending: false,
             waiting: Vec::new(),
         };
-        let (lives, ended) = mpsc::channel();
-        let server = Arc::new(Server {
-            role,
+        Some(Arc::new(Server {
             socket_dir,
             listener,
             launcher,
@@ -112,9 +71,7 @@ impl Server {
             begun: now,
             state: Mutex::new(state),
             changed: Condvar::new(),
-            _lives: lives,
-        });
-        Some((server, ended))
+        }))
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -142,7 +99,7 @@ impl Server {
             // The one busy worker is the one that serves this client.
             state.workers - state.idle <= 1 && state.last_served.elapsed() > QUIET
         };
-        if self.role.is_user() && aspect.is_of_habit() && quiet {
+        if aspect.is_of_habit() && quiet {
             self.end(None);
         }
     }

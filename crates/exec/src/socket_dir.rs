@@ -60,11 +60,6 @@ impl SocketDir {
         Self::check(directory)
     }
 
-    /// Returns a directory that this process has just made for itself, unchecked.
-    pub(crate) fn at(directory: &Path) -> SocketDir {
-        SocketDir { directory: directory.to_path_buf() }
-    }
-
     fn check(directory: PathBuf) -> Result<SocketDir, SocketDirError> {
         let found = match std::fs::symlink_metadata(&directory) {
             Ok(found) => found,

@@ -243,8 +243,6 @@ struct hs_slot {
 enum hs_run_doubt {
     HS_RUN_CALLS = 1,    /* a system call that is not known to be harmless and answered as in a fresh process */
     HS_RUN_CHILDREN = 2, /* children, which may look at this process */
-    HS_RUN_STRANGER = 16, /* a child that is not known to be the client, or a call by which the run could tell a client from its program */
-    HS_RUN_SHOWN = 32,    /* something of a process with a number, which may be its parent's */
     HS_RUN_NUMBER = 8,   /* the process's number, which is older than that of a process that begins with the run */
     HS_RUN_PAST = 4,     /* another program was executed, in a process that has the age and CPU time of earlier runs */
 };
@@ -254,7 +252,7 @@ struct hs_page {
     volatile int32_t begun;        /* 1 once main has begun */
     volatile int32_t doubts;       /* enum hs_run_doubt, of this run */
     volatile int32_t clone;        /* the number of the last clone, or this one's new number: the kernel writes it before that runs */
-    volatile uint32_t children;    /* children of this run that have become the client */
+    int32_t unused;
 };
 
 #endif

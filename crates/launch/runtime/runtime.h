@@ -261,7 +261,6 @@ HS_HIDDEN HS_GENERAL void hs_worker_give_up(void) __attribute__((noreturn));
 HS_HIDDEN HS_GENERAL void hs_worker_ended(int status);
 HS_HIDDEN HS_GENERAL void hs_worker_may_end(void);
 HS_HIDDEN HS_GENERAL void hs_worker_doubts(enum hs_run_doubt doubt);
-HS_HIDDEN HS_GENERAL void hs_worker_tell_children(uint32_t count);
 HS_HIDDEN HS_GENERAL int hs_worker_is_connected(void);
 HS_HIDDEN HS_GENERAL void hs_worker_disconnect(void);
 HS_HIDDEN void hs_worker_begin(const struct hs_start *start, const struct hs_call *call, const struct hs_job *job);
@@ -389,8 +388,6 @@ HS_HIDDEN void hs_children_branch(void);
 HS_HIDDEN uintptr_t hs_children_returned(uintptr_t at, long result);
 HS_HIDDEN HS_GENERAL void hs_children_note_foreign(void);
 HS_HIDDEN HS_GENERAL void hs_children_end(void);
-HS_HIDDEN int hs_children_starter_may(const struct hs_system_call *call);
-HS_HIDDEN int hs_children_may_be_served(void);
 HS_HIDDEN void hs_children_look(const struct hs_system_call *call);
 HS_HIDDEN int hs_children_are_gone(void);
 HS_HIDDEN uint32_t hs_children_count(void);
@@ -603,10 +600,8 @@ HS_HIDDEN void hs_marks_leave_to_gate(void);
 HS_HIDDEN void *hs_marks_interposed(void *function);
 
 /* nested.c */
-HS_HIDDEN void hs_nested_open(char *const *argv);
+HS_HIDDEN void hs_nested_open(void);
 HS_HIDDEN HS_GENERAL int hs_nested_is_build(void);
-HS_HIDDEN HS_GENERAL int hs_nested_has_client(void);
-HS_HIDDEN HS_GENERAL int hs_nested_is_starter(void);
 HS_HIDDEN HS_GENERAL int hs_nested_is_client(const char *path);
 HS_HIDDEN void *hs_nested_interposed(void *function);
 

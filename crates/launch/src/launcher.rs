@@ -3,7 +3,6 @@
 //! A caller says what to start, and learns from the exit whether it was cold or warm; both look the same to it. So everything that a cold
 //! and a warm start have in common is here: the group, the guard's table, the wait.
 
-use std::ffi::OsString;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -15,11 +14,8 @@ use hotstart_model::Status;
 use crate::guard::Guard;
 use crate::served::Served;
 use crate::slots::{Entry, Slot, Slots};
-use crate::starters::{self, Starters};
 use crate::warm::script;
-use crate::warm::{
-    self, ActiveRun, Ahead, Ended, Lease, Policy, Pool, Runtime, Started, Statistics, Tool, Worker,
-};
+use crate::warm::{self, ActiveRun, Ahead, Ended, Lease, Policy, Pool, Runtime, Started, Statistics, Tool};
 use crate::{Allocators, Change, Exit, Group, Reason, Spec, Usage, Via, cold, sys};
 
 /// How a process ends that was killed.
@@ -36,8 +32,6 @@ pub struct Launcher {
     runtime: Arc<Runtime>,
     ahead: Option<Arc<Ahead>>,
     allocators: Option<Arc<Allocators>>,
-    /// Running tools, such as `not`, whose own starts come back through a server.
-    starters: Starters,
     /// The clients of running tools that a server has served.
     served: Served,
 }
@@ -88,10 +82,6 @@ pub struct Child<'g> {
     run: Option<ActiveRun<'g>>,
     /// The end that was already awaited by [`Child::process_fd`].
     ended: Option<Ended>,
-    /// The table that has this process, if its own starts come back through a server, and the program that it starts.
-    starters: Option<(&'g Starters, OsString)>,
-    /// For a program that another one started, in whose place it runs: that one's table, and the name by which it was started.
-    stands_in: Option<(&'g Starters, OsString)>,
     /// The table that counts its clients, if it was started by [`Launcher::start_warm`].
     served: Option<&'g Served>,
     /// Its tool, if CPU times are compared and no run measures this process.
@@ -181,7 +171,6 @@ impl Launcher {
             runtime: Arc::default(),
             ahead: None,
             allocators: self.allocators.clone(),
-            starters: Starters::default(),
             served: Served::default(),
         }
     }
@@ -209,8 +198,7 @@ impl Launcher {
             return self.start_in(group, spec, begun, start).ok_or_else(ended)?;
         };
         let tool = pool.tool(&script::tool(spec, pool.policy()), self.allocators.as_deref());
-        let rests = pool.policy().follows(&spec.program) && self.starters.rests(spec);
-        let lease = if rests { Err(Reason::Doubtful) } else { pool.lease(&tool, spec) };
+        let lease = pool.lease(&tool, spec);
         let child = self.start_in(group, spec, begun, |slot, alone| {
             match lease.and_then(|lease| lease.start(spec, slot, alone)) {
                 Ok(started) => Ok(started),
@@ -222,39 +210,8 @@ impl Launcher {
         if child.via == Via::Cold(Reason::Unobserved) {
             child.unobserved = Some((pool, Arc::clone(&tool)));
         }
-        self.note_warm(pool, spec, group, &mut child, tool);
+        note_warm(spec, group, &child, tool);
         Ok(child)
-    }
-
-    /// Records a warm start.
-    fn note_warm<'g>(
-        &'g self,
-        pool: &Pool,
-        spec: &Spec<'_>,
-        group: &Group,
-        child: &mut Child<'g>,
-        tool: Arc<Tool>,
-    ) {
-        if !child.via.is_warm() {
-            return;
-        }
-        group.started_warm(tool);
-        if let Some(run) = &child.run {
-            group.visited(run.worker().note(spec, group.job()));
-        }
-        if pool.policy().follows(&spec.program) {
-            // Before its clients are known.
-            self.served.begin(child.pid);
-            child.served = Some(&self.served);
-            self.starters.enter(child.pid, group);
-            child.starters = Some((&self.starters, starters::started(spec)));
-        }
-    }
-
-    /// Returns the job of the program that runs as process `pid`, if its own starts come back through a server
-    /// ([`crate::Nested`]). Its starts belong to that job.
-    pub fn group_of(&self, pid: i32) -> Option<Group> {
-        self.starters.group_of(pid)
     }
 
     /// Starts `program` warm from its next start on, under each key, where it can be warm.
@@ -292,11 +249,8 @@ impl Launcher {
             // A client that comes before this is not counted, and the process is not used again.
             self.served.begin(child.pid);
             child.served = Some(&self.served);
-            // In a test. In a build it is known to differ.
-            let name = spec.argv.first().filter(|_| group.job().is_some());
-            child.stands_in = name.map(|name| (&self.starters, name.clone()));
         }
-        self.note_warm(pool, spec, group, &mut child, tool);
+        note_warm(spec, group, &child, tool);
         Ok(child)
     }
 
@@ -340,8 +294,6 @@ impl Launcher {
                 slot,
                 run,
                 ended: None,
-                starters: None,
-                stands_in: None,
                 served: None,
                 measured: None,
                 unobserved: None,
@@ -437,15 +389,7 @@ impl Child<'_> {
             run.worker().look_again(&mut ended);
         }
         let served = self.served.take().and_then(|served| served.end(pid));
-        let may_differ = self.may_differ_by_relatives(run.worker(), served);
-        if self.starters.is_some() {
-            // The runner follows the starts of such a tool: each of them is a start of its own.
-            ended.expect_children();
-        }
         ended.check_children(served);
-        if may_differ {
-            self.group.doubt();
-        }
         if let Ended::Reset { status, usage, .. } = ended {
             let ((), killed) = self.leave(|| run.worker_mut().settle());
             run.measure(Some(&usage));
@@ -455,7 +399,7 @@ impl Child<'_> {
                 return exit(KILLED, usage);
             }
             run.finish(&ended);
-            return Exit { doubtful: may_differ, ..exit(status, usage) };
+            return exit(status, usage);
         }
         run.measure(None);
         let (status, usage) = self.reap();
@@ -464,7 +408,7 @@ impl Child<'_> {
         // After a crash it is unknown how the process would have behaved without the gate.
         let crashed = matches!(status, Status::Signaled(_)) && !self.group.is_killed();
         let is_doubted = matches!(ended, Ended::Process { doubts, .. } if doubts.any());
-        let doubtful = lost || crashed || is_doubted || may_differ;
+        let doubtful = lost || crashed || is_doubted;
         // Nobody but the system or a user kills a tool, as a rule.
         if lost || (crashed && status == KILLED) {
             self.group.lose();
@@ -472,21 +416,6 @@ impl Child<'_> {
             self.group.doubt();
         }
         Exit { lost, doubtful, ..exit(status, usage) }
-    }
-
-    /// Returns whether a run of a test may differ from a cold one by its parent or its children. A starter may have a child that no server
-    /// started, which may look at it. A program in the place of a child has another parent than that.
-    fn may_differ_by_relatives(&self, worker: &Worker, served: Option<u32>) -> bool {
-        let has_stranger = self.starters.as_ref().is_some_and(|(starters, program)| {
-            let has_stranger = !worker.all_served(served) && !self.group.is_killed();
-            starters.ran(program, has_stranger);
-            has_stranger
-        });
-        let has_looked = self.stands_in.as_ref().is_some_and(|(starters, program)| {
-            starters.ran(program, worker.has_shown());
-            worker.has_shown()
-        });
-        has_stranger || has_looked
     }
 
     /// Reaps the process, which has ended.
@@ -512,13 +441,21 @@ impl Child<'_> {
 
     /// Removes the process from the job, and calls `reap` under the job's lock. Also returns whether the job was killed before.
     fn leave<R>(&mut self, reap: impl FnOnce() -> R) -> (R, bool) {
-        if let Some((starters, _)) = self.starters.take() {
-            starters.leave(self.pid);
-        }
         let slot = self.slot.take();
         self.group.reap(self.pid, || {
             slot.into_iter().for_each(Slot::free);
             reap()
         })
+    }
+}
+
+/// Records a warm start of `tool` in `group`.
+fn note_warm(spec: &Spec<'_>, group: &Group, child: &Child<'_>, tool: Arc<Tool>) {
+    if !child.via.is_warm() {
+        return;
+    }
+    group.started_warm(tool);
+    if let Some(run) = &child.run {
+        group.visited(run.worker().note(spec, group.job()));
     }
 }

@@ -25,7 +25,6 @@ mod served;
 pub mod signals;
 mod slots;
 mod spec;
-mod starters;
 mod sys;
 mod terminal;
 #[cfg(target_arch = "x86_64")]
@@ -45,8 +44,8 @@ pub use sys::features::{glibc_version, has_locale, has_syscall_user_dispatch};
 pub use sys::priority::io_priority;
 pub use sys::wait::Change;
 pub use warm::{
-    Ahead, Choice, Clones, CpuTime, Nested, NestedStarts, OnDoubt, Policy, Retirement, StatCache, Statistics,
-    Stopped, ToolStatistics, cache_directory, leads_through_made_up, needed_glibc,
+    Ahead, Choice, Clones, CpuTime, Nested, OnDoubt, Policy, Retirement, StatCache, Statistics, Stopped,
+    ToolStatistics, cache_directory, leads_through_made_up, needed_glibc,
 };
 
 /// Returns whether this process was started without a standard output.

@@ -39,19 +39,13 @@ impl ColdTools {
         }
     }
 
-    /// Programs that start one tool, which would be warm as well. They are cold if any tool must be.
-    pub const STARTERS: [&str; 1] = ["not"];
-
-    /// Whether this program is among them, or may start one of them.
+    /// Whether this program is among them.
     pub fn covers(&self, program: &Path) -> bool {
         let name = program.file_name().unwrap_or_default();
         match self {
             ColdTools::None => false,
             ColdTools::All => true,
-            ColdTools::Named(names) => {
-                let names = names.iter().map(String::as_str).chain(Self::STARTERS);
-                names.into_iter().any(|n| OsStr::new(n) == name)
-            }
+            ColdTools::Named(names) => names.iter().any(|n| OsStr::new(n) == name),
         }
     }
 }
@@ -74,7 +68,6 @@ mod tests {
     fn a_tool_is_known_by_the_last_component_of_its_path() {
         let tools = named(&["opt"]);
         assert!(tools.covers(Path::new("/usr/bin/opt")) && !tools.covers(Path::new("/opt/llc")));
-        assert!(tools.covers(Path::new("/usr/bin/not")), "which may start opt");
         assert!(ColdTools::All.covers(Path::new("x")) && !ColdTools::None.covers(Path::new("x")));
     }
 

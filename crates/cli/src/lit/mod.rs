@@ -6,7 +6,6 @@ mod ab;
 mod asked;
 mod conclude;
 mod listing;
-mod nesting;
 mod page;
 mod placed;
 mod records;
@@ -26,7 +25,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hotstart_bench::command::line;
-use hotstart_launch::{EnvBlock, Group, Launcher, Policy, cache_directory, descriptors};
+use hotstart_launch::{EnvBlock, Group, Launcher, cache_directory, descriptors};
 use hotstart_lit::ahead::{Expected, Listener};
 use hotstart_lit::load::{self, Discovered, LoadError};
 use hotstart_lit::plan::Plan;
@@ -41,7 +40,6 @@ use crate::args::{self, Invocation, LitOptions, Request};
 use crate::exit_code::{self, ERROR, SUCCESS};
 use asked::Asked;
 use conclude::Conclusion;
-use nesting::Nesting;
 use stop::Stopper;
 use tally::Tally;
 use warm::{UseOfFileCheck, WarmSettings};
@@ -235,10 +233,8 @@ impl Session<'_> {
                 exit_code::exit(SUCCESS)
             }
             _ => {
-                let nesting = Nesting::prepare(&self.warm, &launcher);
-                let policy =
-                    Policy { nested: nesting.nested(), ..self.warm.policy(discovered, self.options.workers) };
-                let launcher = Arc::new(launcher.with_policy(policy));
+                let launcher =
+                    Arc::new(launcher.with_policy(self.warm.policy(discovered, self.options.workers)));
                 let checks = self.warm.checks();
                 let mut tally = Tally::wanted(&self.options);
                 if self.warm.matches_filechecks() && !self.options.own.no_filecheck {
@@ -250,7 +246,6 @@ impl Session<'_> {
                     Ok(joined) => joined,
                     Err(error) => return failed(&format!("{}: error: {error}\n", self.program)),
                 };
-                let nesting = nesting.serve(&launcher, tally.tool_times.clone());
                 let run = Run { discovered, launcher: &launcher, checks: &checks, tally: &tally };
                 let code = self.execute(run, diagnostics, stopper);
                 tally.filechecks.iter().for_each(|filechecks| filechecks.save());
@@ -261,7 +256,7 @@ impl Session<'_> {
                 }
                 // Python ends while the rest is printed and cleaned up. The `atexit` output of configs follows the summary, as in lit.
                 python.close();
-                self.tell_starts(run, &nesting);
+                self.tell_starts(run);
                 code
             }
         }
@@ -300,7 +295,7 @@ impl Session<'_> {
     }
 
     /// Reports how processes were started, on standard error: standard output is compared with lit's.
-    fn tell_starts(&self, run: Run<'_>, nesting: &Nesting) {
+    fn tell_starts(&self, run: Run<'_>) {
         let Run { discovered, launcher, checks, tally } = run;
         let statistics = launcher.statistics();
         let is_terse = self.options.console.levels(discovered.session.dialect).terse_summary;
@@ -319,7 +314,6 @@ impl Session<'_> {
         }
         if self.warm.explain {
             told(&warm::table(&statistics, checks.counts()));
-            told(&nesting.told());
         }
         if self.warm.is_on() && !is_terse {
             told(&warm::fallbacks(&statistics));

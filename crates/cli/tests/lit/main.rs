@@ -3,6 +3,7 @@
 mod ab;
 mod asked;
 mod bad_input;
+mod children;
 mod ci;
 mod config_cache;
 mod failure;
@@ -11,7 +12,6 @@ mod groups;
 mod limits;
 mod live;
 mod native;
-mod nested;
 mod page;
 mod python;
 mod remember;

@@ -1,5 +1,4 @@
-/* Sends a tool's own starts of programs through hotstart's client, so that they are warm as well: those of compilers and linkers, or of
- * the programs beside the tool, as the server says.
+/* In a build, sends a tool's own starts of compilers and linkers through hotstart's client, so that they are warm as well.
  *
  * These functions are interposed if a server gave the client's path (`warm::image` writes it into the slot). The child is the tool's own
  * as before. It executes the client with the program and its arguments, and the client becomes the program itself wherever that cannot
@@ -30,8 +29,7 @@
 /* More do not go through the client, which could not pass them on in many cases, and would need a large stack. */
 #define ARGUMENTS_MAX 1024
 
-/* The client's path, the directory of its server, and, if not compilers and linkers but the programs beside the tool's own
- * go through it, one more word, each ended by a NUL. Read through a pointer that the compiler does not see through. */
+/* The client's path and the directory of its server, each ended by a NUL. Read through a pointer that the compiler does not see through. */
 static const char slot[1024] = MARK;
 static const char *volatile client_slot = slot;
 
@@ -48,12 +46,11 @@ static struct {
 } next;
 
 /* Written by hs_nested_open only, in the zygote, and read in its forks. `client` is NULL if nothing goes through a client; else `file` is
- * what lies there, and `directory`, if siblings go through it, that of the tool's own program. */
+ * what lies there. */
 static struct {
     const char *client;
-    struct stat file, directory;
-    int takes_siblings, cores_are_piped;
-    char *const *argv; /* the zygote's; its strings are as each request sets them */
+    struct stat file;
+    int cores_are_piped;
 } nested;
 
 static void resolve(void)
@@ -70,28 +67,6 @@ static void resolve(void)
     RESOLVE(ptrace);
 }
 
-/* The directory that `path` lies in; 0 if that cannot be said. */
-static int directory_of(char *path, struct stat *found)
-{
-    char *slash = strrchr(path, '/');
-    if (!slash)
-        return 0;
-    *slash = 0;
-    int ok = stat(*path ? path : "/", found) == 0;
-    *slash = '/';
-    return ok;
-}
-
-static int find_own_directory(void)
-{
-    char own[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
-    if (length <= 0)
-        return 0;
-    own[length] = 0;
-    return directory_of(own, &nested.directory);
-}
-
 /* Bears its mark (crates/exec/client/wire.h). */
 static int is_client(const char *path)
 {
@@ -104,25 +79,14 @@ static int is_client(const char *path)
     return got == sizeof head && memcmp(head + EI_PAD, "hotstrt", 7) == 0;
 }
 
-/* `not --crash` expects a crash of its child, and would not notice one of the client. */
-static int expects_crash(void)
-{
-    return nested.takes_siblings && nested.argv[0] && nested.argv[1] && strcmp(nested.argv[1], "--crash") == 0;
-}
-
 /* Called in the zygote, after the constructors. */
-void hs_nested_open(char *const *argv)
+void hs_nested_open(void)
 {
     char pattern[256];
     const char *path = client_slot + sizeof MARK;
     resolve();
-    nested.argv = argv;
-    if (*path && is_client(path) && stat(path, &nested.file) == 0) {
-        const char *directory = path + strlen(path) + 1;
-        nested.takes_siblings = directory[strlen(directory) + 1] != 0;
-        if (!nested.takes_siblings || find_own_directory())
-            nested.client = path;
-    }
+    if (*path && is_client(path) && stat(path, &nested.file) == 0)
+        nested.client = path;
     nested.cores_are_piped = hs_read_whole("/proc/sys/kernel/core_pattern", pattern, sizeof pattern) > 0 && *pattern == '|';
 }
 
@@ -159,18 +123,6 @@ static int is_compiler(const char *file)
 /* Whether a server of `hotstart exec` has made this process: its jobs are builds. */
 HS_GENERAL int hs_nested_is_build(void)
 {
-    return nested.client && !nested.takes_siblings;
-}
-
-/* Whether a runner of tests starts what lies beside this program, in the place of its children. */
-HS_GENERAL int hs_nested_is_starter(void)
-{
-    return nested.client && nested.takes_siblings;
-}
-
-/* Whether its starts go through a client at all. */
-HS_GENERAL int hs_nested_has_client(void)
-{
     return nested.client != NULL;
 }
 
@@ -182,7 +134,7 @@ HS_GENERAL int hs_nested_is_client(const char *path)
 
 static int goes_through(const char *file)
 {
-    return nested.client && file && (nested.takes_siblings || is_compiler(file));
+    return nested.client && file && is_compiler(file);
 }
 
 #if defined(__x86_64__)
@@ -209,14 +161,6 @@ static int is_program(const char *path)
            (head.e_type == ET_EXEC || head.e_type == ET_DYN) && memcmp(head.e_ident + EI_PAD, "hotstrt", 7) != 0;
 }
 
-/* Compilers and linkers are known by their names. */
-static int is_beside(char *path)
-{
-    struct stat found;
-    return !nested.takes_siblings || (directory_of(path, &found) && found.st_dev == nested.directory.st_dev &&
-                                      found.st_ino == nested.directory.st_ino);
-}
-
 /* Writes the path of `file` to `out`; 0 if libc shall look for it, and say what is wrong. What is relative might be
  * another file in the child. */
 static int find(const char *file, int search, char *out, size_t room)
@@ -226,7 +170,7 @@ static int find(const char *file, int search, char *out, size_t room)
         if (name > room || *file != '/')
             return 0;
         memcpy(out, file, name);
-        return is_program(out) && is_beside(out);
+        return is_program(out);
     }
     const char *path = getenv("PATH");
     for (const char *end; path && *path; path = *end ? end + 1 : end) {
@@ -240,7 +184,7 @@ static int find(const char *file, int search, char *out, size_t room)
         /* The first file that is there decides, even if it cannot be executed. */
         struct stat found;
         if (stat(out, &found) == 0)
-            return is_program(out) && is_beside(out);
+            return is_program(out);
     }
     return 0;
 }
@@ -252,9 +196,7 @@ static int may_be_warm(void)
     struct rlimit core;
     /* Its path leads through /proc: the gate is not asked. */
     const int is_there = nested.client && HS_SYS(SYS_newfstatat, AT_FDCWD, nested.client, &now, 0) == 0;
-    const int is_believed = !nested.takes_siblings || hs_children_may_be_served();
-    return is_there && is_believed && !hs_marks_seen() && !(hs_gate_is_worker() && hs_call_seen() & HS_SEEN_UNKNOWN) && !expects_crash() &&
-           now.st_dev == nested.file.st_dev && now.st_ino == nested.file.st_ino &&
+    return is_there && !hs_marks_seen() && !(hs_gate_is_worker() && hs_call_seen() & HS_SEEN_UNKNOWN) && now.st_dev == nested.file.st_dev && now.st_ino == nested.file.st_ino &&
            (nested.cores_are_piped || (getrlimit(RLIMIT_CORE, &core) == 0 && core.rlim_cur == 0));
 }
 
@@ -275,12 +217,10 @@ static size_t count_of(char *const *argv)
 
 static int fill(struct line *line, const char *file, int search, char *const *argv)
 {
-    /* In a run of tests the client says nothing of itself. */
-    const char *server = nested.takes_siblings ? "--of-run=" : "--server=";
-    static const char as[] = "--as=";
+    static const char server[] = "--server=", as[] = "--as=";
     const char *directory = nested.client + strlen(nested.client) + 1;
     size_t count = count_of(argv);
-    if (!count || strlen(server) + strlen(directory) >= sizeof line->server)
+    if (!count || sizeof server + strlen(directory) > sizeof line->server)
         return 0;
     memcpy(line->as, as, sizeof as);
     if (!find(file, search, line->as + sizeof as - 1, sizeof line->as - sizeof as))

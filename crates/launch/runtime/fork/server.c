@@ -307,7 +307,7 @@ void hs_serve(const struct hs_start *start, struct hs_call *call)
     if (hs_strings_open() != 0 || hs_strings_note_variables(start) != 0)
         doubts |= HS_DOUBT_KERNEL;
     hs_loader_find(start);
-    hs_nested_open(start->argv);
+    hs_nested_open();
     if (hs_bind_all() != 0)
         doubts |= HS_DOUBT_FUNCTIONS;
     hs_affinity_open();

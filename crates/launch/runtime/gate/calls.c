@@ -137,14 +137,6 @@ static enum hs_call_outcome number_if(int is_shown)
     return HS_CALL_NATIVE;
 }
 
-/* It may be the parent, and that is another one for what `not` starts. */
-static enum hs_call_outcome other_if(int is_asked)
-{
-    if (is_asked)
-        hs_worker_doubts(HS_RUN_SHOWN);
-    return number_if(is_asked);
-}
-
 /* Whether capget's head names no process. */
 static int is_about_itself(long head)
 {
@@ -471,7 +463,7 @@ static enum hs_call_outcome send_signal(const struct hs_system_call *call)
     const int is_own = call->number == SYS_tkill || call->number == SYS_pidfd_send_signal || (int)call->a <= 0 ||
                        (int)call->a == calls.process;
     const int is_for_own = call->number == SYS_tkill ? HS_SYS(SYS_tgkill, calls.process, call->a, 0) == 0 : (int)call->a == calls.process;
-    other_if(!is_for_own);
+    number_if(!is_for_own);
     return is_crash && is_own ? HS_CALL_AT_SITE : HS_CALL_NATIVE;
 }
 
@@ -547,12 +539,12 @@ static enum hs_call_outcome treat(struct hs_system_call *call, const struct hs_c
     case SYS_getsid:
     case SYS_sched_getparam:
     case SYS_sched_getscheduler:
-    case SYS_get_robust_list: return other_if((int)call->a != 0);
+    case SYS_get_robust_list: return number_if((int)call->a != 0);
     /* libc asks so for what it tells of a thread (pthread_getattr_np). */
-    case SYS_sched_getaffinity: return other_if((int)call->a != 0 && !hs_threads_asks_for_stack());
-    case SYS_getpriority: return other_if((int)call->b != 0);
-    case SYS_clock_getres: return other_if((int)call->a < 0);
-    case SYS_capget: return other_if(!is_about_itself(call->a));
+    case SYS_sched_getaffinity: return number_if((int)call->a != 0 && !hs_threads_asks_for_stack());
+    case SYS_getpriority: return number_if((int)call->b != 0);
+    case SYS_clock_getres: return number_if((int)call->a < 0);
+    case SYS_capget: return number_if(!is_about_itself(call->a));
     case SYS_dup2:
     case SYS_dup3:
         if ((int)call->b == HS_CONTROL_FD)
@@ -674,8 +666,6 @@ enum hs_call_outcome hs_call_decide(struct hs_system_call *call, const struct hs
     if (hs_places_point_to_own(call))
         hs_call_mark();
     hs_children_look(call);
-    if (hs_nested_is_starter() && !hs_children_starter_may(call))
-        hs_children_note_foreign();
 #ifndef HS_WITHOUT_STACKS
     if (!hs_stacks_have_room(place->stack) && hs_signals_are_own())
         hs_call_mark();

@@ -1,8 +1,7 @@
 /* Children that leave nothing behind in their parent: a driver of compilers can be reset although it has had some.
  *
  * Nothing follows a child, and it may know its parent by number. So a worker with children is used again only where all is known of them:
- *  - It is a job of a build, with one thread, and made each child by posix_spawn of the client, or by vfork. (In a test, children of `not`
- *    are followed as well: where one is a stranger, the run is doubtful.)
+ *  - It is a job of a build, with one thread, and made each child by posix_spawn of the client, or by vfork.
  *  - In a child of posix_spawn only libc's own code runs until its exec.
  *  - A child of vfork shares this memory until its exec, and its system calls come to the gate as well. The short list below has those that
  *    change nothing but the child. Any other call makes the child foreign, and lets it out of the gate.
@@ -32,7 +31,6 @@ static struct {
     int is_client;    /* that child has executed the client */
     int is_foreign;   /* of a child of this run not all is known */
     int had_children; /* runs before this one */
-    int lives;        /* one that the client became is not waited for yet */
     int hides;        /* the child that is made now would have another SIGSYS than the tool believes */
     enum { SPAWNS_NOT, SPAWNS, HAS_SPAWNED } spawn; /* in a posix_spawn of the client */
 } children;
@@ -45,12 +43,6 @@ __attribute__((used)) static uintptr_t branch_back;
 void hs_children_note_foreign(void)
 {
     children.is_foreign = 1;
-    hs_worker_doubts(HS_RUN_STRANGER);
-}
-
-static void count_one(void)
-{
-    hs_worker_tell_children(++children.count);
 }
 
 extern const char hs_children_after[];
@@ -95,7 +87,7 @@ uintptr_t hs_children_returned(uintptr_t at, long result)
 static void close_last(void)
 {
     if (children.is_open && children.is_client)
-        count_one();
+        children.count++;
     else if (children.is_open)
         hs_children_note_foreign();
     children.is_open = 0;
@@ -106,7 +98,7 @@ static void close_last(void)
 static int can_follow(void)
 {
     close_last();
-    if (child_runs || !hs_nested_has_client() || hs_call_seen() & (HS_SEEN_THREADS | HS_SEEN_UNKNOWN))
+    if (child_runs || !hs_nested_is_build() || hs_call_seen() & (HS_SEEN_THREADS | HS_SEEN_UNKNOWN))
         hs_children_note_foreign();
     return !children.is_foreign;
 }
@@ -114,19 +106,15 @@ static int can_follow(void)
 /* A posix_spawn of the client begins. */
 void hs_children_spawn_begins(void)
 {
-    /* A test's program has one at a time: what it may do depends on whether that lives. */
-    if (hs_nested_is_starter() && children.lives)
-        hs_children_note_foreign();
     children.spawn = can_follow() ? SPAWNS : SPAWNS_NOT;
 }
 
 /* Its result. */
 void hs_children_spawn_ended(int error)
 {
-    if (children.spawn == HAS_SPAWNED && !error) {
-        count_one();
-        children.lives = 1;
-    } else if (children.spawn == HAS_SPAWNED)
+    if (children.spawn == HAS_SPAWNED && !error)
+        children.count++;
+    else if (children.spawn == HAS_SPAWNED)
         hs_children_note_foreign();
     children.spawn = SPAWNS_NOT;
 }
@@ -193,68 +181,13 @@ void hs_children_look(const struct hs_system_call *call)
     hs_gate_follow(0);
 }
 
-/* Whether `not` may make this call. It starts a program, waits for it, and ends. The child is the client: it keeps descriptors open that
- * the program closes, a signal that stops it does not stop the program, and it has other locks. So `not` may only wait while the child
- * lives. Before, it may make nothing that both could use: no pipe, no lock, no signal. */
-int hs_children_starter_may(const struct hs_system_call *call)
-{
-    /* Libc's own calls. */
-    if (children.spawn != SPAWNS_NOT)
-        return 1;
-    switch (call->number) {
-    case SYS_brk:
-    case SYS_mmap:
-    case SYS_munmap:
-    case SYS_mremap:
-    case SYS_mprotect:
-    case SYS_madvise:
-    case SYS_futex:
-    case SYS_rt_sigprocmask: return 1;
-    case SYS_wait4:
-        if ((int)call->a <= 0 || call->c != 0)
-            return 0;
-        children.lives = 0;
-        return 1;
-    case SYS_read:
-    case SYS_pread64:
-    case SYS_write:
-    case SYS_close:
-    case SYS_lseek:
-    case SYS_stat:
-    case SYS_lstat:
-    case SYS_fstat:
-    case SYS_newfstatat:
-    case SYS_statx:
-    case SYS_access:
-    case SYS_faccessat:
-    case SYS_faccessat2:
-    case SYS_readlink:
-    case SYS_readlinkat:
-    case SYS_getcwd:
-    case SYS_getrandom:
-    case SYS_clock_gettime:
-    case SYS_getrlimit:
-    case SYS_exit_group: return !children.lives;
-    case SYS_open: return !children.lives && !(call->b & (O_ACCMODE | O_CREAT | O_TRUNC));
-    case SYS_openat: return !children.lives && !(call->c & (O_ACCMODE | O_CREAT | O_TRUNC));
-    case SYS_prlimit64: return !children.lives && call->a == 0 && call->c == 0;
-    default: return 0;
-    }
-}
-
-/* Whether nothing has happened in this run for which it is not believed with children. */
-int hs_children_may_be_served(void)
-{
-    return !children.is_foreign;
-}
-
 /* As a run ends. */
 void hs_children_end(void)
 {
     close_last();
 }
 
-/* Whether all children of this run were followed, and none is left. A test's process is not used again all the same. */
+/* Whether all children of this run were followed, and none is left. */
 int hs_children_are_gone(void)
 {
     close_last();
@@ -279,7 +212,7 @@ void hs_children_begin(void)
 {
     children.had_children |= children.count != 0;
     children.count = 0;
-    children.is_foreign = children.is_open = children.is_client = children.hides = children.lives = 0;
+    children.is_foreign = children.is_open = children.is_client = children.hides = 0;
     children.spawn = SPAWNS_NOT;
     child_runs = 0;
 }

@@ -101,7 +101,6 @@ static void make_ready(void)
         hs_state_name();
     hs_call_begin();
     worker.page->doubts = 0;
-    worker.page->children = 0;
     worker.page->begun = 1;
 #ifndef HS_WITHOUT_SEGMENTS
     hs_segments_write(&worker.segments, worker.has_bases);
@@ -462,11 +461,6 @@ void hs_worker_doubts(enum hs_run_doubt doubt)
 {
     if (hs_gate_is_worker())
         worker.page->doubts |= doubt;
-}
-
-void hs_worker_tell_children(uint32_t count)
-{
-    worker.page->children = count;
 }
 
 /* In a clone, all is as in the process that made it, but for what the kernel does not copy, or copies wrongly. Its parent's page and kept

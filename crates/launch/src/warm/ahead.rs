@@ -158,7 +158,7 @@ impl State {
 
 /// Returns whether a zygote with the common runtime and libc's allocator may serve starts of `program`.
 fn allows(policy: &Policy, program: &Path) -> bool {
-    policy.refuses(program).is_none() && policy.nested.as_ref().is_none_or(|nested| !nested.concerns(program))
+    policy.refuses(program).is_none() && policy.nested.is_none()
 }
 
 impl Shared {

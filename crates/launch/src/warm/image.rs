@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
 
-use super::policy::{Nested, NestedStarts};
+use super::policy::Nested;
 
 /// The runtime, which stops a tool before its `main`; empty where it does not know the processor.
 const RUNTIME: &[u8] = include_bytes!(env!("HOTSTART_RUNTIME"));
@@ -18,8 +18,6 @@ pub(crate) const PRELOAD: &[u8] = include_bytes!(env!("HOTSTART_PRELOAD"));
 /// The mark before the slot of `runtime/extra/nested.c`, and the slot's size with the mark.
 const SLOT_MARK: &[u8] = b"hotstart-nested-client:\0";
 const SLOT_SIZE: usize = 1024;
-/// The last text in the slot if the client starts the programs beside a tool, and not compilers and linkers.
-const SIBLINGS: &[u8] = b"siblings";
 
 /// Returns a sealed memfd, or a nameless file if the kernel refuses executable memfds; `None` if neither is possible.
 pub(crate) fn open(image: &[u8]) -> Option<OwnedFd> {
@@ -50,13 +48,9 @@ pub fn needed_glibc() -> Option<(u32, u32)> {
 /// Writes the client's paths into the slot. If they do not fit, the slot stays empty, and tools start their children cold.
 fn with_client(nested: Option<&Nested>) -> Cow<'static, [u8]> {
     let filled = || {
-        let Nested { client, directory, starts } = nested?;
-        let which: &[u8] = match starts {
-            NestedStarts::Compilers => b"",
-            NestedStarts::Of(_) => SIBLINGS,
-        };
+        let Nested { client, directory } = nested?;
         let (client, directory) = (client.as_os_str().as_bytes(), directory.as_os_str().as_bytes());
-        let text = [client, directory, which].join(&0);
+        let text = [client, directory].join(&0);
         let mark = RUNTIME.windows(SLOT_MARK.len()).position(|window| window == SLOT_MARK)?;
         // The slot's first byte ends the mark, its last one the text.
         let room = mark + SLOT_MARK.len()..mark + SLOT_SIZE - 1;
@@ -112,18 +106,12 @@ mod tests {
 
     #[test]
     fn the_slot_takes_what_fits_and_stays_empty_otherwise() {
-        let nested = |length, starts| {
-            let directory = "d".repeat(length).into();
-            Nested { client: "/proc/1/fd/7".into(), directory, starts }
-        };
-        let siblings = NestedStarts::Of(vec!["not".into()]);
-        for (starts, which) in [(NestedStarts::Compilers, &b"\0"[..]), (siblings, b"siblings\0")] {
-            let image = with_client(Some(&nested(3, starts)));
-            let found = [SLOT_MARK, b"/proc/1/fd/7\0ddd\0", which].concat();
-            assert!(image.windows(found.len()).any(|window| window == found));
-            assert_eq!(image.len(), RUNTIME.len());
-        }
-        assert_eq!(with_client(Some(&nested(SLOT_SIZE, NestedStarts::Compilers))), RUNTIME);
+        let nested = |length| Nested { client: "/proc/1/fd/7".into(), directory: "d".repeat(length).into() };
+        let image = with_client(Some(&nested(3)));
+        let found = [SLOT_MARK, b"/proc/1/fd/7\0ddd\0"].concat();
+        assert!(image.windows(found.len()).any(|window| window == found));
+        assert_eq!(image.len(), RUNTIME.len());
+        assert_eq!(with_client(Some(&nested(SLOT_SIZE))), RUNTIME);
         assert_eq!(with_client(None), RUNTIME);
     }
 }

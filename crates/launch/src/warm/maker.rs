@@ -1,6 +1,5 @@
 //! Makes the pool's real processes, of programs that the runtime can stop.
 
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,16 +27,15 @@ pub(crate) struct Maker {
     pub policy: Policy,
     /// The table in which processes are entered; without it there are none.
     pub slots: Option<Arc<Slots>>,
-    /// The runtime, and the variant by which tools make their own starts through a client.
+    /// The runtime. With a policy for nested starts, nobody has tried it before.
     pub runtime: Arc<Runtime>,
-    pub nesting_runtime: Runtime,
     pub ahead: Option<Arc<Ahead>>,
 }
 
 impl Maker {
-    fn means<'a>(&'a self, program: &Path, allocator: Option<&'a Path>) -> Option<Means<'a>> {
+    fn means<'a>(&'a self, allocator: Option<&'a Path>) -> Option<Means<'a>> {
         let slots = self.slots.as_deref()?;
-        let runtime = self.runtime_for(program, slots)?;
+        let runtime = try_runtime(&self.runtime, self.policy.nested.as_ref(), slots)?;
         let kept = self.policy.cache.as_deref();
         Some(Means { runtime, slots, allocator, kept, python: None, is_over: None })
     }
@@ -45,11 +43,6 @@ impl Maker {
     fn traits(&self, spec: &Spec<'_>) -> Result<Traits, Reason> {
         let script = Script::of(spec, &self.policy).and_then(|script| eligible::examine_python(script).ok());
         script.map_or_else(|| eligible::examine(&spec.program), Ok)
-    }
-
-    fn runtime_for(&self, program: &Path, slots: &Slots) -> Option<&OwnedFd> {
-        let nested = self.policy.nested.as_ref().filter(|nested| nested.concerns(program));
-        try_runtime(if nested.is_some() { &self.nesting_runtime } else { &self.runtime }, nested, slots)
     }
 }
 
@@ -66,7 +59,7 @@ impl pool::Make for Maker {
     }
 
     fn is_known(&self, spec: &Spec<'_>, allocator: Option<&Path>) -> bool {
-        let (Some(means), Ok(traits)) = (self.means(&spec.program, allocator), self.traits(spec)) else {
+        let (Some(means), Ok(traits)) = (self.means(allocator), self.traits(spec)) else {
             return true;
         };
         observe::is_known(spec, Means { python: traits.python.as_ref(), ..means })
@@ -88,7 +81,7 @@ impl pool::Make for Maker {
         if traits.python.is_some() && self.policy.refuses_seed(spec) {
             return Err(Reason::HashSeed);
         }
-        let means = self.means(&spec.program, allocator).ok_or(Reason::System)?;
+        let means = self.means(allocator).ok_or(Reason::System)?;
         let means = Means { python: traits.python.as_ref(), ..means };
         if means.python.is_some() && !Search::of(&spec.env).relative().is_empty() {
             return Err(Reason::LibraryPath);
@@ -105,7 +98,7 @@ impl pool::Make for Maker {
         allocator: Option<&Path>,
     ) -> Result<(), Refusal> {
         let none = || Refusal { reason: Reason::System, detail: String::new() };
-        let means = self.means(&spec.program, allocator).ok_or_else(none)?;
+        let means = self.means(allocator).ok_or_else(none)?;
         observe::extend(observed, numbers, spec, means)
     }
 
@@ -115,7 +108,7 @@ impl pool::Make for Maker {
         allocator: Option<&Path>,
         findings: &Findings,
     ) -> Result<Zygote, Reason> {
-        let means = self.means(&spec.program, allocator).ok_or(Reason::System)?;
+        let means = self.means(allocator).ok_or(Reason::System)?;
         let mut zygote = Zygote::start(spec, &findings.traits, means, Some(&findings.observed))?;
         zygote.enlarge_after = self.policy.enlarge_after;
         Ok(zygote)

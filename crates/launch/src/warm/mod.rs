@@ -34,15 +34,14 @@ pub use ahead::Ahead;
 pub use files::StatCache;
 pub use image::needed_glibc;
 pub use made_up::leads_through_made_up;
-pub use policy::{Choice, Clones, Nested, NestedStarts, OnDoubt, Policy, cache_directory};
+pub use policy::{Choice, Clones, Nested, OnDoubt, Policy, cache_directory};
 pub use pool::{CpuTime, Retirement, Statistics, Stopped, ToolStatistics};
 
 use crate::slots::Slots;
 use crate::spec::{IGNORABLE, Resource};
 use crate::{EnvBlock, Reason, Spec};
 use maker::Maker;
-pub(crate) use pool::doubt::Doubted;
-pub(crate) use worker::{Ended, Worker};
+pub(crate) use worker::Ended;
 use zygote::{Means, Zygote};
 
 /// The pool of real processes, and the values that it hands out.
@@ -63,7 +62,7 @@ pub(crate) fn pool(
     ahead: Option<Arc<Ahead>>,
 ) -> Pool {
     crate::sys::spawn::keep_inherited_private();
-    let maker = Maker { policy: policy.clone(), slots, runtime, nesting_runtime: Runtime::new(), ahead };
+    let maker = Maker { policy: policy.clone(), slots, runtime, ahead };
     Pool::new(policy, maker)
 }
 

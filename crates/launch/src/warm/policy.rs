@@ -36,30 +36,6 @@ pub struct Nested {
     pub client: PathBuf,
     /// The directory in which it finds the server.
     pub directory: PathBuf,
-    /// The starts that go through it.
-    pub starts: NestedStarts,
-}
-
-/// The starts of tools' own children that go through a client.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NestedStarts {
-    /// Starts of compilers and linkers, whichever tool makes them.
-    Compilers,
-    /// Starts by programs of these names, of programs that lie in the same directory.
-    Of(Vec<String>),
-}
-
-impl Nested {
-    /// Returns whether `program`, if it is warm, makes its own starts through the client.
-    pub(crate) fn concerns(&self, program: &Path) -> bool {
-        self.starts == NestedStarts::Compilers || self.is_starter(program)
-    }
-
-    /// Returns whether `program` is one of the named starters.
-    pub(crate) fn is_starter(&self, program: &Path) -> bool {
-        let NestedStarts::Of(names) = &self.starts else { return false };
-        program.file_name().is_some_and(|name| names.iter().any(|n| OsStr::new(n) == name))
-    }
 }
 
 /// The consequence of a doubtful run for its tool.
@@ -108,7 +84,7 @@ pub struct Policy {
     pub resets: bool,
     /// The persistent processes that are clones of others.
     pub clones: Clones,
-    /// The client for tools' own starts. `None`: tools make them unchanged.
+    /// The client for the starts of compilers and linkers that tools make themselves. `None`: they make them unchanged.
     pub nested: Option<Nested>,
     /// Approximate number of starts at a time: tests that run at once.
     pub jobs: usize,
@@ -188,11 +164,6 @@ impl Policy {
     /// Returns whether `spec`, if it is a Python script, must have a hash seed of its own.
     pub(crate) fn refuses_seed(&self, spec: &Spec<'_>) -> bool {
         !self.share_hash_seed && !key::has_hash_seed(&spec.env)
-    }
-
-    /// Returns whether the starts that `program` makes itself, if it is warm, belong to its own job.
-    pub(crate) fn follows(&self, program: &Path) -> bool {
-        self.nested.as_ref().is_some_and(|nested| nested.is_starter(program))
     }
 
     /// Returns the default policy for `jobs` starts at a time.

@@ -71,10 +71,6 @@ pub(crate) const RETIRED_CALLS: u32 = 1 << 7;
 pub(crate) const RUN_CALLS: u32 = 1;
 /// Bit of `enum hs_run_doubt`: the run started processes.
 pub(crate) const RUN_CHILDREN: u32 = 2;
-/// Bit of `enum hs_run_doubt`: one of them is not known to have become the client at once.
-pub(crate) const RUN_STRANGER: u32 = 16;
-/// Bit of `enum hs_run_doubt`: it was shown something of a process with a number, which may be its parent's.
-pub(crate) const RUN_SHOWN: u32 = 32;
 /// Bit of `enum hs_run_doubt`: it executed another program in a process with earlier runs.
 pub(crate) const RUN_PAST: u32 = 4;
 /// Bit of `enum hs_run_doubt`: it was shown the process's number, in a process with earlier runs.
@@ -336,8 +332,6 @@ mod tests {
             "HS_RETIRED_CALLS",
             "HS_RUN_CALLS",
             "HS_RUN_CHILDREN",
-            "HS_RUN_STRANGER",
-            "HS_RUN_SHOWN",
             "HS_RUN_PAST",
             "HS_RUN_NUMBER",
             "sizeof(struct hs_page)",
@@ -432,8 +426,6 @@ mod tests {
             RETIRED_CALLS as i64,
             RUN_CALLS as i64,
             RUN_CHILDREN as i64,
-            RUN_STRANGER as i64,
-            RUN_SHOWN as i64,
             RUN_PAST as i64,
             RUN_NUMBER as i64,
             Table::bytes(2) as i64,

@@ -176,20 +176,9 @@ impl Doubts {
 struct Marks {
     has_begun: bool,
     doubts: Doubts,
-    /// Whether one of its children was not followed until it became the client.
-    has_stranger: bool,
-    /// Whether it was shown something of a process with a number, which may be its parent's.
-    has_shown: bool,
 }
 
 impl Ended {
-    /// Removes the doubt about children: the tool was known to start others.
-    pub(crate) fn expect_children(&mut self) {
-        if let Ended::Process { doubts, .. } = self {
-            doubts.0 &= !wire::RUN_CHILDREN;
-        }
-    }
-
     /// Compares the children of a run with the number of its clients that a server has served; `None` if that is not known.
     pub(crate) fn check_children(&mut self, served: Option<u32>) {
         if let Ended::Reset { children, is_spoiled, .. } = self {
@@ -414,7 +403,7 @@ impl Worker {
             }
             _ => {
                 self.is_dead = true;
-                let Marks { has_begun, doubts, .. } = self.marks();
+                let Marks { has_begun, doubts } = self.marks();
                 if end.is_some() || !has_begun {
                     wait::kill(self.pid);
                     return Ended::NotRun;
@@ -439,23 +428,7 @@ impl Worker {
     fn marks(&self) -> Marks {
         let page = self.link.page.slots()[0].load(Ordering::SeqCst);
         let doubts = (page >> 32) as u32;
-        Marks {
-            has_begun: page as i32 != 0,
-            doubts: Doubts(doubts & !(wire::RUN_STRANGER | wire::RUN_SHOWN)),
-            has_stranger: doubts & wire::RUN_STRANGER != 0,
-            has_shown: doubts & wire::RUN_SHOWN != 0,
-        }
-    }
-
-    /// Returns whether each child of the run that has ended was a client, and a server has `served` as many.
-    pub(crate) fn all_served(&self, served: Option<u32>) -> bool {
-        let clients = (self.link.page.slots()[1].load(Ordering::SeqCst) >> 32) as u32;
-        !self.marks().has_stranger && served == Some(clients)
-    }
-
-    /// Returns whether the run that has ended was shown something of a process with a number, which may be its parent's.
-    pub(crate) fn has_shown(&self) -> bool {
-        self.marks().has_shown
+        Marks { has_begun: page as i32 != 0, doubts: Doubts(doubts) }
     }
 
     /// Returns a descriptor that becomes readable when the run, or the process, ends, or when the run is not followed any more. Valid only

@@ -172,8 +172,7 @@ impl<Z: Zygote<Worker = W>, W: Worker> State<Z, W> {
             self.compare()?;
         }
         let key = key::of_exe(spec, &self.asked, start.exe);
-        // A tool that starts others leaves children after each run.
-        let resets = policy.may_reset(spec) && !policy.follows(&spec.program) && self.health.resets_next();
+        let resets = policy.may_reset(spec) && self.health.resets_next();
         let step = self.in_turn(&key, resets, start, waiting);
         if let Some(step) = step.or_else(|| self.at_hand(&key, resets, start, waiting)) {
             return Ok(step);
