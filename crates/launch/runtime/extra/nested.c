@@ -196,7 +196,8 @@ static int may_be_warm(void)
     struct rlimit core;
     /* Its path leads through /proc: the gate is not asked. */
     const int is_there = nested.client && HS_SYS(SYS_newfstatat, AT_FDCWD, nested.client, &now, 0) == 0;
-    return is_there && !hs_marks_seen() && !(hs_gate_is_worker() && hs_call_seen() & HS_SEEN_UNKNOWN) && now.st_dev == nested.file.st_dev && now.st_ino == nested.file.st_ino &&
+    const int is_believed = !hs_marks_seen() && !(hs_gate_is_worker() && hs_call_seen() & HS_SEEN_UNKNOWN);
+    return is_there && is_believed && now.st_dev == nested.file.st_dev && now.st_ino == nested.file.st_ino &&
            (nested.cores_are_piped || (getrlimit(RLIMIT_CORE, &core) == 0 && core.rlim_cur == 0));
 }
 
